@@ -1,0 +1,24 @@
+// Wall-clock by formula: the specification of the simulator for equal sites, fluid links and no latency.
+#pragma once
+#include "costmodel/plan_summary.hpp"
+#include "costmodel/run_report.hpp"
+#include "costmodel/scenario.hpp"
+
+namespace fomoe::costmodel {
+
+/// Seconds that one site computes.
+struct ComputeTimes {
+  double gradients_s = 0;  // forward and backward of the site's whole local batch
+  double optimizer_s = 0;
+  double outer_step_s = 0;
+  std::vector<Provenance> provenance;
+  [[nodiscard]] double step_s() const { return gradients_s + optimizer_s; }
+};
+
+/// Throws InputError where the profile does not fit the scenario's model or batch.
+ComputeTimes compute_times(const Scenario& scenario);
+
+/// T = Σ_steps t_step + Σ_rounds [outer step + Σ_stages (hops·latency + bytes ÷ slowest port)].
+RunReport closed_form(const Scenario& scenario);
+
+}  // namespace fomoe::costmodel

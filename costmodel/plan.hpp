@@ -1,0 +1,114 @@
+// The plan: what is computed, and who sends which tensors to whom, in what order.
+//
+// A round is a small directed graph. An operation spans several nodes, and dependences hold *per node*: node n
+// starts its part of an operation when its own parts of the operations in `after` have ended. There is no
+// global barrier. Operations of one node that do not depend on each other run at the same time.
+// A training method is a pure function from Scenario to Plan; executors know no method's name.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "costmodel/scenario.hpp"
+
+namespace fomoe::costmodel {
+
+using NodeId = int;
+using GroupId = int;
+using OpId = int;
+
+enum class NodeKind { worker };
+struct Node {
+  NodeKind kind = NodeKind::worker;
+  int site = 0;
+};
+
+enum class Content { parameter, gradient, pseudo_gradient, moment1, moment2 };
+enum class TensorClass { embedding, attention, norm, router, expert };
+
+/// Parameters that travel together; the trainer finds the tensors again by class, layers and experts.
+struct TensorGroup {
+  std::vector<TensorClass> classes;
+  std::int64_t layer_begin = 0, layer_end = 0;    // [begin, end)
+  std::int64_t expert_begin = 0, expert_end = 0;  // [begin, end); of router columns and experts only
+  std::int64_t elements = 0;                      // summed over classes, layers and experts
+};
+
+/// The elements of some groups, in the groups' order, as one flat buffer.
+struct Payload {
+  Content content = Content::parameter;
+  std::vector<GroupId> groups;
+  ElementType type = ElementType::bf16;
+  std::int64_t elements = 0;
+  [[nodiscard]] std::int64_t bytes() const { return elements * bytes_of(type); }
+};
+
+enum class Pattern {
+  ring_all_reduce,    // reduce-scatter and all-gather around the ring of `nodes`: 2(n−1) steps
+  direct_all_reduce,  // chunk c goes straight to nodes[c], is reduced there and sent back out: 2 steps
+  point_to_point,     // nodes[0] sends the payloads to nodes[1]
+};
+
+/// One group of nodes among whom a pattern runs.
+struct Exchange {
+  std::vector<NodeId> nodes;
+  std::vector<Payload> payloads;
+  [[nodiscard]] std::int64_t bytes() const;  // Σ payload bytes, before any splitting
+};
+
+/// What the bytes are counted as in reports.
+enum class TrafficClass { dense, expert_sync, migration };
+inline constexpr int kTrafficClasses = 3;
+
+/// All exchanges of a transfer run concurrently, step by step together.
+struct Transfer {
+  Pattern pattern = Pattern::ring_all_reduce;
+  TrafficClass traffic = TrafficClass::dense;
+  std::vector<Exchange> exchanges;
+};
+
+enum class Work { gradients, optimizer, whole_step, outer_step };
+struct Compute {
+  Work work = Work::whole_step;
+  std::vector<NodeId> nodes;
+  std::int64_t repeat = 1;  // K quiet steps are one operation
+};
+
+struct Op {
+  std::string name;  // for timelines
+  std::variant<Compute, Transfer> what;
+  std::vector<OpId> after;  // earlier operations of the same round
+};
+
+struct RoundPlan {
+  std::vector<Op> ops;
+};
+
+/// Rounds that take equally long, exactly (`identical`) or in distribution.
+struct RoundClass {
+  std::int64_t count = 0;
+  std::int64_t steps = 0;  // optimiser steps in each
+  bool identical = true;
+  std::function<std::int64_t(std::int64_t)> round_at;  // i-th round of the class, 0 ≤ i < count
+};
+
+struct Plan {
+  std::vector<Node> nodes;
+  std::vector<TensorGroup> groups;
+  std::int64_t rounds = 0;
+  std::int64_t steps = 0;  // optimiser steps in all rounds
+  std::vector<RoundClass> classes;
+  std::function<RoundPlan(std::int64_t)> round;  // pure; 0 ≤ index < rounds
+  std::vector<std::string> notes;                // what the method made of the scenario, in words
+};
+
+/// Elements of chunk c of n: ⌈elements/n⌉ for the first (elements mod n) chunks, ⌊elements/n⌋ for the others.
+std::int64_t chunk_elements(std::int64_t elements, int chunks, int chunk);
+/// Bytes of chunk c of n of an exchange; each payload is split by itself.
+std::int64_t chunk_bytes(const Exchange& exchange, int chunks, int chunk);
+
+const char* to_string(TrafficClass traffic);
+
+}  // namespace fomoe::costmodel

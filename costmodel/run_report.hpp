@@ -1,0 +1,55 @@
+// What every executor answers: closed form, simulation and real training fill the same structure.
+// Definitions are beside the fields; the JSON keys have the same names.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "platforms/provenance.hpp"
+
+namespace fomoe::costmodel {
+
+struct SiteReport {
+  std::string name;
+  double bytes_sent = 0;      // whole run
+  double bytes_received = 0;
+  double memory_bytes = 0;
+  double compute_s = 0;  // mean over rounds
+  double exposed_communication_s = 0;
+  double idle_s = 0;
+};
+
+struct Bottleneck {
+  std::string limited_by;      // "compute" or "communication": the larger share of the mean round
+  std::string link;            // the busiest uplink, downlink or path
+  double link_busy_share = 0;  // its bytes ÷ capacity, over the mean round's duration
+};
+
+/// Means over rounds, and over sites where sites differ.
+/// duration_s = compute_s + exposed_communication_s + idle_s.
+struct MeanRound {
+  std::int64_t count = 0;
+  double duration_s = 0;
+  double compute_s = 0;
+  double communication_s = 0;          // first byte wanted to last byte received, hidden or not
+  double exposed_communication_s = 0;  // a transfer of the site is under way and the site does not compute
+  double idle_s = 0;                   // neither computing nor sending nor receiving
+};
+
+struct RunReport {
+  std::string executor;  // "closed-form", "simulated" or "measured"
+  double wall_clock_s = 0;
+  double compute_utilization = 0;  // mean over sites of busy compute seconds ÷ wall clock
+  double tokens_per_s = 0;         // all sites
+  double bytes_per_token = 0;      // Σ bytes sent ÷ Σ tokens processed
+  double bytes_sent_per_site_per_round = 0;
+  std::int64_t optimizer_steps = 0;
+  std::int64_t tokens = 0;
+  MeanRound round;
+  std::vector<SiteReport> sites;
+  Bottleneck bottleneck;
+  std::vector<Provenance> provenance;
+  std::vector<std::string> notes;
+};
+
+}  // namespace fomoe::costmodel

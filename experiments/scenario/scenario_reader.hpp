@@ -1,0 +1,27 @@
+// Scenario files: TOML in, a legal costmodel::Scenario out, units converted here and nowhere else.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "costmodel/scenario.hpp"
+
+namespace fomoe::scenario {
+
+/// A mistake in a file or on the command line: "file:line: key: got …; expected …; for example …".
+/// Where a name is close to a known one the message ends with "; did you mean …?".
+class FileError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct ReadOptions {
+  std::vector<std::string> overrides;  // "strategy.local_steps=64"; a bare word is a string
+  std::optional<std::uint64_t> seed;
+};
+
+/// Reads and checks the whole file, the step profile and platform file it names (relative to it) included.
+costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& options = {});
+
+}  // namespace fomoe::scenario

@@ -1,0 +1,28 @@
+// Where a number comes from. Carried beside every input up to the report, so that a reader never takes
+// an assumption for a measurement.
+#pragma once
+#include <string>
+
+namespace fomoe {
+
+enum class Origin { measured, computed, assumed };
+
+struct Provenance {
+  std::string what;  // the quantity, for instance "step time"
+  Origin origin;
+  std::string detail;  // source, device, formula or the assumption in words
+};
+
+inline const char* to_string(Origin origin) {
+  switch (origin) {
+    case Origin::measured:
+      return "measured";
+    case Origin::computed:
+      return "computed";
+    case Origin::assumed:
+      return "assumed";
+  }
+  return "";
+}
+
+}  // namespace fomoe

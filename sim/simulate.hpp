@@ -1,0 +1,29 @@
+// The simulated executor: a plan on a platform, in SimGrid. Knows operations and flows, no method's name.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "costmodel/plan.hpp"
+#include "costmodel/timeline.hpp"
+#include "platforms/platform.hpp"
+
+namespace fomoe::sim {
+
+struct Options {
+  /// Merge the flows between two nodes in one step of a transfer into one. Bytes stay exact; finishing times
+  /// shift a little, because max-min sharing counts flows, not bytes.
+  bool bundle = true;
+};
+
+/// Seconds that a node computes for a work; the same for every round.
+using WorkSeconds = std::function<double(costmodel::Work, costmodel::NodeId)>;
+
+/// Executes the given rounds of the plan one after another, chained per node without a barrier.
+/// Runs in a child process, because SimGrid supports one engine per process: call it before starting threads.
+/// Throws std::runtime_error when the child dies.
+costmodel::Timeline simulate(const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds,
+                             const platforms::Platform& platform, const WorkSeconds& seconds,
+                             const Options& options = {});
+
+}  // namespace fomoe::sim
