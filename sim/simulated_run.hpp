@@ -1,0 +1,27 @@
+// A whole scenario, simulated: which rounds to execute, and the report made of what was observed.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "costmodel/run_report.hpp"
+#include "costmodel/scenario.hpp"
+#include "costmodel/timeline.hpp"
+
+namespace fomoe::sim {
+
+struct RunOptions {
+  /// Rounds executed of each class of rounds; default 3 where they are identical, 8 where placement is random.
+  std::optional<std::int64_t> rounds;
+  bool all_rounds = false;  // execute every round of the run
+  bool bundle = true;
+};
+
+struct SimulatedRun {
+  costmodel::RunReport report;
+  costmodel::Plan plan;
+  costmodel::Timeline timeline;  // of the first class's executed rounds
+};
+
+SimulatedRun simulate_scenario(const costmodel::Scenario& scenario, const RunOptions& options = {});
+
+}  // namespace fomoe::sim
