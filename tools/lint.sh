@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Checks the format and runs clang-tidy (.clang-tidy says on what) over what the dev preset builds.
+#   tools/lint.sh [FILE…]     all files, or these
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+prepare
+install_packages "${packages[@]}" clang-tidy-14
+status=0
+bash tools/format.sh --check || status=1
+logged configure cmake --preset dev || { show_log configure; fail "Configuring the build failed."; }
+files=("$@")
+[ ${#files[@]} -gt 0 ] || mapfile -t files < <(git ls-files '*.cpp' | while read -r file; do
+  ! grep -qF "\"$fomoe_root/$file\"" build/dev/compile_commands.json || printf '%s\n' "$file"
+done)
+say "clang-tidy on ${#files[@]} files"
+printf '%s\0' "${files[@]}" | xargs -0 -r -n 1 -P "$(nproc)" clang-tidy-14 -p build/dev --quiet 2>/dev/null || status=1
+exit $status
