@@ -1,5 +1,9 @@
 // Wall-clock by formula: the specification of the simulator for equal sites, fluid links and no latency.
 #pragma once
+#include <cstdint>
+#include <vector>
+
+#include "costmodel/plan.hpp"
 #include "costmodel/plan_summary.hpp"
 #include "costmodel/run_report.hpp"
 #include "costmodel/scenario.hpp"
@@ -15,8 +19,14 @@ struct ComputeTimes {
   [[nodiscard]] double step_s() const { return gradients_s + optimizer_s; }
 };
 
+/// Seconds of one `work` of a site.
+double work_s(const ComputeTimes& times, Work work);
+
+/// Sequences of the global batch that a site processes in one step; sites differ by at most one.
+std::int64_t local_batch_sequences(const Scenario& scenario, int site);
+
 /// Throws InputError where the profile does not fit the scenario's model or batch.
-ComputeTimes compute_times(const Scenario& scenario);
+ComputeTimes compute_times(const Scenario& scenario, int site);
 
 /// T = Σ_steps t_step + Σ_rounds [outer step + Σ_stages (hops·latency + bytes ÷ slowest port)].
 RunReport closed_form(const Scenario& scenario);

@@ -8,12 +8,14 @@ namespace fomoe::costmodel {
 
 /// Two definitions of what a skipped token saves; they agree without skip-token.
 /// `mechanism`: a chosen expert is local with probability N_le/N_e, and the router scores all experts.
-/// `paper`: σ_st·min(k, N_le)/k of the FFN and N_le/N_e of the router (FoMoE paper, eq. "flops_per_token_st").
+/// `paper`: σ_st·min(k, N_le)/k of the FFN and N_le/N_e of the router (FoMoE paper, eq.
+/// "flops_per_token_st").
 enum class FlopsAccounting { mechanism, paper };
 
 struct FlopsPerToken {
-  double dense = 0;      // projections of attention, unembedding
-  double attention = 0;  // scores and weighted values: 12·L·d·s, the whole square (causal masking not credited)
+  double dense = 0;  // projections of attention, unembedding
+  double attention =
+      0;  // scores and weighted values: 12·L·d·s, the whole square (causal masking not credited)
   double expert = 0;
   double router = 0;
   [[nodiscard]] double total() const { return dense + attention + expert + router; }
@@ -22,6 +24,9 @@ struct FlopsPerToken {
 /// Forward and backward: 6 per matrix parameter and token. `local_experts` = N_le.
 FlopsPerToken flops_per_token(const ModelShape& shape, std::int64_t local_experts, bool skip_token,
                               FlopsAccounting accounting);
+
+/// O_e as it takes effect: the number of sites for methods that keep full replicas.
+int effective_overlap(const Scenario& scenario);
 
 /// N_le = O_e·N_e/M; check() has refused what does not divide.
 std::int64_t local_experts(const Scenario& scenario);

@@ -11,7 +11,7 @@ namespace fomoe::costmodel {
 /// (FoMoE paper, appendix "Model Architecture and Configuration"): tied embeddings, multi-head attention,
 /// one up and one down projection per expert, no biases, LayerNorm scales.
 struct ModelShape {
-  std::string name;             // preset name, or "custom"
+  std::string name;  // preset name, or "custom"
   std::int64_t d_model = 0;
   std::int64_t layers = 0;
   std::int64_t heads = 0;
@@ -34,9 +34,9 @@ struct ParameterCounts {
   std::int64_t embedding = 0;  // V·d, shared with the unembedding
   std::int64_t attention = 0;  // L·4d²
   std::int64_t dense_ffn = 0;
-  std::int64_t router = 0;     // L·d·N_e
-  std::int64_t expert = 0;     // L·N_e·2·d·d_expert
-  std::int64_t norm = 0;       // d(4L + 2): two scales per branch, embedding and final
+  std::int64_t router = 0;  // L·d·N_e
+  std::int64_t expert = 0;  // L·N_e·2·d·d_expert
+  std::int64_t norm = 0;    // d(4L + 2): two scales per branch, embedding and final
   [[nodiscard]] std::int64_t total() const {
     return embedding + attention + dense_ffn + router + expert + norm;
   }

@@ -1,7 +1,7 @@
 // The plan: what is computed, and who sends which tensors to whom, in what order.
 //
-// A round is a small directed graph. An operation spans several nodes, and dependences hold *per node*: node n
-// starts its part of an operation when its own parts of the operations in `after` have ended. There is no
+// A round is a small directed graph. An operation spans several nodes, and dependences hold *per node*: node
+// n starts its part of an operation when its own parts of the operations in `after` have ended. There is no
 // global barrier. Operations of one node that do not depend on each other run at the same time.
 // A training method is a pure function from Scenario to Plan; executors know no method's name.
 #pragma once
@@ -36,9 +36,13 @@ struct TensorGroup {
   std::int64_t elements = 0;                      // summed over classes, layers and experts
 };
 
+/// What the bytes are counted as in reports.
+enum class TrafficClass { dense, expert_sync, migration };
+
 /// The elements of some groups, in the groups' order, as one flat buffer.
 struct Payload {
   Content content = Content::parameter;
+  TrafficClass traffic = TrafficClass::dense;
   std::vector<GroupId> groups;
   ElementType type = ElementType::bf16;
   std::int64_t elements = 0;
@@ -58,14 +62,9 @@ struct Exchange {
   [[nodiscard]] std::int64_t bytes() const;  // Σ payload bytes, before any splitting
 };
 
-/// What the bytes are counted as in reports.
-enum class TrafficClass { dense, expert_sync, migration };
-inline constexpr int kTrafficClasses = 3;
-
-/// All exchanges of a transfer run concurrently, step by step together.
+/// All exchanges of a transfer run concurrently.
 struct Transfer {
   Pattern pattern = Pattern::ring_all_reduce;
-  TrafficClass traffic = TrafficClass::dense;
   std::vector<Exchange> exchanges;
 };
 
@@ -108,7 +107,5 @@ struct Plan {
 std::int64_t chunk_elements(std::int64_t elements, int chunks, int chunk);
 /// Bytes of chunk c of n of an exchange; each payload is split by itself.
 std::int64_t chunk_bytes(const Exchange& exchange, int chunks, int chunk);
-
-const char* to_string(TrafficClass traffic);
 
 }  // namespace fomoe::costmodel

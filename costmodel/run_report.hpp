@@ -11,7 +11,7 @@ namespace fomoe::costmodel {
 
 struct SiteReport {
   std::string name;
-  double bytes_sent = 0;      // whole run
+  double bytes_sent = 0;  // whole run
   double bytes_received = 0;
   double memory_bytes = 0;
   double compute_s = 0;  // mean over rounds

@@ -22,9 +22,9 @@ struct Workload {
 };
 
 struct Strategy {
-  std::string method;             // a name that `fomoe list methods` prints
-  std::int64_t local_steps = 1;   // K
-  int expert_overlap = 0;         // O_e: how many sites hold each expert, 1 … sites
+  std::string method;            // a name that `fomoe list methods` prints
+  std::int64_t local_steps = 1;  // K
+  int expert_overlap = 0;        // O_e: how many sites hold each expert, 1 … sites
   PlacementKind placement = PlacementKind::fixed;
   std::int64_t reshuffle_rounds = 1;  // T: a random placement is redrawn at the end of every T-th round
   bool skip_token = false;
@@ -66,7 +66,8 @@ struct Scenario {
   [[nodiscard]] int sites() const { return platform.size(); }
 };
 
-/// Refuses combinations that no single key shows: throws InputError naming the key and the nearest legal values.
+/// Refuses combinations that no single key shows: throws InputError naming the key and the nearest legal
+/// values.
 void check(const Scenario& scenario);
 
 const char* to_string(PlacementKind kind);

@@ -26,14 +26,14 @@ struct ProfilePoint {
 };
 
 struct StepProfile {
-  ModelShape model;            // sequence_length: the length that was timed
-  std::string device_kind;     // "cpu" or "cuda"
+  ModelShape model;         // sequence_length: the length that was timed
+  std::string device_kind;  // "cpu" or "cuda"
   std::string device_name;
-  int threads = 0;             // CPU threads used
-  std::string dtype;           // of the matrix multiplications: "fp32" or "bf16"
-  std::string versions;        // library and driver, in words
-  std::string measured_at;     // UTC, ISO 8601
-  std::string source;          // file it was read from, or the command that made it
+  int threads = 0;          // CPU threads used
+  std::string dtype;        // of the matrix multiplications: "fp32" or "bf16"
+  std::string versions;     // library and driver, in words
+  std::string measured_at;  // UTC, ISO 8601
+  std::string source;       // file it was read from, or the command that made it
   std::vector<ProfilePoint> points;
 };
 

@@ -10,8 +10,9 @@ namespace fomoe::costmodel {
 
 enum class Activity : std::int32_t { compute, transfer };
 
-/// A node's part of an operation. For transfers [start, end) runs from the moment the node wants the first byte
-/// to its last byte sent and received, and [active_start, active_end) is the hull of its own flows, latency included.
+/// A node's part of an operation. For transfers [start, end) runs from the moment the node wants the first
+/// byte to its last byte sent and received, and [active_start, active_end) is the hull of its own flows,
+/// latency included.
 struct Interval {
   std::int32_t node = 0;
   std::int32_t op = 0;
@@ -27,17 +28,20 @@ struct Interval {
 struct PairBytes {
   int nodes = 0;
   std::vector<double> bytes;
-  explicit PairBytes(int n = 0) : nodes(n), bytes(static_cast<std::size_t>(n) * static_cast<std::size_t>(n), 0.0) {}
-  [[nodiscard]] double at(int from, int to) const { return bytes[static_cast<std::size_t>(from * nodes + to)]; }
+  explicit PairBytes(int n = 0)
+      : nodes(n), bytes(static_cast<std::size_t>(n) * static_cast<std::size_t>(n), 0.0) {}
+  [[nodiscard]] double at(int from, int to) const {
+    return bytes[static_cast<std::size_t>(from * nodes + to)];
+  }
   double& at(int from, int to) { return bytes[static_cast<std::size_t>(from * nodes + to)]; }
 };
 
 /// One executed sequence of rounds, chained without a barrier.
 struct Timeline {
-  std::vector<std::int64_t> rounds;          // plan round at each position
-  std::vector<double> round_end_s;           // last node's end, per position
+  std::vector<std::int64_t> rounds;  // plan round at each position
+  std::vector<double> round_end_s;   // last node's end, per position
   std::vector<Interval> intervals;
-  PairBytes sent;                            // Σ over the sequence
+  PairBytes sent;  // Σ over the sequence
 };
 
 }  // namespace fomoe::costmodel

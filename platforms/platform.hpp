@@ -20,8 +20,8 @@ struct Site {
 
 /// The directed path between two sites, between the uplink of one and the downlink of the other.
 struct Path {
-  double latency_s = 0;                        // one way
-  double bandwidth_bytes_per_s = kUnlimited;   // what the path itself carries; unlimited: only the ports count
+  double latency_s = 0;                       // one way
+  double bandwidth_bytes_per_s = kUnlimited;  // what the path itself carries; unlimited: only the ports count
 };
 
 struct Platform {
@@ -31,7 +31,9 @@ struct Platform {
   std::vector<Provenance> provenance;
 
   [[nodiscard]] int size() const { return static_cast<int>(sites.size()); }
-  [[nodiscard]] const Path& path(int from, int to) const { return paths[static_cast<std::size_t>(from * size() + to)]; }
+  [[nodiscard]] const Path& path(int from, int to) const {
+    return paths[static_cast<std::size_t>(from * size() + to)];
+  }
   [[nodiscard]] Path& path(int from, int to) { return paths[static_cast<std::size_t>(from * size() + to)]; }
 };
 

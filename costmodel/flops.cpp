@@ -1,0 +1,54 @@
+#include "costmodel/flops.hpp"
+
+#include <algorithm>
+
+#include "costmodel/methods/method.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+// 2 FLOPs per parameter forward, 4 backward (Kaplan et al. 2020).
+constexpr double kTrainingFlopsPerParameter = 6.0;
+}  // namespace
+
+FlopsPerToken flops_per_token(const ModelShape& shape, std::int64_t local_experts, bool skip_token,
+                              FlopsAccounting accounting) {
+  const ParameterCounts counts = count_parameters(shape);
+  const auto n_e = static_cast<double>(shape.experts);
+  const auto n_le = static_cast<double>(local_experts);
+  const auto k = static_cast<double>(shape.active_experts);
+
+  FlopsPerToken flops;
+  // The unembedding multiplies; the embedding look-up does not. The tied matrix counts once.
+  flops.dense = kTrainingFlopsPerParameter *
+                static_cast<double>(counts.embedding + counts.attention + counts.dense_ffn);
+  flops.attention = 12.0 * static_cast<double>(shape.layers * shape.d_model * shape.sequence_length);
+
+  const double ffn =
+      kTrainingFlopsPerParameter * static_cast<double>(shape.layers * expert_elements(shape)) * k;
+  const double gate = kTrainingFlopsPerParameter * static_cast<double>(counts.router);
+  const double active_share = std::min(k, n_le) / k;
+  const double local_share = n_le / n_e;  // σ_st
+  if (!skip_token) {
+    flops.expert = active_share * ffn;  // F_FFN · min(k, N_le)/k
+    flops.router = local_share * gate;  // F_gate · N_le/N_e
+  } else if (accounting == FlopsAccounting::mechanism) {
+    flops.expert = local_share * ffn;  // each of the k chosen is local with probability N_le/N_e
+    flops.router = gate;               // all N_e are scored
+  } else {
+    flops.expert = local_share * active_share * ffn;
+    flops.router = local_share * gate;
+  }
+  return flops;
+}
+
+int effective_overlap(const Scenario& scenario) {
+  const Method* method = find_method(scenario.strategy.method);
+  return method != nullptr && method->partial_experts ? scenario.strategy.expert_overlap : scenario.sites();
+}
+
+std::int64_t local_experts(const Scenario& scenario) {
+  return scenario.model.experts * effective_overlap(scenario) / scenario.sites();
+}
+
+}  // namespace fomoe::costmodel

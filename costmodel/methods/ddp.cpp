@@ -1,0 +1,41 @@
+// Data-parallel training: gradients of the whole model are all-reduced in every step, between the backward
+// pass and the optimiser. B = 2(M−1)/M · S per site and step.
+#include "costmodel/methods/all.hpp"
+#include "costmodel/methods/building_blocks.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+Plan plan(const Scenario& scenario) {
+  Plan plan = plan_of_rounds(scenario, 1);
+  if (scenario.strategy.local_steps > 1)
+    plan.notes.push_back("ddp synchronises every step: local_steps is ignored");
+  RoundPlan round;
+  round.ops.push_back({"gradients", Compute{Work::gradients, all_workers(scenario), 1}, {}});
+  Exchange exchange = full_model_exchange(scenario, plan.groups, {Content::gradient});
+  round.ops.push_back({"all-reduce gradients",
+                       Transfer{all_reduce_pattern(scenario.strategy.collective), {std::move(exchange)}},
+                       {0}});
+  round.ops.push_back({"optimizer", Compute{Work::optimizer, all_workers(scenario), 1}, {1}});
+  plan.round = [round = std::move(round)](std::int64_t) { return round; };
+  return plan;
+}
+
+PlanSummary summarise(const Scenario& scenario) { return full_model_summary(scenario, 1, 1); }
+
+}  // namespace
+
+Method ddp() {
+  Method method;
+  method.name = "ddp";
+  method.summary = "gradients of the whole model, all-reduced among all sites in every step";
+  method.axes = "collective, payload_dtype";
+  method.source = "Li et al. 2020, PyTorch Distributed; FoMoE paper, regime 1";
+  method.every_step = true;
+  method.plan = plan;
+  method.summarise = summarise;
+  return method;
+}
+
+}  // namespace fomoe::costmodel

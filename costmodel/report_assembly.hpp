@@ -1,0 +1,23 @@
+// From observations to the report: the same for every executor.
+#pragma once
+#include <vector>
+
+#include "costmodel/run_report.hpp"
+#include "costmodel/scenario.hpp"
+#include "costmodel/timeline.hpp"
+
+namespace fomoe::costmodel {
+
+/// Names, memory, token counts and provenance: what does not depend on how the plan was executed.
+RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps);
+
+/// Means over sites and the ratios, once wall clock, round count and duration and every site are filled in.
+void finish_report(RunReport& report);
+
+/// The whole run from executed rounds. `timelines[i]` holds rounds of `plan.classes[i]`, chained from its
+/// first on. Where fewer were executed than the class has, the others are taken to last as long as
+///   identical rounds: the last executed one (a steady state; the first ones may differ by a transient)
+///   random rounds: the mean of the executed ones.
+RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std::vector<Timeline>& timelines);
+
+}  // namespace fomoe::costmodel

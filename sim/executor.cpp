@@ -1,0 +1,193 @@
+#include "sim/executor.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+namespace fomoe::sim {
+
+using costmodel::Interval;
+using costmodel::NodeId;
+using costmodel::OpId;
+namespace s4u = simgrid::s4u;
+
+namespace {
+
+double now() { return s4u::Engine::get_clock(); }
+
+// A flow begins when the sender has waited out the latency and the receiver is ready for it: a rendezvous.
+// Mailboxes match in order, and each (operation, lane, pair) has its own.
+s4u::Mailbox* mailbox(std::size_t position, OpId op, std::size_t lane, NodeId from, NodeId to) {
+  return s4u::Mailbox::by_name(std::to_string(position) + "/" + std::to_string(op) + "/" +
+                               std::to_string(lane) + "/" + std::to_string(from) + ">" + std::to_string(to));
+}
+
+}  // namespace
+
+struct Executor::Round {
+  std::size_t position = 0;
+  costmodel::RoundPlan plan;
+  std::vector<std::vector<OpId>> next;          // operations that wait for this one
+  std::vector<std::vector<Lane>> lanes;         // of transfers
+  std::vector<std::vector<std::size_t>> waits;  // [node][op]: predecessors not yet ended
+  std::vector<std::size_t> unfinished_ops;      // [node]
+  std::size_t unfinished_nodes = 0;
+};
+
+Executor::Executor(const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds, Engine& engine,
+                   const WorkSeconds& seconds, const Options& options)
+    : plan_(plan),
+      sequence_(rounds),
+      engine_(engine),
+      seconds_(seconds),
+      options_(options),
+      live_(rounds.size()) {
+  timeline_.rounds = rounds;
+  timeline_.round_end_s.assign(rounds.size(), 0.0);
+  timeline_.sent = costmodel::PairBytes(static_cast<int>(plan.nodes.size()));
+}
+
+costmodel::Timeline Executor::run() {
+  const int nodes = static_cast<int>(plan_.nodes.size());
+  for (NodeId node = 0; node < nodes && !sequence_.empty(); ++node) {
+    s4u::Actor::create("node", engine_.host(node), [this, node] { start_round(node, 0); });
+  }
+  engine_.run();
+  if (nodes_finished_ != plan_.nodes.size() && !sequence_.empty()) {
+    throw std::runtime_error(
+        "the plan cannot finish: " + std::to_string(plan_.nodes.size() - nodes_finished_) + " of " +
+        std::to_string(plan_.nodes.size()) + " nodes wait for ever");
+  }
+  return std::move(timeline_);
+}
+
+std::shared_ptr<Executor::Round> Executor::round_at(std::size_t position) {
+  if (live_[position]) return live_[position];
+  auto round = std::make_shared<Round>();
+  const int nodes = static_cast<int>(plan_.nodes.size());
+  round->position = position;
+  round->plan = plan_.round(sequence_[position]);
+  const auto& ops = round->plan.ops;
+  round->next.resize(ops.size());
+  round->lanes.resize(ops.size());
+  std::vector<std::size_t> waits(ops.size());
+  for (std::size_t op = 0; op < ops.size(); ++op) {
+    waits[op] = ops[op].after.size();
+    for (const OpId before : ops[op].after)
+      round->next[static_cast<std::size_t>(before)].push_back(static_cast<OpId>(op));
+    if (const auto* transfer = std::get_if<costmodel::Transfer>(&ops[op].what)) {
+      round->lanes[op] = lower(*transfer, nodes, options_.bundle);
+    }
+  }
+  round->waits.assign(static_cast<std::size_t>(nodes), waits);
+  round->unfinished_ops.assign(static_cast<std::size_t>(nodes), ops.size());
+  round->unfinished_nodes = static_cast<std::size_t>(nodes);
+  live_[position] = round;
+  return round;
+}
+
+void Executor::start_round(NodeId node, std::size_t position) {
+  const auto round = round_at(position);
+  for (std::size_t op = 0; op < round->plan.ops.size(); ++op) {
+    if (round->plan.ops[op].after.empty()) start_op(node, round, static_cast<OpId>(op));
+  }
+}
+
+void Executor::start_op(NodeId node, const std::shared_ptr<Round>& round, OpId op) {
+  s4u::Actor::create("op", engine_.host(node), [this, node, round, op] { run_op(node, round, op); });
+}
+
+void Executor::run_op(NodeId node, const std::shared_ptr<Round>& round, OpId op) {
+  const costmodel::Op& what = round->plan.ops[static_cast<std::size_t>(op)];
+  Interval interval;
+  interval.node = node;
+  interval.op = op;
+  interval.round = static_cast<std::int64_t>(round->position);
+  interval.start_s = now();
+  bool takes_part = false;
+  if (const auto* compute = std::get_if<costmodel::Compute>(&what.what)) {
+    takes_part = std::find(compute->nodes.begin(), compute->nodes.end(), node) != compute->nodes.end();
+    interval.activity = costmodel::Activity::compute;
+    const double duration_s =
+        takes_part ? seconds_(compute->work, node) * static_cast<double>(compute->repeat) : 0;
+    if (duration_s > 0) s4u::this_actor::sleep_for(duration_s);
+    interval.active_start_s = interval.start_s;
+    interval.active_end_s = now();
+  } else {
+    interval.activity = costmodel::Activity::transfer;
+    interval.active_start_s = std::numeric_limits<double>::infinity();
+    for (const Lane& lane : round->lanes[static_cast<std::size_t>(op)]) {
+      takes_part = takes_part || !lane.steps[static_cast<std::size_t>(node)].empty();
+    }
+    if (takes_part) run_transfer(node, round, op, interval);
+  }
+  interval.end_s = now();
+  if (takes_part) timeline_.intervals.push_back(interval);
+  finish_op(node, round, op);
+}
+
+void Executor::run_transfer(NodeId node, const std::shared_ptr<Round>& round, OpId op, Interval& interval) {
+  const auto& lanes = round->lanes[static_cast<std::size_t>(op)];
+  static char token = 0;  // what travels in the simulation is only its size
+
+  const auto run_lane = [this, node, &round, op, &interval](std::size_t index, const Lane& lane) {
+    for (const Step& step : lane.steps[static_cast<std::size_t>(node)]) {
+      std::vector<s4u::CommPtr> comms;
+      std::vector<void*> received(step.receives.size(), nullptr);
+      for (std::size_t r = 0; r < step.receives.size(); ++r) {
+        comms.push_back(
+            mailbox(round->position, op, index, step.receives[r].peer, node)->get_async<void>(&received[r]));
+      }
+      // The sends of a step leave together, each after its own latency.
+      std::vector<Flow> sends = step.sends;
+      std::stable_sort(sends.begin(), sends.end(), [&](const Flow& a, const Flow& b) {
+        return engine_.latency_s(node, a.peer) < engine_.latency_s(node, b.peer);
+      });
+      const double step_start_s = now();
+      for (const Flow& send : sends) {
+        const double wait_s = step_start_s + engine_.latency_s(node, send.peer) - now();
+        if (wait_s > 0) s4u::this_actor::sleep_for(wait_s);
+        comms.push_back(mailbox(round->position, op, index, node, send.peer)
+                            ->put_async(&token, static_cast<std::uint64_t>(send.bytes)));
+        timeline_.sent.at(node, send.peer) += static_cast<double>(send.bytes);
+      }
+      for (const auto& comm : comms) comm->wait();
+      for (std::size_t c = 0; c < comms.size(); ++c) {
+        const double latency_s = c < step.receives.size()
+                                     ? engine_.latency_s(step.receives[c].peer, node)
+                                     : engine_.latency_s(node, sends[c - step.receives.size()].peer);
+        interval.active_start_s = std::min(
+            interval.active_start_s, std::max(interval.start_s, comms[c]->get_start_time() - latency_s));
+      }
+      interval.active_end_s = now();
+    }
+  };
+
+  if (lanes.size() == 1) return run_lane(0, lanes[0]);
+  std::vector<s4u::ActorPtr> actors;
+  for (std::size_t index = 0; index < lanes.size(); ++index) {
+    if (lanes[index].steps[static_cast<std::size_t>(node)].empty()) continue;
+    actors.push_back(s4u::Actor::create("lane", engine_.host(node),
+                                        [&run_lane, index, &lanes] { run_lane(index, lanes[index]); }));
+  }
+  for (const auto& actor : actors) actor->join();
+}
+
+void Executor::finish_op(NodeId node, const std::shared_ptr<Round>& round, OpId op) {
+  auto& waits = round->waits[static_cast<std::size_t>(node)];
+  for (const OpId next : round->next[static_cast<std::size_t>(op)]) {
+    if (--waits[static_cast<std::size_t>(next)] == 0) start_op(node, round, next);
+  }
+  if (--round->unfinished_ops[static_cast<std::size_t>(node)] > 0) return;
+  double& end_s = timeline_.round_end_s[round->position];
+  end_s = std::max(end_s, now());
+  if (--round->unfinished_nodes == 0) live_[round->position].reset();
+  if (round->position + 1 < sequence_.size()) {
+    start_round(node, round->position + 1);
+  } else {
+    ++nodes_finished_;
+  }
+}
+
+}  // namespace fomoe::sim

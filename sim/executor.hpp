@@ -1,0 +1,44 @@
+// Plays rounds of a plan on an engine: an operation of a node starts when that node's parts of the operations
+// before it have ended, and a round when the node's last one has.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "costmodel/timeline.hpp"
+#include "sim/engine.hpp"
+#include "sim/lowering.hpp"
+#include "sim/simulate.hpp"
+
+namespace fomoe::sim {
+
+class Executor {
+ public:
+  Executor(const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds, Engine& engine,
+           const WorkSeconds& seconds, const Options& options);
+
+  /// Everything, to the end. Throws std::runtime_error where nodes wait for each other for ever.
+  costmodel::Timeline run();
+
+ private:
+  struct Round;  // what all nodes share about one position of the sequence
+
+  std::shared_ptr<Round> round_at(std::size_t position);
+  void start_round(costmodel::NodeId node, std::size_t position);
+  void start_op(costmodel::NodeId node, const std::shared_ptr<Round>& round, costmodel::OpId op);
+  void run_op(costmodel::NodeId node, const std::shared_ptr<Round>& round, costmodel::OpId op);
+  void run_transfer(costmodel::NodeId node, const std::shared_ptr<Round>& round, costmodel::OpId op,
+                    costmodel::Interval& interval);
+  void finish_op(costmodel::NodeId node, const std::shared_ptr<Round>& round, costmodel::OpId op);
+
+  const costmodel::Plan& plan_;
+  const std::vector<std::int64_t>& sequence_;
+  Engine& engine_;
+  const WorkSeconds& seconds_;
+  const Options& options_;
+  std::vector<std::shared_ptr<Round>> live_;  // by position; released when every node is through
+  std::size_t nodes_finished_ = 0;
+  costmodel::Timeline timeline_;
+};
+
+}  // namespace fomoe::sim

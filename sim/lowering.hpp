@@ -1,0 +1,35 @@
+// From a transfer to the flows of each node, step by step.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "costmodel/plan.hpp"
+
+namespace fomoe::sim {
+
+struct Flow {
+  costmodel::NodeId peer = 0;
+  std::int64_t bytes = 0;
+};
+
+/// What a node sends and receives at the same time. It starts the next step when all of these have ended.
+struct Step {
+  std::vector<Flow> sends;
+  std::vector<Flow> receives;
+};
+
+/// A sequence of steps that runs by itself; `steps[node]` is empty for a node that takes no part.
+struct Lane {
+  std::vector<std::vector<Step>> steps;
+};
+
+/// Unbundled: one lane per exchange. Bundled: one lane, in which flows of the same step between the same two
+/// nodes are one flow. Bytes per (sender, receiver) are the same. Flows of no bytes are left out.
+///
+/// Ring of n, node at position p (Patarasuk and Yuan 2009), chunk indices mod n:
+///   reduce-scatter step s = 0 … n−2: sends chunk p − s to the next, receives chunk p − 1 − s
+///   all-gather     step s = 0 … n−2: sends chunk p + 1 − s,         receives chunk p − s
+/// Direct among n: step 0 sends chunk j of the own copy to node j; step 1 sends the reduced own chunk to all.
+std::vector<Lane> lower(const costmodel::Transfer& transfer, int nodes, bool bundle);
+
+}  // namespace fomoe::sim

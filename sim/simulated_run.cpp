@@ -1,0 +1,60 @@
+#include "sim/simulated_run.hpp"
+
+#include <algorithm>
+
+#include "costmodel/closed_form.hpp"
+#include "costmodel/methods/method.hpp"
+#include "costmodel/report_assembly.hpp"
+#include "sim/simulate.hpp"
+
+namespace fomoe::sim {
+
+namespace {
+
+// Identical rounds reach a steady state within a few: sites that end a round early start the next one early.
+constexpr std::int64_t kIdenticalRounds = 3;
+constexpr std::int64_t kRandomRounds = 8;
+
+std::vector<std::int64_t> executed_rounds(const costmodel::RoundClass& rounds, const RunOptions& options) {
+  const std::int64_t wanted =
+      options.all_rounds ? rounds.count
+                         : options.rounds.value_or(rounds.identical ? kIdenticalRounds : kRandomRounds);
+  std::vector<std::int64_t> indices;
+  for (std::int64_t i = 0; i < std::min(wanted, rounds.count); ++i) indices.push_back(rounds.round_at(i));
+  return indices;
+}
+
+}  // namespace
+
+SimulatedRun simulate_scenario(const costmodel::Scenario& scenario, const RunOptions& options) {
+  SimulatedRun run;
+  run.plan = costmodel::find_method(scenario.strategy.method)->plan(scenario);
+  const platforms::Platform platform =
+      platforms::scaled_bandwidth(scenario.platform, scenario.network.bandwidth_efficiency);
+
+  std::vector<costmodel::ComputeTimes> times;
+  for (int site = 0; site < scenario.sites(); ++site)
+    times.push_back(costmodel::compute_times(scenario, site));
+  const WorkSeconds seconds = [&](costmodel::Work work, costmodel::NodeId node) {
+    const auto site = static_cast<std::size_t>(run.plan.nodes[static_cast<std::size_t>(node)].site);
+    return costmodel::work_s(times[site], work);
+  };
+
+  std::vector<costmodel::Timeline> timelines;
+  for (const costmodel::RoundClass& rounds : run.plan.classes) {
+    timelines.push_back(
+        simulate(run.plan, executed_rounds(rounds, options), platform, seconds, {options.bundle}));
+  }
+  run.report = costmodel::assemble_report(scenario, run.plan, timelines);
+  run.report.executor = "simulated";
+  for (std::size_t c = 0; c < timelines.size(); ++c) {
+    run.report.notes.push_back("simulated " + std::to_string(timelines[c].rounds.size()) + " of " +
+                               std::to_string(run.plan.classes[c].count) + " rounds of " +
+                               std::to_string(run.plan.classes[c].steps) + " steps" +
+                               (run.plan.classes[c].identical ? "" : ", a sample of random placements"));
+  }
+  if (!timelines.empty()) run.timeline = timelines.front();
+  return run;
+}
+
+}  // namespace fomoe::sim
