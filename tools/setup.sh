@@ -84,7 +84,7 @@ apt_get() {  # sudo drops the environment; a proxy must reach apt-get all the sa
 
 apt_failed() {  # WHAT
   local cause
-  cause=$(grep -E '^(E|Err|W):|^Err:' "$log_dir/apt.log" | head -n 4)
+  cause=$(grep -E '^(E|Err|W):|^Err:' "$log_dir/apt.log" | head -n 4 || true)
   show_log apt 15
   fail "$1 failed.${cause:+ apt-get says:}" ${cause:+"$cause"} "" \
     "What to do:" \
@@ -156,12 +156,12 @@ PYTHON
 
 pip_failed() {
   local what cause
-  what=$(grep -oE '^ *(Collecting|Downloading) [^ ]+' "$log_dir/pip.log" | tail -n 1 | awk '{print $2}')
-  cause=$(grep -E '^ *ERROR|No space left' "$log_dir/pip.log" | tail -n 3)
+  what=$(grep -oE '^ *(Collecting|Downloading) [^ ]+' "$log_dir/pip.log" | tail -n 1 | awk '{print $2}' || true)
+  cause=$(grep -E '^ *ERROR|No space left' "$log_dir/pip.log" | tail -n 3 || true)
   show_log pip 15
   fail "Downloading ${what:-the Python packages} (needed: ${wheels[*]}) failed.${cause:+ pip says:}" ${cause:+"$cause"} "" \
     "What to do:" \
-    "  - no network: connect, and run this again (what was fetched whole is kept);" \
+    "  - no network: connect, and run this again;" \
     "  - a proxy:    export https_proxy=http://HOST:PORT, and run this again;" \
     "  - a mirror:   pip config set global.index-url URL (now: $("$venv/bin/python" -m pip config get global.index-url 2>/dev/null || echo "${PIP_INDEX_URL:-PyPI}"));" \
     "  - 'No space left': 12 GB are needed while installing, 6 GB afterwards."
