@@ -84,7 +84,7 @@ apt_get() {  # sudo drops the environment; a proxy must reach apt-get all the sa
 
 apt_failed() {  # WHAT
   local cause
-  cause=$(grep -E '^(E|Err|W):|^Err:' "$log_dir/apt.log" | head -n 4 || true)
+  cause=$(grep -hE '^(E|W|Err):' "$log_dir"/apt-update.log "$log_dir/apt.log" 2>/dev/null | awk '!seen[$0]++' | head -n 5 || true)
   show_log apt 15
   fail "$1 failed.${cause:+ apt-get says:}" ${cause:+"$cause"} "" \
     "What to do:" \
@@ -109,8 +109,9 @@ install_packages() {
     sudo -n true 2>/dev/null || { say "sudo asks for your password, to install Debian packages:"; sudo -v; } ||
       fail "Without root, have an administrator run" "  apt-get install --no-install-recommends ${to_install[*]}" "and then run this again."
   fi
-  say "Installing ${#to_install[@]} Debian packages: ${to_install[*]}"
-  logged apt apt_get update || apt_failed "Fetching Debian's package lists"
+  say "Installing Debian packages: ${to_install[*]}"
+  # A list that cannot be fetched need not matter (it may be some third party's); if it does, apt_failed shows it.
+  logged apt-update apt_get update || true
   if [ -n "$(dpkg --audit 2>/dev/null)" ]; then  # an earlier installation was interrupted
     logged apt as_root env DEBIAN_FRONTEND=noninteractive dpkg --configure -a || apt_failed "Finishing an interrupted installation"
   fi
@@ -163,7 +164,7 @@ pip_failed() {
     "What to do:" \
     "  - no network: connect, and run this again;" \
     "  - a proxy:    export https_proxy=http://HOST:PORT, and run this again;" \
-    "  - a mirror:   pip config set global.index-url URL (now: $("$venv/bin/python" -m pip config get global.index-url 2>/dev/null || echo "${PIP_INDEX_URL:-PyPI}"));" \
+    "  - a mirror:   pip config set global.index-url URL, and run this again;" \
     "  - 'No space left': 12 GB are needed while installing, 6 GB afterwards."
 }
 
