@@ -72,12 +72,15 @@ ClassMeans means_of(const RoundClass& rounds, const Timeline& timeline, int node
       computing[node].push_back({interval.start_s, interval.end_s});
       continue;
     }
-    transferring[node].push_back({interval.active_start_s, interval.active_end_s});
     auto [it, inserted] =
         operations.try_emplace({interval.round, interval.op}, interval.start_s, interval.end_s);
     if (!inserted)
       it->second = {std::min(it->second.first, interval.start_s),
                     std::max(it->second.second, interval.end_s)};
+  }
+  for (const FlowSpan& flow : timeline.flows) {
+    if (flow.round < static_cast<std::int64_t>(first)) continue;
+    transferring[static_cast<std::size_t>(flow.node)].push_back({flow.start_s, flow.end_s});
   }
   for (std::size_t node = 0; node < static_cast<std::size_t>(nodes); ++node) {
     means.nodes.push_back(

@@ -32,8 +32,8 @@ struct MeanRound {
   double duration_s = 0;
   double compute_s = 0;
   double communication_s = 0;          // first byte wanted to last byte received, hidden or not
-  double exposed_communication_s = 0;  // a transfer of the site is under way and the site does not compute
-  double idle_s = 0;                   // neither computing nor sending nor receiving
+  double exposed_communication_s = 0;  // bytes of the site are under way and it does not compute
+  double idle_s = 0;                   // neither: it waits for others
 };
 
 struct RunReport {

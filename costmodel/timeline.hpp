@@ -10,9 +10,8 @@ namespace fomoe::costmodel {
 
 enum class Activity : std::int32_t { compute, transfer };
 
-/// A node's part of an operation. For transfers [start, end) runs from the moment the node wants the first
-/// byte to its last byte sent and received, and [active_start, active_end) is the hull of its own flows,
-/// latency included.
+/// A node's part of an operation: from when it may start to when it ends. For transfers that is from the
+/// moment the node wants the first byte to its last byte sent and received.
 struct Interval {
   std::int32_t node = 0;
   std::int32_t op = 0;
@@ -20,8 +19,15 @@ struct Interval {
   Activity activity = Activity::compute;
   double start_s = 0;
   double end_s = 0;
-  double active_start_s = 0;
-  double active_end_s = 0;
+};
+
+/// A time in which some flow of the node is under way, latency included. What a transfer's interval has
+/// beyond these is waiting for others.
+struct FlowSpan {
+  std::int32_t node = 0;
+  std::int64_t round = 0;
+  double start_s = 0;
+  double end_s = 0;
 };
 
 /// Bytes that crossed, for each (from, to) pair of nodes, row = from; in the whole executed sequence.
@@ -41,6 +47,7 @@ struct Timeline {
   std::vector<std::int64_t> rounds;  // plan round at each position
   std::vector<double> round_end_s;   // last node's end, per position
   std::vector<Interval> intervals;
+  std::vector<FlowSpan> flows;
   PairBytes sent;  // Σ over the sequence
 };
 

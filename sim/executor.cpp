@@ -1,7 +1,6 @@
 #include "sim/executor.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -112,28 +111,26 @@ void Executor::run_op(NodeId node, const std::shared_ptr<Round>& round, OpId op)
     const double duration_s =
         takes_part ? seconds_(compute->work, node) * static_cast<double>(compute->repeat) : 0;
     if (duration_s > 0) s4u::this_actor::sleep_for(duration_s);
-    interval.active_start_s = interval.start_s;
-    interval.active_end_s = now();
   } else {
     interval.activity = costmodel::Activity::transfer;
-    interval.active_start_s = std::numeric_limits<double>::infinity();
     for (const Lane& lane : round->lanes[static_cast<std::size_t>(op)]) {
       takes_part = takes_part || !lane.steps[static_cast<std::size_t>(node)].empty();
     }
-    if (takes_part) run_transfer(node, round, op, interval);
+    if (takes_part) run_transfer(node, round, op);
   }
   interval.end_s = now();
   if (takes_part) timeline_.intervals.push_back(interval);
   finish_op(node, round, op);
 }
 
-void Executor::run_transfer(NodeId node, const std::shared_ptr<Round>& round, OpId op, Interval& interval) {
+void Executor::run_transfer(NodeId node, const std::shared_ptr<Round>& round, OpId op) {
   const auto& lanes = round->lanes[static_cast<std::size_t>(op)];
   static char token = 0;  // what travels in the simulation is only its size
 
-  const auto run_lane = [this, node, &round, op, &interval](std::size_t index, const Lane& lane) {
+  const auto run_lane = [this, node, &round, op](std::size_t index, const Lane& lane) {
     for (const Step& step : lane.steps[static_cast<std::size_t>(node)]) {
       std::vector<s4u::CommPtr> comms;
+      std::vector<std::pair<double, double>> spans;
       std::vector<void*> received(step.receives.size(), nullptr);
       for (std::size_t r = 0; r < step.receives.size(); ++r) {
         comms.push_back(
@@ -154,13 +151,13 @@ void Executor::run_transfer(NodeId node, const std::shared_ptr<Round>& round, Op
       }
       for (const auto& comm : comms) comm->wait();
       for (std::size_t c = 0; c < comms.size(); ++c) {
-        const double latency_s = c < step.receives.size()
-                                     ? engine_.latency_s(step.receives[c].peer, node)
-                                     : engine_.latency_s(node, sends[c - step.receives.size()].peer);
-        interval.active_start_s = std::min(
-            interval.active_start_s, std::max(interval.start_s, comms[c]->get_start_time() - latency_s));
+        const bool receive = c < step.receives.size();
+        const NodeId peer = receive ? step.receives[c].peer : sends[c - step.receives.size()].peer;
+        const double latency_s = receive ? engine_.latency_s(peer, node) : engine_.latency_s(node, peer);
+        spans.push_back(
+            {std::max(step_start_s, comms[c]->get_start_time() - latency_s), comms[c]->get_finish_time()});
       }
-      interval.active_end_s = now();
+      record_flows(node, round->position, spans);
     }
   };
 
@@ -172,6 +169,16 @@ void Executor::run_transfer(NodeId node, const std::shared_ptr<Round>& round, Op
                                         [&run_lane, index, &lanes] { run_lane(index, lanes[index]); }));
   }
   for (const auto& actor : actors) actor->join();
+}
+
+// Flows of one step mostly overlap: what they cover together is one or two spans.
+void Executor::record_flows(NodeId node, std::size_t position, std::vector<std::pair<double, double>> spans) {
+  std::sort(spans.begin(), spans.end());
+  for (std::size_t i = 0; i < spans.size();) {
+    auto [start_s, end_s] = spans[i++];
+    for (; i < spans.size() && spans[i].first <= end_s; ++i) end_s = std::max(end_s, spans[i].second);
+    timeline_.flows.push_back({node, static_cast<std::int64_t>(position), start_s, end_s});
+  }
 }
 
 void Executor::finish_op(NodeId node, const std::shared_ptr<Round>& round, OpId op) {

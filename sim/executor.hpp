@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "costmodel/timeline.hpp"
@@ -27,8 +28,9 @@ class Executor {
   void start_round(costmodel::NodeId node, std::size_t position);
   void start_op(costmodel::NodeId node, const std::shared_ptr<Round>& round, costmodel::OpId op);
   void run_op(costmodel::NodeId node, const std::shared_ptr<Round>& round, costmodel::OpId op);
-  void run_transfer(costmodel::NodeId node, const std::shared_ptr<Round>& round, costmodel::OpId op,
-                    costmodel::Interval& interval);
+  void run_transfer(costmodel::NodeId node, const std::shared_ptr<Round>& round, costmodel::OpId op);
+  void record_flows(costmodel::NodeId node, std::size_t position,
+                    std::vector<std::pair<double, double>> spans);
   void finish_op(costmodel::NodeId node, const std::shared_ptr<Round>& round, costmodel::OpId op);
 
   const costmodel::Plan& plan_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <map>
 
 namespace fomoe::sim {
 
@@ -57,49 +58,69 @@ class LaneBuilder {
   Lane lane_;
 };
 
-std::vector<std::int64_t> chunks_of(const Exchange& exchange, int n) {
-  std::vector<std::int64_t> chunks;
-  for (int c = 0; c < n; ++c) chunks.push_back(chunk_bytes(exchange, n, c));
-  return chunks;
+// An exchange as bytes: what lowering needs of it, and what bundles by adding.
+struct Split {
+  std::vector<NodeId> nodes;
+  std::vector<std::int64_t> chunks;  // one chunk per node; of a point-to-point transfer, one in all
+};
+
+Split split(Pattern pattern, const Exchange& exchange) {
+  if (pattern == Pattern::point_to_point) {
+    assert(exchange.nodes.size() == 2);
+    return {exchange.nodes, {exchange.bytes()}};
+  }
+  const int n = static_cast<int>(exchange.nodes.size());
+  Split result{exchange.nodes, {}};
+  for (int c = 0; c < n; ++c) result.chunks.push_back(chunk_bytes(exchange, n, c));
+  return result;
 }
 
-void add_ring(LaneBuilder& lane, const Exchange& exchange) {
+void add_ring(LaneBuilder& lane, const Split& exchange) {
   const int n = static_cast<int>(exchange.nodes.size());
-  const std::vector<std::int64_t> chunks = chunks_of(exchange, n);
   for (int s = 0; s < 2 * (n - 1); ++s) {
     for (int p = 0; p < n; ++p) {
       const int chunk = s < n - 1 ? modulo(p - s, n) : modulo(p + 1 - (s - (n - 1)), n);
       lane.flow(s, exchange.nodes[static_cast<std::size_t>(p)],
                 exchange.nodes[static_cast<std::size_t>(modulo(p + 1, n))],
-                chunks[static_cast<std::size_t>(chunk)]);
+                exchange.chunks[static_cast<std::size_t>(chunk)]);
     }
   }
 }
 
-void add_direct(LaneBuilder& lane, const Exchange& exchange) {
-  const int n = static_cast<int>(exchange.nodes.size());
-  const std::vector<std::int64_t> chunks = chunks_of(exchange, n);
-  for (int p = 0; p < n; ++p) {
-    for (int q = 0; q < n; ++q) {
+void add_direct(LaneBuilder& lane, const Split& exchange) {
+  const std::size_t n = exchange.nodes.size();
+  for (std::size_t p = 0; p < n; ++p) {
+    for (std::size_t q = 0; q < n; ++q) {
       if (p == q) continue;
-      const NodeId from = exchange.nodes[static_cast<std::size_t>(p)],
-                   to = exchange.nodes[static_cast<std::size_t>(q)];
-      lane.flow(0, from, to, chunks[static_cast<std::size_t>(q)]);
-      lane.flow(1, from, to, chunks[static_cast<std::size_t>(p)]);
+      lane.flow(0, exchange.nodes[p], exchange.nodes[q], exchange.chunks[q]);
+      lane.flow(1, exchange.nodes[p], exchange.nodes[q], exchange.chunks[p]);
     }
   }
 }
 
-void add(LaneBuilder& lane, Pattern pattern, const Exchange& exchange) {
+void add(LaneBuilder& lane, Pattern pattern, const Split& exchange) {
   switch (pattern) {
     case Pattern::ring_all_reduce:
       return add_ring(lane, exchange);
     case Pattern::direct_all_reduce:
       return add_direct(lane, exchange);
     case Pattern::point_to_point:
-      assert(exchange.nodes.size() == 2);
-      return lane.flow(0, exchange.nodes[0], exchange.nodes[1], exchange.bytes());
+      return lane.flow(0, exchange.nodes[0], exchange.nodes[1], exchange.chunks[0]);
   }
+}
+
+// Exchanges among the same nodes, in the same order, added up.
+std::vector<Split> merged_by_nodes(Pattern pattern, const std::vector<Exchange>& exchanges) {
+  std::map<std::vector<NodeId>, std::vector<std::int64_t>> chunks_of;
+  for (const Exchange& exchange : exchanges) {
+    const Split one = split(pattern, exchange);
+    auto& chunks = chunks_of[one.nodes];
+    chunks.resize(one.chunks.size(), 0);
+    for (std::size_t c = 0; c < chunks.size(); ++c) chunks[c] += one.chunks[c];
+  }
+  std::vector<Split> merged;
+  for (auto& [nodes, chunks] : chunks_of) merged.push_back({nodes, std::move(chunks)});
+  return merged;
 }
 
 }  // namespace
@@ -108,12 +129,13 @@ std::vector<Lane> lower(const costmodel::Transfer& transfer, int nodes, bool bun
   std::vector<Lane> lanes;
   if (bundle) {
     LaneBuilder lane(nodes);
-    for (const Exchange& exchange : transfer.exchanges) add(lane, transfer.pattern, exchange);
+    for (const Split& exchange : merged_by_nodes(transfer.pattern, transfer.exchanges))
+      add(lane, transfer.pattern, exchange);
     lanes.push_back(lane.merged());
   } else {
     for (const Exchange& exchange : transfer.exchanges) {
       LaneBuilder lane(nodes);
-      add(lane, transfer.pattern, exchange);
+      add(lane, transfer.pattern, split(transfer.pattern, exchange));
       lanes.push_back(lane.take());
     }
   }

@@ -23,8 +23,12 @@ struct Lane {
   std::vector<std::vector<Step>> steps;
 };
 
-/// Unbundled: one lane per exchange. Bundled: one lane, in which flows of the same step between the same two
-/// nodes are one flow. Bytes per (sender, receiver) are the same. Flows of no bytes are left out.
+/// Bundled: one lane, in which flows of the same step from one node to another are one flow, as over one
+/// connection per pair. Otherwise each exchange is a lane of its own, with its own flows. Bytes per (sender,
+/// receiver) are the same. Finishing times are not quite: max-min sharing counts flows, not bytes, so a pair
+/// that has more to send than others gets no larger share. Where owners are drawn at random and experts
+/// dominate the payload, bundling was seen to add 16 % with 32 expert groups, 4 % with 256 (M = 8); nothing
+/// where loads are equal. Flows of no bytes are left out.
 ///
 /// Ring of n, node at position p (Patarasuk and Yuan 2009), chunk indices mod n:
 ///   reduce-scatter step s = 0 … n−2: sends chunk p − s to the next, receives chunk p − 1 − s

@@ -86,6 +86,7 @@ void child(Pipe& pipe, const costmodel::Plan& plan, const std::vector<std::int64
     pipe.write_all("k", 1);
     put(pipe, timeline.round_end_s);
     put(pipe, timeline.intervals);
+    put(pipe, timeline.flows);
     put(pipe, timeline.sent.bytes);
   } catch (const std::exception& error) {
     const std::string message = error.what();
@@ -116,8 +117,8 @@ Timeline simulate(const costmodel::Plan& plan, const std::vector<std::int64_t>& 
   bool complete = false;
   if (pipe.read_all(&status, 1)) {
     if (status == 'k') {
-      complete =
-          get(pipe, timeline.round_end_s) && get(pipe, timeline.intervals) && get(pipe, timeline.sent.bytes);
+      complete = get(pipe, timeline.round_end_s) && get(pipe, timeline.intervals) &&
+                 get(pipe, timeline.flows) && get(pipe, timeline.sent.bytes);
     } else if (std::vector<char> message; get(pipe, message)) {
       failure.assign(message.begin(), message.end());
     }

@@ -11,9 +11,7 @@
 namespace fomoe::sim {
 
 struct Options {
-  /// Merge the flows between two nodes in one step of a transfer into one. Bytes stay exact; finishing times
-  /// shift a little, because max-min sharing counts flows, not bytes.
-  bool bundle = true;
+  bool bundle = true;  // see lower()
 };
 
 /// Seconds that a node computes for a work; the same for every round.

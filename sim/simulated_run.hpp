@@ -14,7 +14,7 @@ struct RunOptions {
   /// random.
   std::optional<std::int64_t> rounds;
   bool all_rounds = false;  // execute every round of the run
-  bool bundle = true;
+  bool bundle = true;       // see lower()
 };
 
 struct SimulatedRun {

@@ -6,7 +6,6 @@
 //   B_sparse = (R + P) · Σ N_le · s_expert,  R = 2(O_e−1)/O_e,  P = (1 − O_e/M)/T     (FoMoE paper, eq.
 //   sparse_bytes_cost)
 #include <algorithm>
-#include <map>
 
 #include "costmodel/methods/all.hpp"
 #include "costmodel/methods/building_blocks.hpp"
@@ -37,36 +36,30 @@ Placement placement_of_epoch(const Scenario& scenario, std::int64_t epoch) {
                           static_cast<std::uint64_t>(epoch));
 }
 
-// Experts with the same owners travel together.
+// Every expert is an exchange of its own: executors bundle as they need, bytes stay countable per expert.
 std::vector<Exchange> owner_exchanges(const Scenario& scenario, const std::vector<TensorGroup>& groups,
                                       const Placement& placement) {
-  std::map<std::vector<NodeId>, std::vector<GroupId>> by_owners;
+  std::vector<Exchange> exchanges;
   for (int layer = 0; layer < placement.layers(); ++layer) {
     for (int expert = 0; expert < placement.experts(); ++expert) {
       const auto owners = placement.owners(layer, expert);
-      by_owners[{owners.begin(), owners.end()}].push_back(expert_group(scenario, layer, expert));
+      exchanges.push_back(
+          {{owners.begin(), owners.end()},
+           {make_payload(groups, Content::pseudo_gradient, TrafficClass::expert_sync,
+                         scenario.strategy.payload_dtype, {expert_group(scenario, layer, expert)})}});
     }
-  }
-  std::vector<Exchange> exchanges;
-  for (auto& [owners, ids] : by_owners) {
-    exchanges.push_back({owners,
-                         {make_payload(groups, Content::pseudo_gradient, TrafficClass::expert_sync,
-                                       scenario.strategy.payload_dtype, std::move(ids))}});
   }
   return exchanges;
 }
 
 std::vector<Exchange> migration_exchanges(const Scenario& scenario, const std::vector<TensorGroup>& groups,
                                           const Placement& from, const Placement& to) {
-  std::map<std::vector<NodeId>, std::vector<GroupId>> by_pair;
-  for (const Migration& move : migrations(from, to)) {
-    by_pair[{move.sender, move.receiver}].push_back(expert_group(scenario, move.layer, move.expert));
-  }
   std::vector<Exchange> exchanges;
-  for (auto& [pair, ids] : by_pair) {
-    exchanges.push_back({pair,
-                         {make_payload(groups, Content::parameter, TrafficClass::migration,
-                                       scenario.strategy.payload_dtype, std::move(ids))}});
+  for (const Migration& move : migrations(from, to)) {
+    exchanges.push_back(
+        {{move.sender, move.receiver},
+         {make_payload(groups, Content::parameter, TrafficClass::migration, scenario.strategy.payload_dtype,
+                       {expert_group(scenario, move.layer, move.expert)})}});
   }
   return exchanges;
 }

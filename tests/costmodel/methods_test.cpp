@@ -1,0 +1,181 @@
+// Each method's plan, read back as bytes, against the paper's equations; and the summary by formula against
+// the plan.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "costmodel/closed_form.hpp"
+#include "costmodel/methods/building_blocks.hpp"
+#include "costmodel/methods/method.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+using namespace fomoe::costmodel;
+
+namespace {
+
+// Mean bytes that a site sends in a round, by class, from the plan: an all-reduce of S among n sends 2(n−1)·S
+// in all.
+SentBytes sent_by_plan(const Plan& plan, std::int64_t index) {
+  SentBytes sent;
+  const auto sites = static_cast<double>(plan.nodes.size());
+  for (const Op& op : plan.round(index).ops) {
+    const auto* transfer = std::get_if<Transfer>(&op.what);
+    if (transfer == nullptr) continue;
+    for (const Exchange& exchange : transfer->exchanges) {
+      const double factor = transfer->pattern == Pattern::point_to_point
+                                ? 1.0
+                                : 2.0 * static_cast<double>(exchange.nodes.size() - 1);
+      for (const Payload& payload : exchange.payloads) {
+        double& of_class = payload.traffic == TrafficClass::dense         ? sent.dense
+                           : payload.traffic == TrafficClass::expert_sync ? sent.expert_sync
+                                                                          : sent.migration;
+        of_class += factor * static_cast<double>(payload.bytes()) / sites;
+      }
+    }
+  }
+  return sent;
+}
+
+}  // namespace
+
+TEST_CASE("bytes of a round: B_dense = 2(M−1)/M·S_dense, B_sparse = R(O_e)·N_le·s, ×3 for LocalAdamW") {
+  const int sites = 8;
+  const ParameterCounts counts = count_parameters(tests::divisible_shape());
+  const double dense = 2.0 * static_cast<double>(counts.embedding + counts.attention + counts.norm);  // bf16
+  const double experts = 2.0 * static_cast<double>(counts.expert + counts.router);
+  const double ring = 2.0 * (sites - 1) / sites;
+
+  for (const char* method : {"ddp", "diloco", "local_adamw"}) {
+    const Scenario scenario = tests::ideal_scenario(method, sites);
+    const double contents = std::string(method) == "local_adamw" ? 3 : 1;
+    const SentBytes sent = sent_by_plan(find_method(method)->plan(scenario), 0);
+    CHECK(sent.dense == doctest::Approx(contents * ring * dense).epsilon(1e-14));
+    CHECK(sent.expert_sync == doctest::Approx(contents * ring * experts).epsilon(1e-14));
+    CHECK(sent.migration == 0);
+  }
+  for (const int overlap : {1, 2, 4}) {
+    const Scenario scenario = tests::ideal_scenario("fomoe", sites, overlap);
+    const SentBytes sent = sent_by_plan(find_method("fomoe")->plan(scenario), 0);
+    CHECK(sent.dense == doctest::Approx(ring * dense).epsilon(1e-14));
+    CHECK(sent.expert_sync ==
+          doctest::Approx(2.0 * (overlap - 1) / overlap * experts * overlap / sites).epsilon(1e-14));
+  }
+}
+
+TEST_CASE("with skip-token the whole router travels with the dense part") {
+  Scenario scenario = tests::ideal_scenario("fomoe", 4, 2);
+  const SentBytes without = sent_by_plan(find_method("fomoe")->plan(scenario), 0);
+  scenario.strategy.skip_token = true;
+  const SentBytes with = sent_by_plan(find_method("fomoe")->plan(scenario), 0);
+  const double router = 2.0 * static_cast<double>(count_parameters(scenario.model).router);
+  CHECK(with.dense - without.dense == doctest::Approx(2.0 * 3 / 4 * router).epsilon(1e-12));
+  CHECK(without.expert_sync - with.expert_sync ==
+        doctest::Approx(1.0 * router / 2).epsilon(1e-12));  // R(2) = 1, half held
+}
+
+TEST_CASE("the summary by formula is the summary of the built plan") {
+  for (const Method& method : methods()) {
+    for (const int sites : {2, 4, 8}) {
+      for (int overlap = 1; overlap <= sites; overlap *= 2) {
+        for (const Collective collective : {Collective::ring, Collective::direct}) {
+          Scenario scenario = tests::ideal_scenario(std::string(method.name), sites, overlap);
+          scenario.strategy.collective = collective;
+          const Plan plan = method.plan(scenario);
+          const PlanSummary summary = method.summarise(scenario);
+          const SentBytes sent = sent_by_plan(plan, 0);
+          CAPTURE(method.name);
+          CHECK(summary.rounds == plan.rounds);
+          CHECK(summary.steps == plan.steps);
+          CHECK(summary.sent.dense == doctest::Approx(sent.dense).epsilon(1e-13));
+          CHECK(summary.sent.expert_sync == doctest::Approx(sent.expert_sync).epsilon(1e-13));
+          CHECK(summary.sent.migration == doctest::Approx(sent.migration).epsilon(1e-13));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "random placement: migration averages P·N_le·s_expert with P = (1 − O_e/M)/T; moments never travel") {
+  for (const int period : {1, 3}) {
+    Scenario scenario = tests::ideal_scenario("fomoe", 8, 2);
+    scenario.strategy.placement = PlacementKind::random;
+    scenario.strategy.reshuffle_rounds = period;
+    scenario.strategy.local_steps = 1;  // 60 rounds
+    scenario.model.layers = 40;
+    const Plan plan = find_method("fomoe")->plan(scenario);
+    double migrated = 0;
+    for (std::int64_t round = 0; round < plan.rounds; ++round) {
+      const SentBytes sent = sent_by_plan(plan, round);
+      CHECK((sent.migration > 0) ==
+            ((round + 1) % period == 0));  // at the end of every T-th round, the last included
+      migrated += sent.migration / static_cast<double>(plan.rounds);
+    }
+    const double expected = find_method("fomoe")->summarise(scenario).sent.migration;
+    const double held = 2.0 * 40 * 2 * (2 * 6720 * 16 + 6720);  // bf16, N_le = 2 experts with router column
+    CHECK(expected == doctest::Approx((1 - 2.0 / 8) / period * held));
+    CHECK(migrated ==
+          doctest::Approx(expected).epsilon(0.02));  // 6,400 (or 1,600) experts drawn a round: σ < 0.5 %
+  }
+}
+
+TEST_CASE("rounds: ⌈tokens ÷ global batch⌉ steps, the last round short, classes cover each round once") {
+  Scenario scenario = tests::ideal_scenario("fomoe", 4, 2);
+  scenario.workload.tokens = 60 * 4 * 10 + 1;  // one token more: 61 steps
+  scenario.strategy.local_steps = 7;
+  for (const PlacementKind placement : {PlacementKind::fixed, PlacementKind::random}) {
+    for (const int period : {1, 2, 5}) {
+      scenario.strategy.placement = placement;
+      scenario.strategy.reshuffle_rounds = period;
+      const Plan plan = find_method("fomoe")->plan(scenario);
+      CHECK(plan.steps == 61);
+      CHECK(plan.rounds == 9);  // 8 of 7 and one of 5
+      std::vector<int> seen(9, 0);
+      std::int64_t steps = 0;
+      for (const RoundClass& rounds : plan.classes) {
+        for (std::int64_t i = 0; i < rounds.count; ++i) {
+          const std::int64_t index = rounds.round_at(i);
+          ++seen[static_cast<std::size_t>(index)];
+          steps += rounds.steps;
+          CHECK(std::get<Compute>(plan.round(index).ops[0].what).repeat == rounds.steps);
+        }
+      }
+      CHECK(steps == 61);
+      for (const int times : seen) CHECK(times == 1);
+    }
+  }
+}
+
+TEST_CASE("fomoe with O_e = M sends what diloco sends") {
+  const Plan diloco = find_method("diloco")->plan(tests::ideal_scenario("diloco", 4));
+  const Plan fomoe = find_method("fomoe")->plan(tests::ideal_scenario("fomoe", 4, 4));
+  CHECK(sent_by_plan(fomoe, 0).total() == sent_by_plan(diloco, 0).total());
+  CHECK(fomoe.round(0).ops.size() == diloco.round(0).ops.size());
+}
+
+TEST_CASE("chunks differ by at most one element and add up") {
+  for (const std::int64_t elements : {0, 1, 7, 8, 1000003}) {
+    std::int64_t sum = 0;
+    for (int c = 0; c < 8; ++c) {
+      const std::int64_t chunk = chunk_elements(elements, 8, c);
+      CHECK(chunk - elements / 8 >= 0);
+      CHECK(chunk - elements / 8 <= 1);
+      sum += chunk;
+    }
+    CHECK(sum == elements);
+  }
+}
+
+TEST_CASE("closed form by hand: diloco, M = 2, 1 GB/s, 10 ms, ring") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  scenario.platform = platforms::uniform(2, 1e9, 1e9, 0.010);
+  const RunReport report = closed_form(scenario);
+  const double payload = 2.0 * static_cast<double>(count_parameters(scenario.model).total());  // bf16
+  const double sync = 2 * (0.010 + payload / 2 / 1e9);  // 2(M−1) steps of S/M
+  CHECK(report.round.count == 12);
+  CHECK(report.wall_clock_s == doctest::Approx(12 * (5 * 1.0 + sync)).epsilon(1e-12));
+  CHECK(report.compute_utilization == doctest::Approx(5 / (5 + sync)).epsilon(1e-12));
+  CHECK(report.bytes_per_token == doctest::Approx(2 * payload / (5 * 2 * 10)).epsilon(1e-12));
+  CHECK(report.tokens == 60 * 2 * 10);
+}

@@ -1,0 +1,79 @@
+// Step times from a profile: medians, interpolation, and refusal of what was not measured.
+#include <doctest/doctest.h>
+
+#include "costmodel/closed_form.hpp"
+#include "costmodel/flops.hpp"
+#include "platforms/input_error.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+using namespace fomoe::costmodel;
+
+namespace {
+
+StepProfile profile_of(const ModelShape& model) {
+  StepProfile profile;
+  profile.model = model;
+  profile.device_name = "a device";
+  profile.source = "p.json";
+  profile.points = {
+      {2,
+       8,
+       false,
+       0,
+       {{8.0, 16.0, 4.0}, {9.0, 17.0, 5.0}, {100.0, 100.0, 100.0}}},  // medians 9, 17, 5: one outlier
+      {2, 4, false, 0, {{5.0, 9.0, 3.0}}},
+  };
+  return profile;
+}
+
+}  // namespace
+
+TEST_CASE("a measured point answers with its medians, between points linearly, outside marked") {
+  const StepProfile profile = profile_of(tests::divisible_shape());
+  StepEstimate step = estimate_step(profile, 2, 8, false);
+  CHECK(step.micro_batch.forward_s == 9);
+  CHECK(step.micro_batch.backward_s == 17);
+  CHECK(step.micro_batch.optimizer_s == 5);
+  CHECK(!step.extrapolated);
+  step = estimate_step(profile, 2, 5, false);  // a quarter of the way from 4 to 8
+  CHECK(step.micro_batch.forward_s == 6);
+  CHECK(!step.extrapolated);
+  step = estimate_step(profile, 2, 2, false);
+  CHECK(step.micro_batch.forward_s == 3);
+  CHECK(step.extrapolated);
+  CHECK(estimate_step(profile, 2, 1, false).micro_batch.optimizer_s == doctest::Approx(1.5));
+  CHECK_THROWS_AS(estimate_step(profile, 1, 8, false), InputError);
+  CHECK_THROWS_AS(estimate_step(profile, 2, 8, true), InputError);
+}
+
+TEST_CASE("a local batch is n micro-batches and one optimiser step") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  scenario.workload.global_batch_sequences = 13;  // sites get 7 and 6
+  scenario.compute = ProfiledCompute{profile_of(scenario.model), 2};
+  CHECK(local_batch_sequences(scenario, 0) == 7);
+  CHECK(compute_times(scenario, 0).gradients_s == doctest::Approx(3.5 * (9 + 17)));
+  CHECK(compute_times(scenario, 1).gradients_s == doctest::Approx(3 * (9 + 17)));
+  CHECK(compute_times(scenario, 1).optimizer_s == 5);
+  CHECK(compute_times(scenario, 0).provenance.front().origin == Origin::measured);
+}
+
+TEST_CASE("a profile of another model is refused") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  ModelShape other = scenario.model;
+  other.sequence_length = 11;
+  scenario.compute = ProfiledCompute{profile_of(other), 2};
+  CHECK_THROWS_AS(compute_times(scenario, 0), InputError);
+  other = scenario.model;
+  other.name = "the same under another name";
+  scenario.compute = ProfiledCompute{profile_of(other), 2};
+  CHECK_NOTHROW(compute_times(scenario, 0));
+}
+
+TEST_CASE("an assumed device: FLOPs ÷ (MFU · peak), marked assumed") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  scenario.compute = AssumedDevice{1e12, 0.4, 8};
+  const double flops = flops_per_token(scenario.model, 8, false, FlopsAccounting::mechanism).total();
+  CHECK(compute_times(scenario, 0).gradients_s == doctest::Approx(flops * 10 / (0.4 * 1e12 * 8)));
+  CHECK(compute_times(scenario, 0).provenance.front().origin == Origin::assumed);
+}

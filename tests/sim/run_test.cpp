@@ -1,0 +1,207 @@
+// Whole scenarios, simulated: random placement, the shortcut over identical rounds, conservation and
+// monotonicity.
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "costmodel/closed_form.hpp"
+#include "costmodel/methods/method.hpp"
+#include "sim/simulate.hpp"
+#include "sim/simulated_run.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+using costmodel::Collective;
+using costmodel::PlacementKind;
+using costmodel::RunReport;
+
+namespace {
+
+RunReport simulated(const costmodel::Scenario& scenario, const sim::RunOptions& options = {}) {
+  return sim::simulate_scenario(scenario, options).report;
+}
+
+// Experts dominate, so that what happens to them shows.
+costmodel::Scenario random_experts(int sites, int overlap, int layers) {
+  costmodel::Scenario scenario = tests::ideal_scenario("fomoe", sites, overlap);
+  scenario.strategy.placement = PlacementKind::random;
+  scenario.model.d_model = 840;
+  scenario.model.d_expert = 6720;
+  scenario.model.layers = layers;
+  scenario.model.experts = 16;
+  return scenario;
+}
+
+// One step of the ring: S/M ÷ B.
+double scenario_chunk_s(const costmodel::Scenario& scenario) {
+  const double payload = 2.0 * static_cast<double>(costmodel::count_parameters(scenario.model).total());
+  return payload / scenario.sites() / scenario.platform.sites[0].uplink_bytes_per_s;
+}
+
+// Round 0 of the plan without its migration.
+costmodel::Timeline synchronisation_only(const costmodel::Scenario& scenario, bool bundle) {
+  costmodel::Plan plan = costmodel::find_method("fomoe")->plan(scenario);
+  costmodel::RoundPlan round = plan.round(0);
+  REQUIRE(round.ops.back().name == "migrate experts");
+  round.ops.pop_back();
+  plan.round = [round](std::int64_t) { return round; };
+  return sim::simulate(plan, {0}, scenario.platform, [](costmodel::Work, int) { return 0.0; }, {bundle});
+}
+
+}  // namespace
+
+TEST_CASE("random placement, unbundled: the synchronisation takes (R_M·S_dense + R_Oe·S_local)/B exactly") {
+  for (const int sites : {4, 8}) {
+    for (int overlap = 1; overlap < sites; overlap *= 2) {
+      for (const Collective collective : {Collective::ring, Collective::direct}) {
+        costmodel::Scenario scenario = random_experts(sites, overlap, 4);
+        scenario.strategy.collective = collective;
+        const auto sent = costmodel::find_method("fomoe")->summarise(scenario).sent;
+        const double expected = (sent.dense + sent.expert_sync) / 1e9;
+        CAPTURE(sites);
+        CAPTURE(overlap);
+        CHECK(std::abs(synchronisation_only(scenario, false).round_end_s[0] - expected) <= 1e-9 * expected);
+      }
+    }
+  }
+}
+
+TEST_CASE("random placement, bundled: never faster, and within the bound that sim/lowering.hpp states") {
+  const auto excess = [](int layers, int overlap) {
+    const costmodel::Scenario scenario = random_experts(8, overlap, layers);
+    return synchronisation_only(scenario, true).round_end_s[0] /
+               synchronisation_only(scenario, false).round_end_s[0] -
+           1;
+  };
+  for (const int overlap : {2, 4}) {
+    CHECK(excess(2, overlap) >= -1e-9);
+    CHECK(excess(2, overlap) <= 0.16);
+    CHECK(excess(16, overlap) >= -1e-9);
+    CHECK(excess(16, overlap) <= 0.04);
+  }
+}
+
+TEST_CASE("migration takes at least the realised busiest port ÷ bandwidth") {
+  costmodel::Scenario scenario = random_experts(8, 2, 4);
+  const costmodel::Plan plan = costmodel::find_method("fomoe")->plan(scenario);
+  const auto timeline = sim::simulate(plan, {0}, scenario.platform, [](costmodel::Work, int) { return 0.0; });
+  const costmodel::RoundPlan round = plan.round(0);
+  const auto& migration = std::get<costmodel::Transfer>(round.ops.back().what);
+  std::vector<double> sent(8, 0), received(8, 0);
+  for (const auto& exchange : migration.exchanges) {
+    sent[static_cast<std::size_t>(exchange.nodes[0])] += static_cast<double>(exchange.bytes());
+    received[static_cast<std::size_t>(exchange.nodes[1])] += static_cast<double>(exchange.bytes());
+  }
+  const double busiest = std::max(*std::max_element(sent.begin(), sent.end()),
+                                  *std::max_element(received.begin(), received.end()));
+  double start_s = 1e300, end_s = 0;
+  for (const auto& interval : timeline.intervals) {
+    if (interval.op != static_cast<int>(round.ops.size()) - 1) continue;
+    start_s = std::min(start_s, interval.start_s);
+    end_s = std::max(end_s, interval.end_s);
+  }
+  REQUIRE(busiest > 0);
+  CHECK(end_s - start_s >= busiest / 1e9 * (1 - 1e-9));
+}
+
+TEST_CASE("bytes: links = plan = formula, for every method") {
+  for (const costmodel::Method& method : costmodel::methods()) {
+    for (const int overlap : {1, 2, 8}) {
+      costmodel::Scenario scenario = tests::ideal_scenario(std::string(method.name), 8, overlap);
+      const costmodel::Plan plan = method.plan(scenario);
+      const auto timeline =
+          sim::simulate(plan, {0}, scenario.platform, [](costmodel::Work, int) { return 0.0; });
+      // An all-reduce of S bytes among n sends 2(n−1)·S in all.
+      double planned = 0;
+      for (const auto& op : plan.round(0).ops) {
+        const auto* transfer = std::get_if<costmodel::Transfer>(&op.what);
+        if (transfer == nullptr) continue;
+        for (const auto& exchange : transfer->exchanges) {
+          planned +=
+              2.0 * static_cast<double>(exchange.nodes.size() - 1) * static_cast<double>(exchange.bytes());
+        }
+      }
+      const double crossed = std::accumulate(timeline.sent.bytes.begin(), timeline.sent.bytes.end(), 0.0);
+      CHECK(crossed == planned);
+      CHECK(std::abs(crossed - 8 * method.summarise(scenario).sent.total()) <= 1e-12 * crossed);
+    }
+  }
+}
+
+TEST_CASE("the shortcut over identical rounds gives what all rounds give, on unequal sites too") {
+  costmodel::Scenario scenario = tests::ideal_scenario("fomoe", 4, 2);
+  scenario.platform.sites[1].uplink_bytes_per_s = 3e8;
+  scenario.platform.sites[2].downlink_bytes_per_s = 5e8;
+  scenario.platform.path(0, 3).latency_s = 0.2;
+  scenario.strategy.local_steps = 7;  // 60 steps: 8 rounds of 7 and one of 4
+  const RunReport some = simulated(scenario);
+  const RunReport all = simulated(scenario, {.rounds = {}, .all_rounds = true, .bundle = true});
+  CHECK(std::abs(some.wall_clock_s - all.wall_clock_s) <= 1e-9 * all.wall_clock_s);
+  CHECK(all.round.count == 9);
+  CHECK(std::abs(some.bytes_per_token - all.bytes_per_token) <= 1e-12 * all.bytes_per_token);
+}
+
+TEST_CASE("a slow site makes the others wait: compute + exposed + idle = duration at every site") {
+  costmodel::Scenario scenario = tests::ideal_scenario("diloco", 4);
+  scenario.workload.global_batch_sequences = 6;  // 2, 2, 1, 1 sequences
+  scenario.workload.tokens = 60 * 6 * 10;
+  scenario.compute = costmodel::AssumedDevice{1e12, 0.5, 1};
+  const RunReport report = simulated(scenario);
+  CHECK(report.sites[0].compute_s == doctest::Approx(2 * report.sites[2].compute_s));
+  // Sites 2 and 3 end computing early by compute_s. Site 2's first chunk to site 3 goes at once; then it
+  // waits.
+  const double chunk_s = scenario_chunk_s(scenario);
+  CHECK(report.sites[0].idle_s == doctest::Approx(0).epsilon(1e-9));
+  CHECK(report.sites[2].idle_s == doctest::Approx(report.sites[2].compute_s - chunk_s));
+  for (const auto& site : report.sites) {
+    CHECK(site.compute_s + site.exposed_communication_s + site.idle_s ==
+          doctest::Approx(report.round.duration_s).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("same seed, same answer; another seed, another placement") {
+  costmodel::Scenario scenario = random_experts(4, 1, 2);
+  const RunReport a = simulated(scenario), b = simulated(scenario);
+  CHECK(a.wall_clock_s == b.wall_clock_s);
+  scenario.seed = 43;
+  CHECK(simulated(scenario).wall_clock_s != a.wall_clock_s);
+}
+
+TEST_CASE(
+    "more bandwidth never lengthens a run, more latency never shortens one; wall clock within its bounds") {
+  const bool ok = rc::check([] {
+    const int sites = *rc::gen::inRange(2, 6);
+    const auto& method = *rc::gen::elementOf(costmodel::methods());
+    costmodel::Scenario scenario =
+        tests::ideal_scenario(std::string(method.name), sites, *rc::gen::element(1, sites));
+    scenario.model.d_model = 8 * *rc::gen::inRange(1, 100);
+    scenario.model.experts = 2 * sites;
+    scenario.strategy.local_steps = *rc::gen::inRange(1, 20);
+    scenario.strategy.collective = *rc::gen::element(Collective::ring, Collective::direct);
+    scenario.strategy.placement = *rc::gen::element(PlacementKind::fixed, PlacementKind::random);
+    for (int i = 0; i < sites; ++i) {
+      scenario.platform.sites[static_cast<std::size_t>(i)].uplink_bytes_per_s =
+          1e5 * *rc::gen::inRange(1, 50);
+      scenario.platform.sites[static_cast<std::size_t>(i)].downlink_bytes_per_s =
+          1e5 * *rc::gen::inRange(1, 50);
+      for (int j = 0; j < sites; ++j)
+        scenario.platform.path(i, j).latency_s = 0.001 * *rc::gen::inRange(0, 300);
+    }
+    const RunReport base = simulated(scenario);
+    RC_ASSERT(base.wall_clock_s >=
+              static_cast<double>(base.optimizer_steps) * 1.0 * (1 - 1e-9));  // 1 s a step
+    RC_ASSERT(base.round.exposed_communication_s <= base.round.communication_s * (1 + 1e-9));
+    RC_ASSERT(base.bottleneck.link_busy_share <= 1 + 1e-9);
+
+    costmodel::Scenario faster = scenario;
+    faster.platform = platforms::scaled_bandwidth(scenario.platform, 2.0);
+    RC_ASSERT(simulated(faster).wall_clock_s <= base.wall_clock_s * (1 + 1e-9));
+
+    costmodel::Scenario farther = scenario;
+    for (auto& path : farther.platform.paths) path.latency_s += 0.05;
+    RC_ASSERT(simulated(farther).wall_clock_s >= base.wall_clock_s * (1 - 1e-9));
+  });
+  CHECK(ok);
+}
