@@ -1,0 +1,152 @@
+#include "trainer/model.hpp"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/cuda/CUDAGeneratorImpl.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "trainer/cross_entropy.hpp"
+#include "trainer/rope.hpp"
+
+namespace fomoe::trainer {
+
+using costmodel::ModelShape;
+
+namespace {
+
+constexpr double kNormEpsilon = 1e-5;
+
+// splitmix64 (Steele et al. 2014): neighbouring keys give unrelated seeds.
+std::uint64_t mix(std::uint64_t seed, std::uint64_t key) {
+  std::uint64_t z = seed + (key + 1) * 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+at::Generator generator(at::Device device, std::uint64_t seed) {
+  at::Generator out = device.is_cuda() ? at::make_generator<at::CUDAGeneratorImpl>(device.index())
+                                       : at::make_generator<at::CPUGeneratorImpl>();
+  out.set_current_seed(seed);
+  return out;
+}
+
+}  // namespace
+
+Model::Model(const ModelShape& shape, ModelOptions options) : shape_(shape), options_(std::move(options)) {
+  const at::ScalarType master = options_.dtype == at::kDouble ? at::kDouble : at::kFloat;
+  for (ParameterSpec& spec : parameter_specs(shape_, options_.experts)) {
+    Parameter parameter;
+    parameter.master = at::empty(spec.sizes, at::TensorOptions().dtype(master).device(options_.device));
+    parameter.spec = std::move(spec);
+    initialise(parameter);
+    parameter.compute = master == options_.dtype ? parameter.master : parameter.master.to(options_.dtype);
+    parameter.compute.requires_grad_();
+    parameters_.push_back(std::move(parameter));
+  }
+  for (std::int64_t layer = 0; layer < shape_.layers; ++layer) {
+    const std::vector<int> local = local_experts(shape_, options_.experts, layer);
+    at::Tensor index;  // undefined: the router's columns are the local experts
+    if (options_.experts.skip_token) {
+      index = at::full({shape_.experts}, static_cast<std::int64_t>(local.size()), at::kLong);
+      for (std::size_t i = 0; i < local.size(); ++i) index[local[i]] = static_cast<std::int64_t>(i);
+      index = index.to(options_.device);
+    }
+    local_index_.push_back(std::move(index));
+  }
+}
+
+// Values depend on (seed, layer, role, expert) only: sites that hold different experts start from the same
+// model.
+void Model::initialise(const Parameter& parameter) const {
+  if (options_.device.is_meta()) return;
+  const ParameterSpec& spec = parameter.spec;
+  at::Tensor values = parameter.master;
+  if (spec.initial_std == 0) {
+    values.fill_(1);
+    return;
+  }
+  const std::uint64_t seed = mix(mix(options_.seed, static_cast<std::uint64_t>(spec.layer + 1)),
+                                 static_cast<std::uint64_t>(spec.role));
+  const bool per_expert = spec.role == Role::router || spec.role == Role::up || spec.role == Role::down;
+  if (!per_expert) {
+    values.normal_(0, spec.initial_std, generator(options_.device, seed));
+    return;
+  }
+  const std::vector<int> local = local_experts(shape_, options_.experts, spec.layer);
+  const std::int64_t dim = spec.role == Role::router ? 1 : 0;
+  const bool all_columns = spec.role == Role::router && options_.experts.skip_token;
+  for (std::int64_t i = 0; i < values.size(dim); ++i) {
+    const std::uint64_t expert =
+        static_cast<std::uint64_t>(all_columns ? i : local[static_cast<std::size_t>(i)]);
+    values.select(dim, i).normal_(0, spec.initial_std, generator(options_.device, mix(seed, expert)));
+  }
+}
+
+std::int64_t Model::parameter_count() const {
+  std::int64_t count = 0;
+  for (const Parameter& parameter : parameters_) count += parameter.master.numel();
+  return count;
+}
+
+const at::Tensor& Model::weight(std::int64_t layer, Role role) const {
+  return parameters_[parameter_index(layer, role)].compute;
+}
+
+at::Tensor Model::norm(const at::Tensor& x, const at::Tensor& scale) const {
+  return at::layer_norm(x, {shape_.d_model}, scale, /*bias=*/{}, kNormEpsilon);
+}
+
+at::Tensor Model::attention(std::int64_t layer, const at::Tensor& x, std::int64_t batch) const {
+  const std::int64_t d = shape_.d_model, heads = shape_.heads, head = d / heads, length = x.size(0) / batch;
+  const at::Tensor qkv = at::linear(x, weight(layer, Role::qkv)).view({batch, length, 3, heads, head});
+  const at::Tensor q = rope(qkv.select(2, 0)), k = rope(qkv.select(2, 1)), v = qkv.select(2, 2);
+  const at::Tensor mixed = at::scaled_dot_product_attention(
+      q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), /*attn_mask=*/{}, /*dropout_p=*/0.0,
+      /*is_causal=*/true, /*scale=*/1.0 / static_cast<double>(head));
+  return at::linear(mixed.transpose(1, 2).reshape({batch * length, d}),
+                    weight(layer, Role::attention_output));
+}
+
+MoeLayer Model::moe_layer(std::int64_t layer) const {
+  const at::Tensor& router = weight(layer, Role::router);
+  return {router, weight(layer, Role::up), weight(layer, Role::down),
+          local_index_[static_cast<std::size_t>(layer)], std::min(shape_.active_experts, router.size(1))};
+}
+
+at::Tensor Model::hidden(const at::Tensor& tokens) const {
+  const double branch = kBaseDepth / static_cast<double>(shape_.layers);  // s = (L/L_base)^−1
+  const at::Tensor& embedding = parameters_.front().compute;
+  // Of V rows a batch touches few: on CPU a sparse gradient saves a pass over V·d elements, and is added in
+  // place to the unembedding's. On GPU that addition would wait for the host.
+  const bool sparse = embedding.is_cpu();
+  at::Tensor x =
+      at::embedding(embedding, tokens.flatten(), /*padding_idx=*/-1, /*scale_grad_by_freq=*/false, sparse);
+  x = norm(x, parameters_[1].compute);
+  for (std::int64_t layer = 0; layer < shape_.layers; ++layer) {
+    const at::Tensor mixed =
+        attention(layer, norm(x, weight(layer, Role::attention_norm_in)), tokens.size(0));
+    x = at::add(x, norm(mixed, weight(layer, Role::attention_norm_out)), branch);
+    const at::Tensor y = moe_forward(norm(x, weight(layer, Role::moe_norm_in)), moe_layer(layer));
+    x = at::add(x, norm(y, weight(layer, Role::moe_norm_out)), branch);
+  }
+  return norm(x, parameters_.back().compute) * (kBaseWidth / static_cast<double>(shape_.d_model));
+}
+
+at::Tensor Model::loss(const at::Tensor& tokens, const at::Tensor& targets) const {
+  return linear_cross_entropy(hidden(tokens), parameters_.front().compute, targets.flatten());
+}
+
+void Model::clear_gradients() {
+  for (Parameter& parameter : parameters_) parameter.compute.mutable_grad().reset();
+}
+
+void Model::refresh_compute_weights() {
+  const at::NoGradGuard no_grad;
+  for (Parameter& parameter : parameters_) {
+    if (!parameter.compute.is_same(parameter.master)) parameter.compute.copy_(parameter.master);
+  }
+}
+
+}  // namespace fomoe::trainer

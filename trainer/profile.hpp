@@ -1,0 +1,46 @@
+// Timing real training steps of one model on this machine's device. No LibTorch in this header.
+#pragma once
+#include <cstdint>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "costmodel/step_profile.hpp"
+
+namespace fomoe::trainer {
+
+enum class DeviceKind { cpu, cuda };
+
+struct ProfileOptions {
+  costmodel::ModelShape model;              // sequence_length: the length to time
+  std::vector<std::int64_t> local_experts;  // N_le, each 1 … N_e
+  std::vector<std::int64_t> micro_batch_sequences;
+  bool skip_token = false;
+  DeviceKind device = DeviceKind::cpu;
+  bool bf16 = false;  // fp32 otherwise
+  int threads = 0;    // 0: what LibTorch takes, one per core
+  std::int64_t steps = 20;
+  std::int64_t warmup = 3;
+  double time_budget_s = 60;  // per point, of timed steps; at least 3 steps are timed whatever it says
+  std::uint64_t seed = 42;
+};
+
+inline constexpr std::int64_t kFewestSteps = 3;
+
+/// One point for each micro-batch and local-expert count, in that nesting. The experts held are the first
+/// N_le of each layer, tokens are uniform, and the weights are those of a fresh model: steps of a
+/// dense-routed transformer take as long at the start as later, but the share of ghosts is that of an
+/// unbiased router.
+///
+/// forward: hidden states and loss. On a device with autograd the unembedding's gradients are computed there
+/// too (see cross_entropy.hpp), so of that part forward + backward is meaningful and the split is not.
+/// optimizer: AdamW, gradients dropped, bf16 copies cast.
+///
+/// peak_memory_bytes: on CUDA the most that LibTorch's allocator had handed out; on CPU the process's largest
+/// resident set (VmHWM) during the point, libraries included.
+costmodel::StepProfile measure_profile(const ProfileOptions& options, std::ostream& progress);
+
+/// Whether a CUDA device can be used.
+bool cuda_available();
+
+}  // namespace fomoe::trainer

@@ -1,0 +1,190 @@
+#include "trainer/profile_command.hpp"
+
+#include <boost/program_options.hpp>
+#include <charconv>
+#include <iostream>
+
+#include "experiments/scenario/json_io.hpp"
+#include "experiments/scenario/scenario_reader.hpp"
+#include "experiments/scenario/suggest.hpp"
+#include "experiments/scenario/units.hpp"
+#include "trainer/profile.hpp"
+
+namespace fomoe::trainer {
+
+namespace po = boost::program_options;
+
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples
+  fomoe-train profile --model small --sequence-length 128 --output -
+  fomoe-train profile --model small --sequence-length 128 --local-experts 4,8 --micro-batch-sequences 1,2 --output small.json
+)";
+
+po::options_description described() {
+  const ProfileOptions defaults;
+  po::options_description options("fomoe-train profile: time forward, backward and optimiser of real steps");
+  // clang-format off
+  options.add_options()
+    ("help", "this text")
+    ("model", po::value<std::string>(), "a preset: small, medium, large, xl or xxl")
+    ("scenario", po::value<std::string>(), "or the model and skip_token of this scenario file")
+    ("layers", po::value<std::string>(), "this many layers instead of the model's")
+    ("local-experts", po::value<std::string>(), "experts held in each layer, a count or several with commas (default: all)")
+    ("micro-batch-sequences", po::value<std::string>()->default_value("1"), "sequences per micro-batch, one count or several with commas")
+    ("sequence-length", po::value<std::string>(), "tokens per sequence (default: the model's)")
+    ("skip-token", po::bool_switch(), "the router scores all experts, and tokens skip those that are not held")
+    ("device", po::value<std::string>()->default_value("auto"), "auto, cpu or cuda; auto is cuda where there is one")
+    ("dtype", po::value<std::string>(), "fp32 or bf16 (default: fp32 on cpu, bf16 on cuda)")
+    ("threads", po::value<std::string>(), "CPU threads (default: one per core)")
+    ("steps", po::value<std::string>()->default_value(std::to_string(defaults.steps)), "timed steps per point, at least 3")
+    ("warmup", po::value<std::string>()->default_value(std::to_string(defaults.warmup)), "steps before them that are not kept")
+    ("time-budget", po::value<std::string>()->default_value("60s"), "stop a point after this time, though not before 3 steps")
+    ("seed", po::value<std::string>()->default_value(std::to_string(defaults.seed)), "of weights and tokens")
+    ("output", po::value<std::string>(), "file to write, or - for standard output");
+  // clang-format on
+  return options;
+}
+
+[[noreturn]] void refuse(const std::string& option, const std::string& got, const std::string& expected,
+                         const std::string& example) {
+  throw UsageError("--" + option + ": got " + got + "; expected " + expected + "; for example --" + option +
+                   " " + example);
+}
+
+std::int64_t whole_number(const std::string& option, const std::string& text, std::int64_t least,
+                          std::int64_t most) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+    refuse(option, '"' + text + '"',
+           "a whole number from " + std::to_string(least) + " to " + std::to_string(most),
+           std::to_string(least));
+  }
+  return value;
+}
+
+std::vector<std::int64_t> whole_numbers(const std::string& option, const std::string& text,
+                                        std::int64_t most) {
+  std::vector<std::int64_t> out;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    out.push_back(whole_number(option, text.substr(begin, comma - begin), 1, most));
+    begin = comma + 1;
+  }
+  return out;
+}
+
+double duration_s(const std::string& option, const std::string& text) {
+  try {
+    return scenario::parse_quantity(text, scenario::Quantity::duration);
+  } catch (const scenario::QuantityError& error) {
+    refuse(option, error.what(), "a time with its unit", "60s");
+  }
+}
+
+void choose_model(const po::variables_map& given, ProfileOptions& options) {
+  if (given.count("model") + given.count("scenario") != 1) {
+    throw UsageError("give either --model or --scenario; for example --model small");
+  }
+  if (given.count("scenario")) {
+    scenario::ReadOptions how;
+    how.compute_required = false;  // the profile that it names may be the one we are about to make
+    const costmodel::Scenario scenario = scenario::read_scenario(given["scenario"].as<std::string>(), how);
+    options.model = scenario.model;
+    options.skip_token = scenario.strategy.skip_token;
+    return;
+  }
+  const auto& name = given["model"].as<std::string>();
+  const costmodel::ModelShape* preset = costmodel::find_preset(name);
+  if (preset == nullptr) {
+    std::vector<std::string> names;
+    for (const costmodel::ModelShape& shape : costmodel::presets()) names.push_back(shape.name);
+    const std::string near = scenario::nearest(name, names);
+    refuse("model", '"' + name + '"', "one of " + scenario::joined(names),
+           near.empty() ? names.front() : near);
+  }
+  options.model = *preset;
+}
+
+void choose_device(const po::variables_map& given, ProfileOptions& options) {
+  const auto& device = given["device"].as<std::string>();
+  if (device != "auto" && device != "cpu" && device != "cuda")
+    refuse("device", '"' + device + '"', "auto, cpu or cuda", "cpu");
+  if (device == "cuda" && !cuda_available()) {
+    throw UsageError(
+        "--device: got cuda, but there is no usable CUDA device on this machine; for example --device cpu");
+  }
+  const bool cuda = device == "cuda" || (device == "auto" && cuda_available());
+  options.device = cuda ? DeviceKind::cuda : DeviceKind::cpu;
+  const std::string dtype =
+      given.count("dtype") ? given["dtype"].as<std::string>() : (cuda ? "bf16" : "fp32");
+  if (dtype != "fp32" && dtype != "bf16") refuse("dtype", '"' + dtype + '"', "fp32 or bf16", "bf16");
+  options.bf16 = dtype == "bf16";
+}
+
+ProfileOptions read_options(const po::variables_map& given) {
+  constexpr std::int64_t kMost = 1'000'000'000;
+  auto text = [&](const char* option) { return given[option].as<std::string>(); };
+  ProfileOptions options;
+  choose_model(given, options);
+  choose_device(given, options);
+  options.skip_token = options.skip_token || given["skip-token"].as<bool>();
+
+  costmodel::ModelShape& model = options.model;
+  if (given.count("layers")) {
+    const std::int64_t layers = whole_number("layers", text("layers"), 1, 100'000);
+    if (layers != model.layers) model.name = "custom";
+    model.layers = layers;
+  }
+  if (given.count("sequence-length")) {
+    model.sequence_length = whole_number("sequence-length", text("sequence-length"), 1, kMost);
+  }
+  options.local_experts = given.count("local-experts")
+                              ? whole_numbers("local-experts", text("local-experts"), model.experts)
+                              : std::vector<std::int64_t>{model.experts};
+  options.micro_batch_sequences =
+      whole_numbers("micro-batch-sequences", text("micro-batch-sequences"), kMost);
+  if (given.count("threads"))
+    options.threads = static_cast<int>(whole_number("threads", text("threads"), 1, 4096));
+  options.steps = whole_number("steps", text("steps"), kFewestSteps, kMost);
+  options.warmup = whole_number("warmup", text("warmup"), 0, kMost);
+  options.time_budget_s = duration_s("time-budget", text("time-budget"));
+  options.seed = static_cast<std::uint64_t>(
+      whole_number("seed", text("seed"), 0, std::numeric_limits<std::int64_t>::max()));
+  return options;
+}
+
+}  // namespace
+
+int profile_command(const std::vector<std::string>& arguments) {
+  const po::options_description options = described();
+  po::variables_map given;
+  try {
+    po::store(po::command_line_parser(arguments).options(options).positional({}).run(), given);
+  } catch (const po::error& error) {
+    throw UsageError(std::string(error.what()) + "; fomoe-train profile --help lists the options");
+  }
+  if (given.count("help")) {
+    std::cout << options << kExamples;
+    return 0;
+  }
+  const ProfileOptions profile_options = read_options(given);
+  if (!given.count("output"))
+    throw UsageError("--output: got nothing; expected a file name or -; for example --output small.json");
+  const auto& output = given["output"].as<std::string>();
+
+  costmodel::StepProfile profile = measure_profile(profile_options, std::cerr);
+  profile.source = "fomoe-train profile";
+  for (const std::string& argument : arguments) profile.source += ' ' + argument;
+  const std::string json = scenario::step_profile_json(profile);
+  if (output == "-") {
+    std::cout << json << std::flush;
+  } else {
+    scenario::write_file(output, json);
+  }
+  return 0;
+}
+
+}  // namespace fomoe::trainer

@@ -1,0 +1,15 @@
+// Rotary positions (RoFormer, arXiv:2104.09864): the pair (x_i, x_{i+h/2}) of a head of h dimensions at
+// position p turns by the angle p·theta^(−2i/h), so that q·k depends on positions only through their
+// difference.
+#pragma once
+#include "trainer/torch.hpp"
+
+namespace fomoe::trainer {
+
+inline constexpr double kRopeTheta = 10'000;
+
+/// x [B, S, H, h], any strides with a dense last dimension → the same shape, contiguous. Position = index in
+/// S.
+at::Tensor rope(const at::Tensor& x);
+
+}  // namespace fomoe::trainer

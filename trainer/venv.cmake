@@ -1,0 +1,22 @@
+# LibTorch, CUDA's libraries and nvcc all come from Python wheels in a virtual environment (tools/setup.sh makes it).
+# Here we find them there and tell CMake and TorchConfig, neither of which looks in a venv by itself.
+set(FOMOE_VENV "${PROJECT_SOURCE_DIR}/.venv" CACHE PATH "Virtual environment with the torch and cuda-toolkit wheels")
+
+file(GLOB FOMOE_TORCH_DIR "${FOMOE_VENV}/lib/python3.*/site-packages/torch")
+file(GLOB FOMOE_CUDA_DIR "${FOMOE_VENV}/lib/python3.*/site-packages/nvidia/cu13")
+if(NOT FOMOE_TORCH_DIR OR NOT EXISTS "${FOMOE_CUDA_DIR}/bin/nvcc")
+  message(FATAL_ERROR "fomoe-train needs LibTorch and nvcc, and ${FOMOE_VENV} does not have them: run ./demo.sh or "
+                      "tools/setup.sh, or pass -DFOMOE_TRAINER=OFF")
+endif()
+list(GET FOMOE_TORCH_DIR 0 FOMOE_TORCH_DIR)
+list(GET FOMOE_CUDA_DIR 0 FOMOE_CUDA_DIR)
+
+set(CMAKE_CUDA_COMPILER "${FOMOE_CUDA_DIR}/bin/nvcc" CACHE FILEPATH "nvcc")
+set(CUDAToolkit_ROOT "${FOMOE_CUDA_DIR}")
+set(CUDA_TOOLKIT_ROOT_DIR "${FOMOE_CUDA_DIR}" CACHE PATH "CUDA toolkit")
+set(CMAKE_CUDA_ARCHITECTURES 90 CACHE STRING "of our own kernels")
+# TorchConfig ignores the line above, and without this one looks for a GPU, which the machine need not have.
+set(TORCH_CUDA_ARCH_LIST "9.0" CACHE STRING "what TorchConfig passes to nvcc")
+# Debian's CMake 3.25 does not know CUDA C++20 for nvcc 13, so kernels keep to C++17.
+set(CMAKE_CUDA_STANDARD 17)
+set(CMAKE_CUDA_STANDARD_REQUIRED ON)
