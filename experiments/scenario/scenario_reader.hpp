@@ -18,7 +18,10 @@ class FileError : public std::runtime_error {
 
 struct ReadOptions {
   std::vector<std::string> overrides;  // "strategy.local_steps=64"; a bare word is a string
-  std::optional<std::uint64_t> seed;
+  std::optional<std::uint64_t> seed;   // wins over the file's
+  /// false: a profile file that does not exist is no error, and whether the profile fits is not checked, so
+  /// that the program that measures it can read the scenario first.
+  bool compute_required = true;
 };
 
 /// Reads and checks the whole file, the step profile and platform file it names (relative to it) included.

@@ -1,0 +1,30 @@
+// The commands of `fomoe`: one row and one file each.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fomoe::commands {
+
+using Arguments = std::vector<std::string>;  // after the command's name
+
+struct Command {
+  std::string_view name;
+  std::string_view sentence;  // for `fomoe --help`
+  void (*run)(const Arguments&);
+};
+
+void run_cost(const Arguments& arguments);
+void run_simulate(const Arguments& arguments);
+void run_compare(const Arguments& arguments);
+void run_list(const Arguments& arguments);
+
+inline constexpr Command kCommands[] = {
+    {"cost", "parameters, FLOPs, memory and bytes of a scenario, without simulating it", run_cost},
+    {"simulate", "how long a scenario takes, and what it waits for", run_simulate},
+    {"compare", "several variants of a scenario in one table", run_compare},
+    {"list", "the methods, models, platforms and scenario keys that there are", run_list},
+};
+
+}  // namespace fomoe::commands

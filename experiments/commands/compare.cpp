@@ -1,0 +1,99 @@
+#include <fmt/format.h>
+
+#include <sstream>
+
+#include "costmodel/flops.hpp"
+#include "experiments/commands/command.hpp"
+#include "experiments/commands/execute.hpp"
+#include "experiments/commands/human.hpp"
+#include "experiments/commands/options.hpp"
+#include "experiments/commands/verdict.hpp"
+#include "experiments/scenario/json_values.hpp"
+
+namespace fomoe::commands {
+
+namespace po = boost::program_options;
+
+namespace {
+
+std::vector<std::string> words(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> found;
+  for (std::string word; stream >> word;) found.push_back(word);
+  return found;
+}
+
+std::string table(const std::vector<Case>& cases, const std::vector<costmodel::Scenario>& scenarios) {
+  std::vector<Row> rows = {{"case", "method", "K", "O_e", "wall clock", "compute", "exposed", "idle",
+                            "MB/site/round", "utilisation", "busiest link"}};
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const costmodel::RunReport& report = cases[i].report;
+    const auto rounds = static_cast<double>(report.round.count);
+    rows.push_back({cases[i].name, scenarios[i].strategy.method, std::to_string(cases[i].steps_per_round()),
+                    std::to_string(costmodel::effective_overlap(scenarios[i])),
+                    human_time(report.wall_clock_s), human_time(report.round.compute_s * rounds),
+                    human_time(report.round.exposed_communication_s * rounds),
+                    human_time(report.round.idle_s * rounds),
+                    fmt::format("{:.4g}", report.bytes_sent_per_site_per_round / 1e6),
+                    human_percent(report.compute_utilization), report.bottleneck.link});
+  }
+  return aligned(rows);
+}
+
+}  // namespace
+
+void run_compare(const Arguments& arguments) {
+  po::options_description options("Options");
+  options.add_options()("case", po::value<std::vector<std::string>>()->value_name("\"KEY=VALUE …\""),
+                        "a variant: overrides separated by spaces; give it once for each variant (\"\": the "
+                        "scenario as it is; default: none, at least one is needed)");
+  add_scenario_options(options);
+  add_engine_options(options);
+  options.add_options()("output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
+                        "-: JSON on stdout; a file in .json or .csv (default: a table for people on stdout)");
+  const Help help = {
+      "compare",
+      "SCENARIO.toml --case \"KEY=VALUE …\" --case … [options]",
+      "Simulates variants of a scenario and prints one table. Times are totals over the run, means over "
+      "sites.",
+      {"fomoe compare experiments/scenarios/two-sites.toml --case strategy.method=ddp --case "
+       "\"strategy.method=diloco "
+       "strategy.local_steps=32\" --case \"strategy.local_steps=32 strategy.expert_overlap=1\""}};
+  const auto values = parse(arguments, help, options, "scenario");
+  if (!values) return;
+  if (values->count("case") == 0) {
+    throw UsageError("--case: got none; expected at least one; for example --case strategy.method=ddp");
+  }
+  const Output output("--output", (*values)["output"].as<std::string>(), {".json", ".csv"});
+  const Engine engine = read_engine(*values);
+
+  // All are read before the first is run: a mistake in the last case should not cost the time of the others.
+  std::vector<Case> cases;
+  std::vector<costmodel::Scenario> scenarios;
+  for (const std::string& text : (*values)["case"].as<std::vector<std::string>>()) {
+    cases.push_back({text.empty() ? "as in the file" : text, {}});
+    scenarios.push_back(read_scenario(*values, words(text)));
+  }
+  for (std::size_t i = 0; i < cases.size(); ++i) cases[i].report = execute(scenarios[i], engine).report;
+
+  std::string answer;
+  if (output.for_people()) {
+    answer = table(cases, scenarios) + '\n' + verdict(cases) + '\n';
+  } else if (output.csv()) {
+    answer = "case," + csv_header() + '\n';
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      answer += csv_cell(cases[i].name) + ',' + csv_row(cases[i].report, scenarios[i]) + '\n';
+    }
+  } else {
+    scenario::Json list = scenario::Json::array();
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      scenario::Json report = scenario::to_json(cases[i].report);
+      report["scenario"] = scenario::to_json(scenarios[i]);
+      list.push_back({{"case", cases[i].name}, {"report", report}});
+    }
+    answer = scenario::to_text({{"schema", "fomoe.compare/1"}, {"cases", list}, {"verdict", verdict(cases)}});
+  }
+  output.write(answer);
+}
+
+}  // namespace fomoe::commands

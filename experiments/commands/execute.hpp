@@ -1,0 +1,36 @@
+// Running a scenario on the engine that the command line chose, and showing the report.
+#pragma once
+#include <boost/program_options.hpp>
+#include <string>
+#include <vector>
+
+#include "costmodel/run_report.hpp"
+#include "costmodel/scenario.hpp"
+#include "sim/simulated_run.hpp"
+
+namespace fomoe::commands {
+
+struct Engine {
+  bool simulated = true;
+  sim::RunOptions options;
+};
+
+/// Adds --engine, --rounds and --no-bundle.
+void add_engine_options(boost::program_options::options_description& options);
+Engine read_engine(const boost::program_options::variables_map& values);
+
+/// The closed form leaves plan and timeline empty.
+sim::SimulatedRun execute(const costmodel::Scenario& scenario, const Engine& engine);
+
+/// "waits for the network 12 % of the time (…)", with the busiest link or, where links are hardly busy,
+/// latency.
+std::string waiting_text(const costmodel::RunReport& report);
+
+/// For people: times, bytes, the bottleneck, sites, then every input with its origin and all network factors.
+std::string report_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario);
+
+/// One line each; units are in the column names.
+std::string csv_header();
+std::string csv_row(const costmodel::RunReport& report, const costmodel::Scenario& scenario);
+
+}  // namespace fomoe::commands

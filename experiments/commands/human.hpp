@@ -1,0 +1,25 @@
+// Numbers and tables for people. Machines read JSON and CSV, which keep every digit.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "platforms/provenance.hpp"
+
+namespace fomoe::commands {
+
+std::string human_time(double seconds);   // "1.23 ms", "4.56 s", "3 min 20 s", "5 h 12 min", "3 d 4 h"
+std::string human_bytes(double bytes);    // decimal: "1.23 MB"
+std::string human_count(double count);    // "124.6 M"
+std::string human_percent(double share);  // "12.3 %"
+
+using Row = std::vector<std::string>;
+/// First column to the left, the others to the right, two spaces between.
+std::string aligned(const std::vector<Row>& rows, const std::string& indent = "");
+
+/// "Inputs and where they come from", one line each.
+std::string human_provenance(const std::vector<Provenance>& provenance);
+
+/// A CSV cell, quoted where it has to be.
+std::string csv_cell(const std::string& text);
+
+}  // namespace fomoe::commands

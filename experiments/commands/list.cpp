@@ -1,0 +1,109 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "costmodel/methods/method.hpp"
+#include "costmodel/model_shape.hpp"
+#include "experiments/commands/command.hpp"
+#include "experiments/commands/human.hpp"
+#include "experiments/commands/options.hpp"
+#include "experiments/scenario/keys.hpp"
+#include "experiments/scenario/platform_file.hpp"
+
+namespace fomoe::commands {
+
+namespace po = boost::program_options;
+
+namespace {
+
+std::string methods() {
+  std::string text;
+  for (const costmodel::Method& method : costmodel::methods()) {
+    text += fmt::format("{}\n  {}\n  changed by: {}\n  source: {}\n", method.name, method.summary,
+                        method.axes, method.source);
+  }
+  return text;
+}
+
+std::string models() {
+  std::vector<Row> rows = {{"preset", "parameters", "d_model", "layers", "heads", "experts", "active_experts",
+                            "d_expert", "vocabulary", "sequence_length"}};
+  for (const costmodel::ModelShape& shape : costmodel::presets()) {
+    rows.push_back({shape.name, human_count(static_cast<double>(costmodel::count_parameters(shape).total())),
+                    std::to_string(shape.d_model), std::to_string(shape.layers), std::to_string(shape.heads),
+                    std::to_string(shape.experts), std::to_string(shape.active_experts),
+                    std::to_string(shape.d_expert), std::to_string(shape.vocabulary),
+                    std::to_string(shape.sequence_length)});
+  }
+  return aligned(rows);
+}
+
+std::string keys_of(std::span<const scenario::Key> keys, bool arrays) {
+  std::string text;
+  std::string_view table = "\n";  // no table has this name, so the first one prints its heading
+  for (const scenario::Key& key : keys) {
+    if (key.table != table && !key.table.empty()) {
+      const bool array = arrays && key.table != "default_path";
+      text += array ? fmt::format("\n[[{}]]\n", key.table) : fmt::format("\n[{}]\n", key.table);
+    }
+    table = key.table;
+    const std::string absent = !key.fallback.empty() ? fmt::format("default {}", key.fallback)
+                               : !key.absent.empty() ? fmt::format("default: {}", key.absent)
+                                                     : "required";
+    text += fmt::format("{}\n    {} ({})\n", scenario::example_line(key), key.sentence, absent);
+    text += fmt::format("    {}\n", scenario::expected_value(key));
+  }
+  return text;
+}
+
+std::string platforms(const std::string& folder) {
+  if (!std::filesystem::is_directory(folder)) {
+    throw UsageError(
+        fmt::format("--folder: got \"{}\", which is no folder; expected one with platform files; for example "
+                    "--folder platforms",
+                    folder));
+  }
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".toml") files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end());
+  std::string text = "equal sites\n  [platform] sites, bandwidth and latency in the scenario itself\n";
+  for (const std::string& file : files) {
+    const platforms::Platform platform = scenario::read_platform_file(file);
+    text += fmt::format("{}\n  {} sites:", file, platform.size());
+    for (const platforms::Site& site : platform.sites) text += ' ' + site.name;
+    text += '\n';
+    for (const Provenance& entry : platform.provenance) {
+      text += fmt::format("  {} {}: {}\n", to_string(entry.origin), entry.what, entry.detail);
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+void run_list(const Arguments& arguments) {
+  po::options_description options("Options");
+  options.add_options()("folder", po::value<std::string>()->default_value("platforms")->value_name("FOLDER"),
+                        "where `list platforms` looks for platform files");
+  const Help help = {
+      "list",
+      "methods|models|keys|platforms",
+      "What a scenario can name: training methods, models, keys with their defaults, platforms.",
+      {"fomoe list methods", "fomoe list models", "fomoe list keys", "fomoe list platforms"}};
+  const auto values = parse(arguments, help, options, "what");
+  if (!values) return;
+  const std::string what = choice("fomoe list", (*values)["what"].as<std::vector<std::string>>().front(),
+                                  {"methods", "models", "keys", "platforms"});
+  if (what == "methods") fmt::print("{}", methods());
+  if (what == "models") fmt::print("{}", models());
+  if (what == "keys") {
+    fmt::print("Scenario file\n\n{}\nPlatform file\n\n{}", keys_of(scenario::scenario_keys(), false),
+               keys_of(scenario::platform_file_keys(), true));
+  }
+  if (what == "platforms") fmt::print("{}", platforms((*values)["folder"].as<std::string>()));
+}
+
+}  // namespace fomoe::commands

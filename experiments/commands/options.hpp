@@ -1,0 +1,54 @@
+// Command-line parsing that all commands share: --help, did-you-mean, the scenario's own options.
+#pragma once
+#include <boost/program_options.hpp>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "costmodel/scenario.hpp"
+#include "experiments/commands/command.hpp"
+
+namespace fomoe::commands {
+
+/// A mistake on the command line, in words; exit status 2.
+class UsageError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Help {
+  std::string command;                // "simulate"
+  std::string usage;                  // "S.toml [options]"
+  std::string text;                   // what the command answers
+  std::vector<std::string> examples;  // lines that work when pasted in the repository's root
+};
+
+/// One argument without a dash is allowed, the positional of that name, and required.
+/// Nothing where --help was asked for; it has then been printed.
+std::optional<boost::program_options::variables_map> parse(
+    const Arguments& arguments, const Help& help, boost::program_options::options_description options,
+    const std::string& positional);
+
+/// Adds --set and --seed.
+void add_scenario_options(boost::program_options::options_description& options);
+/// Reads the positional "scenario" with --set and --seed, and `more` overrides after those of --set.
+costmodel::Scenario read_scenario(const boost::program_options::variables_map& values,
+                                  const std::vector<std::string>& more = {});
+
+/// Where an answer goes: "" for people on stdout, "-" JSON on stdout, else a file.
+class Output {
+ public:
+  /// Refuses extensions other than `extensions` and folders that do not exist, before any work is done.
+  Output(const std::string& option, const std::string& path, const std::vector<std::string>& extensions);
+  [[nodiscard]] bool for_people() const { return path_.empty(); }
+  [[nodiscard]] bool csv() const { return path_.ends_with(".csv"); }
+  void write(const std::string& text) const;
+
+ private:
+  std::string path_;
+};
+
+/// One of `known`, or a UsageError with did-you-mean.
+std::string choice(const std::string& what, const std::string& value, const std::vector<std::string>& known);
+
+}  // namespace fomoe::commands

@@ -1,0 +1,140 @@
+#include "experiments/scenario/json_values.hpp"
+
+#include <cmath>
+
+#include "experiments/scenario/json_io.hpp"
+
+namespace fomoe::scenario {
+namespace {
+
+Json compute_json(const costmodel::ComputeSpec& compute) {
+  if (const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&compute)) {
+    return {{"profile", profiled->profile.source},
+            {"device_name", profiled->profile.device_name},
+            {"measured_at", profiled->profile.measured_at},
+            {"micro_batch_sequences", profiled->micro_batch_sequences}};
+  }
+  if (const auto* given = std::get_if<costmodel::GivenStepTime>(&compute))
+    return {{"step_time_s", given->seconds}};
+  const auto& device = std::get<costmodel::AssumedDevice>(compute);
+  return {
+      {"peak_flop_per_s", device.peak_flops}, {"mfu", device.mfu}, {"gpus_per_site", device.gpus_per_site}};
+}
+
+Json platform_json(const platforms::Platform& platform) {
+  Json sites = Json::array(), paths = Json::array();
+  for (const platforms::Site& site : platform.sites) {
+    sites.push_back({{"name", site.name},
+                     {"uplink_bytes_per_s", site.uplink_bytes_per_s},
+                     {"downlink_bytes_per_s", site.downlink_bytes_per_s}});
+  }
+  for (int from = 0; from < platform.size(); ++from) {
+    for (int to = 0; to < platform.size(); ++to) {
+      if (from == to) continue;
+      const platforms::Path& path = platform.path(from, to);
+      Json entry = {{"from", platform.sites[from].name},
+                    {"to", platform.sites[to].name},
+                    {"latency_s", path.latency_s}};
+      // JSON has no infinity: an unlimited path has no bandwidth key.
+      if (std::isfinite(path.bandwidth_bytes_per_s))
+        entry["bandwidth_bytes_per_s"] = path.bandwidth_bytes_per_s;
+      paths.push_back(entry);
+    }
+  }
+  return {{"name", platform.name}, {"sites", sites}, {"paths", paths}};
+}
+
+}  // namespace
+
+std::string to_text(const Json& document) {
+  // A file name need not be UTF-8; JSON must be.
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+Json to_json(const costmodel::ModelShape& shape) {
+  return {{"name", shape.name},
+          {"d_model", shape.d_model},
+          {"layers", shape.layers},
+          {"heads", shape.heads},
+          {"experts", shape.experts},
+          {"active_experts", shape.active_experts},
+          {"d_expert", shape.d_expert},
+          {"vocabulary", shape.vocabulary},
+          {"sequence_length", shape.sequence_length}};
+}
+
+Json to_json(const std::vector<Provenance>& provenance) {
+  Json list = Json::array();
+  for (const Provenance& entry : provenance) {
+    list.push_back({{"what", entry.what}, {"origin", to_string(entry.origin)}, {"detail", entry.detail}});
+  }
+  return list;
+}
+
+Json to_json(const costmodel::Scenario& scenario) {
+  const costmodel::Strategy& strategy = scenario.strategy;
+  return {{"seed", scenario.seed},
+          {"model", to_json(scenario.model)},
+          {"workload",
+           {{"tokens", scenario.workload.tokens},
+            {"global_batch_sequences", scenario.workload.global_batch_sequences}}},
+          {"strategy",
+           {{"method", strategy.method},
+            {"local_steps", strategy.local_steps},
+            {"expert_overlap", strategy.expert_overlap},
+            {"placement", to_string(strategy.placement)},
+            {"reshuffle_rounds", strategy.reshuffle_rounds},
+            {"skip_token", strategy.skip_token},
+            {"collective", to_string(strategy.collective)},
+            {"payload_dtype", to_string(strategy.payload_dtype)}}},
+          {"compute", compute_json(scenario.compute)},
+          {"platform", platform_json(scenario.platform)},
+          {"network_model", {{"bandwidth_efficiency", scenario.network.bandwidth_efficiency}}}};
+}
+
+Json to_json(const costmodel::RunReport& report) {
+  Json sites = Json::array();
+  for (const costmodel::SiteReport& site : report.sites) {
+    sites.push_back({{"name", site.name},
+                     {"bytes_sent", site.bytes_sent},
+                     {"bytes_received", site.bytes_received},
+                     {"memory_bytes", site.memory_bytes},
+                     {"compute_s", site.compute_s},
+                     {"exposed_communication_s", site.exposed_communication_s},
+                     {"idle_s", site.idle_s}});
+  }
+  const costmodel::MeanRound& round = report.round;
+  return {{"schema", "fomoe.run/1"},
+          {"executor", report.executor},
+          {"wall_clock_s", report.wall_clock_s},
+          {"compute_utilization", report.compute_utilization},
+          {"tokens_per_s", report.tokens_per_s},
+          {"bytes_per_token", report.bytes_per_token},
+          {"bytes_sent_per_site_per_round", report.bytes_sent_per_site_per_round},
+          {"optimizer_steps", report.optimizer_steps},
+          {"tokens", report.tokens},
+          {"round",
+           {{"count", round.count},
+            {"duration_s", round.duration_s},
+            {"compute_s", round.compute_s},
+            {"communication_s", round.communication_s},
+            {"exposed_communication_s", round.exposed_communication_s},
+            {"idle_s", round.idle_s}}},
+          {"sites", sites},
+          {"bottleneck",
+           {{"limited_by", report.bottleneck.limited_by},
+            {"link", report.bottleneck.link},
+            {"link_busy_share", report.bottleneck.link_busy_share}}},
+          {"provenance", to_json(report.provenance)},
+          {"notes", report.notes}};
+}
+
+std::string run_report_json(const costmodel::RunReport& report) { return to_text(to_json(report)); }
+
+std::string run_report_json(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
+  Json document = to_json(report);
+  document["scenario"] = to_json(scenario);
+  return to_text(document);
+}
+
+}  // namespace fomoe::scenario

@@ -1,0 +1,23 @@
+// The JSON of our plain structs, for those who put several into one document. Keys in a fixed order.
+#pragma once
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "costmodel/run_report.hpp"
+#include "costmodel/scenario.hpp"
+
+namespace fomoe::scenario {
+
+using Json = nlohmann::ordered_json;
+
+/// Indented, with a newline at the end.
+std::string to_text(const Json& document);
+
+Json to_json(const costmodel::ModelShape& shape);
+Json to_json(const std::vector<Provenance>& provenance);
+/// The scenario after defaults and overrides; SI units, with the unit in the key.
+Json to_json(const costmodel::Scenario& scenario);
+Json to_json(const costmodel::RunReport& report);
+
+}  // namespace fomoe::scenario

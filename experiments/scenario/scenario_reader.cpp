@@ -1,0 +1,52 @@
+#include "experiments/scenario/scenario_reader.hpp"
+
+#include "experiments/scenario/document.hpp"
+#include "experiments/scenario/sections.hpp"
+#include "experiments/scenario/table_reader.hpp"
+#include "platforms/input_error.hpp"
+
+namespace fomoe::scenario {
+namespace {
+
+/// Refuses what no single key shows, at the line of the key that the cost model names.
+void check(const costmodel::Scenario& scenario, const Document& document, bool compute_required) {
+  try {
+    if (compute_required) {
+      costmodel::check(scenario);
+    } else {
+      // Whether the profile fits is not asked: the caller is about to measure one.
+      costmodel::Scenario with_any_compute = scenario;
+      with_any_compute.compute = costmodel::GivenStepTime{1.0};
+      costmodel::check(with_any_compute);
+    }
+  } catch (const InputError& error) {
+    throw FileError(document.place(error.key()) + ": " + error.what());
+  }
+}
+
+}  // namespace
+
+costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& options) {
+  Document document = Document::read(path, "scenario", "experiments/scenarios/two-sites.toml");
+  for (const std::string& assignment : options.overrides) document.override_key(assignment);
+  displace_alternatives(document);
+  refuse_unknown_tables(document, scenario_keys(), {});
+
+  const TableReader top(document, scenario_keys(), "", &document.root());
+  for (const char* title : {"name", "description"}) {
+    if (top.has(title)) (void)top.text(title);
+  }
+  costmodel::Scenario scenario;
+  scenario.seed = static_cast<std::uint64_t>(top.count("seed"));
+  if (options.seed) scenario.seed = *options.seed;
+  scenario.model = read_model(document);
+  scenario.workload = read_workload(document);
+  scenario.network = read_network_model(document);
+  scenario.platform = read_platform(document);
+  scenario.strategy = read_strategy(document, scenario.sites());
+  scenario.compute = read_compute(document, options.compute_required);
+  check(scenario, document, options.compute_required);
+  return scenario;
+}
+
+}  // namespace fomoe::scenario

@@ -1,0 +1,22 @@
+// One function per table of the scenario file.
+#pragma once
+#include <string>
+
+#include "costmodel/scenario.hpp"
+#include "experiments/scenario/document.hpp"
+
+namespace fomoe::scenario {
+
+costmodel::ModelShape read_model(const Document& document);
+costmodel::Workload read_workload(const Document& document);
+costmodel::Strategy read_strategy(const Document& document, int sites);
+/// Where `required` is false, a profile file that does not exist gives a profile without points.
+costmodel::ComputeSpec read_compute(const Document& document, bool required);
+platforms::Platform read_platform(const Document& document);
+costmodel::NetworkModel read_network_model(const Document& document);
+
+/// Drops keys of the file that an override replaces by an alternative: `--set compute.step_time=1s` on a
+/// scenario with a profile means the step time.
+void displace_alternatives(Document& document);
+
+}  // namespace fomoe::scenario

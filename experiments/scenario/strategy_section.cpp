@@ -1,0 +1,36 @@
+#include "experiments/scenario/sections.hpp"
+#include "experiments/scenario/table_reader.hpp"
+
+namespace fomoe::scenario {
+namespace {
+
+costmodel::ElementType element_type(const std::string& name) {
+  if (name == "fp32") return costmodel::ElementType::fp32;
+  return name == "fp16" ? costmodel::ElementType::fp16 : costmodel::ElementType::bf16;
+}
+
+}  // namespace
+
+costmodel::Strategy read_strategy(const Document& document, int sites) {
+  const TableReader table(document, scenario_keys(), "strategy", find_table(document, "strategy"));
+  costmodel::Strategy strategy;
+  strategy.method = table.text("method");
+  strategy.local_steps = table.count("local_steps");
+  strategy.expert_overlap = table.has("expert_overlap") ? table.small_count("expert_overlap") : sites;
+  strategy.placement = table.text("placement") == "random" ? costmodel::PlacementKind::random
+                                                           : costmodel::PlacementKind::fixed;
+  strategy.reshuffle_rounds = table.count("reshuffle_rounds");
+  strategy.skip_token = table.yes_no("skip_token");
+  strategy.collective =
+      table.text("collective") == "direct" ? costmodel::Collective::direct : costmodel::Collective::ring;
+  strategy.payload_dtype = element_type(table.text("payload_dtype"));
+  (void)table.count("overlap_steps");  // checked to be 0, the only value that any method here supports
+  return strategy;
+}
+
+costmodel::NetworkModel read_network_model(const Document& document) {
+  const TableReader table(document, scenario_keys(), "network_model", find_table(document, "network_model"));
+  return {table.share("bandwidth_efficiency")};
+}
+
+}  // namespace fomoe::scenario

@@ -1,0 +1,203 @@
+#include "experiments/scenario/table_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include "experiments/scenario/suggest.hpp"
+#include "experiments/scenario/units.hpp"
+
+namespace fomoe::scenario {
+namespace {
+
+std::vector<std::string> names_in(std::span<const Key> keys, std::string_view table) {
+  std::vector<std::string> names;
+  for (const Key& key : keys) {
+    if (key.table == table) names.emplace_back(key.name);
+  }
+  return names;
+}
+
+std::vector<std::string> tables_of(std::span<const Key> keys) {
+  std::vector<std::string> tables;
+  for (const Key& key : keys) {
+    const std::string name(key.table);
+    if (!name.empty() && std::find(tables.begin(), tables.end(), name) == tables.end())
+      tables.push_back(name);
+  }
+  return tables;
+}
+
+Quantity quantity_of(Kind kind) {
+  if (kind == Kind::rate) return Quantity::rate;
+  if (kind == Kind::flop_rate) return Quantity::flop_rate;
+  return Quantity::duration;
+}
+
+std::string unquoted(std::string_view example) {
+  if (example.size() > 1 && example.front() == '"') example = example.substr(1, example.size() - 2);
+  return std::string(example);
+}
+
+}  // namespace
+
+TableReader::TableReader(const Document& document, std::span<const Key> keys, std::string_view name,
+                         const toml::table* table)
+    : document_(document), keys_(keys), name_(name), table_(table) {
+  if (table_ != nullptr) refuse_unknown_keys();
+}
+
+void TableReader::refuse_unknown_keys() const {
+  const std::vector<std::string> known = names_in(keys_, name_);
+  const std::vector<std::string> tables = tables_of(keys_);
+  for (const auto& [toml_key, toml_node] : *table_) {
+    const std::string name(toml_key.str());
+    const bool is_table = name_.empty() && std::find(tables.begin(), tables.end(), name) != tables.end();
+    if (is_table || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const Key& first = row(nearest(name, known).empty() ? known.front() : nearest(name, known));
+    const std::string key = dotted(name_, name);
+    fail(document_.place(key, &toml_node, table_), key, "an unknown key", "one of " + joined(known),
+         document_.overridden(key)
+             ? fmt::format("--set {}={}", dotted(name_, first.name), unquoted(first.example))
+             : example_line(first),
+         nearest(name, known));
+  }
+}
+
+const Key& TableReader::row(std::string_view name) const {
+  for (const Key& key : keys_) {
+    if (key.table == name_ && key.name == name) return key;
+  }
+  throw std::logic_error(fmt::format("no row for the key {}", dotted(name_, name)));
+}
+
+const toml::node* TableReader::node(std::string_view name) const {
+  return table_ == nullptr ? nullptr : table_->get(name);
+}
+
+std::string TableReader::place(std::string_view name) const {
+  return document_.place(dotted(name_, name), node(name), table_);
+}
+
+std::string TableReader::example(const Key& key) const {
+  const std::string full = dotted(name_, key.name);
+  // Someone who mistyped on the command line needs a line for the command line.
+  return document_.overridden(full) ? fmt::format("--set {}={}", full, unquoted(key.example))
+                                    : example_line(key);
+}
+
+void TableReader::refuse(std::string_view name, const std::string& got, const std::string& expected,
+                         const std::string& suggestion) const {
+  fail(place(name), dotted(name_, name), got, expected, example(row(name)), suggestion);
+}
+
+void TableReader::refuse(std::string_view name, const std::string& expected) const {
+  refuse(name, has(name) ? as_written(*node(name)) : "nothing", expected);
+}
+
+const toml::node* TableReader::value(std::string_view name, toml::table& fallback) const {
+  if (const toml::node* found = node(name)) return found;
+  const Key& key = row(name);
+  if (key.fallback.empty()) refuse(name, expected_value(key));
+  fallback = toml::parse(fmt::format("value = {}", key.fallback));
+  return fallback.get("value");
+}
+
+std::int64_t TableReader::count(std::string_view name) const {
+  toml::table fallback;
+  const toml::node* found = value(name, fallback);
+  const Key& key = row(name);
+  // 1.34e9 is a float in TOML and a count to people; what is not whole is refused, never rounded.
+  const bool is_number = found->is_integer() || found->is_floating_point();
+  const double number = is_number ? found->value<double>().value_or(-1) : -1;
+  if (!is_number || !(number >= key.min && number <= key.max) || number != std::floor(number)) {
+    refuse(name, expected_value(key));
+  }
+  return found->is_integer() ? *found->value<std::int64_t>() : static_cast<std::int64_t>(number);
+}
+
+double TableReader::quantity(std::string_view name) const {
+  toml::table fallback;
+  const toml::node* found = value(name, fallback);
+  const Key& key = row(name);
+  const auto written = found->value_exact<std::string>();
+  if (!written) {
+    const bool is_number = found->is_integer() || found->is_floating_point();
+    refuse(name, as_written(*found) + (is_number ? " (no unit)" : ""), expected_value(key));
+  }
+  try {
+    const double si = parse_quantity(*written, quantity_of(key.kind));
+    if (si == 0 && key.kind != Kind::latency)
+      refuse(name, as_written(*found) + " (zero)", expected_value(key));
+    return si;
+  } catch (const QuantityError& error) {
+    refuse(name, error.what(), expected_value(key), error.suggestion());
+  }
+}
+
+double TableReader::share(std::string_view name) const {
+  toml::table fallback;
+  const toml::node* found = value(name, fallback);
+  const bool is_number = found->is_integer() || found->is_floating_point();
+  const double number = is_number ? found->value<double>().value_or(-1) : -1;
+  if (!(number > 0 && number <= 1)) refuse(name, expected_value(row(name)));
+  return number;
+}
+
+bool TableReader::yes_no(std::string_view name) const {
+  toml::table fallback;
+  const toml::node* found = value(name, fallback);
+  if (!found->is_boolean()) refuse(name, expected_value(row(name)));
+  return *found->value<bool>();
+}
+
+std::string TableReader::text(std::string_view name) const {
+  toml::table fallback;
+  const toml::node* found = value(name, fallback);
+  const Key& key = row(name);
+  const auto written = found->value_exact<std::string>();
+  if (!written || written->empty()) refuse(name, expected_value(key));
+  if (key.kind != Kind::choice) return *written;
+  const std::vector<std::string> known = choices(key);
+  if (std::find(known.begin(), known.end(), *written) == known.end()) {
+    const std::string meant = nearest(*written, known);
+    refuse(name, as_written(*found), expected_value(key), meant.empty() ? "" : '"' + meant + '"');
+  }
+  return *written;
+}
+
+void refuse_unknown_tables(const Document& document, std::span<const Key> keys,
+                           const std::vector<std::string>& arrays) {
+  const std::vector<std::string> tables = tables_of(keys);
+  for (const auto& [toml_key, node] : document.root()) {
+    const std::string name(toml_key.str());
+    const bool known = std::find(tables.begin(), tables.end(), name) != tables.end();
+    const bool is_array = std::find(arrays.begin(), arrays.end(), name) != arrays.end();
+    const std::string form = is_array ? "[[" + name + "]]" : "[" + name + "]";
+    if (known) {
+      const bool right = is_array ? node.is_array_of_tables() : node.is_table();
+      if (!right) fail(document.place(name, &node, nullptr), name, as_written(node), "a table", form);
+    } else if (node.is_table() || node.is_array_of_tables()) {
+      std::string place = document.place(name, &node, nullptr);
+      // A table that exists only because of --set has no line; name the override instead.
+      if (const toml::table* table = node.as_table()) {
+        for (const auto& [inner, value] : *table) {
+          const std::string key = name + '.' + std::string(inner.str());
+          if (document.overridden(key) && table->source().begin.line == 0)
+            place = document.place(key, &value, nullptr);
+        }
+      }
+      const std::string meant = nearest(name, tables);
+      fail(place, name, "an unknown table", "one of [" + joined(tables, "] [") + "]",
+           "[" + tables.front() + "]", meant.empty() ? "" : "[" + meant + "]");
+    }
+  }
+}
+
+const toml::table* find_table(const Document& document, std::string_view name) {
+  return document.root().get_as<toml::table>(name);
+}
+
+}  // namespace fomoe::scenario

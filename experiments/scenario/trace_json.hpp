@@ -1,0 +1,17 @@
+// A timeline for people: the Chrome trace format, which ui.perfetto.dev and chrome://tracing open.
+#pragma once
+#include <string>
+
+#include "costmodel/plan.hpp"
+#include "costmodel/timeline.hpp"
+#include "platforms/platform.hpp"
+
+namespace fomoe::scenario {
+
+/// One process for each site, in it one thread that computes and one for each transfer of the plan; times in
+/// microseconds. A transfer spans from wanting its first byte to its last one; `active_…` in its arguments is
+/// when bytes of this site were under way.
+std::string trace_json(const costmodel::Plan& plan, const platforms::Platform& platform,
+                       const costmodel::Timeline& timeline);
+
+}  // namespace fomoe::scenario
