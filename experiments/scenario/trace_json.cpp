@@ -9,6 +9,7 @@ namespace fomoe::scenario {
 namespace {
 
 constexpr double kMicroseconds = 1e6;
+constexpr int kComputeThread = 0, kFlowThread = 1, kFirstTransferThread = 2;
 
 Json metadata(const char* what, int process, int thread, const std::string& name) {
   return {{"ph", "M"}, {"name", what}, {"pid", process}, {"tid", thread}, {"args", {{"name", name}}}};
@@ -23,7 +24,8 @@ std::string trace_json(const costmodel::Plan& plan, const platforms::Platform& p
     const int process = static_cast<int>(node);
     events.push_back(metadata("process_name", process, 0,
                               platform.sites[static_cast<std::size_t>(plan.nodes[node].site)].name));
-    events.push_back(metadata("thread_name", process, 0, "compute"));
+    events.push_back(metadata("thread_name", process, kComputeThread, "compute"));
+    events.push_back(metadata("thread_name", process, kFlowThread, "bytes under way"));
   }
   std::map<std::int64_t, costmodel::RoundPlan> rounds;
   std::set<std::pair<int, int>> named;  // (process, thread)
@@ -32,15 +34,13 @@ std::string trace_json(const costmodel::Plan& plan, const platforms::Platform& p
     if (!rounds.contains(index)) rounds[index] = plan.round(index);
     const costmodel::Op& op = rounds[index].ops[static_cast<std::size_t>(interval.op)];
     const bool computes = interval.activity == costmodel::Activity::compute;
-    const int thread = computes ? 0 : interval.op + 1;
+    const int thread = computes ? kComputeThread : interval.op + kFirstTransferThread;
     if (!computes && named.emplace(interval.node, thread).second) {
       events.push_back(metadata("thread_name", interval.node, thread, op.name));
     }
     Json arguments = {{"round", index}};
     if (const auto* transfer = std::get_if<costmodel::Transfer>(&op.what)) {
       arguments["exchanges"] = transfer->exchanges.size();
-      arguments["active_start_us"] = interval.active_start_s * kMicroseconds;
-      arguments["active_end_us"] = interval.active_end_s * kMicroseconds;
     } else {
       arguments["repeat"] = std::get<costmodel::Compute>(op.what).repeat;
     }
@@ -52,6 +52,16 @@ std::string trace_json(const costmodel::Plan& plan, const platforms::Platform& p
                       {"ts", interval.start_s * kMicroseconds},
                       {"dur", (interval.end_s - interval.start_s) * kMicroseconds},
                       {"args", arguments}});
+  }
+  for (const costmodel::FlowSpan& span : timeline.flows) {
+    events.push_back({{"ph", "X"},
+                      {"name", "bytes under way"},
+                      {"cat", "flow"},
+                      {"pid", span.node},
+                      {"tid", kFlowThread},
+                      {"ts", span.start_s * kMicroseconds},
+                      {"dur", (span.end_s - span.start_s) * kMicroseconds},
+                      {"args", {{"round", timeline.rounds[static_cast<std::size_t>(span.round)]}}}});
   }
   return to_text({{"displayTimeUnit", "ms"}, {"traceEvents", events}});
 }

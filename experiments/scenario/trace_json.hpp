@@ -8,9 +8,9 @@
 
 namespace fomoe::scenario {
 
-/// One process for each site, in it one thread that computes and one for each transfer of the plan; times in
-/// microseconds. A transfer spans from wanting its first byte to its last one; `active_…` in its arguments is
-/// when bytes of this site were under way.
+/// One process for each site, in it one thread that computes, one that shows when bytes of the site are under
+/// way, and one for each transfer of the plan: from wanting its first byte to its last one, waiting included.
+/// Times in microseconds.
 std::string trace_json(const costmodel::Plan& plan, const platforms::Platform& platform,
                        const costmodel::Timeline& timeline);
 
