@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "costmodel/closed_form.hpp"
 #include "costmodel/methods/building_blocks.hpp"
@@ -117,6 +119,34 @@ TEST_CASE(
     CHECK(expected == doctest::Approx((1 - 2.0 / 8) / period * held));
     CHECK(migrated ==
           doctest::Approx(expected).epsilon(0.02));  // 6,400 (or 1,600) experts drawn a round: σ < 0.5 %
+  }
+}
+
+TEST_CASE("after a migration every site holds what the next round asks of it") {
+  Scenario scenario = tests::ideal_scenario("fomoe", 8, 2);
+  scenario.strategy.placement = PlacementKind::random;
+  const Plan plan = find_method("fomoe")->plan(scenario);
+  using Holders = std::map<GroupId, std::set<NodeId>>;
+  const auto holders_in = [&](std::int64_t index) {
+    Holders holders;
+    for (const Op& op : plan.round(index).ops) {
+      if (op.name != "all-reduce experts") continue;
+      for (const Exchange& exchange : std::get<Transfer>(op.what).exchanges) {
+        holders[exchange.payloads[0].groups[0]].insert(exchange.nodes.begin(), exchange.nodes.end());
+      }
+    }
+    return holders;
+  };
+  const Holders before = holders_in(0), after = holders_in(1);
+  const RoundPlan round = plan.round(0);
+  Holders fetched;
+  for (const Exchange& exchange : std::get<Transfer>(round.ops.back().what).exchanges) {
+    const GroupId group = exchange.payloads[0].groups[0];
+    CHECK(before.at(group).count(exchange.nodes[0]) == 1);  // only an owner can send
+    fetched[group].insert(exchange.nodes[1]);
+  }
+  for (const auto& [group, owners] : after) {
+    for (const NodeId owner : owners) CHECK(before.at(group).count(owner) + fetched[group].count(owner) == 1);
   }
 }
 

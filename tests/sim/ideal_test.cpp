@@ -44,6 +44,17 @@ TEST_CASE("ideal: full-replica methods, simulated = closed form") {
   }
 }
 
+TEST_CASE("ideal: microseconds agree as well as hours, simulated = closed form") {
+  // 8 sites at 100 TB/s: 14 steps of about a microsecond each, 1 µs of compute.
+  costmodel::Scenario scenario = tests::ideal_scenario("ddp", 8);
+  scenario.platform = platforms::uniform(8, 1e14, 1e14, 0);
+  scenario.compute = costmodel::GivenStepTime{1e-6};
+  check_equal_reports(scenario);
+  scenario.platform = platforms::uniform(8, 1e3, 1e3, 0);
+  scenario.compute = costmodel::GivenStepTime{1e5};
+  check_equal_reports(scenario);
+}
+
 TEST_CASE("ideal: fomoe with fixed placement, every O_e that divides M, simulated = closed form") {
   for (const int sites : {2, 4, 8}) {
     for (int overlap = 1; overlap <= sites; overlap *= 2) {
