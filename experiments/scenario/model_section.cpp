@@ -67,9 +67,17 @@ costmodel::ModelShape read_model(const Document& document) {
   return shape;
 }
 
-costmodel::Workload read_workload(const Document& document) {
+costmodel::Workload read_workload(const Document& document, std::int64_t sequence_length) {
   const TableReader table(document, scenario_keys(), "workload", find_table(document, "workload"));
-  return {table.count("tokens"), table.count("global_batch_sequences")};
+  const costmodel::Workload workload = {table.count("tokens"), table.count("global_batch_sequences")};
+  // Tokens of one step must stay a whole number that a double holds exactly.
+  const double step_tokens =
+      static_cast<double>(workload.global_batch_sequences) * static_cast<double>(sequence_length);
+  if (step_tokens > 9e15) {
+    table.refuse("global_batch_sequences", fmt::format("{:.3g} tokens in one step", step_tokens),
+                 "at most 9e15 tokens in one step");
+  }
+  return workload;
 }
 
 }  // namespace fomoe::scenario

@@ -40,7 +40,7 @@ costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& op
   scenario.seed = static_cast<std::uint64_t>(top.count("seed"));
   if (options.seed) scenario.seed = *options.seed;
   scenario.model = read_model(document);
-  scenario.workload = read_workload(document);
+  scenario.workload = read_workload(document, scenario.model.sequence_length);
   scenario.network = read_network_model(document);
   scenario.platform = read_platform(document);
   scenario.strategy = read_strategy(document, scenario.sites());

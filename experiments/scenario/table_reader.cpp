@@ -36,6 +36,12 @@ Quantity quantity_of(Kind kind) {
   return Quantity::duration;
 }
 
+/// What people who know the field will try, and deserve a plain answer about.
+const std::vector<std::string>& not_yet_available() {
+  static const std::vector<std::string> names = {"affinity", "hierarchical", "server", "int8", "int4"};
+  return names;
+}
+
 std::string unquoted(std::string_view example) {
   if (example.size() > 1 && example.front() == '"') example = example.substr(1, example.size() - 2);
   return std::string(example);
@@ -163,7 +169,10 @@ std::string TableReader::text(std::string_view name) const {
   const std::vector<std::string> known = choices(key);
   if (std::find(known.begin(), known.end(), *written) == known.end()) {
     const std::string meant = nearest(*written, known);
-    refuse(name, as_written(*found), expected_value(key), meant.empty() ? "" : '"' + meant + '"');
+    const auto& planned = not_yet_available();
+    const bool is_planned = std::find(planned.begin(), planned.end(), *written) != planned.end();
+    refuse(name, as_written(*found) + (is_planned ? " (not available)" : ""), expected_value(key),
+           meant.empty() || is_planned ? "" : '"' + meant + '"');
   }
   return *written;
 }
@@ -178,7 +187,10 @@ void refuse_unknown_tables(const Document& document, std::span<const Key> keys,
     const std::string form = is_array ? "[[" + name + "]]" : "[" + name + "]";
     if (known) {
       const bool right = is_array ? node.is_array_of_tables() : node.is_table();
-      if (!right) fail(document.place(name, &node, nullptr), name, as_written(node), "a table", form);
+      if (!right) {
+        fail(document.place(name, &node, nullptr), name, as_written(node),
+             is_array ? "a list of tables" : "a table", form);
+      }
     } else if (node.is_table() || node.is_array_of_tables()) {
       std::string place = document.place(name, &node, nullptr);
       // A table that exists only because of --set has no line; name the override instead.

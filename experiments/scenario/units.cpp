@@ -1,5 +1,6 @@
 #include "experiments/scenario/units.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <string>
@@ -61,6 +62,12 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+bool equal_but_for_case(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return lower(x) == lower(y); });
+}
+
 }  // namespace
 
 const char* to_string(Quantity quantity) {
@@ -115,10 +122,16 @@ double parse_quantity(std::string_view text, Quantity quantity) {
     if (!std::isfinite(value)) throw refuse("a number that is too large or too small");
     return value;
   }
-  const std::string meant = nearest(unit_text, names);
+  // Only the case is wrong: every reading is offered, because b and B differ by a factor of 8.
   const std::string number_text(body.data(), end);
-  throw refuse("unknown unit " + std::string(unit_text),
-               meant.empty() ? "" : '"' + number_text + meant + '"');
+  std::string meant;
+  for (const std::string& name : names) {
+    if (!equal_but_for_case(name, unit_text)) continue;
+    meant += (meant.empty() ? "\"" : " or \"") + number_text + name + '"';
+  }
+  const std::string near = nearest(unit_text, names);
+  if (meant.empty() && !near.empty()) meant = '"' + number_text + near + '"';
+  throw refuse("unknown unit " + std::string(unit_text), meant);
 }
 
 }  // namespace fomoe::scenario

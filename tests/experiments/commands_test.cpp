@@ -1,0 +1,269 @@
+// The commands as a user meets them: help, pasted examples, machine-readable answers, the same bytes twice.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/experiments/run_fomoe.hpp"
+
+namespace {
+
+using namespace fomoe::tests;
+using nlohmann::json;
+
+const std::vector<std::string> kCommands = {"", "cost", "simulate", "compare", "list"};
+const std::string kTwoSites = "experiments/scenarios/two-sites.toml";
+const std::string kEightRegions = "experiments/scenarios/eight-regions.toml --set compute.step_time=420ms";
+
+Ran run(const std::string& command) { return run_in(source_dir(), command); }
+
+json answer(const std::string& command) {
+  const Ran ran = run(command);
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  CHECK(ran.err.empty());
+  return json::parse(ran.out);
+}
+
+std::vector<std::string> examples(const std::string& help) {
+  std::vector<std::string> lines;
+  std::istringstream text(help.substr(help.find("Examples:\n")));
+  for (std::string line; std::getline(text, line);) {
+    if (line.starts_with("  fomoe ")) lines.push_back(line.substr(2));
+  }
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("--help of every command exits 0, and its examples run when pasted") {
+  for (const std::string& command : kCommands) {
+    CAPTURE(command);
+    const Ran help = run("fomoe " + command + " --help");
+    CHECK(help.exit_status == 0);
+    CHECK(help.err.empty());
+    const std::vector<std::string> lines = examples(help.out);
+    CHECK_FALSE(lines.empty());
+    for (const std::string& line : lines) {
+      CAPTURE(line);
+      const Ran ran = run(line);
+      CHECK(ran.exit_status == 0);
+      CHECK(ran.err.empty());
+      CHECK_FALSE(ran.out.empty());
+    }
+  }
+}
+
+TEST_CASE("fomoe --help names every command") {
+  const std::string help = run("fomoe --help").out;
+  for (const std::string& command : kCommands) CHECK(help.find(command) != std::string::npos);
+}
+
+TEST_CASE("simulate --output -: the keys that others read") {
+  const json run = answer("fomoe simulate " + kTwoSites + " --output -");
+  CHECK(run["schema"] == "fomoe.run/1");
+  CHECK(run["executor"] == "simulated");
+  for (const char* key : {"wall_clock_s", "compute_utilization", "tokens_per_s", "bytes_per_token",
+                          "bytes_sent_per_site_per_round"}) {
+    CAPTURE(key);
+    CHECK(run[key].is_number());
+  }
+  for (const char* key :
+       {"count", "duration_s", "compute_s", "communication_s", "exposed_communication_s", "idle_s"}) {
+    CAPTURE(key);
+    CHECK(run["round"][key].is_number());
+  }
+  REQUIRE(run["sites"].size() == 2);
+  CHECK(run["sites"][1]["name"] == "site-1");
+  for (const char* key : {"bytes_sent", "bytes_received", "memory_bytes"})
+    CHECK(run["sites"][0][key].is_number());
+  for (const char* key : {"limited_by", "link", "link_busy_share"}) CHECK(run["bottleneck"].contains(key));
+  REQUIRE(run["provenance"].is_array());
+  for (const json& entry : run["provenance"]) {
+    CHECK(entry["what"].is_string());
+    CHECK(entry["detail"].is_string());
+    CHECK(std::set<std::string>{"measured", "computed", "assumed"}.contains(entry["origin"]));
+  }
+  CHECK(run["notes"].is_array());
+  CHECK(run["optimizer_steps"] == 191);  // ⌈100e6 ÷ (256 · 2048)⌉
+  CHECK(run["scenario"]["platform"]["sites"][0]["uplink_bytes_per_s"] == 125e6);
+  CHECK(run["scenario"]["compute"]["step_time_s"] == 0.42);
+}
+
+TEST_CASE("simulate: duration is compute plus exposed communication plus idle") {
+  const json round = answer("fomoe simulate " + kEightRegions + " --output -")["round"];
+  CHECK(round["duration_s"].get<double>() ==
+        doctest::Approx(round["compute_s"].get<double>() + round["exposed_communication_s"].get<double>() +
+                        round["idle_s"].get<double>()));
+}
+
+TEST_CASE(
+    "simulate --engine closed-form agrees with the simulation where sites are equal and latency is zero") {
+  const std::string ideal =
+      kTwoSites + " --set platform.latency=0s --set strategy.expert_overlap=2 --output -";
+  const double simulated = answer("fomoe simulate " + ideal)["wall_clock_s"];
+  const json closed = answer("fomoe simulate " + ideal + " --engine closed-form");
+  CHECK(closed["executor"] == "closed-form");
+  CHECK(simulated == doctest::Approx(closed["wall_clock_s"].get<double>()).epsilon(1e-6));
+}
+
+TEST_CASE("the same command gives the same bytes, random placements too") {
+  const std::string random =
+      "fomoe simulate " + kEightRegions + " --set strategy.placement=random --seed 5 --output -";
+  const Ran first = run(random), second = run(random);
+  CHECK(first.exit_status == 0);
+  CHECK(first.out == second.out);
+  CHECK(json::parse(first.out)["scenario"]["seed"] == 5);
+  CHECK(first.out !=
+        run("fomoe simulate " + kEightRegions + " --set strategy.placement=random --seed 6 --output -").out);
+  CHECK(run("fomoe cost " + kTwoSites).out == run("fomoe cost " + kTwoSites).out);
+}
+
+TEST_CASE("files: JSON equals what - prints, CSV has one row, a trace has a process for each site") {
+  const Folder folder;
+  const std::string base = "fomoe simulate " + kTwoSites + " --output ";
+  CHECK(run(base + (folder / "r.json") + " --trace " + (folder / "t.json")).exit_status == 0);
+  CHECK(read_all(folder / "r.json") == run(base + "-").out);
+
+  const json trace = json::parse(read_all(folder / "t.json"));
+  std::set<std::string> processes;
+  std::size_t spans = 0;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["name"] == "process_name") processes.insert(event["args"]["name"].get<std::string>());
+    if (event["ph"] != "X") continue;
+    ++spans;
+    CHECK(event["dur"].get<double>() >= 0);
+  }
+  CHECK(processes == std::set<std::string>{"site-0", "site-1"});
+  CHECK(spans > 0);
+
+  CHECK(run(base + (folder / "r.csv")).exit_status == 0);
+  std::istringstream csv(read_all(folder / "r.csv"));
+  std::string header, row, none;
+  std::getline(csv, header);
+  std::getline(csv, row);
+  CHECK_FALSE(std::getline(csv, none));
+  CHECK(header.starts_with("executor,method,sites,local_steps,expert_overlap,wall_clock_s,"));
+  CHECK(std::count(header.begin(), header.end(), ',') == std::count(row.begin(), row.end(), ','));
+}
+
+TEST_CASE("cost --output -: the keys that others read, and their sum") {
+  const json cost = answer("fomoe cost " + kTwoSites + " --output -");
+  CHECK(cost["schema"] == "fomoe.cost/1");
+  std::int64_t sum = 0;
+  for (const char* part : {"embedding", "attention", "dense_ffn", "router", "expert", "norm"}) {
+    sum += cost["parameters"][part].get<std::int64_t>();
+  }
+  CHECK(cost["parameters"]["total"] == sum);
+  CHECK(cost["parameters"]["embedding"] == 200019 * 256);
+  CHECK(cost["flops_per_token"].is_number());
+  CHECK(cost["memory_bytes_per_site"] == cost["memory_bytes_per_gpu"]);
+  // Every class of traffic is there, also when it is zero.
+  for (const char* traffic : {"dense", "expert_sync", "migration"})
+    CHECK(cost["sent_bytes_per_site"][traffic].is_number());
+  // O_e = 1: no expert has a second copy. Ring of 2: each sends the payload of 2 B once, 2(M−1)/M = 1.
+  CHECK(cost["sent_bytes_per_site"]["expert_sync"] == 0);
+  // Outer state is 8 B on top of 18 B a parameter.
+  CHECK(cost["memory_bytes_per_site"].get<double>() == 26 * cost["parameters_per_site"].get<double>());
+}
+
+TEST_CASE("cost: replicas on the GPUs of a site multiply the site's memory") {
+  const json cost = answer(
+      "fomoe cost " + kTwoSites +
+      " --set compute.peak_flops=989TFLOPS --set compute.mfu=0.4 --set compute.gpus_per_site=8 --output -");
+  CHECK(cost["memory_bytes_per_site"].get<double>() == 8 * cost["memory_bytes_per_gpu"].get<double>());
+}
+
+TEST_CASE("cost: with skip-token the two accountings differ, and say which one it was") {
+  const std::string skip =
+      "fomoe cost " + kTwoSites + " --set strategy.skip_token=true --output - --accounting ";
+  const json mechanism = answer(skip + "mechanism"), paper = answer(skip + "paper");
+  CHECK(mechanism["flops_per_token"] != paper["flops_per_token"]);
+  CHECK(paper["flops"]["accounting"] == "paper");
+}
+
+TEST_CASE("compare: one table, the fastest, why, and what is not in the answer") {
+  const Ran ran =
+      run("fomoe compare " + kTwoSites +
+          " --case strategy.method=ddp --case \"strategy.method=diloco strategy.local_steps=32\"");
+  CHECK(ran.exit_status == 0);
+  CHECK(ran.out.find("Fastest: \"strategy.method=diloco strategy.local_steps=32\"") != std::string::npos);
+  CHECK(ran.out.find("times as fast as \"strategy.method=ddp\"") != std::string::npos);
+  CHECK(ran.out.find("mostly for bandwidth") != std::string::npos);
+  CHECK(ran.out.find("Model quality is not in this answer") != std::string::npos);
+}
+
+TEST_CASE("compare: among equally fast cases the one that synchronises most often is named") {
+  const Ran ran = run("fomoe compare " + kTwoSites +
+                      " --set platform.bandwidth=1Tbps --set platform.latency=0s --case "
+                      "strategy.local_steps=64 --case strategy.local_steps=8");
+  CHECK(ran.out.find("Fastest, within 1 % as fast as \"strategy.local_steps=64\"") != std::string::npos);
+  CHECK(ran.out.find("\"strategy.local_steps=8\"") != std::string::npos);
+  CHECK(ran.out.find("which of these synchronises most often") != std::string::npos);
+}
+
+TEST_CASE("compare: a mistake in the last case is found before any is run") {
+  const Ran ran =
+      run("fomoe compare " + kTwoSites + " --case strategy.method=ddp --case strategy.method=dpd");
+  CHECK(ran.exit_status == 2);
+  CHECK(ran.out.empty());
+  CHECK(ran.err.starts_with("--set strategy.method=dpd: strategy.method: got \"dpd\""));
+}
+
+TEST_CASE("compare: JSON and CSV hold every case") {
+  const Folder folder;
+  const std::string cases =
+      "fomoe compare " + kTwoSites + " --case strategy.method=ddp --case \"\" --output ";
+  const json all = answer(cases + "-");
+  CHECK(all["schema"] == "fomoe.compare/1");
+  REQUIRE(all["cases"].size() == 2);
+  CHECK(all["cases"][0]["report"]["scenario"]["strategy"]["method"] == "ddp");
+  CHECK(all["cases"][1]["case"] == "as in the file");
+  CHECK(run(cases + (folder / "c.csv")).exit_status == 0);
+  const std::string csv = read_all(folder / "c.csv");
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == 3);
+  CHECK(csv.starts_with("case,executor,"));
+}
+
+TEST_CASE("list: methods, models, keys and platforms") {
+  CHECK(run("fomoe list methods").out.find("local_adamw") != std::string::npos);
+  CHECK(run("fomoe list models").out.find("xxl") != std::string::npos);
+  CHECK(run("fomoe list platforms").out.find("platforms/eight-regions.toml") != std::string::npos);
+  const std::string keys = run("fomoe list keys").out;
+  for (const char* key :
+       {"[strategy]", "local_steps = 32", "bandwidth_efficiency = 0.956", "[[site]]", "[default_path]"}) {
+    CAPTURE(key);
+    CHECK(keys.find(key) != std::string::npos);
+  }
+}
+
+TEST_CASE("every example value in the table of keys is one that the reader accepts") {
+  // In the order of the table; alternatives are tried on their own.
+  const std::string keys = run("fomoe list keys").out;
+  std::istringstream lines(keys.substr(0, keys.find("Platform file")));
+  std::string table;
+  int tried = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("[")) table = line.substr(1, line.size() - 2) + '.';
+    const std::size_t equals = line.find(" = ");
+    if (line.starts_with(" ") || equals == std::string::npos) continue;
+    const std::string key = table + line.substr(0, equals);
+    if (key == "compute.profile" || key == "compute.micro_batch_sequences" || key == "compute.mfu" ||
+        key == "compute.gpus_per_site" || key == "compute.peak_flops" || key == "platform.file") {
+      continue;  // need a partner or a file
+    }
+    CAPTURE(line);
+    const Ran ran = run("fomoe cost " + kTwoSites + " --set '" + key + "=" + line.substr(equals + 3) + "'");
+    CHECK_MESSAGE(ran.exit_status == 0, ran.err);
+    ++tried;
+  }
+  CHECK(tried > 20);
+}
+
+TEST_CASE("a full disk is no answer: exit status 1") {
+  if (!std::filesystem::exists("/dev/full")) return;
+  CHECK(run("bash -c 'fomoe cost " + kTwoSites + " >/dev/full'").exit_status == 1);
+}

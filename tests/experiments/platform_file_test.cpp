@@ -1,0 +1,182 @@
+// Platform files: the eight measured regions by hand, precedence of paths, and every mistake with its line.
+#include "experiments/scenario/platform_file.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "experiments/scenario/scenario_reader.hpp"
+#include "tests/experiments/run_fomoe.hpp"
+
+using namespace fomoe;
+using namespace fomoe::tests;
+using scenario::read_platform_file;
+
+namespace {
+
+const std::string kHeader =
+    "src_region,dst_region,throughput_median_bits_per_s,throughput_samples,rtt_median_ms\n";
+const std::string kTop = "name = \"p\"\nsource = \"us\"\n";
+const std::string kTwoSites =
+    "[[site]]\nname = \"a\"\nuplink = \"1Gbps\"\ndownlink = \"1Gbps\"\n[[site]]\nname = \"b\"\nuplink = "
+    "\"1Gbps\"\ndownlink = \"1Gbps\"\n";
+
+platforms::Platform read(const std::string& toml, const std::string& csv = "") {
+  const Folder folder;
+  write_all(folder / "p.toml", toml);
+  if (!csv.empty()) write_all(folder / "m.csv", csv);
+  return read_platform_file(folder / "p.toml");
+}
+
+std::string complaint(const std::string& toml, const std::string& csv = "") {
+  const Folder folder;
+  write_all(folder / "p.toml", toml);
+  if (!csv.empty()) write_all(folder / "m.csv", csv);
+  try {
+    (void)read_platform_file(folder / "p.toml");
+  } catch (const scenario::FileError& error) {
+    return std::string(error.what()).substr(folder.path().size() + 1);
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("eight regions: bits ÷ 8, round trip ÷ 2, checked by hand against rows of the CSV") {
+  const platforms::Platform p = read_platform_file(source_dir() + "/platforms/eight-regions.toml");
+  REQUIRE(p.size() == 8);
+  const auto index = [&](const std::string& name) {
+    for (int i = 0; i < p.size(); ++i) {
+      if (p.sites[static_cast<std::size_t>(i)].name == name) return i;
+    }
+    return -1;
+  };
+  const int europe = index("azure:westeurope"), east = index("azure:eastus"), aws = index("aws:us-east-1"),
+            brazil = index("gcp:southamerica-east1-a"), india = index("gcp:asia-south1-a");
+  // azure:westeurope,azure:eastus,16479919803,1,80.33
+  CHECK(p.path(europe, east).bandwidth_bytes_per_s == 2059989975.375);
+  CHECK(p.path(europe, east).latency_s == doctest::Approx(0.040165).epsilon(1e-12));
+  // aws:us-east-1,azure:eastus,4850218610,1,1.9 and, not the same,
+  // azure:eastus,aws:us-east-1,9617975176,1,1.86
+  CHECK(p.path(aws, east).bandwidth_bytes_per_s == 606277326.25);
+  CHECK(p.path(aws, east).latency_s == doctest::Approx(0.00095).epsilon(1e-12));
+  CHECK(p.path(east, aws).bandwidth_bytes_per_s == 1202246897.0);
+  // gcp:southamerica-east1-a,gcp:asia-south1-a,7005328500,4,326.88
+  CHECK(p.path(brazil, india).bandwidth_bytes_per_s == 875666062.5);
+  CHECK(p.path(brazil, india).latency_s == doctest::Approx(0.16344).epsilon(1e-12));
+}
+
+TEST_CASE("eight regions: a site's links are the largest rates out of it and into it") {
+  const platforms::Platform p = read_platform_file(source_dir() + "/platforms/eight-regions.toml");
+  CHECK(p.sites[0].name == "azure:westeurope");
+  CHECK(p.sites[0].uplink_bytes_per_s == 16479919803.0 / 8);    // to azure:eastus
+  CHECK(p.sites[0].downlink_bytes_per_s == 16028729439.0 / 8);  // from azure:eastus
+  CHECK(p.sites[7].name == "aws:us-east-1");
+  CHECK(p.sites[7].uplink_bytes_per_s == 5381143700.0 / 8);    // to gcp:asia-south1-a
+  CHECK(p.sites[7].downlink_bytes_per_s == 9617975176.0 / 8);  // from azure:eastus
+  for (int i = 0; i < 8; ++i) {
+    for (int j = 0; j < 8; ++j) {
+      if (i == j) continue;
+      CHECK(p.path(i, j).bandwidth_bytes_per_s <= p.sites[static_cast<std::size_t>(i)].uplink_bytes_per_s);
+      CHECK(p.path(i, j).bandwidth_bytes_per_s <= p.sites[static_cast<std::size_t>(j)].downlink_bytes_per_s);
+    }
+  }
+}
+
+TEST_CASE("eight regions: rates and latencies are measured, the sites' links computed from them") {
+  const platforms::Platform p = read_platform_file(source_dir() + "/platforms/eight-regions.toml");
+  REQUIRE(p.provenance.size() == 3);
+  CHECK(p.provenance[0].what == "path rates");
+  CHECK(p.provenance[0].origin == Origin::measured);
+  CHECK(p.provenance[0].detail.find("iperf3, 64 connections for 5 s") != std::string::npos);
+  CHECK(p.provenance[1].what == "path latencies");
+  CHECK(p.provenance[1].origin == Origin::measured);
+  CHECK(p.provenance[2].what == "uplinks and downlinks");
+  CHECK(p.provenance[2].origin == Origin::computed);
+}
+
+TEST_CASE("a scenario may take the first sites of a file") {
+  const costmodel::Scenario s =
+      scenario::read_scenario(source_dir() + "/experiments/scenarios/eight-regions.toml",
+                              {{"compute.step_time=420ms", "platform.sites=4"}, {}, true});
+  REQUIRE(s.sites() == 4);
+  CHECK(s.platform.sites[3].name == "azure:japaneast");
+  CHECK(s.platform.path(3, 0).bandwidth_bytes_per_s == 12714135953.0 / 8);
+  // Links are those of the site in the whole platform, whoever takes part.
+  CHECK(s.platform.sites[0].uplink_bytes_per_s == 16479919803.0 / 8);
+}
+
+TEST_CASE("a [[path]] wins over the CSV, the CSV over [default_path]") {
+  const std::string csv = kHeader + "a,b,8000,1,20\nb,a,16000,1,20\n";
+  const std::string three = "paths_csv = \"m.csv\"\n" + kTwoSites +
+                            "[[site]]\nname = \"c\"\nuplink = \"1Gbps\"\ndownlink = \"1Gbps\"\n"
+                            "[default_path]\nlatency = \"50ms\"\n"
+                            "[[path]]\nfrom = \"b\"\nto = \"a\"\nlatency = \"7ms\"\n"
+                            "[[path]]\nfrom = \"c\"\nto = \"a\"\nlatency = \"1ms\"\nbandwidth = \"8kbps\"\n";
+  const platforms::Platform p = read(kTop + three, csv);
+  CHECK(p.path(0, 1).bandwidth_bytes_per_s == 1000);
+  CHECK(p.path(0, 1).latency_s == 0.01);
+  CHECK(p.path(1, 0).bandwidth_bytes_per_s == 2000);  // measured; only the latency was given
+  CHECK(p.path(1, 0).latency_s == 0.007);
+  CHECK(p.path(2, 0).bandwidth_bytes_per_s == 1000);
+  CHECK(std::isinf(p.path(0, 2).bandwidth_bytes_per_s));
+  CHECK(p.path(0, 2).latency_s == 0.05);
+}
+
+TEST_CASE("wrong platform files, with line and remedy") {
+  const std::string paths =
+      "[[path]]\nfrom = \"a\"\nto = \"b\"\nlatency = \"1ms\"\n[[path]]\nfrom = \"b\"\nto = \"a\"\nlatency = "
+      "\"1ms\"\n";
+  CHECK(complaint(kTop + kTwoSites + paths) == "accepted");
+  CHECK(complaint(kTop + kTwoSites + paths.substr(0, paths.find("[[path]]", 1))) ==
+        "p.toml:1: path: got no path from \"b\" to \"a\"; expected every ordered pair of sites in paths_csv, "
+        "a [[path]] or "
+        "[default_path]; for example [default_path] with latency = \"25ms\"");
+  CHECK(complaint(kTop) ==
+        "p.toml:1: site: got no site; expected at least one [[site]]; for example [[site]]");
+  CHECK(complaint("name = \"p\"\n" + kTwoSites + paths) ==
+        "p.toml:1: source: got nothing; expected a text in quotes; for example source = \"iperf3 between our "
+        "sites, 2025-03-01\"");
+  CHECK(complaint(kTop + kTwoSites + paths + "[[path]]\nfrom = \"a\"\nto = \"b\"\nlatency = \"1ms\"\n") ==
+        "p.toml:21: path.to: got a to b a second time; expected every path once; for example to = \"tokyo\"");
+  CHECK(complaint(kTop + kTwoSites + "[[path]]\nfrom = \"a\"\nto = \"bb\"\nlatency = \"1ms\"\n") ==
+        "p.toml:13: path.to: got \"bb\"; expected the name of a site: \"a\", \"b\"; for example to = "
+        "\"tokyo\"; did you mean \"b\"?");
+  CHECK(complaint(kTop + kTwoSites + "[[path]]\nfrom = \"a\"\nto = \"a\"\nlatency = \"1ms\"\n") ==
+        "p.toml:13: path.to: got the sending site itself; expected another site; for example to = \"tokyo\"");
+  CHECK(complaint(kTop + kTwoSites + "latncy = \"1ms\"\n") ==
+        "p.toml:11: site.latncy: got an unknown key; expected one of name, uplink, downlink; for example "
+        "name = \"paris\"");
+  CHECK(complaint(kTop + "[site]\nname = \"a\"\n") ==
+        "p.toml:3: site: got a table; expected a list of tables; for example [[site]]");
+  CHECK(complaint(kTop + "[[site]]\nname = \"a\"\n")
+            .starts_with("p.toml:3: site.uplink: got nothing; expected a data rate"));
+  CHECK(complaint(kTop + "[[site]]\nname = \"a\"\nuplink = \"1Gbps\"\ndownlink = \"5ms\"\n")
+            .starts_with("p.toml:6: site.downlink: got \"5ms\" (a time); expected a data rate"));
+  CHECK(complaint(kTop + "paths_csv = \"absent.csv\"\n" + kTwoSites)
+            .find("absent.csv:1: paths_csv: got no file that can be read") == 0);
+}
+
+TEST_CASE("wrong CSV files, with line and column") {
+  const std::string toml = kTop + "paths_csv = \"m.csv\"\n" + kTwoSites;
+  const std::string good = "a,b,8000,1,20\nb,a,16000,1,20\n";
+  const std::string row = "; for example aws:us-east-1,azure:eastus,4850218610,1,1.9";
+  CHECK(complaint(toml, kHeader + good) == "accepted");
+  CHECK(complaint(toml, "src,dst\n" + good)
+            .starts_with("m.csv:1: header: got \"src,dst\"; expected \"src_region,"));
+  CHECK(complaint(toml, kHeader + "a,b,8000,1\n") == "m.csv:2: row: got 4 cells; expected 5 cells" + row);
+  CHECK(complaint(toml, kHeader + good + "b,a,16000,1,20\n") ==
+        "m.csv:4: src_region, dst_region: got b to a a second time; expected every pair once" + row);
+  CHECK(complaint(toml, kHeader + "a,b,fast,1,20\n") ==
+        "m.csv:2: throughput_median_bits_per_s: got \"fast\"; expected a number above zero; for example "
+        "4850218610");
+  CHECK(complaint(toml, kHeader + "a,b,8000,1,20\nb,a,8000,1,\n") ==
+        "m.csv:3: rtt_median_ms: got \"\"; expected a number above zero; for example 1.9");
+  CHECK(complaint(toml, kHeader + "a,b,8000,1,-20\n") ==
+        "m.csv:2: rtt_median_ms: got \"-20\"; expected a number above zero; for example 1.9");
+  CHECK(complaint(toml, kHeader + "a,b,nan,1,20\n") ==
+        "m.csv:2: throughput_median_bits_per_s: got \"nan\"; expected a number above zero; for example "
+        "4850218610");
+}

@@ -1,0 +1,57 @@
+// Runs the real program, as a user does, in a folder of its own.
+#pragma once
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace fomoe::tests {
+
+struct Ran {
+  int exit_status = -1;
+  std::string out, err;
+};
+
+inline std::string read_all(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  content << file.rdbuf();
+  return content.str();
+}
+
+inline void write_all(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+/// A folder that is removed with everything in it.
+class Folder {
+ public:
+  Folder() : path_((std::filesystem::temp_directory_path() / "fomoe-test-XXXXXX").string()) {
+    if (mkdtemp(path_.data()) == nullptr) throw std::runtime_error("no temporary folder");
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + '/' + name; }
+
+ private:
+  std::string path_;
+};
+
+/// `command` goes through the shell with `fomoe` on its PATH; `folder` is where it starts.
+inline Ran run_in(const std::string& folder, const std::string& command) {
+  const Folder capture;
+  const std::string line = "cd '" + folder + "' && PATH='" FOMOE_BINARY_DIR "':\"$PATH\" " + command + " >'" +
+                           (capture / "out") + "' 2>'" + (capture / "err") + "'";
+  const int status = std::system(line.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_all(capture / "out"), read_all(capture / "err")};
+}
+
+inline std::string source_dir() { return FOMOE_SOURCE_DIR; }
+
+}  // namespace fomoe::tests

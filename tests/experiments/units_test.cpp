@@ -1,0 +1,83 @@
+// Units: 8 between bits and bytes, 1000 against 1024, and everything that is refused.
+#include "experiments/scenario/units.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+using namespace fomoe::scenario;
+
+TEST_CASE("a small b is a bit, a capital B a byte") {
+  CHECK(parse_quantity("1Gbps", Quantity::rate) == 1e9 / 8);
+  CHECK(parse_quantity("1 Gb/s", Quantity::rate) == 1e9 / 8);
+  CHECK(parse_quantity("1Gbit/s", Quantity::rate) == 1e9 / 8);
+  CHECK(parse_quantity("500Mbps", Quantity::rate) == 500e6 / 8);
+  CHECK(parse_quantity("1GBps", Quantity::rate) == 1e9);
+  CHECK(parse_quantity("1 GB/s", Quantity::rate) == 1e9);
+  CHECK(parse_quantity("8bps", Quantity::rate) == 1);
+}
+
+TEST_CASE("Ki, Mi, Gi are powers of 1024, k, M, G powers of 1000") {
+  CHECK(parse_quantity("1GiBps", Quantity::rate) == 1073741824.0);
+  CHECK(parse_quantity("2GiB", Quantity::size) == 2147483648.0);
+  CHECK(parse_quantity("2GB", Quantity::size) == 2e9);
+  CHECK(parse_quantity("3kB", Quantity::size) == 3000);
+  CHECK(parse_quantity("3KiB", Quantity::size) == 3072);
+}
+
+TEST_CASE("times are seconds, as exactly as the literal") {
+  CHECK(parse_quantity("50ms", Quantity::duration) == 0.05);
+  CHECK(parse_quantity("420us", Quantity::duration) == 420e-6);
+  CHECK(parse_quantity("7 µs", Quantity::duration) == 7e-6);
+  CHECK(parse_quantity("3.5h", Quantity::duration) == 12600);
+  CHECK(parse_quantity("2min", Quantity::duration) == 120);
+  CHECK(parse_quantity("1d", Quantity::duration) == 86400);
+  CHECK(parse_quantity("0s", Quantity::duration) == 0);  // whether zero makes sense is the key's business
+}
+
+TEST_CASE("FLOP rates") {
+  CHECK(parse_quantity("989TFLOPS", Quantity::flop_rate) == 989e12);
+  CHECK(parse_quantity("1PFLOPS", Quantity::flop_rate) == 1e15);
+  CHECK(parse_quantity("1.5 TFLOP/s", Quantity::flop_rate) == 1.5e12);
+}
+
+TEST_CASE("what is not a quantity of the kind asked for says why") {
+  struct Wrong {
+    std::string text;
+    Quantity quantity;
+    std::string message;
+  };
+  const std::vector<Wrong> all = {
+      {"", Quantity::rate, "\"\" (no number)"},
+      {"Gbps", Quantity::rate, "\"Gbps\" (no number)"},
+      {"+1Gbps", Quantity::rate, "\"+1Gbps\" (no number)"},
+      {"1", Quantity::rate, "\"1\" (no unit)"},
+      {"-1Gbps", Quantity::rate, "\"-1Gbps\" (negative)"},
+      {"-0s", Quantity::duration, "\"-0s\" (negative)"},
+      {"nan s", Quantity::duration, "\"nan s\" (not a finite number)"},
+      {"inf s", Quantity::duration, "\"inf s\" (not a finite number)"},
+      {"1e999s", Quantity::duration, "\"1e999s\" (a number that is too large or too small)"},
+      {"1e300PFLOPS", Quantity::flop_rate, "\"1e300PFLOPS\" (a number that is too large or too small)"},
+      {"50ms", Quantity::rate, "\"50ms\" (a time)"},
+      {"1Gbps", Quantity::duration, "\"1Gbps\" (a data rate)"},
+      {"2GiB", Quantity::rate, "\"2GiB\" (a size)"},
+      {"1TFLOPS", Quantity::rate, "\"1TFLOPS\" (a FLOP rate)"},
+      {"1 Gbps please", Quantity::rate, "\"1 Gbps please\" (unknown unit Gbps please)"},
+      {"1,5s", Quantity::duration, "\"1,5s\" (unknown unit ,5s)"},
+      {"0x10s", Quantity::duration, "\"0x10s\" (unknown unit x10s)"},
+  };
+  for (const Wrong& wrong : all) {
+    CAPTURE(wrong.text);
+    CHECK_THROWS_WITH_AS(parse_quantity(wrong.text, wrong.quantity), wrong.message.c_str(), QuantityError);
+  }
+}
+
+TEST_CASE("a unit in the wrong case is answered with every reading") {
+  try {
+    parse_quantity("10gbps", Quantity::rate);
+    FAIL("accepted");
+  } catch (const QuantityError& error) {
+    CHECK(error.suggestion() == "\"10Gbps\" or \"10GBps\"");
+  }
+}

@@ -1,0 +1,47 @@
+// Equal sites and scaled links: the plain data that everything else starts from.
+#include "platforms/platform.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "platforms/input_error.hpp"
+
+using namespace fomoe::platforms;
+
+TEST_CASE("uniform: equal sites, named, with unlimited paths of one latency") {
+  const Platform p = uniform(3, 1e9, 2e9, 0.025);
+  REQUIRE(p.size() == 3);
+  CHECK(p.paths.size() == 9);
+  CHECK(p.sites[0].name == "site-0");
+  CHECK(p.sites[2].name == "site-2");
+  CHECK(p.sites[1].uplink_bytes_per_s == 1e9);
+  CHECK(p.sites[1].downlink_bytes_per_s == 2e9);
+  CHECK(p.path(2, 0).latency_s == 0.025);
+  CHECK(std::isinf(p.path(2, 0).bandwidth_bytes_per_s));
+}
+
+TEST_CASE("scaled_bandwidth: rates shrink, latencies and unlimited paths stay") {
+  Platform p = uniform(2, 1000, 2000, 0.5);
+  p.path(0, 1).bandwidth_bytes_per_s = 800;
+  const Platform scaled = scaled_bandwidth(p, 0.5);
+  CHECK(scaled.sites[0].uplink_bytes_per_s == 500);
+  CHECK(scaled.sites[0].downlink_bytes_per_s == 1000);
+  CHECK(scaled.path(0, 1).bandwidth_bytes_per_s == 400);
+  CHECK(scaled.path(0, 1).latency_s == 0.5);
+  CHECK(std::isinf(scaled.path(1, 0).bandwidth_bytes_per_s));
+}
+
+TEST_CASE("path(from, to) is directed: row = from") {
+  Platform p = uniform(2, 1, 1, 0);
+  p.path(0, 1).latency_s = 3;
+  CHECK(p.paths[1].latency_s == 3);
+  CHECK(p.path(1, 0).latency_s == 0);
+}
+
+TEST_CASE("an input error says the key, what it got, what it wants and an example") {
+  const fomoe::InputError error("strategy.local_steps", "0", "at least 1", "local_steps = 32");
+  CHECK(error.key() == "strategy.local_steps");
+  CHECK(std::string(error.what()) ==
+        "strategy.local_steps: got 0; expected at least 1; for example local_steps = 32");
+}
