@@ -1,0 +1,60 @@
+#include "trainer/cross_entropy.hpp"
+
+#include <torch/csrc/autograd/autograd.h>
+
+#include "tests/trainer/support.hpp"
+
+using namespace fomoe::trainer;
+using namespace fomoe::trainer::testing;
+
+namespace {
+
+struct Case {
+  at::Tensor hidden, embedding, targets;
+  Case(std::int64_t tokens, std::int64_t d, std::int64_t vocabulary, at::ScalarType type, double scale = 1) {
+    at::manual_seed(5);
+    hidden = (at::randn({tokens, d}, type) * scale).requires_grad_();
+    embedding = at::randn({vocabulary, d}, type).requires_grad_();
+    targets = at::randint(vocabulary, {tokens}, at::kLong);
+  }
+  void check(std::int64_t chunk_tokens, double tolerance) const {
+    // 3·loss, so that the gradient from outside is not 1.
+    const at::Tensor expected = at::cross_entropy_loss(at::mm(hidden, embedding.t()), targets);
+    const std::vector<at::Tensor> gradients = torch::autograd::grad({expected * 3}, {hidden, embedding});
+    const at::Tensor loss = linear_cross_entropy(hidden, embedding, targets, chunk_tokens);
+    const std::vector<at::Tensor> got = torch::autograd::grad({loss * 3}, {hidden, embedding});
+    CHECK(loss.item<double>() == doctest::Approx(expected.item<double>()).epsilon(tolerance));
+    CHECK(largest_difference(got[0], gradients[0]) < tolerance);
+    CHECK(largest_difference(got[1], gradients[1]) < tolerance);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("chunked cross-entropy equals LibTorch's, whatever the chunks") {
+  const Case test(10, 6, 50, at::kDouble);
+  for (const std::int64_t chunk : {0, 1, 3, 10, 64}) {
+    CAPTURE(chunk);
+    test.check(chunk, 1e-12);
+  }
+}
+
+TEST_CASE("fp32 and a vocabulary as long as ours") { Case(5, 16, 200'019, at::kFloat).check(2, 1e-5); }
+
+TEST_CASE("logits of several hundred, where a target's probability underflows") {
+  Case(10, 6, 50, at::kDouble, /*scale=*/300).check(4, 1e-9);
+  const Case single(10, 6, 50, at::kFloat, /*scale=*/300);
+  CHECK(std::isfinite(linear_cross_entropy(single.hidden, single.embedding, single.targets).item<double>()));
+}
+
+TEST_CASE("without gradients the loss is the same; a second backward is refused") {
+  const Case test(10, 6, 50, at::kDouble);
+  const at::Tensor loss = linear_cross_entropy(test.hidden, test.embedding, test.targets, 4);
+  {
+    const at::NoGradGuard no_grad;
+    CHECK(linear_cross_entropy(test.hidden, test.embedding, test.targets, 4).item<double>() ==
+          loss.item<double>());
+  }
+  loss.backward({}, /*retain_graph=*/true);
+  CHECK_THROWS_AS(loss.backward({}, /*retain_graph=*/true), std::logic_error);
+}

@@ -1,0 +1,13 @@
+#include <cstdio>
+
+#define DOCTEST_CONFIG_IMPLEMENT
+#include "tests/trainer/support.hpp"
+#include "trainer/profile.hpp"
+
+int main(int argc, char** argv) {
+  if (!fomoe::trainer::cuda_available()) {
+    std::puts("no GPU: skipped");
+    return 77;  // SKIP_RETURN_CODE of this test
+  }
+  return doctest::Context(argc, argv).run();
+}

@@ -1,0 +1,118 @@
+// The sparse layer against plain loops, in fp64.
+#include "tests/trainer/moe_case.hpp"
+#include "trainer/grouped_product.hpp"
+
+using namespace fomoe::trainer;
+using namespace fomoe::trainer::testing;
+
+namespace {
+
+constexpr double kTolerance = 1e-9;  // sums of tens of products of order 1, in fp64
+
+// Forward and all four gradients; memory is poisoned, so that a ghost's row that leaks shows as NaN.
+void check_against_loops(MoeCase& test) {
+  const PoisonedMemory poison;
+  const at::Tensor y = moe_forward(test.x, test.layer);
+  y.backward(test.d_y);
+  std::vector<double> expected = moe_reference_forward(test.reference);
+  MoeGradients gradients = moe_reference_backward(test.reference, test.upstream());
+  CHECK(largest_difference(y, as_tensor(expected, y.sizes())) < kTolerance);
+  CHECK(largest_difference(test.x.grad(), as_tensor(gradients.x, test.x.sizes())) < kTolerance);
+  CHECK(largest_difference(test.layer.router.grad(), as_tensor(gradients.router, test.layer.router.sizes())) <
+        kTolerance);
+  CHECK(largest_difference(test.layer.up.grad(), as_tensor(gradients.up, test.layer.up.sizes())) <
+        kTolerance);
+  CHECK(largest_difference(test.layer.down.grad(), as_tensor(gradients.down, test.layer.down.sizes())) <
+        kTolerance);
+}
+
+}  // namespace
+
+TEST_CASE("the hand-derived backward of the reference is the slope of its forward") {
+  MoeCase test(3, 4, 3, 2, {0, -1, 1}, 2);
+  const std::vector<double> d_y = test.upstream();
+  const MoeGradients gradients = moe_reference_backward(test.reference, d_y);
+  auto objective = [&] {
+    const std::vector<double> y = moe_reference_forward(test.reference);
+    double sum = 0;
+    for (std::size_t i = 0; i < y.size(); ++i) sum += d_y[i] * y[i];
+    return sum;
+  };
+  auto check = [&](std::vector<double>& values, const std::vector<double>& slope) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double kept = values[i], step = 1e-5;
+      values[i] = kept + step;
+      const double above = objective();
+      values[i] = kept - step;
+      const double below = objective();
+      values[i] = kept;
+      CHECK((above - below) / (2 * step) == doctest::Approx(slope[i]).epsilon(1e-6).scale(1));
+    }
+  };
+  check(test.reference.x, gradients.x);
+  check(test.reference.router, gradients.router);
+  check(test.reference.up, gradients.up);
+  check(test.reference.down, gradients.down);
+}
+
+TEST_CASE("all experts local") {
+  MoeCase test(13, 6, 5, 2, {0, 1, 2, 3}, 4);
+  check_against_loops(test);
+}
+
+TEST_CASE("one token, one expert") {
+  MoeCase test(1, 4, 3, 1, {0}, 1);
+  check_against_loops(test);
+}
+
+TEST_CASE("experts that no token chooses get zero gradients") {
+  MoeCase test(2, 6, 5, 1, {0, 1, 2, 3, 4, 5}, 6);  // 2 slots for 6 experts
+  check_against_loops(test);
+  CHECK(test.layer.up.grad().abs().amax({1, 2}).eq(0).sum().item<int>() >= 4);
+}
+
+TEST_CASE("skip-token: ghosts are dropped") {
+  MoeCase test(11, 6, 5, 3, {-1, 0, -1, 1, 2, -1}, 3);
+  check_against_loops(test);
+}
+
+TEST_CASE("skip-token with fewer local experts than choices") {
+  MoeCase test(9, 6, 5, 4, {-1, -1, 0, -1, -1, -1}, 1);  // N_le = 1 < k = 4
+  check_against_loops(test);
+}
+
+TEST_CASE("tokens that choose ghosts only: output and all gradients are exactly zero") {
+  MoeCase test(7, 6, 5, 1, {0, -1, -1}, 1);
+  {
+    const at::NoGradGuard no_grad;  // x > 0 and a hugely negative column: expert 0 is never chosen
+    test.x.abs_();
+    test.layer.router.select(1, 0).fill_(-100);
+  }
+  test.copy_to_reference();
+  check_against_loops(test);
+  CHECK(moe_forward(test.x, test.layer).abs().max().item<double>() == 0);
+  for (const at::Tensor& tensor : {test.x, test.layer.router, test.layer.up, test.layer.down}) {
+    CHECK(tensor.grad().abs().max().item<double>() == 0);
+  }
+}
+
+TEST_CASE(
+    "skip-token: a ghost's router column has gradient zero, and its value changes nothing but who is "
+    "chosen") {
+  MoeCase test(11, 6, 5, 3, {-1, 0, -1, 1, 2, -1}, 3);
+  moe_forward(test.x, test.layer).backward(test.d_y);
+  for (const int ghost : {0, 2, 5}) {
+    CHECK(test.layer.router.grad().select(1, ghost).abs().max().item<double>() == 0);
+  }
+  for (const int local : {1, 3, 4}) {
+    CHECK(test.layer.router.grad().select(1, local).abs().max().item<double>() > 0);
+  }
+}
+
+TEST_CASE("grouped products agree with LibTorch's, ghosts' rows apart") {
+  const at::Tensor rows = at::randn({24, 16}), weights = at::randn({3, 16, 8}), right = at::randn({24, 8});
+  const at::Tensor ends = at::tensor({5, 5, 20}, at::kInt);  // group 1 is empty, rows 20 to 23 are ghosts
+  CHECK(largest_difference(grouped_rows(rows, weights, ends).narrow(0, 0, 20),
+                           at::_grouped_mm(rows, weights, ends).narrow(0, 0, 20)) < 1e-5);
+  CHECK(largest_difference(grouped_outer(rows, right, ends), at::_grouped_mm(rows.t(), right, ends)) < 1e-5);
+}

@@ -1,0 +1,89 @@
+// What every training method's plan sends, found again in the models of the nodes that send it.
+#include <map>
+
+#include "costmodel/methods/method.hpp"
+#include "costmodel/placement.hpp"
+#include "tests/trainer/support.hpp"
+#include "trainer/tensor_groups.hpp"
+
+using namespace fomoe::trainer;
+using namespace fomoe::trainer::testing;
+namespace costmodel = fomoe::costmodel;
+
+namespace {
+
+constexpr int kSites = 4;
+
+costmodel::Scenario tiny_scenario(const costmodel::Method& method, costmodel::PlacementKind placement,
+                                  bool skip_token) {
+  costmodel::Scenario scenario;
+  scenario.model = tiny_shape();
+  scenario.workload = {/*tokens=*/4800, /*global_batch_sequences=*/8};  // 100 steps
+  scenario.strategy.method = method.name;
+  scenario.strategy.local_steps = 4;
+  scenario.strategy.expert_overlap = method.partial_experts ? 2 : kSites;
+  scenario.strategy.placement = placement;
+  scenario.strategy.skip_token = skip_token;
+  scenario.compute = costmodel::GivenStepTime{1};
+  scenario.platform.sites.resize(kSites);
+  scenario.platform.paths.resize(kSites * kSites);
+  return scenario;
+}
+
+Model model_of(const costmodel::Scenario& scenario, int node) {
+  const int layers = static_cast<int>(scenario.model.layers),
+            experts = static_cast<int>(scenario.model.experts);
+  const int overlap = scenario.strategy.expert_overlap;
+  const costmodel::Placement placement =
+      scenario.strategy.placement == costmodel::PlacementKind::fixed
+          ? costmodel::fixed_placement(layers, experts, kSites, overlap)
+          : costmodel::random_placement(layers, experts, kSites, overlap, scenario.seed, /*epoch=*/0);
+  ModelOptions options;
+  options.experts.skip_token = scenario.strategy.skip_token;
+  for (int layer = 0; layer < layers; ++layer)
+    options.experts.local.push_back(placement.local_experts(layer, node));
+  return {scenario.model, options};
+}
+
+void check_round(const costmodel::Scenario& scenario) {
+  const costmodel::Plan plan = costmodel::find_method(scenario.strategy.method)->plan(scenario);
+  std::map<int, Model> models;
+  for (int node = 0; node < kSites; ++node) models.emplace(node, model_of(scenario, node));
+  int payloads = 0;
+  for (const costmodel::Op& op : plan.round(0).ops) {
+    const auto* transfer = std::get_if<costmodel::Transfer>(&op.what);
+    if (transfer == nullptr) continue;
+    for (const costmodel::Exchange& exchange : transfer->exchanges) {
+      std::vector<int> senders = exchange.nodes;
+      if (transfer->pattern == costmodel::Pattern::point_to_point) senders.resize(1);  // only the first sends
+      for (const costmodel::Payload& payload : exchange.payloads) {
+        for (const int sender : senders) {
+          CAPTURE(op.name);
+          std::int64_t elements = 0;
+          for (const costmodel::GroupId id : payload.groups) {
+            const costmodel::TensorGroup& group = plan.groups[static_cast<std::size_t>(id)];
+            for (const at::Tensor& view : parameter_views(models.at(sender), group)) elements += view.numel();
+          }
+          CHECK(elements == payload.elements);
+          CHECK(elements * costmodel::bytes_of(payload.type) == payload.bytes());
+          ++payloads;
+        }
+      }
+    }
+  }
+  CHECK(payloads > 0);
+}
+
+}  // namespace
+
+TEST_CASE("every payload of every method's first round is made of tensors that its senders hold") {
+  for (const costmodel::Method& method : costmodel::methods()) {
+    for (const auto placement : {costmodel::PlacementKind::fixed, costmodel::PlacementKind::random}) {
+      for (const bool skip_token : {false, true}) {
+        CAPTURE(method.name);
+        CAPTURE(skip_token);
+        check_round(tiny_scenario(method, placement, skip_token));
+      }
+    }
+  }
+}

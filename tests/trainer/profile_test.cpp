@@ -1,0 +1,117 @@
+// The profiler, and the program around it.
+#include "trainer/profile.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <sstream>
+
+#include "experiments/scenario/json_io.hpp"
+#include "experiments/scenario/scenario_reader.hpp"
+#include "tests/trainer/support.hpp"
+#include "trainer/profile_command.hpp"
+
+using namespace fomoe::trainer;
+using namespace fomoe::trainer::testing;
+namespace costmodel = fomoe::costmodel;
+
+namespace {
+
+const std::string kProgram = FOMOE_BINARY_DIR "/fomoe-train";
+
+int exit_code(const std::string& arguments) {
+  const int status = std::system((kProgram + " " + arguments + " >/dev/null 2>&1").c_str());
+  return WEXITSTATUS(status);
+}
+
+}  // namespace
+
+TEST_CASE("a profile has every setting, each with its samples, and reads back as written") {
+  ProfileOptions options;
+  options.model = tiny_shape();
+  options.local_experts = {1, 4};
+  options.micro_batch_sequences = {1, 3};
+  options.skip_token = true;
+  options.steps = 5;
+  options.warmup = 1;
+  std::ostringstream progress;
+  costmodel::StepProfile profile = measure_profile(options, progress);
+  CHECK(profile.model == tiny_shape());
+  CHECK(profile.device_kind == "cpu");
+  CHECK(profile.dtype == "fp32");
+  CHECK(!profile.device_name.empty());
+  CHECK(profile.threads >= 1);
+  REQUIRE(profile.points.size() == 4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const costmodel::ProfilePoint& point = profile.points[i];
+    CHECK(point.micro_batch_sequences == (i < 2 ? 1 : 3));
+    CHECK(point.local_experts == (i % 2 == 0 ? 1 : 4));
+    CHECK(point.skip_token);
+    CHECK(point.peak_memory_bytes > 1'000'000);
+    CHECK(point.samples.size() == 5);
+    for (const costmodel::StepSample& sample : point.samples) {
+      CHECK(sample.forward_s > 0);
+      CHECK(sample.backward_s > 0);
+      CHECK(sample.optimizer_s > 0);
+    }
+  }
+  const std::string path = FOMOE_BINARY_DIR "/trainer-test-profile.json";
+  fomoe::scenario::write_file(path, fomoe::scenario::step_profile_json(profile));
+  const costmodel::StepProfile read = fomoe::scenario::read_step_profile(path);
+  CHECK(read.points[3].samples[4].backward_s == profile.points[3].samples[4].backward_s);
+  CHECK(read.points[3].peak_memory_bytes == profile.points[3].peak_memory_bytes);
+  CHECK(read.measured_at == profile.measured_at);
+  std::remove(path.c_str());
+}
+
+TEST_CASE("a spent time budget still leaves three samples, and says so") {
+  ProfileOptions options;
+  options.model = tiny_shape();
+  options.local_experts = {4};
+  options.micro_batch_sequences = {1};
+  options.time_budget_s = 0;
+  std::ostringstream progress;
+  CHECK(measure_profile(options, progress).points.front().samples.size() == 3);
+  CHECK(progress.str().find("after 3 of 20 steps") != std::string::npos);
+}
+
+TEST_CASE("mistakes on the command line name the option, what was expected and an example") {
+  auto message = [](const std::vector<std::string>& arguments) -> std::string {
+    try {
+      profile_command(arguments);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  CHECK(message({"--model", "smal", "--output", "-"}) ==
+        "--model: got \"smal\"; expected one of small, medium, large, xl, xxl; for example --model small");
+  CHECK(message({"--output", "-"}) == "give either --model or --scenario; for example --model small");
+  CHECK(message({"--model", "small"}) ==
+        "--output: got nothing; expected a file name or -; for example --output small.json");
+  CHECK(message({"--model", "small", "--local-experts", "4,9", "--output", "-"}) ==
+        "--local-experts: got \"9\"; expected a whole number from 1 to 8; for example --local-experts 1");
+  CHECK(message({"--model", "small", "--time-budget", "60", "--output", "-"}).find("--time-budget: got") ==
+        0);
+  CHECK(message({"--model", "small", "--steps", "2", "--output", "-"}).find("--steps: got \"2\"") == 0);
+  CHECK(message({"--model", "small", "--nonsense"}).find("--nonsense") != std::string::npos);
+  CHECK(message({"--model", "small", "stray"}) != "no error");
+  if (!cuda_available()) {
+    CHECK(message({"--model", "small", "--device", "cuda", "--output", "-"}).find("no usable CUDA device") !=
+          std::string::npos);
+  }
+  CHECK_THROWS_AS(profile_command({"--scenario", "/nonexistent.toml", "--output", "-"}),
+                  fomoe::scenario::FileError);
+}
+
+TEST_CASE("the program's exit codes: 0 ok, 2 the user's mistake, 1 anything else") {
+  CHECK(exit_code("--help") == 0);
+  CHECK(exit_code("profile --help") == 0);
+  CHECK(exit_code("") == 2);
+  CHECK(exit_code("profle") == 2);
+  CHECK(exit_code("profile --model smal --output -") == 2);
+  CHECK(exit_code("profile --scenario /nonexistent.toml --output -") == 2);
+  const std::string quick =
+      "profile --model small --layers 1 --sequence-length 4 --steps 3 --warmup 0 --device cpu";
+  CHECK(exit_code(quick + " --output -") == 0);
+  CHECK(exit_code(quick + " --output /nonexistent/folder/p.json") == 1);
+}
