@@ -52,16 +52,16 @@ int main(int argc, char** argv) {
     if (std::fflush(stdout) != 0) throw std::runtime_error("stdout: cannot be written");
     return 0;
   } catch (const fomoe::scenario::FileError& error) {
-    fmt::print(stderr, "{}\n", error.what());  // begins with file:line, where editors look for it
+    fomoe::commands::message(error.what());  // begins with file:line, where editors look for it
     return kWrongInput;
   } catch (const fomoe::InputError& error) {
-    fmt::print(stderr, "fomoe: {}\n", error.what());
+    fomoe::commands::message(std::string("fomoe: ") + error.what());
     return kWrongInput;
   } catch (const fomoe::commands::UsageError& error) {
-    fmt::print(stderr, "fomoe: {}\n", error.what());
+    fomoe::commands::message(std::string("fomoe: ") + error.what());
     return kWrongInput;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "fomoe: {}\n", error.what());
+    fomoe::commands::message(std::string("fomoe: ") + error.what());
     return kFailure;
   }
 }

@@ -42,7 +42,7 @@ Engine read_engine(const po::variables_map& values) {
     } else {
       engine.options.rounds = rounds;
     }
-    if (!engine.simulated) fmt::print(stderr, "--rounds has no effect: the closed form covers every round\n");
+    if (!engine.simulated) message("--rounds has no effect: the closed form covers every round");
   }
   return engine;
 }

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <filesystem>
-#include <iostream>
+#include <sstream>
 
 #include "experiments/scenario/json_io.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
@@ -110,7 +111,12 @@ void Output::write(const std::string& text) const {
     return;
   }
   scenario::write_file(path_, text);
-  fmt::print(stderr, "wrote {}\n", path_);
+  message("wrote " + path_);
+}
+
+void message(const std::string& line) noexcept {
+  std::fputs(line.c_str(), stderr);
+  std::fputc('\n', stderr);
 }
 
 std::string choice(const std::string& what, const std::string& value, const std::vector<std::string>& known) {

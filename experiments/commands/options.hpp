@@ -48,6 +48,9 @@ class Output {
   std::string path_;
 };
 
+/// A line on stderr. Never throws: that nobody can read a message must not change the exit status.
+void message(const std::string& line) noexcept;
+
 /// One of `known`, or a UsageError with did-you-mean.
 std::string choice(const std::string& what, const std::string& value, const std::vector<std::string>& known);
 

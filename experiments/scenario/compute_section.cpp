@@ -70,29 +70,4 @@ costmodel::ComputeSpec read_compute(const Document& document, bool required) {
                                   table.small_count("gpus_per_site")};
 }
 
-void displace_alternatives(Document& document) {
-  for (const Alternative& chosen : alternatives()) {
-    if (!document.overridden(std::string("compute.") + chosen.key)) continue;
-    for (const Alternative& other : alternatives()) {
-      if (&other == &chosen) continue;
-      std::vector<const char*> names = other.partners;
-      names.push_back(other.key);
-      for (const char* name : names) {
-        if (!document.overridden(std::string("compute.") + name)) document.displace("compute", name);
-      }
-    }
-  }
-  const auto displace_platform = [&](const char* by, std::initializer_list<const char*> names) {
-    if (!document.overridden(std::string("platform.") + by)) return;
-    for (const char* name : names) {
-      if (!document.overridden(std::string("platform.") + name)) document.displace("platform", name);
-    }
-  };
-  displace_platform("bandwidth", {"uplink", "downlink"});
-  displace_platform("file", {"bandwidth", "uplink", "downlink", "latency"});
-  if (document.overridden("platform.uplink") && document.overridden("platform.downlink")) {
-    displace_platform("uplink", {"bandwidth"});
-  }
-}
-
 }  // namespace fomoe::scenario

@@ -131,6 +131,8 @@ void Document::override_key(const std::string& assignment) {
   }
   overrides_[key] = assignment;
   if (const auto parsed = parse_value(text)) {
+    // A whole table would hide which override a later message is about.
+    if (parsed->get("value")->is_table()) fail(place, key, "a table", "one key at a time", example);
     table->insert_or_assign(name, *parsed->get("value"));
   } else if (text.front() == '"' || text.front() == '\'' || text.front() == '[' || text.front() == '{') {
     fail(place, key, text, "a TOML value or a bare word", example);

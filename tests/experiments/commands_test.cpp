@@ -267,3 +267,12 @@ TEST_CASE("a full disk is no answer: exit status 1") {
   if (!std::filesystem::exists("/dev/full")) return;
   CHECK(run("bash -c 'fomoe cost " + kTwoSites + " >/dev/full'").exit_status == 1);
 }
+
+TEST_CASE("an answer that cannot be written to its end leaves no file: exit status 1") {
+  const Folder folder;
+  // No file may grow past 0 blocks; the signal that comes with it (25, SIGXFSZ) is ignored.
+  const Ran ran = run("sh -c \"trap '' 25; ulimit -f 0; exec fomoe cost " + kTwoSites + " --output " +
+                      (folder / "a.json") + "\"");
+  CHECK(ran.exit_status == 1);
+  CHECK(std::filesystem::is_empty(folder.path()));
+}

@@ -115,6 +115,11 @@ TEST_CASE("an override displaces the alternatives that the file has chosen") {
   const costmodel::Scenario given =
       read(kSmall + kWork + kFomoe + profiled + kPlatform, {{"compute.step_time=1s"}, {}, true});
   CHECK(std::get<costmodel::GivenStepTime>(given.compute).seconds == 1);
+  // A preset on the command line is that preset, not the file's shape under its name.
+  const std::string shape = kSmall + "layers = 3\nsequence_length = 128\n";
+  const costmodel::Scenario xxl =
+      read(shape + kWork + kFomoe + kStep + kPlatform, {{"model.preset=xxl"}, {}, true});
+  CHECK(xxl.model == *costmodel::find_preset("xxl"));
   // Two alternatives on the command line remain a mistake.
   CHECK_THROWS_AS(read_set({"compute.step_time=1s", "compute.peak_flops=1TFLOPS"}), FileError);
 }

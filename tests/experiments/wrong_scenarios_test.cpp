@@ -230,6 +230,12 @@ const std::vector<Wrong> kWrong = {
      "--set strategy.method=fomo: strategy.method: got \"fomo\"; expected one of \"ddp\", \"diloco\", "
      "\"local_adamw\", \"fomoe\"; "
      "for example --set strategy.method=fomoe; did you mean \"fomoe\"?"},
+    {"", "", "--set strategy={method=ddp}",
+     "--set strategy={method=ddp}: strategy: got {method=ddp}; expected a TOML value or a bare word; for "
+     "example --set strategy.local_steps=64"},
+    {"", "", "--set strategy={local_steps=2}",
+     "--set strategy={local_steps=2}: strategy: got a table; expected one key at a time; for example --set "
+     "strategy.local_steps=64"},
     {"", "", "--seed x",
      "--set seed=x: seed: got \"x\"; expected a whole number of at least 0; for example --set seed=7"},
 };

@@ -1,0 +1,29 @@
+#include <initializer_list>
+#include <string>
+
+#include "experiments/scenario/sections.hpp"
+
+namespace fomoe::scenario {
+
+void displace_alternatives(Document& document) {
+  // Keys that are overridden as well stay: they modify the new choice, or contradict it and are refused.
+  const auto displace = [&](const std::string& table, const char* by,
+                            std::initializer_list<const char*> names) {
+    if (!document.overridden(table + '.' + by)) return;
+    for (const char* name : names) {
+      if (!document.overridden(table + '.' + name)) document.displace(table, name);
+    }
+  };
+  displace("model", "preset",
+           {"d_model", "layers", "heads", "experts", "active_experts", "d_expert", "vocabulary",
+            "sequence_length"});
+  displace("compute", "profile", {"step_time", "peak_flops", "mfu", "gpus_per_site"});
+  displace("compute", "step_time",
+           {"profile", "micro_batch_sequences", "peak_flops", "mfu", "gpus_per_site"});
+  displace("compute", "peak_flops", {"profile", "micro_batch_sequences", "step_time"});
+  displace("platform", "file", {"bandwidth", "uplink", "downlink", "latency"});
+  displace("platform", "bandwidth", {"uplink", "downlink"});
+  if (document.overridden("platform.downlink")) displace("platform", "uplink", {"bandwidth"});
+}
+
+}  // namespace fomoe::scenario
