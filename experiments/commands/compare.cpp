@@ -23,14 +23,25 @@ std::vector<std::string> words(const std::string& text) {
   return found;
 }
 
-std::string table(const std::vector<Case>& cases, const std::vector<costmodel::Scenario>& scenarios) {
-  std::vector<Row> rows = {{"case", "method", "K", "O_e", "wall clock", "compute", "exposed", "idle",
-                            "MB/site/round", "utilisation", "busiest link"}};
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    const costmodel::RunReport& report = cases[i].report;
+/// The method, and of the overrides those that no column of the table shows.
+std::string short_name(const costmodel::Scenario& scenario, const std::vector<std::string>& overrides) {
+  std::string name = scenario.strategy.method;
+  for (const std::string& override_text : overrides) {
+    const std::string key = override_text.substr(0, override_text.find('='));
+    if (key == "strategy.method" || key == "strategy.local_steps" || key == "strategy.expert_overlap")
+      continue;
+    name += ' ' + override_text.substr(override_text.find('.') + 1);
+  }
+  return name;
+}
+
+std::string table(const std::vector<Case>& cases) {
+  std::vector<Row> rows = {{"case", "K", "O_e", "wall clock", "compute", "exposed", "idle", "MB/site/round",
+                            "utilisation", "busiest link"}};
+  for (const Case& one : cases) {
+    const costmodel::RunReport& report = one.report;
     const auto rounds = static_cast<double>(report.round.count);
-    rows.push_back({cases[i].name, scenarios[i].strategy.method, std::to_string(cases[i].steps_per_round()),
-                    std::to_string(costmodel::effective_overlap(scenarios[i])),
+    rows.push_back({one.name, std::to_string(one.steps_per_round()), std::to_string(one.expert_overlap),
                     human_time(report.wall_clock_s), human_time(report.round.compute_s * rounds),
                     human_time(report.round.exposed_communication_s * rounds),
                     human_time(report.round.idle_s * rounds),
@@ -68,28 +79,32 @@ void run_compare(const Arguments& arguments) {
   const Engine engine = read_engine(*values);
 
   // All are read before the first is run: a mistake in the last case should not cost the time of the others.
+  const auto texts = (*values)["case"].as<std::vector<std::string>>();
   std::vector<Case> cases;
   std::vector<costmodel::Scenario> scenarios;
-  for (const std::string& text : (*values)["case"].as<std::vector<std::string>>()) {
-    cases.push_back({text.empty() ? "as in the file" : text, {}});
+  for (const std::string& text : texts) {
     scenarios.push_back(read_scenario(*values, words(text)));
+    cases.push_back({short_name(scenarios.back(), words(text)),
+                     costmodel::effective_overlap(scenarios.back()),
+                     scenarios.back().strategy.collective == costmodel::Collective::ring,
+                     {}});
   }
   for (std::size_t i = 0; i < cases.size(); ++i) cases[i].report = execute(scenarios[i], engine).report;
 
   std::string answer;
   if (output.for_people()) {
-    answer = table(cases, scenarios) + '\n' + verdict(cases) + '\n';
+    answer = table(cases) + '\n' + verdict(cases) + '\n';
   } else if (output.csv()) {
     answer = "case," + csv_header() + '\n';
     for (std::size_t i = 0; i < cases.size(); ++i) {
-      answer += csv_cell(cases[i].name) + ',' + csv_row(cases[i].report, scenarios[i]) + '\n';
+      answer += csv_cell(texts[i]) + ',' + csv_row(cases[i].report, scenarios[i]) + '\n';
     }
   } else {
     scenario::Json list = scenario::Json::array();
     for (std::size_t i = 0; i < cases.size(); ++i) {
       scenario::Json report = scenario::to_json(cases[i].report);
       report["scenario"] = scenario::to_json(scenarios[i]);
-      list.push_back({{"case", cases[i].name}, {"report", report}});
+      list.push_back({{"case", texts[i]}, {"report", report}});
     }
     answer = scenario::to_text({{"schema", "fomoe.compare/1"}, {"cases", list}, {"verdict", verdict(cases)}});
   }

@@ -22,6 +22,8 @@ Engine read_engine(const boost::program_options::variables_map& values);
 /// The closed form leaves plan and timeline empty.
 sim::SimulatedRun execute(const costmodel::Scenario& scenario, const Engine& engine);
 
+/// A site waits for bytes that are on their way rather than for links that are busy, and longer than 0.5 %.
+bool waits_for_latency(const costmodel::RunReport& report);
 /// "waits for the network 12 % of the time (…)", with the busiest link or, where links are hardly busy,
 /// latency.
 std::string waiting_text(const costmodel::RunReport& report);

@@ -49,18 +49,18 @@ std::string sites(const costmodel::RunReport& report) {
 
 }  // namespace
 
+bool waits_for_latency(const costmodel::RunReport& report) {
+  const double waiting = report.round.exposed_communication_s / report.round.duration_s;
+  return waiting >= 0.005 && report.bottleneck.link_busy_share < waiting / 2;
+}
+
 std::string waiting_text(const costmodel::RunReport& report) {
   const double waiting = report.round.exposed_communication_s / report.round.duration_s;
-  const costmodel::Bottleneck& bottleneck = report.bottleneck;
   const std::string text = fmt::format("waits for the network {} of the time", human_percent(waiting));
   if (waiting < 0.005) return text;
-  // A site waits either because its bytes take long or because they are on their way.
-  if (bottleneck.link_busy_share < waiting / 2) {
-    return text + fmt::format(", mostly for latency (the busiest link, {}, is {} busy)", bottleneck.link,
-                              human_percent(bottleneck.link_busy_share));
-  }
-  return text + fmt::format(", mostly for bandwidth (the busiest link, {}, is {} busy)", bottleneck.link,
-                            human_percent(bottleneck.link_busy_share));
+  return text + fmt::format(", mostly for {} (the busiest link, {}, is {} busy)",
+                            waits_for_latency(report) ? "latency" : "bandwidth", report.bottleneck.link,
+                            human_percent(report.bottleneck.link_busy_share));
 }
 
 std::string report_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {

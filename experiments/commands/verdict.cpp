@@ -23,7 +23,8 @@ std::string limit(const Case& one) {
 }
 
 std::string quoted(const Case& one) {
-  return fmt::format("\"{}\" ({})", one.name, human_time(one.report.wall_clock_s));
+  return fmt::format("{} with K = {}, O_e = {} ({})", one.name, one.steps_per_round(), one.expert_overlap,
+                     human_time(one.report.wall_clock_s));
 }
 
 std::string faster(double slow_s, double fast_s) {
@@ -58,9 +59,10 @@ std::string verdict(const std::vector<Case>& cases) {
     bool most_often = true;
     for (const Case* one : equal) {
       if (one == &chosen) continue;
-      others += (others.empty() ? "" : ", ") + quoted(*one);
+      others += (others.empty() ? "" : " and ") + quoted(*one);
       most_often = most_often && one->steps_per_round() > chosen.steps_per_round();
     }
+    if (equal.size() > 3) others = fmt::format("{} other cases", equal.size() - 1);
     text = fmt::format(
         "Fastest, within 1 % as fast as {}: {}, which of these {}. It {}.", others, quoted(chosen),
         most_often ? "synchronises most often" : "synchronises no less often and sends the fewest bytes",
@@ -78,6 +80,16 @@ std::string verdict(const std::vector<Case>& cases) {
     text +=
         fmt::format(" {} {}, which {}.", faster(reference->report.wall_clock_s, chosen.report.wall_clock_s),
                     quoted(*reference), limit(*reference));
+  }
+  // Everybody knows what synchronising every step means, so it is worth a second comparison.
+  for (const Case* one : order) {
+    if (one == reference || one == &chosen || one->steps_per_round() > 1) continue;
+    text +=
+        fmt::format(" {} {}.", faster(one->report.wall_clock_s, chosen.report.wall_clock_s), quoted(*one));
+    break;
+  }
+  if (chosen.ring && waits_for_latency(chosen.report)) {
+    text += " A ring pays each latency many times: try strategy.collective=direct.";
   }
   return text +
          " Model quality is not in this answer: fewer synchronisations and fewer copies of an expert can "

@@ -8,7 +8,9 @@
 namespace fomoe::commands {
 
 struct Case {
-  std::string name;
+  std::string name;  // the method and what else tells it apart
+  int expert_overlap = 0;
+  bool ring = true;
   costmodel::RunReport report;
   /// Optimiser steps between two synchronisations, as they were run.
   [[nodiscard]] std::int64_t steps_per_round() const {
