@@ -143,3 +143,30 @@ TEST_CASE("write_file through a link writes what it points at") {
   CHECK(std::filesystem::is_symlink(folder / "link.json"));
   CHECK(read_all(folder / "real.json") == "new");
 }
+
+TEST_CASE("a scenario runs on its profile, and one of another model or batch is refused at its line") {
+  const Folder folder;
+  write_all(folder / "p.json", step_profile_json(sample_profile()));
+  const std::string scenario =
+      "[model]\nd_model = 64\nlayers = 2\nheads = 4\nexperts = 8\nactive_experts = 2\nd_expert = "
+      "16\nvocabulary = 100\n"
+      "sequence_length = 32\n[workload]\ntokens = 1e5\nglobal_batch_sequences = 16\n[strategy]\nmethod = "
+      "\"diloco\"\n"
+      "[compute]\nprofile = \"p.json\"\nmicro_batch_sequences = 4\n"
+      "[platform]\nsites = 2\nbandwidth = \"1Gbps\"\nlatency = \"1ms\"\n";
+  write_all(folder / "s.toml", scenario);
+  const std::string simulate = "fomoe simulate s.toml --output - ";
+  const Ran good = run_in(folder.path(), simulate);
+  CHECK_MESSAGE(good.exit_status == 0, good.err);
+  const nlohmann::json run = nlohmann::json::parse(good.out);
+  CHECK(run["provenance"][0]["what"] == "step time");
+  CHECK(run["provenance"][0]["origin"] == "measured");
+  CHECK(run["scenario"]["compute"]["micro_batch_sequences"] == 4);
+
+  const Ran other_model = run_in(folder.path(), simulate + "--set model.layers=3");
+  CHECK(other_model.exit_status == 2);
+  CHECK(other_model.err.starts_with("s.toml:16: compute.profile: got steps of another model"));
+  const Ran other_batch = run_in(folder.path(), simulate + "--set compute.micro_batch_sequences=2");
+  CHECK(other_batch.exit_status == 2);
+  CHECK(other_batch.err.starts_with("s.toml:16: compute.profile: got no step of 2 sequences"));
+}
