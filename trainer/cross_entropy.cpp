@@ -24,7 +24,7 @@ at::Tensor losses_and_softmax(at::Tensor& logits, const at::Tensor& targets, at:
 struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& hidden,
                             const at::Tensor& embedding, const at::Tensor& targets, std::int64_t chunk_tokens,
-                            bool wants_gradients) {
+                            bool wants_gradients, const TiedGradientHandle& tied) {
     const std::int64_t tokens = hidden.size(0);
     const at::ScalarType accumulate = hidden.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
     at::Tensor total = at::zeros({}, hidden.options().dtype(accumulate));
@@ -60,13 +60,14 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
     if (wants_gradients) {
       context->saved_data["d_hidden"] = d_hidden;
       context->saved_data["d_embedding"] = d_embedding;
+      if (tied) context->saved_data["tied"] = c10::IValue::make_capsule(tied);
     }
     return total / static_cast<double>(tokens);
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& gradients) {
-    // Taken out rather than copied: as sole owner the engine may add the lookup's gradient to it in place.
+    // Taken out rather than copied: as sole owner the leaf may keep it as it is.
     auto take = [&](const char* key) {
       const auto found = context->saved_data.find(key);
       if (found == context->saved_data.end())
@@ -83,14 +84,21 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
       d_hidden.mul_(outer);
       d_embedding.mul_(outer);
     }
-    return {d_hidden, d_embedding, {}, {}, {}};
+    const auto found = context->saved_data.find("tied");
+    if (found != context->saved_data.end()) {
+      const auto tied = c10::static_intrusive_pointer_cast<TiedGradient>(found->second.toCapsule());
+      tied->unembedding = std::move(d_embedding).to(d_hidden.scalar_type());
+      d_embedding = at::Tensor();
+    }
+    return {d_hidden, d_embedding, {}, {}, {}, {}};
   }
 };
 
 }  // namespace
 
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& embedding,
-                                const at::Tensor& targets, std::int64_t chunk_tokens) {
+                                const at::Tensor& targets, std::int64_t chunk_tokens,
+                                const TiedGradientHandle& tied) {
   if (chunk_tokens <= 0) {
     const std::int64_t row_bytes = embedding.size(0) * static_cast<std::int64_t>(hidden.element_size());
     const std::int64_t most = std::max<std::int64_t>(1, kChunkBytes / row_bytes);
@@ -99,7 +107,7 @@ at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& embe
   }
   const bool wants_gradients =
       at::GradMode::is_enabled() && (hidden.requires_grad() || embedding.requires_grad());
-  return LinearCrossEntropy::apply(hidden, embedding, targets, chunk_tokens, wants_gradients);
+  return LinearCrossEntropy::apply(hidden, embedding, targets, chunk_tokens, wants_gradients, tied);
 }
 
 }  // namespace fomoe::trainer

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 
+#include "trainer/tied_embedding.hpp"
 #include "trainer/torch.hpp"
 
 namespace fomoe::trainer {
@@ -13,6 +14,7 @@ namespace fomoe::trainer {
 /// Where a gradient will be wanted it is computed chunk by chunk in the forward, from logits that are then
 /// dropped; one backward per forward.
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& embedding,
-                                const at::Tensor& targets, std::int64_t chunk_tokens = 0);
+                                const at::Tensor& targets, std::int64_t chunk_tokens = 0,
+                                const TiedGradientHandle& tied = {});
 
 }  // namespace fomoe::trainer

@@ -116,13 +116,12 @@ MoeLayer Model::moe_layer(std::int64_t layer) const {
 }
 
 at::Tensor Model::hidden(const at::Tensor& tokens) const {
+  return hidden(tokens, c10::make_intrusive<TiedGradient>());
+}
+
+at::Tensor Model::hidden(const at::Tensor& tokens, const TiedGradientHandle& tied) const {
   const double branch = kBaseDepth / static_cast<double>(shape_.layers);  // s = (L/L_base)^−1
-  const at::Tensor& embedding = parameters_.front().compute;
-  // Of V rows a batch touches few: on CPU a sparse gradient saves a pass over V·d elements, and is added in
-  // place to the unembedding's. On GPU that addition would wait for the host.
-  const bool sparse = embedding.is_cpu();
-  at::Tensor x =
-      at::embedding(embedding, tokens.flatten(), /*padding_idx=*/-1, /*scale_grad_by_freq=*/false, sparse);
+  at::Tensor x = tied_lookup(parameters_.front().compute, tokens.flatten(), tied);
   x = norm(x, parameters_[1].compute);
   for (std::int64_t layer = 0; layer < shape_.layers; ++layer) {
     const at::Tensor mixed =
@@ -135,7 +134,9 @@ at::Tensor Model::hidden(const at::Tensor& tokens) const {
 }
 
 at::Tensor Model::loss(const at::Tensor& tokens, const at::Tensor& targets) const {
-  return linear_cross_entropy(hidden(tokens), parameters_.front().compute, targets.flatten());
+  const auto tied = c10::make_intrusive<TiedGradient>();
+  return linear_cross_entropy(hidden(tokens, tied), parameters_.front().compute, targets.flatten(),
+                              /*chunk_tokens=*/0, tied);
 }
 
 void Model::clear_gradients() {
