@@ -6,11 +6,23 @@
 namespace fomoe::trainer {
 namespace {
 
-// LibTorch's grouped product is one kernel for bf16 on GPUs. It does not take fp64; elsewhere it is the loop
-// below with more overhead (docs in the test "grouped products"), so we loop ourselves.
-bool use_library(const at::Tensor& rows) { return rows.is_cuda() && rows.scalar_type() == at::kBFloat16; }
+// LibTorch's grouped product is one kernel for bf16 on GPUs. On CPU it is the loop below with less overhead
+// per group: for [256, 256] rows and 8 experts of width 128 in fp32 it took 109 µs against our 120 µs on two
+// cores, for [4096, 256] the same. It takes no fp64, wants rows of whole 16 bytes, and for fp32 on a GPU
+// loops as well.
+bool library_takes(const at::Tensor& left, const at::Tensor& right) {
+  const at::ScalarType type = left.scalar_type();
+  const bool fast = type == at::kBFloat16 || (type == at::kFloat && left.is_cpu());
+  const auto whole = [](std::int64_t columns, const at::Tensor& of) {
+    return columns * static_cast<std::int64_t>(of.element_size()) % 16 == 0;
+  };
+  // Weights come transposed as well: whichever of their two dimensions is dense.
+  const bool weights_whole = right.dim() == 2 || whole(right.size(1), right);
+  return fast && whole(left.size(1), left) && whole(right.size(-1), right) && weights_whole;
+}
 
-// [begin, end) of each group. Waits for the device where `ends` is on one, which only tests in fp32 do.
+// [begin, end) of each group. Waits for the device where `ends` is on one; bf16 of usual widths does not come
+// here.
 std::vector<std::pair<std::int64_t, std::int64_t>> ranges(const at::Tensor& ends) {
   const at::Tensor host = ends.to(at::kCPU);
   std::vector<std::pair<std::int64_t, std::int64_t>> out;
@@ -26,7 +38,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> ranges(const at::Tensor& ends
 }  // namespace
 
 at::Tensor grouped_rows(const at::Tensor& rows, const at::Tensor& weights, const at::Tensor& ends) {
-  if (use_library(rows)) return at::_grouped_mm(rows, weights, ends);
+  if (library_takes(rows, weights)) return at::_grouped_mm(rows, weights, ends);
   at::Tensor out = at::empty({rows.size(0), weights.size(2)}, rows.options());
   std::int64_t g = 0;
   for (const auto& [begin, end] : ranges(ends)) {
@@ -40,7 +52,7 @@ at::Tensor grouped_rows(const at::Tensor& rows, const at::Tensor& weights, const
 }
 
 at::Tensor grouped_outer(const at::Tensor& left, const at::Tensor& right, const at::Tensor& ends) {
-  if (use_library(left)) return at::_grouped_mm(left.t(), right, ends);
+  if (library_takes(left, right)) return at::_grouped_mm(left.t(), right, ends);
   at::Tensor out = at::empty({ends.numel(), left.size(1), right.size(1)}, left.options());
   std::int64_t g = 0;
   for (const auto& [begin, end] : ranges(ends)) {

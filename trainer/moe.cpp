@@ -41,10 +41,11 @@ void clear_ghost_rows(at::Tensor& rows, const at::Tensor& ends) {
 //   da = dy·downᵀ,  dh = da·SiLU'(h),  d rows = dh·upᵀ,  d up = rowsᵀ·dh,  d down = aᵀ·dy
 struct Experts : Function<Experts> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& rows, const at::Tensor& up,
-                            const at::Tensor& down, const at::Tensor& ends) {
+                            const at::Tensor& down, const at::Tensor& ends, bool ghosts) {
     const at::Tensor h = grouped_rows(rows, up, ends);
     at::Tensor y = grouped_rows(at::silu(h), down, ends);
-    clear_ghost_rows(y, ends);
+    if (ghosts) clear_ghost_rows(y, ends);
+    context->saved_data["ghosts"] = ghosts;
     context->save_for_backward({rows, up, down, ends, h});
     return y;
   }
@@ -54,10 +55,10 @@ struct Experts : Function<Experts> {
     const at::Tensor d_y = gradients[0].contiguous();
     const at::Tensor d_h = at::silu_backward(grouped_rows(d_y, down.transpose(1, 2), ends), h);
     at::Tensor d_rows = grouped_rows(d_h, up.transpose(1, 2), ends);
-    clear_ghost_rows(d_rows, ends);
+    if (context->saved_data["ghosts"].toBool()) clear_ghost_rows(d_rows, ends);
     // SiLU again rather than saved: one pass over [T·k, d_expert] against keeping it from forward to
     // backward.
-    return {d_rows, grouped_outer(rows, d_h, ends), grouped_outer(at::silu(h), d_y, ends), {}};
+    return {d_rows, grouped_outer(rows, d_h, ends), grouped_outer(at::silu(h), d_y, ends), {}, {}};
   }
 };
 
@@ -92,7 +93,7 @@ at::Tensor moe_forward(const at::Tensor& x, const MoeLayer& layer) {
   const Route sorted = route(expert_of_slot, layer.up.size(0));
 
   const at::Tensor rows = Dispatch::apply(x, sorted.permutation, sorted.position, layer.chosen);
-  const at::Tensor y = Experts::apply(rows, layer.up, layer.down, sorted.ends);
+  const at::Tensor y = Experts::apply(rows, layer.up, layer.down, sorted.ends, layer.local_index.defined());
   return Combine::apply(y, gates, sorted.permutation, sorted.position);
 }
 

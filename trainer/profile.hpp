@@ -32,9 +32,9 @@ inline constexpr std::int64_t kFewestSteps = 3;
 /// dense-routed transformer take as long at the start as later, but the share of ghosts is that of an
 /// unbiased router.
 ///
-/// forward: hidden states and loss. On a device with autograd the unembedding's gradients are computed there
-/// too (see cross_entropy.hpp), so of that part forward + backward is meaningful and the split is not.
-/// optimizer: AdamW, gradients dropped, bf16 copies cast.
+/// forward: hidden states, loss, and the unembedding's gradients, which are computed while its logits are at
+/// hand (see cross_entropy.hpp): most of what a textbook counts as backward where the vocabulary is large.
+/// backward: the rest. optimizer: AdamW, gradients dropped, bf16 copies cast.
 ///
 /// peak_memory_bytes: on CUDA the most that LibTorch's allocator had handed out; on CPU the process's largest
 /// resident set (VmHWM) during the point, libraries included.

@@ -3,6 +3,8 @@
 #include <boost/program_options.hpp>
 #include <charconv>
 #include <iostream>
+#include <limits>
+#include <variant>
 
 #include "experiments/scenario/json_io.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
@@ -24,15 +26,15 @@ Examples
 
 po::options_description described() {
   const ProfileOptions defaults;
-  po::options_description options("fomoe-train profile: time forward, backward and optimiser of real steps");
+  po::options_description options("fomoe-train profile: times forward, backward and optimiser of real steps");
   // clang-format off
   options.add_options()
     ("help", "this text")
     ("model", po::value<std::string>(), "a preset: small, medium, large, xl or xxl")
     ("scenario", po::value<std::string>(), "or the model and skip_token of this scenario file")
     ("layers", po::value<std::string>(), "this many layers instead of the model's")
-    ("local-experts", po::value<std::string>(), "experts held in each layer, a count or several with commas (default: all)")
-    ("micro-batch-sequences", po::value<std::string>()->default_value("1"), "sequences per micro-batch, one count or several with commas")
+    ("local-experts", po::value<std::string>(), "experts held in each layer, a count or several with commas (default: what the scenario's sites hold, or all)")
+    ("micro-batch-sequences", po::value<std::string>(), "sequences per micro-batch, a count or several with commas (default: the scenario's, or 1)")
     ("sequence-length", po::value<std::string>(), "tokens per sequence (default: the model's)")
     ("skip-token", po::bool_switch(), "the router scores all experts, and tokens skip those that are not held")
     ("device", po::value<std::string>()->default_value("auto"), "auto, cpu or cuda; auto is cuda where there is one")
@@ -94,6 +96,10 @@ void choose_model(const po::variables_map& given, ProfileOptions& options) {
     const costmodel::Scenario scenario = scenario::read_scenario(given["scenario"].as<std::string>(), how);
     options.model = scenario.model;
     options.skip_token = scenario.strategy.skip_token;
+    // What its sites will run: N_le = O_e·N_e/M experts, and its own micro-batch where it says one.
+    options.local_experts = {scenario.strategy.expert_overlap * scenario.model.experts / scenario.sites()};
+    const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&scenario.compute);
+    if (profiled != nullptr) options.micro_batch_sequences = {profiled->micro_batch_sequences};
     return;
   }
   const auto& name = given["model"].as<std::string>();
@@ -141,11 +147,17 @@ ProfileOptions read_options(const po::variables_map& given) {
   if (given.count("sequence-length")) {
     model.sequence_length = whole_number("sequence-length", text("sequence-length"), 1, kMost);
   }
-  options.local_experts = given.count("local-experts")
-                              ? whole_numbers("local-experts", text("local-experts"), model.experts)
-                              : std::vector<std::int64_t>{model.experts};
-  options.micro_batch_sequences =
-      whole_numbers("micro-batch-sequences", text("micro-batch-sequences"), kMost);
+  if (given.count("local-experts")) {
+    options.local_experts = whole_numbers("local-experts", text("local-experts"), model.experts);
+  } else if (options.local_experts.empty()) {
+    options.local_experts = {model.experts};
+  }
+  if (given.count("micro-batch-sequences")) {
+    options.micro_batch_sequences =
+        whole_numbers("micro-batch-sequences", text("micro-batch-sequences"), kMost);
+  } else if (options.micro_batch_sequences.empty()) {
+    options.micro_batch_sequences = {1};
+  }
   if (given.count("threads"))
     options.threads = static_cast<int>(whole_number("threads", text("threads"), 1, 4096));
   options.steps = whole_number("steps", text("steps"), kFewestSteps, kMost);

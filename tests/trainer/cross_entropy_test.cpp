@@ -63,14 +63,15 @@ TEST_CASE("without gradients the loss is the same; a second backward is refused"
 TEST_CASE("the gradient of a tied embedding is the sum of both uses, duplicates included") {
   at::manual_seed(8);
   const at::Tensor embedding = at::randn({20, 6}, at::kDouble).requires_grad_();
-  const at::Tensor tokens = at::tensor({3, 7, 3, 3, 19}, at::kLong), targets = at::tensor({7, 3, 0, 19, 3}, at::kLong);
+  const at::Tensor tokens = at::tensor({3, 7, 3, 3, 19}, at::kLong),
+                   targets = at::tensor({7, 3, 0, 19, 3}, at::kLong);
   const at::Tensor hidden = at::embedding(embedding, tokens).tanh();
   const at::Tensor expected =
       torch::autograd::grad({at::cross_entropy_loss(at::mm(hidden, embedding.t()), targets)}, {embedding})[0];
 
   const auto tied = c10::make_intrusive<TiedGradient>();
-  const at::Tensor loss =
-      linear_cross_entropy(tied_lookup(embedding, tokens, tied).tanh(), embedding, targets, /*chunk_tokens=*/2, tied);
+  const at::Tensor loss = linear_cross_entropy(tied_lookup(embedding, tokens, tied).tanh(), embedding,
+                                               targets, /*chunk_tokens=*/2, tied);
   loss.backward();
   CHECK(largest_difference(embedding.grad(), expected) < 1e-14);
 

@@ -109,10 +109,45 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("grouped products agree with LibTorch's, ghosts' rows apart") {
+TEST_CASE("grouped products: LibTorch's in fp32 and bf16 agree with the loop in fp64, ghosts' rows apart") {
+  const PoisonedMemory poison;
+  at::manual_seed(9);
   const at::Tensor rows = at::randn({24, 16}), weights = at::randn({3, 16, 8}), right = at::randn({24, 8});
   const at::Tensor ends = at::tensor({5, 5, 20}, at::kInt);  // group 1 is empty, rows 20 to 23 are ghosts
-  CHECK(largest_difference(grouped_rows(rows, weights, ends).narrow(0, 0, 20),
-                           at::_grouped_mm(rows, weights, ends).narrow(0, 0, 20)) < 1e-5);
-  CHECK(largest_difference(grouped_outer(rows, right, ends), at::_grouped_mm(rows.t(), right, ends)) < 1e-5);
+  auto check = [&](at::ScalarType type, double tolerance) {
+    CAPTURE(c10::toString(type));
+    const at::Tensor a = rows.to(type), w = weights.to(type), b = right.to(type);
+    const at::Tensor a64 = a.to(at::kDouble), w64 = w.to(at::kDouble), b64 = b.to(at::kDouble);
+    auto used = [](const at::Tensor& out) { return out.narrow(0, 0, 20); };
+    CHECK(largest_difference(used(grouped_rows(a, w, ends)), used(grouped_rows(a64, w64, ends))) < tolerance);
+    CHECK(largest_difference(used(grouped_rows(b, w.transpose(1, 2), ends)),
+                             used(grouped_rows(b64, w64.transpose(1, 2), ends))) < tolerance);
+    CHECK(largest_difference(grouped_outer(a, b, ends), grouped_outer(a64, b64, ends)) < tolerance);
+    CHECK(grouped_outer(a, b, ends)[1].abs().max().item<double>() == 0);
+  };
+  check(at::kFloat, 1e-5);
+  check(at::kBFloat16, 0.1);  // results of order 8, rounded to 8 bits
+}
+
+TEST_CASE("the sparse layer in fp32, whose products are LibTorch's, against the loops") {
+  MoeCase test(40, 16, 8, 3, {-1, 0, -1, 1, 2, -1}, 3);
+  MoeLayer single = test.layer;
+  const at::Tensor x = test.x.detach().to(at::kFloat).requires_grad_();
+  for (at::Tensor* tensor : {&single.router, &single.up, &single.down}) {
+    *tensor = tensor->detach().to(at::kFloat).requires_grad_();
+  }
+  const PoisonedMemory poison;
+  const at::Tensor y = moe_forward(x, single);
+  y.backward(test.d_y.to(at::kFloat));
+  std::vector<double> expected = moe_reference_forward(test.reference);
+  MoeGradients gradients = moe_reference_backward(test.reference, test.upstream());
+  auto close = [](const at::Tensor& got, std::vector<double>& values) {
+    const at::Tensor wanted = as_tensor(values, got.sizes());
+    return largest_difference(got, wanted) < 1e-5 * wanted.abs().max().item<double>();
+  };
+  CHECK(close(y, expected));
+  CHECK(close(x.grad(), gradients.x));
+  CHECK(close(single.router.grad(), gradients.router));
+  CHECK(close(single.up.grad(), gradients.up));
+  CHECK(close(single.down.grad(), gradients.down));
 }
