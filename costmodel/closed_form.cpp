@@ -42,38 +42,47 @@ SlowestLinks slowest_links(const platforms::Platform& platform) {
 }
 
 // t = hops · latency + max(bytes ÷ port, bytes of the busiest pair ÷ path)
-double stage_s(const Stage& stage, const SlowestLinks& links) {
+double stage_s(const Stage<double>& stage, const SlowestLinks& links) {
   return stage.latency_hops * links.latency_s +
-         std::max(stage.bytes / links.port_bytes_per_s, stage.busiest_pair_bytes / links.path_bytes_per_s);
+         std::max(stage.bytes / links.port_bytes_per_s, stage.pair_bytes / links.path_bytes_per_s);
 }
 
 }  // namespace
 
 RunReport closed_form(const Scenario& scenario) {
-  const PlanSummary summary = find_method(scenario.strategy.method)->summarise(scenario);
+  const PlanSummary summary = summarise(scenario);
   const SlowestLinks links =
       slowest_links(platforms::scaled_bandwidth(scenario.platform, scenario.network.bandwidth_efficiency));
-  const auto rounds = static_cast<double>(summary.rounds);
-  const auto steps_per_round = static_cast<double>(summary.steps) / rounds;
+  const double rounds = summary.rounds;
+  const double steps_per_round = summary.steps / rounds;
 
-  RunReport report = report_frame(scenario, summary.steps);
+  RunReport report = report_frame(scenario, static_cast<std::int64_t>(summary.steps));
   report.executor = "closed-form";
   double slowest_compute_s = 0;  // of the mean round
   for (int site = 0; site < scenario.sites(); ++site) {
-    const ComputeTimes times = compute_times(scenario, site);
+    const ComputeTimes times =
+        compute_times(scenario, static_cast<double>(local_batch_sequences(scenario, site)));
     SiteReport& row = report.sites[static_cast<std::size_t>(site)];
-    row.compute_s = steps_per_round * times.step_s() + summary.outer_steps_per_round * times.outer_step_s;
+    row.compute_s = steps_per_round * summary.compute_factor * times.step_s() +
+                    summary.outer_steps_per_round * times.outer_step_s;
     row.bytes_sent = row.bytes_received = rounds * summary.sent.total();
     slowest_compute_s = std::max(slowest_compute_s, row.compute_s);
   }
-  double communication_s = 0;
-  for (const Stage& stage : summary.stages) communication_s += stage.share_of_rounds * stage_s(stage, links);
+  const double step_s =
+      compute_times(scenario, static_cast<double>(local_batch_sequences(scenario, 0))).step_s();
+  double communication_s = 0, exposed_s = 0;
+  for (int i = 0; i < summary.stage_count; ++i) {
+    const Stage<double>& stage = summary.stages[static_cast<std::size_t>(i)];
+    const double duration_s = stage_s(stage, links);
+    communication_s += stage.times_per_round * duration_s;
+    exposed_s += stage.times_per_round * std::max(0.0, duration_s - stage.hidden_steps * step_s);
+  }
 
-  report.round.count = summary.rounds;
-  report.round.duration_s = slowest_compute_s + communication_s;
+  report.round.count = static_cast<std::int64_t>(rounds);
+  report.round.duration_s = slowest_compute_s + exposed_s;
   report.round.communication_s = communication_s;
   for (SiteReport& row : report.sites) {
-    row.exposed_communication_s = communication_s;
+    row.exposed_communication_s = exposed_s;
     row.idle_s = slowest_compute_s - row.compute_s;
   }
   report.wall_clock_s = rounds * report.round.duration_s;

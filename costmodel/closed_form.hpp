@@ -25,10 +25,12 @@ double work_s(const ComputeTimes& times, Work work);
 /// Sequences of the global batch that a site processes in one step; sites differ by at most one.
 std::int64_t local_batch_sequences(const Scenario& scenario, int site);
 
-/// Throws InputError where the profile does not fit the scenario's model or batch.
-ComputeTimes compute_times(const Scenario& scenario, int site);
+/// Of a node that trains on `sequences` in each optimiser step. Throws InputError where the profile does not
+/// fit the scenario's model or batch.
+ComputeTimes compute_times(const Scenario& scenario, double sequences);
 
-/// T = Σ_steps t_step + Σ_rounds [outer step + Σ_stages (hops·latency + bytes ÷ slowest port)].
+/// T = Σ_steps t_step + Σ_rounds [outer step + Σ_stages max(0, hops·latency + bytes ÷ slowest port − what can
+/// hide)].
 RunReport closed_form(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

@@ -26,7 +26,7 @@ void check_same_model(const Scenario& scenario, const StepProfile& profile) {
                    "fomoe-train profile --scenario S.toml --output P.json");
 }
 
-ComputeTimes from_profile(const Scenario& scenario, const ProfiledCompute& compute, std::int64_t sequences) {
+ComputeTimes from_profile(const Scenario& scenario, const ProfiledCompute& compute, double sequences) {
   const StepProfile& profile = compute.profile;
   check_same_model(scenario, profile);
   const std::int64_t experts = local_experts(scenario);
@@ -34,8 +34,7 @@ ComputeTimes from_profile(const Scenario& scenario, const ProfiledCompute& compu
       estimate_step(profile, compute.micro_batch_sequences, experts, scenario.strategy.skip_token);
   // A local batch is n accumulated micro-batches and one optimiser step; a last, smaller micro-batch costs
   // its share.
-  const double micro_batches =
-      static_cast<double>(sequences) / static_cast<double>(compute.micro_batch_sequences);
+  const double micro_batches = sequences / static_cast<double>(compute.micro_batch_sequences);
   ComputeTimes times;
   times.gradients_s = micro_batches * (step.micro_batch.forward_s + step.micro_batch.backward_s);
   times.optimizer_s = step.micro_batch.optimizer_s;
@@ -47,13 +46,13 @@ ComputeTimes from_profile(const Scenario& scenario, const ProfiledCompute& compu
   return times;
 }
 
-ComputeTimes from_device(const Scenario& scenario, const AssumedDevice& device, std::int64_t sequences) {
+ComputeTimes from_device(const Scenario& scenario, const AssumedDevice& device, double sequences) {
   const double flops = flops_per_token(scenario.model, local_experts(scenario), scenario.strategy.skip_token,
                                        FlopsAccounting::mechanism)
                            .total();
   ComputeTimes times;
   // t_comp = F · B_l / (MFU · Φ_peak)                                   (FoMoE paper, "Computational Time")
-  times.gradients_s = flops * static_cast<double>(sequences * scenario.model.sequence_length) /
+  times.gradients_s = flops * sequences * static_cast<double>(scenario.model.sequence_length) /
                       (device.mfu * device.peak_flops * device.gpus_per_site);
   times.provenance.push_back(
       {"step time", Origin::assumed, "FLOPs ÷ (MFU · peak) with the scenario's MFU and peak"});
@@ -80,8 +79,7 @@ std::int64_t local_batch_sequences(const Scenario& scenario, int site) {
   return chunk_elements(scenario.workload.global_batch_sequences, scenario.sites(), site);
 }
 
-ComputeTimes compute_times(const Scenario& scenario, int site) {
-  const std::int64_t sequences = local_batch_sequences(scenario, site);
+ComputeTimes compute_times(const Scenario& scenario, double sequences) {
   ComputeTimes times;
   if (const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute)) {
     times = from_profile(scenario, *profiled, sequences);

@@ -22,7 +22,7 @@ MemoryBytes memory_per_site(const Scenario& scenario) {
   memory.master_weights = 4 * parameters;
   memory.moments = 8 * parameters;
   memory.gradients = 4 * parameters;
-  if (method != nullptr && method->outer_state) memory.outer_state = 8 * parameters;
+  if (method != nullptr) memory.outer_state = method->outer_bytes_per_parameter * parameters;
   return memory;
 }
 

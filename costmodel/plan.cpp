@@ -15,7 +15,7 @@ std::int64_t chunk_elements(std::int64_t elements, int chunks, int chunk) {
 std::int64_t chunk_bytes(const Exchange& exchange, int chunks, int chunk) {
   std::int64_t sum = 0;
   for (const Payload& payload : exchange.payloads) {
-    sum += chunk_elements(payload.elements, chunks, chunk) * bytes_of(payload.type);
+    sum += payload.format.bytes(chunk_elements(payload.elements, chunks, chunk));
   }
   return sum;
 }

@@ -19,13 +19,14 @@ using NodeId = int;
 using GroupId = int;
 using OpId = int;
 
-enum class NodeKind { worker };
+enum class NodeKind { worker, server };
 struct Node {
   NodeKind kind = NodeKind::worker;
   int site = 0;
+  double sequences = 0;  // that it trains on in one optimiser step
 };
 
-enum class Content { parameter, gradient, pseudo_gradient, moment1, moment2 };
+enum class Content { parameter, gradient, pseudo_gradient, moment1, moment2, activation };
 enum class TensorClass { embedding, attention, norm, router, expert };
 
 /// Parameters that travel together; the trainer finds the tensors again by class, layers and experts.
@@ -44,15 +45,20 @@ struct Payload {
   Content content = Content::parameter;
   TrafficClass traffic = TrafficClass::dense;
   std::vector<GroupId> groups;
-  ElementType type = ElementType::bf16;
+  WireFormat format;
   std::int64_t elements = 0;
-  [[nodiscard]] std::int64_t bytes() const { return elements * bytes_of(type); }
+  [[nodiscard]] std::int64_t bytes() const { return format.bytes(elements); }
 };
 
 enum class Pattern {
-  ring_all_reduce,    // reduce-scatter and all-gather around the ring of `nodes`: 2(n−1) steps
-  direct_all_reduce,  // chunk c goes straight to nodes[c], is reduced there and sent back out: 2 steps
-  point_to_point,     // nodes[0] sends the payloads to nodes[1]
+  all_reduce,            // everybody has S and gets the sum
+  reduce_scatter,        // everybody has S and gets chunk c of the sum, S/n
+  all_gather,            // everybody has chunk c of S and gets S
+  all_to_all,            // everybody has S and sends chunk c of it to nodes[c]
+  all_to_all_broadcast,  // everybody has an S of its own and gets all of them
+  reduce,                // everybody sends S to nodes[0]
+  broadcast,             // nodes[0] sends S to everybody
+  point_to_point,        // nodes[0] sends S to nodes[1]
 };
 
 /// One group of nodes among whom a pattern runs.
@@ -64,7 +70,8 @@ struct Exchange {
 
 /// All exchanges of a transfer run concurrently.
 struct Transfer {
-  Pattern pattern = Pattern::ring_all_reduce;
+  Pattern pattern = Pattern::all_reduce;
+  Collective collective = Collective::ring;  // all_reduce, reduce_scatter, all_gather, all_to_all_broadcast
   std::vector<Exchange> exchanges;
 };
 
@@ -73,12 +80,15 @@ struct Compute {
   Work work = Work::whole_step;
   std::vector<NodeId> nodes;
   std::int64_t repeat = 1;  // K quiet steps are one operation
+  double share = 1;         // of the work: a pipeline stage does a part of a step
 };
 
 struct Op {
   std::string name;  // for timelines
   std::variant<Compute, Transfer> what;
-  std::vector<OpId> after;  // earlier operations of the same round
+  std::vector<OpId> after;                 // earlier operations of the same round
+  std::vector<OpId> after_previous_round = {};  // operations of the round before, waited for here
+  bool detached = false;                   // the node's next round starts without waiting for it
 };
 
 struct RoundPlan {

@@ -138,7 +138,7 @@ RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps) {
     row.memory_bytes = memory_bytes;
     report.sites.push_back(row);
   }
-  report.provenance = compute_times(scenario, 0).provenance;
+  report.provenance = compute_times(scenario, 1).provenance;
   report.provenance.insert(report.provenance.end(), scenario.platform.provenance.begin(),
                            scenario.platform.provenance.end());
   const double efficiency = scenario.network.bandwidth_efficiency;

@@ -1,6 +1,5 @@
 #include "costmodel/scenario.hpp"
 
-#include <cstdlib>
 #include <string>
 
 #include "costmodel/closed_form.hpp"
@@ -49,25 +48,12 @@ void check(const Scenario& scenario) {
                      "at least one sequence for each of the " + std::to_string(scenario.sites()) + " sites",
                      std::to_string(scenario.sites()));
   }
-  (void)compute_times(scenario, 0);  // a profile of another model or batch is refused here
+  (void)compute_times(scenario, static_cast<double>(local_batch_sequences(
+                                    scenario, 0)));  // a profile of another model or batch is refused here
 }
 
 const char* to_string(PlacementKind kind) { return kind == PlacementKind::fixed ? "fixed" : "random"; }
 
 const char* to_string(Collective collective) { return collective == Collective::ring ? "ring" : "direct"; }
-
-const char* to_string(ElementType type) {
-  switch (type) {
-    case ElementType::fp32:
-      return "fp32";
-    case ElementType::bf16:
-      return "bf16";
-    case ElementType::fp16:
-      return "fp16";
-  }
-  std::abort();
-}
-
-int bytes_of(ElementType type) { return type == ElementType::fp32 ? 4 : 2; }
 
 }  // namespace fomoe::costmodel

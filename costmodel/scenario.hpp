@@ -8,13 +8,13 @@
 
 #include "costmodel/model_shape.hpp"
 #include "costmodel/step_profile.hpp"
+#include "costmodel/wire_format.hpp"
 #include "platforms/platform.hpp"
 
 namespace fomoe::costmodel {
 
 enum class PlacementKind { fixed, random };
 enum class Collective { ring, direct };
-enum class ElementType { fp32, bf16, fp16 };
 
 struct Workload {
   std::int64_t tokens = 0;                  // to be processed by all sites together
@@ -25,11 +25,13 @@ struct Strategy {
   std::string method;            // a name that `fomoe list methods` prints
   std::int64_t local_steps = 1;  // K
   int expert_overlap = 0;        // O_e: how many sites hold each expert, 1 … sites
+  std::int64_t overlap_steps = 0;  // steps that a synchronisation may hide behind, where the method can
+  int fragments = 1;               // parts of the model that are synchronised in turn
   PlacementKind placement = PlacementKind::fixed;
   std::int64_t reshuffle_rounds = 1;  // T: a random placement is redrawn at the end of every T-th round
   bool skip_token = false;
   Collective collective = Collective::ring;
-  ElementType payload_dtype = ElementType::bf16;
+  WireFormat wire = plain_format(ElementType::bf16);
 };
 
 /// A step profile, and the micro-batch a site accumulates from.
@@ -72,7 +74,5 @@ void check(const Scenario& scenario);
 
 const char* to_string(PlacementKind kind);
 const char* to_string(Collective collective);
-const char* to_string(ElementType type);
-int bytes_of(ElementType type);
 
 }  // namespace fomoe::costmodel

@@ -27,11 +27,13 @@ s4u::Mailbox* mailbox(std::size_t position, OpId op, std::size_t lane, NodeId fr
 struct Executor::Round {
   std::size_t position = 0;
   costmodel::RoundPlan plan;
-  std::vector<std::vector<OpId>> next;          // operations that wait for this one
-  std::vector<std::vector<Lane>> lanes;         // of transfers
-  std::vector<std::vector<std::size_t>> waits;  // [node][op]: predecessors not yet ended
-  std::vector<std::size_t> unfinished_ops;      // [node]
-  std::size_t unfinished_nodes = 0;
+  std::vector<std::vector<OpId>> next;   // operations of this round that wait for this one
+  std::vector<std::vector<Lane>> lanes;  // of transfers
+  std::vector<std::vector<std::size_t>>
+      waits;  // [node][op]: predecessors not yet ended, the round's start among them
+  std::vector<std::vector<char>> ended;   // [node][op]
+  std::vector<std::size_t> attached_ops;  // [node]: unfinished operations that its next round waits for
+  std::size_t unfinished = 0;             // node-operations
 };
 
 Executor::Executor(const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds, Engine& engine,
@@ -53,10 +55,10 @@ costmodel::Timeline Executor::run() {
     s4u::Actor::create("node", engine_.host(node), [this, node] { start_round(node, 0); });
   }
   engine_.run();
-  if (nodes_finished_ != plan_.nodes.size() && !sequence_.empty()) {
-    throw std::runtime_error(
-        "the plan cannot finish: " + std::to_string(plan_.nodes.size() - nodes_finished_) + " of " +
-        std::to_string(plan_.nodes.size()) + " nodes wait for ever");
+  if (rounds_finished_ != sequence_.size()) {
+    throw std::runtime_error("the plan cannot finish: in " +
+                             std::to_string(sequence_.size() - rounds_finished_) + " of " +
+                             std::to_string(sequence_.size()) + " rounds nodes wait for ever");
   }
   return std::move(timeline_);
 }
@@ -64,32 +66,48 @@ costmodel::Timeline Executor::run() {
 std::shared_ptr<Executor::Round> Executor::round_at(std::size_t position) {
   if (live_[position]) return live_[position];
   auto round = std::make_shared<Round>();
-  const int nodes = static_cast<int>(plan_.nodes.size());
+  const auto nodes = plan_.nodes.size();
   round->position = position;
   round->plan = plan_.round(sequence_[position]);
   const auto& ops = round->plan.ops;
   round->next.resize(ops.size());
   round->lanes.resize(ops.size());
   std::vector<std::size_t> waits(ops.size());
+  std::size_t attached = 0;
   for (std::size_t op = 0; op < ops.size(); ++op) {
-    waits[op] = ops[op].after.size();
+    waits[op] = 1 + ops[op].after.size();  // 1: the start of the round
+    attached += ops[op].detached ? 0 : 1;
     for (const OpId before : ops[op].after)
       round->next[static_cast<std::size_t>(before)].push_back(static_cast<OpId>(op));
     if (const auto* transfer = std::get_if<costmodel::Transfer>(&ops[op].what)) {
-      round->lanes[op] = lower(*transfer, nodes, options_.bundle);
+      round->lanes[op] = lower(*transfer, static_cast<int>(nodes), options_.bundle);
     }
   }
-  round->waits.assign(static_cast<std::size_t>(nodes), waits);
-  round->unfinished_ops.assign(static_cast<std::size_t>(nodes), ops.size());
-  round->unfinished_nodes = static_cast<std::size_t>(nodes);
+  round->waits.assign(nodes, waits);
+  round->ended.assign(nodes, std::vector<char>(ops.size(), 0));
+  round->attached_ops.assign(nodes, attached);
+  round->unfinished = nodes * ops.size();
   live_[position] = round;
   return round;
 }
 
 void Executor::start_round(NodeId node, std::size_t position) {
   const auto round = round_at(position);
+  auto& waits = round->waits[static_cast<std::size_t>(node)];
   for (std::size_t op = 0; op < round->plan.ops.size(); ++op) {
-    if (round->plan.ops[op].after.empty()) start_op(node, round, static_cast<OpId>(op));
+    if (position > 0) wait_for_previous(node, *round, static_cast<OpId>(op));
+    if (--waits[op] == 0) start_op(node, round, static_cast<OpId>(op));
+  }
+}
+
+// A round that is no longer live has ended on every node, and so have its operations.
+void Executor::wait_for_previous(NodeId node, Round& round, OpId op) {
+  const auto& previous = live_[round.position - 1];
+  if (!previous) return;
+  for (const OpId before : round.plan.ops[static_cast<std::size_t>(op)].after_previous_round) {
+    if (static_cast<std::size_t>(before) >= previous->plan.ops.size()) continue;  // a shorter kind of round
+    if (previous->ended[static_cast<std::size_t>(node)][static_cast<std::size_t>(before)]) continue;
+    ++round.waits[static_cast<std::size_t>(node)][static_cast<std::size_t>(op)];
   }
 }
 
@@ -109,7 +127,8 @@ void Executor::run_op(NodeId node, const std::shared_ptr<Round>& round, OpId op)
     takes_part = std::find(compute->nodes.begin(), compute->nodes.end(), node) != compute->nodes.end();
     interval.activity = costmodel::Activity::compute;
     const double duration_s =
-        takes_part ? seconds_(compute->work, node) * static_cast<double>(compute->repeat) : 0;
+        takes_part ? seconds_(compute->work, node) * static_cast<double>(compute->repeat) * compute->share
+                   : 0;
     if (duration_s > 0) s4u::this_actor::sleep_for(duration_s);
   } else {
     interval.activity = costmodel::Activity::transfer;
@@ -182,18 +201,30 @@ void Executor::record_flows(NodeId node, std::size_t position, std::vector<std::
 }
 
 void Executor::finish_op(NodeId node, const std::shared_ptr<Round>& round, OpId op) {
-  auto& waits = round->waits[static_cast<std::size_t>(node)];
-  for (const OpId next : round->next[static_cast<std::size_t>(op)]) {
-    if (--waits[static_cast<std::size_t>(next)] == 0) start_op(node, round, next);
-  }
-  if (--round->unfinished_ops[static_cast<std::size_t>(node)] > 0) return;
+  const auto n = static_cast<std::size_t>(node);
+  const auto o = static_cast<std::size_t>(op);
+  round->ended[n][o] = 1;
   double& end_s = timeline_.round_end_s[round->position];
   end_s = std::max(end_s, now());
-  if (--round->unfinished_nodes == 0) live_[round->position].reset();
-  if (round->position + 1 < sequence_.size()) {
+  for (const OpId next : round->next[o]) {
+    if (--round->waits[n][static_cast<std::size_t>(next)] == 0) start_op(node, round, next);
+  }
+  const bool last = round->position + 1 == sequence_.size();
+  // Only a node that has started its next round can be waiting there; it counted this operation when it did.
+  if (!last && round->attached_ops[n] == 0 && live_[round->position + 1]) {
+    const auto after = live_[round->position + 1];
+    for (std::size_t next = 0; next < after->plan.ops.size(); ++next) {
+      const auto& list = after->plan.ops[next].after_previous_round;
+      const auto waits = std::count(list.begin(), list.end(), op);
+      if (waits > 0 && (after->waits[n][next] -= static_cast<std::size_t>(waits)) == 0)
+        start_op(node, after, static_cast<OpId>(next));
+    }
+  }
+  if (!round->plan.ops[o].detached && --round->attached_ops[n] == 0 && !last)
     start_round(node, round->position + 1);
-  } else {
-    ++nodes_finished_;
+  if (--round->unfinished == 0) {
+    live_[round->position].reset();
+    ++rounds_finished_;
   }
 }
 

@@ -1,5 +1,6 @@
 // Plays rounds of a plan on an engine: an operation of a node starts when that node's parts of the operations
-// before it have ended, and a round when the node's last one has.
+// before it have ended, and a round when all of the node's round
+// before have, save detached ones.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -26,6 +27,7 @@ class Executor {
 
   std::shared_ptr<Round> round_at(std::size_t position);
   void start_round(costmodel::NodeId node, std::size_t position);
+  void wait_for_previous(costmodel::NodeId node, Round& round, costmodel::OpId op);
   void start_op(costmodel::NodeId node, const std::shared_ptr<Round>& round, costmodel::OpId op);
   void run_op(costmodel::NodeId node, const std::shared_ptr<Round>& round, costmodel::OpId op);
   void run_transfer(costmodel::NodeId node, const std::shared_ptr<Round>& round, costmodel::OpId op);
@@ -39,7 +41,7 @@ class Executor {
   const WorkSeconds& seconds_;
   const Options& options_;
   std::vector<std::shared_ptr<Round>> live_;  // by position; released when every node is through
-  std::size_t nodes_finished_ = 0;
+  std::size_t rounds_finished_ = 0;
   costmodel::Timeline timeline_;
 };
 

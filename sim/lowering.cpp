@@ -6,6 +6,7 @@
 
 namespace fomoe::sim {
 
+using costmodel::Collective;
 using costmodel::Exchange;
 using costmodel::NodeId;
 using costmodel::Pattern;
@@ -61,65 +62,96 @@ class LaneBuilder {
 // An exchange as bytes: what lowering needs of it, and what bundles by adding.
 struct Split {
   std::vector<NodeId> nodes;
-  std::vector<std::int64_t> chunks;  // one chunk per node; of a point-to-point transfer, one in all
+  std::int64_t whole = 0;            // S
+  std::vector<std::int64_t> chunks;  // of S, one per node
 };
 
-Split split(Pattern pattern, const Exchange& exchange) {
-  if (pattern == Pattern::point_to_point) {
-    assert(exchange.nodes.size() == 2);
-    return {exchange.nodes, {exchange.bytes()}};
-  }
+Split split(const Exchange& exchange) {
   const int n = static_cast<int>(exchange.nodes.size());
-  Split result{exchange.nodes, {}};
+  Split result{exchange.nodes, exchange.bytes(), {}};
   for (int c = 0; c < n; ++c) result.chunks.push_back(chunk_bytes(exchange, n, c));
   return result;
 }
 
-void add_ring(LaneBuilder& lane, const Split& exchange) {
+// Steps first … first + n − 2 around the ring; at step s position p sends chunk p + shift − s to the next.
+void add_ring(LaneBuilder& lane, const Split& exchange, int first, int shift) {
   const int n = static_cast<int>(exchange.nodes.size());
-  for (int s = 0; s < 2 * (n - 1); ++s) {
+  for (int s = 0; s < n - 1; ++s) {
     for (int p = 0; p < n; ++p) {
-      const int chunk = s < n - 1 ? modulo(p - s, n) : modulo(p + 1 - (s - (n - 1)), n);
-      lane.flow(s, exchange.nodes[static_cast<std::size_t>(p)],
+      lane.flow(first + s, exchange.nodes[static_cast<std::size_t>(p)],
                 exchange.nodes[static_cast<std::size_t>(modulo(p + 1, n))],
-                exchange.chunks[static_cast<std::size_t>(chunk)]);
+                exchange.chunks[static_cast<std::size_t>(modulo(p + shift - s, n))]);
     }
   }
 }
 
-void add_direct(LaneBuilder& lane, const Split& exchange) {
-  const std::size_t n = exchange.nodes.size();
-  for (std::size_t p = 0; p < n; ++p) {
-    for (std::size_t q = 0; q < n; ++q) {
-      if (p == q) continue;
-      lane.flow(0, exchange.nodes[p], exchange.nodes[q], exchange.chunks[q]);
-      lane.flow(1, exchange.nodes[p], exchange.nodes[q], exchange.chunks[p]);
+// Everybody to everybody in one step: bytes(p, q).
+template <class Bytes>
+void add_all_pairs(LaneBuilder& lane, const Split& exchange, int step, Bytes bytes) {
+  for (std::size_t p = 0; p < exchange.nodes.size(); ++p) {
+    for (std::size_t q = 0; q < exchange.nodes.size(); ++q) {
+      if (p != q) lane.flow(step, exchange.nodes[p], exchange.nodes[q], bytes(p, q));
     }
   }
 }
 
-void add(LaneBuilder& lane, Pattern pattern, const Split& exchange) {
+void add(LaneBuilder& lane, Pattern pattern, Collective collective, const Split& exchange) {
+  const bool ring = collective == Collective::ring;
+  const int n = static_cast<int>(exchange.nodes.size());
+  const auto to_chunk_owner = [&](std::size_t, std::size_t q) { return exchange.chunks[q]; };
+  const auto own_chunk = [&](std::size_t p, std::size_t) { return exchange.chunks[p]; };
+  const auto whole = [&](std::size_t, std::size_t) { return exchange.whole; };
   switch (pattern) {
-    case Pattern::ring_all_reduce:
-      return add_ring(lane, exchange);
-    case Pattern::direct_all_reduce:
-      return add_direct(lane, exchange);
+    case Pattern::all_reduce:
+      if (ring) {
+        add_ring(lane, exchange, 0, 0);
+        add_ring(lane, exchange, n - 1, 1);
+      } else {
+        add_all_pairs(lane, exchange, 0, to_chunk_owner);
+        add_all_pairs(lane, exchange, 1, own_chunk);
+      }
+      return;
+    case Pattern::reduce_scatter:
+      return ring ? add_ring(lane, exchange, 0, -1) : add_all_pairs(lane, exchange, 0, to_chunk_owner);
+    case Pattern::all_gather:
+      return ring ? add_ring(lane, exchange, 0, 0) : add_all_pairs(lane, exchange, 0, own_chunk);
+    case Pattern::all_to_all:
+      return add_all_pairs(lane, exchange, 0, to_chunk_owner);
+    case Pattern::all_to_all_broadcast:
+      if (!ring) return add_all_pairs(lane, exchange, 0, whole);
+      for (int s = 0; s < n - 1; ++s) {  // everybody passes on what came last
+        for (int p = 0; p < n; ++p) {
+          lane.flow(s, exchange.nodes[static_cast<std::size_t>(p)],
+                    exchange.nodes[static_cast<std::size_t>(modulo(p + 1, n))], exchange.whole);
+        }
+      }
+      return;
+    case Pattern::reduce:
+      for (std::size_t p = 1; p < exchange.nodes.size(); ++p)
+        lane.flow(0, exchange.nodes[p], exchange.nodes[0], exchange.whole);
+      return;
+    case Pattern::broadcast:
+      for (std::size_t p = 1; p < exchange.nodes.size(); ++p)
+        lane.flow(0, exchange.nodes[0], exchange.nodes[p], exchange.whole);
+      return;
     case Pattern::point_to_point:
-      return lane.flow(0, exchange.nodes[0], exchange.nodes[1], exchange.chunks[0]);
+      assert(n == 2);
+      return lane.flow(0, exchange.nodes[0], exchange.nodes[1], exchange.whole);
   }
 }
 
 // Exchanges among the same nodes, in the same order, added up.
-std::vector<Split> merged_by_nodes(Pattern pattern, const std::vector<Exchange>& exchanges) {
-  std::map<std::vector<NodeId>, std::vector<std::int64_t>> chunks_of;
+std::vector<Split> merged_by_nodes(const std::vector<Exchange>& exchanges) {
+  std::map<std::vector<NodeId>, Split> by_nodes;
   for (const Exchange& exchange : exchanges) {
-    const Split one = split(pattern, exchange);
-    auto& chunks = chunks_of[one.nodes];
-    chunks.resize(one.chunks.size(), 0);
-    for (std::size_t c = 0; c < chunks.size(); ++c) chunks[c] += one.chunks[c];
+    Split one = split(exchange);
+    auto [it, inserted] = by_nodes.try_emplace(one.nodes, one);
+    if (inserted) continue;
+    it->second.whole += one.whole;
+    for (std::size_t c = 0; c < one.chunks.size(); ++c) it->second.chunks[c] += one.chunks[c];
   }
   std::vector<Split> merged;
-  for (auto& [nodes, chunks] : chunks_of) merged.push_back({nodes, std::move(chunks)});
+  for (auto& [nodes, exchange] : by_nodes) merged.push_back(std::move(exchange));
   return merged;
 }
 
@@ -129,13 +161,13 @@ std::vector<Lane> lower(const costmodel::Transfer& transfer, int nodes, bool bun
   std::vector<Lane> lanes;
   if (bundle) {
     LaneBuilder lane(nodes);
-    for (const Split& exchange : merged_by_nodes(transfer.pattern, transfer.exchanges))
-      add(lane, transfer.pattern, exchange);
+    for (const Split& exchange : merged_by_nodes(transfer.exchanges))
+      add(lane, transfer.pattern, transfer.collective, exchange);
     lanes.push_back(lane.merged());
   } else {
     for (const Exchange& exchange : transfer.exchanges) {
       LaneBuilder lane(nodes);
-      add(lane, transfer.pattern, split(transfer.pattern, exchange));
+      add(lane, transfer.pattern, transfer.collective, split(exchange));
       lanes.push_back(lane.take());
     }
   }

@@ -31,8 +31,10 @@ struct Lane {
 /// where loads are equal. Flows of no bytes are left out.
 ///
 /// Ring of n, node at position p (Patarasuk and Yuan 2009), chunk indices mod n:
-///   reduce-scatter step s = 0 … n−2: sends chunk p − s to the next, receives chunk p − 1 − s
-///   all-gather     step s = 0 … n−2: sends chunk p + 1 − s,         receives chunk p − s
+///   all-reduce, step s = 0 … n−2:        sends chunk p − s to the next, receives chunk p − 1 − s
+///               step s = n−1 … 2n−3:     sends chunk p + 1 − (s − n + 1)
+///   reduce-scatter alone: chunk p − 1 − s, so that position p ends with the sum of chunk p
+///   all-gather alone:     chunk p − s, starting from the own chunk p
 /// Direct among n: step 0 sends chunk j of the own copy to node j; step 1 sends the reduced own chunk to all.
 std::vector<Lane> lower(const costmodel::Transfer& transfer, int nodes, bool bundle);
 

@@ -33,11 +33,11 @@ SimulatedRun simulate_scenario(const costmodel::Scenario& scenario, const RunOpt
       platforms::scaled_bandwidth(scenario.platform, scenario.network.bandwidth_efficiency);
 
   std::vector<costmodel::ComputeTimes> times;
-  for (int site = 0; site < scenario.sites(); ++site)
-    times.push_back(costmodel::compute_times(scenario, site));
+  for (const costmodel::Node& node : run.plan.nodes) {
+    times.push_back(costmodel::compute_times(scenario, node.sequences));
+  }
   const WorkSeconds seconds = [&](costmodel::Work work, costmodel::NodeId node) {
-    const auto site = static_cast<std::size_t>(run.plan.nodes[static_cast<std::size_t>(node)].site);
-    return costmodel::work_s(times[site], work);
+    return costmodel::work_s(times[static_cast<std::size_t>(node)], work);
   };
 
   std::vector<costmodel::Timeline> timelines;

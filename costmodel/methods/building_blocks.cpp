@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "costmodel/closed_form.hpp"
 #include "costmodel/flops.hpp"
 
 namespace fomoe::costmodel {
@@ -64,7 +65,10 @@ std::vector<NodeId> all_workers(const Scenario& scenario) {
 
 Plan plan_of_rounds(const Scenario& scenario, std::int64_t local_steps, std::int64_t migration_period) {
   Plan plan;
-  for (int site = 0; site < scenario.sites(); ++site) plan.nodes.push_back({NodeKind::worker, site});
+  for (int site = 0; site < scenario.sites(); ++site) {
+    plan.nodes.push_back(
+        {NodeKind::worker, site, static_cast<double>(local_batch_sequences(scenario, site))});
+  }
   plan.groups = tensor_groups(scenario);
   plan.steps = optimizer_steps(scenario);
 
@@ -90,66 +94,40 @@ Plan plan_of_rounds(const Scenario& scenario, std::int64_t local_steps, std::int
 }
 
 Payload make_payload(const std::vector<TensorGroup>& groups, Content content, TrafficClass traffic,
-                     ElementType type, std::vector<GroupId> ids) {
-  Payload payload{content, traffic, std::move(ids), type, 0};
+                     const WireFormat& format, std::vector<GroupId> ids) {
+  Payload payload{content, traffic, std::move(ids), format, 0};
   for (const GroupId id : payload.groups) payload.elements += groups[static_cast<std::size_t>(id)].elements;
   return payload;
+}
+
+Op all_reduce_op(const Scenario& scenario, std::string name, std::vector<Exchange> exchanges,
+                 std::vector<OpId> after) {
+  Op op;
+  op.name = std::move(name);
+  op.what = Transfer{Pattern::all_reduce, scenario.strategy.collective, std::move(exchanges)};
+  op.after = std::move(after);
+  return op;
+}
+
+Op compute_op(const Scenario& scenario, std::string name, Work work, std::int64_t repeat,
+              std::vector<OpId> after) {
+  Op op;
+  op.name = std::move(name);
+  op.what = Compute{work, all_workers(scenario), repeat, 1};
+  op.after = std::move(after);
+  return op;
 }
 
 Exchange full_model_exchange(const Scenario& scenario, const std::vector<TensorGroup>& groups,
                              const std::vector<Content>& contents) {
   Exchange exchange{all_workers(scenario), {}};
   for (const Content content : contents) {
-    const ElementType type = scenario.strategy.payload_dtype;
-    exchange.payloads.push_back(make_payload(groups, content, TrafficClass::dense, type, {kDenseGroup}));
+    const WireFormat& format = scenario.strategy.wire;
+    exchange.payloads.push_back(make_payload(groups, content, TrafficClass::dense, format, {kDenseGroup}));
     exchange.payloads.push_back(
-        make_payload(groups, content, TrafficClass::expert_sync, type, all_expert_groups(scenario)));
+        make_payload(groups, content, TrafficClass::expert_sync, format, all_expert_groups(scenario)));
   }
   return exchange;
-}
-
-Pattern all_reduce_pattern(Collective collective) {
-  return collective == Collective::ring ? Pattern::ring_all_reduce : Pattern::direct_all_reduce;
-}
-
-double all_reduce_factor(int nodes) { return 2.0 * (nodes - 1) / nodes; }
-
-double all_reduce_hops(Collective collective, int nodes) {
-  if (nodes <= 1) return 0;
-  return collective == Collective::ring ? 2.0 * (nodes - 1) : 2.0;
-}
-
-double all_reduce_pair_factor(Collective collective, int nodes) {
-  if (nodes <= 1) return 0;
-  return collective == Collective::ring ? all_reduce_factor(nodes) : 2.0 / nodes;
-}
-
-HeldBytes held_bytes(const Scenario& scenario) {
-  const ModelShape& shape = scenario.model;
-  const ParameterCounts counts = count_parameters(shape);
-  const bool whole_router_dense = scenario.strategy.skip_token;
-  const std::int64_t dense = counts.embedding + counts.attention + counts.dense_ffn + counts.norm +
-                             (whole_router_dense ? counts.router : 0);
-  const std::int64_t expert =
-      expert_elements(shape) + (whole_router_dense ? 0 : router_column_elements(shape));
-  const int width = bytes_of(scenario.strategy.payload_dtype);
-  return {static_cast<double>(dense * width),
-          static_cast<double>(shape.layers * local_experts(scenario) * expert * width)};
-}
-
-PlanSummary full_model_summary(const Scenario& scenario, std::int64_t local_steps, int contents) {
-  const int sites = scenario.sites();
-  const Collective collective = scenario.strategy.collective;
-  const HeldBytes held = held_bytes(scenario);
-  PlanSummary summary;
-  summary.steps = optimizer_steps(scenario);
-  summary.rounds = (summary.steps + local_steps - 1) / local_steps;
-  summary.sent.dense = contents * all_reduce_factor(sites) * held.dense;
-  summary.sent.expert_sync = contents * all_reduce_factor(sites) * held.experts;
-  summary.stages.push_back(
-      {all_reduce_hops(collective, sites), summary.sent.total(),
-       contents * all_reduce_pair_factor(collective, sites) * (held.dense + held.experts), 1});
-  return summary;
 }
 
 }  // namespace fomoe::costmodel

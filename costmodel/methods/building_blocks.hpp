@@ -1,11 +1,11 @@
-// What methods are built from: tensor groups, payloads, exchanges and rounds, and the same as sums.
+// What plans are built from: tensor groups, payloads, exchanges and rounds.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "costmodel/placement.hpp"
 #include "costmodel/plan.hpp"
-#include "costmodel/plan_summary.hpp"
 
 namespace fomoe::costmodel {
 
@@ -26,31 +26,18 @@ std::vector<NodeId> all_workers(const Scenario& scenario);
 /// `migration_period` T > 0: every T-th round migrates, and rounds differ at random.
 Plan plan_of_rounds(const Scenario& scenario, std::int64_t local_steps, std::int64_t migration_period = 0);
 Payload make_payload(const std::vector<TensorGroup>& groups, Content content, TrafficClass traffic,
-                     ElementType type, std::vector<GroupId> ids);
+                     const WireFormat& format, std::vector<GroupId> ids);
+
+/// All workers do `work`, `repeat` times.
+Op compute_op(const Scenario& scenario, std::string name, Work work, std::int64_t repeat,
+              std::vector<OpId> after);
+
+/// An all-reduce by the scenario's collective, after `after`.
+Op all_reduce_op(const Scenario& scenario, std::string name, std::vector<Exchange> exchanges,
+                 std::vector<OpId> after);
 
 /// One exchange among all workers with the whole model, once for each content.
 Exchange full_model_exchange(const Scenario& scenario, const std::vector<TensorGroup>& groups,
                              const std::vector<Content>& contents);
-
-Pattern all_reduce_pattern(Collective collective);
-
-// --- the same as sums -------------------------------------------------------------------------------
-
-/// Bytes that each of n nodes sends to all-reduce one byte: 2(n−1)/n, for ring and direct alike.
-double all_reduce_factor(int nodes);
-/// One-way latencies in sequence: ring 2(n−1), direct 2.
-double all_reduce_hops(Collective collective, int nodes);
-/// The part of all_reduce_factor that goes to one peer: ring, all of it; direct, 2/n.
-double all_reduce_pair_factor(Collective collective, int nodes);
-
-/// Bytes of the payload type held by one site: dense, and all its local experts.
-struct HeldBytes {
-  double dense = 0;
-  double experts = 0;
-};
-HeldBytes held_bytes(const Scenario& scenario);
-
-/// All workers all-reduce the whole model `contents` times over, once a round of `local_steps` steps.
-PlanSummary full_model_summary(const Scenario& scenario, std::int64_t local_steps, int contents);
 
 }  // namespace fomoe::costmodel

@@ -12,17 +12,20 @@ Plan plan(const Scenario& scenario) {
   if (scenario.strategy.local_steps > 1)
     plan.notes.push_back("ddp synchronises every step: local_steps is ignored");
   RoundPlan round;
-  round.ops.push_back({"gradients", Compute{Work::gradients, all_workers(scenario), 1}, {}});
-  Exchange exchange = full_model_exchange(scenario, plan.groups, {Content::gradient});
-  round.ops.push_back({"all-reduce gradients",
-                       Transfer{all_reduce_pattern(scenario.strategy.collective), {std::move(exchange)}},
-                       {0}});
-  round.ops.push_back({"optimizer", Compute{Work::optimizer, all_workers(scenario), 1}, {1}});
+  round.ops.push_back(compute_op(scenario, "gradients", Work::gradients, 1, {}));
+  round.ops.push_back(all_reduce_op(scenario, "all-reduce gradients",
+                                    {full_model_exchange(scenario, plan.groups, {Content::gradient})}, {0}));
+  round.ops.push_back(compute_op(scenario, "optimizer", Work::optimizer, 1, {1}));
   plan.round = [round = std::move(round)](std::int64_t) { return round; };
   return plan;
 }
 
-PlanSummary summarise(const Scenario& scenario) { return full_model_summary(scenario, 1, 1); }
+struct Formula {
+  template <class V>
+  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
+    return full_model_summary(axes, fixed, constant<V>(1), 1);
+  }
+};
 
 }  // namespace
 
@@ -34,7 +37,7 @@ Method ddp() {
   method.source = "Li et al. 2020, PyTorch Distributed; FoMoE paper, regime 1";
   method.every_step = true;
   method.plan = plan;
-  method.summarise = summarise;
+  use_formula(method, Formula{});
   return method;
 }
 

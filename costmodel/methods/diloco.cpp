@@ -17,21 +17,22 @@ Plan plan(const Scenario& scenario) {
   plan.round = [=](std::int64_t index) {
     RoundPlan round;
     const std::int64_t repeat = std::min(local_steps, steps - index * local_steps);
-    round.ops.push_back({"local steps", Compute{Work::whole_step, all_workers(scenario), repeat}, {}});
-    round.ops.push_back({"all-reduce pseudo-gradients",
-                         Transfer{all_reduce_pattern(scenario.strategy.collective), {exchange}},
-                         {0}});
-    round.ops.push_back({"outer step", Compute{Work::outer_step, all_workers(scenario), 1}, {1}});
+    round.ops.push_back(compute_op(scenario, "local steps", Work::whole_step, repeat, {}));
+    round.ops.push_back(all_reduce_op(scenario, "all-reduce pseudo-gradients", {exchange}, {0}));
+    round.ops.push_back(compute_op(scenario, "outer step", Work::outer_step, 1, {1}));
     return round;
   };
   return plan;
 }
 
-PlanSummary summarise(const Scenario& scenario) {
-  PlanSummary summary = full_model_summary(scenario, scenario.strategy.local_steps, 1);
-  summary.outer_steps_per_round = 1;
-  return summary;
-}
+struct Formula {
+  template <class V>
+  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
+    Summary<V> summary = full_model_summary(axes, fixed, axes.local_steps, 1);
+    summary.outer_steps_per_round = constant<V>(1);
+    return summary;
+  }
+};
 
 }  // namespace
 
@@ -42,9 +43,9 @@ Method diloco() {
       "pseudo-gradients of the whole model, all-reduced among all sites every K steps; outer Nesterov step";
   method.axes = "local_steps, collective, payload_dtype";
   method.source = "Douillard et al. 2023, DiLoCo (arXiv 2311.08105)";
-  method.outer_state = true;
+  method.outer_bytes_per_parameter = 8;  // fp32 anchor and momentum
   method.plan = plan;
-  method.summarise = summarise;
+  use_formula(method, Formula{});
   return method;
 }
 

@@ -43,10 +43,9 @@ std::vector<Exchange> owner_exchanges(const Scenario& scenario, const std::vecto
   for (int layer = 0; layer < placement.layers(); ++layer) {
     for (int expert = 0; expert < placement.experts(); ++expert) {
       const auto owners = placement.owners(layer, expert);
-      exchanges.push_back(
-          {{owners.begin(), owners.end()},
-           {make_payload(groups, Content::pseudo_gradient, TrafficClass::expert_sync,
-                         scenario.strategy.payload_dtype, {expert_group(scenario, layer, expert)})}});
+      exchanges.push_back({{owners.begin(), owners.end()},
+                           {make_payload(groups, Content::pseudo_gradient, TrafficClass::expert_sync,
+                                         scenario.strategy.wire, {expert_group(scenario, layer, expert)})}});
     }
   }
   return exchanges;
@@ -58,7 +57,7 @@ std::vector<Exchange> migration_exchanges(const Scenario& scenario, const std::v
   for (const Migration& move : migrations(from, to)) {
     exchanges.push_back(
         {{move.sender, move.receiver},
-         {make_payload(groups, Content::parameter, TrafficClass::migration, scenario.strategy.payload_dtype,
+         {make_payload(groups, Content::parameter, TrafficClass::migration, scenario.strategy.wire,
                        {expert_group(scenario, move.layer, move.expert)})}});
   }
   return exchanges;
@@ -67,16 +66,15 @@ std::vector<Exchange> migration_exchanges(const Scenario& scenario, const std::v
 RoundPlan round_plan(const Scenario& scenario, const std::vector<TensorGroup>& groups, std::int64_t index,
                      std::int64_t steps) {
   const Strategy& strategy = scenario.strategy;
-  const Pattern all_reduce = all_reduce_pattern(strategy.collective);
   const std::int64_t epoch = index / strategy.reshuffle_rounds;
   const Placement placement = placement_of_epoch(scenario, epoch);
 
   RoundPlan round;
-  round.ops.push_back({"local steps", Compute{Work::whole_step, all_workers(scenario), steps}, {}});
+  round.ops.push_back(compute_op(scenario, "local steps", Work::whole_step, steps, {}));
   std::vector<OpId> synchronised;
   const auto synchronise = [&](const char* name, std::vector<Exchange> exchanges) {
     synchronised.push_back(static_cast<OpId>(round.ops.size()));
-    round.ops.push_back({name, Transfer{all_reduce, std::move(exchanges)}, {0}});
+    round.ops.push_back(all_reduce_op(scenario, name, std::move(exchanges), {0}));
   };
   if (strategy.expert_overlap == scenario.sites()) {
     synchronise("all-reduce pseudo-gradients",
@@ -84,18 +82,20 @@ RoundPlan round_plan(const Scenario& scenario, const std::vector<TensorGroup>& g
   } else {
     synchronise("all-reduce dense", {{all_workers(scenario),
                                       {make_payload(groups, Content::pseudo_gradient, TrafficClass::dense,
-                                                    strategy.payload_dtype, {kDenseGroup})}}});
+                                                    strategy.wire, {kDenseGroup})}}});
     if (strategy.expert_overlap > 1)
       synchronise("all-reduce experts", owner_exchanges(scenario, groups, placement));
   }
   const auto outer = static_cast<OpId>(round.ops.size());
-  round.ops.push_back({"outer step", Compute{Work::outer_step, all_workers(scenario), 1}, synchronised});
+  round.ops.push_back(compute_op(scenario, "outer step", Work::outer_step, 1, synchronised));
   if (reshuffles(scenario) && (index + 1) % strategy.reshuffle_rounds == 0) {
-    round.ops.push_back(
-        {"migrate experts",
-         Transfer{Pattern::point_to_point,
-                  migration_exchanges(scenario, groups, placement, placement_of_epoch(scenario, epoch + 1))},
-         {outer}});
+    Op migrate;
+    migrate.name = "migrate experts";
+    migrate.what =
+        Transfer{Pattern::point_to_point, strategy.collective,
+                 migration_exchanges(scenario, groups, placement, placement_of_epoch(scenario, epoch + 1))};
+    migrate.after = {outer};
+    round.ops.push_back(std::move(migrate));
   }
   return round;
 }
@@ -114,34 +114,44 @@ Plan plan(const Scenario& scenario) {
   return plan;
 }
 
-PlanSummary summarise(const Scenario& scenario) {
-  const int sites = scenario.sites();
-  const int overlap = scenario.strategy.expert_overlap;
-  const Collective collective = scenario.strategy.collective;
-  PlanSummary summary = full_model_summary(scenario, scenario.strategy.local_steps, 1);
-  summary.outer_steps_per_round = 1;
-  if (overlap == sites) return summary;
+struct Formula {
+  template <class V>
+  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
+    Summary<V> summary = rounds_of(axes, fixed, axes.local_steps);
+    summary.outer_steps_per_round = constant<V>(1);
+    const bool random = fixed.placement == PlacementKind::random;
+    const V dense_bytes = fixed.dense_elements * axes.bytes_per_element;
+    const V held_share = axes.expert_overlap / axes.sites;
+    const V held_bytes = fixed.expert_elements * held_share * axes.bytes_per_element;
+    const V missing_bytes = (1.0 - held_share) * held_bytes;
+    const V migrations_per_round = (random ? 1.0 : 0.0) / axes.reshuffle_rounds;
+    summary.sent.dense = all_reduce_factor(axes.sites) * dense_bytes;
+    summary.sent.expert_sync = all_reduce_factor(axes.expert_overlap) * held_bytes;
+    summary.sent.migration = migrations_per_round * missing_bytes;
 
-  const HeldBytes held = held_bytes(scenario);
-  const double share_of_rounds =
-      reshuffles(scenario) ? 1.0 / static_cast<double>(scenario.strategy.reshuffle_rounds) : 0.0;
-  const double missing = 1.0 - static_cast<double>(overlap) / sites;
-  summary.sent.dense = all_reduce_factor(sites) * held.dense;
-  summary.sent.expert_sync = all_reduce_factor(overlap) * held.experts;
-  summary.sent.migration = share_of_rounds * missing * held.experts;
-
-  // Fixed blocks exchange among the same few sites; random owner sets spread over all pairs.
-  const bool blocks = scenario.strategy.placement == PlacementKind::fixed;
-  const double expert_pair_bytes = blocks ? all_reduce_pair_factor(collective, overlap) * held.experts
-                                          : summary.sent.expert_sync / (sites - 1);
-  summary.stages = {{all_reduce_hops(collective, sites), summary.sent.dense + summary.sent.expert_sync,
-                     all_reduce_pair_factor(collective, sites) * held.dense + expert_pair_bytes, 1}};
-  if (share_of_rounds > 0) {
-    summary.stages.push_back(
-        {1, missing * held.experts, missing * held.experts / (sites - 1), share_of_rounds});
+    Stage<V> synchronisation;
+    synchronisation.latency_hops = all_reduce_hops(fixed.collective, axes.sites);
+    synchronisation.bytes = summary.sent.dense + summary.sent.expert_sync;
+    // Fixed blocks exchange among the same few sites; random owner sets spread over all pairs.
+    const V peers = max_of(V(axes.sites - 1.0), constant<V>(1));
+    const V expert_pair_bytes =
+        random ? V(summary.sent.expert_sync / peers)
+               : V(all_reduce_pair_factor(fixed.collective, axes.expert_overlap) * held_bytes);
+    synchronisation.pair_bytes =
+        all_reduce_pair_factor(fixed.collective, axes.sites) * dense_bytes + expert_pair_bytes;
+    summary.add(synchronisation);
+    if (random) {
+      Stage<V> migration;
+      // Nothing migrates, and no latency is paid, where every site holds all experts.
+      migration.latency_hops = ceil_of(V(1.0 - held_share));
+      migration.bytes = missing_bytes;
+      migration.pair_bytes = missing_bytes / peers;
+      migration.times_per_round = migrations_per_round;
+      summary.add(migration);
+    }
+    return summary;
   }
-  return summary;
-}
+};
 
 }  // namespace
 
@@ -155,9 +165,9 @@ Method fomoe() {
       "local_steps, expert_overlap, placement, reshuffle_rounds, skip_token, collective, payload_dtype";
   method.source = "FoMoE (arXiv 2606.19025)";
   method.partial_experts = true;
-  method.outer_state = true;
+  method.outer_bytes_per_parameter = 8;  // fp32 anchor and momentum
   method.plan = plan;
-  method.summarise = summarise;
+  use_formula(method, Formula{});
   return method;
 }
 

@@ -18,18 +18,19 @@ Plan plan(const Scenario& scenario) {
   plan.round = [=](std::int64_t index) {
     RoundPlan round;
     const std::int64_t repeat = std::min(local_steps, steps - index * local_steps);
-    round.ops.push_back({"local steps", Compute{Work::whole_step, all_workers(scenario), repeat}, {}});
-    round.ops.push_back({"average parameters and moments",
-                         Transfer{all_reduce_pattern(scenario.strategy.collective), {exchange}},
-                         {0}});
+    round.ops.push_back(compute_op(scenario, "local steps", Work::whole_step, repeat, {}));
+    round.ops.push_back(all_reduce_op(scenario, "average parameters and moments", {exchange}, {0}));
     return round;
   };
   return plan;
 }
 
-PlanSummary summarise(const Scenario& scenario) {
-  return full_model_summary(scenario, scenario.strategy.local_steps, 3);
-}
+struct Formula {
+  template <class V>
+  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
+    return full_model_summary(axes, fixed, axes.local_steps, 3);
+  }
+};
 
 }  // namespace
 
@@ -41,7 +42,7 @@ Method local_adamw() {
   method.axes = "local_steps, collective, payload_dtype";
   method.source = "Cheng and Glasgow 2025, Local Adam; FoMoE paper, eq. sparse_bytes_cost (factor 3)";
   method.plan = plan;
-  method.summarise = summarise;
+  use_formula(method, Formula{});
   return method;
 }
 

@@ -1,4 +1,5 @@
-// A training method: one pure function from scenario to plan. One file and its test per method.
+// A training method: one pure function from scenario to plan, and the same as a formula. One file and its
+// test each.
 #pragma once
 #include <string_view>
 #include <vector>
@@ -13,12 +14,22 @@ struct Method {
   std::string_view summary;  // what is sent, to whom, when: one line
   std::string_view axes;     // keys of [strategy] that change it
   std::string_view source;
-  bool partial_experts = false;  // sites may hold a part of the experts (expert_overlap < sites)
-  bool outer_state = false;      // keeps an anchor and an outer momentum, 8 B a parameter
-  bool every_step = false;       // synchronises after each step: local_steps does not apply
+  bool partial_experts = false;          // sites may hold a part of the experts (expert_overlap < sites)
+  double outer_bytes_per_parameter = 0;  // of outer optimiser state that a site keeps
+  bool every_step = false;               // synchronises after each step: local_steps does not apply
   Plan (*plan)(const Scenario&) = nullptr;
-  PlanSummary (*summarise)(const Scenario&) = nullptr;  // the mean round of `plan`, by formula
+  Summary<double> (*summarise)(const Axes<double>&, const Fixed&) = nullptr;  // the mean round of `plan`
+  Summary<Block> (*summarise_block)(const Axes<Block>&,
+                                    const Fixed&) = nullptr;  // the same formula, for sweeps
 };
+
+/// Registers one generic formula for both: `Formula` is a type without state whose operator()(axes, fixed) is
+/// a template over V.
+template <class Formula>
+void use_formula(Method& method, Formula) {
+  method.summarise = [](const Axes<double>& axes, const Fixed& fixed) { return Formula{}(axes, fixed); };
+  method.summarise_block = [](const Axes<Block>& axes, const Fixed& fixed) { return Formula{}(axes, fixed); };
+}
 
 const std::vector<Method>& methods();
 /// nullptr where there is none of that name.

@@ -19,7 +19,7 @@ struct Cost {
   costmodel::FlopsPerToken flops;
   costmodel::MemoryBytes memory_per_gpu;
   int gpus_per_site = 1;
-  costmodel::SentBytes sent;
+  costmodel::SentBytes<double> sent;
   std::int64_t rounds = 0;
   bool paper_accounting = false;
   [[nodiscard]] double memory_per_site() const { return gpus_per_site * memory_per_gpu.total(); }
@@ -36,10 +36,9 @@ Cost cost_of(const costmodel::Scenario& scenario, bool paper_accounting) {
   // GPUs of a site are data-parallel replicas: each holds all that the site holds.
   if (const auto* device = std::get_if<costmodel::AssumedDevice>(&scenario.compute))
     cost.gpus_per_site = device->gpus_per_site;
-  const costmodel::PlanSummary summary =
-      costmodel::find_method(scenario.strategy.method)->summarise(scenario);
+  const costmodel::PlanSummary summary = costmodel::summarise(scenario);
   cost.sent = summary.sent;
-  cost.rounds = summary.rounds;
+  cost.rounds = static_cast<std::int64_t>(summary.rounds);
   return cost;
 }
 

@@ -19,7 +19,7 @@ std::string title(const costmodel::RunReport& report, const costmodel::Scenario&
       human_count(static_cast<double>(report.tokens)), report.optimizer_steps, report.round.count,
       costmodel::effective_overlap(scenario), to_string(strategy.placement),
       strategy.skip_token ? ", skip-token" : "", to_string(strategy.collective),
-      to_string(strategy.payload_dtype));
+      to_string(strategy.wire.type));
 }
 
 /// The mean round times the number of rounds: shares of the wall clock.

@@ -86,7 +86,7 @@ Json to_json(const costmodel::Scenario& scenario) {
             {"reshuffle_rounds", strategy.reshuffle_rounds},
             {"skip_token", strategy.skip_token},
             {"collective", to_string(strategy.collective)},
-            {"payload_dtype", to_string(strategy.payload_dtype)}}},
+            {"payload_dtype", to_string(strategy.wire.type)}}},
           {"compute", compute_json(scenario.compute)},
           {"platform", platform_json(scenario.platform)},
           {"network_model", {{"bandwidth_efficiency", scenario.network.bandwidth_efficiency}}}};

@@ -121,7 +121,7 @@ std::vector<std::string> choices(const Key& key) {
   } else if (key.name == "collective") {
     names = {"ring", "direct"};
   } else if (key.name == "payload_dtype") {
-    names = {"fp32", "bf16", "fp16"};
+    names = {"fp32", "bf16", "fp16", "fp8", "int8", "int4", "int2"};
   }
   return names;
 }

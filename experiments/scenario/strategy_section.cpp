@@ -5,8 +5,12 @@ namespace fomoe::scenario {
 namespace {
 
 costmodel::ElementType element_type(const std::string& name) {
-  if (name == "fp32") return costmodel::ElementType::fp32;
-  return name == "fp16" ? costmodel::ElementType::fp16 : costmodel::ElementType::bf16;
+  using costmodel::ElementType;
+  for (const ElementType type : {ElementType::fp32, ElementType::fp16, ElementType::fp8, ElementType::int8,
+                                 ElementType::int4, ElementType::int2}) {
+    if (name == to_string(type)) return type;
+  }
+  return ElementType::bf16;
 }
 
 }  // namespace
@@ -23,7 +27,7 @@ costmodel::Strategy read_strategy(const Document& document, int sites) {
   strategy.skip_token = table.yes_no("skip_token");
   strategy.collective =
       table.text("collective") == "direct" ? costmodel::Collective::direct : costmodel::Collective::ring;
-  strategy.payload_dtype = element_type(table.text("payload_dtype"));
+  strategy.wire = costmodel::plain_format(element_type(table.text("payload_dtype")));
   (void)table.count("overlap_steps");  // checked to be 0, the only value that any method here supports
   return strategy;
 }

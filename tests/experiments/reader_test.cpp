@@ -42,7 +42,7 @@ TEST_CASE("defaults: what is not written is what the table of keys says") {
   CHECK(s.strategy.reshuffle_rounds == 1);
   CHECK_FALSE(s.strategy.skip_token);
   CHECK(s.strategy.collective == costmodel::Collective::ring);
-  CHECK(s.strategy.payload_dtype == costmodel::ElementType::bf16);
+  CHECK(s.strategy.wire.type == costmodel::ElementType::bf16);
   CHECK(s.network.bandwidth_efficiency == 1.0);
   CHECK(std::get<costmodel::GivenStepTime>(s.compute).seconds == 0.42);
 }
@@ -95,7 +95,7 @@ TEST_CASE("--set: numbers, booleans, quoted and bare words, keys the file does n
   CHECK(s.strategy.local_steps == 64);
   CHECK(s.strategy.skip_token);
   CHECK(s.strategy.collective == costmodel::Collective::direct);
-  CHECK(s.strategy.payload_dtype == costmodel::ElementType::fp32);
+  CHECK(s.strategy.wire.type == costmodel::ElementType::fp32);
   CHECK(s.workload.tokens == 2'000'000'000);
   CHECK(s.network.bandwidth_efficiency == 0.956);  // [network_model] is not in the file
   CHECK(s.seed == 7);

@@ -119,9 +119,9 @@ const std::vector<Wrong> kWrong = {
     {"local_steps = 4", "collective = \"rign\"", "",
      ":9: strategy.collective: got \"rign\"; expected one of \"ring\", \"direct\"; for example collective = "
      "\"ring\"; did you mean \"ring\"?"},
-    {"local_steps = 4", "payload_dtype = \"int8\"", "",
-     ":9: strategy.payload_dtype: got \"int8\" (not available); expected one of \"fp32\", \"bf16\", "
-     "\"fp16\"; for example payload_dtype = \"bf16\""},
+    {"local_steps = 4", "payload_dtype = \"int3\"", "",
+     ":9: strategy.payload_dtype: got \"int3\"; expected one of \"fp32\", \"bf16\", "
+     "\"fp16\", \"fp8\", \"int8\", \"int4\", \"int2\"; for example payload_dtype = \"bf16\"; did you mean \"int8\"?"},
     // Quantities
     {"\"1Gbps\"", "1000000000", "", ":15: platform.bandwidth: got 1000000000 (no unit); expected " + kRate},
     {"\"1Gbps\"", "\"1000000000\"", "",

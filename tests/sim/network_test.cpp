@@ -8,6 +8,7 @@
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;
+using costmodel::Collective;
 using costmodel::Exchange;
 using costmodel::Pattern;
 using costmodel::Payload;
@@ -15,19 +16,20 @@ using costmodel::Payload;
 namespace {
 
 // A plan of one round with one transfer and nothing to compute. Payloads of fp32: 4 bytes an element.
-costmodel::Plan transfer_only(int nodes, Pattern pattern, std::vector<Exchange> exchanges) {
+costmodel::Plan transfer_only(int nodes, Pattern pattern, costmodel::Collective collective,
+                              std::vector<Exchange> exchanges) {
   costmodel::Plan plan;
   for (int n = 0; n < nodes; ++n) plan.nodes.push_back({costmodel::NodeKind::worker, n});
   plan.rounds = 1;
   costmodel::RoundPlan round;
-  round.ops.push_back({"transfer", costmodel::Transfer{pattern, std::move(exchanges)}, {}});
+  round.ops.push_back({"transfer", costmodel::Transfer{pattern, collective, std::move(exchanges)}, {}});
   plan.round = [round](std::int64_t) { return round; };
   return plan;
 }
 
 Exchange exchange_of(std::vector<int> nodes, std::int64_t elements) {
   Payload payload;
-  payload.type = costmodel::ElementType::fp32;
+  payload.format = costmodel::plain_format(costmodel::ElementType::fp32);
   payload.elements = elements;
   return {std::move(nodes), {payload}};
 }
@@ -59,8 +61,9 @@ TEST_CASE("ring all-reduce with latency takes 2(M−1)·(latency + S/(M·B))") {
   for (const int m : {2, 3, 5, 8}) {
     const std::int64_t elements = 840'000;  // m divides it
     const double bytes = 4.0 * static_cast<double>(elements), bandwidth = 1e6, latency = 0.05;
-    const auto timeline = play(transfer_only(m, Pattern::ring_all_reduce, {exchange_of(first(m), elements)}),
-                               platforms::uniform(m, bandwidth, bandwidth, latency));
+    const auto timeline =
+        play(transfer_only(m, Pattern::all_reduce, Collective::ring, {exchange_of(first(m), elements)}),
+             platforms::uniform(m, bandwidth, bandwidth, latency));
     check_close(timeline.round_end_s[0], 2 * (m - 1) * (latency + bytes / (m * bandwidth)));
   }
 }
@@ -70,7 +73,7 @@ TEST_CASE("direct all-reduce with latency takes 2·(latency + (M−1)·S/(M·B))
     const std::int64_t elements = 840'000;
     const double bytes = 4.0 * static_cast<double>(elements), bandwidth = 1e6, latency = 0.05;
     const auto timeline =
-        play(transfer_only(m, Pattern::direct_all_reduce, {exchange_of(first(m), elements)}),
+        play(transfer_only(m, Pattern::all_reduce, Collective::direct, {exchange_of(first(m), elements)}),
              platforms::uniform(m, bandwidth, bandwidth, latency));
     check_close(timeline.round_end_s[0], 2 * (latency + (m - 1) * bytes / (m * bandwidth)));
   }
@@ -85,8 +88,8 @@ TEST_CASE("two sites with unequal up and down links: each direction runs at the 
   // 0 → 1 at min(4, 3) = 3 MB/s, 1 → 0 at min(2, 1) = 1 MB/s; half of 8 MB goes each way in each of two
   // steps. Site 1 ends a step early but can only go on when site 0's half has come: both steps take 0.01 + 4
   // MB ÷ 1 MB/s.
-  const auto timeline =
-      play(transfer_only(2, Pattern::ring_all_reduce, {exchange_of({0, 1}, 2'000'000)}), platform);
+  const auto timeline = play(
+      transfer_only(2, Pattern::all_reduce, Collective::ring, {exchange_of({0, 1}, 2'000'000)}), platform);
   check_close(timeline.round_end_s[0], 2 * (0.010 + 4.0));
   // Site 1 has sent its last half at that time, and received its own after 0.01 + 4/3 s of the second step;
   // it waits for its own sending to end.
@@ -96,7 +99,7 @@ TEST_CASE("two sites with unequal up and down links: each direction runs at the 
 TEST_CASE("three flows share one uplink equally") {
   // Site 0 sends 3, 6 and 9 MB to three sites through 3 MB/s: 1 MB/s each until 3 s, then 1.5 each until 5 s
   // (6 − 3 = 3 MB), then 3 MB/s for the last: 9 − 3 − 3 = 3 MB, until 6 s.
-  const auto timeline = play(transfer_only(4, Pattern::point_to_point,
+  const auto timeline = play(transfer_only(4, Pattern::point_to_point, Collective::ring,
                                            {exchange_of({0, 1}, 750'000), exchange_of({0, 2}, 1'500'000),
                                             exchange_of({0, 3}, 2'250'000)}),
                              [] {
@@ -115,7 +118,7 @@ TEST_CASE("shares are equal whatever the latencies") {
   // left at 2 MB/s.
   auto platform = platforms::uniform(3, 2e6, 1e9, 0.010);
   platform.path(0, 2).latency_s = 0.500;
-  const auto timeline = play(transfer_only(3, Pattern::point_to_point,
+  const auto timeline = play(transfer_only(3, Pattern::point_to_point, Collective::ring,
                                            {exchange_of({0, 1}, 1'000'000), exchange_of({0, 2}, 1'000'000)}),
                              platform);
   check_close(end_of(timeline, 1), 3.52);
@@ -125,31 +128,34 @@ TEST_CASE("shares are equal whatever the latencies") {
 TEST_CASE("a path slower than its ports is the limit") {
   auto platform = platforms::uniform(2, 1e9, 1e9, 0);
   platform.path(0, 1).bandwidth_bytes_per_s = 5e5;
-  check_close(play(transfer_only(2, Pattern::point_to_point, {exchange_of({0, 1}, 250'000)}), platform)
-                  .round_end_s[0],
-              2);
+  check_close(
+      play(transfer_only(2, Pattern::point_to_point, Collective::ring, {exchange_of({0, 1}, 250'000)}),
+           platform)
+          .round_end_s[0],
+      2);
 }
 
 TEST_CASE("bytes that cross the links are the plan's, to the byte, with chunks of unequal size") {
   // 10 elements in 4 chunks are 3, 3, 2, 2; each site sends all chunks but one in each half of the ring:
   // 2·40 B − two chunks. In all 2·(M−1)·S = 6·40 = 240 B.
-  for (const Pattern pattern : {Pattern::ring_all_reduce, Pattern::direct_all_reduce}) {
-    const auto timeline =
-        play(transfer_only(4, pattern, {exchange_of(first(4), 10)}), platforms::uniform(4, 1e3, 1e3, 0));
+  for (const Collective collective : {Collective::ring, Collective::direct}) {
+    const auto timeline = play(transfer_only(4, Pattern::all_reduce, collective, {exchange_of(first(4), 10)}),
+                               platforms::uniform(4, 1e3, 1e3, 0));
     double sum = 0;
     for (const double bytes : timeline.sent.bytes) sum += bytes;
     CHECK(sum == 240);
     for (int n = 0; n < 4; ++n) CHECK(timeline.sent.at(n, n) == 0);
   }
-  const auto ring = play(transfer_only(4, Pattern::ring_all_reduce, {exchange_of(first(4), 10)}),
+  const auto ring = play(transfer_only(4, Pattern::all_reduce, Collective::ring, {exchange_of(first(4), 10)}),
                          platforms::uniform(4, 1e3, 1e3, 0));
   // Node 0 sends chunks 0, 3, 2 (12 + 8 + 8) and then 1, 0, 3 (12 + 12 + 8).
   CHECK(ring.sent.at(0, 1) == 60);
 }
 
 TEST_CASE("one element among four sites: three chunks are empty and nothing hangs") {
-  const auto timeline = play(transfer_only(4, Pattern::ring_all_reduce, {exchange_of(first(4), 1)}),
-                             platforms::uniform(4, 1e3, 1e3, 0.5));
+  const auto timeline =
+      play(transfer_only(4, Pattern::all_reduce, Collective::ring, {exchange_of(first(4), 1)}),
+           platforms::uniform(4, 1e3, 1e3, 0.5));
   double sum = 0;
   for (const double bytes : timeline.sent.bytes) sum += bytes;
   CHECK(sum == 6 * 4);
@@ -157,10 +163,13 @@ TEST_CASE("one element among four sites: three chunks are empty and nothing hang
 
 TEST_CASE("a node goes on when its own part is done: no barrier between operations") {
   // Sites 0 and 1 exchange for 2 s, then site 1 sends to site 2, which meanwhile only waits for that.
-  costmodel::Plan plan = transfer_only(3, Pattern::point_to_point, {exchange_of({0, 1}, 500'000)});
+  costmodel::Plan plan =
+      transfer_only(3, Pattern::point_to_point, Collective::ring, {exchange_of({0, 1}, 500'000)});
   costmodel::RoundPlan round = plan.round(0);
   round.ops.push_back(
-      {"second", costmodel::Transfer{Pattern::point_to_point, {exchange_of({2, 0}, 250'000)}}, {0}});
+      {"second",
+       costmodel::Transfer{Pattern::point_to_point, Collective::ring, {exchange_of({2, 0}, 250'000)}},
+       {0}});
   plan.round = [round](std::int64_t) { return round; };
   const auto timeline = play(plan, platforms::uniform(3, 1e6, 1e6, 0));
   // 2 → 0 needs node 0, which sends until 2 s: it cannot start before. 2 + 1 = 3 s.

@@ -65,7 +65,7 @@ void check_round(const costmodel::Scenario& scenario) {
             for (const at::Tensor& view : parameter_views(models.at(sender), group)) elements += view.numel();
           }
           CHECK(elements == payload.elements);
-          CHECK(elements * costmodel::bytes_of(payload.type) == payload.bytes());
+          CHECK(payload.format.bytes(elements) == payload.bytes());
           ++payloads;
         }
       }

@@ -1,0 +1,48 @@
+#include "costmodel/plan_summary.hpp"
+
+#include "costmodel/flops.hpp"
+#include "costmodel/methods/method.hpp"
+
+namespace fomoe::costmodel {
+
+Axes<double> axes_of(const Scenario& scenario) {
+  const Strategy& strategy = scenario.strategy;
+  Axes<double> axes;
+  axes.sites = scenario.sites();
+  axes.local_steps = static_cast<double>(strategy.local_steps);
+  axes.expert_overlap = effective_overlap(scenario);
+  axes.reshuffle_rounds = static_cast<double>(strategy.reshuffle_rounds);
+  axes.overlap_steps = static_cast<double>(strategy.overlap_steps);
+  axes.fragments = strategy.fragments;
+  axes.tokens = static_cast<double>(scenario.workload.tokens);
+  axes.global_batch_sequences = static_cast<double>(scenario.workload.global_batch_sequences);
+  axes.bytes_per_element = strategy.wire.bytes_per_element();
+  return axes;
+}
+
+Fixed fixed_of(const Scenario& scenario) {
+  const ModelShape& shape = scenario.model;
+  const ParameterCounts counts = count_parameters(shape);
+  const auto router = static_cast<double>(counts.router);
+  const bool whole_router_dense = scenario.strategy.skip_token;
+  Fixed fixed;
+  fixed.dense_elements =
+      static_cast<double>(counts.embedding + counts.attention + counts.dense_ffn + counts.norm) +
+      (whole_router_dense ? router : 0);
+  fixed.expert_elements = static_cast<double>(counts.expert) + (whole_router_dense ? 0 : router);
+  fixed.embedding_elements = static_cast<double>(counts.embedding);
+  fixed.sequence_length = static_cast<double>(shape.sequence_length);
+  fixed.d_model = static_cast<double>(shape.d_model);
+  fixed.layers = static_cast<double>(shape.layers);
+  fixed.experts = static_cast<double>(shape.experts);
+  fixed.active_experts = static_cast<double>(shape.active_experts);
+  fixed.collective = scenario.strategy.collective;
+  fixed.placement = scenario.strategy.placement;
+  return fixed;
+}
+
+PlanSummary summarise(const Scenario& scenario) {
+  return find_method(scenario.strategy.method)->summarise(axes_of(scenario), fixed_of(scenario));
+}
+
+}  // namespace fomoe::costmodel
