@@ -7,7 +7,6 @@
 #include <stdexcept>
 
 #include "trainer/cross_entropy.hpp"
-#include "trainer/rope.hpp"
 
 namespace fomoe::trainer {
 
@@ -98,10 +97,11 @@ at::Tensor Model::norm(const at::Tensor& x, const at::Tensor& scale) const {
   return at::layer_norm(x, {shape_.d_model}, scale, /*bias=*/{}, kNormEpsilon);
 }
 
-at::Tensor Model::attention(std::int64_t layer, const at::Tensor& x, std::int64_t batch) const {
+at::Tensor Model::attention(std::int64_t layer, const at::Tensor& x, std::int64_t batch,
+                            const RotaryTable& table) const {
   const std::int64_t d = shape_.d_model, heads = shape_.heads, head = d / heads, length = x.size(0) / batch;
   const at::Tensor qkv = at::linear(x, weight(layer, Role::qkv)).view({batch, length, 3, heads, head});
-  const at::Tensor q = rope(qkv.select(2, 0)), k = rope(qkv.select(2, 1)), v = qkv.select(2, 2);
+  const at::Tensor q = rope(qkv.select(2, 0), table), k = rope(qkv.select(2, 1), table), v = qkv.select(2, 2);
   const at::Tensor mixed = at::scaled_dot_product_attention(
       q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), /*attn_mask=*/{}, /*dropout_p=*/0.0,
       /*is_causal=*/true, /*scale=*/1.0 / static_cast<double>(head));
@@ -123,9 +123,10 @@ at::Tensor Model::hidden(const at::Tensor& tokens, const TiedGradientHandle& tie
   const double branch = kBaseDepth / static_cast<double>(shape_.layers);  // s = (L/L_base)^−1
   at::Tensor x = tied_lookup(parameters_.front().compute, tokens.flatten(), tied);
   x = norm(x, parameters_[1].compute);
+  const RotaryTable table = rotary_table(tokens.size(1), shape_.d_model / shape_.heads, x.options());
   for (std::int64_t layer = 0; layer < shape_.layers; ++layer) {
     const at::Tensor mixed =
-        attention(layer, norm(x, weight(layer, Role::attention_norm_in)), tokens.size(0));
+        attention(layer, norm(x, weight(layer, Role::attention_norm_in)), tokens.size(0), table);
     x = at::add(x, norm(mixed, weight(layer, Role::attention_norm_out)), branch);
     const at::Tensor y = moe_forward(norm(x, weight(layer, Role::moe_norm_in)), moe_layer(layer));
     x = at::add(x, norm(y, weight(layer, Role::moe_norm_out)), branch);

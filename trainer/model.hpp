@@ -12,6 +12,7 @@
 
 #include "trainer/moe.hpp"
 #include "trainer/parameters.hpp"
+#include "trainer/rope.hpp"
 #include "trainer/tied_embedding.hpp"
 #include "trainer/torch.hpp"
 
@@ -57,7 +58,8 @@ class Model {
   [[nodiscard]] at::Tensor hidden(const at::Tensor& tokens, const TiedGradientHandle& tied) const;
   [[nodiscard]] const at::Tensor& weight(std::int64_t layer, Role role) const;
   [[nodiscard]] at::Tensor norm(const at::Tensor& x, const at::Tensor& scale) const;
-  [[nodiscard]] at::Tensor attention(std::int64_t layer, const at::Tensor& x, std::int64_t batch) const;
+  [[nodiscard]] at::Tensor attention(std::int64_t layer, const at::Tensor& x, std::int64_t batch,
+                                     const RotaryTable& table) const;
   [[nodiscard]] MoeLayer moe_layer(std::int64_t layer) const;
   void initialise(const Parameter& parameter) const;
 

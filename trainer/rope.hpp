@@ -2,14 +2,24 @@
 // position p turns by the angle p·theta^(−2i/h), so that q·k depends on positions only through their
 // difference.
 #pragma once
+#include <cstdint>
+
 #include "trainer/torch.hpp"
 
 namespace fomoe::trainer {
 
 inline constexpr double kRopeTheta = 10'000;
 
+/// Cosines and sines of the angles, [S, 1, h/2] each.
+struct RotaryTable {
+  at::Tensor cos, sin;
+};
+
+/// The table that all layers of a forward share, on the device and in the dtype of `options`.
+RotaryTable rotary_table(std::int64_t positions, std::int64_t head, const at::TensorOptions& options);
+
 /// x [B, S, H, h], any strides with a dense last dimension → the same shape, contiguous. Position = index in
 /// S.
-at::Tensor rope(const at::Tensor& x);
+at::Tensor rope(const at::Tensor& x, const RotaryTable& table);
 
 }  // namespace fomoe::trainer

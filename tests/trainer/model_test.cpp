@@ -85,7 +85,9 @@ TEST_CASE("the model is its equations: one layer, written out") {
 
   at::Tensor x = norm(embedding.index_select(0, tokens.flatten()));
   const at::Tensor qkv = at::mm(norm(x), weight(Role::qkv).t()).view({batch, length, 3, heads, head});
-  const at::Tensor q = rope(qkv.select(2, 0)).transpose(1, 2), k = rope(qkv.select(2, 1)).transpose(1, 2);
+  const RotaryTable table = rotary_table(length, head, at::kDouble);
+  const at::Tensor q = rope(qkv.select(2, 0), table).transpose(1, 2),
+                   k = rope(qkv.select(2, 1), table).transpose(1, 2);
   const at::Tensor future = at::ones({length, length}, at::kBool).triu(1);
   const at::Tensor scores = (at::matmul(q, k.transpose(2, 3)) / head).masked_fill(future, -INFINITY);
   const at::Tensor mixed = at::matmul(at::softmax(scores, -1), qkv.select(2, 2).transpose(1, 2));
@@ -122,8 +124,9 @@ TEST_CASE("rotary positions: q·k depends on the distance only, lengths are kept
   at::manual_seed(1);
   const std::int64_t length = 9, head = 8;
   const at::Tensor q = at::randn({head}, at::kDouble), k = at::randn({head}, at::kDouble);
-  const at::Tensor turned_q = rope(q.expand({1, length, 1, head})).squeeze(2)[0];
-  const at::Tensor turned_k = rope(k.expand({1, length, 1, head})).squeeze(2)[0];
+  const RotaryTable table = rotary_table(length, head, at::kDouble);
+  const at::Tensor turned_q = rope(q.expand({1, length, 1, head}), table).squeeze(2)[0];
+  const at::Tensor turned_k = rope(k.expand({1, length, 1, head}), table).squeeze(2)[0];
   const at::Tensor products = at::mm(turned_q, turned_k.t());  // [position of q, position of k]
   for (std::int64_t distance = 0; distance < length; ++distance) {
     const at::Tensor diagonal = products.diagonal(distance);
