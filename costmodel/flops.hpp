@@ -13,9 +13,10 @@ namespace fomoe::costmodel {
 enum class FlopsAccounting { mechanism, paper };
 
 struct FlopsPerToken {
-  double dense = 0;  // projections of attention, unembedding
-  double attention =
-      0;  // scores and weighted values: 12·L·d·s, the whole square (causal masking not credited)
+  double dense = 0;  // projections of attention, dense feed-forward parts, unembedding
+  /// Scores and weighted values: 12·L·d·s for the paper's family. The whole square of a sequence, or of a
+  /// window where a layer has one: what causal masking could save is not credited.
+  double attention = 0;
   double expert = 0;
   double router = 0;
   [[nodiscard]] double total() const { return dense + attention + expert + router; }
