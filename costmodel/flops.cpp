@@ -10,8 +10,8 @@ namespace {
 // 2 FLOPs per parameter forward, 4 backward (Kaplan et al. 2020).
 constexpr double kTrainingFlopsPerParameter = 6.0;
 
-// Scores and weighted values: 2·s·(a·d_qk + a·d_v) forward in a layer that sees s tokens, 3 times that with the
-// backward pass; 12·d·s where a·d_qk = a·d_v = d.
+// Scores and weighted values: 2·s·(a·d_qk + a·d_v) forward in a layer that sees s tokens, 3 times that with
+// the backward pass; 12·d·s where a·d_qk = a·d_v = d.
 double attention_flops_per_token(const ModelShape& shape) {
   if (shape.opaque) return 0;
   const auto width = static_cast<double>(shape.heads * (query_key_dim(shape) + value_dim(shape)));

@@ -56,11 +56,11 @@ struct ModelShape {
   std::int64_t window_tokens = 0;  // attention of window_layers layers looks back this far
   std::int64_t window_layers = 0;
 
-  bool gated = false;              // gate, up and down projections instead of up and down
-  bool ffn_bias = false;           // of experts and dense feed-forward layers
-  bool router_bias = false;        // one per expert
-  std::int64_t dense_layers = 0;   // the first layers, with a dense feed-forward part instead of experts
-  std::int64_t d_ffn = 0;          // hidden width of that
+  bool gated = false;               // gate, up and down projections instead of up and down
+  bool ffn_bias = false;            // of experts and dense feed-forward layers
+  bool router_bias = false;         // one per expert
+  std::int64_t dense_layers = 0;    // the first layers, with a dense feed-forward part instead of experts
+  std::int64_t d_ffn = 0;           // hidden width of that
   std::int64_t shared_experts = 0;  // of width d_expert, beside the routed ones; every token uses them
 
   bool tied_embeddings = true;
@@ -115,7 +115,7 @@ std::int64_t active_parameters(const ModelShape& shape);
 /// Parameters that a token is multiplied by, one class each: matrices alone, without biases, norms and the
 /// embedding look-up. Of an opaque model: all.
 struct MatrixParameters {
-  std::int64_t dense = 0;   // attention, dense feed-forward, shared experts, unembedding
+  std::int64_t dense = 0;  // attention, dense feed-forward, shared experts, unembedding
   std::int64_t router = 0;
   std::int64_t experts = 0;  // all routed ones, of which a token uses k of N_e
 };

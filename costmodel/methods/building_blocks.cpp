@@ -15,9 +15,12 @@ std::vector<TensorGroup> tensor_groups(const Scenario& scenario) {
 
   std::vector<TensorGroup> groups;
   groups.reserve(1 + static_cast<std::size_t>(moe_layers(shape) * shape.experts));
-  TensorGroup dense{
-      {TensorClass::embedding, TensorClass::attention, TensorClass::norm}, 0, shape.layers, 0, shape.experts,
-      counts.dense()};
+  TensorGroup dense{{TensorClass::embedding, TensorClass::attention, TensorClass::norm},
+                    0,
+                    shape.layers,
+                    0,
+                    shape.experts,
+                    counts.dense()};
   if (whole_router_dense) {
     dense.classes.push_back(TensorClass::router);
     dense.elements += counts.router;

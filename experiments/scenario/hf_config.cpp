@@ -84,7 +84,8 @@ class ConfigReader {
   /// The line of the field, or the first one where it is missing.
   [[nodiscard]] std::string place(const std::string& field) const {
     const std::size_t at = text_.find('"' + field + '"');
-    const auto end = at == std::string::npos ? text_.begin() : text_.begin() + static_cast<std::ptrdiff_t>(at);
+    const auto end =
+        at == std::string::npos ? text_.begin() : text_.begin() + static_cast<std::ptrdiff_t>(at);
     return fmt::format("{}:{}", path_, 1 + std::count(text_.begin(), end, '\n'));
   }
 
@@ -192,8 +193,8 @@ ModelShape deepseek_v3(const ConfigReader& config) {
   ModelShape shape = common(config);
   shape.kv_heads = shape.head_dim = 0;
   shape.latent = costmodel::LatentAttention{config.count_or("q_lora_rank", 0), config.count("kv_lora_rank"),
-                                            config.count("qk_nope_head_dim"), config.count("qk_rope_head_dim"),
-                                            config.count("v_head_dim")};
+                                            config.count("qk_nope_head_dim"),
+                                            config.count("qk_rope_head_dim"), config.count("v_head_dim")};
   read_routing(shape, config, "n_routed_experts", "num_experts_per_tok");
   shape.d_expert = config.count("moe_intermediate_size");
   shape.shared_experts = config.count("n_shared_experts", 0);
@@ -223,15 +224,16 @@ struct Architecture {
   ModelShape (*read)(const ConfigReader&);
 };
 constexpr Architecture kArchitectures[] = {
-    {"mixtral", mixtral},         {"qwen3_moe", qwen3_moe}, {"olmoe", olmoe}, {"deepseek_v3", deepseek_v3},
-    {"gpt_oss", gpt_oss},         {"llama", llama},         {"qwen3", qwen3},
+    {"mixtral", mixtral}, {"qwen3_moe", qwen3_moe}, {"olmoe", olmoe}, {"deepseek_v3", deepseek_v3},
+    {"gpt_oss", gpt_oss}, {"llama", llama},         {"qwen3", qwen3},
 };
 
 // In floating point, since the exact count has 64 bits.
 void check_size(const ModelShape& shape, const ConfigReader& config) {
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   const double width = real(std::max(shape.d_expert, shape.d_ffn));
-  const double attention = 4 * real(shape.heads) * real(costmodel::query_key_dim(shape) + costmodel::value_dim(shape));
+  const double attention =
+      4 * real(shape.heads) * real(costmodel::query_key_dim(shape) + costmodel::value_dim(shape));
   const double parameters =
       real(shape.d_model) *
       (2 * real(shape.vocabulary) +
@@ -264,7 +266,8 @@ ModelShape read_hf_config(const std::string& path) {
   ModelShape shape = found->read(config);
   shape.architecture = model_type;
   const std::filesystem::path file = std::filesystem::absolute(path);
-  shape.name = file.filename() == "config.json" ? file.parent_path().filename().string() : file.stem().string();
+  shape.name =
+      file.filename() == "config.json" ? file.parent_path().filename().string() : file.stem().string();
   check_size(shape, config);
   return shape;
 }

@@ -74,8 +74,7 @@ ModelShape read_opaque(const TableReader& table) {
   shape.layers = table.has("layers") ? table.count("layers") : 1;
   if (!table.has("expert_parameters")) {
     for (const char* name : {"experts", "active_experts"}) {
-      if (table.has(name))
-        table.refuse(name, "it without expert_parameters", "expert_parameters beside it");
+      if (table.has(name)) table.refuse(name, "it without expert_parameters", "expert_parameters beside it");
     }
     shape.dense_layers = shape.layers;
     return shape;

@@ -1,9 +1,11 @@
-// Models as users have them: published totals and active counts from their config.json, and what is wrong in one.
+// Models as users have them: published totals and active counts from their config.json, and what is wrong in
+// one.
+#include "experiments/scenario/hf_config.hpp"
+
 #include <doctest/doctest.h>
 
 #include <string>
 
-#include "experiments/scenario/hf_config.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "tests/experiments/run_fomoe.hpp"
 
@@ -51,13 +53,13 @@ TEST_CASE("published totals and active parameters, as far as their digits go") {
     double total, total_digit;    // in billions; half of the last printed digit
     double active, active_digit;  // 0: dense
   };
-  // Mixtral: Jiang et al. 2024 (47B, 13B), 46.7B and 12.9B in the announcement. Qwen3: Qwen Team 2025, table 2.
-  // DeepSeek-V3: arXiv 2412.19437. OLMoE: arXiv 2409.02060, table 1. gpt-oss: model card, table 1.
+  // Mixtral: Jiang et al. 2024 (47B, 13B), 46.7B and 12.9B in the announcement. Qwen3: Qwen Team 2025,
+  // table 2. DeepSeek-V3: arXiv 2412.19437. OLMoE: arXiv 2409.02060, table 1. gpt-oss: model card, table 1.
   const Row rows[] = {
-      {"mixtral-8x7b", 46.70, 0.005, 12.9, 0.05}, {"qwen3-30b-a3b", 30.53, 0.005, 3.3, 0.1},
-      {"deepseek-v3", 671, 0.5, 37, 0.5},         {"olmoe-1b-7b", 6.92, 0.005, 1.3, 0.05},
+      {"mixtral-8x7b", 46.70, 0.005, 12.9, 0.05},   {"qwen3-30b-a3b", 30.53, 0.005, 3.3, 0.1},
+      {"deepseek-v3", 671, 0.5, 37, 0.5},           {"olmoe-1b-7b", 6.92, 0.005, 1.3, 0.05},
       {"gpt-oss-120b", 116.83, 0.005, 5.13, 0.005}, {"gpt-oss-20b", 20.91, 0.005, 3.61, 0.005},
-      {"llama-3.1-8b", 8.03, 0.005, 0, 0},        {"qwen3-8b", 8.19, 0.005, 0, 0},
+      {"llama-3.1-8b", 8.03, 0.005, 0, 0},          {"qwen3-8b", 8.19, 0.005, 0, 0},
   };
   for (const Row& row : rows) {
     CAPTURE(row.name);
@@ -119,16 +121,18 @@ TEST_CASE("a wrong config: the file, the line of the field, what it has and what
   CHECK(complaint("{", "[").starts_with(":1: model.hf_config: got what is no JSON object"));
 }
 
-TEST_CASE("every shipped model in a scenario: full replicas everywhere, experts shared where there are some") {
+TEST_CASE(
+    "every shipped model in a scenario: full replicas everywhere, experts shared where there are some") {
   const Folder folder;
   for (const char* name : {"mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3", "olmoe-1b-7b", "gpt-oss-120b",
                            "gpt-oss-20b", "llama-3.1-8b", "qwen3-8b"}) {
     CAPTURE(name);
-    write_all(folder / "s.toml",
-              "[model]\nhf_config = \"" + std::string(FOMOE_SOURCE_DIR) + "/experiments/models/" + name +
-                  ".json\"\nsequence_length = 4096\n[workload]\ntokens = 1e9\nglobal_batch_sequences = 256\n"
-                  "[strategy]\nmethod = \"diloco\"\nlocal_steps = 64\nexpert_overlap = 2\n[compute]\nstep_time "
-                  "= \"1s\"\n[platform]\nsites = 4\nbandwidth = \"10Gbps\"\nlatency = \"10ms\"\n");
+    write_all(
+        folder / "s.toml",
+        "[model]\nhf_config = \"" + std::string(FOMOE_SOURCE_DIR) + "/experiments/models/" + name +
+            ".json\"\nsequence_length = 4096\n[workload]\ntokens = 1e9\nglobal_batch_sequences = 256\n"
+            "[strategy]\nmethod = \"diloco\"\nlocal_steps = 64\nexpert_overlap = 2\n[compute]\nstep_time "
+            "= \"1s\"\n[platform]\nsites = 4\nbandwidth = \"10Gbps\"\nlatency = \"10ms\"\n");
     const Ran full = run_in(folder.path(), "fomoe simulate s.toml --rounds 1 --output -");
     CHECK_MESSAGE(full.exit_status == 0, full.err);
     const Ran shared = run_in(folder.path(), "fomoe cost s.toml --set strategy.method=fomoe --output -");

@@ -121,7 +121,8 @@ const std::vector<Wrong> kWrong = {
      "\"ring\"; did you mean \"ring\"?"},
     {"local_steps = 4", "payload_dtype = \"int3\"", "",
      ":9: strategy.payload_dtype: got \"int3\"; expected one of \"fp32\", \"bf16\", "
-     "\"fp16\", \"fp8\", \"int8\", \"int4\", \"int2\"; for example payload_dtype = \"bf16\"; did you mean \"int8\"?"},
+     "\"fp16\", \"fp8\", \"int8\", \"int4\", \"int2\"; for example payload_dtype = \"bf16\"; did you mean "
+     "\"int8\"?"},
     // Quantities
     {"\"1Gbps\"", "1000000000", "", ":15: platform.bandwidth: got 1000000000 (no unit); expected " + kRate},
     {"\"1Gbps\"", "\"1000000000\"", "",
@@ -168,7 +169,8 @@ const std::vector<Wrong> kWrong = {
      ":3: model.preset: got it beside hf_config; expected one description of the model; for example preset = "
      "\"medium\""},
     {"preset = \"small\"", "dense_parameters = 0", "",
-     ":3: model.dense_parameters: got 0; expected a whole number of at least 1; for example dense_parameters = "
+     ":3: model.dense_parameters: got 0; expected a whole number of at least 1; for example dense_parameters "
+     "= "
      "124e6"},
     {"preset = \"small\"", "dense_parameters = 1e6\nexpert_parameters = 7\nexperts = 8", "",
      ":4: model.expert_parameters: got fewer parameters than the 8 experts; expected the parameters of all "
