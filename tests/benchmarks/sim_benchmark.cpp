@@ -1,4 +1,4 @@
-// How fast plans are made and simulated. Not a test: `build/dev/bin/sim_benchmark` prints times; what they
+// How fast plans are made and simulated. Not a test: `build/release/bin/bench_sim` prints times; what they
 // should stay below is beside each.
 #include <benchmark/benchmark.h>
 
