@@ -74,13 +74,16 @@ Cost cost_of(const costmodel::Scenario& scenario, bool paper_accounting) {
   cost.memory_per_site = costmodel::memory_per_site(scenario);
   cost.host_bytes = costmodel::host_bytes_per_site(scenario);
   cost.largest_micro_batch = costmodel::largest_micro_batch_sequences(scenario);
-  cost.intra_site = costmodel::compute_times(
-                        scenario, static_cast<double>(costmodel::local_batch_sequences(scenario, 0)))
-                        .intra_site;
+  const costmodel::ComputeTimes times = costmodel::compute_times(
+      scenario, static_cast<double>(costmodel::local_batch_sequences(scenario, 0)));
+  cost.intra_site = times.intra_site;
   const costmodel::PlanSummary summary = costmodel::summarise(scenario);
   cost.sent = summary.sent;
   cost.rounds = static_cast<std::int64_t>(summary.rounds);
   cost.provenance = provenance_of(scenario, paper_accounting);
+  // How many GPUs of a site cost each other time; one GPU has nothing to say here.
+  if (scenario.gpus.count > 1)
+    cost.provenance.insert(cost.provenance.end(), times.provenance.begin(), times.provenance.end());
   return cost;
 }
 
