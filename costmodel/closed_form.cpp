@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "costmodel/cost.hpp"
 #include "costmodel/memory.hpp"
 #include "costmodel/methods/method.hpp"
+#include "costmodel/quality.hpp"
 #include "costmodel/report_assembly.hpp"
 
 namespace fomoe::costmodel {
@@ -89,6 +91,8 @@ RunReport closed_form(const Scenario& scenario) {
   finish_report(report);
   report.bottleneck.link = links.port;
   report.bottleneck.link_busy_share = summary.sent.total() / links.port_bytes_per_s / report.round.duration_s;
+  add_cost(report, scenario);
+  add_quality(report, scenario);
   return report;
 }
 

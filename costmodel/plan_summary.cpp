@@ -1,5 +1,6 @@
 #include "costmodel/plan_summary.hpp"
 
+#include "costmodel/extra_traffic.hpp"
 #include "costmodel/flops.hpp"
 #include "costmodel/methods/method.hpp"
 
@@ -42,7 +43,11 @@ Fixed fixed_of(const Scenario& scenario) {
 }
 
 PlanSummary summarise(const Scenario& scenario) {
-  return find_method(scenario.strategy.method)->summarise(axes_of(scenario), fixed_of(scenario));
+  const Axes<double> axes = axes_of(scenario);
+  const Fixed fixed = fixed_of(scenario);
+  PlanSummary summary = find_method(scenario.strategy.method)->summarise(axes, fixed);
+  add_extra_traffic(summary, axes, fixed, scenario.traffic, state_bytes_per_parameter(scenario));
+  return summary;
 }
 
 }  // namespace fomoe::costmodel

@@ -6,7 +6,10 @@
 #include <string>
 #include <variant>
 
+#include "costmodel/energy.hpp"
 #include "costmodel/model_shape.hpp"
+#include "costmodel/prices.hpp"
+#include "costmodel/quality.hpp"
 #include "costmodel/step_profile.hpp"
 #include "costmodel/wire_format.hpp"
 #include "platforms/platform.hpp"
@@ -22,9 +25,9 @@ struct Workload {
 };
 
 struct Strategy {
-  std::string method;            // a name that `fomoe list methods` prints
-  std::int64_t local_steps = 1;  // K
-  int expert_overlap = 0;        // O_e: how many sites hold each expert, 1 … sites
+  std::string method;              // a name that `fomoe list methods` prints
+  std::int64_t local_steps = 1;    // K
+  int expert_overlap = 0;          // O_e: how many sites hold each expert, 1 … sites
   std::int64_t overlap_steps = 0;  // steps that a synchronisation may hide behind, where the method can
   int fragments = 1;               // parts of the model that are synchronised in turn
   PlacementKind placement = PlacementKind::fixed;
@@ -56,6 +59,17 @@ struct NetworkModel {
   double bandwidth_efficiency = 1.0;  // (0, 1]
 };
 
+/// Traffic beside the synchronisation, all off by default. Sites by their index in the platform.
+struct ExtraTraffic {
+  std::optional<int>
+      data_site;  // holds the data set; the other sites read their sequences from it as they train
+  double data_bytes_per_token = 0;
+  std::optional<int> checkpoint_site;  // every other site uploads its state there, once in checkpoint_rounds
+  std::int64_t checkpoint_rounds = 1;
+  std::optional<int> rejoin_site;  // comes back without its state once in rejoin_rounds, and fetches it
+  std::int64_t rejoin_rounds = 1;
+};
+
 struct Scenario {
   ModelShape model;
   Workload workload;
@@ -63,6 +77,10 @@ struct Scenario {
   ComputeSpec compute;
   platforms::Platform platform;  // raw, before the network model
   NetworkModel network;
+  ExtraTraffic traffic;
+  std::optional<Prices> prices;
+  std::optional<GpuPower> power;
+  std::optional<QualityModel> quality;
   std::uint64_t seed = 42;
 
   [[nodiscard]] int sites() const { return platform.size(); }

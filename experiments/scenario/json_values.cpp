@@ -44,6 +44,77 @@ Json platform_json(const platforms::Platform& platform) {
   return {{"name", platform.name}, {"sites", sites}, {"paths", paths}};
 }
 
+Json traffic_json(const costmodel::ExtraTraffic& traffic, const platforms::Platform& platform) {
+  Json json = Json::object();
+  const auto site = [&](const char* key, const std::optional<int>& index) {
+    if (index) json[key] = platform.sites[static_cast<std::size_t>(*index)].name;
+  };
+  site("data_site", traffic.data_site);
+  if (traffic.data_site) json["data_bytes_per_token"] = traffic.data_bytes_per_token;
+  site("checkpoint_site", traffic.checkpoint_site);
+  if (traffic.checkpoint_site) json["checkpoint_rounds"] = traffic.checkpoint_rounds;
+  site("rejoin_site", traffic.rejoin_site);
+  if (traffic.rejoin_site) json["rejoin_rounds"] = traffic.rejoin_rounds;
+  return json;
+}
+
+Json prices_json(const costmodel::Prices& prices, const platforms::Platform& platform) {
+  Json sites = Json::array();
+  for (std::size_t i = 0; i < prices.sites.size(); ++i) {
+    const costmodel::SitePrices& site = prices.sites[i];
+    Json tiers = Json::array();
+    for (const costmodel::EgressTier& tier : site.egress) {
+      Json row = {{"price_per_byte", tier.price_per_byte}};
+      if (std::isfinite(tier.up_to_bytes)) row["up_to_bytes_per_month"] = tier.up_to_bytes;
+      tiers.push_back(row);
+    }
+    sites.push_back({{"site", platform.sites[i].name},
+                     {"gpu_price_per_s", site.gpu_price_per_s},
+                     {"port_price_per_month", site.port_price_per_month},
+                     {"energy_price_per_joule", site.energy_price_per_joule},
+                     {"egress", tiers}});
+  }
+  return {{"currency", prices.currency}, {"as_of", prices.as_of}, {"sites", sites}};
+}
+
+Json quality_json(const costmodel::QualityModel& model) {
+  const auto* table = std::get_if<costmodel::QualityTable>(&model);
+  if (table == nullptr) return {{"model", "diloco-scaling-law"}};
+  Json scope = Json::object();
+  for (const auto& [name, value] : table->scope) scope[name] = value;
+  return {{"source", table->source}, {"scope", scope}, {"rows", table->rows.size()}};
+}
+
+Json cost_json(const costmodel::Cost& cost) {
+  Json json = Json::object();
+  if (!cost.currency.empty()) {
+    json = {{"currency", cost.currency},       {"as_of", cost.as_of},
+            {"cost_total", cost.cost_total},   {"gpu_cost", cost.gpu_cost},
+            {"egress_cost", cost.egress_cost}, {"port_cost", cost.port_cost},
+            {"energy_cost", cost.energy_cost}};
+  }
+  if (cost.energy_kwh) json["energy_kwh"] = *cost.energy_kwh;
+  return json;
+}
+
+Json answered_quality_json(const costmodel::RunReport& report) {
+  const costmodel::Quality& quality = *report.quality;
+  Json json = {{"known", quality.known}, {"source", quality.source}};
+  if (!quality.known) {
+    json["reason"] = quality.reason;
+    return json;
+  }
+  json["perplexity"] = quality.perplexity;
+  if (quality.plus_minus) json["plus_minus"] = *quality.plus_minus;
+  if (quality.equal_loss_factor) {
+    json["equal_loss_factor"] = *quality.equal_loss_factor;
+    json["time_to_equal_loss_s"] = *quality.equal_loss_factor * report.wall_clock_s;
+    if (report.cost && !report.cost->currency.empty())
+      json["cost_to_equal_loss"] = *quality.equal_loss_factor * report.cost->cost_total;
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string to_text(const Json& document) {
@@ -73,23 +144,32 @@ Json to_json(const std::vector<Provenance>& provenance) {
 
 Json to_json(const costmodel::Scenario& scenario) {
   const costmodel::Strategy& strategy = scenario.strategy;
-  return {{"seed", scenario.seed},
-          {"model", to_json(scenario.model)},
-          {"workload",
-           {{"tokens", scenario.workload.tokens},
-            {"global_batch_sequences", scenario.workload.global_batch_sequences}}},
-          {"strategy",
-           {{"method", strategy.method},
-            {"local_steps", strategy.local_steps},
-            {"expert_overlap", strategy.expert_overlap},
-            {"placement", to_string(strategy.placement)},
-            {"reshuffle_rounds", strategy.reshuffle_rounds},
-            {"skip_token", strategy.skip_token},
-            {"collective", to_string(strategy.collective)},
-            {"payload_dtype", to_string(strategy.wire.type)}}},
-          {"compute", compute_json(scenario.compute)},
-          {"platform", platform_json(scenario.platform)},
-          {"network_model", {{"bandwidth_efficiency", scenario.network.bandwidth_efficiency}}}};
+  Json json = {{"seed", scenario.seed},
+               {"model", to_json(scenario.model)},
+               {"workload",
+                {{"tokens", scenario.workload.tokens},
+                 {"global_batch_sequences", scenario.workload.global_batch_sequences}}},
+               {"strategy",
+                {{"method", strategy.method},
+                 {"local_steps", strategy.local_steps},
+                 {"expert_overlap", strategy.expert_overlap},
+                 {"placement", to_string(strategy.placement)},
+                 {"reshuffle_rounds", strategy.reshuffle_rounds},
+                 {"skip_token", strategy.skip_token},
+                 {"collective", to_string(strategy.collective)},
+                 {"payload_dtype", to_string(strategy.wire.type)}}},
+               {"compute", compute_json(scenario.compute)},
+               {"platform", platform_json(scenario.platform)},
+               {"network_model", {{"bandwidth_efficiency", scenario.network.bandwidth_efficiency}}},
+               {"traffic", traffic_json(scenario.traffic, scenario.platform)}};
+  if (scenario.prices) json["prices"] = prices_json(*scenario.prices, scenario.platform);
+  if (scenario.power) {
+    json["energy"] = {{"gpu_power_w", scenario.power->board_w},
+                      {"idle_share", scenario.power->idle_share},
+                      {"pue", scenario.power->pue}};
+  }
+  if (scenario.quality) json["quality"] = quality_json(*scenario.quality);
+  return json;
 }
 
 Json to_json(const costmodel::RunReport& report) {
@@ -104,29 +184,32 @@ Json to_json(const costmodel::RunReport& report) {
                      {"idle_s", site.idle_s}});
   }
   const costmodel::MeanRound& round = report.round;
-  return {{"schema", "fomoe.run/1"},
-          {"executor", report.executor},
-          {"wall_clock_s", report.wall_clock_s},
-          {"compute_utilization", report.compute_utilization},
-          {"tokens_per_s", report.tokens_per_s},
-          {"bytes_per_token", report.bytes_per_token},
-          {"bytes_sent_per_site_per_round", report.bytes_sent_per_site_per_round},
-          {"optimizer_steps", report.optimizer_steps},
-          {"tokens", report.tokens},
-          {"round",
-           {{"count", round.count},
-            {"duration_s", round.duration_s},
-            {"compute_s", round.compute_s},
-            {"communication_s", round.communication_s},
-            {"exposed_communication_s", round.exposed_communication_s},
-            {"idle_s", round.idle_s}}},
-          {"sites", sites},
-          {"bottleneck",
-           {{"limited_by", report.bottleneck.limited_by},
-            {"link", report.bottleneck.link},
-            {"link_busy_share", report.bottleneck.link_busy_share}}},
-          {"provenance", to_json(report.provenance)},
-          {"notes", report.notes}};
+  Json json = {{"schema", "fomoe.run/1"},
+               {"executor", report.executor},
+               {"wall_clock_s", report.wall_clock_s},
+               {"compute_utilization", report.compute_utilization},
+               {"tokens_per_s", report.tokens_per_s},
+               {"bytes_per_token", report.bytes_per_token},
+               {"bytes_sent_per_site_per_round", report.bytes_sent_per_site_per_round},
+               {"optimizer_steps", report.optimizer_steps},
+               {"tokens", report.tokens},
+               {"round",
+                {{"count", round.count},
+                 {"duration_s", round.duration_s},
+                 {"compute_s", round.compute_s},
+                 {"communication_s", round.communication_s},
+                 {"exposed_communication_s", round.exposed_communication_s},
+                 {"idle_s", round.idle_s}}},
+               {"sites", sites},
+               {"bottleneck",
+                {{"limited_by", report.bottleneck.limited_by},
+                 {"link", report.bottleneck.link},
+                 {"link_busy_share", report.bottleneck.link_busy_share}}},
+               {"provenance", to_json(report.provenance)},
+               {"notes", report.notes}};
+  if (report.cost) json["cost"] = cost_json(*report.cost);
+  if (report.quality) json["quality"] = answered_quality_json(report);
+  return json;
 }
 
 std::string run_report_json(const costmodel::RunReport& report) { return to_text(to_json(report)); }
