@@ -12,7 +12,7 @@ int paid_gpus_per_site(const Scenario& scenario) {
 
 void add_cost(RunReport& report, const Scenario& scenario) {
   if (!scenario.prices && !scenario.power) return;
-  const int gpus = paid_gpus_per_site(scenario);
+  const double gpus = paid_gpus_per_site(scenario);
   const double duration_s = report.wall_clock_s;
   const auto rounds = static_cast<double>(report.round.count);
   Cost cost;

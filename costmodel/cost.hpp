@@ -1,6 +1,6 @@
 // Money: formulas of duration and bytes, for one scenario or a block of them.
 #pragma once
-#include "costmodel/plan_summary.hpp"
+#include "costmodel/lanes.hpp"
 #include "costmodel/prices.hpp"
 #include "costmodel/run_report.hpp"
 #include "costmodel/scenario.hpp"
@@ -34,14 +34,21 @@ V egress_price(const std::vector<EgressTier>& tiers, const V& bytes, const V& du
 
 /// A GPU is paid for while it waits.
 template <class V>
-V gpu_price(const SitePrices& prices, double gpus, const V& duration_s) {
-  return gpus * prices.gpu_price_per_s * duration_s;
+V gpu_price(const SitePrices& prices, const V& gpus, const V& duration_s) {
+  return gpus * duration_s * prices.gpu_price_per_s;
 }
 
 /// A port is paid for by the month, and every month begun counts.
 template <class V>
 V port_price(const SitePrices& prices, const V& duration_s) {
   return prices.port_price_per_month * ceil_of(V(duration_s / kMonthSeconds));
+}
+
+/// Of one site.
+template <class V>
+V site_price(const SitePrices& prices, const V& gpus, const V& sent_bytes, const V& duration_s, const V& joules) {
+  return gpu_price(prices, gpus, duration_s) + egress_price(prices.egress, sent_bytes, duration_s) +
+         port_price(prices, duration_s) + prices.energy_price_per_joule * joules;
 }
 
 /// GPUs that a site pays for and that draw power.

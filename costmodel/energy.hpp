@@ -12,8 +12,8 @@ struct GpuPower {
 /// E = gpus · PUE · P_board · [busy + idle_share · (duration − busy)]
 /// In terms of utilisation u = busy ÷ duration, board power is P_board · (idle_share + (1 − idle_share) · u).
 template <class V>
-V energy_joules(const GpuPower& power, double gpus, const V& duration_s, const V& busy_s) {
-  return gpus * power.pue * power.board_w * (busy_s + power.idle_share * (duration_s - busy_s));
+V energy_joules(const GpuPower& power, const V& gpus, const V& duration_s, const V& busy_s) {
+  return gpus * (power.pue * power.board_w) * (busy_s + power.idle_share * (duration_s - busy_s));
 }
 
 inline constexpr double kJoulesPerKwh = 3.6e6;

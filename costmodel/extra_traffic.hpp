@@ -20,16 +20,16 @@ int rejoin_source(const ExtraTraffic& traffic);
 /// The plan of the scenario's method, with the traffic that the scenario adds. What executors run.
 Plan make_plan(const Scenario& scenario);
 
-/// The same as a formula, for equal sites. Exact where the transfers of a round fit into its compute.
+/// The same as a formula, `held_share` = O_e/M, for equal sites. Exact where the transfers of a round fit into its compute.
 template <class V>
-void add_extra_traffic(Summary<V>& summary, const Axes<V>& axes, const Fixed& fixed, const ExtraTraffic& traffic,
+void add_extra_traffic(Summary<V>& summary, const Axes<V>& axes, const V& held_share, const Fixed& fixed, const ExtraTraffic& traffic,
                        double state_bytes_per_parameter) {
   if (!traffic.data_site && !traffic.checkpoint_site && !traffic.rejoin_site) return;
   const V steps_per_round = summary.steps / summary.rounds;
   const V others = axes.sites - 1.0;
   const V any = min_of(others, constant<V>(1));  // one site alone sends nothing
   const V state_bytes = state_bytes_per_parameter *
-                        (fixed.dense_elements + fixed.expert_elements * axes.expert_overlap / axes.sites);
+                        (fixed.dense_elements + fixed.expert_elements * held_share);
   V read = constant<V>(0), uploaded = constant<V>(0);  // by each of the other sites, in one round
   if (traffic.data_site) {
     read = steps_per_round * axes.global_batch_sequences / axes.sites *

@@ -70,9 +70,9 @@ TEST_CASE("ports: every month begun is paid") {
 TEST_CASE("energy: board power while busy, the idle share of it while waiting, times PUE") {
   const GpuPower power{700, 0.2, 1.5};
   // 8 GPUs, one hour of which 45 min busy: 8 · 1.5 · 700 W · (0.75 h + 0.2 · 0.25 h) = 6.72 kWh
-  CHECK(close(energy_joules(power, 8, 3600.0, 2700.0) / kJoulesPerKwh, 6.72));
+  CHECK(close(energy_joules(power, 8.0, 3600.0, 2700.0) / kJoulesPerKwh, 6.72));
   // The same as utilisation: P = 700 W · (0.2 + 0.8 · 0.75)
-  CHECK(close(energy_joules(power, 8, 3600.0, 2700.0), 8 * 1.5 * 700 * (0.2 + 0.8 * 0.75) * 3600));
+  CHECK(close(energy_joules(power, 8.0, 3600.0, 2700.0), 8 * 1.5 * 700 * (0.2 + 0.8 * 0.75) * 3600));
 }
 
 TEST_CASE("a run's cost: GPUs for the whole wall clock, egress of what each site sends, by hand") {
