@@ -46,7 +46,8 @@ V port_price(const SitePrices& prices, const V& duration_s) {
 
 /// Of one site.
 template <class V>
-V site_price(const SitePrices& prices, const V& gpus, const V& sent_bytes, const V& duration_s, const V& joules) {
+V site_price(const SitePrices& prices, const V& gpus, const V& sent_bytes, const V& duration_s,
+             const V& joules) {
   return gpu_price(prices, gpus, duration_s) + egress_price(prices.egress, sent_bytes, duration_s) +
          port_price(prices, duration_s) + prices.energy_price_per_joule * joules;
 }
@@ -54,8 +55,8 @@ V site_price(const SitePrices& prices, const V& gpus, const V& sent_bytes, const
 /// GPUs that a site pays for and that draw power.
 int paid_gpus_per_site(const Scenario& scenario);
 
-/// Fills in report.cost where the scenario has prices or power, from the report's wall clock and its sites' bytes
-/// and compute times; and the provenance of both.
+/// Fills in report.cost where the scenario has prices or power, from the report's wall clock and its sites'
+/// bytes and compute times; and the provenance of both.
 void add_cost(RunReport& report, const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

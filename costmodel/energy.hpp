@@ -6,7 +6,7 @@ namespace fomoe::costmodel {
 struct GpuPower {
   double board_w = 0;     // of one GPU that computes
   double idle_share = 0;  // of board_w, drawn by a GPU that waits
-  double pue = 1;         // power usage effectiveness: what the building draws ÷ what the GPUs draw, at least 1
+  double pue = 1;  // power usage effectiveness: what the building draws ÷ what the GPUs draw, at least 1
 };
 
 /// E = gpus · PUE · P_board · [busy + idle_share · (duration − busy)]

@@ -70,10 +70,10 @@ Op checkpoint_op(const Plan& plan, const Extra& extra) {
 }
 
 Op rejoin_op(const Plan& plan, const Extra& extra) {
-  Op op = background_op("fetch state to rejoin",
-                        {{{node_at(plan, rejoin_source(extra.traffic)), node_at(plan, *extra.traffic.rejoin_site)},
-                          {plain_bytes(Content::training_state, TrafficClass::rejoin,
-                                       extra.state_bytes_per_rejoin_round)}}});
+  Op op = background_op(
+      "fetch state to rejoin",
+      {{{node_at(plan, rejoin_source(extra.traffic)), node_at(plan, *extra.traffic.rejoin_site)},
+        {plain_bytes(Content::training_state, TrafficClass::rejoin, extra.state_bytes_per_rejoin_round)}}});
   op.detached = false;
   return op;
 }
@@ -96,14 +96,16 @@ double state_bytes_per_parameter(const Scenario& scenario) {
 }
 
 int rejoin_source(const ExtraTraffic& traffic) {
-  if (traffic.checkpoint_site && traffic.checkpoint_site != traffic.rejoin_site) return *traffic.checkpoint_site;
+  if (traffic.checkpoint_site && traffic.checkpoint_site != traffic.rejoin_site)
+    return *traffic.checkpoint_site;
   return *traffic.rejoin_site == 0 ? 1 : 0;
 }
 
 Plan make_plan(const Scenario& scenario) {
   Plan plan = find_method(scenario.strategy.method)->plan(scenario);
   const ExtraTraffic& traffic = scenario.traffic;
-  if (scenario.sites() == 1 || (!traffic.data_site && !traffic.checkpoint_site && !traffic.rejoin_site)) return plan;
+  if (scenario.sites() == 1 || (!traffic.data_site && !traffic.checkpoint_site && !traffic.rejoin_site))
+    return plan;
 
   Extra extra;
   extra.traffic = traffic;

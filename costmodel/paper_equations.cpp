@@ -31,7 +31,8 @@ Region region(const Symbols& s) {
   Symbols fixed = s;
   fixed.gamma = 0;
   if (compute_s < (1 - s.alpha) * t_comm(s)) {
-    return compute_s < (1 - s.alpha) * t_comm(fixed) ? Region::communication_bound : Region::placement_collapse;
+    return compute_s < (1 - s.alpha) * t_comm(fixed) ? Region::communication_bound
+                                                     : Region::placement_collapse;
   }
   return s.O_e > s.M / 2 ? Region::memory_constrained : Region::sweet_spot;
 }

@@ -46,7 +46,8 @@ PlanSummary summarise(const Scenario& scenario) {
   const Axes<double> axes = axes_of(scenario);
   const Fixed fixed = fixed_of(scenario);
   PlanSummary summary = find_method(scenario.strategy.method)->summarise(axes, fixed);
-  add_extra_traffic(summary, axes, axes.expert_overlap / axes.sites, fixed, scenario.traffic, state_bytes_per_parameter(scenario));
+  add_extra_traffic(summary, axes, axes.expert_overlap / axes.sites, fixed, scenario.traffic,
+                    state_bytes_per_parameter(scenario));
   return summary;
 }
 

@@ -1,5 +1,5 @@
-// What money a run costs by: prices of one list, in one currency, as of one date. Plain data; the formulas are in
-// cost.hpp.
+// What money a run costs by: prices of one list, in one currency, as of one date. Plain data; the formulas
+// are in cost.hpp.
 #pragma once
 #include <limits>
 #include <string>
@@ -19,16 +19,16 @@ struct EgressTier {
 };
 
 struct SitePrices {
-  double gpu_price_per_s = 0;     // of one GPU, whether it computes or waits
-  double port_price_per_month = 0;  // dedicated links, for every month begun
+  double gpu_price_per_s = 0;         // of one GPU, whether it computes or waits
+  double port_price_per_month = 0;    // dedicated links, for every month begun
   double energy_price_per_joule = 0;  // 0 where the GPU's price includes it
-  std::vector<EgressTier> egress;   // rising up_to_bytes; beyond the last tier its price goes on
+  std::vector<EgressTier> egress;     // rising up_to_bytes; beyond the last tier its price goes on
 };
 
 struct Prices {
-  std::string currency;            // "USD"
-  std::string as_of;               // "2026-01-15", or empty: not stated
-  std::vector<SitePrices> sites;   // as the platform's
+  std::string currency;           // "USD"
+  std::string as_of;              // "2026-01-15", or empty: not stated
+  std::vector<SitePrices> sites;  // as the platform's
   std::vector<Provenance> provenance;
 };
 

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "costmodel/flops.hpp"
-#include "costmodel/scenario.hpp"
 #include "costmodel/run_report.hpp"
+#include "costmodel/scenario.hpp"
 
 namespace fomoe::costmodel {
 
@@ -83,21 +83,26 @@ Quality from_table(const QualityTable& table, const Scenario& scenario, const Ru
   const int sites = scenario.sites(), overlap = effective_overlap(scenario);
   const char* placement = to_string(strategy.placement);
   if (!rows.empty())
-    narrow("method " + strategy.method, [](const QualityRow& row) { return row.strategy; },
-           [&](const QualityRow& row) { return covers(row, strategy.method); });
+    narrow(
+        "method " + strategy.method, [](const QualityRow& row) { return row.strategy; },
+        [&](const QualityRow& row) { return covers(row, strategy.method); });
   if (!rows.empty())
-    narrow("local_steps " + std::to_string(strategy.local_steps),
-           [](const QualityRow& row) { return row.local_steps; },
-           [&](const QualityRow& row) { return row.local_steps == strategy.local_steps; });
+    narrow(
+        "local_steps " + std::to_string(strategy.local_steps),
+        [](const QualityRow& row) { return row.local_steps; },
+        [&](const QualityRow& row) { return row.local_steps == strategy.local_steps; });
   if (!rows.empty())
-    narrow(std::to_string(sites) + " sites", [](const QualityRow& row) { return row.sites; },
-           [&](const QualityRow& row) { return row.sites == sites; });
+    narrow(
+        std::to_string(sites) + " sites", [](const QualityRow& row) { return row.sites; },
+        [&](const QualityRow& row) { return row.sites == sites; });
   if (!rows.empty())
-    narrow("expert_overlap " + std::to_string(overlap), [](const QualityRow& row) { return row.expert_overlap; },
-           [&](const QualityRow& row) { return row.expert_overlap == overlap; });
+    narrow(
+        "expert_overlap " + std::to_string(overlap), [](const QualityRow& row) { return row.expert_overlap; },
+        [&](const QualityRow& row) { return row.expert_overlap == overlap; });
   if (!rows.empty() && overlap < sites)
-    narrow(std::string("placement ") + placement, [](const QualityRow& row) { return row.placement; },
-           [&](const QualityRow& row) { return row.placement == placement; });
+    narrow(
+        std::string("placement ") + placement, [](const QualityRow& row) { return row.placement; },
+        [&](const QualityRow& row) { return row.placement == placement; });
   if (rows.empty()) return unknown(table.source, reason.empty() ? "the table is empty" : reason);
 
   const QualityRow& row = *rows.front();
@@ -110,7 +115,8 @@ Quality from_table(const QualityTable& table, const Scenario& scenario, const Ru
 }
 
 const char* const kLawSource =
-    "DiLoCo scaling law, Charles et al. 2025 (arXiv 2503.09799v1), Table 7: loss on C4 with a vocabulary of 32768, "
+    "DiLoCo scaling law, Charles et al. 2025 (arXiv 2503.09799v1), Table 7: loss on C4 with a vocabulary of "
+    "32768, "
     "dense models, 20 tokens a parameter, K = 30";
 
 Quality from_law(const Scenario& scenario, const RunReport& report) {
@@ -118,8 +124,10 @@ Quality from_law(const Scenario& scenario, const RunReport& report) {
   const auto parameters = static_cast<double>(count_parameters(scenario.model).total());
   const int sites = scenario.sites();
   const auto refuse = [](const std::string& reason) { return unknown(kLawSource, reason); };
-  if (method != "ddp" && method != "diloco") return refuse("method " + method + "; the law has ddp and diloco");
-  if (scenario.model.active_experts < scenario.model.experts) return refuse("a sparse model; the law has dense ones");
+  if (method != "ddp" && method != "diloco")
+    return refuse("method " + method + "; the law has ddp and diloco");
+  if (scenario.model.active_experts < scenario.model.experts)
+    return refuse("a sparse model; the law has dense ones");
   if (std::abs(static_cast<double>(scenario.model.vocabulary) / 32768 - 1) > 0.05)
     return refuse("vocabulary " + std::to_string(scenario.model.vocabulary) + "; the law has 32768");
   // Fitted from 35M to 2.4B; at 4B and 10B the paper trained data-parallel and M ≤ 4 (Table 5).
@@ -152,7 +160,8 @@ Quality from_law(const Scenario& scenario, const RunReport& report) {
 
 const std::vector<std::string>& quality_scope_names() {
   static const std::vector<std::string> names = {
-      "parameters", "vocabulary", "sequence_length", "experts", "active_experts", "tokens", "global_batch_sequences"};
+      "parameters",     "vocabulary", "sequence_length",       "experts",
+      "active_experts", "tokens",     "global_batch_sequences"};
   return names;
 }
 

@@ -1,6 +1,6 @@
-// What a training run is worth: measured tables and a scaling law, each with the range in which it may be asked.
-// Outside of it the answer is "unknown", with the reason: a planner that guessed there would always answer "largest
-// K, smallest O_e".
+// What a training run is worth: measured tables and a scaling law, each with the range in which it may be
+// asked. Outside of it the answer is "unknown", with the reason: a planner that guessed there would always
+// answer "largest K, smallest O_e".
 #pragma once
 #include <cstdint>
 #include <string>
@@ -25,8 +25,8 @@ struct QualityRow {
   std::string note;
 };
 
-/// Measured runs at the same workload. Nothing is interpolated: the scatter between neighbours is as large as their
-/// difference.
+/// Measured runs at the same workload. Nothing is interpolated: the scatter between neighbours is as large as
+/// their difference.
 struct QualityTable {
   std::string source;
   /// What a scenario must have, within 1 %: names of quality_scope_names().
@@ -34,7 +34,8 @@ struct QualityTable {
   std::vector<QualityRow> rows;
 };
 
-/// "parameters", "vocabulary", "sequence_length", "experts", "active_experts", "tokens", "global_batch_sequences"
+/// "parameters", "vocabulary", "sequence_length", "experts", "active_experts", "tokens",
+/// "global_batch_sequences"
 const std::vector<std::string>& quality_scope_names();
 
 /// L = A · N^α of N parameters trained on 20 N tokens, for data-parallel training and for DiLoCo with each M.
@@ -52,8 +53,8 @@ LossLaw diloco_loss_law(int replicas);
 double loss_of(const LossLaw& law, double parameters);
 /// The joint fit of the same paper, Table 10: L = 19.226 · N^−0.0985 · M^0.0116.
 double diloco_joint_loss(double parameters, double replicas);
-/// Wall clock of the run that reaches the loss of data-parallel training, ÷ that of this one: a model x times as
-/// large on x times as many tokens takes x² of it, where A_M · (xN)^α_M = A_DP · N^α_DP.
+/// Wall clock of the run that reaches the loss of data-parallel training, ÷ that of this one: a model x times
+/// as large on x times as many tokens takes x² of it, where A_M · (xN)^α_M = A_DP · N^α_DP.
 double equal_loss_factor(int replicas, double parameters);
 
 /// Fills in report.quality where the scenario has a quality model.

@@ -64,7 +64,8 @@ void add_cost(const SweepContext& context, const Configuration<V>& configuration
   }
   if (!context.prices) return;
   const V sent_bytes = outcome.bytes_sent_per_site_per_round * outcome.round_count;
-  outcome.cost_total = configuration.axes.sites * site_price(*context.prices, gpus, sent_bytes, duration_s, joules);
+  outcome.cost_total =
+      configuration.axes.sites * site_price(*context.prices, gpus, sent_bytes, duration_s, joules);
 }
 
 }  // namespace
@@ -83,7 +84,8 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
       partial_replica_flops(context.full_flops, fixed.experts, fixed.active_experts, local_experts,
                             context.skip_token, FlopsAccounting::mechanism)
           .total();
-  add_extra_traffic(summary, axes, V(overlap / axes.sites), fixed, context.traffic, context.state_bytes_per_parameter);
+  add_extra_traffic(summary, axes, V(overlap / axes.sites), fixed, context.traffic,
+                    context.state_bytes_per_parameter);
   const V parameters = fixed.dense_elements + fixed.expert_elements * held_share;
   outcome.memory_bytes_per_site = resident_memory(parameters, method.outer_bytes_per_parameter).total();
 

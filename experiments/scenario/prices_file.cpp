@@ -33,20 +33,22 @@ class PriceReader {
       costmodel::SitePrices row;
       const double* gpu = longest_match(gpus_, site.name);
       if (gpu == nullptr) {
-        fail(document_.path() + ":1", "gpu." + pricing_, fmt::format("no price for the site \"{}\"", site.name),
+        fail(document_.path() + ":1", "gpu." + pricing_,
+             fmt::format("no price for the site \"{}\"", site.name),
              fmt::format("a [[gpu]] whose sites begins its name, or one without sites, with {}", pricing_),
              fmt::format("[[gpu]] with {} = \"2.50USD\"", pricing_));
       }
       row.gpu_price_per_s = *gpu / kSecondsPerHour;
       if (const auto* tiers = longest_match(egress_, site.name)) row.egress = *tiers;
       if (const double* month = longest_match(ports_, site.name)) row.port_price_per_month = *month;
-      if (const double* kwh = longest_match(electricity_, site.name)) row.energy_price_per_joule = *kwh / kJoulesPerKwh;
+      if (const double* kwh = longest_match(electricity_, site.name))
+        row.energy_price_per_joule = *kwh / kJoulesPerKwh;
       prices.sites.push_back(row);
     }
     prices.currency = currency_;
-    prices.provenance.push_back({"prices", Origin::assumed,
-                                 fmt::format("{}, as of {}, {} GPUs, {}: {}", name, prices.as_of, pricing_,
-                                             currency_, source)});
+    prices.provenance.push_back(
+        {"prices", Origin::assumed,
+         fmt::format("{}, as of {}, {} GPUs, {}: {}", name, prices.as_of, pricing_, currency_, source)});
     return prices;
   }
 
@@ -66,7 +68,9 @@ class PriceReader {
     return found;
   }
 
-  static std::string prefix_of(const TableReader& reader) { return reader.has("sites") ? reader.text("sites") : ""; }
+  static std::string prefix_of(const TableReader& reader) {
+    return reader.has("sites") ? reader.text("sites") : "";
+  }
 
   /// All amounts of a file are in one currency.
   double amount(const TableReader& reader, std::string_view key) {
@@ -96,7 +100,8 @@ class PriceReader {
       tier.price_per_byte = amount(reader, "per_gb") / kBytesPerGb;
       if (reader.has("up_to")) tier.up_to_bytes = reader.quantity("up_to");
       if (!tiers.empty() && !(tier.up_to_bytes > tiers.back().up_to_bytes)) {
-        reader.refuse(reader.has("up_to") ? "up_to" : "per_gb", "a tier that ends no later than the one before",
+        reader.refuse(reader.has("up_to") ? "up_to" : "per_gb",
+                      "a tier that ends no later than the one before",
                       "tiers of the same sites in rising order, the last without up_to");
       }
       tiers.push_back(tier);
@@ -111,7 +116,8 @@ class PriceReader {
   }
 
   [[noreturn]] static void refuse_twice(const TableReader& reader) {
-    reader.refuse("sites", fmt::format("\"{}\" a second time", prefix_of(reader)), "every beginning of names once");
+    reader.refuse("sites", fmt::format("\"{}\" a second time", prefix_of(reader)),
+                  "every beginning of names once");
   }
 
   Document document_;

@@ -27,9 +27,10 @@ costmodel::Prices given_prices(const TableReader& table, int sites) {
   if (table.has("kwh")) row.energy_price_per_joule = amount("kwh") / costmodel::kJoulesPerKwh;
   if (table.has("as_of")) prices.as_of = table.text("as_of");
   prices.sites.assign(static_cast<std::size_t>(sites), row);
-  prices.provenance.push_back({"prices", Origin::assumed,
-                               fmt::format("given in the scenario, {}",
-                                           prices.as_of.empty() ? "their date is not stated" : "as of " + prices.as_of)});
+  prices.provenance.push_back(
+      {"prices", Origin::assumed,
+       fmt::format("given in the scenario, {}",
+                   prices.as_of.empty() ? "their date is not stated" : "as of " + prices.as_of)});
   return prices;
 }
 

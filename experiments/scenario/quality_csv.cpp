@@ -17,7 +17,8 @@
 namespace fomoe::scenario {
 namespace {
 
-constexpr const char* kHeader = "strategy,local_steps,placement,sites,expert_overlap,perplexity,plus_minus,note";
+constexpr const char* kHeader =
+    "strategy,local_steps,placement,sites,expert_overlap,perplexity,plus_minus,note";
 constexpr const char* kExampleRow = "diloco,32,fixed,4,2,130.58,17.58,";
 
 class QualityReader {
@@ -34,14 +35,16 @@ class QualityReader {
         read_scope(line.substr(2));
       } else if (!header) {
         if (line != kHeader)
-          wrong("header", fmt::format("\"{}\"", line), fmt::format("\"# key: value\" lines, then \"{}\"", kHeader), kHeader);
+          wrong("header", fmt::format("\"{}\"", line),
+                fmt::format("\"# key: value\" lines, then \"{}\"", kHeader), kHeader);
         header = true;
       } else {
         read_row(line);
       }
     }
     line_ = 1;
-    if (table_.source.empty()) wrong("source", "none", "a line \"# source: …\"", "# source: our runs of March");
+    if (table_.source.empty())
+      wrong("source", "none", "a line \"# source: …\"", "# source: our runs of March");
     for (const char* needed : {"parameters", "tokens"}) {
       const bool given = std::any_of(table_.scope.begin(), table_.scope.end(),
                                      [&](const auto& entry) { return entry.first == needed; });
@@ -85,7 +88,8 @@ class QualityReader {
     } else if (std::find(names.begin(), names.end(), key) != names.end()) {
       table_.scope.emplace_back(key, number(value, key, 1));
     } else {
-      wrong(key, "an unknown key", "one of source, note, " + joined(names), "# tokens: 1.34e9", nearest(key, names));
+      wrong(key, "an unknown key", "one of source, note, " + joined(names), "# tokens: 1.34e9",
+            nearest(key, names));
     }
   }
 

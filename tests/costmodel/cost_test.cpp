@@ -1,11 +1,12 @@
 // Money and energy, by hand. Prices here are round numbers, so that every sum can be checked on paper.
+#include "costmodel/cost.hpp"
+
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
 #include <cmath>
 
 #include "costmodel/closed_form.hpp"
-#include "costmodel/cost.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;
@@ -51,7 +52,8 @@ TEST_CASE("egress: the block of a sweep computes what the single scenario does")
     }
     const Block prices = egress_price(kTiers, bytes, duration_s);
     for (int i = 0; i < Block::RowsAtCompileTime; ++i) {
-      RC_ASSERT(std::abs(prices[i] - egress_price(kTiers, bytes[i], duration_s[i])) <= 1e-9 * (1 + prices[i]));
+      RC_ASSERT(std::abs(prices[i] - egress_price(kTiers, bytes[i], duration_s[i])) <=
+                1e-9 * (1 + prices[i]));
       // More bytes never cost less, and no byte more than the first tier's price.
       RC_ASSERT(prices[i] <= bytes[i] * 0.10 / kGb * (1 + 1e-9));
       RC_ASSERT(egress_price(kTiers, bytes[i] + kTb, duration_s[i]) >= prices[i] * (1 - 1e-12));
@@ -78,10 +80,12 @@ TEST_CASE("energy: board power while busy, the idle share of it while waiting, t
 TEST_CASE("a run's cost: GPUs for the whole wall clock, egress of what each site sends, by hand") {
   Scenario scenario = tests::ideal_scenario("diloco", 4);
   scenario.compute = AssumedDevice{1e12, 0.5, 8};
-  SitePrices cheap{2.0 / 3600, 100, 0.36 / kJoulesPerKwh, {{std::numeric_limits<double>::infinity(), 0.02 / kGb}}};
+  SitePrices cheap{
+      2.0 / 3600, 100, 0.36 / kJoulesPerKwh, {{std::numeric_limits<double>::infinity(), 0.02 / kGb}}};
   SitePrices dear = cheap;
   dear.gpu_price_per_s = 4.0 / 3600;
-  scenario.prices = Prices{"EUR", "2026-01-15", {cheap, cheap, cheap, dear}, {{"prices", Origin::assumed, "a test"}}};
+  scenario.prices =
+      Prices{"EUR", "2026-01-15", {cheap, cheap, cheap, dear}, {{"prices", Origin::assumed, "a test"}}};
   scenario.power = GpuPower{700, 0.2, 1.0};
   const RunReport report = closed_form(scenario);
   REQUIRE(report.cost.has_value());

@@ -1,10 +1,11 @@
 // Data, checkpoints and rejoining sites: bytes by hand, and the formula against the plan.
+#include "costmodel/extra_traffic.hpp"
+
 #include <doctest/doctest.h>
 
 #include <map>
 
 #include "costmodel/closed_form.hpp"
-#include "costmodel/extra_traffic.hpp"
 #include "costmodel/memory.hpp"
 #include "costmodel/methods/method.hpp"
 #include "tests/scenarios.hpp"
@@ -21,7 +22,8 @@ std::map<TrafficClass, double> extra_bytes(const RoundPlan& round) {
     const auto* transfer = std::get_if<Transfer>(&op.what);
     if (transfer == nullptr || transfer->pattern != Pattern::point_to_point) continue;
     for (const Exchange& exchange : transfer->exchanges) {
-      for (const Payload& payload : exchange.payloads) sum[payload.traffic] += static_cast<double>(payload.bytes());
+      for (const Payload& payload : exchange.payloads)
+        sum[payload.traffic] += static_cast<double>(payload.bytes());
     }
   }
   return sum;
@@ -66,12 +68,14 @@ TEST_CASE("extra traffic: the formula is the mean over sites of what the plan's 
     const PlanSummary summary = summarise(scenario);
     auto bytes = extra_bytes(make_plan(scenario).round(0));
     CHECK(summary.sent.data == doctest::Approx(bytes[TrafficClass::data] / 4).epsilon(1e-12));
-    CHECK(summary.sent.checkpoint == doctest::Approx(bytes[TrafficClass::checkpoint] / 4).epsilon(1e-8));  // whole bytes
+    CHECK(summary.sent.checkpoint ==
+          doctest::Approx(bytes[TrafficClass::checkpoint] / 4).epsilon(1e-8));  // whole bytes
     CHECK(summary.sent.rejoin == doctest::Approx(bytes[TrafficClass::rejoin] / 4).epsilon(1e-8));
   }
 }
 
-TEST_CASE("extra traffic: nobody waits for data and checkpoints; everything of the round waits for the rejoin") {
+TEST_CASE(
+    "extra traffic: nobody waits for data and checkpoints; everything of the round waits for the rejoin") {
   const RoundPlan round = make_plan(scenario_with_all()).round(0);
   REQUIRE(round.ops.front().name == "fetch state to rejoin");
   CHECK(round.ops.front().after.empty());

@@ -1,5 +1,7 @@
-// The paper's equations by hand values, what they really predict, and that our closed form is the master equation where
-// its assumptions hold.
+// The paper's equations by hand values, what they really predict, and that our closed form is the master
+// equation where its assumptions hold.
+#include "costmodel/paper_equations.hpp"
+
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
@@ -7,7 +9,6 @@
 
 #include "costmodel/closed_form.hpp"
 #include "costmodel/flops.hpp"
-#include "costmodel/paper_equations.hpp"
 #include "costmodel/placement.hpp"
 #include "costmodel/plan_summary.hpp"
 #include "tests/scenarios.hpp"
@@ -32,15 +33,15 @@ TEST_CASE("paper: every equation by hand") {
   s.F_token = 6;
   s.MFU = 0.5;
   s.Phi_peak = 120;
-  CHECK(paper::R(2) == 1);                  // 2·1/2
-  CHECK(paper::R(1) == 0);                  // disjoint experts are not averaged
-  CHECK(paper::P(2, 4, 0.5) == 0.25);       // 0.5·(1 − 2/4)
-  CHECK(paper::B_dense(s) == 1500);         // 2·3/4·1000
+  CHECK(paper::R(2) == 1);                   // 2·1/2
+  CHECK(paper::R(1) == 0);                   // disjoint experts are not averaged
+  CHECK(paper::P(2, 4, 0.5) == 0.25);        // 0.5·(1 − 2/4)
+  CHECK(paper::B_dense(s) == 1500);          // 2·3/4·1000
   CHECK(paper::B_sparse(s) == 1.25 * 4000);  // (1 + 0.25)·(2/4)·8000
   CHECK(paper::BPT(s) == 4 * 6500.0 / (10 * 400));
-  CHECK(paper::t_comp(s) == 10);            // 6·100/(0.5·120)
+  CHECK(paper::t_comp(s) == 10);  // 6·100/(0.5·120)
   CHECK(paper::t_comm(s) == 0.25 * 6500 / 100);
-  CHECK(paper::rounds(s) == 250);           // 1e6/(10·400)
+  CHECK(paper::rounds(s) == 250);  // 1e6/(10·400)
   CHECK(paper::T_tot(s) == doctest::Approx(250 * (10 * 10 + 0.8 * 16.25)).epsilon(1e-15));
   // LocalAdamW sends three times as much to average, and migrates parameters alone: 3R + P.
   s.state_factor = 3;
@@ -48,7 +49,8 @@ TEST_CASE("paper: every equation by hand") {
   CHECK(paper::B_sparse(s) == (3 * 1 + 0.25) * 4000);
 }
 
-TEST_CASE("paper: with every expert everywhere the sparse cost is that of the dense part, and nothing migrates") {
+TEST_CASE(
+    "paper: with every expert everywhere the sparse cost is that of the dense part, and nothing migrates") {
   Symbols s;
   s.M = s.O_e = 8;
   s.gamma = 1;
@@ -65,10 +67,11 @@ TEST_CASE("paper: the master equation is our closed form where α = 0, ρ = 1, n
     std::int64_t reshuffle_rounds;
     double state_factor;
   };
-  const Case cases[] = {{"diloco", 4, 4, PlacementKind::fixed, 1, 1},      {"local_adamw", 8, 8, PlacementKind::fixed, 1, 3},
-                        {"fomoe", 8, 1, PlacementKind::fixed, 1, 1},       {"fomoe", 8, 4, PlacementKind::fixed, 1, 1},
-                        {"fomoe", 8, 2, PlacementKind::random, 1, 1},      {"fomoe", 4, 1, PlacementKind::random, 3, 1},
-                        {"ddp", 4, 4, PlacementKind::fixed, 1, 1}};
+  const Case cases[] = {
+      {"diloco", 4, 4, PlacementKind::fixed, 1, 1}, {"local_adamw", 8, 8, PlacementKind::fixed, 1, 3},
+      {"fomoe", 8, 1, PlacementKind::fixed, 1, 1},  {"fomoe", 8, 4, PlacementKind::fixed, 1, 1},
+      {"fomoe", 8, 2, PlacementKind::random, 1, 1}, {"fomoe", 4, 1, PlacementKind::random, 3, 1},
+      {"ddp", 4, 4, PlacementKind::fixed, 1, 1}};
   for (const Case& one : cases) {
     CAPTURE(one.method);
     CAPTURE(one.overlap);
@@ -122,7 +125,9 @@ TEST_CASE("paper: the four regions") {
   CHECK(paper::region(s) == paper::Region::placement_collapse);
 }
 
-TEST_CASE("Prediction 1: the migrated fraction falls linearly; the migrated volume does not, it peaks at O_e = M/2") {
+TEST_CASE(
+    "Prediction 1: the migrated fraction falls linearly; the migrated volume does not, it peaks at O_e = "
+    "M/2") {
   const double M = 16, S = 1e9;
   for (double O_e = 1; O_e < M; ++O_e) {
     CHECK(paper::migrated_fraction(O_e, M) - paper::migrated_fraction(O_e + 1, M) == doctest::Approx(1 / M));
@@ -139,15 +144,14 @@ TEST_CASE("Prediction 1: the fraction and the volume, counted from placements th
     CAPTURE(overlap);
     double moved = 0;
     for (std::uint64_t epoch = 0; epoch < draws; ++epoch) {
-      moved += static_cast<double>(
-          migrations(random_placement(layers, experts, sites, overlap, 7, epoch),
-                     random_placement(layers, experts, sites, overlap, 7, epoch + 1))
-              .size());
+      moved += static_cast<double>(migrations(random_placement(layers, experts, sites, overlap, 7, epoch),
+                                              random_placement(layers, experts, sites, overlap, 7, epoch + 1))
+                                       .size());
     }
     const double held = layers * experts * overlap;  // (expert, site) pairs
     const double mean_moved = moved / draws;
-    // Each of `held · draws` pairs moves with probability 1 − O_e/M; they are not independent, hence six standard
-    // deviations of independent ones.
+    // Each of `held · draws` pairs moves with probability 1 − O_e/M; they are not independent, hence six
+    // standard deviations of independent ones.
     const double p = 1 - overlap / 8.0;
     const double tolerance = 6 * std::sqrt(p * (1 - p) / (held * draws));
     CHECK(std::abs(mean_moved / held - paper::migrated_fraction(overlap, sites)) < tolerance);
@@ -157,7 +161,8 @@ TEST_CASE("Prediction 1: the fraction and the volume, counted from placements th
   }
 }
 
-TEST_CASE("(R + P)·O_e/M rises with O_e for every γ up to 1: no placement convexity, O_e = 1 always sends least") {
+TEST_CASE(
+    "(R + P)·O_e/M rises with O_e for every γ up to 1: no placement convexity, O_e = 1 always sends least") {
   rc::check("monotone", [] {
     const int M = *rc::gen::inRange(2, 257);
     const int O_e = *rc::gen::inRange(1, M);
@@ -167,7 +172,8 @@ TEST_CASE("(R + P)·O_e/M rises with O_e for every γ up to 1: no placement conv
 }
 
 TEST_CASE("Prediction 2: throughput against 1/O_e, with local batches that fill the memory") {
-  // 80 GB hold 18 B for each of 1e8 dense and 4e9 expert parameters, of which O_e/M; the rest are activations.
+  // 80 GB hold 18 B for each of 1e8 dense and 4e9 expert parameters, of which O_e/M; the rest are
+  // activations.
   const double M = 8;
   const auto throughput = [&](double O_e, double B_eff) {
     Symbols s;

@@ -1,10 +1,11 @@
 // Quality models: what they know, and that they say so where they do not.
+#include "costmodel/quality.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 
 #include "costmodel/closed_form.hpp"
-#include "costmodel/quality.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;
@@ -82,9 +83,10 @@ TEST_CASE("no quality model, no quality in the report") {
   CHECK_FALSE(closed_form(tests::ideal_scenario("diloco", 4)).quality.has_value());
 }
 
-TEST_CASE("DiLoCo scaling law: the coefficients give the losses that the paper prints, as well as its fit does") {
-  // Charles et al. 2025, Table 4, losses at N = 2.4B. Table 11 gives the misses of fits without this size: about 0.012
-  // in log(loss); the fits of Table 7 include it.
+TEST_CASE(
+    "DiLoCo scaling law: the coefficients give the losses that the paper prints, as well as its fit does") {
+  // Charles et al. 2025, Table 4, losses at N = 2.4B. Table 11 gives the misses of fits without this size:
+  // about 0.012 in log(loss); the fits of Table 7 include it.
   const struct {
     int replicas;
     double loss;
@@ -99,7 +101,8 @@ TEST_CASE("DiLoCo scaling law: the coefficients give the losses that the paper p
   CHECK(std::abs(std::log(loss_of(diloco_loss_law(4), 10e9) / 2.096)) < 0.05);
 }
 
-TEST_CASE("DiLoCo scaling law: perplexity is exp(A · N^α), and compute to equal loss is the square of the size") {
+TEST_CASE(
+    "DiLoCo scaling law: perplexity is exp(A · N^α), and compute to equal loss is the square of the size") {
   const Scenario scenario = dense_scenario("diloco", 8);
   const auto n = static_cast<double>(count_parameters(scenario.model).total());
   const Quality quality = ask(scenario);

@@ -21,7 +21,9 @@ void check_equal(const costmodel::Scenario& scenario) {
 
 }  // namespace
 
-TEST_CASE("extra traffic: data and checkpoints that fit into the compute cost no time, and their bytes are counted") {
+TEST_CASE(
+    "extra traffic: data and checkpoints that fit into the compute cost no time, and their bytes are "
+    "counted") {
   for (const int data_site : {0, 1}) {
     costmodel::Scenario scenario = tests::ideal_scenario("diloco", 4);
     const double without_s = costmodel::closed_form(scenario).wall_clock_s;
