@@ -85,7 +85,10 @@ std::string to_json_text(const Cost& cost, const costmodel::Scenario& scenario) 
                                    {"sent_bytes_per_site",
                                     {{"dense", cost.sent.dense},
                                      {"expert_sync", cost.sent.expert_sync},
-                                     {"migration", cost.sent.migration}}},
+                                     {"migration", cost.sent.migration},
+                                     {"data", cost.sent.data},
+                                     {"checkpoint", cost.sent.checkpoint},
+                                     {"rejoin", cost.sent.rejoin}}},
                                    {"provenance", scenario::to_json(provenance_of(cost))},
                                    {"scenario", scenario::to_json(scenario)}};
   return scenario::to_text(document);
@@ -96,7 +99,7 @@ std::string to_human_text(const Cost& cost, const costmodel::Scenario& scenario)
   const auto& parameters = cost.parameters;
   std::string text = fmt::format("{} on {} sites, model {}\n\n", scenario.strategy.method, scenario.sites(),
                                  scenario.model.name);
-  text += aligned({{"parameters", count(parameters.total())},
+  std::vector<Row> rows = {{"parameters", count(parameters.total())},
                    {"  embedding", count(parameters.embedding)},
                    {"  attention", count(parameters.attention)},
                    {"  dense FFN", count(parameters.dense_ffn)},
@@ -119,7 +122,12 @@ std::string to_human_text(const Cost& cost, const costmodel::Scenario& scenario)
                    {"sent per site per round", human_bytes(cost.sent.total())},
                    {"  dense", human_bytes(cost.sent.dense)},
                    {"  expert sync", human_bytes(cost.sent.expert_sync)},
-                   {"  migration", human_bytes(cost.sent.migration)}});
+                   {"  migration", human_bytes(cost.sent.migration)}};
+  // Only where the scenario asks for them.
+  if (cost.sent.data > 0) rows.push_back({"  data", human_bytes(cost.sent.data)});
+  if (cost.sent.checkpoint > 0) rows.push_back({"  checkpoint", human_bytes(cost.sent.checkpoint)});
+  if (cost.sent.rejoin > 0) rows.push_back({"  rejoin", human_bytes(cost.sent.rejoin)});
+  text += aligned(rows);
   return text + '\n' + human_provenance(provenance_of(cost));
 }
 
