@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "experiments/scenario/cost_json.hpp"
 #include "experiments/scenario/json_io.hpp"
 
 namespace fomoe::scenario {
@@ -44,75 +45,10 @@ Json platform_json(const platforms::Platform& platform) {
   return {{"name", platform.name}, {"sites", sites}, {"paths", paths}};
 }
 
-Json traffic_json(const costmodel::ExtraTraffic& traffic, const platforms::Platform& platform) {
-  Json json = Json::object();
-  const auto site = [&](const char* key, const std::optional<int>& index) {
-    if (index) json[key] = platform.sites[static_cast<std::size_t>(*index)].name;
-  };
-  site("data_site", traffic.data_site);
-  if (traffic.data_site) json["data_bytes_per_token"] = traffic.data_bytes_per_token;
-  site("checkpoint_site", traffic.checkpoint_site);
-  if (traffic.checkpoint_site) json["checkpoint_rounds"] = traffic.checkpoint_rounds;
-  site("rejoin_site", traffic.rejoin_site);
-  if (traffic.rejoin_site) json["rejoin_rounds"] = traffic.rejoin_rounds;
-  return json;
-}
-
-Json prices_json(const costmodel::Prices& prices, const platforms::Platform& platform) {
-  Json sites = Json::array();
-  for (std::size_t i = 0; i < prices.sites.size(); ++i) {
-    const costmodel::SitePrices& site = prices.sites[i];
-    Json tiers = Json::array();
-    for (const costmodel::EgressTier& tier : site.egress) {
-      Json row = {{"price_per_byte", tier.price_per_byte}};
-      if (std::isfinite(tier.up_to_bytes)) row["up_to_bytes_per_month"] = tier.up_to_bytes;
-      tiers.push_back(row);
-    }
-    sites.push_back({{"site", platform.sites[i].name},
-                     {"gpu_price_per_s", site.gpu_price_per_s},
-                     {"port_price_per_month", site.port_price_per_month},
-                     {"energy_price_per_joule", site.energy_price_per_joule},
-                     {"egress", tiers}});
-  }
-  return {{"currency", prices.currency}, {"as_of", prices.as_of}, {"sites", sites}};
-}
-
-Json quality_json(const costmodel::QualityModel& model) {
-  const auto* table = std::get_if<costmodel::QualityTable>(&model);
-  if (table == nullptr) return {{"model", "diloco-scaling-law"}};
-  Json scope = Json::object();
-  for (const auto& [name, value] : table->scope) scope[name] = value;
-  return {{"source", table->source}, {"scope", scope}, {"rows", table->rows.size()}};
-}
-
-Json cost_json(const costmodel::Cost& cost) {
-  Json json = Json::object();
-  if (!cost.currency.empty()) {
-    json = {{"currency", cost.currency},       {"as_of", cost.as_of},
-            {"cost_total", cost.cost_total},   {"gpu_cost", cost.gpu_cost},
-            {"egress_cost", cost.egress_cost}, {"port_cost", cost.port_cost},
-            {"energy_cost", cost.energy_cost}};
-  }
-  if (cost.energy_kwh) json["energy_kwh"] = *cost.energy_kwh;
-  return json;
-}
-
-Json answered_quality_json(const costmodel::RunReport& report) {
-  const costmodel::Quality& quality = *report.quality;
-  Json json = {{"known", quality.known}, {"source", quality.source}};
-  if (!quality.known) {
-    json["reason"] = quality.reason;
-    return json;
-  }
-  json["perplexity"] = quality.perplexity;
-  if (quality.plus_minus) json["plus_minus"] = *quality.plus_minus;
-  if (quality.equal_loss_factor) {
-    json["equal_loss_factor"] = *quality.equal_loss_factor;
-    json["time_to_equal_loss_s"] = *quality.equal_loss_factor * report.wall_clock_s;
-    if (report.cost && !report.cost->currency.empty())
-      json["cost_to_equal_loss"] = *quality.equal_loss_factor * report.cost->cost_total;
-  }
-  return json;
+/// The shape as if it were one of the paper's family: the members that its models differ in.
+costmodel::ModelShape paper_part(const costmodel::ModelShape& shape) {
+  return {shape.name,           shape.d_model,  shape.layers,     shape.heads,          shape.experts,
+          shape.active_experts, shape.d_expert, shape.vocabulary, shape.sequence_length};
 }
 
 }  // namespace
@@ -123,6 +59,33 @@ std::string to_text(const Json& document) {
 }
 
 Json to_json(const costmodel::ModelShape& shape) {
+  if (shape.opaque) {
+    return {{"name", shape.name},
+            {"architecture", shape.architecture},
+            {"dense_parameters", shape.opaque->dense_parameters},
+            {"expert_parameters", shape.opaque->expert_parameters},
+            {"layers", shape.layers},
+            {"experts", shape.experts},
+            {"active_experts", shape.active_experts},
+            {"sequence_length", shape.sequence_length}};
+  }
+  Json json = paper_shape_json(shape);
+  json["architecture"] = shape.architecture;
+  if (shape == paper_part(shape)) return json;
+  json["kv_heads"] = costmodel::kv_heads(shape);
+  json["query_key_dim"] = costmodel::query_key_dim(shape);
+  json["value_dim"] = costmodel::value_dim(shape);
+  json["gated"] = shape.gated;
+  json["dense_layers"] = shape.layers - costmodel::moe_layers(shape);
+  json["d_ffn"] = shape.d_ffn;
+  json["shared_experts"] = shape.shared_experts;
+  json["window_tokens"] = shape.window_tokens;
+  json["window_layers"] = shape.window_layers;
+  json["tied_embeddings"] = shape.tied_embeddings;
+  return json;
+}
+
+Json paper_shape_json(const costmodel::ModelShape& shape) {
   return {{"name", shape.name},
           {"d_model", shape.d_model},
           {"layers", shape.layers},
@@ -142,37 +105,36 @@ Json to_json(const std::vector<Provenance>& provenance) {
   return list;
 }
 
-Json to_json(const costmodel::Scenario& scenario) {
+static Json without_cost(const costmodel::Scenario& scenario) {
   const costmodel::Strategy& strategy = scenario.strategy;
-  Json json = {{"seed", scenario.seed},
-               {"model", to_json(scenario.model)},
-               {"workload",
-                {{"tokens", scenario.workload.tokens},
-                 {"global_batch_sequences", scenario.workload.global_batch_sequences}}},
-               {"strategy",
-                {{"method", strategy.method},
-                 {"local_steps", strategy.local_steps},
-                 {"expert_overlap", strategy.expert_overlap},
-                 {"placement", to_string(strategy.placement)},
-                 {"reshuffle_rounds", strategy.reshuffle_rounds},
-                 {"skip_token", strategy.skip_token},
-                 {"collective", to_string(strategy.collective)},
-                 {"payload_dtype", to_string(strategy.wire.type)}}},
-               {"compute", compute_json(scenario.compute)},
-               {"platform", platform_json(scenario.platform)},
-               {"network_model", {{"bandwidth_efficiency", scenario.network.bandwidth_efficiency}}},
-               {"traffic", traffic_json(scenario.traffic, scenario.platform)}};
-  if (scenario.prices) json["prices"] = prices_json(*scenario.prices, scenario.platform);
-  if (scenario.power) {
-    json["energy"] = {{"gpu_power_w", scenario.power->board_w},
-                      {"idle_share", scenario.power->idle_share},
-                      {"pue", scenario.power->pue}};
-  }
-  if (scenario.quality) json["quality"] = quality_json(*scenario.quality);
+  return {{"seed", scenario.seed},
+          {"model", to_json(scenario.model)},
+          {"workload",
+           {{"tokens", scenario.workload.tokens},
+            {"global_batch_sequences", scenario.workload.global_batch_sequences}}},
+          {"strategy",
+           {{"method", strategy.method},
+            {"local_steps", strategy.local_steps},
+            {"expert_overlap", strategy.expert_overlap},
+            {"placement", to_string(strategy.placement)},
+            {"reshuffle_rounds", strategy.reshuffle_rounds},
+            {"skip_token", strategy.skip_token},
+            {"collective", to_string(strategy.collective)},
+            {"payload_dtype", to_string(strategy.wire.type)}}},
+          {"compute", compute_json(scenario.compute)},
+          {"platform", platform_json(scenario.platform)},
+          {"network_model",
+           {{"bandwidth_efficiency", scenario.network.bandwidth_efficiency},
+            {"ring_model", to_string(scenario.network.ring_model)}}}};
+}
+
+Json to_json(const costmodel::Scenario& scenario) {
+  Json json = without_cost(scenario);
+  add_cost_and_quality(json, scenario);
   return json;
 }
 
-Json to_json(const costmodel::RunReport& report) {
+static Json without_cost(const costmodel::RunReport& report) {
   Json sites = Json::array();
   for (const costmodel::SiteReport& site : report.sites) {
     sites.push_back({{"name", site.name},
@@ -184,31 +146,34 @@ Json to_json(const costmodel::RunReport& report) {
                      {"idle_s", site.idle_s}});
   }
   const costmodel::MeanRound& round = report.round;
-  Json json = {{"schema", "fomoe.run/1"},
-               {"executor", report.executor},
-               {"wall_clock_s", report.wall_clock_s},
-               {"compute_utilization", report.compute_utilization},
-               {"tokens_per_s", report.tokens_per_s},
-               {"bytes_per_token", report.bytes_per_token},
-               {"bytes_sent_per_site_per_round", report.bytes_sent_per_site_per_round},
-               {"optimizer_steps", report.optimizer_steps},
-               {"tokens", report.tokens},
-               {"round",
-                {{"count", round.count},
-                 {"duration_s", round.duration_s},
-                 {"compute_s", round.compute_s},
-                 {"communication_s", round.communication_s},
-                 {"exposed_communication_s", round.exposed_communication_s},
-                 {"idle_s", round.idle_s}}},
-               {"sites", sites},
-               {"bottleneck",
-                {{"limited_by", report.bottleneck.limited_by},
-                 {"link", report.bottleneck.link},
-                 {"link_busy_share", report.bottleneck.link_busy_share}}},
-               {"provenance", to_json(report.provenance)},
-               {"notes", report.notes}};
-  if (report.cost) json["cost"] = cost_json(*report.cost);
-  if (report.quality) json["quality"] = answered_quality_json(report);
+  return {{"schema", "fomoe.run/1"},
+          {"executor", report.executor},
+          {"wall_clock_s", report.wall_clock_s},
+          {"compute_utilization", report.compute_utilization},
+          {"tokens_per_s", report.tokens_per_s},
+          {"bytes_per_token", report.bytes_per_token},
+          {"bytes_sent_per_site_per_round", report.bytes_sent_per_site_per_round},
+          {"optimizer_steps", report.optimizer_steps},
+          {"tokens", report.tokens},
+          {"round",
+           {{"count", round.count},
+            {"duration_s", round.duration_s},
+            {"compute_s", round.compute_s},
+            {"communication_s", round.communication_s},
+            {"exposed_communication_s", round.exposed_communication_s},
+            {"idle_s", round.idle_s}}},
+          {"sites", sites},
+          {"bottleneck",
+           {{"limited_by", report.bottleneck.limited_by},
+            {"link", report.bottleneck.link},
+            {"link_busy_share", report.bottleneck.link_busy_share}}},
+          {"provenance", to_json(report.provenance)},
+          {"notes", report.notes}};
+}
+
+Json to_json(const costmodel::RunReport& report) {
+  Json json = without_cost(report);
+  add_cost_and_quality(json, report);
   return json;
 }
 

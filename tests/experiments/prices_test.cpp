@@ -65,13 +65,14 @@ TEST_CASE("power: watts") {
 }
 
 TEST_CASE("price file: rows are for the sites whose names begin so, the longest beginning counts") {
-  const costmodel::Prices prices = read(kTop + kGpu +
-                                        "[[gpu]]\nsites = \"aws:\"\non_demand = \"7.20USD\"\n"
-                                        "[[egress]]\nsites = \"aws:\"\nup_to = \"10TB\"\nper_gb = \"0.09USD\"\n"
-                                        "[[egress]]\nsites = \"aws:\"\nper_gb = \"0.05USD\"\n"
-                                        "[[egress]]\nsites = \"aws:eu\"\nper_gb = \"0.02USD\"\n"
-                                        "[[port]]\nsites = \"paris\"\nmonth = \"1600USD\"\n"
-                                        "[[electricity]]\nkwh = \"0.36USD\"\n");
+  const costmodel::Prices prices =
+      read(kTop + kGpu +
+           "[[gpu]]\nsites = \"aws:\"\non_demand = \"7.20USD\"\n"
+           "[[egress]]\nsites = \"aws:\"\nup_to = \"10TB\"\nper_gb = \"0.09USD\"\n"
+           "[[egress]]\nsites = \"aws:\"\nper_gb = \"0.05USD\"\n"
+           "[[egress]]\nsites = \"aws:eu\"\nper_gb = \"0.02USD\"\n"
+           "[[port]]\nsites = \"paris\"\nmonth = \"1600USD\"\n"
+           "[[electricity]]\nkwh = \"0.36USD\"\n");
   CHECK(prices.currency == "USD");
   CHECK(prices.as_of == "2026-01-15");
   CHECK(close(prices.sites[0].gpu_price_per_s, 7.2 / 3600));
@@ -93,26 +94,32 @@ TEST_CASE("price file: rows are for the sites whose names begin so, the longest 
 TEST_CASE("price file: on demand, spot or owned, and no price where none is given") {
   CHECK(close(read(kTop + kGpu, "spot").sites[0].gpu_price_per_s, 1.8 / 3600));
   CHECK(complaint(kTop + kGpu, "owned") ==
-        "p.toml:1: gpu.owned: got no price for the site \"aws:us-east-1\"; expected a [[gpu]] whose sites begins its "
+        "p.toml:1: gpu.owned: got no price for the site \"aws:us-east-1\"; expected a [[gpu]] whose sites "
+        "begins its "
         "name, or one without sites, with owned; for example [[gpu]] with owned = \"2.50USD\"");
 }
 
 TEST_CASE("price file: every mistake has its line") {
   const std::string tiers = "[[egress]]\nup_to = \"10TB\"\nper_gb = \"0.09USD\"\n";
   CHECK(complaint(kTop + kGpu + tiers + "[[egress]]\nup_to = \"5TB\"\nper_gb = \"0.05USD\"\n") ==
-        "p.toml:11: egress.up_to: got a tier that ends no later than the one before; expected tiers of the same sites in "
+        "p.toml:11: egress.up_to: got a tier that ends no later than the one before; expected tiers of the "
+        "same sites in "
         "rising order, the last without up_to; for example up_to = \"10TB\"");
   CHECK(complaint(kTop + kGpu + "[[port]]\nmonth = \"1EUR\"\n") ==
-        "p.toml:8: port.month: got EUR; expected USD, the currency of the prices above; for example month = \"1600USD\"");
+        "p.toml:8: port.month: got EUR; expected USD, the currency of the prices above; for example month = "
+        "\"1600USD\"");
   CHECK(complaint(kTop + kGpu + kGpu)
-            .starts_with("p.toml:7: gpu.sites: got \"\" a second time; expected every beginning of names once"));
-  CHECK(complaint("name = \"p\"\nsource = \"s\"\n" + kGpu).starts_with("p.toml:1: as_of: got nothing; expected a text"));
+            .starts_with(
+                "p.toml:7: gpu.sites: got \"\" a second time; expected every beginning of names once"));
+  CHECK(complaint("name = \"p\"\nsource = \"s\"\n" + kGpu)
+            .starts_with("p.toml:1: as_of: got nothing; expected a text"));
   CHECK(complaint(kTop + "[[gpus]]\non_demand = \"1USD\"\n").find("did you mean") != std::string::npos);
 }
 
 TEST_CASE("the example file is read, says that it is assumed, and prices the eight regions") {
   const json report = answer(
-      "fomoe simulate experiments/scenarios/eight-regions.toml --set compute.step_time=420ms --engine closed-form "
+      "fomoe simulate experiments/scenarios/eight-regions.toml --set compute.step_time=420ms --engine "
+      "closed-form "
       "--set prices.file=../data/prices-example.toml --set energy.gpu_power=700W --set energy.idle_share=0.2 "
       "--output -");
   const json cost = report["cost"];
@@ -120,7 +127,8 @@ TEST_CASE("the example file is read, says that it is assumed, and prices the eig
   CHECK(cost["currency"] == "USD");
   CHECK(close(cost["gpu_cost"].get<double>(), 8 * 4.0 * hours));
   CHECK(cost["egress_cost"].get<double>() > 0);
-  CHECK(close(cost["cost_total"].get<double>(), cost["gpu_cost"].get<double>() + cost["egress_cost"].get<double>()));
+  CHECK(close(cost["cost_total"].get<double>(),
+              cost["gpu_cost"].get<double>() + cost["egress_cost"].get<double>()));
   CHECK(cost["energy_kwh"].get<double>() > 0);
   CHECK(report["provenance"].dump().find("example, as of 2026-01-15") != std::string::npos);
   CHECK(report["scenario"]["prices"]["sites"].size() == 8);
@@ -132,7 +140,8 @@ TEST_CASE("simulate: prices in the scenario, in the text, in CSV and JSON; an ov
       "prices.egress_per_gb=0.05USD ";
   const json report = answer(base + "--output -");
   const double seconds = report["wall_clock_s"].get<double>();
-  CHECK(close(report["cost"]["gpu_cost"].get<double>(), 2 * seconds / 1000));  // 3.60 USD an hour is 0.001 a second
+  CHECK(close(report["cost"]["gpu_cost"].get<double>(),
+              2 * seconds / 1000));  // 3.60 USD an hour is 0.001 a second
   const double sent_gb = report["sites"][0]["bytes_sent"].get<double>() / 1e9;
   CHECK(std::abs(report["cost"]["egress_cost"].get<double>() / (2 * sent_gb * 0.05) - 1) < 1e-9);
   const Ran text = run_in(source_dir(), base);
@@ -149,8 +158,9 @@ TEST_CASE("simulate: traffic beside the synchronisation is stated, sent and echo
   CHECK(with["scenario"]["traffic"]["data_site"] == "site-0");
   // Half of the tokens are read by the other site, 1000 B each.
   const double tokens = with["tokens"].get<double>();
-  CHECK(std::abs((with["sites"][0]["bytes_sent"].get<double>() - without["sites"][0]["bytes_sent"].get<double>()) /
-                     (tokens / 2 * 1000) -
-                 1) < 1e-9);
+  CHECK(std::abs(
+            (with["sites"][0]["bytes_sent"].get<double>() - without["sites"][0]["bytes_sent"].get<double>()) /
+                (tokens / 2 * 1000) -
+            1) < 1e-9);
   CHECK(with["sites"][1]["bytes_sent"] == without["sites"][1]["bytes_sent"]);
 }

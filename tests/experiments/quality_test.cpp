@@ -21,8 +21,8 @@ QualityTable shipped(const std::string& name) {
   return scenario::read_quality_csv(source_dir() + "/experiments/data/" + name);
 }
 
-const QualityRow& row(const QualityTable& table, const std::string& strategy, int k, const std::string& placement,
-                      int sites, int overlap) {
+const QualityRow& row(const QualityTable& table, const std::string& strategy, int k,
+                      const std::string& placement, int sites, int overlap) {
   for (const QualityRow& r : table.rows) {
     if (r.strategy == strategy && r.local_steps == k && r.placement == placement && r.sites == sites &&
         r.expert_overlap == overlap)
@@ -34,7 +34,8 @@ const QualityRow& row(const QualityTable& table, const std::string& strategy, in
 
 // The paper's own workload: small proxy, 640 steps of 1024 sequences.
 const std::string kPaper =
-    "experiments/scenarios/two-sites.toml --set workload.global_batch_sequences=1024 --set workload.tokens=1.34e9 "
+    "experiments/scenarios/two-sites.toml --set workload.global_batch_sequences=1024 --set "
+    "workload.tokens=1.34e9 "
     "--set quality.model=paper-table ";
 
 Ran run(const std::string& command) { return run_in(source_dir(), command); }
@@ -72,13 +73,15 @@ TEST_CASE("table exp1: 2 optimisers · 3 K · 2 placements · (2 + 3 + 4) pairs 
   CHECK(row(table, "diloco", 128, "random", 8, 4).perplexity == 424.59);
 }
 
-TEST_CASE("full replicas are printed three times, and agree everywhere but in the misprint, carried as printed") {
+TEST_CASE(
+    "full replicas are printed three times, and agree everywhere but in the misprint, carried as printed") {
   const QualityTable exp0 = shipped("paper_exp0.csv"), exp1 = shipped("paper_exp1.csv");
   int compared = 0, different = 0;
   for (const QualityRow& r : exp1.rows) {
     if (r.expert_overlap < r.sites) continue;
     ++compared;
-    const QualityRow& full = row(exp0, r.strategy, static_cast<int>(r.local_steps), "fixed", r.sites, r.sites);
+    const QualityRow& full =
+        row(exp0, r.strategy, static_cast<int>(r.local_steps), "fixed", r.sites, r.sites);
     if (full.perplexity == r.perplexity && full.plus_minus == r.plus_minus) continue;
     ++different;
     CHECK(r.strategy == "local_adamw");
@@ -98,7 +101,8 @@ TEST_CASE("full replicas are printed three times, and agree everywhere but in th
 
 TEST_CASE("a table of one's own: mistakes have their line") {
   const std::string top = "# source: ours\n# parameters: 54e6\n# tokens: 1e9\n";
-  const std::string header = "strategy,local_steps,placement,sites,expert_overlap,perplexity,plus_minus,note\n";
+  const std::string header =
+      "strategy,local_steps,placement,sites,expert_overlap,perplexity,plus_minus,note\n";
   const auto complaint = [&](const std::string& text) -> std::string {
     try {
       (void)scenario::parse_quality_csv(text, "t.csv");
@@ -108,16 +112,19 @@ TEST_CASE("a table of one's own: mistakes have their line") {
     return "";
   };
   CHECK(complaint(top + header + "diloco,32,fixed,4,2,130.5,,a note, with a comma\n").empty());
-  CHECK(scenario::parse_quality_csv(top + header + "diloco,32,fixed,4,2,130.5,,a, b\n", "t").rows[0].note == "a, b");
+  CHECK(scenario::parse_quality_csv(top + header + "diloco,32,fixed,4,2,130.5,,a, b\n", "t").rows[0].note ==
+        "a, b");
   CHECK(complaint(header + "diloco,32,fixed,4,2,130.5,,\n").starts_with("t.csv:1: source: got none"));
-  CHECK(complaint("# source: ours\n" + header + "diloco,32,fixed,4,2,130.5,,\n").starts_with("t.csv:1: parameters"));
+  CHECK(complaint("# source: ours\n" + header + "diloco,32,fixed,4,2,130.5,,\n")
+            .starts_with("t.csv:1: parameters"));
   CHECK(complaint(top + "# tokns: 3\n" + header).find("did you mean tokens?") != std::string::npos);
   CHECK(complaint(top + "a,b\n").starts_with("t.csv:4: header: got \"a,b\""));
   CHECK(complaint(top + header).starts_with("t.csv:1: row: got none"));
   CHECK(complaint(top + header + "diloco,32,fixed,4\n").starts_with("t.csv:5: row: got"));
   CHECK(complaint(top + header + "diloco,32,fixed,2,4,130,,\n")
             .starts_with("t.csv:5: expert_overlap: got 4; expected at most the 2 sites"));
-  CHECK(complaint(top + header + "diloco,3.5,fixed,4,2,130,,\n").starts_with("t.csv:5: local_steps: got \"3.5\""));
+  CHECK(complaint(top + header + "diloco,3.5,fixed,4,2,130,,\n")
+            .starts_with("t.csv:5: local_steps: got \"3.5\""));
   CHECK(complaint(top + header + "diloco,32,sorted,4,2,130,,\n").starts_with("t.csv:5: placement"));
   CHECK(complaint(top + header + "diloco,32,fixed,4,2,nan,,\n").starts_with("t.csv:5: perplexity"));
 }
@@ -142,8 +149,10 @@ TEST_CASE("simulate: elsewhere it says unknown, loudly, and why") {
 }
 
 TEST_CASE("compare: perplexity in the table, and at equal loss in the verdict") {
-  const Ran ran = run("fomoe compare " + kPaper + "--set prices.gpu_hour=2USD --case \"strategy.method=diloco strategy.local_steps=32\" " +
-                      "--case \"strategy.local_steps=64 strategy.expert_overlap=1\" --case strategy.local_steps=16");
+  const Ran ran =
+      run("fomoe compare " + kPaper +
+          "--set prices.gpu_hour=2USD --case \"strategy.method=diloco strategy.local_steps=32\" " +
+          "--case \"strategy.local_steps=64 strategy.expert_overlap=1\" --case strategy.local_steps=16");
   CHECK(ran.exit_status == 0);
   CHECK(ran.out.find("118.01 ± 16.06") != std::string::npos);  // DiLoCo, M = 2, K = 32
   CHECK(ran.out.find("144.15 ± 18.66") != std::string::npos);  // O_e = 1, K = 64
@@ -154,12 +163,17 @@ TEST_CASE("compare: perplexity in the table, and at equal loss in the verdict") 
 }
 
 TEST_CASE("compare: the verdict at equal loss, either way") {
-  const std::string ddp_or = "fomoe compare " + kPaper + "--case \"strategy.method=diloco strategy.local_steps=32\" ";
+  const std::string ddp_or =
+      "fomoe compare " + kPaper + "--case \"strategy.method=diloco strategy.local_steps=32\" ";
   // K = 64 is faster and, full replicas at M = 2, no worse: 117.94 against 118.01.
-  const Ran ahead = run(ddp_or + "--case \"strategy.method=diloco strategy.local_steps=64\" --set platform.bandwidth=10Mbps");
-  CHECK(ahead.out.find("At equal loss it is still ahead: it reaches the 118.01 ± 16.06 of diloco with K = 32") !=
+  const Ran ahead = run(
+      ddp_or + "--case \"strategy.method=diloco strategy.local_steps=64\" --set platform.bandwidth=10Mbps");
+  CHECK(ahead.out.find(
+            "At equal loss it is still ahead: it reaches the 118.01 ± 16.06 of diloco with K = 32") !=
         std::string::npos);
-  const Ran behind = run(ddp_or + "--case \"strategy.method=diloco strategy.local_steps=128\" --set platform.bandwidth=10Mbps");
-  CHECK(behind.out.find("At equal loss it is not known to be faster: it does not reach the 118.01 ± 16.06 of diloco "
-                        "with K = 32") != std::string::npos);
+  const Ran behind = run(
+      ddp_or + "--case \"strategy.method=diloco strategy.local_steps=128\" --set platform.bandwidth=10Mbps");
+  CHECK(behind.out.find(
+            "At equal loss it is not known to be faster: it does not reach the 118.01 ± 16.06 of diloco "
+            "with K = 32") != std::string::npos);
 }
