@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "costmodel/cost.hpp"
 #include "costmodel/methods/method.hpp"
+#include "costmodel/quality.hpp"
 #include "costmodel/report_assembly.hpp"
 #include "costmodel/round_times.hpp"
 
@@ -73,6 +75,8 @@ RunReport closed_form(const Scenario& scenario) {
   report.bottleneck.link = slowest.port;
   report.bottleneck.link_busy_share =
       summary.sent.total() / slowest.links.port_bytes_per_s / report.round.duration_s;
+  add_cost(report, scenario);
+  add_quality(report, scenario);
   return report;
 }
 

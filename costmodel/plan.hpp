@@ -26,7 +26,16 @@ struct Node {
   double sequences = 0;  // that it trains on in one optimiser step
 };
 
-enum class Content { parameter, gradient, pseudo_gradient, moment1, moment2, activation };
+enum class Content {
+  parameter,
+  gradient,
+  pseudo_gradient,
+  moment1,
+  moment2,
+  activation,
+  sequences,
+  training_state
+};
 enum class TensorClass { embedding, attention, norm, router, expert };
 
 /// Parameters that travel together; the trainer finds the tensors again by class, layers and experts.
@@ -38,7 +47,7 @@ struct TensorGroup {
 };
 
 /// What the bytes are counted as in reports.
-enum class TrafficClass { dense, expert_sync, migration };
+enum class TrafficClass { dense, expert_sync, migration, data, checkpoint, rejoin };
 
 /// The elements of some groups, in the groups' order, as one flat buffer.
 struct Payload {
@@ -86,9 +95,9 @@ struct Compute {
 struct Op {
   std::string name;  // for timelines
   std::variant<Compute, Transfer> what;
-  std::vector<OpId> after;                 // earlier operations of the same round
+  std::vector<OpId> after;                      // earlier operations of the same round
   std::vector<OpId> after_previous_round = {};  // operations of the round before, waited for here
-  bool detached = false;                   // the node's next round starts without waiting for it
+  bool detached = false;                        // the node's next round starts without waiting for it
 };
 
 struct RoundPlan {

@@ -1,5 +1,6 @@
 #include "costmodel/plan_summary.hpp"
 
+#include "costmodel/extra_traffic.hpp"
 #include "costmodel/flops.hpp"
 #include "costmodel/methods/method.hpp"
 
@@ -26,8 +27,7 @@ Fixed fixed_of(const Scenario& scenario) {
   const auto router = static_cast<double>(counts.router);
   const bool whole_router_dense = scenario.strategy.skip_token;
   Fixed fixed;
-  fixed.dense_elements =
-      static_cast<double>(counts.dense()) + (whole_router_dense ? router : 0);
+  fixed.dense_elements = static_cast<double>(counts.dense()) + (whole_router_dense ? router : 0);
   fixed.expert_elements = static_cast<double>(counts.expert) + (whole_router_dense ? 0 : router);
   fixed.embedding_elements = static_cast<double>(counts.embedding);
   fixed.sequence_length = static_cast<double>(shape.sequence_length);
@@ -42,7 +42,12 @@ Fixed fixed_of(const Scenario& scenario) {
 }
 
 PlanSummary summarise(const Scenario& scenario) {
-  return find_method(scenario.strategy.method)->summarise(axes_of(scenario), fixed_of(scenario));
+  const Axes<double> axes = axes_of(scenario);
+  const Fixed fixed = fixed_of(scenario);
+  PlanSummary summary = find_method(scenario.strategy.method)->summarise(axes, fixed);
+  add_extra_traffic(summary, axes, axes.expert_overlap / axes.sites, fixed, scenario.traffic,
+                    state_bytes_per_parameter(scenario));
+  return summary;
 }
 
 }  // namespace fomoe::costmodel

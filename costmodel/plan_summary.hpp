@@ -45,7 +45,12 @@ struct SentBytes {
   V expert_sync = constant<V>(0);
   V migration = constant<V>(0);
   V activations = constant<V>(0);
-  [[nodiscard]] V total() const { return dense + expert_sync + migration + activations; }
+  V data = constant<V>(0);  // beside the synchronisation: extra_traffic.hpp
+  V checkpoint = constant<V>(0);
+  V rejoin = constant<V>(0);
+  [[nodiscard]] V total() const {
+    return dense + expert_sync + migration + activations + data + checkpoint + rejoin;
+  }
 };
 
 /// Transfers that run at the same time; stages follow each other.
@@ -64,7 +69,7 @@ struct Summary {
   V rounds = constant<V>(0);
   V compute_factor = constant<V>(1);  // on the time of a step: a pipeline's bubble
   V outer_steps_per_round = constant<V>(0);
-  std::array<Stage<V>, 4> stages;
+  std::array<Stage<V>, 6> stages;  // two of them for extra traffic
   int stage_count = 0;
   SentBytes<V> sent;
 

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "costmodel/closed_form.hpp"
+#include "costmodel/cost.hpp"
 #include "costmodel/memory.hpp"
+#include "costmodel/quality.hpp"
 
 namespace fomoe::costmodel {
 
@@ -207,6 +209,8 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan,
   find_busiest_link(report,
                     platforms::scaled_bandwidth(scenario.platform, scenario.network.bandwidth_efficiency),
                     per_round);
+  add_cost(report, scenario);
+  add_quality(report, scenario);
   return report;
 }
 

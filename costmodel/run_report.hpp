@@ -2,6 +2,7 @@
 // Definitions are beside the fields; the JSON keys have the same names.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,29 @@ struct MeanRound {
   double idle_s = 0;                   // neither: it waits for others
 };
 
+/// Of the whole run. Money is in `currency`; without prices it is empty, and only energy is known.
+struct Cost {
+  std::string currency;
+  std::string as_of;      // of the prices
+  double cost_total = 0;  // the sum of the four below
+  double gpu_cost = 0;
+  double egress_cost = 0;
+  double port_cost = 0;
+  double energy_cost = 0;
+  std::optional<double> energy_kwh;  // where the scenario states power
+};
+
+/// What the trained model is worth, or why nobody knows.
+struct Quality {
+  bool known = false;
+  double perplexity = 0;
+  std::optional<double> plus_minus;  // as the source gives it
+  std::string source;
+  std::string reason;  // of unknown: what lies outside of the model's range
+  /// Wall clock and cost to the loss of data-parallel training ÷ those of this run; a scaling law knows it.
+  std::optional<double> equal_loss_factor;
+};
+
 struct RunReport {
   std::string executor;  // "closed-form", "simulated" or "measured"
   double wall_clock_s = 0;
@@ -48,6 +72,8 @@ struct RunReport {
   MeanRound round;
   std::vector<SiteReport> sites;
   Bottleneck bottleneck;
+  std::optional<Cost> cost;        // where the scenario has prices or power
+  std::optional<Quality> quality;  // where the scenario has a quality model
   std::vector<Provenance> provenance;
   std::vector<std::string> notes;
 };

@@ -6,7 +6,10 @@
 #include <string>
 #include <variant>
 
+#include "costmodel/energy.hpp"
 #include "costmodel/model_shape.hpp"
+#include "costmodel/prices.hpp"
+#include "costmodel/quality.hpp"
 #include "costmodel/site_gpus.hpp"
 #include "costmodel/step_profile.hpp"
 #include "costmodel/wire_format.hpp"
@@ -61,6 +64,17 @@ struct NetworkModel {
   RingModel ring_model = RingModel::stepwise;
 };
 
+/// Traffic beside the synchronisation, all off by default. Sites by their index in the platform.
+struct ExtraTraffic {
+  std::optional<int>
+      data_site;  // holds the data set; the other sites read their sequences from it as they train
+  double data_bytes_per_token = 0;
+  std::optional<int> checkpoint_site;  // every other site uploads its state there, once in checkpoint_rounds
+  std::int64_t checkpoint_rounds = 1;
+  std::optional<int> rejoin_site;  // comes back without its state once in rejoin_rounds, and fetches it
+  std::int64_t rejoin_rounds = 1;
+};
+
 struct Scenario {
   ModelShape model;
   Workload workload;
@@ -69,6 +83,10 @@ struct Scenario {
   SiteGpus gpus;  // of every site
   platforms::Platform platform;  // raw, before the network model
   NetworkModel network;
+  ExtraTraffic traffic;
+  std::optional<Prices> prices;
+  std::optional<GpuPower> power;
+  std::optional<QualityModel> quality;
   std::uint64_t seed = 42;
 
   [[nodiscard]] int sites() const { return platform.size(); }

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <variant>
 
+#include "costmodel/cost.hpp"
+#include "costmodel/extra_traffic.hpp"
 #include "costmodel/memory.hpp"
 #include "costmodel/round_times.hpp"
 #include "costmodel/step_seconds.hpp"
@@ -47,6 +49,24 @@ Summary<Block> summarise(const Method& method, const Axes<Block>& axes, const Fi
   return method.summarise_block(axes, fixed);
 }
 
+/// As add_cost() of a report, for sites that are equal.
+template <class V>
+void add_cost(const SweepContext& context, const Configuration<V>& configuration, Outcome<V>& outcome) {
+  const V& duration_s = outcome.wall_clock_s;
+  const bool many = context.compute == SweepContext::Compute::assumed;
+  const V gpus = many ? configuration.gpus_per_site : constant<V>(1);
+  V joules = constant<V>(0);
+  if (context.power) {
+    const V busy_s = outcome.round_compute_s * outcome.round_count;
+    joules = energy_joules(*context.power, gpus, duration_s, min_of(busy_s, duration_s));
+    outcome.energy_kwh = configuration.axes.sites * joules / kJoulesPerKwh;
+  }
+  if (!context.prices) return;
+  const V sent_bytes = outcome.bytes_sent_per_site_per_round * outcome.round_count;
+  outcome.cost_total =
+      configuration.axes.sites * site_price(*context.prices, gpus, sent_bytes, duration_s, joules);
+}
+
 }  // namespace
 
 template <class V>
@@ -54,7 +74,7 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
   const Method& method = *context.method;
   const Fixed& fixed = context.fixed;
   const Axes<V>& axes = configuration.axes;
-  const Summary<V> summary = summarise(method, axes, fixed);
+  Summary<V> summary = summarise(method, axes, fixed);
   const V overlap = method.partial_experts ? axes.expert_overlap : axes.sites;
   const V held_share = overlap / axes.sites;
   const V local_experts = fixed.experts * held_share;
@@ -64,6 +84,8 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
       partial_replica_flops(context.full_flops, fixed.experts, fixed.active_experts, local_experts,
                             context.skip_token, FlopsAccounting::mechanism)
           .total();
+  add_extra_traffic(summary, axes, V(overlap / axes.sites), fixed, context.traffic,
+                    context.state_bytes_per_parameter);
   SiteLoad<V> load{configuration.gpus_per_site, constant<V>(fixed.dense_elements),
                    V(fixed.expert_elements * held_share), executed_experts(context.site, local_experts),
                    constant<V>(0)};
@@ -100,6 +122,7 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
   outcome.bytes_per_token =
       axes.sites * summary.rounds * outcome.bytes_sent_per_site_per_round / outcome.tokens;
   outcome.link_busy_share = outcome.bytes_sent_per_site_per_round / links.port_bytes_per_s / round.duration_s;
+  if (context.prices || context.power) add_cost(context, configuration, outcome);
 }
 
 template void evaluate(const SweepContext&, const Configuration<double>&, Outcome<double>&);
@@ -126,6 +149,10 @@ SweepContext sweep_context(const Scenario& scenario) {
       context.optimizer_s.push_back(step.optimizer_s);
     }
   }
+  context.traffic = scenario.traffic;
+  context.state_bytes_per_parameter = state_bytes_per_parameter(scenario);
+  if (scenario.prices) context.prices = scenario.prices->sites.front();
+  context.power = scenario.power;
   return context;
 }
 

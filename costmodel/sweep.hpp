@@ -4,6 +4,7 @@
 // method, placement kind, collective, …) is a SweepContext. Sites are equal. Values of lanes are legal: see
 // check().
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "costmodel/flops.hpp"
@@ -35,6 +36,7 @@ struct Outcome {
   V round_count, round_duration_s, round_compute_s, round_communication_s, round_exposed_communication_s,
       round_idle_s;
   V link_busy_share;
+  V cost_total, energy_kwh;  // where the context has prices and power
 };
 
 /// What configurations that are computed side by side have in common.
@@ -50,6 +52,10 @@ struct SweepContext {
   // Of a profile, by the number of local experts 0 … N_e.
   double micro_batch_sequences = 1;
   std::vector<double> micro_batch_s, optimizer_s;
+  ExtraTraffic traffic;
+  double state_bytes_per_parameter = 0;
+  std::optional<SitePrices> prices;  // of the first site: sites are equal
+  std::optional<GpuPower> power;
 };
 
 SweepContext sweep_context(const Scenario& scenario);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <sstream>
 
 #include "costmodel/flops.hpp"
@@ -38,6 +39,14 @@ std::string short_name(const costmodel::Scenario& scenario, const std::vector<st
 std::string table(const std::vector<Case>& cases) {
   std::vector<Row> rows = {{"case", "K", "O_e", "wall clock", "compute", "exposed", "idle", "MB/site/round",
                             "utilisation", "busiest link"}};
+  // Columns that only some scenarios can fill.
+  const auto any = [&](const auto& text_of) {
+    return std::any_of(cases.begin(), cases.end(),
+                       [&](const Case& one) { return !text_of(one.report).empty(); });
+  };
+  const bool costs = any(money_text), perplexities = any(perplexity_text);
+  if (costs) rows.front().insert(rows.front().begin() + 4, "cost");
+  if (perplexities) rows.front().insert(rows.front().begin() + 4, "perplexity");
   for (const Case& one : cases) {
     const costmodel::RunReport& report = one.report;
     const auto rounds = static_cast<double>(report.round.count);
@@ -47,6 +56,9 @@ std::string table(const std::vector<Case>& cases) {
                     human_time(report.round.idle_s * rounds),
                     fmt::format("{:.4g}", report.bytes_sent_per_site_per_round / 1e6),
                     human_percent(report.compute_utilization), report.bottleneck.link});
+    Row& row = rows.back();
+    if (costs) row.insert(row.begin() + 4, money_text(report));
+    if (perplexities) row.insert(row.begin() + 4, perplexity_text(report));
   }
   return aligned(rows);
 }

@@ -147,7 +147,10 @@ std::string to_json_text(const Cost& cost, const costmodel::Scenario& scenario) 
                              {"sent_bytes_per_site",
                               {{"dense", cost.sent.dense},
                                {"expert_sync", cost.sent.expert_sync},
-                               {"migration", cost.sent.migration}}},
+                               {"migration", cost.sent.migration},
+                               {"data", cost.sent.data},
+                               {"checkpoint", cost.sent.checkpoint},
+                               {"rejoin", cost.sent.rejoin}}},
                              {"provenance", scenario::to_json(cost.provenance)},
                              {"scenario", scenario::to_json(scenario)}};
   if (cost.largest_micro_batch) document["largest_micro_batch_sequences"] = *cost.largest_micro_batch;
@@ -192,6 +195,10 @@ std::string to_human_text(const Cost& cost, const costmodel::Scenario& scenario)
     const Row row = {"largest micro-batch", std::to_string(*cost.largest_micro_batch) + " sequences"};
     rows.insert(rows.end() - 4, row);
   }
+  // Only where the scenario asks for them.
+  if (cost.sent.data > 0) rows.push_back({"  data", human_bytes(cost.sent.data)});
+  if (cost.sent.checkpoint > 0) rows.push_back({"  checkpoint", human_bytes(cost.sent.checkpoint)});
+  if (cost.sent.rejoin > 0) rows.push_back({"  rejoin", human_bytes(cost.sent.rejoin)});
   if (cost.intra_site.total() > 0)
     rows.push_back({"inside a site per step", human_time(cost.intra_site.total())});
   text += aligned(rows);

@@ -28,6 +28,11 @@ bool waits_for_latency(const costmodel::RunReport& report);
 /// latency.
 std::string waiting_text(const costmodel::RunReport& report);
 
+/// "130.58 ± 17.58", "12.3", or "unknown"; empty where the scenario has no quality model.
+std::string perplexity_text(const costmodel::RunReport& report);
+/// "123.45 USD", empty without prices.
+std::string money_text(const costmodel::RunReport& report);
+
 /// For people: times, bytes, the bottleneck, sites, then every input with its origin and all network factors.
 std::string report_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario);
 

@@ -100,8 +100,9 @@ void run_list(const Arguments& arguments) {
   if (what == "methods") fmt::print("{}", methods());
   if (what == "models") fmt::print("{}", models());
   if (what == "keys") {
-    fmt::print("Scenario file\n\n{}\nPlatform file\n\n{}", keys_of(scenario::scenario_keys(), false),
-               keys_of(scenario::platform_file_keys(), true));
+    fmt::print("Scenario file\n\n{}\nPlatform file\n\n{}\nPrice file\n\n{}",
+               keys_of(scenario::scenario_keys(), false), keys_of(scenario::platform_file_keys(), true),
+               keys_of(scenario::price_file_keys(), true));
   }
   if (what == "platforms") fmt::print("{}", platforms((*values)["folder"].as<std::string>()));
 }

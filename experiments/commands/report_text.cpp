@@ -47,7 +47,61 @@ std::string sites(const costmodel::RunReport& report) {
   return aligned(rows);
 }
 
+std::string money(double amount, const std::string& currency) {
+  return fmt::format("{:.2f} {}", amount, currency);
+}
+
+std::string cost_table(const costmodel::RunReport& report) {
+  std::vector<Row> rows;
+  const costmodel::Cost& cost = *report.cost;
+  if (!cost.currency.empty()) {
+    const auto row = [&](const char* name, double amount) {
+      rows.push_back({name, money(amount, cost.currency),
+                      cost.cost_total > 0 ? human_percent(amount / cost.cost_total) : ""});
+    };
+    rows.push_back({"cost", money(cost.cost_total, cost.currency),
+                    cost.as_of.empty() ? "prices without a date" : "prices of " + cost.as_of});
+    row("  GPUs", cost.gpu_cost);
+    row("  egress", cost.egress_cost);
+    row("  ports", cost.port_cost);
+    row("  electricity", cost.energy_cost);
+  }
+  if (cost.energy_kwh) rows.push_back({"energy", fmt::format("{:.4g} kWh", *cost.energy_kwh), ""});
+  return aligned(rows) + '\n';
+}
+
+/// Loud where nobody knows.
+std::string quality_text(const costmodel::RunReport& report) {
+  const costmodel::Quality& quality = *report.quality;
+  if (!quality.known)
+    return fmt::format("perplexity: UNKNOWN, outside of what is known: {}\n  {}\n\n", quality.reason,
+                       quality.source);
+  std::string text = fmt::format("perplexity {}\n  {}\n", perplexity_text(report), quality.source);
+  if (quality.equal_loss_factor) {
+    const double factor = *quality.equal_loss_factor;
+    text += fmt::format("  to the loss of data-parallel training: {:.3g} times the compute, {}", factor,
+                        human_time(factor * report.wall_clock_s));
+    if (report.cost && !report.cost->currency.empty())
+      text += ", " + money(factor * report.cost->cost_total, report.cost->currency);
+    text += '\n';
+  }
+  return text + '\n';
+}
+
 }  // namespace
+
+std::string perplexity_text(const costmodel::RunReport& report) {
+  if (!report.quality) return "";
+  const costmodel::Quality& quality = *report.quality;
+  if (!quality.known) return "unknown";
+  return quality.plus_minus ? fmt::format("{:.2f} ± {:.2f}", quality.perplexity, *quality.plus_minus)
+                            : fmt::format("{:.2f}", quality.perplexity);
+}
+
+std::string money_text(const costmodel::RunReport& report) {
+  if (!report.cost || report.cost->currency.empty()) return "";
+  return money(report.cost->cost_total, report.cost->currency);
+}
 
 bool waits_for_latency(const costmodel::RunReport& report) {
   const double waiting = report.round.exposed_communication_s / report.round.duration_s;
@@ -72,6 +126,8 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
                    {"sent per token", human_bytes(report.bytes_per_token)},
                    {"memory per site", human_bytes(report.sites.front().memory_bytes)}});
   text += fmt::format("\nlimited by {}; {}\n\n", report.bottleneck.limited_by, waiting_text(report));
+  if (report.cost) text += cost_table(report);
+  if (report.quality) text += quality_text(report);
   if (report.sites.size() <= 16) text += sites(report) + '\n';
   text += human_provenance(report.provenance);
   text += fmt::format(
@@ -89,11 +145,23 @@ std::string csv_header() {
          "bytes_per_token,bytes_sent_per_site_per_round,memory_bytes_per_site,optimizer_steps,tokens,round_"
          "count,"
          "round_duration_s,round_compute_s,round_communication_s,round_exposed_communication_s,round_idle_s,"
-         "limited_by,busiest_link,link_busy_share";
+         "limited_by,busiest_link,link_busy_share,currency,cost_total,gpu_cost,egress_cost,port_cost,energy_"
+         "cost,"
+         "energy_kwh,perplexity,perplexity_plus_minus";
 }
 
 std::string csv_row(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
   const costmodel::MeanRound& round = report.round;
+  const auto priced = report.cost && !report.cost->currency.empty();
+  const auto cost = report.cost.value_or(costmodel::Cost{});
+  const auto cell = [](bool known, double value) { return known ? fmt::format("{}", value) : std::string(); };
+  const auto quality = report.quality.value_or(costmodel::Quality{});
+  const std::string more = fmt::format(
+      ",{},{},{},{},{},{},{},{},{}", cost.currency, cell(priced, cost.cost_total),
+      cell(priced, cost.gpu_cost), cell(priced, cost.egress_cost), cell(priced, cost.port_cost),
+      cell(priced, cost.energy_cost), cell(cost.energy_kwh.has_value(), cost.energy_kwh.value_or(0)),
+      cell(quality.known, quality.perplexity),
+      cell(quality.known && quality.plus_minus, quality.plus_minus.value_or(0)));
   return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", report.executor,
                      scenario.strategy.method, scenario.sites(), scenario.strategy.local_steps,
                      costmodel::effective_overlap(scenario), report.wall_clock_s, report.compute_utilization,
@@ -101,7 +169,8 @@ std::string csv_row(const costmodel::RunReport& report, const costmodel::Scenari
                      report.sites.front().memory_bytes, report.optimizer_steps, report.tokens, round.count,
                      round.duration_s, round.compute_s, round.communication_s, round.exposed_communication_s,
                      round.idle_s, report.bottleneck.limited_by, csv_cell(report.bottleneck.link),
-                     report.bottleneck.link_busy_share);
+                     report.bottleneck.link_busy_share) +
+         more;
 }
 
 }  // namespace fomoe::commands

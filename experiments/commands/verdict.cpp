@@ -33,6 +33,72 @@ std::string faster(double slow_s, double fast_s) {
                     : fmt::format("It takes {} less time than", human_percent(1 - 1 / ratio));
 }
 
+std::string amount(const Case& one) {
+  const std::string money = money_text(one.report);
+  return human_time(one.report.wall_clock_s) + (money.empty() ? "" : ", " + money);
+}
+
+/// At equal loss: `chosen` against the case it was compared with. A final perplexity that is no higher means
+/// that the other's was reached before the end, so the whole time is an upper bound; one that is higher means
+/// that it never was.
+std::string at_equal_loss(const Case& chosen, const Case& reference) {
+  const costmodel::Quality& own = *chosen.report.quality;
+  const costmodel::Quality& other = *reference.report.quality;
+  if (own.equal_loss_factor && other.equal_loss_factor) {
+    const double own_s = *own.equal_loss_factor * chosen.report.wall_clock_s;
+    const double other_s = *other.equal_loss_factor * reference.report.wall_clock_s;
+    return fmt::format(
+        " To the loss of data-parallel training, by a larger model on more tokens, it would take {}, and {} "
+        "{}.",
+        human_time(own_s), quoted(reference), human_time(other_s));
+  }
+  if (own.perplexity <= other.perplexity) {
+    return fmt::format(" At equal loss it is still ahead: it reaches the {} of {} ({}) in at most {}.",
+                       perplexity_text(reference.report), quoted(reference), amount(reference),
+                       amount(chosen));
+  }
+  return fmt::format(
+      " At equal loss it is not known to be faster: it does not reach the {} of {} in this token budget, so "
+      "the time to "
+      "that loss is unknown.",
+      perplexity_text(reference.report), quoted(reference));
+}
+
+/// What is known of quality, and loudly what is not. `reference` may be null.
+std::string on_quality(const std::vector<Case>& cases, const Case& chosen, const Case* reference) {
+  const bool asked =
+      std::any_of(cases.begin(), cases.end(), [](const Case& one) { return one.report.quality.has_value(); });
+  if (!asked) {
+    return " Model quality is not in this answer: fewer synchronisations and fewer copies of an expert can "
+           "cost "
+           "quality.";
+  }
+  std::string text;
+  const auto known = [](const Case& one) { return one.report.quality && one.report.quality->known; };
+  if (known(chosen)) {
+    text += fmt::format(" Its perplexity is {} ({}).", perplexity_text(chosen.report),
+                        chosen.report.quality->source);
+  } else {
+    text += fmt::format(
+        " Its model quality is UNKNOWN ({}): fewer synchronisations and fewer copies of an expert can "
+        "cost quality.",
+        chosen.report.quality ? chosen.report.quality->reason : "the case has no quality model");
+  }
+  if (known(chosen) && reference != nullptr && known(*reference)) text += at_equal_loss(chosen, *reference);
+  const Case* best = nullptr;
+  for (const Case& one : cases) {
+    if (known(one) && (best == nullptr || one.report.quality->perplexity < best->report.quality->perplexity))
+      best = &one;
+  }
+  if (best != nullptr && best != &chosen && best != reference)
+    text += fmt::format(" The lowest known perplexity, {}, is that of {}.", perplexity_text(best->report),
+                        quoted(*best));
+  const auto unknown =
+      std::count_if(cases.begin(), cases.end(), [&](const Case& one) { return !known(one); });
+  if (unknown > 0 && known(chosen)) text += fmt::format(" Of {} cases the quality is unknown.", unknown);
+  return text;
+}
+
 }  // namespace
 
 std::string verdict(const std::vector<Case>& cases) {
@@ -91,10 +157,7 @@ std::string verdict(const std::vector<Case>& cases) {
   if (chosen.ring && waits_for_latency(chosen.report)) {
     text += " A ring pays each latency many times: try strategy.collective=direct.";
   }
-  return text +
-         " Model quality is not in this answer: fewer synchronisations and fewer copies of an expert can "
-         "cost "
-         "quality.";
+  return text + on_quality(cases, chosen, reference);
 }
 
 }  // namespace fomoe::commands

@@ -30,6 +30,10 @@ void displace_alternatives(Document& document) {
   displace("compute", "peak_flops", {"profile", "micro_batch_sequences", "step_time"});
   displace("platform", "file", {"bandwidth", "uplink", "downlink", "latency"});
   displace("platform", "bandwidth", {"uplink", "downlink"});
+  displace("prices", "file", {"gpu_hour", "egress_per_gb", "port_month", "kwh", "as_of"});
+  displace("prices", "gpu_hour", {"file", "pricing"});
+  displace("quality", "model", {"file"});
+  displace("quality", "file", {"model"});
   if (document.overridden("platform.downlink")) displace("platform", "uplink", {"bandwidth"});
 }
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "experiments/scenario/cost_json.hpp"
 #include "experiments/scenario/json_io.hpp"
 
 namespace fomoe::scenario {
@@ -122,7 +123,7 @@ Json to_json(const std::vector<Provenance>& provenance) {
   return list;
 }
 
-Json to_json(const costmodel::Scenario& scenario) {
+static Json without_cost(const costmodel::Scenario& scenario) {
   const costmodel::Strategy& strategy = scenario.strategy;
   return {{"seed", scenario.seed},
           {"model", to_json(scenario.model)},
@@ -145,7 +146,13 @@ Json to_json(const costmodel::Scenario& scenario) {
             {"ring_model", to_string(scenario.network.ring_model)}}}};
 }
 
-Json to_json(const costmodel::RunReport& report) {
+Json to_json(const costmodel::Scenario& scenario) {
+  Json json = without_cost(scenario);
+  add_cost_and_quality(json, scenario);
+  return json;
+}
+
+static Json without_cost(const costmodel::RunReport& report) {
   Json sites = Json::array();
   for (const costmodel::SiteReport& site : report.sites) {
     sites.push_back({{"name", site.name},
@@ -180,6 +187,12 @@ Json to_json(const costmodel::RunReport& report) {
             {"link_busy_share", report.bottleneck.link_busy_share}}},
           {"provenance", to_json(report.provenance)},
           {"notes", report.notes}};
+}
+
+Json to_json(const costmodel::RunReport& report) {
+  Json json = without_cost(report);
+  add_cost_and_quality(json, report);
+  return json;
 }
 
 std::string run_report_json(const costmodel::RunReport& report) { return to_text(to_json(report)); }

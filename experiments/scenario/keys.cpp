@@ -108,6 +108,44 @@ constexpr Key kScenarioKeys[] = {
      "share of every link rate that payload gets", "0.956"},
     {"network_model", "ring_model", Kind::choice, "\"stepwise\"", "",
      "a ring's chunks as flows one after another, or all bytes of a hop as one fluid flow", "\"fluid\""},
+
+    {"traffic", "data_site", Kind::text, "", "every site has its own data",
+     "the site that holds the data set; the others read it while they train", "\"site-0\""},
+    {"traffic", "data_bytes_per_token", Kind::count, "4", "", "bytes read for one token, with data_site", "4",
+     1e6},
+    {"traffic", "checkpoint_site", Kind::text, "", "no checkpoint leaves its site",
+     "the site to which all others upload their training state", "\"site-0\""},
+    {"traffic", "checkpoint_rounds", Kind::count, "1", "", "rounds from one checkpoint to the next", "100",
+     1e12},
+    {"traffic", "rejoin_site", Kind::text, "", "no site is lost",
+     "a site that comes back without its training state and fetches it", "\"site-1\""},
+    {"traffic", "rejoin_rounds", Kind::count, "1", "", "rounds from one such return to the next", "1000",
+     1e12},
+
+    {"prices", "file", Kind::text, "", "prices given here, or none", "price file, relative to this file",
+     "\"../data/prices-example.toml\""},
+    {"prices", "pricing", Kind::choice, "\"on_demand\"", "", "which of the file's GPU prices to pay",
+     "\"spot\""},
+    {"prices", "gpu_hour", Kind::money, "", "from the file", "one GPU for one hour", "\"2.50USD\""},
+    {"prices", "egress_per_gb", Kind::money, "", "from the file, or nothing",
+     "10⁹ bytes that a site sends to another", "\"0.08USD\""},
+    {"prices", "port_month", Kind::money, "", "from the file, or nothing",
+     "a site's dedicated links for one month, every month begun", "\"1600USD\""},
+    {"prices", "kwh", Kind::money, "", "from the file, or in the GPU's price", "electricity, with [energy]",
+     "\"0.12USD\""},
+    {"prices", "as_of", Kind::text, "", "from the file, or not stated", "the day of the prices",
+     "\"2026-01-15\""},
+
+    {"energy", "gpu_power", Kind::power, "", "energy is not computed", "what the board of one busy GPU draws",
+     "\"700W\""},
+    {"energy", "idle_share", Kind::share, "", "", "share of gpu_power that a waiting GPU draws", "0.2"},
+    {"energy", "pue", Kind::factor, "1.0", "",
+     "power usage effectiveness: what the building draws ÷ what the GPUs draw", "1.2"},
+
+    {"quality", "model", Kind::choice, "", "no quality in the answer, unless file",
+     "what predicts perplexity", "\"paper-table\""},
+    {"quality", "file", Kind::text, "", "model, or no quality in the answer",
+     "your own table of measured perplexities, relative to this file", "\"../data/paper_exp1.csv\""},
 };
 
 constexpr Key kPlatformFileKeys[] = {
@@ -135,10 +173,41 @@ constexpr Key kPlatformFileKeys[] = {
      "\"1Gbps\""},
 };
 
+constexpr Key kPriceFileKeys[] = {
+    {"", "name", Kind::text, "", "", "of the list", "\"our contract\""},
+    {"", "as_of", Kind::text, "", "", "the day of the prices", "\"2026-01-15\""},
+    {"", "source", Kind::text, "", "", "where the prices come from, in one sentence",
+     "\"contract of our site\""},
+
+    {"gpu", "sites", Kind::text, "", "every site that no other [[gpu]] names",
+     "how the names of its sites begin", "\"aws:\""},
+    {"gpu", "on_demand", Kind::money, "", "not on offer", "one GPU for one hour, rented at will",
+     "\"4.00USD\""},
+    {"gpu", "spot", Kind::money, "", "not on offer", "one GPU for one hour that may be taken away",
+     "\"1.60USD\""},
+    {"gpu", "owned", Kind::money, "", "not on offer",
+     "one GPU of one's own for one hour, depreciation and housing", "\"1.20USD\""},
+
+    {"egress", "sites", Kind::text, "", "every site that no other [[egress]] names",
+     "how the names of its sites begin", "\"aws:\""},
+    {"egress", "up_to", Kind::size, "", "all beyond the tier before",
+     "end of the tier, in bytes of one month", "\"10TB\""},
+    {"egress", "per_gb", Kind::money, "", "", "10⁹ bytes that a site sends to another", "\"0.09USD\""},
+
+    {"port", "sites", Kind::text, "", "every site that no other [[port]] names",
+     "how the names of its sites begin", "\"aws:\""},
+    {"port", "month", Kind::money, "", "", "dedicated links of one site for one month", "\"1600USD\""},
+
+    {"electricity", "sites", Kind::text, "", "every site that no other [[electricity]] names",
+     "how the names of its sites begin", "\"paris\""},
+    {"electricity", "kwh", Kind::money, "", "", "one kWh, where GPUs are owned", "\"0.12USD\""},
+};
+
 }  // namespace
 
 std::span<const Key> scenario_keys() { return kScenarioKeys; }
 std::span<const Key> platform_file_keys() { return kPlatformFileKeys; }
+std::span<const Key> price_file_keys() { return kPriceFileKeys; }
 
 std::vector<std::string> choices(const Key& key) {
   std::vector<std::string> names;
@@ -146,6 +215,10 @@ std::vector<std::string> choices(const Key& key) {
     for (const auto& shape : costmodel::presets()) names.push_back(shape.name);
   } else if (key.name == "method") {
     for (const auto& method : costmodel::methods()) names.emplace_back(method.name);
+  } else if (key.name == "pricing") {
+    names = {"on_demand", "spot", "owned"};
+  } else if (key.table == "quality") {
+    names = {"paper-table", "diloco-scaling-law"};
   } else if (key.name == "placement") {
     names = {"fixed", "random"};
   } else if (key.name == "collective") {
@@ -188,6 +261,14 @@ std::string expected_value(const Key& key) {
       return positive("a FLOP rate", Quantity::flop_rate);
     case Kind::share:
       return "a number above 0 and up to 1";
+    case Kind::size:
+      return positive("a size", Quantity::size);
+    case Kind::power:
+      return positive("a power", Quantity::power);
+    case Kind::money:
+      return "a price of zero or more in quotes, with a currency of three capital letters";
+    case Kind::factor:
+      return "a number of at least 1";
   }
   return "";
 }

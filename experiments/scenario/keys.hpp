@@ -8,7 +8,21 @@
 
 namespace fomoe::scenario {
 
-enum class Kind { text, choice, count, yes_no, rate, latency, duration, size, flop_rate, share };
+enum class Kind {
+  text,
+  choice,
+  count,
+  yes_no,
+  rate,
+  latency,
+  duration,
+  flop_rate,
+  share,
+  size,
+  power,
+  money,
+  factor
+};
 
 struct Key {
   std::string_view table;  // "" for the top level
@@ -25,6 +39,7 @@ struct Key {
 /// In the order of the scenario file.
 std::span<const Key> scenario_keys();
 std::span<const Key> platform_file_keys();
+std::span<const Key> price_file_keys();
 
 /// The values that a key of Kind::choice takes.
 std::vector<std::string> choices(const Key& key);

@@ -12,15 +12,6 @@
 namespace fomoe::scenario {
 namespace {
 
-/// The tables of a [[name]] array; refuse_unknown_tables has checked that it is one.
-std::vector<const toml::table*> tables(const Document& document, std::string_view name) {
-  std::vector<const toml::table*> found;
-  if (const toml::array* array = document.root().get_as<toml::array>(name)) {
-    for (const toml::node& node : *array) found.push_back(node.as_table());
-  }
-  return found;
-}
-
 std::string line_of(const Document& document, std::string_view table) {
   return document.place(std::string(table), document.root().get(table), nullptr);
 }
@@ -47,7 +38,7 @@ class PlatformReader {
 
  private:
   void read_sites() {
-    for (const toml::table* table : tables(document_, "site")) {
+    for (const toml::table* table : find_tables(document_, "site")) {
       const TableReader reader(document_, platform_file_keys(), "site", table);
       platforms::Site site;
       site.name = reader.text("name");
@@ -135,7 +126,7 @@ class PlatformReader {
 
   void read_given_paths() {
     std::vector<bool> given(platform_.paths.size(), false);
-    for (const toml::table* table : tables(document_, "path")) {
+    for (const toml::table* table : find_tables(document_, "path")) {
       const TableReader reader(document_, platform_file_keys(), "path", table);
       const int from = end_of(reader, "from"), to = end_of(reader, "to");
       const auto position = static_cast<std::size_t>(from * platform_.size() + to);

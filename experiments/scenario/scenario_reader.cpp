@@ -43,6 +43,10 @@ costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& op
   scenario.workload = read_workload(document, scenario.model.sequence_length);
   scenario.network = read_network_model(document);
   scenario.platform = read_platform(document);
+  scenario.traffic = read_traffic(document, scenario.platform);
+  scenario.prices = read_prices(document, scenario.platform);
+  scenario.power = read_energy(document);
+  scenario.quality = read_quality(document);
   scenario.strategy = read_strategy(document, scenario.sites());
   scenario.gpus = read_site_gpus(document);
   scenario.compute = read_compute(document, options.compute_required);

@@ -1,5 +1,6 @@
 // One function per table of the scenario file.
 #pragma once
+#include <optional>
 #include <string>
 
 #include "costmodel/scenario.hpp"
@@ -15,6 +16,11 @@ costmodel::SiteGpus read_site_gpus(const Document& document);
 costmodel::ComputeSpec read_compute(const Document& document, bool required);
 platforms::Platform read_platform(const Document& document);
 costmodel::NetworkModel read_network_model(const Document& document);
+costmodel::ExtraTraffic read_traffic(const Document& document, const platforms::Platform& platform);
+/// Nothing where the scenario has no table of that name.
+std::optional<costmodel::Prices> read_prices(const Document& document, const platforms::Platform& platform);
+std::optional<costmodel::GpuPower> read_energy(const Document& document);
+std::optional<costmodel::QualityModel> read_quality(const Document& document);
 
 /// Drops keys of the file that an override replaces by an alternative: `--set compute.step_time=1s` on a
 /// scenario with a profile means the step time.

@@ -34,6 +34,8 @@ Quantity quantity_of(Kind kind) {
   if (kind == Kind::rate) return Quantity::rate;
   if (kind == Kind::size) return Quantity::size;
   if (kind == Kind::flop_rate) return Quantity::flop_rate;
+  if (kind == Kind::size) return Quantity::size;
+  if (kind == Kind::power) return Quantity::power;
   return Quantity::duration;
 }
 
@@ -153,6 +155,30 @@ double TableReader::share(std::string_view name) const {
   return number;
 }
 
+double TableReader::factor(std::string_view name) const {
+  toml::table fallback;
+  const toml::node* found = value(name, fallback);
+  const bool is_number = found->is_integer() || found->is_floating_point();
+  const double number = is_number ? found->value<double>().value_or(-1) : -1;
+  if (!(number >= 1) || !std::isfinite(number)) refuse(name, expected_value(row(name)));
+  return number;
+}
+
+Money TableReader::money(std::string_view name) const {
+  toml::table fallback;
+  const toml::node* found = value(name, fallback);
+  const auto written = found->value_exact<std::string>();
+  if (!written) {
+    const bool is_number = found->is_integer() || found->is_floating_point();
+    refuse(name, as_written(*found) + (is_number ? " (no currency)" : ""), expected_value(row(name)));
+  }
+  try {
+    return parse_money(*written);
+  } catch (const QuantityError& error) {
+    refuse(name, error.what(), expected_value(row(name)), error.suggestion());
+  }
+}
+
 bool TableReader::yes_no(std::string_view name) const {
   toml::table fallback;
   const toml::node* found = value(name, fallback);
@@ -211,6 +237,14 @@ void refuse_unknown_tables(const Document& document, std::span<const Key> keys,
 
 const toml::table* find_table(const Document& document, std::string_view name) {
   return document.root().get_as<toml::table>(name);
+}
+
+std::vector<const toml::table*> find_tables(const Document& document, std::string_view name) {
+  std::vector<const toml::table*> found;
+  if (const toml::array* array = document.root().get_as<toml::array>(name)) {
+    for (const toml::node& node : *array) found.push_back(node.as_table());
+  }
+  return found;
 }
 
 }  // namespace fomoe::scenario

@@ -6,9 +6,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "experiments/scenario/document.hpp"
 #include "experiments/scenario/keys.hpp"
+#include "experiments/scenario/units.hpp"
 
 namespace fomoe::scenario {
 
@@ -26,6 +28,8 @@ class TableReader {
   [[nodiscard]] int small_count(std::string_view name) const { return static_cast<int>(count(name)); }
   [[nodiscard]] double quantity(std::string_view name) const;  // SI units
   [[nodiscard]] double share(std::string_view name) const;     // (0, 1]
+  [[nodiscard]] double factor(std::string_view name) const;    // at least 1
+  [[nodiscard]] Money money(std::string_view name) const;
   [[nodiscard]] bool yes_no(std::string_view name) const;
   [[nodiscard]] std::string text(std::string_view name) const;  // also of Kind::choice
 
@@ -55,5 +59,7 @@ void refuse_unknown_tables(const Document& document, std::span<const Key> keys,
 
 /// The table of that name, or nullptr.
 const toml::table* find_table(const Document& document, std::string_view name);
+/// The tables of a [[name]] array; refuse_unknown_tables has checked that it is one.
+std::vector<const toml::table*> find_tables(const Document& document, std::string_view name);
 
 }  // namespace fomoe::scenario

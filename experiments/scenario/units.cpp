@@ -43,6 +43,9 @@ std::vector<Unit> make_units() {
     for (const char* byte : {"Bps", "B/s"}) units.push_back({p + byte, Quantity::rate, prefix.factor});
     units.push_back({p + "B", Quantity::size, prefix.factor});
   }
+  const Prefix power[] = {{"", 1}, {"k", 1e3}, {"M", 1e6}};
+  for (const Prefix& prefix : power)
+    units.push_back({std::string(prefix.name) + "W", Quantity::power, prefix.factor});
   const Unit times[] = {{"ns", Quantity::duration, 1, 1e9}, {"us", Quantity::duration, 1, 1e6},
                         {"µs", Quantity::duration, 1, 1e6}, {"ms", Quantity::duration, 1, 1e3},
                         {"s", Quantity::duration, 1},       {"min", Quantity::duration, 60},
@@ -68,7 +71,34 @@ bool equal_but_for_case(std::string_view a, std::string_view b) {
                     [&](char x, char y) { return lower(x) == lower(y); });
 }
 
+/// The number at the start of a text, at least zero and finite; what is left goes to `rest`. Throws by
+/// `refuse`.
+template <class Refuse>
+double leading_number(std::string_view body, std::string_view& rest, const Refuse& refuse) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(body.data(), body.data() + body.size(), number);
+  if (error == std::errc::invalid_argument) throw refuse("no number", "");
+  if (error != std::errc{}) throw refuse("a number that is too large or too small", "");
+  if (!std::isfinite(number)) throw refuse("not a finite number", "");
+  if (std::signbit(number)) throw refuse("negative", "");
+  rest = trimmed(body.substr(static_cast<std::size_t>(end - body.data())));
+  return number;
+}
+
 }  // namespace
+
+Money parse_money(std::string_view text) {
+  const auto refuse = [&](const std::string& reason, const std::string& suggestion) -> QuantityError {
+    return {'"' + std::string(text) + "\" (" + reason + ")", suggestion};
+  };
+  std::string_view currency;
+  const double amount = leading_number(trimmed(text), currency, refuse);
+  if (currency.empty()) throw refuse("no currency", "");
+  const auto capital = [](char c) { return c >= 'A' && c <= 'Z'; };
+  if (currency.size() != 3 || !std::all_of(currency.begin(), currency.end(), capital))
+    throw refuse("unknown currency " + std::string(currency), "");
+  return {amount, std::string(currency)};
+}
 
 const char* to_string(Quantity quantity) {
   switch (quantity) {
@@ -80,6 +110,8 @@ const char* to_string(Quantity quantity) {
       return "a size";
     case Quantity::flop_rate:
       return "a FLOP rate";
+    case Quantity::power:
+      return "a power";
   }
   return "";
 }
@@ -94,6 +126,8 @@ const char* known_units(Quantity quantity) {
       return "B kB MB GB TB or KiB MiB GiB TiB";
     case Quantity::flop_rate:
       return "MFLOPS GFLOPS TFLOPS PFLOPS";
+    case Quantity::power:
+      return "W kW MW";
   }
   return "";
 }
@@ -104,14 +138,8 @@ double parse_quantity(std::string_view text, Quantity quantity) {
     return {quoted + " (" + reason + ")", suggestion};
   };
   const std::string_view body = trimmed(text);
-  double number = 0;
-  const auto [end, error] = std::from_chars(body.data(), body.data() + body.size(), number);
-  if (error == std::errc::invalid_argument) throw refuse("no number");
-  if (error != std::errc{}) throw refuse("a number that is too large or too small");
-  if (!std::isfinite(number)) throw refuse("not a finite number");
-  if (std::signbit(number)) throw refuse("negative");
-
-  const std::string_view unit_text = trimmed(body.substr(static_cast<std::size_t>(end - body.data())));
+  std::string_view unit_text;
+  const double number = leading_number(body, unit_text, refuse);
   if (unit_text.empty()) throw refuse("no unit");
   std::vector<std::string> names;
   for (const Unit& unit : units()) {
@@ -123,7 +151,7 @@ double parse_quantity(std::string_view text, Quantity quantity) {
     return value;
   }
   // Only the case is wrong: every reading is offered, because b and B differ by a factor of 8.
-  const std::string number_text(body.data(), end);
+  const std::string number_text(trimmed(body.substr(0, body.size() - unit_text.size())));
   std::string meant;
   for (const std::string& name : names) {
     if (!equal_but_for_case(name, unit_text)) continue;

@@ -6,7 +6,7 @@
 
 namespace fomoe::scenario {
 
-enum class Quantity { rate, duration, size, flop_rate };
+enum class Quantity { rate, duration, size, flop_rate, power };
 
 /// What was wrong with a quantity: the text as written with the reason, and the unit nearest to a wrong one.
 class QuantityError : public std::runtime_error {
@@ -24,6 +24,14 @@ class QuantityError : public std::runtime_error {
 /// 1024; a small b is a bit, a capital B a byte. Zero is read; negative and non-finite numbers, missing and
 /// unknown units and units of another quantity throw QuantityError.
 double parse_quantity(std::string_view text, Quantity quantity);
+
+struct Money {
+  double amount = 0;
+  std::string currency;
+};
+/// "2.50USD" or "2.50 USD". Throws QuantityError for anything but a number of at least zero and three capital
+/// letters.
+Money parse_money(std::string_view text);
 
 /// "a data rate", "a time", …
 const char* to_string(Quantity quantity);

@@ -58,6 +58,16 @@ Scenario random_context() {
   gpus.micro_batch_sequences = one_of({0, 3});
   gpus.activation_checkpointing = *rc::gen::arbitrary<bool>();
   gpus.outer_state_on = one_of({OuterStateOn::device, OuterStateOn::host});
+  if (*rc::gen::arbitrary<bool>()) {
+    const SitePrices site{2.0 / 3600, 1600, 3e-8, {{1e12, 1e-10}, {platforms::kUnlimited, 5e-11}}};
+    scenario.prices = Prices{"USD", "", std::vector<SitePrices>(8, site), {}};  // for up to eight sites
+    scenario.power = GpuPower{700, 0.2, 1.2};
+  }
+  if (*rc::gen::arbitrary<bool>()) {
+    scenario.traffic = {one_of<std::optional<int>>({std::nullopt, 0, 1}), 4.0,
+                        one_of<std::optional<int>>({std::nullopt, 0}),    10,
+                        one_of<std::optional<int>>({std::nullopt, 1}),    100};
+  }
   return scenario;
 }
 
@@ -152,6 +162,13 @@ TEST_CASE("a block of configurations equals the closed form of each scenario, to
       RC_ASSERT(agree(outcome.sent.dense[lane], sent.dense));
       RC_ASSERT(agree(outcome.sent.expert_sync[lane], sent.expert_sync));
       RC_ASSERT(agree(outcome.sent.migration[lane], sent.migration));
+      RC_ASSERT(agree(outcome.sent.data[lane], sent.data));
+      RC_ASSERT(agree(outcome.sent.checkpoint[lane], sent.checkpoint));
+      RC_ASSERT(agree(outcome.sent.rejoin[lane], sent.rejoin));
+      RC_ASSERT(scenario.prices.has_value() == report.cost.has_value());
+      if (!report.cost) continue;
+      RC_ASSERT(agree(outcome.cost_total[lane], report.cost->cost_total));
+      RC_ASSERT(agree(outcome.energy_kwh[lane], *report.cost->energy_kwh));
     }
   });
   CHECK(ok);

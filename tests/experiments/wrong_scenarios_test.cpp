@@ -49,8 +49,11 @@ const std::string kStrategyKeys =
     "one of method, local_steps, expert_overlap, placement, reshuffle_rounds, skip_token, overlap_steps, "
     "collective, "
     "payload_dtype";
+const std::string kMoney =
+    "a price of zero or more in quotes, with a currency of three capital letters; for example ";
 const std::string kTables =
-    "one of [model] [workload] [strategy] [compute] [platform] [network_model]; for example [model]";
+    "one of [model] [workload] [strategy] [compute] [platform] [network_model] [traffic] [prices] [energy] "
+    "[quality]; for example [model]";
 const std::string kOneCompute = "exactly one of profile, step_time, or peak_flops with mfu";
 
 const std::vector<Wrong> kWrong = {
@@ -311,6 +314,58 @@ const std::vector<Wrong> kWrong = {
     {"", "", "--set strategy={local_steps=2}",
      "--set strategy={local_steps=2}: strategy: got a table; expected one key at a time; for example --set "
      "strategy.local_steps=64"},
+    // Money, energy, traffic and quality
+    {"", "[prices]\ngpu_hour = 2.5\n", "",
+     ":18: prices.gpu_hour: got 2.5 (no currency); expected " + kMoney + "gpu_hour = \"2.50USD\""},
+    {"", "[prices]\ngpu_hour = \"2.5\"\n", "",
+     ":18: prices.gpu_hour: got \"2.5\" (no currency); expected " + kMoney + "gpu_hour = \"2.50USD\""},
+    {"", "[prices]\ngpu_hour = \"-2USD\"\n", "",
+     ":18: prices.gpu_hour: got \"-2USD\" (negative); expected " + kMoney + "gpu_hour = \"2.50USD\""},
+    {"", "[prices]\ngpu_hour = \"2dollars\"\n", "",
+     ":18: prices.gpu_hour: got \"2dollars\" (unknown currency dollars); expected " + kMoney +
+         "gpu_hour = \"2.50USD\""},
+    {"", "[prices]\ngpu_hour = \"2USD\"\negress_per_gb = \"1EUR\"\n", "",
+     ":19: prices.egress_per_gb: got EUR; expected USD, the currency of gpu_hour; for example egress_per_gb "
+     "= "
+     "\"0.08USD\""},
+    {"", "[prices]\nport_month = \"2USD\"\n", "",
+     ":17: prices.gpu_hour: got nothing; expected a price file, or gpu_hour; for example gpu_hour = "
+     "\"2.50USD\""},
+    {"", "[prices]\ngpu_hour = \"2USD\"\npricing = \"spot\"\n", "",
+     ":19: prices.pricing: got it without file; expected it beside file, or gpu_hour alone; for example "
+     "pricing = "
+     "\"spot\""},
+    {"", "[prices]\nfile = \"p.toml\"\nkwh = \"2USD\"\n", "",
+     ":19: prices.kwh: got it beside file; expected prices in the price file alone; for example kwh = "
+     "\"0.12USD\""},
+    {"", "[prices]\npricing = \"lease\"\nfile = \"p.toml\"\n", "",
+     ":18: prices.pricing: got \"lease\"; expected one of \"on_demand\", \"spot\", \"owned\"; for example "
+     "pricing = "
+     "\"spot\""},
+    {"", "[energy]\ngpu_power = \"700\"\nidle_share = 0.2\n", "",
+     ":18: energy.gpu_power: got \"700\" (no unit); expected a power above zero in quotes, with a unit (W kW "
+     "MW); for "
+     "example gpu_power = \"700W\""},
+    {"", "[energy]\ngpu_power = \"700W\"\n", "",
+     ":17: energy.idle_share: got nothing; expected a number above 0 and up to 1; for example idle_share = "
+     "0.2"},
+    {"", "[energy]\ngpu_power = \"700W\"\nidle_share = 0.2\npue = 0.9\n", "",
+     ":20: energy.pue: got 0.9; expected a number of at least 1; for example pue = 1.2"},
+    {"", "[traffic]\ndata_site = \"site-9\"\n", "",
+     ":18: traffic.data_site: got \"site-9\"; expected the name of a site: \"site-0\", \"site-1\", "
+     "\"site-2\", "
+     "\"site-3\"; for example data_site = \"site-0\"; did you mean \"site-0\"?"},
+    {"", "[traffic]\ncheckpoint_rounds = 3\n", "",
+     ":18: traffic.checkpoint_rounds: got it without checkpoint_site; expected it only beside "
+     "checkpoint_site; for "
+     "example checkpoint_rounds = 100"},
+    {"", "[quality]\nmodel = \"oracle\"\n", "",
+     ":18: quality.model: got \"oracle\"; expected one of \"paper-table\", \"diloco-scaling-law\"; for "
+     "example model = "
+     "\"paper-table\""},
+    {"", "[quality]\nmodel = \"paper-table\"\nfile = \"t.csv\"\n", "",
+     ":19: quality.file: got it beside model; expected one of model and file; for example file = "
+     "\"../data/paper_exp1.csv\""},
     {"", "", "--seed x",
      "--set seed=x: seed: got \"x\"; expected a whole number of at least 0; for example --set seed=7"},
 };

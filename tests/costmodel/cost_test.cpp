@@ -1,0 +1,118 @@
+// Money and energy, by hand. Prices here are round numbers, so that every sum can be checked on paper.
+#include "costmodel/cost.hpp"
+
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <cmath>
+
+#include "costmodel/closed_form.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+using namespace fomoe::costmodel;
+
+namespace {
+
+constexpr double kGb = 1e9, kTb = 1e12;
+
+// 0.10 per GB up to 10 TB of a month, 0.05 up to 50 TB, 0.01 beyond.
+const std::vector<EgressTier> kTiers = {
+    {10 * kTb, 0.10 / kGb}, {50 * kTb, 0.05 / kGb}, {std::numeric_limits<double>::infinity(), 0.01 / kGb}};
+
+bool close(double a, double b) { return std::abs(a - b) <= 1e-12 * std::max(std::abs(a), std::abs(b)); }
+
+}  // namespace
+
+TEST_CASE("egress of a month: every byte at the price of the tier it falls into") {
+  const auto price = [](double bytes) { return egress_price_of_month(kTiers, bytes); };
+  CHECK(price(0) == 0);
+  CHECK(close(price(4 * kTb), 4000 * 0.10));
+  CHECK(close(price(10 * kTb), 1000));                                    // to the edge
+  CHECK(close(price(12 * kTb), 1000 + 2000 * 0.05));                      // across one
+  CHECK(close(price(60 * kTb), 1000 + 40'000 * 0.05 + 10'000 * 0.01));    // across both
+  CHECK(egress_price_of_month(std::vector<EgressTier>{}, 4 * kTb) == 0);  // no price, no cost
+}
+
+TEST_CASE("egress: tiers start anew every month") {
+  // 24 TB in two months are 12 TB in each: 2 · (1000 + 100), not 1000 + 700.
+  CHECK(close(egress_price(kTiers, 24 * kTb, 2 * kMonthSeconds), 2 * 1100.0));
+  // 30 TB in two and a half: 12, 12 and 6 TB.
+  CHECK(close(egress_price(kTiers, 30 * kTb, 2.5 * kMonthSeconds), 1100 + 1100 + 600.0));
+  // An hour has one tier table to itself.
+  CHECK(close(egress_price(kTiers, 12 * kTb, 3600.0), 1100));
+}
+
+TEST_CASE("egress: the block of a sweep computes what the single scenario does") {
+  const bool ok = rc::check("lane by lane", [] {
+    Block bytes, duration_s;
+    for (int i = 0; i < Block::RowsAtCompileTime; ++i) {
+      bytes[i] = static_cast<double>(*rc::gen::inRange<std::int64_t>(0, 400'000'000'000'000));
+      duration_s[i] = static_cast<double>(*rc::gen::inRange(1, 20'000'000));
+    }
+    const Block prices = egress_price(kTiers, bytes, duration_s);
+    for (int i = 0; i < Block::RowsAtCompileTime; ++i) {
+      RC_ASSERT(std::abs(prices[i] - egress_price(kTiers, bytes[i], duration_s[i])) <=
+                1e-9 * (1 + prices[i]));
+      // More bytes never cost less, and no byte more than the first tier's price.
+      RC_ASSERT(prices[i] <= bytes[i] * 0.10 / kGb * (1 + 1e-9));
+      RC_ASSERT(egress_price(kTiers, bytes[i] + kTb, duration_s[i]) >= prices[i] * (1 - 1e-12));
+    }
+  });
+  CHECK(ok);
+}
+
+TEST_CASE("ports: every month begun is paid") {
+  SitePrices prices;
+  prices.port_price_per_month = 1600;
+  CHECK(port_price(prices, 1.0) == 1600);
+  CHECK(port_price(prices, kMonthSeconds) == 1600);
+  CHECK(port_price(prices, 1.01 * kMonthSeconds) == 3200);
+}
+
+TEST_CASE("energy: board power while busy, the idle share of it while waiting, times PUE") {
+  const GpuPower power{700, 0.2, 1.5};
+  // 8 GPUs, one hour of which 45 min busy: 8 · 1.5 · 700 W · (0.75 h + 0.2 · 0.25 h) = 6.72 kWh
+  CHECK(close(energy_joules(power, 8.0, 3600.0, 2700.0) / kJoulesPerKwh, 6.72));
+  // The same as utilisation: P = 700 W · (0.2 + 0.8 · 0.75)
+  CHECK(close(energy_joules(power, 8.0, 3600.0, 2700.0), 8 * 1.5 * 700 * (0.2 + 0.8 * 0.75) * 3600));
+}
+
+TEST_CASE("a run's cost: GPUs for the whole wall clock, egress of what each site sends, by hand") {
+  Scenario scenario = tests::ideal_scenario("diloco", 4);
+  scenario.compute = AssumedDevice{1e12, 0.5, 8};
+  SitePrices cheap{
+      2.0 / 3600, 100, 0.36 / kJoulesPerKwh, {{std::numeric_limits<double>::infinity(), 0.02 / kGb}}};
+  SitePrices dear = cheap;
+  dear.gpu_price_per_s = 4.0 / 3600;
+  scenario.prices =
+      Prices{"EUR", "2026-01-15", {cheap, cheap, cheap, dear}, {{"prices", Origin::assumed, "a test"}}};
+  scenario.power = GpuPower{700, 0.2, 1.0};
+  const RunReport report = closed_form(scenario);
+  REQUIRE(report.cost.has_value());
+  const double hours = report.wall_clock_s / 3600;
+  const double sent_gb = report.sites[0].bytes_sent / kGb;
+  const double busy_hours = report.round.compute_s * static_cast<double>(report.round.count) / 3600;
+  const double kwh = 4 * 8 * 0.7 * (busy_hours + 0.2 * (hours - busy_hours));
+  CHECK(busy_hours < hours);
+  CHECK(close(report.cost->gpu_cost, 8 * hours * (2 + 2 + 2 + 4)));
+  CHECK(close(report.cost->egress_cost, 4 * sent_gb * 0.02));
+  CHECK(report.cost->port_cost == 400);
+  CHECK(close(*report.cost->energy_kwh, kwh));
+  CHECK(close(report.cost->energy_cost, kwh * 0.36));
+  CHECK(close(report.cost->cost_total,
+              report.cost->gpu_cost + report.cost->egress_cost + 400 + report.cost->energy_cost));
+  CHECK(report.cost->currency == "EUR");
+  CHECK(std::any_of(report.provenance.begin(), report.provenance.end(),
+                    [](const Provenance& p) { return p.what == "prices" && p.detail == "a test"; }));
+}
+
+TEST_CASE("without prices and power there is no cost; with power alone there is only energy") {
+  Scenario scenario = tests::ideal_scenario("diloco", 4);
+  CHECK_FALSE(closed_form(scenario).cost.has_value());
+  scenario.power = GpuPower{700, 0.2, 1.0};
+  const RunReport report = closed_form(scenario);
+  REQUIRE(report.cost.has_value());
+  CHECK(report.cost->currency.empty());
+  CHECK(*report.cost->energy_kwh > 0);
+}

@@ -1,0 +1,104 @@
+// Data, checkpoints and rejoining sites: bytes by hand, and the formula against the plan.
+#include "costmodel/extra_traffic.hpp"
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "costmodel/closed_form.hpp"
+#include "costmodel/memory.hpp"
+#include "costmodel/methods/method.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+using namespace fomoe::costmodel;
+
+namespace {
+
+// Bytes of each class that the round's point-to-point transfers move, all sites together.
+std::map<TrafficClass, double> extra_bytes(const RoundPlan& round) {
+  std::map<TrafficClass, double> sum;
+  for (const Op& op : round.ops) {
+    const auto* transfer = std::get_if<Transfer>(&op.what);
+    if (transfer == nullptr || transfer->pattern != Pattern::point_to_point) continue;
+    for (const Exchange& exchange : transfer->exchanges) {
+      for (const Payload& payload : exchange.payloads)
+        sum[payload.traffic] += static_cast<double>(payload.bytes());
+    }
+  }
+  return sum;
+}
+
+Scenario scenario_with_all(const char* method = "diloco") {
+  Scenario scenario = tests::ideal_scenario(method, 4);
+  scenario.traffic.data_site = 0;
+  scenario.traffic.data_bytes_per_token = 4;
+  scenario.traffic.checkpoint_site = 1;
+  scenario.traffic.checkpoint_rounds = 10;
+  scenario.traffic.rejoin_site = 3;
+  scenario.traffic.rejoin_rounds = 20;
+  return scenario;
+}
+
+}  // namespace
+
+TEST_CASE("extra traffic: off by default, the plan is the method's own") {
+  const Scenario scenario = tests::ideal_scenario("diloco", 4);
+  CHECK(make_plan(scenario).round(0).ops.size() == find_method("diloco")->plan(scenario).round(0).ops.size());
+  CHECK(summarise(scenario).sent.data == 0);
+}
+
+TEST_CASE("extra traffic: bytes of a round by hand") {
+  const Scenario scenario = scenario_with_all();
+  const Plan plan = make_plan(scenario);
+  auto bytes = extra_bytes(plan.round(0));
+  // 5 steps of one sequence of 10 tokens at 4 B, for each of the three sites that are not the data set's.
+  CHECK(bytes[TrafficClass::data] == 3 * 5 * 10 * 4);
+  // fp32 weights, two moments, fp32 anchor and momentum of the outer step: 4 + 8 + 8 B a parameter.
+  const double state = 20.0 * static_cast<double>(parameters_per_site(scenario));
+  CHECK(state_bytes_per_parameter(scenario) == 20);
+  CHECK(bytes[TrafficClass::checkpoint] == 3 * state / 10);
+  CHECK(bytes[TrafficClass::rejoin] == state / 20);
+}
+
+TEST_CASE("extra traffic: the formula is the mean over sites of what the plan's rounds send") {
+  for (const char* method : {"diloco", "local_adamw", "ddp"}) {
+    CAPTURE(method);
+    const Scenario scenario = scenario_with_all(method);
+    const PlanSummary summary = summarise(scenario);
+    auto bytes = extra_bytes(make_plan(scenario).round(0));
+    CHECK(summary.sent.data == doctest::Approx(bytes[TrafficClass::data] / 4).epsilon(1e-12));
+    CHECK(summary.sent.checkpoint ==
+          doctest::Approx(bytes[TrafficClass::checkpoint] / 4).epsilon(1e-8));  // whole bytes
+    CHECK(summary.sent.rejoin == doctest::Approx(bytes[TrafficClass::rejoin] / 4).epsilon(1e-8));
+  }
+}
+
+TEST_CASE(
+    "extra traffic: nobody waits for data and checkpoints; everything of the round waits for the rejoin") {
+  const RoundPlan round = make_plan(scenario_with_all()).round(0);
+  REQUIRE(round.ops.front().name == "fetch state to rejoin");
+  CHECK(round.ops.front().after.empty());
+  for (std::size_t i = 1; i < round.ops.size(); ++i) {
+    const Op& op = round.ops[i];
+    CAPTURE(op.name);
+    CHECK_FALSE(op.after.empty());
+    for (const OpId before : op.after) CHECK(before < static_cast<OpId>(i));  // ids moved with the operations
+    CHECK(op.detached == (op.name == "read data" || op.name == "upload checkpoint"));
+  }
+  // The all-reduce still follows the local steps, and the outer step the all-reduce.
+  CHECK(round.ops[2].after == std::vector<OpId>{1});
+  CHECK(round.ops[3].after == std::vector<OpId>{2});
+}
+
+TEST_CASE("extra traffic: the state comes from the checkpoint's site, or from the first other one") {
+  ExtraTraffic traffic;
+  traffic.rejoin_site = 0;
+  CHECK(rejoin_source(traffic) == 1);
+  traffic.rejoin_site = 2;
+  CHECK(rejoin_source(traffic) == 0);
+  traffic.checkpoint_site = 3;
+  CHECK(rejoin_source(traffic) == 3);
+  traffic.rejoin_site = 3;  // it has lost what it stored for the others as well
+  CHECK(rejoin_source(traffic) == 0);
+}

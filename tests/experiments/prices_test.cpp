@@ -1,0 +1,166 @@
+// Price files and money in scenarios.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "experiments/scenario/prices_file.hpp"
+#include "experiments/scenario/units.hpp"
+#include "tests/experiments/run_fomoe.hpp"
+
+using namespace fomoe;
+using namespace fomoe::tests;
+using nlohmann::json;
+
+namespace {
+
+const std::string kTop = "name = \"p\"\nas_of = \"2026-01-15\"\nsource = \"a test\"\n";
+const std::string kGpu = "[[gpu]]\non_demand = \"3.60USD\"\nspot = \"1.80USD\"\n";
+
+costmodel::Prices read(const std::string& toml, const std::string& pricing = "on_demand") {
+  const Folder folder;
+  write_all(folder / "p.toml", toml);
+  platforms::Platform platform = platforms::uniform(3, 1, 1, 0);
+  platform.sites[0].name = "aws:us-east-1";
+  platform.sites[1].name = "aws:eu-west-1";
+  platform.sites[2].name = "paris";
+  return scenario::read_price_file(folder / "p.toml", pricing, platform);
+}
+
+// What follows the file's folder.
+std::string complaint(const std::string& toml, const std::string& pricing = "on_demand") {
+  try {
+    (void)read(toml, pricing);
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    return text.substr(text.find("p.toml"));
+  }
+  return "";
+}
+
+bool close(double a, double b) { return std::abs(a - b) <= 1e-12 * std::abs(b); }
+
+json answer(const std::string& command) {
+  const Ran ran = run_in(source_dir(), command);
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  return json::parse(ran.out);
+}
+
+}  // namespace
+
+TEST_CASE("money: a number and a currency") {
+  CHECK(scenario::parse_money("2.50USD").amount == 2.5);
+  CHECK(scenario::parse_money(" 1600 EUR ").currency == "EUR");
+  CHECK(scenario::parse_money("0USD").amount == 0);  // a free tier
+  for (const char* wrong : {"2.50", "USD", "-1USD", "nanUSD", "2$", "2usd", "2USDollar"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_AS(scenario::parse_money(wrong), scenario::QuantityError);
+  }
+}
+
+TEST_CASE("power: watts") {
+  CHECK(scenario::parse_quantity("700W", scenario::Quantity::power) == 700);
+  CHECK(scenario::parse_quantity("1.2kW", scenario::Quantity::power) == 1200);
+}
+
+TEST_CASE("price file: rows are for the sites whose names begin so, the longest beginning counts") {
+  const costmodel::Prices prices =
+      read(kTop + kGpu +
+           "[[gpu]]\nsites = \"aws:\"\non_demand = \"7.20USD\"\n"
+           "[[egress]]\nsites = \"aws:\"\nup_to = \"10TB\"\nper_gb = \"0.09USD\"\n"
+           "[[egress]]\nsites = \"aws:\"\nper_gb = \"0.05USD\"\n"
+           "[[egress]]\nsites = \"aws:eu\"\nper_gb = \"0.02USD\"\n"
+           "[[port]]\nsites = \"paris\"\nmonth = \"1600USD\"\n"
+           "[[electricity]]\nkwh = \"0.36USD\"\n");
+  CHECK(prices.currency == "USD");
+  CHECK(prices.as_of == "2026-01-15");
+  CHECK(close(prices.sites[0].gpu_price_per_s, 7.2 / 3600));
+  CHECK(close(prices.sites[2].gpu_price_per_s, 3.6 / 3600));
+  REQUIRE(prices.sites[0].egress.size() == 2);
+  CHECK(prices.sites[0].egress[0].up_to_bytes == 10e12);
+  CHECK(close(prices.sites[0].egress[0].price_per_byte, 0.09e-9));
+  CHECK(close(prices.sites[0].egress[1].price_per_byte, 0.05e-9));
+  REQUIRE(prices.sites[1].egress.size() == 1);
+  CHECK(close(prices.sites[1].egress[0].price_per_byte, 0.02e-9));
+  CHECK(prices.sites[2].egress.empty());
+  CHECK(prices.sites[2].port_price_per_month == 1600);
+  CHECK(prices.sites[0].port_price_per_month == 0);
+  CHECK(close(prices.sites[0].energy_price_per_joule, 0.36 / 3.6e6));
+  CHECK(prices.provenance.front().origin == Origin::assumed);
+  CHECK(prices.provenance.front().detail == "p, as of 2026-01-15, on_demand GPUs, USD: a test");
+}
+
+TEST_CASE("price file: on demand, spot or owned, and no price where none is given") {
+  CHECK(close(read(kTop + kGpu, "spot").sites[0].gpu_price_per_s, 1.8 / 3600));
+  CHECK(complaint(kTop + kGpu, "owned") ==
+        "p.toml:1: gpu.owned: got no price for the site \"aws:us-east-1\"; expected a [[gpu]] whose sites "
+        "begins its "
+        "name, or one without sites, with owned; for example [[gpu]] with owned = \"2.50USD\"");
+}
+
+TEST_CASE("price file: every mistake has its line") {
+  const std::string tiers = "[[egress]]\nup_to = \"10TB\"\nper_gb = \"0.09USD\"\n";
+  CHECK(complaint(kTop + kGpu + tiers + "[[egress]]\nup_to = \"5TB\"\nper_gb = \"0.05USD\"\n") ==
+        "p.toml:11: egress.up_to: got a tier that ends no later than the one before; expected tiers of the "
+        "same sites in "
+        "rising order, the last without up_to; for example up_to = \"10TB\"");
+  CHECK(complaint(kTop + kGpu + "[[port]]\nmonth = \"1EUR\"\n") ==
+        "p.toml:8: port.month: got EUR; expected USD, the currency of the prices above; for example month = "
+        "\"1600USD\"");
+  CHECK(complaint(kTop + kGpu + kGpu)
+            .starts_with(
+                "p.toml:7: gpu.sites: got \"\" a second time; expected every beginning of names once"));
+  CHECK(complaint("name = \"p\"\nsource = \"s\"\n" + kGpu)
+            .starts_with("p.toml:1: as_of: got nothing; expected a text"));
+  CHECK(complaint(kTop + "[[gpus]]\non_demand = \"1USD\"\n").find("did you mean") != std::string::npos);
+}
+
+TEST_CASE("the example file is read, says that it is assumed, and prices the eight regions") {
+  const json report = answer(
+      "fomoe simulate experiments/scenarios/eight-regions.toml --set compute.step_time=420ms --engine "
+      "closed-form "
+      "--set prices.file=../data/prices-example.toml --set energy.gpu_power=700W --set energy.idle_share=0.2 "
+      "--output -");
+  const json cost = report["cost"];
+  const double hours = report["wall_clock_s"].get<double>() / 3600;
+  CHECK(cost["currency"] == "USD");
+  CHECK(close(cost["gpu_cost"].get<double>(), 8 * 4.0 * hours));
+  CHECK(cost["egress_cost"].get<double>() > 0);
+  CHECK(close(cost["cost_total"].get<double>(),
+              cost["gpu_cost"].get<double>() + cost["egress_cost"].get<double>()));
+  CHECK(cost["energy_kwh"].get<double>() > 0);
+  CHECK(report["provenance"].dump().find("example, as of 2026-01-15") != std::string::npos);
+  CHECK(report["scenario"]["prices"]["sites"].size() == 8);
+}
+
+TEST_CASE("simulate: prices in the scenario, in the text, in CSV and JSON; an override displaces the file") {
+  const std::string base =
+      "fomoe simulate experiments/scenarios/two-sites.toml --set prices.gpu_hour=3.60USD --set "
+      "prices.egress_per_gb=0.05USD ";
+  const json report = answer(base + "--output -");
+  const double seconds = report["wall_clock_s"].get<double>();
+  CHECK(close(report["cost"]["gpu_cost"].get<double>(),
+              2 * seconds / 1000));  // 3.60 USD an hour is 0.001 a second
+  const double sent_gb = report["sites"][0]["bytes_sent"].get<double>() / 1e9;
+  CHECK(std::abs(report["cost"]["egress_cost"].get<double>() / (2 * sent_gb * 0.05) - 1) < 1e-9);
+  const Ran text = run_in(source_dir(), base);
+  CHECK(text.out.find("cost ") != std::string::npos);
+  CHECK(text.out.find("prices without a date") != std::string::npos);
+  CHECK(text.out.find("  egress") != std::string::npos);
+}
+
+TEST_CASE("simulate: traffic beside the synchronisation is stated, sent and echoed") {
+  const json without = answer("fomoe simulate experiments/scenarios/two-sites.toml --output -");
+  const json with = answer(
+      "fomoe simulate experiments/scenarios/two-sites.toml --set traffic.data_site=site-0 --set "
+      "traffic.data_bytes_per_token=1000 --output -");
+  CHECK(with["scenario"]["traffic"]["data_site"] == "site-0");
+  // Half of the tokens are read by the other site, 1000 B each.
+  const double tokens = with["tokens"].get<double>();
+  CHECK(std::abs(
+            (with["sites"][0]["bytes_sent"].get<double>() - without["sites"][0]["bytes_sent"].get<double>()) /
+                (tokens / 2 * 1000) -
+            1) < 1e-9);
+  CHECK(with["sites"][1]["bytes_sent"] == without["sites"][1]["bytes_sent"]);
+}

@@ -1,0 +1,53 @@
+// Traffic beside the synchronisation, simulated and by formula: no executor has a special case for it.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "costmodel/closed_form.hpp"
+#include "sim/simulated_run.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+
+namespace {
+
+void check_equal(const costmodel::Scenario& scenario) {
+  const costmodel::RunReport formula = costmodel::closed_form(scenario);
+  const costmodel::RunReport simulated = sim::simulate_scenario(scenario).report;
+  CHECK(simulated.wall_clock_s == doctest::Approx(formula.wall_clock_s).epsilon(1e-9));
+  // Chunks are whole bytes.
+  CHECK(simulated.bytes_per_token == doctest::Approx(formula.bytes_per_token).epsilon(1e-7));
+}
+
+}  // namespace
+
+TEST_CASE(
+    "extra traffic: data and checkpoints that fit into the compute cost no time, and their bytes are "
+    "counted") {
+  for (const int data_site : {0, 1}) {
+    costmodel::Scenario scenario = tests::ideal_scenario("diloco", 4);
+    const double without_s = costmodel::closed_form(scenario).wall_clock_s;
+    scenario.traffic.data_site = data_site;
+    scenario.traffic.data_bytes_per_token = 1e6;  // 3 · 50 MB in a round of 5 s at 1 GB/s
+    scenario.traffic.checkpoint_site = 0;
+    scenario.traffic.checkpoint_rounds = 5;  // three times about 1.5 GB up
+    check_equal(scenario);
+    CHECK(sim::simulate_scenario(scenario).report.wall_clock_s == doctest::Approx(without_s).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("extra traffic: a site that rejoins delays all others by state ÷ bandwidth") {
+  costmodel::Scenario scenario = tests::ideal_scenario("diloco", 4);
+  scenario.traffic.rejoin_site = 2;
+  scenario.traffic.rejoin_rounds = 4;
+  check_equal(scenario);
+}
+
+TEST_CASE("extra traffic: data that a slow uplink cannot deliver in time makes the run longer") {
+  costmodel::Scenario scenario = tests::ideal_scenario("diloco", 4);
+  const double without_s = costmodel::closed_form(scenario).wall_clock_s;
+  scenario.traffic.data_site = 0;
+  scenario.traffic.data_bytes_per_token = 1e8;  // 3 · 5 GB in a round of 5 s
+  CHECK(costmodel::closed_form(scenario).wall_clock_s > 1.5 * without_s);
+  CHECK(sim::simulate_scenario(scenario).report.wall_clock_s > 1.5 * without_s);
+}
