@@ -33,7 +33,7 @@ struct Fixed {
   double expert_elements = 0;  // of all experts of all layers, with their router columns unless skip-token
   double embedding_elements = 0;
   double sequence_length = 0;
-  double d_model = 0, layers = 0, experts = 0, active_experts = 0;
+  double d_model = 0, layers = 0, moe_layers = 0, experts = 0, active_experts = 0;
   Collective collective = Collective::ring;
   PlacementKind placement = PlacementKind::fixed;
 };

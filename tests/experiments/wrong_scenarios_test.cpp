@@ -121,7 +121,8 @@ const std::vector<Wrong> kWrong = {
      "\"ring\"; did you mean \"ring\"?"},
     {"local_steps = 4", "payload_dtype = \"int3\"", "",
      ":9: strategy.payload_dtype: got \"int3\"; expected one of \"fp32\", \"bf16\", "
-     "\"fp16\", \"fp8\", \"int8\", \"int4\", \"int2\"; for example payload_dtype = \"bf16\"; did you mean \"int8\"?"},
+     "\"fp16\", \"fp8\", \"int8\", \"int4\", \"int2\"; for example payload_dtype = \"bf16\"; did you mean "
+     "\"int8\"?"},
     // Quantities
     {"\"1Gbps\"", "1000000000", "", ":15: platform.bandwidth: got 1000000000 (no unit); expected " + kRate},
     {"\"1Gbps\"", "\"1000000000\"", "",
@@ -159,7 +160,39 @@ const std::vector<Wrong> kWrong = {
     {"preset = \"small\"\n", "", "",
      ":2: model.preset: got neither a preset nor shape keys; expected a preset, or all of d_model, layers, "
      "heads, experts, "
-     "active_experts, d_expert, vocabulary; for example preset = \"medium\""},
+     "active_experts, d_expert, vocabulary, or hf_config, or dense_parameters; for example preset = "
+     "\"medium\""},
+    {"preset = \"small\"", "hf_config = \"absent.json\"", "",
+     ":3: model.hf_config: got \"absent.json\" (no such file: absent.json); expected a model's config.json, "
+     "relative to the scenario file; for example hf_config = \"../models/mixtral-8x7b.json\""},
+    {"preset = \"small\"", "preset = \"small\"\nhf_config = \"absent.json\"", "",
+     ":3: model.preset: got it beside hf_config; expected one description of the model; for example preset = "
+     "\"medium\""},
+    {"preset = \"small\"", "dense_parameters = 0", "",
+     ":3: model.dense_parameters: got 0; expected a whole number of at least 1; for example dense_parameters "
+     "= "
+     "124e6"},
+    {"preset = \"small\"", "dense_parameters = 1e6\nexpert_parameters = 7\nexperts = 8", "",
+     ":4: model.expert_parameters: got fewer parameters than the 8 experts; expected the parameters of all "
+     "experts of all layers together; for example expert_parameters = 1.6e9"},
+    {"preset = \"small\"", "dense_parameters = 1e6\nexperts = 8", "",
+     ":4: model.experts: got it without expert_parameters; expected expert_parameters beside it; for example "
+     "experts = 16"},
+    {"preset = \"small\"", "dense_parameters = 1e6\nd_model = 8", "",
+     ":4: model.d_model: got it beside dense_parameters; expected it without dense_parameters; for example "
+     "d_model = 512"},
+    {"preset = \"small\"", "preset = \"small\"\nexpert_parameters = 8", "",
+     ":4: model.expert_parameters: got it without dense_parameters; expected dense_parameters beside it; for "
+     "example expert_parameters = 1.6e9"},
+    {"preset = \"small\"", "dense_parameters = 1e6", "",
+     ":8: strategy.method: got \"fomoe\" for a model without experts; expected a method that keeps full "
+     "replicas, or a model with experts; for example method = \"diloco\""},
+    {"global_batch_sequences = 16", "global_batch_sequences = 16\nglobal_batch_tokens = 2048", "",
+     ":7: workload.global_batch_tokens: got it beside global_batch_sequences; expected one of the two; for "
+     "example global_batch_tokens = 2097152"},
+    {"global_batch_sequences = 16", "global_batch_tokens = 5000", "",
+     ":6: workload.global_batch_tokens: got 5000; expected a multiple of the sequence length 2048, such as "
+     "4096; for example global_batch_tokens = 2097152"},
     {"preset = \"small\"", "d_model = 64", "",
      ":2: model.layers: got nothing; expected a whole number from 1 to 100000; for example layers = 16"},
     // Alternatives
