@@ -83,7 +83,7 @@ void run_sweep(const Arguments& arguments) {
       "Every combination of the values, one row each; the last --vary turns fastest. A combination that is\n"
       "impossible keeps its row, which says why. Numbers are in SI units, named in the columns.",
       {"fomoe sweep experiments/scenarios/two-sites.toml --vary strategy.local_steps=16,64 --vary "
-       "platform.bandwidth=100Mbps..10Gbps*1/decade",
+       "'platform.bandwidth=100Mbps..10Gbps*1/decade'",
        "fomoe sweep experiments/scenarios/two-sites.toml --engine closed-form --vary "
        "strategy.method=ddp,diloco,fomoe --vary platform.latency=0ms..50ms+10ms"}};
   const auto values = parse(arguments, help, options, "scenario");
