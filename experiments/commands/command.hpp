@@ -18,12 +18,16 @@ struct Command {
 void run_cost(const Arguments& arguments);
 void run_simulate(const Arguments& arguments);
 void run_compare(const Arguments& arguments);
+void run_sweep(const Arguments& arguments);
+void run_reproduce(const Arguments& arguments);
 void run_list(const Arguments& arguments);
 
 inline constexpr Command kCommands[] = {
     {"cost", "parameters, FLOPs, memory and bytes of a scenario, without simulating it", run_cost},
     {"simulate", "how long a scenario takes, and what it waits for", run_simulate},
     {"compare", "several variants of a scenario in one table", run_compare},
+    {"sweep", "every combination of several keys' values, as CSV or JSON", run_sweep},
+    {"reproduce", "the FoMoE paper's figures and tables, with every assumption", run_reproduce},
     {"list", "the methods, models, platforms and scenario keys that there are", run_list},
 };
 

@@ -20,7 +20,7 @@ void check(const costmodel::Scenario& scenario, const Document& document, bool c
       costmodel::check(with_any_compute);
     }
   } catch (const InputError& error) {
-    throw FileError(document.place(error.key()) + ": " + error.what());
+    throw CombinationError(document.place(error.key()), error.what());
   }
 }
 

@@ -16,6 +16,17 @@ class FileError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Every key is legal by itself, and together they are not; `reason` is the message without its place.
+class CombinationError : public FileError {
+ public:
+  CombinationError(const std::string& place, std::string reason)
+      : FileError(place + ": " + reason), reason_(std::move(reason)) {}
+  [[nodiscard]] const std::string& reason() const { return reason_; }
+
+ private:
+  std::string reason_;
+};
+
 struct ReadOptions {
   std::vector<std::string> overrides;  // "strategy.local_steps=64"; a bare word is a string
   std::optional<std::uint64_t> seed;   // wins over the file's

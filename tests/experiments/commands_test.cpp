@@ -15,7 +15,7 @@ namespace {
 using namespace fomoe::tests;
 using nlohmann::json;
 
-const std::vector<std::string> kCommands = {"", "cost", "simulate", "compare", "list"};
+const std::vector<std::string> kCommands = {"", "cost", "simulate", "compare", "sweep", "reproduce", "list"};
 const std::string kTwoSites = "experiments/scenarios/two-sites.toml";
 const std::string kEightRegions = "experiments/scenarios/eight-regions.toml --set compute.step_time=420ms";
 

@@ -1,0 +1,89 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "experiments/commands/command.hpp"
+#include "experiments/commands/human.hpp"
+#include "experiments/commands/options.hpp"
+#include "experiments/figures/figure.hpp"
+#include "experiments/scenario/json_io.hpp"
+#include "experiments/scenario/suggest.hpp"
+
+namespace fomoe::commands {
+
+namespace po = boost::program_options;
+
+namespace {
+
+std::string list_text() {
+  std::string text = "fomoe reproduce ID --output FOLDER writes ID.csv and ID.json. IDs, or all:\n\n";
+  for (const figures::Experiment& experiment : figures::experiments())
+    text += fmt::format("{:<28}{}\n", experiment.id, experiment.sentence);
+  return text;
+}
+
+std::vector<const figures::Experiment*> chosen(const std::string& id) {
+  std::vector<const figures::Experiment*> list;
+  std::vector<std::string> names = {"all"};
+  for (const figures::Experiment& experiment : figures::experiments()) {
+    names.emplace_back(experiment.id);
+    if (id == "all" || id == experiment.id) list.push_back(&experiment);
+  }
+  if (list.empty()) {
+    const std::string meant = scenario::nearest(id, names);
+    throw UsageError(
+        fmt::format("{}: unknown experiment; expected one of {}; for example fomoe reproduce headline{}", id,
+                    scenario::joined(names), meant.empty() ? "" : "; did you mean " + meant + "?"));
+  }
+  return list;
+}
+
+std::string answer(const figures::Experiment& experiment, const figures::Figure& figure) {
+  std::string text = fmt::format("{}: {}\n", experiment.id, experiment.sentence);
+  if (!figure.findings.empty()) text += "found: " + figure.findings.dump(2) + '\n';
+  for (const std::string& note : figure.notes) text += "note: " + note + '\n';
+  return text;
+}
+
+}  // namespace
+
+void run_reproduce(const Arguments& arguments) {
+  po::options_description options("Options");
+  options.add_options()("output", po::value<std::string>()->default_value("")->value_name("FOLDER"),
+                        "where ID.csv and ID.json go; made where it does not exist (default: no files)");
+  const Help help = {
+      "reproduce",
+      "[ID|all] [options]",
+      "Computes a figure or table of the FoMoE paper again and says what it assumed. Without an "
+      "ID: lists them.",
+      {"fomoe reproduce headline", "fomoe reproduce"}};
+  if (arguments.empty()) {
+    fmt::print("{}", list_text());
+    return;
+  }
+  const auto values = parse(arguments, help, options, "id");
+  if (!values) return;
+  const std::string folder = (*values)["output"].as<std::string>();
+  const auto list = chosen((*values)["id"].as<std::vector<std::string>>().front());
+  if (!folder.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (!std::filesystem::is_directory(folder)) {
+      throw UsageError(
+          fmt::format("--output: got \"{}\"; expected a folder that can be made; for example "
+                      "--output results",
+                      folder));
+    }
+  }
+  for (const figures::Experiment* experiment : list) {
+    const figures::Figure figure = experiment->make();
+    fmt::print("{}{}", experiment == list.front() ? "" : "\n", answer(*experiment, figure));
+    if (folder.empty()) continue;
+    const std::string base = (std::filesystem::path(folder) / experiment->id).string();
+    scenario::write_file(base + ".csv", figures::csv_text(figure));
+    scenario::write_file(base + ".json", figures::json_text(*experiment, figure));
+    message(fmt::format("wrote {}.csv and .json", base));
+  }
+}
+
+}  // namespace fomoe::commands

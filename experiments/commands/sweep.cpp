@@ -1,0 +1,136 @@
+#include <fmt/format.h>
+
+#include <charconv>
+#include <thread>
+
+#include "experiments/commands/command.hpp"
+#include "experiments/commands/execute.hpp"
+#include "experiments/commands/options.hpp"
+#include "experiments/commands/progress.hpp"
+#include "experiments/scenario/scenario_reader.hpp"
+#include "experiments/sweep/row_writer.hpp"
+#include "experiments/sweep/rows.hpp"
+
+namespace fomoe::commands {
+
+namespace po = boost::program_options;
+
+namespace {
+
+/// 0 where the text is no whole number.
+std::uint64_t whole_number(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return 0;
+  return value;
+}
+
+int read_jobs(const po::variables_map& values) {
+  if (values.count("jobs") == 0) return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const std::string text = values["jobs"].as<std::string>();
+  const std::uint64_t jobs = whole_number(text);
+  if (jobs < 1 || jobs > 4096) {
+    throw UsageError(fmt::format(
+        "--jobs: got \"{}\"; expected a whole number from 1 to 4096; for example --jobs 2", text));
+  }
+  return static_cast<int>(jobs);
+}
+
+struct Shard {
+  std::uint64_t index = 1, count = 1;
+};
+
+Shard read_shard(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  const std::uint64_t index = whole_number(text.substr(0, slash));
+  const std::uint64_t count = slash == std::string::npos ? 0 : whole_number(text.substr(slash + 1));
+  if (index < 1 || index > count || count > 1'000'000) {
+    throw UsageError(fmt::format(
+        "--shard: got \"{}\"; expected i/n with 1 ≤ i ≤ n; for example --shard 1/4 … --shard 4/4", text));
+  }
+  return {index, count};
+}
+
+std::vector<sweep::Axis> read_axes(const po::variables_map& values) {
+  if (values.count("vary") == 0) {
+    throw UsageError(
+        "--vary: got none; expected at least one; for example --vary strategy.local_steps=16,32,64");
+  }
+  std::vector<sweep::Axis> axes;
+  for (const std::string& text : values["vary"].as<std::vector<std::string>>())
+    axes.push_back(sweep::parse_axis(text));
+  return axes;
+}
+
+}  // namespace
+
+void run_sweep(const Arguments& arguments) {
+  po::options_description options("Options");
+  options.add_options()(
+      "vary", po::value<std::vector<std::string>>()->value_name("KEY=VALUES"),
+      "a key and its values: v1,v2,…, lo..hi+step, lo..hi*factor or lo..hi*n/decade; give it "
+      "once for each key")("jobs", po::value<std::string>()->value_name("N"),
+                           "worker processes for --engine simulated (default: one for each core)")(
+      "shard", po::value<std::string>()->default_value("1/1")->value_name("i/n"),
+      "only the i-th of n parts of the rows; the parts one after another are the whole")(
+      "output", po::value<std::string>()->default_value("-")->value_name("-|FILE"),
+      "-: JSON on stdout; a file in .json or .csv");
+  add_scenario_options(options);
+  add_engine_options(options);
+  const Help help = {
+      "sweep",
+      "SCENARIO.toml --vary KEY=VALUES --vary … [options]",
+      "Every combination of the values, one row each; the last --vary turns fastest. A combination that is\n"
+      "impossible keeps its row, which says why. Numbers are in SI units, named in the columns.",
+      {"fomoe sweep experiments/scenarios/two-sites.toml --vary strategy.local_steps=16,64 --vary "
+       "'platform.bandwidth=100Mbps..10Gbps*1/decade'",
+       "fomoe sweep experiments/scenarios/two-sites.toml --engine closed-form --vary "
+       "strategy.method=ddp,diloco,fomoe --vary platform.latency=0ms..50ms+10ms"}};
+  const auto values = parse(arguments, help, options, "scenario");
+  if (!values) return;
+
+  const std::string path = (*values)["output"].as<std::string>();
+  (void)Output("--output", path, {".csv", ".json"});  // refuses what cannot be written, before any work
+  const Engine engine = read_engine(*values);
+  const int jobs = read_jobs(*values);
+  const Shard shard = read_shard((*values)["shard"].as<std::string>());
+
+  sweep::Request request{
+      (*values)["scenario"].as<std::vector<std::string>>().front(), {}, sweep::Grid(read_axes(*values))};
+  if (values->count("set")) request.overrides = (*values)["set"].as<std::vector<std::string>>();
+  if (values->count("seed")) request.overrides.push_back("seed=" + (*values)["seed"].as<std::string>());
+  // Whole rows to each shard; at most 10¹² · 10⁶ fits 64 bits.
+  request.begin = request.grid.rows() * (shard.index - 1) / shard.count;
+  request.end = request.grid.rows() * shard.index / shard.count;
+
+  sweep::RowWriter writer(path, request.grid, engine.simulated ? "simulated" : "closed-form");
+  std::uint64_t rows = 0, impossible = 0;
+  std::string first_problem;
+  {
+    Progress progress(request.end - request.begin);
+    const auto sink = [&](const sweep::Chunk& chunk) {
+      for (const std::string& problem : chunk.problems) {
+        if (problem.empty()) continue;
+        if (impossible++ == 0) first_problem = problem;
+      }
+      writer.write(chunk);
+      progress.at(rows += chunk.rows);
+    };
+    if (engine.simulated) {
+      sweep::simulated_rows(request, engine.options, jobs, sink);
+    } else {
+      sweep::closed_form_rows(request, sink);
+    }
+  }
+  // Not one row: then it is no sweep with gaps but a mistake.
+  if (rows > 0 && impossible == rows && shard.count == 1)
+    throw scenario::FileError(
+        fmt::format("--vary: no combination is possible; the first: {}", first_problem));
+  writer.finish();
+  if (path != "-") message(fmt::format("wrote {}: {} rows", path, rows));
+  if (impossible > 0)
+    message(
+        fmt::format("{} of {} combinations are impossible; for example {}", impossible, rows, first_problem));
+}
+
+}  // namespace fomoe::commands

@@ -1,0 +1,96 @@
+#include "experiments/figures/figure.hpp"
+
+#include <fmt/format.h>
+
+#include "experiments/commands/human.hpp"
+#include "experiments/scenario/units.hpp"
+
+namespace fomoe::figures {
+
+namespace {
+
+constexpr Experiment kExperiments[] = {
+    {"fig-parameter-distribution", "dense and sparse parameters against width", parameter_distribution},
+    {"table-models", "the five model configurations, counted", table_models},
+    {"fig-flops-scaling", "training FLOPs against expert overlap, two models", flops_scaling},
+    {"fig-comms-scaling", "cumulative bytes against tokens: ddp, full replica, fomoe", comms_scaling},
+    {"fig-time-scaling", "training time against expert overlap and bandwidth, by formula and simulated",
+     time_scaling},
+    {"headline", "which configuration gives 1.42x and 45.44x: a search", headline},
+    {"predictions", "the paper's predictions 1 and 2, by formula and counted", predictions},
+};
+
+}  // namespace
+
+std::span<const Experiment> experiments() { return kExperiments; }
+
+std::string csv_text(const Figure& figure) {
+  std::string text;
+  for (const std::string& column : figure.columns) {
+    if (&column != &figure.columns.front()) text += ',';
+    text += commands::csv_cell(column);
+  }
+  text += '\n';
+  for (const std::vector<Cell>& row : figure.rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (i > 0) text += ',';
+      if (const auto* word = std::get_if<std::string>(&row[i])) {
+        text += commands::csv_cell(*word);
+      } else {
+        text += std::visit([](const auto& value) { return fmt::format("{}", value); }, row[i]);
+      }
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+std::string json_text(const Experiment& experiment, const Figure& figure) {
+  Json rows = Json::array();
+  for (const std::vector<Cell>& row : figure.rows) {
+    Json object = Json::object();
+    for (std::size_t i = 0; i < row.size(); ++i)
+      std::visit([&](const auto& value) { object[figure.columns[i]] = value; }, row[i]);
+    rows.push_back(std::move(object));
+  }
+  return scenario::to_text({{"schema", "fomoe.figure/1"},
+                            {"id", std::string(experiment.id)},
+                            {"title", std::string(experiment.sentence)},
+                            {"source", "FoMoE, arXiv 2606.19025"},
+                            {"assumptions", figure.assumptions},
+                            {"findings", figure.findings},
+                            {"notes", figure.notes},
+                            {"columns", figure.columns},
+                            {"rows", rows}});
+}
+
+costmodel::ModelShape family_member(std::int64_t d_model, std::int64_t layers) {
+  costmodel::ModelShape shape;
+  shape.name = fmt::format("d{}-L{}", d_model, layers);
+  shape.d_model = d_model;
+  shape.layers = layers;
+  shape.heads = d_model / 64;
+  shape.experts = 4 * d_model / 128;
+  shape.active_experts = shape.experts / 4;
+  shape.d_expert = 128;
+  shape.vocabulary = 200'019;
+  shape.sequence_length = 2048;
+  return shape;
+}
+
+costmodel::Scenario paper_scenario(const costmodel::ModelShape& shape, int sites, std::int64_t local_steps) {
+  costmodel::Scenario scenario;
+  scenario.model = shape;
+  scenario.workload = {kTrainingSteps * kGlobalBatch * shape.sequence_length, kGlobalBatch};
+  scenario.strategy.method = "fomoe";
+  scenario.strategy.local_steps = local_steps;
+  scenario.strategy.expert_overlap = sites;
+  scenario.strategy.placement = costmodel::PlacementKind::random;
+  scenario.compute = costmodel::GivenStepTime{1.0};
+  scenario.platform = platforms::uniform(sites, gbit_per_s(1), gbit_per_s(1), 0);
+  return scenario;
+}
+
+double gbit_per_s(double rate) { return scenario::bits_to_bytes(rate * 1e9); }
+
+}  // namespace fomoe::figures

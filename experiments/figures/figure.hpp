@@ -1,0 +1,57 @@
+// The FoMoE paper's figures and tables, each a file of its own here: data, and everything that was assumed.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "costmodel/scenario.hpp"
+#include "experiments/scenario/json_values.hpp"
+
+namespace fomoe::figures {
+
+using scenario::Json;
+using Cell = std::variant<std::string, double, std::int64_t>;
+
+/// Written as ID.csv and ID.json: the same rows, in JSON with what was assumed and found.
+struct Figure {
+  std::vector<std::string> columns;  // with units
+  std::vector<std::vector<Cell>> rows;
+  Json assumptions = Json::object();
+  Json findings = Json::object();
+  std::vector<std::string> notes;
+};
+
+struct Experiment {
+  std::string_view id;
+  std::string_view sentence;
+  Figure (*make)();
+};
+std::span<const Experiment> experiments();
+
+Figure parameter_distribution();
+Figure table_models();
+Figure flops_scaling();
+Figure comms_scaling();
+Figure time_scaling();
+Figure headline();
+Figure predictions();
+
+std::string csv_text(const Figure& figure);
+std::string json_text(const Experiment& experiment, const Figure& figure);
+
+// --- what several figures share --------------------------------------------------------------------------
+
+/// The paper's family at another width and depth: 64 wide heads, N_e = 4·d/128 experts of 128, k = N_e/4,
+/// 200,019 tokens, sequences of 2048.
+costmodel::ModelShape family_member(std::int64_t d_model, std::int64_t layers);
+
+/// The paper's global batch, 1024 sequences, on equal sites; DiLoCo's outer optimiser, bf16 on the wire,
+/// ring.
+costmodel::Scenario paper_scenario(const costmodel::ModelShape& shape, int sites, std::int64_t local_steps);
+inline constexpr std::int64_t kGlobalBatch = 1024;
+inline constexpr std::int64_t kTrainingSteps = 640;
+
+double gbit_per_s(double rate);  // in bytes/s
+}  // namespace fomoe::figures

@@ -1,0 +1,51 @@
+// Paper, figure "total training FLOPs versus expert overlap": left a small model on 16 workers, right a large
+// one on 32; with the part that partial replicas avoid.
+#include "costmodel/flops.hpp"
+#include "experiments/figures/figure.hpp"
+
+namespace fomoe::figures {
+
+Figure flops_scaling() {
+  Figure figure;
+  figure.columns = {"panel",         "d_model",    "layers",      "sites",         "expert_overlap",
+                    "local_experts", "accounting", "total_flops", "avoided_flops", "avoided_share"};
+  struct Panel {
+    const char* name;
+    std::int64_t d_model, layers;
+    int sites;
+  };
+  const double tokens = static_cast<double>(kTrainingSteps * kGlobalBatch) * 2048;
+  for (const Panel& panel : {Panel{"left", 512, 16, 16}, Panel{"right", 8192, 512, 32}}) {
+    const costmodel::ModelShape shape = family_member(panel.d_model, panel.layers);
+    const auto total = [&](std::int64_t local_experts, costmodel::FlopsAccounting accounting) {
+      return tokens * costmodel::flops_per_token(shape, local_experts, true, accounting).total();
+    };
+    for (const auto& [name, accounting] : {std::pair{"paper", costmodel::FlopsAccounting::paper},
+                                           std::pair{"mechanism", costmodel::FlopsAccounting::mechanism}}) {
+      const double full = total(shape.experts, accounting);
+      for (int overlap = 1; overlap <= panel.sites; overlap *= 2) {
+        const std::int64_t local_experts = shape.experts * overlap / panel.sites;
+        const double flops = total(local_experts, accounting);
+        figure.rows.push_back({std::string(panel.name), panel.d_model, panel.layers,
+                               static_cast<std::int64_t>(panel.sites), static_cast<std::int64_t>(overlap),
+                               local_experts, std::string(name), flops, full - flops, (full - flops) / full});
+        if (overlap == 1)
+          figure.findings["avoided_share_" + std::string(panel.name) + "_" + name] = (full - flops) / full;
+      }
+    }
+  }
+  figure.assumptions = {
+      {"skip_token", true},
+      {"tokens", tokens},
+      {"tokens_from",
+       "640 batches of 1024 sequences of 2048; the figure names no budget, which only scales it"},
+      {"dense_flops", "6 per matrix parameter and token, unembedding counted, embedding look-up not"},
+      {"attention_flops", "12·L·d·s per token, the whole square"},
+      {"paper", "σ_st · min(k, N_le)/k of the experts with σ_st = N_le/N_e, N_le/N_e of the router"},
+      {"mechanism", "N_le/N_e of the experts, the whole router: what dropping ghost assignments does"}};
+  figure.notes = {"The paper never defines F_dense; ours is above.",
+                  "Under `paper` the curve bends where N_le < k: min(k, N_le)/k multiplies σ_st."};
+  return figure;
+}
+
+}  // namespace fomoe::figures

@@ -1,0 +1,52 @@
+#include "experiments/scenario/single_key.hpp"
+
+#include "experiments/scenario/document.hpp"
+#include "experiments/scenario/table_reader.hpp"
+
+namespace fomoe::scenario {
+
+bool is_number(Kind kind) {
+  return kind == Kind::count || kind == Kind::rate || kind == Kind::latency || kind == Kind::duration ||
+         kind == Kind::flop_rate || kind == Kind::share;
+}
+
+const char* si_unit(Kind kind) {
+  if (kind == Kind::rate) return "Bps";
+  if (kind == Kind::latency || kind == Kind::duration) return "s";
+  if (kind == Kind::flop_rate) return "FLOPS";
+  return "";
+}
+
+SingleKey read_single_key(const std::string& assignment) {
+  Document document;
+  document.override_key(assignment);
+  refuse_unknown_tables(document, scenario_keys(), {});
+  const std::string dotted_name = assignment.substr(0, assignment.find('='));
+  const std::size_t dot = dotted_name.find('.');
+  const std::string table = dot == std::string::npos ? "" : dotted_name.substr(0, dot);
+  const std::string name = dot == std::string::npos ? dotted_name : dotted_name.substr(dot + 1);
+  const toml::table* found = table.empty() ? &document.root() : find_table(document, table);
+  const TableReader reader(document, scenario_keys(), table, found);
+
+  SingleKey single;
+  for (const Key& key : scenario_keys()) {
+    if (key.table == table && key.name == name) single.key = &key;
+  }
+  const Kind kind = single.key->kind;
+  if (kind == Kind::count) {
+    single.number = static_cast<double>(reader.count(name));
+  } else if (kind == Kind::share) {
+    single.number = reader.share(name);
+  } else if (is_number(kind)) {
+    single.number = reader.quantity(name);
+  } else if (kind == Kind::yes_no) {
+    single.word = reader.yes_no(name) ? "true" : "false";
+  } else if (kind == Kind::text || kind == Kind::choice) {
+    single.word = reader.text(name);
+  } else {
+    single.word = assignment.substr(assignment.find('=') + 1);  // what reads the whole scenario checks it
+  }
+  return single;
+}
+
+}  // namespace fomoe::scenario

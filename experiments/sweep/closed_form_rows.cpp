@@ -1,0 +1,260 @@
+// Numbers of a combination become lanes; words (and numbers that change more than their own axis) make a
+// context: a scenario read once, whose lanes share their formulas.
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <unordered_map>
+#include <utility>
+
+#include "costmodel/sweep.hpp"
+#include "experiments/scenario/document.hpp"
+#include "experiments/scenario/scenario_reader.hpp"
+#include "experiments/sweep/rows.hpp"
+#include "platforms/input_error.hpp"
+
+namespace fomoe::sweep {
+
+namespace {
+
+using costmodel::Block;
+using costmodel::Configuration;
+using costmodel::Scenario;
+
+constexpr auto kLanes = static_cast<std::size_t>(Block::SizeAtCompileTime);
+constexpr std::size_t kKeptContexts = 1024, kKeptProblems = 1 << 16;
+
+/// A key whose value is one lane.
+struct Lane {
+  const char* key;
+  void (*set)(Configuration<Block>&, Eigen::Index, double);
+  /// For keys that decide whether a combination is possible: the same in the scenario that check() sees.
+  void (*set_in_scenario)(Scenario&, double);
+};
+
+constexpr Lane kLaneKeys[] = {
+    {"workload.tokens", [](auto& c, Eigen::Index i, double v) { c.axes.tokens[i] = v; }, nullptr},
+    {"workload.global_batch_sequences",
+     [](auto& c, Eigen::Index i, double v) { c.axes.global_batch_sequences[i] = v; },
+     [](Scenario& s, double v) { s.workload.global_batch_sequences = static_cast<std::int64_t>(v); }},
+    {"strategy.local_steps", [](auto& c, Eigen::Index i, double v) { c.axes.local_steps[i] = v; }, nullptr},
+    {"strategy.expert_overlap", [](auto& c, Eigen::Index i, double v) { c.axes.expert_overlap[i] = v; },
+     [](Scenario& s, double v) { s.strategy.expert_overlap = static_cast<int>(v); }},
+    {"strategy.reshuffle_rounds", [](auto& c, Eigen::Index i, double v) { c.axes.reshuffle_rounds[i] = v; },
+     nullptr},
+    {"compute.step_time", [](auto& c, Eigen::Index i, double v) { c.step_time_s[i] = v; }, nullptr},
+    {"compute.peak_flops", [](auto& c, Eigen::Index i, double v) { c.peak_flops[i] = v; }, nullptr},
+    {"compute.mfu", [](auto& c, Eigen::Index i, double v) { c.mfu[i] = v; }, nullptr},
+    {"network_model.bandwidth_efficiency",
+     [](auto& c, Eigen::Index i, double v) { c.bandwidth_efficiency[i] = v; }, nullptr},
+};
+
+/// The same, where sites are equal and come from no file. `sites` first: a default O_e follows it; bandwidth
+/// before the directions that override it.
+constexpr Lane kEqualSitesKeys[] = {
+    {"platform.sites", [](auto& c, Eigen::Index i, double v) { c.axes.sites[i] = v; },
+     [](Scenario& s, double v) {
+       const platforms::Site site = s.platform.sites.front();
+       s.platform =
+           platforms::uniform(static_cast<int>(v), site.uplink_bytes_per_s, site.downlink_bytes_per_s, 0);
+     }},
+    {"platform.bandwidth",
+     [](auto& c, Eigen::Index i, double v) { c.uplink_bytes_per_s[i] = c.downlink_bytes_per_s[i] = v; },
+     nullptr},
+    {"platform.uplink", [](auto& c, Eigen::Index i, double v) { c.uplink_bytes_per_s[i] = v; }, nullptr},
+    {"platform.downlink", [](auto& c, Eigen::Index i, double v) { c.downlink_bytes_per_s[i] = v; }, nullptr},
+    {"platform.latency", [](auto& c, Eigen::Index i, double v) { c.latency_s[i] = v; }, nullptr},
+};
+
+bool given(const scenario::Document& document, const char* table, const char* key) {
+  const toml::table* found = document.root().get_as<toml::table>(table);
+  return found != nullptr && found->contains(key);
+}
+
+struct Context {
+  Scenario scenario;
+  costmodel::SweepContext formulas;
+  Configuration<Block> base;
+  std::unordered_map<std::uint64_t, std::string> problems;  // by the digits that decide; empty: none
+};
+
+class ClosedFormSweep {
+ public:
+  explicit ClosedFormSweep(const Request& request) : request_(request) {
+    scenario::Document document =
+        scenario::Document::read(request.scenario_path, "scenario", "experiments/scenarios/two-sites.toml");
+    for (const std::string& assignment : request.overrides) document.override_key(assignment);
+    const std::vector<Axis>& axes = request.grid.axes();
+    const auto varied = [&](const char* key) {
+      return std::any_of(axes.begin(), axes.end(), [&](const Axis& axis) { return axis.key == key; });
+    };
+    const bool equal_sites = !given(document, "platform", "file") && !varied("platform.file");
+    if (equal_sites) add_lanes(kEqualSitesKeys);
+    add_lanes(kLaneKeys);
+    for (std::size_t a = 0; a < axes.size(); ++a) {
+      const bool is_lane =
+          std::any_of(lanes_.begin(), lanes_.end(), [&](const auto& l) { return l.second == a; });
+      if (!is_lane) words_.push_back(a);
+    }
+    default_overlap_ = !given(document, "strategy", "expert_overlap") && !varied("strategy.expert_overlap");
+  }
+
+  void fill(Chunk& chunk) {
+    order_.clear();
+    for (std::size_t i = 0; i < chunk.rows; ++i) {
+      std::uint64_t key = 0;
+      for (const std::size_t a : words_)
+        key = key * request_.grid.axes()[a].size() + request_.grid.digit(chunk.first_row + i, a);
+      order_.emplace_back(key, i);
+    }
+    if (!words_.empty()) std::sort(order_.begin(), order_.end());
+    for (std::size_t begin = 0; begin < order_.size();) {
+      std::size_t end = begin;
+      while (end < order_.size() && order_[end].first == order_[begin].first) ++end;
+      fill_context(chunk, begin, end);
+      begin = end;
+    }
+  }
+
+ private:
+  template <std::size_t N>
+  void add_lanes(const Lane (&keys)[N]) {
+    for (const Lane& lane : keys) {
+      for (std::size_t a = 0; a < request_.grid.axes().size(); ++a) {
+        if (request_.grid.axes()[a].key == lane.key) lanes_.emplace_back(&lane, a);
+      }
+    }
+  }
+
+  Scenario read(std::uint64_t row) const {
+    scenario::ReadOptions options;
+    options.overrides = request_.overrides;
+    const std::vector<std::string> assignments = request_.grid.assignments(row);
+    options.overrides.insert(options.overrides.end(), assignments.begin(), assignments.end());
+    return scenario::read_scenario(request_.scenario_path, options);
+  }
+
+  // Rows that cannot be read have a problem; the first that can makes the context for the others.
+  void fill_context(Chunk& chunk, std::size_t begin, std::size_t end) {
+    auto found = contexts_.find(order_[begin].first);
+    for (; found == contexts_.end() && begin < end; ++begin) {
+      const std::size_t index = order_[begin].second;
+      try {
+        if (contexts_.size() >= kKeptContexts) contexts_.clear();
+        auto context = std::make_unique<Context>();
+        context->scenario = read(chunk.first_row + index);
+        context->formulas = costmodel::sweep_context(context->scenario);
+        context->base = replicated(costmodel::configuration_of(context->scenario));
+        found = contexts_.emplace(order_[begin].first, std::move(context)).first;
+        --begin;  // this row is computed with the others
+      } catch (const scenario::CombinationError& error) {
+        chunk.problems[index] = error.reason();
+      } catch (const scenario::FileError& error) {
+        chunk.problems[index] = error.what();
+      }
+    }
+    for (; begin < end; begin += kLanes)
+      fill_block(*found->second, chunk, begin, std::min(end, begin + kLanes));
+  }
+
+  void fill_block(Context& context, Chunk& chunk, std::size_t begin, std::size_t end) {
+    configuration_ = context.base;
+    for (const auto& [lane, axis] : lanes_) {
+      const std::vector<double>& values = request_.grid.axes()[axis].numbers;
+      for (std::size_t i = begin; i < end; ++i) {
+        const std::uint64_t row = chunk.first_row + order_[i].second;
+        lane->set(configuration_, static_cast<Eigen::Index>(i - begin),
+                  values[request_.grid.digit(row, axis)]);
+      }
+    }
+    if (default_overlap_) configuration_.axes.expert_overlap = configuration_.axes.sites;
+    costmodel::evaluate(context.formulas, configuration_, outcome_);
+
+    const costmodel::Outcome<Block>& o = outcome_;
+    const std::array<const Block*, kResultCount> columns = {&o.wall_clock_s,
+                                                            &o.compute_utilization,
+                                                            &o.tokens_per_s,
+                                                            &o.bytes_per_token,
+                                                            &o.bytes_sent_per_site_per_round,
+                                                            &o.sent.dense,
+                                                            &o.sent.expert_sync,
+                                                            &o.sent.migration,
+                                                            &o.memory_bytes_per_site,
+                                                            &o.flops_per_token,
+                                                            &o.optimizer_steps,
+                                                            &o.tokens,
+                                                            &o.round_count,
+                                                            &o.round_duration_s,
+                                                            &o.round_compute_s,
+                                                            &o.round_communication_s,
+                                                            &o.round_exposed_communication_s,
+                                                            &o.round_idle_s,
+                                                            &o.link_busy_share};
+    for (std::size_t c = 0; c < kResultCount; ++c) {
+      for (std::size_t i = begin; i < end; ++i)
+        chunk.results[c][order_[i].second] = (*columns[c])[static_cast<Eigen::Index>(i - begin)];
+    }
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::size_t index = order_[i].second;
+      chunk.problems[index] = problem(context, chunk.first_row + index);
+    }
+  }
+
+  /// What check() says of the combination.
+  const std::string& problem(Context& context, std::uint64_t row) {
+    std::uint64_t key = 0;
+    bool decides = false;
+    for (const auto& [lane, axis] : lanes_) {
+      if (lane->set_in_scenario == nullptr) continue;
+      decides = true;
+      key = key * request_.grid.axes()[axis].size() + request_.grid.digit(row, axis);
+    }
+    static const std::string none;
+    if (!decides) return none;
+    if (context.problems.size() >= kKeptProblems) context.problems.clear();
+    const auto [entry, is_new] = context.problems.try_emplace(key);
+    if (!is_new) return entry->second;
+    Scenario scenario = context.scenario;
+    for (const auto& [lane, axis] : lanes_) {
+      if (lane->set_in_scenario != nullptr)
+        lane->set_in_scenario(scenario, request_.grid.axes()[axis].numbers[request_.grid.digit(row, axis)]);
+    }
+    if (default_overlap_) scenario.strategy.expert_overlap = scenario.sites();
+    try {
+      costmodel::check(scenario);
+    } catch (const InputError& error) {
+      entry->second = error.what();
+    }
+    return entry->second;
+  }
+
+  const Request& request_;
+  std::vector<std::pair<const Lane*, std::size_t>> lanes_;  // with the axis
+  std::vector<std::size_t> words_;                          // axes that make contexts
+  bool default_overlap_ = false;                            // O_e is the number of sites
+  std::unordered_map<std::uint64_t, std::unique_ptr<Context>> contexts_;
+  std::vector<std::pair<std::uint64_t, std::size_t>> order_;  // rows of a chunk by context
+  Configuration<Block> configuration_;
+  costmodel::Outcome<Block> outcome_;
+};
+
+}  // namespace
+
+void Chunk::resize(std::size_t count) {
+  rows = count;
+  for (auto& column : results) column.resize(count);
+  problems.resize(count);
+  for (std::string& problem : problems) problem.clear();
+}
+
+void closed_form_rows(const Request& request, const Sink& sink) {
+  ClosedFormSweep sweep(request);
+  Chunk chunk;
+  for (std::uint64_t row = request.begin; row < request.end; row += chunk.rows) {
+    chunk.first_row = row;
+    chunk.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kChunkRows, request.end - row)));
+    sweep.fill(chunk);
+    sink(chunk);
+  }
+}
+
+}  // namespace fomoe::sweep

@@ -1,0 +1,160 @@
+#include "experiments/sweep/row_writer.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "experiments/commands/human.hpp"
+
+namespace fomoe::sweep {
+
+namespace {
+
+constexpr std::size_t kFlushBytes = 1 << 20;
+constexpr std::size_t kKeptTexts = 1 << 16;
+constexpr double kWholeNumbers = 9e15;  // doubles hold every whole number up to here
+
+// The shortest text that reads back as the same number.
+void append_number(std::string& text, double value) {
+  char digits[32];
+  char* end = nullptr;
+  if (std::abs(value) < kWholeNumbers && value == std::trunc(value)) {
+    end = std::to_chars(digits, digits + sizeof digits, static_cast<std::int64_t>(value)).ptr;
+  } else {
+    end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+  }
+  text.append(digits, end);
+}
+
+std::string json_text(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+const char* limited_by(const Chunk& chunk, std::size_t index) {
+  return chunk.results[kComputeColumn][index] >= chunk.results[kExposedColumn][index] ? "compute"
+                                                                                      : "communication";
+}
+
+}  // namespace
+
+RowWriter::RowWriter(const std::string& path, const Grid& grid, const std::string& executor)
+    : grid_(grid), executor_(executor), csv_(path.ends_with(".csv")) {
+  if (path != "-") file_ = std::make_unique<scenario::AtomicFile>(path);
+  const std::vector<Axis>& axes = grid.axes();
+  axis_texts_.resize(axes.size());
+  axis_columns_.resize(axes.size());
+  for (std::size_t a = 0; a < axes.size(); ++a) {
+    if (axes[a].numeric() && axes[a].size() > kKeptTexts) continue;
+    for (std::size_t i = 0; i < axes[a].size(); ++i) {
+      std::string& text = axis_texts_[a].emplace_back();
+      if (axes[a].numeric()) {
+        append_number(text, axes[a].numbers[i]);
+      } else {
+        text = csv_ ? commands::csv_cell(axes[a].words[i]) : json_text(axes[a].words[i]);
+      }
+    }
+  }
+  if (csv_) {
+    put("executor");
+    for (const Axis& axis : axes) put(',' + commands::csv_cell(axis.column));
+    for (const std::string_view name : kResults) put(fmt::format(",{}", name));
+    put(",limited_by,problem\n");
+    return;
+  }
+  put(fmt::format("{{\"schema\": \"fomoe.sweep/1\", \"executor\": {}, \"axes\": [", json_text(executor_)));
+  for (const Axis& axis : axes) put((&axis == &axes.front() ? "" : ", ") + json_text(axis.column));
+  put("], \"rows\": [");
+}
+
+void RowWriter::put_number(Column& column, double value) {
+  if (column.text.empty() || value != column.last) {
+    column.last = value;
+    column.text.clear();
+    append_number(column.text, value);
+  }
+  put(column.text);
+}
+
+void RowWriter::put_axis(std::size_t axis, std::uint64_t row) {
+  const std::size_t digit = grid_.digit(row, axis);
+  if (axis_texts_[axis].empty()) {
+    put_number(axis_columns_[axis], grid_.axes()[axis].numbers[digit]);
+  } else {
+    put(axis_texts_[axis][digit]);
+  }
+}
+
+void RowWriter::write_csv_row(const Chunk& chunk, std::size_t index) {
+  put(executor_);
+  for (std::size_t a = 0; a < grid_.axes().size(); ++a) {
+    buffer_ += ',';
+    put_axis(a, chunk.first_row + index);
+  }
+  const bool possible = chunk.problems[index].empty();
+  for (std::size_t c = 0; c < kResultCount; ++c) {
+    buffer_ += ',';
+    if (possible) put_number(columns_[c], chunk.results[c][index]);
+  }
+  buffer_ += ',';
+  if (possible) put(limited_by(chunk, index));
+  buffer_ += ',';
+  if (!possible) put(commands::csv_cell(chunk.problems[index]));
+  buffer_ += '\n';
+}
+
+void RowWriter::write_json_row(const Chunk& chunk, std::size_t index) {
+  put(first_ ? "\n{" : ",\n{");
+  for (std::size_t a = 0; a < grid_.axes().size(); ++a) {
+    put(json_text(grid_.axes()[a].column));
+    put(": ");
+    put_axis(a, chunk.first_row + index);
+    put(", ");
+  }
+  if (!chunk.problems[index].empty()) {
+    put("\"problem\": " + json_text(chunk.problems[index]) + '}');
+    return;
+  }
+  for (std::size_t c = 0; c < kResultCount; ++c) {
+    buffer_ += '"';
+    put(kResults[c]);
+    put("\": ");
+    put_number(columns_[c], chunk.results[c][index]);
+    put(", ");
+  }
+  put("\"limited_by\": \"");
+  put(limited_by(chunk, index));
+  put("\"}");
+}
+
+void RowWriter::write(const Chunk& chunk) {
+  for (std::size_t i = 0; i < chunk.rows; ++i) {
+    if (csv_) {
+      write_csv_row(chunk, i);
+    } else {
+      write_json_row(chunk, i);
+    }
+    first_ = false;
+    if (buffer_.size() >= kFlushBytes) flush();
+  }
+}
+
+void RowWriter::flush() {
+  if (file_) {
+    file_->write(buffer_);
+  } else if (std::fwrite(buffer_.data(), 1, buffer_.size(), stdout) != buffer_.size()) {
+    throw std::runtime_error("stdout: cannot be written");
+  }
+  buffer_.clear();
+}
+
+void RowWriter::finish() {
+  if (!csv_) put("\n]}\n");
+  flush();
+  if (file_) file_->commit();
+}
+
+}  // namespace fomoe::sweep

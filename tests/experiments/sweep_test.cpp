@@ -1,0 +1,198 @@
+// `fomoe sweep` as a user meets it: every row is what `fomoe simulate` says of that combination.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/experiments/run_fomoe.hpp"
+
+namespace {
+
+using namespace fomoe::tests;
+using nlohmann::json;
+
+const std::string kScenario = source_dir() + "/experiments/scenarios/two-sites.toml";
+
+Ran sweep(const std::string& options) {
+  return run_in(source_dir(), "fomoe sweep " + kScenario + ' ' + options);
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+std::string csv(const std::string& options) {
+  const Folder folder;
+  const Ran ran = sweep(options + " --output " + (folder / "s.csv"));
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  CHECK(ran.out.empty());
+  return read_all(folder / "s.csv");
+}
+
+json rows(const std::string& options) {
+  const Ran ran = sweep(options + " --output -");
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  return json::parse(ran.out)["rows"];
+}
+
+}  // namespace
+
+TEST_CASE("each row is the report of `fomoe simulate` with the same --set, for both engines") {
+  const std::string varied =
+      "--set platform.sites=4 --vary strategy.method=fomoe,diloco,ddp --vary strategy.expert_overlap=1,2 "
+      "--vary platform.bandwidth=100Mbps,1Gbps --vary strategy.local_steps=8,40 --vary "
+      "platform.latency=0ms,25ms";
+  for (const std::string engine : {"closed-form", "simulated"}) {
+    const json all = rows(varied + " --engine " + engine + " --jobs 2");
+    REQUIRE(all.size() == 3 * 2 * 2 * 2 * 2);
+    for (const std::size_t index : {0, 5, 22, 33, 47}) {
+      const json& row = all[index];
+      CAPTURE(row.dump());
+      const auto number = [&](const char* key) { return row[key].dump(); };
+      const Ran single = run_in(
+          source_dir(),
+          "fomoe simulate " + kScenario + " --output - --engine " + engine +
+              " --set platform.sites=4 --set strategy.method=" + row["strategy.method"].get<std::string>() +
+              " --set strategy.expert_overlap=" + number("strategy.expert_overlap") +
+              " --set platform.bandwidth=" + number("platform.bandwidth_bytes_per_s") +
+              "Bps --set strategy.local_steps=" + number("strategy.local_steps") +
+              " --set platform.latency=" + number("platform.latency_s") + "s");
+      REQUIRE_MESSAGE(single.exit_status == 0, single.err);
+      const json report = json::parse(single.out);
+      for (const char* key : {"wall_clock_s", "compute_utilization", "tokens_per_s", "bytes_per_token",
+                              "bytes_sent_per_site_per_round", "optimizer_steps", "tokens"}) {
+        CAPTURE(key);
+        CHECK(row[key].get<double>() == doctest::Approx(report[key].get<double>()).epsilon(1e-12));
+      }
+      CHECK(row["round_count"] == report["round"]["count"]);
+      CHECK(row["memory_bytes_per_site"].get<double>() ==
+            doctest::Approx(report["sites"][0]["memory_bytes"].get<double>()).epsilon(1e-12));
+      CHECK(row["limited_by"] == report["bottleneck"]["limited_by"]);
+    }
+  }
+}
+
+TEST_CASE("the last --vary turns fastest; units are in the column names, numbers in SI") {
+  const auto lines =
+      lines_of(csv("--engine closed-form --vary strategy.placement=random,fixed --vary "
+                   "platform.bandwidth=1Gbps,8Mbps --vary compute.step_time=100ms"));
+  REQUIRE(lines.size() == 5);
+  CHECK(lines[0].starts_with(
+      "executor,strategy.placement,platform.bandwidth_bytes_per_s,compute.step_time_s,wall_clock_s,"));
+  CHECK(lines[1].starts_with("closed-form,random,125000000,0.1,"));
+  CHECK(lines[2].starts_with("closed-form,random,1000000,0.1,"));
+  CHECK(lines[3].starts_with("closed-form,fixed,125000000,0.1,"));
+  CHECK(lines[4].starts_with("closed-form,fixed,1000000,0.1,"));
+}
+
+TEST_CASE("ranges: + adds, * multiplies, n/decade gives n values to a factor of ten, both ends included") {
+  const auto values = [](const std::string& range) {
+    std::vector<double> list;
+    const std::size_t equals = range.find('=');
+    for (const json& row : rows("--engine closed-form --vary '" + range + "'"))
+      for (const auto& [key, value] : row.items())
+        if (key.starts_with(range.substr(0, equals))) list.push_back(value.get<double>());
+    return list;
+  };
+  CHECK(values("strategy.local_steps=1..10+3") == std::vector<double>{1, 4, 7, 10});
+  CHECK(values("strategy.local_steps=1..20*2") == std::vector<double>{1, 2, 4, 8, 16});
+  CHECK(values("strategy.local_steps=1..10*4/decade,64") == std::vector<double>{1, 2, 3, 6, 10, 64});
+  CHECK(values("platform.latency=0ms..50ms+25ms") == std::vector<double>{0, 0.025, 0.05});
+  const auto rates = values("platform.bandwidth=1Gbps..100Gbps*1/decade");
+  CHECK(rates == std::vector<double>{125e6, 1.25e9, 12.5e9});
+}
+
+TEST_CASE("shards one after another are the whole sweep, and the same command gives the same bytes") {
+  const std::string varied =
+      "--set platform.sites=4 --vary strategy.method=fomoe,ddp --vary strategy.expert_overlap=1,2,3,4 --vary "
+      "strategy.local_steps=1..30+1 --vary platform.bandwidth=1Gbps..9Gbps+1Gbps";
+  for (const std::string engine : {" --engine closed-form", " --set model.layers=1"}) {
+    const bool simulated = engine.find("closed") == std::string::npos;
+    const std::string options =
+        (simulated ? "--set platform.sites=2 --vary strategy.local_steps=5,95 --vary "
+                     "strategy.expert_overlap=1,2,3 --vary platform.bandwidth=1Gbps,2Gbps"
+                   : varied) +
+        engine;
+    const std::string whole = csv(options);
+    CHECK(csv(options + " --jobs 3") == whole);
+    auto expected = lines_of(whole);
+    std::vector<std::string> joined;
+    for (const char* shard : {"1/3", "2/3", "3/3"}) {
+      auto part = lines_of(csv(options + " --shard " + shard));
+      CHECK(part.front() == expected.front());
+      joined.insert(joined.end(), part.begin() + 1, part.end());
+    }
+    expected.erase(expected.begin());
+    CHECK(joined == expected);  // even in order
+  }
+}
+
+TEST_CASE(
+    "an impossible combination keeps its row and says why; where none is possible the sweep is refused") {
+  const auto all = rows("--engine closed-form --vary platform.sites=2,4 --vary strategy.expert_overlap=1,4");
+  REQUIRE(all.size() == 4);
+  CHECK(all[0].contains("wall_clock_s"));
+  CHECK_FALSE(all[1].contains("wall_clock_s"));
+  CHECK(all[1]["problem"].get<std::string>().starts_with("strategy.expert_overlap: got 4; expected 1 to 2"));
+  CHECK(all[3].contains("wall_clock_s"));
+  const auto simulated =
+      rows("--engine simulated --vary platform.sites=2,4 --vary strategy.expert_overlap=1,4");
+  for (std::size_t i = 0; i < 4; ++i) CHECK(simulated[i].contains("problem") == all[i].contains("problem"));
+  CHECK(simulated[1] == all[1]);
+
+  const Folder folder;
+  const Ran none = sweep("--vary strategy.expert_overlap=3,5 --output " + (folder / "n.csv"));
+  CHECK(none.exit_status == 2);
+  CHECK(none.err.find("no combination is possible") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(folder / "n.csv"));
+  CHECK(std::filesystem::is_empty(folder.path()));  // no temporary file either
+}
+
+TEST_CASE("O_e follows the number of sites where nobody gives it") {
+  const Folder folder;
+  std::string text = read_all(kScenario);
+  text.erase(text.find("expert_overlap"),
+             text.find('\n', text.find("expert_overlap")) - text.find("expert_overlap"));
+  write_all(folder / "s.toml", text);
+  const Ran ran =
+      run_in(folder.path(), "fomoe sweep s.toml --engine closed-form --vary platform.sites=2,8 --output -");
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  const json all = json::parse(ran.out)["rows"];
+  // All experts at every site: M does not change what a site holds.
+  CHECK(all[0]["memory_bytes_per_site"] == all[1]["memory_bytes_per_site"]);
+}
+
+TEST_CASE("mistakes in --vary, --shard and --jobs exit 2 and name what was expected") {
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"", "--vary: got none; expected at least one; for example --vary strategy.local_steps=16,32,64"},
+      {"--vary strategy.local_step=1", "did you mean local_steps?"},
+      {"--vary strategy.method=ddp,dilocoo",
+       "--vary strategy.method=dilocoo: strategy.method: got \"dilocoo\""},
+      {"--vary platform.bandwidth=1,2", "got 1 (no unit)"},
+      {"--vary strategy.local_steps=1..10", "got a range without a step"},
+      {"--vary strategy.local_steps=10..1+1", "got a range that ends before it begins"},
+      {"--vary strategy.local_steps=1..10*1", "got a range that never ends"},
+      {"--vary strategy.local_steps=1..10+0.5", "got \"0.5\" as the step"},
+      {"--vary strategy.local_steps=1,,2", "got an empty value"},
+      {"--vary strategy.local_steps", "got no key=values"},
+      {"--vary seed=1 --vary seed=2", "got the same key twice"},
+      {"--vary seed=1 --shard 3/2", "--shard: got \"3/2\"; expected i/n with 1 ≤ i ≤ n"},
+      {"--vary seed=1 --jobs 0", "--jobs: got \"0\"; expected a whole number from 1 to 4096"},
+      {"--vary seed=1 --output s.txt", "expected - or a file that ends in .csv or .json"},
+  };
+  for (const auto& [options, message] : wrong) {
+    const Ran ran = sweep(options);
+    CAPTURE(options);
+    CHECK(ran.exit_status == 2);
+    CHECK(ran.out.empty());
+    CHECK_MESSAGE(ran.err.find(message) != std::string::npos, ran.err);
+  }
+}
