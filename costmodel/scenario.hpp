@@ -66,7 +66,7 @@ struct Scenario {
   Workload workload;
   Strategy strategy;
   ComputeSpec compute;
-  SiteGpus gpus;  // of every site
+  SiteGpus gpus;                 // of every site
   platforms::Platform platform;  // raw, before the network model
   NetworkModel network;
   std::uint64_t seed = 42;
