@@ -22,10 +22,10 @@ inline constexpr double kLogitChunkBytes = 512.0 * 1024 * 1024;
 /// Fills the members of `model` that are activations; 0 for an opaque model: unknown.
 void count_activations(const ModelShape& shape, SiteModel& model);
 
-/// Bytes on a GPU of pipeline stage `stage` (from 0). L/p layers for each of the p − stage micro-batches under
-/// way; with checkpointing 2·d bytes a token and layer, and one layer whole. The last stage adds the inputs of
-/// the outer norms and of the unembedding, and a chunk of logits. Everything is divided by the tensor-parallel
-/// degree (sequence parallelism, their eq. 4).
+/// Bytes on a GPU of pipeline stage `stage` (from 0). L/p layers for each of the p − stage micro-batches
+/// under way; with checkpointing 2·d bytes a token and layer, and one layer whole. The last stage adds the
+/// inputs of the outer norms and of the unembedding, and a chunk of logits. Everything is divided by the
+/// tensor-parallel degree (sequence parallelism, their eq. 4).
 template <class V>
 V activation_bytes(const SiteModel& model, const V& executed, double micro_batch_sequences, int stage) {
   const double tokens = micro_batch_sequences * model.sequence_length;

@@ -35,10 +35,10 @@ ComputeTimes from_profile(const Scenario& scenario, const ProfiledCompute& compu
   const StepEstimate step = estimate_step(profile, compute.micro_batch_sequences, local_experts(scenario),
                                           scenario.strategy.skip_token);
   ComputeTimes times;
-  times.gradients_s = profiled_gradients_s(
-      sequences / gpus.count, static_cast<double>(compute.micro_batch_sequences),
-      profiled_micro_batch_s(step.micro_batch.forward_s, step.micro_batch.backward_s,
-                             gpus.activation_checkpointing));
+  times.gradients_s =
+      profiled_gradients_s(sequences / gpus.count, static_cast<double>(compute.micro_batch_sequences),
+                           profiled_micro_batch_s(step.micro_batch.forward_s, step.micro_batch.backward_s,
+                                                  gpus.activation_checkpointing));
   times.optimizer_s = step.micro_batch.optimizer_s / optimizer_division(gpus);
   times.provenance.push_back(
       {"step time", step.extrapolated ? Origin::assumed : Origin::measured,
@@ -95,14 +95,13 @@ void add_intra_site(const Scenario& scenario, double sequences, ComputeTimes& ti
   state("transfers between pipeline stages", seconds.stages, "2 · 2 B · tokens · d_model");
   state("pipeline bubble", seconds.bubble, "(p−1)/micro-batches of what the micro-batches take");
   if (gpus.intra_site_bytes_per_s == 0) {
-    times.provenance.push_back({"communication inside a site", Origin::assumed,
-                                "0 s: nobody gave compute.intra_site_bandwidth"});
+    times.provenance.push_back(
+        {"communication inside a site", Origin::assumed, "0 s: nobody gave compute.intra_site_bandwidth"});
   }
-  const bool counts_micro_batches =
-      gpus.pipeline_parallel > 1 || (gpus.sharded > 1 && gpus.zero_stage == 3);
+  const bool counts_micro_batches = gpus.pipeline_parallel > 1 || (gpus.sharded > 1 && gpus.zero_stage == 3);
   if (counts_micro_batches && micro_batch_sequences(scenario) == 0) {
-    times.provenance.push_back({"micro-batch", Origin::assumed,
-                                "1 sequence: nobody gave compute.micro_batch_sequences"});
+    times.provenance.push_back(
+        {"micro-batch", Origin::assumed, "1 sequence: nobody gave compute.micro_batch_sequences"});
   }
 }
 

@@ -54,7 +54,8 @@ std::optional<std::int64_t> largest_micro_batch_sequences(const Scenario& scenar
   const SiteModel model = site_model(scenario);
   const SiteLoad<double> load = site_load(scenario, 0);
   const auto fits = [&](std::int64_t sequences) {
-    return fullest_stage(model, load, static_cast<double>(sequences)).total() <= scenario.gpus.gpu_memory_bytes;
+    return fullest_stage(model, load, static_cast<double>(sequences)).total() <=
+           scenario.gpus.gpu_memory_bytes;
   };
   std::int64_t fitting = 0, too_many = 1;
   while (too_many < kMostSequences && fits(too_many)) {

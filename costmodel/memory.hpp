@@ -75,7 +75,8 @@ MemoryBytes memory_per_site(const Scenario& scenario);
 /// Host memory of a site where outer state is kept there: one copy, 8 B a parameter.
 double host_bytes_per_site(const Scenario& scenario);
 
-/// Parameters of one replica: all dense ones, and O_e/M of the experts and, without skip-token, of the router.
+/// Parameters of one replica: all dense ones, and O_e/M of the experts and, without skip-token, of the
+/// router.
 std::int64_t parameters_per_site(const Scenario& scenario);
 
 /// The largest micro-batch with which the fullest GPU stays within its memory; 0 where one sequence does not

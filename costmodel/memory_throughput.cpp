@@ -16,8 +16,8 @@ MemoryThroughput memory_throughput(Scenario scenario, int expert_overlap) {
   scenario.strategy.expert_overlap = expert_overlap;
   const std::optional<std::int64_t> largest = largest_micro_batch_sequences(scenario);
   if (!largest) {
-    throw InputError("compute.gpu_memory", "nothing, or opaque counts", "gpu_memory, and a model with a shape",
-                     "gpu_memory = \"80GiB\"");
+    throw InputError("compute.gpu_memory", "nothing, or opaque counts",
+                     "gpu_memory, and a model with a shape", "gpu_memory = \"80GiB\"");
   }
   MemoryThroughput point;
   point.expert_overlap = expert_overlap;

@@ -92,11 +92,12 @@ IntraSiteSeconds<V> intra_site_seconds(const SiteModel& model, const SiteLoad<V>
     seconds.updated_weights = gathered_s;
   }
   seconds.tensor = passes * model.layers / stages * 2 * (tensor - 1) / tensor * activations_s;
-  seconds.expert = passes * model.moe_layers / stages * (expert - 1) / expert * load.executed_experts *
-                   activations_s;
+  seconds.expert =
+      passes * model.moe_layers / stages * (expert - 1) / expert * load.executed_experts * activations_s;
   seconds.stages = (stages > 1 ? 2.0 : 0.0) * activations_s;
-  seconds.bubble = (stages - 1) / micro_batches *
-                   (computation_s + seconds.weight_gathers + seconds.tensor + seconds.expert + seconds.stages);
+  seconds.bubble =
+      (stages - 1) / micro_batches *
+      (computation_s + seconds.weight_gathers + seconds.tensor + seconds.expert + seconds.stages);
   return seconds;
 }
 

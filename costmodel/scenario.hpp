@@ -80,7 +80,7 @@ struct Scenario {
   Workload workload;
   Strategy strategy;
   ComputeSpec compute;
-  SiteGpus gpus;  // of every site
+  SiteGpus gpus;                 // of every site
   platforms::Platform platform;  // raw, before the network model
   NetworkModel network;
   ExtraTraffic traffic;

@@ -7,7 +7,8 @@ namespace fomoe::costmodel {
 enum class OuterStateOn { device, host };
 const char* to_string(OuterStateOn where);
 
-/// GPUs of a site = data · sharded · tensor · expert · pipeline; what the other degrees leave is data-parallel.
+/// GPUs of a site = data · sharded · tensor · expert · pipeline; what the other degrees leave is
+/// data-parallel.
 ///   data      replicas of the model, each with its part of the batch
 ///   sharded   as data, but optimiser state (ZeRO stage 1), gradients (2) and weights (3) are divided
 ///             (Rajbhandari et al. 2020, ZeRO)

@@ -62,8 +62,8 @@ SiteLoad<double> site_load(const Scenario& scenario, double sequences) {
 void check_site_gpus(const Scenario& scenario) {
   const SiteGpus& gpus = scenario.gpus;
   const ModelShape& shape = scenario.model;
-  const std::int64_t degrees = std::int64_t{1} * gpus.sharded * gpus.tensor_parallel * gpus.expert_parallel *
-                               gpus.pipeline_parallel;
+  const std::int64_t degrees =
+      std::int64_t{1} * gpus.sharded * gpus.tensor_parallel * gpus.expert_parallel * gpus.pipeline_parallel;
   if (gpus.count % degrees != 0) {
     refuse("gpus_per_site", gpus.count,
            "a multiple of the product of the parallel degrees, " + std::to_string(degrees), degrees);

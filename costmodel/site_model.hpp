@@ -25,7 +25,7 @@ SiteModel site_model(const Scenario& scenario);
 template <class V>
 struct SiteLoad {
   V gpus;
-  V dense, experts;  // parameters of one replica; without skip-token the router is with its experts
+  V dense, experts;    // parameters of one replica; without skip-token the router is with its experts
   V executed_experts;  // that compute for a token in one layer, mean over tokens
   V sequences;         // of the site, in one optimiser step
 };

@@ -144,8 +144,8 @@ SweepContext sweep_context(const Scenario& scenario) {
       const StepSample step = estimate_step(profiled->profile, profiled->micro_batch_sequences, experts,
                                             scenario.strategy.skip_token)
                                   .micro_batch;
-      context.micro_batch_s.push_back(profiled_micro_batch_s(step.forward_s, step.backward_s,
-                                                             scenario.gpus.activation_checkpointing));
+      context.micro_batch_s.push_back(
+          profiled_micro_batch_s(step.forward_s, step.backward_s, scenario.gpus.activation_checkpointing));
       context.optimizer_s.push_back(step.optimizer_s);
     }
   }

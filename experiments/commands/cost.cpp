@@ -37,23 +37,25 @@ std::vector<Provenance> provenance_of(const costmodel::Scenario& scenario, bool 
   const costmodel::ModelShape& model = scenario.model;
   std::vector<Provenance> list;
   if (model.opaque) {
-    list.push_back({"parameters", Origin::assumed, "given in the scenario; all dense ones are under dense_ffn"});
+    list.push_back(
+        {"parameters", Origin::assumed, "given in the scenario; all dense ones are under dense_ffn"});
     if (model.experts > 0 && model.active_experts == model.experts)
       list.push_back({"active parameters", Origin::assumed, "every token uses all experts"});
   } else {
     list.push_back({"parameters", Origin::computed, "from the model's shape"});
   }
   if (!model.opaque && !model.tied_embeddings) {
-    list.push_back({"active parameters", Origin::computed,
-                    model.embedding_counts_as_active
-                        ? "embedding table counted, as this model's publisher does"
-                        : "embedding table not counted, unembedding counted, as this model's publisher does"});
+    list.push_back(
+        {"active parameters", Origin::computed,
+         model.embedding_counts_as_active
+             ? "embedding table counted, as this model's publisher does"
+             : "embedding table not counted, unembedding counted, as this model's publisher does"});
   }
-  list.push_back({"FLOPs", Origin::computed,
-                  std::string("6 per matrix parameter and token, attention over the full square of a sequence") +
-                      (scenario.gpus.activation_checkpointing ? ", a third more for recomputation; " : "; ") +
-                      (paper_accounting ? "skip-token as in the FoMoE paper"
-                                        : "skip-token as the mechanism works")});
+  list.push_back(
+      {"FLOPs", Origin::computed,
+       std::string("6 per matrix parameter and token, attention over the full square of a sequence") +
+           (scenario.gpus.activation_checkpointing ? ", a third more for recomputation; " : "; ") +
+           (paper_accounting ? "skip-token as in the FoMoE paper" : "skip-token as the mechanism works")});
   list.push_back(costmodel::memory_provenance(scenario));
   list.push_back({"bytes sent", Origin::computed,
                   "from the model's shape and the method's plan, mean over sites and rounds"});
@@ -74,8 +76,8 @@ Cost cost_of(const costmodel::Scenario& scenario, bool paper_accounting) {
   cost.memory_per_site = costmodel::memory_per_site(scenario);
   cost.host_bytes = costmodel::host_bytes_per_site(scenario);
   cost.largest_micro_batch = costmodel::largest_micro_batch_sequences(scenario);
-  const costmodel::ComputeTimes times = costmodel::compute_times(
-      scenario, static_cast<double>(costmodel::local_batch_sequences(scenario, 0)));
+  const costmodel::ComputeTimes times =
+      costmodel::compute_times(scenario, static_cast<double>(costmodel::local_batch_sequences(scenario, 0)));
   cost.intra_site = times.intra_site;
   const costmodel::PlanSummary summary = costmodel::summarise(scenario);
   cost.sent = summary.sent;
@@ -88,24 +90,17 @@ Cost cost_of(const costmodel::Scenario& scenario, bool paper_accounting) {
 }
 
 scenario::Json to_json(const costmodel::MemoryBytes& memory) {
-  return {{"weights_bytes", memory.weights},
-          {"master_weights_bytes", memory.master_weights},
-          {"moments_bytes", memory.moments},
-          {"gradients_bytes", memory.gradients},
-          {"outer_state_bytes", memory.outer_state},
-          {"gathered_weights_bytes", memory.gathered_weights},
+  return {{"weights_bytes", memory.weights},         {"master_weights_bytes", memory.master_weights},
+          {"moments_bytes", memory.moments},         {"gradients_bytes", memory.gradients},
+          {"outer_state_bytes", memory.outer_state}, {"gathered_weights_bytes", memory.gathered_weights},
           {"activations_bytes", memory.activations}};
 }
 
 scenario::Json to_json(const costmodel::IntraSiteSeconds<double>& seconds) {
-  return {{"gradients_s", seconds.gradients},
-          {"updated_weights_s", seconds.updated_weights},
-          {"weight_gathers_s", seconds.weight_gathers},
-          {"tensor_parallel_s", seconds.tensor},
-          {"expert_parallel_s", seconds.expert},
-          {"stage_transfers_s", seconds.stages},
-          {"pipeline_bubble_s", seconds.bubble},
-          {"total_s", seconds.total()}};
+  return {{"gradients_s", seconds.gradients},           {"updated_weights_s", seconds.updated_weights},
+          {"weight_gathers_s", seconds.weight_gathers}, {"tensor_parallel_s", seconds.tensor},
+          {"expert_parallel_s", seconds.expert},        {"stage_transfers_s", seconds.stages},
+          {"pipeline_bubble_s", seconds.bubble},        {"total_s", seconds.total()}};
 }
 
 std::string to_json_text(const Cost& cost, const costmodel::Scenario& scenario) {
@@ -163,34 +158,34 @@ std::string to_human_text(const Cost& cost, const costmodel::Scenario& scenario)
   std::string text = fmt::format("{} on {} sites, model {}\n\n", scenario.strategy.method, scenario.sites(),
                                  scenario.model.name);
   std::vector<Row> rows = {{"parameters", count(parameters.total())},
-                   {"  embedding", count(parameters.embedding)},
-                   {"  attention", count(parameters.attention)},
-                   {"  dense FFN", count(parameters.dense_ffn)},
-                   {"  router", count(parameters.router)},
-                   {"  expert", count(parameters.expert)},
-                   {"  norm", count(parameters.norm)},
-                   {"  active", count(cost.active_parameters)},
-                   {"held by one site", count(costmodel::parameters_per_site(scenario))},
-                   {"FLOPs per token", human_count(cost.flops_per_token())},
-                   {"  dense", human_count(cost.flops.dense)},
-                   {"  attention scores", human_count(cost.flops.attention)},
-                   {"  expert", human_count(cost.flops.expert)},
-                   {"  router", human_count(cost.flops.router)},
-                   {"  recomputed", human_count(cost.recomputed_flops)},
-                   {"memory per site", human_bytes(cost.memory_per_site.total())},
-                   {"memory per GPU", human_bytes(cost.memory_per_gpu.total())},
-                   {"  weights", human_bytes(cost.memory_per_gpu.weights)},
-                   {"  master weights", human_bytes(cost.memory_per_gpu.master_weights)},
-                   {"  moments", human_bytes(cost.memory_per_gpu.moments)},
-                   {"  gradients", human_bytes(cost.memory_per_gpu.gradients)},
-                   {"  outer state", human_bytes(cost.memory_per_gpu.outer_state)},
-                   {"  gathered weights", human_bytes(cost.memory_per_gpu.gathered_weights)},
-                   {"  activations", human_bytes(cost.memory_per_gpu.activations)},
-                   {"host memory per site", human_bytes(cost.host_bytes)},
-                   {"sent per site per round", human_bytes(cost.sent.total())},
-                   {"  dense", human_bytes(cost.sent.dense)},
-                   {"  expert sync", human_bytes(cost.sent.expert_sync)},
-                   {"  migration", human_bytes(cost.sent.migration)}};
+                           {"  embedding", count(parameters.embedding)},
+                           {"  attention", count(parameters.attention)},
+                           {"  dense FFN", count(parameters.dense_ffn)},
+                           {"  router", count(parameters.router)},
+                           {"  expert", count(parameters.expert)},
+                           {"  norm", count(parameters.norm)},
+                           {"  active", count(cost.active_parameters)},
+                           {"held by one site", count(costmodel::parameters_per_site(scenario))},
+                           {"FLOPs per token", human_count(cost.flops_per_token())},
+                           {"  dense", human_count(cost.flops.dense)},
+                           {"  attention scores", human_count(cost.flops.attention)},
+                           {"  expert", human_count(cost.flops.expert)},
+                           {"  router", human_count(cost.flops.router)},
+                           {"  recomputed", human_count(cost.recomputed_flops)},
+                           {"memory per site", human_bytes(cost.memory_per_site.total())},
+                           {"memory per GPU", human_bytes(cost.memory_per_gpu.total())},
+                           {"  weights", human_bytes(cost.memory_per_gpu.weights)},
+                           {"  master weights", human_bytes(cost.memory_per_gpu.master_weights)},
+                           {"  moments", human_bytes(cost.memory_per_gpu.moments)},
+                           {"  gradients", human_bytes(cost.memory_per_gpu.gradients)},
+                           {"  outer state", human_bytes(cost.memory_per_gpu.outer_state)},
+                           {"  gathered weights", human_bytes(cost.memory_per_gpu.gathered_weights)},
+                           {"  activations", human_bytes(cost.memory_per_gpu.activations)},
+                           {"host memory per site", human_bytes(cost.host_bytes)},
+                           {"sent per site per round", human_bytes(cost.sent.total())},
+                           {"  dense", human_bytes(cost.sent.dense)},
+                           {"  expert sync", human_bytes(cost.sent.expert_sync)},
+                           {"  migration", human_bytes(cost.sent.migration)}};
   if (cost.largest_micro_batch) {
     const Row row = {"largest micro-batch", std::to_string(*cost.largest_micro_batch) + " sequences"};
     rows.insert(rows.end() - 4, row);

@@ -16,8 +16,7 @@ struct Alternative {
   std::vector<const char*> partners;
 };
 const std::vector<Alternative>& alternatives() {
-  static const std::vector<Alternative> all = {
-      {"profile", {}}, {"step_time", {}}, {"peak_flops", {"mfu"}}};
+  static const std::vector<Alternative> all = {{"profile", {}}, {"step_time", {}}, {"peak_flops", {"mfu"}}};
   return all;
 }
 

@@ -11,7 +11,8 @@ namespace fomoe::scenario {
 namespace {
 
 // Bounds that keep every product of shape keys inside 64 bits (the reader also checks the total).
-constexpr double kMaxWidth = 1e6, kMaxLayers = 1e5, kMaxExperts = 1e6, kMaxVocabulary = 1e8, kMaxSites = 1024, kMaxGpus = 1e5;
+constexpr double kMaxWidth = 1e6, kMaxLayers = 1e5, kMaxExperts = 1e6, kMaxVocabulary = 1e8, kMaxSites = 1024,
+                 kMaxGpus = 1e5;
 
 constexpr Key kScenarioKeys[] = {
     {"", "name", Kind::text, "", "no name", "a title, for people", "\"four sites at 1 Gb/s\""},
