@@ -159,7 +159,7 @@ TEST_CASE("compare: perplexity in the table, and at equal loss in the verdict") 
   CHECK(ran.out.find(" USD") != std::string::npos);
   CHECK(ran.out.find("Its perplexity is 144.15 ± 18.66") != std::string::npos);
   CHECK(ran.out.find("The lowest known perplexity, 118.01 ± 16.06, is that of diloco") != std::string::npos);
-  CHECK(ran.out.find("Of 1 cases the quality is unknown.") != std::string::npos);
+  CHECK(ran.out.find("The quality of 1 of the 3 cases is unknown.") != std::string::npos);
 }
 
 TEST_CASE("compare: the verdict at equal loss, either way") {
