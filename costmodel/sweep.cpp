@@ -25,22 +25,21 @@ Block at(const std::vector<double>& table, const Block& index) {
   return values;
 }
 
-/// Seconds of one optimiser step of a site with this many sequences.
+/// Seconds of one optimiser step of a site.
 template <class V>
 V step_s(const SweepContext& context, const Configuration<V>& configuration, const V& flops_per_token,
-         const V& local_experts, const V& sequences) {
-  switch (context.compute) {
-    case SweepContext::Compute::given:
-      return configuration.step_time_s;
-    case SweepContext::Compute::assumed:
-      return assumed_gradients_s(flops_per_token, V(sequences * context.fixed.sequence_length),
-                                 configuration.mfu, configuration.peak_flops, configuration.gpus_per_site);
-    case SweepContext::Compute::profiled:
-      break;
+         const V& local_experts, const SiteLoad<V>& load) {
+  if (context.compute == SweepContext::Compute::given) return configuration.step_time_s;
+  V gradients_s = constant<V>(0), optimizer_s = constant<V>(0);
+  if (context.compute == SweepContext::Compute::assumed) {
+    gradients_s = assumed_gradients_s(flops_per_token, V(load.sequences * context.fixed.sequence_length),
+                                      configuration.mfu, configuration.peak_flops, load.gpus);
+  } else {
+    gradients_s = profiled_gradients_s(V(load.sequences / load.gpus), context.micro_batch_sequences,
+                                       at(context.micro_batch_s, local_experts));
+    optimizer_s = at(context.optimizer_s, local_experts) / optimizer_division(context.site.gpus);
   }
-  return profiled_gradients_s(sequences, context.micro_batch_sequences,
-                              at(context.micro_batch_s, local_experts)) +
-         at(context.optimizer_s, local_experts);
+  return gradients_s + optimizer_s + intra_site_seconds(context.site, load, gradients_s).total();
 }
 
 Summary<double> summarise(const Method& method, const Axes<double>& axes, const Fixed& fixed) {
@@ -54,8 +53,7 @@ Summary<Block> summarise(const Method& method, const Axes<Block>& axes, const Fi
 template <class V>
 void add_cost(const SweepContext& context, const Configuration<V>& configuration, Outcome<V>& outcome) {
   const V& duration_s = outcome.wall_clock_s;
-  const bool many = context.compute == SweepContext::Compute::assumed;
-  const V gpus = many ? configuration.gpus_per_site : constant<V>(1);
+  const V& gpus = configuration.gpus_per_site;
   V joules = constant<V>(0);
   if (context.power) {
     const V busy_s = outcome.round_compute_s * outcome.round_count;
@@ -81,21 +79,24 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
   const V local_experts = fixed.experts * held_share;
 
   outcome.flops_per_token =
+      recomputation_factor(context.site.gpus.activation_checkpointing) *
       partial_replica_flops(context.full_flops, fixed.experts, fixed.active_experts, local_experts,
                             context.skip_token, FlopsAccounting::mechanism)
           .total();
   add_extra_traffic(summary, axes, V(overlap / axes.sites), fixed, context.traffic,
                     context.state_bytes_per_parameter);
-  const V parameters = fixed.dense_elements + fixed.expert_elements * held_share;
-  outcome.memory_bytes_per_site = resident_memory(parameters, method.outer_bytes_per_parameter).total();
+  SiteLoad<V> load{configuration.gpus_per_site, constant<V>(fixed.dense_elements),
+                   V(fixed.expert_elements * held_share), executed_experts(context.site, local_experts),
+                   constant<V>(0)};
+  outcome.memory_bytes_per_site = memory_of_site(context.site, load).total();
 
   // The global batch is dealt out as evenly as it goes: the slowest site has ⌈B/M⌉ sequences, the mean is
   // B/M.
   const V mean_sequences = axes.global_batch_sequences / axes.sites;
-  const V slowest_step_s =
-      step_s(context, configuration, outcome.flops_per_token, local_experts, ceil_of(mean_sequences));
-  const V mean_step_s =
-      step_s(context, configuration, outcome.flops_per_token, local_experts, mean_sequences);
+  load.sequences = ceil_of(mean_sequences);
+  const V slowest_step_s = step_s(context, configuration, outcome.flops_per_token, local_experts, load);
+  load.sequences = mean_sequences;
+  const V mean_step_s = step_s(context, configuration, outcome.flops_per_token, local_experts, load);
   const V outer_step_s = constant<V>(0);
 
   const Links<V> links{configuration.bandwidth_efficiency *
@@ -131,6 +132,7 @@ SweepContext sweep_context(const Scenario& scenario) {
   context.method = find_method(scenario.strategy.method);
   context.fixed = fixed_of(scenario);
   context.skip_token = scenario.strategy.skip_token;
+  context.site = site_model(scenario);
   context.full_flops = full_replica_flops(scenario.model);
   if (std::holds_alternative<AssumedDevice>(scenario.compute)) {
     context.compute = SweepContext::Compute::assumed;
@@ -141,7 +143,8 @@ SweepContext sweep_context(const Scenario& scenario) {
       const StepSample step = estimate_step(profiled->profile, profiled->micro_batch_sequences, experts,
                                             scenario.strategy.skip_token)
                                   .micro_batch;
-      context.micro_batch_s.push_back(step.forward_s + step.backward_s);
+      context.micro_batch_s.push_back(
+          profiled_micro_batch_s(step.forward_s, step.backward_s, scenario.gpus.activation_checkpointing));
       context.optimizer_s.push_back(step.optimizer_s);
     }
   }
@@ -175,8 +178,8 @@ Configuration<double> configuration_of(const Scenario& scenario) {
   } else if (const auto* device = std::get_if<AssumedDevice>(&scenario.compute)) {
     configuration.peak_flops = device->peak_flops;
     configuration.mfu = device->mfu;
-    configuration.gpus_per_site = device->gpus_per_site;
   }
+  configuration.gpus_per_site = scenario.gpus.count;
   return configuration;
 }
 
