@@ -5,10 +5,7 @@
 
 namespace fomoe::costmodel {
 
-int paid_gpus_per_site(const Scenario& scenario) {
-  const auto* device = std::get_if<AssumedDevice>(&scenario.compute);
-  return device != nullptr ? device->gpus_per_site : 1;
-}
+int paid_gpus_per_site(const Scenario& scenario) { return scenario.gpus.count; }
 
 void add_cost(RunReport& report, const Scenario& scenario) {
   if (!scenario.prices && !scenario.power) return;

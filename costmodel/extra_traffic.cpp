@@ -24,11 +24,10 @@ NodeId node_at(const Plan& plan, int site) {
   return 0;
 }
 
-Op background_op(std::string name, std::vector<Exchange> exchanges) {
+Op extra_op(std::string name, std::vector<Exchange> exchanges) {
   Op op;
   op.name = std::move(name);
   op.what = Transfer{Pattern::point_to_point, Collective::direct, std::move(exchanges)};
-  op.detached = true;
   return op;
 }
 
@@ -53,7 +52,7 @@ Op data_op(const Plan& plan, const Extra& extra, std::int64_t steps) {
     exchanges.push_back(
         {{from, static_cast<NodeId>(n)}, {plain_bytes(Content::sequences, TrafficClass::data, bytes)}});
   }
-  return background_op("read data", std::move(exchanges));
+  return extra_op("read data", std::move(exchanges));
 }
 
 Op checkpoint_op(const Plan& plan, const Extra& extra) {
@@ -66,15 +65,14 @@ Op checkpoint_op(const Plan& plan, const Extra& extra) {
                          {plain_bytes(Content::training_state, TrafficClass::checkpoint,
                                       extra.state_bytes_per_checkpoint_round)}});
   }
-  return background_op("upload checkpoint", std::move(exchanges));
+  return extra_op("upload checkpoint", std::move(exchanges));
 }
 
 Op rejoin_op(const Plan& plan, const Extra& extra) {
-  Op op = background_op(
+  Op op = extra_op(
       "fetch state to rejoin",
       {{{node_at(plan, rejoin_source(extra.traffic)), node_at(plan, *extra.traffic.rejoin_site)},
         {plain_bytes(Content::training_state, TrafficClass::rejoin, extra.state_bytes_per_rejoin_round)}}});
-  op.detached = false;
   return op;
 }
 

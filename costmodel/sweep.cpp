@@ -53,8 +53,7 @@ Summary<Block> summarise(const Method& method, const Axes<Block>& axes, const Fi
 template <class V>
 void add_cost(const SweepContext& context, const Configuration<V>& configuration, Outcome<V>& outcome) {
   const V& duration_s = outcome.wall_clock_s;
-  const bool many = context.compute == SweepContext::Compute::assumed;
-  const V gpus = many ? configuration.gpus_per_site : constant<V>(1);
+  const V& gpus = configuration.gpus_per_site;
   V joules = constant<V>(0);
   if (context.power) {
     const V busy_s = outcome.round_compute_s * outcome.round_count;

@@ -95,7 +95,8 @@ std::string on_quality(const std::vector<Case>& cases, const Case& chosen, const
                         quoted(*best));
   const auto unknown =
       std::count_if(cases.begin(), cases.end(), [&](const Case& one) { return !known(one); });
-  if (unknown > 0 && known(chosen)) text += fmt::format(" Of {} cases the quality is unknown.", unknown);
+  if (unknown > 0 && known(chosen))
+    text += fmt::format(" The quality of {} of the {} cases is unknown.", unknown, cases.size());
   return text;
 }
 

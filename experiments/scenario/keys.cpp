@@ -262,8 +262,6 @@ std::string expected_value(const Key& key) {
       return positive("a FLOP rate", Quantity::flop_rate);
     case Kind::share:
       return "a number above 0 and up to 1";
-    case Kind::size:
-      return positive("a size", Quantity::size);
     case Kind::power:
       return positive("a power", Quantity::power);
     case Kind::money:

@@ -34,7 +34,6 @@ Quantity quantity_of(Kind kind) {
   if (kind == Kind::rate) return Quantity::rate;
   if (kind == Kind::size) return Quantity::size;
   if (kind == Kind::flop_rate) return Quantity::flop_rate;
-  if (kind == Kind::size) return Quantity::size;
   if (kind == Kind::power) return Quantity::power;
   return Quantity::duration;
 }

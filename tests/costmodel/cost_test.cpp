@@ -80,7 +80,8 @@ TEST_CASE("energy: board power while busy, the idle share of it while waiting, t
 
 TEST_CASE("a run's cost: GPUs for the whole wall clock, egress of what each site sends, by hand") {
   Scenario scenario = tests::ideal_scenario("diloco", 4);
-  scenario.compute = AssumedDevice{1e12, 0.5, 8};
+  scenario.compute = AssumedDevice{1e12, 0.5};
+  scenario.gpus.count = 8;
   SitePrices cheap{
       2.0 / 3600, 100, 0.36 / kJoulesPerKwh, {{std::numeric_limits<double>::infinity(), 0.02 / kGb}}};
   SitePrices dear = cheap;

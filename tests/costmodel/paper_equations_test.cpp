@@ -78,7 +78,7 @@ TEST_CASE("paper: the master equation is our closed form where α = 0, ρ = 1, n
     Scenario scenario = tests::ideal_scenario(one.method, one.sites, one.overlap);
     scenario.strategy.placement = one.placement;
     scenario.strategy.reshuffle_rounds = one.reshuffle_rounds;
-    scenario.compute = AssumedDevice{1e15, 0.4, 1};
+    scenario.compute = AssumedDevice{1e15, 0.4};
     const RunReport ours = closed_form(scenario);
 
     const Fixed fixed = fixed_of(scenario);

@@ -286,8 +286,17 @@ TEST_CASE("every example value in the table of keys is one that the reader accep
         key == "model.dense_parameters" || key == "model.expert_parameters") {
       continue;  // need a partner or a file
     }
+    const std::string partners =
+        key == "traffic.data_bytes_per_token" ? " --set traffic.data_site=site-0"
+        : key == "traffic.checkpoint_rounds"  ? " --set traffic.checkpoint_site=site-0"
+        : key == "traffic.rejoin_rounds"      ? " --set traffic.rejoin_site=site-0"
+        : key == "prices.pricing"             ? " --set prices.file=../data/prices-example.toml"
+        : key.starts_with("prices.") && key != "prices.file" ? " --set prices.gpu_hour=2.50USD"
+        : key.starts_with("energy.") ? " --set energy.gpu_power=700W --set energy.idle_share=0.2"
+                                     : "";
     CAPTURE(line);
-    const Ran ran = run("fomoe cost " + kTwoSites + " --set '" + key + "=" + line.substr(equals + 3) + "'");
+    const Ran ran =
+        run("fomoe cost " + kTwoSites + partners + " --set '" + key + "=" + line.substr(equals + 3) + "'");
     CHECK_MESSAGE(ran.exit_status == 0, ran.err);
     ++tried;
   }
