@@ -60,23 +60,26 @@ RunReport closed_form(const Scenario& scenario) {
   report.executor = "closed-form";
   double slowest_compute_s = 0;  // of the mean round
   for (int site = 0; site < scenario.sites(); ++site) {
+    SiteReport& row = report.sites[static_cast<std::size_t>(site)];
+    row.bytes_sent = row.bytes_received = rounds * summary.sent.total();
+    if (local_batch_sequences(scenario, site) == 0) continue;
     const ComputeTimes times =
         compute_times(scenario, static_cast<double>(local_batch_sequences(scenario, site)));
-    SiteReport& row = report.sites[static_cast<std::size_t>(site)];
     row.compute_s = steps_per_round * summary.compute_factor * times.step_s() +
                     summary.outer_steps_per_round * times.outer_step_s;
-    row.bytes_sent = row.bytes_received = rounds * summary.sent.total();
     slowest_compute_s = std::max(slowest_compute_s, row.compute_s);
   }
   const double step_s =
       compute_times(scenario, static_cast<double>(local_batch_sequences(scenario, 0))).step_s();
-  double communication_s = 0, exposed_s = 0;
+  double communication_s = 0, exposed_s = 0, shown_at_end_s = 0;
   for (int i = 0; i < summary.stage_count; ++i) {
     const Stage<double>& stage = summary.stages[static_cast<std::size_t>(i)];
     const double duration_s = stage_s(stage, links);
     communication_s += stage.times_per_round * duration_s;
     exposed_s += stage.times_per_round * std::max(0.0, duration_s - stage.hidden_steps * step_s);
+    if (stage.shown_at_end) shown_at_end_s += std::min(duration_s, stage.hidden_steps * step_s);
   }
+  exposed_s += shown_at_end_s / rounds;
 
   report.round.count = static_cast<std::int64_t>(rounds);
   report.round.duration_s = slowest_compute_s + exposed_s;

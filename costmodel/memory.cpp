@@ -14,6 +14,20 @@ std::int64_t parameters_per_site(const Scenario& scenario) {
   return counts.embedding + counts.attention + counts.dense_ffn + counts.norm + router + experts;
 }
 
+double outer_bytes_per_parameter(OuterOptimizer optimizer) {
+  switch (optimizer) {
+    case OuterOptimizer::nesterov:
+      return 4 + 4;
+    case OuterOptimizer::adam:
+    case OuterOptimizer::yogi:
+      return 4 + 4 + 4;
+    case OuterOptimizer::average:
+    case OuterOptimizer::local_adamw:
+      return 0;
+  }
+  return 0;
+}
+
 MemoryBytes memory_per_site(const Scenario& scenario) {
   const Method* method = find_method(scenario.strategy.method);
   const auto parameters = static_cast<double>(parameters_per_site(scenario));
@@ -22,7 +36,12 @@ MemoryBytes memory_per_site(const Scenario& scenario) {
   memory.master_weights = 4 * parameters;
   memory.moments = 8 * parameters;
   memory.gradients = 4 * parameters;
-  if (method != nullptr) memory.outer_state = method->outer_bytes_per_parameter * parameters;
+  if (method != nullptr) {
+    const double per_parameter = has_axis(*method, "outer_optimizer")
+                                     ? outer_bytes_per_parameter(scenario.strategy.outer_optimizer)
+                                     : method->outer_bytes_per_parameter;
+    memory.outer_state = per_parameter * parameters;
+  }
   return memory;
 }
 

@@ -17,6 +17,10 @@ struct MemoryBytes {
   [[nodiscard]] double total() const { return weights + master_weights + moments + gradients + outer_state; }
 };
 
+/// fp32: the parameters before the round (anchor) and the outer momentum; Adam and Yogi have a second moment
+/// too. Averaging keeps nothing.
+double outer_bytes_per_parameter(OuterOptimizer optimizer);
+
 /// Of one site: all dense parameters and O_e/M of the experts (and, without skip-token, of the router).
 MemoryBytes memory_per_site(const Scenario& scenario);
 /// Parameters that one site holds.

@@ -3,27 +3,12 @@
 #include <algorithm>
 #include <cassert>
 #include <numeric>
-#include <random>
+
+#include "costmodel/random.hpp"
 
 namespace fomoe::costmodel {
 
 namespace {
-
-using Engine = std::mt19937_64;
-
-// Uniform integer below n by rejection. std::uniform_int_distribution is not the same in every standard
-// library, and the same seed must give the same bytes everywhere.
-std::uint64_t below(Engine& engine, std::uint64_t n) {
-  const std::uint64_t limit = Engine::max() - Engine::max() % n;
-  std::uint64_t value = engine();
-  while (value >= limit) value = engine();
-  return value % n;
-}
-
-template <typename T>
-void shuffle(std::vector<T>& values, Engine& engine) {
-  for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[below(engine, i)]);
-}
 
 // Expert e on workers (e·O_e … e·O_e + O_e − 1) mod M. Every worker appears N_e·O_e/M times, and never twice
 // for one expert because O_e ≤ M.
@@ -34,7 +19,7 @@ int cyclic_owner(int expert, int slot, int workers, int overlap) {
 // held[w] = experts of worker w in one layer. A trade pools what only one of two workers holds and deals it
 // out again at random: it keeps every expert's and every worker's count. Repeated trades approach the uniform
 // distribution over such assignments (Strona et al. 2014, "curveball").
-void trade(std::vector<int>& a, std::vector<int>& b, Engine& engine) {
+void trade(std::vector<int>& a, std::vector<int>& b, RandomEngine& engine) {
   std::vector<int> both, only_a, only_b;
   std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
   std::set_difference(a.begin(), a.end(), both.begin(), both.end(), std::back_inserter(only_a));
@@ -104,9 +89,7 @@ Placement fixed_placement(int layers, int experts, int workers, int overlap) {
 Placement random_placement(int layers, int experts, int workers, int overlap, std::uint64_t seed,
                            std::uint64_t epoch) {
   Placement placement(layers, experts, workers, overlap);
-  std::seed_seq sequence{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32),
-                         static_cast<std::uint32_t>(epoch), static_cast<std::uint32_t>(epoch >> 32)};
-  Engine engine(sequence);
+  RandomEngine engine = seeded_engine(seed, epoch);
   std::vector<int> worker_of(static_cast<std::size_t>(workers));
   for (int layer = 0; layer < layers; ++layer) {
     // Relabelling workers and experts at random makes every (expert, worker) pair equally likely, exactly:

@@ -11,7 +11,7 @@ namespace fomoe::scenario {
 enum class Kind { text, choice, count, yes_no, rate, latency, duration, flop_rate, share };
 
 struct Key {
-  std::string_view table;  // "" for the top level
+  std::string_view table;  // "" for the top level; "strategy.compression" for a table in a table
   std::string_view name;
   Kind kind;
   std::string_view fallback;  // TOML value taken when the key is absent; empty: required, or `absent` says
@@ -25,6 +25,9 @@ struct Key {
 /// In the order of the scenario file.
 std::span<const Key> scenario_keys();
 std::span<const Key> platform_file_keys();
+
+/// Whether some row is in that table.
+bool is_table(std::span<const Key> keys, std::string_view name);
 
 /// The values that a key of Kind::choice takes.
 std::vector<std::string> choices(const Key& key);

@@ -43,7 +43,7 @@ costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& op
   scenario.workload = read_workload(document, scenario.model.sequence_length);
   scenario.network = read_network_model(document);
   scenario.platform = read_platform(document);
-  scenario.strategy = read_strategy(document, scenario.sites());
+  scenario.strategy = read_strategy(document, scenario.model, scenario.platform);
   scenario.compute = read_compute(document, options.compute_required);
   check(scenario, document, options.compute_required);
   return scenario;
