@@ -7,14 +7,18 @@ namespace fomoe::costmodel {
 
 std::int64_t parameters_per_site(const Scenario& scenario) {
   const ParameterCounts counts = count_parameters(scenario.model);
-  const std::int64_t held = scenario.model.layers * local_experts(scenario);
-  const std::int64_t experts = held * expert_elements(scenario.model);
-  const bool partial_router = !scenario.strategy.skip_token;
-  const std::int64_t router = partial_router ? held * router_column_elements(scenario.model) : counts.router;
-  return counts.embedding + counts.attention + counts.dense_ffn + counts.norm + router + experts;
+  if (scenario.model.experts == 0) return counts.total();
+  const std::int64_t overlap = effective_overlap(scenario), sites = scenario.sites();
+  // A remainder is there only where an opaque count does not divide.
+  const auto held = [&](std::int64_t elements) {
+    return elements / sites * overlap + elements % sites * overlap / sites;
+  };
+  return counts.dense() + held(counts.expert) +
+         (scenario.strategy.skip_token ? counts.router : held(counts.router));
 }
 
-double outer_bytes_per_parameter(OuterOptimizer optimizer) {
+double outer_bytes_per_parameter(const Method& method, OuterOptimizer optimizer) {
+  if (!has_axis(method, "outer_optimizer")) return method.outer_bytes_per_parameter;
   switch (optimizer) {
     case OuterOptimizer::nesterov:
       return 4 + 4;
@@ -30,19 +34,9 @@ double outer_bytes_per_parameter(OuterOptimizer optimizer) {
 
 MemoryBytes memory_per_site(const Scenario& scenario) {
   const Method* method = find_method(scenario.strategy.method);
-  const auto parameters = static_cast<double>(parameters_per_site(scenario));
-  MemoryBytes memory;
-  memory.weights = 2 * parameters;
-  memory.master_weights = 4 * parameters;
-  memory.moments = 8 * parameters;
-  memory.gradients = 4 * parameters;
-  if (method != nullptr) {
-    const double per_parameter = has_axis(*method, "outer_optimizer")
-                                     ? outer_bytes_per_parameter(scenario.strategy.outer_optimizer)
-                                     : method->outer_bytes_per_parameter;
-    memory.outer_state = per_parameter * parameters;
-  }
-  return memory;
+  return resident_memory(
+      static_cast<double>(parameters_per_site(scenario)),
+      method != nullptr ? outer_bytes_per_parameter(*method, scenario.strategy.outer_optimizer) : 0);
 }
 
 }  // namespace fomoe::costmodel

@@ -40,7 +40,7 @@ void check_overlap(const Scenario& scenario) {
 void check_overlapping(const Scenario& scenario, const Method& method) {
   const Strategy& strategy = scenario.strategy;
   if (has_axis(method, "fragments")) {
-    const std::int64_t most = std::min(scenario.model.layers, strategy.local_steps);
+    const std::int64_t most = std::max<std::int64_t>(1, std::min(scenario.model.layers, strategy.local_steps));
     if (strategy.fragments > most) {
       throw InputError("strategy.fragments", std::to_string(strategy.fragments),
                        "at most one for each of the " + std::to_string(scenario.model.layers) +
@@ -78,9 +78,10 @@ void check_compression(const Scenario& scenario, const Method& method) {
                    "method = \"sparse_loco\"");
 }
 
-void check_affinity(const Scenario& scenario) {
+void check_affinity(const Scenario& scenario, const Method& method) {
   const RoutingCounts& counts = scenario.strategy.routing_counts;
   if (scenario.strategy.placement != PlacementKind::affinity || !counts.empty()) return;
+  if (!has_axis(method, "placement")) return;
   throw InputError("strategy.placement", "\"affinity\" without routing_counts",
                    "routing_counts, a CSV with the columns layer,expert,site,count",
                    "routing_counts = \"routing.csv\"");
@@ -94,10 +95,16 @@ void check(const Scenario& scenario) {
     throw InputError("strategy.method", "\"" + scenario.strategy.method + "\"",
                      "a name that `fomoe list methods` prints", "\"fomoe\"");
   }
-  if (method->partial_experts) check_overlap(scenario);
+  if (method->partial_experts) {
+    if (scenario.model.experts == 0) {
+      throw InputError("strategy.method", "\"" + scenario.strategy.method + "\" for a model without experts",
+                       "a method that keeps full replicas, or a model with experts", "method = \"diloco\"");
+    }
+    check_overlap(scenario);
+  }
   check_overlapping(scenario, *method);
   check_compression(scenario, *method);
-  check_affinity(scenario);
+  check_affinity(scenario, *method);
   if (has_axis(*method, "gossip_peers") &&
       scenario.strategy.gossip_peers > std::max(1, scenario.sites() - 1)) {
     throw InputError("strategy.gossip_peers", std::to_string(scenario.strategy.gossip_peers),
@@ -142,5 +149,7 @@ const char* to_string(OuterOptimizer optimizer) {
 }
 
 const char* to_string(Collective collective) { return collective == Collective::ring ? "ring" : "direct"; }
+
+const char* to_string(RingModel model) { return model == RingModel::stepwise ? "stepwise" : "fluid"; }
 
 }  // namespace fomoe::costmodel

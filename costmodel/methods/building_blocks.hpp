@@ -9,16 +9,17 @@
 
 namespace fomoe::costmodel {
 
-/// Group 0: everything dense (with skip-token the whole router too). Group 1 + layer·N_e + expert: that
-/// expert and, without skip-token, its router column.
+/// Group 0: everything dense (with skip-token the whole router too). Group 1 + i·N_e + expert: that expert
+/// of the i-th layer that has experts and, without skip-token, its router column.
 std::vector<TensorGroup> tensor_groups(const Scenario& scenario);
 inline constexpr GroupId kDenseGroup = 0;
-GroupId expert_group(const Scenario& scenario, int layer, int expert);
+GroupId expert_group(const Scenario& scenario, int moe_layer, int expert);
 /// Groups of every expert of every layer.
 std::vector<GroupId> all_expert_groups(const Scenario& scenario);
 
 /// Dense elements that every layer has the same of; with skip-token its router too. The norms that only the
-/// first and the last layer have (of the embedding, and the final one) are not among them.
+/// first and the last layer have (of the embedding, and the final one) are not among them. Where layers differ
+/// (some with dense feed-forward parts), the mean.
 std::int64_t dense_layer_elements(const Scenario& scenario);
 
 /// The same elements by layer: group 0 the embedding, 1 … L the dense part of each layer (the first and the
@@ -26,7 +27,7 @@ std::int64_t dense_layer_elements(const Scenario& scenario);
 std::vector<TensorGroup> tensor_groups_by_layer(const Scenario& scenario);
 inline constexpr GroupId kEmbeddingGroup = 0;
 GroupId dense_layer_group(int layer);
-GroupId expert_group_by_layer(const Scenario& scenario, int layer, int expert);
+GroupId expert_group_by_layer(const Scenario& scenario, int moe_layer, int expert);
 
 /// ⌈tokens ÷ global batch⌉.
 std::int64_t optimizer_steps(const Scenario& scenario);

@@ -15,6 +15,8 @@ Plan plan(const Scenario& scenario) {
   std::vector<GroupId> dense, experts;
   for (int layer = 0; layer < static_cast<int>(scenario.model.layers); ++layer) {
     dense.push_back(dense_layer_group(layer));
+  }
+  for (int layer = 0; layer < static_cast<int>(moe_layers(scenario.model)); ++layer) {
     for (int expert = 0; expert < static_cast<int>(scenario.model.experts); ++expert)
       experts.push_back(expert_group_by_layer(scenario, layer, expert));
   }

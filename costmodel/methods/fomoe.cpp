@@ -23,8 +23,8 @@ struct Shape {
 };
 
 Shape shape_of(const Scenario& scenario) {
-  return {static_cast<int>(scenario.model.layers), static_cast<int>(scenario.model.experts), scenario.sites(),
-          scenario.strategy.expert_overlap};
+  return {static_cast<int>(moe_layers(scenario.model)), static_cast<int>(scenario.model.experts),
+          scenario.sites(), scenario.strategy.expert_overlap};
 }
 
 using PlacementOfEpoch = std::function<Placement(std::int64_t)>;

@@ -33,8 +33,9 @@ Exchange fragment_exchange(const Scenario& scenario, const std::vector<TensorGro
   if (fragment == fragments - 1) dense.push_back(kEmbeddingGroup);
   for (int layer = fragment; layer < static_cast<int>(scenario.model.layers); layer += fragments) {
     dense.push_back(dense_layer_group(layer));
-    for (int e = 0; e < static_cast<int>(scenario.model.experts); ++e)
-      experts.push_back(expert_group_by_layer(scenario, layer, e));
+    const int moe_layer = layer - static_cast<int>(scenario.model.dense_layers);
+    for (int e = 0; moe_layer >= 0 && e < static_cast<int>(scenario.model.experts); ++e)
+      experts.push_back(expert_group_by_layer(scenario, moe_layer, e));
   }
   const WireFormat& format = scenario.strategy.wire;
   return {all_workers(scenario),

@@ -23,6 +23,12 @@ constexpr Key kScenarioKeys[] = {
 
     {"model", "preset", Kind::choice, "", "the shape keys describe the model", "a model of the FoMoE paper",
      "\"medium\""},
+    {"model", "hf_config", Kind::text, "", "no such file",
+     "a model's Hugging Face config.json, relative to this file", "\"../models/mixtral-8x7b.json\""},
+    {"model", "dense_parameters", Kind::count, "", "counted from the shape",
+     "of a model of which only counts are known: parameters that are in no expert", "124e6", 1e16},
+    {"model", "expert_parameters", Kind::count, "", "a dense model",
+     "with dense_parameters: parameters of all experts of all layers together", "1.6e9", 1e16},
     {"model", "d_model", Kind::count, "", "from the preset", "width of the residual stream", "512",
      kMaxWidth},
     {"model", "layers", Kind::count, "", "from the preset", "transformer blocks", "16", kMaxLayers},
@@ -38,6 +44,8 @@ constexpr Key kScenarioKeys[] = {
     {"workload", "tokens", Kind::count, "", "", "tokens to train on, over all sites", "1.34e9"},
     {"workload", "global_batch_sequences", Kind::count, "", "",
      "sequences of one optimiser step, over all sites together", "1024", 1e12},
+    {"workload", "global_batch_tokens", Kind::count, "", "global_batch_sequences says it",
+     "the same in tokens", "2097152"},
 
     {"strategy", "method", Kind::choice, "", "", "the training method (`fomoe list methods`)", "\"fomoe\""},
     {"strategy", "local_steps", Kind::count, "1", "",
@@ -100,6 +108,8 @@ constexpr Key kScenarioKeys[] = {
 
     {"network_model", "bandwidth_efficiency", Kind::share, "1.0", "",
      "share of every link rate that payload gets", "0.956"},
+    {"network_model", "ring_model", Kind::choice, "\"stepwise\"", "",
+     "a ring's chunks as flows one after another, or all bytes of a hop as one fluid flow", "\"fluid\""},
 };
 
 constexpr Key kPlatformFileKeys[] = {
@@ -150,6 +160,8 @@ std::vector<std::string> choices(const Key& key) {
     names = {"nesterov", "adam", "yogi", "average", "local_adamw"};
   } else if (key.name == "kind") {
     names = {"top_k"};
+  } else if (key.name == "ring_model") {
+    names = {"stepwise", "fluid"};
   } else if (key.name == "payload_dtype") {
     names = {"fp32", "bf16", "fp16", "fp8", "int8", "int4", "int2"};
   }

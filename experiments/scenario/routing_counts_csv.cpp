@@ -30,11 +30,13 @@ std::vector<std::string_view> split(std::string_view line) {
 }
 
 std::int64_t whole_number(std::string_view cell, const std::string& place, const char* column,
-                          std::int64_t most) {
+                          std::int64_t least, std::int64_t most) {
   std::int64_t number = -1;
   const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), number);
-  if (error != std::errc{} || end != cell.data() + cell.size() || number < 0 || number > most)
-    fail(place, column, fmt::format("\"{}\"", cell), fmt::format("a whole number from 0 to {}", most), "0");
+  if (error != std::errc{} || end != cell.data() + cell.size() || number < least || number > most) {
+    fail(place, column, fmt::format("\"{}\"", cell), fmt::format("a whole number from {} to {}", least, most),
+         std::to_string(least));
+  }
   return number;
 }
 
@@ -57,7 +59,7 @@ costmodel::RoutingCounts read_routing_counts(const std::string& path, const cost
     fail(path + ":1", "header", fmt::format("\"{}\"", line), fmt::format("\"{}\"", kHeader), example);
 
   costmodel::RoutingCounts counts = costmodel::make_routing_counts(
-      static_cast<int>(model.layers), static_cast<int>(model.experts), platform.size());
+      static_cast<int>(costmodel::moe_layers(model)), static_cast<int>(model.experts), platform.size());
   counts.source = path;
   std::set<std::tuple<int, int, int>> seen;
   for (int number = 2; std::getline(file, line); ++number) {
@@ -65,8 +67,9 @@ costmodel::RoutingCounts read_routing_counts(const std::string& path, const cost
     const std::string place = fmt::format("{}:{}", path, number);
     const std::vector<std::string_view> cells = split(line);
     if (cells.size() != 4) fail(place, "row", fmt::format("{} cells", cells.size()), "4 cells", example);
-    const auto layer = static_cast<int>(whole_number(cells[0], place, "layer", model.layers - 1));
-    const auto expert = static_cast<int>(whole_number(cells[1], place, "expert", model.experts - 1));
+    const auto layer = static_cast<int>(
+        whole_number(cells[0], place, "layer", model.dense_layers, model.layers - 1) - model.dense_layers);
+    const auto expert = static_cast<int>(whole_number(cells[1], place, "expert", 0, model.experts - 1));
     const std::string name(cells[2]);
     int site = 0;
     while (site < platform.size() && names[static_cast<std::size_t>(site)] != name) ++site;
@@ -76,7 +79,7 @@ costmodel::RoutingCounts read_routing_counts(const std::string& path, const cost
     }
     if (!seen.insert({layer, expert, site}).second)
       fail(place, "layer,expert,site", "a combination a second time", "every one once", example);
-    counts.at(layer, expert, site) = whole_number(cells[3], place, "count", kMaxCount);
+    counts.at(layer, expert, site) = whole_number(cells[3], place, "count", 0, kMaxCount);
   }
   return counts;
 }
