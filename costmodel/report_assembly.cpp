@@ -102,7 +102,8 @@ ClassMeans means_of(const Plan& plan, std::size_t sites, const RoundClass& round
   const std::size_t executed = timeline.rounds.size();
   const auto missing = static_cast<double>(rounds.count - static_cast<std::int64_t>(executed));
   // Identical rounds: only the last one counts, the state is steady there. Random rounds: all are samples.
-  // Overlapping rounds: all count, and the missing ones are like the steady state shortly before the last.
+  // Overlapping rounds: all count, and the missing ones are like the steady state before the last two, of which the
+  // one may be short and the other's transfers share links with it.
   const bool only_last = rounds.identical && !rounds.overlapping && missing > 0;
   const std::size_t first = only_last ? executed - 1 : 0;
   const std::vector<double>& ends = timeline.round_end_s;
@@ -113,10 +114,10 @@ ClassMeans means_of(const Plan& plan, std::size_t sites, const RoundClass& round
   means.sent = timeline.sent;
   for (double& bytes : means.sent.bytes) bytes /= static_cast<double>(executed);
   if (rounds.overlapping && missing > 0) {
-    const Span steady = {ends[executed - 3], ends[executed - 2]};
+    const Span steady = {ends[executed - 4], ends[executed - 3]};
     const auto count = static_cast<double>(rounds.count);
     means.total_s = ends.back() + missing * (steady.second - steady.first);
-    means.communication_s = missing * communication[executed - 2] / count;
+    means.communication_s = missing * communication[executed - 3] / count;
     for (const double seconds : communication) means.communication_s += seconds / count;
     for (const SiteSpans& site : spans) {
       const SiteSpans in_steady = site.within(steady);

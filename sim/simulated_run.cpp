@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kIdenticalRounds = 3;
 constexpr std::int64_t kRandomRounds = 8;
 // The first ones fill the pipeline; the last one empties it.
-constexpr std::int64_t kOverlappingRounds = 8, kFewestOverlappingRounds = 4;
+constexpr std::int64_t kOverlappingRounds = 8, kFewestOverlappingRounds = 5;
 
 std::vector<std::int64_t> executed_rounds(const costmodel::RoundClass& rounds, const RunOptions& options) {
   const std::int64_t usual = rounds.overlapping ? kOverlappingRounds

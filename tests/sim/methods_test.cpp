@@ -77,13 +77,12 @@ TEST_CASE("streaming by hand: what a fragment does not hide behind τ steps show
   costmodel::Scenario scenario = tests::every_axis_scenario("streaming_diloco", 2);
   scenario.model.vocabulary = 1;
   const auto counts = costmodel::count_parameters(scenario.model);
-  const auto d = static_cast<double>(scenario.model.d_model);
-  const double layer = 2.0 * (static_cast<double>(counts.total() - counts.embedding) - 2 * d) / 2;  // bf16
-  const double first = layer + 2 * d, last = layer + 2 * d + 2 * static_cast<double>(counts.embedding);
+  const double first = 2.0 * static_cast<double>(counts.total() - counts.embedding) / 2;  // bf16, one of two layers
+  const double last = first + 2.0 * static_cast<double>(counts.embedding);
   const auto wall_clock_s = [&](std::int64_t overlap_steps, double bandwidth) {
     scenario.strategy.overlap_steps = overlap_steps;
     scenario.platform = platforms::uniform(2, bandwidth, bandwidth, 0);
-    return sim::simulate_scenario(scenario).report.wall_clock_s;
+    return sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report.wall_clock_s;
   };
   const double rounds = 10, steps_s = 60 * 1.0;
   // Bandwidth such that the first fragment takes 2.5 s and the last one, larger by the embedding, a little more.
@@ -152,6 +151,16 @@ TEST_CASE("two nodes at one site: nothing between them crosses the WAN, and it t
   CHECK(seconds({1, 0, 2}) == doctest::Approx(0.5 + 1.0));         // the remote one alone uses the link
   platform.sites[0].fabric_bytes_per_s = 1e8;
   CHECK(seconds({1, 0}) == doctest::Approx(10.0));                 // where the site's fabric is stated
+}
+
+TEST_CASE("ideal: streaming with unequal fragments: norms at both ends, the embedding in the last") {
+  costmodel::Scenario scenario = tests::every_axis_scenario("streaming_diloco", 4);
+  scenario.model.layers = 6;
+  for (const int fragments : {1, 2, 3, 6}) {
+    scenario.strategy.fragments = fragments;
+    scenario.strategy.overlap_steps = fragments == 6 ? 0 : 1;  // less than K/P: no two fragments travel at once
+    check_equal(scenario);
+  }
 }
 
 TEST_CASE("ideal: every number format, dense and sparse, simulated = closed form") {
