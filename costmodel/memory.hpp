@@ -33,8 +33,9 @@ MemoryOf<V> resident_memory(const V& parameters, double outer_bytes_per_paramete
 
 struct Method;
 
-/// That the method says, or, where it leaves the outer optimiser open, of that one, in fp32: the parameters before
-/// the round (anchor) and the outer momentum; Adam and Yogi have a second moment too. Averaging keeps nothing.
+/// That the method says, or, where it leaves the outer optimiser open, of that one, in fp32: the parameters
+/// before the round (anchor) and the outer momentum; Adam and Yogi have a second moment too. Averaging keeps
+/// nothing.
 double outer_bytes_per_parameter(const Method& method, OuterOptimizer optimizer);
 
 /// Of one site: all dense parameters and O_e/M of the experts (and, without skip-token, of the router).

@@ -23,13 +23,15 @@ class Layer {
 
   [[nodiscard]] bool holds(int expert, int worker) const { return holds_[index(expert, worker)] != 0; }
 
-  // Gives the expert one more owner at the least added cost. That may take a chain: the new owner passes another
-  // expert on to a second worker, that one to a third, and so on to one with room. The cheapest chain is a
-  // shortest path over the workers; as every chain is a cheapest one, no cycle of moves lowers the cost, and the
-  // assignment stays an optimum for the owners given out so far (successive shortest paths, Ford and Fulkerson).
+  // Gives the expert one more owner at the least added cost. That may take a chain: the new owner passes
+  // another expert on to a second worker, that one to a third, and so on to one with room. The cheapest chain
+  // is a shortest path over the workers; as every chain is a cheapest one, no cycle of moves lowers the cost,
+  // and the assignment stays an optimum for the owners given out so far (successive shortest paths, Ford and
+  // Fulkerson).
   void add_owner(int expert) {
     std::vector<std::int64_t> cost(static_cast<std::size_t>(workers_), kNever);
-    std::vector<int> from(static_cast<std::size_t>(workers_), -1), moved(static_cast<std::size_t>(workers_), -1);
+    std::vector<int> from(static_cast<std::size_t>(workers_), -1),
+        moved(static_cast<std::size_t>(workers_), -1);
     for (int w = 0; w < workers_; ++w) {
       if (!holds(expert, w)) cost[static_cast<std::size_t>(w)] = loss_[index(expert, w)];
     }
@@ -54,7 +56,8 @@ class Layer {
     }
     int last = -1;
     for (int w = 0; w < workers_; ++w) {
-      if (held_[static_cast<std::size_t>(w)] == capacity_ || cost[static_cast<std::size_t>(w)] == kNever) continue;
+      if (held_[static_cast<std::size_t>(w)] == capacity_ || cost[static_cast<std::size_t>(w)] == kNever)
+        continue;
       if (last < 0 || cost[static_cast<std::size_t>(w)] < cost[static_cast<std::size_t>(last)]) last = w;
     }
     ++held_[static_cast<std::size_t>(last)];
@@ -68,7 +71,8 @@ class Layer {
 
  private:
   [[nodiscard]] std::size_t index(int expert, int worker) const {
-    return static_cast<std::size_t>(expert) * static_cast<std::size_t>(workers_) + static_cast<std::size_t>(worker);
+    return static_cast<std::size_t>(expert) * static_cast<std::size_t>(workers_) +
+           static_cast<std::size_t>(worker);
   }
 
   // For every (a, b), the expert that is cheapest to move from a to b.

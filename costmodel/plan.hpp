@@ -86,9 +86,9 @@ struct Compute {
 struct Op {
   std::string name;  // for timelines
   std::variant<Compute, Transfer> what;
-  std::vector<OpId> after;                 // earlier operations of the same round
+  std::vector<OpId> after;                      // earlier operations of the same round
   std::vector<OpId> after_previous_round = {};  // operations of the round before, waited for here
-  bool detached = false;                   // the node's next round starts without waiting for it
+  bool detached = false;                        // the node's next round starts without waiting for it
 };
 
 struct RoundPlan {

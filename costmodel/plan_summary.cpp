@@ -27,8 +27,7 @@ Fixed fixed_of(const Scenario& scenario) {
   const auto router = static_cast<double>(counts.router);
   const bool whole_router_dense = scenario.strategy.skip_token;
   Fixed fixed;
-  fixed.dense_elements =
-      static_cast<double>(counts.dense()) + (whole_router_dense ? router : 0);
+  fixed.dense_elements = static_cast<double>(counts.dense()) + (whole_router_dense ? router : 0);
   fixed.expert_elements = static_cast<double>(counts.expert) + (whole_router_dense ? 0 : router);
   fixed.embedding_elements = static_cast<double>(counts.embedding);
   fixed.layered_elements = static_cast<double>(dense_layer_elements(scenario) * shape.layers);

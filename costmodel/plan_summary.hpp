@@ -38,7 +38,7 @@ struct Fixed {
   Collective collective = Collective::ring;
   PlacementKind placement = PlacementKind::fixed;
   OuterOptimizer outer_optimizer = OuterOptimizer::nesterov;
-  bool sparse_payloads = false;  // top-k: payloads of different sites do not add up
+  bool sparse_payloads = false;                   // top-k: payloads of different sites do not add up
   double moment1_period = 1, moment2_period = 1;  // rounds
   double gossip_peers = 1;
 };
@@ -158,8 +158,8 @@ Summary<V> full_model_summary(const Axes<V>& axes, const Fixed& fixed, const V& 
   const V factor = contents * averaging_factor(fixed, axes.sites) * axes.bytes_per_element;
   summary.sent.dense = factor * fixed.dense_elements;
   summary.sent.expert_sync = factor * fixed.expert_elements;
-  summary.add(averaging_stage(
-      axes, fixed, constant<V>(contents * (fixed.dense_elements + fixed.expert_elements))));
+  summary.add(
+      averaging_stage(axes, fixed, constant<V>(contents * (fixed.dense_elements + fixed.expert_elements))));
   return summary;
 }
 

@@ -69,9 +69,9 @@ std::vector<SiteSpans> spans_by_site(const Plan& plan, std::size_t sites, const 
   return spans;
 }
 
-// How long transfers of a round were wanted or under way at any node, by position. Rounds of different nodes may
-// overlap in time; each round's transfers count for themselves. A server is ready for the workers' payloads all the
-// time; it is they who want a transfer.
+// How long transfers of a round were wanted or under way at any node, by position. Rounds of different nodes
+// may overlap in time; each round's transfers count for themselves. A server is ready for the workers'
+// payloads all the time; it is they who want a transfer.
 std::vector<double> communication_by_round(const Plan& plan, const Timeline& timeline) {
   std::map<std::pair<std::int64_t, std::int32_t>, Span> operations;  // (round, op) → hull over nodes
   for (const Interval& interval : timeline.intervals) {
@@ -102,8 +102,8 @@ ClassMeans means_of(const Plan& plan, std::size_t sites, const RoundClass& round
   const std::size_t executed = timeline.rounds.size();
   const auto missing = static_cast<double>(rounds.count - static_cast<std::int64_t>(executed));
   // Identical rounds: only the last one counts, the state is steady there. Random rounds: all are samples.
-  // Overlapping rounds: all count, and the missing ones are like the steady state before the last two, of which the
-  // one may be short and the other's transfers share links with it.
+  // Overlapping rounds: all count, and the missing ones are like the steady state before the last two, of
+  // which the one may be short and the other's transfers share links with it.
   const bool only_last = rounds.identical && !rounds.overlapping && missing > 0;
   const std::size_t first = only_last ? executed - 1 : 0;
   const std::vector<double>& ends = timeline.round_end_s;

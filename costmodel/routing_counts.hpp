@@ -29,9 +29,9 @@ struct RoutingCounts {
 /// All zero.
 inline RoutingCounts make_routing_counts(int layers, int experts, int sites) {
   RoutingCounts counts{layers, experts, sites, {}, {}};
-  counts.counts.assign(static_cast<std::size_t>(layers) * static_cast<std::size_t>(experts) *
-                           static_cast<std::size_t>(sites),
-                       0);
+  counts.counts.assign(
+      static_cast<std::size_t>(layers) * static_cast<std::size_t>(experts) * static_cast<std::size_t>(sites),
+      0);
   return counts;
 }
 

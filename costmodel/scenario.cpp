@@ -40,7 +40,8 @@ void check_overlap(const Scenario& scenario) {
 void check_overlapping(const Scenario& scenario, const Method& method) {
   const Strategy& strategy = scenario.strategy;
   if (has_axis(method, "fragments")) {
-    const std::int64_t most = std::max<std::int64_t>(1, std::min(scenario.model.layers, strategy.local_steps));
+    const std::int64_t most =
+        std::max<std::int64_t>(1, std::min(scenario.model.layers, strategy.local_steps));
     if (strategy.fragments > most) {
       throw InputError("strategy.fragments", std::to_string(strategy.fragments),
                        "at most one for each of the " + std::to_string(scenario.model.layers) +

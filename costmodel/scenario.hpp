@@ -16,9 +16,9 @@ namespace fomoe::costmodel {
 
 enum class PlacementKind { fixed, random, affinity };
 enum class Collective { ring, direct };
-/// What is made of the sites' differences after K local steps. nesterov, adam, yogi: an outer step on averaged
-/// pseudo-gradients (DiLoCo; FedOpt, Reddi et al. 2021, arXiv 2003.00295). average: parameters are averaged.
-/// local_adamw: parameters and both moments are.
+/// What is made of the sites' differences after K local steps. nesterov, adam, yogi: an outer step on
+/// averaged pseudo-gradients (DiLoCo; FedOpt, Reddi et al. 2021, arXiv 2003.00295). average: parameters are
+/// averaged. local_adamw: parameters and both moments are.
 enum class OuterOptimizer { nesterov, adam, yogi, average, local_adamw };
 
 struct Workload {

@@ -65,7 +65,8 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
                             context.skip_token, FlopsAccounting::mechanism)
           .total();
   const V parameters = fixed.dense_elements + fixed.expert_elements * held_share;
-  outcome.memory_bytes_per_site = resident_memory(parameters, outer_bytes_per_parameter(method, fixed.outer_optimizer)).total();
+  outcome.memory_bytes_per_site =
+      resident_memory(parameters, outer_bytes_per_parameter(method, fixed.outer_optimizer)).total();
 
   // The global batch is dealt out as evenly as it goes: the slowest site has ⌈B/M⌉ sequences, the mean is
   // B/M; over the sites that train.
@@ -87,7 +88,8 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
   outcome.tokens = summary.steps * axes.global_batch_sequences * fixed.sequence_length;
   outcome.round_count = summary.rounds;
   outcome.round_duration_s = round.duration_s;
-  outcome.round_compute_s = round_compute_s(summary, mean_step_s, outer_step_s) * (training_sites / axes.sites);
+  outcome.round_compute_s =
+      round_compute_s(summary, mean_step_s, outer_step_s) * (training_sites / axes.sites);
   outcome.round_communication_s = round.communication_s;
   outcome.round_exposed_communication_s = round.exposed_s;
   outcome.round_idle_s = round.slowest_compute_s - outcome.round_compute_s;

@@ -36,7 +36,8 @@ inline double crossing_bytes(const costmodel::Plan& plan, costmodel::Pattern pat
 }
 
 /// Bytes that a site sends in a round, mean over the scenario's sites.
-inline costmodel::SentBytes<double> sent_in_round(const costmodel::Plan& plan, int sites, std::int64_t index) {
+inline costmodel::SentBytes<double> sent_in_round(const costmodel::Plan& plan, int sites,
+                                                  std::int64_t index) {
   costmodel::SentBytes<double> sent;
   for (const costmodel::Op& op : plan.round(index).ops) {
     const auto* transfer = std::get_if<costmodel::Transfer>(&op.what);
@@ -46,9 +47,9 @@ inline costmodel::SentBytes<double> sent_in_round(const costmodel::Plan& plan, i
         double& of_class = payload.traffic == costmodel::TrafficClass::dense         ? sent.dense
                            : payload.traffic == costmodel::TrafficClass::expert_sync ? sent.expert_sync
                                                                                      : sent.migration;
-        of_class += crossing_bytes(plan, transfer->pattern, exchange.nodes,
-                                   static_cast<double>(payload.bytes())) /
-                    sites;
+        of_class +=
+            crossing_bytes(plan, transfer->pattern, exchange.nodes, static_cast<double>(payload.bytes())) /
+            sites;
       }
     }
   }

@@ -37,8 +37,9 @@ inline costmodel::Scenario ideal_scenario(const std::string& method, int sites, 
   return scenario;
 }
 
-/// A shape with payloads that up to 8 sites, blocks of 256 that share a scale and groups of 4096 of which top-k
-/// keeps a part all divide, so that no format rounds: every tensor group is a multiple of d_model = 8·4096.
+/// A shape with payloads that up to 8 sites, blocks of 256 that share a scale and groups of 4096 of which
+/// top-k keeps a part all divide, so that no format rounds: every tensor group is a multiple of d_model =
+/// 8·4096.
 inline costmodel::ModelShape quantisable_shape() {
   costmodel::ModelShape shape = divisible_shape();
   shape.name = "quantisable";
@@ -46,8 +47,8 @@ inline costmodel::ModelShape quantisable_shape() {
   return shape;
 }
 
-/// An ideal scenario in which every axis of every method is in use and divides: 10 rounds of 6 steps, 2 fragments
-/// of one layer each. Methods ignore what they do not have.
+/// An ideal scenario in which every axis of every method is in use and divides: 10 rounds of 6 steps, 2
+/// fragments of one layer each. Methods ignore what they do not have.
 inline costmodel::Scenario every_axis_scenario(const std::string& method, int sites, int overlap = 0) {
   costmodel::Scenario scenario = ideal_scenario(method, sites, overlap);
   scenario.model = quantisable_shape();

@@ -61,14 +61,14 @@ std::vector<TensorGroup> tensor_groups_by_layer(const Scenario& scenario) {
   const ParameterCounts counts = count_parameters(shape);
   std::vector<TensorGroup> whole = tensor_groups(scenario);
   const std::int64_t layered = dense_layer_elements(scenario);
-  const std::int64_t left_over =
-      whole[kDenseGroup].elements - counts.embedding - shape.layers * layered;
+  const std::int64_t left_over = whole[kDenseGroup].elements - counts.embedding - shape.layers * layered;
 
   std::vector<TensorGroup> groups;
   groups.push_back({{TensorClass::embedding}, 0, 0, 0, 0, counts.embedding});
   if (shape.layers == 0) groups[0].elements += left_over;
   for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
-    TensorGroup group{{TensorClass::attention, TensorClass::norm}, layer, layer + 1, 0, shape.experts, layered};
+    TensorGroup group{
+        {TensorClass::attention, TensorClass::norm}, layer, layer + 1, 0, shape.experts, layered};
     if (scenario.strategy.skip_token) group.classes.push_back(TensorClass::router);
     if (layer == 0) group.elements += left_over / 2;
     if (layer == shape.layers - 1) group.elements += left_over - left_over / 2;
@@ -198,8 +198,7 @@ Op all_reduce_op(const Scenario& scenario, std::string name, std::vector<Exchang
 Op average_op(const Scenario& scenario, std::string name, std::vector<Exchange> exchanges,
               std::vector<OpId> after) {
   Op op = all_reduce_op(scenario, std::move(name), std::move(exchanges), std::move(after));
-  if (scenario.strategy.wire.sparse())
-    std::get<Transfer>(op.what).pattern = Pattern::all_to_all_broadcast;
+  if (scenario.strategy.wire.sparse()) std::get<Transfer>(op.what).pattern = Pattern::all_to_all_broadcast;
   return op;
 }
 

@@ -18,8 +18,8 @@ GroupId expert_group(const Scenario& scenario, int moe_layer, int expert);
 std::vector<GroupId> all_expert_groups(const Scenario& scenario);
 
 /// Dense elements that every layer has the same of; with skip-token its router too. The norms that only the
-/// first and the last layer have (of the embedding, and the final one) are not among them. Where layers differ
-/// (some with dense feed-forward parts), the mean.
+/// first and the last layer have (of the embedding, and the final one) are not among them. Where layers
+/// differ (some with dense feed-forward parts), the mean.
 std::int64_t dense_layer_elements(const Scenario& scenario);
 
 /// The same elements by layer: group 0 the embedding, 1 … L the dense part of each layer (the first and the
@@ -67,7 +67,8 @@ Op average_op(const Scenario& scenario, std::string name, std::vector<Exchange> 
 Op all_reduce_op(const Scenario& scenario, std::string name, std::vector<Exchange> exchanges,
                  std::vector<OpId> after);
 
-/// The rounds of most methods: K local steps, `exchange` averaged, and an outer step where the optimiser has one.
+/// The rounds of most methods: K local steps, `exchange` averaged, and an outer step where the optimiser has
+/// one.
 RoundPlan local_round(const Scenario& scenario, std::int64_t steps, const char* name,
                       const Exchange& exchange, OuterOptimizer optimizer);
 

@@ -1,5 +1,5 @@
-// DEPT: every site keeps an embedding of its own; only the transformer's body is averaged among all sites, as in
-// DiLoCo. B = 2(M−1)/M · (S − S_embedding) per site and round.
+// DEPT: every site keeps an embedding of its own; only the transformer's body is averaged among all sites, as
+// in DiLoCo. B = 2(M−1)/M · (S − S_embedding) per site and round.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/methods/building_blocks.hpp"
 
@@ -24,7 +24,8 @@ Plan plan(const Scenario& scenario) {
   for (const Content content : averaged_contents(optimizer)) {
     const WireFormat& format = scenario.strategy.wire;
     exchange.payloads.push_back(make_payload(plan.groups, content, TrafficClass::dense, format, dense));
-    exchange.payloads.push_back(make_payload(plan.groups, content, TrafficClass::expert_sync, format, experts));
+    exchange.payloads.push_back(
+        make_payload(plan.groups, content, TrafficClass::expert_sync, format, experts));
   }
   plan.round = [=](std::int64_t index) {
     return local_round(scenario, steps_of_round(plan, local_steps, index), "average all but embeddings",
@@ -51,7 +52,8 @@ Method dept() {
   Method method;
   method.name = "dept";
   method.summary =
-      "pseudo-gradients of all but the embedding, averaged among all sites every K steps; embeddings stay local";
+      "pseudo-gradients of all but the embedding, averaged among all sites every K steps; embeddings stay "
+      "local";
   method.axes = "local_steps, outer_optimizer, collective, payload_dtype, compression";
   method.source = "Iacob et al. 2025, DEPT (ICLR; its SPEC variant)";
   method.plan = plan;

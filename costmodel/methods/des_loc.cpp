@@ -1,6 +1,6 @@
 // DES-LOC: parameters and the two AdamW moments are averaged among all sites with periods of their own:
-// parameters every K steps (a round), the first moment every k_u-th round, the second every k_v-th, at the end of
-// the round and together with the parameters.
+// parameters every K steps (a round), the first moment every k_u-th round, the second every k_v-th, at the
+// end of the round and together with the parameters.
 //   B = (1 + 1/k_u + 1/k_v) · 2(M−1)/M · S per site and round; k_u = 3, k_v = 6 are typical (FoMoE paper)
 #include <numeric>
 
@@ -23,7 +23,8 @@ Plan plan(const Scenario& scenario) {
     std::vector<Content> contents = {Content::parameter};
     if (due(index, period1)) contents.push_back(Content::moment1);
     if (due(index, period2)) contents.push_back(Content::moment2);
-    return local_round(scenario, steps_of_round(plan, local_steps, index), "average parameters and due moments",
+    return local_round(scenario, steps_of_round(plan, local_steps, index),
+                       "average parameters and due moments",
                        full_model_exchange(scenario, plan.groups, contents), OuterOptimizer::average);
   };
   return plan;
@@ -52,7 +53,8 @@ Method des_loc() {
   Method method;
   method.name = "des_loc";
   method.summary =
-      "parameters of the whole model averaged among all sites every K steps, its AdamW moments every few rounds";
+      "parameters of the whole model averaged among all sites every K steps, its AdamW moments every few "
+      "rounds";
   method.axes = "local_steps, moment1_period, moment2_period, collective, payload_dtype";
   method.source = "Iacob et al. 2025, DES-LOC (arXiv 2505.22549)";
   method.plan = plan;

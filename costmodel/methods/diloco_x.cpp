@@ -1,9 +1,10 @@
 // DiLoCoX, its one-round delay: the pseudo-gradients of a round are averaged while the next round trains, and
 // waited for at its end. The outer step of round r+1 thus applies the average of round r, then the
-// pseudo-gradients of round r+1 leave. B = 2(M−1)/M · S per site and round; a synchronisation hides behind K steps:
+// pseudo-gradients of round r+1 leave. B = 2(M−1)/M · S per site and round; a synchronisation hides behind K
+// steps:
 //   round = K·t_step + max(0, t_sync − K·t_step)
-// Values are int4 with one fp32 scale per 256 unless the scenario names a payload_dtype. Its adaptive low-rank step
-// before that is not modelled, nor its pipeline inside a site.
+// Values are int4 with one fp32 scale per 256 unless the scenario names a payload_dtype. Its adaptive
+// low-rank step before that is not modelled, nor its pipeline inside a site.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/methods/building_blocks.hpp"
 
@@ -19,8 +20,8 @@ Plan plan(const Scenario& scenario) {
   plan.round = [=](std::int64_t index) {
     constexpr OpId kLocalSteps = 0, kOuterStep = 1, kAverage = 2;
     RoundPlan round;
-    round.ops.push_back(compute_op(scenario, "local steps", Work::whole_step,
-                                   steps_of_round(plan, local_steps, index), {}));
+    round.ops.push_back(
+        compute_op(scenario, "local steps", Work::whole_step, steps_of_round(plan, local_steps, index), {}));
     // In round 0 there is nothing yet to apply.
     round.ops.push_back(compute_op(scenario, "outer step, of the round before", Work::outer_step,
                                    index == 0 ? 0 : 1, {kLocalSteps}));

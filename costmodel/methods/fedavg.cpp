@@ -1,6 +1,6 @@
-// FedAvg with a server, as Photon runs it: after K local steps every worker sends its pseudo-gradient to a server
-// at the first site, which averages, applies its outer step and sends the new model back. The first site's own
-// worker reaches the server inside the site; each other site sends S up and receives S down:
+// FedAvg with a server, as Photon runs it: after K local steps every worker sends its pseudo-gradient to a
+// server at the first site, which averages, applies its outer step and sends the new model back. The first
+// site's own worker reaches the server inside the site; each other site sends S up and receives S down:
 //   sent, mean over sites = ((M−1)·S up + (M−1)·S down) ÷ M = 2(M−1)/M · S
 // as in a ring, but all of it passes through the first site's links: (M−1)·S each way, one after the other.
 #include "costmodel/methods/all.hpp"
@@ -28,10 +28,11 @@ Plan plan(const Scenario& scenario) {
   const Exchange up = exchange_of(Content::pseudo_gradient), down = exchange_of(Content::parameter);
   plan.round = [=](std::int64_t index) {
     RoundPlan round;
-    round.ops.push_back(compute_op(scenario, "local steps", Work::whole_step,
-                                   steps_of_round(plan, local_steps, index), {}));
     round.ops.push_back(
-        {"pseudo-gradients to the server", Transfer{Pattern::reduce, scenario.strategy.collective, {up}}, {0}});
+        compute_op(scenario, "local steps", Work::whole_step, steps_of_round(plan, local_steps, index), {}));
+    round.ops.push_back({"pseudo-gradients to the server",
+                         Transfer{Pattern::reduce, scenario.strategy.collective, {up}},
+                         {0}});
     round.ops.push_back({"outer step of the server", Compute{Work::outer_step, {server}, 1, 1}, {1}});
     round.ops.push_back(
         {"model to the workers", Transfer{Pattern::broadcast, scenario.strategy.collective, {down}}, {2}});
@@ -64,7 +65,8 @@ Method fedavg() {
   Method method;
   method.name = "fedavg";
   method.summary =
-      "pseudo-gradients of the whole model to a server at the first site every K steps, and the new model back";
+      "pseudo-gradients of the whole model to a server at the first site every K steps, and the new model "
+      "back";
   method.axes = "local_steps, payload_dtype";
   method.source =
       "McMahan et al. 2017, FedAvg (arXiv 1602.05629); Sani et al. 2024, Photon (arXiv 2411.02908)";

@@ -1,12 +1,12 @@
 // FoMoE: each site holds N_le = O_e·N_e/M experts of every layer. After K local steps the dense part is
-// averaged among all sites and each expert among its O_e owners, at the same time; then an outer step. A random
-// placement is redrawn at the end of every T-th round, and experts new to a site are fetched from an old owner.
-// An affinity placement is made once, from routing counts.
+// averaged among all sites and each expert among its O_e owners, at the same time; then an outer step. A
+// random placement is redrawn at the end of every T-th round, and experts new to a site are fetched from an
+// old owner. An affinity placement is made once, from routing counts.
 //   B_dense  = c · 2(M−1)/M · S_dense
 //   B_sparse = (c·R + P) · Σ N_le · s_expert,  R = 2(O_e−1)/O_e,  P = (1 − O_e/M)/T     (FoMoE paper, eq.
 //   sparse_bytes_cost)
-// c = 1 for pseudo-gradients or parameters; 3 with outer_optimizer = local_adamw, which averages both moments too.
-// Moments never migrate: a new owner's restart at zero.
+// c = 1 for pseudo-gradients or parameters; 3 with outer_optimizer = local_adamw, which averages both moments
+// too. Moments never migrate: a new owner's restart at zero.
 #include <algorithm>
 #include <cmath>
 
@@ -38,7 +38,8 @@ PlacementOfEpoch placement_of_epoch(const Scenario& scenario) {
   const Shape s = shape_of(scenario);
   if (scenario.strategy.placement == PlacementKind::random) {
     return [s, seed = scenario.seed](std::int64_t epoch) {
-      return random_placement(s.layers, s.experts, s.sites, s.overlap, seed, static_cast<std::uint64_t>(epoch));
+      return random_placement(s.layers, s.experts, s.sites, s.overlap, seed,
+                              static_cast<std::uint64_t>(epoch));
     };
   }
   const Placement placement = scenario.strategy.placement == PlacementKind::affinity
@@ -56,7 +57,8 @@ std::vector<Exchange> owner_exchanges(const Scenario& scenario, const std::vecto
       const auto owners = placement.owners(layer, expert);
       Exchange exchange{{owners.begin(), owners.end()}, {}};
       for (const Content content : averaged_contents(scenario.strategy.outer_optimizer)) {
-        exchange.payloads.push_back(make_payload(groups, content, TrafficClass::expert_sync, scenario.strategy.wire,
+        exchange.payloads.push_back(make_payload(groups, content, TrafficClass::expert_sync,
+                                                 scenario.strategy.wire,
                                                  {expert_group(scenario, layer, expert)}));
       }
       exchanges.push_back(std::move(exchange));
@@ -69,11 +71,10 @@ std::vector<Exchange> migration_exchanges(const Scenario& scenario, const std::v
                                           const Placement& from, const Placement& to) {
   std::vector<Exchange> exchanges;
   for (const Migration& move : migrations(from, to)) {
-    exchanges.push_back(
-        {{move.sender, move.receiver},
-         {make_payload(groups, Content::parameter, TrafficClass::migration,
-                       whole_parameter_format(scenario.strategy.wire),
-                       {expert_group(scenario, move.layer, move.expert)})}});
+    exchanges.push_back({{move.sender, move.receiver},
+                         {make_payload(groups, Content::parameter, TrafficClass::migration,
+                                       whole_parameter_format(scenario.strategy.wire),
+                                       {expert_group(scenario, move.layer, move.expert)})}});
   }
   return exchanges;
 }
@@ -105,16 +106,15 @@ RoundPlan round_plan(const Scenario& scenario, const std::vector<TensorGroup>& g
       synchronise("average experts", owner_exchanges(scenario, groups, placement));
   }
   if (outer_steps_of(strategy.outer_optimizer) > 0) {
-    round.ops.push_back(compute_op(scenario, outer_step_name(strategy.outer_optimizer), Work::outer_step, 1,
-                                   synchronised));
+    round.ops.push_back(
+        compute_op(scenario, outer_step_name(strategy.outer_optimizer), Work::outer_step, 1, synchronised));
     synchronised = {static_cast<OpId>(round.ops.size()) - 1};
   }
   if (reshuffles(scenario) && (index + 1) % strategy.reshuffle_rounds == 0) {
     Op migrate;
     migrate.name = "migrate experts";
-    migrate.what =
-        Transfer{Pattern::point_to_point, strategy.collective,
-                 migration_exchanges(scenario, groups, placement, placement_of(epoch + 1))};
+    migrate.what = Transfer{Pattern::point_to_point, strategy.collective,
+                            migration_exchanges(scenario, groups, placement, placement_of(epoch + 1))};
     migrate.after = synchronised;
     round.ops.push_back(std::move(migrate));
   }
@@ -136,9 +136,10 @@ Plan plan(const Scenario& scenario) {
     const auto percent = [&](const Placement& placement) {
       return std::to_string(std::lround(100 * skipped_share(counts, placement))) + " %";
     };
-    plan.notes.push_back("affinity placement: " + percent(placement_of(0)) +
-                         " of the routed tokens find their expert at another site; with the fixed placement " +
-                         percent(fixed_placement(s.layers, s.experts, s.sites, s.overlap)));
+    plan.notes.push_back(
+        "affinity placement: " + percent(placement_of(0)) +
+        " of the routed tokens find their expert at another site; with the fixed placement " +
+        percent(fixed_placement(s.layers, s.experts, s.sites, s.overlap)));
   }
   plan.round = [scenario, placement_of, groups = plan.groups, steps = plan.steps,
                 local_steps](std::int64_t index) {

@@ -1,7 +1,7 @@
-// SparseLoCo: as DiLoCo, but a site sends only the largest values of its pseudo-gradient: 64 of every 4096, each as
-// 2 bits with a 12-bit position; what was not sent is kept and added to the next one (error feedback), in place of
-// an outer momentum. Sites keep different positions, so payloads do not add up on the way: everybody's goes to
-// everybody, and a site's traffic grows with their number.
+// SparseLoCo: as DiLoCo, but a site sends only the largest values of its pseudo-gradient: 64 of every 4096,
+// each as 2 bits with a 12-bit position; what was not sent is kept and added to the next one (error
+// feedback), in place of an outer momentum. Sites keep different positions, so payloads do not add up on the
+// way: everybody's goes to everybody, and a site's traffic grows with their number.
 //   B = (M−1) · S · 64/4096 · (2 + 12)/8 bytes per site and round, S in elements
 // `payload_dtype` and `compression` change the numbers. The codebook of the 2-bit values is not counted.
 #include "costmodel/methods/all.hpp"
@@ -17,8 +17,8 @@ Plan plan(const Scenario& scenario) {
   const Exchange exchange = full_model_exchange(scenario, plan.groups, {Content::pseudo_gradient});
   plan.round = [=](std::int64_t index) {
     RoundPlan round;
-    round.ops.push_back(compute_op(scenario, "local steps", Work::whole_step,
-                                   steps_of_round(plan, local_steps, index), {}));
+    round.ops.push_back(
+        compute_op(scenario, "local steps", Work::whole_step, steps_of_round(plan, local_steps, index), {}));
     round.ops.push_back({"sparse pseudo-gradients to all",
                          Transfer{Pattern::all_to_all_broadcast, scenario.strategy.collective, {exchange}},
                          {0}});
@@ -32,7 +32,8 @@ struct Formula {
   template <class V>
   Summary<V> operator()(const Axes<V>& axes, const Fixed& whole) const {
     Fixed fixed = whole;
-    fixed.sparse_payloads = true;  // even where the scenario keeps every value: nothing is added up on the way
+    fixed.sparse_payloads =
+        true;  // even where the scenario keeps every value: nothing is added up on the way
     Summary<V> summary = full_model_summary(axes, fixed, axes.local_steps, 1);
     summary.outer_steps_per_round = constant<V>(1);
     return summary;
@@ -45,7 +46,8 @@ Method sparse_loco() {
   Method method;
   method.name = "sparse_loco";
   method.summary =
-      "the largest 1/64 of the pseudo-gradients, 2 bits and a position each, from every site to all others every "
+      "the largest 1/64 of the pseudo-gradients, 2 bits and a position each, from every site to all others "
+      "every "
       "K steps";
   method.axes = "local_steps, collective, payload_dtype, compression";
   method.source = "Sarfi et al. 2025, SparseLoCo (arXiv 2508.15706)";

@@ -1,8 +1,8 @@
-// Streaming DiLoCo: the model is cut into P fragments of whole layers (layer l belongs to fragment l mod P, the
-// paper's strided pattern). Each fragment is averaged every K steps as in DiLoCo, fragment p at step
+// Streaming DiLoCo: the model is cut into P fragments of whole layers (layer l belongs to fragment l mod P,
+// the paper's strided pattern). Each fragment is averaged every K steps as in DiLoCo, fragment p at step
 // ⌊(p+1)·K/P⌋ of the round, so that they take turns. While a fragment travels its site trains on; τ =
-// `overlap_steps` later it waits for what has not arrived and applies the fragment's outer step. The last fragment
-// also has the embedding, which belongs to no layer (the paper does not say where it goes).
+// `overlap_steps` later it waits for what has not arrived and applies the fragment's outer step. The last
+// fragment also has the embedding, which belongs to no layer (the paper does not say where it goes).
 //   B = 2(M−1)/M · S per site and round, at a peak of S/P at a time
 //   round = K·t_step + Σ_p max(0, t_p − min(τ, K/P)·t_step)
 // Behind more than K/P steps a fragment cannot hide for long: the next one is then already on the wire.
@@ -43,8 +43,8 @@ Exchange fragment_exchange(const Scenario& scenario, const std::vector<TensorGro
            make_payload(groups, Content::pseudo_gradient, TrafficClass::expert_sync, format, experts)}};
 }
 
-// Builds one round by walking over its steps. The operations of full rounds have the same ids in every round, so
-// that a round knows what to wait for in the one before.
+// Builds one round by walking over its steps. The operations of full rounds have the same ids in every round,
+// so that a round knows what to wait for in the one before.
 class RoundBuilder {
  public:
   RoundBuilder(const Scenario& scenario, const std::vector<Exchange>& exchanges, const Fragments& fragments,
@@ -78,7 +78,9 @@ class RoundBuilder {
 
  private:
   [[nodiscard]] std::int64_t sent_at(std::int64_t p) const { return std::min(fragments_.sent_at(p), steps_); }
-  [[nodiscard]] std::int64_t arrives_at(std::int64_t p) const { return sent_at(p) + fragments_.overlap_steps; }
+  [[nodiscard]] std::int64_t arrives_at(std::int64_t p) const {
+    return sent_at(p) + fragments_.overlap_steps;
+  }
   [[nodiscard]] std::int64_t arrives_from_previous_at(std::int64_t p) const {
     const std::int64_t at = fragments_.waited_at(p) - fragments_.local_steps;
     return fragments_.reaches_next_round(p) ? std::min(at, steps_) : steps_;
@@ -129,10 +131,10 @@ class RoundBuilder {
   bool first_;
   std::int64_t steps_;
   RoundPlan round_;
-  OpId trained_ = -1;            // the latest local steps
-  std::vector<OpId> gates_;      // what the next local steps wait for
-  std::vector<OpId> sent_;       // by fragment: its transfer in this round
-  std::vector<OpId> merged_;     // by fragment: its outer step in this round
+  OpId trained_ = -1;         // the latest local steps
+  std::vector<OpId> gates_;   // what the next local steps wait for
+  std::vector<OpId> sent_;    // by fragment: its transfer in this round
+  std::vector<OpId> merged_;  // by fragment: its outer step in this round
 };
 
 Plan plan(const Scenario& scenario) {
@@ -161,8 +163,8 @@ struct Formula {
     Summary<V> summary = full_model_summary(axes, fixed, axes.local_steps, 1);
     summary.outer_steps_per_round = constant<V>(1);
     const V hidden_steps = min_of(axes.overlap_steps, V(axes.local_steps / axes.fragments));
-    // Half of the norms that only the first and the last layer have go with the first fragment, the other half and
-    // the embedding with the last, and all fragments have the same number of layers (in the mean).
+    // Half of the norms that only the first and the last layer have go with the first fragment, the other
+    // half and the embedding with the last, and all fragments have the same number of layers (in the mean).
     const double edge = (fixed.dense_elements - fixed.embedding_elements - fixed.layered_elements) / 2;
     const V middle = (fixed.layered_elements + fixed.expert_elements) / axes.fragments;
     const V has_first = min_of(V(axes.fragments - 1.0), constant<V>(1));  // P = 1: the last is the first
@@ -188,7 +190,8 @@ Method streaming_diloco() {
   Method method;
   method.name = "streaming_diloco";
   method.summary =
-      "pseudo-gradients, averaged among all sites one fragment of the layers after the other, while training goes "
+      "pseudo-gradients, averaged among all sites one fragment of the layers after the other, while training "
+      "goes "
       "on";
   method.axes = "local_steps, fragments, overlap_steps, collective, payload_dtype, compression";
   method.source = "Douillard et al. 2025, Streaming DiLoCo (arXiv 2501.18512)";

@@ -54,7 +54,8 @@ constexpr Key kScenarioKeys[] = {
      "sites that hold each expert, O_e", "2", kMaxSites},
     {"strategy", "placement", Kind::choice, "\"fixed\"", "", "which sites hold which experts", "\"fixed\""},
     {"strategy", "routing_counts", Kind::text, "", "no counts; placement = \"affinity\" needs them",
-     "CSV with the columns layer,expert,site,count (layers and experts from 0, tokens of the site that chose the "
+     "CSV with the columns layer,expert,site,count (layers and experts from 0, tokens of the site that chose "
+     "the "
      "expert), relative to this file",
      "\"routing.csv\""},
     {"strategy", "reshuffle_rounds", Kind::count, "1", "",
@@ -78,7 +79,8 @@ constexpr Key kScenarioKeys[] = {
      "the method's: int4 for diloco_x, int2 for sparse_loco, else bf16",
      "number format on the wire; int8, int4 and int2 with an fp32 scale for 256 values", "\"bf16\""},
     {"strategy.compression", "kind", Kind::choice, "", "", "what is left out of a payload", "\"top_k\""},
-    {"strategy.compression", "kept_share", Kind::share, "", "", "share of the values that is sent", "0.015625"},
+    {"strategy.compression", "kept_share", Kind::share, "", "", "share of the values that is sent",
+     "0.015625"},
     {"strategy.compression", "index_bits", Kind::count, "12", "", "for the position of a value that is sent",
      "12", 64, 0},
 

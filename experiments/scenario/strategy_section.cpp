@@ -25,8 +25,8 @@ costmodel::PlacementKind placement_kind(const std::string& name) {
 
 costmodel::OuterOptimizer outer_optimizer(const std::string& name) {
   using costmodel::OuterOptimizer;
-  for (const OuterOptimizer optimizer : {OuterOptimizer::adam, OuterOptimizer::yogi, OuterOptimizer::average,
-                                         OuterOptimizer::local_adamw}) {
+  for (const OuterOptimizer optimizer :
+       {OuterOptimizer::adam, OuterOptimizer::yogi, OuterOptimizer::average, OuterOptimizer::local_adamw}) {
     if (name == to_string(optimizer)) return optimizer;
   }
   return OuterOptimizer::nesterov;
@@ -59,7 +59,8 @@ costmodel::Strategy read_strategy(const Document& document, const costmodel::Mod
   costmodel::Strategy strategy;
   strategy.method = table.text("method");
   strategy.local_steps = table.count("local_steps");
-  strategy.expert_overlap = table.has("expert_overlap") ? table.small_count("expert_overlap") : platform.size();
+  strategy.expert_overlap =
+      table.has("expert_overlap") ? table.small_count("expert_overlap") : platform.size();
   strategy.placement = placement_kind(table.text("placement"));
   if (table.has("routing_counts")) {
     strategy.routing_counts =

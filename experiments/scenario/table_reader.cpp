@@ -17,8 +17,8 @@ std::vector<std::string> names_in(std::span<const Key> keys, std::string_view ta
   for (const Key& key : keys) {
     if (key.table == table) names.emplace_back(key.name);
     // A table in this one, once.
-    const bool inside = !table.empty() && key.table.size() > table.size() + 1 && key.table.starts_with(table) &&
-                        key.table[table.size()] == '.';
+    const bool inside = !table.empty() && key.table.size() > table.size() + 1 &&
+                        key.table.starts_with(table) && key.table[table.size()] == '.';
     const std::string name(inside ? key.table.substr(table.size() + 1) : "");
     if (inside && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
@@ -29,7 +29,8 @@ std::vector<std::string> tables_of(std::span<const Key> keys) {
   std::vector<std::string> tables;
   for (const Key& key : keys) {
     const std::string name(key.table);
-    if (!name.empty() && name.find('.') == std::string::npos && std::find(tables.begin(), tables.end(), name) == tables.end())
+    if (!name.empty() && name.find('.') == std::string::npos &&
+        std::find(tables.begin(), tables.end(), name) == tables.end())
       tables.push_back(name);
   }
   return tables;

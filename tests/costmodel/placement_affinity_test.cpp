@@ -39,8 +39,8 @@ std::int64_t objective(const RoutingCounts& counts, const Placement& placement, 
   return sum;
 }
 
-// The least objective over all placements of one layer, expert by expert: every subset of O_e workers that still have
-// room.
+// The least objective over all placements of one layer, expert by expert: every subset of O_e workers that
+// still have room.
 std::int64_t least(const RoutingCounts& counts, int overlap, const Placement* previous,
                    std::int64_t migration_cost, Placement& trial, std::vector<int>& room, int expert) {
   if (expert == counts.experts) return objective(counts, trial, previous, migration_cost);
@@ -78,7 +78,8 @@ TEST_CASE("affinity: each expert on O_e workers, each worker N_le distinct exper
         RC_ASSERT(std::is_sorted(owners.begin(), owners.end()));
       }
       for (int w = 0; w < workers; ++w) {
-        RC_ASSERT(placement.local_experts(l, w).size() == static_cast<std::size_t>(overlap * experts / workers));
+        RC_ASSERT(placement.local_experts(l, w).size() ==
+                  static_cast<std::size_t>(overlap * experts / workers));
       }
     }
   });
@@ -107,8 +108,8 @@ TEST_CASE("affinity: the optimum of all placements, migration cost included") {
 }
 
 TEST_CASE("affinity: on skewed counts it skips what the fixed placement does not have") {
-  // Site w's tokens choose experts e with e mod 4 = w only: the affinity placement serves them all, while the fixed
-  // one (blocks of two sites with four experts each) has half of what each site wants.
+  // Site w's tokens choose experts e with e mod 4 = w only: the affinity placement serves them all, while the
+  // fixed one (blocks of two sites with four experts each) has half of what each site wants.
   RoutingCounts counts = make_routing_counts(1, 8, 4);
   for (int e = 0; e < 8; ++e) counts.at(0, e, e % 4) = 100;
   CHECK(skipped_share(counts, affinity_placement(counts, 2)) == 0);

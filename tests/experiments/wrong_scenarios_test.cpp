@@ -109,27 +109,32 @@ const std::vector<Wrong> kWrong = {
     {"local_steps = 4", "skip_token = 1", "",
      ":9: strategy.skip_token: got 1; expected true or false; for example skip_token = true"},
     {"local_steps = 4", "overlap_steps = -1", "",
-     ":9: strategy.overlap_steps: got -1; expected a whole number of at least 0; for example overlap_steps = 4"},
+     ":9: strategy.overlap_steps: got -1; expected a whole number of at least 0; for example overlap_steps = "
+     "4"},
     {"local_steps = 4", "fragments = 0", "",
      ":9: strategy.fragments: got 0; expected a whole number from 1 to 100000; for example fragments = 4"},
     {"local_steps = 4", "moment1_period = 1001", "",
      ":9: strategy.moment1_period: got 1001; expected a whole number from 1 to 1000; for example "
      "moment1_period = 3"},
     {"local_steps = 4", "moment2_period = 0", "",
-     ":9: strategy.moment2_period: got 0; expected a whole number from 1 to 1000; for example moment2_period = "
+     ":9: strategy.moment2_period: got 0; expected a whole number from 1 to 1000; for example moment2_period "
+     "= "
      "6"},
     {"local_steps = 4", "gossip_peers = 0", "",
-     ":9: strategy.gossip_peers: got 0; expected a whole number from 1 to 1024; for example gossip_peers = 1"},
+     ":9: strategy.gossip_peers: got 0; expected a whole number from 1 to 1024; for example gossip_peers = "
+     "1"},
     {"local_steps = 4", "compression = \"top_k\"", "",
      ":9: strategy.compression: got \"top_k\"; expected a table; for example [strategy.compression]"},
     {"local_steps = 4", "compression = { kind = \"top_p\", kept_share = 0.1 }", "",
      ":9: strategy.compression.kind: got \"top_p\"; expected one of \"top_k\"; for example kind = \"top_k\"; "
      "did you mean \"top_k\"?"},
     {"local_steps = 4", "compression = { kind = \"top_k\", kept_share = 2 }", "",
-     ":9: strategy.compression.kept_share: got 2; expected a number above 0 and up to 1; for example kept_share "
+     ":9: strategy.compression.kept_share: got 2; expected a number above 0 and up to 1; for example "
+     "kept_share "
      "= 0.015625"},
     {"local_steps = 4", "compression = { kind = \"top_k\", kept_share = 0.1, index_bits = 65 }", "",
-     ":9: strategy.compression.index_bits: got 65; expected a whole number from 0 to 64; for example index_bits "
+     ":9: strategy.compression.index_bits: got 65; expected a whole number from 0 to 64; for example "
+     "index_bits "
      "= 12"},
     {"", "[network_model]\nbandwidth_efficiency = 1.5\n", "",
      ":18: network_model.bandwidth_efficiency: got 1.5; expected a number above 0 and up to 1; for example "
@@ -145,10 +150,12 @@ const std::vector<Wrong> kWrong = {
      ":3: model.preset: got \"smal\"; expected one of \"small\", \"medium\", \"large\", \"xl\", \"xxl\"; for "
      "example preset = \"medium\"; did you mean \"small\"?"},
     {"local_steps = 4", "placement = \"affinity\"", "",
-     ":9: strategy.placement: got \"affinity\" without routing_counts; expected routing_counts, a CSV with the "
+     ":9: strategy.placement: got \"affinity\" without routing_counts; expected routing_counts, a CSV with "
+     "the "
      "columns layer,expert,site,count; for example routing_counts = \"routing.csv\""},
     {"local_steps = 4", "placement = \"affine\"", "",
-     ":9: strategy.placement: got \"affine\"; expected one of \"fixed\", \"random\", \"affinity\"; for example "
+     ":9: strategy.placement: got \"affine\"; expected one of \"fixed\", \"random\", \"affinity\"; for "
+     "example "
      "placement = \"fixed\""},
     {"local_steps = 4", "outer_optimizer = \"adams\"", "",
      ":9: strategy.outer_optimizer: got \"adams\"; expected one of \"nesterov\", \"adam\", \"yogi\", "
@@ -183,8 +190,9 @@ const std::vector<Wrong> kWrong = {
     {"\"420ms\"", "\"0s\"", "", ":12: compute.step_time: got \"0s\" (zero); expected " + kStepTime},
     // What is missing
     {"method = \"fomoe\"\n", "", "",
-     ":7: strategy.method: got nothing; expected " + kMethods + "; for "
-     "example method = \"fomoe\""},
+     ":7: strategy.method: got nothing; expected " + kMethods +
+         "; for "
+         "example method = \"fomoe\""},
     {"latency = \"25ms\"\n", "", "", ":13: platform.latency: got nothing; expected " + kLatency},
     {"bandwidth = \"1Gbps\"\n", "", "", ":13: platform.bandwidth: got nothing; expected " + kRate},
     {"bandwidth = \"1Gbps\"", "uplink = \"1Gbps\"", "",
@@ -273,13 +281,16 @@ const std::vector<Wrong> kWrong = {
      ":6: workload.global_batch_sequences: got 3; expected at least one sequence for each of the 4 sites; "
      "for example 4"},
     {"", "", "--set strategy.method=streaming_diloco --set strategy.fragments=5",
-     "--set strategy.fragments=5: strategy.fragments: got 5; expected at most one for each of the 4 layers and each "
+     "--set strategy.fragments=5: strategy.fragments: got 5; expected at most one for each of the 4 layers "
+     "and each "
      "of the 4 local steps; for example 4"},
     {"", "", "--set strategy.method=streaming_diloco --set strategy.overlap_steps=5",
-     "--set strategy.overlap_steps=5: strategy.overlap_steps: got 5; expected at most the 4 local steps after which "
+     "--set strategy.overlap_steps=5: strategy.overlap_steps: got 5; expected at most the 4 local steps "
+     "after which "
      "the same fragment is sent again; for example 4"},
     {"", "", "--set strategy.method=gossip --set strategy.gossip_peers=4",
-     "--set strategy.gossip_peers=4: strategy.gossip_peers: got 4; expected at most all other sites, 3; for example "
+     "--set strategy.gossip_peers=4: strategy.gossip_peers: got 4; expected at most all other sites, 3; for "
+     "example "
      "1"},
     // The command line
     {"", "", "--set strategy.local_stpes=4",
@@ -306,8 +317,9 @@ const std::vector<Wrong> kWrong = {
      "--set strateggy.method=ddp: strateggy: got an unknown table; expected " + kTables +
          "; did you mean [strategy]?"},
     {"", "", "--set strategy.method=fomo",
-     "--set strategy.method=fomo: strategy.method: got \"fomo\"; expected " + kMethods + "; "
-     "for example --set strategy.method=fomoe; did you mean \"fomoe\"?"},
+     "--set strategy.method=fomo: strategy.method: got \"fomo\"; expected " + kMethods +
+         "; "
+         "for example --set strategy.method=fomoe; did you mean \"fomoe\"?"},
     {"", "", "--set strategy={method=ddp}",
      "--set strategy={method=ddp}: strategy: got {method=ddp}; expected a TOML value or a bare word; for "
      "example --set strategy.local_steps=64"},

@@ -1,5 +1,5 @@
-// Every method, in the ideal case (equal sites, fluid links, no latency, everything divides): simulated and closed
-// form agree to 1e-9. A new method is held to this as soon as it is in the list.
+// Every method, in the ideal case (equal sites, fluid links, no latency, everything divides): simulated and
+// closed form agree to 1e-9. A new method is held to this as soon as it is in the list.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -18,9 +18,11 @@ namespace {
 
 // Methods whose closed form is no equality in the ideal case, and why. Byte counts must agree even so.
 const std::map<std::string, std::string, std::less<>> kOnlyApproximate = {};
-// Methods whose transfers are wanted for longer than they take in the ideal case, and why. Times must agree even so.
+// Methods whose transfers are wanted for longer than they take in the ideal case, and why. Times must agree
+// even so.
 const std::map<std::string, std::string, std::less<>> kWantedLonger = {
-    {"fedavg", "the server's own site gets the model at once, so it ends its steps first and then wants the next"}};
+    {"fedavg",
+     "the server's own site gets the model at once, so it ends its steps first and then wants the next"}};
 
 bool close(double value, double expected, double tolerance) {
   return std::abs(value - expected) <= tolerance * std::abs(expected) + 1e-300;
@@ -53,8 +55,7 @@ TEST_CASE("ideal: every method of the list, simulated = closed form") {
     for (const int sites : {2, 4, 8}) {
       for (int overlap = method.partial_experts ? 1 : sites; overlap <= sites; overlap *= 2) {
         for (const Collective collective : {Collective::ring, Collective::direct}) {
-          costmodel::Scenario scenario =
-              tests::every_axis_scenario(std::string(method.name), sites, overlap);
+          costmodel::Scenario scenario = tests::every_axis_scenario(std::string(method.name), sites, overlap);
           scenario.strategy.collective = collective;
           check_equal(scenario);
         }
@@ -72,12 +73,13 @@ TEST_CASE("ideal: every method on links so fast that whatever can hide does") {
 }
 
 TEST_CASE("streaming by hand: what a fragment does not hide behind τ steps shows, and nothing else") {
-  // 2 sites, 2 fragments, K = 6: each fragment has 3 steps of 1 s between its turn and the next one's. With ring and
-  // M = 2 a site sends 2(M−1)/M = 1 times the fragment: t = bytes ÷ bandwidth.
+  // 2 sites, 2 fragments, K = 6: each fragment has 3 steps of 1 s between its turn and the next one's. With
+  // ring and M = 2 a site sends 2(M−1)/M = 1 times the fragment: t = bytes ÷ bandwidth.
   costmodel::Scenario scenario = tests::every_axis_scenario("streaming_diloco", 2);
   scenario.model.vocabulary = 1;
   const auto counts = costmodel::count_parameters(scenario.model);
-  const double first = 2.0 * static_cast<double>(counts.total() - counts.embedding) / 2;  // bf16, one of two layers
+  const double first =
+      2.0 * static_cast<double>(counts.total() - counts.embedding) / 2;  // bf16, one of two layers
   const double last = first + 2.0 * static_cast<double>(counts.embedding);
   const auto wall_clock_s = [&](std::int64_t overlap_steps, double bandwidth) {
     scenario.strategy.overlap_steps = overlap_steps;
@@ -85,17 +87,19 @@ TEST_CASE("streaming by hand: what a fragment does not hide behind τ steps show
     return sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report.wall_clock_s;
   };
   const double rounds = 10, steps_s = 60 * 1.0;
-  // Bandwidth such that the first fragment takes 2.5 s and the last one, larger by the embedding, a little more.
+  // Bandwidth such that the first fragment takes 2.5 s and the last one, larger by the embedding, a little
+  // more.
   const double bandwidth = first / 2.5;
   const double first_s = 2.5, last_s = last / bandwidth;
   // τ = 0: nothing hides.
   CHECK(close(wall_clock_s(0, bandwidth), steps_s + rounds * (first_s + last_s), 1e-9));
-  // τ = 1: one step of each hides. The last fragment of the run has nothing after it: its hidden second shows.
+  // τ = 1: one step of each hides. The last fragment of the run has nothing after it: its hidden second
+  // shows.
   CHECK(close(wall_clock_s(1, bandwidth), steps_s + rounds * (first_s - 1 + last_s - 1) + 1, 1e-9));
   // τ = 3: all hides, but for the end of the run.
   CHECK(close(wall_clock_s(3, bandwidth), steps_s + last_s, 1e-9));
-  // τ = K, at a bandwidth where the network is the bottleneck (4.5 s a fragment, 3 s of compute): after the first
-  // three steps something is always under way.
+  // τ = K, at a bandwidth where the network is the bottleneck (4.5 s a fragment, 3 s of compute): after the
+  // first three steps something is always under way.
   CHECK(close(wall_clock_s(6, first / 4.5), 3 + rounds * (4.5 + last / first * 4.5), 1e-9));
 }
 
@@ -108,7 +112,7 @@ TEST_CASE("diloco_x by hand: a synchronisation hides behind the next K steps") {
     scenario.platform = platforms::uniform(2, bandwidth, bandwidth, 0);
     return sim::simulate_scenario(scenario).report.wall_clock_s;
   };
-  CHECK(close(wall_clock_s(4), 10 * 6 + 4, 1e-9));   // hidden, but for the last
+  CHECK(close(wall_clock_s(4), 10 * 6 + 4, 1e-9));    // hidden, but for the last
   CHECK(close(wall_clock_s(9), 6 + 10 * 9.0, 1e-9));  // 6 s of 9 hidden; the network never rests
 }
 
@@ -129,7 +133,8 @@ TEST_CASE("overlapping rounds: the shortcut gives what all rounds give, a short 
 
 TEST_CASE("two nodes at one site: nothing between them crosses the WAN, and it takes no time") {
   costmodel::Plan plan;
-  plan.nodes = {{costmodel::NodeKind::worker, 0, 1}, {costmodel::NodeKind::server, 0, 0},
+  plan.nodes = {{costmodel::NodeKind::worker, 0, 1},
+                {costmodel::NodeKind::server, 0, 0},
                 {costmodel::NodeKind::worker, 1, 1}};
   plan.rounds = plan.steps = 1;
   costmodel::Payload payload;
@@ -147,10 +152,10 @@ TEST_CASE("two nodes at one site: nothing between them crosses the WAN, and it t
     plan.round = [round](std::int64_t) { return round; };
     return sim::simulate(plan, {0}, platform, [](costmodel::Work, int) { return 0.0; }).round_end_s[0];
   };
-  CHECK(seconds({1, 0}) < 1e-9);                                   // inside site 0
-  CHECK(seconds({1, 0, 2}) == doctest::Approx(0.5 + 1.0));         // the remote one alone uses the link
+  CHECK(seconds({1, 0}) < 1e-9);                            // inside site 0
+  CHECK(seconds({1, 0, 2}) == doctest::Approx(0.5 + 1.0));  // the remote one alone uses the link
   platform.sites[0].fabric_bytes_per_s = 1e8;
-  CHECK(seconds({1, 0}) == doctest::Approx(10.0));                 // where the site's fabric is stated
+  CHECK(seconds({1, 0}) == doctest::Approx(10.0));  // where the site's fabric is stated
 }
 
 TEST_CASE("ideal: streaming with unequal fragments: norms at both ends, the embedding in the last") {
@@ -158,7 +163,8 @@ TEST_CASE("ideal: streaming with unequal fragments: norms at both ends, the embe
   scenario.model.layers = 6;
   for (const int fragments : {1, 2, 3, 6}) {
     scenario.strategy.fragments = fragments;
-    scenario.strategy.overlap_steps = fragments == 6 ? 0 : 1;  // less than K/P: no two fragments travel at once
+    scenario.strategy.overlap_steps =
+        fragments == 6 ? 0 : 1;  // less than K/P: no two fragments travel at once
     check_equal(scenario);
   }
 }
@@ -166,8 +172,8 @@ TEST_CASE("ideal: streaming with unequal fragments: norms at both ends, the embe
 TEST_CASE("ideal: every number format, dense and sparse, simulated = closed form") {
   using costmodel::ElementType;
   for (const char* method : {"ddp", "diloco", "fomoe", "diloco_x", "streaming_diloco"}) {
-    for (const ElementType type : {ElementType::fp32, ElementType::fp8, ElementType::int8, ElementType::int4,
-                                   ElementType::int2}) {
+    for (const ElementType type :
+         {ElementType::fp32, ElementType::fp8, ElementType::int8, ElementType::int4, ElementType::int2}) {
       costmodel::Scenario scenario = tests::every_axis_scenario(method, 4, 2);
       scenario.strategy.wire = costmodel::plain_format(type);
       check_equal(scenario);

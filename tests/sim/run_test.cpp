@@ -110,15 +110,15 @@ TEST_CASE("migration takes at least the realised busiest port ÷ bandwidth") {
 TEST_CASE("bytes: links = plan, for every method") {
   for (const costmodel::Method& method : costmodel::methods()) {
     for (const int overlap : {1, 2, 8}) {
-      const costmodel::Scenario scenario =
-          tests::every_axis_scenario(std::string(method.name), 8, overlap);
+      const costmodel::Scenario scenario = tests::every_axis_scenario(std::string(method.name), 8, overlap);
       const costmodel::Plan plan = method.plan(scenario);
       const auto timeline =
           sim::simulate(plan, {0}, scenario.platform, [](costmodel::Work, int) { return 0.0; });
       double crossed = 0;
       for (int from = 0; from < timeline.sent.nodes; ++from) {
         for (int to = 0; to < timeline.sent.nodes; ++to) {
-          if (plan.nodes[static_cast<std::size_t>(from)].site != plan.nodes[static_cast<std::size_t>(to)].site)
+          if (plan.nodes[static_cast<std::size_t>(from)].site !=
+              plan.nodes[static_cast<std::size_t>(to)].site)
             crossed += timeline.sent.at(from, to);
         }
       }

@@ -14,8 +14,8 @@ TEST_CASE("dept: 2(M−1)/M·(S − S_embedding) a round") {
   const Scenario scenario = tests::ideal_scenario("dept", 4);
   const ParameterCounts counts = count_parameters(scenario.model);
   const double sent = tests::sent_in_round(tests::plan_of(scenario), 4, 0).total();
-  CHECK(sent ==
-        doctest::Approx(2.0 * 3 / 4 * 2.0 * static_cast<double>(counts.total() - counts.embedding)).epsilon(1e-14));
+  CHECK(sent == doctest::Approx(2.0 * 3 / 4 * 2.0 * static_cast<double>(counts.total() - counts.embedding))
+                    .epsilon(1e-14));
 }
 
 TEST_CASE("groups by layer are the whole model once, also where layers differ") {

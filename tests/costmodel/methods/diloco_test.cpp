@@ -17,8 +17,11 @@ TEST_CASE("diloco: adam and yogi keep a second moment more and send the same; av
   const struct {
     OuterOptimizer optimizer;
     double bytes_per_parameter, contents;
-  } rows[] = {{OuterOptimizer::nesterov, 8, 1}, {OuterOptimizer::adam, 12, 1}, {OuterOptimizer::yogi, 12, 1},
-              {OuterOptimizer::average, 0, 1},  {OuterOptimizer::local_adamw, 0, 3}};
+  } rows[] = {{OuterOptimizer::nesterov, 8, 1},
+              {OuterOptimizer::adam, 12, 1},
+              {OuterOptimizer::yogi, 12, 1},
+              {OuterOptimizer::average, 0, 1},
+              {OuterOptimizer::local_adamw, 0, 3}};
   for (const auto& row : rows) {
     scenario.strategy.outer_optimizer = row.optimizer;
     CHECK(memory_per_site(scenario).outer_state == row.bytes_per_parameter * parameters);

@@ -22,7 +22,8 @@ TEST_CASE("diloco_x: closed form by hand: round = max(K·t_step, t_sync), the la
   const double payload = static_cast<double>(count_parameters(scenario.model).total()) * (0.5 + 4.0 / 256);
   for (const double synchronisation_s : {4.0, 9.0}) {
     scenario.platform = platforms::uniform(2, payload / synchronisation_s, payload / synchronisation_s, 0);
-    const double expected = synchronisation_s < 6 ? 10 * 6.0 + synchronisation_s : 6.0 + 10 * synchronisation_s;
+    const double expected =
+        synchronisation_s < 6 ? 10 * 6.0 + synchronisation_s : 6.0 + 10 * synchronisation_s;
     CHECK(closed_form(scenario).wall_clock_s == doctest::Approx(expected).epsilon(1e-12));
   }
 }

@@ -15,8 +15,9 @@ TEST_CASE("fomoe with LocalAdamW: 3R + P, since moments do not migrate") {
   scenario.strategy.placement = PlacementKind::random;
   scenario.strategy.outer_optimizer = OuterOptimizer::local_adamw;
   const ParameterCounts counts = count_parameters(scenario.model);
-  const double dense = 2.0 * static_cast<double>(counts.dense());                         // bf16
-  const double held = 2.0 * static_cast<double>(counts.expert + counts.router) * 2 / 8;  // N_le of every layer
+  const double dense = 2.0 * static_cast<double>(counts.dense());  // bf16
+  const double held =
+      2.0 * static_cast<double>(counts.expert + counts.router) * 2 / 8;  // N_le of every layer
   const SentBytes<double> sent = summarise(scenario).sent;
   const double r = 2.0 * (2 - 1) / 2, p = 1 - 2.0 / 8;
   CHECK(sent.dense == doctest::Approx(3 * 2.0 * 7 / 8 * dense).epsilon(1e-14));
@@ -47,7 +48,8 @@ TEST_CASE("fomoe with affinity placement: bytes as with any other, owners by the
   const Plan plan = tests::plan_of(scenario);
   Scenario fixed = scenario;
   fixed.strategy.placement = PlacementKind::fixed;
-  CHECK(tests::sent_in_mean_round(plan, 4).total() == tests::sent_in_mean_round(tests::plan_of(fixed), 4).total());
+  CHECK(tests::sent_in_mean_round(plan, 4).total() ==
+        tests::sent_in_mean_round(tests::plan_of(fixed), 4).total());
   CHECK(summarise(scenario).sent.total() ==
         doctest::Approx(tests::sent_in_mean_round(plan, 4).total()).epsilon(1e-14));
   REQUIRE(!plan.notes.empty());

@@ -37,16 +37,19 @@ TEST_CASE("gossip: disjoint pairs, drawn anew each round, peers·S from every si
       CHECK(tests::sent_in_round(plan, 8, index).total() == doctest::Approx(peers * payload).epsilon(1e-14));
     }
     CHECK(drawn.size() > 6);  // of 12 rounds; 105 ways to pair eight sites
-    CHECK(closed_form(scenario).round.communication_s == doctest::Approx(peers * payload / 1e9).epsilon(1e-12));
+    CHECK(closed_form(scenario).round.communication_s ==
+          doctest::Approx(peers * payload / 1e9).epsilon(1e-12));
   }
 }
 
-TEST_CASE("gossip among an odd number of sites: in each matching one sits out, 2⌊M/2⌋/M of a copy in the mean") {
+TEST_CASE(
+    "gossip among an odd number of sites: in each matching one sits out, 2⌊M/2⌋/M of a copy in the mean") {
   Scenario scenario = tests::ideal_scenario("gossip", 5);
   scenario.strategy.gossip_peers = 2;
   const double payload = 2.0 * static_cast<double>(count_parameters(scenario.model).total());
   CHECK(tests::sent_in_round(tests::plan_of(scenario), 5, 0).total() ==
         doctest::Approx(2 * 4.0 / 5 * payload).epsilon(1e-14));
   CHECK(summarise(scenario).sent.total() == doctest::Approx(2 * 4.0 / 5 * payload).epsilon(1e-14));
-  CHECK(summarise(scenario).stages[0].bytes == doctest::Approx(2 * payload).epsilon(1e-14));  // the busiest port
+  CHECK(summarise(scenario).stages[0].bytes ==
+        doctest::Approx(2 * payload).epsilon(1e-14));  // the busiest port
 }

@@ -39,8 +39,9 @@ TEST_CASE("streaming_diloco: fragment p leaves after step (p+1)·K/P and is merg
                                    ? " " + std::to_string(compute->repeat)
                                    : ""));
   }
-  CHECK(story == std::vector<std::string>{"local steps 2", "outer step of fragment 1",  // sent in the round before
-                                          "local steps 1", "average fragment 0",        // after step 3
+  CHECK(story == std::vector<std::string>{"local steps 2",
+                                          "outer step of fragment 1",             // sent in the round before
+                                          "local steps 1", "average fragment 0",  // after step 3
                                           "local steps 2", "outer step of fragment 0",  // after step 5
                                           "local steps 1", "average fragment 1"});
   CHECK(round.ops[1].after_previous_round == std::vector<OpId>{7});
