@@ -63,9 +63,11 @@ RunReport closed_form(const Scenario& scenario) {
   report.round.duration_s = round.duration_s;
   report.round.communication_s = round.communication_s;
   for (int site = 0; site < scenario.sites(); ++site) {
-    const ComputeTimes times = times_of(site);
     SiteReport& row = report.sites[static_cast<std::size_t>(site)];
-    row.compute_s = round_compute_s(summary, times.step_s(), times.outer_step_s);
+    if (local_batch_sequences(scenario, site) > 0) {
+      const ComputeTimes times = times_of(site);
+      row.compute_s = round_compute_s(summary, times.step_s(), times.outer_step_s);
+    }
     row.exposed_communication_s = round.exposed_s;
     row.idle_s = round.slowest_compute_s - row.compute_s;
     row.bytes_sent = row.bytes_received = rounds * summary.sent.total();

@@ -24,7 +24,8 @@ struct ComputeTimes {
 /// Seconds of one `work` of a site.
 double work_s(const ComputeTimes& times, Work work);
 
-/// Sequences of the global batch that a site processes in one step; sites differ by at most one.
+/// Sequences of the global batch that a site processes in one step; sites differ by at most one, save where
+/// the method trains at the first site alone.
 std::int64_t local_batch_sequences(const Scenario& scenario, int site);
 
 /// Of a node that trains on `sequences` in each optimiser step. Throws InputError where the profile does not

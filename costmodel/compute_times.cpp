@@ -3,6 +3,7 @@
 
 #include "costmodel/closed_form.hpp"
 #include "costmodel/flops.hpp"
+#include "costmodel/methods/method.hpp"
 #include "costmodel/plan.hpp"
 #include "costmodel/step_seconds.hpp"
 #include "platforms/input_error.hpp"
@@ -122,6 +123,8 @@ double work_s(const ComputeTimes& times, Work work) {
 }
 
 std::int64_t local_batch_sequences(const Scenario& scenario, int site) {
+  const Method* method = find_method(scenario.strategy.method);
+  if (method != nullptr && method->one_site) return site == 0 ? scenario.workload.global_batch_sequences : 0;
   return chunk_elements(scenario.workload.global_batch_sequences, scenario.sites(), site);
 }
 

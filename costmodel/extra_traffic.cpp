@@ -90,7 +90,7 @@ void put_first(RoundPlan& round, Op first) {
 
 double state_bytes_per_parameter(const Scenario& scenario) {
   const Method* method = find_method(scenario.strategy.method);
-  return 12 + (method != nullptr ? method->outer_bytes_per_parameter : 0);
+  return 12 + (method != nullptr ? outer_bytes_per_parameter(*method, scenario.strategy.outer_optimizer) : 0);
 }
 
 int rejoin_source(const ExtraTraffic& traffic) {

@@ -22,8 +22,10 @@ V constant(double value) {
 inline double max_of(double a, double b) { return std::fmax(a, b); }
 inline double min_of(double a, double b) { return std::fmin(a, b); }
 inline double ceil_of(double a) { return std::ceil(a); }
+inline double floor_of(double a) { return std::floor(a); }
 inline Block max_of(const Block& a, const Block& b) { return a.max(b); }
 inline Block min_of(const Block& a, const Block& b) { return a.min(b); }
 inline Block ceil_of(const Block& a) { return a.ceil(); }
+inline Block floor_of(const Block& a) { return a.floor(); }
 
 }  // namespace fomoe::costmodel

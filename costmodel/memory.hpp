@@ -50,6 +50,13 @@ MemoryOf<V> memory_of_stage(const SiteModel& model, const SiteLoad<V>& load, int
   return memory;
 }
 
+struct Method;
+
+/// That the method says, or, where it leaves the outer optimiser open, of that one, in fp32: the parameters
+/// before the round (anchor) and the outer momentum; Adam and Yogi have a second moment too. Averaging keeps
+/// nothing.
+double outer_bytes_per_parameter(const Method& method, OuterOptimizer optimizer);
+
 /// Σ over the GPUs of a site.
 template <class V>
 MemoryOf<V> memory_of_site(const SiteModel& model, const SiteLoad<V>& load) {

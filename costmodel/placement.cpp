@@ -5,27 +5,12 @@
 #include <cassert>
 #include <cstdint>
 #include <numeric>
-#include <random>
+
+#include "costmodel/random.hpp"
 
 namespace fomoe::costmodel {
 
 namespace {
-
-using Engine = std::mt19937_64;
-
-// Uniform integer below n by rejection. std::uniform_int_distribution is not the same in every standard
-// library, and the same seed must give the same bytes everywhere.
-std::uint64_t below(Engine& engine, std::uint64_t n) {
-  const std::uint64_t limit = Engine::max() - Engine::max() % n;
-  std::uint64_t value = engine();
-  while (value >= limit) value = engine();
-  return value % n;
-}
-
-template <typename T>
-void shuffle(std::vector<T>& values, Engine& engine) {
-  for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[below(engine, i)]);
-}
 
 // Expert e on workers (e·O_e … e·O_e + O_e − 1) mod M. Every worker appears N_e·O_e/M times, and never twice
 // for one expert because O_e ≤ M.
@@ -56,7 +41,7 @@ class ExpertSet {
 // A trade pools what only one of two workers holds and deals it out again at random: it keeps every expert's
 // and every worker's count. Repeated trades approach the uniform distribution over such assignments (Strona
 // et al. 2014, "curveball"). `pool` is only there to be reused.
-void trade(ExpertSet& a, ExpertSet& b, std::vector<int>& pool, Engine& engine) {
+void trade(ExpertSet& a, ExpertSet& b, std::vector<int>& pool, RandomEngine& engine) {
   pool.clear();
   a.append_missing_from(b, pool);
   const std::size_t only_a = pool.size();
@@ -123,9 +108,7 @@ Placement fixed_placement(int layers, int experts, int workers, int overlap) {
 Placement random_placement(int layers, int experts, int workers, int overlap, std::uint64_t seed,
                            std::uint64_t epoch) {
   Placement placement(layers, experts, workers, overlap);
-  std::seed_seq sequence{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32),
-                         static_cast<std::uint32_t>(epoch), static_cast<std::uint32_t>(epoch >> 32)};
-  Engine engine(sequence);
+  RandomEngine engine = seeded_engine(seed, epoch);
   std::vector<int> worker_of(static_cast<std::size_t>(workers)), pool;
   for (int layer = 0; layer < layers; ++layer) {
     // Relabelling workers and experts at random makes every (expert, worker) pair equally likely, exactly:

@@ -110,6 +110,9 @@ struct RoundClass {
   std::int64_t steps = 0;  // optimiser steps in each
   bool identical = true;
   std::function<std::int64_t(std::int64_t)> round_at;  // i-th round of the class, 0 ≤ i < count
+  /// Operations of a round run on into the next one: then the class has all rounds of the run, and its last
+  /// one, which has nothing after it to hide behind and may have fewer steps, is always executed.
+  bool overlapping = false;
 };
 
 struct Plan {

@@ -2,6 +2,7 @@
 
 #include "costmodel/extra_traffic.hpp"
 #include "costmodel/flops.hpp"
+#include "costmodel/methods/building_blocks.hpp"
 #include "costmodel/methods/method.hpp"
 
 namespace fomoe::costmodel {
@@ -30,6 +31,7 @@ Fixed fixed_of(const Scenario& scenario) {
   fixed.dense_elements = static_cast<double>(counts.dense()) + (whole_router_dense ? router : 0);
   fixed.expert_elements = static_cast<double>(counts.expert) + (whole_router_dense ? 0 : router);
   fixed.embedding_elements = static_cast<double>(counts.embedding);
+  fixed.layered_elements = static_cast<double>(dense_layer_elements(scenario) * shape.layers);
   fixed.sequence_length = static_cast<double>(shape.sequence_length);
   fixed.d_model = static_cast<double>(shape.d_model);
   fixed.layers = static_cast<double>(shape.layers);
@@ -38,6 +40,11 @@ Fixed fixed_of(const Scenario& scenario) {
   fixed.active_experts = static_cast<double>(shape.active_experts);
   fixed.collective = scenario.strategy.collective;
   fixed.placement = scenario.strategy.placement;
+  fixed.outer_optimizer = scenario.strategy.outer_optimizer;
+  fixed.sparse_payloads = scenario.strategy.wire.sparse();
+  fixed.moment1_period = static_cast<double>(scenario.strategy.moment1_period);
+  fixed.moment2_period = static_cast<double>(scenario.strategy.moment2_period);
+  fixed.gossip_peers = scenario.strategy.gossip_peers;
   return fixed;
 }
 

@@ -32,10 +32,15 @@ struct Fixed {
   double dense_elements = 0;   // with skip-token the whole router is dense
   double expert_elements = 0;  // of all experts of all layers, with their router columns unless skip-token
   double embedding_elements = 0;
+  double layered_elements = 0;  // of dense_elements: what every layer has the same of
   double sequence_length = 0;
   double d_model = 0, layers = 0, moe_layers = 0, experts = 0, active_experts = 0;
   Collective collective = Collective::ring;
   PlacementKind placement = PlacementKind::fixed;
+  OuterOptimizer outer_optimizer = OuterOptimizer::nesterov;
+  bool sparse_payloads = false;                   // top-k: payloads of different sites do not add up
+  double moment1_period = 1, moment2_period = 1;  // rounds
+  double gossip_peers = 1;
 };
 
 /// Bytes that a site sends, mean over sites and rounds.
@@ -61,6 +66,7 @@ struct Stage {
   V pair_bytes = constant<V>(0);       // the most that one ordered pair of sites exchanges
   V times_per_round = constant<V>(1);  // 1/T for what happens every T-th round, n for what repeats in it
   V hidden_steps = constant<V>(0);     // local steps that it may hide behind
+  bool shown_at_end = false;           // the run's last one has no steps left to hide behind
 };
 
 template <class V>
@@ -103,6 +109,33 @@ V all_reduce_pair_factor(Collective collective, const V& nodes) {
   return 2.0 / nodes * min_of(V(nodes - 1.0), constant<V>(1));
 }
 
+// Averaging: an all-reduce where payloads add up. Top-k payloads do not, since every site keeps other
+// positions: each site's whole payload goes to all others, n−1 times what one site has, in n−1 hops round the
+// ring or 1 directly.
+template <class V>
+V averaging_factor(const Fixed& fixed, const V& nodes) {
+  return fixed.sparse_payloads ? V(nodes - 1.0) : all_reduce_factor(nodes);
+}
+template <class V>
+V averaging_hops(const Fixed& fixed, const V& nodes) {
+  return all_reduce_hops(fixed.collective, nodes) * (fixed.sparse_payloads ? 0.5 : 1.0);
+}
+template <class V>
+V averaging_pair_factor(const Fixed& fixed, const V& nodes) {
+  if (!fixed.sparse_payloads) return all_reduce_pair_factor(fixed.collective, nodes);
+  if (fixed.collective == Collective::ring) return nodes - 1.0;
+  return min_of(V(nodes - 1.0), constant<V>(1));
+}
+
+/// Of all experts and the dense part, what is averaged at once: parameters and both moments, or one content.
+inline double contents_of(OuterOptimizer optimizer) {
+  return optimizer == OuterOptimizer::local_adamw ? 3 : 1;
+}
+/// 1 where averaged pseudo-gradients feed an outer step, 0 where averaging is all.
+inline double outer_steps_of(OuterOptimizer optimizer) {
+  return optimizer == OuterOptimizer::average || optimizer == OuterOptimizer::local_adamw ? 0 : 1;
+}
+
 /// ⌈tokens ÷ global batch⌉ steps in rounds of `steps_per_round`, the last one perhaps short.
 template <class V>
 Summary<V> rounds_of(const Axes<V>& axes, const Fixed& fixed, const V& steps_per_round) {
@@ -112,20 +145,26 @@ Summary<V> rounds_of(const Axes<V>& axes, const Fixed& fixed, const V& steps_per
   return summary;
 }
 
-/// All sites all-reduce `dense_elements` and all experts, `contents` times over, once a round.
+/// One transfer in which all sites average so many elements.
+template <class V>
+Stage<V> averaging_stage(const Axes<V>& axes, const Fixed& fixed, const V& elements) {
+  Stage<V> stage;
+  stage.latency_hops = averaging_hops(fixed, axes.sites);
+  stage.bytes = averaging_factor(fixed, axes.sites) * axes.bytes_per_element * elements;
+  stage.pair_bytes = averaging_pair_factor(fixed, axes.sites) * axes.bytes_per_element * elements;
+  return stage;
+}
+
+/// All sites average `dense_elements` and all experts, `contents` times over, once a round.
 template <class V>
 Summary<V> full_model_summary(const Axes<V>& axes, const Fixed& fixed, const V& steps_per_round,
                               double contents) {
   Summary<V> summary = rounds_of(axes, fixed, steps_per_round);
-  const V factor = contents * all_reduce_factor(axes.sites) * axes.bytes_per_element;
+  const V factor = contents * averaging_factor(fixed, axes.sites) * axes.bytes_per_element;
   summary.sent.dense = factor * fixed.dense_elements;
   summary.sent.expert_sync = factor * fixed.expert_elements;
-  Stage<V> stage;
-  stage.latency_hops = all_reduce_hops(fixed.collective, axes.sites);
-  stage.bytes = summary.sent.total();
-  stage.pair_bytes = contents * all_reduce_pair_factor(fixed.collective, axes.sites) *
-                     axes.bytes_per_element * (fixed.dense_elements + fixed.expert_elements);
-  summary.add(stage);
+  summary.add(
+      averaging_stage(axes, fixed, constant<V>(contents * (fixed.dense_elements + fixed.expert_elements))));
   return summary;
 }
 

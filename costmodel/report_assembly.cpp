@@ -8,6 +8,7 @@
 #include "costmodel/closed_form.hpp"
 #include "costmodel/cost.hpp"
 #include "costmodel/memory.hpp"
+#include "costmodel/methods/method.hpp"
 #include "costmodel/quality.hpp"
 
 namespace fomoe::costmodel {
@@ -28,70 +29,112 @@ double covered(std::vector<Span> spans) {
   return total;
 }
 
-// Length of the union of `a` that no span of `b` covers.
-double covered_without(const std::vector<Span>& a, const std::vector<Span>& b) {
-  std::vector<Span> both = a;
-  both.insert(both.end(), b.begin(), b.end());
-  return covered(both) - covered(b);
+std::vector<Span> clipped(std::vector<Span> spans, const Span& window) {
+  for (auto& [a, b] : spans) {
+    a = std::clamp(a, window.first, window.second);
+    b = std::clamp(b, window.first, window.second);
+  }
+  return spans;
 }
 
-struct NodeRound {
-  double compute_s = 0;
-  double exposed_s = 0;
+// When any node of a site computed, and when any had a flow under way.
+struct SiteSpans {
+  std::vector<Span> computing, transferring;
+
+  [[nodiscard]] double compute_s() const { return covered(computing); }
+  // A flow is under way and nothing is computed.
+  [[nodiscard]] double exposed_s() const {
+    std::vector<Span> both = computing;
+    both.insert(both.end(), transferring.begin(), transferring.end());
+    return covered(both) - covered(computing);
+  }
+  [[nodiscard]] SiteSpans within(const Span& window) const {
+    return {clipped(computing, window), clipped(transferring, window)};
+  }
 };
 
-// The mean round of one class, and how long all its rounds take together.
-struct ClassMeans {
-  double duration_s = 0;
-  double total_s = 0;
-  double communication_s = 0;
-  std::vector<NodeRound> nodes;
-  PairBytes sent;  // per round
-};
+// Of rounds from position `first` on.
+std::vector<SiteSpans> spans_by_site(const Plan& plan, std::size_t sites, const Timeline& timeline,
+                                     std::size_t first) {
+  std::vector<SiteSpans> spans(sites);
+  const auto site_of = [&](std::int32_t node) -> SiteSpans& {
+    return spans[static_cast<std::size_t>(plan.nodes[static_cast<std::size_t>(node)].site)];
+  };
+  for (const Interval& interval : timeline.intervals) {
+    if (interval.round < static_cast<std::int64_t>(first) || interval.activity != Activity::compute) continue;
+    site_of(interval.node).computing.push_back({interval.start_s, interval.end_s});
+  }
+  for (const FlowSpan& flow : timeline.flows) {
+    if (flow.round < static_cast<std::int64_t>(first)) continue;
+    site_of(flow.node).transferring.push_back({flow.start_s, flow.end_s});
+  }
+  return spans;
+}
 
-ClassMeans means_of(const RoundClass& rounds, const Timeline& timeline, int nodes) {
-  const std::size_t executed = timeline.rounds.size();
-  // Identical rounds: only the last one counts, the state is steady there. Random rounds: all are samples.
-  const bool complete = static_cast<std::int64_t>(executed) == rounds.count;
-  const std::size_t first = rounds.identical && !complete ? executed - 1 : 0;
-  const auto window = static_cast<double>(executed - first);
-  const double window_start_s = first == 0 ? 0.0 : timeline.round_end_s[first - 1];
-
-  ClassMeans means;
-  means.duration_s = (timeline.round_end_s.back() - window_start_s) / window;
-  means.total_s = timeline.round_end_s.back() +
-                  static_cast<double>(rounds.count - static_cast<std::int64_t>(executed)) * means.duration_s;
-  means.sent = timeline.sent;
-  for (double& bytes : means.sent.bytes) bytes /= static_cast<double>(executed);
-
-  std::vector<std::vector<Span>> computing(static_cast<std::size_t>(nodes)),
-      transferring(static_cast<std::size_t>(nodes));
+// How long transfers of a round were wanted or under way at any node, by position. Rounds of different nodes
+// may overlap in time; each round's transfers count for themselves. A server is ready for the workers'
+// payloads all the time; it is they who want a transfer.
+std::vector<double> communication_by_round(const Plan& plan, const Timeline& timeline) {
   std::map<std::pair<std::int64_t, std::int32_t>, Span> operations;  // (round, op) → hull over nodes
   for (const Interval& interval : timeline.intervals) {
-    if (interval.round < static_cast<std::int64_t>(first)) continue;
-    const auto node = static_cast<std::size_t>(interval.node);
-    if (interval.activity == Activity::compute) {
-      computing[node].push_back({interval.start_s, interval.end_s});
-      continue;
-    }
+    if (interval.activity != Activity::transfer) continue;
+    if (plan.nodes[static_cast<std::size_t>(interval.node)].kind == NodeKind::server) continue;
     auto [it, inserted] =
         operations.try_emplace({interval.round, interval.op}, interval.start_s, interval.end_s);
     if (!inserted)
       it->second = {std::min(it->second.first, interval.start_s),
                     std::max(it->second.second, interval.end_s)};
   }
-  for (const FlowSpan& flow : timeline.flows) {
-    if (flow.round < static_cast<std::int64_t>(first)) continue;
-    transferring[static_cast<std::size_t>(flow.node)].push_back({flow.start_s, flow.end_s});
+  std::vector<std::vector<Span>> by_round(timeline.rounds.size());
+  for (const auto& [key, span] : operations) by_round[static_cast<std::size_t>(key.first)].push_back(span);
+  std::vector<double> seconds;
+  for (const auto& spans : by_round) seconds.push_back(covered(spans));
+  return seconds;
+}
+
+// The mean round of one class, and how long all its rounds take together.
+struct ClassMeans {
+  double total_s = 0;
+  double communication_s = 0;
+  std::vector<double> compute_s, exposed_s;  // by site
+  PairBytes sent;                            // by node, per round
+};
+
+ClassMeans means_of(const Plan& plan, std::size_t sites, const RoundClass& rounds, const Timeline& timeline) {
+  const std::size_t executed = timeline.rounds.size();
+  const auto missing = static_cast<double>(rounds.count - static_cast<std::int64_t>(executed));
+  // Identical rounds: only the last one counts, the state is steady there. Random rounds: all are samples.
+  // Overlapping rounds: all count, and the missing ones are like the steady state before the last two, of
+  // which the one may be short and the other's transfers share links with it.
+  const bool only_last = rounds.identical && !rounds.overlapping && missing > 0;
+  const std::size_t first = only_last ? executed - 1 : 0;
+  const std::vector<double>& ends = timeline.round_end_s;
+  const std::vector<double> communication = communication_by_round(plan, timeline);
+  const std::vector<SiteSpans> spans = spans_by_site(plan, sites, timeline, first);
+
+  ClassMeans means;
+  means.sent = timeline.sent;
+  for (double& bytes : means.sent.bytes) bytes /= static_cast<double>(executed);
+  if (rounds.overlapping && missing > 0) {
+    const Span steady = {ends[executed - 4], ends[executed - 3]};
+    const auto count = static_cast<double>(rounds.count);
+    means.total_s = ends.back() + missing * (steady.second - steady.first);
+    means.communication_s = missing * communication[executed - 3] / count;
+    for (const double seconds : communication) means.communication_s += seconds / count;
+    for (const SiteSpans& site : spans) {
+      const SiteSpans in_steady = site.within(steady);
+      means.compute_s.push_back((site.compute_s() + missing * in_steady.compute_s()) / count);
+      means.exposed_s.push_back((site.exposed_s() + missing * in_steady.exposed_s()) / count);
+    }
+    return means;
   }
-  for (std::size_t node = 0; node < static_cast<std::size_t>(nodes); ++node) {
-    means.nodes.push_back(
-        {covered(computing[node]) / window, covered_without(transferring[node], computing[node]) / window});
+  const auto window = static_cast<double>(executed - first);
+  means.total_s = ends.back() + missing * (ends.back() - (first == 0 ? 0.0 : ends[first - 1])) / window;
+  for (std::size_t r = first; r < executed; ++r) means.communication_s += communication[r] / window;
+  for (const SiteSpans& site : spans) {
+    means.compute_s.push_back(site.compute_s() / window);
+    means.exposed_s.push_back(site.exposed_s() / window);
   }
-  // Rounds of different nodes may overlap in time; each round's transfers count for themselves.
-  std::map<std::int64_t, std::vector<Span>> by_round;
-  for (const auto& [key, span] : operations) by_round[key.first].push_back(span);
-  for (const auto& [round, spans] : by_round) means.communication_s += covered(spans) / window;
   return means;
 }
 
@@ -131,13 +174,14 @@ void find_busiest_link(RunReport& report, const platforms::Platform& platform, c
 
 RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps) {
   RunReport report;
+  report.notes = ignored_axes(scenario);
   report.optimizer_steps = optimizer_steps;
   report.tokens = optimizer_steps * scenario.workload.global_batch_sequences * scenario.model.sequence_length;
   const double memory_bytes = memory_per_site(scenario).total();
-  for (const platforms::Site& site : scenario.platform.sites) {
+  for (int site = 0; site < scenario.sites(); ++site) {
     SiteReport row;
-    row.name = site.name;
-    row.memory_bytes = memory_bytes;
+    row.name = scenario.platform.sites[static_cast<std::size_t>(site)].name;
+    row.memory_bytes = local_batch_sequences(scenario, site) > 0 ? memory_bytes : 0;
     report.sites.push_back(row);
   }
   report.provenance = compute_times(scenario, 1).provenance;
@@ -183,21 +227,23 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan,
   PairBytes per_round(static_cast<int>(report.sites.size()));
 
   for (std::size_t c = 0; c < plan.classes.size(); ++c) {
-    const ClassMeans means = means_of(plan.classes[c], timelines[c], nodes);
+    const ClassMeans means = means_of(plan, report.sites.size(), plan.classes[c], timelines[c]);
     const auto count = static_cast<double>(plan.classes[c].count);
     report.wall_clock_s += means.total_s;
     report.round.communication_s += means.communication_s * count / rounds;
-    for (int n = 0; n < nodes; ++n) {
-      const int from = plan.nodes[static_cast<std::size_t>(n)].site;
-      SiteReport& site = report.sites[static_cast<std::size_t>(from)];
-      site.compute_s += means.nodes[static_cast<std::size_t>(n)].compute_s * count / rounds;
-      site.exposed_communication_s += means.nodes[static_cast<std::size_t>(n)].exposed_s * count / rounds;
+    for (std::size_t s = 0; s < report.sites.size(); ++s) {
+      report.sites[s].compute_s += means.compute_s[s] * count / rounds;
+      report.sites[s].exposed_communication_s += means.exposed_s[s] * count / rounds;
+    }
+    for (int node = 0; node < nodes; ++node) {
+      const int from = plan.nodes[static_cast<std::size_t>(node)].site;
       for (int peer = 0; peer < nodes; ++peer) {
         const int to = plan.nodes[static_cast<std::size_t>(peer)].site;
-        const double bytes = means.sent.at(n, peer) * count;
-        site.bytes_sent += bytes;
+        if (from == to) continue;  // stays inside the site
+        const double bytes = means.sent.at(node, peer) * count;
+        report.sites[static_cast<std::size_t>(from)].bytes_sent += bytes;
         report.sites[static_cast<std::size_t>(to)].bytes_received += bytes;
-        if (from != to) per_round.at(from, to) += bytes / rounds;
+        per_round.at(from, to) += bytes / rounds;
       }
     }
   }

@@ -17,7 +17,9 @@ void finish_report(RunReport& report);
 /// The whole run from executed rounds. `timelines[i]` holds rounds of `plan.classes[i]`, chained from its
 /// first on. Where fewer were executed than the class has, the others are taken to last as long as
 ///   identical rounds: the last executed one (a steady state; the first ones may differ by a transient)
-///   random rounds: the mean of the executed ones.
+///   random rounds: the mean of the executed ones
+///   overlapping rounds: the third last executed one (so at least 5 are, or all). Executed are the first
+///   rounds and, after them, the class's last one.
 RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std::vector<Timeline>& timelines);
 
 }  // namespace fomoe::costmodel

@@ -48,6 +48,8 @@ RoundTimes<V> round_times(const Summary<V>& summary, const Links<V>& links, cons
     times.communication_s += stage.times_per_round * duration_s;
     times.exposed_s +=
         stage.times_per_round * max_of(V(duration_s - stage.hidden_steps * step_s), constant<V>(0));
+    if (stage.shown_at_end)
+      times.exposed_s += min_of(duration_s, V(stage.hidden_steps * step_s)) / summary.rounds;
   }
   times.duration_s = times.slowest_compute_s + times.exposed_s;
   return times;

@@ -1,9 +1,12 @@
 #include "costmodel/scenario.hpp"
 
+#include <algorithm>
+#include <cstdlib>
 #include <string>
 
 #include "costmodel/closed_form.hpp"
 #include "costmodel/methods/method.hpp"
+#include "costmodel/plan_summary.hpp"
 #include "costmodel/site_model.hpp"
 #include "platforms/input_error.hpp"
 
@@ -34,6 +37,58 @@ void check_overlap(const Scenario& scenario) {
                    nearest.substr(0, nearest.find(' ')));
 }
 
+// Fragments are made of whole layers, take turns within a round, and are merged before they are sent again.
+void check_overlapping(const Scenario& scenario, const Method& method) {
+  const Strategy& strategy = scenario.strategy;
+  if (has_axis(method, "fragments")) {
+    const std::int64_t most =
+        std::max<std::int64_t>(1, std::min(scenario.model.layers, strategy.local_steps));
+    if (strategy.fragments > most) {
+      throw InputError("strategy.fragments", std::to_string(strategy.fragments),
+                       "at most one for each of the " + std::to_string(scenario.model.layers) +
+                           " layers and each of the " + std::to_string(strategy.local_steps) + " local steps",
+                       std::to_string(most));
+    }
+  }
+  if (has_axis(method, "overlap_steps") && strategy.overlap_steps > strategy.local_steps) {
+    throw InputError("strategy.overlap_steps", std::to_string(strategy.overlap_steps),
+                     "at most the " + std::to_string(strategy.local_steps) +
+                         " local steps after which the same fragment is sent again",
+                     std::to_string(strategy.local_steps));
+  }
+}
+
+// Top-k keeps the largest differences; of parameters or moments it would keep the wrong thing.
+void check_compression(const Scenario& scenario, const Method& method) {
+  const Strategy& strategy = scenario.strategy;
+  if (!strategy.wire.sparse()) return;
+  const bool sends_differences =
+      has_axis(method, "compression") &&
+      (!has_axis(method, "outer_optimizer") || outer_steps_of(strategy.outer_optimizer) > 0);
+  if (sends_differences) return;
+  std::string able;
+  for (const Method& other : methods()) {
+    if (has_axis(other, "compression")) able += (able.empty() ? "" : ", ") + std::string(other.name);
+  }
+  throw InputError("strategy.compression",
+                   "top_k with " + strategy.method +
+                       (has_axis(method, "compression")
+                            ? std::string(" and outer_optimizer ") + to_string(strategy.outer_optimizer)
+                            : ""),
+                   "a method that sends gradients or pseudo-gradients (" + able +
+                       "), with an outer optimiser that takes them (nesterov, adam, yogi)",
+                   "method = \"sparse_loco\"");
+}
+
+void check_affinity(const Scenario& scenario, const Method& method) {
+  const RoutingCounts& counts = scenario.strategy.routing_counts;
+  if (scenario.strategy.placement != PlacementKind::affinity || !counts.empty()) return;
+  if (!has_axis(method, "placement")) return;
+  throw InputError("strategy.placement", "\"affinity\" without routing_counts",
+                   "routing_counts, a CSV with the columns layer,expert,site,count",
+                   "routing_counts = \"routing.csv\"");
+}
+
 }  // namespace
 
 void check(const Scenario& scenario) {
@@ -50,6 +105,14 @@ void check(const Scenario& scenario) {
     check_overlap(scenario);
   }
   check_site_gpus(scenario);
+  check_overlapping(scenario, *method);
+  check_compression(scenario, *method);
+  check_affinity(scenario, *method);
+  if (has_axis(*method, "gossip_peers") &&
+      scenario.strategy.gossip_peers > std::max(1, scenario.sites() - 1)) {
+    throw InputError("strategy.gossip_peers", std::to_string(scenario.strategy.gossip_peers),
+                     "at most all other sites, " + std::to_string(std::max(1, scenario.sites() - 1)), "1");
+  }
   if (scenario.workload.global_batch_sequences < scenario.sites()) {
     throw InputError("workload.global_batch_sequences",
                      std::to_string(scenario.workload.global_batch_sequences),
@@ -60,7 +123,33 @@ void check(const Scenario& scenario) {
                                     scenario, 0)));  // a profile of another model or batch is refused here
 }
 
-const char* to_string(PlacementKind kind) { return kind == PlacementKind::fixed ? "fixed" : "random"; }
+const char* to_string(PlacementKind kind) {
+  switch (kind) {
+    case PlacementKind::fixed:
+      return "fixed";
+    case PlacementKind::random:
+      return "random";
+    case PlacementKind::affinity:
+      return "affinity";
+  }
+  std::abort();
+}
+
+const char* to_string(OuterOptimizer optimizer) {
+  switch (optimizer) {
+    case OuterOptimizer::nesterov:
+      return "nesterov";
+    case OuterOptimizer::adam:
+      return "adam";
+    case OuterOptimizer::yogi:
+      return "yogi";
+    case OuterOptimizer::average:
+      return "average";
+    case OuterOptimizer::local_adamw:
+      return "local_adamw";
+  }
+  std::abort();
+}
 
 const char* to_string(Collective collective) { return collective == Collective::ring ? "ring" : "direct"; }
 

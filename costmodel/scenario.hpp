@@ -10,6 +10,7 @@
 #include "costmodel/model_shape.hpp"
 #include "costmodel/prices.hpp"
 #include "costmodel/quality.hpp"
+#include "costmodel/routing_counts.hpp"
 #include "costmodel/site_gpus.hpp"
 #include "costmodel/step_profile.hpp"
 #include "costmodel/wire_format.hpp"
@@ -17,8 +18,12 @@
 
 namespace fomoe::costmodel {
 
-enum class PlacementKind { fixed, random };
+enum class PlacementKind { fixed, random, affinity };
 enum class Collective { ring, direct };
+/// What is made of the sites' differences after K local steps. nesterov, adam, yogi: an outer step on
+/// averaged pseudo-gradients (DiLoCo; FedOpt, Reddi et al. 2021, arXiv 2003.00295). average: parameters are
+/// averaged. local_adamw: parameters and both moments are.
+enum class OuterOptimizer { nesterov, adam, yogi, average, local_adamw };
 
 struct Workload {
   std::int64_t tokens = 0;                  // to be processed by all sites together
@@ -34,8 +39,13 @@ struct Strategy {
   PlacementKind placement = PlacementKind::fixed;
   std::int64_t reshuffle_rounds = 1;  // T: a random placement is redrawn at the end of every T-th round
   bool skip_token = false;
+  RoutingCounts routing_counts;  // of placement = affinity
   Collective collective = Collective::ring;
   WireFormat wire = plain_format(ElementType::bf16);
+  OuterOptimizer outer_optimizer = OuterOptimizer::nesterov;
+  std::int64_t moment1_period = 3;  // rounds from one synchronisation of the first moment to the next
+  std::int64_t moment2_period = 6;
+  int gossip_peers = 1;  // sites that each site exchanges with in a round
 };
 
 /// A step profile, and the micro-batch a site accumulates from.
@@ -98,6 +108,7 @@ void check(const Scenario& scenario);
 
 const char* to_string(PlacementKind kind);
 const char* to_string(Collective collective);
+const char* to_string(OuterOptimizer optimizer);
 const char* to_string(RingModel model);
 
 }  // namespace fomoe::costmodel

@@ -4,6 +4,7 @@
 
 #include "costmodel/activations.hpp"
 #include "costmodel/flops.hpp"
+#include "costmodel/memory.hpp"
 #include "costmodel/methods/method.hpp"
 #include "costmodel/plan_summary.hpp"
 #include "platforms/input_error.hpp"
@@ -42,7 +43,9 @@ SiteModel site_model(const Scenario& scenario) {
   model.active_experts = static_cast<double>(shape.active_experts);
   model.skip_token = scenario.strategy.skip_token;
   model.micro_batch_sequences = static_cast<double>(micro_batch_sequences(scenario));
-  if (method != nullptr) model.outer_bytes_per_parameter = method->outer_bytes_per_parameter;
+  if (method != nullptr) {
+    model.outer_bytes_per_parameter = outer_bytes_per_parameter(*method, scenario.strategy.outer_optimizer);
+  }
   count_activations(shape, model);
   return model;
 }

@@ -91,8 +91,9 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
   outcome.memory_bytes_per_site = memory_of_site(context.site, load).total();
 
   // The global batch is dealt out as evenly as it goes: the slowest site has ⌈B/M⌉ sequences, the mean is
-  // B/M.
-  const V mean_sequences = axes.global_batch_sequences / axes.sites;
+  // B/M; over the sites that train.
+  const V training_sites = method.one_site ? constant<V>(1) : axes.sites;
+  const V mean_sequences = axes.global_batch_sequences / training_sites;
   load.sequences = ceil_of(mean_sequences);
   const V slowest_step_s = step_s(context, configuration, outcome.flops_per_token, local_experts, load);
   load.sequences = mean_sequences;
@@ -109,7 +110,8 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
   outcome.tokens = summary.steps * axes.global_batch_sequences * fixed.sequence_length;
   outcome.round_count = summary.rounds;
   outcome.round_duration_s = round.duration_s;
-  outcome.round_compute_s = round_compute_s(summary, mean_step_s, outer_step_s);
+  outcome.round_compute_s =
+      round_compute_s(summary, mean_step_s, outer_step_s) * (training_sites / axes.sites);
   outcome.round_communication_s = round.communication_s;
   outcome.round_exposed_communication_s = round.exposed_s;
   outcome.round_idle_s = round.slowest_compute_s - outcome.round_compute_s;

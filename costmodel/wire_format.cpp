@@ -63,4 +63,12 @@ WireFormat plain_format(ElementType type) {
   return scaled ? WireFormat{type, 1, 0, 256, 32} : WireFormat{type, 1, 0, 0, 0};
 }
 
+WireFormat top_k_format(ElementType type, double kept_share, int index_bits) {
+  return {type, kept_share, index_bits, 0, 0};
+}
+
+WireFormat whole_parameter_format(const WireFormat& wire) {
+  return wire.sparse() ? plain_format(ElementType::bf16) : wire;
+}
+
 }  // namespace fomoe::costmodel

@@ -16,6 +16,7 @@ struct Site {
   std::string name;
   double uplink_bytes_per_s = 0;
   double downlink_bytes_per_s = 0;
+  double fabric_bytes_per_s = kUnlimited;  // of one flow between two nodes of the site
 };
 
 /// The directed path between two sites, between the uplink of one and the downlink of the other.

@@ -1,5 +1,6 @@
 #include "sim/engine.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
@@ -12,6 +13,9 @@ namespace s4u = simgrid::s4u;
 using costmodel::NodeId;
 
 namespace {
+
+// An unlimited fabric, as a number that SimGrid can divide by: a petabyte in a nanosecond.
+constexpr double kFastestFabric_bytes_per_s = 1e24;
 
 // SimGrid's defaults are a TCP model fitted to clusters. Ours is a fluid: every flow gets its max-min fair
 // share of each link it crosses, at once, whatever its latency. Latencies are therefore kept out of the
@@ -52,6 +56,7 @@ struct Engine::Simgrid {
   s4u::Engine engine = make_engine();
   s4u::NetZone* zone = nullptr;
   std::vector<s4u::Link*> up, down;  // of sites
+  std::vector<s4u::Link*> fabric;    // of sites: each flow inside one has it for itself
   std::vector<s4u::Link*> path;      // of pairs of sites, where the path itself limits; else nullptr
   std::vector<s4u::Host*> hosts;     // of nodes
   std::vector<char> routed;          // pairs of nodes that have sent before
@@ -71,9 +76,9 @@ struct Engine::Simgrid {
     if (known) return;
     known = 1;
     const auto a = static_cast<std::size_t>(nodes[f].site), b = static_cast<std::size_t>(nodes[t].site);
-    std::vector<s4u::LinkInRoute> links = {s4u::LinkInRoute(up[a])};
-    if (!path.empty() && path[a * up.size() + b]) links.emplace_back(path[a * up.size() + b]);
-    links.emplace_back(down[b]);
+    std::vector<s4u::LinkInRoute> links = {s4u::LinkInRoute(a == b ? fabric[a] : up[a])};
+    if (a != b && !path.empty() && path[a * up.size() + b]) links.emplace_back(path[a * up.size() + b]);
+    if (a != b) links.emplace_back(down[b]);
     zone->add_route(hosts[f]->get_netpoint(), hosts[t]->get_netpoint(), nullptr, nullptr, links, false);
   }
 
@@ -97,6 +102,12 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, const platforms::Platf
     const platforms::Site& site = platform.sites[static_cast<std::size_t>(i)];
     sg.up.push_back(link("up-" + std::to_string(i), site.uplink_bytes_per_s));
     sg.down.push_back(link("down-" + std::to_string(i), site.downlink_bytes_per_s));
+    sg.fabric.push_back(sg.zone
+                            ->create_link("fabric-" + std::to_string(i),
+                                          std::min(site.fabric_bytes_per_s, kFastestFabric_bytes_per_s))
+                            ->set_sharing_policy(s4u::Link::SharingPolicy::FATPIPE)
+                            ->set_latency(0)
+                            ->seal());
   }
   for (int a = 0; a < sites; ++a) {
     for (int b = 0; b < sites; ++b) {
@@ -129,9 +140,8 @@ Engine::~Engine() = default;
 double Engine::now() const { return s4u::Engine::get_clock(); }
 
 double Engine::latency_s(NodeId from, NodeId to) const {
-  return platform_
-      .path(nodes_[static_cast<std::size_t>(from)].site, nodes_[static_cast<std::size_t>(to)].site)
-      .latency_s;
+  const int a = nodes_[static_cast<std::size_t>(from)].site, b = nodes_[static_cast<std::size_t>(to)].site;
+  return a == b ? 0 : platform_.path(a, b).latency_s;
 }
 
 void Engine::after(double delay_s, Callback callback) {

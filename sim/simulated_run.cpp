@@ -14,13 +14,18 @@ namespace {
 // Identical rounds reach a steady state within a few: sites that end a round early start the next one early.
 constexpr std::int64_t kIdenticalRounds = 3;
 constexpr std::int64_t kRandomRounds = 8;
+// The first ones fill the pipeline; the last one empties it.
+constexpr std::int64_t kOverlappingRounds = 8, kFewestOverlappingRounds = 5;
 
 std::vector<std::int64_t> executed_rounds(const costmodel::RoundClass& rounds, const RunOptions& options) {
-  const std::int64_t wanted =
-      options.all_rounds ? rounds.count
-                         : options.rounds.value_or(rounds.identical ? kIdenticalRounds : kRandomRounds);
+  const std::int64_t usual = rounds.overlapping ? kOverlappingRounds
+                             : rounds.identical ? kIdenticalRounds
+                                                : kRandomRounds;
+  std::int64_t wanted = options.all_rounds ? rounds.count : options.rounds.value_or(usual);
+  if (rounds.overlapping) wanted = std::max(wanted, kFewestOverlappingRounds);
   std::vector<std::int64_t> indices;
   for (std::int64_t i = 0; i < std::min(wanted, rounds.count); ++i) indices.push_back(rounds.round_at(i));
+  if (rounds.overlapping) indices.back() = rounds.round_at(rounds.count - 1);
   return indices;
 }
 
@@ -51,7 +56,7 @@ SimulatedRun simulate_scenario(const costmodel::Scenario& scenario, const RunOpt
     run.report.notes.push_back("simulated " + std::to_string(timelines[c].rounds.size()) + " of " +
                                std::to_string(run.plan.classes[c].count) + " rounds of " +
                                std::to_string(run.plan.classes[c].steps) + " steps" +
-                               (run.plan.classes[c].identical ? "" : ", a sample of random placements"));
+                               (run.plan.classes[c].identical ? "" : ", a sample of random ones"));
   }
   if (!timelines.empty()) run.timeline = timelines.front();
   return run;

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include "costmodel/methods/method.hpp"
 #include "costmodel/scenario.hpp"
 
 namespace fomoe::tests {
@@ -33,6 +34,29 @@ inline costmodel::Scenario ideal_scenario(const std::string& method, int sites, 
   scenario.workload.tokens = 60LL * sites * scenario.model.sequence_length;
   scenario.compute = costmodel::GivenStepTime{1.0};
   scenario.platform = platforms::uniform(sites, 1e9, 1e9, 0.0);
+  return scenario;
+}
+
+/// A shape with payloads that up to 8 sites, blocks of 256 that share a scale and groups of 4096 of which
+/// top-k keeps a part all divide, so that no format rounds: every tensor group is a multiple of d_model =
+/// 8·4096.
+inline costmodel::ModelShape quantisable_shape() {
+  costmodel::ModelShape shape = divisible_shape();
+  shape.name = "quantisable";
+  shape.d_model = 8 * 4096;
+  return shape;
+}
+
+/// An ideal scenario in which every axis of every method is in use and divides: 10 rounds of 6 steps, 2
+/// fragments of one layer each. Methods ignore what they do not have.
+inline costmodel::Scenario every_axis_scenario(const std::string& method, int sites, int overlap = 0) {
+  costmodel::Scenario scenario = ideal_scenario(method, sites, overlap);
+  scenario.model = quantisable_shape();
+  scenario.strategy.local_steps = 6;
+  scenario.strategy.fragments = 2;
+  scenario.strategy.overlap_steps = 2;
+  const costmodel::Method* found = costmodel::find_method(method);
+  if (found != nullptr && found->usual_wire) scenario.strategy.wire = *found->usual_wire;
   return scenario;
 }
 

@@ -3,7 +3,9 @@
 namespace fomoe::costmodel {
 
 const std::vector<Method>& methods() {
-  static const std::vector<Method> all = {ddp(), diloco(), local_adamw(), fomoe()};
+#define FOMOE_CALL(name) name(),
+  static const std::vector<Method> all = {FOMOE_METHODS(FOMOE_CALL)};
+#undef FOMOE_CALL
   return all;
 }
 
@@ -12,6 +14,34 @@ const Method* find_method(std::string_view name) {
     if (method.name == name) return &method;
   }
   return nullptr;
+}
+
+bool has_axis(const Method& method, std::string_view key) {
+  for (std::string_view rest = method.axes; !rest.empty();) {
+    const std::size_t comma = rest.find(", ");
+    if (rest.substr(0, comma) == key) return true;
+    rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 2);
+  }
+  return false;
+}
+
+std::vector<std::string> ignored_axes(const Scenario& scenario) {
+  const Method* method = find_method(scenario.strategy.method);
+  const Strategy& asked = scenario.strategy;
+  const Strategy usual;
+  std::vector<std::string> notes;
+  const auto note = [&](const char* key, bool is_asked) {
+    if (is_asked && !has_axis(*method, key))
+      notes.push_back(asked.method + " has no " + key + ": what the scenario says of it is ignored");
+  };
+  note("overlap_steps", asked.overlap_steps != usual.overlap_steps);
+  note("fragments", asked.fragments != usual.fragments);
+  note("outer_optimizer", asked.outer_optimizer != usual.outer_optimizer);
+  note("moment1_period", asked.moment1_period != usual.moment1_period);
+  note("moment2_period", asked.moment2_period != usual.moment2_period);
+  note("gossip_peers", asked.gossip_peers != usual.gossip_peers);
+  note("placement", asked.placement != usual.placement);
+  return notes;
 }
 
 }  // namespace fomoe::costmodel

@@ -1,12 +1,27 @@
-// Every method, each defined in the file of its name. Adding one: its file, a line here and one in all.cpp.
+// Every method, each defined in the file of its name. Adding one: its file, and a line here.
 #pragma once
 #include "costmodel/methods/method.hpp"
 
+// In the order in which `fomoe list methods` prints them.
+#define FOMOE_METHODS(METHOD) \
+  METHOD(centralised)         \
+  METHOD(ddp)                 \
+  METHOD(local_sgd)           \
+  METHOD(fedavg)              \
+  METHOD(diloco)              \
+  METHOD(local_adamw)         \
+  METHOD(des_loc)             \
+  METHOD(streaming_diloco)    \
+  METHOD(sparse_loco)         \
+  METHOD(diloco_x)            \
+  METHOD(gossip)              \
+  METHOD(dept)                \
+  METHOD(fomoe)
+
 namespace fomoe::costmodel {
 
-Method ddp();
-Method diloco();
-Method local_adamw();
-Method fomoe();
+#define FOMOE_DECLARE(name) Method name();
+FOMOE_METHODS(FOMOE_DECLARE)
+#undef FOMOE_DECLARE
 
 }  // namespace fomoe::costmodel

@@ -1,10 +1,12 @@
 #include "costmodel/methods/building_blocks.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "costmodel/closed_form.hpp"
 #include "costmodel/flops.hpp"
+#include "costmodel/plan_summary.hpp"
 
 namespace fomoe::costmodel {
 
@@ -43,6 +45,45 @@ std::vector<TensorGroup> tensor_groups(const Scenario& scenario) {
   return groups;
 }
 
+std::int64_t dense_layer_elements(const Scenario& scenario) {
+  const ModelShape& shape = scenario.model;
+  const ParameterCounts counts = count_parameters(shape);
+  if (shape.layers == 0) return 0;
+  // Norms are d_model wide: as many as divide evenly among the layers.
+  const std::int64_t width = std::max<std::int64_t>(1, shape.d_model);
+  const std::int64_t norms = counts.norm / width / shape.layers * width;
+  const std::int64_t router = scenario.strategy.skip_token ? counts.router / shape.layers : 0;
+  return (counts.attention + counts.dense_ffn) / shape.layers + norms + router;
+}
+
+std::vector<TensorGroup> tensor_groups_by_layer(const Scenario& scenario) {
+  const ModelShape& shape = scenario.model;
+  const ParameterCounts counts = count_parameters(shape);
+  std::vector<TensorGroup> whole = tensor_groups(scenario);
+  const std::int64_t layered = dense_layer_elements(scenario);
+  const std::int64_t left_over = whole[kDenseGroup].elements - counts.embedding - shape.layers * layered;
+
+  std::vector<TensorGroup> groups;
+  groups.push_back({{TensorClass::embedding}, 0, 0, 0, 0, counts.embedding});
+  if (shape.layers == 0) groups[0].elements += left_over;
+  for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
+    TensorGroup group{
+        {TensorClass::attention, TensorClass::norm}, layer, layer + 1, 0, shape.experts, layered};
+    if (scenario.strategy.skip_token) group.classes.push_back(TensorClass::router);
+    if (layer == 0) group.elements += left_over / 2;
+    if (layer == shape.layers - 1) group.elements += left_over - left_over / 2;
+    groups.push_back(std::move(group));
+  }
+  groups.insert(groups.end(), whole.begin() + 1, whole.end());
+  return groups;
+}
+
+GroupId dense_layer_group(int layer) { return 1 + layer; }
+
+GroupId expert_group_by_layer(const Scenario& scenario, int moe_layer, int expert) {
+  return expert_group(scenario, moe_layer, expert) + static_cast<GroupId>(scenario.model.layers);
+}
+
 GroupId expert_group(const Scenario& scenario, int moe_layer, int expert) {
   return static_cast<GroupId>(1 + moe_layer * scenario.model.experts + expert);
 }
@@ -60,14 +101,16 @@ std::int64_t optimizer_steps(const Scenario& scenario) {
 }
 
 std::vector<NodeId> all_workers(const Scenario& scenario) {
-  std::vector<NodeId> nodes(static_cast<std::size_t>(scenario.sites()));
-  std::iota(nodes.begin(), nodes.end(), 0);
+  std::vector<NodeId> nodes;
+  for (int site = 0; site < scenario.sites(); ++site) {
+    if (local_batch_sequences(scenario, site) > 0) nodes.push_back(site);
+  }
   return nodes;
 }
 
 Plan plan_of_rounds(const Scenario& scenario, std::int64_t local_steps, std::int64_t migration_period) {
   Plan plan;
-  for (int site = 0; site < scenario.sites(); ++site) {
+  for (const int site : all_workers(scenario)) {
     plan.nodes.push_back(
         {NodeKind::worker, site, static_cast<double>(local_batch_sequences(scenario, site))});
   }
@@ -95,6 +138,47 @@ Plan plan_of_rounds(const Scenario& scenario, std::int64_t local_steps, std::int
   return plan;
 }
 
+std::int64_t steps_of_round(const Plan& plan, std::int64_t local_steps, std::int64_t index) {
+  return std::min(local_steps, plan.steps - index * local_steps);
+}
+
+void overlap_rounds(Plan& plan, std::int64_t local_steps) {
+  plan.classes = {{plan.rounds, local_steps, true, [](std::int64_t i) { return i; }, true}};
+}
+
+void classify_rounds(Plan& plan, std::int64_t period, const std::function<int(std::int64_t)>& kind) {
+  if (plan.classes.empty() || plan.classes[0].count <= 1) return;
+  const RoundClass all = plan.classes[0];
+  const std::int64_t distinct = std::min(period, all.count);
+  std::map<int, std::vector<std::int64_t>> by_kind;  // → the rounds of one period that are of this kind
+  for (std::int64_t round = 0; round < distinct; ++round) by_kind[kind(round)].push_back(round);
+  std::vector<RoundClass> classes;
+  for (auto& [name, rounds] : by_kind) {
+    RoundClass part = all;
+    const auto per_period = static_cast<std::int64_t>(rounds.size());
+    const std::int64_t remainder = all.count % period;
+    part.count = all.count / period * per_period +
+                 (std::lower_bound(rounds.begin(), rounds.end(), remainder) - rounds.begin());
+    part.round_at = [rounds, period, per_period](std::int64_t i) {
+      return i / per_period * period + rounds[static_cast<std::size_t>(i % per_period)];
+    };
+    classes.push_back(std::move(part));
+  }
+  plan.classes.erase(plan.classes.begin());
+  plan.classes.insert(plan.classes.begin(), classes.begin(), classes.end());
+}
+
+std::vector<Content> averaged_contents(OuterOptimizer optimizer) {
+  if (optimizer == OuterOptimizer::average) return {Content::parameter};
+  if (optimizer == OuterOptimizer::local_adamw)
+    return {Content::parameter, Content::moment1, Content::moment2};
+  return {Content::pseudo_gradient};
+}
+
+std::string outer_step_name(OuterOptimizer optimizer) {
+  return std::string("outer step (") + to_string(optimizer) + ")";
+}
+
 Payload make_payload(const std::vector<TensorGroup>& groups, Content content, TrafficClass traffic,
                      const WireFormat& format, std::vector<GroupId> ids) {
   Payload payload{content, traffic, std::move(ids), format, 0};
@@ -109,6 +193,23 @@ Op all_reduce_op(const Scenario& scenario, std::string name, std::vector<Exchang
   op.what = Transfer{Pattern::all_reduce, scenario.strategy.collective, std::move(exchanges)};
   op.after = std::move(after);
   return op;
+}
+
+Op average_op(const Scenario& scenario, std::string name, std::vector<Exchange> exchanges,
+              std::vector<OpId> after) {
+  Op op = all_reduce_op(scenario, std::move(name), std::move(exchanges), std::move(after));
+  if (scenario.strategy.wire.sparse()) std::get<Transfer>(op.what).pattern = Pattern::all_to_all_broadcast;
+  return op;
+}
+
+RoundPlan local_round(const Scenario& scenario, std::int64_t steps, const char* name,
+                      const Exchange& exchange, OuterOptimizer optimizer) {
+  RoundPlan round;
+  round.ops.push_back(compute_op(scenario, "local steps", Work::whole_step, steps, {}));
+  round.ops.push_back(average_op(scenario, name, {exchange}, {0}));
+  if (outer_steps_of(optimizer) > 0)
+    round.ops.push_back(compute_op(scenario, outer_step_name(optimizer), Work::outer_step, 1, {1}));
+  return round;
 }
 
 Op compute_op(const Scenario& scenario, std::string name, Work work, std::int64_t repeat,

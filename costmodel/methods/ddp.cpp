@@ -13,8 +13,8 @@ Plan plan(const Scenario& scenario) {
     plan.notes.push_back("ddp synchronises every step: local_steps is ignored");
   RoundPlan round;
   round.ops.push_back(compute_op(scenario, "gradients", Work::gradients, 1, {}));
-  round.ops.push_back(all_reduce_op(scenario, "all-reduce gradients",
-                                    {full_model_exchange(scenario, plan.groups, {Content::gradient})}, {0}));
+  round.ops.push_back(average_op(scenario, "average gradients",
+                                 {full_model_exchange(scenario, plan.groups, {Content::gradient})}, {0}));
   round.ops.push_back(compute_op(scenario, "optimizer", Work::optimizer, 1, {1}));
   plan.round = [round = std::move(round)](std::int64_t) { return round; };
   return plan;
@@ -33,7 +33,7 @@ Method ddp() {
   Method method;
   method.name = "ddp";
   method.summary = "gradients of the whole model, all-reduced among all sites in every step";
-  method.axes = "collective, payload_dtype";
+  method.axes = "collective, payload_dtype, compression";
   method.source = "Li et al. 2020, PyTorch Distributed; FoMoE paper, regime 1";
   method.every_step = true;
   method.plan = plan;

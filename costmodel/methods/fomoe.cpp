@@ -1,14 +1,18 @@
 // FoMoE: each site holds N_le = O_e·N_e/M experts of every layer. After K local steps the dense part is
-// averaged among all sites and each expert among its O_e owners, at the same time; then an outer Nesterov
-// step. A random placement is redrawn at the end of every T-th round, and experts new to a site are fetched
-// from an old owner.
-//   B_dense  = 2(M−1)/M · S_dense
-//   B_sparse = (R + P) · Σ N_le · s_expert,  R = 2(O_e−1)/O_e,  P = (1 − O_e/M)/T     (FoMoE paper, eq.
+// averaged among all sites and each expert among its O_e owners, at the same time; then an outer step. A
+// random placement is redrawn at the end of every T-th round, and experts new to a site are fetched from an
+// old owner. An affinity placement is made once, from routing counts.
+//   B_dense  = c · 2(M−1)/M · S_dense
+//   B_sparse = (c·R + P) · Σ N_le · s_expert,  R = 2(O_e−1)/O_e,  P = (1 − O_e/M)/T     (FoMoE paper, eq.
 //   sparse_bytes_cost)
+// c = 1 for pseudo-gradients or parameters; 3 with outer_optimizer = local_adamw, which averages both moments
+// too. Moments never migrate: a new owner's restart at zero.
 #include <algorithm>
+#include <cmath>
 
 #include "costmodel/methods/all.hpp"
 #include "costmodel/methods/building_blocks.hpp"
+#include "costmodel/placement_affinity.hpp"
 
 namespace fomoe::costmodel {
 
@@ -23,17 +27,25 @@ Shape shape_of(const Scenario& scenario) {
           scenario.sites(), scenario.strategy.expert_overlap};
 }
 
+using PlacementOfEpoch = std::function<Placement(std::int64_t)>;
+
 bool reshuffles(const Scenario& scenario) {
   return scenario.strategy.placement == PlacementKind::random &&
          scenario.strategy.expert_overlap < scenario.sites();
 }
 
-Placement placement_of_epoch(const Scenario& scenario, std::int64_t epoch) {
+PlacementOfEpoch placement_of_epoch(const Scenario& scenario) {
   const Shape s = shape_of(scenario);
-  if (scenario.strategy.placement == PlacementKind::fixed)
-    return fixed_placement(s.layers, s.experts, s.sites, s.overlap);
-  return random_placement(s.layers, s.experts, s.sites, s.overlap, scenario.seed,
-                          static_cast<std::uint64_t>(epoch));
+  if (scenario.strategy.placement == PlacementKind::random) {
+    return [s, seed = scenario.seed](std::int64_t epoch) {
+      return random_placement(s.layers, s.experts, s.sites, s.overlap, seed,
+                              static_cast<std::uint64_t>(epoch));
+    };
+  }
+  const Placement placement = scenario.strategy.placement == PlacementKind::affinity
+                                  ? affinity_placement(scenario.strategy.routing_counts, s.overlap)
+                                  : fixed_placement(s.layers, s.experts, s.sites, s.overlap);
+  return [placement](std::int64_t) { return placement; };
 }
 
 // Every expert is an exchange of its own: executors bundle as they need, bytes stay countable per expert.
@@ -43,9 +55,13 @@ std::vector<Exchange> owner_exchanges(const Scenario& scenario, const std::vecto
   for (int layer = 0; layer < placement.layers(); ++layer) {
     for (int expert = 0; expert < placement.experts(); ++expert) {
       const auto owners = placement.owners(layer, expert);
-      exchanges.push_back({{owners.begin(), owners.end()},
-                           {make_payload(groups, Content::pseudo_gradient, TrafficClass::expert_sync,
-                                         scenario.strategy.wire, {expert_group(scenario, layer, expert)})}});
+      Exchange exchange{{owners.begin(), owners.end()}, {}};
+      for (const Content content : averaged_contents(scenario.strategy.outer_optimizer)) {
+        exchange.payloads.push_back(make_payload(groups, content, TrafficClass::expert_sync,
+                                                 scenario.strategy.wire,
+                                                 {expert_group(scenario, layer, expert)}));
+      }
+      exchanges.push_back(std::move(exchange));
     }
   }
   return exchanges;
@@ -55,46 +71,51 @@ std::vector<Exchange> migration_exchanges(const Scenario& scenario, const std::v
                                           const Placement& from, const Placement& to) {
   std::vector<Exchange> exchanges;
   for (const Migration& move : migrations(from, to)) {
-    exchanges.push_back(
-        {{move.sender, move.receiver},
-         {make_payload(groups, Content::parameter, TrafficClass::migration, scenario.strategy.wire,
-                       {expert_group(scenario, move.layer, move.expert)})}});
+    exchanges.push_back({{move.sender, move.receiver},
+                         {make_payload(groups, Content::parameter, TrafficClass::migration,
+                                       whole_parameter_format(scenario.strategy.wire),
+                                       {expert_group(scenario, move.layer, move.expert)})}});
   }
   return exchanges;
 }
 
-RoundPlan round_plan(const Scenario& scenario, const std::vector<TensorGroup>& groups, std::int64_t index,
-                     std::int64_t steps) {
+RoundPlan round_plan(const Scenario& scenario, const std::vector<TensorGroup>& groups,
+                     const PlacementOfEpoch& placement_of, std::int64_t index, std::int64_t steps) {
   const Strategy& strategy = scenario.strategy;
+  const std::vector<Content> contents = averaged_contents(strategy.outer_optimizer);
   const std::int64_t epoch = index / strategy.reshuffle_rounds;
-  const Placement placement = placement_of_epoch(scenario, epoch);
+  const Placement placement = placement_of(epoch);
 
   RoundPlan round;
   round.ops.push_back(compute_op(scenario, "local steps", Work::whole_step, steps, {}));
   std::vector<OpId> synchronised;
   const auto synchronise = [&](const char* name, std::vector<Exchange> exchanges) {
     synchronised.push_back(static_cast<OpId>(round.ops.size()));
-    round.ops.push_back(all_reduce_op(scenario, name, std::move(exchanges), {0}));
+    round.ops.push_back(average_op(scenario, name, std::move(exchanges), {0}));
   };
   if (strategy.expert_overlap == scenario.sites()) {
-    synchronise("all-reduce pseudo-gradients",
-                {full_model_exchange(scenario, groups, {Content::pseudo_gradient})});
+    synchronise("average the whole model", {full_model_exchange(scenario, groups, contents)});
   } else {
-    synchronise("all-reduce dense", {{all_workers(scenario),
-                                      {make_payload(groups, Content::pseudo_gradient, TrafficClass::dense,
-                                                    strategy.wire, {kDenseGroup})}}});
+    Exchange dense{all_workers(scenario), {}};
+    for (const Content content : contents) {
+      dense.payloads.push_back(
+          make_payload(groups, content, TrafficClass::dense, strategy.wire, {kDenseGroup}));
+    }
+    synchronise("average dense", {std::move(dense)});
     if (strategy.expert_overlap > 1)
-      synchronise("all-reduce experts", owner_exchanges(scenario, groups, placement));
+      synchronise("average experts", owner_exchanges(scenario, groups, placement));
   }
-  const auto outer = static_cast<OpId>(round.ops.size());
-  round.ops.push_back(compute_op(scenario, "outer step", Work::outer_step, 1, synchronised));
+  if (outer_steps_of(strategy.outer_optimizer) > 0) {
+    round.ops.push_back(
+        compute_op(scenario, outer_step_name(strategy.outer_optimizer), Work::outer_step, 1, synchronised));
+    synchronised = {static_cast<OpId>(round.ops.size()) - 1};
+  }
   if (reshuffles(scenario) && (index + 1) % strategy.reshuffle_rounds == 0) {
     Op migrate;
     migrate.name = "migrate experts";
-    migrate.what =
-        Transfer{Pattern::point_to_point, strategy.collective,
-                 migration_exchanges(scenario, groups, placement, placement_of_epoch(scenario, epoch + 1))};
-    migrate.after = {outer};
+    migrate.what = Transfer{Pattern::point_to_point, strategy.collective,
+                            migration_exchanges(scenario, groups, placement, placement_of(epoch + 1))};
+    migrate.after = synchronised;
     round.ops.push_back(std::move(migrate));
   }
   return round;
@@ -108,8 +129,22 @@ Plan plan(const Scenario& scenario) {
     plan.notes.push_back(
         "expert_overlap equals the number of sites: every site holds all experts, as in diloco");
   }
-  plan.round = [scenario, groups = plan.groups, steps = plan.steps, local_steps](std::int64_t index) {
-    return round_plan(scenario, groups, index, std::min(local_steps, steps - index * local_steps));
+  const PlacementOfEpoch placement_of = placement_of_epoch(scenario);
+  if (scenario.strategy.placement == PlacementKind::affinity) {
+    const RoutingCounts& counts = scenario.strategy.routing_counts;
+    const Shape s = shape_of(scenario);
+    const auto percent = [&](const Placement& placement) {
+      return std::to_string(std::lround(100 * skipped_share(counts, placement))) + " %";
+    };
+    plan.notes.push_back(
+        "affinity placement: " + percent(placement_of(0)) +
+        " of the routed tokens find their expert at another site; with the fixed placement " +
+        percent(fixed_placement(s.layers, s.experts, s.sites, s.overlap)));
+  }
+  plan.round = [scenario, placement_of, groups = plan.groups, steps = plan.steps,
+                local_steps](std::int64_t index) {
+    return round_plan(scenario, groups, placement_of, index,
+                      std::min(local_steps, steps - index * local_steps));
   };
   return plan;
 }
@@ -118,27 +153,34 @@ struct Formula {
   template <class V>
   Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
     Summary<V> summary = rounds_of(axes, fixed, axes.local_steps);
-    summary.outer_steps_per_round = constant<V>(1);
+    summary.outer_steps_per_round = constant<V>(outer_steps_of(fixed.outer_optimizer));
+    const double contents = contents_of(fixed.outer_optimizer);
     const bool random = fixed.placement == PlacementKind::random;
     const V dense_bytes = fixed.dense_elements * axes.bytes_per_element;
     const V held_share = axes.expert_overlap / axes.sites;
     const V held_bytes = fixed.expert_elements * held_share * axes.bytes_per_element;
-    const V missing_bytes = (1.0 - held_share) * held_bytes;
+    // Migrating experts are sent whole; see whole_parameter_format().
+    const V migrated_bytes_per_element =
+        fixed.sparse_payloads ? constant<V>(plain_format(ElementType::bf16).bytes_per_element())
+                              : axes.bytes_per_element;
+    const V missing_bytes =
+        (1.0 - held_share) * fixed.expert_elements * held_share * migrated_bytes_per_element;
     const V migrations_per_round = (random ? 1.0 : 0.0) / axes.reshuffle_rounds;
-    summary.sent.dense = all_reduce_factor(axes.sites) * dense_bytes;
-    summary.sent.expert_sync = all_reduce_factor(axes.expert_overlap) * held_bytes;
+    summary.sent.dense = contents * averaging_factor(fixed, axes.sites) * dense_bytes;
+    summary.sent.expert_sync = contents * averaging_factor(fixed, axes.expert_overlap) * held_bytes;
     summary.sent.migration = migrations_per_round * missing_bytes;
 
     Stage<V> synchronisation;
-    synchronisation.latency_hops = all_reduce_hops(fixed.collective, axes.sites);
+    synchronisation.latency_hops = averaging_hops(fixed, axes.sites);
     synchronisation.bytes = summary.sent.dense + summary.sent.expert_sync;
-    // Fixed blocks exchange among the same few sites; random owner sets spread over all pairs.
+    // Fixed blocks exchange among the same few sites; other owner sets are taken to spread over all pairs.
     const V peers = max_of(V(axes.sites - 1.0), constant<V>(1));
     const V expert_pair_bytes =
-        random ? V(summary.sent.expert_sync / peers)
-               : V(all_reduce_pair_factor(fixed.collective, axes.expert_overlap) * held_bytes);
+        fixed.placement == PlacementKind::fixed
+            ? V(contents * averaging_pair_factor(fixed, axes.expert_overlap) * held_bytes)
+            : V(summary.sent.expert_sync / peers);
     synchronisation.pair_bytes =
-        all_reduce_pair_factor(fixed.collective, axes.sites) * dense_bytes + expert_pair_bytes;
+        contents * averaging_pair_factor(fixed, axes.sites) * dense_bytes + expert_pair_bytes;
     summary.add(synchronisation);
     if (random) {
       Stage<V> migration;
@@ -162,10 +204,10 @@ Method fomoe() {
       "pseudo-gradients: dense part among all sites, each expert among its O_e owners, every K steps; random "
       "placements migrate";
   method.axes =
-      "local_steps, expert_overlap, placement, reshuffle_rounds, skip_token, collective, payload_dtype";
+      "local_steps, expert_overlap, placement, reshuffle_rounds, skip_token, outer_optimizer, collective, "
+      "payload_dtype, compression";
   method.source = "FoMoE (arXiv 2606.19025)";
   method.partial_experts = true;
-  method.outer_bytes_per_parameter = 8;  // fp32 anchor and momentum
   method.plan = plan;
   use_formula(method, Formula{});
   return method;

@@ -1,7 +1,5 @@
 // LocalAdamW: K local steps, then parameters and both moments of the whole model are averaged among all
 // sites. B = 3 · 2(M−1)/M · S per site and round.
-#include <algorithm>
-
 #include "costmodel/methods/all.hpp"
 #include "costmodel/methods/building_blocks.hpp"
 
@@ -13,14 +11,10 @@ Plan plan(const Scenario& scenario) {
   const std::int64_t local_steps = scenario.strategy.local_steps;
   Plan plan = plan_of_rounds(scenario, local_steps);
   const Exchange exchange =
-      full_model_exchange(scenario, plan.groups, {Content::parameter, Content::moment1, Content::moment2});
-  const std::int64_t steps = plan.steps;
+      full_model_exchange(scenario, plan.groups, averaged_contents(OuterOptimizer::local_adamw));
   plan.round = [=](std::int64_t index) {
-    RoundPlan round;
-    const std::int64_t repeat = std::min(local_steps, steps - index * local_steps);
-    round.ops.push_back(compute_op(scenario, "local steps", Work::whole_step, repeat, {}));
-    round.ops.push_back(all_reduce_op(scenario, "average parameters and moments", {exchange}, {0}));
-    return round;
+    return local_round(scenario, steps_of_round(plan, local_steps, index), "average parameters and moments",
+                       exchange, OuterOptimizer::local_adamw);
   };
   return plan;
 }
@@ -28,7 +22,7 @@ Plan plan(const Scenario& scenario) {
 struct Formula {
   template <class V>
   Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    return full_model_summary(axes, fixed, axes.local_steps, 3);
+    return full_model_summary(axes, fixed, axes.local_steps, contents_of(OuterOptimizer::local_adamw));
   }
 };
 

@@ -1,6 +1,8 @@
 // A training method: one pure function from scenario to plan, and the same as a formula. One file and its
 // test each.
 #pragma once
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,11 +14,13 @@ namespace fomoe::costmodel {
 struct Method {
   std::string_view name;     // strategy.method
   std::string_view summary;  // what is sent, to whom, when: one line
-  std::string_view axes;     // keys of [strategy] that change it
+  std::string_view axes;     // keys of [strategy] that change it, with ", " between
   std::string_view source;
   bool partial_experts = false;          // sites may hold a part of the experts (expert_overlap < sites)
   double outer_bytes_per_parameter = 0;  // of outer optimiser state that a site keeps
   bool every_step = false;               // synchronises after each step: local_steps does not apply
+  bool one_site = false;                 // the first site trains on the whole global batch, the others idle
+  std::optional<WireFormat> usual_wire = {};  // where the scenario names no payload_dtype; else bf16
   Plan (*plan)(const Scenario&) = nullptr;
   Summary<double> (*summarise)(const Axes<double>&, const Fixed&) = nullptr;  // the mean round of `plan`
   Summary<Block> (*summarise_block)(const Axes<Block>&,
@@ -34,5 +38,8 @@ void use_formula(Method& method, Formula) {
 const std::vector<Method>& methods();
 /// nullptr where there is none of that name.
 const Method* find_method(std::string_view name);
+bool has_axis(const Method& method, std::string_view key);
+/// Keys that the scenario sets and its method does not have, in words.
+std::vector<std::string> ignored_axes(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

@@ -8,6 +8,7 @@
 #include <optional>
 #include <sstream>
 
+#include "experiments/scenario/keys.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 
 namespace fomoe::scenario {
@@ -112,7 +113,8 @@ void Document::override_key(const std::string& assignment) {
   const std::string text = assignment.substr(equals + 1);
   if (text.empty()) fail(place, key, "no value after =", "key=value", example);
 
-  const std::size_t dot = key.find('.');
+  const std::size_t last_dot = key.rfind('.');
+  const std::size_t dot = is_table(scenario_keys(), key.substr(0, last_dot)) ? last_dot : key.find('.');
   const std::string table_name = dot == std::string::npos ? "" : key.substr(0, dot);
   const std::string name = dot == std::string::npos ? key : key.substr(dot + 1);
   if (name.empty() || name.find('.') != std::string::npos ||
@@ -122,11 +124,16 @@ void Document::override_key(const std::string& assignment) {
 
   toml::table* table = &root_;
   if (!table_name.empty()) {
-    if (!root_.contains(table_name)) root_.insert(table_name, toml::table{});
-    table = root_.get_as<toml::table>(table_name);
-    if (table == nullptr) {
-      fail(this->place(table_name), table_name, as_written(*root_.get(table_name)), "a table",
-           "[" + table_name + "]");
+    for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+      end = table_name.find('.', begin);
+      const std::string part = table_name.substr(begin, end == std::string::npos ? end : end - begin);
+      if (!table->contains(part)) table->insert(part, toml::table{});
+      toml::table* inner = table->get_as<toml::table>(part);
+      if (inner == nullptr) {
+        const std::string so_far = table_name.substr(0, end);
+        fail(this->place(so_far), so_far, as_written(*table->get(part)), "a table", "[" + so_far + "]");
+      }
+      table = inner;
     }
   }
   overrides_[key] = assignment;

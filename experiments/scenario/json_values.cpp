@@ -40,6 +40,11 @@ Json compute_json(const costmodel::Scenario& scenario) {
   return json;
 }
 
+Json compression_json(const costmodel::WireFormat& wire) {
+  if (!wire.sparse()) return {{"kind", "none"}};
+  return {{"kind", "top_k"}, {"kept_share", wire.kept_share}, {"index_bits", wire.index_bits}};
+}
+
 Json platform_json(const platforms::Platform& platform) {
   Json sites = Json::array(), paths = Json::array();
   for (const platforms::Site& site : platform.sites) {
@@ -138,7 +143,15 @@ static Json without_cost(const costmodel::Scenario& scenario) {
             {"reshuffle_rounds", strategy.reshuffle_rounds},
             {"skip_token", strategy.skip_token},
             {"collective", to_string(strategy.collective)},
-            {"payload_dtype", to_string(strategy.wire.type)}}},
+            {"payload_dtype", to_string(strategy.wire.type)},
+            {"compression", compression_json(strategy.wire)},
+            {"routing_counts", strategy.routing_counts.source},
+            {"overlap_steps", strategy.overlap_steps},
+            {"fragments", strategy.fragments},
+            {"outer_optimizer", to_string(strategy.outer_optimizer)},
+            {"moment1_period", strategy.moment1_period},
+            {"moment2_period", strategy.moment2_period},
+            {"gossip_peers", strategy.gossip_peers}}},
           {"compute", compute_json(scenario)},
           {"platform", platform_json(scenario.platform)},
           {"network_model",

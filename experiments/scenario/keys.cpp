@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "costmodel/methods/method.hpp"
 #include "costmodel/model_shape.hpp"
 #include "experiments/scenario/suggest.hpp"
@@ -52,14 +54,36 @@ constexpr Key kScenarioKeys[] = {
     {"strategy", "expert_overlap", Kind::count, "", "the number of sites: every site holds every expert",
      "sites that hold each expert, O_e", "2", kMaxSites},
     {"strategy", "placement", Kind::choice, "\"fixed\"", "", "which sites hold which experts", "\"fixed\""},
+    {"strategy", "routing_counts", Kind::text, "", "no counts; placement = \"affinity\" needs them",
+     "CSV with the columns layer,expert,site,count (layers and experts from 0, tokens of the site that chose "
+     "the "
+     "expert), relative to this file",
+     "\"routing.csv\""},
     {"strategy", "reshuffle_rounds", Kind::count, "1", "",
      "a random placement is drawn anew at the end of every T-th round", "4", 1e12},
     {"strategy", "skip_token", Kind::yes_no, "false", "",
      "drop what a token would send to experts of other sites", "true"},
     {"strategy", "overlap_steps", Kind::count, "0", "",
-     "steps that a synchronisation may hide behind; only 0 is available", "0", 0, 0},
+     "local steps that a synchronisation may hide behind, with streaming_diloco", "4", 1e12, 0},
+    {"strategy", "fragments", Kind::count, "1", "",
+     "parts of the model that are synchronised in turn, with streaming_diloco", "4", kMaxLayers},
+    {"strategy", "outer_optimizer", Kind::choice, "\"nesterov\"", "",
+     "what is made of the sites' differences; average and local_adamw send parameters", "\"nesterov\""},
+    {"strategy", "moment1_period", Kind::count, "3", "",
+     "rounds from one synchronisation of the first moment to the next, with des_loc", "3", 1000},
+    {"strategy", "moment2_period", Kind::count, "6", "",
+     "rounds from one synchronisation of the second moment to the next, with des_loc", "6", 1000},
+    {"strategy", "gossip_peers", Kind::count, "1", "",
+     "sites that each site exchanges with in a round, with gossip", "1", kMaxSites},
     {"strategy", "collective", Kind::choice, "\"ring\"", "", "how a synchronisation is sent", "\"ring\""},
-    {"strategy", "payload_dtype", Kind::choice, "\"bf16\"", "", "number format on the wire", "\"bf16\""},
+    {"strategy", "payload_dtype", Kind::choice, "",
+     "the method's: int4 for diloco_x, int2 for sparse_loco, else bf16",
+     "number format on the wire; int8, int4 and int2 with an fp32 scale for 256 values", "\"bf16\""},
+    {"strategy.compression", "kind", Kind::choice, "", "", "what is left out of a payload", "\"top_k\""},
+    {"strategy.compression", "kept_share", Kind::share, "", "", "share of the values that is sent",
+     "0.015625"},
+    {"strategy.compression", "index_bits", Kind::count, "12", "", "for the position of a value that is sent",
+     "12", 64, 0},
 
     {"compute", "profile", Kind::text, "", "not measured",
      "step profile written by `fomoe-train profile`, relative to this file",
@@ -210,6 +234,10 @@ std::span<const Key> scenario_keys() { return kScenarioKeys; }
 std::span<const Key> platform_file_keys() { return kPlatformFileKeys; }
 std::span<const Key> price_file_keys() { return kPriceFileKeys; }
 
+bool is_table(std::span<const Key> keys, std::string_view name) {
+  return std::any_of(keys.begin(), keys.end(), [&](const Key& key) { return key.table == name; });
+}
+
 std::vector<std::string> choices(const Key& key) {
   std::vector<std::string> names;
   if (key.name == "preset") {
@@ -221,11 +249,15 @@ std::vector<std::string> choices(const Key& key) {
   } else if (key.table == "quality") {
     names = {"paper-table", "diloco-scaling-law"};
   } else if (key.name == "placement") {
-    names = {"fixed", "random"};
+    names = {"fixed", "random", "affinity"};
   } else if (key.name == "collective") {
     names = {"ring", "direct"};
   } else if (key.name == "outer_state_on") {
     names = {"device", "host"};
+  } else if (key.name == "outer_optimizer") {
+    names = {"nesterov", "adam", "yogi", "average", "local_adamw"};
+  } else if (key.name == "kind") {
+    names = {"top_k"};
   } else if (key.name == "ring_model") {
     names = {"stepwise", "fluid"};
   } else if (key.name == "payload_dtype") {

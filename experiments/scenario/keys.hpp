@@ -25,7 +25,7 @@ enum class Kind {
 };
 
 struct Key {
-  std::string_view table;  // "" for the top level
+  std::string_view table;  // "" for the top level; "strategy.compression" for a table in a table
   std::string_view name;
   Kind kind;
   std::string_view fallback;  // TOML value taken when the key is absent; empty: required, or `absent` says
@@ -40,6 +40,9 @@ struct Key {
 std::span<const Key> scenario_keys();
 std::span<const Key> platform_file_keys();
 std::span<const Key> price_file_keys();
+
+/// Whether some row is in that table.
+bool is_table(std::span<const Key> keys, std::string_view name);
 
 /// The values that a key of Kind::choice takes.
 std::vector<std::string> choices(const Key& key);

@@ -1,3 +1,5 @@
+#include "costmodel/methods/method.hpp"
+#include "experiments/scenario/routing_counts_csv.hpp"
 #include "experiments/scenario/sections.hpp"
 #include "experiments/scenario/table_reader.hpp"
 
@@ -13,22 +15,68 @@ costmodel::ElementType element_type(const std::string& name) {
   return ElementType::bf16;
 }
 
+costmodel::PlacementKind placement_kind(const std::string& name) {
+  using costmodel::PlacementKind;
+  for (const PlacementKind kind : {PlacementKind::random, PlacementKind::affinity}) {
+    if (name == to_string(kind)) return kind;
+  }
+  return PlacementKind::fixed;
+}
+
+costmodel::OuterOptimizer outer_optimizer(const std::string& name) {
+  using costmodel::OuterOptimizer;
+  for (const OuterOptimizer optimizer :
+       {OuterOptimizer::adam, OuterOptimizer::yogi, OuterOptimizer::average, OuterOptimizer::local_adamw}) {
+    if (name == to_string(optimizer)) return optimizer;
+  }
+  return OuterOptimizer::nesterov;
+}
+
+// What the scenario says of it, else the method's own.
+costmodel::WireFormat wire_format(const Document& document, const TableReader& strategy,
+                                  const std::string& method_name) {
+  const costmodel::Method* method = costmodel::find_method(method_name);
+  costmodel::WireFormat wire = method != nullptr && method->usual_wire
+                                   ? *method->usual_wire
+                                   : costmodel::plain_format(costmodel::ElementType::bf16);
+  if (strategy.has("payload_dtype")) {
+    const costmodel::ElementType type = element_type(strategy.text("payload_dtype"));
+    wire = wire.sparse() ? costmodel::top_k_format(type, wire.kept_share, wire.index_bits)
+                         : costmodel::plain_format(type);
+  }
+  const toml::table* compression = find_table(document, "strategy.compression");
+  if (compression == nullptr) return wire;
+  const TableReader table(document, scenario_keys(), "strategy.compression", compression);
+  (void)table.text("kind");  // top_k, the only one
+  return costmodel::top_k_format(wire.type, table.share("kept_share"), table.small_count("index_bits"));
+}
+
 }  // namespace
 
-costmodel::Strategy read_strategy(const Document& document, int sites) {
+costmodel::Strategy read_strategy(const Document& document, const costmodel::ModelShape& model,
+                                  const platforms::Platform& platform) {
   const TableReader table(document, scenario_keys(), "strategy", find_table(document, "strategy"));
   costmodel::Strategy strategy;
   strategy.method = table.text("method");
   strategy.local_steps = table.count("local_steps");
-  strategy.expert_overlap = table.has("expert_overlap") ? table.small_count("expert_overlap") : sites;
-  strategy.placement = table.text("placement") == "random" ? costmodel::PlacementKind::random
-                                                           : costmodel::PlacementKind::fixed;
+  strategy.expert_overlap =
+      table.has("expert_overlap") ? table.small_count("expert_overlap") : platform.size();
+  strategy.placement = placement_kind(table.text("placement"));
+  if (table.has("routing_counts")) {
+    strategy.routing_counts =
+        read_routing_counts(document.beside(table.text("routing_counts")), model, platform);
+  }
   strategy.reshuffle_rounds = table.count("reshuffle_rounds");
   strategy.skip_token = table.yes_no("skip_token");
   strategy.collective =
       table.text("collective") == "direct" ? costmodel::Collective::direct : costmodel::Collective::ring;
-  strategy.wire = costmodel::plain_format(element_type(table.text("payload_dtype")));
-  (void)table.count("overlap_steps");  // checked to be 0, the only value that any method here supports
+  strategy.wire = wire_format(document, table, strategy.method);
+  strategy.outer_optimizer = outer_optimizer(table.text("outer_optimizer"));
+  strategy.overlap_steps = table.count("overlap_steps");
+  strategy.fragments = table.small_count("fragments");
+  strategy.moment1_period = table.count("moment1_period");
+  strategy.moment2_period = table.count("moment2_period");
+  strategy.gossip_peers = table.small_count("gossip_peers");
   return strategy;
 }
 

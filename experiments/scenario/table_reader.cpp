@@ -16,6 +16,11 @@ std::vector<std::string> names_in(std::span<const Key> keys, std::string_view ta
   std::vector<std::string> names;
   for (const Key& key : keys) {
     if (key.table == table) names.emplace_back(key.name);
+    // A table in this one, once.
+    const bool inside = !table.empty() && key.table.size() > table.size() + 1 &&
+                        key.table.starts_with(table) && key.table[table.size()] == '.';
+    const std::string name(inside ? key.table.substr(table.size() + 1) : "");
+    if (inside && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   return names;
 }
@@ -24,7 +29,8 @@ std::vector<std::string> tables_of(std::span<const Key> keys) {
   std::vector<std::string> tables;
   for (const Key& key : keys) {
     const std::string name(key.table);
-    if (!name.empty() && std::find(tables.begin(), tables.end(), name) == tables.end())
+    if (!name.empty() && name.find('.') == std::string::npos &&
+        std::find(tables.begin(), tables.end(), name) == tables.end())
       tables.push_back(name);
   }
   return tables;
@@ -40,7 +46,7 @@ Quantity quantity_of(Kind kind) {
 
 /// What people who know the field will try, and deserve a plain answer about.
 const std::vector<std::string>& not_yet_available() {
-  static const std::vector<std::string> names = {"affinity", "hierarchical", "server", "int8", "int4"};
+  static const std::vector<std::string> names = {"hierarchical", "server"};
   return names;
 }
 
@@ -64,13 +70,16 @@ void TableReader::refuse_unknown_keys() const {
     const std::string name(toml_key.str());
     const bool is_table = name_.empty() && std::find(tables.begin(), tables.end(), name) != tables.end();
     if (is_table || std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const Key& first = row(nearest(name, known).empty() ? known.front() : nearest(name, known));
+    const std::string meant = nearest(name, known);
+    const bool is_key = std::any_of(keys_.begin(), keys_.end(),
+                                    [&](const Key& key) { return key.table == name_ && key.name == meant; });
+    const Key& first = row(is_key ? meant : known.front());
     const std::string key = dotted(name_, name);
     fail(document_.place(key, &toml_node, table_), key, "an unknown key", "one of " + joined(known),
          document_.overridden(key)
              ? fmt::format("--set {}={}", dotted(name_, first.name), unquoted(first.example))
              : example_line(first),
-         nearest(name, known));
+         meant);
   }
 }
 
@@ -235,7 +244,15 @@ void refuse_unknown_tables(const Document& document, std::span<const Key> keys,
 }
 
 const toml::table* find_table(const Document& document, std::string_view name) {
-  return document.root().get_as<toml::table>(name);
+  const std::size_t dot = name.find('.');
+  const toml::table* outer = document.root().get_as<toml::table>(name.substr(0, dot));
+  if (dot == std::string_view::npos || outer == nullptr) return outer;
+  const toml::node* node = outer->get(name.substr(dot + 1));
+  if (node != nullptr && !node->is_table()) {
+    fail(document.place(std::string(name), node, outer), std::string(name), as_written(*node), "a table",
+         fmt::format("[{}]", name));
+  }
+  return node == nullptr ? nullptr : node->as_table();
 }
 
 std::vector<const toml::table*> find_tables(const Document& document, std::string_view name) {

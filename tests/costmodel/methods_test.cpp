@@ -9,37 +9,12 @@
 #include "costmodel/closed_form.hpp"
 #include "costmodel/methods/building_blocks.hpp"
 #include "costmodel/methods/method.hpp"
+#include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;
 using namespace fomoe::costmodel;
-
-namespace {
-
-// Mean bytes that a site sends in a round, by class, from the plan: an all-reduce of S among n sends 2(n−1)·S
-// in all.
-SentBytes<double> sent_by_plan(const Plan& plan, std::int64_t index) {
-  SentBytes<double> sent;
-  const auto sites = static_cast<double>(plan.nodes.size());
-  for (const Op& op : plan.round(index).ops) {
-    const auto* transfer = std::get_if<Transfer>(&op.what);
-    if (transfer == nullptr) continue;
-    for (const Exchange& exchange : transfer->exchanges) {
-      const double factor = transfer->pattern == Pattern::point_to_point
-                                ? 1.0
-                                : 2.0 * static_cast<double>(exchange.nodes.size() - 1);
-      for (const Payload& payload : exchange.payloads) {
-        double& of_class = payload.traffic == TrafficClass::dense         ? sent.dense
-                           : payload.traffic == TrafficClass::expert_sync ? sent.expert_sync
-                                                                          : sent.migration;
-        of_class += factor * static_cast<double>(payload.bytes()) / sites;
-      }
-    }
-  }
-  return sent;
-}
-
-}  // namespace
+using tests::sent_in_round;
 
 TEST_CASE("bytes of a round: B_dense = 2(M−1)/M·S_dense, B_sparse = R(O_e)·N_le·s, ×3 for LocalAdamW") {
   const int sites = 8;
@@ -51,14 +26,14 @@ TEST_CASE("bytes of a round: B_dense = 2(M−1)/M·S_dense, B_sparse = R(O_e)·N
   for (const char* method : {"ddp", "diloco", "local_adamw"}) {
     const Scenario scenario = tests::ideal_scenario(method, sites);
     const double contents = std::string(method) == "local_adamw" ? 3 : 1;
-    const SentBytes<double> sent = sent_by_plan(find_method(method)->plan(scenario), 0);
+    const SentBytes<double> sent = sent_in_round(tests::plan_of(scenario), sites, 0);
     CHECK(sent.dense == doctest::Approx(contents * ring * dense).epsilon(1e-14));
     CHECK(sent.expert_sync == doctest::Approx(contents * ring * experts).epsilon(1e-14));
     CHECK(sent.migration == 0);
   }
   for (const int overlap : {1, 2, 4}) {
     const Scenario scenario = tests::ideal_scenario("fomoe", sites, overlap);
-    const SentBytes<double> sent = sent_by_plan(find_method("fomoe")->plan(scenario), 0);
+    const SentBytes<double> sent = sent_in_round(tests::plan_of(scenario), scenario.sites(), 0);
     CHECK(sent.dense == doctest::Approx(ring * dense).epsilon(1e-14));
     CHECK(sent.expert_sync ==
           doctest::Approx(2.0 * (overlap - 1) / overlap * experts * overlap / sites).epsilon(1e-14));
@@ -67,25 +42,25 @@ TEST_CASE("bytes of a round: B_dense = 2(M−1)/M·S_dense, B_sparse = R(O_e)·N
 
 TEST_CASE("with skip-token the whole router travels with the dense part") {
   Scenario scenario = tests::ideal_scenario("fomoe", 4, 2);
-  const SentBytes<double> without = sent_by_plan(find_method("fomoe")->plan(scenario), 0);
+  const SentBytes<double> without = sent_in_round(tests::plan_of(scenario), scenario.sites(), 0);
   scenario.strategy.skip_token = true;
-  const SentBytes<double> with = sent_by_plan(find_method("fomoe")->plan(scenario), 0);
+  const SentBytes<double> with = sent_in_round(tests::plan_of(scenario), scenario.sites(), 0);
   const double router = 2.0 * static_cast<double>(count_parameters(scenario.model).router);
   CHECK(with.dense - without.dense == doctest::Approx(2.0 * 3 / 4 * router).epsilon(1e-12));
   CHECK(without.expert_sync - with.expert_sync ==
         doctest::Approx(1.0 * router / 2).epsilon(1e-12));  // R(2) = 1, half held
 }
 
-TEST_CASE("the summary by formula is the summary of the built plan") {
+TEST_CASE("the summary by formula is the summary of the built plan, for every method") {
   for (const Method& method : methods()) {
     for (const int sites : {2, 4, 8}) {
       for (int overlap = 1; overlap <= sites; overlap *= 2) {
         for (const Collective collective : {Collective::ring, Collective::direct}) {
-          Scenario scenario = tests::ideal_scenario(std::string(method.name), sites, overlap);
+          Scenario scenario = tests::every_axis_scenario(std::string(method.name), sites, overlap);
           scenario.strategy.collective = collective;
           const Plan plan = method.plan(scenario);
           const PlanSummary summary = summarise(scenario);
-          const SentBytes<double> sent = sent_by_plan(plan, 0);
+          const SentBytes<double> sent = tests::sent_in_mean_round(plan, sites);
           CAPTURE(method.name);
           CHECK(summary.rounds == static_cast<double>(plan.rounds));
           CHECK(summary.steps == static_cast<double>(plan.steps));
@@ -95,6 +70,57 @@ TEST_CASE("the summary by formula is the summary of the built plan") {
         }
       }
     }
+  }
+}
+
+TEST_CASE("every method: the same formula for one scenario and for a block of them") {
+  for (const Method& method : methods()) {
+    const Scenario scenario = tests::every_axis_scenario(std::string(method.name), 4, 2);
+    const Axes<double> one = axes_of(scenario);
+    Axes<Block> block;
+    block.sites = constant<Block>(one.sites);
+    block.local_steps = constant<Block>(one.local_steps);
+    block.expert_overlap = constant<Block>(one.expert_overlap);
+    block.reshuffle_rounds = constant<Block>(one.reshuffle_rounds);
+    block.overlap_steps = constant<Block>(one.overlap_steps);
+    block.fragments = constant<Block>(one.fragments);
+    block.tokens = constant<Block>(one.tokens);
+    block.global_batch_sequences = constant<Block>(one.global_batch_sequences);
+    block.bytes_per_element = constant<Block>(one.bytes_per_element);
+    const Summary<double> scalar = method.summarise(one, fixed_of(scenario));
+    const Summary<Block> lanes = method.summarise_block(block, fixed_of(scenario));
+    CAPTURE(method.name);
+    CHECK(lanes.rounds[63] == scalar.rounds);
+    CHECK(lanes.sent.total()[63] == doctest::Approx(scalar.sent.total()).epsilon(1e-14));
+    REQUIRE(lanes.stage_count == scalar.stage_count);
+    for (int i = 0; i < scalar.stage_count; ++i) {
+      const auto stage = static_cast<std::size_t>(i);
+      CHECK(lanes.stages[stage].bytes[63] == doctest::Approx(scalar.stages[stage].bytes).epsilon(1e-14));
+      CHECK(lanes.stages[stage].hidden_steps[63] == scalar.stages[stage].hidden_steps);
+    }
+  }
+}
+
+TEST_CASE("every method: rounds are those of the classes, each once, with its steps") {
+  for (const Method& method : methods()) {
+    Scenario scenario = tests::every_axis_scenario(std::string(method.name), 4, 2);
+    scenario.workload.tokens = 64LL * 4 * 10;  // 64 steps: ten rounds of 6 and one of 4
+    const Plan plan = method.plan(scenario);
+    std::vector<int> seen(static_cast<std::size_t>(plan.rounds), 0);
+    for (const RoundClass& rounds : plan.classes) {
+      for (std::int64_t i = 0; i < rounds.count; ++i) ++seen.at(static_cast<std::size_t>(rounds.round_at(i)));
+    }
+    CAPTURE(method.name);
+    for (const int times : seen) CHECK(times == 1);
+    double steps = 0;  // of node 0, over the run
+    for (std::int64_t index = 0; index < plan.rounds; ++index) {
+      for (const Op& op : plan.round(index).ops) {
+        const auto* compute = std::get_if<Compute>(&op.what);
+        if (compute != nullptr && (compute->work == Work::whole_step || compute->work == Work::optimizer))
+          steps += static_cast<double>(compute->repeat) * compute->share;
+      }
+    }
+    CHECK(steps == doctest::Approx(64).epsilon(1e-12));
   }
 }
 
@@ -109,7 +135,7 @@ TEST_CASE(
     const Plan plan = find_method("fomoe")->plan(scenario);
     double migrated = 0;
     for (std::int64_t round = 0; round < plan.rounds; ++round) {
-      const SentBytes<double> sent = sent_by_plan(plan, round);
+      const SentBytes<double> sent = sent_in_round(plan, 8, round);
       CHECK((sent.migration > 0) ==
             ((round + 1) % period == 0));  // at the end of every T-th round, the last included
       migrated += sent.migration / static_cast<double>(plan.rounds);
@@ -130,7 +156,7 @@ TEST_CASE("after a migration every site holds what the next round asks of it") {
   const auto holders_in = [&](std::int64_t index) {
     Holders holders;
     for (const Op& op : plan.round(index).ops) {
-      if (op.name != "all-reduce experts") continue;
+      if (op.name != "average experts") continue;
       for (const Exchange& exchange : std::get<Transfer>(op.what).exchanges) {
         holders[exchange.payloads[0].groups[0]].insert(exchange.nodes.begin(), exchange.nodes.end());
       }
@@ -180,7 +206,7 @@ TEST_CASE("rounds: ⌈tokens ÷ global batch⌉ steps, the last round short, cla
 TEST_CASE("fomoe with O_e = M sends what diloco sends") {
   const Plan diloco = find_method("diloco")->plan(tests::ideal_scenario("diloco", 4));
   const Plan fomoe = find_method("fomoe")->plan(tests::ideal_scenario("fomoe", 4, 4));
-  CHECK(sent_by_plan(fomoe, 0).total() == sent_by_plan(diloco, 0).total());
+  CHECK(sent_in_round(fomoe, 4, 0).total() == sent_in_round(diloco, 4, 0).total());
   CHECK(fomoe.round(0).ops.size() == diloco.round(0).ops.size());
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "costmodel/methods/method.hpp"
 #include "tests/experiments/run_fomoe.hpp"
 
 namespace {
@@ -46,9 +47,16 @@ const std::string kLatency =
 const std::string kStepTime =
     "a time above zero in quotes, with a unit (ns us ms s min h d); for example step_time = \"420ms\"";
 const std::string kStrategyKeys =
-    "one of method, local_steps, expert_overlap, placement, reshuffle_rounds, skip_token, overlap_steps, "
-    "collective, "
-    "payload_dtype";
+    "one of method, local_steps, expert_overlap, placement, routing_counts, reshuffle_rounds, skip_token, "
+    "overlap_steps, fragments, outer_optimizer, moment1_period, moment2_period, gossip_peers, collective, "
+    "payload_dtype, compression";
+// A new method needs no change here.
+const std::string kMethods = [] {
+  std::string text = "one of ";
+  for (const fomoe::costmodel::Method& method : fomoe::costmodel::methods())
+    text += (text == "one of " ? "\"" : ", \"") + std::string(method.name) + '"';
+  return text;
+}();
 const std::string kMoney =
     "a price of zero or more in quotes, with a currency of three capital letters; for example ";
 const std::string kTables =
@@ -103,9 +111,34 @@ const std::vector<Wrong> kWrong = {
      ":1: seed: got -1; expected a whole number of at least 0; for example seed = 7"},
     {"local_steps = 4", "skip_token = 1", "",
      ":9: strategy.skip_token: got 1; expected true or false; for example skip_token = true"},
-    {"local_steps = 4", "overlap_steps = 2", "",
-     ":9: strategy.overlap_steps: got 2; expected 0, the only value that is available; for example "
-     "overlap_steps = 0"},
+    {"local_steps = 4", "overlap_steps = -1", "",
+     ":9: strategy.overlap_steps: got -1; expected a whole number of at least 0; for example overlap_steps = "
+     "4"},
+    {"local_steps = 4", "fragments = 0", "",
+     ":9: strategy.fragments: got 0; expected a whole number from 1 to 100000; for example fragments = 4"},
+    {"local_steps = 4", "moment1_period = 1001", "",
+     ":9: strategy.moment1_period: got 1001; expected a whole number from 1 to 1000; for example "
+     "moment1_period = 3"},
+    {"local_steps = 4", "moment2_period = 0", "",
+     ":9: strategy.moment2_period: got 0; expected a whole number from 1 to 1000; for example moment2_period "
+     "= "
+     "6"},
+    {"local_steps = 4", "gossip_peers = 0", "",
+     ":9: strategy.gossip_peers: got 0; expected a whole number from 1 to 1024; for example gossip_peers = "
+     "1"},
+    {"local_steps = 4", "compression = \"top_k\"", "",
+     ":9: strategy.compression: got \"top_k\"; expected a table; for example [strategy.compression]"},
+    {"local_steps = 4", "compression = { kind = \"top_p\", kept_share = 0.1 }", "",
+     ":9: strategy.compression.kind: got \"top_p\"; expected one of \"top_k\"; for example kind = \"top_k\"; "
+     "did you mean \"top_k\"?"},
+    {"local_steps = 4", "compression = { kind = \"top_k\", kept_share = 2 }", "",
+     ":9: strategy.compression.kept_share: got 2; expected a number above 0 and up to 1; for example "
+     "kept_share "
+     "= 0.015625"},
+    {"local_steps = 4", "compression = { kind = \"top_k\", kept_share = 0.1, index_bits = 65 }", "",
+     ":9: strategy.compression.index_bits: got 65; expected a whole number from 0 to 64; for example "
+     "index_bits "
+     "= 12"},
     {"", "[network_model]\nbandwidth_efficiency = 1.5\n", "",
      ":18: network_model.bandwidth_efficiency: got 1.5; expected a number above 0 and up to 1; for example "
      "bandwidth_efficiency = 0.956"},
@@ -120,8 +153,16 @@ const std::vector<Wrong> kWrong = {
      ":3: model.preset: got \"smal\"; expected one of \"small\", \"medium\", \"large\", \"xl\", \"xxl\"; for "
      "example preset = \"medium\"; did you mean \"small\"?"},
     {"local_steps = 4", "placement = \"affinity\"", "",
-     ":9: strategy.placement: got \"affinity\" (not available); expected one of \"fixed\", \"random\"; for "
-     "example placement = \"fixed\""},
+     ":9: strategy.placement: got \"affinity\" without routing_counts; expected routing_counts, a CSV with "
+     "the "
+     "columns layer,expert,site,count; for example routing_counts = \"routing.csv\""},
+    {"local_steps = 4", "placement = \"affine\"", "",
+     ":9: strategy.placement: got \"affine\"; expected one of \"fixed\", \"random\", \"affinity\"; for "
+     "example "
+     "placement = \"fixed\""},
+    {"local_steps = 4", "outer_optimizer = \"adams\"", "",
+     ":9: strategy.outer_optimizer: got \"adams\"; expected one of \"nesterov\", \"adam\", \"yogi\", "
+     "\"average\", \"local_adamw\"; for example outer_optimizer = \"nesterov\"; did you mean \"adam\"?"},
     {"local_steps = 4", "collective = \"rign\"", "",
      ":9: strategy.collective: got \"rign\"; expected one of \"ring\", \"direct\"; for example collective = "
      "\"ring\"; did you mean \"ring\"?"},
@@ -191,8 +232,9 @@ const std::vector<Wrong> kWrong = {
      "outer_state_on = \"host\""},
     // What is missing
     {"method = \"fomoe\"\n", "", "",
-     ":7: strategy.method: got nothing; expected one of \"ddp\", \"diloco\", \"local_adamw\", \"fomoe\"; for "
-     "example method = \"fomoe\""},
+     ":7: strategy.method: got nothing; expected " + kMethods +
+         "; for "
+         "example method = \"fomoe\""},
     {"latency = \"25ms\"\n", "", "", ":13: platform.latency: got nothing; expected " + kLatency},
     {"bandwidth = \"1Gbps\"\n", "", "", ":13: platform.bandwidth: got nothing; expected " + kRate},
     {"bandwidth = \"1Gbps\"", "uplink = \"1Gbps\"", "",
@@ -280,6 +322,18 @@ const std::vector<Wrong> kWrong = {
     {"global_batch_sequences = 16", "global_batch_sequences = 3", "",
      ":6: workload.global_batch_sequences: got 3; expected at least one sequence for each of the 4 sites; "
      "for example 4"},
+    {"", "", "--set strategy.method=streaming_diloco --set strategy.fragments=5",
+     "--set strategy.fragments=5: strategy.fragments: got 5; expected at most one for each of the 4 layers "
+     "and each "
+     "of the 4 local steps; for example 4"},
+    {"", "", "--set strategy.method=streaming_diloco --set strategy.overlap_steps=5",
+     "--set strategy.overlap_steps=5: strategy.overlap_steps: got 5; expected at most the 4 local steps "
+     "after which "
+     "the same fragment is sent again; for example 4"},
+    {"", "", "--set strategy.method=gossip --set strategy.gossip_peers=4",
+     "--set strategy.gossip_peers=4: strategy.gossip_peers: got 4; expected at most all other sites, 3; for "
+     "example "
+     "1"},
     // The command line
     {"", "", "--set strategy.local_stpes=4",
      "--set strategy.local_stpes=4: strategy.local_stpes: got an unknown key; expected " + kStrategyKeys +
@@ -305,9 +359,9 @@ const std::vector<Wrong> kWrong = {
      "--set strateggy.method=ddp: strateggy: got an unknown table; expected " + kTables +
          "; did you mean [strategy]?"},
     {"", "", "--set strategy.method=fomo",
-     "--set strategy.method=fomo: strategy.method: got \"fomo\"; expected one of \"ddp\", \"diloco\", "
-     "\"local_adamw\", \"fomoe\"; "
-     "for example --set strategy.method=fomoe; did you mean \"fomoe\"?"},
+     "--set strategy.method=fomo: strategy.method: got \"fomo\"; expected " + kMethods +
+         "; "
+         "for example --set strategy.method=fomoe; did you mean \"fomoe\"?"},
     {"", "", "--set strategy={method=ddp}",
      "--set strategy={method=ddp}: strategy: got {method=ddp}; expected a TOML value or a bare word; for "
      "example --set strategy.local_steps=64"},

@@ -1,0 +1,43 @@
+// Everything at the first site: it trains on the whole global batch, the other sites do nothing, and nothing
+// crosses the WAN. What the others are compared with.
+#include "costmodel/methods/all.hpp"
+#include "costmodel/methods/building_blocks.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+Plan plan(const Scenario& scenario) {
+  Plan plan = plan_of_rounds(scenario, 1);
+  plan.notes.push_back("centralised: the first site trains on the whole global batch, the others idle");
+  if (std::holds_alternative<GivenStepTime>(scenario.compute))
+    plan.notes.push_back("centralised: the given step time is taken for the whole global batch on one site");
+  RoundPlan round;
+  round.ops.push_back(compute_op(scenario, "step", Work::whole_step, 1, {}));
+  plan.round = [round = std::move(round)](std::int64_t) { return round; };
+  return plan;
+}
+
+struct Formula {
+  template <class V>
+  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
+    return rounds_of(axes, fixed, constant<V>(1));
+  }
+};
+
+}  // namespace
+
+Method centralised() {
+  Method method;
+  method.name = "centralised";
+  method.summary = "nothing is sent: the first site trains on the whole global batch, the others idle";
+  method.axes = "none";
+  method.source = "the baseline of every comparison; FoMoE paper, \"Experimental Setup\"";
+  method.every_step = true;
+  method.one_site = true;
+  method.plan = plan;
+  use_formula(method, Formula{});
+  return method;
+}
+
+}  // namespace fomoe::costmodel

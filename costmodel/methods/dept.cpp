@@ -1,0 +1,64 @@
+// DEPT: every site keeps an embedding of its own; only the transformer's body is averaged among all sites, as
+// in DiLoCo. B = 2(M−1)/M · (S − S_embedding) per site and round.
+#include "costmodel/methods/all.hpp"
+#include "costmodel/methods/building_blocks.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+Plan plan(const Scenario& scenario) {
+  const std::int64_t local_steps = scenario.strategy.local_steps;
+  const OuterOptimizer optimizer = scenario.strategy.outer_optimizer;
+  Plan plan = plan_of_rounds(scenario, local_steps);
+  plan.groups = tensor_groups_by_layer(scenario);
+  std::vector<GroupId> dense, experts;
+  for (int layer = 0; layer < static_cast<int>(scenario.model.layers); ++layer) {
+    dense.push_back(dense_layer_group(layer));
+  }
+  for (int layer = 0; layer < static_cast<int>(moe_layers(scenario.model)); ++layer) {
+    for (int expert = 0; expert < static_cast<int>(scenario.model.experts); ++expert)
+      experts.push_back(expert_group_by_layer(scenario, layer, expert));
+  }
+  Exchange exchange{all_workers(scenario), {}};
+  for (const Content content : averaged_contents(optimizer)) {
+    const WireFormat& format = scenario.strategy.wire;
+    exchange.payloads.push_back(make_payload(plan.groups, content, TrafficClass::dense, format, dense));
+    exchange.payloads.push_back(
+        make_payload(plan.groups, content, TrafficClass::expert_sync, format, experts));
+  }
+  plan.round = [=](std::int64_t index) {
+    return local_round(scenario, steps_of_round(plan, local_steps, index), "average all but embeddings",
+                       exchange, optimizer);
+  };
+  return plan;
+}
+
+struct Formula {
+  template <class V>
+  Summary<V> operator()(const Axes<V>& axes, const Fixed& whole) const {
+    Fixed fixed = whole;
+    fixed.dense_elements -= fixed.embedding_elements;
+    Summary<V> summary =
+        full_model_summary(axes, fixed, axes.local_steps, contents_of(fixed.outer_optimizer));
+    summary.outer_steps_per_round = constant<V>(outer_steps_of(fixed.outer_optimizer));
+    return summary;
+  }
+};
+
+}  // namespace
+
+Method dept() {
+  Method method;
+  method.name = "dept";
+  method.summary =
+      "pseudo-gradients of all but the embedding, averaged among all sites every K steps; embeddings stay "
+      "local";
+  method.axes = "local_steps, outer_optimizer, collective, payload_dtype, compression";
+  method.source = "Iacob et al. 2025, DEPT (ICLR; its SPEC variant)";
+  method.plan = plan;
+  use_formula(method, Formula{});
+  return method;
+}
+
+}  // namespace fomoe::costmodel

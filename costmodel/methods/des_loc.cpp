@@ -1,0 +1,65 @@
+// DES-LOC: parameters and the two AdamW moments are averaged among all sites with periods of their own:
+// parameters every K steps (a round), the first moment every k_u-th round, the second every k_v-th, at the
+// end of the round and together with the parameters.
+//   B = (1 + 1/k_u + 1/k_v) · 2(M−1)/M · S per site and round; k_u = 3, k_v = 6 are typical (FoMoE paper)
+#include <numeric>
+
+#include "costmodel/methods/all.hpp"
+#include "costmodel/methods/building_blocks.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+bool due(std::int64_t index, std::int64_t period) { return (index + 1) % period == 0; }
+
+Plan plan(const Scenario& scenario) {
+  const std::int64_t local_steps = scenario.strategy.local_steps;
+  const std::int64_t period1 = scenario.strategy.moment1_period, period2 = scenario.strategy.moment2_period;
+  Plan plan = plan_of_rounds(scenario, local_steps);
+  classify_rounds(plan, std::lcm(period1, period2),
+                  [=](std::int64_t index) { return 2 * due(index, period1) + due(index, period2); });
+  plan.round = [=](std::int64_t index) {
+    std::vector<Content> contents = {Content::parameter};
+    if (due(index, period1)) contents.push_back(Content::moment1);
+    if (due(index, period2)) contents.push_back(Content::moment2);
+    return local_round(scenario, steps_of_round(plan, local_steps, index),
+                       "average parameters and due moments",
+                       full_model_exchange(scenario, plan.groups, contents), OuterOptimizer::average);
+  };
+  return plan;
+}
+
+struct Formula {
+  template <class V>
+  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
+    Summary<V> summary = full_model_summary(axes, fixed, axes.local_steps, 1);
+    // Of the run's rounds, ⌊rounds/k⌋ are the last of k.
+    const V moments = (floor_of(V(summary.rounds / fixed.moment1_period)) +
+                       floor_of(V(summary.rounds / fixed.moment2_period))) /
+                      summary.rounds;
+    const V contents = 1.0 + moments;
+    summary.sent.dense *= contents;
+    summary.sent.expert_sync *= contents;
+    summary.stages[0].bytes *= contents;
+    summary.stages[0].pair_bytes *= contents;
+    return summary;
+  }
+};
+
+}  // namespace
+
+Method des_loc() {
+  Method method;
+  method.name = "des_loc";
+  method.summary =
+      "parameters of the whole model averaged among all sites every K steps, its AdamW moments every few "
+      "rounds";
+  method.axes = "local_steps, moment1_period, moment2_period, collective, payload_dtype";
+  method.source = "Iacob et al. 2025, DES-LOC (arXiv 2505.22549)";
+  method.plan = plan;
+  use_formula(method, Formula{});
+  return method;
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,63 @@
+// DiLoCoX, its one-round delay: the pseudo-gradients of a round are averaged while the next round trains, and
+// waited for at its end. The outer step of round r+1 thus applies the average of round r, then the
+// pseudo-gradients of round r+1 leave. B = 2(M−1)/M · S per site and round; a synchronisation hides behind K
+// steps:
+//   round = K·t_step + max(0, t_sync − K·t_step)
+// Values are int4 with one fp32 scale per 256 unless the scenario names a payload_dtype. Its adaptive
+// low-rank step before that is not modelled, nor its pipeline inside a site.
+#include "costmodel/methods/all.hpp"
+#include "costmodel/methods/building_blocks.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+Plan plan(const Scenario& scenario) {
+  const std::int64_t local_steps = scenario.strategy.local_steps;
+  Plan plan = plan_of_rounds(scenario, local_steps);
+  overlap_rounds(plan, local_steps);
+  const Exchange exchange = full_model_exchange(scenario, plan.groups, {Content::pseudo_gradient});
+  plan.round = [=](std::int64_t index) {
+    constexpr OpId kLocalSteps = 0, kOuterStep = 1, kAverage = 2;
+    RoundPlan round;
+    round.ops.push_back(
+        compute_op(scenario, "local steps", Work::whole_step, steps_of_round(plan, local_steps, index), {}));
+    // In round 0 there is nothing yet to apply.
+    round.ops.push_back(compute_op(scenario, "outer step, of the round before", Work::outer_step,
+                                   index == 0 ? 0 : 1, {kLocalSteps}));
+    round.ops.back().after_previous_round = {kAverage};
+    round.ops.push_back(average_op(scenario, "average pseudo-gradients", {exchange}, {kOuterStep}));
+    round.ops.back().detached = true;
+    return round;
+  };
+  return plan;
+}
+
+struct Formula {
+  template <class V>
+  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
+    Summary<V> summary = full_model_summary(axes, fixed, axes.local_steps, 1);
+    summary.outer_steps_per_round = constant<V>(1);
+    summary.stages[0].hidden_steps = axes.local_steps;
+    summary.stages[0].shown_at_end = true;
+    return summary;
+  }
+};
+
+}  // namespace
+
+Method diloco_x() {
+  Method method;
+  method.name = "diloco_x";
+  method.summary =
+      "pseudo-gradients of the whole model as int4, averaged among all sites while the next K steps run";
+  method.axes = "local_steps, collective, payload_dtype, compression";
+  method.source = "Qi et al. 2025, DiLoCoX (arXiv 2506.21263)";
+  method.outer_bytes_per_parameter = 12;  // fp32 anchor, momentum, and the pseudo-gradient under way
+  method.usual_wire = plain_format(ElementType::int4);
+  method.plan = plan;
+  use_formula(method, Formula{});
+  return method;
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,79 @@
+// FedAvg with a server, as Photon runs it: after K local steps every worker sends its pseudo-gradient to a
+// server at the first site, which averages, applies its outer step and sends the new model back. The first
+// site's own worker reaches the server inside the site; each other site sends S up and receives S down:
+//   sent, mean over sites = ((M−1)·S up + (M−1)·S down) ÷ M = 2(M−1)/M · S
+// as in a ring, but all of it passes through the first site's links: (M−1)·S each way, one after the other.
+#include "costmodel/methods/all.hpp"
+#include "costmodel/methods/building_blocks.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+Plan plan(const Scenario& scenario) {
+  const std::int64_t local_steps = scenario.strategy.local_steps;
+  Plan plan = plan_of_rounds(scenario, local_steps);
+  const auto server = static_cast<NodeId>(plan.nodes.size());
+  plan.nodes.push_back({NodeKind::server, 0, 0});
+  plan.notes.push_back(
+      "fedavg: the server stands at the first site; its own copy of the model and the outer momentum, 8 B a "
+      "parameter, are not in the memory of that site's GPUs");
+
+  // The hub comes first in a reduce and in a broadcast.
+  const auto exchange_of = [&](Content content) {
+    Exchange exchange = full_model_exchange(scenario, plan.groups, {content});
+    exchange.nodes.insert(exchange.nodes.begin(), server);
+    return exchange;
+  };
+  const Exchange up = exchange_of(Content::pseudo_gradient), down = exchange_of(Content::parameter);
+  plan.round = [=](std::int64_t index) {
+    RoundPlan round;
+    round.ops.push_back(
+        compute_op(scenario, "local steps", Work::whole_step, steps_of_round(plan, local_steps, index), {}));
+    round.ops.push_back({"pseudo-gradients to the server",
+                         Transfer{Pattern::reduce, scenario.strategy.collective, {up}},
+                         {0}});
+    round.ops.push_back({"outer step of the server", Compute{Work::outer_step, {server}, 1, 1}, {1}});
+    round.ops.push_back(
+        {"model to the workers", Transfer{Pattern::broadcast, scenario.strategy.collective, {down}}, {2}});
+    return round;
+  };
+  return plan;
+}
+
+struct Formula {
+  template <class V>
+  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
+    Summary<V> summary = rounds_of(axes, fixed, axes.local_steps);
+    summary.outer_steps_per_round = constant<V>(1);
+    const V others = axes.sites - 1.0;
+    const V each_way = others / axes.sites * axes.bytes_per_element;
+    summary.sent.dense = 2.0 * each_way * fixed.dense_elements;
+    summary.sent.expert_sync = 2.0 * each_way * fixed.expert_elements;
+    Stage<V> stage;
+    stage.latency_hops = 2.0 * min_of(others, constant<V>(1));  // up, then down
+    stage.bytes = axes.sites * summary.sent.total();            // all of it through the first site's ports
+    stage.pair_bytes = summary.sent.total() * axes.sites / max_of(others, constant<V>(1));
+    summary.add(stage);
+    return summary;
+  }
+};
+
+}  // namespace
+
+Method fedavg() {
+  Method method;
+  method.name = "fedavg";
+  method.summary =
+      "pseudo-gradients of the whole model to a server at the first site every K steps, and the new model "
+      "back";
+  method.axes = "local_steps, payload_dtype";
+  method.source =
+      "McMahan et al. 2017, FedAvg (arXiv 1602.05629); Sani et al. 2024, Photon (arXiv 2411.02908)";
+  method.outer_bytes_per_parameter = 4;  // fp32: what the pseudo-gradient is the difference to
+  method.plan = plan;
+  use_formula(method, Formula{});
+  return method;
+}
+
+}  // namespace fomoe::costmodel

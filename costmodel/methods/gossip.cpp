@@ -1,0 +1,99 @@
+// Gossip, as GASLoC: after K local steps every site exchanges its parameters with a few others only, drawn
+// anew in every round, and pulls its own towards theirs. A round's pairs are `gossip_peers` disjoint
+// matchings of a random order of the sites, so nobody meets the same peer twice in it. In each matching ⌊M/2⌋
+// pairs exchange S both ways; where M is odd, one site sits out.
+//   B = peers · 2⌊M/2⌋/M · S per site and round, mean over sites; the busiest port carries peers · S
+#include <algorithm>
+#include <utility>
+
+#include "costmodel/methods/all.hpp"
+#include "costmodel/methods/building_blocks.hpp"
+#include "costmodel/random.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+// The p-th of the M−1 rounds of a tournament (M with a bye for odd M): disjoint matchings that cover every
+// pair once (circle method: the last player stands still, the others turn).
+std::vector<std::pair<int, int>> matching(int sites, int p) {
+  const int players = sites + sites % 2;
+  std::vector<std::pair<int, int>> pairs;
+  const auto at_seat = [&](int seat) { return (seat + p) % (players - 1); };
+  for (int i = 0; i < players / 2; ++i) {
+    const int a = i == 0 ? players - 1 : at_seat(i), b = at_seat(i == 0 ? 0 : players - 1 - i);
+    if (a < sites && b < sites) pairs.emplace_back(a, b);
+  }
+  return pairs;
+}
+
+RoundPlan round_plan(const Scenario& scenario, const std::vector<TensorGroup>& groups, std::int64_t index,
+                     std::int64_t steps) {
+  std::vector<NodeId> order = all_workers(scenario);
+  RandomEngine engine = seeded_engine(scenario.seed, static_cast<std::uint64_t>(index));
+  shuffle(order, engine);
+  Transfer transfer{Pattern::point_to_point, scenario.strategy.collective, {}};
+  const int sites = static_cast<int>(order.size());
+  for (int p = 0; p < std::min(scenario.strategy.gossip_peers, sites - 1); ++p) {
+    for (const auto& [a, b] : matching(sites, p)) {
+      Exchange exchange = full_model_exchange(scenario, groups, {Content::parameter});
+      exchange.nodes = {order[static_cast<std::size_t>(a)], order[static_cast<std::size_t>(b)]};
+      transfer.exchanges.push_back(exchange);
+      std::swap(exchange.nodes[0], exchange.nodes[1]);
+      transfer.exchanges.push_back(std::move(exchange));
+    }
+  }
+  RoundPlan round;
+  round.ops.push_back(compute_op(scenario, "local steps", Work::whole_step, steps, {}));
+  round.ops.push_back({"exchange parameters with peers", std::move(transfer), {0}});
+  round.ops.push_back(compute_op(scenario, "outer step", Work::outer_step, 1, {1}));
+  return round;
+}
+
+Plan plan(const Scenario& scenario) {
+  const std::int64_t local_steps = scenario.strategy.local_steps;
+  Plan plan = plan_of_rounds(scenario, local_steps);
+  for (RoundClass& rounds : plan.classes) rounds.identical = false;
+  plan.round = [=](std::int64_t index) {
+    return round_plan(scenario, plan.groups, index, steps_of_round(plan, local_steps, index));
+  };
+  return plan;
+}
+
+struct Formula {
+  template <class V>
+  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
+    Summary<V> summary = rounds_of(axes, fixed, axes.local_steps);
+    summary.outer_steps_per_round = constant<V>(1);
+    const V others = axes.sites - 1.0;
+    const V peers = min_of(constant<V>(fixed.gossip_peers), others);
+    const V copies = peers * 2.0 * floor_of(V(axes.sites / 2.0)) / axes.sites;
+    summary.sent.dense = copies * axes.bytes_per_element * fixed.dense_elements;
+    summary.sent.expert_sync = copies * axes.bytes_per_element * fixed.expert_elements;
+    const V model_bytes = axes.bytes_per_element * (fixed.dense_elements + fixed.expert_elements);
+    Stage<V> stage;
+    stage.latency_hops = min_of(others, constant<V>(1));
+    stage.bytes = peers * model_bytes;
+    stage.pair_bytes = min_of(others, constant<V>(1)) * model_bytes;
+    summary.add(stage);
+    return summary;
+  }
+};
+
+}  // namespace
+
+Method gossip() {
+  Method method;
+  method.name = "gossip";
+  method.summary =
+      "parameters of the whole model, exchanged by every site with a few others drawn at random, every K "
+      "steps";
+  method.axes = "local_steps, gossip_peers, payload_dtype";
+  method.source = "Cagnasso et al. 2026, GASLoC (arXiv 2606.11081)";
+  method.outer_bytes_per_parameter = 8;  // fp32 parameters before the round, and their momentum
+  method.plan = plan;
+  use_formula(method, Formula{});
+  return method;
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,41 @@
+// Local SGD: K local steps, then the parameters of the whole model are averaged among all sites. Nothing else
+// is kept or sent. B = 2(M−1)/M · S per site and round.
+#include "costmodel/methods/all.hpp"
+#include "costmodel/methods/building_blocks.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+Plan plan(const Scenario& scenario) {
+  const std::int64_t local_steps = scenario.strategy.local_steps;
+  Plan plan = plan_of_rounds(scenario, local_steps);
+  const Exchange exchange = full_model_exchange(scenario, plan.groups, {Content::parameter});
+  plan.round = [=](std::int64_t index) {
+    return local_round(scenario, steps_of_round(plan, local_steps, index), "average parameters", exchange,
+                       OuterOptimizer::average);
+  };
+  return plan;
+}
+
+struct Formula {
+  template <class V>
+  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
+    return full_model_summary(axes, fixed, axes.local_steps, 1);
+  }
+};
+
+}  // namespace
+
+Method local_sgd() {
+  Method method;
+  method.name = "local_sgd";
+  method.summary = "parameters of the whole model, averaged among all sites every K steps";
+  method.axes = "local_steps, collective, payload_dtype";
+  method.source = "Stich 2018, Local SGD (arXiv 1805.09767)";
+  method.plan = plan;
+  use_formula(method, Formula{});
+  return method;
+}
+
+}  // namespace fomoe::costmodel

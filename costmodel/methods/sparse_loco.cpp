@@ -1,0 +1,61 @@
+// SparseLoCo: as DiLoCo, but a site sends only the largest values of its pseudo-gradient: 64 of every 4096,
+// each as 2 bits with a 12-bit position; what was not sent is kept and added to the next one (error
+// feedback), in place of an outer momentum. Sites keep different positions, so payloads do not add up on the
+// way: everybody's goes to everybody, and a site's traffic grows with their number.
+//   B = (M−1) · S · 64/4096 · (2 + 12)/8 bytes per site and round, S in elements
+// `payload_dtype` and `compression` change the numbers. The codebook of the 2-bit values is not counted.
+#include "costmodel/methods/all.hpp"
+#include "costmodel/methods/building_blocks.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+Plan plan(const Scenario& scenario) {
+  const std::int64_t local_steps = scenario.strategy.local_steps;
+  Plan plan = plan_of_rounds(scenario, local_steps);
+  const Exchange exchange = full_model_exchange(scenario, plan.groups, {Content::pseudo_gradient});
+  plan.round = [=](std::int64_t index) {
+    RoundPlan round;
+    round.ops.push_back(
+        compute_op(scenario, "local steps", Work::whole_step, steps_of_round(plan, local_steps, index), {}));
+    round.ops.push_back({"sparse pseudo-gradients to all",
+                         Transfer{Pattern::all_to_all_broadcast, scenario.strategy.collective, {exchange}},
+                         {0}});
+    round.ops.push_back(compute_op(scenario, "outer step", Work::outer_step, 1, {1}));
+    return round;
+  };
+  return plan;
+}
+
+struct Formula {
+  template <class V>
+  Summary<V> operator()(const Axes<V>& axes, const Fixed& whole) const {
+    Fixed fixed = whole;
+    fixed.sparse_payloads =
+        true;  // even where the scenario keeps every value: nothing is added up on the way
+    Summary<V> summary = full_model_summary(axes, fixed, axes.local_steps, 1);
+    summary.outer_steps_per_round = constant<V>(1);
+    return summary;
+  }
+};
+
+}  // namespace
+
+Method sparse_loco() {
+  Method method;
+  method.name = "sparse_loco";
+  method.summary =
+      "the largest 1/64 of the pseudo-gradients, 2 bits and a position each, from every site to all others "
+      "every "
+      "K steps";
+  method.axes = "local_steps, collective, payload_dtype, compression";
+  method.source = "Sarfi et al. 2025, SparseLoCo (arXiv 2508.15706)";
+  method.outer_bytes_per_parameter = 8;  // fp32 anchor and error feedback
+  method.usual_wire = top_k_format(ElementType::int2, 64.0 / 4096, 12);
+  method.plan = plan;
+  use_formula(method, Formula{});
+  return method;
+}
+
+}  // namespace fomoe::costmodel

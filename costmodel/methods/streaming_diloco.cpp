@@ -1,0 +1,204 @@
+// Streaming DiLoCo: the model is cut into P fragments of whole layers (layer l belongs to fragment l mod P,
+// the paper's strided pattern). Each fragment is averaged every K steps as in DiLoCo, fragment p at step
+// ⌊(p+1)·K/P⌋ of the round, so that they take turns. While a fragment travels its site trains on; τ =
+// `overlap_steps` later it waits for what has not arrived and applies the fragment's outer step. The last
+// fragment also has the embedding, which belongs to no layer (the paper does not say where it goes).
+//   B = 2(M−1)/M · S per site and round, at a peak of S/P at a time
+//   round = K·t_step + Σ_p max(0, t_p − min(τ, K/P)·t_step)
+// Behind more than K/P steps a fragment cannot hide for long: the next one is then already on the wire.
+// The paper sends 4-bit floats: payload_dtype = "int4" comes nearest.
+#include <algorithm>
+#include <set>
+
+#include "costmodel/methods/all.hpp"
+#include "costmodel/methods/building_blocks.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+struct Fragments {
+  std::int64_t count, local_steps, overlap_steps;
+
+  // The step of a full round after which the fragment is sent.
+  [[nodiscard]] std::int64_t sent_at(std::int64_t p) const { return (p + 1) * local_steps / count; }
+  // The step after which it is waited for; beyond `local_steps` that is in the next round.
+  [[nodiscard]] std::int64_t waited_at(std::int64_t p) const { return sent_at(p) + overlap_steps; }
+  [[nodiscard]] bool reaches_next_round(std::int64_t p) const { return waited_at(p) > local_steps; }
+};
+
+Exchange fragment_exchange(const Scenario& scenario, const std::vector<TensorGroup>& groups, int fragment) {
+  const int fragments = scenario.strategy.fragments;
+  std::vector<GroupId> dense, experts;
+  if (fragment == fragments - 1) dense.push_back(kEmbeddingGroup);
+  for (int layer = fragment; layer < static_cast<int>(scenario.model.layers); layer += fragments) {
+    dense.push_back(dense_layer_group(layer));
+    const int moe_layer = layer - static_cast<int>(scenario.model.dense_layers);
+    for (int e = 0; moe_layer >= 0 && e < static_cast<int>(scenario.model.experts); ++e)
+      experts.push_back(expert_group_by_layer(scenario, moe_layer, e));
+  }
+  const WireFormat& format = scenario.strategy.wire;
+  return {all_workers(scenario),
+          {make_payload(groups, Content::pseudo_gradient, TrafficClass::dense, format, dense),
+           make_payload(groups, Content::pseudo_gradient, TrafficClass::expert_sync, format, experts)}};
+}
+
+// Builds one round by walking over its steps. The operations of full rounds have the same ids in every round,
+// so that a round knows what to wait for in the one before.
+class RoundBuilder {
+ public:
+  RoundBuilder(const Scenario& scenario, const std::vector<Exchange>& exchanges, const Fragments& fragments,
+               bool first, std::int64_t steps)
+      : scenario_(scenario),
+        exchanges_(exchanges),
+        fragments_(fragments),
+        first_(first),
+        steps_(steps),
+        sent_(static_cast<std::size_t>(fragments.count), -1),
+        merged_(static_cast<std::size_t>(fragments.count), -1) {}
+
+  RoundPlan build(const std::vector<OpId>& sent_in_previous) {
+    std::set<std::int64_t> stops = {steps_};
+    for (std::int64_t p = 0; p < fragments_.count; ++p) {
+      stops.insert({sent_at(p), arrives_at(p), arrives_from_previous_at(p)});
+    }
+    std::int64_t step = 0;
+    for (const std::int64_t stop : stops) {
+      if (stop > steps_) break;
+      if (stop > step) {
+        trained_ = add(compute_op(scenario_, "local steps", Work::whole_step, stop - step, gates_));
+        gates_ = {trained_};
+        step = stop;
+      }
+      stop_at(stop, sent_in_previous);
+    }
+    return std::move(round_);
+  }
+  [[nodiscard]] const std::vector<OpId>& sent() const { return sent_; }
+
+ private:
+  [[nodiscard]] std::int64_t sent_at(std::int64_t p) const { return std::min(fragments_.sent_at(p), steps_); }
+  [[nodiscard]] std::int64_t arrives_at(std::int64_t p) const {
+    return sent_at(p) + fragments_.overlap_steps;
+  }
+  [[nodiscard]] std::int64_t arrives_from_previous_at(std::int64_t p) const {
+    const std::int64_t at = fragments_.waited_at(p) - fragments_.local_steps;
+    return fragments_.reaches_next_round(p) ? std::min(at, steps_) : steps_;
+  }
+
+  OpId add(Op op) {
+    round_.ops.push_back(std::move(op));
+    return static_cast<OpId>(round_.ops.size()) - 1;
+  }
+
+  OpId add_outer_step(std::int64_t p, std::vector<OpId> after, std::vector<OpId> after_previous) {
+    // In the first round nothing arrives from the one before.
+    Op op = compute_op(scenario_, "outer step of fragment " + std::to_string(p), Work::outer_step,
+                       first_ && !after_previous.empty() ? 0 : 1, std::move(after));
+    std::get<Compute>(op.what).share = 1.0 / static_cast<double>(fragments_.count);
+    op.after_previous_round = std::move(after_previous);
+    return merged_[static_cast<std::size_t>(p)] = add(std::move(op));
+  }
+
+  void stop_at(std::int64_t stop, const std::vector<OpId>& sent_in_previous) {
+    const std::vector<OpId> trained = trained_ < 0 ? std::vector<OpId>{} : std::vector<OpId>{trained_};
+    std::vector<OpId> merged_here;
+    for (std::int64_t p = 0; p < fragments_.count; ++p) {
+      if (fragments_.reaches_next_round(p) && arrives_from_previous_at(p) == stop)
+        merged_here.push_back(add_outer_step(p, trained, {sent_in_previous[static_cast<std::size_t>(p)]}));
+    }
+    for (std::int64_t p = 0; p < fragments_.count; ++p) {
+      if (sent_at(p) != stop) continue;
+      std::vector<OpId> after = trained;
+      if (merged_[static_cast<std::size_t>(p)] >= 0) after.push_back(merged_[static_cast<std::size_t>(p)]);
+      Op op = average_op(scenario_, "average fragment " + std::to_string(p),
+                         {exchanges_[static_cast<std::size_t>(p)]}, std::move(after));
+      op.detached = arrives_at(p) > steps_;
+      sent_[static_cast<std::size_t>(p)] = add(std::move(op));
+    }
+    for (std::int64_t p = 0; p < fragments_.count; ++p) {
+      if (arrives_at(p) != stop) continue;
+      std::vector<OpId> after = trained;
+      after.push_back(sent_[static_cast<std::size_t>(p)]);
+      merged_here.push_back(add_outer_step(p, std::move(after), {}));
+    }
+    gates_.insert(gates_.end(), merged_here.begin(), merged_here.end());
+  }
+
+  const Scenario& scenario_;
+  const std::vector<Exchange>& exchanges_;
+  Fragments fragments_;
+  bool first_;
+  std::int64_t steps_;
+  RoundPlan round_;
+  OpId trained_ = -1;         // the latest local steps
+  std::vector<OpId> gates_;   // what the next local steps wait for
+  std::vector<OpId> sent_;    // by fragment: its transfer in this round
+  std::vector<OpId> merged_;  // by fragment: its outer step in this round
+};
+
+Plan plan(const Scenario& scenario) {
+  const Strategy& strategy = scenario.strategy;
+  const Fragments fragments{strategy.fragments, strategy.local_steps, strategy.overlap_steps};
+  Plan plan = plan_of_rounds(scenario, strategy.local_steps);
+  if (strategy.overlap_steps > 0) overlap_rounds(plan, strategy.local_steps);
+  plan.groups = tensor_groups_by_layer(scenario);
+  std::vector<Exchange> exchanges;
+  for (int p = 0; p < strategy.fragments; ++p)
+    exchanges.push_back(fragment_exchange(scenario, plan.groups, p));
+
+  // Which operations of a full round send the fragments.
+  RoundBuilder full(scenario, exchanges, fragments, false, strategy.local_steps);
+  (void)full.build(std::vector<OpId>(static_cast<std::size_t>(fragments.count), 0));
+  plan.round = [=, steps = plan.steps, sent = full.sent()](std::int64_t index) {
+    const std::int64_t left = std::min(fragments.local_steps, steps - index * fragments.local_steps);
+    return RoundBuilder(scenario, exchanges, fragments, index == 0, left).build(sent);
+  };
+  return plan;
+}
+
+struct Formula {
+  template <class V>
+  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
+    Summary<V> summary = full_model_summary(axes, fixed, axes.local_steps, 1);
+    summary.outer_steps_per_round = constant<V>(1);
+    const V hidden_steps = min_of(axes.overlap_steps, V(axes.local_steps / axes.fragments));
+    // Half of the norms that only the first and the last layer have go with the first fragment, the other
+    // half and the embedding with the last, and all fragments have the same number of layers (in the mean).
+    const double edge = (fixed.dense_elements - fixed.embedding_elements - fixed.layered_elements) / 2;
+    const V middle = (fixed.layered_elements + fixed.expert_elements) / axes.fragments;
+    const V has_first = min_of(V(axes.fragments - 1.0), constant<V>(1));  // P = 1: the last is the first
+    const V has_middle = max_of(V(axes.fragments - 2.0), constant<V>(0));
+    const auto add = [&](const V& elements, const V& times) {
+      Stage<V> stage = averaging_stage(axes, fixed, elements);
+      stage.times_per_round = times;
+      stage.hidden_steps = hidden_steps;
+      summary.add(stage);
+    };
+    summary.stage_count = 0;
+    add(V(middle + edge), has_first);
+    add(middle, has_middle);
+    add(V(middle + fixed.embedding_elements + edge * (2.0 - has_first)), constant<V>(1));
+    summary.stages[2].shown_at_end = true;
+    return summary;
+  }
+};
+
+}  // namespace
+
+Method streaming_diloco() {
+  Method method;
+  method.name = "streaming_diloco";
+  method.summary =
+      "pseudo-gradients, averaged among all sites one fragment of the layers after the other, while training "
+      "goes "
+      "on";
+  method.axes = "local_steps, fragments, overlap_steps, collective, payload_dtype, compression";
+  method.source = "Douillard et al. 2025, Streaming DiLoCo (arXiv 2501.18512)";
+  method.outer_bytes_per_parameter = 8;  // fp32 anchor and momentum
+  method.plan = plan;
+  use_formula(method, Formula{});
+  return method;
+}
+
+}  // namespace fomoe::costmodel

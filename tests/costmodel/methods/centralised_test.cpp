@@ -1,0 +1,30 @@
+// Centralised: one site computes everything and nothing is sent.
+#include <doctest/doctest.h>
+
+#include "costmodel/closed_form.hpp"
+#include "costmodel/memory.hpp"
+#include "costmodel/methods/method.hpp"
+#include "tests/plan_bytes.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+using namespace fomoe::costmodel;
+
+TEST_CASE("centralised: the first site trains on the whole global batch, nothing crosses the WAN") {
+  Scenario scenario = tests::ideal_scenario("centralised", 4);
+  scenario.workload.global_batch_sequences = 12;
+  scenario.compute = AssumedDevice{1e12, 0.5, 1};
+  const Plan plan = tests::plan_of(scenario);
+  REQUIRE(plan.nodes.size() == 1);
+  CHECK(plan.nodes[0].site == 0);
+  CHECK(plan.nodes[0].sequences == 12);  // not 12/4
+  CHECK(tests::sent_in_mean_round(plan, 4).total() == 0);
+
+  const RunReport report = closed_form(scenario);
+  const double step_s = compute_times(scenario, 12).step_s();
+  CHECK(report.wall_clock_s == doctest::Approx(static_cast<double>(plan.steps) * step_s).epsilon(1e-12));
+  CHECK(report.compute_utilization == doctest::Approx(1.0 / 4).epsilon(1e-12));  // three of four sites idle
+  CHECK(report.bytes_per_token == 0);
+  CHECK(report.sites[0].memory_bytes > 0);
+  CHECK(report.sites[1].memory_bytes == 0);
+}

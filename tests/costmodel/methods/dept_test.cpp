@@ -1,0 +1,32 @@
+// DEPT: all but the embedding.
+#include <doctest/doctest.h>
+
+#include "costmodel/closed_form.hpp"
+#include "costmodel/memory.hpp"
+#include "costmodel/methods/method.hpp"
+#include "tests/plan_bytes.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+using namespace fomoe::costmodel;
+
+TEST_CASE("dept: 2(M−1)/M·(S − S_embedding) a round") {
+  const Scenario scenario = tests::ideal_scenario("dept", 4);
+  const ParameterCounts counts = count_parameters(scenario.model);
+  const double sent = tests::sent_in_round(tests::plan_of(scenario), 4, 0).total();
+  CHECK(sent == doctest::Approx(2.0 * 3 / 4 * 2.0 * static_cast<double>(counts.total() - counts.embedding))
+                    .epsilon(1e-14));
+}
+
+TEST_CASE("groups by layer are the whole model once, also where layers differ") {
+  Scenario scenario = tests::ideal_scenario("dept", 4);
+  for (const std::int64_t layers : {1, 2, 3, 7}) {
+    for (const bool skip_token : {false, true}) {
+      scenario.model.layers = layers;
+      scenario.strategy.skip_token = skip_token;
+      std::int64_t elements = 0;
+      for (const TensorGroup& group : tests::plan_of(scenario).groups) elements += group.elements;
+      CHECK(elements == count_parameters(scenario.model).total());
+    }
+  }
+}

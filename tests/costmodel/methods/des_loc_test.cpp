@@ -1,0 +1,45 @@
+// DES-LOC: three periods.
+#include <doctest/doctest.h>
+
+#include "costmodel/closed_form.hpp"
+#include "costmodel/memory.hpp"
+#include "costmodel/methods/method.hpp"
+#include "tests/plan_bytes.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+using namespace fomoe::costmodel;
+
+TEST_CASE("des_loc: parameters every round, the first moment every 3rd, the second every 6th") {
+  const Scenario scenario = tests::ideal_scenario("des_loc", 4);  // 12 rounds
+  const Plan plan = tests::plan_of(scenario);
+  const double once = 2.0 * 3 / 4 * 2.0 * static_cast<double>(count_parameters(scenario.model).total());
+  const double contents[] = {1, 1, 2, 1, 1, 3, 1, 1, 2, 1, 1, 3};
+  for (int round = 0; round < 12; ++round) {
+    CHECK(tests::sent_in_round(plan, 4, round).total() ==
+          doctest::Approx(contents[round] * once).epsilon(1e-14));
+  }
+  // 1 + 1/3 + 1/6 = 1.5 in the mean
+  CHECK(summarise(scenario).sent.total() == doctest::Approx(1.5 * once).epsilon(1e-14));
+}
+
+TEST_CASE("des_loc: rounds alike are one class, whatever the periods") {
+  Scenario scenario = tests::ideal_scenario("des_loc", 4);
+  scenario.strategy.local_steps = 1;
+  scenario.workload.tokens = 61LL * 4 * 10;  // 61 rounds: no multiple of the periods
+  scenario.strategy.moment1_period = 4;
+  scenario.strategy.moment2_period = 6;
+  const Plan plan = tests::plan_of(scenario);
+  CHECK(plan.classes.size() == 4);  // neither, each alone, both
+  std::int64_t rounds = 0;
+  for (const RoundClass& alike : plan.classes) {
+    rounds += alike.count;
+    const double sent = tests::sent_in_round(plan, 4, alike.round_at(0)).total();
+    for (std::int64_t i = 0; i < alike.count; ++i)
+      CHECK(tests::sent_in_round(plan, 4, alike.round_at(i)).total() == sent);
+  }
+  CHECK(rounds == 61);
+  // ⌊61/4⌋ = 15 and ⌊61/6⌋ = 10 moments beside 61 times the parameters
+  const double once = 2.0 * 3 / 4 * 2.0 * static_cast<double>(count_parameters(scenario.model).total());
+  CHECK(summarise(scenario).sent.total() == doctest::Approx((61 + 15 + 10) / 61.0 * once).epsilon(1e-13));
+}

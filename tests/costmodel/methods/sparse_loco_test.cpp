@@ -1,0 +1,44 @@
+// SparseLoCo: 64 of 4096 values at 2 + 12 bits, to everybody.
+#include <doctest/doctest.h>
+
+#include "costmodel/closed_form.hpp"
+#include "costmodel/memory.hpp"
+#include "costmodel/methods/method.hpp"
+#include "tests/plan_bytes.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+using namespace fomoe::costmodel;
+
+TEST_CASE("sparse_loco: (M−1)·S·64/4096·(2 + 12)/8 bytes a round: it grows with M where a ring does not") {
+  double at_two_sites = 0;
+  for (const int sites : {2, 4, 8}) {
+    const Scenario scenario = tests::every_axis_scenario("sparse_loco", sites);
+    const auto elements = static_cast<double>(count_parameters(scenario.model).total());
+    const double sent = tests::sent_in_round(tests::plan_of(scenario), sites, 0).total();
+    CHECK(sent == doctest::Approx((sites - 1) * elements * 64 / 4096 * 14 / 8).epsilon(1e-14));
+    if (sites == 2) at_two_sites = sent;
+    CHECK(sent == doctest::Approx((sites - 1) * at_two_sites).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("top-k with diloco is the same exchange: sparse payloads do not add up in a ring") {
+  Scenario sparse = tests::every_axis_scenario("sparse_loco", 4),
+           diloco = tests::every_axis_scenario("diloco", 4);
+  diloco.strategy.wire = sparse.strategy.wire;
+  CHECK(summarise(diloco).sent.total() == summarise(sparse).sent.total());
+  CHECK(tests::sent_in_round(tests::plan_of(diloco), 4, 0).total() ==
+        tests::sent_in_round(tests::plan_of(sparse), 4, 0).total());
+}
+
+TEST_CASE("number formats: bytes of 4096 values by hand") {
+  CHECK(plain_format(ElementType::fp32).bytes(4096) == 4 * 4096);
+  CHECK(plain_format(ElementType::bf16).bytes(4096) == 2 * 4096);
+  CHECK(plain_format(ElementType::int8).bytes(4096) ==
+        4096 + 16 * 4);  // 16 blocks of 256, an fp32 scale each
+  CHECK(plain_format(ElementType::int4).bytes(4096) == 4096 / 2 + 16 * 4);
+  CHECK(plain_format(ElementType::int2).bytes(4096) == 4096 / 4 + 16 * 4);
+  CHECK(plain_format(ElementType::int4).bytes(257) == 129 + 2 * 4);  // ⌈257/2⌉ and a second, short block
+  CHECK(top_k_format(ElementType::int2, 64.0 / 4096, 12).bytes(4096) == 64 * 14 / 8);
+  CHECK(top_k_format(ElementType::bf16, 0.1, 32).bytes(4096) == (410 * 48 + 7) / 8);  // ⌈409.6⌉ values
+}

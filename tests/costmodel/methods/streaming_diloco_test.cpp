@@ -1,0 +1,56 @@
+// Streaming DiLoCo: fragments in turn; what hides is tested on the simulator.
+#include <doctest/doctest.h>
+
+#include "costmodel/closed_form.hpp"
+#include "costmodel/memory.hpp"
+#include "costmodel/methods/method.hpp"
+#include "tests/plan_bytes.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+using namespace fomoe::costmodel;
+
+TEST_CASE("streaming_diloco: every fragment once a round, together the whole model") {
+  Scenario scenario = tests::every_axis_scenario("streaming_diloco", 4);
+  scenario.model.layers = 7;
+  for (const int fragments : {1, 2, 3, 4, 6}) {
+    for (const std::int64_t overlap_steps : {0, 1, 2, 5, 6}) {
+      scenario.strategy.fragments = fragments;
+      scenario.strategy.overlap_steps = overlap_steps;
+      const Plan plan = tests::plan_of(scenario);
+      const double whole = 2.0 * 3 / 4 * 2.0 * static_cast<double>(count_parameters(scenario.model).total());
+      for (std::int64_t index = 0; index < plan.rounds; ++index) {
+        const RoundPlan round = plan.round(index);
+        for (int p = 0; p < fragments; ++p)
+          CHECK(tests::count_named(round, "average fragment " + std::to_string(p)) == 1);
+        CHECK(tests::sent_in_round(plan, 4, index).total() == doctest::Approx(whole).epsilon(1e-13));
+      }
+    }
+  }
+}
+
+TEST_CASE("streaming_diloco: fragment p leaves after step (p+1)·K/P and is merged τ steps later") {
+  Scenario scenario = tests::every_axis_scenario("streaming_diloco", 4);  // K = 6, P = 2, τ = 2
+  const RoundPlan round = tests::plan_of(scenario).round(1);
+  std::vector<std::string> story;
+  for (const Op& op : round.ops) {
+    const auto* compute = std::get_if<Compute>(&op.what);
+    story.push_back(op.name + (compute != nullptr && compute->work == Work::whole_step
+                                   ? " " + std::to_string(compute->repeat)
+                                   : ""));
+  }
+  CHECK(story == std::vector<std::string>{"local steps 2",
+                                          "outer step of fragment 1",             // sent in the round before
+                                          "local steps 1", "average fragment 0",  // after step 3
+                                          "local steps 2", "outer step of fragment 0",  // after step 5
+                                          "local steps 1", "average fragment 1"});
+  CHECK(round.ops[1].after_previous_round == std::vector<OpId>{7});
+  CHECK(round.ops[7].detached);
+  CHECK(!round.ops[3].detached);
+}
+
+TEST_CASE("streaming_diloco: without overlap and fragments it is diloco") {
+  Scenario streaming = tests::ideal_scenario("streaming_diloco", 4);
+  const RunReport a = closed_form(streaming), b = closed_form(tests::ideal_scenario("diloco", 4));
+  CHECK(a.wall_clock_s == doctest::Approx(b.wall_clock_s).epsilon(1e-14));
+}

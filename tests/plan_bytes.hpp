@@ -1,0 +1,83 @@
+// What a plan sends, read off its operations: the test's own reading, not the simulator's lowering.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "costmodel/methods/method.hpp"
+#include "costmodel/plan.hpp"
+#include "costmodel/plan_summary.hpp"
+
+namespace fomoe::tests {
+
+/// Bytes that cross between sites in one exchange of S bytes among n nodes.
+inline double crossing_bytes(const costmodel::Plan& plan, costmodel::Pattern pattern,
+                             const std::vector<costmodel::NodeId>& nodes, double bytes) {
+  const auto n = static_cast<double>(nodes.size());
+  const auto site = [&](std::size_t i) { return plan.nodes[static_cast<std::size_t>(nodes[i])].site; };
+  switch (pattern) {
+    case costmodel::Pattern::all_reduce:
+      return 2 * (n - 1) * bytes;
+    case costmodel::Pattern::reduce_scatter:
+    case costmodel::Pattern::all_gather:
+    case costmodel::Pattern::all_to_all:
+      return (n - 1) * bytes;
+    case costmodel::Pattern::all_to_all_broadcast:
+      return n * (n - 1) * bytes;
+    case costmodel::Pattern::reduce:
+    case costmodel::Pattern::broadcast: {
+      double remote = 0;
+      for (std::size_t i = 1; i < nodes.size(); ++i) remote += site(i) != site(0) ? 1 : 0;
+      return remote * bytes;
+    }
+    case costmodel::Pattern::point_to_point:
+      return site(0) != site(1) ? bytes : 0;
+  }
+  return 0;
+}
+
+/// Bytes that a site sends in a round, mean over the scenario's sites.
+inline costmodel::SentBytes<double> sent_in_round(const costmodel::Plan& plan, int sites,
+                                                  std::int64_t index) {
+  costmodel::SentBytes<double> sent;
+  for (const costmodel::Op& op : plan.round(index).ops) {
+    const auto* transfer = std::get_if<costmodel::Transfer>(&op.what);
+    if (transfer == nullptr) continue;
+    for (const costmodel::Exchange& exchange : transfer->exchanges) {
+      for (const costmodel::Payload& payload : exchange.payloads) {
+        double& of_class = payload.traffic == costmodel::TrafficClass::dense         ? sent.dense
+                           : payload.traffic == costmodel::TrafficClass::expert_sync ? sent.expert_sync
+                                                                                     : sent.migration;
+        of_class +=
+            crossing_bytes(plan, transfer->pattern, exchange.nodes, static_cast<double>(payload.bytes())) /
+            sites;
+      }
+    }
+  }
+  return sent;
+}
+
+/// The mean over all rounds of the run.
+inline costmodel::SentBytes<double> sent_in_mean_round(const costmodel::Plan& plan, int sites) {
+  costmodel::SentBytes<double> mean;
+  const auto rounds = static_cast<double>(plan.rounds);
+  for (std::int64_t index = 0; index < plan.rounds; ++index) {
+    const costmodel::SentBytes<double> sent = sent_in_round(plan, sites, index);
+    mean.dense += sent.dense / rounds;
+    mean.expert_sync += sent.expert_sync / rounds;
+    mean.migration += sent.migration / rounds;
+  }
+  return mean;
+}
+
+inline costmodel::Plan plan_of(const costmodel::Scenario& scenario) {
+  return costmodel::find_method(scenario.strategy.method)->plan(scenario);
+}
+
+/// How many operations of the round have this name.
+inline int count_named(const costmodel::RoundPlan& round, const std::string& name) {
+  int count = 0;
+  for (const costmodel::Op& op : round.ops) count += op.name == name ? 1 : 0;
+  return count;
+}
+
+}  // namespace fomoe::tests
