@@ -206,6 +206,15 @@ TEST_CASE(
     }
     CHECK(curve.at(32)["tokens_per_s"] == 0);  // a full replica does not fit
   }
-  CHECK(rows[1][16]["exponent"].get<double>() > 1);
-  CHECK(rows[1][2]["exponent"].get<double>() < 1);
+  // Doubling the batch at most doubles throughput, and less where compute counts: here the exponent stays
+  // below 1 wherever both overlaps fit, and is largest where links are slow and memory is nearly full. Only
+  // from O_e = 32, which does not fit at all, to 16 is the gain more than that.
+  for (const auto& [gbit, curve] : rows) {
+    for (const int overlap : {4, 8, 16}) {
+      CHECK(curve.at(overlap)["exponent"].get<double>() > curve.at(overlap / 2)["exponent"].get<double>());
+      CHECK(curve.at(overlap)["exponent"].get<double>() < 1);
+    }
+  }
+  CHECK(rows[1][16]["exponent"].get<double>() > rows[10][16]["exponent"].get<double>());
+  CHECK(figure["findings"]["prediction_2"]["super_linear_at_some_step"] == false);
 }

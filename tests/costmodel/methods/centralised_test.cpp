@@ -13,7 +13,7 @@ using namespace fomoe::costmodel;
 TEST_CASE("centralised: the first site trains on the whole global batch, nothing crosses the WAN") {
   Scenario scenario = tests::ideal_scenario("centralised", 4);
   scenario.workload.global_batch_sequences = 12;
-  scenario.compute = AssumedDevice{1e12, 0.5, 1};
+  scenario.compute = AssumedDevice{1e12, 0.5};
   const Plan plan = tests::plan_of(scenario);
   REQUIRE(plan.nodes.size() == 1);
   CHECK(plan.nodes[0].site == 0);

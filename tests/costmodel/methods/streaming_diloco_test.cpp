@@ -36,7 +36,7 @@ TEST_CASE("streaming_diloco: fragment p leaves after step (p+1)·K/P and is merg
   for (const Op& op : round.ops) {
     const auto* compute = std::get_if<Compute>(&op.what);
     story.push_back(op.name + (compute != nullptr && compute->work == Work::whole_step
-                                   ? " " + std::to_string(compute->repeat)
+                                   ? std::string(" ").append(std::to_string(compute->repeat))
                                    : ""));
   }
   CHECK(story == std::vector<std::string>{"local steps 2",
