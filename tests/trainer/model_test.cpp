@@ -172,8 +172,9 @@ TEST_CASE("AdamW: two steps against the equations, with each parameter's own rat
     for (std::size_t i = 0; i < expected.size(); ++i) {
       CAPTURE(model.parameters()[i].spec.name());
       CHECK(largest_difference(model.parameters()[i].master, expected[i]) < 1e-7);  // step counts are fp32
-      CHECK(largest_difference(optimizer.moment1()[i], m[i]) < 1e-12);
-      CHECK(largest_difference(optimizer.moment2()[i], v[i]) < 1e-12);
+      // Relative: second moments are squares of gradients of order 100.
+      CHECK(largest_difference(optimizer.moment1()[i], m[i]) <= 1e-13 * m[i].abs().max().item<double>());
+      CHECK(largest_difference(optimizer.moment2()[i], v[i]) <= 1e-13 * v[i].abs().max().item<double>());
       CHECK(!model.parameters()[i].compute.grad().defined());
     }
   }
