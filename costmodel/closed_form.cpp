@@ -63,27 +63,30 @@ RunReport closed_form(const Scenario& scenario) {
     const ComputeTimes times =
         compute_times(scenario, static_cast<double>(local_batch_sequences(scenario, site)));
     SiteReport& row = report.sites[static_cast<std::size_t>(site)];
-    row.compute_s = steps_per_round * summary.compute_factor * times.step_s() +
+    row.compute_s = steps_per_round * (summary.compute_factor * times.gradients_s +
+                                       summary.optimizer_factor * times.optimizer_s) +
                     summary.outer_steps_per_round * times.outer_step_s;
     row.bytes_sent = row.bytes_received = rounds * summary.sent.total();
     slowest_compute_s = std::max(slowest_compute_s, row.compute_s);
   }
-  const double step_s =
-      compute_times(scenario, static_cast<double>(local_batch_sequences(scenario, 0))).step_s();
+  const ComputeTimes times = compute_times(scenario, static_cast<double>(local_batch_sequences(scenario, 0)));
+  const double waiting_s = steps_per_round * summary.idle_factor * times.gradients_s;
   double communication_s = 0, exposed_s = 0;
   for (int i = 0; i < summary.stage_count; ++i) {
     const Stage<double>& stage = summary.stages[static_cast<std::size_t>(i)];
     const double duration_s = stage_s(stage, links);
     communication_s += stage.times_per_round * duration_s;
-    exposed_s += stage.times_per_round * std::max(0.0, duration_s - stage.hidden_steps * step_s);
+    const double hidden_s = stage.hidden_steps * times.step_s() + stage.hidden_forwards * times.forward_s +
+                            stage.hidden_backwards * times.backward_s();
+    exposed_s += stage.times_per_round * std::max(0.0, duration_s - hidden_s);
   }
 
   report.round.count = static_cast<std::int64_t>(rounds);
-  report.round.duration_s = slowest_compute_s + exposed_s;
+  report.round.duration_s = slowest_compute_s + waiting_s + exposed_s;
   report.round.communication_s = communication_s;
   for (SiteReport& row : report.sites) {
     row.exposed_communication_s = exposed_s;
-    row.idle_s = slowest_compute_s - row.compute_s;
+    row.idle_s = slowest_compute_s - row.compute_s + waiting_s;
   }
   report.wall_clock_s = rounds * report.round.duration_s;
   finish_report(report);

@@ -13,9 +13,11 @@ namespace fomoe::costmodel {
 /// Seconds that one site computes.
 struct ComputeTimes {
   double gradients_s = 0;  // forward and backward of the site's whole local batch
+  double forward_s = 0;    // of gradients_s
   double optimizer_s = 0;
   double outer_step_s = 0;
   std::vector<Provenance> provenance;
+  [[nodiscard]] double backward_s() const { return gradients_s - forward_s; }
   [[nodiscard]] double step_s() const { return gradients_s + optimizer_s; }
 };
 

@@ -38,15 +38,17 @@ struct TensorGroup {
 };
 
 /// What the bytes are counted as in reports.
-enum class TrafficClass { dense, expert_sync, migration };
+enum class TrafficClass { dense, expert_sync, migration, activation };
 
-/// The elements of some groups, in the groups' order, as one flat buffer.
+/// The elements of some groups, in the groups' order, as one flat buffer; or chunk c of n of that buffer.
+/// Activations belong to no group.
 struct Payload {
   Content content = Content::parameter;
   TrafficClass traffic = TrafficClass::dense;
   std::vector<GroupId> groups;
   WireFormat format;
-  std::int64_t elements = 0;
+  std::int64_t elements = 0;  // of the chunk
+  int chunk = 0, chunks = 1;
   [[nodiscard]] std::int64_t bytes() const { return format.bytes(elements); }
 };
 
@@ -75,7 +77,14 @@ struct Transfer {
   std::vector<Exchange> exchanges;
 };
 
-enum class Work { gradients, optimizer, whole_step, outer_step };
+enum class Work {
+  gradients,
+  optimizer,
+  whole_step,
+  outer_step,
+  forward,
+  backward
+};  // gradients: both passes
 struct Compute {
   Work work = Work::whole_step;
   std::vector<NodeId> nodes;
@@ -86,9 +95,9 @@ struct Compute {
 struct Op {
   std::string name;  // for timelines
   std::variant<Compute, Transfer> what;
-  std::vector<OpId> after;                 // earlier operations of the same round
+  std::vector<OpId> after;                      // earlier operations of the same round
   std::vector<OpId> after_previous_round = {};  // operations of the round before, waited for here
-  bool detached = false;                   // the node's next round starts without waiting for it
+  bool detached = false;                        // the node's next round starts without waiting for it
 };
 
 struct RoundPlan {

@@ -2,6 +2,7 @@
 
 #include "costmodel/flops.hpp"
 #include "costmodel/methods/method.hpp"
+#include "costmodel/router_load.hpp"
 
 namespace fomoe::costmodel {
 
@@ -38,6 +39,19 @@ Fixed fixed_of(const Scenario& scenario) {
   fixed.active_experts = static_cast<double>(shape.active_experts);
   fixed.collective = scenario.strategy.collective;
   fixed.placement = scenario.strategy.placement;
+  fixed.router_elements = router;
+  fixed.expert_parameters = static_cast<double>(counts.expert);
+  const FlopsPerToken flops = flops_per_token(shape, shape.experts, false, FlopsAccounting::mechanism);
+  fixed.expert_compute_share = flops.expert / flops.total();
+  fixed.max_sites_per_token = scenario.strategy.max_sites_per_token;
+  fixed.micro_batches = static_cast<double>(scenario.strategy.micro_batches);
+  fixed.module_choices = scenario.strategy.module_choices;
+  const std::vector<LayerLoad> loads = router_loads(scenario);
+  fixed.sent_rows = fixed.busiest_rows = 0;
+  for (const LayerLoad& load : loads) {
+    fixed.sent_rows += load.mean_site_rows() / static_cast<double>(loads.size());
+    fixed.busiest_rows += load.busiest_site_rows() / static_cast<double>(loads.size());
+  }
   return fixed;
 }
 

@@ -56,6 +56,14 @@ struct Fixed {
   double d_model = 0, layers = 0, experts = 0, active_experts = 0;
   Collective collective = Collective::ring;
   PlacementKind placement = PlacementKind::fixed;
+  double router_elements = 0;       // of all layers
+  double expert_parameters = 0;     // of all experts of all layers, without router columns
+  double expert_compute_share = 0;  // of a forward or backward pass
+  double max_sites_per_token = 0;   // 0: as many as its experts are on
+  double sent_rows = 1;             // activations sent ÷ tokens · k, mean over sites and layers
+  double busiest_rows = 1;          // the same of the busiest site of each layer, mean over layers
+  double micro_batches = 1;         // n, of a pipeline
+  double module_choices = 1;        // modules that each level offers to a path
 };
 
 /// Bytes that a site sends, mean over sites and rounds.
@@ -76,13 +84,17 @@ struct Stage {
   V pair_bytes = constant<V>(0);       // the most that one ordered pair of sites exchanges
   V times_per_round = constant<V>(1);  // 1/T for what happens every T-th round, n for what repeats in it
   V hidden_steps = constant<V>(0);     // local steps that it may hide behind
+  V hidden_forwards = constant<V>(0);  // forward passes, and parts of one, that it may hide behind
+  V hidden_backwards = constant<V>(0);
 };
 
 template <class V>
 struct Summary {
   V steps = constant<V>(0);  // optimiser steps
   V rounds = constant<V>(0);
-  V compute_factor = constant<V>(1);  // on the time of a step: a pipeline's bubble
+  V compute_factor = constant<V>(1);    // on forward and backward; mean over sites
+  V idle_factor = constant<V>(0);       // forwards and backwards that a site waits for others: a bubble
+  V optimizer_factor = constant<V>(1);  // the share of the parameters that a site updates
   V outer_steps_per_round = constant<V>(0);
   std::array<Stage<V>, 4> stages;
   int stage_count = 0;

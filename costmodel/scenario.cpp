@@ -48,6 +48,7 @@ void check(const Scenario& scenario) {
                      "at least one sequence for each of the " + std::to_string(scenario.sites()) + " sites",
                      std::to_string(scenario.sites()));
   }
+  if (method->check != nullptr) method->check(scenario);
   (void)compute_times(scenario, static_cast<double>(local_batch_sequences(
                                     scenario, 0)));  // a profile of another model or batch is refused here
 }
@@ -55,5 +56,17 @@ void check(const Scenario& scenario) {
 const char* to_string(PlacementKind kind) { return kind == PlacementKind::fixed ? "fixed" : "random"; }
 
 const char* to_string(Collective collective) { return collective == Collective::ring ? "ring" : "direct"; }
+
+const char* to_string(RouterModel router) {
+  switch (router) {
+    case RouterModel::uniform:
+      return "uniform";
+    case RouterModel::hash:
+      return "hash";
+    case RouterModel::expert_choice:
+      return "expert_choice";
+  }
+  return "";
+}
 
 }  // namespace fomoe::costmodel

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "costmodel/model_shape.hpp"
+#include "costmodel/routing_counts.hpp"
 #include "costmodel/step_profile.hpp"
 #include "costmodel/wire_format.hpp"
 #include "platforms/platform.hpp"
@@ -15,6 +16,8 @@ namespace fomoe::costmodel {
 
 enum class PlacementKind { fixed, random };
 enum class Collective { ring, direct };
+/// Who decides how many tokens each expert gets (costmodel/router_load.hpp).
+enum class RouterModel { uniform, hash, expert_choice };
 
 struct Workload {
   std::int64_t tokens = 0;                  // to be processed by all sites together
@@ -22,16 +25,23 @@ struct Workload {
 };
 
 struct Strategy {
-  std::string method;            // a name that `fomoe list methods` prints
-  std::int64_t local_steps = 1;  // K
-  int expert_overlap = 0;        // O_e: how many sites hold each expert, 1 … sites
+  std::string method;              // a name that `fomoe list methods` prints
+  std::int64_t local_steps = 1;    // K
+  int expert_overlap = 0;          // O_e: how many sites hold each expert, 1 … sites
   std::int64_t overlap_steps = 0;  // steps that a synchronisation may hide behind, where the method can
   int fragments = 1;               // parts of the model that are synchronised in turn
   PlacementKind placement = PlacementKind::fixed;
   std::int64_t reshuffle_rounds = 1;  // T: a random placement is redrawn at the end of every T-th round
   bool skip_token = false;
+  RoutingCounts routing_counts;  // of the user's router; empty: not measured
   Collective collective = Collective::ring;
   WireFormat wire = plain_format(ElementType::bf16);
+  int max_sites_per_token = 0;  // that the experts of one token are on; 0: as many as there are experts
+  RouterModel router = RouterModel::uniform;
+  double capacity_factor = 0;      // of an expert's buffer, in mean loads; 0: buffers grow as needed
+  std::int64_t micro_batches = 8;  // n, that a pipeline cuts the global batch into
+  int module_levels = 1;           // of a path, from input to output
+  int module_choices = 1;          // modules that each level offers
 };
 
 /// A step profile, and the micro-batch a site accumulates from.
@@ -74,5 +84,6 @@ void check(const Scenario& scenario);
 
 const char* to_string(PlacementKind kind);
 const char* to_string(Collective collective);
+const char* to_string(RouterModel router);
 
 }  // namespace fomoe::costmodel

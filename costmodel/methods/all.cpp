@@ -3,7 +3,9 @@
 namespace fomoe::costmodel {
 
 const std::vector<Method>& methods() {
-  static const std::vector<Method> all = {ddp(), diloco(), local_adamw(), fomoe()};
+  static const std::vector<Method> all = {
+      ddp(),          diloco(), local_adamw(), fomoe(), fsdp(), expert_parallel_wan(), remote_experts(),
+      pipeline_wan(), di_paco()};
   return all;
 }
 

@@ -8,5 +8,10 @@ Method ddp();
 Method diloco();
 Method local_adamw();
 Method fomoe();
+Method fsdp();
+Method expert_parallel_wan();
+Method remote_experts();
+Method pipeline_wan();
+Method di_paco();
 
 }  // namespace fomoe::costmodel

@@ -9,6 +9,13 @@
 
 namespace fomoe::costmodel {
 
+/// What a site keeps of the parameters, their moments and gradients.
+enum class Residency {
+  replica,          // everything, or O_e/M of the experts where the method places them
+  sharded,          // 1/M of everything
+  experts_sharded,  // all but the experts, and 1/M of these
+};
+
 struct Method {
   std::string_view name;     // strategy.method
   std::string_view summary;  // what is sent, to whom, when: one line
@@ -17,6 +24,9 @@ struct Method {
   bool partial_experts = false;          // sites may hold a part of the experts (expert_overlap < sites)
   double outer_bytes_per_parameter = 0;  // of outer optimiser state that a site keeps
   bool every_step = false;               // synchronises after each step: local_steps does not apply
+  bool inside_step = false;  // sends between parts of a step: forward and backward pass are timed apart
+  Residency residency = Residency::replica;
+  void (*check)(const Scenario&) = nullptr;  // throws InputError where the scenario does not suit the method
   Plan (*plan)(const Scenario&) = nullptr;
   Summary<double> (*summarise)(const Axes<double>&, const Fixed&) = nullptr;  // the mean round of `plan`
   Summary<Block> (*summarise_block)(const Axes<Block>&,

@@ -9,37 +9,12 @@
 #include "costmodel/closed_form.hpp"
 #include "costmodel/methods/building_blocks.hpp"
 #include "costmodel/methods/method.hpp"
+#include "tests/costmodel/sent_by_plan.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;
 using namespace fomoe::costmodel;
-
-namespace {
-
-// Mean bytes that a site sends in a round, by class, from the plan: an all-reduce of S among n sends 2(n−1)·S
-// in all.
-SentBytes<double> sent_by_plan(const Plan& plan, std::int64_t index) {
-  SentBytes<double> sent;
-  const auto sites = static_cast<double>(plan.nodes.size());
-  for (const Op& op : plan.round(index).ops) {
-    const auto* transfer = std::get_if<Transfer>(&op.what);
-    if (transfer == nullptr) continue;
-    for (const Exchange& exchange : transfer->exchanges) {
-      const double factor = transfer->pattern == Pattern::point_to_point
-                                ? 1.0
-                                : 2.0 * static_cast<double>(exchange.nodes.size() - 1);
-      for (const Payload& payload : exchange.payloads) {
-        double& of_class = payload.traffic == TrafficClass::dense         ? sent.dense
-                           : payload.traffic == TrafficClass::expert_sync ? sent.expert_sync
-                                                                          : sent.migration;
-        of_class += factor * static_cast<double>(payload.bytes()) / sites;
-      }
-    }
-  }
-  return sent;
-}
-
-}  // namespace
+using tests::sent_by_plan;
 
 TEST_CASE("bytes of a round: B_dense = 2(M−1)/M·S_dense, B_sparse = R(O_e)·N_le·s, ×3 for LocalAdamW") {
   const int sites = 8;
@@ -92,6 +67,7 @@ TEST_CASE("the summary by formula is the summary of the built plan") {
           CHECK(summary.sent.dense == doctest::Approx(sent.dense).epsilon(1e-13));
           CHECK(summary.sent.expert_sync == doctest::Approx(sent.expert_sync).epsilon(1e-13));
           CHECK(summary.sent.migration == doctest::Approx(sent.migration).epsilon(1e-13));
+          CHECK(summary.sent.activations == doctest::Approx(sent.activations).epsilon(1e-13));
         }
       }
     }
