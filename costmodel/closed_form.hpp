@@ -7,6 +7,7 @@
 #include "costmodel/plan_summary.hpp"
 #include "costmodel/run_report.hpp"
 #include "costmodel/scenario.hpp"
+#include "costmodel/step_seconds.hpp"
 
 namespace fomoe::costmodel {
 
@@ -19,6 +20,7 @@ struct ComputeTimes {
   std::vector<Provenance> provenance;
   [[nodiscard]] double backward_s() const { return gradients_s - forward_s; }
   [[nodiscard]] double step_s() const { return gradients_s + optimizer_s; }
+  [[nodiscard]] StepSeconds<double> parts() const { return {gradients_s, forward_s, optimizer_s}; }
 };
 
 /// Seconds of one `work` of a site.

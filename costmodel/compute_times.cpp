@@ -5,14 +5,12 @@
 #include "costmodel/flops.hpp"
 #include "costmodel/methods/method.hpp"
 #include "costmodel/plan.hpp"
+#include "costmodel/step_seconds.hpp"
 #include "platforms/input_error.hpp"
 
 namespace fomoe::costmodel {
 
 namespace {
-
-// Forward 2, backward 4 FLOPs per parameter and token (Kaplan et al. 2020), where nobody timed them apart.
-constexpr double kForwardShare = 1.0 / 3;
 
 // A profile answers only for the model that was timed. The name is a label, not part of the shape.
 void check_same_model(const Scenario& scenario, const StepProfile& profile) {
@@ -36,12 +34,11 @@ ComputeTimes from_profile(const Scenario& scenario, const ProfiledCompute& compu
   const std::int64_t experts = local_experts(scenario);
   const StepEstimate step =
       estimate_step(profile, compute.micro_batch_sequences, experts, scenario.strategy.skip_token);
-  // A local batch is n accumulated micro-batches and one optimiser step; a last, smaller micro-batch costs
-  // its share.
-  const double micro_batches = sequences / static_cast<double>(compute.micro_batch_sequences);
   ComputeTimes times;
-  times.gradients_s = micro_batches * (step.micro_batch.forward_s + step.micro_batch.backward_s);
-  times.forward_s = micro_batches * step.micro_batch.forward_s;
+  times.gradients_s = profiled_gradients_s(sequences, static_cast<double>(compute.micro_batch_sequences),
+                                           step.micro_batch.forward_s + step.micro_batch.backward_s);
+  times.forward_s = profiled_gradients_s(sequences, static_cast<double>(compute.micro_batch_sequences),
+                                         step.micro_batch.forward_s);
   times.optimizer_s = step.micro_batch.optimizer_s;
   times.provenance.push_back(
       {"step time", step.extrapolated ? Origin::assumed : Origin::measured,
@@ -56,9 +53,9 @@ ComputeTimes from_device(const Scenario& scenario, const AssumedDevice& device, 
                                        FlopsAccounting::mechanism)
                            .total();
   ComputeTimes times;
-  // t_comp = F · B_l / (MFU · Φ_peak)                                   (FoMoE paper, "Computational Time")
-  times.gradients_s = flops * sequences * static_cast<double>(scenario.model.sequence_length) /
-                      (device.mfu * device.peak_flops * device.gpus_per_site);
+  times.gradients_s =
+      assumed_gradients_s(flops, sequences * static_cast<double>(scenario.model.sequence_length), device.mfu,
+                          device.peak_flops, static_cast<double>(device.gpus_per_site));
   times.provenance.push_back(
       {"step time", Origin::assumed, "FLOPs ÷ (MFU · peak) with the scenario's MFU and peak"});
   return times;

@@ -1,7 +1,5 @@
 #include "costmodel/flops.hpp"
 
-#include <algorithm>
-
 #include "costmodel/methods/method.hpp"
 
 namespace fomoe::costmodel {
@@ -11,35 +9,24 @@ namespace {
 constexpr double kTrainingFlopsPerParameter = 6.0;
 }  // namespace
 
-FlopsPerToken flops_per_token(const ModelShape& shape, std::int64_t local_experts, bool skip_token,
-                              FlopsAccounting accounting) {
+FlopsPerToken full_replica_flops(const ModelShape& shape) {
   const ParameterCounts counts = count_parameters(shape);
-  const auto n_e = static_cast<double>(shape.experts);
-  const auto n_le = static_cast<double>(local_experts);
-  const auto k = static_cast<double>(shape.active_experts);
-
   FlopsPerToken flops;
   // The unembedding multiplies; the embedding look-up does not. The tied matrix counts once.
   flops.dense = kTrainingFlopsPerParameter *
                 static_cast<double>(counts.embedding + counts.attention + counts.dense_ffn);
   flops.attention = 12.0 * static_cast<double>(shape.layers * shape.d_model * shape.sequence_length);
-
-  const double ffn =
-      kTrainingFlopsPerParameter * static_cast<double>(shape.layers * expert_elements(shape)) * k;
-  const double gate = kTrainingFlopsPerParameter * static_cast<double>(counts.router);
-  const double active_share = std::min(k, n_le) / k;
-  const double local_share = n_le / n_e;  // σ_st
-  if (!skip_token) {
-    flops.expert = active_share * ffn;  // F_FFN · min(k, N_le)/k
-    flops.router = local_share * gate;  // F_gate · N_le/N_e
-  } else if (accounting == FlopsAccounting::mechanism) {
-    flops.expert = local_share * ffn;  // each of the k chosen is local with probability N_le/N_e
-    flops.router = gate;               // all N_e are scored
-  } else {
-    flops.expert = local_share * active_share * ffn;
-    flops.router = local_share * gate;
-  }
+  flops.expert = kTrainingFlopsPerParameter * static_cast<double>(shape.layers * expert_elements(shape)) *
+                 static_cast<double>(shape.active_experts);
+  flops.router = kTrainingFlopsPerParameter * static_cast<double>(counts.router);
   return flops;
+}
+
+FlopsPerToken flops_per_token(const ModelShape& shape, std::int64_t local_experts, bool skip_token,
+                              FlopsAccounting accounting) {
+  return partial_replica_flops(full_replica_flops(shape), static_cast<double>(shape.experts),
+                               static_cast<double>(shape.active_experts), static_cast<double>(local_experts),
+                               skip_token, accounting);
 }
 
 int effective_overlap(const Scenario& scenario) {

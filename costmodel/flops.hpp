@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include "costmodel/lanes.hpp"
 #include "costmodel/scenario.hpp"
 
 namespace fomoe::costmodel {
@@ -12,16 +13,44 @@ namespace fomoe::costmodel {
 /// "flops_per_token_st").
 enum class FlopsAccounting { mechanism, paper };
 
-struct FlopsPerToken {
-  double dense = 0;  // projections of attention, unembedding
-  double attention =
-      0;  // scores and weighted values: 12·L·d·s, the whole square (causal masking not credited)
-  double expert = 0;
-  double router = 0;
-  [[nodiscard]] double total() const { return dense + attention + expert + router; }
+template <class V>
+struct FlopsOf {
+  V dense = constant<V>(0);  // projections of attention, unembedding
+  // Scores and weighted values: 12·L·d·s, the whole square (causal masking not credited).
+  V attention = constant<V>(0);
+  V expert = constant<V>(0);
+  V router = constant<V>(0);
+  [[nodiscard]] V total() const { return dense + attention + expert + router; }
 };
+using FlopsPerToken = FlopsOf<double>;
 
-/// Forward and backward: 6 per matrix parameter and token. `local_experts` = N_le.
+/// Per token on a site that holds every expert: 6 per matrix parameter that a token uses.
+FlopsPerToken full_replica_flops(const ModelShape& shape);
+
+/// The same on a site that holds `local_experts` = N_le of N_e experts, of which a token uses at most k.
+template <class V>
+FlopsOf<V> partial_replica_flops(const FlopsPerToken& full, double experts, double active_experts,
+                                 const V& local_experts, bool skip_token, FlopsAccounting accounting) {
+  // Without experts (a dense model) both parts are 0, whatever the shares.
+  const V active_share = min_of(constant<V>(active_experts), local_experts) / max_of(active_experts, 1.0);
+  const V local_share = local_experts / max_of(experts, 1.0);  // σ_st
+  FlopsOf<V> flops;
+  flops.dense = constant<V>(full.dense);
+  flops.attention = constant<V>(full.attention);
+  if (!skip_token) {
+    flops.expert = active_share * full.expert;  // F_FFN · min(k, N_le)/k
+    flops.router = local_share * full.router;   // F_gate · N_le/N_e
+  } else if (accounting == FlopsAccounting::mechanism) {
+    flops.expert = local_share * full.expert;  // each of the k chosen is local with probability N_le/N_e
+    flops.router = constant<V>(full.router);   // all N_e are scored
+  } else {
+    flops.expert = local_share * active_share * full.expert;
+    flops.router = local_share * full.router;
+  }
+  return flops;
+}
+
+/// Both in one. `local_experts` = N_le.
 FlopsPerToken flops_per_token(const ModelShape& shape, std::int64_t local_experts, bool skip_token,
                               FlopsAccounting accounting);
 

@@ -21,14 +21,8 @@ std::int64_t parameters_per_site(const Scenario& scenario) {
 
 MemoryBytes memory_per_site(const Scenario& scenario) {
   const Method* method = find_method(scenario.strategy.method);
-  const auto parameters = static_cast<double>(parameters_per_site(scenario));
-  MemoryBytes memory;
-  memory.weights = 2 * parameters;
-  memory.master_weights = 4 * parameters;
-  memory.moments = 8 * parameters;
-  memory.gradients = 4 * parameters;
-  if (method != nullptr) memory.outer_state = method->outer_bytes_per_parameter * parameters;
-  return memory;
+  return resident_memory(static_cast<double>(parameters_per_site(scenario)),
+                         method != nullptr ? method->outer_bytes_per_parameter : 0);
 }
 
 }  // namespace fomoe::costmodel

@@ -120,7 +120,18 @@ install_packages() {
 
 # --- LibTorch and nvcc from PyPI --------------------------------------------------------------------------------------
 
-stamp_text() { printf '%s\n' "${wheels[@]}"; }
+# The last line stands for link_cuda: a stamp from before it is not enough.
+stamp_text() { printf '%s\n' "${wheels[@]}" "lib64 libcudart.so"; }
+
+# nvcc looks for libraries in lib64 and linkers for libcudart.so, but the wheels have lib and libcudart.so.13 only. A
+# system-wide CUDA toolkit hides that.
+link_cuda() {
+  local cuda
+  for cuda in "$venv"/lib/python3*/site-packages/nvidia/cu13; do
+    ln -sfn lib "$cuda/lib64"
+    [ -e "$cuda/lib/libcudart.so" ] || ln -s libcudart.so.13 "$cuda/lib/libcudart.so"
+  done
+}
 
 # Is every file that every installed package lists there, and are the wanted versions among them?
 venv_is_whole() {
@@ -173,6 +184,7 @@ install_venv() {
   : >"$log_dir/venv.log"
   if [ -e "$venv" ]; then
     if venv_is_whole; then
+      link_cuda
       stamp_text >"$venv/fomoe-stamp"
       return 0
     fi
@@ -189,6 +201,7 @@ install_venv() {
   logged pip env TMPDIR="$fomoe_root/.cache/tmp" PIP_USER=0 PIP_CACHE_DIR="${PIP_CACHE_DIR:-$own_cache}" \
     "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off "${wheels[@]}" || pip_failed
   venv_is_whole || { show_log venv; fail "pip ended well, but .venv is not whole. Remove .venv and run this again."; }
+  link_cuda
   stamp_text >"$venv/fomoe-stamp"
   [ -z "$own_cache" ] || rm -rf "$own_cache"
 }

@@ -1,0 +1,67 @@
+// The whole closed form for many configurations side by side: one lane is one configuration.
+//
+// What is a number and varies freely is an axis of Configuration; what decides between formulas (model,
+// method, placement kind, collective, …) is a SweepContext. Sites are equal. Values of lanes are legal: see
+// check().
+#pragma once
+#include <vector>
+
+#include "costmodel/flops.hpp"
+#include "costmodel/lanes.hpp"
+#include "costmodel/methods/method.hpp"
+#include "costmodel/plan_summary.hpp"
+#include "costmodel/scenario.hpp"
+
+namespace fomoe::costmodel {
+
+template <class V>
+struct Configuration {
+  Axes<V> axes;
+  // Raw, before bandwidth_efficiency.
+  V uplink_bytes_per_s, downlink_bytes_per_s, path_bytes_per_s, latency_s, bandwidth_efficiency;
+  // Of [compute], those that its kind uses.
+  V step_time_s, peak_flops, mfu, gpus_per_site;
+};
+
+/// The fields of RunReport and `fomoe cost` that have no site's or link's name; the same definitions.
+template <class V>
+struct Outcome {
+  V wall_clock_s, compute_utilization, tokens_per_s;
+  V bytes_per_token, bytes_sent_per_site_per_round;
+  SentBytes<V> sent;
+  V memory_bytes_per_site, flops_per_token;
+  V optimizer_steps, tokens;
+  V round_count, round_duration_s, round_compute_s, round_communication_s, round_exposed_communication_s,
+      round_idle_s;
+  V link_busy_share;
+};
+
+/// What configurations that are computed side by side have in common.
+struct SweepContext {
+  enum class Compute { given, assumed, profiled };
+
+  const Method* method = nullptr;
+  Fixed fixed;
+  bool skip_token = false;
+  FlopsPerToken full_flops;
+  Compute compute = Compute::given;
+  // Of a profile, by the number of local experts 0 … N_e.
+  double micro_batch_sequences = 1;
+  std::vector<double> micro_batch_s, micro_batch_forward_s, optimizer_s;
+};
+
+SweepContext sweep_context(const Scenario& scenario);
+
+/// Of a scenario with equal sites: the slowest link and the longest latency stand for all, as in
+/// closed_form().
+Configuration<double> configuration_of(const Scenario& scenario);
+/// All lanes the same.
+Configuration<Block> replicated(const Configuration<double>& configuration);
+
+/// The closed form. For V = double and V = Block.
+template <class V>
+void evaluate(const SweepContext& context, const Configuration<V>& configuration, Outcome<V>& outcome);
+extern template void evaluate(const SweepContext&, const Configuration<double>&, Outcome<double>&);
+extern template void evaluate(const SweepContext&, const Configuration<Block>&, Outcome<Block>&);
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,159 @@
+// The block path of a sweep against the closed form of each scenario by itself.
+#include "costmodel/sweep.hpp"
+
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <bit>
+#include <cmath>
+#include <random>
+
+#include "costmodel/closed_form.hpp"
+#include "costmodel/flops.hpp"
+#include "costmodel/memory.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+using namespace fomoe::costmodel;
+
+namespace {
+
+constexpr Eigen::Index kLanes = Block::SizeAtCompileTime;
+
+template <class T>
+T one_of(std::initializer_list<T> values) {
+  return *rc::gen::elementOf(std::vector<T>(values));
+}
+// Steps of 4 sequences, longer with more local experts, measured at three counts.
+ProfiledCompute profile_for(const ModelShape& shape, bool skip_token) {
+  ProfiledCompute compute;
+  compute.micro_batch_sequences = 4;
+  compute.profile.model = shape;
+  for (const std::int64_t experts : {1, 2, 8}) {
+    const auto n = static_cast<double>(experts);
+    compute.profile.points.push_back(
+        {4, experts, skip_token, 0, {{0.01 + 0.002 * n, 0.02 + 0.005 * n * n, 0.001 * n}}});
+  }
+  return compute;
+}
+
+// What the lanes of one block share.
+Scenario random_context() {
+  Scenario scenario = tests::ideal_scenario("ddp", 2);
+  scenario.strategy.method = methods()[*rc::gen::inRange<std::size_t>(0, methods().size())].name;
+  scenario.strategy.placement = one_of({PlacementKind::fixed, PlacementKind::random});
+  scenario.strategy.collective = one_of({Collective::ring, Collective::direct});
+  scenario.strategy.skip_token = *rc::gen::arbitrary<bool>();
+  scenario.strategy.wire = plain_format(one_of({ElementType::bf16, ElementType::fp32, ElementType::int8}));
+  const int compute = *rc::gen::inRange(0, 3);
+  if (compute == 1) scenario.compute = AssumedDevice{1e12, 0.5, 1};
+  if (compute == 2) scenario.compute = profile_for(scenario.model, scenario.strategy.skip_token);
+  return scenario;
+}
+
+// Another configuration of the same context: every number that a sweep can vary.
+Scenario random_lane(Scenario scenario, std::mt19937_64& random) {
+  const auto between = [&](double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(random);
+  };
+  const auto whole = [&](std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+  };
+  const int sites = 1 << whole(0, 3);
+  scenario.platform = platforms::uniform(sites, between(1e6, 1e10), between(1e6, 1e10), between(0, 0.3));
+  scenario.network.bandwidth_efficiency = between(0.1, 1);
+  Strategy& strategy = scenario.strategy;
+  strategy.expert_overlap = sites >> whole(0, std::countr_zero(static_cast<unsigned>(sites)));
+  strategy.local_steps = whole(1, 200);
+  strategy.reshuffle_rounds = whole(1, 8);
+  scenario.workload.tokens = whole(1, 1'000'000'000);
+  scenario.workload.global_batch_sequences = whole(sites, 500);  // not always divisible by sites
+  if (auto* given = std::get_if<GivenStepTime>(&scenario.compute)) given->seconds = between(1e-3, 100);
+  if (auto* device = std::get_if<AssumedDevice>(&scenario.compute))
+    *device = {between(1e10, 1e15), between(0.01, 1), static_cast<int>(whole(1, 8))};
+  return scenario;
+}
+
+void set_lane(Configuration<Block>& block, Eigen::Index lane, const Configuration<double>& one) {
+  block.axes.sites[lane] = one.axes.sites;
+  block.axes.local_steps[lane] = one.axes.local_steps;
+  block.axes.expert_overlap[lane] = one.axes.expert_overlap;
+  block.axes.reshuffle_rounds[lane] = one.axes.reshuffle_rounds;
+  block.axes.tokens[lane] = one.axes.tokens;
+  block.axes.global_batch_sequences[lane] = one.axes.global_batch_sequences;
+  block.uplink_bytes_per_s[lane] = one.uplink_bytes_per_s;
+  block.downlink_bytes_per_s[lane] = one.downlink_bytes_per_s;
+  block.latency_s[lane] = one.latency_s;
+  block.bandwidth_efficiency[lane] = one.bandwidth_efficiency;
+  block.step_time_s[lane] = one.step_time_s;
+  block.peak_flops[lane] = one.peak_flops;
+  block.mfu[lane] = one.mfu;
+  block.gpus_per_site[lane] = one.gpus_per_site;
+}
+
+// Relative to the larger one; `scale` where the value is a difference of larger ones.
+bool agree(double a, double b, double scale = 0) {
+  return std::abs(a - b) <= 1e-12 * std::max({std::abs(a), std::abs(b), scale});
+}
+
+}  // namespace
+
+TEST_CASE("a block of configurations equals the closed form of each scenario, to 1e-12") {
+  // 100 contexts of 64 lanes: every method, collective, placement and kind of compute comes up.
+  const bool ok = rc::check([] {
+    const Scenario context = random_context();
+    std::mt19937_64 random(*rc::gen::arbitrary<std::uint64_t>());
+    std::vector<Scenario> scenarios;
+    Configuration<Block> block = replicated(configuration_of(context));
+    for (Eigen::Index lane = 0; lane < kLanes; ++lane) {
+      scenarios.push_back(random_lane(context, random));
+      set_lane(block, lane, configuration_of(scenarios.back()));
+    }
+    Outcome<Block> outcome;
+    evaluate(sweep_context(context), block, outcome);
+    for (Eigen::Index lane = 0; lane < kLanes; ++lane) {
+      const Scenario& scenario = scenarios[static_cast<std::size_t>(lane)];
+      const RunReport report = closed_form(scenario);
+      const double round_s = report.round.duration_s;
+      RC_ASSERT(agree(outcome.wall_clock_s[lane], report.wall_clock_s));
+      RC_ASSERT(agree(outcome.compute_utilization[lane], report.compute_utilization));
+      RC_ASSERT(agree(outcome.tokens_per_s[lane], report.tokens_per_s));
+      RC_ASSERT(agree(outcome.bytes_per_token[lane], report.bytes_per_token));
+      RC_ASSERT(agree(outcome.bytes_sent_per_site_per_round[lane], report.bytes_sent_per_site_per_round));
+      RC_ASSERT(outcome.optimizer_steps[lane] == static_cast<double>(report.optimizer_steps));
+      RC_ASSERT(outcome.tokens[lane] == static_cast<double>(report.tokens));
+      RC_ASSERT(outcome.round_count[lane] == static_cast<double>(report.round.count));
+      RC_ASSERT(agree(outcome.round_duration_s[lane], round_s));
+      RC_ASSERT(agree(outcome.round_compute_s[lane], report.round.compute_s));
+      RC_ASSERT(agree(outcome.round_communication_s[lane], report.round.communication_s));
+      RC_ASSERT(agree(outcome.round_exposed_communication_s[lane], report.round.exposed_communication_s));
+      RC_ASSERT(agree(outcome.round_idle_s[lane], report.round.idle_s, round_s));
+      RC_ASSERT(agree(outcome.link_busy_share[lane], report.bottleneck.link_busy_share));
+      RC_ASSERT(agree(outcome.memory_bytes_per_site[lane], memory_per_site(scenario).total()));
+      RC_ASSERT(agree(outcome.flops_per_token[lane],
+                      flops_per_token(scenario.model, local_experts(scenario), scenario.strategy.skip_token,
+                                      FlopsAccounting::mechanism)
+                          .total()));
+      const SentBytes<double> sent = summarise(scenario).sent;
+      RC_ASSERT(agree(outcome.sent.dense[lane], sent.dense));
+      RC_ASSERT(agree(outcome.sent.expert_sync[lane], sent.expert_sync));
+      RC_ASSERT(agree(outcome.sent.migration[lane], sent.migration));
+    }
+  });
+  CHECK(ok);
+}
+
+TEST_CASE("one configuration by hand: fomoe, M = 2, O_e = 1, fixed, ring, 1 GB/s, 10 ms") {
+  Scenario scenario = tests::ideal_scenario("fomoe", 2, 1);
+  scenario.platform = platforms::uniform(2, 1e9, 1e9, 0.010);
+  Outcome<double> outcome;
+  evaluate(sweep_context(scenario), configuration_of(scenario), outcome);
+  const ParameterCounts counts = count_parameters(scenario.model);
+  const double dense = static_cast<double>(counts.embedding + counts.attention + counts.norm);
+  const double sparse = static_cast<double>(counts.expert + counts.router);
+  const double sync_s = 2 * 0.010 + 2.0 * dense / 1e9;  // 2(M−1) hops; 2(M−1)/M = 1; bf16; R(1) = 0
+  CHECK(outcome.wall_clock_s == doctest::Approx(12 * (5 * 1.0 + sync_s)).epsilon(1e-14));
+  CHECK(outcome.bytes_sent_per_site_per_round == 2.0 * dense);
+  CHECK(outcome.memory_bytes_per_site == 26.0 * (dense + sparse / 2));  // 18 and 8 of outer state
+  CHECK(outcome.round_idle_s == 0);
+}
