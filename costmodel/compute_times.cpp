@@ -18,10 +18,11 @@ void check_same_model(const Scenario& scenario, const StepProfile& profile) {
   asked.name = profile.model.name;
   if (asked == profile.model) return;
   const auto describe = [](const ModelShape& m) {
-    return "d_model " + std::to_string(m.d_model) + ", layers " + std::to_string(m.layers) + ", heads " +
-           std::to_string(m.heads) + ", experts " + std::to_string(m.experts) + ", active " +
-           std::to_string(m.active_experts) + ", d_expert " + std::to_string(m.d_expert) + ", vocabulary " +
-           std::to_string(m.vocabulary) + ", sequence length " + std::to_string(m.sequence_length);
+    return m.architecture + ", d_model " + std::to_string(m.d_model) + ", layers " +
+           std::to_string(m.layers) + ", heads " + std::to_string(m.heads) + ", experts " +
+           std::to_string(m.experts) + ", active " + std::to_string(m.active_experts) + ", d_expert " +
+           std::to_string(m.d_expert) + ", vocabulary " + std::to_string(m.vocabulary) +
+           ", sequence length " + std::to_string(m.sequence_length);
   };
   throw InputError("compute.profile", "steps of another model (" + describe(profile.model) + ")",
                    "steps of the scenario's model (" + describe(scenario.model) + ")",

@@ -1,5 +1,7 @@
 #include "costmodel/flops.hpp"
 
+#include <algorithm>
+
 #include "costmodel/methods/method.hpp"
 
 namespace fomoe::costmodel {
@@ -7,18 +9,30 @@ namespace fomoe::costmodel {
 namespace {
 // 2 FLOPs per parameter forward, 4 backward (Kaplan et al. 2020).
 constexpr double kTrainingFlopsPerParameter = 6.0;
+
+// Scores and weighted values: 2·s·(a·d_qk + a·d_v) forward in a layer that sees s tokens, 3 times that with
+// the backward pass; 12·d·s where a·d_qk = a·d_v = d.
+double attention_flops_per_token(const ModelShape& shape) {
+  if (shape.opaque) return 0;
+  const auto width = static_cast<double>(shape.heads * (query_key_dim(shape) + value_dim(shape)));
+  const std::int64_t window = std::min(shape.sequence_length, shape.window_tokens);
+  const auto seen_by_all_layers = static_cast<double>(
+      (shape.layers - shape.window_layers) * shape.sequence_length + shape.window_layers * window);
+  return kTrainingFlopsPerParameter * width * seen_by_all_layers;
+}
 }  // namespace
 
 FlopsPerToken full_replica_flops(const ModelShape& shape) {
-  const ParameterCounts counts = count_parameters(shape);
+  const MatrixParameters matrices = matrix_parameters(shape);
   FlopsPerToken flops;
-  // The unembedding multiplies; the embedding look-up does not. The tied matrix counts once.
-  flops.dense = kTrainingFlopsPerParameter *
-                static_cast<double>(counts.embedding + counts.attention + counts.dense_ffn);
-  flops.attention = 12.0 * static_cast<double>(shape.layers * shape.d_model * shape.sequence_length);
-  flops.expert = kTrainingFlopsPerParameter * static_cast<double>(shape.layers * expert_elements(shape)) *
-                 static_cast<double>(shape.active_experts);
-  flops.router = kTrainingFlopsPerParameter * static_cast<double>(counts.router);
+  // The unembedding multiplies; the embedding look-up does not. A tied matrix counts once.
+  flops.dense = kTrainingFlopsPerParameter * static_cast<double>(matrices.dense);
+  flops.attention = attention_flops_per_token(shape);
+  flops.router = kTrainingFlopsPerParameter * static_cast<double>(matrices.router);
+  if (shape.experts > 0) {
+    flops.expert = kTrainingFlopsPerParameter * static_cast<double>(matrices.experts) *
+                   static_cast<double>(shape.active_experts) / static_cast<double>(shape.experts);
+  }
   return flops;
 }
 

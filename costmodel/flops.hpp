@@ -15,8 +15,9 @@ enum class FlopsAccounting { mechanism, paper };
 
 template <class V>
 struct FlopsOf {
-  V dense = constant<V>(0);  // projections of attention, unembedding
-  // Scores and weighted values: 12·L·d·s, the whole square (causal masking not credited).
+  V dense = constant<V>(0);  // projections of attention, dense feed-forward parts, unembedding
+  /// Scores and weighted values: 12·L·d·s for the paper's family. The whole square of a sequence, or of a
+  /// window where a layer has one: what causal masking could save is not credited.
   V attention = constant<V>(0);
   V expert = constant<V>(0);
   V router = constant<V>(0);

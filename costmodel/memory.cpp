@@ -12,11 +12,14 @@ std::int64_t parameters_per_site(const Scenario& scenario) {
   if (residency == Residency::sharded) return chunk_elements(counts.total(), scenario.sites(), 0);
   if (residency == Residency::experts_sharded)
     return counts.total() - counts.expert + chunk_elements(counts.expert, scenario.sites(), 0);
-  const std::int64_t held = scenario.model.layers * local_experts(scenario);
-  const std::int64_t experts = held * expert_elements(scenario.model);
-  const bool partial_router = !scenario.strategy.skip_token;
-  const std::int64_t router = partial_router ? held * router_column_elements(scenario.model) : counts.router;
-  return counts.embedding + counts.attention + counts.dense_ffn + counts.norm + router + experts;
+  if (scenario.model.experts == 0) return counts.total();
+  const std::int64_t overlap = effective_overlap(scenario), sites = scenario.sites();
+  // A remainder is there only where an opaque count does not divide.
+  const auto held = [&](std::int64_t elements) {
+    return elements / sites * overlap + elements % sites * overlap / sites;
+  };
+  return counts.dense() + held(counts.expert) +
+         (scenario.strategy.skip_token ? counts.router : held(counts.router));
 }
 
 MemoryBytes memory_per_site(const Scenario& scenario) {

@@ -27,19 +27,18 @@ Fixed fixed_of(const Scenario& scenario) {
   const auto router = static_cast<double>(counts.router);
   const bool whole_router_dense = scenario.strategy.skip_token;
   Fixed fixed;
-  fixed.dense_elements =
-      static_cast<double>(counts.embedding + counts.attention + counts.dense_ffn + counts.norm) +
-      (whole_router_dense ? router : 0);
+  fixed.dense_elements = static_cast<double>(counts.dense()) + (whole_router_dense ? router : 0);
   fixed.expert_elements = static_cast<double>(counts.expert) + (whole_router_dense ? 0 : router);
   fixed.embedding_elements = static_cast<double>(counts.embedding);
   fixed.sequence_length = static_cast<double>(shape.sequence_length);
   fixed.d_model = static_cast<double>(shape.d_model);
   fixed.layers = static_cast<double>(shape.layers);
+  fixed.moe_layers = static_cast<double>(moe_layers(shape));
   fixed.experts = static_cast<double>(shape.experts);
   fixed.active_experts = static_cast<double>(shape.active_experts);
   fixed.collective = scenario.strategy.collective;
   fixed.placement = scenario.strategy.placement;
-  fixed.router_elements = router;
+  fixed.tied_elements = shape.tied_embeddings ? fixed.embedding_elements : 0;
   fixed.expert_parameters = static_cast<double>(counts.expert);
   const FlopsPerToken flops = flops_per_token(shape, shape.experts, false, FlopsAccounting::mechanism);
   fixed.expert_compute_share = flops.expert / flops.total();

@@ -33,10 +33,10 @@ struct Fixed {
   double expert_elements = 0;  // of all experts of all layers, with their router columns unless skip-token
   double embedding_elements = 0;
   double sequence_length = 0;
-  double d_model = 0, layers = 0, experts = 0, active_experts = 0;
+  double d_model = 0, layers = 0, moe_layers = 0, experts = 0, active_experts = 0;
   Collective collective = Collective::ring;
   PlacementKind placement = PlacementKind::fixed;
-  double router_elements = 0;       // of all layers
+  double tied_elements = 0;         // of the embedding where it is also the unembedding
   double expert_parameters = 0;     // of all experts of all layers, without router columns
   double expert_compute_share = 0;  // of a forward or backward pass
   double max_sites_per_token = 0;   // 0: as many as its experts are on

@@ -41,7 +41,13 @@ void check(const Scenario& scenario) {
     throw InputError("strategy.method", "\"" + scenario.strategy.method + "\"",
                      "a name that `fomoe list methods` prints", "\"fomoe\"");
   }
-  if (method->partial_experts) check_overlap(scenario);
+  if (method->partial_experts) {
+    if (scenario.model.experts == 0) {
+      throw InputError("strategy.method", "\"" + scenario.strategy.method + "\" for a model without experts",
+                       "a method that keeps full replicas, or a model with experts", "method = \"diloco\"");
+    }
+    check_overlap(scenario);
+  }
   if (scenario.workload.global_batch_sequences < scenario.sites()) {
     throw InputError("workload.global_batch_sequences",
                      std::to_string(scenario.workload.global_batch_sequences),

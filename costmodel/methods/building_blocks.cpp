@@ -14,25 +14,27 @@ std::vector<TensorGroup> tensor_groups(const Scenario& scenario) {
   const bool whole_router_dense = scenario.strategy.skip_token;
 
   std::vector<TensorGroup> groups;
-  groups.reserve(1 + static_cast<std::size_t>(shape.layers * shape.experts));
-  TensorGroup dense{
-      {TensorClass::embedding, TensorClass::attention, TensorClass::norm}, 0, shape.layers, 0, shape.experts,
-      counts.embedding + counts.attention + counts.dense_ffn + counts.norm};
+  groups.reserve(1 + static_cast<std::size_t>(moe_layers(shape) * shape.experts));
+  TensorGroup dense{{TensorClass::embedding, TensorClass::attention, TensorClass::norm},
+                    0,
+                    shape.layers,
+                    0,
+                    shape.experts,
+                    counts.dense()};
   if (whole_router_dense) {
     dense.classes.push_back(TensorClass::router);
     dense.elements += counts.router;
   }
   groups.push_back(std::move(dense));
 
-  TensorGroup expert{{TensorClass::expert}, 0, 0, 0, 0, expert_elements(shape)};
-  if (!whole_router_dense) {
-    expert.classes.insert(expert.classes.begin(), TensorClass::router);
-    expert.elements += router_column_elements(shape);
-  }
-  for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
+  TensorGroup expert{{TensorClass::expert}, 0, 0, 0, 0, 0};
+  if (!whole_router_dense) expert.classes.insert(expert.classes.begin(), TensorClass::router);
+  const std::int64_t router_elements = whole_router_dense ? 0 : router_column_elements(shape);
+  for (std::int64_t i = 0; i < moe_layers(shape); ++i) {
     for (std::int64_t e = 0; e < shape.experts; ++e) {
-      expert.layer_begin = layer;
-      expert.layer_end = layer + 1;
+      expert.elements = expert_elements(shape, i * shape.experts + e) + router_elements;
+      expert.layer_begin = layer_of_moe_layer(shape, i);
+      expert.layer_end = expert.layer_begin + 1;
       expert.expert_begin = e;
       expert.expert_end = e + 1;
       groups.push_back(expert);
@@ -41,12 +43,12 @@ std::vector<TensorGroup> tensor_groups(const Scenario& scenario) {
   return groups;
 }
 
-GroupId expert_group(const Scenario& scenario, int layer, int expert) {
-  return static_cast<GroupId>(1 + layer * scenario.model.experts + expert);
+GroupId expert_group(const Scenario& scenario, int moe_layer, int expert) {
+  return static_cast<GroupId>(1 + moe_layer * scenario.model.experts + expert);
 }
 
 std::vector<GroupId> all_expert_groups(const Scenario& scenario) {
-  std::vector<GroupId> ids(static_cast<std::size_t>(scenario.model.layers * scenario.model.experts));
+  std::vector<GroupId> ids(static_cast<std::size_t>(moe_layers(scenario.model) * scenario.model.experts));
   std::iota(ids.begin(), ids.end(), 1);
   return ids;
 }
@@ -124,8 +126,10 @@ Exchange full_model_exchange(const Scenario& scenario, const std::vector<TensorG
   for (const Content content : contents) {
     const WireFormat& format = scenario.strategy.wire;
     exchange.payloads.push_back(make_payload(groups, content, TrafficClass::dense, format, {kDenseGroup}));
-    exchange.payloads.push_back(
-        make_payload(groups, content, TrafficClass::expert_sync, format, all_expert_groups(scenario)));
+    if (moe_layers(scenario.model) > 0) {
+      exchange.payloads.push_back(
+          make_payload(groups, content, TrafficClass::expert_sync, format, all_expert_groups(scenario)));
+    }
   }
   return exchange;
 }

@@ -9,11 +9,11 @@
 
 namespace fomoe::costmodel {
 
-/// Group 0: everything dense (with skip-token the whole router too). Group 1 + layer·N_e + expert: that
-/// expert and, without skip-token, its router column.
+/// Group 0: everything dense (with skip-token the whole router too). Group 1 + i·N_e + expert: that expert
+/// of the i-th layer that has experts and, without skip-token, its router column.
 std::vector<TensorGroup> tensor_groups(const Scenario& scenario);
 inline constexpr GroupId kDenseGroup = 0;
-GroupId expert_group(const Scenario& scenario, int layer, int expert);
+GroupId expert_group(const Scenario& scenario, int moe_layer, int expert);
 /// Groups of every expert of every layer.
 std::vector<GroupId> all_expert_groups(const Scenario& scenario);
 

@@ -38,21 +38,20 @@ std::vector<TensorGroup> module_groups(const Scenario& scenario) {
   const ParameterCounts counts = count_parameters(shape);
   const int levels = scenario.strategy.module_levels;
   std::vector<TensorGroup> groups = {{{TensorClass::embedding}, 0, 0, 0, 0, counts.embedding}};
-  std::int64_t begin = 0, dense_left = counts.total() - counts.embedding - counts.expert - counts.router;
+  std::int64_t begin = 0, dense_left = counts.dense() - counts.embedding;
+  std::int64_t experts_left = counts.expert + counts.router;
   const std::int64_t dense_of_layer = dense_left / std::max<std::int64_t>(shape.layers, 1);
+  const std::int64_t experts_of_layer = experts_left / std::max<std::int64_t>(moe_layers(shape), 1);
   for (int level = 0; level < levels; ++level) {
     const std::int64_t end = begin + chunk_elements(shape.layers, levels, level);
-    // Norms outside the layers go with the last level.
+    // What is outside the layers goes with the last level.
     const std::int64_t dense = level + 1 == levels ? dense_left : (end - begin) * dense_of_layer;
+    const std::int64_t with_experts = end - std::max(begin, std::min(end, layer_of_moe_layer(shape, 0)));
+    const std::int64_t experts = level + 1 == levels ? experts_left : with_experts * experts_of_layer;
     dense_left -= dense;
+    experts_left -= experts;
     groups.push_back({{TensorClass::attention, TensorClass::norm}, begin, end, 0, 0, dense});
-    groups.push_back(
-        {{TensorClass::router, TensorClass::expert},
-         begin,
-         end,
-         0,
-         shape.experts,
-         (end - begin) * (counts.expert + counts.router) / std::max<std::int64_t>(shape.layers, 1)});
+    groups.push_back({{TensorClass::router, TensorClass::expert}, begin, end, 0, shape.experts, experts});
     begin = end;
   }
   return groups;

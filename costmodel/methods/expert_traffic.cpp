@@ -28,21 +28,25 @@ class StepBuilder {
         flops_per_token(scenario.model, scenario.model.experts, false, FlopsAccounting::mechanism);
     expert_share_ = flops.expert / flops.total();
     layers_ = static_cast<int>(scenario.model.layers);
+    first_ = static_cast<int>(layer_of_moe_layer(scenario.model, 0));
   }
 
   OpId passes() {
     for (int layer = 0; layer < layers_; ++layer) {
       const std::string name = "layer " + std::to_string(layer);
       compute_dense("forward " + name, Work::forward);
+      if (layer < first_) continue;  // without experts
       transfer("dispatch " + name, layer, true);
       compute_experts("experts forward " + name, Work::forward, layer);
       transfer("combine " + name, layer, false);
     }
     for (int layer = layers_ - 1; layer >= 0; --layer) {
       const std::string name = "layer " + std::to_string(layer);
-      transfer("combine backward " + name, layer, true);
-      compute_experts("experts backward " + name, Work::backward, layer);
-      transfer("dispatch backward " + name, layer, false);
+      if (layer >= first_) {
+        transfer("combine backward " + name, layer, true);
+        compute_experts("experts backward " + name, Work::backward, layer);
+        transfer("dispatch backward " + name, layer, false);
+      }
       compute_dense("backward " + name, Work::backward);
     }
     return last_.front();
@@ -50,7 +54,7 @@ class StepBuilder {
 
  private:
   const LayerLoad& load(int layer) const {
-    return traffic_.loads[traffic_.loads.size() == 1 ? 0 : static_cast<std::size_t>(layer)];
+    return traffic_.loads[traffic_.loads.size() == 1 ? 0 : static_cast<std::size_t>(layer - first_)];
   }
 
   void append(Op op) {
@@ -66,7 +70,7 @@ class StepBuilder {
   // One operation, or one for each site where they have unequal loads.
   void compute_experts(const std::string& name, Work work, int layer) {
     const std::vector<double>& rows = load(layer).sites;
-    const double share = expert_share_ / layers_;
+    const double share = expert_share_ / (layers_ - first_);
     if (all_equal(rows))
       return append({name, Compute{work, all_workers(scenario_), 1, share * rows.front()}, {}});
     const std::vector<OpId> before = last_;
@@ -111,7 +115,7 @@ class StepBuilder {
   RoundPlan& round_;
   std::vector<OpId> last_;
   double expert_share_ = 0;
-  int layers_ = 0;
+  int layers_ = 0, first_ = 0;  // and the first of them that has experts
 };
 
 }  // namespace
@@ -147,10 +151,14 @@ Plan expert_plan(const Scenario& scenario) {
 
 void check_experts_divide(const Scenario& scenario) {
   const std::int64_t experts = scenario.model.experts;
+  if (experts == 0 || scenario.model.opaque)
+    throw InputError("strategy.method", "\"" + scenario.strategy.method + "\"",
+                     "a model with experts and a known width, since activations are sent to experts",
+                     "\"fsdp\"");
   const int sites = scenario.sites();
-  if (experts > 0 && experts % sites == 0) return;
+  if (experts % sites == 0) return;
   int nearest = std::max(1, static_cast<int>(std::min<std::int64_t>(sites, experts)));
-  while (experts > 0 && experts % nearest != 0) --nearest;
+  while (experts % nearest != 0) --nearest;
   throw InputError("platform.sites", std::to_string(sites),
                    "a number of sites that divides the " + std::to_string(experts) +
                        " experts of a layer, since each site holds as many",

@@ -46,9 +46,9 @@ Summary<V> expert_traffic_summary(const Axes<V>& axes, const Fixed& fixed, const
   activations.latency_hops = others;
   activations.bytes = fixed.busiest_rows * (axes.sites - 1.0) * pair_bytes;
   activations.pair_bytes = fixed.busiest_rows * others * pair_bytes;
-  activations.times_per_round = constant<V>(4 * fixed.layers);
+  activations.times_per_round = constant<V>(4 * fixed.moe_layers);
   summary.add(activations);
-  summary.sent.activations = 4 * fixed.layers * fixed.sent_rows * (axes.sites - 1.0) * pair_bytes;
+  summary.sent.activations = 4 * fixed.moe_layers * fixed.sent_rows * (axes.sites - 1.0) * pair_bytes;
 
   const V dense_bytes =
       (fixed.dense_elements + fixed.expert_elements - fixed.expert_parameters) * axes.bytes_per_element;

@@ -19,8 +19,8 @@ struct Shape {
 };
 
 Shape shape_of(const Scenario& scenario) {
-  return {static_cast<int>(scenario.model.layers), static_cast<int>(scenario.model.experts), scenario.sites(),
-          scenario.strategy.expert_overlap};
+  return {static_cast<int>(moe_layers(scenario.model)), static_cast<int>(scenario.model.experts),
+          scenario.sites(), scenario.strategy.expert_overlap};
 }
 
 bool reshuffles(const Scenario& scenario) {

@@ -102,7 +102,12 @@ Plan plan(const Scenario& scenario) {
     plan.notes.push_back("pipeline_wan synchronises every step: local_steps is ignored");
   plan.notes.push_back("stages are assumed to take equally long");
   const auto embedding = static_cast<GroupId>(plan.groups.size());
-  plan.groups.push_back({{TensorClass::embedding}, 0, 0, 0, 0, count_parameters(scenario.model).embedding});
+  plan.groups.push_back({{TensorClass::embedding},
+                         0,
+                         0,
+                         0,
+                         0,
+                         scenario.model.tied_embeddings ? count_parameters(scenario.model).embedding : 0});
   plan.round = [round = Schedule(scenario).round(plan.groups, embedding)](std::int64_t) { return round; };
   return plan;
 }
@@ -134,8 +139,8 @@ struct Formula {
     summary.sent.activations = 2.0 * hops / axes.sites * n * fill.bytes;
 
     Stage<V> embedding;
-    embedding.latency_hops = 2.0 * others;
-    embedding.bytes = embedding.pair_bytes = others * fixed.embedding_elements * axes.bytes_per_element;
+    embedding.latency_hops = (fixed.tied_elements > 0 ? 2.0 : 0.0) * others;
+    embedding.bytes = embedding.pair_bytes = others * fixed.tied_elements * axes.bytes_per_element;
     summary.add(embedding);
     summary.sent.dense = 2.0 / axes.sites * embedding.bytes;
     return summary;
@@ -143,6 +148,9 @@ struct Formula {
 };
 
 void check_stages(const Scenario& scenario) {
+  if (scenario.model.opaque)
+    throw InputError("strategy.method", "\"pipeline_wan\"",
+                     "a model of known width, since activations are sent", "\"fsdp\"");
   if (scenario.model.layers < scenario.sites())
     throw InputError("platform.sites", std::to_string(scenario.sites()),
                      "at most one site for each of the " + std::to_string(scenario.model.layers) +

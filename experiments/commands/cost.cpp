@@ -85,7 +85,8 @@ std::string to_json_text(const Cost& cost, const costmodel::Scenario& scenario) 
                                    {"sent_bytes_per_site",
                                     {{"dense", cost.sent.dense},
                                      {"expert_sync", cost.sent.expert_sync},
-                                     {"migration", cost.sent.migration}}},
+                                     {"migration", cost.sent.migration},
+                                     {"activations", cost.sent.activations}}},
                                    {"provenance", scenario::to_json(provenance_of(cost))},
                                    {"scenario", scenario::to_json(scenario)}};
   return scenario::to_text(document);
@@ -119,7 +120,8 @@ std::string to_human_text(const Cost& cost, const costmodel::Scenario& scenario)
                    {"sent per site per round", human_bytes(cost.sent.total())},
                    {"  dense", human_bytes(cost.sent.dense)},
                    {"  expert sync", human_bytes(cost.sent.expert_sync)},
-                   {"  migration", human_bytes(cost.sent.migration)}});
+                   {"  migration", human_bytes(cost.sent.migration)},
+                   {"  activations", human_bytes(cost.sent.activations)}});
   return text + '\n' + human_provenance(provenance_of(cost));
 }
 

@@ -16,7 +16,15 @@ void displace_alternatives(Document& document) {
   };
   displace("model", "preset",
            {"d_model", "layers", "heads", "experts", "active_experts", "d_expert", "vocabulary",
-            "sequence_length"});
+            "sequence_length", "hf_config", "dense_parameters", "expert_parameters"});
+  displace("model", "hf_config",
+           {"preset", "d_model", "layers", "heads", "experts", "active_experts", "d_expert", "vocabulary",
+            "dense_parameters", "expert_parameters"});
+  displace("model", "dense_parameters",
+           {"preset", "d_model", "layers", "heads", "experts", "active_experts", "d_expert", "vocabulary",
+            "hf_config", "expert_parameters"});
+  displace("workload", "global_batch_tokens", {"global_batch_sequences"});
+  displace("workload", "global_batch_sequences", {"global_batch_tokens"});
   displace("compute", "profile", {"step_time", "peak_flops", "mfu", "gpus_per_site"});
   displace("compute", "step_time",
            {"profile", "micro_batch_sequences", "peak_flops", "mfu", "gpus_per_site"});

@@ -44,6 +44,12 @@ Json platform_json(const platforms::Platform& platform) {
   return {{"name", platform.name}, {"sites", sites}, {"paths", paths}};
 }
 
+/// The shape as if it were one of the paper's family: the members that its models differ in.
+costmodel::ModelShape paper_part(const costmodel::ModelShape& shape) {
+  return {shape.name,           shape.d_model,  shape.layers,     shape.heads,          shape.experts,
+          shape.active_experts, shape.d_expert, shape.vocabulary, shape.sequence_length};
+}
+
 }  // namespace
 
 std::string to_text(const Json& document) {
@@ -52,6 +58,33 @@ std::string to_text(const Json& document) {
 }
 
 Json to_json(const costmodel::ModelShape& shape) {
+  if (shape.opaque) {
+    return {{"name", shape.name},
+            {"architecture", shape.architecture},
+            {"dense_parameters", shape.opaque->dense_parameters},
+            {"expert_parameters", shape.opaque->expert_parameters},
+            {"layers", shape.layers},
+            {"experts", shape.experts},
+            {"active_experts", shape.active_experts},
+            {"sequence_length", shape.sequence_length}};
+  }
+  Json json = paper_shape_json(shape);
+  json["architecture"] = shape.architecture;
+  if (shape == paper_part(shape)) return json;
+  json["kv_heads"] = costmodel::kv_heads(shape);
+  json["query_key_dim"] = costmodel::query_key_dim(shape);
+  json["value_dim"] = costmodel::value_dim(shape);
+  json["gated"] = shape.gated;
+  json["dense_layers"] = shape.layers - costmodel::moe_layers(shape);
+  json["d_ffn"] = shape.d_ffn;
+  json["shared_experts"] = shape.shared_experts;
+  json["window_tokens"] = shape.window_tokens;
+  json["window_layers"] = shape.window_layers;
+  json["tied_embeddings"] = shape.tied_embeddings;
+  return json;
+}
+
+Json paper_shape_json(const costmodel::ModelShape& shape) {
   return {{"name", shape.name},
           {"d_model", shape.d_model},
           {"layers", shape.layers},
@@ -86,7 +119,13 @@ Json to_json(const costmodel::Scenario& scenario) {
             {"reshuffle_rounds", strategy.reshuffle_rounds},
             {"skip_token", strategy.skip_token},
             {"collective", to_string(strategy.collective)},
-            {"payload_dtype", to_string(strategy.wire.type)}}},
+            {"payload_dtype", to_string(strategy.wire.type)},
+            {"router", to_string(strategy.router)},
+            {"capacity_factor", strategy.capacity_factor},
+            {"max_sites_per_token", strategy.max_sites_per_token},
+            {"micro_batches", strategy.micro_batches},
+            {"module_levels", strategy.module_levels},
+            {"module_choices", strategy.module_choices}}},
           {"compute", compute_json(scenario.compute)},
           {"platform", platform_json(scenario.platform)},
           {"network_model", {{"bandwidth_efficiency", scenario.network.bandwidth_efficiency}}}};

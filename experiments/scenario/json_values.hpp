@@ -15,6 +15,8 @@ using Json = nlohmann::ordered_json;
 std::string to_text(const Json& document);
 
 Json to_json(const costmodel::ModelShape& shape);
+/// The nine numbers that describe a model of the paper's family; what a step profile says of its model.
+Json paper_shape_json(const costmodel::ModelShape& shape);
 Json to_json(const std::vector<Provenance>& provenance);
 /// The scenario after defaults and overrides; SI units, with the unit in the key.
 Json to_json(const costmodel::Scenario& scenario);

@@ -21,6 +21,12 @@ constexpr Key kScenarioKeys[] = {
 
     {"model", "preset", Kind::choice, "", "the shape keys describe the model", "a model of the FoMoE paper",
      "\"medium\""},
+    {"model", "hf_config", Kind::text, "", "no such file",
+     "a model's Hugging Face config.json, relative to this file", "\"../models/mixtral-8x7b.json\""},
+    {"model", "dense_parameters", Kind::count, "", "counted from the shape",
+     "of a model of which only counts are known: parameters that are in no expert", "124e6", 1e16},
+    {"model", "expert_parameters", Kind::count, "", "a dense model",
+     "with dense_parameters: parameters of all experts of all layers together", "1.6e9", 1e16},
     {"model", "d_model", Kind::count, "", "from the preset", "width of the residual stream", "512",
      kMaxWidth},
     {"model", "layers", Kind::count, "", "from the preset", "transformer blocks", "16", kMaxLayers},
@@ -36,6 +42,8 @@ constexpr Key kScenarioKeys[] = {
     {"workload", "tokens", Kind::count, "", "", "tokens to train on, over all sites", "1.34e9"},
     {"workload", "global_batch_sequences", Kind::count, "", "",
      "sequences of one optimiser step, over all sites together", "1024", 1e12},
+    {"workload", "global_batch_tokens", Kind::count, "", "global_batch_sequences says it",
+     "the same in tokens", "2097152"},
 
     {"strategy", "method", Kind::choice, "", "", "the training method (`fomoe list methods`)", "\"fomoe\""},
     {"strategy", "local_steps", Kind::count, "1", "",
@@ -51,6 +59,18 @@ constexpr Key kScenarioKeys[] = {
      "steps that a synchronisation may hide behind; only 0 is available", "0", 0, 0},
     {"strategy", "collective", Kind::choice, "\"ring\"", "", "how a synchronisation is sent", "\"ring\""},
     {"strategy", "payload_dtype", Kind::choice, "\"bf16\"", "", "number format on the wire", "\"bf16\""},
+    {"strategy", "router", Kind::choice, "\"uniform\"", "",
+     "how tokens spread over experts, with experts on other sites", "\"uniform\""},
+    {"strategy", "capacity_factor", Kind::factor, "", "as much as arrives",
+     "rows that an expert's buffer holds, in mean loads, with expert_parallel_wan", "1.25", 1000},
+    {"strategy", "max_sites_per_token", Kind::count, "", "as many as its experts are on",
+     "sites that the experts of one token are on, with expert_parallel_wan", "4", kMaxSites},
+    {"strategy", "micro_batches", Kind::count, "8", "", "parts of the global batch, with pipeline_wan", "16",
+     4096},
+    {"strategy", "module_levels", Kind::count, "1", "",
+     "modules that follow each other in a path, with di_paco", "2", 1000},
+    {"strategy", "module_choices", Kind::count, "1", "", "modules that each level offers, with di_paco", "4",
+     kMaxSites},
 
     {"compute", "profile", Kind::text, "", "not measured",
      "step profile written by `fomoe-train profile`, relative to this file",
@@ -120,6 +140,8 @@ std::vector<std::string> choices(const Key& key) {
     names = {"fixed", "random"};
   } else if (key.name == "collective") {
     names = {"ring", "direct"};
+  } else if (key.name == "router") {
+    names = {"uniform", "hash", "expert_choice"};
   } else if (key.name == "payload_dtype") {
     names = {"fp32", "bf16", "fp16", "fp8", "int8", "int4", "int2"};
   }
@@ -152,6 +174,8 @@ std::string expected_value(const Key& key) {
       return positive("a FLOP rate", Quantity::flop_rate);
     case Kind::share:
       return "a number above 0 and up to 1";
+    case Kind::factor:
+      return fmt::format("a number above 0 and up to {:.0f}", key.max);
   }
   return "";
 }

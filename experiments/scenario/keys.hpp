@@ -8,7 +8,7 @@
 
 namespace fomoe::scenario {
 
-enum class Kind { text, choice, count, yes_no, rate, latency, duration, flop_rate, share };
+enum class Kind { text, choice, count, yes_no, rate, latency, duration, flop_rate, share, factor };
 
 struct Key {
   std::string_view table;  // "" for the top level
@@ -18,7 +18,7 @@ struct Key {
   std::string_view absent;    // what an absent key means, in words, where no single value says it
   std::string_view sentence;
   std::string_view example;  // TOML value that works
-  double max = 9e15;         // of counts: beyond it a double no longer holds every whole number
+  double max = 9e15;         // of counts and factors: beyond it a double no longer holds every whole number
   double min = 1;            // of counts
 };
 

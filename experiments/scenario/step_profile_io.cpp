@@ -190,7 +190,7 @@ std::string step_profile_json(const costmodel::StepProfile& profile) {
                       {"samples", samples}});
   }
   return to_text({{"schema", kSchema},
-                  {"model", to_json(profile.model)},
+                  {"model", paper_shape_json(profile.model)},
                   {"device_kind", profile.device_kind},
                   {"device_name", profile.device_name},
                   {"threads", profile.threads},

@@ -13,6 +13,14 @@ costmodel::ElementType element_type(const std::string& name) {
   return ElementType::bf16;
 }
 
+costmodel::RouterModel router_model(const std::string& name) {
+  using costmodel::RouterModel;
+  for (const RouterModel model : {RouterModel::hash, RouterModel::expert_choice}) {
+    if (name == to_string(model)) return model;
+  }
+  return RouterModel::uniform;
+}
+
 }  // namespace
 
 costmodel::Strategy read_strategy(const Document& document, int sites) {
@@ -28,6 +36,13 @@ costmodel::Strategy read_strategy(const Document& document, int sites) {
   strategy.collective =
       table.text("collective") == "direct" ? costmodel::Collective::direct : costmodel::Collective::ring;
   strategy.wire = costmodel::plain_format(element_type(table.text("payload_dtype")));
+  strategy.router = router_model(table.text("router"));
+  if (table.has("capacity_factor")) strategy.capacity_factor = table.factor("capacity_factor");
+  if (table.has("max_sites_per_token"))
+    strategy.max_sites_per_token = table.small_count("max_sites_per_token");
+  strategy.micro_batches = table.count("micro_batches");
+  strategy.module_levels = table.small_count("module_levels");
+  strategy.module_choices = table.small_count("module_choices");
   (void)table.count("overlap_steps");  // checked to be 0, the only value that any method here supports
   return strategy;
 }

@@ -48,7 +48,8 @@ const std::string kStepTime =
 const std::string kStrategyKeys =
     "one of method, local_steps, expert_overlap, placement, reshuffle_rounds, skip_token, overlap_steps, "
     "collective, "
-    "payload_dtype";
+    "payload_dtype, router, capacity_factor, max_sites_per_token, micro_batches, module_levels, "
+    "module_choices";
 const std::string kTables =
     "one of [model] [workload] [strategy] [compute] [platform] [network_model]; for example [model]";
 const std::string kOneCompute = "exactly one of profile, step_time, or peak_flops with mfu";
@@ -109,6 +110,37 @@ const std::vector<Wrong> kWrong = {
     {"", "[network_model]\nbandwidth_efficiency = 0\n", "",
      ":18: network_model.bandwidth_efficiency: got 0; expected a number above 0 and up to 1; for example "
      "bandwidth_efficiency = 0.956"},
+    {"local_steps = 4", "router = \"hsah\"", "",
+     ":9: strategy.router: got \"hsah\"; expected one of \"uniform\", \"hash\", \"expert_choice\"; for "
+     "example router = "
+     "\"uniform\"; did you mean \"hash\"?"},
+    {"local_steps = 4", "capacity_factor = 0", "",
+     ":9: strategy.capacity_factor: got 0; expected a number above 0 and up to 1000; for example "
+     "capacity_factor = 1.25"},
+    {"local_steps = 4", "max_sites_per_token = 0", "",
+     ":9: strategy.max_sites_per_token: got 0; expected a whole number from 1 to 1024; for example "
+     "max_sites_per_token = 4"},
+    {"local_steps = 4", "micro_batches = 0", "",
+     ":9: strategy.micro_batches: got 0; expected a whole number from 1 to 4096; for example micro_batches = "
+     "16"},
+    {"local_steps = 4", "module_levels = 0", "",
+     ":9: strategy.module_levels: got 0; expected a whole number from 1 to 1000; for example module_levels = "
+     "2"},
+    {"local_steps = 4", "module_choices = 1.5", "",
+     ":9: strategy.module_choices: got 1.5; expected a whole number from 1 to 1024; for example "
+     "module_choices = 4"},
+    // What a method asks of the rest
+    {"method = \"fomoe\"\nlocal_steps = 4", "method = \"di_paco\"\nmodule_choices = 3", "",
+     ":9: strategy.module_choices: got 3; expected a divisor of the 4 sites, so that equally many share each "
+     "module; "
+     "for example 2"},
+    {"method = \"fomoe\"\nlocal_steps = 4", "method = \"pipeline_wan\"\nmicro_batches = 17", "",
+     ":9: strategy.micro_batches: got 17; expected at most one for each of the 16 sequences of a step; for "
+     "example 16"},
+    {"sites = 4", "sites = 3", "--set strategy.method=expert_parallel_wan --set strategy.expert_overlap=3",
+     ":14: platform.sites: got 3; expected a number of sites that divides the 8 experts of a layer, since "
+     "each site "
+     "holds as many; for example 2"},
     // Names of things
     {"\"small\"", "\"smal\"", "",
      ":3: model.preset: got \"smal\"; expected one of \"small\", \"medium\", \"large\", \"xl\", \"xxl\"; for "
@@ -121,7 +153,8 @@ const std::vector<Wrong> kWrong = {
      "\"ring\"; did you mean \"ring\"?"},
     {"local_steps = 4", "payload_dtype = \"int3\"", "",
      ":9: strategy.payload_dtype: got \"int3\"; expected one of \"fp32\", \"bf16\", "
-     "\"fp16\", \"fp8\", \"int8\", \"int4\", \"int2\"; for example payload_dtype = \"bf16\"; did you mean \"int8\"?"},
+     "\"fp16\", \"fp8\", \"int8\", \"int4\", \"int2\"; for example payload_dtype = \"bf16\"; did you mean "
+     "\"int8\"?"},
     // Quantities
     {"\"1Gbps\"", "1000000000", "", ":15: platform.bandwidth: got 1000000000 (no unit); expected " + kRate},
     {"\"1Gbps\"", "\"1000000000\"", "",
@@ -145,7 +178,8 @@ const std::vector<Wrong> kWrong = {
     {"\"420ms\"", "\"0s\"", "", ":12: compute.step_time: got \"0s\" (zero); expected " + kStepTime},
     // What is missing
     {"method = \"fomoe\"\n", "", "",
-     ":7: strategy.method: got nothing; expected one of \"ddp\", \"diloco\", \"local_adamw\", \"fomoe\"; for "
+     ":7: strategy.method: got nothing; expected one of \"ddp\", \"diloco\", \"local_adamw\", \"fomoe\", "
+     "\"fsdp\", \"expert_parallel_wan\", \"remote_experts\", \"pipeline_wan\", \"di_paco\"; for "
      "example method = \"fomoe\""},
     {"latency = \"25ms\"\n", "", "", ":13: platform.latency: got nothing; expected " + kLatency},
     {"bandwidth = \"1Gbps\"\n", "", "", ":13: platform.bandwidth: got nothing; expected " + kRate},
@@ -159,7 +193,39 @@ const std::vector<Wrong> kWrong = {
     {"preset = \"small\"\n", "", "",
      ":2: model.preset: got neither a preset nor shape keys; expected a preset, or all of d_model, layers, "
      "heads, experts, "
-     "active_experts, d_expert, vocabulary; for example preset = \"medium\""},
+     "active_experts, d_expert, vocabulary, or hf_config, or dense_parameters; for example preset = "
+     "\"medium\""},
+    {"preset = \"small\"", "hf_config = \"absent.json\"", "",
+     ":3: model.hf_config: got \"absent.json\" (no such file: absent.json); expected a model's config.json, "
+     "relative to the scenario file; for example hf_config = \"../models/mixtral-8x7b.json\""},
+    {"preset = \"small\"", "preset = \"small\"\nhf_config = \"absent.json\"", "",
+     ":3: model.preset: got it beside hf_config; expected one description of the model; for example preset = "
+     "\"medium\""},
+    {"preset = \"small\"", "dense_parameters = 0", "",
+     ":3: model.dense_parameters: got 0; expected a whole number of at least 1; for example dense_parameters "
+     "= "
+     "124e6"},
+    {"preset = \"small\"", "dense_parameters = 1e6\nexpert_parameters = 7\nexperts = 8", "",
+     ":4: model.expert_parameters: got fewer parameters than the 8 experts; expected the parameters of all "
+     "experts of all layers together; for example expert_parameters = 1.6e9"},
+    {"preset = \"small\"", "dense_parameters = 1e6\nexperts = 8", "",
+     ":4: model.experts: got it without expert_parameters; expected expert_parameters beside it; for example "
+     "experts = 16"},
+    {"preset = \"small\"", "dense_parameters = 1e6\nd_model = 8", "",
+     ":4: model.d_model: got it beside dense_parameters; expected it without dense_parameters; for example "
+     "d_model = 512"},
+    {"preset = \"small\"", "preset = \"small\"\nexpert_parameters = 8", "",
+     ":4: model.expert_parameters: got it without dense_parameters; expected dense_parameters beside it; for "
+     "example expert_parameters = 1.6e9"},
+    {"preset = \"small\"", "dense_parameters = 1e6", "",
+     ":8: strategy.method: got \"fomoe\" for a model without experts; expected a method that keeps full "
+     "replicas, or a model with experts; for example method = \"diloco\""},
+    {"global_batch_sequences = 16", "global_batch_sequences = 16\nglobal_batch_tokens = 2048", "",
+     ":7: workload.global_batch_tokens: got it beside global_batch_sequences; expected one of the two; for "
+     "example global_batch_tokens = 2097152"},
+    {"global_batch_sequences = 16", "global_batch_tokens = 5000", "",
+     ":6: workload.global_batch_tokens: got 5000; expected a multiple of the sequence length 2048, such as "
+     "4096; for example global_batch_tokens = 2097152"},
     {"preset = \"small\"", "d_model = 64", "",
      ":2: model.layers: got nothing; expected a whole number from 1 to 100000; for example layers = 16"},
     // Alternatives
@@ -228,7 +294,8 @@ const std::vector<Wrong> kWrong = {
          "; did you mean [strategy]?"},
     {"", "", "--set strategy.method=fomo",
      "--set strategy.method=fomo: strategy.method: got \"fomo\"; expected one of \"ddp\", \"diloco\", "
-     "\"local_adamw\", \"fomoe\"; "
+     "\"local_adamw\", \"fomoe\", \"fsdp\", \"expert_parallel_wan\", \"remote_experts\", \"pipeline_wan\", "
+     "\"di_paco\"; "
      "for example --set strategy.method=fomoe; did you mean \"fomoe\"?"},
     {"", "", "--set strategy={method=ddp}",
      "--set strategy={method=ddp}: strategy: got {method=ddp}; expected a TOML value or a bare word; for "
