@@ -1,7 +1,9 @@
 #include "costmodel/placement.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
+#include <cstdint>
 #include <numeric>
 #include <random>
 
@@ -31,24 +33,41 @@ int cyclic_owner(int expert, int slot, int workers, int overlap) {
   return static_cast<int>((static_cast<std::int64_t>(expert) * overlap + slot) % workers);
 }
 
-// held[w] = experts of worker w in one layer. A trade pools what only one of two workers holds and deals it
-// out again at random: it keeps every expert's and every worker's count. Repeated trades approach the uniform
-// distribution over such assignments (Strona et al. 2014, "curveball").
-void trade(std::vector<int>& a, std::vector<int>& b, Engine& engine) {
-  std::vector<int> both, only_a, only_b;
-  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
-  std::set_difference(a.begin(), a.end(), both.begin(), both.end(), std::back_inserter(only_a));
-  std::set_difference(b.begin(), b.end(), both.begin(), both.end(), std::back_inserter(only_b));
-  std::vector<int> pool = only_a;
-  pool.insert(pool.end(), only_b.begin(), only_b.end());
+// The experts of one worker in one layer, as bits: trades are most of the work of drawing a placement.
+class ExpertSet {
+ public:
+  explicit ExpertSet(int experts) : words_(static_cast<std::size_t>(experts + 63) / 64, 0) {}
+
+  void insert(int expert) { words_[static_cast<std::size_t>(expert) / 64] |= bit(expert); }
+  void erase(int expert) { words_[static_cast<std::size_t>(expert) / 64] &= ~bit(expert); }
+  /// Appends what this has and `other` has not, in order.
+  void append_missing_from(const ExpertSet& other, std::vector<int>& list) const {
+    for (std::size_t w = 0; w < words_.size(); ++w) {
+      for (std::uint64_t bits = words_[w] & ~other.words_[w]; bits != 0; bits &= bits - 1)
+        list.push_back(static_cast<int>(64 * w) + std::countr_zero(bits));
+    }
+  }
+
+ private:
+  static std::uint64_t bit(int expert) { return std::uint64_t{1} << (expert % 64); }
+  std::vector<std::uint64_t> words_;
+};
+
+// A trade pools what only one of two workers holds and deals it out again at random: it keeps every expert's
+// and every worker's count. Repeated trades approach the uniform distribution over such assignments (Strona
+// et al. 2014, "curveball"). `pool` is only there to be reused.
+void trade(ExpertSet& a, ExpertSet& b, std::vector<int>& pool, Engine& engine) {
+  pool.clear();
+  a.append_missing_from(b, pool);
+  const std::size_t only_a = pool.size();
+  b.append_missing_from(a, pool);
   shuffle(pool, engine);
-  const auto split = pool.begin() + static_cast<std::ptrdiff_t>(only_a.size());
-  a = both;
-  a.insert(a.end(), pool.begin(), split);
-  b = both;
-  b.insert(b.end(), split, pool.end());
-  std::sort(a.begin(), a.end());
-  std::sort(b.begin(), b.end());
+  for (std::size_t i = 0; i < pool.size(); ++i) {
+    ExpertSet& owner = i < only_a ? a : b;
+    ExpertSet& other = i < only_a ? b : a;
+    owner.insert(pool[i]);
+    other.erase(pool[i]);
+  }
 }
 
 }  // namespace
@@ -107,7 +126,7 @@ Placement random_placement(int layers, int experts, int workers, int overlap, st
   std::seed_seq sequence{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32),
                          static_cast<std::uint32_t>(epoch), static_cast<std::uint32_t>(epoch >> 32)};
   Engine engine(sequence);
-  std::vector<int> worker_of(static_cast<std::size_t>(workers));
+  std::vector<int> worker_of(static_cast<std::size_t>(workers)), pool;
   for (int layer = 0; layer < layers; ++layer) {
     // Relabelling workers and experts at random makes every (expert, worker) pair equally likely, exactly:
     // O_e/M. The trades before it make the sets of owners vary beyond shifts of one pattern.
@@ -117,25 +136,25 @@ Placement random_placement(int layers, int experts, int workers, int overlap, st
     std::iota(expert_of.begin(), expert_of.end(), 0);
     shuffle(expert_of, engine);
 
-    std::vector<std::vector<int>> held(static_cast<std::size_t>(workers));
+    std::vector<ExpertSet> held(static_cast<std::size_t>(workers), ExpertSet(experts));
     for (int expert = 0; expert < experts; ++expert) {
-      for (int slot = 0; slot < overlap; ++slot) {
-        held[static_cast<std::size_t>(cyclic_owner(expert, slot, workers, overlap))].push_back(expert);
-      }
+      for (int slot = 0; slot < overlap; ++slot)
+        held[static_cast<std::size_t>(cyclic_owner(expert, slot, workers, overlap))].insert(expert);
     }
-    for (auto& experts_of_worker : held) std::sort(experts_of_worker.begin(), experts_of_worker.end());
     if (overlap < workers) {
       for (int sweep = 0; sweep < 4; ++sweep) {
         for (std::size_t a = 0; a < held.size(); ++a) {
           const std::size_t b = (a + 1 + below(engine, held.size() - 1)) % held.size();
-          trade(held[a], held[b], engine);
+          trade(held[a], held[b], pool, engine);
         }
       }
     }
 
     std::vector<int> filled(static_cast<std::size_t>(experts), 0);
     for (std::size_t w = 0; w < held.size(); ++w) {
-      for (const int e : held[w]) {
+      pool.clear();
+      held[w].append_missing_from(ExpertSet(experts), pool);
+      for (const int e : pool) {
         const int expert = expert_of[static_cast<std::size_t>(e)];
         const auto slot = static_cast<std::size_t>(filled[static_cast<std::size_t>(expert)]++);
         placement.mutable_owners(layer, expert)[slot] = worker_of[w];

@@ -75,4 +75,6 @@ const char* to_string(RouterModel router) {
   return "";
 }
 
+const char* to_string(RingModel model) { return model == RingModel::stepwise ? "stepwise" : "fluid"; }
+
 }  // namespace fomoe::costmodel

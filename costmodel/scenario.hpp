@@ -61,9 +61,14 @@ struct AssumedDevice {
 };
 using ComputeSpec = std::variant<ProfiledCompute, GivenStepTime, AssumedDevice>;
 
+/// How a ring is simulated: every chunk a flow, each step after the one before; or one flow a hop, as if the
+/// ring were pipelined in slices so fine that latency hides behind bytes.
+enum class RingModel { stepwise, fluid };
+
 /// Every factor between a raw link and what payload gets.
 struct NetworkModel {
   double bandwidth_efficiency = 1.0;  // (0, 1]
+  RingModel ring_model = RingModel::stepwise;
 };
 
 struct Scenario {
@@ -85,5 +90,6 @@ void check(const Scenario& scenario);
 const char* to_string(PlacementKind kind);
 const char* to_string(Collective collective);
 const char* to_string(RouterModel router);
+const char* to_string(RingModel model);
 
 }  // namespace fomoe::costmodel

@@ -20,6 +20,7 @@ struct WireFormat {
   [[nodiscard]] std::int64_t bytes(std::int64_t elements) const;
   /// The mean over many elements, without the rounding.
   [[nodiscard]] double bytes_per_element() const;
+  bool operator==(const WireFormat&) const = default;
 };
 
 /// Values alone, or with the scales that integer types need: one fp32 for 256 elements (QSGD's bucket,

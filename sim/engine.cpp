@@ -1,9 +1,15 @@
 #include "sim/engine.hpp"
 
 #include <cmath>
+#include <simgrid/kernel/Timer.hpp>
+#include <simgrid/s4u.hpp>
 #include <string>
+#include <utility>
 
 namespace fomoe::sim {
+
+namespace s4u = simgrid::s4u;
+using costmodel::NodeId;
 
 namespace {
 
@@ -21,7 +27,6 @@ int configured(char** argv_storage) {
       "--cfg=network/latency-factor:1",
       "--cfg=network/bandwidth-factor:1",
       "--cfg=surf/precision:1e-12",
-      "--cfg=contexts/stack-size:128",
       "--log=root.thresh:error",
   };
   int count = 0;
@@ -36,50 +41,128 @@ struct Arguments {
   Arguments() { argc = configured(argv); }
 };
 
-}  // namespace
-
-Engine::Engine(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform)
-    : engine_([] {
-        static Arguments arguments;
-        return simgrid::s4u::Engine(&arguments.argc, arguments.values);
-      }()),
-      nodes_(nodes),
-      platform_(platform) {
-  namespace s4u = simgrid::s4u;
-  auto* zone = s4u::create_full_zone("wan");
-  std::vector<s4u::Link*> up, down;
-  for (std::size_t i = 0; i < platform.sites.size(); ++i) {
-    const platforms::Site& site = platform.sites[i];
-    up.push_back(
-        zone->create_link("up-" + std::to_string(i), site.uplink_bytes_per_s)->set_latency(0)->seal());
-    down.push_back(
-        zone->create_link("down-" + std::to_string(i), site.downlink_bytes_per_s)->set_latency(0)->seal());
-  }
-  for (std::size_t n = 0; n < nodes.size(); ++n) {
-    hosts_.push_back(zone->create_host("node-" + std::to_string(n), 1.0)->seal());
-  }
-  for (std::size_t a = 0; a < nodes.size(); ++a) {
-    for (std::size_t b = 0; b < nodes.size(); ++b) {
-      if (a == b) continue;
-      const int from = nodes[a].site, to = nodes[b].site;
-      std::vector<s4u::LinkInRoute> route = {s4u::LinkInRoute(up[static_cast<std::size_t>(from)])};
-      const double path_bytes_per_s = platform.path(from, to).bandwidth_bytes_per_s;
-      if (std::isfinite(path_bytes_per_s)) {
-        auto* path =
-            zone->create_link("path-" + std::to_string(a) + "-" + std::to_string(b), path_bytes_per_s);
-        route.emplace_back(path->set_latency(0)->seal());
-      }
-      route.emplace_back(down[static_cast<std::size_t>(to)]);
-      zone->add_route(hosts_[a]->get_netpoint(), hosts_[b]->get_netpoint(), nullptr, nullptr, route, false);
-    }
-  }
-  zone->seal();
+s4u::Engine make_engine() {
+  static Arguments arguments;
+  return s4u::Engine(&arguments.argc, arguments.values);
 }
 
-double Engine::latency_s(costmodel::NodeId from, costmodel::NodeId to) const {
+}  // namespace
+
+struct Engine::Simgrid {
+  s4u::Engine engine = make_engine();
+  s4u::NetZone* zone = nullptr;
+  std::vector<s4u::Link*> up, down;  // of sites
+  std::vector<s4u::Link*> path;      // of pairs of sites, where the path itself limits; else nullptr
+  std::vector<s4u::Host*> hosts;     // of nodes
+  std::vector<char> routed;          // pairs of nodes that have sent before
+
+  // A flow under way: what SimGrid must not lose, and whom to call.
+  struct Flight {
+    s4u::CommPtr comm;
+    Callback ended;
+  };
+  std::deque<Flight> flights;  // addresses stay
+  std::vector<Flight*> free_flights;
+  s4u::CommPtr landed;  // the last one: SimGrid still uses it while it calls back
+
+  void route(const std::vector<costmodel::Node>& nodes, NodeId from, NodeId to) {
+    const auto f = static_cast<std::size_t>(from), t = static_cast<std::size_t>(to);
+    char& known = routed[f * hosts.size() + t];
+    if (known) return;
+    known = 1;
+    const auto a = static_cast<std::size_t>(nodes[f].site), b = static_cast<std::size_t>(nodes[t].site);
+    std::vector<s4u::LinkInRoute> links = {s4u::LinkInRoute(up[a])};
+    if (!path.empty() && path[a * up.size() + b]) links.emplace_back(path[a * up.size() + b]);
+    links.emplace_back(down[b]);
+    zone->add_route(hosts[f]->get_netpoint(), hosts[t]->get_netpoint(), nullptr, nullptr, links, false);
+  }
+
+  Flight* flight() {
+    if (free_flights.empty()) return &flights.emplace_back();
+    Flight* reused = free_flights.back();
+    free_flights.pop_back();
+    return reused;
+  }
+};
+
+Engine::Engine(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform)
+    : nodes_(nodes), platform_(platform), simgrid_(std::make_unique<Simgrid>()) {
+  Simgrid& sg = *simgrid_;
+  sg.zone = s4u::create_full_zone("wan");
+  const auto link = [&](const std::string& name, double bytes_per_s) {
+    return sg.zone->create_link(name, bytes_per_s)->set_latency(0)->seal();
+  };
+  const int sites = platform.size();
+  for (int i = 0; i < sites; ++i) {
+    const platforms::Site& site = platform.sites[static_cast<std::size_t>(i)];
+    sg.up.push_back(link("up-" + std::to_string(i), site.uplink_bytes_per_s));
+    sg.down.push_back(link("down-" + std::to_string(i), site.downlink_bytes_per_s));
+  }
+  for (int a = 0; a < sites; ++a) {
+    for (int b = 0; b < sites; ++b) {
+      const double bytes_per_s = platform.path(a, b).bandwidth_bytes_per_s;
+      if (a == b || !std::isfinite(bytes_per_s)) continue;
+      sg.path.resize(platform.paths.size(), nullptr);
+      sg.path[static_cast<std::size_t>(a * sites + b)] =
+          link("path-" + std::to_string(a) + "-" + std::to_string(b), bytes_per_s);
+    }
+  }
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    sg.hosts.push_back(sg.zone->create_host("node-" + std::to_string(n), 1.0)->seal());
+  }
+  sg.zone->seal();
+  // Routes are added when a pair first sends: a table of all pairs of 1,000 sites would cost 2 s and 0.7 GB.
+  sg.routed.assign(nodes.size() * nodes.size(), 0);
+
+  s4u::Comm::on_completion_cb([this](const auto& activity) {
+    auto* flight = static_cast<const s4u::Comm&>(activity).template get_data<Simgrid::Flight>();
+    Callback ended = std::move(flight->ended);
+    simgrid_->landed = std::move(flight->comm);
+    simgrid_->free_flights.push_back(flight);
+    ended();
+    drain();
+  });
+}
+
+Engine::~Engine() = default;
+
+double Engine::now() const { return s4u::Engine::get_clock(); }
+
+double Engine::latency_s(NodeId from, NodeId to) const {
   return platform_
       .path(nodes_[static_cast<std::size_t>(from)].site, nodes_[static_cast<std::size_t>(to)].site)
       .latency_s;
+}
+
+void Engine::after(double delay_s, Callback callback) {
+  simgrid::kernel::timer::Timer::set(now() + delay_s, [this, callback = std::move(callback)] {
+    callback();
+    drain();
+  });
+}
+
+void Engine::send(NodeId from, NodeId to, std::int64_t bytes, Callback ended) {
+  simgrid_->route(nodes_, from, to);
+  Simgrid::Flight* flight = simgrid_->flight();
+  flight->ended = std::move(ended);
+  flight->comm = s4u::Comm::sendto_init(simgrid_->hosts[static_cast<std::size_t>(from)],
+                                        simgrid_->hosts[static_cast<std::size_t>(to)]);
+  flight->comm->set_payload_size(static_cast<std::uint64_t>(bytes));
+  flight->comm->set_data(flight);
+  flight->comm->start();
+}
+
+void Engine::drain() {
+  while (!soon_.empty()) {
+    const Callback next = std::move(soon_.front());
+    soon_.pop_front();
+    next();
+  }
+}
+
+void Engine::run() {
+  after(0, [] {});  // drains what was asked for before the start
+  simgrid_->engine.run();
 }
 
 }  // namespace fomoe::sim

@@ -1,7 +1,10 @@
-// The platform in SimGrid, and everything that differs between SimGrid's versions or misleads in its
-// defaults.
+// SimGrid as a clock with flows on it: timers, and bytes that move from node to node and share the links.
+// Everything that differs between SimGrid's versions or misleads in its defaults is in here.
 #pragma once
-#include <simgrid/s4u.hpp>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "costmodel/plan.hpp"
@@ -9,23 +12,38 @@
 
 namespace fomoe::sim {
 
-/// One engine with one host per node of the plan. One per process: SimGrid's clock is global.
+/// One per process: SimGrid's clock is global.
 class Engine {
  public:
-  Engine(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform);
+  using Callback = std::function<void()>;
 
-  [[nodiscard]] simgrid::s4u::Host* host(costmodel::NodeId node) const {
-    return hosts_[static_cast<std::size_t>(node)];
-  }
+  Engine(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  [[nodiscard]] double now() const;
   /// Seconds before the first byte of a flow moves.
   [[nodiscard]] double latency_s(costmodel::NodeId from, costmodel::NodeId to) const;
-  void run() { engine_.run(); }
+
+  /// Calls back as soon as what runs now has returned.
+  void soon(Callback callback) { soon_.push_back(std::move(callback)); }
+  void after(double delay_s, Callback callback);
+  /// Bytes start to move now, without latency; calls back when the last one has arrived. No actors and no
+  /// mailboxes: a flow costs the same however many there are.
+  void send(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Callback ended);
+
+  /// Runs until nothing is left to happen.
+  void run();
 
  private:
-  simgrid::s4u::Engine engine_;
+  struct Simgrid;
+  void drain();
+
   const std::vector<costmodel::Node>& nodes_;
   const platforms::Platform& platform_;
-  std::vector<simgrid::s4u::Host*> hosts_;
+  std::deque<Callback> soon_;
+  std::unique_ptr<Simgrid> simgrid_;
 };
 
 }  // namespace fomoe::sim

@@ -6,34 +6,24 @@
 
 namespace fomoe::sim {
 
-using costmodel::Interval;
 using costmodel::NodeId;
 using costmodel::OpId;
-namespace s4u = simgrid::s4u;
 
 namespace {
-
-double now() { return s4u::Engine::get_clock(); }
-
-// A flow begins when the sender has waited out the latency and the receiver is ready for it: a rendezvous.
-// Mailboxes match in order, and each (operation, lane, pair) has its own.
-s4u::Mailbox* mailbox(std::size_t position, OpId op, std::size_t lane, NodeId from, NodeId to) {
-  return s4u::Mailbox::by_name(std::to_string(position) + "/" + std::to_string(op) + "/" +
-                               std::to_string(lane) + "/" + std::to_string(from) + ">" + std::to_string(to));
+constexpr double kNoPart = -1;
 }
-
-}  // namespace
 
 struct Executor::Round {
   std::size_t position = 0;
   costmodel::RoundPlan plan;
-  std::vector<std::vector<OpId>> next;   // operations of this round that wait for this one
-  std::vector<std::vector<Lane>> lanes;  // of transfers
+  std::vector<std::vector<OpId>> next;                  // operations of this round that wait for this one
+  std::vector<std::unique_ptr<TransferRun>> transfers;  // by op; none for computations
   std::vector<std::vector<std::size_t>>
       waits;  // [node][op]: predecessors not yet ended, the round's start among them
-  std::vector<std::vector<char>> ended;   // [node][op]
-  std::vector<std::size_t> attached_ops;  // [node]: unfinished operations that its next round waits for
-  std::size_t unfinished = 0;             // node-operations
+  std::vector<std::vector<char>> ended;      // [node][op]
+  std::vector<std::vector<double>> start_s;  // [node][op]; kNoPart where the node has no part in it
+  std::vector<std::size_t> attached_ops;     // [node]: unfinished operations that its next round waits for
+  std::size_t unfinished = 0;                // node-operations
 };
 
 Executor::Executor(const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds, Engine& engine,
@@ -49,10 +39,12 @@ Executor::Executor(const costmodel::Plan& plan, const std::vector<std::int64_t>&
   timeline_.sent = costmodel::PairBytes(static_cast<int>(plan.nodes.size()));
 }
 
+Executor::~Executor() = default;
+
 costmodel::Timeline Executor::run() {
   const int nodes = static_cast<int>(plan_.nodes.size());
   for (NodeId node = 0; node < nodes && !sequence_.empty(); ++node) {
-    s4u::Actor::create("node", engine_.host(node), [this, node] { start_round(node, 0); });
+    engine_.soon([this, node] { start_round(node, 0); });
   }
   engine_.run();
   if (rounds_finished_ != sequence_.size()) {
@@ -63,15 +55,15 @@ costmodel::Timeline Executor::run() {
   return std::move(timeline_);
 }
 
-std::shared_ptr<Executor::Round> Executor::round_at(std::size_t position) {
-  if (live_[position]) return live_[position];
-  auto round = std::make_shared<Round>();
+Executor::Round& Executor::round_at(std::size_t position) {
+  if (live_[position]) return *live_[position];
+  auto round = std::make_unique<Round>();
   const auto nodes = plan_.nodes.size();
   round->position = position;
   round->plan = plan_.round(sequence_[position]);
-  const auto& ops = round->plan.ops;
+  auto& ops = round->plan.ops;
   round->next.resize(ops.size());
-  round->lanes.resize(ops.size());
+  round->transfers.resize(ops.size());
   std::vector<std::size_t> waits(ops.size());
   std::size_t attached = 0;
   for (std::size_t op = 0; op < ops.size(); ++op) {
@@ -79,23 +71,25 @@ std::shared_ptr<Executor::Round> Executor::round_at(std::size_t position) {
     attached += ops[op].detached ? 0 : 1;
     for (const OpId before : ops[op].after)
       round->next[static_cast<std::size_t>(before)].push_back(static_cast<OpId>(op));
-    if (const auto* transfer = std::get_if<costmodel::Transfer>(&ops[op].what)) {
-      round->lanes[op] = lower(*transfer, static_cast<int>(nodes), options_.bundle);
+    if (auto* transfer = std::get_if<costmodel::Transfer>(&ops[op].what)) {
+      round->transfers[op] = play(*transfer, *round, static_cast<OpId>(op));
+      transfer->exchanges = {};  // flows are all that is needed of them; a large model has half a million
     }
   }
   round->waits.assign(nodes, waits);
   round->ended.assign(nodes, std::vector<char>(ops.size(), 0));
+  round->start_s.assign(nodes, std::vector<double>(ops.size(), kNoPart));
   round->attached_ops.assign(nodes, attached);
   round->unfinished = nodes * ops.size();
-  live_[position] = round;
-  return round;
+  live_[position] = std::move(round);
+  return *live_[position];
 }
 
 void Executor::start_round(NodeId node, std::size_t position) {
-  const auto round = round_at(position);
-  auto& waits = round->waits[static_cast<std::size_t>(node)];
-  for (std::size_t op = 0; op < round->plan.ops.size(); ++op) {
-    if (position > 0) wait_for_previous(node, *round, static_cast<OpId>(op));
+  Round& round = round_at(position);
+  auto& waits = round.waits[static_cast<std::size_t>(node)];
+  for (std::size_t op = 0; op < round.plan.ops.size(); ++op) {
+    if (position > 0) wait_for_previous(node, round, static_cast<OpId>(op));
     if (--waits[op] == 0) start_op(node, round, static_cast<OpId>(op));
   }
 }
@@ -111,120 +105,69 @@ void Executor::wait_for_previous(NodeId node, Round& round, OpId op) {
   }
 }
 
-void Executor::start_op(NodeId node, const std::shared_ptr<Round>& round, OpId op) {
-  s4u::Actor::create("op", engine_.host(node), [this, node, round, op] { run_op(node, round, op); });
+std::unique_ptr<TransferRun> Executor::play(const costmodel::Transfer& transfer, Round& round, OpId op) {
+  const int nodes = static_cast<int>(plan_.nodes.size());
+  // The run is the round's, and so is never called when the round is gone.
+  return std::make_unique<TransferRun>(lower(transfer, nodes, options_.lowering), nodes,
+                                       static_cast<std::int64_t>(round.position), engine_, timeline_,
+                                       [this, &round, op](NodeId node) { finish_op(node, round, op); });
 }
 
-void Executor::run_op(NodeId node, const std::shared_ptr<Round>& round, OpId op) {
-  const costmodel::Op& what = round->plan.ops[static_cast<std::size_t>(op)];
-  Interval interval;
-  interval.node = node;
-  interval.op = op;
-  interval.round = static_cast<std::int64_t>(round->position);
-  interval.start_s = now();
-  bool takes_part = false;
-  if (const auto* compute = std::get_if<costmodel::Compute>(&what.what)) {
-    takes_part = std::find(compute->nodes.begin(), compute->nodes.end(), node) != compute->nodes.end();
-    interval.activity = costmodel::Activity::compute;
-    const double duration_s =
-        takes_part ? seconds_(compute->work, node) * static_cast<double>(compute->repeat) * compute->share
-                   : 0;
-    if (duration_s > 0) s4u::this_actor::sleep_for(duration_s);
+void Executor::start_op(NodeId node, Round& round, OpId op) {
+  engine_.soon([this, node, &round, op] { run_op(node, round, op); });
+}
+
+void Executor::run_op(NodeId node, Round& round, OpId op) {
+  const auto o = static_cast<std::size_t>(op);
+  double& start_s = round.start_s[static_cast<std::size_t>(node)][o];
+  start_s = engine_.now();
+  if (const auto& transfer = round.transfers[o]) {
+    if (transfer->takes_part(node)) return transfer->start(node);
   } else {
-    interval.activity = costmodel::Activity::transfer;
-    for (const Lane& lane : round->lanes[static_cast<std::size_t>(op)]) {
-      takes_part = takes_part || !lane.steps[static_cast<std::size_t>(node)].empty();
+    const auto& compute = std::get<costmodel::Compute>(round.plan.ops[o].what);
+    if (std::find(compute.nodes.begin(), compute.nodes.end(), node) != compute.nodes.end()) {
+      const double duration_s =
+          seconds_(compute.work, node) * static_cast<double>(compute.repeat) * compute.share;
+      if (duration_s > 0)
+        return engine_.after(duration_s, [this, node, &round, op] { finish_op(node, round, op); });
+      return finish_op(node, round, op);
     }
-    if (takes_part) run_transfer(node, round, op);
   }
-  interval.end_s = now();
-  if (takes_part) timeline_.intervals.push_back(interval);
+  start_s = kNoPart;
   finish_op(node, round, op);
 }
 
-void Executor::run_transfer(NodeId node, const std::shared_ptr<Round>& round, OpId op) {
-  const auto& lanes = round->lanes[static_cast<std::size_t>(op)];
-  static char token = 0;  // what travels in the simulation is only its size
-
-  const auto run_lane = [this, node, &round, op](std::size_t index, const Lane& lane) {
-    for (const Step& step : lane.steps[static_cast<std::size_t>(node)]) {
-      std::vector<s4u::CommPtr> comms;
-      std::vector<std::pair<double, double>> spans;
-      std::vector<void*> received(step.receives.size(), nullptr);
-      for (std::size_t r = 0; r < step.receives.size(); ++r) {
-        comms.push_back(
-            mailbox(round->position, op, index, step.receives[r].peer, node)->get_async<void>(&received[r]));
-      }
-      // The sends of a step leave together, each after its own latency.
-      std::vector<Flow> sends = step.sends;
-      std::stable_sort(sends.begin(), sends.end(), [&](const Flow& a, const Flow& b) {
-        return engine_.latency_s(node, a.peer) < engine_.latency_s(node, b.peer);
-      });
-      const double step_start_s = now();
-      for (const Flow& send : sends) {
-        const double wait_s = step_start_s + engine_.latency_s(node, send.peer) - now();
-        if (wait_s > 0) s4u::this_actor::sleep_for(wait_s);
-        comms.push_back(mailbox(round->position, op, index, node, send.peer)
-                            ->put_async(&token, static_cast<std::uint64_t>(send.bytes)));
-        timeline_.sent.at(node, send.peer) += static_cast<double>(send.bytes);
-      }
-      for (const auto& comm : comms) comm->wait();
-      for (std::size_t c = 0; c < comms.size(); ++c) {
-        const bool receive = c < step.receives.size();
-        const NodeId peer = receive ? step.receives[c].peer : sends[c - step.receives.size()].peer;
-        const double latency_s = receive ? engine_.latency_s(peer, node) : engine_.latency_s(node, peer);
-        spans.push_back(
-            {std::max(step_start_s, comms[c]->get_start_time() - latency_s), comms[c]->get_finish_time()});
-      }
-      record_flows(node, round->position, spans);
-    }
-  };
-
-  if (lanes.size() == 1) return run_lane(0, lanes[0]);
-  std::vector<s4u::ActorPtr> actors;
-  for (std::size_t index = 0; index < lanes.size(); ++index) {
-    if (lanes[index].steps[static_cast<std::size_t>(node)].empty()) continue;
-    actors.push_back(s4u::Actor::create("lane", engine_.host(node),
-                                        [&run_lane, index, &lanes] { run_lane(index, lanes[index]); }));
-  }
-  for (const auto& actor : actors) actor->join();
-}
-
-// Flows of one step mostly overlap: what they cover together is one or two spans.
-void Executor::record_flows(NodeId node, std::size_t position, std::vector<std::pair<double, double>> spans) {
-  std::sort(spans.begin(), spans.end());
-  for (std::size_t i = 0; i < spans.size();) {
-    auto [start_s, end_s] = spans[i++];
-    for (; i < spans.size() && spans[i].first <= end_s; ++i) end_s = std::max(end_s, spans[i].second);
-    timeline_.flows.push_back({node, static_cast<std::int64_t>(position), start_s, end_s});
-  }
-}
-
-void Executor::finish_op(NodeId node, const std::shared_ptr<Round>& round, OpId op) {
+void Executor::finish_op(NodeId node, Round& round, OpId op) {
   const auto n = static_cast<std::size_t>(node);
   const auto o = static_cast<std::size_t>(op);
-  round->ended[n][o] = 1;
-  double& end_s = timeline_.round_end_s[round->position];
-  end_s = std::max(end_s, now());
-  for (const OpId next : round->next[o]) {
-    if (--round->waits[n][static_cast<std::size_t>(next)] == 0) start_op(node, round, next);
+  round.ended[n][o] = 1;
+  const double end_s = engine_.now();
+  timeline_.round_end_s[round.position] = std::max(timeline_.round_end_s[round.position], end_s);
+  if (round.start_s[n][o] != kNoPart) {
+    const auto activity = round.transfers[o] ? costmodel::Activity::transfer : costmodel::Activity::compute;
+    timeline_.intervals.push_back(
+        {node, op, static_cast<std::int64_t>(round.position), activity, round.start_s[n][o], end_s});
   }
-  const bool last = round->position + 1 == sequence_.size();
+  for (const OpId next : round.next[o]) {
+    if (--round.waits[n][static_cast<std::size_t>(next)] == 0) start_op(node, round, next);
+  }
+  const bool last = round.position + 1 == sequence_.size();
   // Only a node that has started its next round can be waiting there; it counted this operation when it did.
-  if (!last && round->attached_ops[n] == 0 && live_[round->position + 1]) {
-    const auto after = live_[round->position + 1];
+  if (!last && round.attached_ops[n] == 0 && live_[round.position + 1]) {
+    Round* after = live_[round.position + 1].get();
     for (std::size_t next = 0; next < after->plan.ops.size(); ++next) {
       const auto& list = after->plan.ops[next].after_previous_round;
       const auto waits = std::count(list.begin(), list.end(), op);
       if (waits > 0 && (after->waits[n][next] -= static_cast<std::size_t>(waits)) == 0)
-        start_op(node, after, static_cast<OpId>(next));
+        start_op(node, *after, static_cast<OpId>(next));
     }
   }
-  if (!round->plan.ops[o].detached && --round->attached_ops[n] == 0 && !last)
-    start_round(node, round->position + 1);
-  if (--round->unfinished == 0) {
-    live_[round->position].reset();
+  if (!round.plan.ops[o].detached && --round.attached_ops[n] == 0 && !last)
+    start_round(node, round.position + 1);
+  if (--round.unfinished == 0) {
     ++rounds_finished_;
+    // Later: what calls this belongs to the round.
+    engine_.soon([this, position = round.position] { live_[position].reset(); });
   }
 }
 

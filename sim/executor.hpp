@@ -4,13 +4,12 @@
 #pragma once
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "costmodel/timeline.hpp"
 #include "sim/engine.hpp"
-#include "sim/lowering.hpp"
 #include "sim/simulate.hpp"
+#include "sim/transfer_run.hpp"
 
 namespace fomoe::sim {
 
@@ -18,6 +17,7 @@ class Executor {
  public:
   Executor(const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds, Engine& engine,
            const WorkSeconds& seconds, const Options& options);
+  ~Executor();
 
   /// Everything, to the end. Throws std::runtime_error where nodes wait for each other for ever.
   costmodel::Timeline run();
@@ -25,22 +25,20 @@ class Executor {
  private:
   struct Round;  // what all nodes share about one position of the sequence
 
-  std::shared_ptr<Round> round_at(std::size_t position);
+  Round& round_at(std::size_t position);
   void start_round(costmodel::NodeId node, std::size_t position);
   void wait_for_previous(costmodel::NodeId node, Round& round, costmodel::OpId op);
-  void start_op(costmodel::NodeId node, const std::shared_ptr<Round>& round, costmodel::OpId op);
-  void run_op(costmodel::NodeId node, const std::shared_ptr<Round>& round, costmodel::OpId op);
-  void run_transfer(costmodel::NodeId node, const std::shared_ptr<Round>& round, costmodel::OpId op);
-  void record_flows(costmodel::NodeId node, std::size_t position,
-                    std::vector<std::pair<double, double>> spans);
-  void finish_op(costmodel::NodeId node, const std::shared_ptr<Round>& round, costmodel::OpId op);
+  std::unique_ptr<TransferRun> play(const costmodel::Transfer& transfer, Round& round, costmodel::OpId op);
+  void start_op(costmodel::NodeId node, Round& round, costmodel::OpId op);
+  void run_op(costmodel::NodeId node, Round& round, costmodel::OpId op);
+  void finish_op(costmodel::NodeId node, Round& round, costmodel::OpId op);
 
   const costmodel::Plan& plan_;
   const std::vector<std::int64_t>& sequence_;
   Engine& engine_;
   const WorkSeconds& seconds_;
   const Options& options_;
-  std::vector<std::shared_ptr<Round>> live_;  // by position; released when every node is through
+  std::vector<std::unique_ptr<Round>> live_;  // by position; released when every node is through
   std::size_t rounds_finished_ = 0;
   costmodel::Timeline timeline_;
 };

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cassert>
-#include <map>
+#include <cstdlib>
+#include <memory>
+#include <span>
 
 namespace fomoe::sim {
 
@@ -10,166 +12,190 @@ using costmodel::Collective;
 using costmodel::Exchange;
 using costmodel::NodeId;
 using costmodel::Pattern;
+using costmodel::Payload;
+using costmodel::RingModel;
+using costmodel::Transfer;
 
 namespace {
 
-int modulo(int a, int n) { return ((a % n) + n) % n; }
+/// An exchange as bytes: what lowering needs of it. Exchanges of equal payloads share their chunks.
+struct Split {
+  std::span<const NodeId> nodes;
+  std::int64_t whole = 0;                                   // S
+  std::shared_ptr<const std::vector<std::int64_t>> chunks;  // of S, one per node
+};
 
-class LaneBuilder {
- public:
-  explicit LaneBuilder(int nodes) : nodes_(nodes) { lane_.steps.resize(static_cast<std::size_t>(nodes)); }
+bool same_sizes(const Exchange& a, const Exchange& b) {
+  return a.nodes.size() == b.nodes.size() &&
+         std::equal(a.payloads.begin(), a.payloads.end(), b.payloads.begin(), b.payloads.end(),
+                    [](const Payload& x, const Payload& y) {
+                      return x.elements == y.elements && x.format == y.format;
+                    });
+}
 
-  void flow(int step, NodeId from, NodeId to, std::int64_t bytes) {
-    if (bytes == 0) return;
-    at(from, step).sends.push_back({to, bytes});
-    at(to, step).receives.push_back({from, bytes});
+std::vector<Split> split(const std::vector<Exchange>& exchanges) {
+  std::vector<Split> splits;
+  splits.reserve(exchanges.size());
+  for (std::size_t i = 0; i < exchanges.size(); ++i) {
+    const Exchange& exchange = exchanges[i];
+    if (i > 0 && same_sizes(exchange, exchanges[i - 1])) {
+      splits.push_back({exchange.nodes, splits.back().whole, splits.back().chunks});
+      continue;
+    }
+    const int n = static_cast<int>(exchange.nodes.size());
+    auto chunks = std::make_shared<std::vector<std::int64_t>>();
+    for (int c = 0; c < n; ++c) chunks->push_back(costmodel::chunk_bytes(exchange, n, c));
+    splits.push_back({exchange.nodes, exchange.bytes(), std::move(chunks)});
   }
+  return splits;
+}
 
-  /// One flow between two nodes in a step: equal peers are summed, in order of their ids.
-  Lane merged() {
-    std::vector<std::int64_t> sum(static_cast<std::size_t>(nodes_), 0);
-    const auto merge = [&](std::vector<Flow>& flows) {
-      for (const Flow& flow : flows) sum[static_cast<std::size_t>(flow.peer)] += flow.bytes;
-      flows.clear();
-      for (NodeId peer = 0; peer < nodes_; ++peer) {
-        std::int64_t& bytes = sum[static_cast<std::size_t>(peer)];
-        if (bytes > 0) flows.push_back({peer, bytes});
-        bytes = 0;
-      }
-    };
-    for (auto& steps : lane_.steps) {
-      for (Step& step : steps) {
-        merge(step.sends);
-        merge(step.receives);
+/// The flows of one exchange in one step, handed to `flow(from, to, bytes)`.
+template <class Sink>
+class Steps {
+ public:
+  Steps(const Split& exchange, const Sink& flow) : exchange_(exchange), flow_(flow) {}
+
+  // Position p sends chunk p + shift to the next.
+  void ring(int shift) const {
+    const int n = size();
+    for (int p = 0; p < n; ++p) flow_(node(p), node((p + 1) % n), chunk(((p + shift) % n + n) % n));
+  }
+  // Everybody to everybody: bytes(p, q).
+  template <class Bytes>
+  void all_pairs(const Bytes& bytes) const {
+    for (int p = 0; p < size(); ++p) {
+      for (int q = 0; q < size(); ++q) {
+        if (p != q) flow_(node(p), node(q), bytes(p, q));
       }
     }
-    return std::move(lane_);
   }
-
-  Lane take() { return std::move(lane_); }
+  void scatter() const {  // chunk q to its owner
+    all_pairs([&](int, int q) { return chunk(q); });
+  }
+  void gather() const {  // the own chunk to everybody
+    all_pairs([&](int p, int) { return chunk(p); });
+  }
+  void pass_on() const {  // everything to the next
+    for (int p = 0; p < size(); ++p) flow_(node(p), node((p + 1) % size()), exchange_.whole);
+  }
+  void all_to_all() const {
+    all_pairs([&](int, int) { return exchange_.whole; });
+  }
+  void from_first() const {
+    for (int p = 1; p < size(); ++p) flow_(node(0), node(p), exchange_.whole);
+  }
+  void to_first() const {
+    for (int p = 1; p < size(); ++p) flow_(node(p), node(0), exchange_.whole);
+  }
 
  private:
-  Step& at(NodeId node, int step) {
-    auto& steps = lane_.steps[static_cast<std::size_t>(node)];
-    if (steps.size() <= static_cast<std::size_t>(step)) steps.resize(static_cast<std::size_t>(step) + 1);
-    return steps[static_cast<std::size_t>(step)];
-  }
+  [[nodiscard]] int size() const { return static_cast<int>(exchange_.nodes.size()); }
+  [[nodiscard]] NodeId node(int p) const { return exchange_.nodes[static_cast<std::size_t>(p)]; }
+  [[nodiscard]] std::int64_t chunk(int c) const { return (*exchange_.chunks)[static_cast<std::size_t>(c)]; }
 
-  int nodes_;
-  Lane lane_;
+  const Split& exchange_;
+  const Sink& flow_;
 };
 
-// An exchange as bytes: what lowering needs of it, and what bundles by adding.
-struct Split {
-  std::vector<NodeId> nodes;
-  std::int64_t whole = 0;            // S
-  std::vector<std::int64_t> chunks;  // of S, one per node
-};
-
-Split split(const Exchange& exchange) {
-  const int n = static_cast<int>(exchange.nodes.size());
-  Split result{exchange.nodes, exchange.bytes(), {}};
-  for (int c = 0; c < n; ++c) result.chunks.push_back(chunk_bytes(exchange, n, c));
-  return result;
+bool runs_in_a_ring(const Transfer& transfer) {
+  if (transfer.collective != Collective::ring) return false;
+  return transfer.pattern == Pattern::all_reduce || transfer.pattern == Pattern::reduce_scatter ||
+         transfer.pattern == Pattern::all_gather || transfer.pattern == Pattern::all_to_all_broadcast;
 }
 
-// Steps first … first + n − 2 around the ring; at step s position p sends chunk p + shift − s to the next.
-void add_ring(LaneBuilder& lane, const Split& exchange, int first, int shift) {
+int step_count(const Transfer& transfer, const Split& exchange) {
   const int n = static_cast<int>(exchange.nodes.size());
-  for (int s = 0; s < n - 1; ++s) {
-    for (int p = 0; p < n; ++p) {
-      lane.flow(first + s, exchange.nodes[static_cast<std::size_t>(p)],
-                exchange.nodes[static_cast<std::size_t>(modulo(p + 1, n))],
-                exchange.chunks[static_cast<std::size_t>(modulo(p + shift - s, n))]);
-    }
-  }
+  if (n < 2) return 0;
+  const int phases = transfer.pattern == Pattern::all_reduce ? 2 : 1;
+  return runs_in_a_ring(transfer) ? phases * (n - 1) : phases;
 }
 
-// Everybody to everybody in one step: bytes(p, q).
-template <class Bytes>
-void add_all_pairs(LaneBuilder& lane, const Split& exchange, int step, Bytes bytes) {
-  for (std::size_t p = 0; p < exchange.nodes.size(); ++p) {
-    for (std::size_t q = 0; q < exchange.nodes.size(); ++q) {
-      if (p != q) lane.flow(step, exchange.nodes[p], exchange.nodes[q], bytes(p, q));
-    }
-  }
-}
-
-void add(LaneBuilder& lane, Pattern pattern, Collective collective, const Split& exchange) {
-  const bool ring = collective == Collective::ring;
+template <class Sink>
+void add_step(const Transfer& transfer, const Split& exchange, int s, const Sink& flow) {
+  const Steps<Sink> steps(exchange, flow);
+  const bool ring = runs_in_a_ring(transfer);
   const int n = static_cast<int>(exchange.nodes.size());
-  const auto to_chunk_owner = [&](std::size_t, std::size_t q) { return exchange.chunks[q]; };
-  const auto own_chunk = [&](std::size_t p, std::size_t) { return exchange.chunks[p]; };
-  const auto whole = [&](std::size_t, std::size_t) { return exchange.whole; };
-  switch (pattern) {
+  switch (transfer.pattern) {
     case Pattern::all_reduce:
-      if (ring) {
-        add_ring(lane, exchange, 0, 0);
-        add_ring(lane, exchange, n - 1, 1);
-      } else {
-        add_all_pairs(lane, exchange, 0, to_chunk_owner);
-        add_all_pairs(lane, exchange, 1, own_chunk);
-      }
-      return;
+      if (ring) return steps.ring(s < n - 1 ? -s : 1 - (s - n + 1));
+      return s == 0 ? steps.scatter() : steps.gather();
     case Pattern::reduce_scatter:
-      return ring ? add_ring(lane, exchange, 0, -1) : add_all_pairs(lane, exchange, 0, to_chunk_owner);
+      return ring ? steps.ring(-1 - s) : steps.scatter();
     case Pattern::all_gather:
-      return ring ? add_ring(lane, exchange, 0, 0) : add_all_pairs(lane, exchange, 0, own_chunk);
+      return ring ? steps.ring(-s) : steps.gather();
     case Pattern::all_to_all:
-      return add_all_pairs(lane, exchange, 0, to_chunk_owner);
+      return steps.scatter();
     case Pattern::all_to_all_broadcast:
-      if (!ring) return add_all_pairs(lane, exchange, 0, whole);
-      for (int s = 0; s < n - 1; ++s) {  // everybody passes on what came last
-        for (int p = 0; p < n; ++p) {
-          lane.flow(s, exchange.nodes[static_cast<std::size_t>(p)],
-                    exchange.nodes[static_cast<std::size_t>(modulo(p + 1, n))], exchange.whole);
-        }
-      }
-      return;
+      return ring ? steps.pass_on() : steps.all_to_all();
     case Pattern::reduce:
-      for (std::size_t p = 1; p < exchange.nodes.size(); ++p)
-        lane.flow(0, exchange.nodes[p], exchange.nodes[0], exchange.whole);
-      return;
+      return steps.to_first();
     case Pattern::broadcast:
-      for (std::size_t p = 1; p < exchange.nodes.size(); ++p)
-        lane.flow(0, exchange.nodes[0], exchange.nodes[p], exchange.whole);
-      return;
+      return steps.from_first();
     case Pattern::point_to_point:
       assert(n == 2);
-      return lane.flow(0, exchange.nodes[0], exchange.nodes[1], exchange.whole);
+      return steps.from_first();
   }
+  std::abort();
 }
 
-// Exchanges among the same nodes, in the same order, added up.
-std::vector<Split> merged_by_nodes(const std::vector<Exchange>& exchanges) {
-  std::map<std::vector<NodeId>, Split> by_nodes;
-  for (const Exchange& exchange : exchanges) {
-    Split one = split(exchange);
-    auto [it, inserted] = by_nodes.try_emplace(one.nodes, one);
-    if (inserted) continue;
-    it->second.whole += one.whole;
-    for (std::size_t c = 0; c < one.chunks.size(); ++c) it->second.chunks[c] += one.chunks[c];
+/// Adds up what flows between each pair of nodes in one step.
+class PairSums {
+ public:
+  explicit PairSums(int nodes) : nodes_(static_cast<std::size_t>(nodes)), bytes_(nodes_ * nodes_, 0) {}
+
+  void add(NodeId from, NodeId to, std::int64_t bytes) {
+    if (bytes == 0) return;
+    const std::size_t pair = static_cast<std::size_t>(from) * nodes_ + static_cast<std::size_t>(to);
+    if (bytes_[pair] == 0) pairs_.push_back(pair);
+    bytes_[pair] += bytes;
   }
-  std::vector<Split> merged;
-  for (auto& [nodes, exchange] : by_nodes) merged.push_back(std::move(exchange));
-  return merged;
+
+  /// Appends a flow for each pair, in the order of their ids, and starts again from nothing.
+  void move_to(Lane& lane, int step) {
+    std::sort(pairs_.begin(), pairs_.end());
+    for (const std::size_t pair : pairs_) {
+      lane.flows.push_back(
+          {static_cast<NodeId>(pair / nodes_), static_cast<NodeId>(pair % nodes_), step, bytes_[pair]});
+      bytes_[pair] = 0;
+    }
+    pairs_.clear();
+  }
+
+ private:
+  std::size_t nodes_;
+  std::vector<std::int64_t> bytes_;  // row = from
+  std::vector<std::size_t> pairs_;   // that are not zero
+};
+
+Lane lane_of(const Transfer& transfer, std::span<const Split> exchanges, bool fluid, PairSums& sums) {
+  Lane lane;
+  int steps = 0;
+  for (const Split& exchange : exchanges) steps = std::max(steps, step_count(transfer, exchange));
+  for (int s = 0; s < steps; ++s) {
+    for (const Split& exchange : exchanges) {
+      if (s >= step_count(transfer, exchange)) continue;
+      add_step(transfer, exchange, s,
+               [&](NodeId from, NodeId to, std::int64_t bytes) { sums.add(from, to, bytes); });
+    }
+    if (!fluid) sums.move_to(lane, s);
+  }
+  if (fluid) sums.move_to(lane, 0);
+  lane.steps = fluid ? std::min(steps, 1) : steps;
+  return lane;
 }
 
 }  // namespace
 
-std::vector<Lane> lower(const costmodel::Transfer& transfer, int nodes, bool bundle) {
+std::vector<Lane> lower(const Transfer& transfer, int nodes, const LoweringOptions& options) {
+  const std::vector<Split> exchanges = split(transfer.exchanges);
+  const bool fluid = options.ring_model == RingModel::fluid && runs_in_a_ring(transfer);
+  PairSums sums(nodes);
   std::vector<Lane> lanes;
-  if (bundle) {
-    LaneBuilder lane(nodes);
-    for (const Split& exchange : merged_by_nodes(transfer.exchanges))
-      add(lane, transfer.pattern, transfer.collective, exchange);
-    lanes.push_back(lane.merged());
+  if (options.bundle) {
+    lanes.push_back(lane_of(transfer, exchanges, fluid, sums));
   } else {
-    for (const Exchange& exchange : transfer.exchanges) {
-      LaneBuilder lane(nodes);
-      add(lane, transfer.pattern, transfer.collective, split(exchange));
-      lanes.push_back(lane.take());
-    }
+    for (const Split& exchange : exchanges) lanes.push_back(lane_of(transfer, {&exchange, 1}, fluid, sums));
   }
   return lanes;
 }

@@ -8,19 +8,21 @@
 namespace fomoe::sim {
 
 struct Flow {
-  costmodel::NodeId peer = 0;
+  costmodel::NodeId from = 0, to = 0;
+  std::int32_t step = 0;
   std::int64_t bytes = 0;
 };
 
-/// What a node sends and receives at the same time. It starts the next step when all of these have ended.
-struct Step {
-  std::vector<Flow> sends;
-  std::vector<Flow> receives;
+/// Flows in the order of their steps. A node starts a step when all that it sends and receives in its steps
+/// before has ended; lanes of a transfer run side by side.
+struct Lane {
+  std::vector<Flow> flows;
+  std::int32_t steps = 0;
 };
 
-/// A sequence of steps that runs by itself; `steps[node]` is empty for a node that takes no part.
-struct Lane {
-  std::vector<std::vector<Step>> steps;
+struct LoweringOptions {
+  bool bundle = true;
+  costmodel::RingModel ring_model = costmodel::RingModel::stepwise;
 };
 
 /// Bundled: one lane, in which flows of the same step from one node to another are one flow, as over one
@@ -35,7 +37,9 @@ struct Lane {
 ///               step s = n−1 … 2n−3:     sends chunk p + 1 − (s − n + 1)
 ///   reduce-scatter alone: chunk p − 1 − s, so that position p ends with the sum of chunk p
 ///   all-gather alone:     chunk p − s, starting from the own chunk p
+/// A fluid ring sends the bytes of all these steps as one flow to the next node: a ring that is pipelined in
+/// slices, whose latency hides behind the chunk before. It pays the latency of a hop once.
 /// Direct among n: step 0 sends chunk j of the own copy to node j; step 1 sends the reduced own chunk to all.
-std::vector<Lane> lower(const costmodel::Transfer& transfer, int nodes, bool bundle);
+std::vector<Lane> lower(const costmodel::Transfer& transfer, int nodes, const LoweringOptions& options);
 
 }  // namespace fomoe::sim

@@ -7,11 +7,12 @@
 #include "costmodel/plan.hpp"
 #include "costmodel/timeline.hpp"
 #include "platforms/platform.hpp"
+#include "sim/lowering.hpp"
 
 namespace fomoe::sim {
 
 struct Options {
-  bool bundle = true;  // see lower()
+  LoweringOptions lowering;
 };
 
 /// Seconds that a node computes for a work; the same for every round.

@@ -42,8 +42,8 @@ SimulatedRun simulate_scenario(const costmodel::Scenario& scenario, const RunOpt
 
   std::vector<costmodel::Timeline> timelines;
   for (const costmodel::RoundClass& rounds : run.plan.classes) {
-    timelines.push_back(
-        simulate(run.plan, executed_rounds(rounds, options), platform, seconds, {options.bundle}));
+    timelines.push_back(simulate(run.plan, executed_rounds(rounds, options), platform, seconds,
+                                 {{options.bundle, scenario.network.ring_model}}));
   }
   run.report = costmodel::assemble_report(scenario, run.plan, timelines);
   run.report.executor = "simulated";

@@ -128,7 +128,9 @@ Json to_json(const costmodel::Scenario& scenario) {
             {"module_choices", strategy.module_choices}}},
           {"compute", compute_json(scenario.compute)},
           {"platform", platform_json(scenario.platform)},
-          {"network_model", {{"bandwidth_efficiency", scenario.network.bandwidth_efficiency}}}};
+          {"network_model",
+           {{"bandwidth_efficiency", scenario.network.bandwidth_efficiency},
+            {"ring_model", to_string(scenario.network.ring_model)}}}};
 }
 
 Json to_json(const costmodel::RunReport& report) {

@@ -98,6 +98,8 @@ constexpr Key kScenarioKeys[] = {
 
     {"network_model", "bandwidth_efficiency", Kind::share, "1.0", "",
      "share of every link rate that payload gets", "0.956"},
+    {"network_model", "ring_model", Kind::choice, "\"stepwise\"", "",
+     "a ring's chunks as flows one after another, or all bytes of a hop as one fluid flow", "\"fluid\""},
 };
 
 constexpr Key kPlatformFileKeys[] = {
@@ -142,6 +144,8 @@ std::vector<std::string> choices(const Key& key) {
     names = {"ring", "direct"};
   } else if (key.name == "router") {
     names = {"uniform", "hash", "expert_choice"};
+  } else if (key.name == "ring_model") {
+    names = {"stepwise", "fluid"};
   } else if (key.name == "payload_dtype") {
     names = {"fp32", "bf16", "fp16", "fp8", "int8", "int4", "int2"};
   }

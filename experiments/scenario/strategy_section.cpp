@@ -47,9 +47,4 @@ costmodel::Strategy read_strategy(const Document& document, int sites) {
   return strategy;
 }
 
-costmodel::NetworkModel read_network_model(const Document& document) {
-  const TableReader table(document, scenario_keys(), "network_model", find_table(document, "network_model"));
-  return {table.share("bandwidth_efficiency")};
-}
-
 }  // namespace fomoe::scenario

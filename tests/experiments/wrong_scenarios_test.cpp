@@ -107,6 +107,9 @@ const std::vector<Wrong> kWrong = {
     {"", "[network_model]\nbandwidth_efficiency = 1.5\n", "",
      ":18: network_model.bandwidth_efficiency: got 1.5; expected a number above 0 and up to 1; for example "
      "bandwidth_efficiency = 0.956"},
+    {"", "[network_model]\nring_model = \"fluids\"\n", "",
+     ":18: network_model.ring_model: got \"fluids\"; expected one of \"stepwise\", \"fluid\"; for example "
+     "ring_model = \"fluid\"; did you mean \"fluid\"?"},
     {"", "[network_model]\nbandwidth_efficiency = 0\n", "",
      ":18: network_model.bandwidth_efficiency: got 0; expected a number above 0 and up to 1; for example "
      "bandwidth_efficiency = 0.956"},

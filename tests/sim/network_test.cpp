@@ -176,3 +176,34 @@ TEST_CASE("a node goes on when its own part is done: no barrier between operatio
   check_close(end_of(timeline, 2), 3);
   check_close(end_of(timeline, 1), 2);
 }
+
+TEST_CASE("a fluid ring: one latency, and the bytes of all steps at the port's rate") {
+  // Each of M sites sends 2(M−1) chunks of S/M to the next one: t = latency + 2(M−1)/M · S/B.
+  const int m = 4;
+  const std::int64_t elements = 840'000;
+  const double bytes = 4.0 * static_cast<double>(elements), bandwidth = 1e6, latency = 0.05;
+  const costmodel::Plan plan =
+      transfer_only(m, Pattern::all_reduce, Collective::ring, {exchange_of(first(m), elements)});
+  const auto platform = platforms::uniform(m, bandwidth, bandwidth, latency);
+  const auto timeline = sim::simulate(plan, {0}, platform, [](costmodel::Work, int) { return 0.0; },
+                                      {{true, costmodel::RingModel::fluid}});
+  check_close(timeline.round_end_s[0], latency + 2.0 * (m - 1) / m * bytes / bandwidth);
+  const auto stepwise = play(plan, platform);
+  CHECK(timeline.sent.bytes == stepwise.sent.bytes);
+}
+
+TEST_CASE("stepwise and fluid rings agree within 1 % where latency is negligible, on unequal ports too") {
+  // Latency 0.1 ms beside chunks of at least 2.1 MB ÷ 8 at 1 MB/s = 0.26 s: 2(M−1) of them are 0.04 %.
+  for (const int m : {2, 3, 8}) {
+    auto platform = platforms::uniform(m, 1e6, 1e6, 1e-4);
+    platform.sites[0].uplink_bytes_per_s = 7e5;
+    const costmodel::Plan plan =
+        transfer_only(m, Pattern::all_reduce, Collective::ring, {exchange_of(first(m), 525'000)});
+    const auto end_s = [&](costmodel::RingModel model) {
+      return sim::simulate(plan, {0}, platform, [](costmodel::Work, int) { return 0.0; }, {{true, model}})
+          .round_end_s[0];
+    };
+    const double stepwise = end_s(costmodel::RingModel::stepwise);
+    CHECK(std::abs(end_s(costmodel::RingModel::fluid) - stepwise) <= 0.01 * stepwise);
+  }
+}

@@ -1,0 +1,61 @@
+// One transfer of one round, played by all its nodes: each goes through its steps at its own pace.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "costmodel/timeline.hpp"
+#include "sim/engine.hpp"
+#include "sim/lowering.hpp"
+
+namespace fomoe::sim {
+
+class TransferRun {
+ public:
+  /// `done(node)` is called once for each node that takes part. The run must outlive the last of these calls.
+  TransferRun(std::vector<Lane> lanes, int nodes, std::int64_t round, Engine& engine,
+              costmodel::Timeline& timeline, std::function<void(costmodel::NodeId)> done);
+
+  [[nodiscard]] bool takes_part(costmodel::NodeId node) const {
+    return lanes_left_[static_cast<std::size_t>(node)] > 0;
+  }
+  /// The node may send and receive from now on.
+  void start(costmodel::NodeId node);
+
+ private:
+  using FlowIndex = std::uint32_t;
+
+  /// Where a node stands in a lane.
+  struct Progress {
+    std::int32_t step = -1;
+    std::int32_t pending = 0;  // flows of the step that have not ended, sent and received
+    double step_start_s = 0;
+    std::vector<std::pair<double, double>> spans;  // of this step's flows
+  };
+  struct LaneRun {
+    Lane lane;
+    std::vector<FlowIndex> of_step;    // flows of (node, step), in the order of steps
+    std::vector<std::uint32_t> begin;  // [node · steps + step]: where they begin in of_step
+    std::vector<char> ready;           // per flow: how many of its two ends are
+    std::vector<double> start_s;       // per flow: when its first byte moved
+    std::vector<Progress> nodes;
+  };
+
+  void index_flows(LaneRun& run) const;
+  void next_step(std::uint32_t lane, costmodel::NodeId node);
+  void end_ready(std::uint32_t lane, FlowIndex flow);
+  void flow_ended(std::uint32_t lane, FlowIndex flow);
+  void end_done(std::uint32_t lane, costmodel::NodeId node, const Flow& flow, double start_s);
+  void record(costmodel::NodeId node, std::vector<std::pair<double, double>>& spans);
+
+  std::vector<LaneRun> lanes_;
+  std::vector<std::uint32_t> lanes_left_;  // per node: lanes that it has not gone through
+  int nodes_;
+  std::int64_t round_;
+  Engine& engine_;
+  costmodel::Timeline& timeline_;
+  std::function<void(costmodel::NodeId)> done_;
+};
+
+}  // namespace fomoe::sim

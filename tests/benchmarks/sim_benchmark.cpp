@@ -1,0 +1,97 @@
+// How fast plans are made and simulated. Not a test: `build/release/bin/bench_sim` prints times; what they
+// should stay below is beside each.
+#include <benchmark/benchmark.h>
+
+#include <string>
+
+#include "costmodel/methods/method.hpp"
+#include "sim/simulate.hpp"
+#include "sim/simulated_run.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+
+namespace {
+
+costmodel::Scenario preset(const char* name, int sites, int overlap) {
+  costmodel::Scenario scenario = tests::ideal_scenario("fomoe", sites, overlap);
+  scenario.model = *costmodel::find_preset(name);
+  scenario.workload.global_batch_sequences = 32 * sites;
+  scenario.workload.tokens = 100 * scenario.workload.global_batch_sequences * scenario.model.sequence_length;
+  scenario.platform = platforms::uniform(sites, 1.25e9, 1.25e9, 0.025);
+  return scenario;
+}
+
+costmodel::Timeline play(const costmodel::Plan& plan, std::int64_t round,
+                         const costmodel::Scenario& scenario) {
+  return sim::simulate(plan, {round}, scenario.platform, [](costmodel::Work, int) { return 1.0; },
+                       {{true, scenario.network.ring_model}});
+}
+
+// One round of 104 billion parameters at 32 sites, random placement, migration included: 1 s.
+void xxl_round(benchmark::State& state) {
+  costmodel::Scenario scenario = preset("xxl", 32, 8);
+  scenario.strategy.placement = costmodel::PlacementKind::random;
+  const costmodel::Plan plan = costmodel::find_method("fomoe")->plan(scenario);
+  for (auto _ : state) benchmark::DoNotOptimize(play(plan, 0, scenario).round_end_s);
+}
+BENCHMARK(xxl_round)->Unit(benchmark::kMillisecond)->Iterations(3)->UseRealTime();
+
+void xxl_plan(benchmark::State& state) {
+  costmodel::Scenario scenario = preset("xxl", 32, 8);
+  scenario.strategy.placement = costmodel::PlacementKind::random;
+  const costmodel::Plan plan = costmodel::find_method("fomoe")->plan(scenario);
+  for (auto _ : state) benchmark::DoNotOptimize(plan.round(0).ops.size());
+}
+BENCHMARK(xxl_plan)->Unit(benchmark::kMillisecond)->Iterations(3)->UseRealTime();
+
+// A DiLoCo round in a ring. 64 sites stepwise: 1 s; 1,000 sites fluid: 3 s.
+void diloco_round(benchmark::State& state) {
+  costmodel::Scenario scenario = preset("large", static_cast<int>(state.range(0)), 0);
+  scenario.strategy.method = "diloco";
+  scenario.network.ring_model =
+      state.range(1) != 0 ? costmodel::RingModel::fluid : costmodel::RingModel::stepwise;
+  const costmodel::Plan plan = costmodel::find_method("diloco")->plan(scenario);
+  for (auto _ : state) benchmark::DoNotOptimize(play(plan, 0, scenario).round_end_s);
+}
+BENCHMARK(diloco_round)
+    ->ArgNames({"sites", "fluid"})
+    ->Args({64, 0})
+    ->Args({1000, 1})
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+
+// Time per flow of ring traffic should not depend on how many flows there are (within 20 %).
+void ring_flows(benchmark::State& state) {
+  const auto flows = state.range(0);
+  costmodel::Scenario scenario = preset("small", 64, 0);
+  scenario.strategy.method = "diloco";
+  const costmodel::Plan plan = costmodel::find_method("diloco")->plan(scenario);
+  const std::int64_t flows_per_round = 64 * 2 * 63;
+  const std::vector<std::int64_t> rounds(static_cast<std::size_t>(flows / flows_per_round), 0);
+  for (auto _ : state) {
+    const auto timeline =
+        sim::simulate(plan, rounds, scenario.platform, [](costmodel::Work, int) { return 1.0; });
+    benchmark::DoNotOptimize(timeline.round_end_s);
+  }
+  state.counters["s/flow"] =
+      benchmark::Counter(static_cast<double>(rounds.size()) * static_cast<double>(flows_per_round),
+                         benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+}
+BENCHMARK(ring_flows)
+    ->Arg(10'000)
+    ->Arg(100'000)
+    ->Arg(1'000'000)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+
+// A whole `simulate` of six sites, without the start of the process: 0.1 s.
+void six_sites(benchmark::State& state) {
+  const costmodel::Scenario scenario = preset("medium", 6, 3);
+  for (auto _ : state) benchmark::DoNotOptimize(sim::simulate_scenario(scenario).report.wall_clock_s);
+}
+BENCHMARK(six_sites)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+}  // namespace
+
+BENCHMARK_MAIN();
