@@ -26,7 +26,7 @@ struct Node {
   double sequences = 0;  // that it trains on in one optimiser step
 };
 
-enum class Content { parameter, gradient, pseudo_gradient, moment1, moment2, activation };
+enum class Content { parameter, gradient, pseudo_gradient, moment1, moment2, activation, key };
 enum class TensorClass { embedding, attention, norm, router, expert };
 
 /// Parameters that travel together; the trainer finds the tensors again by class, layers and experts.

@@ -36,7 +36,8 @@ Fixed fixed_of(const Scenario& scenario) {
   fixed.moe_layers = static_cast<double>(moe_layers(shape));
   fixed.experts = static_cast<double>(shape.experts);
   fixed.active_experts = static_cast<double>(shape.active_experts);
-  fixed.collective = scenario.strategy.collective;
+  fixed.collective = {scenario.strategy.collective, static_cast<double>(scenario.strategy.regions)};
+  fixed.secure_aggregation = scenario.strategy.secure_aggregation;
   fixed.placement = scenario.strategy.placement;
   fixed.tied_elements = shape.tied_embeddings ? fixed.embedding_elements : 0;
   fixed.expert_parameters = static_cast<double>(counts.expert);

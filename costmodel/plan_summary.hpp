@@ -27,6 +27,15 @@ struct Axes {
   V bytes_per_element;  // on the wire
 };
 
+/// How all-reduces are sent, with the number of regions where that is hierarchical.
+struct CollectiveShape {
+  Collective collective = Collective::ring;
+  double regions = 1;
+  CollectiveShape() = default;
+  CollectiveShape(Collective kind, double regions_ = 1) : collective(kind), regions(regions_) {}  // NOLINT
+  friend bool operator==(const CollectiveShape& a, Collective b) { return a.collective == b; }
+};
+
 /// What it does not.
 struct Fixed {
   double dense_elements = 0;   // with skip-token the whole router is dense
@@ -34,8 +43,9 @@ struct Fixed {
   double embedding_elements = 0;
   double sequence_length = 0;
   double d_model = 0, layers = 0, moe_layers = 0, experts = 0, active_experts = 0;
-  Collective collective = Collective::ring;
+  CollectiveShape collective;
   PlacementKind placement = PlacementKind::fixed;
+  bool secure_aggregation = false;
   double tied_elements = 0;         // of the embedding where it is also the unembedding
   double expert_parameters = 0;     // of all experts of all layers, without router columns
   double expert_compute_share = 0;  // of a forward or backward pass
@@ -97,17 +107,42 @@ template <class V>
 V all_reduce_factor(const V& nodes) {
   return 2.0 * (nodes - 1.0) / nodes;
 }
-/// One-way latencies in sequence: ring 2(n−1), direct 2; none where there is one node.
+/// One-way latencies in sequence: ring 2(n−1), direct 2, hierarchical 2(n/R−1) + 2(R−1); none where there is
+/// one node.
 template <class V>
-V all_reduce_hops(Collective collective, const V& nodes) {
-  if (collective == Collective::ring) return 2.0 * (nodes - 1.0);
+V all_reduce_hops(const CollectiveShape& shape, const V& nodes) {
+  if (shape == Collective::ring) return 2.0 * (nodes - 1.0);
+  if (shape == Collective::hierarchical)
+    return 2.0 * (max_of(V(nodes / shape.regions), constant<V>(1)) - 1.0) + 2.0 * (shape.regions - 1);
   return 2.0 * min_of(V(nodes - 1.0), constant<V>(1));
 }
-/// The part of all_reduce_factor that goes to one peer: ring, all of it; direct, 2/n.
+/// The part of all_reduce_factor that goes to one peer: ring, all of it; direct, 2/n; hierarchical, the
+/// larger of what goes to the neighbour inside the region and to the one in the next.
 template <class V>
-V all_reduce_pair_factor(Collective collective, const V& nodes) {
-  if (collective == Collective::ring) return all_reduce_factor(nodes);
+V all_reduce_pair_factor(const CollectiveShape& shape, const V& nodes) {
+  if (shape == Collective::ring) return all_reduce_factor(nodes);
+  if (shape == Collective::hierarchical) {
+    const V inside = max_of(V(nodes / shape.regions), constant<V>(1));
+    return max_of(V(all_reduce_factor(inside)), V(all_reduce_factor(constant<V>(shape.regions)) / inside));
+  }
   return 2.0 / nodes * min_of(V(nodes - 1.0), constant<V>(1));
+}
+
+// Bytes to each other site in a round of secure aggregation (costmodel/methods/composition.hpp).
+inline constexpr double kPublicKeyBytes = 64, kSecretShareBytes = 64, kUnmaskingBytes = 32;
+
+/// What composes with every method's formula, after it.
+template <class V>
+void compose(Summary<V>& summary, const Axes<V>& axes, const Fixed& fixed) {
+  if (!fixed.secure_aggregation) return;
+  const double bytes = kPublicKeyBytes + kSecretShareBytes + kUnmaskingBytes;
+  const V others = axes.sites - 1.0;
+  const V any = min_of(others, constant<V>(1));  // 0 where there is one site
+  Stage<V>& sums = summary.stages[0];
+  sums.latency_hops += 3.0 * any;
+  sums.bytes += bytes * others;
+  sums.pair_bytes += bytes * any;
+  summary.sent.dense += bytes * others * sums.times_per_round;
 }
 
 /// ⌈tokens ÷ global batch⌉ steps in rounds of `steps_per_round`, the last one perhaps short.

@@ -4,9 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "costmodel/flops.hpp"
-#include "costmodel/placement.hpp"
-
 namespace fomoe::costmodel {
 
 namespace {
@@ -122,24 +119,6 @@ std::vector<LayerLoad> router_loads(const Scenario& scenario) {
     }
   }
   return loads;
-}
-
-double local_row_share(const Scenario& scenario, int site) {
-  const double uniform = static_cast<double>(local_experts(scenario)) /
-                         static_cast<double>(std::max<std::int64_t>(scenario.model.experts, 1));
-  const int overlap = effective_overlap(scenario);
-  const RoutingCounts& counts = scenario.strategy.routing_counts;
-  if (counts.empty() || overlap == scenario.sites() || scenario.strategy.placement != PlacementKind::fixed)
-    return uniform;  // a random placement holds each expert equally often
-  const Placement placement =
-      fixed_placement(1, static_cast<int>(scenario.model.experts), scenario.sites(), overlap);
-  double share = 0;
-  for (int layer = 0; layer < counts.layers; ++layer) {
-    const std::vector<double> loads = in_mean_loads(counts_of(counts, layer));
-    for (const int expert : placement.local_experts(0, site))
-      share += loads[static_cast<std::size_t>(expert)] / static_cast<double>(loads.size());
-  }
-  return share / counts.layers;
 }
 
 }  // namespace fomoe::costmodel

@@ -35,8 +35,4 @@ LayerLoad layer_load(RouterModel router, double capacity_factor, const std::vect
 /// Of every layer of the scenario in one optimiser step; a single entry where all are equal.
 std::vector<LayerLoad> router_loads(const Scenario& scenario);
 
-/// Share of the rows that stay on the site that made them, with skip-token: Σ counts of its own experts ÷ Σ
-/// counts, mean over sites and layers under `local_experts` = N_le held by each; N_le/N_e without counts.
-double local_row_share(const Scenario& scenario, int site);
-
 }  // namespace fomoe::costmodel

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "costmodel/closed_form.hpp"
+#include "costmodel/methods/composition.hpp"
 #include "costmodel/methods/method.hpp"
 #include "platforms/input_error.hpp"
 
@@ -55,13 +56,24 @@ void check(const Scenario& scenario) {
                      std::to_string(scenario.sites()));
   }
   if (method->check != nullptr) method->check(scenario);
+  check_composition(scenario);
   (void)compute_times(scenario, static_cast<double>(local_batch_sequences(
                                     scenario, 0)));  // a profile of another model or batch is refused here
 }
 
 const char* to_string(PlacementKind kind) { return kind == PlacementKind::fixed ? "fixed" : "random"; }
 
-const char* to_string(Collective collective) { return collective == Collective::ring ? "ring" : "direct"; }
+const char* to_string(Collective collective) {
+  switch (collective) {
+    case Collective::ring:
+      return "ring";
+    case Collective::direct:
+      return "direct";
+    case Collective::hierarchical:
+      return "hierarchical";
+  }
+  return "";
+}
 
 const char* to_string(RouterModel router) {
   switch (router) {

@@ -15,7 +15,7 @@
 namespace fomoe::costmodel {
 
 enum class PlacementKind { fixed, random };
-enum class Collective { ring, direct };
+enum class Collective { ring, direct, hierarchical };
 /// Who decides how many tokens each expert gets (costmodel/router_load.hpp).
 enum class RouterModel { uniform, hash, expert_choice };
 
@@ -38,10 +38,12 @@ struct Strategy {
   WireFormat wire = plain_format(ElementType::bf16);
   int max_sites_per_token = 0;  // that the experts of one token are on; 0: as many as there are experts
   RouterModel router = RouterModel::uniform;
-  double capacity_factor = 0;      // of an expert's buffer, in mean loads; 0: buffers grow as needed
-  std::int64_t micro_batches = 8;  // n, that a pipeline cuts the global batch into
-  int module_levels = 1;           // of a path, from input to output
-  int module_choices = 1;          // modules that each level offers
+  double capacity_factor = 0;       // of an expert's buffer, in mean loads; 0: buffers grow as needed
+  std::int64_t micro_batches = 8;   // n, that a pipeline cuts the global batch into
+  int module_levels = 1;            // of a path, from input to output
+  int module_choices = 1;           // modules that each level offers
+  int regions = 1;                  // of equally many consecutive sites, for hierarchical all-reduces
+  bool secure_aggregation = false;  // sums of masked payloads (costmodel/methods/composition.hpp)
 };
 
 /// A step profile, and the micro-batch a site accumulates from.

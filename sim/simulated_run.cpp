@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "costmodel/closed_form.hpp"
-#include "costmodel/methods/method.hpp"
+#include "costmodel/methods/composition.hpp"
 #include "costmodel/report_assembly.hpp"
 #include "sim/simulate.hpp"
 
@@ -28,7 +28,7 @@ std::vector<std::int64_t> executed_rounds(const costmodel::RoundClass& rounds, c
 
 SimulatedRun simulate_scenario(const costmodel::Scenario& scenario, const RunOptions& options) {
   SimulatedRun run;
-  run.plan = costmodel::find_method(scenario.strategy.method)->plan(scenario);
+  run.plan = costmodel::make_plan(scenario);
   const platforms::Platform platform =
       platforms::scaled_bandwidth(scenario.platform, scenario.network.bandwidth_efficiency);
 

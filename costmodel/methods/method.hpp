@@ -37,8 +37,16 @@ struct Method {
 /// a template over V.
 template <class Formula>
 void use_formula(Method& method, Formula) {
-  method.summarise = [](const Axes<double>& axes, const Fixed& fixed) { return Formula{}(axes, fixed); };
-  method.summarise_block = [](const Axes<Block>& axes, const Fixed& fixed) { return Formula{}(axes, fixed); };
+  method.summarise = [](const Axes<double>& axes, const Fixed& fixed) {
+    Summary<double> summary = Formula{}(axes, fixed);
+    compose(summary, axes, fixed);
+    return summary;
+  };
+  method.summarise_block = [](const Axes<Block>& axes, const Fixed& fixed) {
+    Summary<Block> summary = Formula{}(axes, fixed);
+    compose(summary, axes, fixed);
+    return summary;
+  };
 }
 
 const std::vector<Method>& methods();

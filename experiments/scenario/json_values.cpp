@@ -120,6 +120,8 @@ Json to_json(const costmodel::Scenario& scenario) {
             {"skip_token", strategy.skip_token},
             {"collective", to_string(strategy.collective)},
             {"payload_dtype", to_string(strategy.wire.type)},
+            {"regions", strategy.regions},
+            {"secure_aggregation", strategy.secure_aggregation},
             {"router", to_string(strategy.router)},
             {"capacity_factor", strategy.capacity_factor},
             {"max_sites_per_token", strategy.max_sites_per_token},

@@ -59,6 +59,10 @@ constexpr Key kScenarioKeys[] = {
      "steps that a synchronisation may hide behind; only 0 is available", "0", 0, 0},
     {"strategy", "collective", Kind::choice, "\"ring\"", "", "how a synchronisation is sent", "\"ring\""},
     {"strategy", "payload_dtype", Kind::choice, "\"bf16\"", "", "number format on the wire", "\"bf16\""},
+    {"strategy", "regions", Kind::count, "1", "",
+     "equal groups of consecutive sites, with collective = \"hierarchical\"", "2", kMaxSites},
+    {"strategy", "secure_aggregation", Kind::yes_no, "false", "",
+     "sum masked 32-bit integers, so that no site's own payload can be read", "true"},
     {"strategy", "router", Kind::choice, "\"uniform\"", "",
      "how tokens spread over experts, with experts on other sites", "\"uniform\""},
     {"strategy", "capacity_factor", Kind::factor, "", "as much as arrives",
@@ -141,7 +145,7 @@ std::vector<std::string> choices(const Key& key) {
   } else if (key.name == "placement") {
     names = {"fixed", "random"};
   } else if (key.name == "collective") {
-    names = {"ring", "direct"};
+    names = {"ring", "direct", "hierarchical"};
   } else if (key.name == "router") {
     names = {"uniform", "hash", "expert_choice"};
   } else if (key.name == "ring_model") {

@@ -1,3 +1,4 @@
+#include "costmodel/methods/composition.hpp"
 #include "experiments/scenario/sections.hpp"
 #include "experiments/scenario/table_reader.hpp"
 
@@ -11,6 +12,14 @@ costmodel::ElementType element_type(const std::string& name) {
     if (name == to_string(type)) return type;
   }
   return ElementType::bf16;
+}
+
+costmodel::Collective collective(const std::string& name) {
+  using costmodel::Collective;
+  for (const Collective kind : {Collective::direct, Collective::hierarchical}) {
+    if (name == to_string(kind)) return kind;
+  }
+  return Collective::ring;
 }
 
 costmodel::RouterModel router_model(const std::string& name) {
@@ -33,9 +42,16 @@ costmodel::Strategy read_strategy(const Document& document, int sites) {
                                                            : costmodel::PlacementKind::fixed;
   strategy.reshuffle_rounds = table.count("reshuffle_rounds");
   strategy.skip_token = table.yes_no("skip_token");
-  strategy.collective =
-      table.text("collective") == "direct" ? costmodel::Collective::direct : costmodel::Collective::ring;
+  strategy.collective = collective(table.text("collective"));
   strategy.wire = costmodel::plain_format(element_type(table.text("payload_dtype")));
+  strategy.regions = table.small_count("regions");
+  strategy.secure_aggregation = table.yes_no("secure_aggregation");
+  if (strategy.secure_aggregation) {
+    if (table.has("payload_dtype"))
+      table.refuse("payload_dtype", "it beside secure_aggregation",
+                   "no payload_dtype there: masked payloads are 32-bit integers");
+    strategy.wire = costmodel::masked_format();
+  }
   strategy.router = router_model(table.text("router"));
   if (table.has("capacity_factor")) strategy.capacity_factor = table.factor("capacity_factor");
   if (table.has("max_sites_per_token"))

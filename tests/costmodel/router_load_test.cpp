@@ -86,16 +86,3 @@ TEST_CASE("hash: in every layer another site is the fullest") {
   CHECK(loads[0].sites[0] == loads[1].sites[1]);
   CHECK(loads[0].sites[0] > loads[0].sites[1]);
 }
-
-TEST_CASE("skip-token with counts: a fixed placement computes what its own experts were asked for") {
-  Scenario scenario = tests::ideal_scenario("fomoe", 2, 1);
-  scenario.strategy.skip_token = true;
-  CHECK(local_row_share(scenario, 0) == doctest::Approx(0.5));  // N_le/N_e
-  scenario.strategy.routing_counts = make_routing_counts(2, 8, 1);
-  for (int layer = 0; layer < 2; ++layer) {
-    for (int expert = 0; expert < 8; ++expert)
-      scenario.strategy.routing_counts.at(layer, expert, 0) = expert < 4 ? 3 : 1;
-  }
-  CHECK(local_row_share(scenario, 0) == doctest::Approx(0.75));
-  CHECK(local_row_share(scenario, 1) == doctest::Approx(0.25));
-}

@@ -48,7 +48,8 @@ const std::string kStepTime =
 const std::string kStrategyKeys =
     "one of method, local_steps, expert_overlap, placement, reshuffle_rounds, skip_token, overlap_steps, "
     "collective, "
-    "payload_dtype, router, capacity_factor, max_sites_per_token, micro_batches, module_levels, "
+    "payload_dtype, regions, secure_aggregation, router, capacity_factor, max_sites_per_token, "
+    "micro_batches, module_levels, "
     "module_choices";
 const std::string kTables =
     "one of [model] [workload] [strategy] [compute] [platform] [network_model]; for example [model]";
@@ -132,7 +133,23 @@ const std::vector<Wrong> kWrong = {
     {"local_steps = 4", "module_choices = 1.5", "",
      ":9: strategy.module_choices: got 1.5; expected a whole number from 1 to 1024; for example "
      "module_choices = 4"},
+    {"local_steps = 4", "secure_aggregation = 1", "",
+     ":9: strategy.secure_aggregation: got 1; expected true or false; for example secure_aggregation = true"},
+    {"local_steps = 4", "regions = 0", "",
+     ":9: strategy.regions: got 0; expected a whole number from 1 to 1024; for example regions = 2"},
+    {"local_steps = 4", "collective = \"hierarchical\"\nregions = 3", "",
+     ":10: strategy.regions: got 3; expected 2 regions or more, which cut the 4 sites into equal groups, "
+     "with collective = "
+     "\"hierarchical\"; for example 2"},
+    {"local_steps = 4", "secure_aggregation = true\npayload_dtype = \"bf16\"", "",
+     ":10: strategy.payload_dtype: got it beside secure_aggregation; expected no payload_dtype there: masked "
+     "payloads "
+     "are 32-bit integers; for example payload_dtype = \"bf16\""},
     // What a method asks of the rest
+    {"method = \"fomoe\"\nlocal_steps = 4", "method = \"fsdp\"\nsecure_aggregation = true", "",
+     ":9: strategy.secure_aggregation: got true; expected false with fsdp: masks hide what is summed among "
+     "sites, once in "
+     "a round; for example false"},
     {"method = \"fomoe\"\nlocal_steps = 4", "method = \"di_paco\"\nmodule_choices = 3", "",
      ":9: strategy.module_choices: got 3; expected a divisor of the 4 sites, so that equally many share each "
      "module; "
@@ -152,7 +169,8 @@ const std::vector<Wrong> kWrong = {
      ":9: strategy.placement: got \"affinity\" (not available); expected one of \"fixed\", \"random\"; for "
      "example placement = \"fixed\""},
     {"local_steps = 4", "collective = \"rign\"", "",
-     ":9: strategy.collective: got \"rign\"; expected one of \"ring\", \"direct\"; for example collective = "
+     ":9: strategy.collective: got \"rign\"; expected one of \"ring\", \"direct\", \"hierarchical\"; for "
+     "example collective = "
      "\"ring\"; did you mean \"ring\"?"},
     {"local_steps = 4", "payload_dtype = \"int3\"", "",
      ":9: strategy.payload_dtype: got \"int3\"; expected one of \"fp32\", \"bf16\", "

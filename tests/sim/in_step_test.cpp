@@ -109,3 +109,20 @@ TEST_CASE(
     }
   }
 }
+
+TEST_CASE("ideal: hierarchical all-reduces and masked sums, simulated = closed form") {
+  for (const char* method : {"ddp", "diloco", "local_adamw", "fomoe"}) {
+    for (const int regions : {2, 4}) {
+      CAPTURE(method);
+      CAPTURE(regions);
+      Scenario scenario = tests::ideal_scenario(method, 8);
+      scenario.strategy.collective = Collective::hierarchical;
+      scenario.strategy.regions = regions;
+      check_equal_reports(scenario);
+      scenario.platform = platforms::uniform(8, 1e9, 1e9, 0.010);
+      check_equal_reports(scenario);  // with equal latencies too: 2(n−1) + 2(R−1) of them
+      scenario.strategy.secure_aggregation = true;
+      check_equal_reports(scenario);
+    }
+  }
+}
