@@ -45,6 +45,7 @@ if [ $profile -nt $scenario ] && [ $profile -nt build/release/bin/fomoe-train ] 
 else
   say "Timing real training steps on $device into $profile (half a minute to two)"
   rm -f $quiet
+  mkdir -p "$(dirname $profile)"  # git keeps no empty folders
   read -r -d '' all_before busy_before own_before < <(cpu_ticks) || true
   logged profile build/release/bin/fomoe-train profile --scenario $scenario --local-experts 16,8,4,2 \
     --micro-batch-sequences 1 --time-budget 5s --output $profile || { show_log profile; fail "Timing training steps failed."; }
