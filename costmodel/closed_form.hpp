@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "costmodel/parallelism.hpp"
 #include "costmodel/plan.hpp"
 #include "costmodel/plan_summary.hpp"
 #include "costmodel/run_report.hpp"
@@ -17,6 +18,7 @@ struct ComputeTimes {
   double forward_s = 0;    // of gradients_s
   double optimizer_s = 0;
   double outer_step_s = 0;
+  IntraSiteSeconds<double> intra_site;  // part of the first two
   std::vector<Provenance> provenance;
   [[nodiscard]] double backward_s() const { return gradients_s - forward_s; }
   [[nodiscard]] double step_s() const { return gradients_s + optimizer_s; }

@@ -51,6 +51,12 @@ FlopsOf<V> partial_replica_flops(const FlopsPerToken& full, double experts, doub
   return flops;
 }
 
+/// On all that a step executes where activations are computed again: one more forward pass, 2 FLOPs for each
+/// 6, of attention too.
+constexpr double recomputation_factor(bool activation_checkpointing) {
+  return activation_checkpointing ? 8.0 / 6.0 : 1.0;
+}
+
 /// Both in one. `local_experts` = N_le.
 FlopsPerToken flops_per_token(const ModelShape& shape, std::int64_t local_experts, bool skip_token,
                               FlopsAccounting accounting);

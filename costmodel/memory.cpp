@@ -5,6 +5,40 @@
 
 namespace fomoe::costmodel {
 
+namespace {
+
+constexpr std::int64_t kMostSequences = std::int64_t{1} << 40;
+
+MemoryBytes fullest_stage(const SiteModel& model, const SiteLoad<double>& load, double micro_batch) {
+  MemoryBytes fullest;
+  for (int stage = 0; stage < model.gpus.pipeline_parallel; ++stage) {
+    const MemoryBytes gpu = memory_of_stage(model, load, stage, micro_batch);
+    if (gpu.total() > fullest.total()) fullest = gpu;
+  }
+  return fullest;
+}
+
+}  // namespace
+
+MemoryBytes memory_per_gpu(const Scenario& scenario) {
+  return memory_per_gpu(scenario, micro_batch_sequences(scenario));
+}
+
+MemoryBytes memory_per_gpu(const Scenario& scenario, std::int64_t micro_batch_sequences) {
+  return fullest_stage(site_model(scenario), site_load(scenario, 0),
+                       static_cast<double>(micro_batch_sequences));
+}
+
+MemoryBytes memory_per_site(const Scenario& scenario) {
+  return memory_of_site(site_model(scenario), site_load(scenario, 0));
+}
+
+double host_bytes_per_site(const Scenario& scenario) {
+  if (scenario.gpus.outer_state_on == OuterStateOn::device) return 0;
+  const SiteLoad<double> load = site_load(scenario, 0);
+  return site_model(scenario).outer_bytes_per_parameter * (load.dense + load.experts);
+}
+
 std::int64_t parameters_per_site(const Scenario& scenario) {
   const ParameterCounts counts = count_parameters(scenario.model);
   const Method* method = find_method(scenario.strategy.method);
@@ -12,7 +46,6 @@ std::int64_t parameters_per_site(const Scenario& scenario) {
   if (residency == Residency::sharded) return chunk_elements(counts.total(), scenario.sites(), 0);
   if (residency == Residency::experts_sharded)
     return counts.total() - counts.expert + chunk_elements(counts.expert, scenario.sites(), 0);
-  if (scenario.model.experts == 0) return counts.total();
   const std::int64_t overlap = effective_overlap(scenario), sites = scenario.sites();
   // A remainder is there only where an opaque count does not divide.
   const auto held = [&](std::int64_t elements) {
@@ -22,10 +55,46 @@ std::int64_t parameters_per_site(const Scenario& scenario) {
          (scenario.strategy.skip_token ? counts.router : held(counts.router));
 }
 
-MemoryBytes memory_per_site(const Scenario& scenario) {
-  const Method* method = find_method(scenario.strategy.method);
-  return resident_memory(static_cast<double>(parameters_per_site(scenario)),
-                         method != nullptr ? method->outer_bytes_per_parameter : 0);
+std::optional<std::int64_t> largest_micro_batch_sequences(const Scenario& scenario) {
+  if (scenario.gpus.gpu_memory_bytes == 0 || scenario.model.opaque) return std::nullopt;
+  const SiteModel model = site_model(scenario);
+  const SiteLoad<double> load = site_load(scenario, 0);
+  const auto fits = [&](std::int64_t sequences) {
+    return fullest_stage(model, load, static_cast<double>(sequences)).total() <=
+           scenario.gpus.gpu_memory_bytes;
+  };
+  std::int64_t fitting = 0, too_many = 1;
+  while (too_many < kMostSequences && fits(too_many)) {
+    fitting = too_many;
+    too_many *= 2;
+  }
+  while (too_many - fitting > 1) {
+    const std::int64_t middle = fitting + (too_many - fitting) / 2;
+    (fits(middle) ? fitting : too_many) = middle;
+  }
+  return fitting;
+}
+
+Provenance memory_provenance(const Scenario& scenario) {
+  std::string text = "18 B a parameter and outer state";
+  if (scenario.gpus.outer_state_on == OuterStateOn::host) text = "18 B a parameter; outer state on the host";
+  if (scenario.gpus.count > 1) text += ", over " + std::to_string(scenario.gpus.count) + " GPUs of a site";
+  const std::int64_t micro_batch = micro_batch_sequences(scenario);
+  if (scenario.model.opaque) {
+    text += "; activations not included: unknown for opaque counts";
+  } else if (micro_batch == 0) {
+    text += "; activations not included: nobody gave compute.micro_batch_sequences";
+  } else {
+    text += "; activations of micro-batches of " + std::to_string(micro_batch) + " sequences";
+  }
+  return {"memory", Origin::computed, text};
+}
+
+std::string memory_note(const Scenario& scenario) {
+  const double available = scenario.gpus.gpu_memory_bytes, needed = memory_per_gpu(scenario).total();
+  if (available == 0 || needed <= available) return "";
+  const auto gigabytes = [](double bytes) { return std::to_string(static_cast<std::int64_t>(bytes / 1e9)); };
+  return "does not fit: a GPU needs " + gigabytes(needed) + " GB and has " + gigabytes(available) + " GB";
 }
 
 }  // namespace fomoe::costmodel

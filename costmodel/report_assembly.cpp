@@ -146,8 +146,8 @@ RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps) {
       {"bandwidth efficiency", Origin::assumed,
        efficiency == 1.0 ? "1: payload gets the whole link" : "given in the scenario"});
   report.provenance.push_back({"bytes sent", Origin::computed, "from the model's shape and the plan"});
-  report.provenance.push_back(
-      {"memory", Origin::computed, "18 B a parameter and outer state; activations not included"});
+  report.provenance.push_back(memory_provenance(scenario));
+  if (const std::string note = memory_note(scenario); !note.empty()) report.notes.push_back(note);
   return report;
 }
 
@@ -174,7 +174,7 @@ void finish_report(RunReport& report) {
 RunReport assemble_report(const Scenario& scenario, const Plan& plan,
                           const std::vector<Timeline>& timelines) {
   RunReport report = report_frame(scenario, plan.steps);
-  report.notes = plan.notes;
+  report.notes.insert(report.notes.begin(), plan.notes.begin(), plan.notes.end());
   report.round.count = plan.rounds;
   const int nodes = static_cast<int>(plan.nodes.size());
   const auto rounds = static_cast<double>(plan.rounds);

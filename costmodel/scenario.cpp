@@ -5,6 +5,7 @@
 #include "costmodel/closed_form.hpp"
 #include "costmodel/methods/composition.hpp"
 #include "costmodel/methods/method.hpp"
+#include "costmodel/site_model.hpp"
 #include "platforms/input_error.hpp"
 
 namespace fomoe::costmodel {
@@ -49,6 +50,7 @@ void check(const Scenario& scenario) {
     }
     check_overlap(scenario);
   }
+  check_site_gpus(scenario);
   if (scenario.workload.global_batch_sequences < scenario.sites()) {
     throw InputError("workload.global_batch_sequences",
                      std::to_string(scenario.workload.global_batch_sequences),

@@ -8,6 +8,7 @@
 
 #include "costmodel/model_shape.hpp"
 #include "costmodel/routing_counts.hpp"
+#include "costmodel/site_gpus.hpp"
 #include "costmodel/step_profile.hpp"
 #include "costmodel/wire_format.hpp"
 #include "platforms/platform.hpp"
@@ -55,11 +56,10 @@ struct ProfiledCompute {
 struct GivenStepTime {
   double seconds = 0;
 };
-/// FLOPs ÷ (MFU · peak).
+/// FLOPs ÷ (MFU · peak of all GPUs of a site). Recomputed FLOPs count as executed.
 struct AssumedDevice {
   double peak_flops = 0;  // FLOP/s of one GPU
   double mfu = 0;         // (0, 1]
-  int gpus_per_site = 1;
 };
 using ComputeSpec = std::variant<ProfiledCompute, GivenStepTime, AssumedDevice>;
 
@@ -78,6 +78,7 @@ struct Scenario {
   Workload workload;
   Strategy strategy;
   ComputeSpec compute;
+  SiteGpus gpus;                 // of every site
   platforms::Platform platform;  // raw, before the network model
   NetworkModel network;
   std::uint64_t seed = 42;

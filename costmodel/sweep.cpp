@@ -23,42 +23,28 @@ Block at(const std::vector<double>& table, const Block& index) {
   return values;
 }
 
-/// One optimiser step of a site with this many sequences.
+/// One optimiser step of a site.
 template <class V>
 StepSeconds<V> step_seconds(const SweepContext& context, const Configuration<V>& configuration,
-                            const V& flops_per_token, const V& local_experts, const V& sequences) {
-  switch (context.compute) {
-    case SweepContext::Compute::given:
-      return {configuration.step_time_s, kForwardShare * configuration.step_time_s, constant<V>(0)};
-    case SweepContext::Compute::assumed: {
-      const V gradients_s =
-          assumed_gradients_s(flops_per_token, V(sequences * context.fixed.sequence_length),
-                              configuration.mfu, configuration.peak_flops, configuration.gpus_per_site);
-      return {gradients_s, kForwardShare * gradients_s, constant<V>(0)};
-    }
-    case SweepContext::Compute::profiled:
-      break;
+                            const V& flops_per_token, const V& local_experts, const SiteLoad<V>& load) {
+  if (context.compute == SweepContext::Compute::given)
+    return {configuration.step_time_s,
+            forward_share(context.site.gpus.activation_checkpointing) * configuration.step_time_s,
+            constant<V>(0)};
+  V gradients_s = constant<V>(0), optimizer_s = constant<V>(0);
+  V forward = constant<V>(forward_share(context.site.gpus.activation_checkpointing));  // share
+  if (context.compute == SweepContext::Compute::assumed) {
+    gradients_s = assumed_gradients_s(flops_per_token, V(load.sequences * context.fixed.sequence_length),
+                                      configuration.mfu, configuration.peak_flops, load.gpus);
+  } else {
+    gradients_s = profiled_gradients_s(V(load.sequences / load.gpus), context.micro_batch_sequences,
+                                       at(context.micro_batch_s, local_experts));
+    forward = at(context.forward_share, local_experts);
+    optimizer_s = at(context.optimizer_s, local_experts) / optimizer_division(context.site.gpus);
   }
-  return {profiled_gradients_s(sequences, context.micro_batch_sequences,
-                               at(context.micro_batch_s, local_experts)),
-          profiled_gradients_s(sequences, context.micro_batch_sequences,
-                               at(context.micro_batch_forward_s, local_experts)),
-          at(context.optimizer_s, local_experts)};
-}
-
-/// Parameters of which a site keeps weights, moments and gradients.
-template <class V>
-V resident_parameters(Residency residency, const Fixed& fixed, const V& sites, const V& held_share) {
-  const double all = fixed.dense_elements + fixed.expert_elements;
-  switch (residency) {
-    case Residency::replica:
-      return fixed.dense_elements + fixed.expert_elements * held_share;
-    case Residency::sharded:
-      return ceil_of(V(all / sites));
-    case Residency::experts_sharded:
-      return all - fixed.expert_parameters + ceil_of(V(fixed.expert_parameters / sites));
-  }
-  return sites;
+  const IntraSiteSeconds<V> inside = intra_site_seconds(context.site, load, gradients_s);
+  gradients_s += inside.before_optimizer();
+  return {gradients_s, V(forward * gradients_s), V(optimizer_s + inside.updated_weights)};
 }
 
 Summary<double> summarise(const Method& method, const Axes<double>& axes, const Fixed& fixed) {
@@ -81,19 +67,29 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
   const V local_experts = fixed.experts * held_share;
 
   outcome.flops_per_token =
+      recomputation_factor(context.site.gpus.activation_checkpointing) *
       partial_replica_flops(context.full_flops, fixed.experts, fixed.active_experts, local_experts,
                             context.skip_token, FlopsAccounting::mechanism)
           .total();
-  const V parameters = resident_parameters(method.residency, fixed, axes.sites, held_share);
-  outcome.memory_bytes_per_site = resident_memory(parameters, method.outer_bytes_per_parameter).total();
+  SiteLoad<V> load{configuration.gpus_per_site, constant<V>(fixed.dense_elements),
+                   V(fixed.expert_elements * held_share), executed_experts(context.site, local_experts),
+                   constant<V>(0)};
+  if (method.residency == Residency::sharded) load.kept_share = 1 / axes.sites;
+  if (method.residency == Residency::experts_sharded) {
+    load.dense += fixed.expert_elements - fixed.expert_parameters;  // the router, where it is not there yet
+    load.experts = fixed.expert_parameters / axes.sites;
+  }
+  outcome.memory_bytes_per_site = memory_of_site(context.site, load).total();
 
   // The global batch is dealt out as evenly as it goes: the slowest site has ⌈B/M⌉ sequences, the mean is
   // B/M.
   const V mean_sequences = axes.global_batch_sequences / axes.sites;
+  load.sequences = ceil_of(mean_sequences);
   const StepSeconds<V> slowest_step =
-      step_seconds(context, configuration, outcome.flops_per_token, local_experts, ceil_of(mean_sequences));
+      step_seconds(context, configuration, outcome.flops_per_token, local_experts, load);
+  load.sequences = mean_sequences;
   const StepSeconds<V> mean_step =
-      step_seconds(context, configuration, outcome.flops_per_token, local_experts, mean_sequences);
+      step_seconds(context, configuration, outcome.flops_per_token, local_experts, load);
   const V outer_step_s = constant<V>(0);
 
   const Links<V> links{configuration.bandwidth_efficiency *
@@ -128,6 +124,7 @@ SweepContext sweep_context(const Scenario& scenario) {
   context.method = find_method(scenario.strategy.method);
   context.fixed = fixed_of(scenario);
   context.skip_token = scenario.strategy.skip_token;
+  context.site = site_model(scenario);
   context.full_flops = full_replica_flops(scenario.model);
   if (std::holds_alternative<AssumedDevice>(scenario.compute)) {
     context.compute = SweepContext::Compute::assumed;
@@ -138,8 +135,9 @@ SweepContext sweep_context(const Scenario& scenario) {
       const StepSample step = estimate_step(profiled->profile, profiled->micro_batch_sequences, experts,
                                             scenario.strategy.skip_token)
                                   .micro_batch;
-      context.micro_batch_s.push_back(step.forward_s + step.backward_s);
-      context.micro_batch_forward_s.push_back(step.forward_s);
+      context.forward_share.push_back(forward_share(step, scenario.gpus.activation_checkpointing));
+      context.micro_batch_s.push_back(
+          profiled_micro_batch_s(step.forward_s, step.backward_s, scenario.gpus.activation_checkpointing));
       context.optimizer_s.push_back(step.optimizer_s);
     }
   }
@@ -169,8 +167,8 @@ Configuration<double> configuration_of(const Scenario& scenario) {
   } else if (const auto* device = std::get_if<AssumedDevice>(&scenario.compute)) {
     configuration.peak_flops = device->peak_flops;
     configuration.mfu = device->mfu;
-    configuration.gpus_per_site = device->gpus_per_site;
   }
+  configuration.gpus_per_site = scenario.gpus.count;
   return configuration;
 }
 

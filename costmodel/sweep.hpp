@@ -11,6 +11,7 @@
 #include "costmodel/methods/method.hpp"
 #include "costmodel/plan_summary.hpp"
 #include "costmodel/scenario.hpp"
+#include "costmodel/site_model.hpp"
 
 namespace fomoe::costmodel {
 
@@ -19,7 +20,7 @@ struct Configuration {
   Axes<V> axes;
   // Raw, before bandwidth_efficiency.
   V uplink_bytes_per_s, downlink_bytes_per_s, path_bytes_per_s, latency_s, bandwidth_efficiency;
-  // Of [compute], those that its kind uses.
+  // Of [compute]; the first three where its kind uses them. The degrees of SweepContext divide gpus_per_site.
   V step_time_s, peak_flops, mfu, gpus_per_site;
 };
 
@@ -44,10 +45,11 @@ struct SweepContext {
   Fixed fixed;
   bool skip_token = false;
   FlopsPerToken full_flops;
+  SiteModel site;
   Compute compute = Compute::given;
   // Of a profile, by the number of local experts 0 … N_e.
   double micro_batch_sequences = 1;
-  std::vector<double> micro_batch_s, micro_batch_forward_s, optimizer_s;
+  std::vector<double> micro_batch_s, forward_share, optimizer_s;
 };
 
 SweepContext sweep_context(const Scenario& scenario);

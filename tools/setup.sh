@@ -46,8 +46,9 @@ logged() {
   shift
   : >"$log"
   (
-    parent=$$
-    while sleep 30 && kill -0 "$parent" 2>/dev/null; do
+    parent=$$ nap=
+    trap 'kill "$nap"; exit' TERM  # a sleep left behind would keep a pipe that reads our output open
+    while sleep 30 >/dev/null & nap=$!; wait "$nap" && kill -0 "$parent"; do
       say "  … $(tail -c 400 "$log" | tr '\r' '\n' | grep -v '^ *$' | tail -n 1 | cut -c 1-100)"
     done
   ) 2>/dev/null &

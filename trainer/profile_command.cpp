@@ -94,6 +94,11 @@ void choose_model(const po::variables_map& given, ProfileOptions& options) {
     scenario::ReadOptions how;
     how.compute_required = false;  // the profile that it names may be the one we are about to make
     const costmodel::Scenario scenario = scenario::read_scenario(given["scenario"].as<std::string>(), how);
+    if (scenario.model.architecture != costmodel::ModelShape{}.architecture) {
+      refuse("scenario", "a model of architecture " + scenario.model.architecture,
+             "one of the paper's family: a preset or shape keys in [model]",
+             "experiments/scenarios/two-sites.toml");
+    }
     options.model = scenario.model;
     options.skip_token = scenario.strategy.skip_token;
     // What its sites will run: N_le = O_e·N_e/M experts, and its own micro-batch where it says one.

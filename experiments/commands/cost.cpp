@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <optional>
+
+#include "costmodel/closed_form.hpp"
 #include "costmodel/flops.hpp"
 #include "costmodel/memory.hpp"
 #include "costmodel/methods/method.hpp"
@@ -16,79 +19,132 @@ namespace {
 
 struct Cost {
   costmodel::ParameterCounts parameters;
+  std::int64_t active_parameters = 0;
   costmodel::FlopsPerToken flops;
-  costmodel::MemoryBytes memory_per_gpu;
-  int gpus_per_site = 1;
+  double recomputed_flops = 0;
+  costmodel::MemoryBytes memory_per_gpu, memory_per_site;
+  double host_bytes = 0;
+  std::optional<std::int64_t> largest_micro_batch;
+  costmodel::IntraSiteSeconds<double> intra_site;
   costmodel::SentBytes<double> sent;
   std::int64_t rounds = 0;
   bool paper_accounting = false;
-  [[nodiscard]] double memory_per_site() const { return gpus_per_site * memory_per_gpu.total(); }
+  std::vector<Provenance> provenance;
+  [[nodiscard]] double flops_per_token() const { return flops.total() + recomputed_flops; }
 };
+
+std::vector<Provenance> provenance_of(const costmodel::Scenario& scenario, bool paper_accounting) {
+  const costmodel::ModelShape& model = scenario.model;
+  std::vector<Provenance> list;
+  if (model.opaque) {
+    list.push_back(
+        {"parameters", Origin::assumed, "given in the scenario; all dense ones are under dense_ffn"});
+    if (model.experts > 0 && model.active_experts == model.experts)
+      list.push_back({"active parameters", Origin::assumed, "every token uses all experts"});
+  } else {
+    list.push_back({"parameters", Origin::computed, "from the model's shape"});
+  }
+  if (!model.opaque && !model.tied_embeddings) {
+    list.push_back(
+        {"active parameters", Origin::computed,
+         model.embedding_counts_as_active
+             ? "embedding table counted, as this model's publisher does"
+             : "embedding table not counted, unembedding counted, as this model's publisher does"});
+  }
+  list.push_back(
+      {"FLOPs", Origin::computed,
+       std::string("6 per matrix parameter and token, attention over the full square of a sequence") +
+           (scenario.gpus.activation_checkpointing ? ", a third more for recomputation; " : "; ") +
+           (paper_accounting ? "skip-token as in the FoMoE paper" : "skip-token as the mechanism works")});
+  list.push_back(costmodel::memory_provenance(scenario));
+  list.push_back({"bytes sent", Origin::computed,
+                  "from the model's shape and the method's plan, mean over sites and rounds"});
+  return list;
+}
 
 Cost cost_of(const costmodel::Scenario& scenario, bool paper_accounting) {
   Cost cost;
   cost.paper_accounting = paper_accounting;
   cost.parameters = costmodel::count_parameters(scenario.model);
+  cost.active_parameters = costmodel::active_parameters(scenario.model);
   cost.flops = costmodel::flops_per_token(
       scenario.model, costmodel::local_experts(scenario), scenario.strategy.skip_token,
       paper_accounting ? costmodel::FlopsAccounting::paper : costmodel::FlopsAccounting::mechanism);
-  cost.memory_per_gpu = costmodel::memory_per_site(scenario);
-  // GPUs of a site are data-parallel replicas: each holds all that the site holds.
-  if (const auto* device = std::get_if<costmodel::AssumedDevice>(&scenario.compute))
-    cost.gpus_per_site = device->gpus_per_site;
+  cost.recomputed_flops =
+      (costmodel::recomputation_factor(scenario.gpus.activation_checkpointing) - 1) * cost.flops.total();
+  cost.memory_per_gpu = costmodel::memory_per_gpu(scenario);
+  cost.memory_per_site = costmodel::memory_per_site(scenario);
+  cost.host_bytes = costmodel::host_bytes_per_site(scenario);
+  cost.largest_micro_batch = costmodel::largest_micro_batch_sequences(scenario);
+  const costmodel::ComputeTimes times =
+      costmodel::compute_times(scenario, static_cast<double>(costmodel::local_batch_sequences(scenario, 0)));
+  cost.intra_site = times.intra_site;
   const costmodel::PlanSummary summary = costmodel::summarise(scenario);
   cost.sent = summary.sent;
   cost.rounds = static_cast<std::int64_t>(summary.rounds);
+  cost.provenance = provenance_of(scenario, paper_accounting);
+  // How many GPUs of a site cost each other time; one GPU has nothing to say here.
+  if (scenario.gpus.count > 1)
+    cost.provenance.insert(cost.provenance.end(), times.provenance.begin(), times.provenance.end());
   return cost;
 }
 
-std::vector<Provenance> provenance_of(const Cost& cost) {
-  return {{"parameters", Origin::computed, "from the model's shape"},
-          {"FLOPs", Origin::computed,
-           cost.paper_accounting ? "6 per matrix parameter and token; skip-token as in the FoMoE paper"
-                                 : "6 per matrix parameter and token; skip-token as the mechanism works"},
-          {"memory", Origin::computed, "18 B a parameter and outer state; activations not included"},
-          {"bytes sent", Origin::computed,
-           "from the model's shape and the method's plan, mean over sites and rounds"}};
+scenario::Json to_json(const costmodel::MemoryBytes& memory) {
+  return {{"weights_bytes", memory.weights},         {"master_weights_bytes", memory.master_weights},
+          {"moments_bytes", memory.moments},         {"gradients_bytes", memory.gradients},
+          {"outer_state_bytes", memory.outer_state}, {"gathered_weights_bytes", memory.gathered_weights},
+          {"activations_bytes", memory.activations}};
+}
+
+scenario::Json to_json(const costmodel::IntraSiteSeconds<double>& seconds) {
+  return {{"gradients_s", seconds.gradients},           {"updated_weights_s", seconds.updated_weights},
+          {"weight_gathers_s", seconds.weight_gathers}, {"tensor_parallel_s", seconds.tensor},
+          {"expert_parallel_s", seconds.expert},        {"stage_transfers_s", seconds.stages},
+          {"pipeline_bubble_s", seconds.bubble},        {"total_s", seconds.total()}};
 }
 
 std::string to_json_text(const Cost& cost, const costmodel::Scenario& scenario) {
   const auto& parameters = cost.parameters;
-  const auto& memory = cost.memory_per_gpu;
-  const scenario::Json document = {{"schema", "fomoe.cost/1"},
-                                   {"parameters",
-                                    {{"embedding", parameters.embedding},
-                                     {"attention", parameters.attention},
-                                     {"dense_ffn", parameters.dense_ffn},
-                                     {"router", parameters.router},
-                                     {"expert", parameters.expert},
-                                     {"norm", parameters.norm},
-                                     {"total", parameters.total()}}},
-                                   {"parameters_per_site", costmodel::parameters_per_site(scenario)},
-                                   {"flops_per_token", cost.flops.total()},
-                                   {"flops",
-                                    {{"accounting", cost.paper_accounting ? "paper" : "mechanism"},
-                                     {"dense_per_token", cost.flops.dense},
-                                     {"attention_per_token", cost.flops.attention},
-                                     {"expert_per_token", cost.flops.expert},
-                                     {"router_per_token", cost.flops.router}}},
-                                   {"memory_bytes_per_site", cost.memory_per_site()},
-                                   {"memory_bytes_per_gpu", memory.total()},
-                                   {"memory",
-                                    {{"weights_bytes", memory.weights},
-                                     {"master_weights_bytes", memory.master_weights},
-                                     {"moments_bytes", memory.moments},
-                                     {"gradients_bytes", memory.gradients},
-                                     {"outer_state_bytes", memory.outer_state}}},
-                                   {"gpus_per_site", cost.gpus_per_site},
-                                   {"rounds", cost.rounds},
-                                   {"sent_bytes_per_site",
-                                    {{"dense", cost.sent.dense},
-                                     {"expert_sync", cost.sent.expert_sync},
-                                     {"migration", cost.sent.migration},
-                                     {"activations", cost.sent.activations}}},
-                                   {"provenance", scenario::to_json(provenance_of(cost))},
-                                   {"scenario", scenario::to_json(scenario)}};
+  scenario::Json document = {
+      {"schema", "fomoe.cost/1"},
+      {"parameters",
+       {{"embedding", parameters.embedding},
+        {"attention", parameters.attention},
+        {"dense_ffn", parameters.dense_ffn},
+        {"router", parameters.router},
+        {"expert", parameters.expert},
+        {"norm", parameters.norm},
+        {"total", parameters.total()}}},
+      {"active_parameters", cost.active_parameters},
+      {"active_parameters_with_embedding_table", costmodel::active_parameters(scenario.model, true)},
+      {"active_parameters_without_embedding_table", costmodel::active_parameters(scenario.model, false)},
+      {"parameters_per_site", costmodel::parameters_per_site(scenario)},
+      {"flops_per_token", cost.flops_per_token()},
+      {"flops",
+       {{"accounting", cost.paper_accounting ? "paper" : "mechanism"},
+        {"attention_mask", "full"},
+        {"dense_per_token", cost.flops.dense},
+        {"attention_per_token", cost.flops.attention},
+        {"expert_per_token", cost.flops.expert},
+        {"router_per_token", cost.flops.router},
+        {"recomputed_per_token", cost.recomputed_flops}}},
+      {"memory_bytes_per_site", cost.memory_per_site.total()},
+      {"memory_bytes_per_gpu", cost.memory_per_gpu.total()},
+      {"host_memory_bytes_per_site", cost.host_bytes},
+      {"memory", to_json(cost.memory_per_gpu)},
+      {"memory_per_site", to_json(cost.memory_per_site)},
+      {"activation_bytes_per_sequence", costmodel::memory_per_gpu(scenario, 1).activations},
+      {"gpus_per_site", scenario.gpus.count},
+      {"intra_site_seconds_per_step", to_json(cost.intra_site)},
+      {"rounds", cost.rounds},
+      {"sent_bytes_per_site",
+       {{"dense", cost.sent.dense},
+        {"expert_sync", cost.sent.expert_sync},
+        {"migration", cost.sent.migration},
+        {"activations", cost.sent.activations}}},
+      {"provenance", scenario::to_json(cost.provenance)},
+      {"scenario", scenario::to_json(scenario)}};
+  if (cost.largest_micro_batch) document["largest_micro_batch_sequences"] = *cost.largest_micro_batch;
   return scenario::to_text(document);
 }
 
@@ -97,32 +153,44 @@ std::string to_human_text(const Cost& cost, const costmodel::Scenario& scenario)
   const auto& parameters = cost.parameters;
   std::string text = fmt::format("{} on {} sites, model {}\n\n", scenario.strategy.method, scenario.sites(),
                                  scenario.model.name);
-  text += aligned({{"parameters", count(parameters.total())},
-                   {"  embedding", count(parameters.embedding)},
-                   {"  attention", count(parameters.attention)},
-                   {"  dense FFN", count(parameters.dense_ffn)},
-                   {"  router", count(parameters.router)},
-                   {"  expert", count(parameters.expert)},
-                   {"  norm", count(parameters.norm)},
-                   {"held by one site", count(costmodel::parameters_per_site(scenario))},
-                   {"FLOPs per token", human_count(cost.flops.total())},
-                   {"  dense", human_count(cost.flops.dense)},
-                   {"  attention scores", human_count(cost.flops.attention)},
-                   {"  expert", human_count(cost.flops.expert)},
-                   {"  router", human_count(cost.flops.router)},
-                   {"memory per site", human_bytes(cost.memory_per_site())},
-                   {"memory per GPU", human_bytes(cost.memory_per_gpu.total())},
-                   {"  weights", human_bytes(cost.memory_per_gpu.weights)},
-                   {"  master weights", human_bytes(cost.memory_per_gpu.master_weights)},
-                   {"  moments", human_bytes(cost.memory_per_gpu.moments)},
-                   {"  gradients", human_bytes(cost.memory_per_gpu.gradients)},
-                   {"  outer state", human_bytes(cost.memory_per_gpu.outer_state)},
-                   {"sent per site per round", human_bytes(cost.sent.total())},
-                   {"  dense", human_bytes(cost.sent.dense)},
-                   {"  expert sync", human_bytes(cost.sent.expert_sync)},
-                   {"  migration", human_bytes(cost.sent.migration)},
-                   {"  activations", human_bytes(cost.sent.activations)}});
-  return text + '\n' + human_provenance(provenance_of(cost));
+  std::vector<Row> rows = {{"parameters", count(parameters.total())},
+                           {"  embedding", count(parameters.embedding)},
+                           {"  attention", count(parameters.attention)},
+                           {"  dense FFN", count(parameters.dense_ffn)},
+                           {"  router", count(parameters.router)},
+                           {"  expert", count(parameters.expert)},
+                           {"  norm", count(parameters.norm)},
+                           {"  active", count(cost.active_parameters)},
+                           {"held by one site", count(costmodel::parameters_per_site(scenario))},
+                           {"FLOPs per token", human_count(cost.flops_per_token())},
+                           {"  dense", human_count(cost.flops.dense)},
+                           {"  attention scores", human_count(cost.flops.attention)},
+                           {"  expert", human_count(cost.flops.expert)},
+                           {"  router", human_count(cost.flops.router)},
+                           {"  recomputed", human_count(cost.recomputed_flops)},
+                           {"memory per site", human_bytes(cost.memory_per_site.total())},
+                           {"memory per GPU", human_bytes(cost.memory_per_gpu.total())},
+                           {"  weights", human_bytes(cost.memory_per_gpu.weights)},
+                           {"  master weights", human_bytes(cost.memory_per_gpu.master_weights)},
+                           {"  moments", human_bytes(cost.memory_per_gpu.moments)},
+                           {"  gradients", human_bytes(cost.memory_per_gpu.gradients)},
+                           {"  outer state", human_bytes(cost.memory_per_gpu.outer_state)},
+                           {"  gathered weights", human_bytes(cost.memory_per_gpu.gathered_weights)},
+                           {"  activations", human_bytes(cost.memory_per_gpu.activations)},
+                           {"host memory per site", human_bytes(cost.host_bytes)},
+                           {"sent per site per round", human_bytes(cost.sent.total())},
+                           {"  dense", human_bytes(cost.sent.dense)},
+                           {"  expert sync", human_bytes(cost.sent.expert_sync)},
+                           {"  migration", human_bytes(cost.sent.migration)},
+                           {"  activations", human_bytes(cost.sent.activations)}};
+  if (cost.largest_micro_batch) {
+    const Row row = {"largest micro-batch", std::to_string(*cost.largest_micro_batch) + " sequences"};
+    rows.insert(rows.end() - 5, row);
+  }
+  if (cost.intra_site.total() > 0)
+    rows.push_back({"inside a site per step", human_time(cost.intra_site.total())});
+  text += aligned(rows);
+  return text + '\n' + human_provenance(cost.provenance);
 }
 
 }  // namespace

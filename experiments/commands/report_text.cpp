@@ -70,7 +70,7 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
                    {"throughput", human_count(report.tokens_per_s) + " tokens/s"},
                    {"sent per site per round", human_bytes(report.bytes_sent_per_site_per_round)},
                    {"sent per token", human_bytes(report.bytes_per_token)},
-                   {"memory per site, without activations", human_bytes(report.sites.front().memory_bytes)}});
+                   {"memory per site", human_bytes(report.sites.front().memory_bytes)}});
   text += fmt::format("\nlimited by {}; {}\n\n", report.bottleneck.limited_by, waiting_text(report));
   if (report.sites.size() <= 16) text += sites(report) + '\n';
   text += human_provenance(report.provenance);

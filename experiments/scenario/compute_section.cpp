@@ -16,8 +16,7 @@ struct Alternative {
   std::vector<const char*> partners;
 };
 const std::vector<Alternative>& alternatives() {
-  static const std::vector<Alternative> all = {
-      {"profile", {"micro_batch_sequences"}}, {"step_time", {}}, {"peak_flops", {"mfu", "gpus_per_site"}}};
+  static const std::vector<Alternative> all = {{"profile", {}}, {"step_time", {}}, {"peak_flops", {"mfu"}}};
   return all;
 }
 
@@ -66,8 +65,39 @@ costmodel::ComputeSpec read_compute(const Document& document, bool required) {
   }
   if (table.has("profile")) return read_profiled(document, table, required);
   if (table.has("step_time")) return costmodel::GivenStepTime{table.quantity("step_time")};
-  return costmodel::AssumedDevice{table.quantity("peak_flops"), table.share("mfu"),
-                                  table.small_count("gpus_per_site")};
+  return costmodel::AssumedDevice{table.quantity("peak_flops"), table.share("mfu")};
+}
+
+costmodel::SiteGpus read_site_gpus(const Document& document) {
+  const TableReader table(document, scenario_keys(), "compute", find_table(document, "compute"));
+  costmodel::SiteGpus gpus;
+  gpus.sharded = table.small_count("sharded");
+  gpus.tensor_parallel = table.small_count("tensor_parallel");
+  gpus.expert_parallel = table.small_count("expert_parallel");
+  gpus.pipeline_parallel = table.small_count("pipeline_parallel");
+  if (table.has("zero_stage") && gpus.sharded == 1)
+    table.refuse("zero_stage", "it without sharded", "sharded above 1 beside it");
+  gpus.zero_stage = table.small_count("zero_stage");
+
+  double degrees = 1;  // in floating point: the product of legal degrees may be too large for an int
+  for (const int degree : {gpus.sharded, gpus.tensor_parallel, gpus.expert_parallel, gpus.pipeline_parallel})
+    degrees *= degree;
+  if (table.has("data_parallel")) degrees *= table.small_count("data_parallel");
+  constexpr double kMostGpus = 1e5;
+  if (degrees > kMostGpus)
+    table.refuse("gpus_per_site", fmt::format("{:.0f} GPUs", degrees), "at most 100000 GPUs in a site");
+  gpus.count = table.has("gpus_per_site") ? table.small_count("gpus_per_site") : static_cast<int>(degrees);
+  if (table.has("data_parallel") && gpus.count != degrees) {
+    table.refuse("gpus_per_site", fmt::format("{} with degrees of {:.0f} GPUs", gpus.count, degrees),
+                 "the product of data_parallel and the other degrees, or no data_parallel");
+  }
+  if (table.has("intra_site_bandwidth")) gpus.intra_site_bytes_per_s = table.quantity("intra_site_bandwidth");
+  if (table.has("gpu_memory")) gpus.gpu_memory_bytes = table.quantity("gpu_memory");
+  if (table.has("micro_batch_sequences")) gpus.micro_batch_sequences = table.count("micro_batch_sequences");
+  gpus.activation_checkpointing = table.yes_no("activation_checkpointing");
+  gpus.outer_state_on = table.text("outer_state_on") == "host" ? costmodel::OuterStateOn::host
+                                                               : costmodel::OuterStateOn::device;
+  return gpus;
 }
 
 }  // namespace fomoe::scenario

@@ -25,9 +25,8 @@ void displace_alternatives(Document& document) {
             "hf_config", "expert_parameters"});
   displace("workload", "global_batch_tokens", {"global_batch_sequences"});
   displace("workload", "global_batch_sequences", {"global_batch_tokens"});
-  displace("compute", "profile", {"step_time", "peak_flops", "mfu", "gpus_per_site"});
-  displace("compute", "step_time",
-           {"profile", "micro_batch_sequences", "peak_flops", "mfu", "gpus_per_site"});
+  displace("compute", "profile", {"step_time", "peak_flops", "mfu"});
+  displace("compute", "step_time", {"profile", "micro_batch_sequences", "peak_flops", "mfu"});
   displace("compute", "peak_flops", {"profile", "micro_batch_sequences", "step_time"});
   displace("platform", "file", {"bandwidth", "uplink", "downlink", "latency"});
   displace("platform", "bandwidth", {"uplink", "downlink"});

@@ -7,7 +7,7 @@
 namespace fomoe::scenario {
 namespace {
 
-Json compute_json(const costmodel::ComputeSpec& compute) {
+Json compute_kind_json(const costmodel::ComputeSpec& compute) {
   if (const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&compute)) {
     return {{"profile", profiled->profile.source},
             {"device_name", profiled->profile.device_name},
@@ -17,8 +17,26 @@ Json compute_json(const costmodel::ComputeSpec& compute) {
   if (const auto* given = std::get_if<costmodel::GivenStepTime>(&compute))
     return {{"step_time_s", given->seconds}};
   const auto& device = std::get<costmodel::AssumedDevice>(compute);
-  return {
-      {"peak_flop_per_s", device.peak_flops}, {"mfu", device.mfu}, {"gpus_per_site", device.gpus_per_site}};
+  return {{"peak_flop_per_s", device.peak_flops}, {"mfu", device.mfu}};
+}
+
+/// What nobody gave has no key.
+Json compute_json(const costmodel::Scenario& scenario) {
+  const costmodel::SiteGpus& gpus = scenario.gpus;
+  Json json = compute_kind_json(scenario.compute);
+  if (gpus.micro_batch_sequences > 0) json["micro_batch_sequences"] = gpus.micro_batch_sequences;
+  json["gpus_per_site"] = gpus.count;
+  json["data_parallel"] = gpus.data_parallel();
+  json["sharded"] = gpus.sharded;
+  if (gpus.sharded > 1) json["zero_stage"] = gpus.zero_stage;
+  json["tensor_parallel"] = gpus.tensor_parallel;
+  json["expert_parallel"] = gpus.expert_parallel;
+  json["pipeline_parallel"] = gpus.pipeline_parallel;
+  if (gpus.intra_site_bytes_per_s > 0) json["intra_site_bytes_per_s"] = gpus.intra_site_bytes_per_s;
+  if (gpus.gpu_memory_bytes > 0) json["gpu_memory_bytes"] = gpus.gpu_memory_bytes;
+  json["activation_checkpointing"] = gpus.activation_checkpointing;
+  json["outer_state_on"] = to_string(gpus.outer_state_on);
+  return json;
 }
 
 Json platform_json(const platforms::Platform& platform) {
@@ -128,7 +146,7 @@ Json to_json(const costmodel::Scenario& scenario) {
             {"micro_batches", strategy.micro_batches},
             {"module_levels", strategy.module_levels},
             {"module_choices", strategy.module_choices}}},
-          {"compute", compute_json(scenario.compute)},
+          {"compute", compute_json(scenario)},
           {"platform", platform_json(scenario.platform)},
           {"network_model",
            {{"bandwidth_efficiency", scenario.network.bandwidth_efficiency},

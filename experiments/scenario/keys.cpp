@@ -11,7 +11,8 @@ namespace fomoe::scenario {
 namespace {
 
 // Bounds that keep every product of shape keys inside 64 bits (the reader also checks the total).
-constexpr double kMaxWidth = 1e6, kMaxLayers = 1e5, kMaxExperts = 1e6, kMaxVocabulary = 1e8, kMaxSites = 1024;
+constexpr double kMaxWidth = 1e6, kMaxLayers = 1e5, kMaxExperts = 1e6, kMaxVocabulary = 1e8, kMaxSites = 1024,
+                 kMaxGpus = 1e5;
 
 constexpr Key kScenarioKeys[] = {
     {"", "name", Kind::text, "", "no name", "a title, for people", "\"four sites at 1 Gb/s\""},
@@ -79,13 +80,33 @@ constexpr Key kScenarioKeys[] = {
     {"compute", "profile", Kind::text, "", "not measured",
      "step profile written by `fomoe-train profile`, relative to this file",
      "\"../profiles/this-machine.json\""},
-    {"compute", "micro_batch_sequences", Kind::count, "", "the largest micro-batch in the profile",
-     "sequences of one forward and backward, with profile", "8", 1e9},
+    {"compute", "micro_batch_sequences", Kind::count, "",
+     "the largest micro-batch in the profile; without one, memory has no activations",
+     "sequences of one forward and backward of one replica", "8", 1e9},
     {"compute", "step_time", Kind::duration, "", "not given",
      "one optimiser step of one site, whatever the batch", "\"420ms\""},
     {"compute", "peak_flops", Kind::flop_rate, "", "not assumed", "of one GPU, with mfu", "\"989TFLOPS\""},
     {"compute", "mfu", Kind::share, "", "not assumed", "share of peak_flops that training reaches", "0.4"},
-    {"compute", "gpus_per_site", Kind::count, "1", "", "GPUs of a site, with peak_flops", "8", 1e6},
+    {"compute", "gpus_per_site", Kind::count, "", "the product of the five degrees below",
+     "GPUs of a site; a profile and peak_flops are of one GPU, step_time is of the site", "8", kMaxGpus},
+    {"compute", "data_parallel", Kind::count, "", "gpus_per_site ÷ the other four degrees",
+     "replicas of the model in a site, each with its part of the batch", "2", kMaxGpus},
+    {"compute", "sharded", Kind::count, "1", "",
+     "GPUs of a site that divide optimiser state, gradients and weights (ZeRO, FSDP), and the batch", "8",
+     kMaxGpus},
+    {"compute", "zero_stage", Kind::count, "3", "",
+     "what is sharded: 1 optimiser state, 2 gradients too, 3 weights too", "2", 3},
+    {"compute", "tensor_parallel", Kind::count, "1", "", "GPUs that divide every matrix", "4", kMaxGpus},
+    {"compute", "expert_parallel", Kind::count, "1", "",
+     "GPUs of a site that divide its experts, and the batch", "2", kMaxGpus},
+    {"compute", "pipeline_parallel", Kind::count, "1", "", "GPUs that divide the layers", "2", kMaxGpus},
+    {"compute", "intra_site_bandwidth", Kind::rate, "", "communication inside a site takes no time",
+     "of one GPU of a site, each way", "\"450GBps\""},
+    {"compute", "gpu_memory", Kind::size, "", "memory is not checked", "of one GPU", "\"80GiB\""},
+    {"compute", "activation_checkpointing", Kind::yes_no, "false", "",
+     "keep only the input of each layer, and compute the layer again in the backward pass", "true"},
+    {"compute", "outer_state_on", Kind::choice, "\"device\"", "",
+     "where the outer optimiser's anchor and momentum are kept", "\"host\""},
 
     {"platform", "file", Kind::text, "", "equal sites",
      "platform file with named sites and paths, relative to this file",
@@ -148,6 +169,8 @@ std::vector<std::string> choices(const Key& key) {
     names = {"ring", "direct", "hierarchical"};
   } else if (key.name == "router") {
     names = {"uniform", "hash", "expert_choice"};
+  } else if (key.name == "outer_state_on") {
+    names = {"device", "host"};
   } else if (key.name == "ring_model") {
     names = {"stepwise", "fluid"};
   } else if (key.name == "payload_dtype") {
@@ -178,6 +201,8 @@ std::string expected_value(const Key& key) {
                          known_units(Quantity::duration));
     case Kind::duration:
       return positive("a time", Quantity::duration);
+    case Kind::size:
+      return positive("a size", Quantity::size);
     case Kind::flop_rate:
       return positive("a FLOP rate", Quantity::flop_rate);
     case Kind::share:

@@ -44,6 +44,7 @@ costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& op
   scenario.network = read_network_model(document);
   scenario.platform = read_platform(document);
   scenario.strategy = read_strategy(document, scenario.sites());
+  scenario.gpus = read_site_gpus(document);
   scenario.compute = read_compute(document, options.compute_required);
   check(scenario, document, options.compute_required);
   return scenario;

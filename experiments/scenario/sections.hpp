@@ -10,6 +10,7 @@ namespace fomoe::scenario {
 costmodel::ModelShape read_model(const Document& document);
 costmodel::Workload read_workload(const Document& document, std::int64_t sequence_length);
 costmodel::Strategy read_strategy(const Document& document, int sites);
+costmodel::SiteGpus read_site_gpus(const Document& document);
 /// Where `required` is false, a profile file that does not exist gives a profile without points.
 costmodel::ComputeSpec read_compute(const Document& document, bool required);
 platforms::Platform read_platform(const Document& document);

@@ -32,6 +32,7 @@ std::vector<std::string> tables_of(std::span<const Key> keys) {
 
 Quantity quantity_of(Kind kind) {
   if (kind == Kind::rate) return Quantity::rate;
+  if (kind == Kind::size) return Quantity::size;
   if (kind == Kind::flop_rate) return Quantity::flop_rate;
   return Quantity::duration;
 }

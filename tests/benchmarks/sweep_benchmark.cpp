@@ -18,7 +18,10 @@ costmodel::Scenario scenario_of(const char* method, bool assumed_device) {
   scenario.model = *costmodel::find_preset("large");
   scenario.workload = {60'000'000'000, 1024};
   scenario.strategy.placement = costmodel::PlacementKind::random;
-  if (assumed_device) scenario.compute = costmodel::AssumedDevice{989e12, 0.4, 8};
+  if (assumed_device) {
+    scenario.compute = costmodel::AssumedDevice{989e12, 0.4};
+    scenario.gpus.count = 8;
+  }
   return scenario;
 }
 

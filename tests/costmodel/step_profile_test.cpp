@@ -72,7 +72,8 @@ TEST_CASE("a profile of another model is refused") {
 
 TEST_CASE("an assumed device: FLOPs ÷ (MFU · peak), marked assumed") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
-  scenario.compute = AssumedDevice{1e12, 0.4, 8};
+  scenario.compute = AssumedDevice{1e12, 0.4};
+  scenario.gpus.count = 8;
   const double flops = flops_per_token(scenario.model, 8, false, FlopsAccounting::mechanism).total();
   CHECK(compute_times(scenario, 1).gradients_s == doctest::Approx(flops * 10 / (0.4 * 1e12 * 8)));
   CHECK(compute_times(scenario, 1).provenance.front().origin == Origin::assumed);

@@ -46,8 +46,18 @@ Scenario random_context() {
   scenario.strategy.skip_token = *rc::gen::arbitrary<bool>();
   scenario.strategy.wire = plain_format(one_of({ElementType::bf16, ElementType::fp32, ElementType::int8}));
   const int compute = *rc::gen::inRange(0, 3);
-  if (compute == 1) scenario.compute = AssumedDevice{1e12, 0.5, 1};
+  if (compute == 1) scenario.compute = AssumedDevice{1e12, 0.5};
   if (compute == 2) scenario.compute = profile_for(scenario.model, scenario.strategy.skip_token);
+  SiteGpus& gpus = scenario.gpus;
+  gpus.sharded = one_of({1, 1, 2});
+  gpus.zero_stage = one_of({1, 2, 3});
+  gpus.tensor_parallel = one_of({1, 1, 4});
+  gpus.expert_parallel = one_of({1, 1, 2});
+  gpus.pipeline_parallel = one_of({1, 1, 2});
+  gpus.intra_site_bytes_per_s = one_of({0.0, 1e10});
+  gpus.micro_batch_sequences = one_of({0, 3});
+  gpus.activation_checkpointing = *rc::gen::arbitrary<bool>();
+  gpus.outer_state_on = one_of({OuterStateOn::device, OuterStateOn::host});
   return scenario;
 }
 
@@ -70,7 +80,10 @@ Scenario random_lane(Scenario scenario, std::mt19937_64& random) {
   scenario.workload.global_batch_sequences = whole(sites, 500);  // not always divisible by sites
   if (auto* given = std::get_if<GivenStepTime>(&scenario.compute)) given->seconds = between(1e-3, 100);
   if (auto* device = std::get_if<AssumedDevice>(&scenario.compute))
-    *device = {between(1e10, 1e15), between(0.01, 1), static_cast<int>(whole(1, 8))};
+    *device = {between(1e10, 1e15), between(0.01, 1)};
+  SiteGpus& gpus = scenario.gpus;
+  gpus.count = gpus.sharded * gpus.tensor_parallel * gpus.expert_parallel * gpus.pipeline_parallel *
+               static_cast<int>(whole(1, 8));
   return scenario;
 }
 
@@ -131,9 +144,10 @@ TEST_CASE("a block of configurations equals the closed form of each scenario, to
       RC_ASSERT(agree(outcome.link_busy_share[lane], report.bottleneck.link_busy_share));
       RC_ASSERT(agree(outcome.memory_bytes_per_site[lane], memory_per_site(scenario).total()));
       RC_ASSERT(agree(outcome.flops_per_token[lane],
-                      flops_per_token(scenario.model, local_experts(scenario), scenario.strategy.skip_token,
-                                      FlopsAccounting::mechanism)
-                          .total()));
+                      recomputation_factor(scenario.gpus.activation_checkpointing) *
+                          flops_per_token(scenario.model, local_experts(scenario),
+                                          scenario.strategy.skip_token, FlopsAccounting::mechanism)
+                              .total()));
       const SentBytes<double> sent = summarise(scenario).sent;
       RC_ASSERT(agree(outcome.sent.dense[lane], sent.dense));
       RC_ASSERT(agree(outcome.sent.expert_sync[lane], sent.expert_sync));

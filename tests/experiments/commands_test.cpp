@@ -177,6 +177,36 @@ TEST_CASE("cost: replicas on the GPUs of a site multiply the site's memory") {
   CHECK(cost["memory_bytes_per_site"].get<double>() == 8 * cost["memory_bytes_per_gpu"].get<double>());
 }
 
+TEST_CASE("cost and simulate agree on memory; with memory given, cost finds the largest micro-batch") {
+  const std::string gpus =
+      " --set compute.gpus_per_site=8 --set compute.sharded=4 --set compute.micro_batch_sequences=2 --set "
+      "compute.gpu_memory=80GiB --set compute.activation_checkpointing=true --output -";
+  const json cost = answer("fomoe cost " + kTwoSites + gpus);
+  const json run = answer("fomoe simulate " + kTwoSites + gpus);
+  CHECK(run["sites"][0]["memory_bytes"] == cost["memory_bytes_per_site"]);
+  double classes = 0;
+  for (const auto& item : cost["memory"].items()) classes += item.value().get<double>();
+  CHECK(classes == doctest::Approx(cost["memory_bytes_per_gpu"].get<double>()).epsilon(1e-14));
+  CHECK(cost["memory"]["activations_bytes"].get<double>() > 0);
+  const std::string largest = std::to_string(cost["largest_micro_batch_sequences"].get<int>());
+  const json full =
+      answer("fomoe cost " + kTwoSites + gpus + " --set compute.micro_batch_sequences=" + largest);
+  CHECK(full["memory_bytes_per_gpu"].get<double>() <= 80.0 * 1024 * 1024 * 1024);
+  CHECK(cost["flops"]["recomputed_per_token"].get<double>() ==
+        doctest::Approx(cost["flops_per_token"].get<double>() / 4).epsilon(1e-14));
+}
+
+TEST_CASE("cost: opaque counts with a batch in tokens") {
+  const json cost = answer("fomoe cost " + kTwoSites +
+                           " --set model.dense_parameters=124e6 --set model.expert_parameters=1.6e9 --set "
+                           "model.experts=8 --set model.active_experts=2 --set model.layers=12 --set "
+                           "workload.global_batch_tokens=1000000 --output -");
+  CHECK(cost["parameters"]["total"] == 1'724'000'000);
+  CHECK(cost["active_parameters"] == 124'000'000 + 1'600'000'000 / 4);
+  CHECK(cost["scenario"]["workload"]["global_batch_sequences"] == 1'000'000);  // a sequence is a token
+  CHECK(cost["scenario"]["model"]["architecture"] == "opaque");
+}
+
 TEST_CASE("cost: with skip-token the two accountings differ, and say which one it was") {
   const std::string skip =
       "fomoe cost " + kTwoSites + " --set strategy.skip_token=true --output - --accounting ";
@@ -252,7 +282,7 @@ TEST_CASE("every example value in the table of keys is one that the reader accep
     if (line.starts_with(" ") || equals == std::string::npos) continue;
     const std::string key = table + line.substr(0, equals);
     if (key == "compute.profile" || key == "compute.micro_batch_sequences" || key == "compute.mfu" ||
-        key == "compute.gpus_per_site" || key == "compute.peak_flops" || key == "platform.file" ||
+        key == "compute.zero_stage" || key == "compute.peak_flops" || key == "platform.file" ||
         key == "model.dense_parameters" || key == "model.expert_parameters") {
       continue;  // need a partner or a file
     }

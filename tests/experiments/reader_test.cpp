@@ -110,7 +110,7 @@ TEST_CASE("the seed of the caller wins over file and --set") {
 TEST_CASE("an override displaces the alternatives that the file has chosen") {
   const costmodel::Scenario device = read_set({"compute.peak_flops=989TFLOPS", "compute.mfu=0.4"});
   CHECK(std::get<costmodel::AssumedDevice>(device.compute).peak_flops == 989e12);
-  CHECK(std::get<costmodel::AssumedDevice>(device.compute).gpus_per_site == 1);
+  CHECK(device.gpus.count == 1);
   const std::string profiled = "[compute]\nprofile = \"absent.json\"\nmicro_batch_sequences = 4\n";
   const costmodel::Scenario given =
       read(kSmall + kWork + kFomoe + profiled + kPlatform, {{"compute.step_time=1s"}, {}, true});

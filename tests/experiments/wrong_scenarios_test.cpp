@@ -197,6 +197,45 @@ const std::vector<Wrong> kWrong = {
     {"\"25ms\"", "25", "", ":16: platform.latency: got 25 (no unit); expected " + kLatency},
     {"\"25ms\"", "\"-25ms\"", "", ":16: platform.latency: got \"-25ms\" (negative); expected " + kLatency},
     {"\"420ms\"", "\"0s\"", "", ":12: compute.step_time: got \"0s\" (zero); expected " + kStepTime},
+    // The GPUs of a site
+    {"step_time = \"420ms\"", "step_time = \"420ms\"\ngpus_per_site = 0", "",
+     ":13: compute.gpus_per_site: got 0; expected a whole number from 1 to 100000; for example gpus_per_site "
+     "= "
+     "8"},
+    {"step_time = \"420ms\"", "step_time = \"420ms\"\ndata_parallel = 2\ngpus_per_site = 8", "",
+     ":14: compute.gpus_per_site: got 8 with degrees of 2 GPUs; expected the product of data_parallel and "
+     "the "
+     "other degrees, or no data_parallel; for example gpus_per_site = 8"},
+    {"step_time = \"420ms\"", "step_time = \"420ms\"\nsharded = 3\ngpus_per_site = 8", "",
+     ":14: compute.gpus_per_site: got 8; expected a multiple of the product of the parallel degrees, 3; for "
+     "example gpus_per_site = 3"},
+    {"step_time = \"420ms\"", "step_time = \"420ms\"\nzero_stage = 4\nsharded = 2", "",
+     ":13: compute.zero_stage: got 4; expected a whole number from 1 to 3; for example zero_stage = 2"},
+    {"step_time = \"420ms\"", "step_time = \"420ms\"\nzero_stage = 2", "",
+     ":13: compute.zero_stage: got it without sharded; expected sharded above 1 beside it; for example "
+     "zero_stage = 2"},
+    {"step_time = \"420ms\"", "step_time = \"420ms\"\ntensor_parallel = 3", "",
+     ":13: compute.tensor_parallel: got 3; expected a divisor of the model's 4 heads; for example "
+     "tensor_parallel = 1"},
+    {"step_time = \"420ms\"", "step_time = \"420ms\"\npipeline_parallel = 5", "",
+     ":13: compute.pipeline_parallel: got 5; expected at most the model's 4 layers; for example "
+     "pipeline_parallel = 1"},
+    {"step_time = \"420ms\"", "step_time = \"420ms\"\nexpert_parallel = 3", "",
+     ":13: compute.expert_parallel: got 3; expected a divisor of the 4 experts that a site holds in each "
+     "layer; for example expert_parallel = 1"},
+    {"step_time = \"420ms\"", "step_time = \"420ms\"\nintra_site_bandwidth = \"450GB\"", "",
+     ":13: compute.intra_site_bandwidth: got \"450GB\" (a size); expected " +
+         kRate.substr(0, kRate.find("bandwidth =")) + "intra_site_bandwidth = \"450GBps\""},
+    {"step_time = \"420ms\"", "step_time = \"420ms\"\ngpu_memory = 80", "",
+     ":13: compute.gpu_memory: got 80 (no unit); expected a size above zero in quotes, with a unit (B kB MB "
+     "GB "
+     "TB or KiB MiB GiB TiB); for example gpu_memory = \"80GiB\""},
+    {"step_time = \"420ms\"", "step_time = \"420ms\"\nactivation_checkpointing = \"selective\"", "",
+     ":13: compute.activation_checkpointing: got \"selective\"; expected true or false; for example "
+     "activation_checkpointing = true"},
+    {"step_time = \"420ms\"", "step_time = \"420ms\"\nouter_state_on = \"disk\"", "",
+     ":13: compute.outer_state_on: got \"disk\"; expected one of \"device\", \"host\"; for example "
+     "outer_state_on = \"host\""},
     // What is missing
     {"method = \"fomoe\"\n", "", "",
      ":7: strategy.method: got nothing; expected one of \"ddp\", \"diloco\", \"local_adamw\", \"fomoe\", "

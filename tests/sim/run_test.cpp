@@ -144,7 +144,7 @@ TEST_CASE("the shortcut holds where the first round differs from the steady stat
     scenario.strategy.collective = *rc::gen::element(Collective::ring, Collective::direct);
     scenario.workload.global_batch_sequences = sites + 1;  // site 0 computes twice as long
     scenario.workload.tokens = 60LL * (sites + 1) * scenario.model.sequence_length;
-    scenario.compute = costmodel::AssumedDevice{1e10 * *rc::gen::inRange(1, 500), 1.0, 1};
+    scenario.compute = costmodel::AssumedDevice{1e10 * *rc::gen::inRange(1, 500), 1.0};
     for (auto& site : scenario.platform.sites) {
       site.uplink_bytes_per_s = 1e8 * *rc::gen::inRange(1, 50);
       site.downlink_bytes_per_s = 1e8 * *rc::gen::inRange(1, 50);
@@ -160,7 +160,7 @@ TEST_CASE("a slow site makes the others wait: compute + exposed + idle = duratio
   costmodel::Scenario scenario = tests::ideal_scenario("diloco", 4);
   scenario.workload.global_batch_sequences = 6;  // 2, 2, 1, 1 sequences
   scenario.workload.tokens = 60 * 6 * 10;
-  scenario.compute = costmodel::AssumedDevice{1e12, 0.5, 1};
+  scenario.compute = costmodel::AssumedDevice{1e12, 0.5};
   const RunReport report = simulated(scenario);
   CHECK(report.sites[0].compute_s == doctest::Approx(2 * report.sites[2].compute_s));
   // Sites 2 and 3 end computing early by compute_s. Site 2's first chunk to site 3 goes at once; then it

@@ -1,0 +1,181 @@
+// Step times of sites with many GPUs: the terms of parallelism.hpp by hand, and what a profile of one GPU
+// says.
+#include <doctest/doctest.h>
+
+#include "costmodel/closed_form.hpp"
+#include "costmodel/flops.hpp"
+#include "costmodel/memory.hpp"
+#include "costmodel/memory_throughput.hpp"
+#include "platforms/input_error.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+using namespace fomoe::costmodel;
+
+namespace {
+
+// divisible_shape: d 6720, L 2, N_e 8, k 2, V 100, s 10
+constexpr double d = 6720, s = 10, L = 2;
+constexpr double kFabric = 1e9;
+
+Scenario on_gpus(const SiteGpus& gpus) {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  scenario.compute = AssumedDevice{1e12, 0.5};
+  scenario.gpus = gpus;
+  scenario.gpus.intra_site_bytes_per_s = kFabric;
+  scenario.gpus.micro_batch_sequences = 2;
+  return scenario;
+}
+
+double dense(const Scenario& scenario) {
+  return static_cast<double>(count_parameters(scenario.model).dense());
+}
+double sparse(const Scenario& scenario) {
+  const ParameterCounts counts = count_parameters(scenario.model);
+  return static_cast<double>(counts.expert + counts.router);
+}
+
+/// Forward and backward of all sequences on all GPUs: F·B_l·s ÷ (MFU · peak · GPUs).
+double computation_s(const Scenario& scenario, double sequences) {
+  return flops_per_token(scenario.model, 8, false, FlopsAccounting::mechanism).total() * sequences * s /
+         (0.5 * 1e12 * scenario.gpus.count);
+}
+
+bool states(const ComputeTimes& times, const std::string& what, Origin origin) {
+  for (const Provenance& entry : times.provenance)
+    if (entry.what == what && entry.origin == origin) return true;
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("data parallel: the batch is divided, and 2(n−1)/n of the gradients cross the fabric") {
+  const Scenario scenario = on_gpus({4});
+  const ComputeTimes times = compute_times(scenario, 32);
+  const double gradients = 2 * (2 * 3 / 4.0) * (dense(scenario) + sparse(scenario)) / kFabric;
+  CHECK(times.gradients_s == doctest::Approx(computation_s(scenario, 32) + gradients).epsilon(1e-14));
+  CHECK(times.optimizer_s == 0);
+  CHECK(states(times, "gradients inside a site", Origin::computed));
+}
+
+TEST_CASE("nobody gave the fabric's bandwidth: 0 s, and the report says that this was assumed") {
+  Scenario scenario = on_gpus({4});
+  scenario.gpus.intra_site_bytes_per_s = 0;
+  const ComputeTimes times = compute_times(scenario, 32);
+  CHECK(times.gradients_s == computation_s(scenario, 32));
+  CHECK(states(times, "communication inside a site", Origin::assumed));
+}
+
+TEST_CASE(
+    "ZeRO 1 sends as much as an all-reduce, half of it after the optimiser; ZeRO 3 gathers per micro-batch") {
+  SiteGpus gpus{8};
+  gpus.sharded = 4;  // and 2 replicas of the shards
+  gpus.zero_stage = 1;
+  Scenario scenario = on_gpus(gpus);
+  const double n = dense(scenario) + sparse(scenario);
+  const ComputeTimes one = compute_times(scenario, 64);
+  const double reduced = 2 * (3 / 4.0 + 2 * (1 / 2.0) / 4) * n / kFabric;
+  const double gathered = 2 * (3 / 4.0) * n / kFabric;
+  CHECK(one.intra_site.gradients == doctest::Approx(reduced).epsilon(1e-14));
+  CHECK(one.optimizer_s == doctest::Approx(gathered).epsilon(1e-14));
+  CHECK(reduced + gathered == doctest::Approx(2 * (2 * 7 / 8.0) * n / kFabric).epsilon(1e-14));
+  scenario.gpus.zero_stage = 3;
+  const ComputeTimes three = compute_times(scenario, 64);  // 8 sequences a GPU: 4 micro-batches of 2
+  CHECK(three.intra_site.weight_gathers == doctest::Approx(4 * 2 * gathered).epsilon(1e-14));
+  CHECK(three.optimizer_s == 0);
+}
+
+TEST_CASE("tensor parallel: 4 all-reduces a layer of all tokens of the replica, 6 with recomputation") {
+  SiteGpus gpus{8};
+  gpus.tensor_parallel = 4;  // 2 replicas
+  Scenario scenario = on_gpus(gpus);
+  const double activations = 2 * (32 / 2 * s) * d;  // bytes of one replica's tokens
+  const double all_reduce = 2 * 3 / 4.0 * activations / kFabric;
+  CHECK(compute_times(scenario, 32).intra_site.tensor == doctest::Approx(4 * L * all_reduce).epsilon(1e-14));
+  scenario.gpus.activation_checkpointing = true;
+  const ComputeTimes again = compute_times(scenario, 32);
+  CHECK(again.intra_site.tensor == doctest::Approx(6 * L * all_reduce).epsilon(1e-14));
+  // Recomputation is a third more of all FLOPs: 8 instead of 6 a parameter.
+  CHECK(again.gradients_s - again.intra_site.before_optimizer() ==
+        doctest::Approx(computation_s(scenario, 32) * 8 / 6).epsilon(1e-14));
+}
+
+TEST_CASE("expert parallel: 4 all-to-alls a layer; dense gradients among all, experts not at all") {
+  SiteGpus gpus{2};
+  gpus.expert_parallel = 2;
+  const Scenario scenario = on_gpus(gpus);
+  const ComputeTimes times = compute_times(scenario, 32);
+  const double dispatched = 2 * (16 * s) * 2 * d / kFabric;  // k = 2 copies of a GPU's tokens
+  CHECK(times.intra_site.expert == doctest::Approx(4 * L * (1 / 2.0) * dispatched).epsilon(1e-14));
+  CHECK(times.intra_site.gradients ==
+        doctest::Approx(2 * (2 * 1 / 2.0) * dense(scenario) / kFabric).epsilon(1e-14));
+}
+
+TEST_CASE("pipeline: a bubble of (p−1)/m, and activations between the stages") {
+  SiteGpus gpus{2};
+  gpus.pipeline_parallel = 2;
+  const Scenario scenario = on_gpus(gpus);
+  const ComputeTimes times = compute_times(scenario, 32);  // one replica: 16 micro-batches of 2
+  const double transfers = 2 * 2 * (32 * s) * d / kFabric;
+  CHECK(times.intra_site.stages == doctest::Approx(transfers).epsilon(1e-14));
+  CHECK(times.intra_site.bubble ==
+        doctest::Approx((computation_s(scenario, 32) + transfers) / 16).epsilon(1e-14));
+  CHECK(states(times, "pipeline bubble", Origin::computed));
+}
+
+TEST_CASE("a profile is of one GPU: replicas divide the site's batch; a given step time stays as it is") {
+  Scenario scenario = on_gpus({4});
+  ProfiledCompute profiled;
+  profiled.micro_batch_sequences = 2;
+  profiled.profile.model = scenario.model;
+  profiled.profile.points.push_back({2, 8, false, 0, {{0.1, 0.2, 0.05}}});
+  scenario.compute = profiled;
+  scenario.gpus.intra_site_bytes_per_s = 0;
+  // 32 sequences on 4 GPUs: 4 micro-batches of 2 on each.
+  CHECK(compute_times(scenario, 32).gradients_s == doctest::Approx(4 * (0.1 + 0.2)).epsilon(1e-14));
+  CHECK(compute_times(scenario, 32).optimizer_s == 0.05);
+  scenario.gpus.activation_checkpointing = true;
+  CHECK(compute_times(scenario, 32).gradients_s == doctest::Approx(4 * (2 * 0.1 + 0.2)).epsilon(1e-14));
+  scenario.gpus.sharded = 4;
+  CHECK(compute_times(scenario, 32).optimizer_s == 0.05 / 4);
+  scenario.compute = GivenStepTime{3.0};
+  CHECK(compute_times(scenario, 32).step_s() == 3.0);
+}
+
+TEST_CASE(
+    "Prediction 2 as it is: super-linear in 1/O_e while communication dominates, flat where computation "
+    "does") {
+  Scenario scenario = tests::ideal_scenario("fomoe", 8, 8);
+  scenario.model.experts = 64;  // most parameters are in experts, so that O_e decides memory and payload
+  scenario.model.d_expert = 256;
+  scenario.compute = AssumedDevice{1e16, 1.0};
+  scenario.strategy.local_steps = 1;
+  scenario.platform = platforms::uniform(8, 1e6, 1e6, 0);
+  // What every expert takes, and four sequences.
+  scenario.gpus.gpu_memory_bytes = memory_per_gpu(scenario, 4).total();
+  const MemoryThroughput all = memory_throughput(scenario, 8), half = memory_throughput(scenario, 4),
+                         quarter = memory_throughput(scenario, 2);
+  CHECK(all.micro_batch_sequences == 4);
+  // Half of the experts' 26 B a parameter become room for sequences.
+  const double freed = memory_per_gpu(scenario, 0).total() - [&] {
+    Scenario fewer = scenario;
+    fewer.strategy.expert_overlap = 4;
+    return memory_per_gpu(fewer, 0).total();
+  }();
+  const double sequence = memory_per_gpu(scenario, 1).activations;
+  CHECK(half.micro_batch_sequences == 4 + static_cast<std::int64_t>(freed / sequence));
+  CHECK(half.tokens_per_s > 2 * all.tokens_per_s);
+  CHECK(quarter.tokens_per_s > 4 * all.tokens_per_s);
+  CHECK(half.bytes_per_token < all.bytes_per_token / 2);
+
+  scenario.platform = platforms::uniform(8, 1e18, 1e18, 0);
+  // No payload matters: tokens/s = M · MFU · peak ÷ F, and F shrinks only where N_le < k.
+  const double bound =
+      8 * 1e16 / flops_per_token(scenario.model, 32, false, FlopsAccounting::mechanism).total();
+  CHECK(memory_throughput(scenario, 4).tokens_per_s == doctest::Approx(bound).epsilon(1e-3));
+
+  scenario.gpus.gpu_memory_bytes = 1;
+  CHECK(memory_throughput(scenario, 4).micro_batch_sequences == 0);
+  scenario.compute = GivenStepTime{1};
+  CHECK_THROWS_AS((void)memory_throughput(scenario, 4), InputError);
+}
