@@ -67,6 +67,7 @@ TEST_CASE("the summary by formula is the summary of the built plan, for every me
           CHECK(summary.sent.dense == doctest::Approx(sent.dense).epsilon(1e-13));
           CHECK(summary.sent.expert_sync == doctest::Approx(sent.expert_sync).epsilon(1e-13));
           CHECK(summary.sent.migration == doctest::Approx(sent.migration).epsilon(1e-13));
+          CHECK(summary.sent.activations == doctest::Approx(sent.activations).epsilon(1e-13));
         }
       }
     }
