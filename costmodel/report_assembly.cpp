@@ -145,6 +145,8 @@ RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps) {
   report.provenance.push_back(
       {"bandwidth efficiency", Origin::assumed,
        efficiency == 1.0 ? "1: payload gets the whole link" : "given in the scenario"});
+  for (const std::string& term : switched_on(scenario.network))
+    report.provenance.push_back({"network model", Origin::assumed, term});
   report.provenance.push_back({"bytes sent", Origin::computed, "from the model's shape and the plan"});
   report.provenance.push_back(
       {"memory", Origin::computed, "18 B a parameter and outer state; activations not included"});
@@ -204,9 +206,7 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan,
     site.idle_s = std::max(0.0, report.round.duration_s - site.compute_s - site.exposed_communication_s);
   }
   finish_report(report);
-  find_busiest_link(report,
-                    platforms::scaled_bandwidth(scenario.platform, scenario.network.bandwidth_efficiency),
-                    per_round);
+  find_busiest_link(report, effective_platform(scenario.platform, scenario.network), per_round);
   return report;
 }
 

@@ -62,6 +62,6 @@ const char* to_string(PlacementKind kind) { return kind == PlacementKind::fixed 
 
 const char* to_string(Collective collective) { return collective == Collective::ring ? "ring" : "direct"; }
 
-const char* to_string(RingModel model) { return model == RingModel::stepwise ? "stepwise" : "fluid"; }
+const char* to_string(RingOrder order) { return order == RingOrder::given ? "given" : "best"; }
 
 }  // namespace fomoe::costmodel

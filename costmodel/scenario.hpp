@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "costmodel/model_shape.hpp"
+#include "costmodel/network_model.hpp"
 #include "costmodel/step_profile.hpp"
 #include "costmodel/wire_format.hpp"
 #include "platforms/platform.hpp"
@@ -15,6 +16,7 @@ namespace fomoe::costmodel {
 
 enum class PlacementKind { fixed, random };
 enum class Collective { ring, direct };
+enum class RingOrder { given, best };  // of the sites in a ring; best: see ring_order.hpp
 
 struct Workload {
   std::int64_t tokens = 0;                  // to be processed by all sites together
@@ -31,6 +33,8 @@ struct Strategy {
   std::int64_t reshuffle_rounds = 1;  // T: a random placement is redrawn at the end of every T-th round
   bool skip_token = false;
   Collective collective = Collective::ring;
+  RingOrder ring_order = RingOrder::best;
+  std::int64_t bucket_bytes = 0;  // most that one call of a collective sends at once; 0: everything
   WireFormat wire = plain_format(ElementType::bf16);
 };
 
@@ -51,16 +55,6 @@ struct AssumedDevice {
 };
 using ComputeSpec = std::variant<ProfiledCompute, GivenStepTime, AssumedDevice>;
 
-/// How a ring is simulated: every chunk a flow, each step after the one before; or one flow a hop, as if the
-/// ring were pipelined in slices so fine that latency hides behind bytes.
-enum class RingModel { stepwise, fluid };
-
-/// Every factor between a raw link and what payload gets.
-struct NetworkModel {
-  double bandwidth_efficiency = 1.0;  // (0, 1]
-  RingModel ring_model = RingModel::stepwise;
-};
-
 struct Scenario {
   ModelShape model;
   Workload workload;
@@ -79,6 +73,6 @@ void check(const Scenario& scenario);
 
 const char* to_string(PlacementKind kind);
 const char* to_string(Collective collective);
-const char* to_string(RingModel model);
+const char* to_string(RingOrder order);
 
 }  // namespace fomoe::costmodel

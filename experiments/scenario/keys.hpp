@@ -8,7 +8,7 @@
 
 namespace fomoe::scenario {
 
-enum class Kind { text, choice, count, yes_no, rate, latency, duration, flop_rate, share };
+enum class Kind { text, choice, count, yes_no, rate, latency, duration, size, flop_rate, share, factor };
 
 struct Key {
   std::string_view table;  // "" for the top level

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "experiments/scenario/sections.hpp"
 #include "experiments/scenario/table_reader.hpp"
 
@@ -27,6 +29,10 @@ costmodel::Strategy read_strategy(const Document& document, int sites) {
   strategy.skip_token = table.yes_no("skip_token");
   strategy.collective =
       table.text("collective") == "direct" ? costmodel::Collective::direct : costmodel::Collective::ring;
+  strategy.ring_order =
+      table.text("ring_order") == "given" ? costmodel::RingOrder::given : costmodel::RingOrder::best;
+  if (table.has("bucket_bytes"))
+    strategy.bucket_bytes = static_cast<std::int64_t>(std::max(1.0, table.quantity("bucket_bytes")));
   strategy.wire = costmodel::plain_format(element_type(table.text("payload_dtype")));
   (void)table.count("overlap_steps");  // checked to be 0, the only value that any method here supports
   return strategy;

@@ -32,6 +32,7 @@ std::vector<std::string> tables_of(std::span<const Key> keys) {
 
 Quantity quantity_of(Kind kind) {
   if (kind == Kind::rate) return Quantity::rate;
+  if (kind == Kind::size) return Quantity::size;
   if (kind == Kind::flop_rate) return Quantity::flop_rate;
   return Quantity::duration;
 }
@@ -148,7 +149,16 @@ double TableReader::share(std::string_view name) const {
   const toml::node* found = value(name, fallback);
   const bool is_number = found->is_integer() || found->is_floating_point();
   const double number = is_number ? found->value<double>().value_or(-1) : -1;
-  if (!(number > 0 && number <= 1)) refuse(name, expected_value(row(name)));
+  if (!(number > 0 && number <= std::min(1.0, row(name).max))) refuse(name, expected_value(row(name)));
+  return number;
+}
+
+double TableReader::factor(std::string_view name) const {
+  toml::table fallback;
+  const toml::node* found = value(name, fallback);
+  const bool is_number = found->is_integer() || found->is_floating_point();
+  const double number = is_number ? found->value<double>().value_or(-1) : -1;
+  if (!(number > 0 && number <= row(name).max)) refuse(name, expected_value(row(name)));
   return number;
 }
 
