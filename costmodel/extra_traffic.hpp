@@ -3,10 +3,10 @@
 //
 // What happens every n-th round is spread over the rounds, 1/n in each: the bytes are exact, rounds stay
 // equal.
-//   data        each site reads its own sequences of the next round while it trains; its next round waits for
-//   them checkpoint  every site uploads what it would need to go on, while it trains; the next one waits for
-//   its end rejoin      the site fetches that state before it trains, and the others wait for it where they
-//   synchronise
+// - data: each site reads its own sequences of the next round while it trains; its next round waits for them.
+// - checkpoint: every site uploads what it would need to go on, while it trains; the next one waits for its
+// end.
+// - rejoin: the site fetches that state before it trains, and the others wait for it where they synchronise.
 #pragma once
 #include "costmodel/plan.hpp"
 #include "costmodel/plan_summary.hpp"

@@ -1,6 +1,5 @@
 // Plays rounds of a plan on an engine: an operation of a node starts when that node's parts of the operations
-// before it have ended, and a round when all of the node's round
-// before have, save detached ones.
+// before it have ended, and a node's next round when its own round has, save detached operations.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -1,7 +1,8 @@
-// Paper, figure "cumulative communication overhead versus global tokens": a large model on 32 workers, DiLoCo
-// with random placement. A staircase: each synchronisation sends its burst at once.
+// Paper, figure "cumulative communication overhead versus global tokens": a large model on 32 workers, fomoe
+// with random placement and DDP. A staircase: each synchronisation sends its burst at once.
 #include <algorithm>
 
+#include "costmodel/methods/method.hpp"
 #include "costmodel/plan_summary.hpp"
 #include "experiments/figures/figure.hpp"
 
@@ -26,7 +27,7 @@ Figure comms_scaling() {
     scenario.strategy.method = series.method;
     scenario.strategy.expert_overlap = series.overlap;
     const double bytes = costmodel::summarise(scenario).sent.total();
-    const std::int64_t steps_per_round = series.method == std::string("ddp") ? 1 : kLocalSteps;
+    const std::int64_t steps_per_round = costmodel::find_method(series.method)->every_step ? 1 : kLocalSteps;
     const std::string name =
         series.name + (series.overlap < kSites ? " O_e = " + std::to_string(series.overlap) : std::string());
     double sent = 0;
