@@ -57,7 +57,7 @@ RunReport closed_form(const Scenario& scenario) {
   };
   const ComputeTimes slowest_site = times_of(0);
   const RoundTimes<double> round =
-      round_times(summary, slowest.links, slowest_site.step_s(), slowest_site.outer_step_s);
+      round_times(summary, slowest.links, slowest_site.parts(), slowest_site.outer_step_s);
 
   report.round.count = static_cast<std::int64_t>(rounds);
   report.round.duration_s = round.duration_s;
@@ -66,10 +66,10 @@ RunReport closed_form(const Scenario& scenario) {
     SiteReport& row = report.sites[static_cast<std::size_t>(site)];
     if (local_batch_sequences(scenario, site) > 0) {
       const ComputeTimes times = times_of(site);
-      row.compute_s = round_compute_s(summary, times.step_s(), times.outer_step_s);
+      row.compute_s = round_compute_s(summary, times.parts(), times.outer_step_s);
     }
     row.exposed_communication_s = round.exposed_s;
-    row.idle_s = round.slowest_compute_s - row.compute_s;
+    row.idle_s = round.slowest_compute_s + round.waiting_s - row.compute_s;
     row.bytes_sent = row.bytes_received = rounds * summary.sent.total();
   }
   report.wall_clock_s = rounds * report.round.duration_s;

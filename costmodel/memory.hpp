@@ -35,7 +35,7 @@ MemoryOf<V> memory_of_stage(const SiteModel& model, const SiteLoad<V>& load, int
                             double micro_batch_sequences) {
   const SiteGpus& gpus = model.gpus;
   const StageParameters<V> held = stage_parameters(model, load, stage);
-  const V parameters = held.dense + held.experts;
+  const V parameters = (held.dense + held.experts) * load.kept_share;
   const V sharded = parameters / static_cast<double>(gpus.sharded);
   MemoryOf<V> memory;
   memory.weights = 2.0 * (gpus.zero_stage >= 3 ? sharded : parameters);

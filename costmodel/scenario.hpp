@@ -19,11 +19,13 @@
 namespace fomoe::costmodel {
 
 enum class PlacementKind { fixed, random, affinity };
-enum class Collective { ring, direct };
+enum class Collective { ring, direct, hierarchical };
 /// What is made of the sites' differences after K local steps. nesterov, adam, yogi: an outer step on
 /// averaged pseudo-gradients (DiLoCo; FedOpt, Reddi et al. 2021, arXiv 2003.00295). average: parameters are
 /// averaged. local_adamw: parameters and both moments are.
 enum class OuterOptimizer { nesterov, adam, yogi, average, local_adamw };
+/// Who decides how many tokens each expert gets (costmodel/router_load.hpp).
+enum class RouterModel { uniform, hash, expert_choice };
 
 struct Workload {
   std::int64_t tokens = 0;                  // to be processed by all sites together
@@ -45,7 +47,15 @@ struct Strategy {
   OuterOptimizer outer_optimizer = OuterOptimizer::nesterov;
   std::int64_t moment1_period = 3;  // rounds from one synchronisation of the first moment to the next
   std::int64_t moment2_period = 6;
-  int gossip_peers = 1;  // sites that each site exchanges with in a round
+  int gossip_peers = 1;         // sites that each site exchanges with in a round
+  int max_sites_per_token = 0;  // that the experts of one token are on; 0: as many as there are experts
+  RouterModel router = RouterModel::uniform;
+  double capacity_factor = 0;       // of an expert's buffer, in mean loads; 0: buffers grow as needed
+  std::int64_t micro_batches = 8;   // n, that a pipeline cuts the global batch into
+  int module_levels = 1;            // of a path, from input to output
+  int module_choices = 1;           // modules that each level offers
+  int regions = 1;                  // of equally many consecutive sites, for hierarchical all-reduces
+  bool secure_aggregation = false;  // sums of masked payloads (costmodel/methods/composition.hpp)
 };
 
 /// A step profile, and the micro-batch a site accumulates from.
@@ -109,6 +119,7 @@ void check(const Scenario& scenario);
 const char* to_string(PlacementKind kind);
 const char* to_string(Collective collective);
 const char* to_string(OuterOptimizer optimizer);
+const char* to_string(RouterModel router);
 const char* to_string(RingModel model);
 
 }  // namespace fomoe::costmodel

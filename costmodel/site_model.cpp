@@ -59,6 +59,13 @@ SiteLoad<double> site_load(const Scenario& scenario, double sequences) {
   load.executed_experts =
       executed_experts(site_model(scenario), static_cast<double>(local_experts(scenario)));
   load.sequences = sequences;
+  const Method* method = find_method(scenario.strategy.method);
+  const Residency residency = method != nullptr ? method->residency : Residency::replica;
+  if (residency == Residency::sharded) load.kept_share = 1.0 / scenario.sites();
+  if (residency == Residency::experts_sharded) {
+    load.dense += fixed.expert_elements - fixed.expert_parameters;  // the router, where it is not there yet
+    load.experts = fixed.expert_parameters / scenario.sites();
+  }
   return load;
 }
 

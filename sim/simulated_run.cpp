@@ -4,6 +4,7 @@
 
 #include "costmodel/closed_form.hpp"
 #include "costmodel/extra_traffic.hpp"
+#include "costmodel/methods/composition.hpp"
 #include "costmodel/report_assembly.hpp"
 #include "sim/simulate.hpp"
 

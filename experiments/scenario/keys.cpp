@@ -84,6 +84,22 @@ constexpr Key kScenarioKeys[] = {
      "0.015625"},
     {"strategy.compression", "index_bits", Kind::count, "12", "", "for the position of a value that is sent",
      "12", 64, 0},
+    {"strategy", "regions", Kind::count, "1", "",
+     "equal groups of consecutive sites, with collective = \"hierarchical\"", "2", kMaxSites},
+    {"strategy", "secure_aggregation", Kind::yes_no, "false", "",
+     "sum masked 32-bit integers, so that no site's own payload can be read", "true"},
+    {"strategy", "router", Kind::choice, "\"uniform\"", "",
+     "how tokens spread over experts, with experts on other sites", "\"uniform\""},
+    {"strategy", "capacity_factor", Kind::multiple, "", "as much as arrives",
+     "rows that an expert's buffer holds, in mean loads, with expert_parallel_wan", "1.25", 1000},
+    {"strategy", "max_sites_per_token", Kind::count, "", "as many as its experts are on",
+     "sites that the experts of one token are on, with expert_parallel_wan", "4", kMaxSites},
+    {"strategy", "micro_batches", Kind::count, "8", "", "parts of the global batch, with pipeline_wan", "16",
+     4096},
+    {"strategy", "module_levels", Kind::count, "1", "",
+     "modules that follow each other in a path, with di_paco", "2", 1000},
+    {"strategy", "module_choices", Kind::count, "1", "", "modules that each level offers, with di_paco", "4",
+     kMaxSites},
 
     {"compute", "profile", Kind::text, "", "not measured",
      "step profile written by `fomoe-train profile`, relative to this file",
@@ -251,7 +267,9 @@ std::vector<std::string> choices(const Key& key) {
   } else if (key.name == "placement") {
     names = {"fixed", "random", "affinity"};
   } else if (key.name == "collective") {
-    names = {"ring", "direct"};
+    names = {"ring", "direct", "hierarchical"};
+  } else if (key.name == "router") {
+    names = {"uniform", "hash", "expert_choice"};
   } else if (key.name == "outer_state_on") {
     names = {"device", "host"};
   } else if (key.name == "outer_optimizer") {
@@ -300,6 +318,8 @@ std::string expected_value(const Key& key) {
       return "a price of zero or more in quotes, with a currency of three capital letters";
     case Kind::factor:
       return "a number of at least 1";
+    case Kind::multiple:
+      return fmt::format("a number above 0 and up to {:.0f}", key.max);
   }
   return "";
 }

@@ -30,6 +30,7 @@ class TableReader {
   [[nodiscard]] double share(std::string_view name) const;     // (0, 1]
   [[nodiscard]] double factor(std::string_view name) const;    // at least 1
   [[nodiscard]] Money money(std::string_view name) const;
+  [[nodiscard]] double multiple(std::string_view name) const;  // (0, the row's max]
   [[nodiscard]] bool yes_no(std::string_view name) const;
   [[nodiscard]] std::string text(std::string_view name) const;  // also of Kind::choice
 
@@ -40,6 +41,7 @@ class TableReader {
                            const std::string& suggestion = "") const;
 
  private:
+  [[nodiscard]] double number_up_to(std::string_view name, double most) const;
   [[nodiscard]] const Key& row(std::string_view name) const;
   [[nodiscard]] const toml::node* node(std::string_view name) const;
   [[nodiscard]] std::string example(const Key& key) const;
