@@ -92,14 +92,9 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
           .total();
   add_extra_traffic(summary, axes, V(overlap / axes.sites), fixed, context.traffic,
                     context.state_bytes_per_parameter);
-  SiteLoad<V> load{configuration.gpus_per_site, constant<V>(fixed.dense_elements),
-                   V(fixed.expert_elements * held_share), executed_experts(context.site, local_experts),
-                   constant<V>(0)};
-  if (method.residency == Residency::sharded) load.kept_share = 1 / axes.sites;
-  if (method.residency == Residency::experts_sharded) {
-    load.dense += fixed.expert_elements - fixed.expert_parameters;  // the router, where it is not there yet
-    load.experts = fixed.expert_parameters / axes.sites;
-  }
+  SiteLoad<V> load{configuration.gpus_per_site, constant<V>(0), constant<V>(0),
+                   executed_experts(context.site, local_experts), constant<V>(0)};
+  keep(load, method.residency, fixed, axes.sites, held_share);
   outcome.memory_bytes_per_site = memory_of_site(context.site, load).total();
 
   // The global batch is dealt out as evenly as it goes: the slowest site has ⌈B/M⌉ sequences, the mean is

@@ -8,15 +8,9 @@
 
 #include "costmodel/plan.hpp"
 #include "costmodel/plan_summary.hpp"
+#include "costmodel/residency.hpp"
 
 namespace fomoe::costmodel {
-
-/// What a site keeps of the parameters, their moments and gradients.
-enum class Residency {
-  replica,          // everything, or O_e/M of the experts where the method places them
-  sharded,          // 1/M of everything
-  experts_sharded,  // all but the experts, and 1/M of these
-};
 
 struct Method {
   std::string_view name;     // strategy.method

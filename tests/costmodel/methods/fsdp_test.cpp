@@ -43,10 +43,15 @@ TEST_CASE("fsdp: forward between the gathers, backward between the second and th
   CHECK(std::get<Compute>(round.ops[5].what).share == 0.25);  // of the optimiser: one shard
 }
 
-TEST_CASE("fsdp keeps 1/M of parameters, moments and gradients") {
-  const double sharded = memory_per_site(tests::ideal_scenario("fsdp", 4)).total();
-  const double replica = memory_per_site(tests::ideal_scenario("ddp", 4)).total();
-  CHECK(sharded == doctest::Approx(replica / 4).epsilon(1e-12));
+TEST_CASE("fsdp keeps 1/M of parameters and moments; a step needs whole weights and gradients beside") {
+  const MemoryBytes sharded = memory_per_site(tests::ideal_scenario("fsdp", 4));
+  const MemoryBytes replica = memory_per_site(tests::ideal_scenario("ddp", 4));
+  CHECK(sharded.weights == doctest::Approx(replica.weights / 4).epsilon(1e-12));
+  CHECK(sharded.master_weights == doctest::Approx(replica.master_weights / 4).epsilon(1e-12));
+  CHECK(sharded.moments == doctest::Approx(replica.moments / 4).epsilon(1e-12));
+  // The plan gathers the whole model at once, not layer by layer.
+  CHECK(sharded.weights + sharded.gathered_weights == doctest::Approx(replica.weights).epsilon(1e-12));
+  CHECK(sharded.gradients == doctest::Approx(replica.gradients).epsilon(1e-12));
 }
 
 TEST_CASE("a step of known length: forward a third, assumed; of a profile: as measured") {
