@@ -45,12 +45,20 @@ SlowestLinks slowest_links(const platforms::Platform& platform) {
 
 RunReport closed_form(const Scenario& scenario) {
   const PlanSummary summary = summarise(scenario);
-  const SlowestLinks slowest =
-      slowest_links(platforms::scaled_bandwidth(scenario.platform, scenario.network.bandwidth_efficiency));
+  const SlowestLinks slowest = slowest_links(effective_platform(scenario.platform, scenario.network));
   const double rounds = summary.rounds;
 
   RunReport report = report_frame(scenario, static_cast<std::int64_t>(summary.steps));
   report.executor = "closed-form";
+  const NetworkModel& network = scenario.network;
+  if (network.tcp_window_bytes || network.loss_rate || network.initial_window_bytes || network.jitter_s > 0 ||
+      network.call_overhead_s > 0 || network.ring_model != RingModel::stepwise ||
+      scenario.strategy.bucket_bytes > 0) {
+    report.notes.push_back(
+        "the closed form leaves out TCP windows, loss, slow start, jitter, overhead a call, buckets and "
+        "fluid "
+        "rings: simulate for these");
+  }
   // Site 0 has the largest local batch.
   const auto times_of = [&](int site) {
     return compute_times(scenario, static_cast<double>(local_batch_sequences(scenario, site)));

@@ -178,6 +178,6 @@ const char* to_string(RouterModel router) {
   return "";
 }
 
-const char* to_string(RingModel model) { return model == RingModel::stepwise ? "stepwise" : "fluid"; }
+const char* to_string(RingOrder order) { return order == RingOrder::given ? "given" : "best"; }
 
 }  // namespace fomoe::costmodel

@@ -8,6 +8,7 @@
 
 #include "costmodel/energy.hpp"
 #include "costmodel/model_shape.hpp"
+#include "costmodel/network_model.hpp"
 #include "costmodel/prices.hpp"
 #include "costmodel/quality.hpp"
 #include "costmodel/routing_counts.hpp"
@@ -20,6 +21,7 @@ namespace fomoe::costmodel {
 
 enum class PlacementKind { fixed, random, affinity };
 enum class Collective { ring, direct, hierarchical };
+enum class RingOrder { given, best };  // of the sites in a ring; best: see ring_order.hpp
 /// What is made of the sites' differences after K local steps. nesterov, adam, yogi: an outer step on
 /// averaged pseudo-gradients (DiLoCo; FedOpt, Reddi et al. 2021, arXiv 2003.00295). average: parameters are
 /// averaged. local_adamw: parameters and both moments are.
@@ -43,6 +45,8 @@ struct Strategy {
   bool skip_token = false;
   RoutingCounts routing_counts;  // of placement = affinity
   Collective collective = Collective::ring;
+  RingOrder ring_order = RingOrder::best;
+  std::int64_t bucket_bytes = 0;  // most that one call of a collective sends at once; 0: everything
   WireFormat wire = plain_format(ElementType::bf16);
   OuterOptimizer outer_optimizer = OuterOptimizer::nesterov;
   std::int64_t moment1_period = 3;  // rounds from one synchronisation of the first moment to the next
@@ -73,16 +77,6 @@ struct AssumedDevice {
   double mfu = 0;         // (0, 1]
 };
 using ComputeSpec = std::variant<ProfiledCompute, GivenStepTime, AssumedDevice>;
-
-/// How a ring is simulated: every chunk a flow, each step after the one before; or one flow a hop, as if the
-/// ring were pipelined in slices so fine that latency hides behind bytes.
-enum class RingModel { stepwise, fluid };
-
-/// Every factor between a raw link and what payload gets.
-struct NetworkModel {
-  double bandwidth_efficiency = 1.0;  // (0, 1]
-  RingModel ring_model = RingModel::stepwise;
-};
 
 /// Traffic beside the synchronisation, all off by default. Sites by their index in the platform.
 struct ExtraTraffic {
@@ -118,8 +112,8 @@ void check(const Scenario& scenario);
 
 const char* to_string(PlacementKind kind);
 const char* to_string(Collective collective);
+const char* to_string(RingOrder order);
 const char* to_string(OuterOptimizer optimizer);
 const char* to_string(RouterModel router);
-const char* to_string(RingModel model);
 
 }  // namespace fomoe::costmodel

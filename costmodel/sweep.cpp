@@ -180,10 +180,12 @@ Configuration<double> configuration_of(const Scenario& scenario) {
       if (i == j) continue;
       const platforms::Path& path = scenario.platform.path(i, j);
       configuration.path_bytes_per_s = std::min(configuration.path_bytes_per_s, path.bandwidth_bytes_per_s);
-      configuration.latency_s = std::max(configuration.latency_s, path.latency_s);
+      configuration.latency_s =
+          std::max(configuration.latency_s, path.latency_s * scenario.network.latency_factor);
     }
   }
-  configuration.bandwidth_efficiency = scenario.network.bandwidth_efficiency;
+  configuration.bandwidth_efficiency =
+      scenario.network.bandwidth_efficiency * (1 - scenario.network.background_share);
   if (const auto* given = std::get_if<GivenStepTime>(&scenario.compute)) {
     configuration.step_time_s = given->seconds;
   } else if (const auto* device = std::get_if<AssumedDevice>(&scenario.compute)) {

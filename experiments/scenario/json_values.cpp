@@ -45,6 +45,23 @@ Json compression_json(const costmodel::WireFormat& wire) {
   return {{"kind", "top_k"}, {"kept_share", wire.kept_share}, {"index_bits", wire.index_bits}};
 }
 
+Json network_json(const costmodel::NetworkModel& network) {
+  Json json = {{"bandwidth_efficiency", network.bandwidth_efficiency},
+               {"background_share", network.background_share},
+               {"latency_factor", network.latency_factor},
+               {"jitter_s", network.jitter_s},
+               {"call_overhead_s", network.call_overhead_s},
+               {"streams", network.streams},
+               {"segment_bytes", network.segment_bytes},
+               {"idle_restart", network.idle_restart},
+               {"ring_model", to_string(network.ring_model)}};
+  // Terms that are off have no key.
+  if (network.tcp_window_bytes) json["tcp_window_bytes"] = *network.tcp_window_bytes;
+  if (network.loss_rate) json["loss_rate"] = *network.loss_rate;
+  if (network.initial_window_bytes) json["initial_window_bytes"] = *network.initial_window_bytes;
+  return json;
+}
+
 Json platform_json(const platforms::Platform& platform) {
   Json sites = Json::array(), paths = Json::array();
   for (const platforms::Site& site : platform.sites) {
@@ -143,6 +160,8 @@ static Json without_cost(const costmodel::Scenario& scenario) {
             {"reshuffle_rounds", strategy.reshuffle_rounds},
             {"skip_token", strategy.skip_token},
             {"collective", to_string(strategy.collective)},
+            {"ring_order", to_string(strategy.ring_order)},
+            {"bucket_bytes", strategy.bucket_bytes},
             {"payload_dtype", to_string(strategy.wire.type)},
             {"compression", compression_json(strategy.wire)},
             {"routing_counts", strategy.routing_counts.source},
@@ -162,9 +181,7 @@ static Json without_cost(const costmodel::Scenario& scenario) {
             {"module_choices", strategy.module_choices}}},
           {"compute", compute_json(scenario)},
           {"platform", platform_json(scenario.platform)},
-          {"network_model",
-           {{"bandwidth_efficiency", scenario.network.bandwidth_efficiency},
-            {"ring_model", to_string(scenario.network.ring_model)}}}};
+          {"network_model", network_json(scenario.network)}};
 }
 
 Json to_json(const costmodel::Scenario& scenario) {

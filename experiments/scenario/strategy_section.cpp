@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "costmodel/methods/composition.hpp"
 #include "costmodel/methods/method.hpp"
 #include "experiments/scenario/routing_counts_csv.hpp"
@@ -86,6 +88,10 @@ costmodel::Strategy read_strategy(const Document& document, const costmodel::Mod
   strategy.reshuffle_rounds = table.count("reshuffle_rounds");
   strategy.skip_token = table.yes_no("skip_token");
   strategy.collective = collective(table.text("collective"));
+  strategy.ring_order =
+      table.text("ring_order") == "given" ? costmodel::RingOrder::given : costmodel::RingOrder::best;
+  if (table.has("bucket_bytes"))
+    strategy.bucket_bytes = static_cast<std::int64_t>(std::max(1.0, table.quantity("bucket_bytes")));
   strategy.wire = wire_format(document, table, strategy.method);
   strategy.outer_optimizer = outer_optimizer(table.text("outer_optimizer"));
   strategy.overlap_steps = table.count("overlap_steps");

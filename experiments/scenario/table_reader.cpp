@@ -154,7 +154,9 @@ double TableReader::quantity(std::string_view name) const {
   }
 }
 
-double TableReader::share(std::string_view name) const { return number_up_to(name, 1); }
+double TableReader::share(std::string_view name) const {
+  return number_up_to(name, std::min(1.0, row(name).max));
+}
 double TableReader::multiple(std::string_view name) const { return number_up_to(name, row(name).max); }
 
 double TableReader::number_up_to(std::string_view name, double most) const {

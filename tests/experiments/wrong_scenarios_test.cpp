@@ -46,9 +46,11 @@ const std::string kLatency =
     "a time of zero or more in quotes, with a unit (ns us ms s min h d); for example latency = \"25ms\"";
 const std::string kStepTime =
     "a time above zero in quotes, with a unit (ns us ms s min h d); for example step_time = \"420ms\"";
+const std::string kSize =
+    "a size above zero in quotes, with a unit (B kB MB GB TB or KiB MiB GiB TiB); for example ";
 const std::string kStrategyKeys =
     "one of method, local_steps, expert_overlap, placement, routing_counts, reshuffle_rounds, skip_token, "
-    "overlap_steps, fragments, outer_optimizer, moment1_period, moment2_period, gossip_peers, collective, "
+    "overlap_steps, fragments, outer_optimizer, moment1_period, moment2_period, gossip_peers, collective, ring_order, bucket_bytes, "
     "payload_dtype, compression, regions, secure_aggregation, router, capacity_factor, "
     "max_sites_per_token, micro_batches, module_levels, module_choices";
 // A new method needs no change here.
@@ -143,6 +145,40 @@ const std::vector<Wrong> kWrong = {
     {"", "[network_model]\nbandwidth_efficiency = 1.5\n", "",
      ":18: network_model.bandwidth_efficiency: got 1.5; expected a number above 0 and up to 1; for example "
      "bandwidth_efficiency = 0.956"},
+    {"", "[network_model]\nbackground_share = 1\n", "",
+     ":18: network_model.background_share: got 1; expected a number above 0 and up to 0.99; for example "
+     "background_share = 0.2"},
+    {"", "[network_model]\nlatency_factor = 0\n", "",
+     ":18: network_model.latency_factor: got 0; expected a number above 0 and up to 1000; for example "
+     "latency_factor = 1.1"},
+    {"", "[network_model]\njitter = 5\n", "",
+     ":18: network_model.jitter: got 5 (no unit); expected a time of zero or more in quotes, with a unit (ns "
+     "us "
+     "ms s min h d); for example jitter = \"5ms\""},
+    {"", "[network_model]\ncall_overhead = \"-1ms\"\n", "",
+     ":18: network_model.call_overhead: got \"-1ms\" (negative); expected a time of zero or more in quotes, "
+     "with "
+     "a unit (ns us ms s min h d); for example call_overhead = \"1ms\""},
+    {"", "[network_model]\nstreams = 0\n", "",
+     ":18: network_model.streams: got 0; expected a whole number from 1 to 65536; for example streams = 16"},
+    {"", "[network_model]\ntcp_window = \"0B\"\n", "",
+     ":18: network_model.tcp_window: got \"0B\" (zero); expected " + kSize + "tcp_window = \"16MiB\""},
+    {"", "[network_model]\nloss_rate = 2\n", "",
+     ":18: network_model.loss_rate: got 2; expected a number above 0 and up to 1; for example loss_rate = "
+     "0.0001"},
+    {"", "[network_model]\nsegment_size = \"1s\"\n", "",
+     ":18: network_model.segment_size: got \"1s\" (a time); expected " + kSize + "segment_size = \"1460B\""},
+    {"", "[network_model]\ninitial_window = 10\n", "",
+     ":18: network_model.initial_window: got 10 (no unit); expected " + kSize +
+         "initial_window = \"14600B\""},
+    {"", "[network_model]\nidle_restart = 1\n", "",
+     ":18: network_model.idle_restart: got 1; expected true or false; for example idle_restart = true"},
+    {"", "", "--set strategy.ring_order=besst",
+     "--set strategy.ring_order=besst: strategy.ring_order: got \"besst\"; expected one of \"given\", "
+     "\"best\"; for example --set strategy.ring_order=given; did you mean \"best\"?"},
+    {"", "", "--set strategy.bucket_bytes=0MB",
+     "--set strategy.bucket_bytes=0MB: strategy.bucket_bytes: got \"0MB\" (zero); expected " + kSize +
+         "--set strategy.bucket_bytes=25MiB"},
     {"", "[network_model]\nring_model = \"fluids\"\n", "",
      ":18: network_model.ring_model: got \"fluids\"; expected one of \"stepwise\", \"fluid\"; for example "
      "ring_model = \"fluid\"; did you mean \"fluid\"?"},
