@@ -1,7 +1,7 @@
 # Independent programs that answer what fomoe answers: SMPI (a real MPI program) and ns-3 (TCP, packet by packet).
 # What is not installed is skipped, and says so. Label: oracle.
 add_executable(test_oracles main.cpp oracles/comparison.cpp oracles/smpi/smpi.cpp oracles/smpi/smpi_test.cpp
-  oracles/ns3/ns3.cpp oracles/ns3/tcp_test.cpp)
+  oracles/ns3/ns3.cpp oracles/ns3/tcp_test.cpp oracles/ns3/collective_test.cpp)
 target_link_libraries(test_oracles PRIVATE fomoe_sim fomoe_warnings)
 target_include_directories(test_oracles PRIVATE /usr/include/doctest)
 target_compile_definitions(test_oracles PRIVATE FOMOE_BINARY_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
