@@ -47,7 +47,8 @@ void tell(const Row& row) {
                 100 * (row.fomoe_s / row.oracle_s - 1));
   const std::string line = "| " + row.name + " | " + numbers + " | " + row.cause + " |";
   std::printf("%s\n", line.c_str());
-  if (const char* file = std::getenv("FOMOE_ORACLE_TABLE")) std::ofstream(file, std::ios::app) << line << '\n';
+  if (const char* file = std::getenv("FOMOE_ORACLE_TABLE"))
+    std::ofstream(file, std::ios::app) << line << '\n';
 }
 
 }  // namespace fomoe::oracles

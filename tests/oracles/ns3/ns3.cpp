@@ -15,8 +15,8 @@ Ns3Answer ns3_transfer(const std::string& traffic, const Tcp& tcp, const Star& s
   std::ostringstream command;
   command.precision(15);
   command << '\'' << FOMOE_BINARY_DIR << "/oracle_tcp_transfer' " << traffic << ' ' << tcp.kind << ' '
-          << static_cast<long>(tcp.queue_bytes) << ' ' << tcp.window_bytes << ' '
-          << tcp.segments_an_ack << ' ' << bytes;
+          << static_cast<long>(tcp.queue_bytes) << ' ' << tcp.window_bytes << ' ' << tcp.segments_an_ack
+          << ' ' << bytes;
   for (const StarSite& site : star)
     command << ' ' << site.up_bits_per_s << ',' << site.down_bits_per_s << ',' << site.half_latency_s;
   const std::string output = output_of(command.str());
@@ -50,7 +50,8 @@ std::vector<double> fomoe_transfer(const std::string& traffic, const Star& star,
                                 {tests::exchange_of(tests::first(n), elements)});
   };
   if (traffic == "ring" || traffic == "direct")
-    return fomoe_end_s(all_reduce(traffic == "ring" ? Collective::ring : Collective::direct), platform, network);
+    return fomoe_end_s(all_reduce(traffic == "ring" ? Collective::ring : Collective::direct), platform,
+                       network);
   std::vector<costmodel::Exchange> exchanges;
   for (int other = 1; other < (traffic == "bulk" || traffic == "again" ? 2 : n); ++other)
     exchanges.push_back(

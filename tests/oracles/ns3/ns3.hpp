@@ -18,7 +18,8 @@ inline Star equal_star(int sites, double bits_per_s, double latency_s) {
   return Star(static_cast<std::size_t>(sites), {bits_per_s, bits_per_s, latency_s / 2});
 }
 
-// What a segment is on ns-3's point-to-point links: 1448 B payload, 12 B time stamps, 20 B TCP, 20 B IP, 2 B PPP.
+// What a segment is on ns-3's point-to-point links: 1448 B payload, 12 B time stamps, 20 B TCP, 20 B IP, 2 B
+// PPP.
 constexpr double kPayload = 1448, kWire = kPayload + 12 + 20 + 20 + 2;
 // An acknowledgement: the same without payload. One for every two segments.
 constexpr double kAcknowledgement = kWire - kPayload;
@@ -27,10 +28,12 @@ constexpr double kPause_s = 2;  // of tcp_transfer's "again"
 
 struct Tcp {
   std::string kind = "TcpLinuxReno";
-  double queue_bytes = 4e8;  // deep: nothing is ever dropped
-  long window_bytes = 0;     // of the receiver; 0: no limit
-  int segments_an_ack = 2;   // delayed acknowledgements, as everywhere
+  double queue_bytes = 0;   // first in, first out; 0: connections take turns, nothing is dropped (see kDeep)
+  long window_bytes = 0;    // of the receiver; 0: no limit
+  int segments_an_ack = 2;  // delayed acknowledgements, as everywhere
 };
+
+constexpr double kDeep = 4e8;  // a queue that is first in, first out, and never full
 
 struct Ns3Answer {
   std::vector<double> end_s;  // of each site

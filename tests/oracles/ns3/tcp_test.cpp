@@ -77,7 +77,8 @@ TEST_CASE("a window: whole segments, of which two wait for their acknowledgement
 TEST_CASE("an open connection after 2 s of silence: ns-3 keeps its window, as fomoe without idle_restart") {
   const Case c{"twice, 2 s apart", "again", 1e8, 0.025, 4'000'000};
   judge(c, {}, tcp_terms(false),
-        {packets_s(c) + delayed_acks_s(c), 0, "as above; Linux would start slowly again, ns-3 has no such rule"});
+        {packets_s(c) + delayed_acks_s(c), 0,
+         "as above; Linux would start slowly again, ns-3 has no such rule"});
 }
 
 TEST_CASE("queues that drop: fomoe is a lower bound, and Cubic is nearer to it than Reno") {
@@ -85,15 +86,17 @@ TEST_CASE("queues that drop: fomoe is a lower bound, and Cubic is nearer to it t
   for (const double pipes : {1.0, 0.25}) {
     double reno_s = 0, cubic_s = 0;
     for (const char* kind : {"TcpLinuxReno", "TcpCubic"}) {
-      Case c{std::string(kind + 3) + ", a queue of " + (pipes == 1 ? "one pipe" : "¼ pipe"), "bulk", 1e8, 0.025,
-             10'000'000};
+      Case c{std::string(kind + 3) + ", a queue of " + (pipes == 1 ? "one pipe" : "¼ pipe"), "bulk", 1e8,
+             0.025, 10'000'000};
       Tcp tcp;
       tcp.kind = kind;
       tcp.queue_bytes = pipes * pipe_bytes(c);
-      const Ns3Answer answer = ns3_transfer(c.traffic, tcp, equal_star(2, c.bits_per_s, c.latency_s), c.bytes);
+      const Ns3Answer answer =
+          ns3_transfer(c.traffic, tcp, equal_star(2, c.bits_per_s, c.latency_s), c.bytes);
       CHECK(answer.dropped > 0);
       (tcp.kind == "TcpCubic" ? cubic_s : reno_s) = latest(answer.end_s);
-      judge(c, tcp, tcp_terms(false), {kAny, 0, "the ramp overshoots: losses, and recovery below the full rate"});
+      judge(c, tcp, tcp_terms(false),
+            {kAny, 0, "the ramp overshoots: losses, and recovery below the full rate"});
     }
     CHECK(cubic_s < reno_s);
   }

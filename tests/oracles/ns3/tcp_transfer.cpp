@@ -4,9 +4,10 @@
 //
 // with bit/s and seconds, one triple a site; a WINDOW_BYTES of 0 does not limit.
 //
-// A star: each site's only link goes to a hub without limits of its own, so that the latency from site to site
-// is the sum of their halves. Every queue holds QUEUE_BYTES and drops what comes when it is full. Connections
-// are opened beforehand and stay. TRAFFIC:
+// A star: each site's only link goes to a hub without limits of its own, so that the latency from site to
+// site is the sum of their halves. Every queue holds QUEUE_BYTES, first in first out, and drops what comes
+// when it is full; with 0, connections take turns and nothing is dropped. Connections are opened beforehand.
+// TRAFFIC:
 //   bulk     site 0 sends BYTES to site 1          fan     site 0 sends BYTES to every other
 //   again    bulk, and once more 2 s after its end fan-in  every other sends BYTES to site 0
 //   ring     2(n−1) steps, BYTES ÷ n to the next   direct  2 steps, BYTES ÷ n to every other
@@ -65,7 +66,9 @@ class Transfer {
         steps_(std::move(steps)),
         pause_s_(pause_s),
         step_(addresses_.size(), -1),
-        end_s_(addresses_.size(), 0) {
+        end_s_(addresses_.size(), 0) {}
+
+  void connect() {
     for (const auto& step : steps_) {
       for (const Flow& flow : step) open(flow.from, flow.to);
     }
@@ -86,18 +89,17 @@ class Transfer {
         ns3::Socket::CreateSocket(nodes_.Get(static_cast<uint32_t>(to)), ns3::TcpSocketFactory::GetTypeId());
     listener->Bind(ns3::InetSocketAddress(ns3::Ipv4Address::GetAny(), port));
     listener->Listen();
-    listener->SetAcceptCallback(
-        ns3::MakeNullCallback<bool, ns3::Ptr<ns3::Socket>, const ns3::Address&>(),
-        ns3::Callback<void, ns3::Ptr<ns3::Socket>, const ns3::Address&>(
-            [this, from, to](ns3::Ptr<ns3::Socket> socket, const ns3::Address&) {
-              socket->SetRecvCallback(ns3::Callback<void, ns3::Ptr<ns3::Socket>>(
-                  [this, from, to](ns3::Ptr<ns3::Socket> readable) {
-                    while (const ns3::Ptr<ns3::Packet> packet = readable->Recv())
-                      received(from, to, packet->GetSize());
-                  }));
-            }));
-    const ns3::Ptr<ns3::Socket> sender =
-        ns3::Socket::CreateSocket(nodes_.Get(static_cast<uint32_t>(from)), ns3::TcpSocketFactory::GetTypeId());
+    listener->SetAcceptCallback(ns3::MakeNullCallback<bool, ns3::Ptr<ns3::Socket>, const ns3::Address&>(),
+                                ns3::Callback<void, ns3::Ptr<ns3::Socket>, const ns3::Address&>(
+                                    [this, from, to](ns3::Ptr<ns3::Socket> socket, const ns3::Address&) {
+                                      socket->SetRecvCallback(ns3::Callback<void, ns3::Ptr<ns3::Socket>>(
+                                          [this, from, to](ns3::Ptr<ns3::Socket> readable) {
+                                            while (const ns3::Ptr<ns3::Packet> packet = readable->Recv())
+                                              received(from, to, packet->GetSize());
+                                          }));
+                                    }));
+    const ns3::Ptr<ns3::Socket> sender = ns3::Socket::CreateSocket(nodes_.Get(static_cast<uint32_t>(from)),
+                                                                   ns3::TcpSocketFactory::GetTypeId());
     sender->Bind();
     sender->Connect(ns3::InetSocketAddress(addresses_[static_cast<std::size_t>(to)], port));
     listeners_.push_back(listener);
@@ -168,7 +170,8 @@ std::vector<Site> sites_of(char** begin, char** end) {
   std::vector<Site> sites;
   for (char** text = begin; text != end; ++text) {
     Site site;
-    if (std::sscanf(*text, "%lf,%lf,%lf", &site.up_bits_per_s, &site.down_bits_per_s, &site.half_latency_s) != 3)
+    if (std::sscanf(*text, "%lf,%lf,%lf", &site.up_bits_per_s, &site.down_bits_per_s, &site.half_latency_s) !=
+        3)
       std::exit(2);
     sites.push_back(site);
   }
@@ -189,7 +192,13 @@ int main(int argc, char** argv) {
   hub.Create(1);
   ns3::InternetStackHelper().InstallAll();
   ns3::PointToPointHelper link;
-  link.SetQueue("ns3::DropTailQueue<Packet>", "MaxSize", ns3::StringValue(std::string(argv[3]) + "B"));
+  const std::string queue_bytes = argv[3];
+  const bool fair = queue_bytes == "0";
+  // Fair: the queue of the device is short, and before it each flow has one of its own, which never drops.
+  link.SetQueue("ns3::DropTailQueue<Packet>", "MaxSize", ns3::StringValue(fair ? "2p" : queue_bytes + "B"));
+  ns3::TrafficControlHelper fair_queues;
+  fair_queues.SetRootQueueDisc("ns3::FqCoDelQueueDisc", "MaxSize", ns3::StringValue("1000000p"), "Target",
+                               ns3::StringValue("1000s"));
   ns3::Ipv4AddressHelper network("10.0.0.0", "255.255.255.0");
   std::vector<ns3::Ipv4Address> addresses;
   uint64_t dropped = 0;
@@ -201,23 +210,26 @@ int main(int argc, char** argv) {
     const ns3::NetDeviceContainer ends = link.Install(nodes.Get(static_cast<uint32_t>(i)), hub.Get(0));
     for (uint32_t e = 0; e < 2; ++e) {
       const auto device = ends.Get(e)->GetObject<ns3::PointToPointNetDevice>();
-      device->SetDataRate(ns3::DataRate(static_cast<uint64_t>(e == 0 ? site.up_bits_per_s : site.down_bits_per_s)));
-      device->GetQueue()->TraceConnectWithoutContext(
-          "Drop", drop);
+      device->SetDataRate(
+          ns3::DataRate(static_cast<uint64_t>(e == 0 ? site.up_bits_per_s : site.down_bits_per_s)));
+      device->GetQueue()->TraceConnectWithoutContext("Drop", drop);
     }
     // No queue but the device's: addresses first, since they would install the default one.
     addresses.push_back(network.Assign(ends).GetAddress(0));
     ns3::TrafficControlHelper().Uninstall(ends);
+    if (fair) fair_queues.Install(ends);
     network.NewNetwork();
   }
   for (uint32_t i = 0; i < ns3::NodeList::GetNNodes(); ++i) {
     // A node's own queue, when full, is not even offered the packet.
-    ns3::NodeList::GetNode(i)->GetObject<ns3::TrafficControlLayer>()->TraceConnectWithoutContext("TcDrop", drop);
+    ns3::NodeList::GetNode(i)->GetObject<ns3::TrafficControlLayer>()->TraceConnectWithoutContext("TcDrop",
+                                                                                                 drop);
   }
   ns3::Ipv4GlobalRoutingHelper::PopulateRoutingTables();
 
   Transfer transfer(nodes, addresses, steps_of(traffic, n, std::strtoull(argv[6], nullptr, 10)),
                     traffic == "again" ? 2.0 : 0.0);
+  ns3::Simulator::Schedule(ns3::Seconds(1), [&] { transfer.connect(); });
   ns3::Simulator::Schedule(ns3::Seconds(kStart_s), [&] { transfer.start(); });
   ns3::Simulator::Stop(ns3::Seconds(kStart_s + 600));
   ns3::Simulator::Run();

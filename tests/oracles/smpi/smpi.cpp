@@ -39,8 +39,9 @@ std::string platform_xml(const platforms::Platform& platform) {
         if (!routes) {
           link(pair_name(a, b), limited ? path.bandwidth_bytes_per_s : 1e15, path.latency_s, limited);
         } else {
-          xml << "<route src='site-" << a << "' dst='site-" << b << "' symmetrical='NO'><link_ctn id='up-" << a
-              << "'/><link_ctn id='" << pair_name(a, b) << "'/><link_ctn id='down-" << b << "'/></route>\n";
+          xml << "<route src='site-" << a << "' dst='site-" << b << "' symmetrical='NO'><link_ctn id='up-"
+              << a << "'/><link_ctn id='" << pair_name(a, b) << "'/><link_ctn id='down-" << b
+              << "'/></route>\n";
         }
       }
     }

@@ -1,5 +1,5 @@
-// SMPI runs a real MPI all-reduce over the platform that fomoe simulates. With SMPI's fitted factors taken out
-// nothing may differ but what is stated here.
+// SMPI runs a real MPI all-reduce over the platform that fomoe simulates. With SMPI's fitted factors taken
+// out nothing may differ but what is stated here.
 #include "tests/oracles/smpi/smpi.hpp"
 
 #include <doctest/doctest.h>
@@ -135,7 +135,8 @@ TEST_CASE("unequal sites, direct: what SimGrid shares by latency, fomoe shares e
 }
 
 TEST_CASE("SMPI as it comes, with factors fitted to clusters") {
-  // Predicted for a ring step of b bytes over a path of rate R and latency L, from SMPI's documented defaults:
+  // Predicted for a ring step of b bytes over a path of rate R and latency L, from SMPI's documented
+  // defaults:
   //   11.6436 · L + b ÷ (0.940694 · min(R ÷ 1.05, 4 MiB ÷ 2L))
   // factors on latency and rate, 5 % of the rate for acknowledgements of the data coming the other way, and
   // TCP windows of 4 MiB. Half a per cent for what else it has (its latency weighs in the sharing).
