@@ -1,5 +1,6 @@
 #include "tests/oracles/ns3/ns3.hpp"
 
+#include <map>
 #include <sstream>
 #include <stdexcept>
 
@@ -19,6 +20,9 @@ Ns3Answer ns3_transfer(const std::string& traffic, const Tcp& tcp, const Star& s
           << ' ' << bytes;
   for (const StarSite& site : star)
     command << ' ' << site.up_bits_per_s << ',' << site.down_bits_per_s << ',' << site.half_latency_s;
+  // Cases that differ in fomoe's terms only ask the same.
+  static std::map<std::string, Ns3Answer> known;
+  if (const auto found = known.find(command.str()); found != known.end()) return found->second;
   const std::string output = output_of(command.str());
   Ns3Answer answer{std::vector<double>(star.size(), -1), -1};
   std::istringstream lines(output);
@@ -30,7 +34,7 @@ Ns3Answer ns3_transfer(const std::string& traffic, const Tcp& tcp, const Star& s
   }
   if (answer.dropped < 0 || latest(answer.end_s) <= 0)
     throw std::runtime_error("no answer in the output of ns-3:\n" + output);
-  return answer;
+  return known[command.str()] = answer;
 }
 
 std::vector<double> fomoe_transfer(const std::string& traffic, const Star& star, long bytes,

@@ -13,8 +13,8 @@ constexpr double kAny = std::numeric_limits<double>::infinity();
 const Case kLong[] = {{"one transfer", "bulk", 1e8, 0.005, 10'000'000},
                       {"one transfer", "bulk", 1e8, 0.025, 10'000'000},
                       {"one transfer", "bulk", 1e8, 0.1, 10'000'000},
-                      {"one transfer", "bulk", 1e9, 0.005, 20'000'000},
-                      {"one transfer", "bulk", 1e9, 0.025, 20'000'000}};
+                      {"one transfer", "bulk", 1e9, 0.005, 10'000'000},
+                      {"one transfer", "bulk", 1e9, 0.025, 10'000'000}};
 
 }  // namespace
 
