@@ -6,7 +6,7 @@ set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,4s/^# //p' "$0"; exit 0 ;; esac
 . "$(dirname "${BASH_SOURCE[0]}")/tools/setup.sh"
 
-case " $* " in *" oracle "*) packages+=("${oracle_packages[@]}") ;; esac
+case " $* " in *" -L oracle "*) packages+=("${oracle_packages[@]}") ;; esac
 setup
 build_release
 has_gpu || say "No NVIDIA GPU here: the tests labelled gpu skip themselves"
