@@ -81,24 +81,21 @@ TEST_CASE("an open connection after 2 s of silence: ns-3 keeps its window, as fo
          "as above; Linux would start slowly again, ns-3 has no such rule"});
 }
 
-TEST_CASE("queues that drop: fomoe is a lower bound, and Cubic is nearer to it than Reno") {
-  // 25 ms, not less: there a ramp overshoots the pipe and its queue by enough to lose many segments.
+TEST_CASE("queues that drop: fomoe is a lower bound") {
+  // What losses cost is not modelled. Neither Reno nor Cubic is always the faster one.
   for (const double pipes : {1.0, 0.25}) {
-    double reno_s = 0, cubic_s = 0;
     for (const char* kind : {"TcpLinuxReno", "TcpCubic"}) {
-      Case c{std::string(kind + 3) + ", a queue of " + (pipes == 1 ? "one pipe" : "¼ pipe"), "bulk", 1e8,
-             0.025, 10'000'000};
-      Tcp tcp;
-      tcp.kind = kind;
-      tcp.queue_bytes = pipes * pipe_bytes(c);
-      const Ns3Answer answer =
-          ns3_transfer(c.traffic, tcp, equal_star(2, c.bits_per_s, c.latency_s), c.bytes);
-      CHECK(answer.dropped > 0);
-      (tcp.kind == "TcpCubic" ? cubic_s : reno_s) = latest(answer.end_s);
-      judge(c, tcp, tcp_terms(false),
-            {kAny, 0, "the ramp overshoots: losses, and recovery below the full rate"});
+      for (const long bytes : {4'000'000L, 10'000'000L}) {
+        Case c{std::string(kind + 3) + ", a queue of " + (pipes == 1 ? "one pipe" : "¼ pipe"), "bulk", 1e8,
+               0.025, bytes};
+        Tcp tcp;
+        tcp.kind = kind;
+        tcp.queue_bytes = pipes * pipe_bytes(c);
+        const Star star = equal_star(2, c.bits_per_s, c.latency_s);
+        CHECK(ns3_transfer(c.traffic, tcp, star, c.bytes).dropped > 0);
+        judge(c, tcp, tcp_terms(false), {kAny, 0, "the ramp overshoots pipe and queue: losses"});
+      }
     }
-    CHECK(cubic_s < reno_s);
   }
 }
 
