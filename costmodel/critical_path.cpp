@@ -9,7 +9,8 @@ namespace {
 
 class Walk {
  public:
-  Walk(const Plan& plan, const Timeline& timeline) : plan_(plan), timeline_(timeline), of_node_(plan.nodes.size()) {
+  Walk(const Plan& plan, const Timeline& timeline)
+      : plan_(plan), timeline_(timeline), of_node_(plan.nodes.size()) {
     for (const Interval& interval : timeline.intervals) {
       of_node_[static_cast<std::size_t>(interval.node)].push_back(&interval);
       if (interval.activity != Activity::transfer) continue;
@@ -25,7 +26,8 @@ class Walk {
   [[nodiscard]] const Interval* last_of_round(std::size_t position) const {
     const Interval* last = nullptr;
     for (const Interval& interval : timeline_.intervals) {
-      if (interval.round == static_cast<std::int64_t>(position) && (last == nullptr || interval.end_s > last->end_s))
+      if (interval.round == static_cast<std::int64_t>(position) &&
+          (last == nullptr || interval.end_s > last->end_s))
         last = &interval;
     }
     return last;

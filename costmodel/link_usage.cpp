@@ -31,8 +31,8 @@ double capacity(const platforms::Platform& platform, const LinkId& id) {
 
 }  // namespace
 
-std::vector<LinkUsage> link_usage(const Plan& plan, const platforms::Platform& platform, const Timeline& timeline,
-                                  int bins) {
+std::vector<LinkUsage> link_usage(const Plan& plan, const platforms::Platform& platform,
+                                  const Timeline& timeline, int bins) {
   const double end_s = timeline.round_end_s.empty() ? 0 : timeline.round_end_s.back();
   const double bin_s = end_s / bins;
   std::map<LinkId, std::vector<double>> bytes;
@@ -61,7 +61,8 @@ std::vector<LinkUsage> link_usage(const Plan& plan, const platforms::Platform& p
   std::vector<LinkUsage> usage;
   for (auto& [id, of_link] : bytes) {
     for (double& value : of_link) value /= bin_s;
-    usage.push_back({platforms::link_name(platform, id.link, id.from, id.to), capacity(platform, id), of_link});
+    usage.push_back(
+        {platforms::link_name(platform, id.link, id.from, id.to), capacity(platform, id), of_link});
   }
   return usage;
 }

@@ -9,8 +9,8 @@
 
 namespace fomoe::costmodel {
 
-/// Bytes per second of one link in equally long bins. Each flow counts with its mean rate from first to last byte;
-/// what a link carried in all bins together is exact.
+/// Bytes per second of one link in equally long bins. Each flow counts with its mean rate from first to last
+/// byte; what a link carried in all bins together is exact.
 struct LinkUsage {
   std::string link;
   double capacity_bytes_per_s = 0;
@@ -18,7 +18,7 @@ struct LinkUsage {
 };
 
 /// Links that carried something, of a timeline whose flows were recorded. `platform`: the effective one.
-std::vector<LinkUsage> link_usage(const Plan& plan, const platforms::Platform& platform, const Timeline& timeline,
-                                  int bins);
+std::vector<LinkUsage> link_usage(const Plan& plan, const platforms::Platform& platform,
+                                  const Timeline& timeline, int bins);
 
 }  // namespace fomoe::costmodel

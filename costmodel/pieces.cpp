@@ -65,7 +65,8 @@ Pieces pieces_of(const Scenario& scenario, const Plan& plan) {
     if (std::accumulate(tensors.begin(), tensors.end(), std::int64_t{0}) != payload.elements)
       tensors = {payload.elements};
     if (bucket_bytes == 0) return tensors;
-    const auto most = static_cast<std::int64_t>(static_cast<double>(bucket_bytes) / payload.format.bytes_per_element());
+    const auto most =
+        static_cast<std::int64_t>(static_cast<double>(bucket_bytes) / payload.format.bytes_per_element());
     std::vector<std::int64_t> pieces;
     for (const std::int64_t tensor : tensors) {
       const auto parts = buckets(tensor, std::max<std::int64_t>(1, most));

@@ -6,8 +6,8 @@
 
 namespace fomoe::costmodel {
 
-/// The mean over `repeat` steps of a site of what each takes ÷ the mean step. Every step is drawn by itself, the same
-/// for the same (seed, node, round, op):
+/// The mean over `repeat` steps of a site of what each takes ÷ the mean step. Every step is drawn by itself,
+/// the same for the same (seed, node, round, op):
 ///   log-normal with mean 1: exp(σz − σ²/2), σ² = ln(1 + c²), c the coefficient of variation
 ///   × straggler_factor with probability straggler_share
 /// or, with from_samples, a profile's samples ÷ their median, with replacement.

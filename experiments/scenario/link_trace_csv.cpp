@@ -79,8 +79,8 @@ void read_link_trace_csv(const std::string& path, platforms::Platform& platform)
     if (found == links.end()) {
       std::vector<std::string> names;
       for (const auto& [name, change] : links) names.push_back(name);
-      fail(place, "link", '"' + cells[1] + '"', "a link of the platform, as reports call it", "uplink of site-0",
-           nearest(cells[1], names));
+      fail(place, "link", '"' + cells[1] + '"', "a link of the platform, as reports call it",
+           "uplink of site-0", nearest(cells[1], names));
     }
     LinkChange change = found->second;
     change.at_s = quantity(cells[0], Quantity::duration, place, "time", "3600s");

@@ -23,7 +23,9 @@ TEST_CASE("tensors of every group of every preset add up to its elements") {
   }
 }
 
-TEST_CASE("a dense group by hand: the table, then 4 projections and the norms of each layer, then what is outside") {
+TEST_CASE(
+    "a dense group by hand: the table, then 4 projections and the norms of each layer, then what is "
+    "outside") {
   const Scenario scenario = tests::ideal_scenario("diloco", 2);  // d = 6720, 2 layers, V = 100
   const auto tensors = tensor_elements(scenario.model, tests::plan_of(scenario).groups.front());
   const std::int64_t d = 6720;

@@ -14,7 +14,8 @@ using nlohmann::json;
 
 namespace {
 
-platforms::Platform platform(const std::vector<std::string>& overrides, const std::string& name = "two-sites") {
+platforms::Platform platform(const std::vector<std::string>& overrides,
+                             const std::string& name = "two-sites") {
   scenario::ReadOptions options;
   options.overrides = overrides;
   options.overrides.push_back("compute.step_time=420ms");
@@ -48,7 +49,8 @@ TEST_CASE("preset two-continents: 40 ms and one shared 10 Gb/s each way between 
 }
 
 TEST_CASE("generated: as many sites as asked, like the measured ones, the same for the same seed") {
-  const std::vector<std::string> drawn = {"platform.generate=true", "platform.sites=200", "platform.rate_spread=0.2"};
+  const std::vector<std::string> drawn = {"platform.generate=true", "platform.sites=200",
+                                          "platform.rate_spread=0.2"};
   const platforms::Platform p = platform(drawn, "eight-regions"), q = platform(drawn, "eight-regions");
   const platforms::Platform measured = platform({}, "eight-regions");
   REQUIRE(p.size() == 200);
@@ -74,7 +76,8 @@ TEST_CASE("generated: as many sites as asked, like the measured ones, the same f
         continue;
       }
       CHECK(p.path(a, b).latency_s == measured.path(from, to).latency_s);
-      const double log = std::log(p.path(a, b).bandwidth_bytes_per_s / measured.path(from, to).bandwidth_bytes_per_s);
+      const double log =
+          std::log(p.path(a, b).bandwidth_bytes_per_s / measured.path(from, to).bandwidth_bytes_per_s);
       log_sum += log;
       log_squares += log * log;
       ++pairs;
@@ -88,7 +91,8 @@ TEST_CASE("generated: as many sites as asked, like the measured ones, the same f
 }
 
 TEST_CASE("gateways: so many machines, so many times the measured rates, and it is said") {
-  const platforms::Platform one = platform({}, "eight-regions"), four = platform({"platform.gateways=4"}, "eight-regions");
+  const platforms::Platform one = platform({}, "eight-regions"),
+                            four = platform({"platform.gateways=4"}, "eight-regions");
   CHECK(four.path(0, 1).bandwidth_bytes_per_s == 4 * one.path(0, 1).bandwidth_bytes_per_s);
   CHECK(four.sites[7].uplink_bytes_per_s == 4 * one.sites[7].uplink_bytes_per_s);
   CHECK(four.provenance.back().detail.starts_with("× 4"));
@@ -96,9 +100,10 @@ TEST_CASE("gateways: so many machines, so many times the measured rates, and it 
 
 TEST_CASE("a trace in CSV: read, simulated, and wrong ones refused with their line") {
   const Folder folder;
-  const std::string base =
-      "fomoe simulate " + source_dir() + "/experiments/scenarios/two-sites.toml --set compute.step_time=420ms --set "
-      "platform.trace=" + (folder / "t.csv") + " --output - ";
+  const std::string base = "fomoe simulate " + source_dir() +
+                           "/experiments/scenarios/two-sites.toml --set compute.step_time=420ms --set "
+                           "platform.trace=" +
+                           (folder / "t.csv") + " --output - ";
   const auto answer = [&](const std::string& csv, const std::string& more = "") {
     write(folder / "t.csv", csv);
     return run_in(source_dir(), base + more);
@@ -133,8 +138,10 @@ TEST_CASE("a trace in CSV: read, simulated, and wrong ones refused with their li
 TEST_CASE("a backbone of a platform file: shared, both ways; regions must exist") {
   const Folder folder;
   const std::string sites =
-      "name = \"p\"\nsource = \"a test\"\n[[site]]\nname = \"a\"\nuplink = \"1Gbps\"\ndownlink = \"1Gbps\"\nregion = "
-      "\"west\"\n[[site]]\nname = \"b\"\nuplink = \"1Gbps\"\ndownlink = \"1Gbps\"\nregion = \"east\"\ncompute_factor = "
+      "name = \"p\"\nsource = \"a test\"\n[[site]]\nname = \"a\"\nuplink = \"1Gbps\"\ndownlink = "
+      "\"1Gbps\"\nregion = "
+      "\"west\"\n[[site]]\nname = \"b\"\nuplink = \"1Gbps\"\ndownlink = \"1Gbps\"\nregion = "
+      "\"east\"\ncompute_factor = "
       "1.5\n[default_path]\nlatency = \"1ms\"\n";
   write(folder / "p.toml", sites + "[[backbone]]\nfrom = \"west\"\nto = \"east\"\nbandwidth = \"500Mbps\"\n");
   const platforms::Platform p = platform({"platform.file=" + (folder / "p.toml"), "platform.sites=2"});

@@ -1,5 +1,5 @@
-// What a simulation answers beside times: the critical path, the overlap that came out, how busy links were, how sure
-// a sample is. By hand.
+// What a simulation answers beside times: the critical path, the overlap that came out, how busy links were,
+// how sure a sample is. By hand.
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
@@ -15,7 +15,8 @@ using namespace fomoe;
 using costmodel::CriticalStep;
 using costmodel::Scenario;
 
-TEST_CASE("critical path: the slow site's steps, then the transfer that waits for it; it adds up to the round") {
+TEST_CASE(
+    "critical path: the slow site's steps, then the transfer that waits for it; it adds up to the round") {
   Scenario scenario = tests::ideal_scenario("diloco", 4);
   scenario.platform.sites[2].compute_factor = 1.5;
   const auto run = sim::simulate_scenario(scenario);
@@ -41,7 +42,8 @@ TEST_CASE("overlap achieved: never more than compute can hide") {
     scenario.platform = platforms::uniform(scenario.sites(), rate, rate, *rc::gen::inRange(0, 50) / 1000.0);
     const costmodel::MeanRound round = sim::simulate_scenario(scenario).report.round;
     RC_ASSERT(round.overlap_achieved >= 0);
-    RC_ASSERT(round.overlap_achieved <= std::min(1.0, round.compute_s / round.communication_s) * (1 + 1e-6) + 1e-6);
+    RC_ASSERT(round.overlap_achieved <=
+              std::min(1.0, round.compute_s / round.communication_s) * (1 + 1e-6) + 1e-6);
   });
   CHECK(ok);
 }
@@ -51,10 +53,12 @@ TEST_CASE("overlap achieved: none without overlap, all of it on a fast network")
         doctest::Approx(0).epsilon(1e-9));
   Scenario scenario = tests::every_axis_scenario("diloco_x", 4);
   scenario.platform = platforms::uniform(4, 1e13, 1e13, 0);
-  CHECK(sim::simulate_scenario(scenario).report.round.overlap_achieved > 0.85);  // all rounds but the last of ten
+  CHECK(sim::simulate_scenario(scenario).report.round.overlap_achieved >
+        0.85);  // all rounds but the last of ten
 }
 
-TEST_CASE("links over time: what a link carried in all bins is what the site sent; never more than its rate") {
+TEST_CASE(
+    "links over time: what a link carried in all bins is what the site sent; never more than its rate") {
   Scenario scenario = tests::ideal_scenario("local_sgd", 4);
   scenario.platform = platforms::uniform(4, 1e9, 5e8, 0.001);
   sim::RunOptions options;
@@ -101,8 +105,10 @@ TEST_CASE("tensor by tensor: every tensor pays the latencies of a ring of its ow
   const double flat_s = sim::simulate_scenario(scenario).report.wall_clock_s;
   scenario.strategy.granularity = costmodel::Granularity::tensor;
   const auto run = sim::simulate_scenario(scenario);
-  // 1 table, 2 layers of 4 projections, 4 norms and a router column and 2 matrices for each of 8 experts, and the
-  // norms outside; 2(M − 1) = 6 latencies each, in 12 rounds. Chunks divide, and so bytes take the same time.
+  // 1 table, 2 layers of 4 projections, 4 norms and a router column and 2 matrices for each of 8 experts, and
+  // the norms outside; 2(M − 1) = 6 latencies each, in 12 rounds. Chunks divide, and so bytes take the same
+  // time.
   const double tensors = 1 + 2 * (4 + 4 + 8 * (1 + 2)) + 1;
-  CHECK(run.report.wall_clock_s - flat_s == doctest::Approx(12 * 6 * latency_s * (tensors - 1)).epsilon(0.02));
+  CHECK(run.report.wall_clock_s - flat_s ==
+        doctest::Approx(12 * 6 * latency_s * (tensors - 1)).epsilon(0.02));
 }

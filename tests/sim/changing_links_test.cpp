@@ -1,4 +1,5 @@
-// Rates and latencies that change during the run, backbones that paths share, and links that stay down: by hand.
+// Rates and latencies that change during the run, backbones that paths share, and links that stay down: by
+// hand.
 #include <doctest/doctest.h>
 
 #include "sim/simulate.hpp"
@@ -70,20 +71,23 @@ TEST_CASE("a trace that repeats: 1 GB/s and 0.5 GB/s in turn, 10 s each") {
   platform.changes = {rate_of(LinkChange::Link::downlink, 1, 1, 0, 1e9),
                       rate_of(LinkChange::Link::downlink, 1, 1, 10, 5e8)};
   platform.changes_period_s = 20;
-  CHECK(seconds(platform, {{0, 1}}, 40) == doctest::Approx(50).epsilon(1e-9));  // 15 GB in 20 s, twice, and 10 GB
+  CHECK(seconds(platform, {{0, 1}}, 40) ==
+        doctest::Approx(50).epsilon(1e-9));  // 15 GB in 20 s, twice, and 10 GB
 }
 
 TEST_CASE("a link that is down and comes back: the flow waits; one that stays down is said, not waited for") {
   platforms::Platform platform = platforms::uniform(2, 1e9, 1e9, 0);
-  platform.changes = {rate_of(LinkChange::Link::uplink, 0, 0, 1, 0), rate_of(LinkChange::Link::uplink, 0, 0, 7, 1e9)};
+  platform.changes = {rate_of(LinkChange::Link::uplink, 0, 0, 1, 0),
+                      rate_of(LinkChange::Link::uplink, 0, 0, 7, 1e9)};
   CHECK(seconds(platform, {{0, 1}}, 2) == doctest::Approx(8).epsilon(1e-6));
   platform.changes.pop_back();
   CHECK(seconds(platform, {{0, 1}}, 0.5) == doctest::Approx(0.5));  // through before that
   CHECK(seconds(platform, {{1, 0}}, 2) == doctest::Approx(2));      // the other way
-  CHECK_THROWS_WITH_AS((void)seconds(platform, {{0, 1}}, 2),
-                       "the run cannot finish: uplink of site-0 is down for ever from 1.000000 s on, and site-0 "
-                       "has something to send to site-1",
-                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(
+      (void)seconds(platform, {{0, 1}}, 2),
+      "the run cannot finish: uplink of site-0 is down for ever from 1.000000 s on, and site-0 "
+      "has something to send to site-1",
+      std::runtime_error);
 }
 
 TEST_CASE("a backbone is shared by the paths of two regions, in each direction by itself") {
@@ -96,9 +100,9 @@ TEST_CASE("a backbone is shared by the paths of two regions, in each direction b
     }
   }
   CHECK(seconds(platform, {{0, 2}}, 1) == doctest::Approx(1));
-  CHECK(seconds(platform, {{0, 2}, {1, 3}}, 1) == doctest::Approx(2));          // half of it each
-  CHECK(seconds(platform, {{0, 2}, {3, 1}}, 1) == doctest::Approx(1));          // opposite directions
-  CHECK(seconds(platform, {{0, 1}, {2, 3}}, 1) == doctest::Approx(1));          // within a region
+  CHECK(seconds(platform, {{0, 2}, {1, 3}}, 1) == doctest::Approx(2));  // half of it each
+  CHECK(seconds(platform, {{0, 2}, {3, 1}}, 1) == doctest::Approx(1));  // opposite directions
+  CHECK(seconds(platform, {{0, 1}, {2, 3}}, 1) == doctest::Approx(1));  // within a region
   platform.changes = {rate_of(LinkChange::Link::backbone, 0, 0, 0.5, 5e8)};
   CHECK(seconds(platform, {{0, 2}}, 1) == doctest::Approx(1.5).epsilon(1e-9));  // 0.5 GB at 1, 0.5 at 0.5
 }
