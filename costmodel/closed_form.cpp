@@ -80,7 +80,7 @@ RunReport closed_form(const Scenario& scenario) {
 
   report.round.count = static_cast<std::int64_t>(rounds);
   report.round.duration_s = round.duration_s;
-  report.round.communication_s = round.communication_s;
+  report.round.communication_s = report.round.transferring_s = round.communication_s;
   for (int site = 0; site < scenario.sites(); ++site) {
     SiteReport& row = report.sites[static_cast<std::size_t>(site)];
     if (local_batch_sequences(scenario, site) > 0) {

@@ -35,8 +35,8 @@ struct MeanRound {
   double communication_s = 0;          // first byte wanted to last byte received, hidden or not
   double exposed_communication_s = 0;  // bytes of the site are under way and it does not compute
   double idle_s = 0;                   // neither: it waits for others
-  /// α of the paper as it came out: the share of the communication that hid behind compute. At most
-  /// min(1, compute_s ÷ communication_s).
+  double transferring_s = 0;           // bytes of the site are under way, whether or not it computes
+  /// α of the paper as it came out: 1 − exposed ÷ transferring. At most min(1, compute ÷ transferring).
   double overlap_achieved = 0;
 };
 

@@ -58,7 +58,7 @@ std::string critical_path_text(const costmodel::RunReport& report) {
         human_time(report.wall_clock_interval_s->low), human_time(report.wall_clock_interval_s->high));
   }
   if (report.round.overlap_achieved > 0.005)
-    text += fmt::format("{} of the communication hides behind compute\n",
+    text += fmt::format("{} of the time in which bytes are under way hides behind compute\n",
                         human_percent(report.round.overlap_achieved));
   std::vector<costmodel::CriticalStep> steps = report.critical_path;
   if (steps.size() > 5) {

@@ -233,6 +233,7 @@ static Json without_cost(const costmodel::RunReport& report) {
             {"compute_s", round.compute_s},
             {"communication_s", round.communication_s},
             {"exposed_communication_s", round.exposed_communication_s},
+            {"transferring_s", round.transferring_s},
             {"overlap_achieved", round.overlap_achieved},
             {"idle_s", round.idle_s}}},
           {"sites", sites},
