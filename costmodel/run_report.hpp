@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "costmodel/failures.hpp"
+#include "costmodel/replicas.hpp"
 #include "platforms/provenance.hpp"
 
 namespace fomoe::costmodel {
@@ -72,8 +74,10 @@ struct RunReport {
   MeanRound round;
   std::vector<SiteReport> sites;
   Bottleneck bottleneck;
-  std::optional<Cost> cost;        // where the scenario has prices or power
-  std::optional<Quality> quality;  // where the scenario has a quality model
+  std::optional<Cost> cost;          // where the scenario has prices or power
+  std::optional<Quality> quality;    // where the scenario has a quality model
+  std::optional<Goodput> goodput;    // where the scenario has failures
+  std::optional<Replicas> replicas;  // where several seeds were asked for
   std::vector<Provenance> provenance;
   std::vector<std::string> notes;
 };
