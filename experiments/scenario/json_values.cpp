@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "experiments/scenario/cost_json.hpp"
+#include "experiments/scenario/goodput_json.hpp"
 #include "experiments/scenario/json_io.hpp"
 
 namespace fomoe::scenario {
@@ -187,6 +188,7 @@ static Json without_cost(const costmodel::Scenario& scenario) {
 Json to_json(const costmodel::Scenario& scenario) {
   Json json = without_cost(scenario);
   add_cost_and_quality(json, scenario);
+  add_failures(json, scenario);
   return json;
 }
 
@@ -230,6 +232,8 @@ static Json without_cost(const costmodel::RunReport& report) {
 Json to_json(const costmodel::RunReport& report) {
   Json json = without_cost(report);
   add_cost_and_quality(json, report);
+  add_goodput(json, report);
+  add_replicas(json, report);
   return json;
 }
 

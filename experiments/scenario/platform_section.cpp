@@ -3,6 +3,7 @@
 #include "experiments/scenario/platform_file.hpp"
 #include "experiments/scenario/sections.hpp"
 #include "experiments/scenario/table_reader.hpp"
+#include "experiments/scenario/xml_loader.hpp"
 
 namespace fomoe::scenario {
 namespace {
@@ -25,7 +26,8 @@ platforms::Platform from_file(const Document& document, const TableReader& table
     if (table.has(key))
       table.refuse(key, "it beside file", "link rates and latencies in the platform file alone");
   }
-  const platforms::Platform all = read_platform_file(document.beside(table.text("file")));
+  const std::string path = document.beside(table.text("file"));
+  const platforms::Platform all = is_xml_platform(path) ? read_xml_platform(path) : read_platform_file(path);
   if (!table.has("sites")) return all;
   const int count = table.small_count("sites");
   if (count > all.size()) {
