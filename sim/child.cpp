@@ -52,7 +52,8 @@ Child::Child(const std::function<std::string()>& work) {
   if (pid_ == 0) {
     close(ends[0]);
     dup2(fileno(messages_), STDERR_FILENO);
-    for (const int death : {SIGSEGV, SIGABRT}) signal(death, SIG_DFL);  // the parent's handlers are not for it
+    for (const int death : {SIGSEGV, SIGABRT})
+      signal(death, SIG_DFL);  // the parent's handlers are not for it
     try {
       write_all(ends[1], 'k' + work());
     } catch (const std::exception& error) {

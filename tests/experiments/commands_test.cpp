@@ -293,6 +293,10 @@ TEST_CASE("every example value in the table of keys is one that the reader accep
         : key == "traffic.rejoin_rounds"      ? " --set traffic.rejoin_site=site-0"
         : key == "prices.pricing"             ? " --set prices.file=../data/prices-example.toml"
         : key.starts_with("prices.") && key != "prices.file" ? " --set prices.gpu_hour=2.50USD"
+        : key == "failures.timeout" ? " --set failures.policy=drop --set failures.checkpoint_cost=20s"
+        : key.starts_with("failures.") && key != "failures.checkpoint_cost" &&
+                key != "failures.storage_bandwidth"
+            ? " --set failures.checkpoint_cost=20s"
         : key.starts_with("energy.") ? " --set energy.gpu_power=700W --set energy.idle_share=0.2"
                                      : "";
     CAPTURE(line);
