@@ -28,7 +28,7 @@ struct Failures {
 /// Of a run with failures: times of samples, and what to choose.
 struct Goodput {
   FailurePolicy policy = FailurePolicy::wait;
-  std::int64_t samples = 0;
+  std::int64_t samples = 0;  // fewer than wanted where each has very many failures
   double system_mtbf_s = 0;  // between failures of anything; infinite where nothing fails
   double checkpoint_s = 0;   // what one takes
   std::int64_t checkpoint_rounds = 0;

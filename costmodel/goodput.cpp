@@ -16,8 +16,9 @@ namespace fomoe::costmodel {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// A run with more events than that does not end: each event costs at least what it interrupts.
-constexpr int kMostEvents = 100'000;
+// A run with more of them is taken not to end: so many that follow each other without new work being kept,
+// and so many in all.
+constexpr int kMostInVain = 100'000, kMostEvents = 500'000;
 
 // Checkpoints that are still to be written: one after every τ of work, none after the last.
 double checkpoints_in(double work_s, double interval_s) {
@@ -29,17 +30,18 @@ double finish_waiting_s(const FaultyRun& run, const Gap& gap) {
   const double site_rate = sites * run.site_failures_per_s, link_rate = sites * run.link_failures_per_s;
   const double cycle_s = run.interval_s + run.checkpoint_s, recovery_s = run.outage_s + run.transfer_s;
   double t = 0, left_s = run.work_s, into_s = 0;  // since the last checkpoint
+  int events = 0, in_vain = 0;
   const auto site_fails = [&] {
     into_s = 0;
     int tries = 0;
     for (double y = gap(site_rate); y < recovery_s; y = gap(site_rate)) {
       t += y;
-      if (++tries == kMostEvents) return false;
+      if (++tries == kMostInVain || ++events >= kMostEvents) return false;
     }
     t += recovery_s;
     return true;
   };
-  for (int event = 0; event < kMostEvents; ++event) {
+  for (; events < kMostEvents && in_vain < kMostInVain; ++events, ++in_vain) {
     const double count = checkpoints_in(left_s, run.interval_s);
     const double needed_s = left_s + count * run.checkpoint_s - into_s;
     const double to_site = gap(site_rate), to_link = gap(link_rate);
@@ -57,6 +59,7 @@ double finish_waiting_s(const FaultyRun& run, const Gap& gap) {
       t += std::min(y, run.link_outage_s);
     }
     if (site_failed && !site_fails()) return kNever;
+    if (saved > 0) in_vain = 0;
   }
   return kNever;
 }
@@ -69,7 +72,11 @@ double finish_dropping_s(const FaultyRun& run, const Gap& gap) {
   double t = 0, left_s = run.work_s, saved_left_s = run.work_s;
   std::vector<double> returns;  // when absent sites are back
   double to_failure = -1;       // of the sites that work; −1: to be drawn
-  for (int event = 0; event < kMostEvents;) {
+  double least_left_s = left_s;
+  int in_vain = 0;
+  for (int event = 0; event < kMostEvents && in_vain < kMostInVain; ++event, ++in_vain) {
+    if (left_s < least_left_s) in_vain = 0;
+    least_left_s = std::min(least_left_s, left_s);
     std::erase_if(returns, [&](double when) { return when <= t * (1 + 1e-12); });
     const int up = run.sites - static_cast<int>(returns.size());
     if (up == 0) {  // nobody has the state any more
@@ -78,7 +85,6 @@ double finish_dropping_s(const FaultyRun& run, const Gap& gap) {
       t = back;
       left_s = saved_left_s;
       to_failure = -1;
-      ++event;
       continue;
     }
     if (to_failure < 0) to_failure = gap(up * rate);
@@ -99,7 +105,6 @@ double finish_dropping_s(const FaultyRun& run, const Gap& gap) {
       const double done_s = run.work_s - left_s;
       saved_left_s = run.work_s - std::floor(done_s / run.interval_s) * run.interval_s;
       if (back <= t) to_failure = -1;  // more sites can fail now; gaps have no memory
-      ++event;
       continue;
     }
     // One site fails within this round.
@@ -116,7 +121,6 @@ double finish_dropping_s(const FaultyRun& run, const Gap& gap) {
       left_s -= run.round_s * (share - 1.0 / run.sites);
     }
     to_failure = -1;
-    ++event;
   }
   return kNever;
 }
@@ -149,26 +153,25 @@ struct Samples {
   }
 };
 
-// Where that many samples never end, and none of them does, the others are taken not to either.
-constexpr std::int64_t kHopeless = 50;
+// Draws of all samples together: runs with very many failures differ little, so that fewer do.
+constexpr std::int64_t kMostDraws = 2'000'000, kFewestSamples = 5;
 
 // The same seed for every configuration: what differs between two is what they do.
-Samples sample(const FaultyRun& run, std::int64_t count, std::uint64_t seed) {
+Samples sample(const FaultyRun& run, std::int64_t wanted, std::uint64_t seed) {
   Samples samples;
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (i == kHopeless && samples.goodput == 0) {
-      samples.finish_s.resize(static_cast<std::size_t>(count), kNever);
-      break;
-    }
+  std::int64_t draws = 0;
+  for (std::int64_t i = 0; i < wanted && (i < kFewestSamples || draws < kMostDraws); ++i) {
     RandomEngine random = seeded_engine(seed, 0x60'0d'00'00ULL + static_cast<std::uint64_t>(i));
     const auto exponential = [&](double events_per_s) {
       if (events_per_s <= 0) return kNever;
+      ++draws;
       const double uniform = (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53;  // in (0, 1)
       return -std::log(uniform) / events_per_s;
     };
     samples.finish_s.push_back(finish_s(run, exponential));
-    samples.goodput += run.work_s / samples.finish_s.back() / static_cast<double>(count);
+    samples.goodput += run.work_s / samples.finish_s.back();
   }
+  samples.goodput /= static_cast<double>(samples.finish_s.size());
   std::sort(samples.finish_s.begin(), samples.finish_s.end());
   return samples;
 }
@@ -251,7 +254,6 @@ void add_goodput(RunReport& report, const Scenario& scenario) {
 
   Goodput answer;
   answer.policy = run.policy;
-  answer.samples = failures.samples;
   answer.checkpoint_s = run.checkpoint_s;
   answer.transfer_s = run.transfer_s;
   const double rate = site_rate + run.sites * run.link_failures_per_s;
@@ -269,13 +271,14 @@ void add_goodput(RunReport& report, const Scenario& scenario) {
   if (failures.checkpoint_rounds) chosen = static_cast<double>(*failures.checkpoint_rounds);
   answer.checkpoint_rounds = static_cast<std::int64_t>(chosen);
   const Samples samples = sample(at(chosen), failures.samples, scenario.seed);
+  answer.samples = std::ssize(samples.finish_s);
   answer.goodput = samples.goodput;
   answer.finish_p50_s = samples.quantile(0.5);
   answer.finish_p95_s = samples.quantile(0.95);
   answer.cost_p50 = cost_of(report, scenario, answer.finish_p50_s);
   answer.cost_p95 = cost_of(report, scenario, answer.finish_p95_s);
   const auto never = std::count(samples.finish_s.begin(), samples.finish_s.end(), kNever);
-  answer.unfinished_share = static_cast<double>(never) / static_cast<double>(failures.samples);
+  answer.unfinished_share = static_cast<double>(never) / static_cast<double>(answer.samples);
 
   // The grid: from an eighth to eight times Daly's interval, and what the scenario asks for.
   answer.recommended_rounds = answer.checkpoint_rounds;
@@ -303,13 +306,13 @@ void add_goodput(RunReport& report, const Scenario& scenario) {
         {"checkpoint time", Origin::computed, "a site's training state ÷ its storage bandwidth"});
   if (answer.unfinished_share > 0) {
     const bool dead_links = run.link_outage_s == kNever && run.link_failures_per_s > 0;
-    report.notes.push_back("CANNOT FINISH in " + std::to_string(never) + " of " +
-                           std::to_string(failures.samples) + " samples: " +
-                           (dead_links && run.policy == FailurePolicy::wait
-                                ? "a link that fails stays dead, and policy wait waits for it for ever; "
-                                  "policy = \"drop\" goes on"
-                            : dead_links ? "links that fail stay dead, until no site is left"
-                                         : "failures come faster than work is saved"));
+    report.notes.push_back(
+        "CANNOT FINISH in " + std::to_string(never) + " of " + std::to_string(answer.samples) + " samples: " +
+        (dead_links && run.policy == FailurePolicy::wait
+             ? "a link that fails stays dead, and policy wait waits for it for ever; "
+               "policy = \"drop\" goes on"
+         : dead_links ? "links that fail stay dead, until no site is left"
+                      : "failures come faster than work is saved, or more than 500,000 in a run"));
   }
 }
 

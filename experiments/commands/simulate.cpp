@@ -100,6 +100,11 @@ void run_simulate(const Arguments& arguments) {
     };
     sim::add_replicas(run.report, scenario, with_seed, replicas);
   }
+  if (!(run.report.wall_clock_s > 0))  // of a method's plan it always is
+    throw UsageError(
+        "--traffic-plan: got a plan that takes no time; expected computations or transfers in it; for "
+        "example "
+        "--traffic-plan experiments/plans/hub-and-spoke.json");
   // All texts exist before the first file does: a failure leaves none behind.
   const std::string answer = output.for_people() ? report_text(run.report, scenario)
                              : output.csv()      ? csv_header() + '\n' + csv_row(run.report, scenario) + '\n'

@@ -73,41 +73,61 @@ Json op_json(const Op& op) {
   return json;
 }
 
-// Rounds with the same operations become one entry with several indices.
-void add_round(Json& rounds, const Plan& plan, std::int64_t index) {
-  Json ops = Json::array();
-  for (const Op& op : plan.round(index).ops) ops.push_back(op_json(op));
-  for (Json& entry : rounds) {
-    if (entry["ops"] != ops) continue;
-    entry["indices"].push_back(index);
+std::string written(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+/// One entry a line: readable, and a large plan is not held twice.
+std::string list(const std::vector<std::string>& entries, const std::string& indent) {
+  if (entries.empty()) return "[]";
+  std::string text = "[";
+  for (const std::string& entry : entries) text += (text == "[" ? "\n" : ",\n") + indent + "  " + entry;
+  return text + '\n' + indent + ']';
+}
+
+/// Rounds with the same operations are one entry with several indices.
+struct Described {
+  std::vector<std::int64_t> indices;
+  std::string ops;
+};
+
+void describe(std::vector<Described>& rounds, const Plan& plan, std::int64_t index) {
+  std::vector<std::string> lines;
+  for (const Op& op : plan.round(index).ops) lines.push_back(written(op_json(op)));
+  std::string ops = list(lines, "    ");
+  for (Described& round : rounds) {
+    if (round.ops != ops) continue;
+    round.indices.push_back(index);
     return;
   }
-  rounds.push_back({{"indices", Json::array({index})}, {"ops", std::move(ops)}});
+  rounds.push_back({{index}, std::move(ops)});
 }
 
 }  // namespace
 
 std::string plan_json(const Plan& plan, const std::vector<std::vector<std::int64_t>>& executed) {
-  Json nodes = Json::array(), groups = Json::array(), classes = Json::array(), rounds = Json::array();
+  std::vector<std::string> nodes, groups, classes, rounds, notes;
+  std::vector<Described> described;
   for (const Node& node : plan.nodes)
-    nodes.push_back({{"kind", name_of(node.kind)}, {"site", node.site}, {"sequences", node.sequences}});
-  for (const TensorGroup& group : plan.groups) groups.push_back(group_json(group));
+    nodes.push_back(
+        written({{"kind", name_of(node.kind)}, {"site", node.site}, {"sequences", node.sequences}}));
+  for (const TensorGroup& group : plan.groups) groups.push_back(written(group_json(group)));
   for (std::size_t c = 0; c < plan.classes.size(); ++c) {
-    const RoundClass& rounds_alike = plan.classes[c];
-    classes.push_back({{"count", rounds_alike.count},
-                       {"steps", rounds_alike.steps},
-                       {"identical", rounds_alike.identical},
-                       {"overlapping", rounds_alike.overlapping},
-                       {"rounds", executed[c]}});
-    for (const std::int64_t index : executed[c]) add_round(rounds, plan, index);
+    const RoundClass& alike = plan.classes[c];
+    classes.push_back(written({{"count", alike.count},
+                               {"steps", alike.steps},
+                               {"identical", alike.identical},
+                               {"overlapping", alike.overlapping},
+                               {"rounds", executed[c]}}));
+    for (const std::int64_t index : executed[c]) describe(described, plan, index);
   }
-  return to_text({{"schema", "fomoe.plan/1"},
-                  {"optimizer_steps", plan.steps},
-                  {"nodes", nodes},
-                  {"groups", groups},
-                  {"classes", classes},
-                  {"rounds", rounds},
-                  {"notes", plan.notes}});
+  for (Described& round : described) {
+    rounds.push_back("{\"indices\": " + written(round.indices) + ", \"ops\": " + round.ops + '}');
+    round.ops.clear();
+  }
+  for (const std::string& note : plan.notes) notes.push_back(written(note));
+  return "{\n  \"schema\": \"fomoe.plan/1\",\n  \"optimizer_steps\": " + std::to_string(plan.steps) +
+         ",\n  \"nodes\": " + list(nodes, "  ") + ",\n  \"groups\": " + list(groups, "  ") +
+         ",\n  \"classes\": " + list(classes, "  ") + ",\n  \"rounds\": " + list(rounds, "  ") +
+         ",\n  \"notes\": " + list(notes, "  ") + "\n}\n";
 }
 
 }  // namespace fomoe::scenario

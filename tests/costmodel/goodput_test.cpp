@@ -214,6 +214,24 @@ TEST_CASE("of a scenario: the best sampled interval is near Daly's, and finish t
   CHECK(goodput.unfinished_share == 0);
 }
 
+TEST_CASE("of a scenario: very many failures are no reason not to end, and take fewer samples") {
+  Scenario scenario = tests::ideal_scenario("diloco", 4);
+  scenario.workload.tokens *= 100'000;  // 1.2 million rounds
+  scenario.failures = Failures{};
+  scenario.failures->site_mtbf_s = 400;  // something fails every 100 s: 60 thousand times or more
+  scenario.failures->restart_s = 10;
+  scenario.failures->checkpoint_s = 1;
+  for (const FailurePolicy policy : {FailurePolicy::wait, FailurePolicy::drop}) {
+    scenario.failures->policy = policy;
+    const Goodput goodput = *closed_form(scenario).goodput;
+    CHECK(goodput.samples >= 5);
+    CHECK(goodput.samples < 100);
+    CHECK(goodput.unfinished_share == 0);
+    CHECK(goodput.goodput > 0.5);
+    CHECK(goodput.finish_p95_s < 1.02 * goodput.finish_p50_s);
+  }
+}
+
 TEST_CASE("of a scenario: a dead link under policy wait is said, not waited for") {
   Scenario scenario = tests::ideal_scenario("diloco", 4);
   scenario.failures = Failures{};

@@ -203,6 +203,11 @@ TEST_CASE("options of plans that cannot be answered") {
   };
   expect("--traffic-plan sample.json --rounds 4",
          "fomoe: --rounds: got 4; expected at most the 1 rounds that the plan describes; for example");
+  json idle = json::parse(read_all(kHubAndSpoke));
+  idle["rounds"][0]["ops"] =
+      json::array({{{"name", "nothing"}, {"compute", {{"work", "outer_step"}, {"nodes", {0}}}}}});
+  write_all(folder / "idle.json", idle.dump());
+  expect("--traffic-plan idle.json", "fomoe: --traffic-plan: got a plan that takes no time; expected");
   expect("--traffic-plan half.json", "half.json:2: plan: got what is no JSON; expected a plan; for example");
   expect("--traffic-plan no.json", "no.json:1: plan: got no file that can be read; expected a plan");
   expect("--write-plan p.json --engine closed-form", "fomoe: --write-plan: got it with --engine closed-form");
