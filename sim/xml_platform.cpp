@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <set>
 #include <simgrid/s4u.hpp>
 #include <sstream>
 
@@ -123,6 +124,41 @@ Role role_of(const std::vector<Pair>& users, int hosts) {
   return role;
 }
 
+struct Shared {
+  std::vector<std::string> names;     // that became backbones
+  std::vector<std::string> left_out;  // on paths that share a slower one
+};
+
+// A path has one backbone: the slowest of the links that it shares with other paths.
+Shared share_backbones(platforms::Platform& platform, const std::vector<XmlLink>& links,
+                       const std::vector<XmlRoute>& routes, const std::vector<char>& contended) {
+  Shared shared;
+  std::map<int, int> numbers;  // of backbones, by link
+  std::set<int> left_out;
+  for (std::size_t pair = 0; pair < routes.size(); ++pair) {
+    int slowest = -1;
+    for (const int link : routes[pair].links) {
+      const auto l = static_cast<std::size_t>(link);
+      if (!contended[l]) continue;
+      const bool first = slowest < 0;
+      const bool slower =
+          first || links[l].bytes_per_s < links[static_cast<std::size_t>(slowest)].bytes_per_s;
+      if (!first && link != slowest) left_out.insert(slower ? slowest : link);
+      if (slower) slowest = link;
+    }
+    if (slowest < 0) continue;
+    const auto [found, inserted] = numbers.emplace(slowest, static_cast<int>(platform.backbones.size()));
+    if (inserted) {
+      const XmlLink& link = links[static_cast<std::size_t>(slowest)];
+      platform.backbones.push_back({link.name, "all that use it", link.bytes_per_s});
+      shared.names.push_back(link.name);
+    }
+    platform.paths[pair].backbone = found->second;
+  }
+  for (const int link : left_out) shared.left_out.push_back(links[static_cast<std::size_t>(link)].name);
+  return shared;
+}
+
 }  // namespace
 
 platforms::Platform platform_of_routes(const std::string& name, const std::vector<std::string>& hosts,
@@ -150,7 +186,8 @@ platforms::Platform platform_of_routes(const std::string& name, const std::vecto
     }
   }
 
-  std::vector<std::string> contended, half_duplex, fat;
+  std::vector<std::string> half_duplex, fat;
+  std::vector<char> contended(links.size(), 0);
   for (std::size_t link = 0; link < links.size(); ++link) {
     if (users[link].empty()) continue;
     if (!links[link].shared) {
@@ -164,8 +201,9 @@ platforms::Platform platform_of_routes(const std::string& name, const std::vecto
     if (role.downlink_of >= 0)
       limit(platform.sites[static_cast<std::size_t>(role.downlink_of)].downlink_bytes_per_s);
     if (role.half_duplex) half_duplex.push_back(links[link].name);
-    if (!role.one_path && role.uplink_of < 0 && role.downlink_of < 0) contended.push_back(links[link].name);
+    if (!role.one_path && role.uplink_of < 0 && role.downlink_of < 0) contended[link] = 1;
   }
+  const Shared shared = share_backbones(platform, links, routes, contended);
   for (int site = 0; site < n; ++site) {
     double out = 0, in = 0;
     for (int other = 0; other < n; ++other) {
@@ -183,9 +221,11 @@ platforms::Platform platform_of_routes(const std::string& name, const std::vecto
   };
   state("platform",
         name + ", read by SimGrid: routes of " + std::to_string(n) + " hosts; their speeds are not used");
-  if (!contended.empty())
-    state("shared links",
-          "each path by itself: that paths compete for " + joined(contended) + " is not modelled");
+  if (!shared.names.empty())
+    state("shared links", joined(shared.names) + " as backbones, whose rate all paths through them share");
+  if (!shared.left_out.empty())
+    state("links beside a slower shared one",
+          "each path by itself: that paths compete for " + joined(shared.left_out) + " is not modelled");
   if (!half_duplex.empty())
     state("half-duplex links",
           "full duplex: that the two directions compete for " + joined(half_duplex) + " is not modelled");

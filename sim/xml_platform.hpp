@@ -6,8 +6,9 @@
 //   uplink of a site      the slowest of the links that all routes out of it use, and no others
 //   downlink              the same of the routes into it
 // Where a site has no such link its own is the sum of its paths, which never limits. A link that does not
-// share (FATPIPE) limits paths only. A link that several paths share in another way limits each of them by
-// itself: that they compete for it is not modelled, and the platform's provenance says so.
+// share (FATPIPE) limits paths only. A link that several paths share in another way is their backbone; where
+// a path has several of these, the slowest is, and the others limit each path by itself. The two directions
+// of a half-duplex link do not compete. The platform's provenance names what is not modelled.
 #pragma once
 #include <string>
 #include <vector>

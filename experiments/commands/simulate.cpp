@@ -9,6 +9,7 @@
 #include "experiments/commands/execute.hpp"
 #include "experiments/commands/options.hpp"
 #include "experiments/scenario/json_io.hpp"
+#include "experiments/scenario/links_csv.hpp"
 #include "experiments/scenario/plan_json.hpp"
 #include "experiments/scenario/trace_json.hpp"
 #include "sim/replicas.hpp"
@@ -43,6 +44,8 @@ void run_simulate(const Arguments& arguments) {
   add_engine_options(options);
   options.add_options()("trace", po::value<std::string>()->default_value("")->value_name("FILE.json"),
                         "write who did what when, for ui.perfetto.dev (default: no trace)")(
+      "links", po::value<std::string>()->default_value("")->value_name("FILE.csv"),
+      "write how busy each link was over time (default: not)")(
       "write-plan", po::value<std::string>()->default_value("")->value_name("PLAN.json"),
       "write what is simulated, operation by operation (default: nowhere)")(
       "traffic-plan", po::value<std::string>()->default_value("")->value_name("PLAN.json"),
@@ -64,7 +67,7 @@ void run_simulate(const Arguments& arguments) {
   const Output output("--output", (*values)["output"].as<std::string>(), {".json", ".csv"});
   const std::string trace_path = (*values)["trace"].as<std::string>();
   const Output trace("--trace", trace_path, {".json"});
-  const Engine engine = read_engine(*values);
+  Engine engine = read_engine(*values);
   if (!trace_path.empty() && !engine.simulated) {
     throw UsageError(
         "--trace: got it with --engine closed-form, which has no timeline; expected --engine simulated; "
@@ -86,6 +89,18 @@ void run_simulate(const Arguments& arguments) {
                       "simulated; for example --engine simulated {0} {1}",
                       option, path));
   }
+
+  const std::string links_path = (*values)["links"].as<std::string>();
+  const Output links("--links", links_path, {".csv"});
+  if (!links_path.empty() && !engine.simulated) {
+    throw UsageError(
+        "--links: got it with --engine closed-form, which has no timeline; expected --engine simulated; "
+        "for example --engine simulated --links " +
+        links_path);
+  }
+  if (links_path == "-")
+    throw UsageError("--links: got \"-\"; expected a file; for example --links links.csv");
+  engine.options.record_flows = !links_path.empty();
 
   const costmodel::Scenario scenario = read_scenario(*values);
   const std::int64_t replicas = read_replicas(*values, engine);
@@ -112,6 +127,10 @@ void run_simulate(const Arguments& arguments) {
   const std::string plan = plan_path.empty() ? "" : scenario::plan_json(run.plan, run.executed);
   if (!plan_path.empty()) written_plan.write(plan);
   if (!trace_path.empty()) trace.write(scenario::trace_json(run.plan, scenario.platform, run.timeline));
+  if (!links_path.empty()) {
+    const auto effective = costmodel::effective_platform(scenario.platform, scenario.network);
+    links.write(scenario::links_csv(run.plan, effective, run.timeline));
+  }
   output.write(answer);
 }
 

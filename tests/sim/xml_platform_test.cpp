@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "platforms/input_error.hpp"
 
@@ -88,6 +90,15 @@ TEST_CASE("zones: routes through gateways, a sea cable that four paths share") {
   check_path(platform, "as-1", "eu-1", 0.002 + 0.090 + 0.001, 40e6);
   check_site(platform, "eu-0", 125e6, 125e6);
   check_site(platform, "as-1", 250e6, 250e6);
+  REQUIRE(platform.backbones.size() == 2);
+  const auto backbone = [&](const char* from, const char* to) {
+    return platform.path(site(platform, from), site(platform, to)).backbone;
+  };
+  CHECK(backbone("eu-0", "eu-1") < 0);
+  CHECK(backbone("eu-0", "as-1") >= 0);
+  CHECK(backbone("eu-0", "as-1") == backbone("eu-1", "as-0"));
+  CHECK(backbone("as-0", "eu-1") == 1 - backbone("eu-0", "as-1"));
+  for (const platforms::Backbone& sea : platform.backbones) CHECK(sea.bandwidth_bytes_per_s == 40e6);
   const std::string shared = said_of(platform, "shared links");
   CHECK(shared.find("sea_UP") != std::string::npos);
   CHECK(shared.find("sea_DOWN") != std::string::npos);
@@ -112,7 +123,25 @@ TEST_CASE("a site without a link of its own is limited by its paths alone") {
   const platforms::Platform platform = sim::platform_of_routes("p", {"x", "y", "z"}, links, routes);
   check_site(platform, "x", 10 + 20, 5 + 5);
   check_site(platform, "y", 5 + 5, 10 + 5);
-  CHECK(said_of(platform, "shared links").find("compete for common is") != std::string::npos);
+  CHECK(said_of(platform, "shared links").starts_with("common as backbones"));
+  REQUIRE(platform.backbones.size() == 1);
+  CHECK(platform.path(0, 1).backbone < 0);
+  for (const auto& [from, to] : {std::pair{1, 0}, {1, 2}, {2, 0}, {2, 1}})
+    CHECK(platform.path(from, to).backbone == 0);
+}
+
+TEST_CASE("a path that shares several links with others has the slowest as its backbone") {
+  // y and z send through both; x through the fast one alone.
+  const std::vector<sim::XmlLink> links = {{"fast", 50}, {"slow", 5}};
+  std::vector<sim::XmlRoute> routes(9);
+  for (const std::size_t pair : {1U, 2U}) routes[pair] = {{0}, 0.1};
+  for (const std::size_t pair : {3U, 5U, 6U, 7U}) routes[pair] = {{0, 1}, 0.1};
+  const platforms::Platform platform = sim::platform_of_routes("p", {"x", "y", "z"}, links, routes);
+  REQUIRE(platform.backbones.size() == 2);
+  CHECK(platform.backbones[static_cast<std::size_t>(platform.path(0, 1).backbone)].from == "fast");
+  CHECK(platform.backbones[static_cast<std::size_t>(platform.path(1, 0).backbone)].from == "slow");
+  CHECK(said_of(platform, "links beside a slower shared one").find("compete for fast is") !=
+        std::string::npos);
 }
 
 TEST_CASE("wrong platforms name the file and SimGrid's reason, in one line") {
