@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "costmodel/cost.hpp"
+#include "costmodel/goodput.hpp"
 #include "costmodel/methods/method.hpp"
 #include "costmodel/quality.hpp"
 #include "costmodel/report_assembly.hpp"
@@ -98,6 +99,7 @@ RunReport closed_form(const Scenario& scenario) {
       summary.sent.total() / slowest.links.port_bytes_per_s / report.round.duration_s;
   add_cost(report, scenario);
   add_quality(report, scenario);
+  add_goodput(report, scenario);
   return report;
 }
 

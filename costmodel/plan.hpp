@@ -7,6 +7,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -124,6 +125,8 @@ struct RoundClass {
   /// Operations of a round run on into the next one: then the class has all rounds of the run, and its last
   /// one, which has nothing after it to hide behind and may have fewer steps, is always executed.
   bool overlapping = false;
+  /// Of a plan that was read: as many rounds as it describes, where the others cannot be told from them.
+  std::optional<std::int64_t> known = {};
 };
 
 struct Plan {

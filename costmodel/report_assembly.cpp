@@ -9,6 +9,7 @@
 #include "costmodel/closed_form.hpp"
 #include "costmodel/cost.hpp"
 #include "costmodel/critical_path.hpp"
+#include "costmodel/goodput.hpp"
 #include "costmodel/memory.hpp"
 #include "costmodel/methods/method.hpp"
 #include "costmodel/quality.hpp"
@@ -327,6 +328,7 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan,
   find_busiest_link(report, effective_platform(scenario.platform, scenario.network), per_round);
   add_cost(report, scenario);
   add_quality(report, scenario);
+  add_goodput(report, scenario);
   return report;
 }
 

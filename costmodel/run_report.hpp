@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "costmodel/failures.hpp"
+#include "costmodel/replicas.hpp"
 #include "platforms/provenance.hpp"
 
 namespace fomoe::costmodel {
@@ -92,6 +94,8 @@ struct RunReport {
   std::vector<CriticalStep> critical_path;  // of one round, where rounds were executed
   std::optional<Cost> cost;                 // where the scenario has prices or power
   std::optional<Quality> quality;           // where the scenario has a quality model
+  std::optional<Goodput> goodput;           // where the scenario has failures
+  std::optional<Replicas> replicas;         // where several seeds were asked for
   std::vector<Provenance> provenance;
   std::vector<std::string> notes;
 };

@@ -5,6 +5,7 @@
 #include "costmodel/flops.hpp"
 #include "costmodel/model_shape.hpp"
 #include "experiments/commands/execute.hpp"
+#include "experiments/commands/goodput_text.hpp"
 #include "experiments/commands/human.hpp"
 
 namespace fomoe::commands {
@@ -163,6 +164,7 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
   text += critical_path_text(report);
   if (report.cost) text += cost_table(report);
   if (report.quality) text += quality_text(report);
+  text += goodput_text(report) + replicas_text(report);
   if (report.sites.size() <= 16) text += sites(report) + '\n';
   text += human_provenance(report.provenance);
   text +=

@@ -231,6 +231,31 @@ constexpr Key kScenarioKeys[] = {
      "what predicts perplexity", "\"paper-table\""},
     {"quality", "file", Kind::text, "", "model, or no quality in the answer",
      "your own table of measured perplexities, relative to this file", "\"../data/paper_exp1.csv\""},
+
+    {"failures", "site_mtbf", Kind::duration, "", "sites do not fail",
+     "mean time between failures of one site, with all of its nodes", "\"7d\""},
+    {"failures", "link_mtbf", Kind::duration, "", "links do not fail",
+     "mean time between failures of one site's link", "\"30d\""},
+    {"failures", "preemptions_per_day", Kind::multiple, "", "no site is taken away",
+     "of one site that is rented as spot; each costs what a failure costs", "0.5", 1e4},
+    {"failures", "detection_time", Kind::latency, "\"30s\"", "", "until a failure is noticed", "\"30s\""},
+    {"failures", "restart_time", Kind::latency, "\"10min\"", "",
+     "of a site, until it can take part again but for its state", "\"10min\""},
+    {"failures", "link_repair", Kind::latency, "\"10min\"", "", "of a link that failed", "\"1h\""},
+    {"failures", "links_stay_dead", Kind::yes_no, "false", "", "a link that fails is never repaired", "true"},
+    {"failures", "checkpoint_rounds", Kind::count, "", "Daly's interval",
+     "rounds from one checkpoint to the next", "10", 1e12},
+    {"failures", "checkpoint_time", Kind::duration, "", "Daly's interval",
+     "work from one checkpoint to the next, to the nearest round", "\"1h\""},
+    {"failures", "checkpoint_cost", Kind::latency, "", "from storage_bandwidth",
+     "that all sites stop for a checkpoint", "\"20s\""},
+    {"failures", "storage_bandwidth", Kind::rate, "", "checkpoint_cost is given",
+     "of each site, to which it writes its training state", "\"2GBps\""},
+    {"failures", "policy", Kind::choice, "\"wait\"", "",
+     "wait for a failed site and start again from the checkpoint, or drop it until it is back", "\"drop\""},
+    {"failures", "timeout", Kind::latency, "", "the recommended one",
+     "that others wait for a site, with policy = \"drop\"", "\"2min\""},
+    {"failures", "samples", Kind::count, "1000", "", "runs drawn at random", "1000", 1e6},
 };
 
 constexpr Key kPlatformFileKeys[] = {
@@ -332,6 +357,8 @@ std::vector<std::string> choices(const Key& key) {
     names = {"top_k"};
   } else if (key.name == "ring_model") {
     names = {"stepwise", "fluid"};
+  } else if (key.name == "policy") {
+    names = {"wait", "drop"};
   } else if (key.name == "preset" && key.table == "platform") {
     names = {"consumer", "two-continents"};
   } else if (key.name == "granularity") {

@@ -47,6 +47,7 @@ costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& op
   scenario.prices = read_prices(document, scenario.platform);
   scenario.power = read_energy(document);
   scenario.quality = read_quality(document);
+  scenario.failures = read_failures(document);
   scenario.strategy = read_strategy(document, scenario.model, scenario.platform);
   scenario.gpus = read_site_gpus(document);
   scenario.compute = read_compute(document, options.compute_required);
