@@ -8,17 +8,21 @@
 #include "costmodel/plan_summary.hpp"
 #include "costmodel/run_report.hpp"
 #include "costmodel/scenario.hpp"
+#include "costmodel/step_seconds.hpp"
 
 namespace fomoe::costmodel {
 
 /// Seconds that one site computes.
 struct ComputeTimes {
   double gradients_s = 0;  // forward and backward of the site's whole local batch
+  double forward_s = 0;    // of gradients_s
   double optimizer_s = 0;
   double outer_step_s = 0;
   IntraSiteSeconds<double> intra_site;  // part of the first two
   std::vector<Provenance> provenance;
+  [[nodiscard]] double backward_s() const { return gradients_s - forward_s; }
   [[nodiscard]] double step_s() const { return gradients_s + optimizer_s; }
+  [[nodiscard]] StepSeconds<double> parts() const { return {gradients_s, forward_s, optimizer_s}; }
 };
 
 /// Seconds of one `work` of a site.

@@ -40,6 +40,7 @@ ComputeTimes from_profile(const Scenario& scenario, const ProfiledCompute& compu
       profiled_gradients_s(sequences / gpus.count, static_cast<double>(compute.micro_batch_sequences),
                            profiled_micro_batch_s(step.micro_batch.forward_s, step.micro_batch.backward_s,
                                                   gpus.activation_checkpointing));
+  times.forward_s = forward_share(step.micro_batch, gpus.activation_checkpointing) * times.gradients_s;
   times.optimizer_s = step.micro_batch.optimizer_s / optimizer_division(gpus);
   times.provenance.push_back(
       {"step time", step.extrapolated ? Origin::assumed : Origin::measured,
@@ -66,6 +67,7 @@ ComputeTimes from_device(const Scenario& scenario, const AssumedDevice& device, 
   times.gradients_s =
       assumed_gradients_s(flops, sequences * static_cast<double>(scenario.model.sequence_length), device.mfu,
                           device.peak_flops, static_cast<double>(scenario.gpus.count));
+  times.forward_s = forward_share(scenario.gpus.activation_checkpointing) * times.gradients_s;
   times.provenance.push_back(
       {"step time", Origin::assumed, "FLOPs ÷ (MFU · peak) with the scenario's MFU and peak"});
   return times;
@@ -78,6 +80,7 @@ void add_intra_site(const Scenario& scenario, double sequences, ComputeTimes& ti
   const IntraSiteSeconds<double> seconds =
       intra_site_seconds(site_model(scenario), site_load(scenario, sequences), times.gradients_s);
   times.intra_site = seconds;
+  times.forward_s *= 1 + seconds.before_optimizer() / times.gradients_s;  // both passes alike
   times.gradients_s += seconds.before_optimizer();
   times.optimizer_s += seconds.updated_weights;
   const auto state = [&](const char* name, double value, const char* formula) {
@@ -118,6 +121,10 @@ double work_s(const ComputeTimes& times, Work work) {
       return times.step_s();
     case Work::outer_step:
       return times.outer_step_s;
+    case Work::forward:
+      return times.forward_s;
+    case Work::backward:
+      return times.backward_s();
   }
   return 0;
 }
@@ -133,6 +140,7 @@ ComputeTimes compute_times(const Scenario& scenario, double sequences) {
   if (const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute)) {
     times = from_profile(scenario, *profiled, sequences);
   } else if (const auto* given = std::get_if<GivenStepTime>(&scenario.compute)) {
+    times.forward_s = forward_share(scenario.gpus.activation_checkpointing) * given->seconds;
     times.gradients_s = given->seconds;  // the whole step: what the optimiser takes of it was not given
     times.provenance.push_back({"step time", Origin::assumed,
                                 scenario.gpus.count == 1
@@ -142,6 +150,10 @@ ComputeTimes compute_times(const Scenario& scenario, double sequences) {
     times = from_device(scenario, std::get<AssumedDevice>(scenario.compute), sequences);
   }
   if (!std::holds_alternative<GivenStepTime>(scenario.compute)) add_intra_site(scenario, sequences, times);
+  const Method* method = find_method(scenario.strategy.method);
+  if (method != nullptr && method->inside_step && !std::holds_alternative<ProfiledCompute>(scenario.compute))
+    times.provenance.push_back(
+        {"forward pass", Origin::assumed, "a third of the step: 2 of the 6 FLOPs per parameter and token"});
   times.provenance.push_back({"outer step time", Origin::assumed, "0 s: nobody gave one"});
   return times;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "costmodel/memory.hpp"
+#include "costmodel/methods/composition.hpp"
 #include "costmodel/methods/method.hpp"
 
 namespace fomoe::costmodel {
@@ -100,7 +101,7 @@ int rejoin_source(const ExtraTraffic& traffic) {
 }
 
 Plan make_plan(const Scenario& scenario) {
-  Plan plan = find_method(scenario.strategy.method)->plan(scenario);
+  Plan plan = composed_plan(scenario);
   const ExtraTraffic& traffic = scenario.traffic;
   if (scenario.sites() == 1 || (!traffic.data_site && !traffic.checkpoint_site && !traffic.rejoin_site))
     return plan;

@@ -41,6 +41,12 @@ double host_bytes_per_site(const Scenario& scenario) {
 
 std::int64_t parameters_per_site(const Scenario& scenario) {
   const ParameterCounts counts = count_parameters(scenario.model);
+  const Method* method = find_method(scenario.strategy.method);
+  const Residency residency = method != nullptr ? method->residency : Residency::replica;
+  if (residency == Residency::sharded || residency == Residency::sharded_gathered)
+    return chunk_elements(counts.total(), scenario.sites(), 0);
+  if (residency == Residency::experts_sharded)
+    return counts.total() - counts.expert + chunk_elements(counts.expert, scenario.sites(), 0);
   const std::int64_t overlap = effective_overlap(scenario), sites = scenario.sites();
   // A remainder is there only where an opaque count does not divide.
   const auto held = [&](std::int64_t elements) {

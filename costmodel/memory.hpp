@@ -35,7 +35,8 @@ MemoryOf<V> memory_of_stage(const SiteModel& model, const SiteLoad<V>& load, int
                             double micro_batch_sequences) {
   const SiteGpus& gpus = model.gpus;
   const StageParameters<V> held = stage_parameters(model, load, stage);
-  const V parameters = held.dense + held.experts;
+  const V whole = held.dense + held.experts;
+  const V parameters = whole * load.kept_share;
   const V sharded = parameters / static_cast<double>(gpus.sharded);
   MemoryOf<V> memory;
   memory.weights = 2.0 * (gpus.zero_stage >= 3 ? sharded : parameters);
@@ -46,6 +47,8 @@ MemoryOf<V> memory_of_stage(const SiteModel& model, const SiteLoad<V>& load, int
     memory.outer_state = model.outer_bytes_per_parameter * sharded;
   if (gpus.sharded > 1 && gpus.zero_stage == 3)
     memory.gathered_weights = 2.0 * largest_layer_parameters(model, load);
+  memory.gathered_weights += 2.0 * whole * load.gathered_share;
+  memory.gradients += 4.0 * whole * load.gathered_share;
   memory.activations = activation_bytes(model, load.executed_experts, micro_batch_sequences, stage);
   return memory;
 }

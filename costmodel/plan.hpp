@@ -35,7 +35,8 @@ enum class Content {
   moment2,
   activation,
   sequences,
-  training_state
+  training_state,
+  key
 };
 enum class TensorClass { embedding, attention, norm, router, expert };
 
@@ -48,15 +49,17 @@ struct TensorGroup {
 };
 
 /// What the bytes are counted as in reports.
-enum class TrafficClass { dense, expert_sync, migration, data, checkpoint, rejoin };
+enum class TrafficClass { dense, expert_sync, migration, data, checkpoint, rejoin, activation };
 
-/// The elements of some groups, in the groups' order, as one flat buffer.
+/// The elements of some groups, in the groups' order, as one flat buffer; or chunk c of n of that buffer.
+/// Activations belong to no group.
 struct Payload {
   Content content = Content::parameter;
   TrafficClass traffic = TrafficClass::dense;
   std::vector<GroupId> groups;
   WireFormat format;
-  std::int64_t elements = 0;
+  std::int64_t elements = 0;  // of the chunk
+  int chunk = 0, chunks = 1;
   [[nodiscard]] std::int64_t bytes() const { return format.bytes(elements); }
 };
 
@@ -85,7 +88,14 @@ struct Transfer {
   std::vector<Exchange> exchanges;
 };
 
-enum class Work { gradients, optimizer, whole_step, outer_step };
+enum class Work {
+  gradients,
+  optimizer,
+  whole_step,
+  outer_step,
+  forward,
+  backward
+};  // gradients: both passes
 struct Compute {
   Work work = Work::whole_step;
   std::vector<NodeId> nodes;

@@ -4,6 +4,7 @@
 #include "costmodel/flops.hpp"
 #include "costmodel/methods/building_blocks.hpp"
 #include "costmodel/methods/method.hpp"
+#include "costmodel/router_load.hpp"
 
 namespace fomoe::costmodel {
 
@@ -38,13 +39,27 @@ Fixed fixed_of(const Scenario& scenario) {
   fixed.moe_layers = static_cast<double>(moe_layers(shape));
   fixed.experts = static_cast<double>(shape.experts);
   fixed.active_experts = static_cast<double>(shape.active_experts);
-  fixed.collective = scenario.strategy.collective;
+  fixed.collective = {scenario.strategy.collective, static_cast<double>(scenario.strategy.regions)};
+  fixed.secure_aggregation = scenario.strategy.secure_aggregation;
   fixed.placement = scenario.strategy.placement;
   fixed.outer_optimizer = scenario.strategy.outer_optimizer;
   fixed.sparse_payloads = scenario.strategy.wire.sparse();
   fixed.moment1_period = static_cast<double>(scenario.strategy.moment1_period);
   fixed.moment2_period = static_cast<double>(scenario.strategy.moment2_period);
   fixed.gossip_peers = scenario.strategy.gossip_peers;
+  fixed.tied_elements = shape.tied_embeddings ? fixed.embedding_elements : 0;
+  fixed.expert_parameters = static_cast<double>(counts.expert);
+  const FlopsPerToken flops = flops_per_token(shape, shape.experts, false, FlopsAccounting::mechanism);
+  fixed.expert_compute_share = flops.expert / flops.total();
+  fixed.max_sites_per_token = scenario.strategy.max_sites_per_token;
+  fixed.micro_batches = static_cast<double>(scenario.strategy.micro_batches);
+  fixed.module_choices = scenario.strategy.module_choices;
+  const std::vector<LayerLoad> loads = router_loads(scenario);
+  fixed.sent_rows = fixed.busiest_rows = 0;
+  for (const LayerLoad& load : loads) {
+    fixed.sent_rows += load.mean_site_rows() / static_cast<double>(loads.size());
+    fixed.busiest_rows += load.busiest_site_rows() / static_cast<double>(loads.size());
+  }
   return fixed;
 }
 

@@ -27,6 +27,15 @@ struct Axes {
   V bytes_per_element;  // on the wire
 };
 
+/// How all-reduces are sent, with the number of regions where that is hierarchical.
+struct CollectiveShape {
+  Collective collective = Collective::ring;
+  double regions = 1;
+  CollectiveShape() = default;
+  CollectiveShape(Collective kind, double regions_ = 1) : collective(kind), regions(regions_) {}  // NOLINT
+  friend bool operator==(const CollectiveShape& a, Collective b) { return a.collective == b; }
+};
+
 /// What it does not.
 struct Fixed {
   double dense_elements = 0;   // with skip-token the whole router is dense
@@ -35,12 +44,21 @@ struct Fixed {
   double layered_elements = 0;  // of dense_elements: what every layer has the same of
   double sequence_length = 0;
   double d_model = 0, layers = 0, moe_layers = 0, experts = 0, active_experts = 0;
-  Collective collective = Collective::ring;
+  CollectiveShape collective;
   PlacementKind placement = PlacementKind::fixed;
   OuterOptimizer outer_optimizer = OuterOptimizer::nesterov;
   bool sparse_payloads = false;                   // top-k: payloads of different sites do not add up
   double moment1_period = 1, moment2_period = 1;  // rounds
   double gossip_peers = 1;
+  bool secure_aggregation = false;
+  double tied_elements = 0;         // of the embedding where it is also the unembedding
+  double expert_parameters = 0;     // of all experts of all layers, without router columns
+  double expert_compute_share = 0;  // of a forward or backward pass
+  double max_sites_per_token = 0;   // 0: as many as its experts are on
+  double sent_rows = 1;             // activations sent ÷ tokens · k, mean over sites and layers
+  double busiest_rows = 1;          // the same of the busiest site of each layer, mean over layers
+  double micro_batches = 1;         // n, of a pipeline
+  double module_choices = 1;        // modules that each level offers to a path
 };
 
 /// Bytes that a site sends, mean over sites and rounds.
@@ -67,13 +85,17 @@ struct Stage {
   V times_per_round = constant<V>(1);  // 1/T for what happens every T-th round, n for what repeats in it
   V hidden_steps = constant<V>(0);     // local steps that it may hide behind
   bool shown_at_end = false;           // the run's last one has no steps left to hide behind
+  V hidden_forwards = constant<V>(0);  // forward passes, and parts of one, that it may hide behind
+  V hidden_backwards = constant<V>(0);
 };
 
 template <class V>
 struct Summary {
   V steps = constant<V>(0);  // optimiser steps
   V rounds = constant<V>(0);
-  V compute_factor = constant<V>(1);  // on the time of a step: a pipeline's bubble
+  V compute_factor = constant<V>(1);    // on forward and backward; mean over sites
+  V idle_factor = constant<V>(0);       // forwards and backwards that a site waits for others: a bubble
+  V optimizer_factor = constant<V>(1);  // the share of the parameters that a site updates
   V outer_steps_per_round = constant<V>(0);
   std::array<Stage<V>, 6> stages;  // two of them for extra traffic
   int stage_count = 0;
@@ -96,16 +118,24 @@ template <class V>
 V all_reduce_factor(const V& nodes) {
   return 2.0 * (nodes - 1.0) / nodes;
 }
-/// One-way latencies in sequence: ring 2(n−1), direct 2; none where there is one node.
+/// One-way latencies in sequence: ring 2(n−1), direct 2, hierarchical 2(n/R−1) + 2(R−1); none where there is
+/// one node.
 template <class V>
-V all_reduce_hops(Collective collective, const V& nodes) {
-  if (collective == Collective::ring) return 2.0 * (nodes - 1.0);
+V all_reduce_hops(const CollectiveShape& shape, const V& nodes) {
+  if (shape == Collective::ring) return 2.0 * (nodes - 1.0);
+  if (shape == Collective::hierarchical)
+    return 2.0 * (max_of(V(nodes / shape.regions), constant<V>(1)) - 1.0) + 2.0 * (shape.regions - 1);
   return 2.0 * min_of(V(nodes - 1.0), constant<V>(1));
 }
-/// The part of all_reduce_factor that goes to one peer: ring, all of it; direct, 2/n.
+/// The part of all_reduce_factor that goes to one peer: ring, all of it; direct, 2/n; hierarchical, the
+/// larger of what goes to the neighbour inside the region and to the one in the next.
 template <class V>
-V all_reduce_pair_factor(Collective collective, const V& nodes) {
-  if (collective == Collective::ring) return all_reduce_factor(nodes);
+V all_reduce_pair_factor(const CollectiveShape& shape, const V& nodes) {
+  if (shape == Collective::ring) return all_reduce_factor(nodes);
+  if (shape == Collective::hierarchical) {
+    const V inside = max_of(V(nodes / shape.regions), constant<V>(1));
+    return max_of(V(all_reduce_factor(inside)), V(all_reduce_factor(constant<V>(shape.regions)) / inside));
+  }
   return 2.0 / nodes * min_of(V(nodes - 1.0), constant<V>(1));
 }
 
@@ -134,6 +164,23 @@ inline double contents_of(OuterOptimizer optimizer) {
 /// 1 where averaged pseudo-gradients feed an outer step, 0 where averaging is all.
 inline double outer_steps_of(OuterOptimizer optimizer) {
   return optimizer == OuterOptimizer::average || optimizer == OuterOptimizer::local_adamw ? 0 : 1;
+}
+
+// Bytes to each other site in a round of secure aggregation (costmodel/methods/composition.hpp).
+inline constexpr double kPublicKeyBytes = 64, kSecretShareBytes = 64, kUnmaskingBytes = 32;
+
+/// What composes with every method's formula, after it.
+template <class V>
+void compose(Summary<V>& summary, const Axes<V>& axes, const Fixed& fixed) {
+  if (!fixed.secure_aggregation) return;
+  const double bytes = kPublicKeyBytes + kSecretShareBytes + kUnmaskingBytes;
+  const V others = axes.sites - 1.0;
+  const V any = min_of(others, constant<V>(1));  // 0 where there is one site
+  Stage<V>& sums = summary.stages[0];
+  sums.latency_hops += 3.0 * any;
+  sums.bytes += bytes * others;
+  sums.pair_bytes += bytes * any;
+  summary.sent.dense += bytes * others * sums.times_per_round;
 }
 
 /// ⌈tokens ÷ global batch⌉ steps in rounds of `steps_per_round`, the last one perhaps short.

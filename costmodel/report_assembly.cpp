@@ -191,6 +191,8 @@ RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps) {
   report.provenance.push_back(
       {"bandwidth efficiency", Origin::assumed,
        efficiency == 1.0 ? "1: payload gets the whole link" : "given in the scenario"});
+  for (const std::string& term : switched_on(scenario.network))
+    report.provenance.push_back({"network model", Origin::assumed, term});
   report.provenance.push_back({"bytes sent", Origin::computed, "from the model's shape and the plan"});
   report.provenance.push_back(memory_provenance(scenario));
   if (const std::string note = memory_note(scenario); !note.empty()) report.notes.push_back(note);
@@ -252,9 +254,7 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan,
     site.idle_s = std::max(0.0, report.round.duration_s - site.compute_s - site.exposed_communication_s);
   }
   finish_report(report);
-  find_busiest_link(report,
-                    platforms::scaled_bandwidth(scenario.platform, scenario.network.bandwidth_efficiency),
-                    per_round);
+  find_busiest_link(report, effective_platform(scenario.platform, scenario.network), per_round);
   add_cost(report, scenario);
   add_quality(report, scenario);
   return report;

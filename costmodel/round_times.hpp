@@ -2,6 +2,7 @@
 #pragma once
 #include "costmodel/lanes.hpp"
 #include "costmodel/plan_summary.hpp"
+#include "costmodel/step_seconds.hpp"
 
 namespace fomoe::costmodel {
 
@@ -22,8 +23,9 @@ V stage_s(const Stage<V>& stage, const Links<V>& links) {
 
 /// Seconds that a site computes in the mean round.
 template <class V>
-V round_compute_s(const Summary<V>& summary, const V& step_s, const V& outer_step_s) {
-  return summary.steps / summary.rounds * summary.compute_factor * step_s +
+V round_compute_s(const Summary<V>& summary, const StepSeconds<V>& step, const V& outer_step_s) {
+  return summary.steps / summary.rounds *
+             (summary.compute_factor * step.gradients_s + summary.optimizer_factor * step.optimizer_s) +
          summary.outer_steps_per_round * outer_step_s;
 }
 
@@ -31,27 +33,29 @@ V round_compute_s(const Summary<V>& summary, const V& step_s, const V& outer_ste
 template <class V>
 struct RoundTimes {
   V slowest_compute_s;
+  V waiting_s;  // for other sites, inside the steps
   V communication_s = constant<V>(0);
-  V exposed_s = constant<V>(0);  // what the local steps do not hide
+  V exposed_s = constant<V>(0);  // what compute does not hide
   V duration_s;
 };
 
-/// `step_s` of the slowest site. T = rounds · (compute + Σ_stages max(0, t_stage − what can hide)).
+/// `step` of the slowest site. T = rounds · (compute + waiting + Σ_stages max(0, t_stage − what can hide)).
 template <class V>
-RoundTimes<V> round_times(const Summary<V>& summary, const Links<V>& links, const V& step_s,
+RoundTimes<V> round_times(const Summary<V>& summary, const Links<V>& links, const StepSeconds<V>& step,
                           const V& outer_step_s) {
   RoundTimes<V> times;
-  times.slowest_compute_s = round_compute_s(summary, step_s, outer_step_s);
+  times.slowest_compute_s = round_compute_s(summary, step, outer_step_s);
+  times.waiting_s = summary.steps / summary.rounds * summary.idle_factor * step.gradients_s;
   for (int i = 0; i < summary.stage_count; ++i) {
     const Stage<V>& stage = summary.stages[static_cast<std::size_t>(i)];
     const V duration_s = stage_s(stage, links);
     times.communication_s += stage.times_per_round * duration_s;
-    times.exposed_s +=
-        stage.times_per_round * max_of(V(duration_s - stage.hidden_steps * step_s), constant<V>(0));
-    if (stage.shown_at_end)
-      times.exposed_s += min_of(duration_s, V(stage.hidden_steps * step_s)) / summary.rounds;
+    const V hidden_s = stage.hidden_steps * step.step_s() + stage.hidden_forwards * step.forward_s +
+                       stage.hidden_backwards * step.backward_s();
+    times.exposed_s += stage.times_per_round * max_of(V(duration_s - hidden_s), constant<V>(0));
+    if (stage.shown_at_end) times.exposed_s += min_of(duration_s, hidden_s) / summary.rounds;
   }
-  times.duration_s = times.slowest_compute_s + times.exposed_s;
+  times.duration_s = times.slowest_compute_s + times.waiting_s + times.exposed_s;
   return times;
 }
 

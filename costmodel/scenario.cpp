@@ -5,6 +5,7 @@
 #include <string>
 
 #include "costmodel/closed_form.hpp"
+#include "costmodel/methods/composition.hpp"
 #include "costmodel/methods/method.hpp"
 #include "costmodel/plan_summary.hpp"
 #include "costmodel/site_model.hpp"
@@ -119,6 +120,8 @@ void check(const Scenario& scenario) {
                      "at least one sequence for each of the " + std::to_string(scenario.sites()) + " sites",
                      std::to_string(scenario.sites()));
   }
+  if (method->check != nullptr) method->check(scenario);
+  check_composition(scenario);
   (void)compute_times(scenario, static_cast<double>(local_batch_sequences(
                                     scenario, 0)));  // a profile of another model or batch is refused here
 }
@@ -151,8 +154,30 @@ const char* to_string(OuterOptimizer optimizer) {
   std::abort();
 }
 
-const char* to_string(Collective collective) { return collective == Collective::ring ? "ring" : "direct"; }
+const char* to_string(Collective collective) {
+  switch (collective) {
+    case Collective::ring:
+      return "ring";
+    case Collective::direct:
+      return "direct";
+    case Collective::hierarchical:
+      return "hierarchical";
+  }
+  return "";
+}
 
-const char* to_string(RingModel model) { return model == RingModel::stepwise ? "stepwise" : "fluid"; }
+const char* to_string(RouterModel router) {
+  switch (router) {
+    case RouterModel::uniform:
+      return "uniform";
+    case RouterModel::hash:
+      return "hash";
+    case RouterModel::expert_choice:
+      return "expert_choice";
+  }
+  return "";
+}
+
+const char* to_string(RingOrder order) { return order == RingOrder::given ? "given" : "best"; }
 
 }  // namespace fomoe::costmodel

@@ -8,6 +8,7 @@
 
 #include "costmodel/energy.hpp"
 #include "costmodel/model_shape.hpp"
+#include "costmodel/network_model.hpp"
 #include "costmodel/prices.hpp"
 #include "costmodel/quality.hpp"
 #include "costmodel/routing_counts.hpp"
@@ -19,11 +20,14 @@
 namespace fomoe::costmodel {
 
 enum class PlacementKind { fixed, random, affinity };
-enum class Collective { ring, direct };
+enum class Collective { ring, direct, hierarchical };
+enum class RingOrder { given, best };  // of the sites in a ring; best: see ring_order.hpp
 /// What is made of the sites' differences after K local steps. nesterov, adam, yogi: an outer step on
 /// averaged pseudo-gradients (DiLoCo; FedOpt, Reddi et al. 2021, arXiv 2003.00295). average: parameters are
 /// averaged. local_adamw: parameters and both moments are.
 enum class OuterOptimizer { nesterov, adam, yogi, average, local_adamw };
+/// Who decides how many tokens each expert gets (costmodel/router_load.hpp).
+enum class RouterModel { uniform, hash, expert_choice };
 
 struct Workload {
   std::int64_t tokens = 0;                  // to be processed by all sites together
@@ -41,11 +45,21 @@ struct Strategy {
   bool skip_token = false;
   RoutingCounts routing_counts;  // of placement = affinity
   Collective collective = Collective::ring;
+  RingOrder ring_order = RingOrder::best;
+  std::int64_t bucket_bytes = 0;  // most that one call of a collective sends at once; 0: everything
   WireFormat wire = plain_format(ElementType::bf16);
   OuterOptimizer outer_optimizer = OuterOptimizer::nesterov;
   std::int64_t moment1_period = 3;  // rounds from one synchronisation of the first moment to the next
   std::int64_t moment2_period = 6;
-  int gossip_peers = 1;  // sites that each site exchanges with in a round
+  int gossip_peers = 1;         // sites that each site exchanges with in a round
+  int max_sites_per_token = 0;  // that the experts of one token are on; 0: as many as there are experts
+  RouterModel router = RouterModel::uniform;
+  double capacity_factor = 0;       // of an expert's buffer, in mean loads; 0: buffers grow as needed
+  std::int64_t micro_batches = 8;   // n, that a pipeline cuts the global batch into
+  int module_levels = 1;            // of a path, from input to output
+  int module_choices = 1;           // modules that each level offers
+  int regions = 1;                  // of equally many consecutive sites, for hierarchical all-reduces
+  bool secure_aggregation = false;  // sums of masked payloads (costmodel/methods/composition.hpp)
 };
 
 /// A step profile, and the micro-batch a site accumulates from.
@@ -63,16 +77,6 @@ struct AssumedDevice {
   double mfu = 0;         // (0, 1]
 };
 using ComputeSpec = std::variant<ProfiledCompute, GivenStepTime, AssumedDevice>;
-
-/// How a ring is simulated: every chunk a flow, each step after the one before; or one flow a hop, as if the
-/// ring were pipelined in slices so fine that latency hides behind bytes.
-enum class RingModel { stepwise, fluid };
-
-/// Every factor between a raw link and what payload gets.
-struct NetworkModel {
-  double bandwidth_efficiency = 1.0;  // (0, 1]
-  RingModel ring_model = RingModel::stepwise;
-};
 
 /// Traffic beside the synchronisation, all off by default. Sites by their index in the platform.
 struct ExtraTraffic {
@@ -108,7 +112,8 @@ void check(const Scenario& scenario);
 
 const char* to_string(PlacementKind kind);
 const char* to_string(Collective collective);
+const char* to_string(RingOrder order);
 const char* to_string(OuterOptimizer optimizer);
-const char* to_string(RingModel model);
+const char* to_string(RouterModel router);
 
 }  // namespace fomoe::costmodel

@@ -54,11 +54,13 @@ SiteLoad<double> site_load(const Scenario& scenario, double sequences) {
   const Fixed fixed = fixed_of(scenario);
   SiteLoad<double> load{};
   load.gpus = scenario.gpus.count;
-  load.dense = fixed.dense_elements;
-  load.experts = fixed.expert_elements * effective_overlap(scenario) / scenario.sites();
   load.executed_experts =
       executed_experts(site_model(scenario), static_cast<double>(local_experts(scenario)));
   load.sequences = sequences;
+  const Method* method = find_method(scenario.strategy.method);
+  const Residency residency = method != nullptr ? method->residency : Residency::replica;
+  const double sites = scenario.sites();
+  keep(load, residency, fixed, sites, effective_overlap(scenario) / sites);
   return load;
 }
 

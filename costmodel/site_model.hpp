@@ -28,6 +28,8 @@ struct SiteLoad {
   V dense, experts;    // parameters of one replica; without skip-token the router is with its experts
   V executed_experts;  // that compute for a token in one layer, mean over tokens
   V sequences;         // of the site, in one optimiser step
+  V kept_share = constant<V>(1);      // of these parameters; 1/M where sites shard them among each other
+  V gathered_share = constant<V>(0);  // of weights and gradients, held beside these while a step runs
 };
 
 /// min(k, N_le), or k·N_le/N_e with skip-token.

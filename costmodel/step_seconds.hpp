@@ -2,8 +2,20 @@
 #pragma once
 #include "costmodel/lanes.hpp"
 #include "costmodel/site_gpus.hpp"
+#include "costmodel/step_profile.hpp"
 
 namespace fomoe::costmodel {
+
+/// Forward 2, backward 4 FLOPs per parameter and token (Kaplan et al. 2020), where nobody timed them apart.
+inline constexpr double kForwardShare = 1.0 / 3;
+
+/// One optimiser step of a site. The backward pass is what `gradients` has beyond `forward`.
+template <class V>
+struct StepSeconds {
+  V gradients_s, forward_s, optimizer_s;
+  [[nodiscard]] V step_s() const { return gradients_s + optimizer_s; }
+  [[nodiscard]] V backward_s() const { return gradients_s - forward_s; }
+};
 
 /// t_comp = F · B_l / (MFU · Φ_peak), with Φ_peak of all GPUs of a site    (FoMoE paper, "Computational
 /// Time")
@@ -24,6 +36,16 @@ V profiled_gradients_s(const V& sequences, double micro_batch_sequences, const V
 /// Forward and backward; the forward once more where activations are computed again.
 inline double profiled_micro_batch_s(double forward_s, double backward_s, bool activation_checkpointing) {
   return (activation_checkpointing ? 2 : 1) * forward_s + backward_s;
+}
+
+/// Of forward and backward together, with a forward that is computed again in the backward pass. Without
+/// measured times: 2 of 6 FLOPs, or of 8.
+inline double forward_share(const StepSample& timed, bool activation_checkpointing) {
+  return timed.forward_s /
+         profiled_micro_batch_s(timed.forward_s, timed.backward_s, activation_checkpointing);
+}
+inline double forward_share(bool activation_checkpointing) {
+  return activation_checkpointing ? kForwardShare / (1 + kForwardShare) : kForwardShare;
 }
 
 /// Into how many parts the optimiser's work is divided.

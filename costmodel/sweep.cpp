@@ -25,21 +25,28 @@ Block at(const std::vector<double>& table, const Block& index) {
   return values;
 }
 
-/// Seconds of one optimiser step of a site.
+/// One optimiser step of a site.
 template <class V>
-V step_s(const SweepContext& context, const Configuration<V>& configuration, const V& flops_per_token,
-         const V& local_experts, const SiteLoad<V>& load) {
-  if (context.compute == SweepContext::Compute::given) return configuration.step_time_s;
+StepSeconds<V> step_seconds(const SweepContext& context, const Configuration<V>& configuration,
+                            const V& flops_per_token, const V& local_experts, const SiteLoad<V>& load) {
+  if (context.compute == SweepContext::Compute::given)
+    return {configuration.step_time_s,
+            forward_share(context.site.gpus.activation_checkpointing) * configuration.step_time_s,
+            constant<V>(0)};
   V gradients_s = constant<V>(0), optimizer_s = constant<V>(0);
+  V forward = constant<V>(forward_share(context.site.gpus.activation_checkpointing));  // share
   if (context.compute == SweepContext::Compute::assumed) {
     gradients_s = assumed_gradients_s(flops_per_token, V(load.sequences * context.fixed.sequence_length),
                                       configuration.mfu, configuration.peak_flops, load.gpus);
   } else {
     gradients_s = profiled_gradients_s(V(load.sequences / load.gpus), context.micro_batch_sequences,
                                        at(context.micro_batch_s, local_experts));
+    forward = at(context.forward_share, local_experts);
     optimizer_s = at(context.optimizer_s, local_experts) / optimizer_division(context.site.gpus);
   }
-  return gradients_s + optimizer_s + intra_site_seconds(context.site, load, gradients_s).total();
+  const IntraSiteSeconds<V> inside = intra_site_seconds(context.site, load, gradients_s);
+  gradients_s += inside.before_optimizer();
+  return {gradients_s, V(forward * gradients_s), V(optimizer_s + inside.updated_weights)};
 }
 
 Summary<double> summarise(const Method& method, const Axes<double>& axes, const Fixed& fixed) {
@@ -85,9 +92,9 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
           .total();
   add_extra_traffic(summary, axes, V(overlap / axes.sites), fixed, context.traffic,
                     context.state_bytes_per_parameter);
-  SiteLoad<V> load{configuration.gpus_per_site, constant<V>(fixed.dense_elements),
-                   V(fixed.expert_elements * held_share), executed_experts(context.site, local_experts),
-                   constant<V>(0)};
+  SiteLoad<V> load{configuration.gpus_per_site, constant<V>(0), constant<V>(0),
+                   executed_experts(context.site, local_experts), constant<V>(0)};
+  keep(load, method.residency, fixed, axes.sites, held_share);
   outcome.memory_bytes_per_site = memory_of_site(context.site, load).total();
 
   // The global batch is dealt out as evenly as it goes: the slowest site has ⌈B/M⌉ sequences, the mean is
@@ -95,26 +102,27 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
   const V training_sites = method.one_site ? constant<V>(1) : axes.sites;
   const V mean_sequences = axes.global_batch_sequences / training_sites;
   load.sequences = ceil_of(mean_sequences);
-  const V slowest_step_s = step_s(context, configuration, outcome.flops_per_token, local_experts, load);
+  const StepSeconds<V> slowest_step =
+      step_seconds(context, configuration, outcome.flops_per_token, local_experts, load);
   load.sequences = mean_sequences;
-  const V mean_step_s = step_s(context, configuration, outcome.flops_per_token, local_experts, load);
+  const StepSeconds<V> mean_step =
+      step_seconds(context, configuration, outcome.flops_per_token, local_experts, load);
   const V outer_step_s = constant<V>(0);
 
   const Links<V> links{configuration.bandwidth_efficiency *
                            min_of(configuration.uplink_bytes_per_s, configuration.downlink_bytes_per_s),
                        configuration.bandwidth_efficiency * configuration.path_bytes_per_s,
                        configuration.latency_s};
-  const RoundTimes<V> round = round_times(summary, links, slowest_step_s, outer_step_s);
+  const RoundTimes<V> round = round_times(summary, links, slowest_step, outer_step_s);
 
   outcome.optimizer_steps = summary.steps;
   outcome.tokens = summary.steps * axes.global_batch_sequences * fixed.sequence_length;
   outcome.round_count = summary.rounds;
   outcome.round_duration_s = round.duration_s;
-  outcome.round_compute_s =
-      round_compute_s(summary, mean_step_s, outer_step_s) * (training_sites / axes.sites);
+  outcome.round_compute_s = round_compute_s(summary, mean_step, outer_step_s) * (training_sites / axes.sites);
   outcome.round_communication_s = round.communication_s;
   outcome.round_exposed_communication_s = round.exposed_s;
-  outcome.round_idle_s = round.slowest_compute_s - outcome.round_compute_s;
+  outcome.round_idle_s = round.slowest_compute_s + round.waiting_s - outcome.round_compute_s;
   outcome.sent = summary.sent;
   outcome.bytes_sent_per_site_per_round = summary.sent.total();
   outcome.wall_clock_s = summary.rounds * round.duration_s;
@@ -145,6 +153,7 @@ SweepContext sweep_context(const Scenario& scenario) {
       const StepSample step = estimate_step(profiled->profile, profiled->micro_batch_sequences, experts,
                                             scenario.strategy.skip_token)
                                   .micro_batch;
+      context.forward_share.push_back(forward_share(step, scenario.gpus.activation_checkpointing));
       context.micro_batch_s.push_back(
           profiled_micro_batch_s(step.forward_s, step.backward_s, scenario.gpus.activation_checkpointing));
       context.optimizer_s.push_back(step.optimizer_s);
@@ -171,10 +180,12 @@ Configuration<double> configuration_of(const Scenario& scenario) {
       if (i == j) continue;
       const platforms::Path& path = scenario.platform.path(i, j);
       configuration.path_bytes_per_s = std::min(configuration.path_bytes_per_s, path.bandwidth_bytes_per_s);
-      configuration.latency_s = std::max(configuration.latency_s, path.latency_s);
+      configuration.latency_s =
+          std::max(configuration.latency_s, path.latency_s * scenario.network.latency_factor);
     }
   }
-  configuration.bandwidth_efficiency = scenario.network.bandwidth_efficiency;
+  configuration.bandwidth_efficiency =
+      scenario.network.bandwidth_efficiency * (1 - scenario.network.background_share);
   if (const auto* given = std::get_if<GivenStepTime>(&scenario.compute)) {
     configuration.step_time_s = given->seconds;
   } else if (const auto* device = std::get_if<AssumedDevice>(&scenario.compute)) {

@@ -51,7 +51,7 @@ struct SweepContext {
   Compute compute = Compute::given;
   // Of a profile, by the number of local experts 0 … N_e.
   double micro_batch_sequences = 1;
-  std::vector<double> micro_batch_s, optimizer_s;
+  std::vector<double> micro_batch_s, forward_share, optimizer_s;
   ExtraTraffic traffic;
   double state_bytes_per_parameter = 0;
   std::optional<SitePrices> prices;  // of the first site: sites are equal

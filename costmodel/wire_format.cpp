@@ -21,6 +21,8 @@ const char* to_string(ElementType type) {
       return "int4";
     case ElementType::int2:
       return "int2";
+    case ElementType::int32:
+      return "int32";
   }
   std::abort();
 }
@@ -28,6 +30,7 @@ const char* to_string(ElementType type) {
 int bits_of(ElementType type) {
   switch (type) {
     case ElementType::fp32:
+    case ElementType::int32:
       return 32;
     case ElementType::bf16:
     case ElementType::fp16:

@@ -5,7 +5,7 @@
 
 namespace fomoe::costmodel {
 
-enum class ElementType { fp32, bf16, fp16, fp8, int8, int4, int2 };
+enum class ElementType { fp32, bf16, fp16, fp8, int8, int4, int2, int32 };
 const char* to_string(ElementType type);
 int bits_of(ElementType type);
 

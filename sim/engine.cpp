@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
 #include <string>
@@ -55,22 +56,24 @@ s4u::Engine make_engine() {
 struct Engine::Simgrid {
   s4u::Engine engine = make_engine();
   s4u::NetZone* zone = nullptr;
-  std::vector<s4u::Link*> up, down;  // of sites
-  std::vector<s4u::Link*> fabric;    // of sites: each flow inside one has it for itself
-  std::vector<s4u::Link*> path;      // of pairs of sites, where the path itself limits; else nullptr
-  std::vector<s4u::Host*> hosts;     // of nodes
-  std::vector<char> routed;          // pairs of nodes that have sent before
+  std::vector<s4u::Link*> up, down;   // of sites
+  std::vector<s4u::Link*> fabric;     // of sites: each flow inside one has it for itself
+  std::vector<s4u::Link*> path;       // of pairs of sites, where the path itself limits; else nullptr
+  std::map<double, s4u::Link*> caps;  // of flows, by their rate
+  std::vector<s4u::Host*> hosts;      // of nodes
+  std::vector<char> routed;           // pairs of nodes that have sent before
 
   // A flow under way: what SimGrid must not lose, and whom to call.
   struct Flight {
     s4u::CommPtr comm;
+    NodeId from = 0, to = 0;
     Callback ended;
   };
   std::deque<Flight> flights;  // addresses stay
   std::vector<Flight*> free_flights;
   s4u::CommPtr landed;  // the last one: SimGrid still uses it while it calls back
 
-  void route(const std::vector<costmodel::Node>& nodes, NodeId from, NodeId to) {
+  void route(const std::vector<costmodel::Node>& nodes, NodeId from, NodeId to, double cap_bytes_per_s) {
     const auto f = static_cast<std::size_t>(from), t = static_cast<std::size_t>(to);
     char& known = routed[f * hosts.size() + t];
     if (known) return;
@@ -79,6 +82,8 @@ struct Engine::Simgrid {
     std::vector<s4u::LinkInRoute> links = {s4u::LinkInRoute(a == b ? fabric[a] : up[a])};
     if (a != b && !path.empty() && path[a * up.size() + b]) links.emplace_back(path[a * up.size() + b]);
     if (a != b) links.emplace_back(down[b]);
+    if (const auto found = caps.find(cap_bytes_per_s); a != b && found != caps.end())
+      links.emplace_back(found->second);
     zone->add_route(hosts[f]->get_netpoint(), hosts[t]->get_netpoint(), nullptr, nullptr, links, false);
   }
 
@@ -90,8 +95,12 @@ struct Engine::Simgrid {
   }
 };
 
-Engine::Engine(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform)
-    : nodes_(nodes), platform_(platform), simgrid_(std::make_unique<Simgrid>()) {
+Engine::Engine(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,
+               const costmodel::NetworkModel& network, std::uint64_t seed)
+    : nodes_(nodes),
+      network_(network),
+      flow_start_(nodes, platform, network, seed),
+      simgrid_(std::make_unique<Simgrid>()) {
   Simgrid& sg = *simgrid_;
   sg.zone = s4u::create_full_zone("wan");
   const auto link = [&](const std::string& name, double bytes_per_s) {
@@ -121,6 +130,17 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, const platforms::Platf
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     sg.hosts.push_back(sg.zone->create_host("node-" + std::to_string(n), 1.0)->seal());
   }
+  // A cap holds for each flow by itself: a link that does not share ("fat pipe"), one for each different cap.
+  for (std::size_t a = 0; (network.tcp_window_bytes || network.loss_rate) && a < nodes.size(); ++a) {
+    for (std::size_t b = 0; b < nodes.size(); ++b) {
+      const double cap = flow_start_.cap_bytes_per_s(static_cast<NodeId>(a), static_cast<NodeId>(b));
+      if (a == b || !std::isfinite(cap) || sg.caps.count(cap)) continue;
+      sg.caps[cap] = sg.zone->create_link("cap-" + std::to_string(sg.caps.size()), cap)
+                         ->set_latency(0)
+                         ->set_sharing_policy(s4u::Link::SharingPolicy::FATPIPE)
+                         ->seal();
+    }
+  }
   sg.zone->seal();
   // Routes are added when a pair first sends: a table of all pairs of 1,000 sites would cost 2 s and 0.7 GB.
   sg.routed.assign(nodes.size() * nodes.size(), 0);
@@ -128,6 +148,7 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, const platforms::Platf
   s4u::Comm::on_completion_cb([this](const auto& activity) {
     auto* flight = static_cast<const s4u::Comm&>(activity).template get_data<Simgrid::Flight>();
     Callback ended = std::move(flight->ended);
+    flow_start_.ended(flight->from, flight->to, now());
     simgrid_->landed = std::move(flight->comm);
     simgrid_->free_flights.push_back(flight);
     ended();
@@ -139,9 +160,8 @@ Engine::~Engine() = default;
 
 double Engine::now() const { return s4u::Engine::get_clock(); }
 
-double Engine::latency_s(NodeId from, NodeId to) const {
-  const int a = nodes_[static_cast<std::size_t>(from)].site, b = nodes_[static_cast<std::size_t>(to)].site;
-  return a == b ? 0 : platform_.path(a, b).latency_s;
+double Engine::wait_s(NodeId from, NodeId to, std::int64_t bytes) {
+  return flow_start_.wait_s(from, to, bytes, now());
 }
 
 void Engine::after(double delay_s, Callback callback) {
@@ -152,8 +172,10 @@ void Engine::after(double delay_s, Callback callback) {
 }
 
 void Engine::send(NodeId from, NodeId to, std::int64_t bytes, Callback ended) {
-  simgrid_->route(nodes_, from, to);
+  simgrid_->route(nodes_, from, to, simgrid_->caps.empty() ? 0 : flow_start_.cap_bytes_per_s(from, to));
   Simgrid::Flight* flight = simgrid_->flight();
+  flight->from = from;
+  flight->to = to;
   flight->ended = std::move(ended);
   flight->comm = s4u::Comm::sendto_init(simgrid_->hosts[static_cast<std::size_t>(from)],
                                         simgrid_->hosts[static_cast<std::size_t>(to)]);

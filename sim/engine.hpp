@@ -9,6 +9,7 @@
 
 #include "costmodel/plan.hpp"
 #include "platforms/platform.hpp"
+#include "sim/flow_start.hpp"
 
 namespace fomoe::sim {
 
@@ -17,14 +18,16 @@ class Engine {
  public:
   using Callback = std::function<void()>;
 
-  Engine(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform);
+  Engine(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,
+         const costmodel::NetworkModel& network, std::uint64_t seed);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   [[nodiscard]] double now() const;
-  /// Seconds before the first byte of a flow moves.
-  [[nodiscard]] double latency_s(costmodel::NodeId from, costmodel::NodeId to) const;
+  /// Seconds before the first byte of a flow moves; asked once for each flow.
+  double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes);
+  [[nodiscard]] double call_overhead_s() const { return network_.call_overhead_s; }
 
   /// Calls back as soon as what runs now has returned.
   void soon(Callback callback) { soon_.push_back(std::move(callback)); }
@@ -41,7 +44,8 @@ class Engine {
   void drain();
 
   const std::vector<costmodel::Node>& nodes_;
-  const platforms::Platform& platform_;
+  const costmodel::NetworkModel& network_;
+  FlowStart flow_start_;
   std::deque<Callback> soon_;
   std::unique_ptr<Simgrid> simgrid_;
 };

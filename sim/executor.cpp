@@ -108,9 +108,10 @@ void Executor::wait_for_previous(NodeId node, Round& round, OpId op) {
 std::unique_ptr<TransferRun> Executor::play(const costmodel::Transfer& transfer, Round& round, OpId op) {
   const int nodes = static_cast<int>(plan_.nodes.size());
   // The run is the round's, and so is never called when the round is gone.
-  return std::make_unique<TransferRun>(lower(transfer, nodes, options_.lowering), nodes,
-                                       static_cast<std::int64_t>(round.position), engine_, timeline_,
-                                       [this, &round, op](NodeId node) { finish_op(node, round, op); });
+  return std::make_unique<TransferRun>(
+      lower(transfer, nodes, {options_.bundle, options_.network.ring_model, options_.bucket_bytes}), nodes,
+      static_cast<std::int64_t>(round.position), engine_, timeline_,
+      [this, &round, op](NodeId node) { finish_op(node, round, op); });
 }
 
 void Executor::start_op(NodeId node, Round& round, OpId op) {

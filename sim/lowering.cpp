@@ -18,12 +18,37 @@ using costmodel::Transfer;
 
 namespace {
 
-/// An exchange as bytes: what lowering needs of it. Exchanges of equal payloads share their chunks.
+/// What one call of a collective sends.
+struct Piece {
+  std::int64_t whole = 0;            // S
+  std::vector<std::int64_t> chunks;  // of S, one per node
+};
+
+/// An exchange as bytes: what lowering needs of it. Exchanges of equal payloads share their pieces.
 struct Split {
   std::span<const NodeId> nodes;
-  std::int64_t whole = 0;                                   // S
-  std::shared_ptr<const std::vector<std::int64_t>> chunks;  // of S, one per node
+  std::shared_ptr<const std::vector<Piece>> pieces;
 };
+
+Piece whole_exchange(const Exchange& exchange) {
+  const int n = static_cast<int>(exchange.nodes.size());
+  Piece piece{exchange.bytes(), {}};
+  for (int c = 0; c < n; ++c) piece.chunks.push_back(costmodel::chunk_bytes(exchange, n, c));
+  return piece;
+}
+
+void add_buckets(const Payload& payload, int nodes, std::int64_t bucket_bytes, std::vector<Piece>& pieces) {
+  const auto most =
+      static_cast<std::int64_t>(static_cast<double>(bucket_bytes) / payload.format.bytes_per_element());
+  const std::int64_t bucket_elements = std::max<std::int64_t>(1, most);
+  for (std::int64_t left = payload.elements; left > 0; left -= bucket_elements) {
+    const std::int64_t elements = std::min(left, bucket_elements);
+    Piece piece{payload.format.bytes(elements), {}};
+    for (int c = 0; c < nodes; ++c)
+      piece.chunks.push_back(payload.format.bytes(costmodel::chunk_elements(elements, nodes, c)));
+    pieces.push_back(std::move(piece));
+  }
+}
 
 bool same_sizes(const Exchange& a, const Exchange& b) {
   return a.nodes.size() == b.nodes.size() &&
@@ -33,28 +58,32 @@ bool same_sizes(const Exchange& a, const Exchange& b) {
                     });
 }
 
-std::vector<Split> split(const std::vector<Exchange>& exchanges) {
+std::vector<Split> split(const std::vector<Exchange>& exchanges, std::int64_t bucket_bytes) {
   std::vector<Split> splits;
   splits.reserve(exchanges.size());
   for (std::size_t i = 0; i < exchanges.size(); ++i) {
     const Exchange& exchange = exchanges[i];
     if (i > 0 && same_sizes(exchange, exchanges[i - 1])) {
-      splits.push_back({exchange.nodes, splits.back().whole, splits.back().chunks});
+      splits.push_back({exchange.nodes, splits.back().pieces});
       continue;
     }
-    const int n = static_cast<int>(exchange.nodes.size());
-    auto chunks = std::make_shared<std::vector<std::int64_t>>();
-    for (int c = 0; c < n; ++c) chunks->push_back(costmodel::chunk_bytes(exchange, n, c));
-    splits.push_back({exchange.nodes, exchange.bytes(), std::move(chunks)});
+    auto pieces = std::make_shared<std::vector<Piece>>();
+    if (bucket_bytes == 0) pieces->push_back(whole_exchange(exchange));
+    for (const Payload& payload : exchange.payloads) {
+      if (bucket_bytes > 0)
+        add_buckets(payload, static_cast<int>(exchange.nodes.size()), bucket_bytes, *pieces);
+    }
+    splits.push_back({exchange.nodes, std::move(pieces)});
   }
   return splits;
 }
 
-/// The flows of one exchange in one step, handed to `flow(from, to, bytes)`.
+/// The flows of one piece of an exchange in one step, handed to `flow(from, to, bytes)`.
 template <class Sink>
 class Steps {
  public:
-  Steps(const Split& exchange, const Sink& flow) : exchange_(exchange), flow_(flow) {}
+  Steps(std::span<const NodeId> nodes, const Piece& piece, const Sink& flow)
+      : nodes_(nodes), piece_(piece), flow_(flow) {}
 
   // Position p sends chunk p + shift to the next.
   void ring(int shift) const {
@@ -77,24 +106,25 @@ class Steps {
     all_pairs([&](int p, int) { return chunk(p); });
   }
   void pass_on() const {  // everything to the next
-    for (int p = 0; p < size(); ++p) flow_(node(p), node((p + 1) % size()), exchange_.whole);
+    for (int p = 0; p < size(); ++p) flow_(node(p), node((p + 1) % size()), piece_.whole);
   }
   void all_to_all() const {
-    all_pairs([&](int, int) { return exchange_.whole; });
+    all_pairs([&](int, int) { return piece_.whole; });
   }
   void from_first() const {
-    for (int p = 1; p < size(); ++p) flow_(node(0), node(p), exchange_.whole);
+    for (int p = 1; p < size(); ++p) flow_(node(0), node(p), piece_.whole);
   }
   void to_first() const {
-    for (int p = 1; p < size(); ++p) flow_(node(p), node(0), exchange_.whole);
+    for (int p = 1; p < size(); ++p) flow_(node(p), node(0), piece_.whole);
   }
 
  private:
-  [[nodiscard]] int size() const { return static_cast<int>(exchange_.nodes.size()); }
-  [[nodiscard]] NodeId node(int p) const { return exchange_.nodes[static_cast<std::size_t>(p)]; }
-  [[nodiscard]] std::int64_t chunk(int c) const { return (*exchange_.chunks)[static_cast<std::size_t>(c)]; }
+  [[nodiscard]] int size() const { return static_cast<int>(nodes_.size()); }
+  [[nodiscard]] NodeId node(int p) const { return nodes_[static_cast<std::size_t>(p)]; }
+  [[nodiscard]] std::int64_t chunk(int c) const { return piece_.chunks[static_cast<std::size_t>(c)]; }
 
-  const Split& exchange_;
+  std::span<const NodeId> nodes_;
+  const Piece& piece_;
   const Sink& flow_;
 };
 
@@ -112,8 +142,8 @@ int step_count(const Transfer& transfer, const Split& exchange) {
 }
 
 template <class Sink>
-void add_step(const Transfer& transfer, const Split& exchange, int s, const Sink& flow) {
-  const Steps<Sink> steps(exchange, flow);
+void add_step(const Transfer& transfer, const Split& exchange, const Piece& piece, int s, const Sink& flow) {
+  const Steps<Sink> steps(exchange.nodes, piece, flow);
   const bool ring = runs_in_a_ring(transfer);
   const int n = static_cast<int>(exchange.nodes.size());
   switch (transfer.pattern) {
@@ -171,24 +201,33 @@ class PairSums {
 Lane lane_of(const Transfer& transfer, std::span<const Split> exchanges, bool fluid, PairSums& sums) {
   Lane lane;
   int steps = 0;
-  for (const Split& exchange : exchanges) steps = std::max(steps, step_count(transfer, exchange));
-  for (int s = 0; s < steps; ++s) {
-    for (const Split& exchange : exchanges) {
-      if (s >= step_count(transfer, exchange)) continue;
-      add_step(transfer, exchange, s,
-               [&](NodeId from, NodeId to, std::int64_t bytes) { sums.add(from, to, bytes); });
-    }
-    if (!fluid) sums.move_to(lane, s);
+  std::size_t calls = 0;
+  for (const Split& exchange : exchanges) {
+    steps = std::max(steps, step_count(transfer, exchange));
+    calls = std::max(calls, exchange.pieces->size());
   }
-  if (fluid) sums.move_to(lane, 0);
-  lane.steps = fluid ? std::min(steps, 1) : steps;
+  if (steps == 0) return lane;
+  lane.steps_per_call = fluid ? 1 : steps;
+  lane.steps = static_cast<int>(calls) * lane.steps_per_call;
+  for (std::size_t call = 0; call < calls; ++call) {
+    const int first = static_cast<int>(call) * lane.steps_per_call;
+    for (int s = 0; s < steps; ++s) {
+      for (const Split& exchange : exchanges) {
+        if (s >= step_count(transfer, exchange) || call >= exchange.pieces->size()) continue;
+        add_step(transfer, exchange, (*exchange.pieces)[call], s,
+                 [&](NodeId from, NodeId to, std::int64_t bytes) { sums.add(from, to, bytes); });
+      }
+      if (!fluid) sums.move_to(lane, first + s);
+    }
+    if (fluid) sums.move_to(lane, first);
+  }
   return lane;
 }
 
 }  // namespace
 
 std::vector<Lane> lower(const Transfer& transfer, int nodes, const LoweringOptions& options) {
-  const std::vector<Split> exchanges = split(transfer.exchanges);
+  const std::vector<Split> exchanges = split(transfer.exchanges, options.bucket_bytes);
   const bool fluid = options.ring_model == RingModel::fluid && runs_in_a_ring(transfer);
   PairSums sums(nodes);
   std::vector<Lane> lanes;

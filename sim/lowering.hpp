@@ -18,11 +18,13 @@ struct Flow {
 struct Lane {
   std::vector<Flow> flows;
   std::int32_t steps = 0;
+  std::int32_t steps_per_call = 1;  // of a collective: every so many steps another call begins
 };
 
 struct LoweringOptions {
   bool bundle = true;
   costmodel::RingModel ring_model = costmodel::RingModel::stepwise;
+  std::int64_t bucket_bytes = 0;  // 0: one call sends everything
 };
 
 /// Bundled: one lane, in which flows of the same step from one node to another are one flow, as over one
@@ -31,6 +33,9 @@ struct LoweringOptions {
 /// that has more to send than others gets no larger share. Where owners are drawn at random and experts
 /// dominate the payload, bundling was seen to add 16 % with 32 expert groups, 4 % with 256 (M = 8); nothing
 /// where loads are equal. Flows of no bytes are left out.
+///
+/// In buckets, the payloads of an exchange are cut into pieces of at most bucket_bytes, each a call of the
+/// collective by itself; a node starts the next call when it has ended its part of the one before.
 ///
 /// Ring of n, node at position p (Patarasuk and Yuan 2009), chunk indices mod n:
 ///   all-reduce, step s = 0 … n−2:        sends chunk p − s to the next, receives chunk p − 1 − s

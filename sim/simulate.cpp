@@ -81,7 +81,7 @@ bool get(Pipe& pipe, std::vector<Value>& values) {
 void child(Pipe& pipe, const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds,
            const platforms::Platform& platform, const WorkSeconds& seconds, const Options& options) {
   try {
-    Engine engine(plan.nodes, platform);
+    Engine engine(plan.nodes, platform, options.network, options.seed);
     const Timeline timeline = Executor(plan, rounds, engine, seconds, options).run();
     pipe.write_all("k", 1);
     put(pipe, timeline.round_end_s);

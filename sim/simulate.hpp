@@ -12,7 +12,10 @@
 namespace fomoe::sim {
 
 struct Options {
-  LoweringOptions lowering;
+  bool bundle = true;             // see lower()
+  std::int64_t bucket_bytes = 0;  // see lower()
+  costmodel::NetworkModel network = {};
+  std::uint64_t seed = 0;  // of jitter
 };
 
 /// Seconds that a node computes for a work; the same for every round.
@@ -20,7 +23,8 @@ using WorkSeconds = std::function<double(costmodel::Work, costmodel::NodeId)>;
 
 /// Executes the given rounds of the plan one after another, chained per node without a barrier.
 /// Runs in a child process, because SimGrid supports one engine per process: call it before starting threads.
-/// Throws std::runtime_error when the child dies.
+/// Throws std::runtime_error when the child dies. `platform` is the effective one; of the network model only
+/// what concerns single flows and collectives is applied to it.
 costmodel::Timeline simulate(const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds,
                              const platforms::Platform& platform, const WorkSeconds& seconds,
                              const Options& options = {});

@@ -4,6 +4,7 @@
 
 #include "costmodel/closed_form.hpp"
 #include "costmodel/extra_traffic.hpp"
+#include "costmodel/methods/composition.hpp"
 #include "costmodel/report_assembly.hpp"
 #include "sim/simulate.hpp"
 
@@ -34,8 +35,7 @@ std::vector<std::int64_t> executed_rounds(const costmodel::RoundClass& rounds, c
 SimulatedRun simulate_scenario(const costmodel::Scenario& scenario, const RunOptions& options) {
   SimulatedRun run;
   run.plan = costmodel::make_plan(scenario);
-  const platforms::Platform platform =
-      platforms::scaled_bandwidth(scenario.platform, scenario.network.bandwidth_efficiency);
+  const platforms::Platform platform = costmodel::effective_platform(scenario.platform, scenario.network);
 
   std::vector<costmodel::ComputeTimes> times;
   for (const costmodel::Node& node : run.plan.nodes) {
@@ -45,10 +45,15 @@ SimulatedRun simulate_scenario(const costmodel::Scenario& scenario, const RunOpt
     return costmodel::work_s(times[static_cast<std::size_t>(node)], work);
   };
 
+  // Jitter makes every round a sample of its own.
+  if (scenario.network.jitter_s > 0)
+    for (costmodel::RoundClass& rounds : run.plan.classes) rounds.identical = false;
+
   std::vector<costmodel::Timeline> timelines;
   for (const costmodel::RoundClass& rounds : run.plan.classes) {
-    timelines.push_back(simulate(run.plan, executed_rounds(rounds, options), platform, seconds,
-                                 {{options.bundle, scenario.network.ring_model}}));
+    timelines.push_back(
+        simulate(run.plan, executed_rounds(rounds, options), platform, seconds,
+                 {options.bundle, scenario.strategy.bucket_bytes, scenario.network, scenario.seed}));
   }
   run.report = costmodel::assemble_report(scenario, run.plan, timelines);
   run.report.executor = "simulated";
@@ -56,7 +61,7 @@ SimulatedRun simulate_scenario(const costmodel::Scenario& scenario, const RunOpt
     run.report.notes.push_back("simulated " + std::to_string(timelines[c].rounds.size()) + " of " +
                                std::to_string(run.plan.classes[c].count) + " rounds of " +
                                std::to_string(run.plan.classes[c].steps) + " steps" +
-                               (run.plan.classes[c].identical ? "" : ", a sample of random ones"));
+                               (run.plan.classes[c].identical ? "" : ", a sample of rounds that differ"));
   }
   if (!timelines.empty()) run.timeline = timelines.front();
   return run;

@@ -24,6 +24,7 @@ TransferRun::TransferRun(std::vector<Lane> lanes, int nodes, std::int64_t round,
     }
     run.ready.assign(run.lane.flows.size(), 0);
     run.start_s.assign(run.lane.flows.size(), 0);
+    run.lead_s.assign(run.lane.flows.size(), 0);
     run.nodes.resize(static_cast<std::size_t>(nodes));
     lanes_.push_back(std::move(run));
   }
@@ -58,28 +59,42 @@ void TransferRun::start(NodeId node) {
   }
 }
 
-// A flow begins when the sender has waited out the latency and the receiver is ready for it: a rendezvous.
-// All sends of a step leave together, each after its own latency.
 void TransferRun::next_step(std::uint32_t lane, NodeId node) {
   LaneRun& run = lanes_[lane];
   Progress& progress = run.nodes[static_cast<std::size_t>(node)];
-  const auto first = static_cast<std::size_t>(node) * static_cast<std::size_t>(run.lane.steps);
-  std::uint32_t begin = 0, end = 0;
+  const std::uint32_t* begin =
+      &run.begin[static_cast<std::size_t>(node) * static_cast<std::size_t>(run.lane.steps)];
   do {
-    ++progress.step;
-    if (progress.step == run.lane.steps) {
+    if (++progress.step == run.lane.steps) {
       if (--lanes_left_[static_cast<std::size_t>(node)] == 0) done_(node);
       return;
     }
-    begin = run.begin[first + static_cast<std::size_t>(progress.step)];
-    end = run.begin[first + static_cast<std::size_t>(progress.step) + 1];
-  } while (begin == end);
-  progress.pending = static_cast<std::int32_t>(end - begin);
+  } while (begin[progress.step] == begin[progress.step + 1]);
   progress.step_start_s = engine_.now();
+  const std::int32_t calls = progress.step / run.lane.steps_per_call + 1;
+  const double overhead_s = calls > progress.calls ? engine_.call_overhead_s() : 0;
+  progress.calls = calls;
+  if (overhead_s > 0) {
+    engine_.after(overhead_s, [this, lane, node, overhead_s] { open_step(lane, node, overhead_s); });
+  } else {
+    open_step(lane, node, 0);
+  }
+}
+
+// A flow begins when the sender has waited out its latency and what else delays the first byte, and the
+// receiver is ready for it: a rendezvous. All sends of a step leave together, each after its own wait.
+void TransferRun::open_step(std::uint32_t lane, NodeId node, double overhead_s) {
+  LaneRun& run = lanes_[lane];
+  Progress& progress = run.nodes[static_cast<std::size_t>(node)];
+  const auto first = static_cast<std::size_t>(node) * static_cast<std::size_t>(run.lane.steps) +
+                     static_cast<std::size_t>(progress.step);
+  const std::uint32_t begin = run.begin[first], end = run.begin[first + 1];
+  progress.pending = static_cast<std::int32_t>(end - begin);
   for (std::uint32_t i = begin; i < end; ++i) {
     const FlowIndex index = run.of_step[i];
     const Flow& flow = run.lane.flows[index];
-    const double wait_s = flow.from == node ? engine_.latency_s(flow.from, flow.to) : 0;
+    const double wait_s = flow.from == node ? engine_.wait_s(flow.from, flow.to, flow.bytes) : 0;
+    if (flow.from == node) run.lead_s[index] = overhead_s + wait_s;
     if (wait_s > 0) {
       engine_.after(wait_s, [this, lane, index] { end_ready(lane, index); });
     } else {
@@ -99,15 +114,14 @@ void TransferRun::end_ready(std::uint32_t lane, FlowIndex index) {
 
 void TransferRun::flow_ended(std::uint32_t lane, FlowIndex index) {
   const Flow flow = lanes_[lane].lane.flows[index];
-  const double start_s = lanes_[lane].start_s[index];
-  end_done(lane, flow.from, flow, start_s);
-  end_done(lane, flow.to, flow, start_s);
+  const double start_s = lanes_[lane].start_s[index] - lanes_[lane].lead_s[index];
+  end_done(lane, flow.from, start_s);
+  end_done(lane, flow.to, start_s);
 }
 
-void TransferRun::end_done(std::uint32_t lane, NodeId node, const Flow& flow, double start_s) {
+void TransferRun::end_done(std::uint32_t lane, NodeId node, double start_s) {
   Progress& progress = lanes_[lane].nodes[static_cast<std::size_t>(node)];
-  progress.spans.emplace_back(
-      std::max(progress.step_start_s, start_s - engine_.latency_s(flow.from, flow.to)), engine_.now());
+  progress.spans.emplace_back(std::max(progress.step_start_s, start_s), engine_.now());
   if (--progress.pending > 0) return;
   record(node, progress.spans);
   next_step(lane, node);

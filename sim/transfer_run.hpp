@@ -29,6 +29,7 @@ class TransferRun {
   /// Where a node stands in a lane.
   struct Progress {
     std::int32_t step = -1;
+    std::int32_t calls = 0;    // of a collective that it has begun
     std::int32_t pending = 0;  // flows of the step that have not ended, sent and received
     double step_start_s = 0;
     std::vector<std::pair<double, double>> spans;  // of this step's flows
@@ -39,14 +40,16 @@ class TransferRun {
     std::vector<std::uint32_t> begin;  // [node · steps + step]: where they begin in of_step
     std::vector<char> ready;           // per flow: how many of its two ends are
     std::vector<double> start_s;       // per flow: when its first byte moved
+    std::vector<double> lead_s;        // per flow: what the sender waited before, from its wish to send
     std::vector<Progress> nodes;
   };
 
   void index_flows(LaneRun& run) const;
   void next_step(std::uint32_t lane, costmodel::NodeId node);
+  void open_step(std::uint32_t lane, costmodel::NodeId node, double overhead_s);
   void end_ready(std::uint32_t lane, FlowIndex flow);
   void flow_ended(std::uint32_t lane, FlowIndex flow);
-  void end_done(std::uint32_t lane, costmodel::NodeId node, const Flow& flow, double start_s);
+  void end_done(std::uint32_t lane, costmodel::NodeId node, double start_s);
   void record(costmodel::NodeId node, std::vector<std::pair<double, double>>& spans);
 
   std::vector<LaneRun> lanes_;

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "costmodel/methods/method.hpp"
+#include "costmodel/methods/composition.hpp"
 #include "costmodel/plan.hpp"
 #include "costmodel/plan_summary.hpp"
 
@@ -44,9 +44,11 @@ inline costmodel::SentBytes<double> sent_in_round(const costmodel::Plan& plan, i
     if (transfer == nullptr) continue;
     for (const costmodel::Exchange& exchange : transfer->exchanges) {
       for (const costmodel::Payload& payload : exchange.payloads) {
-        double& of_class = payload.traffic == costmodel::TrafficClass::dense         ? sent.dense
-                           : payload.traffic == costmodel::TrafficClass::expert_sync ? sent.expert_sync
-                                                                                     : sent.migration;
+        using costmodel::TrafficClass;
+        double& of_class = payload.traffic == TrafficClass::dense         ? sent.dense
+                           : payload.traffic == TrafficClass::expert_sync ? sent.expert_sync
+                           : payload.traffic == TrafficClass::migration   ? sent.migration
+                                                                          : sent.activations;
         of_class +=
             crossing_bytes(plan, transfer->pattern, exchange.nodes, static_cast<double>(payload.bytes())) /
             sites;
@@ -65,12 +67,14 @@ inline costmodel::SentBytes<double> sent_in_mean_round(const costmodel::Plan& pl
     mean.dense += sent.dense / rounds;
     mean.expert_sync += sent.expert_sync / rounds;
     mean.migration += sent.migration / rounds;
+    mean.activations += sent.activations / rounds;
   }
   return mean;
 }
 
+/// What executors run of it: the method's plan, composed with how it is carried out.
 inline costmodel::Plan plan_of(const costmodel::Scenario& scenario) {
-  return costmodel::find_method(scenario.strategy.method)->plan(scenario);
+  return costmodel::composed_plan(scenario);
 }
 
 /// How many operations of the round have this name.

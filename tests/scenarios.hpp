@@ -55,6 +55,7 @@ inline costmodel::Scenario every_axis_scenario(const std::string& method, int si
   scenario.strategy.local_steps = 6;
   scenario.strategy.fragments = 2;
   scenario.strategy.overlap_steps = 2;
+  scenario.strategy.micro_batches = 2;
   const costmodel::Method* found = costmodel::find_method(method);
   if (found != nullptr && found->usual_wire) scenario.strategy.wire = *found->usual_wire;
   return scenario;

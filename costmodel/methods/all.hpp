@@ -16,7 +16,12 @@
   METHOD(diloco_x)            \
   METHOD(gossip)              \
   METHOD(dept)                \
-  METHOD(fomoe)
+  METHOD(fomoe)               \
+  METHOD(fsdp)                \
+  METHOD(expert_parallel_wan) \
+  METHOD(remote_experts)      \
+  METHOD(pipeline_wan)        \
+  METHOD(di_paco)
 
 namespace fomoe::costmodel {
 

@@ -7,6 +7,7 @@
 #include "costmodel/closed_form.hpp"
 #include "costmodel/flops.hpp"
 #include "costmodel/plan_summary.hpp"
+#include "costmodel/ring_order.hpp"
 
 namespace fomoe::costmodel {
 
@@ -135,6 +136,7 @@ Plan plan_of_rounds(const Scenario& scenario, std::int64_t local_steps, std::int
     }
   }
   if (remainder > 0) plan.classes.push_back({1, remainder, true, [full](std::int64_t) { return full; }});
+  if (std::string note = ring_order_note(scenario); !note.empty()) plan.notes.push_back(std::move(note));
   return plan;
 }
 
@@ -188,6 +190,8 @@ Payload make_payload(const std::vector<TensorGroup>& groups, Content content, Tr
 
 Op all_reduce_op(const Scenario& scenario, std::string name, std::vector<Exchange> exchanges,
                  std::vector<OpId> after) {
+  RingOrders orders(scenario);
+  for (Exchange& exchange : exchanges) orders.apply(exchange.nodes);
   Op op;
   op.name = std::move(name);
   op.what = Transfer{Pattern::all_reduce, scenario.strategy.collective, std::move(exchanges)};

@@ -8,6 +8,7 @@
 
 #include "costmodel/plan.hpp"
 #include "costmodel/plan_summary.hpp"
+#include "costmodel/residency.hpp"
 
 namespace fomoe::costmodel {
 
@@ -21,6 +22,9 @@ struct Method {
   bool every_step = false;               // synchronises after each step: local_steps does not apply
   bool one_site = false;                 // the first site trains on the whole global batch, the others idle
   std::optional<WireFormat> usual_wire = {};  // where the scenario names no payload_dtype; else bf16
+  bool inside_step = false;  // sends between parts of a step: forward and backward pass are timed apart
+  Residency residency = Residency::replica;
+  void (*check)(const Scenario&) = nullptr;  // throws InputError where the scenario does not suit the method
   Plan (*plan)(const Scenario&) = nullptr;
   Summary<double> (*summarise)(const Axes<double>&, const Fixed&) = nullptr;  // the mean round of `plan`
   Summary<Block> (*summarise_block)(const Axes<Block>&,
@@ -31,8 +35,16 @@ struct Method {
 /// a template over V.
 template <class Formula>
 void use_formula(Method& method, Formula) {
-  method.summarise = [](const Axes<double>& axes, const Fixed& fixed) { return Formula{}(axes, fixed); };
-  method.summarise_block = [](const Axes<Block>& axes, const Fixed& fixed) { return Formula{}(axes, fixed); };
+  method.summarise = [](const Axes<double>& axes, const Fixed& fixed) {
+    Summary<double> summary = Formula{}(axes, fixed);
+    compose(summary, axes, fixed);
+    return summary;
+  };
+  method.summarise_block = [](const Axes<Block>& axes, const Fixed& fixed) {
+    Summary<Block> summary = Formula{}(axes, fixed);
+    compose(summary, axes, fixed);
+    return summary;
+  };
 }
 
 const std::vector<Method>& methods();

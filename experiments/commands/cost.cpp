@@ -143,7 +143,8 @@ std::string to_json_text(const Cost& cost, const costmodel::Scenario& scenario) 
         {"migration", cost.sent.migration},
         {"data", cost.sent.data},
         {"checkpoint", cost.sent.checkpoint},
-        {"rejoin", cost.sent.rejoin}}},
+        {"rejoin", cost.sent.rejoin},
+        {"activations", cost.sent.activations}}},
       {"provenance", scenario::to_json(cost.provenance)},
       {"scenario", scenario::to_json(scenario)}};
   if (cost.largest_micro_batch) document["largest_micro_batch_sequences"] = *cost.largest_micro_batch;
@@ -183,10 +184,11 @@ std::string to_human_text(const Cost& cost, const costmodel::Scenario& scenario)
                            {"sent per site per round", human_bytes(cost.sent.total())},
                            {"  dense", human_bytes(cost.sent.dense)},
                            {"  expert sync", human_bytes(cost.sent.expert_sync)},
-                           {"  migration", human_bytes(cost.sent.migration)}};
+                           {"  migration", human_bytes(cost.sent.migration)},
+                           {"  activations", human_bytes(cost.sent.activations)}};
   if (cost.largest_micro_batch) {
     const Row row = {"largest micro-batch", std::to_string(*cost.largest_micro_batch) + " sequences"};
-    rows.insert(rows.end() - 4, row);
+    rows.insert(rows.end() - 5, row);
   }
   // Only where the scenario asks for them.
   if (cost.sent.data > 0) rows.push_back({"  data", human_bytes(cost.sent.data)});

@@ -88,6 +88,12 @@ std::string quality_text(const costmodel::RunReport& report) {
   return text + '\n';
 }
 
+std::string network_terms(const costmodel::NetworkModel& network) {
+  std::string text;
+  for (const std::string& term : costmodel::switched_on(network)) text += (text.empty() ? "" : "; ") + term;
+  return text.empty() ? "no cap on a flow, no slow start, no loss, no jitter, no other traffic" : text;
+}
+
 }  // namespace
 
 std::string perplexity_text(const costmodel::RunReport& report) {
@@ -130,11 +136,10 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
   if (report.quality) text += quality_text(report);
   if (report.sites.size() <= 16) text += sites(report) + '\n';
   text += human_provenance(report.provenance);
-  text += fmt::format(
-      "\nNetwork: bandwidth_efficiency {}; {}\n", scenario.network.bandwidth_efficiency,
-      simulated ? "fluid flows, max-min fair shares; latency factor 1, bandwidth factor 1, no TCP window "
-                  "cap, no cross-traffic, no loss"
-                : "the slowest uplink, downlink and path and the longest latency stand for all");
+  text +=
+      fmt::format("\nNetwork: bandwidth_efficiency {}; {}\n", scenario.network.bandwidth_efficiency,
+                  simulated ? "fluid flows, max-min fair shares; " + network_terms(scenario.network)
+                            : "the slowest uplink, downlink and path and the longest latency stand for all");
   text += fmt::format("Executor: {}\n", report.executor);
   for (const std::string& note : report.notes) text += fmt::format("Note: {}\n", note);
   return text;

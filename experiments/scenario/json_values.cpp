@@ -45,6 +45,23 @@ Json compression_json(const costmodel::WireFormat& wire) {
   return {{"kind", "top_k"}, {"kept_share", wire.kept_share}, {"index_bits", wire.index_bits}};
 }
 
+Json network_json(const costmodel::NetworkModel& network) {
+  Json json = {{"bandwidth_efficiency", network.bandwidth_efficiency},
+               {"background_share", network.background_share},
+               {"latency_factor", network.latency_factor},
+               {"jitter_s", network.jitter_s},
+               {"call_overhead_s", network.call_overhead_s},
+               {"streams", network.streams},
+               {"segment_bytes", network.segment_bytes},
+               {"idle_restart", network.idle_restart},
+               {"ring_model", to_string(network.ring_model)}};
+  // Terms that are off have no key.
+  if (network.tcp_window_bytes) json["tcp_window_bytes"] = *network.tcp_window_bytes;
+  if (network.loss_rate) json["loss_rate"] = *network.loss_rate;
+  if (network.initial_window_bytes) json["initial_window_bytes"] = *network.initial_window_bytes;
+  return json;
+}
+
 Json platform_json(const platforms::Platform& platform) {
   Json sites = Json::array(), paths = Json::array();
   for (const platforms::Site& site : platform.sites) {
@@ -143,6 +160,8 @@ static Json without_cost(const costmodel::Scenario& scenario) {
             {"reshuffle_rounds", strategy.reshuffle_rounds},
             {"skip_token", strategy.skip_token},
             {"collective", to_string(strategy.collective)},
+            {"ring_order", to_string(strategy.ring_order)},
+            {"bucket_bytes", strategy.bucket_bytes},
             {"payload_dtype", to_string(strategy.wire.type)},
             {"compression", compression_json(strategy.wire)},
             {"routing_counts", strategy.routing_counts.source},
@@ -151,12 +170,18 @@ static Json without_cost(const costmodel::Scenario& scenario) {
             {"outer_optimizer", to_string(strategy.outer_optimizer)},
             {"moment1_period", strategy.moment1_period},
             {"moment2_period", strategy.moment2_period},
-            {"gossip_peers", strategy.gossip_peers}}},
+            {"gossip_peers", strategy.gossip_peers},
+            {"regions", strategy.regions},
+            {"secure_aggregation", strategy.secure_aggregation},
+            {"router", to_string(strategy.router)},
+            {"capacity_factor", strategy.capacity_factor},
+            {"max_sites_per_token", strategy.max_sites_per_token},
+            {"micro_batches", strategy.micro_batches},
+            {"module_levels", strategy.module_levels},
+            {"module_choices", strategy.module_choices}}},
           {"compute", compute_json(scenario)},
           {"platform", platform_json(scenario.platform)},
-          {"network_model",
-           {{"bandwidth_efficiency", scenario.network.bandwidth_efficiency},
-            {"ring_model", to_string(scenario.network.ring_model)}}}};
+          {"network_model", network_json(scenario.network)}};
 }
 
 Json to_json(const costmodel::Scenario& scenario) {

@@ -76,6 +76,10 @@ constexpr Key kScenarioKeys[] = {
     {"strategy", "gossip_peers", Kind::count, "1", "",
      "sites that each site exchanges with in a round, with gossip", "1", kMaxSites},
     {"strategy", "collective", Kind::choice, "\"ring\"", "", "how a synchronisation is sent", "\"ring\""},
+    {"strategy", "ring_order", Kind::choice, "\"best\"", "",
+     "sites in a ring as given, or so that the slowest hop (latency + chunk / rate) is fastest", "\"given\""},
+    {"strategy", "bucket_bytes", Kind::size, "", "one call for everything",
+     "most that one call of a collective sends; calls of a synchronisation follow each other", "\"25MiB\""},
     {"strategy", "payload_dtype", Kind::choice, "",
      "the method's: int4 for diloco_x, int2 for sparse_loco, else bf16",
      "number format on the wire; int8, int4 and int2 with an fp32 scale for 256 values", "\"bf16\""},
@@ -84,6 +88,22 @@ constexpr Key kScenarioKeys[] = {
      "0.015625"},
     {"strategy.compression", "index_bits", Kind::count, "12", "", "for the position of a value that is sent",
      "12", 64, 0},
+    {"strategy", "regions", Kind::count, "1", "",
+     "equal groups of consecutive sites, with collective = \"hierarchical\"", "2", kMaxSites},
+    {"strategy", "secure_aggregation", Kind::yes_no, "false", "",
+     "sum masked 32-bit integers, so that no site's own payload can be read", "true"},
+    {"strategy", "router", Kind::choice, "\"uniform\"", "",
+     "how tokens spread over experts, with experts on other sites", "\"uniform\""},
+    {"strategy", "capacity_factor", Kind::multiple, "", "as much as arrives",
+     "rows that an expert's buffer holds, in mean loads, with expert_parallel_wan", "1.25", 1000},
+    {"strategy", "max_sites_per_token", Kind::count, "", "as many as its experts are on",
+     "sites that the experts of one token are on, with expert_parallel_wan", "4", kMaxSites},
+    {"strategy", "micro_batches", Kind::count, "8", "", "parts of the global batch, with pipeline_wan", "16",
+     4096},
+    {"strategy", "module_levels", Kind::count, "1", "",
+     "modules that follow each other in a path, with di_paco", "2", 1000},
+    {"strategy", "module_choices", Kind::count, "1", "", "modules that each level offers, with di_paco", "4",
+     kMaxSites},
 
     {"compute", "profile", Kind::text, "", "not measured",
      "step profile written by `fomoe-train profile`, relative to this file",
@@ -131,6 +151,23 @@ constexpr Key kScenarioKeys[] = {
 
     {"network_model", "bandwidth_efficiency", Kind::share, "1.0", "",
      "share of every link rate that payload gets", "0.956"},
+    {"network_model", "background_share", Kind::share, "", "no other traffic",
+     "share of every link that other traffic takes, all the time", "0.2", 0.99},
+    {"network_model", "latency_factor", Kind::multiple, "1.0", "", "on every latency", "1.1", 1e3},
+    {"network_model", "jitter", Kind::latency, "\"0ms\"", "",
+     "every flow's latency grows by a uniform draw between 0 and this", "\"5ms\""},
+    {"network_model", "call_overhead", Kind::latency, "\"0ms\"", "",
+     "at each site before each call of a collective", "\"1ms\""},
+    {"network_model", "streams", Kind::count, "1", "", "TCP connections that one flow uses", "16", 65536},
+    {"network_model", "tcp_window", Kind::size, "", "windows do not limit",
+     "largest window of one connection: a flow gets at most streams x window / round trip", "\"16MiB\""},
+    {"network_model", "loss_rate", Kind::share, "", "no loss",
+     "share of segments lost: a flow gets at most streams x segment / round trip x sqrt(3 / 2p)", "0.0001"},
+    {"network_model", "segment_size", Kind::size, "\"1460B\"", "", "of TCP, with loss_rate", "\"1460B\""},
+    {"network_model", "initial_window", Kind::size, "", "no slow start",
+     "window that a connection starts with, doubled every round trip", "\"14600B\""},
+    {"network_model", "idle_restart", Kind::yes_no, "false", "",
+     "a connection that was silent for a retransmission time-out starts slowly again", "true"},
     {"network_model", "ring_model", Kind::choice, "\"stepwise\"", "",
      "a ring's chunks as flows one after another, or all bytes of a hop as one fluid flow", "\"fluid\""},
 
@@ -251,7 +288,9 @@ std::vector<std::string> choices(const Key& key) {
   } else if (key.name == "placement") {
     names = {"fixed", "random", "affinity"};
   } else if (key.name == "collective") {
-    names = {"ring", "direct"};
+    names = {"ring", "direct", "hierarchical"};
+  } else if (key.name == "router") {
+    names = {"uniform", "hash", "expert_choice"};
   } else if (key.name == "outer_state_on") {
     names = {"device", "host"};
   } else if (key.name == "outer_optimizer") {
@@ -260,6 +299,8 @@ std::vector<std::string> choices(const Key& key) {
     names = {"top_k"};
   } else if (key.name == "ring_model") {
     names = {"stepwise", "fluid"};
+  } else if (key.name == "ring_order") {
+    names = {"given", "best"};
   } else if (key.name == "payload_dtype") {
     names = {"fp32", "bf16", "fp16", "fp8", "int8", "int4", "int2"};
   }
@@ -293,13 +334,16 @@ std::string expected_value(const Key& key) {
     case Kind::flop_rate:
       return positive("a FLOP rate", Quantity::flop_rate);
     case Kind::share:
-      return "a number above 0 and up to 1";
+      return key.max < 1 ? fmt::format("a number above 0 and up to {}", key.max)
+                         : "a number above 0 and up to 1";
     case Kind::power:
       return positive("a power", Quantity::power);
     case Kind::money:
       return "a price of zero or more in quotes, with a currency of three capital letters";
     case Kind::factor:
       return "a number of at least 1";
+    case Kind::multiple:
+      return fmt::format("a number above 0 and up to {:.0f}", key.max);
   }
   return "";
 }

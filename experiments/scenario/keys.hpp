@@ -21,7 +21,8 @@ enum class Kind {
   size,
   power,
   money,
-  factor
+  factor,
+  multiple
 };
 
 struct Key {
@@ -32,7 +33,7 @@ struct Key {
   std::string_view absent;    // what an absent key means, in words, where no single value says it
   std::string_view sentence;
   std::string_view example;  // TOML value that works
-  double max = 9e15;         // of counts: beyond it a double no longer holds every whole number
+  double max = 9e15;         // of counts and factors: beyond it a double no longer holds every whole number
   double min = 1;            // of counts
 };
 

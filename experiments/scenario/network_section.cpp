@@ -9,6 +9,16 @@ costmodel::NetworkModel read_network_model(const Document& document) {
   network.bandwidth_efficiency = table.share("bandwidth_efficiency");
   network.ring_model =
       table.text("ring_model") == "fluid" ? costmodel::RingModel::fluid : costmodel::RingModel::stepwise;
+  if (table.has("background_share")) network.background_share = table.share("background_share");
+  network.latency_factor = table.multiple("latency_factor");
+  network.jitter_s = table.quantity("jitter");
+  network.call_overhead_s = table.quantity("call_overhead");
+  network.streams = table.small_count("streams");
+  if (table.has("tcp_window")) network.tcp_window_bytes = table.quantity("tcp_window");
+  if (table.has("loss_rate")) network.loss_rate = table.share("loss_rate");
+  network.segment_bytes = table.quantity("segment_size");
+  if (table.has("initial_window")) network.initial_window_bytes = table.quantity("initial_window");
+  network.idle_restart = table.yes_no("idle_restart");
   return network;
 }
 

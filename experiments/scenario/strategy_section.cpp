@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "costmodel/methods/composition.hpp"
 #include "costmodel/methods/method.hpp"
 #include "experiments/scenario/routing_counts_csv.hpp"
 #include "experiments/scenario/sections.hpp"
@@ -51,6 +54,22 @@ costmodel::WireFormat wire_format(const Document& document, const TableReader& s
   return costmodel::top_k_format(wire.type, table.share("kept_share"), table.small_count("index_bits"));
 }
 
+costmodel::Collective collective(const std::string& name) {
+  using costmodel::Collective;
+  for (const Collective kind : {Collective::direct, Collective::hierarchical}) {
+    if (name == to_string(kind)) return kind;
+  }
+  return Collective::ring;
+}
+
+costmodel::RouterModel router_model(const std::string& name) {
+  using costmodel::RouterModel;
+  for (const RouterModel model : {RouterModel::hash, RouterModel::expert_choice}) {
+    if (name == to_string(model)) return model;
+  }
+  return RouterModel::uniform;
+}
+
 }  // namespace
 
 costmodel::Strategy read_strategy(const Document& document, const costmodel::ModelShape& model,
@@ -68,8 +87,11 @@ costmodel::Strategy read_strategy(const Document& document, const costmodel::Mod
   }
   strategy.reshuffle_rounds = table.count("reshuffle_rounds");
   strategy.skip_token = table.yes_no("skip_token");
-  strategy.collective =
-      table.text("collective") == "direct" ? costmodel::Collective::direct : costmodel::Collective::ring;
+  strategy.collective = collective(table.text("collective"));
+  strategy.ring_order =
+      table.text("ring_order") == "given" ? costmodel::RingOrder::given : costmodel::RingOrder::best;
+  if (table.has("bucket_bytes"))
+    strategy.bucket_bytes = static_cast<std::int64_t>(std::max(1.0, table.quantity("bucket_bytes")));
   strategy.wire = wire_format(document, table, strategy.method);
   strategy.outer_optimizer = outer_optimizer(table.text("outer_optimizer"));
   strategy.overlap_steps = table.count("overlap_steps");
@@ -77,6 +99,21 @@ costmodel::Strategy read_strategy(const Document& document, const costmodel::Mod
   strategy.moment1_period = table.count("moment1_period");
   strategy.moment2_period = table.count("moment2_period");
   strategy.gossip_peers = table.small_count("gossip_peers");
+  strategy.regions = table.small_count("regions");
+  strategy.secure_aggregation = table.yes_no("secure_aggregation");
+  if (strategy.secure_aggregation) {
+    if (table.has("payload_dtype"))
+      table.refuse("payload_dtype", "it beside secure_aggregation",
+                   "no payload_dtype there: masked payloads are 32-bit integers");
+    strategy.wire = costmodel::masked_format();
+  }
+  strategy.router = router_model(table.text("router"));
+  if (table.has("capacity_factor")) strategy.capacity_factor = table.multiple("capacity_factor");
+  if (table.has("max_sites_per_token"))
+    strategy.max_sites_per_token = table.small_count("max_sites_per_token");
+  strategy.micro_batches = table.count("micro_batches");
+  strategy.module_levels = table.small_count("module_levels");
+  strategy.module_choices = table.small_count("module_choices");
   return strategy;
 }
 

@@ -155,11 +155,16 @@ double TableReader::quantity(std::string_view name) const {
 }
 
 double TableReader::share(std::string_view name) const {
+  return number_up_to(name, std::min(1.0, row(name).max));
+}
+double TableReader::multiple(std::string_view name) const { return number_up_to(name, row(name).max); }
+
+double TableReader::number_up_to(std::string_view name, double most) const {
   toml::table fallback;
   const toml::node* found = value(name, fallback);
   const bool is_number = found->is_integer() || found->is_floating_point();
   const double number = is_number ? found->value<double>().value_or(-1) : -1;
-  if (!(number > 0 && number <= 1)) refuse(name, expected_value(row(name)));
+  if (!(number > 0 && number <= most)) refuse(name, expected_value(row(name)));
   return number;
 }
 

@@ -25,7 +25,7 @@ costmodel::Scenario preset(const char* name, int sites, int overlap) {
 costmodel::Timeline play(const costmodel::Plan& plan, std::int64_t round,
                          const costmodel::Scenario& scenario) {
   return sim::simulate(plan, {round}, scenario.platform, [](costmodel::Work, int) { return 1.0; },
-                       {{true, scenario.network.ring_model}});
+                       {true, 0, scenario.network, scenario.seed});
 }
 
 // One round of 104 billion parameters at 32 sites, random placement, migration included: 1 s.

@@ -67,6 +67,7 @@ TEST_CASE("the summary by formula is the summary of the built plan, for every me
           CHECK(summary.sent.dense == doctest::Approx(sent.dense).epsilon(1e-13));
           CHECK(summary.sent.expert_sync == doctest::Approx(sent.expert_sync).epsilon(1e-13));
           CHECK(summary.sent.migration == doctest::Approx(sent.migration).epsilon(1e-13));
+          CHECK(summary.sent.activations == doctest::Approx(sent.activations).epsilon(1e-13));
         }
       }
     }
@@ -116,8 +117,10 @@ TEST_CASE("every method: rounds are those of the classes, each once, with its st
     for (std::int64_t index = 0; index < plan.rounds; ++index) {
       for (const Op& op : plan.round(index).ops) {
         const auto* compute = std::get_if<Compute>(&op.what);
-        if (compute != nullptr && (compute->work == Work::whole_step || compute->work == Work::optimizer))
-          steps += static_cast<double>(compute->repeat) * compute->share;
+        if (compute == nullptr) continue;
+        // The share of a whole step is a part of its micro-batches; that of an optimiser, of its parameters.
+        if (compute->work == Work::whole_step) steps += static_cast<double>(compute->repeat) * compute->share;
+        if (compute->work == Work::optimizer) steps += static_cast<double>(compute->repeat);
       }
     }
     CHECK(steps == doctest::Approx(64).epsilon(1e-12));

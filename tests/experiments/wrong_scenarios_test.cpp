@@ -46,10 +46,13 @@ const std::string kLatency =
     "a time of zero or more in quotes, with a unit (ns us ms s min h d); for example latency = \"25ms\"";
 const std::string kStepTime =
     "a time above zero in quotes, with a unit (ns us ms s min h d); for example step_time = \"420ms\"";
+const std::string kSize =
+    "a size above zero in quotes, with a unit (B kB MB GB TB or KiB MiB GiB TiB); for example ";
 const std::string kStrategyKeys =
     "one of method, local_steps, expert_overlap, placement, routing_counts, reshuffle_rounds, skip_token, "
-    "overlap_steps, fragments, outer_optimizer, moment1_period, moment2_period, gossip_peers, collective, "
-    "payload_dtype, compression";
+    "overlap_steps, fragments, outer_optimizer, moment1_period, moment2_period, gossip_peers, collective, ring_order, bucket_bytes, "
+    "payload_dtype, compression, regions, secure_aggregation, router, capacity_factor, "
+    "max_sites_per_token, micro_batches, module_levels, module_choices";
 // A new method needs no change here.
 const std::string kMethods = [] {
   std::string text = "one of ";
@@ -142,12 +145,93 @@ const std::vector<Wrong> kWrong = {
     {"", "[network_model]\nbandwidth_efficiency = 1.5\n", "",
      ":18: network_model.bandwidth_efficiency: got 1.5; expected a number above 0 and up to 1; for example "
      "bandwidth_efficiency = 0.956"},
+    {"", "[network_model]\nbackground_share = 1\n", "",
+     ":18: network_model.background_share: got 1; expected a number above 0 and up to 0.99; for example "
+     "background_share = 0.2"},
+    {"", "[network_model]\nlatency_factor = 0\n", "",
+     ":18: network_model.latency_factor: got 0; expected a number above 0 and up to 1000; for example "
+     "latency_factor = 1.1"},
+    {"", "[network_model]\njitter = 5\n", "",
+     ":18: network_model.jitter: got 5 (no unit); expected a time of zero or more in quotes, with a unit (ns "
+     "us "
+     "ms s min h d); for example jitter = \"5ms\""},
+    {"", "[network_model]\ncall_overhead = \"-1ms\"\n", "",
+     ":18: network_model.call_overhead: got \"-1ms\" (negative); expected a time of zero or more in quotes, "
+     "with "
+     "a unit (ns us ms s min h d); for example call_overhead = \"1ms\""},
+    {"", "[network_model]\nstreams = 0\n", "",
+     ":18: network_model.streams: got 0; expected a whole number from 1 to 65536; for example streams = 16"},
+    {"", "[network_model]\ntcp_window = \"0B\"\n", "",
+     ":18: network_model.tcp_window: got \"0B\" (zero); expected " + kSize + "tcp_window = \"16MiB\""},
+    {"", "[network_model]\nloss_rate = 2\n", "",
+     ":18: network_model.loss_rate: got 2; expected a number above 0 and up to 1; for example loss_rate = "
+     "0.0001"},
+    {"", "[network_model]\nsegment_size = \"1s\"\n", "",
+     ":18: network_model.segment_size: got \"1s\" (a time); expected " + kSize + "segment_size = \"1460B\""},
+    {"", "[network_model]\ninitial_window = 10\n", "",
+     ":18: network_model.initial_window: got 10 (no unit); expected " + kSize +
+         "initial_window = \"14600B\""},
+    {"", "[network_model]\nidle_restart = 1\n", "",
+     ":18: network_model.idle_restart: got 1; expected true or false; for example idle_restart = true"},
+    {"", "", "--set strategy.ring_order=besst",
+     "--set strategy.ring_order=besst: strategy.ring_order: got \"besst\"; expected one of \"given\", "
+     "\"best\"; for example --set strategy.ring_order=given; did you mean \"best\"?"},
+    {"", "", "--set strategy.bucket_bytes=0MB",
+     "--set strategy.bucket_bytes=0MB: strategy.bucket_bytes: got \"0MB\" (zero); expected " + kSize +
+         "--set strategy.bucket_bytes=25MiB"},
     {"", "[network_model]\nring_model = \"fluids\"\n", "",
      ":18: network_model.ring_model: got \"fluids\"; expected one of \"stepwise\", \"fluid\"; for example "
      "ring_model = \"fluid\"; did you mean \"fluid\"?"},
     {"", "[network_model]\nbandwidth_efficiency = 0\n", "",
      ":18: network_model.bandwidth_efficiency: got 0; expected a number above 0 and up to 1; for example "
      "bandwidth_efficiency = 0.956"},
+    {"local_steps = 4", "router = \"hsah\"", "",
+     ":9: strategy.router: got \"hsah\"; expected one of \"uniform\", \"hash\", \"expert_choice\"; for "
+     "example router = "
+     "\"uniform\"; did you mean \"hash\"?"},
+    {"local_steps = 4", "capacity_factor = 0", "",
+     ":9: strategy.capacity_factor: got 0; expected a number above 0 and up to 1000; for example "
+     "capacity_factor = 1.25"},
+    {"local_steps = 4", "max_sites_per_token = 0", "",
+     ":9: strategy.max_sites_per_token: got 0; expected a whole number from 1 to 1024; for example "
+     "max_sites_per_token = 4"},
+    {"local_steps = 4", "micro_batches = 0", "",
+     ":9: strategy.micro_batches: got 0; expected a whole number from 1 to 4096; for example micro_batches = "
+     "16"},
+    {"local_steps = 4", "module_levels = 0", "",
+     ":9: strategy.module_levels: got 0; expected a whole number from 1 to 1000; for example module_levels = "
+     "2"},
+    {"local_steps = 4", "module_choices = 1.5", "",
+     ":9: strategy.module_choices: got 1.5; expected a whole number from 1 to 1024; for example "
+     "module_choices = 4"},
+    {"local_steps = 4", "secure_aggregation = 1", "",
+     ":9: strategy.secure_aggregation: got 1; expected true or false; for example secure_aggregation = true"},
+    {"local_steps = 4", "regions = 0", "",
+     ":9: strategy.regions: got 0; expected a whole number from 1 to 1024; for example regions = 2"},
+    {"local_steps = 4", "collective = \"hierarchical\"\nregions = 3", "",
+     ":10: strategy.regions: got 3; expected 2 regions or more, which cut the 4 sites into equal groups, "
+     "with collective = "
+     "\"hierarchical\"; for example 2"},
+    {"local_steps = 4", "secure_aggregation = true\npayload_dtype = \"bf16\"", "",
+     ":10: strategy.payload_dtype: got it beside secure_aggregation; expected no payload_dtype there: masked "
+     "payloads "
+     "are 32-bit integers; for example payload_dtype = \"bf16\""},
+    // What a method asks of the rest
+    {"method = \"fomoe\"\nlocal_steps = 4", "method = \"fsdp\"\nsecure_aggregation = true", "",
+     ":9: strategy.secure_aggregation: got true; expected false with fsdp: masks hide what is summed among "
+     "sites, once in "
+     "a round; for example false"},
+    {"method = \"fomoe\"\nlocal_steps = 4", "method = \"di_paco\"\nmodule_choices = 3", "",
+     ":9: strategy.module_choices: got 3; expected a divisor of the 4 sites, so that equally many share each "
+     "module; "
+     "for example 2"},
+    {"method = \"fomoe\"\nlocal_steps = 4", "method = \"pipeline_wan\"\nmicro_batches = 17", "",
+     ":9: strategy.micro_batches: got 17; expected at most one for each of the 16 sequences of a step; for "
+     "example 16"},
+    {"sites = 4", "sites = 3", "--set strategy.method=expert_parallel_wan --set strategy.expert_overlap=3",
+     ":14: platform.sites: got 3; expected a number of sites that divides the 8 experts of a layer, since "
+     "each site "
+     "holds as many; for example 2"},
     // Names of things
     {"\"small\"", "\"smal\"", "",
      ":3: model.preset: got \"smal\"; expected one of \"small\", \"medium\", \"large\", \"xl\", \"xxl\"; for "
@@ -164,7 +248,8 @@ const std::vector<Wrong> kWrong = {
      ":9: strategy.outer_optimizer: got \"adams\"; expected one of \"nesterov\", \"adam\", \"yogi\", "
      "\"average\", \"local_adamw\"; for example outer_optimizer = \"nesterov\"; did you mean \"adam\"?"},
     {"local_steps = 4", "collective = \"rign\"", "",
-     ":9: strategy.collective: got \"rign\"; expected one of \"ring\", \"direct\"; for example collective = "
+     ":9: strategy.collective: got \"rign\"; expected one of \"ring\", \"direct\", \"hierarchical\"; for "
+     "example collective = "
      "\"ring\"; did you mean \"ring\"?"},
     {"local_steps = 4", "payload_dtype = \"int3\"", "",
      ":9: strategy.payload_dtype: got \"int3\"; expected one of \"fp32\", \"bf16\", "

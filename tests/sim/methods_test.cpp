@@ -23,6 +23,10 @@ const std::map<std::string, std::string, std::less<>> kOnlyApproximate = {};
 const std::map<std::string, std::string, std::less<>> kWantedLonger = {
     {"fedavg",
      "the server's own site gets the model at once, so it ends its steps first and then wants the next"}};
+// Methods whose sites do not do the same at the same time, and why: what is exposed at one site is no sum of
+// stages. Wall-clock and utilisation must agree even so.
+const std::map<std::string, std::string, std::less<>> kUnlikeSites = {
+    {"pipeline_wan", "each stage waits for the ones before it, the first for the last ones' gradients"}};
 
 bool close(double value, double expected, double tolerance) {
   return std::abs(value - expected) <= tolerance * std::abs(expected) + 1e-300;
@@ -39,13 +43,14 @@ void check_equal(const costmodel::Scenario& scenario) {
   CHECK(close(simulated.bytes_sent_per_site_per_round, formula.bytes_sent_per_site_per_round, 1e-12));
   if (kOnlyApproximate.contains(scenario.strategy.method)) return;
   CHECK(close(simulated.wall_clock_s, formula.wall_clock_s, 1e-9));
+  CHECK(close(simulated.compute_utilization, formula.compute_utilization, 1e-9));
+  if (kUnlikeSites.contains(scenario.strategy.method)) return;
   if (kWantedLonger.contains(scenario.strategy.method)) {
     CHECK(simulated.round.communication_s >= formula.round.communication_s * (1 - 1e-9));
   } else {
     CHECK(close(simulated.round.communication_s, formula.round.communication_s, 1e-9));
   }
   CHECK(close(simulated.round.exposed_communication_s, formula.round.exposed_communication_s, 1e-9));
-  CHECK(close(simulated.compute_utilization, formula.compute_utilization, 1e-9));
 }
 
 }  // namespace

@@ -6,56 +6,10 @@
 #include "sim/simulate.hpp"
 #include "sim/simulated_run.hpp"
 #include "tests/scenarios.hpp"
+#include "tests/sim/transfers.hpp"
 
 using namespace fomoe;
-using costmodel::Collective;
-using costmodel::Exchange;
-using costmodel::Pattern;
-using costmodel::Payload;
-
-namespace {
-
-// A plan of one round with one transfer and nothing to compute. Payloads of fp32: 4 bytes an element.
-costmodel::Plan transfer_only(int nodes, Pattern pattern, costmodel::Collective collective,
-                              std::vector<Exchange> exchanges) {
-  costmodel::Plan plan;
-  for (int n = 0; n < nodes; ++n) plan.nodes.push_back({costmodel::NodeKind::worker, n});
-  plan.rounds = 1;
-  costmodel::RoundPlan round;
-  round.ops.push_back({"transfer", costmodel::Transfer{pattern, collective, std::move(exchanges)}, {}});
-  plan.round = [round](std::int64_t) { return round; };
-  return plan;
-}
-
-Exchange exchange_of(std::vector<int> nodes, std::int64_t elements) {
-  Payload payload;
-  payload.format = costmodel::plain_format(costmodel::ElementType::fp32);
-  payload.elements = elements;
-  return {std::move(nodes), {payload}};
-}
-
-std::vector<int> first(int count) {
-  std::vector<int> nodes;
-  for (int n = 0; n < count; ++n) nodes.push_back(n);
-  return nodes;
-}
-
-costmodel::Timeline play(const costmodel::Plan& plan, const platforms::Platform& platform,
-                         bool bundle = true) {
-  return sim::simulate(plan, {0}, platform, [](costmodel::Work, int) { return 0.0; }, {bundle});
-}
-
-double end_of(const costmodel::Timeline& timeline, int node) {
-  double end_s = 0;
-  for (const auto& interval : timeline.intervals) {
-    if (interval.node == node) end_s = std::max(end_s, interval.end_s);
-  }
-  return end_s;
-}
-
-void check_close(double value, double expected) { CHECK(std::abs(value - expected) <= 1e-9 * expected); }
-
-}  // namespace
+using namespace fomoe::tests;
 
 TEST_CASE("ring all-reduce with latency takes 2(M−1)·(latency + S/(M·B))") {
   for (const int m : {2, 3, 5, 8}) {
@@ -185,8 +139,8 @@ TEST_CASE("a fluid ring: one latency, and the bytes of all steps at the port's r
   const costmodel::Plan plan =
       transfer_only(m, Pattern::all_reduce, Collective::ring, {exchange_of(first(m), elements)});
   const auto platform = platforms::uniform(m, bandwidth, bandwidth, latency);
-  const auto timeline = sim::simulate(plan, {0}, platform, [](costmodel::Work, int) { return 0.0; },
-                                      {{true, costmodel::RingModel::fluid}});
+  const auto timeline = sim::simulate(
+      plan, {0}, platform, [](costmodel::Work, int) { return 0.0; }, options_of(costmodel::RingModel::fluid));
   check_close(timeline.round_end_s[0], latency + 2.0 * (m - 1) / m * bytes / bandwidth);
   const auto stepwise = play(plan, platform);
   CHECK(timeline.sent.bytes == stepwise.sent.bytes);
@@ -200,7 +154,8 @@ TEST_CASE("stepwise and fluid rings agree within 1 % where latency is negligible
     const costmodel::Plan plan =
         transfer_only(m, Pattern::all_reduce, Collective::ring, {exchange_of(first(m), 525'000)});
     const auto end_s = [&](costmodel::RingModel model) {
-      return sim::simulate(plan, {0}, platform, [](costmodel::Work, int) { return 0.0; }, {{true, model}})
+      return sim::simulate(
+                 plan, {0}, platform, [](costmodel::Work, int) { return 0.0; }, options_of(model))
           .round_end_s[0];
     };
     const double stepwise = end_s(costmodel::RingModel::stepwise);

@@ -1,0 +1,89 @@
+#include "costmodel/methods/composition.hpp"
+
+#include <algorithm>
+
+#include "costmodel/methods/method.hpp"
+#include "platforms/input_error.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+Composed composed(const Scenario& scenario, const RoundPlan& plain) {
+  Composed result{plain, {}};
+  for (OpId id = 0; id < static_cast<OpId>(plain.ops.size()); ++id) result.last.push_back(id);
+  const auto apply = [&](Composed next) {
+    for (OpId& last : result.last) last = next.last[static_cast<std::size_t>(last)];
+    result.round = std::move(next.round);
+  };
+  if (scenario.strategy.secure_aggregation) apply(with_masks(scenario, result.round));
+  if (scenario.strategy.collective == Collective::hierarchical) apply(with_regions(scenario, result.round));
+  return result;
+}
+
+bool composes(const Scenario& scenario) {
+  return scenario.strategy.secure_aggregation || scenario.strategy.collective == Collective::hierarchical;
+}
+
+}  // namespace
+
+Plan composed_plan(const Scenario& scenario) {
+  Plan plan = find_method(scenario.strategy.method)->plan(scenario);
+  if (!composes(scenario)) return plan;
+  plan.round = [scenario, plain = plan.round](std::int64_t index) {
+    Composed result = composed(scenario, plain(index));
+    const auto reaches_back = [](const Op& op) { return !op.after_previous_round.empty(); };
+    if (index > 0 && std::any_of(result.round.ops.begin(), result.round.ops.end(), reaches_back)) {
+      const std::vector<OpId> last = composed(scenario, plain(index - 1)).last;
+      for (Op& op : result.round.ops) {
+        for (OpId& before : op.after_previous_round) {
+          if (before < static_cast<OpId>(last.size())) before = last[static_cast<std::size_t>(before)];
+        }
+      }
+    }
+    return result.round;
+  };
+  return plan;
+}
+
+void check_composition(const Scenario& scenario) {
+  if (!composes(scenario)) return;
+  const Strategy& strategy = scenario.strategy;
+  const int sites = scenario.sites();
+  if (strategy.collective == Collective::hierarchical &&
+      (strategy.regions < 2 || strategy.regions > sites || sites % strategy.regions != 0)) {
+    int nearest = std::clamp(strategy.regions, 2, std::max(2, sites));
+    while (nearest > 1 && sites % nearest != 0) --nearest;
+    throw InputError("strategy.regions", std::to_string(strategy.regions),
+                     "2 regions or more, which cut the " + std::to_string(sites) +
+                         " sites into equal groups, with collective = \"hierarchical\"",
+                     std::to_string(nearest > 1 ? nearest : sites));
+  }
+  const Method& method = *find_method(strategy.method);
+  const Plan plan = method.plan(scenario);
+  for (const RoundClass& rounds : plan.classes) {
+    const RoundPlan round = plan.round(rounds.round_at(0));
+    const std::vector<OpId>* start_of_sums = nullptr;
+    bool together = !method.inside_step;
+    for (const Op& op : round.ops) {
+      const auto* transfer = std::get_if<Transfer>(&op.what);
+      if (transfer == nullptr) continue;
+      if (transfer->collective == Collective::hierarchical && transfer->pattern != Pattern::all_reduce &&
+          transfer->pattern != Pattern::point_to_point)
+        throw InputError("strategy.collective", "\"hierarchical\"",
+                         "\"ring\" or \"direct\" with " + strategy.method +
+                             ", which sends more than sums that regions can compute",
+                         "\"ring\"");
+      if (transfer->pattern != Pattern::all_reduce) continue;
+      if (start_of_sums != nullptr && *start_of_sums != op.after) together = false;
+      start_of_sums = &op.after;
+    }
+    if (strategy.secure_aggregation && (start_of_sums == nullptr || !together))
+      throw InputError(
+          "strategy.secure_aggregation", "true",
+          "false with " + strategy.method + ": masks hide what is summed among sites, once in a round",
+          "false");
+  }
+}
+
+}  // namespace fomoe::costmodel

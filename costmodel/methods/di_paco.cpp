@@ -1,0 +1,144 @@
+// DiPaCo: every site trains one path, a whole model made of one module of each level. Levels are cut from
+// input to output into parts of the layers, and each offers C choices; a module is shared by the M/C sites
+// whose paths use it. After K local steps the pseudo-gradient of each module is averaged among its sites and
+// an outer Nesterov step applied; the embedding is shared by all paths (assumed). Per site and round, with g
+// = M/C:
+//   B = 2(M−1)/M · S_embedding  +  2(g−1)/g · (S − S_embedding)
+// Site p takes choice ⌊p/C^l⌋ mod C of level l, as long as C^(l+1) divides M; deeper levels repeat that
+// pattern, so with few sites not every combination of modules is some site's path.
+#include <algorithm>
+#include <string>
+
+#include "costmodel/methods/all.hpp"
+#include "costmodel/methods/building_blocks.hpp"
+#include "platforms/input_error.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+// Sites of each choice of a level.
+std::vector<std::vector<NodeId>> sharers(int sites, int choices, int level) {
+  int digits = 1, power = choices;  // C^digits divides M
+  while (choices > 1 && power <= sites / choices && sites % (power * choices) == 0) {
+    power *= choices;
+    ++digits;
+  }
+  int stride = 1;
+  for (int d = 0; d < level % digits; ++d) stride *= choices;
+  std::vector<std::vector<NodeId>> groups(static_cast<std::size_t>(choices));
+  for (NodeId site = 0; site < sites; ++site)
+    groups[static_cast<std::size_t>(site / stride % choices)].push_back(site);
+  return groups;
+}
+
+// The embedding, then each level's part without and with experts.
+std::vector<TensorGroup> module_groups(const Scenario& scenario) {
+  const ModelShape& shape = scenario.model;
+  const ParameterCounts counts = count_parameters(shape);
+  const int levels = scenario.strategy.module_levels;
+  std::vector<TensorGroup> groups = {{{TensorClass::embedding}, 0, 0, 0, 0, counts.embedding}};
+  std::int64_t begin = 0, dense_left = counts.dense() - counts.embedding;
+  std::int64_t experts_left = counts.expert + counts.router;
+  const std::int64_t dense_of_layer = dense_left / std::max<std::int64_t>(shape.layers, 1);
+  const std::int64_t experts_of_layer = experts_left / std::max<std::int64_t>(moe_layers(shape), 1);
+  for (int level = 0; level < levels; ++level) {
+    const std::int64_t end = begin + chunk_elements(shape.layers, levels, level);
+    // What is outside the layers goes with the last level.
+    const std::int64_t dense = level + 1 == levels ? dense_left : (end - begin) * dense_of_layer;
+    const std::int64_t with_experts = end - std::max(begin, std::min(end, layer_of_moe_layer(shape, 0)));
+    const std::int64_t experts = level + 1 == levels ? experts_left : with_experts * experts_of_layer;
+    dense_left -= dense;
+    experts_left -= experts;
+    groups.push_back({{TensorClass::attention, TensorClass::norm}, begin, end, 0, 0, dense});
+    groups.push_back({{TensorClass::router, TensorClass::expert}, begin, end, 0, shape.experts, experts});
+    begin = end;
+  }
+  return groups;
+}
+
+Plan plan(const Scenario& scenario) {
+  const std::int64_t local_steps = scenario.strategy.local_steps;
+  Plan plan = plan_of_rounds(scenario, local_steps);
+  plan.groups = module_groups(scenario);
+  const auto payload = [&](TrafficClass traffic, GroupId group) {
+    return make_payload(plan.groups, Content::pseudo_gradient, traffic, scenario.strategy.wire, {group});
+  };
+  std::vector<Exchange> exchanges = {{all_workers(scenario), {payload(TrafficClass::dense, 0)}}};
+  for (int level = 0; level < scenario.strategy.module_levels; ++level) {
+    for (const std::vector<NodeId>& sites :
+         sharers(scenario.sites(), scenario.strategy.module_choices, level)) {
+      exchanges.push_back(
+          {sites,
+           {payload(TrafficClass::dense, 1 + 2 * level), payload(TrafficClass::expert_sync, 2 + 2 * level)}});
+    }
+  }
+  plan.round = [scenario, exchanges, local_steps, steps = plan.steps](std::int64_t index) {
+    RoundPlan round;
+    const std::int64_t repeat = std::min(local_steps, steps - index * local_steps);
+    round.ops.push_back(compute_op(scenario, "local steps", Work::whole_step, repeat, {}));
+    round.ops.push_back(all_reduce_op(scenario, "all-reduce modules", exchanges, {0}));
+    round.ops.push_back(compute_op(scenario, "outer step", Work::outer_step, 1, {1}));
+    return round;
+  };
+  return plan;
+}
+
+struct Formula {
+  template <class V>
+  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
+    Summary<V> summary = rounds_of(axes, fixed, axes.local_steps);
+    summary.outer_steps_per_round = constant<V>(1);
+    const V sharers = axes.sites / fixed.module_choices;
+    const V embedding = fixed.embedding_elements * axes.bytes_per_element;
+    const V dense = (fixed.dense_elements - fixed.embedding_elements) * axes.bytes_per_element;
+    const V experts = fixed.expert_elements * axes.bytes_per_element;
+    // With skip-token the router counts as dense elsewhere; a module keeps its own.
+    summary.sent.dense = all_reduce_factor(axes.sites) * embedding + all_reduce_factor(sharers) * dense;
+    summary.sent.expert_sync = all_reduce_factor(sharers) * experts;
+    Stage<V> stage;
+    stage.latency_hops = all_reduce_hops(fixed.collective, axes.sites);
+    stage.bytes = summary.sent.total();
+    // At most: of two sites that share every level.
+    stage.pair_bytes = all_reduce_pair_factor(fixed.collective, axes.sites) * embedding +
+                       all_reduce_pair_factor(fixed.collective, sharers) * (dense + experts);
+    summary.add(stage);
+    return summary;
+  }
+};
+
+void check_modules(const Scenario& scenario) {
+  const int sites = scenario.sites(), choices = scenario.strategy.module_choices;
+  if (choices > sites || sites % choices != 0) {
+    int nearest = std::min(choices, sites);
+    while (sites % nearest != 0) --nearest;
+    throw InputError(
+        "strategy.module_choices", std::to_string(choices),
+        "a divisor of the " + std::to_string(sites) + " sites, so that equally many share each module",
+        std::to_string(nearest));
+  }
+  if (scenario.strategy.module_levels > scenario.model.layers)
+    throw InputError("strategy.module_levels", std::to_string(scenario.strategy.module_levels),
+                     "at most the model's " + std::to_string(scenario.model.layers) + " layers",
+                     std::to_string(scenario.model.layers));
+}
+
+}  // namespace
+
+Method di_paco() {
+  Method method;
+  method.name = "di_paco";
+  method.summary =
+      "pseudo-gradients of each module among the sites whose paths use it, and of the embedding among all, "
+      "every K "
+      "steps; outer Nesterov step";
+  method.axes = "local_steps, module_levels, module_choices, collective, payload_dtype";
+  method.source = "Douillard et al. 2024, DiPaCo (arXiv 2403.10616)";
+  method.outer_bytes_per_parameter = 8;  // fp32 anchor and momentum
+  method.check = check_modules;
+  method.plan = plan;
+  use_formula(method, Formula{});
+  return method;
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,73 @@
+// Expert parallelism across the WAN: every site keeps the dense part and N_e/M experts of each layer. Four
+// times in each layer and step (dispatch and combine, forward and backward) an all-to-all takes activations
+// to the experts' sites or back, and dense gradients are all-reduced in every step. Per site and step:
+//   B = 4·L · tokens·copies·d·bytes · (M−1)/M · c   +   2(M−1)/M · S_dense
+// tokens = B_g·s/M of the site, c the capacity factor (1 without). A token's activation is sent once for each
+// of its k experts (GShard, Lepikhin et al. 2020; DeepSpeed-MoE, Rajbhandari et al. 2022), or, with
+// max_sites_per_token = m, once for each of at most m sites (node-limited routing, DeepSeek-V3 2024): copies
+// = min(k, m), which is a bound where two experts of a token share one of its m sites.
+#include <algorithm>
+
+#include "costmodel/methods/all.hpp"
+#include "costmodel/methods/expert_traffic.hpp"
+#include "platforms/input_error.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+Plan plan(const Scenario& scenario) {
+  ExpertTraffic traffic;
+  traffic.copies_per_token = scenario.model.active_experts;
+  if (scenario.strategy.max_sites_per_token > 0)
+    traffic.copies_per_token =
+        std::min<std::int64_t>(traffic.copies_per_token, scenario.strategy.max_sites_per_token);
+  traffic.loads = router_loads(scenario);
+  Plan plan = expert_plan(scenario);
+  double dropped = 0;
+  for (const LayerLoad& load : traffic.loads)
+    dropped += load.dropped_share / static_cast<double>(traffic.loads.size());
+  if (dropped > 0)
+    plan.notes.push_back("the capacity factor drops " + std::to_string(100 * dropped) +
+                         " % of what tokens send to experts");
+  RoundPlan round;
+  const OpId backward = append_expert_step(scenario, traffic, round);
+  append_dense_synchronisation(scenario, plan.groups, backward, round);
+  plan.round = [round = std::move(round)](std::int64_t) { return round; };
+  return plan;
+}
+
+struct Formula {
+  template <class V>
+  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
+    const double copies = fixed.max_sites_per_token > 0
+                              ? std::min(fixed.active_experts, fixed.max_sites_per_token)
+                              : fixed.active_experts;
+    return expert_traffic_summary(axes, fixed, constant<V>(copies));
+  }
+};
+
+}  // namespace
+
+Method expert_parallel_wan() {
+  Method method;
+  method.name = "expert_parallel_wan";
+  method.summary =
+      "activations, all-to-all to the sites of their experts and back, in each layer forward and backward; "
+      "dense "
+      "gradients all-reduced in every step";
+  method.axes = "max_sites_per_token, capacity_factor, router, collective, payload_dtype";
+  method.source =
+      "Lepikhin et al. 2020, GShard (arXiv 2006.16668); Rajbhandari et al. 2022, DeepSpeed-MoE (arXiv "
+      "2201.05596); "
+      "DeepSeek-V3 (arXiv 2412.19437)";
+  method.every_step = true;
+  method.inside_step = true;
+  method.residency = Residency::experts_sharded;
+  method.check = check_experts_divide;
+  method.plan = plan;
+  use_formula(method, Formula{});
+  return method;
+}
+
+}  // namespace fomoe::costmodel

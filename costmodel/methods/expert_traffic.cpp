@@ -1,0 +1,176 @@
+#include "costmodel/methods/expert_traffic.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "costmodel/closed_form.hpp"
+#include "costmodel/flops.hpp"
+#include "platforms/input_error.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+bool all_equal(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [&](double value) { return value == values.front(); });
+}
+
+Payload activation_payload(const Scenario& scenario, double elements) {
+  return {Content::activation, TrafficClass::activation, {}, scenario.strategy.wire, std::llround(elements)};
+}
+
+class StepBuilder {
+ public:
+  StepBuilder(const Scenario& scenario, const ExpertTraffic& traffic, RoundPlan& round)
+      : scenario_(scenario), traffic_(traffic), round_(round) {
+    const FlopsPerToken flops =
+        flops_per_token(scenario.model, scenario.model.experts, false, FlopsAccounting::mechanism);
+    expert_share_ = flops.expert / flops.total();
+    layers_ = static_cast<int>(scenario.model.layers);
+    first_ = static_cast<int>(layer_of_moe_layer(scenario.model, 0));
+  }
+
+  OpId passes() {
+    for (int layer = 0; layer < layers_; ++layer) {
+      const std::string name = "layer " + std::to_string(layer);
+      compute_dense("forward " + name, Work::forward);
+      if (layer < first_) continue;  // without experts
+      transfer("dispatch " + name, layer, true);
+      compute_experts("experts forward " + name, Work::forward, layer);
+      transfer("combine " + name, layer, false);
+    }
+    for (int layer = layers_ - 1; layer >= 0; --layer) {
+      const std::string name = "layer " + std::to_string(layer);
+      if (layer >= first_) {
+        transfer("combine backward " + name, layer, true);
+        compute_experts("experts backward " + name, Work::backward, layer);
+        transfer("dispatch backward " + name, layer, false);
+      }
+      compute_dense("backward " + name, Work::backward);
+    }
+    return last_.front();
+  }
+
+ private:
+  const LayerLoad& load(int layer) const {
+    return traffic_.loads[traffic_.loads.size() == 1 ? 0 : static_cast<std::size_t>(layer - first_)];
+  }
+
+  void append(Op op) {
+    op.after = last_;
+    round_.ops.push_back(std::move(op));
+    last_ = {static_cast<OpId>(round_.ops.size()) - 1};
+  }
+
+  void compute_dense(const std::string& name, Work work) {
+    append({name, Compute{work, all_workers(scenario_), 1, (1 - expert_share_) / layers_}, {}});
+  }
+
+  // One operation, or one for each site where they have unequal loads.
+  void compute_experts(const std::string& name, Work work, int layer) {
+    const std::vector<double>& rows = load(layer).sites;
+    const double share = expert_share_ / (layers_ - first_);
+    if (all_equal(rows))
+      return append({name, Compute{work, all_workers(scenario_), 1, share * rows.front()}, {}});
+    const std::vector<OpId> before = last_;
+    std::vector<OpId> parts;
+    for (int site = 0; site < scenario_.sites(); ++site) {
+      last_ = before;
+      append({name, Compute{work, {site}, 1, share * rows[static_cast<std::size_t>(site)]}, {}});
+      parts.push_back(last_.front());
+    }
+    last_ = parts;
+  }
+
+  // To the experts, or back.
+  void transfer(const std::string& name, int layer, bool to_experts) {
+    const std::vector<double>& rows = load(layer).sites;
+    const int sites = scenario_.sites();
+    const auto elements_of = [&](int site) {
+      return static_cast<double>(local_batch_sequences(scenario_, site) * scenario_.model.sequence_length *
+                                 traffic_.copies_per_token * scenario_.model.d_model);
+    };
+    const bool equal = all_equal(rows) && scenario_.workload.global_batch_sequences % sites == 0;
+    if (equal && !traffic_.separate_requests) {
+      const Exchange exchange{all_workers(scenario_),
+                              {activation_payload(scenario_, elements_of(0) * rows.front())}};
+      return append({name, Transfer{Pattern::all_to_all, Collective::direct, {exchange}}, {}});
+    }
+    Transfer pairs{Pattern::point_to_point, Collective::direct, {}};
+    for (int owner = 0; owner < sites; ++owner) {
+      for (int of_token = 0; of_token < sites; ++of_token) {
+        if (owner == of_token) continue;
+        const double elements = elements_of(of_token) * rows[static_cast<std::size_t>(owner)] / sites;
+        const std::vector<NodeId> nodes =
+            to_experts ? std::vector<NodeId>{of_token, owner} : std::vector<NodeId>{owner, of_token};
+        pairs.exchanges.push_back({nodes, {activation_payload(scenario_, elements)}});
+      }
+    }
+    append({name, std::move(pairs), {}});
+  }
+
+  const Scenario& scenario_;
+  const ExpertTraffic& traffic_;
+  RoundPlan& round_;
+  std::vector<OpId> last_;
+  double expert_share_ = 0;
+  int layers_ = 0, first_ = 0;  // and the first of them that has experts
+};
+
+}  // namespace
+
+OpId append_expert_step(const Scenario& scenario, const ExpertTraffic& traffic, RoundPlan& round) {
+  return StepBuilder(scenario, traffic, round).passes();
+}
+
+void append_dense_synchronisation(const Scenario& scenario, const std::vector<TensorGroup>& groups,
+                                  OpId after, RoundPlan& round) {
+  const Exchange exchange{
+      all_workers(scenario),
+      {make_payload(groups, Content::gradient, TrafficClass::dense, scenario.strategy.wire, {kDenseGroup})}};
+  round.ops.push_back(all_reduce_op(scenario, "all-reduce dense gradients", {exchange}, {after}));
+  const ParameterCounts counts = count_parameters(scenario.model);
+  const double experts = static_cast<double>(counts.expert) / static_cast<double>(counts.total());
+  Op optimizer =
+      compute_op(scenario, "optimizer", Work::optimizer, 1, {static_cast<OpId>(round.ops.size()) - 1});
+  std::get<Compute>(optimizer.what).share = 1 - experts * (1 - 1.0 / scenario.sites());
+  round.ops.push_back(std::move(optimizer));
+}
+
+Plan expert_plan(const Scenario& scenario) {
+  Scenario with_whole_router = scenario;
+  with_whole_router.strategy.skip_token = true;  // as there, the router is no part of an expert
+  Plan plan = plan_of_rounds(with_whole_router, 1);
+  if (scenario.strategy.local_steps > 1)
+    plan.notes.push_back("experts are reached in every step: local_steps is ignored");
+  if (scenario.strategy.skip_token)
+    plan.notes.push_back("experts of other sites are reached: skip_token is ignored");
+  return plan;
+}
+
+void check_experts_divide(const Scenario& scenario) {
+  const std::int64_t experts = scenario.model.experts;
+  if (experts == 0 || scenario.model.opaque)
+    throw InputError("strategy.method", "\"" + scenario.strategy.method + "\"",
+                     "a model with experts and a known width, since activations are sent to experts",
+                     "\"fsdp\"");
+  const int sites = scenario.sites();
+  if (experts % sites == 0) return;
+  int nearest = std::max(1, static_cast<int>(std::min<std::int64_t>(sites, experts)));
+  while (experts % nearest != 0) --nearest;
+  throw InputError("platform.sites", std::to_string(sites),
+                   "a number of sites that divides the " + std::to_string(experts) +
+                       " experts of a layer, since each site holds as many",
+                   std::to_string(nearest));
+}
+
+void refuse_capacity_factor(const Scenario& scenario) {
+  const double factor = scenario.strategy.capacity_factor;
+  if (factor == 0) return;
+  throw InputError("strategy.capacity_factor", std::to_string(factor),
+                   scenario.strategy.method + " without it: nothing is buffered there",
+                   "expert_parallel_wan");
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,70 @@
+// Fully sharded data parallelism (ZeRO stage 3) across the sites: each keeps 1/M of parameters, gradients and
+// moments. In every step the parameters are all-gathered before the forward pass and, freed meanwhile, again
+// before the backward pass; then gradients are reduce-scattered, and each site updates its shard:
+//   B = 3(M−1)/M · S   per site and step (Rajbhandari et al. 2020, section 7: 1.5 times data parallelism)
+// The whole model is gathered at once and nothing is prefetched behind compute: an upper bound on the time of
+// an implementation that gathers layer by layer, and exact where links are slow.
+#include "costmodel/methods/all.hpp"
+#include "costmodel/methods/building_blocks.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+Plan plan(const Scenario& scenario) {
+  Plan plan = plan_of_rounds(scenario, 1);
+  if (scenario.strategy.local_steps > 1)
+    plan.notes.push_back("fsdp synchronises every step: local_steps is ignored");
+  RoundPlan round;
+  const auto transfer = [&](const char* name, Pattern pattern, Content content) {
+    const Exchange exchange = full_model_exchange(scenario, plan.groups, {content});
+    Op op{name, Transfer{pattern, scenario.strategy.collective, {exchange}}, {}};
+    if (!round.ops.empty()) op.after = {static_cast<OpId>(round.ops.size()) - 1};
+    round.ops.push_back(std::move(op));
+  };
+  const auto compute = [&](const char* name, Work work, double share) {
+    Op op = compute_op(scenario, name, work, 1, {static_cast<OpId>(round.ops.size()) - 1});
+    std::get<Compute>(op.what).share = share;
+    round.ops.push_back(std::move(op));
+  };
+  transfer("gather parameters for forward", Pattern::all_gather, Content::parameter);
+  compute("forward", Work::forward, 1);
+  transfer("gather parameters for backward", Pattern::all_gather, Content::parameter);
+  compute("backward", Work::backward, 1);
+  transfer("reduce-scatter gradients", Pattern::reduce_scatter, Content::gradient);
+  compute("optimizer", Work::optimizer, 1.0 / scenario.sites());
+  plan.round = [round = std::move(round)](std::int64_t) { return round; };
+  return plan;
+}
+
+struct Formula {
+  template <class V>
+  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
+    // An all-gather or a reduce-scatter is half of an all-reduce; three of them follow each other.
+    Summary<V> summary = full_model_summary(axes, fixed, constant<V>(1), 1.5);
+    summary.stages[0].latency_hops = 1.5 * all_reduce_hops(fixed.collective, axes.sites);
+    summary.optimizer_factor = 1 / axes.sites;
+    return summary;
+  }
+};
+
+}  // namespace
+
+Method fsdp() {
+  Method method;
+  method.name = "fsdp";
+  method.summary =
+      "parameters of the whole model, all-gathered among all sites before the forward and before the "
+      "backward pass; "
+      "gradients reduce-scattered, in every step";
+  method.axes = "collective, payload_dtype";
+  method.source = "Rajbhandari et al. 2020, ZeRO (arXiv 1910.02054); Zhao et al. 2023, PyTorch FSDP";
+  method.every_step = true;
+  method.inside_step = true;
+  method.residency = Residency::sharded_gathered;
+  method.plan = plan;
+  use_formula(method, Formula{});
+  return method;
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,189 @@
+// Pipeline parallelism across the WAN: site s of M is stage s and keeps 1/M of the layers, in order. The
+// global batch passes all stages in n micro-batches; activations go to the next stage, gradients of
+// activations back. The schedule is GPipe's: all forward passes, then all backward passes, then the optimiser
+// (1F1B has the same bubble and keeps fewer activations). With f and b a stage's forward and backward of one
+// micro-batch and t the transfer of its activations (B_g/n · s · d elements), a line of equal stages and
+// channels takes
+//   M(f + b) + 2(M−1)·t + (n−1)·[max(f, t) + max(b, t)]                        bubble (M−1)/n where t = 0
+// A channel carries one micro-batch at a time: the next leaves when the last has arrived. The embedding is
+// tied to the unembedding, so first and last stage all-reduce its gradient in every step (Megatron-LM,
+// Narayanan et al. 2021). Assumed: layers are cut so that stages take equally long.
+#include <algorithm>
+#include <string>
+
+#include "costmodel/methods/all.hpp"
+#include "costmodel/methods/building_blocks.hpp"
+#include "platforms/input_error.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+class Schedule {
+ public:
+  explicit Schedule(const Scenario& scenario)
+      : scenario_(scenario),
+        stages_(scenario.sites()),
+        micro_batches_(static_cast<int>(scenario.strategy.micro_batches)) {}
+
+  RoundPlan round(const std::vector<TensorGroup>& groups, GroupId embedding) {
+    pass(Work::forward);
+    pass(Work::backward);
+    std::vector<OpId> before = {last_};
+    if (stages_ > 1) {
+      const Exchange exchange{{0, stages_ - 1},
+                              {make_payload(groups, Content::gradient, TrafficClass::dense,
+                                            scenario_.strategy.wire, {embedding})}};
+      before = {add(all_reduce_op(scenario_, "all-reduce embedding gradients", {exchange}, before))};
+    }
+    Op optimizer = compute_op(scenario_, "optimizer", Work::optimizer, 1, before);
+    std::get<Compute>(optimizer.what).share = 1.0 / stages_;
+    add(std::move(optimizer));
+    return std::move(round_);
+  }
+
+ private:
+  OpId add(Op op) {
+    round_.ops.push_back(std::move(op));
+    return static_cast<OpId>(round_.ops.size()) - 1;
+  }
+
+  // A micro-batch is computed where it has arrived and the stage is through with the one before; it leaves
+  // when the channel is free. Operations of other nodes end at once, so that a chain of them is a stage's own
+  // order.
+  void pass(Work work) {
+    const bool forward = work == Work::forward;
+    const std::string label = forward ? "forward " : "backward ";
+    std::vector<std::vector<OpId>> stage_before(static_cast<std::size_t>(stages_));
+    std::vector<std::vector<OpId>> channel_before(static_cast<std::size_t>(stages_));
+    if (!forward) {
+      for (auto& before : stage_before) before = {last_};
+    }
+    for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch) {
+      const std::int64_t sequences =
+          chunk_elements(scenario_.workload.global_batch_sequences, micro_batches_, micro_batch);
+      // A step of a site's share of the batch through all layers is as much as one of the whole batch through
+      // its.
+      const double share =
+          static_cast<double>(sequences) / static_cast<double>(scenario_.workload.global_batch_sequences);
+      std::vector<OpId> arrived;
+      for (int i = 0; i < stages_; ++i) {
+        const int stage = forward ? i : stages_ - 1 - i;
+        const auto s = static_cast<std::size_t>(stage);
+        std::vector<OpId> after = arrived;
+        after.insert(after.end(), stage_before[s].begin(), stage_before[s].end());
+        const OpId computed = add({label + std::to_string(micro_batch) + " of stage " + std::to_string(stage),
+                                   Compute{work, {stage}, 1, share}, after});
+        stage_before[s] = {computed};
+        last_ = computed;
+        if (i + 1 == stages_) break;
+        const std::int64_t elements = sequences * scenario_.model.sequence_length * scenario_.model.d_model;
+        const Exchange exchange{
+            {stage, stage + (forward ? 1 : -1)},
+            {{Content::activation, TrafficClass::activation, {}, scenario_.strategy.wire, elements}}};
+        std::vector<OpId> sent_after = channel_before[s];
+        sent_after.push_back(computed);
+        arrived = {add({label + std::to_string(micro_batch) + " leaves stage " + std::to_string(stage),
+                        Transfer{Pattern::point_to_point, Collective::direct, {exchange}}, sent_after})};
+        channel_before[s] = arrived;
+      }
+    }
+  }
+
+  const Scenario& scenario_;
+  int stages_, micro_batches_;
+  RoundPlan round_;
+  OpId last_ = 0;
+};
+
+Plan plan(const Scenario& scenario) {
+  Plan plan = plan_of_rounds(scenario, 1);
+  if (scenario.strategy.local_steps > 1)
+    plan.notes.push_back("pipeline_wan synchronises every step: local_steps is ignored");
+  plan.notes.push_back("stages are assumed to take equally long");
+  const auto embedding = static_cast<GroupId>(plan.groups.size());
+  plan.groups.push_back({{TensorClass::embedding},
+                         0,
+                         0,
+                         0,
+                         0,
+                         scenario.model.tied_embeddings ? count_parameters(scenario.model).embedding : 0});
+  plan.round = [round = Schedule(scenario).round(plan.groups, embedding)](std::int64_t) { return round; };
+  return plan;
+}
+
+struct Formula {
+  template <class V>
+  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
+    Summary<V> summary = rounds_of(axes, fixed, constant<V>(1));
+    const double n = fixed.micro_batches;
+    const V hops = axes.sites - 1.0;
+    const V others = min_of(hops, constant<V>(1));  // 0 where there is one site
+    summary.idle_factor = hops / n;
+    summary.optimizer_factor = 1 / axes.sites;
+
+    Stage<V> fill;  // the first micro-batch goes all the way, and back
+    fill.latency_hops = constant<V>(1);
+    fill.bytes = fill.pair_bytes =
+        axes.global_batch_sequences / n * fixed.sequence_length * fixed.d_model * axes.bytes_per_element;
+    fill.times_per_round = 2.0 * hops;
+    summary.add(fill);
+    Stage<V> forward = fill;  // the others follow, hidden behind compute as far as that takes longer
+    forward.times_per_round = (n - 1) * others;
+    forward.hidden_forwards = constant<V>(1 / n);
+    summary.add(forward);
+    Stage<V> backward = fill;
+    backward.times_per_round = (n - 1) * others;
+    backward.hidden_backwards = constant<V>(1 / n);
+    summary.add(backward);
+    summary.sent.activations = 2.0 * hops / axes.sites * n * fill.bytes;
+
+    Stage<V> embedding;
+    embedding.latency_hops = (fixed.tied_elements > 0 ? 2.0 : 0.0) * others;
+    embedding.bytes = embedding.pair_bytes = others * fixed.tied_elements * axes.bytes_per_element;
+    summary.add(embedding);
+    summary.sent.dense = 2.0 / axes.sites * embedding.bytes;
+    return summary;
+  }
+};
+
+void check_stages(const Scenario& scenario) {
+  if (scenario.model.opaque)
+    throw InputError("strategy.method", "\"pipeline_wan\"",
+                     "a model of known width, since activations are sent", "\"fsdp\"");
+  if (scenario.model.layers < scenario.sites())
+    throw InputError("platform.sites", std::to_string(scenario.sites()),
+                     "at most one site for each of the " + std::to_string(scenario.model.layers) +
+                         " layers, since each is a stage of the pipeline",
+                     std::to_string(scenario.model.layers));
+  if (scenario.workload.global_batch_sequences < scenario.strategy.micro_batches)
+    throw InputError("strategy.micro_batches", std::to_string(scenario.strategy.micro_batches),
+                     "at most one for each of the " +
+                         std::to_string(scenario.workload.global_batch_sequences) + " sequences of a step",
+                     std::to_string(scenario.workload.global_batch_sequences));
+}
+
+}  // namespace
+
+Method pipeline_wan() {
+  Method method;
+  method.name = "pipeline_wan";
+  method.summary =
+      "activations, from each site's layers to the next site's, and their gradients back, in n micro-batches "
+      "of every "
+      "step; the tied embedding's gradient between first and last";
+  method.axes = "micro_batches, payload_dtype";
+  method.source =
+      "Huang et al. 2019, GPipe (arXiv 1811.06965); Athlur et al. 2022, Varuna (arXiv 2111.04007); Ryabinin "
+      "et al. "
+      "2023, SWARM (arXiv 2301.11913)";
+  method.every_step = true;
+  method.inside_step = true;
+  method.residency = Residency::sharded;
+  method.check = check_stages;
+  method.plan = plan;
+  use_formula(method, Formula{});
+  return method;
+}
+
+}  // namespace fomoe::costmodel

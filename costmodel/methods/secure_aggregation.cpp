@@ -1,0 +1,63 @@
+#include <algorithm>
+
+#include "costmodel/methods/building_blocks.hpp"
+#include "costmodel/methods/composition.hpp"
+#include "costmodel/plan_summary.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+bool is_sum(const Op& op) {
+  const auto* transfer = std::get_if<Transfer>(&op.what);
+  return transfer != nullptr && transfer->pattern == Pattern::all_reduce;
+}
+
+// Every site sends so many bytes to every other.
+Op to_all_others(const Scenario& scenario, const char* name, double bytes, std::vector<OpId> after) {
+  const Payload payload{Content::key,
+                        TrafficClass::dense,
+                        {},
+                        WireFormat{ElementType::int8, 1, 0, 0, 0},
+                        static_cast<std::int64_t>(bytes)};
+  const Transfer transfer{
+      Pattern::all_to_all_broadcast, Collective::direct, {{all_workers(scenario), {payload}}}};
+  return {name, transfer, std::move(after)};
+}
+
+}  // namespace
+
+WireFormat masked_format() { return plain_format(ElementType::int32); }
+
+Composed with_masks(const Scenario& scenario, const RoundPlan& plain) {
+  Composed composed;
+  auto& ops = composed.round.ops;
+  const auto append = [&](Op op) {
+    ops.push_back(std::move(op));
+    return static_cast<OpId>(ops.size()) - 1;
+  };
+  const auto sums = std::count_if(plain.ops.begin(), plain.ops.end(), is_sum);
+  std::ptrdiff_t summed = 0;
+  OpId shared = 0, unmasked = 0;
+  std::vector<OpId> sum_ids;
+  for (Op op : plain.ops) {
+    const bool sum = is_sum(op);
+    for (OpId& before : op.after) before = composed.last[static_cast<std::size_t>(before)];
+    if (sum && summed == 0) {
+      const OpId keys = append(to_all_others(scenario, "advertise keys", kPublicKeyBytes, op.after));
+      shared = append(to_all_others(scenario, "share secrets", kSecretShareBytes, {keys}));
+    }
+    if (sum) op.after = {shared};
+    composed.last.push_back(append(std::move(op)));
+    if (!sum) continue;
+    sum_ids.push_back(composed.last.back());
+    if (++summed < sums) continue;
+    unmasked = append(to_all_others(scenario, "remove masks", kUnmaskingBytes, sum_ids));
+    for (OpId& last : composed.last) {
+      if (std::find(sum_ids.begin(), sum_ids.end(), last) != sum_ids.end()) last = unmasked;
+    }
+  }
+  return composed;
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,78 @@
+#include "costmodel/network_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+namespace fomoe::costmodel {
+
+namespace {
+
+template <class... Parts>
+std::string text_of(const Parts&... parts) {
+  std::ostringstream text;
+  (text << ... << parts);
+  return text.str();
+}
+
+}  // namespace
+
+const char* to_string(RingModel model) { return model == RingModel::stepwise ? "stepwise" : "fluid"; }
+
+platforms::Platform effective_platform(const platforms::Platform& raw, const NetworkModel& network) {
+  platforms::Platform platform =
+      platforms::scaled_bandwidth(raw, network.bandwidth_efficiency * (1 - network.background_share));
+  for (platforms::Path& path : platform.paths) path.latency_s *= network.latency_factor;
+  return platform;
+}
+
+double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s) {
+  double cap = platforms::kUnlimited;
+  if (round_trip_s <= 0) return cap;
+  const double streams_per_s = network.streams / round_trip_s;
+  if (network.tcp_window_bytes) cap = std::min(cap, streams_per_s * *network.tcp_window_bytes);
+  if (network.loss_rate)
+    cap = std::min(cap, streams_per_s * network.segment_bytes * std::sqrt(1.5 / *network.loss_rate));
+  return cap;
+}
+
+double slow_start_s(const NetworkModel& network, double bytes, double bytes_per_s, double round_trip_s) {
+  if (!network.initial_window_bytes || round_trip_s <= 0) return 0;
+  const double window = network.streams * *network.initial_window_bytes;
+  double sent = 0, in_flight = window;
+  double trips = 0;
+  for (; in_flight < bytes_per_s * round_trip_s && sent < bytes; ++trips) {
+    sent += in_flight;
+    in_flight *= 2;
+  }
+  return std::max(0.0, trips * round_trip_s - std::min(sent, bytes) / bytes_per_s);
+}
+
+double idle_limit_s(double round_trip_s) { return std::max(0.2, 2 * round_trip_s); }
+
+std::vector<std::string> switched_on(const NetworkModel& network) {
+  std::vector<std::string> terms;
+  const NetworkModel off;
+  if (network.background_share != off.background_share)
+    terms.push_back(text_of("other traffic takes ", network.background_share, " of every link"));
+  if (network.latency_factor != off.latency_factor)
+    terms.push_back(text_of("latencies × ", network.latency_factor));
+  if (network.jitter_s != off.jitter_s)
+    terms.push_back(text_of("jitter: up to ", network.jitter_s * 1e3, " ms on every flow's latency"));
+  if (network.ring_model != off.ring_model) terms.push_back("fluid rings: one flow a hop, latency paid once");
+  if (network.call_overhead_s != off.call_overhead_s)
+    terms.push_back(text_of(network.call_overhead_s * 1e3, " ms before each call of a collective"));
+  if (network.tcp_window_bytes)
+    terms.push_back(text_of("TCP windows: a flow gets at most ", network.streams, " × ",
+                            *network.tcp_window_bytes, " B ÷ round trip"));
+  if (network.loss_rate)
+    terms.push_back(text_of("loss: a flow gets at most ", network.streams, " × ", network.segment_bytes,
+                            " B ÷ round trip × √(3 ÷ (2 × ", *network.loss_rate, ")) (Mathis et al. 1997)"));
+  if (network.initial_window_bytes)
+    terms.push_back(text_of("slow start from ", network.streams, " × ", *network.initial_window_bytes,
+                            " B, doubling every round trip",
+                            network.idle_restart ? ", again after every silence" : ", once a connection"));
+  return terms;
+}
+
+}  // namespace fomoe::costmodel

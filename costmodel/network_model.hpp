@@ -1,0 +1,57 @@
+// What stands between a raw link and a flow of payload. Every term is off until a scenario switches it on.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "platforms/platform.hpp"
+
+namespace fomoe::costmodel {
+
+/// How a ring is simulated: every chunk a flow, each step after the one before; or one flow a hop, as if the
+/// ring were pipelined in slices so fine that latency hides behind bytes.
+enum class RingModel { stepwise, fluid };
+const char* to_string(RingModel model);
+
+struct NetworkModel {
+  double bandwidth_efficiency = 1.0;  // (0, 1]: share of a link's rate that payload can get
+  double background_share = 0;        // [0, 1): of every link, taken by other traffic all the time
+  double latency_factor = 1;          // on every latency
+  double jitter_s = 0;                // every flow's latency grows by a uniform draw between 0 and this
+  RingModel ring_model = RingModel::stepwise;
+  double call_overhead_s = 0;  // at each node before each call of a collective
+
+  // TCP. A flow is what one collective sends from one site to another, over `streams` connections.
+  int streams = 1;
+  std::optional<double> tcp_window_bytes;      // of one stream, the largest
+  std::optional<double> loss_rate;             // share of segments lost
+  double segment_bytes = 1460;                 // with loss_rate
+  std::optional<double> initial_window_bytes;  // of one stream; switches slow start on
+  bool idle_restart = false;                   // slow start again after a silence
+};
+
+/// The platform that flows see: rates · efficiency · (1 − background), latencies · factor.
+platforms::Platform effective_platform(const platforms::Platform& raw, const NetworkModel& network);
+
+/// The most that one flow gets however free the links are:
+///   min(streams · window ÷ RTT, streams · segment ÷ RTT · √(3 ÷ 2p))
+/// The second term is the throughput of loss-based TCP (Mathis et al. 1997). Unlimited where neither is on.
+double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s);
+
+/// Time that slow start adds to a flow that could run at `bytes_per_s`. The window starts at W = streams ·
+/// initial window and doubles every RTT, until it fills the pipe after n = ⌈log2(rate · RTT ÷ W)⌉ round
+/// trips:
+///   n · RTT − W(2ⁿ − 1) ÷ rate
+/// A flow that ends within the ramp needs the first k round trips with W(2ᵏ − 1) ≥ bytes:
+///   k · RTT − bytes ÷ rate, at least 0
+double slow_start_s(const NetworkModel& network, double bytes, double bytes_per_s, double round_trip_s);
+
+/// Silence after which a connection starts slowly again, where idle_restart is on: one retransmission
+/// time-out, taken as two round trips and at least 200 ms.
+double idle_limit_s(double round_trip_s);
+
+/// The terms that are on, in words with their values; empty where all are at their defaults.
+std::vector<std::string> switched_on(const NetworkModel& network);
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,70 @@
+#include "sim/flow_start.hpp"
+
+#include <algorithm>
+
+namespace fomoe::sim {
+
+using costmodel::NodeId;
+
+namespace {
+
+// A hash good enough to draw from (Steele et al. 2014, "SplitMix"): the same on every machine, and no flow's
+// draw depends on the order in which others were made.
+std::uint64_t mixed(std::uint64_t value) {
+  value += 0x9e3779b97f4a7c15ULL;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
+  return value ^ (value >> 31);
+}
+
+}  // namespace
+
+FlowStart::FlowStart(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,
+                     const costmodel::NetworkModel& network, std::uint64_t seed)
+    : nodes_(nodes), platform_(platform), network_(network), seed_(seed) {
+  if (network.jitter_s > 0 || network.initial_window_bytes) connections_.resize(nodes.size() * nodes.size());
+}
+
+double FlowStart::round_trip_s(int from_site, int to_site) const {
+  return platform_.path(from_site, to_site).latency_s + platform_.path(to_site, from_site).latency_s;
+}
+
+FlowStart::Connection& FlowStart::connection(NodeId from, NodeId to) {
+  return connections_[static_cast<std::size_t>(from) * nodes_.size() + static_cast<std::size_t>(to)];
+}
+
+double FlowStart::cap_bytes_per_s(NodeId from, NodeId to) const {
+  return costmodel::flow_cap_bytes_per_s(network_, round_trip_s(site(from), site(to)));
+}
+
+double FlowStart::wait_s(NodeId from, NodeId to, std::int64_t bytes, double now_s) {
+  const int a = site(from), b = site(to);
+  if (a == b) return 0;  // inside a site
+  const platforms::Path& path = platform_.path(a, b);
+  double wait_s = path.latency_s;
+  if (connections_.empty()) return wait_s;
+  Connection& used = connection(from, to);
+  if (network_.jitter_s > 0) {
+    const std::uint64_t pair =
+        static_cast<std::uint64_t>(from) * nodes_.size() + static_cast<std::uint64_t>(to);
+    const std::uint64_t draw = mixed(mixed(mixed(seed_) ^ pair) ^ used.flows);
+    wait_s += network_.jitter_s * static_cast<double>(draw >> 11) * 0x1p-53;
+  }
+  const double round_trip = round_trip_s(a, b);
+  const bool silent = network_.idle_restart && now_s - used.last_used_s > costmodel::idle_limit_s(round_trip);
+  if (used.last_used_s < 0 || silent) {
+    const double bytes_per_s = std::min(
+        {platform_.sites[static_cast<std::size_t>(a)].uplink_bytes_per_s, path.bandwidth_bytes_per_s,
+         platform_.sites[static_cast<std::size_t>(b)].downlink_bytes_per_s, cap_bytes_per_s(from, to)});
+    wait_s += costmodel::slow_start_s(network_, static_cast<double>(bytes), bytes_per_s, round_trip);
+  }
+  ++used.flows;
+  used.last_used_s = now_s;
+  return wait_s;
+}
+
+void FlowStart::ended(NodeId from, NodeId to, double now_s) {
+  if (!connections_.empty()) connection(from, to).last_used_s = now_s;
+}
+
+}  // namespace fomoe::sim

@@ -1,0 +1,40 @@
+// What a flow waits for before its first byte moves, and how fast it can get: latency, jitter and TCP.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "costmodel/network_model.hpp"
+#include "costmodel/plan.hpp"
+
+namespace fomoe::sim {
+
+class FlowStart {
+ public:
+  /// `platform` is the effective one.
+  FlowStart(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,
+            const costmodel::NetworkModel& network, std::uint64_t seed);
+
+  /// Seconds from a node's wish to send to the first byte: latency + jitter + slow start. Counts as a use
+  /// of the pair's connection; jitter is drawn anew every time.
+  double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, double now_s);
+  void ended(costmodel::NodeId from, costmodel::NodeId to, double now_s);
+  /// The most that one flow of the pair gets.
+  [[nodiscard]] double cap_bytes_per_s(costmodel::NodeId from, costmodel::NodeId to) const;
+
+ private:
+  struct Connection {
+    double last_used_s = -1;  // never
+    std::uint64_t flows = 0;
+  };
+  [[nodiscard]] double round_trip_s(int from_site, int to_site) const;
+  [[nodiscard]] int site(costmodel::NodeId node) const { return nodes_[static_cast<std::size_t>(node)].site; }
+  Connection& connection(costmodel::NodeId from, costmodel::NodeId to);
+
+  const std::vector<costmodel::Node>& nodes_;
+  const platforms::Platform& platform_;
+  const costmodel::NetworkModel& network_;
+  std::uint64_t seed_;
+  std::vector<Connection> connections_;  // of ordered pairs of nodes; empty where nothing depends on them
+};
+
+}  // namespace fomoe::sim

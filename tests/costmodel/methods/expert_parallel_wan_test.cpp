@@ -1,0 +1,103 @@
+// Activations to experts of other sites, inside every step.
+#include <doctest/doctest.h>
+
+#include "costmodel/closed_form.hpp"
+#include "costmodel/memory.hpp"
+#include "costmodel/methods/method.hpp"
+#include "platforms/input_error.hpp"
+#include "tests/plan_bytes.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+using namespace fomoe::costmodel;
+
+namespace {
+
+// Of the ideal scenario: 2 layers, k = 2, d = 6720, bf16, one sequence of 10 tokens for each site.
+constexpr double kLayers = 2, kActive = 2, kWidth = 6720, kTokens = 10, kBytes = 2;
+
+double activation_bytes(const Scenario& scenario) {
+  return tests::sent_in_round(tests::plan_of(scenario), scenario.sites(), 0).activations;
+}
+
+}  // namespace
+
+TEST_CASE("expert parallelism: 4 all-to-alls a layer, tokens·k·d·bytes·(M−1)/M each") {
+  for (const int sites : {2, 4, 8}) {
+    const Scenario scenario = tests::ideal_scenario("expert_parallel_wan", sites);
+    const double remote = (sites - 1.0) / sites;
+    CHECK(activation_bytes(scenario) ==
+          doctest::Approx(4 * kLayers * kTokens * kActive * kWidth * kBytes * remote).epsilon(1e-13));
+  }
+}
+
+TEST_CASE("a capacity factor pads what is sent and computed; a limit of sites bounds copies at min(k, m)") {
+  Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 4);
+  const double without = activation_bytes(scenario);
+  scenario.strategy.capacity_factor = 1.25;
+  CHECK(activation_bytes(scenario) == doctest::Approx(1.25 * without).epsilon(1e-13));
+  CHECK(summarise(scenario).sent.activations == doctest::Approx(1.25 * without).epsilon(1e-13));
+  CHECK(summarise(scenario).compute_factor > 1);  // padding is computed
+
+  scenario.strategy.capacity_factor = 0;
+  scenario.strategy.max_sites_per_token = 1;  // k = 2 experts, on one site
+  CHECK(activation_bytes(scenario) == doctest::Approx(without / 2).epsilon(1e-13));
+  CHECK(summarise(scenario).sent.activations == doctest::Approx(without / 2).epsilon(1e-13));
+  scenario.strategy.max_sites_per_token = 3;
+  CHECK(activation_bytes(scenario) == doctest::Approx(without).epsilon(1e-13));
+}
+
+TEST_CASE("dense gradients with the whole router in every step; expert gradients never") {
+  const Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 4);
+  const ParameterCounts counts = count_parameters(scenario.model);
+  const SentBytes<double> sent = tests::sent_in_round(tests::plan_of(scenario), scenario.sites(), 0);
+  CHECK(sent.dense ==
+        doctest::Approx(2.0 * 3 / 4 * kBytes * static_cast<double>(counts.total() - counts.expert))
+            .epsilon(1e-13));
+  CHECK(sent.expert_sync == 0);
+}
+
+TEST_CASE("by hand: M = 2, 1 GB/s, 10 ms: 4·L latencies and the bytes of every layer, on top of a step") {
+  Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 2);
+  scenario.platform = platforms::uniform(2, 1e9, 1e9, 0.010);
+  const ParameterCounts counts = count_parameters(scenario.model);
+  const double exchange_s = 0.010 + kTokens * kActive * kWidth * kBytes / 2 / 1e9;
+  const double gradients_s =
+      2 * (0.010 + kBytes * static_cast<double>(counts.total() - counts.expert) / 2 / 1e9);
+  CHECK(closed_form(scenario).round.duration_s ==
+        doctest::Approx(1.0 + 4 * kLayers * exchange_s + gradients_s).epsilon(1e-12));
+}
+
+TEST_CASE("measured counts: the busiest site sets the time, the mean the bytes") {
+  Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 2);
+  const double mean_bytes = activation_bytes(scenario);
+  scenario.strategy.routing_counts = make_routing_counts(2, 8, 1);
+  for (int layer = 0; layer < 2; ++layer) {
+    for (int expert = 0; expert < 8; ++expert)
+      scenario.strategy.routing_counts.at(layer, expert, 0) =
+          expert < 4 ? 3 : 1;  // site 0 has 3/4 of the rows
+  }
+  const PlanSummary summary = summarise(scenario);
+  CHECK(activation_bytes(scenario) == doctest::Approx(mean_bytes).epsilon(1e-9));
+  CHECK(summary.sent.activations == doctest::Approx(mean_bytes).epsilon(1e-13));
+  CHECK(summary.stages[0].bytes ==
+        doctest::Approx(1.5 * kTokens * kActive * kWidth * kBytes / 2).epsilon(1e-13));  // into site 0
+  CHECK(summary.compute_factor == doctest::Approx(1));
+  CHECK(summary.idle_factor == doctest::Approx(0.5 * fixed_of(scenario).expert_compute_share));
+}
+
+TEST_CASE("each site keeps all dense parameters and 1/M of the experts") {
+  const Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 4);
+  const ParameterCounts counts = count_parameters(scenario.model);
+  CHECK(parameters_per_site(scenario) == counts.total() - counts.expert + counts.expert / 4);
+}
+
+TEST_CASE("experts that do not divide among the sites are refused, with the nearest number of sites") {
+  try {
+    check(tests::ideal_scenario("expert_parallel_wan", 3));
+    FAIL("8 experts on 3 sites");
+  } catch (const InputError& error) {
+    CHECK(error.key() == "platform.sites");
+    CHECK(std::string(error.what()).ends_with("for example 2"));
+  }
+}

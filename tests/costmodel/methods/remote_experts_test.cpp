@@ -1,0 +1,32 @@
+// Learning@home: requests from site to site, and no synchronisation of experts.
+#include <doctest/doctest.h>
+
+#include "costmodel/methods/method.hpp"
+#include "platforms/input_error.hpp"
+#include "tests/plan_bytes.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+using namespace fomoe::costmodel;
+
+TEST_CASE("remote experts: 4·L · tokens·k·d·bytes·(M−1)/M, each expert asked by itself") {
+  const Scenario scenario = tests::ideal_scenario("remote_experts", 4);
+  const Plan plan = find_method("remote_experts")->plan(scenario);
+  const SentBytes<double> sent = tests::sent_in_round(plan, scenario.sites(), 0);
+  CHECK(sent.activations == doctest::Approx(4.0 * 2 * 10 * 2 * 6720 * 2 * 3 / 4).epsilon(1e-13));
+  CHECK(sent.expert_sync == 0);
+  int transfers = 0;
+  for (const Op& op : plan.round(0).ops) {
+    const auto* transfer = std::get_if<Transfer>(&op.what);
+    if (transfer == nullptr || transfer->pattern != Pattern::point_to_point) continue;
+    ++transfers;
+    CHECK(transfer->exchanges.size() == 4 * 3);  // ordered pairs of sites
+  }
+  CHECK(transfers == 4 * 2);  // out and back, forward and backward, in each layer
+}
+
+TEST_CASE("remote experts pad no buffers: a capacity factor is refused") {
+  Scenario scenario = tests::ideal_scenario("remote_experts", 4);
+  scenario.strategy.capacity_factor = 1.25;
+  CHECK_THROWS_AS(check(scenario), InputError);
+}

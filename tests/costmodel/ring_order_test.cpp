@@ -1,0 +1,98 @@
+// The order of a ring: exact for few sites, never worse than given for many.
+#include "costmodel/ring_order.hpp"
+
+#include <doctest/doctest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+using costmodel::HopTimes;
+using costmodel::NodeId;
+
+namespace {
+
+std::vector<NodeId> up_to(int nodes) {
+  std::vector<NodeId> ring(static_cast<std::size_t>(nodes));
+  std::iota(ring.begin(), ring.end(), 0);
+  return ring;
+}
+
+HopTimes random_hops(int nodes) {
+  HopTimes times{nodes, {}};
+  times.seconds = *rc::gen::container<std::vector<double>>(
+      static_cast<std::size_t>(nodes * nodes),
+      rc::gen::map(rc::gen::inRange(1, 1000), [](int ms) { return 0.001 * ms; }));
+  return times;
+}
+
+}  // namespace
+
+TEST_CASE("best ring, by exhaustion: no permutation of up to 7 sites has a faster slowest hop") {
+  const bool ok = rc::check([] {
+    const int nodes = *rc::gen::inRange(3, 8);
+    const HopTimes times = random_hops(nodes);
+    double best_s = 1e300;
+    std::vector<NodeId> ring = up_to(nodes);
+    do {
+      best_s = std::min(best_s, costmodel::slowest_hop_s(times, ring));
+    } while (std::next_permutation(ring.begin() + 1, ring.end()));
+    const std::vector<NodeId> found = costmodel::best_ring(times, up_to(nodes));
+    RC_ASSERT(costmodel::slowest_hop_s(times, found) == best_s);
+    RC_ASSERT(std::is_permutation(found.begin(), found.end(), up_to(nodes).begin()));
+  });
+  CHECK(ok);
+}
+
+TEST_CASE("best ring of more than 10 sites: a permutation, and never worse than given") {
+  const bool ok = rc::check([] {
+    const int nodes = *rc::gen::inRange(11, 20);
+    const HopTimes times = random_hops(nodes);
+    const std::vector<NodeId> found = costmodel::best_ring(times, up_to(nodes));
+    RC_ASSERT(std::is_permutation(found.begin(), found.end(), up_to(nodes).begin()));
+    RC_ASSERT(costmodel::slowest_hop_s(times, found) <= costmodel::slowest_hop_s(times, up_to(nodes)));
+  });
+  CHECK(ok);
+}
+
+TEST_CASE("best ring of 16 sites on two continents crosses the sea twice, whatever the given order") {
+  // Even sites on one side, odd ones on the other: 1 s within, 1.5 s by two good crossings, 9 s by others.
+  HopTimes times{16, std::vector<double>(256, 9)};
+  const auto set = [&](int from, int to, double seconds) {
+    times.seconds[static_cast<std::size_t>(from * 16 + to)] = seconds;
+  };
+  for (int a = 0; a < 16; ++a) {
+    for (int b = 0; b < 16; ++b) {
+      if (a % 2 == b % 2) set(a, b, 1);
+    }
+  }
+  set(4, 7, 1.5);
+  set(9, 2, 1.5);
+  CHECK(costmodel::slowest_hop_s(times, up_to(16)) == 9);
+  CHECK(costmodel::slowest_hop_s(times, costmodel::best_ring(times, up_to(16))) == 1.5);
+}
+
+TEST_CASE("hops: latency + chunk ÷ the slowest of uplink, path, downlink and cap") {
+  costmodel::Scenario scenario = tests::ideal_scenario("diloco", 4);
+  scenario.platform.path(0, 1) = {0.25, 5e8};
+  scenario.platform.sites[2].downlink_bytes_per_s = 2e8;
+  const double chunk = 2.0 * static_cast<double>(costmodel::count_parameters(scenario.model).total()) / 4;
+  const HopTimes times = costmodel::hop_times(scenario);
+  CHECK(times.at(0, 1) == doctest::Approx(0.25 + chunk / 5e8));
+  CHECK(times.at(1, 2) == doctest::Approx(chunk / 2e8));
+  CHECK(times.at(2, 1) == doctest::Approx(chunk / 1e9));
+}
+
+TEST_CASE("equal sites keep their order, and so does ring_order = given") {
+  costmodel::Scenario scenario = tests::ideal_scenario("diloco", 5);
+  CHECK(costmodel::ring_order_note(scenario).empty());
+  scenario.platform.path(0, 1).latency_s = 3;  // 0 → 2 → 1 → … avoids it
+  const std::string note = costmodel::ring_order_note(scenario);
+  CHECK(note.find("ring order site-") == 0);
+  CHECK(note.find("strategy.ring_order") != std::string::npos);
+  scenario.strategy.ring_order = costmodel::RingOrder::given;
+  CHECK(costmodel::ring_order_note(scenario).empty());
+}
