@@ -42,7 +42,8 @@ void check_transfer(const costmodel::Scenario& scenario, const costmodel::Op& op
                          "a scenario without [traffic]");
       }
       if (payload.content == Content::activation || payload.content == Content::training_state ||
-          payload.content == Content::sequences) {
+          payload.content == Content::sequences || payload.content == Content::key || payload.chunks != 1 ||
+          payload.format.type == costmodel::ElementType::int32) {
         refuse_method(got);
       }
       if (transfer.pattern == Pattern::point_to_point && payload.traffic != TrafficClass::migration)
@@ -99,7 +100,7 @@ PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& p
       if (compute.work == Work::outer_step) {
         for (const costmodel::NodeId node : compute.nodes)
           needs.outer_steps[static_cast<std::size_t>(node)] = true;
-      } else if (compute.share != 1) {
+      } else if (compute.share != 1 || compute.work == Work::forward || compute.work == Work::backward) {
         refuse_method(got);
       }
     }

@@ -13,7 +13,7 @@
 
 namespace fomoe::trainer {
 
-inline constexpr std::size_t kTrafficClasses = 6;  // of costmodel::TrafficClass
+inline constexpr std::size_t kTrafficClasses = 7;  // of costmodel::TrafficClass
 using BytesByClass = std::array<std::int64_t, kTrafficClasses>;
 
 /// All that one node sends another in one phase.

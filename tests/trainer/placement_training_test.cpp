@@ -3,6 +3,7 @@
 #include <cmath>
 #include <set>
 
+#include "costmodel/methods/method.hpp"
 #include "platforms/input_error.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/trainer/training_case.hpp"
