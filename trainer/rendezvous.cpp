@@ -100,7 +100,7 @@ class GlooTransport : public Transport {
       }
     } catch (const std::exception& error) {
       const std::string reason = error.what();
-      throw SiteLost("site " + names_[static_cast<std::size_t>(partner)] + " (rank " +
+      throw SiteLost(names_[static_cast<std::size_t>(partner)] + " (rank " +
                      std::to_string(partner) + ") is lost: " + reason.substr(0, reason.find('\n')));
     }
   }
@@ -152,7 +152,7 @@ struct Rendezvous::Connection {
 };
 
 std::string Rendezvous::name_of(int rank) const {
-  return "site " + names_.at(static_cast<std::size_t>(rank)) + " (rank " + std::to_string(rank) + ")";
+  return names_.at(static_cast<std::size_t>(rank)) + " (rank " + std::to_string(rank) + ")";
 }
 
 Rendezvous::Rendezvous(const Launch& launch, std::vector<std::string> names, double timeout_s)

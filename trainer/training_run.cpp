@@ -67,9 +67,9 @@ std::string hash(const Corpus& corpus) {
 }
 
 Digest digest_of(const RunRequest& request, const Corpus& corpus) {
-  return {{"scenario", hash(scenario::run_report_json({}, request.scenario))},
+  return {{"seed", std::to_string(request.scenario.seed)},
+          {"scenario", hash(scenario::run_report_json({}, request.scenario))},
           {"[trainer] table", hash(scenario::to_text(request.settings))},
-          {"seed", std::to_string(request.scenario.seed)},
           {"data", hash(corpus)},
           {"version of fomoe-train", FOMOE_VERSION}};
 }

@@ -1,5 +1,7 @@
 // Small trainings in one process, for tests of what methods do to a model.
 #pragma once
+#include <ATen/Parallel.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,8 +47,13 @@ inline TrainingOptions real_options() {
 
 /// All sites of a scenario in this process.
 struct Training {
+  /// One thread: the tensors are so small that several would wait for each other longer than they work.
+  static const costmodel::Scenario& one_thread(const costmodel::Scenario& scenario) {
+    at::set_num_threads(1);
+    return scenario;
+  }
   Training(const costmodel::Scenario& what, const TrainingOptions& options)
-      : scenario(what),
+      : scenario(one_thread(what)),
         plan(costmodel::make_plan(scenario)),
         transport(plan.nodes),
         batches(Corpus::synthetic(scenario.model.vocabulary, 2000, scenario.seed),
