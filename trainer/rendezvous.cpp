@@ -167,8 +167,9 @@ Rendezvous::Rendezvous(const Launch& launch, std::vector<std::string> names, dou
   options.waitWorkers = false;  // agree() says who is missing
   options.timeout = milliseconds_of(timeout_s);
   try {
+    // torchrun keeps one store over restarts: each attempt has keys of its own.
     connection_->store = c10::make_intrusive<c10d::PrefixStore>(
-        "fomoe", c10::make_intrusive<c10d::TCPStore>(launch.address, options));
+        "fomoe" + environment("TORCHELASTIC_RESTART_COUNT").value_or(""), c10::make_intrusive<c10d::TCPStore>(launch.address, options));
   } catch (const std::exception& error) {
     const std::string reason = error.what();
     if (options.isServer) {
