@@ -6,6 +6,7 @@ case ${1:-} in -h | --help) sed -n '2,3s/^# //p' "$0"; exit 0 ;; esac
 . "$(dirname "${BASH_SOURCE[0]}")/tools/setup.sh"
 
 setup
+install_notebooks
 build_release
 has_gpu || say "No NVIDIA GPU here: the tests labelled gpu skip themselves"
 without=(-LE slow)

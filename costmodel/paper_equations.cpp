@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#include "costmodel/flops.hpp"
+#include "costmodel/memory.hpp"
+#include "costmodel/plan_summary.hpp"
+
 namespace fomoe::costmodel::paper {
 
 double R(double O_e) { return 2 * (O_e - 1) / O_e; }
@@ -35,6 +39,20 @@ Region region(const Symbols& s) {
                                                      : Region::placement_collapse;
   }
   return s.O_e > s.M / 2 ? Region::memory_constrained : Region::sweet_spot;
+}
+
+Region region(const Scenario& scenario, const RunReport& report) {
+  const MeanRound& round = report.round;
+  if (round.exposed_communication_s > round.compute_s) {
+    const SentBytes<double> sent = summarise(scenario).sent;
+    const double without_migration = 1 - sent.migration / sent.total();
+    return round.exposed_communication_s * without_migration > round.compute_s ? Region::communication_bound
+                                                                               : Region::placement_collapse;
+  }
+  const double memory_bytes = scenario.gpus.gpu_memory_bytes;
+  const bool constrained = memory_bytes > 0 ? memory_per_gpu(scenario).total() > memory_bytes
+                                            : 2 * effective_overlap(scenario) > scenario.sites();
+  return constrained ? Region::memory_constrained : Region::sweet_spot;
 }
 
 const char* to_string(Region region) {

@@ -3,6 +3,8 @@
 // The planner's own closed form counts latency, whole rounds and what the mechanism does; where the paper's
 // assumptions hold the two are equal, which a test shows.
 #pragma once
+#include "costmodel/run_report.hpp"
+#include "costmodel/scenario.hpp"
 
 namespace fomoe::costmodel::paper {
 
@@ -48,6 +50,9 @@ enum class Region {
   placement_collapse = 4,   // communication takes longer, and would not without migration
 };
 Region region(const Symbols& s);
+/// Of a run, computed or simulated: times as they came out; memory is constrained where the fullest GPU needs
+/// more than the scenario says that it has, or, where it does not say, as above.
+Region region(const Scenario& scenario, const RunReport& report);
 const char* to_string(Region region);
 
 // --- Prediction 1: "the broadcast volume follows C · (1 − O_e/M)"

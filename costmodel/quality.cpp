@@ -7,6 +7,7 @@
 #include <set>
 
 #include "costmodel/flops.hpp"
+#include "costmodel/methods/method.hpp"
 #include "costmodel/run_report.hpp"
 #include "costmodel/scenario.hpp"
 
@@ -53,8 +54,11 @@ std::string listed(const std::set<T>& values) {
   return text;
 }
 
-bool covers(const QualityRow& row, const std::string& strategy) {
-  return row.strategy == strategy || (row.strategy == "diloco" && strategy == "fomoe");
+// The paper's tables name the optimiser: partial replicas are the same method with it as the outer one.
+bool covers(const QualityRow& row, const Strategy& strategy) {
+  if (row.strategy == strategy.method) return true;
+  if (find_method(strategy.method) == nullptr || !find_method(strategy.method)->partial_experts) return false;
+  return row.strategy == (strategy.outer_optimizer == OuterOptimizer::local_adamw ? "local_adamw" : "diloco");
 }
 
 // Rows are narrowed key by key, so that the reason names the first key that no row has.
@@ -85,7 +89,7 @@ Quality from_table(const QualityTable& table, const Scenario& scenario, const Ru
   if (!rows.empty())
     narrow(
         "method " + strategy.method, [](const QualityRow& row) { return row.strategy; },
-        [&](const QualityRow& row) { return covers(row, strategy.method); });
+        [&](const QualityRow& row) { return covers(row, strategy); });
   if (!rows.empty())
     narrow(
         "local_steps " + std::to_string(strategy.local_steps),

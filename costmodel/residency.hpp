@@ -21,7 +21,8 @@ void keep(SiteLoad<V>& load, Residency residency, const Fixed& fixed, const V& s
     load.kept_share = 1.0 / sites;
   if (residency == Residency::sharded_gathered) load.gathered_share = 1.0 - load.kept_share;
   if (residency == Residency::experts_sharded) {
-    load.dense = load.dense + (fixed.expert_elements - fixed.expert_parameters);  // the router, if not there yet
+    load.dense =
+        load.dense + (fixed.expert_elements - fixed.expert_parameters);  // the router, if not there yet
     load.experts = fixed.expert_parameters / sites;
   }
 }

@@ -14,8 +14,8 @@ namespace fomoe::costmodel {
 
 namespace {
 
-constexpr std::size_t kExactNodes = 10;
-constexpr std::size_t kKnownRings = 4096;  // distinct owner sets worth a search of their own
+constexpr std::size_t kExactNodes = 16;        // 2^15 sets of 16 ends each: milliseconds
+constexpr std::size_t kMostWork = 20'000'000;  // of searches for rings of their own, in sets · nodes
 
 bool all_equal(const HopTimes& times) {
   double first = -1;
@@ -35,15 +35,16 @@ std::vector<NodeId> ring_within(const HopTimes& times, const std::vector<NodeId>
   const std::size_t n = nodes.size();
   const std::size_t all = (std::size_t{1} << n) - 1;
   const auto allowed = [&](std::size_t a, std::size_t b) { return times.at(nodes[a], nodes[b]) <= limit_s; };
+  std::vector<std::uint32_t> allowed_before(n, 0);  // bit a: from a to this node
+  for (std::size_t a = 0; a < n; ++a) {
+    for (std::size_t b = 0; b < n; ++b) allowed_before[b] |= std::uint32_t{a != b && allowed(a, b)} << a;
+  }
   std::vector<std::uint32_t> reached(all + 1, 0);
   reached[1] = 1;
   for (std::size_t set = 1; set <= all; set += 2) {
-    for (std::size_t end = 0; end < n; ++end) {
-      if (!(reached[set] >> end & 1)) continue;
-      for (std::size_t next = 1; next < n; ++next) {
-        if (!(set >> next & 1) && allowed(end, next))
-          reached[set | std::size_t{1} << next] |= std::uint32_t{1} << next;
-      }
+    for (std::size_t next = 1; reached[set] != 0 && next < n; ++next) {
+      if (!(set >> next & 1) && (reached[set] & allowed_before[next]) != 0)
+        reached[set | std::size_t{1} << next] |= std::uint32_t{1} << next;
     }
   }
   std::size_t last = n;
@@ -109,30 +110,35 @@ std::vector<NodeId> nearest_neighbours(const HopTimes& times, std::vector<NodeId
   return nodes;
 }
 
-// Moves either end of the slowest hop to the best other place, while that helps.
+// Takes the slowest hop out, and two others, while three faster ones can join the parts A, B, C as A C B
+// (an or-3opt move, which keeps directions: hops there and back differ). Every move leaves one hop less of
+// the slowest kind, so that it ends.
 std::vector<NodeId> improved(const HopTimes& times, std::vector<NodeId> ring) {
   const std::size_t n = ring.size();
-  const std::size_t most_moves = 100'000'000 / (n * n * n) + 8;  // about a second at 1,000 nodes
-  Cost cost = cost_of(times, ring);
+  const std::size_t most_moves = 300'000'000 / (n * n) + 8;  // about a second at most
   for (std::size_t move = 0; move < most_moves; ++move) {
     std::size_t slowest = 0;
-    while (times.at(ring[slowest], ring[(slowest + 1) % n]) < cost.first) ++slowest;
-    std::vector<NodeId> best_ring_so_far;
-    for (const std::size_t taken : {slowest, (slowest + 1) % n}) {
-      std::vector<NodeId> rest = ring;
-      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(taken));
-      for (std::size_t place = 0; place <= rest.size(); ++place) {
-        std::vector<NodeId> tried = rest;
-        tried.insert(tried.begin() + static_cast<std::ptrdiff_t>(place), ring[taken]);
-        const Cost tried_cost = cost_of(times, tried);
-        if (tried_cost < cost) {
-          cost = tried_cost;
-          best_ring_so_far = std::move(tried);
-        }
+    for (std::size_t i = 1; i < n; ++i) {
+      if (times.at(ring[i], ring[(i + 1) % n]) > times.at(ring[slowest], ring[(slowest + 1) % n]))
+        slowest = i;
+    }
+    const double slowest_s = times.at(ring[slowest], ring[(slowest + 1) % n]);
+    std::rotate(ring.begin(), ring.begin() + static_cast<std::ptrdiff_t>((slowest + 1) % n), ring.end());
+    double best_s = slowest_s;
+    std::size_t best_a = 0, best_b = 0;  // the last of A, the last of B
+    for (std::size_t a = 0; a + 2 < n; ++a) {
+      for (std::size_t b = a + 1; b + 1 < n; ++b) {
+        const double joined_s = std::max(
+            {times.at(ring[a], ring[b + 1]), times.at(ring[n - 1], ring[a + 1]), times.at(ring[b], ring[0])});
+        if (joined_s >= best_s) continue;
+        best_s = joined_s;
+        best_a = a;
+        best_b = b;
       }
     }
-    if (best_ring_so_far.empty()) break;
-    ring = std::move(best_ring_so_far);
+    if (best_s >= slowest_s) break;
+    std::rotate(ring.begin() + static_cast<std::ptrdiff_t>(best_a) + 1,
+                ring.begin() + static_cast<std::ptrdiff_t>(best_b) + 1, ring.end());
   }
   return ring;
 }
@@ -188,7 +194,8 @@ void RingOrders::apply(std::vector<NodeId>& ring) {
   const auto found = known_.find(ring);
   if (found != known_.end()) {
     ring = found->second;
-  } else if (known_.size() < kKnownRings) {
+  } else if (work_ < kMostWork) {
+    work_ += ring.size() << std::min(ring.size(), kExactNodes);
     ring = known_[ring] = best_ring(times_, ring);
   } else {
     // Too many sets to search each: they follow the best ring of all sites.

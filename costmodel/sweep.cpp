@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <variant>
 
 #include "costmodel/cost.hpp"
@@ -61,6 +62,7 @@ template <class V>
 void add_cost(const SweepContext& context, const Configuration<V>& configuration, Outcome<V>& outcome) {
   const V& duration_s = outcome.wall_clock_s;
   const V& gpus = configuration.gpus_per_site;
+  outcome.cost_total = outcome.energy_kwh = constant<V>(std::numeric_limits<double>::quiet_NaN());
   V joules = constant<V>(0);
   if (context.power) {
     const V busy_s = outcome.round_compute_s * outcome.round_count;
@@ -131,7 +133,7 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
   outcome.bytes_per_token =
       axes.sites * summary.rounds * outcome.bytes_sent_per_site_per_round / outcome.tokens;
   outcome.link_busy_share = outcome.bytes_sent_per_site_per_round / links.port_bytes_per_s / round.duration_s;
-  if (context.prices || context.power) add_cost(context, configuration, outcome);
+  add_cost(context, configuration, outcome);
 }
 
 template void evaluate(const SweepContext&, const Configuration<double>&, Outcome<double>&);

@@ -36,7 +36,7 @@ struct Outcome {
   V round_count, round_duration_s, round_compute_s, round_communication_s, round_exposed_communication_s,
       round_idle_s;
   V link_busy_share;
-  V cost_total, energy_kwh;  // where the context has prices and power
+  V cost_total, energy_kwh;  // NaN where the context has no prices, no power
 };
 
 /// What configurations that are computed side by side have in common.

@@ -207,6 +207,15 @@ install_venv() {
   [ -z "$own_cache" ] || rm -rf "$own_cache"
 }
 
+# What draws the notebooks, for their tests; demo.sh does without.
+install_notebooks() {
+  local stamp=$venv/notebooks-stamp wanted=$fomoe_root/notebooks/requirements.txt
+  cmp -s "$wanted" "$stamp" && return 0
+  say "Downloading what draws the notebooks into .venv"
+  logged pip env PIP_USER=0 "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off -r "$wanted" || pip_failed
+  cp "$wanted" "$stamp"
+}
+
 # --- Building ---------------------------------------------------------------------------------------------------------
 
 # build_release [TARGET…]

@@ -41,6 +41,14 @@ std::vector<std::string> ignored_axes(const Scenario& scenario) {
   note("moment2_period", asked.moment2_period != usual.moment2_period);
   note("gossip_peers", asked.gossip_peers != usual.gossip_peers);
   note("placement", asked.placement != usual.placement);
+  note("reshuffle_rounds", asked.reshuffle_rounds != usual.reshuffle_rounds);
+  note("collective", asked.collective != usual.collective);
+  note("router", asked.router != usual.router);
+  note("capacity_factor", asked.capacity_factor != usual.capacity_factor);
+  note("max_sites_per_token", asked.max_sites_per_token != usual.max_sites_per_token);
+  note("micro_batches", asked.micro_batches != usual.micro_batches);
+  note("module_levels", asked.module_levels != usual.module_levels);
+  note("module_choices", asked.module_choices != usual.module_choices);
   return notes;
 }
 

@@ -53,5 +53,6 @@ costmodel::Scenario paper_scenario(const costmodel::ModelShape& shape, int sites
 inline constexpr std::int64_t kGlobalBatch = 1024;
 inline constexpr std::int64_t kTrainingSteps = 640;
 
+inline constexpr double kH100MemoryBytes = 80e9;
 double gbit_per_s(double rate);  // in bytes/s
 }  // namespace fomoe::figures

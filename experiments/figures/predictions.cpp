@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/memory.hpp"
+#include "costmodel/memory_throughput.hpp"
 #include "costmodel/placement.hpp"
 #include "costmodel/plan_summary.hpp"
 #include "experiments/figures/figure.hpp"
@@ -60,36 +59,22 @@ void prediction_1(Figure& figure) {
        "the line that the paper draws"}};
 }
 
-constexpr double kGpuMemoryBytes = 80e9;
-
-/// Sequences whose layer inputs fit beside weights and optimiser; 0 where those alone do not fit.
-std::int64_t largest_local_batch(const costmodel::Scenario& scenario, double bytes_per_sequence) {
-  const double free_bytes = kGpuMemoryBytes - costmodel::memory_per_site(scenario).total();
-  return free_bytes <= 0 ? 0 : static_cast<std::int64_t>(free_bytes / bytes_per_sequence);
-}
-
 void prediction_2(Figure& figure) {
   constexpr int kWorkers = 32;
   const costmodel::ModelShape shape = family_member(2048, 64);
-  // Checkpointed (Chen et al. 2016): of each layer only its 16-bit input is kept.
-  const double bytes_per_sequence =
-      2.0 * static_cast<double>(shape.d_model * shape.layers * shape.sequence_length);
   Json found = Json::array();
   for (const double gbit : {1.0, 10.0, 100.0}) {
     double tokens_per_s_before = 0;  // at half the overlap
     for (int overlap = 1; overlap <= kWorkers; overlap *= 2) {
       costmodel::Scenario scenario = paper_scenario(shape, kWorkers, 32);
-      scenario.strategy.expert_overlap = overlap;
       scenario.strategy.skip_token = true;
       scenario.compute = costmodel::AssumedDevice{989e12, 0.4};
+      scenario.gpus.gpu_memory_bytes = kH100MemoryBytes;
+      scenario.gpus.activation_checkpointing = true;
       scenario.platform = platforms::uniform(kWorkers, gbit_per_s(gbit), gbit_per_s(gbit), 0);
       scenario.workload.tokens = 60'000'000'000;
-      const std::int64_t batch = largest_local_batch(scenario, bytes_per_sequence);
-      double tokens_per_s = 0;
-      if (batch > 0) {
-        scenario.workload.global_batch_sequences = batch * kWorkers;
-        tokens_per_s = costmodel::closed_form(scenario).tokens_per_s;
-      }
+      const costmodel::MemoryThroughput point = costmodel::memory_throughput(scenario, overlap);
+      const double tokens_per_s = point.tokens_per_s;
       Cell exponent = std::string("");
       if (tokens_per_s > 0 && tokens_per_s_before > 0) {
         const double value = std::log2(tokens_per_s_before / tokens_per_s);
@@ -100,8 +85,8 @@ void prediction_2(Figure& figure) {
                          {"super_linear", value > 1}});
       }
       figure.rows.push_back({std::string("2 throughput"), static_cast<std::int64_t>(overlap), std::string(""),
-                             std::string(""), std::string(""), std::string(""), gbit, batch, tokens_per_s,
-                             exponent});
+                             std::string(""), std::string(""), std::string(""), gbit,
+                             point.micro_batch_sequences, tokens_per_s, exponent});
       tokens_per_s_before = tokens_per_s;
     }
   }
@@ -118,9 +103,8 @@ void prediction_2(Figure& figure) {
       {"model", scenario::to_json(shape)},
       {"sites", kWorkers},
       {"gpu", "H100: 989 TFLOP/s bf16 dense at an MFU of 0.4, 80 GB, one a site"},
-      {"local_batch", "the largest that fits beside 18 B a parameter and 8 B of outer state"},
-      {"activation_bytes_per_sequence", bytes_per_sequence},
-      {"activations", "checkpointed: 2·d bytes for each layer and token, nothing else"},
+      {"local_batch", "the largest micro-batch that fits beside 18 B a parameter and 8 B of outer state"},
+      {"activations", "checkpointed: layers keep their inputs and compute the rest again, which takes time"},
       {"local_steps", 32},
       {"placement", "random, redrawn every round"},
       {"exponent", "log2 of throughput at half the overlap ÷ throughput here; 1 is linear in 1/O_e"}};

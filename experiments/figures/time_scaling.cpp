@@ -5,7 +5,7 @@
 
 #include "costmodel/closed_form.hpp"
 #include "costmodel/memory.hpp"
-#include "costmodel/plan_summary.hpp"
+#include "costmodel/paper_equations.hpp"
 #include "experiments/figures/figure.hpp"
 #include "sim/simulated_run.hpp"
 
@@ -15,7 +15,6 @@ namespace {
 
 constexpr int kSites = 32;
 constexpr std::int64_t kLocalSteps = 32;
-constexpr double kGpuMemoryBytes = 80e9;
 constexpr std::int64_t kSimulatedRounds = 1;
 
 costmodel::Scenario scenario_at(int overlap, double gbit, double latency_s) {
@@ -24,18 +23,9 @@ costmodel::Scenario scenario_at(int overlap, double gbit, double latency_s) {
   scenario.strategy.expert_overlap = overlap;
   scenario.strategy.skip_token = true;
   scenario.compute = costmodel::AssumedDevice{989e12, 0.4};
+  scenario.gpus.gpu_memory_bytes = kH100MemoryBytes;
   scenario.platform = platforms::uniform(kSites, gbit_per_s(gbit), gbit_per_s(gbit), latency_s);
   return scenario;
-}
-
-/// 1: communication-bound; 2: compute-bound, but more memory than a GPU has; 3: neither, the sweet spot;
-/// 4: communication-bound, and migration is most of what is sent.
-std::int64_t region(const costmodel::Scenario& scenario, const costmodel::RunReport& report) {
-  if (report.round.exposed_communication_s > report.round.compute_s) {
-    const auto sent = costmodel::summarise(scenario).sent;
-    return sent.migration > sent.total() / 2 ? 4 : 1;
-  }
-  return costmodel::memory_per_site(scenario).total() > kGpuMemoryBytes ? 2 : 3;
 }
 
 }  // namespace
@@ -53,7 +43,8 @@ Figure time_scaling() {
                            static_cast<std::int64_t>(scenario.strategy.expert_overlap),
                            report.wall_clock_s / 3600, report.round.compute_s * rounds_per_h,
                            report.round.exposed_communication_s * rounds_per_h, report.compute_utilization,
-                           costmodel::memory_per_site(scenario).total(), region(scenario, report)});
+                           costmodel::memory_per_site(scenario).total(),
+                           static_cast<std::int64_t>(costmodel::paper::region(scenario, report))});
   };
   for (const double latency_s : {0.0, 0.025}) {
     for (const double gbit : {1.0, 10.0, 100.0, 1000.0}) {
@@ -87,8 +78,8 @@ Figure time_scaling() {
       {"global_batch_sequences", kGlobalBatch},
       {"simulated_rounds", "one full round and the last, short one: a sample of random placements"},
       {"regions",
-       "1 communication-bound; 2 compute-bound and over 80 GB; 3 neither; 4 communication-bound, mostly by "
-       "migration"}};
+       "1 communication-bound; 2 compute-bound and over 80 GB; 3 neither; 4 communication-bound, and not "
+       "without migration"}};
   figure.notes = {
       "The paper states neither K, MFU, the batch of this figure, nor the byte width of what is sent.",
       "Random owner sets load sites unevenly and migrate unevenly: the simulation takes longer than the "

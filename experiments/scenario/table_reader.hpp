@@ -27,8 +27,8 @@ class TableReader {
   /// Counts that are plain int in a Scenario; their rows bound them.
   [[nodiscard]] int small_count(std::string_view name) const { return static_cast<int>(count(name)); }
   [[nodiscard]] double quantity(std::string_view name) const;  // SI units
-  [[nodiscard]] double share(std::string_view name) const;     // (0, 1], or to the row's max where that is less
-  [[nodiscard]] double factor(std::string_view name) const;    // at least 1
+  [[nodiscard]] double share(std::string_view name) const;   // (0, 1], or to the row's max where that is less
+  [[nodiscard]] double factor(std::string_view name) const;  // at least 1
   [[nodiscard]] Money money(std::string_view name) const;
   [[nodiscard]] double multiple(std::string_view name) const;  // (0, the row's max]
   [[nodiscard]] bool yes_no(std::string_view name) const;

@@ -188,7 +188,9 @@ class ClosedFormSweep {
                                                             &o.round_communication_s,
                                                             &o.round_exposed_communication_s,
                                                             &o.round_idle_s,
-                                                            &o.link_busy_share};
+                                                            &o.link_busy_share,
+                                                            &o.cost_total,
+                                                            &o.energy_kwh};
     for (std::size_t c = 0; c < kResultCount; ++c) {
       for (std::size_t i = begin; i < end; ++i)
         chunk.results[c][order_[i].second] = (*columns[c])[static_cast<Eigen::Index>(i - begin)];

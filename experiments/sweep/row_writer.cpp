@@ -71,6 +71,10 @@ RowWriter::RowWriter(const std::string& path, const Grid& grid, const std::strin
 }
 
 void RowWriter::put_number(Column& column, double value) {
+  if (std::isnan(value)) {
+    put(csv_ ? "" : "null");
+    return;
+  }
   if (column.text.empty() || value != column.last) {
     column.last = value;
     column.text.clear();

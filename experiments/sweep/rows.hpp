@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,12 +32,16 @@ inline constexpr std::string_view kResults[] = {"wall_clock_s",
                                                 "round_communication_s",
                                                 "round_exposed_communication_s",
                                                 "round_idle_s",
-                                                "link_busy_share"};
+                                                "link_busy_share",
+                                                "cost_total",
+                                                "energy_kwh"};
 inline constexpr std::size_t kResultCount = std::size(kResults);
+inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 inline constexpr std::size_t kComputeColumn = 14, kExposedColumn = 16;  // which of both limits
 
 /// Consecutive rows, in the grid's order. Where `problems[i]` is not empty the combination is impossible,
-/// that is why, and its numbers mean nothing.
+/// that is why, and its numbers mean nothing. A number that nobody knows, such as a cost without prices, is
+/// NaN: an empty cell, or null.
 struct Chunk {
   std::uint64_t first_row = 0;
   std::size_t rows = 0;

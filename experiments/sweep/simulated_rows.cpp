@@ -61,7 +61,9 @@ std::array<double, kResultCount> results_of(const costmodel::Scenario& scenario,
           round.communication_s,
           round.exposed_communication_s,
           round.idle_s,
-          report.bottleneck.link_busy_share};
+          report.bottleneck.link_busy_share,
+          report.cost && !report.cost->currency.empty() ? report.cost->cost_total : kUnknown,
+          report.cost && report.cost->energy_kwh ? *report.cost->energy_kwh : kUnknown};
 }
 
 void write_all(int descriptor, const void* data, std::size_t size) {

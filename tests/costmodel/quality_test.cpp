@@ -55,6 +55,14 @@ TEST_CASE("table: a row that fits is the answer, with its ± and its remark") {
   CHECK(ask(partial).source == "a test (with a remark)");
   partial.strategy.placement = PlacementKind::random;
   CHECK(ask(partial).perplexity == 23);
+
+  // The optimiser decides whose rows these are: the table has no run of LocalAdamW.
+  partial.strategy.outer_optimizer = OuterOptimizer::local_adamw;
+  CHECK_FALSE(ask(partial).known);
+  std::get<QualityTable>(*partial.quality).rows.push_back({"local_adamw", 5, "random", 4, 2, 31, -1, ""});
+  CHECK(ask(partial).perplexity == 31);
+  partial.strategy.method = "gossip";
+  CHECK_FALSE(ask(partial).known);
 }
 
 TEST_CASE("table: outside of it the answer is unknown, and names the key that no row has") {

@@ -192,15 +192,18 @@ TEST_CASE(
     if (row["prediction"] == "2 throughput") rows[row["bandwidth_gbit_per_s"]][row["expert_overlap"]] = row;
   REQUIRE(rows.size() == 3);
   // 26 B · (embedding + attention + router + norms + experts·O_e/M) of d = 2048, L = 64, in 80 GB; with
-  // skip-token the router is dense. 2·d·L·s bytes a sequence.
+  // skip-token the router is dense. Layers keep their inputs, 2·d·L·s bytes a sequence; logits and the layer
+  // that is computed again come on top, at most the half of that (tests/costmodel/intra_site_test.cpp).
   const double dense = 200019.0 * 2048 + 64 * 4.0 * 2048 * 2048 + 64.0 * 2048 * 64 + 2048.0 * (4 * 64 + 2);
   const double experts = 64 * 64 * 2.0 * 2048 * 128;
   for (const auto& [gbit, curve] : rows) {
     double before = 0;
     for (auto at = curve.rbegin(); at != curve.rend(); ++at) {
       const double free = 80e9 - 26 * (dense + experts * at->first / 32);
-      const double batch = std::fmax(0, std::floor(free / (2.0 * 2048 * 64 * 2048)));
-      CHECK(at->second["largest_local_batch_sequences"].get<double>() == batch);
+      const double most = std::fmax(0, std::floor(free / (2.0 * 2048 * 64 * 2048)));
+      const double batch = at->second["largest_local_batch_sequences"];
+      CHECK(batch <= most);
+      CHECK(batch >= std::floor(most / 1.5));
       CHECK(at->second["tokens_per_s"].get<double>() >= before);
       before = at->second["tokens_per_s"];
     }

@@ -110,6 +110,30 @@ TEST_CASE("ranges: + adds, * multiplies, n/decade gives n values to a factor of 
   CHECK(rates == std::vector<double>{125e6, 1.25e9, 12.5e9});
 }
 
+TEST_CASE(
+    "cost and energy: a number where the scenario has prices and power, an empty cell where it has none") {
+  const std::string priced = " --set prices.gpu_hour=2USD";
+  for (const char* engine : {"--engine closed-form", "--engine simulated"}) {
+    for (const std::string& prices : {std::string(), priced}) {
+      const auto lines = lines_of(csv(std::string(engine) + " --vary platform.bandwidth=1Gbps" + prices));
+      const auto cells = [&](std::size_t line) {
+        std::vector<std::string> split(1);
+        for (const char c : lines[line]) c == ',' ? split.emplace_back() : (split.back() += c, split.back());
+        return split;
+      };
+      const auto names = cells(0), values = cells(1);
+      const auto value = [&](const std::string& name) {
+        return values[static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin())];
+      };
+      CHECK(value("energy_kwh").empty());
+      REQUIRE(value("cost_total").empty() == prices.empty());
+      if (prices.empty()) continue;
+      const double hours = std::stod(value("wall_clock_s")) / 3600;
+      CHECK(std::stod(value("cost_total")) == doctest::Approx(2 * 2 * hours));  // two sites of one GPU
+    }
+  }
+}
+
 TEST_CASE("shards one after another are the whole sweep, and the same command gives the same bytes") {
   const std::string varied =
       "--set platform.sites=4 --vary strategy.method=fomoe,ddp --vary strategy.expert_overlap=1,2,3,4 --vary "

@@ -50,7 +50,8 @@ const std::string kSize =
     "a size above zero in quotes, with a unit (B kB MB GB TB or KiB MiB GiB TiB); for example ";
 const std::string kStrategyKeys =
     "one of method, local_steps, expert_overlap, placement, routing_counts, reshuffle_rounds, skip_token, "
-    "overlap_steps, fragments, outer_optimizer, moment1_period, moment2_period, gossip_peers, collective, ring_order, bucket_bytes, "
+    "overlap_steps, fragments, outer_optimizer, moment1_period, moment2_period, gossip_peers, collective, "
+    "ring_order, bucket_bytes, "
     "payload_dtype, compression, regions, secure_aggregation, router, capacity_factor, "
     "max_sites_per_token, micro_batches, module_levels, module_choices";
 // A new method needs no change here.
