@@ -135,7 +135,7 @@ struct Plan {
   std::function<RoundPlan(std::int64_t)> round;  // pure; 0 ≤ index < rounds
   /// Who holds which experts while round `index` trains, 0 ≤ index ≤ rounds. Empty: everybody holds all.
   std::function<Placement(std::int64_t)> placement = {};
-  std::vector<std::string> notes;                // what the method made of the scenario, in words
+  std::vector<std::string> notes;  // what the method made of the scenario, in words
 };
 
 /// Elements of chunk c of n: ⌈elements/n⌉ for the first (elements mod n) chunks, ⌊elements/n⌋ for the others.

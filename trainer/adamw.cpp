@@ -60,8 +60,7 @@ void AdamW::add_expert_tensor(std::size_t index, const at::Tensor& gradient, std
     const auto row = static_cast<std::int64_t>(e);
     group_of(groups, rate_of(experts[e]), spec.epsilon_scale)
         .add(master.select(dim, row), gradient.select(dim, row), moment1_[index].select(dim, row),
-             moment2_[index].select(dim, row),
-             at::full({}, experts[e].moments, steps_[index].options()));
+             moment2_[index].select(dim, row), at::full({}, experts[e].moments, steps_[index].options()));
   }
 }
 

@@ -143,10 +143,12 @@ void Checkpoints::load(Executor& executor, std::int64_t rounds) const {
       throw scenario::FileError(path + ": got " + got + "; expected " + expected +
                                 "; for example another directory with --checkpoints");
     };
-    if (content.metadata["format"] != kFormat) refuse("a file of another kind", "a checkpoint of fomoe-train");
+    if (content.metadata["format"] != kFormat)
+      refuse("a file of another kind", "a checkpoint of fomoe-train");
     if (content.metadata["digest"] != digest_)
       refuse("the checkpoint of another run", "one of this scenario, seed, data and version");
-    if (content.metadata["node"] != std::to_string(node) || content.metadata["rounds"] != std::to_string(rounds))
+    if (content.metadata["node"] != std::to_string(node) ||
+        content.metadata["rounds"] != std::to_string(rounds))
       refuse("the checkpoint of another node or round", "the one that belongs here");
     files.emplace(node, std::move(content));
   }

@@ -208,7 +208,8 @@ class RingAllReduce : public Lane {
 /// Everybody's payload to everybody, who all take the same mean. By ring each passes on what it got.
 class EverybodyToAll : public Lane {
  public:
-  EverybodyToAll(const Exchange& exchange, const Payload& payload, Transport& transport, bool exact, bool ring)
+  EverybodyToAll(const Exchange& exchange, const Payload& payload, Transport& transport, bool exact,
+                 bool ring)
       : Lane(exchange, payload, transport, exact),
         ring_(ring),
         heard_(static_cast<std::size_t>(size()), std::vector<at::Tensor>(static_cast<std::size_t>(size()))) {}
@@ -237,8 +238,7 @@ class EverybodyToAll : public Lane {
   [[nodiscard]] at::Tensor result(int position) override {
     if (size() < 2) return value(position);
     at::Tensor sum = codec().decode(heard(position, 0), elements(), value(position)).clone();
-    for (int p = 1; p < size(); ++p)
-      sum += codec().decode(heard(position, p), elements(), value(position));
+    for (int p = 1; p < size(); ++p) sum += codec().decode(heard(position, p), elements(), value(position));
     return sum / size();
   }
 

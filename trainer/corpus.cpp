@@ -127,8 +127,8 @@ Corpus Corpus::open(const std::string& path, std::int64_t vocabulary) {
       const std::int64_t id = ids[static_cast<std::size_t>(i)];
       if (id < 0 || id >= vocabulary)
         throw FileError(path + ": got token id " + std::to_string(id) + " at position " +
-                        std::to_string(begin + i) + "; expected ids below model.vocabulary = " +
-                        std::to_string(vocabulary));
+                        std::to_string(begin + i) +
+                        "; expected ids below model.vocabulary = " + std::to_string(vocabulary));
     }
   }
   return corpus;

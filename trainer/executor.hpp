@@ -25,9 +25,9 @@ namespace fomoe::trainer {
 struct TrainingOptions {
   AdamWOptions inner;
   OuterOptions outer;
-  std::int64_t warmup_steps = 0;           // η·min(1, (step + 1) ÷ warmup_steps), then constant
-  double clip_norm = 0;                    // of a site's gradients, before each optimiser step; 0: no clipping
-  double balance_weight = 0;               // of the load-balancing loss
+  std::int64_t warmup_steps = 0;  // η·min(1, (step + 1) ÷ warmup_steps), then constant
+  double clip_norm = 0;           // of a site's gradients, before each optimiser step; 0: no clipping
+  double balance_weight = 0;      // of the load-balancing loss
   std::int64_t micro_batch_sequences = 0;  // of one forward and backward; 0: the whole local batch
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;  // see ModelOptions

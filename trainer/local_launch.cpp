@@ -65,7 +65,8 @@ int launch_local(const std::vector<std::string>& arguments, int processes, int t
   std::map<pid_t, int> ranks;
   for (int rank = 0; rank < processes; ++rank) {
     const pid_t child = ::fork();
-    if (child < 0) throw std::runtime_error(std::string("no process can be started: ") + std::strerror(errno));
+    if (child < 0)
+      throw std::runtime_error(std::string("no process can be started: ") + std::strerror(errno));
     if (child == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);
       if (::getppid() != parent) ::_exit(1);

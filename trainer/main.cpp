@@ -1,5 +1,5 @@
-// fomoe-train: measures real training steps, and trains across sites. Answers on stdout, progress on stderr; exits 0 when all is well,
-// 2 where the user's input is wrong, 1 for anything else.
+// fomoe-train: measures real training steps, and trains across sites. Answers on stdout, progress on stderr;
+// exits 0 when all is well, 2 where the user's input is wrong, 1 for anything else.
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -36,8 +36,8 @@ int run(const std::vector<std::string>& arguments) {
   }
   if (command == "profile") return fomoe::trainer::profile_command({arguments.begin() + 1, arguments.end()});
   if (command == "run") return fomoe::trainer::run_command({arguments.begin() + 1, arguments.end()});
-  throw fomoe::trainer::UsageError("got \"" + command +
-                                   "\"; expected a command: profile or run; for example fomoe-train profile --help");
+  throw fomoe::trainer::UsageError(
+      "got \"" + command + "\"; expected a command: profile or run; for example fomoe-train profile --help");
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ namespace {
 std::vector<costmodel::FlowSpan> flow_spans(const std::vector<Interval>& intervals) {
   std::map<std::pair<std::int64_t, std::int32_t>, std::vector<const Interval*>> transfers;
   for (const Interval& interval : intervals) {
-    if (interval.activity == Activity::transfer) transfers[{interval.round, interval.op}].push_back(&interval);
+    if (interval.activity == Activity::transfer)
+      transfers[{interval.round, interval.op}].push_back(&interval);
   }
   std::vector<costmodel::FlowSpan> spans;
   for (const auto& [key, parts] : transfers) {
@@ -128,7 +129,8 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
     quality.known = true;
     quality.perplexity = std::exp(loss / validated);
     quality.source = "measured: " + std::to_string(context.validation_sequences) +
-                     " validation sequences, mean loss of the models of " + std::to_string(validated) + " sites";
+                     " validation sequences, mean loss of the models of " + std::to_string(validated) +
+                     " sites";
     report.quality = quality;
   }
   report.provenance = {{"times", Origin::measured, "of this run on " + context.device},

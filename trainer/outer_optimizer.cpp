@@ -6,7 +6,8 @@ namespace fomoe::trainer {
 
 using Kind = costmodel::OuterOptimizer;
 
-OuterOptimizer::OuterOptimizer(OuterOptions options, const std::vector<at::Tensor>& like) : options_(options) {
+OuterOptimizer::OuterOptimizer(OuterOptions options, const std::vector<at::Tensor>& like)
+    : options_(options) {
   for (const at::Tensor& tensor : like) {
     first_.push_back(at::zeros_like(tensor));
     if (options_.kind != Kind::nesterov) second_.push_back(at::zeros_like(tensor));

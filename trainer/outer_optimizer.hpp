@@ -1,8 +1,8 @@
 // What is made of averaged pseudo-gradients: d = θ_before − θ_after, averaged over sites, is to the outer
 // optimiser what a gradient is to an ordinary one.
 //
-//   nesterov     b ← μ·b + d,  θ ← θ_before − η·(d + μ·b)            (DiLoCo, arXiv 2311.08105; PyTorch's SGD)
-//   adam, yogi   m ← β1·m + (1 − β1)·d
+//   nesterov     b ← μ·b + d,  θ ← θ_before − η·(d + μ·b)            (DiLoCo, arXiv 2311.08105; PyTorch's
+//   SGD) adam, yogi   m ← β1·m + (1 − β1)·d
 //                v ← β2·v + (1 − β2)·d²                              adam
 //                v ← v − (1 − β2)·d²·sign(v − d²)                    yogi
 //                θ ← θ_before − η·m/(√v + τ)                         (FedOpt, arXiv 2003.00295, algorithm 2:
@@ -18,7 +18,7 @@ namespace fomoe::trainer {
 struct OuterOptions {
   costmodel::OuterOptimizer kind = costmodel::OuterOptimizer::nesterov;
   double learning_rate = 0.7;
-  double momentum = 0.9;  // of nesterov
+  double momentum = 0.9;                                // of nesterov
   double beta1 = 0.9, beta2 = 0.99, adaptivity = 1e-3;  // of adam and yogi
 };
 
@@ -31,7 +31,8 @@ class OuterOptimizer {
   /// steps, becomes θ. `select` takes the part of a state tensor that belongs to it.
   template <class Select>
   void step(std::size_t index, const Select& select, at::Tensor anchor, const at::Tensor& difference) {
-    update(anchor, select(first_[index]), second_.empty() ? at::Tensor() : select(second_[index]), difference);
+    update(anchor, select(first_[index]), second_.empty() ? at::Tensor() : select(second_[index]),
+           difference);
   }
 
   /// Momentum or first moment, and second moments where there are any; in the order of `like`.

@@ -15,8 +15,8 @@ class Phase {
   explicit Phase(Transport& transport) : transport_(&transport) {}
 
   /// A segment from node to node. Every process adds those that concern it in the plan's order, which is how
-  /// a receiver finds them in the message. `encode` is called where `from` is hosted here, at once; `received`
-  /// where `to` is, after run(). Both may be empty at the other end.
+  /// a receiver finds them in the message. `encode` is called where `from` is hosted here, at once;
+  /// `received` where `to` is, after run(). Both may be empty at the other end.
   void add(costmodel::NodeId from, costmodel::NodeId to, costmodel::TrafficClass traffic, std::int64_t bytes,
            const std::function<at::Tensor()>& encode, std::function<void(const at::Tensor&)> received);
   void run();

@@ -3,15 +3,15 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <sys/socket.h>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <unistd.h>
 
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "trainer/usage_error.hpp"
 
@@ -40,7 +40,9 @@ int whole_number(const char* name, const std::string& text, int least, int most)
 std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
-milliseconds milliseconds_of(double seconds) { return milliseconds(static_cast<std::int64_t>(1e3 * seconds)); }
+milliseconds milliseconds_of(double seconds) {
+  return milliseconds(static_cast<std::int64_t>(1e3 * seconds));
+}
 
 // This machine's address as rank 0 sees it: the one that a packet to rank 0 would leave from. Names and
 // interfaces need no configuration then, neither in a container nor in a network namespace.
@@ -100,8 +102,8 @@ class GlooTransport : public Transport {
       }
     } catch (const std::exception& error) {
       const std::string reason = error.what();
-      throw SiteLost(names_[static_cast<std::size_t>(partner)] + " (rank " +
-                     std::to_string(partner) + ") is lost: " + reason.substr(0, reason.find('\n')));
+      throw SiteLost(names_[static_cast<std::size_t>(partner)] + " (rank " + std::to_string(partner) +
+                     ") is lost: " + reason.substr(0, reason.find('\n')));
     }
   }
 
@@ -142,7 +144,8 @@ std::optional<Launch> launch_from_environment() {
   launch.rank = whole_number(rank_name, *rank, 0, launch.world - 1);
   if (launch.world == 1 && !environment("MASTER_ADDR")) return std::nullopt;
   launch.address = need("MASTER_ADDR", environment("MASTER_ADDR"), "10.0.0.1");
-  launch.port = whole_number("MASTER_PORT", need("MASTER_PORT", environment("MASTER_PORT"), "29500"), 1, 65535);
+  launch.port =
+      whole_number("MASTER_PORT", need("MASTER_PORT", environment("MASTER_PORT"), "29500"), 1, 65535);
   launch.agent_store = environment("TORCHELASTIC_USE_AGENT_STORE") == "True";
   return launch;
 }
@@ -169,7 +172,8 @@ Rendezvous::Rendezvous(const Launch& launch, std::vector<std::string> names, dou
   try {
     // torchrun keeps one store over restarts: each attempt has keys of its own.
     connection_->store = c10::make_intrusive<c10d::PrefixStore>(
-        "fomoe" + environment("TORCHELASTIC_RESTART_COUNT").value_or(""), c10::make_intrusive<c10d::TCPStore>(launch.address, options));
+        "fomoe" + environment("TORCHELASTIC_RESTART_COUNT").value_or(""),
+        c10::make_intrusive<c10d::TCPStore>(launch.address, options));
   } catch (const std::exception& error) {
     const std::string reason = error.what();
     if (options.isServer) {
@@ -178,8 +182,8 @@ Rendezvous::Rendezvous(const Launch& launch, std::vector<std::string> names, dou
                          ", which is in use on this machine; expected a free port; for example MASTER_PORT=" +
                          std::to_string(launch.port < 65'000 ? launch.port + 1 : 29'500));
       }
-      throw UsageError("MASTER_ADDR: got " + launch.address + ", on which rank 0 cannot listen: " +
-                       reason.substr(0, reason.find('\n')));
+      throw UsageError("MASTER_ADDR: got " + launch.address +
+                       ", on which rank 0 cannot listen: " + reason.substr(0, reason.find('\n')));
     }
     throw SiteLost(name_of(0) + " does not answer at " + launch.address + ":" + std::to_string(launch.port));
   }
@@ -198,8 +202,7 @@ std::vector<std::string> Rendezvous::gather(const std::string& key, const std::s
   const auto deadline = std::chrono::steady_clock::now() + milliseconds_of(timeout_s_);
   for (int rank = 0; rank < launch_.world; ++rank) {
     try {
-      const auto left =
-          std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());
+      const auto left = std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());
       connection_->store->wait({key_of(rank)}, std::max(left, milliseconds(1)));
       texts.push_back(text_of(connection_->store->get(key_of(rank))));
     } catch (const std::exception&) {

@@ -115,8 +115,9 @@ int run_command(const std::vector<std::string>& arguments) {
   if (in_turn && local)
     throw UsageError("--in-turn: got --local too; expected one of the two; for example --in-turn");
   if (given["resume"].as<bool>() && !given.count("checkpoints"))
-    throw UsageError("--resume: got no --checkpoints; expected the directory to resume from; for example "
-                     "--checkpoints run --resume");
+    throw UsageError(
+        "--resume: got no --checkpoints; expected the directory to resume from; for example "
+        "--checkpoints run --resume");
   for (const char* option : {"output", "log"}) {
     if (!text(option).empty() && text(option) != "-") check_output(option, text(option));
   }
@@ -149,7 +150,8 @@ int run_command(const std::vector<std::string>& arguments) {
     request.launch = launch_from_environment();
     if (!request.launch && request.scenario.sites() > 1) {
       throw UsageError(
-          "RANK: got nothing; expected --local, --in-turn, or RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in "
+          "RANK: got nothing; expected --local, --in-turn, or RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT "
+          "in "
           "the environment; for example fomoe-train run " +
           text("scenario") + " --local");
     }

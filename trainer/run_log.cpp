@@ -59,16 +59,15 @@ void RunLog::step(const StepRecord& record, const std::string& site, const Exper
                 {"tokens", record.tokens},
                 {"step_s", record.seconds},
                 {"routing", routing_json(*record.routing, held)}}
-               .dump() +
+                   .dump() +
                "\n";
 }
 
 void RunLog::validation(const std::string& site, std::int64_t round, double loss, std::int64_t sequences) {
   if (!file_.is_open()) return;
-  file_ << json{{"kind", "validation"}, {"site", site},
-                {"round", round},       {"loss", loss},
+  file_ << json{{"kind", "validation"},         {"site", site},          {"round", round}, {"loss", loss},
                 {"perplexity", std::exp(loss)}, {"sequences", sequences}}
-               .dump() +
+                   .dump() +
                "\n";
 }
 
@@ -98,24 +97,27 @@ void Progress::round(std::int64_t done, double elapsed_s, double exposed_s) {
 
 void Progress::print(double elapsed_s) {
   printed_s_ = clock_s();
-  const double sequences = static_cast<double>((steps_ - first_step_) * scenario_.workload.global_batch_sequences);
+  const double sequences =
+      static_cast<double>((steps_ - first_step_) * scenario_.workload.global_batch_sequences);
   const double tokens_per_s = sequences * static_cast<double>(scenario_.model.sequence_length) / elapsed_s;
   const double left_s = elapsed_s * static_cast<double>(plan_.steps - steps_) /
                         static_cast<double>(std::max<std::int64_t>(1, steps_ - first_step_));
   char mfu[32] = "";
   if (const auto* device = std::get_if<costmodel::AssumedDevice>(&scenario_.compute)) {
     const double peak = device->peak_flops * scenario_.gpus.count * scenario_.sites();
-    const double flops = costmodel::flops_per_token(scenario_.model, costmodel::local_experts(scenario_),
-                                             scenario_.strategy.skip_token, costmodel::FlopsAccounting::mechanism)
-                      .total();
+    const double flops =
+        costmodel::flops_per_token(scenario_.model, costmodel::local_experts(scenario_),
+                                   scenario_.strategy.skip_token, costmodel::FlopsAccounting::mechanism)
+            .total();
     std::snprintf(mfu, sizeof mfu, " · MFU %.1f %%", 100 * flops * tokens_per_s / peak);
   }
   char line[256];
-  std::snprintf(line, sizeof line,
-                "round %lld/%lld · step %lld/%lld · loss %.3f · %.3g tokens/s%s · exposed %.1f %% · ETA %.0f s",
-                static_cast<long long>(std::min(rounds_done_ + 1, plan_.rounds)), static_cast<long long>(plan_.rounds),
-                static_cast<long long>(steps_), static_cast<long long>(plan_.steps), loss_, tokens_per_s, mfu,
-                100 * exposed_share_, left_s);
+  std::snprintf(
+      line, sizeof line,
+      "round %lld/%lld · step %lld/%lld · loss %.3f · %.3g tokens/s%s · exposed %.1f %% · ETA %.0f s",
+      static_cast<long long>(std::min(rounds_done_ + 1, plan_.rounds)), static_cast<long long>(plan_.rounds),
+      static_cast<long long>(steps_), static_cast<long long>(plan_.steps), loss_, tokens_per_s, mfu,
+      100 * exposed_share_, left_s);
   out_ << (terminal_ ? "\r\033[K" : "") << line << (terminal_ ? "" : "\n") << std::flush;
 }
 

@@ -64,7 +64,8 @@ SafetensorsFile read_safetensors(const std::string& path) {
   file.seekg(0);
   std::uint64_t length = 0;
   file.read(reinterpret_cast<char*>(&length), sizeof length);
-  if (!file || length > static_cast<std::uint64_t>(size) - sizeof length) refuse("a truncated or foreign file");
+  if (!file || length > static_cast<std::uint64_t>(size) - sizeof length)
+    refuse("a truncated or foreign file");
   std::string text(length, '\0');
   file.read(text.data(), static_cast<std::streamsize>(length));
   const json header = json::parse(text, nullptr, /*allow_exceptions=*/false);

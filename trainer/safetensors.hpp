@@ -17,8 +17,8 @@ using Metadata = std::map<std::string, std::string>;
 /// name: nobody ever sees half a file, whatever is killed when. Throws std::runtime_error.
 void write_safetensors(const std::string& path, const NamedTensors& tensors, const Metadata& metadata);
 
-/// Of a file that write_safetensors wrote; tensors own their memory. Throws scenario::FileError where the file
-/// is missing, truncated or of another kind.
+/// Of a file that write_safetensors wrote; tensors own their memory. Throws scenario::FileError where the
+/// file is missing, truncated or of another kind.
 struct SafetensorsFile {
   Metadata metadata;
   std::map<std::string, at::Tensor> tensors;

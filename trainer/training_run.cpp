@@ -77,8 +77,8 @@ Digest digest_of(const RunRequest& request, const Corpus& corpus) {
 std::string log_path(const std::string& path, const std::optional<Launch>& launch) {
   if (path.empty() || !launch || launch->rank == 0) return path;
   const std::filesystem::path whole(path);
-  return (whole.parent_path() / (whole.stem().string() + ".rank-" + std::to_string(launch->rank) +
-                                 whole.extension().string()))
+  return (whole.parent_path() /
+          (whole.stem().string() + ".rank-" + std::to_string(launch->rank) + whole.extension().string()))
       .string();
 }
 
@@ -140,8 +140,9 @@ class Run {
 
   static Batches make_batches(const RunRequest& request, const Corpus& corpus) {
     try {
-      return {corpus, request.scenario.model.sequence_length, request.scenario.workload.global_batch_sequences,
-              request.settings.validation_sequences, request.scenario.seed};
+      return {corpus, request.scenario.model.sequence_length,
+              request.scenario.workload.global_batch_sequences, request.settings.validation_sequences,
+              request.scenario.seed};
     } catch (const std::invalid_argument& error) {
       throw UsageError("trainer.data: " + std::string(error.what()));
     }
@@ -164,10 +165,10 @@ class Run {
       return;
     }
     if (request_.launch->world != scenario_.sites()) {
-      throw UsageError("WORLD_SIZE: got " + std::to_string(request_.launch->world) +
-                       " processes; expected one for each of the scenario's " +
-                       std::to_string(scenario_.sites()) + " sites; for example fomoe-train run S.toml --local " +
-                       std::to_string(scenario_.sites()));
+      throw UsageError(
+          "WORLD_SIZE: got " + std::to_string(request_.launch->world) +
+          " processes; expected one for each of the scenario's " + std::to_string(scenario_.sites()) +
+          " sites; for example fomoe-train run S.toml --local " + std::to_string(scenario_.sites()));
     }
     std::vector<std::string> names;
     for (const platforms::Site& site : scenario_.platform.sites) names.push_back(site.name);
@@ -216,17 +217,18 @@ class Run {
     for (const costmodel::NodeId node : executor_->hosted()) {
       const costmodel::Node& of = plan_.nodes[static_cast<std::size_t>(node)];
       if (of.kind != costmodel::NodeKind::worker) continue;
-      const std::int64_t most =
-          options_.micro_batch_sequences > 0 ? options_.micro_batch_sequences : std::max<std::int64_t>(1, static_cast<std::int64_t>(of.sequences));
+      const std::int64_t most = options_.micro_batch_sequences > 0
+                                    ? options_.micro_batch_sequences
+                                    : std::max<std::int64_t>(1, static_cast<std::int64_t>(of.sequences));
       double sum = 0;
       for (std::int64_t first = 0; first < all; first += most) {
         const std::int64_t count = std::min(most, all - first);
         const Batch batch = batches_.validation(first, count);
-        sum += static_cast<double>(count) * executor_->worker(node)
-                                                .model()
-                                                .loss(batch.tokens.to(options_.device),
-                                                      batch.targets.to(options_.device))
-                                                .item<double>();
+        sum += static_cast<double>(count) *
+               executor_->worker(node)
+                   .model()
+                   .loss(batch.tokens.to(options_.device), batch.targets.to(options_.device))
+                   .item<double>();
       }
       losses[node] = sum / static_cast<double>(all);
       log_.validation(site_name(node), round, losses[node], all);
@@ -292,7 +294,8 @@ class Run {
 
 std::optional<costmodel::RunReport> train(const RunRequest& request, std::ostream& progress, bool terminal) {
   if (request.threads > 0) at::set_num_threads(request.threads);
-  // See measure_profile(): softmaxes are full of numbers that are slow to multiply. Before any parallel region.
+  // See measure_profile(): softmaxes are full of numbers that are slow to multiply. Before any parallel
+  // region.
   at::globalContext().setFlushDenormal(true);
   return Run(request, progress, terminal).run();
 }

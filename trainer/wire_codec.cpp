@@ -52,8 +52,8 @@ class BitReader {
   explicit BitReader(const std::uint8_t* in) : in_(in) {}
   std::uint64_t get(int bits) {
     std::uint64_t code = 0;
-    for (int b = 0; b < bits; ++b, ++at_) code |= static_cast<std::uint64_t>((in_[at_ / 8] >> (at_ % 8)) & 1)
-                                                  << b;
+    for (int b = 0; b < bits; ++b, ++at_)
+      code |= static_cast<std::uint64_t>((in_[at_ / 8] >> (at_ % 8)) & 1) << b;
     return code;
   }
 

@@ -125,7 +125,8 @@ void Worker::outer_step(bool whole) {
   if (!outer_) throw std::logic_error("an outer step at a node that keeps no outer state");
   const auto merge = [&](const ParameterSlice& slice, const at::Tensor& difference) {
     at::Tensor anchor = slice.of(anchor_[slice.parameter]);
-    outer_->step(slice.parameter, [&](const at::Tensor& state) { return slice.of(state); }, anchor, difference);
+    outer_->step(
+        slice.parameter, [&](const at::Tensor& state) { return slice.of(state); }, anchor, difference);
     slice.of(model_.parameters()[slice.parameter].master.detach()).copy_(anchor);
   };
   if (whole) {
@@ -174,9 +175,9 @@ void Worker::change_experts(const ExpertChoice& next) {
       const auto found = std::lower_bound(before.begin(), before.end(), expert);
       const bool kept = found != before.end() && *found == expert;
       rows.push_back(kept ? found - before.begin() : kNew);
-      steps.push_back(kept ? inner_.experts()[static_cast<std::size_t>(layer)]
-                                             [static_cast<std::size_t>(rows.back())]
-                           : ExpertSteps{0, 0});
+      steps.push_back(
+          kept ? inner_.experts()[static_cast<std::size_t>(layer)][static_cast<std::size_t>(rows.back())]
+               : ExpertSteps{0, 0});
     }
     inner_.experts()[static_cast<std::size_t>(layer)] = std::move(steps);
   }
@@ -201,10 +202,11 @@ void Worker::reset_outer_state(const std::vector<std::pair<int, int>>& experts) 
     const std::vector<int> local = local_experts(model_.shape(), model_.options().experts, wanted_layer);
     const auto found = std::lower_bound(local.begin(), local.end(), expert);
     if (found == local.end() || *found != expert) continue;
-    visit_expert_tensors([&, layer_index = static_cast<std::size_t>(wanted_layer)](
-                             std::size_t layer, std::int64_t dim, const at::Tensor& tensor, bool outer_state) {
-      if (outer_state && layer == layer_index) tensor.select(dim, found - local.begin()).zero_();
-    });
+    visit_expert_tensors(
+        [&, layer_index = static_cast<std::size_t>(wanted_layer)](
+            std::size_t layer, std::int64_t dim, const at::Tensor& tensor, bool outer_state) {
+          if (outer_state && layer == layer_index) tensor.select(dim, found - local.begin()).zero_();
+        });
   }
 }
 

@@ -20,8 +20,8 @@ TrainerSettings read_trainer_settings(const std::string& path, const ReadOptions
   settings.weight_decay = or_zero("weight_decay");
   settings.clip_norm = or_zero("clip_norm");
   settings.balance_weight = or_zero("balance_weight");
-  settings.restart_warmup_steps = table.has("restart_warmup_steps") ? table.count("restart_warmup_steps")
-                                                                    : scenario.strategy.local_steps;
+  settings.restart_warmup_steps =
+      table.has("restart_warmup_steps") ? table.count("restart_warmup_steps") : scenario.strategy.local_steps;
   const bool nesterov = scenario.strategy.outer_optimizer == costmodel::OuterOptimizer::nesterov;
   settings.outer_learning_rate = table.has("outer_learning_rate") ? table.multiple("outer_learning_rate")
                                  : nesterov                       ? 0.7
@@ -43,7 +43,8 @@ TrainerSettings read_trainer_settings(const std::string& path, const ReadOptions
 
 std::string to_text(const TrainerSettings& s) {
   return fmt::format(
-      "learning_rate {} warmup_steps {} weight_decay {} clip_norm {} balance_weight {} restart_warmup_steps {} "
+      "learning_rate {} warmup_steps {} weight_decay {} clip_norm {} balance_weight {} restart_warmup_steps "
+      "{} "
       "outer_learning_rate {} outer_momentum {} validation_sequences {} dtype {} micro_batch_sequences {}",
       s.learning_rate, s.warmup_steps, s.weight_decay, s.clip_norm, s.balance_weight, s.restart_warmup_steps,
       s.outer_learning_rate, s.outer_momentum, s.validation_sequences, s.dtype, s.micro_batch_sequences);

@@ -89,7 +89,8 @@ TEST_CASE("all-reduce sends the chunks that the plan says, per site and class") 
       const int a = (p + 1) % 3, b = (p + 2) % 3;
       const auto sent = [&](const std::int64_t* chunk) {
         const std::int64_t all = chunk[0] + chunk[1] + chunk[2];
-        return 4 * (collective == Collective::ring ? 2 * all - chunk[a] - chunk[b] : all - chunk[p] + 2 * chunk[p]);
+        return 4 * (collective == Collective::ring ? 2 * all - chunk[a] - chunk[b]
+                                                   : all - chunk[p] + 2 * chunk[p]);
       };
       CHECK(transport.traffic(p).sent[0] == sent(dense));
       CHECK(transport.traffic(p).sent[1] == sent(expert));
@@ -104,8 +105,9 @@ TEST_CASE("direct exchange adds in the order of nodes, and everybody has the sam
   for (const ElementType type : {ElementType::fp32, ElementType::bf16, ElementType::int8}) {
     for (const Collective collective : {Collective::direct, Collective::ring}) {
       InProcessTransport transport(nodes_of(3));
-      const auto heard = run(transfer(Pattern::all_reduce, collective, {0, 1, 2}, 50, type), transport,
-                             [&](const PayloadAt& at) { return values[at.node].narrow(0, 0, at.payload.elements); });
+      const auto heard =
+          run(transfer(Pattern::all_reduce, collective, {0, 1, 2}, 50, type), transport,
+              [&](const PayloadAt& at) { return values[at.node].narrow(0, 0, at.payload.elements); });
       for (const Heard& one : heard) {
         const Heard& first = heard[one.elements == 50 ? 0 : 3];
         REQUIRE(first.elements == one.elements);
@@ -132,7 +134,8 @@ TEST_CASE("reduce, broadcast, point to point and everybody to all") {
 
   heard = run(transfer(Pattern::broadcast, Collective::ring, nodes, 4), transport);
   REQUIRE(heard.size() == 4);
-  for (const Heard& one : heard) CHECK(at::equal(one.values, at::arange(one.elements, at::kFloat) * 3 + one.elements));
+  for (const Heard& one : heard)
+    CHECK(at::equal(one.values, at::arange(one.elements, at::kFloat) * 3 + one.elements));
 
   heard = run(transfer(Pattern::point_to_point, Collective::ring, {1, 0}, 4), transport);
   REQUIRE(heard.size() == 2);

@@ -58,13 +58,15 @@ std::string refusal(const std::string& path, std::int64_t vocabulary) {
 
 TEST_CASE("token files: .bin by the size of the vocabulary, .npy by its header") {
   const std::vector<std::int64_t> expected = {3, 1, 4, 1, 5};
-  const std::string u16 = bytes_of<std::uint16_t>({3, 1, 4, 1, 5}), u32 = bytes_of<std::uint32_t>({3, 1, 4, 1, 5});
+  const std::string u16 = bytes_of<std::uint16_t>({3, 1, 4, 1, 5}),
+                    u32 = bytes_of<std::uint32_t>({3, 1, 4, 1, 5});
   CHECK(ids(Corpus::open(File("t16.bin", u16).path(), 65'536)) == expected);
   CHECK(ids(Corpus::open(File("t32.bin", u32).path(), 65'537)) == expected);
   CHECK(ids(Corpus::open(File("a.npy", npy("<u2", "5,", u16)).path(), 10)) == expected);
   CHECK(ids(Corpus::open(File("b.npy", npy("<u4", "5,", u32)).path(), 10)) == expected);
   CHECK(ids(Corpus::open(File("c.npy", npy("<i4", "5,", u32)).path(), 10)) == expected);
-  CHECK(ids(Corpus::open(File("d.npy", npy("<i8", "5,", bytes_of<std::int64_t>(expected))).path(), 10)) == expected);
+  CHECK(ids(Corpus::open(File("d.npy", npy("<i8", "5,", bytes_of<std::int64_t>(expected))).path(), 10)) ==
+        expected);
 }
 
 TEST_CASE("token files that are something else are refused, and say why") {
@@ -73,9 +75,11 @@ TEST_CASE("token files that are something else are refused, and say why") {
   CHECK(refusal(File("e.bin", "").path(), 10).find("empty") != std::string::npos);
   CHECK(refusal(File("f.bin", "abc").path(), 10).find("ids of 2 bytes each") != std::string::npos);
   CHECK(refusal(File("g.txt", "abcd").path(), 10).find(".bin or .npy") != std::string::npos);
-  CHECK(refusal(File("h.bin", u16).path(), 5).find("got token id 5 at position 4; expected ids below model.vocabulary = 5") !=
+  CHECK(refusal(File("h.bin", u16).path(), 5)
+            .find("got token id 5 at position 4; expected ids below model.vocabulary = 5") !=
         std::string::npos);
-  CHECK(refusal(File("i.npy", npy("<f4", "5,", u16)).path(), 10).find("got an array of <f4") != std::string::npos);
+  CHECK(refusal(File("i.npy", npy("<f4", "5,", u16)).path(), 10).find("got an array of <f4") !=
+        std::string::npos);
   CHECK(refusal(File("j.npy", npy("<u2", "2, 3", u16)).path(), 10).find("shape (2, 3)") != std::string::npos);
   CHECK(refusal(File("k.npy", npy("<u2", "6,", u16)).path(), 10).find("got 10 bytes of data; expected 12") !=
         std::string::npos);

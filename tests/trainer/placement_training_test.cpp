@@ -24,7 +24,8 @@ costmodel::Scenario partial_replicas(int overlap, costmodel::PlacementKind place
 }
 
 std::vector<int> held(Training& training, int node, int layer) {
-  return local_experts(training.scenario.model, training.executor.worker(node).model().options().experts, layer);
+  return local_experts(training.scenario.model, training.executor.worker(node).model().options().experts,
+                       layer);
 }
 
 /// An expert's part of a tensor at a node.
@@ -41,10 +42,12 @@ at::Tensor part(Training& training, int node, int layer, int expert, const std::
 TEST_CASE("after every round each expert lives on O_e sites, which agree on its weights and outer state") {
   for (const int overlap : {1, 2, 3}) {
     for (const bool skip_token : {false, true}) {
-      for (const auto optimizer : {costmodel::OuterOptimizer::nesterov, costmodel::OuterOptimizer::local_adamw}) {
+      for (const auto optimizer :
+           {costmodel::OuterOptimizer::nesterov, costmodel::OuterOptimizer::local_adamw}) {
         CAPTURE(overlap);
         CAPTURE(skip_token);
-        costmodel::Scenario scenario = partial_replicas(overlap, costmodel::PlacementKind::random, skip_token);
+        costmodel::Scenario scenario =
+            partial_replicas(overlap, costmodel::PlacementKind::random, skip_token);
         scenario.strategy.outer_optimizer = optimizer;
         Training training(scenario, real_options());
         const int layers = static_cast<int>(scenario.model.layers);
@@ -103,7 +106,8 @@ TEST_CASE("a migrated expert arrives with its weights, zero moments and an own w
       for (const int owner : to.owners(layer, expert)) {
         const bool kept = std::find(old_owners.begin(), old_owners.end(), owner) != old_owners.end();
         const std::vector<int> local = held(training, owner, layer);
-        const auto row = static_cast<std::size_t>(std::find(local.begin(), local.end(), expert) - local.begin());
+        const auto row =
+            static_cast<std::size_t>(std::find(local.begin(), local.end(), expert) - local.begin());
         const ExpertSteps steps =
             training.executor.worker(owner).inner().experts()[static_cast<std::size_t>(layer)][row];
         for (const char* role : {"router", "up", "down"}) {
@@ -208,8 +212,10 @@ TEST_CASE("bytes counted at the calls are the plan's, for every method that is t
           }
           CHECK(counted == received);
           CHECK(static_cast<double>(counted[0]) == doctest::Approx(planned.dense * kSites).epsilon(1e-12));
-          CHECK(static_cast<double>(counted[1]) == doctest::Approx(planned.expert_sync * kSites).epsilon(1e-12));
-          CHECK(static_cast<double>(counted[2]) == doctest::Approx(planned.migration * kSites).epsilon(1e-12));
+          CHECK(static_cast<double>(counted[1]) ==
+                doctest::Approx(planned.expert_sync * kSites).epsilon(1e-12));
+          CHECK(static_cast<double>(counted[2]) ==
+                doctest::Approx(planned.migration * kSites).epsilon(1e-12));
         }
       }
     }
@@ -218,7 +224,8 @@ TEST_CASE("bytes counted at the calls are the plan's, for every method that is t
     CHECK(trained.contains(core));
 }
 
-TEST_CASE("one owner each, fixed: only dense bytes move, and experts differ from site to site only by owner") {
+TEST_CASE(
+    "one owner each, fixed: only dense bytes move, and experts differ from site to site only by owner") {
   Training training(partial_replicas(1, costmodel::PlacementKind::fixed, false), real_options());
   training.run();
   for (int node = 0; node < kSites; ++node) {

@@ -160,8 +160,7 @@ TEST_CASE("DES-LOC: moments are averaged in their own rounds only") {
 TEST_CASE("the same seed gives the same bits, another seed others, for every core method") {
   for (const char* method : {"ddp", "centralised", "local_sgd", "diloco", "local_adamw", "fomoe"}) {
     CAPTURE(method);
-    costmodel::Scenario scenario =
-        training_scenario(method, 4, std::string(method) == "fomoe" ? 2 : 0);
+    costmodel::Scenario scenario = training_scenario(method, 4, std::string(method) == "fomoe" ? 2 : 0);
     if (std::string(method) == "fomoe") scenario.strategy.placement = costmodel::PlacementKind::random;
     Training a(scenario, real_options()), b(scenario, real_options());
     a.run();
@@ -199,7 +198,8 @@ TEST_CASE("warm-up, clipping and the load-balancing loss change the training as 
 
   TrainingOptions balanced = exact_options();
   balanced.balance_weight = 0.1;
-  Training even(training_scenario("centralised", 1), balanced), plain(training_scenario("centralised", 1), exact_options());
+  Training even(training_scenario("centralised", 1), balanced),
+      plain(training_scenario("centralised", 1), exact_options());
   even.run(1);
   plain.run(1);
   CHECK(!at::equal(even.tensor(0, "layers.0.router"), plain.tensor(0, "layers.0.router")));

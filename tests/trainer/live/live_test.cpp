@@ -41,7 +41,8 @@ std::vector<std::string> settings_of(const Case& one) {
   return settings;
 }
 
-std::vector<std::string> train(const std::vector<std::string>& settings, const std::vector<std::string>& more) {
+std::vector<std::string> train(const std::vector<std::string>& settings,
+                               const std::vector<std::string>& more) {
   std::vector<std::string> command = with_settings({kTrain, "run", kScenario, "--threads", "1"}, settings);
   command.insert(command.end(), more.begin(), more.end());
   return command;
@@ -66,20 +67,25 @@ TEST_CASE("every core method learns across processes; one process in turn ends i
     CAPTURE(one.name);
     const Folder folder;
     const std::vector<std::string> settings = settings_of(one);
-    const Ended local = run(train(settings, {"--local", "--output", folder / "local.json", "--checkpoints", folder / "local"}));
+    const Ended local = run(
+        train(settings, {"--local", "--output", folder / "local.json", "--checkpoints", folder / "local"}));
     CAPTURE(local.said);
     REQUIRE(local.status == 0);
     const json report = json::parse(content(folder / "local.json"));
     CHECK(report["executor"] == "measured");
-    // A model that knows nothing has log 256 = 5.55, the chain's own entropy is 1.60 (Corpus::synthetic_loss).
+    // A model that knows nothing has log 256 = 5.55, the chain's own entropy is 1.60
+    // (Corpus::synthetic_loss).
     CHECK(std::log(report["quality"]["perplexity"].get<double>()) < 2.5);
     CHECK(report["wall_clock_s"].get<double>() < 60);
 
-    const Ended turn = run(train(settings, {"--in-turn", "--output", folder / "turn.json", "--checkpoints", folder / "turn"}));
+    const Ended turn = run(
+        train(settings, {"--in-turn", "--output", folder / "turn.json", "--checkpoints", folder / "turn"}));
     REQUIRE(turn.status == 0);
-    const int rounds = report["round"]["count"], nodes = std::string(one.name) == "centralised" ? 1 : one.sites;
+    const int rounds = report["round"]["count"],
+              nodes = std::string(one.name) == "centralised" ? 1 : one.sites;
     CHECK(state_after(folder / "turn", rounds, nodes) == state_after(folder / "local", rounds, nodes));
-    CHECK(json::parse(content(folder / "turn.json"))["quality"]["perplexity"] == report["quality"]["perplexity"]);
+    CHECK(json::parse(content(folder / "turn.json"))["quality"]["perplexity"] ==
+          report["quality"]["perplexity"]);
   }
 }
 
@@ -89,13 +95,12 @@ TEST_CASE("each site sends and receives the very bytes that the simulator says")
       CAPTURE(method);
       CAPTURE(collective);
       const Folder folder;
-      const std::vector<std::string> settings = {"workload.tokens=32768", "strategy.local_steps=4",
-                                                 "strategy.payload_dtype=bf16",
-                                                 std::string("strategy.method=") + method,
-                                                 std::string("strategy.collective=") + collective};
+      const std::vector<std::string> settings = {
+          "workload.tokens=32768", "strategy.local_steps=4", "strategy.payload_dtype=bf16",
+          std::string("strategy.method=") + method, std::string("strategy.collective=") + collective};
       REQUIRE(run(train(settings, {"--in-turn", "--output", folder / "measured.json"})).status == 0);
-      std::vector<std::string> simulate =
-          with_settings({kPlan, "simulate", kScenario, "--rounds", "all", "--output", folder / "simulated.json"}, settings);
+      std::vector<std::string> simulate = with_settings(
+          {kPlan, "simulate", kScenario, "--rounds", "all", "--output", folder / "simulated.json"}, settings);
       REQUIRE(run(simulate).status == 0);
       const json measured = json::parse(content(folder / "measured.json")),
                  simulated = json::parse(content(folder / "simulated.json"));
@@ -105,7 +110,8 @@ TEST_CASE("each site sends and receives the very bytes that the simulator says")
         CHECK(measured["sites"][site]["bytes_received"] == simulated["sites"][site]["bytes_received"]);
         CHECK(measured["sites"][site]["memory_bytes"].get<double>() > 1e6);
       }
-      for (const char* key : {"bytes_per_token", "bytes_sent_per_site_per_round", "optimizer_steps", "tokens"})
+      for (const char* key :
+           {"bytes_per_token", "bytes_sent_per_site_per_round", "optimizer_steps", "tokens"})
         CHECK(measured[key] == simulated[key]);
       CHECK(measured["round"]["count"] == simulated["round"]["count"]);
     }
@@ -119,7 +125,8 @@ TEST_CASE("a site that is killed is named by the others, who end; the last check
   {
     Process parent(train(kShort, {"--local", "--checkpoints", folder / "killed"}), folder / "stderr");
     for (int node = 0; node < 4; ++node)
-      REQUIRE(wait_for_file(folder / ("killed/round-00000001/node-" + std::to_string(node) + ".safetensors")));
+      REQUIRE(
+          wait_for_file(folder / ("killed/round-00000001/node-" + std::to_string(node) + ".safetensors")));
     const std::vector<pid_t> sites = parent.children();
     REQUIRE(sites.size() == 4);
     ::kill(sites[2], SIGKILL);
@@ -127,13 +134,15 @@ TEST_CASE("a site that is killed is named by the others, who end; the last check
     const std::string said = content(folder / "stderr");
     CAPTURE(said);
     std::size_t named = 0;
-    for (std::size_t at = 0; (at = said.find("site-2 (rank 2) is lost", at)) != std::string::npos; ++at) ++named;
+    for (std::size_t at = 0; (at = said.find("site-2 (rank 2) is lost", at)) != std::string::npos; ++at)
+      ++named;
     CHECK(named == 3);
     CHECK(said.find("site-0 (rank 0) is lost") == std::string::npos);
   }
   CHECK(!fs::exists(folder / "killed/round-00000004"));
 
-  const Ended resumed = run(train(kShort, {"--local", "--checkpoints", folder / "killed", "--resume", "--output", folder / "r.json"}));
+  const Ended resumed = run(train(
+      kShort, {"--local", "--checkpoints", folder / "killed", "--resume", "--output", folder / "r.json"}));
   CAPTURE(resumed.said);
   REQUIRE(resumed.status == 0);
   CHECK(resumed.said.find("resumed after round") != std::string::npos);
@@ -142,11 +151,13 @@ TEST_CASE("a site that is killed is named by the others, who end; the last check
 
 TEST_CASE("killed again and again at any moment, resumed each time: the same bits as in one go") {
   const Folder folder;
-  const std::vector<std::string> settings = {"workload.tokens=262144", "strategy.local_steps=4"};  // 16 rounds
+  const std::vector<std::string> settings = {"workload.tokens=262144",
+                                             "strategy.local_steps=4"};  // 16 rounds
   REQUIRE(run(train(settings, {"--in-turn", "--checkpoints", folder / "whole"})).status == 0);
   int kills = 0;
   for (const double after_s : {0.9, 1.0, 1.3, 1.1, 1.6, 60.0}) {
-    Process process(train(settings, {"--in-turn", "--checkpoints", folder / "killed", "--resume"}), folder / "stderr");
+    Process process(train(settings, {"--in-turn", "--checkpoints", folder / "killed", "--resume"}),
+                    folder / "stderr");
     const int status = process.wait(after_s);
     if (status == 0) break;
     REQUIRE(status == -1);
@@ -182,13 +193,16 @@ TEST_CASE("truncated, foreign and other runs' checkpoints are refused: one line,
   CHECK(refused({"trainer.learning_rate=0.02"}).find("another run") != std::string::npos);
 }
 
-TEST_CASE("sites that were started with another seed or scenario are refused; the order of starting is free") {
+TEST_CASE(
+    "sites that were started with another seed or scenario are refused; the order of starting is free") {
   const Folder folder;
-  const auto start = [&](const std::vector<std::vector<std::string>>& more, const std::vector<int>& order, int port) {
+  const auto start = [&](const std::vector<std::vector<std::string>>& more, const std::vector<int>& order,
+                         int port) {
     std::map<int, Process> processes;
     for (const int rank : order) {
-      std::vector<std::string> command = train({"workload.tokens=65536", "platform.sites=2", "trainer.timeout=60s"},
-                                               more[static_cast<std::size_t>(rank)]);
+      std::vector<std::string> command =
+          train({"workload.tokens=65536", "platform.sites=2", "trainer.timeout=60s"},
+                more[static_cast<std::size_t>(rank)]);
       processes.emplace(rank, Process(command, folder / ("stderr-" + std::to_string(rank)),
                                       {{"RANK", std::to_string(rank)},
                                        {"WORLD_SIZE", "2"},
@@ -206,7 +220,8 @@ TEST_CASE("sites that were started with another seed or scenario are refused; th
   CHECK(start({{}, {"--seed", "7"}}, {0, 1}, port + 1) == std::vector<int>{2, 2});
   for (const char* rank : {"0", "1"}) {
     const std::string said = content(folder / (std::string("stderr-") + rank));
-    CHECK(said.find("site-1 (rank 1) was started with another seed (7 there, 42 at rank 0)") != std::string::npos);
+    CHECK(said.find("site-1 (rank 1) was started with another seed (7 there, 42 at rank 0)") !=
+          std::string::npos);
   }
   CHECK(start({{}, {"--set", "strategy.local_steps=8"}}, {0, 1}, port + 2) == std::vector<int>{2, 2});
 }
@@ -219,14 +234,20 @@ TEST_CASE("mistakes: one line that says what was expected, status 2, and no file
     CHECK(std::count(ended.said.begin(), ended.said.end(), '\n') == 1);
     return ended.said;
   };
-  CHECK(said({"strategy.method=gossip"}, {"--in-turn"}).find("a method that fomoe-train executes") != std::string::npos);
-  CHECK(said({"trainer.learning_rate=-1"}, {"--in-turn"}).find("trainer.learning_rate: got -1; expected") != std::string::npos);
-  CHECK(said({"trainer.lerning_rate=1"}, {"--in-turn"}).find("did you mean learning_rate?") != std::string::npos);
+  CHECK(said({"strategy.method=gossip"}, {"--in-turn"}).find("a method that fomoe-train executes") !=
+        std::string::npos);
+  CHECK(said({"trainer.learning_rate=-1"}, {"--in-turn"}).find("trainer.learning_rate: got -1; expected") !=
+        std::string::npos);
+  CHECK(said({"trainer.lerning_rate=1"}, {"--in-turn"}).find("did you mean learning_rate?") !=
+        std::string::npos);
   CHECK(said({}, {}).find("expected --local, --in-turn, or RANK") != std::string::npos);
   CHECK(said({}, {"--local", "3"}).find("the scenario's number of sites, 4") != std::string::npos);
   CHECK(said({}, {"--in-turn", "--resume"}).find("--checkpoints") != std::string::npos);
-  CHECK(said({"trainer.data=nothing.bin"}, {"--in-turn", "--output", folder / "r.json"}).find("nothing.bin") != std::string::npos);
+  CHECK(
+      said({"trainer.data=nothing.bin"}, {"--in-turn", "--output", folder / "r.json"}).find("nothing.bin") !=
+      std::string::npos);
   CHECK(!fs::exists(folder / "r.json"));
   std::ofstream(folder / "odd.bin") << "abc";
-  CHECK(said({"trainer.data=" + (folder / "odd.bin")}, {"--in-turn"}).find("ids of 2 bytes each") != std::string::npos);
+  CHECK(said({"trainer.data=" + (folder / "odd.bin")}, {"--in-turn"}).find("ids of 2 bytes each") !=
+        std::string::npos);
 }
