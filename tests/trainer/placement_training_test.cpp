@@ -137,15 +137,16 @@ TEST_CASE("AdamW updates experts of unequal age as if each were alone") {
   AdamWOptions options;
   options.learning_rate = 0.01;
   options.restart_warmup_steps = 4;
-  AdamW mixed(model, options), alone(twin, options);
+  AdamWOptions quarter;  // the first of four steps of the warm-up
+  quarter.learning_rate = 0.01 / 4;
+  AdamW mixed(model, options), alone(twin, quarter);
   at::manual_seed(1);
   const at::Tensor tokens = at::randint(17, {2, 6}, at::kLong);
-  // Expert 1 of layer 0 restarted; the twin's whole layer did, and runs at the rate that gives.
+  // Expert 1 of layer 0 restarted; the twin is new and has the rate that the restarted expert begins with.
   mixed.experts()[0][1] = {0, 0};
   for (ExpertSteps& expert : mixed.experts()[0]) {
     if (expert.since_restart < 0) expert.moments = 50;
   }
-  for (ExpertSteps& expert : alone.experts()[0]) expert = {0, 0};
   model.loss(tokens, tokens.roll(-1, 1)).backward();
   twin.loss(tokens, tokens.roll(-1, 1)).backward();
   mixed.step();

@@ -13,8 +13,10 @@ target_compile_definitions(test_trainer PRIVATE FOMOE_BINARY_DIR="${CMAKE_RUNTIM
 set_source_files_properties(main.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 add_dependencies(test_trainer fomoe-train)
 
-add_test(NAME trainer COMMAND test_trainer)
+add_test(NAME trainer COMMAND test_trainer --test-suite-exclude=slow)
 set_tests_properties(trainer PROPERTIES LABELS trainer TIMEOUT 300)
+add_test(NAME trainer-slow COMMAND test_trainer --test-suite=slow)
+set_tests_properties(trainer-slow PROPERTIES LABELS slow TIMEOUT 600)
 # The programs as their users start them: several processes, so not beside other tests on few cores.
 file(GLOB TRAINER_LIVE_SOURCES CONFIGURE_DEPENDS trainer/live/*.cpp)
 add_executable(test_live main.cpp ${TRAINER_LIVE_SOURCES})

@@ -56,7 +56,7 @@ struct Training {
       : scenario(one_thread(what)),
         plan(costmodel::make_plan(scenario)),
         transport(plan.nodes),
-        batches(Corpus::synthetic(scenario.model.vocabulary, 2000, scenario.seed),
+        batches(Corpus::synthetic(scenario.model.vocabulary, 50'000, scenario.seed),
                 scenario.model.sequence_length, scenario.workload.global_batch_sequences,
                 /*validation_sequences=*/8, scenario.seed),
         executor(scenario, plan, transport, batches, options) {}
