@@ -89,8 +89,8 @@ TEST_CASE("skip-token: rows that experts execute are the slots that chose a loca
 TEST_SUITE("slow") {
   TEST_CASE("learning rates transfer: the best of five is the same at two widths") {
     std::vector<std::size_t> best;
-    const std::vector<double> rates = {0.00006, 0.00025, 0.001, 0.004, 0.016};
-    for (const std::int64_t width : {32, 128}) {
+    const std::vector<double> rates = {0.00004, 0.0002, 0.001, 0.005, 0.025};
+    for (const std::int64_t width : {48, 144}) {
       std::vector<double> losses;
       for (const double rate : rates) {
         costmodel::Scenario scenario = training_scenario("centralised", 1);
@@ -99,14 +99,14 @@ TEST_SUITE("slow") {
         scenario.model.d_expert = 16;
         scenario.model.vocabulary = 64;
         scenario.model.sequence_length = 32;
-        scenario.workload = {/*tokens=*/120 * 16 * 32, /*global_batch_sequences=*/16};
+        scenario.workload = {/*tokens=*/90 * 16 * 32, /*global_batch_sequences=*/16};
         TrainingOptions options = real_options();
         options.inner.learning_rate = rate;
         options.warmup_steps = 20;
         Training training(scenario, options);
         double last = 0;
         training.executor.on_step = [&](const StepRecord& step) {
-          if (step.step >= 110) last += step.loss / 10;
+          if (step.step >= 80) last += step.loss / 10;
         };
         training.run();
         losses.push_back(std::isfinite(last) ? last : 1e9);
