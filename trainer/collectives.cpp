@@ -17,8 +17,6 @@ using costmodel::Pattern;
 using costmodel::Payload;
 using costmodel::Transfer;
 
-namespace {
-
 /// One payload of one exchange on its way through the phases of a pattern.
 class Lane {
  public:
@@ -87,6 +85,8 @@ class Lane {
   WireCodec codec_;
   std::vector<at::Tensor> values_;  // by position; of hosted contributors
 };
+
+namespace {
 
 /// Position q gets chunk q of everybody, adds them in the order of positions, and sends the mean back out.
 class DirectAllReduce : public Lane {
@@ -314,31 +314,47 @@ std::unique_ptr<Lane> make_lane(const Transfer& transfer, const Exchange& exchan
 
 }  // namespace
 
-void run_transfer(const Transfer& transfer, Transport& transport, const PayloadSource& source,
-                  const PayloadSink& sink, const TransferOptions& options) {
-  std::vector<std::unique_ptr<Lane>> lanes;
-  int phases = 0;
+TransferRun::TransferRun(const Transfer& transfer, Transport& transport, const PayloadSource& source,
+                         const TransferOptions& options)
+    : transport_(&transport) {
   for (const Exchange& exchange : transfer.exchanges) {
     const bool concerned = std::any_of(exchange.nodes.begin(), exchange.nodes.end(),
                                        [&](NodeId node) { return transport.hosts(node); });
     if (!concerned) continue;
     for (const Payload& payload : exchange.payloads) {
-      lanes.push_back(make_lane(transfer, exchange, payload, transport, options));
-      lanes.back()->read(source, options.lost);
-      phases = std::max(phases, lanes.back()->phases());
+      lanes_.push_back(make_lane(transfer, exchange, payload, transport, options));
+      lanes_.back()->read(source, options.lost);
     }
   }
+}
+
+TransferRun::~TransferRun() = default;
+
+void TransferRun::exchange() {
+  const at::NoGradGuard no_grad;
+  int phases = 0;
+  for (const auto& lane : lanes_) phases = std::max(phases, lane->phases());
   for (int step = 0; step < phases; ++step) {
-    Phase phase(transport);
-    for (const auto& lane : lanes) {
+    Phase phase(*transport_);
+    for (const auto& lane : lanes_) {
       if (step < lane->phases()) lane->add_to(phase, step);
     }
     phase.run();
-    for (const auto& lane : lanes) {
+    for (const auto& lane : lanes_) {
       if (step < lane->phases()) lane->after(step);
     }
   }
-  for (const auto& lane : lanes) lane->deliver(sink);
+}
+
+void TransferRun::deliver(const PayloadSink& sink) {
+  for (const auto& lane : lanes_) lane->deliver(sink);
+}
+
+void run_transfer(const Transfer& transfer, Transport& transport, const PayloadSource& source,
+                  const PayloadSink& sink, const TransferOptions& options) {
+  TransferRun run(transfer, transport, source, options);
+  run.exchange();
+  run.deliver(sink);
 }
 
 }  // namespace fomoe::trainer

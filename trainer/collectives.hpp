@@ -8,6 +8,8 @@
 // who adds.
 #pragma once
 #include <functional>
+#include <memory>
+#include <vector>
 
 #include "costmodel/plan.hpp"
 #include "trainer/torch.hpp"
@@ -37,8 +39,29 @@ struct TransferOptions {
   LossSink lost = {};
 };
 
-/// Every source is read before any sink is called. Throws std::invalid_argument for a pattern or wire format
-/// that this does not do (reduce_scatter, all_gather and all_to_all are of methods that are not trained).
+class Lane;
+
+/// A transfer in three parts, so that the middle one, which does all the waiting, may run beside training.
+/// `transfer` and `transport` must outlive it.
+class TransferRun {
+ public:
+  /// Reads every source. Throws std::invalid_argument for a pattern or wire format that this does not do
+  /// (reduce_scatter, all_gather and all_to_all are of methods that are not trained).
+  TransferRun(const costmodel::Transfer& transfer, Transport& transport, const PayloadSource& source,
+              const TransferOptions& options = {});
+  ~TransferRun();
+  TransferRun(const TransferRun&) = delete;
+  TransferRun& operator=(const TransferRun&) = delete;
+
+  void exchange();
+  void deliver(const PayloadSink& sink);
+
+ private:
+  Transport* transport_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+};
+
+/// All three at once.
 void run_transfer(const costmodel::Transfer& transfer, Transport& transport, const PayloadSource& source,
                   const PayloadSink& sink, const TransferOptions& options = {});
 

@@ -12,6 +12,7 @@ using costmodel::Compute;
 using costmodel::Content;
 using costmodel::NodeId;
 using costmodel::NodeKind;
+using costmodel::OpId;
 using costmodel::Payload;
 using costmodel::TensorClass;
 using costmodel::TensorGroup;
@@ -117,23 +118,60 @@ void Executor::resume_at(std::int64_t index, std::int64_t steps) {
   }
 }
 
+/// A transfer under way, with the plan that it is of.
+struct Executor::InFlight {
+  std::shared_ptr<const costmodel::RoundPlan> plan;
+  const Transfer* work = nullptr;
+  std::unique_ptr<TransferRun> run;
+  double start_s = 0, end_s = 0;
+  std::future<void> done;
+};
+
+Executor::~Executor() = default;
+
 void Executor::run_round(std::int64_t index) {
-  const costmodel::RoundPlan round = plan_.round(index);
-  for (op_ = 0; op_ < static_cast<std::int32_t>(round.ops.size()); ++op_) {
-    const costmodel::Op& op = round.ops[static_cast<std::size_t>(op_)];
-    if (const auto* work = std::get_if<Compute>(&op.what)) {
-      compute(*work, index);
+  const auto round = std::make_shared<const costmodel::RoundPlan>(plan_.round(index));
+  const auto ops = static_cast<OpId>(round->ops.size());
+  for (op_ = 0; op_ < ops; ++op_) {
+    const costmodel::Op& op = round->ops[static_cast<std::size_t>(op_)];
+    for (const OpId before : op.after) settle({index, before});
+    for (const OpId before : op.after_previous_round) settle({index - 1, before});
+    const auto* work = std::get_if<Transfer>(&op.what);
+    if (work == nullptr) {
+      compute(op, index);
+    } else if (migrates(*work)) {
+      migrate(*work, index);
     } else {
-      transfer(std::get<Transfer>(op.what), index);
+      start(round, index);
     }
   }
+  for (OpId id = 0; id < ops; ++id) {
+    if (!round->ops[static_cast<std::size_t>(id)].detached) settle({index, id});
+  }
+  std::erase_if(started_at_, [&](const auto& entry) { return entry.first.first < index; });
 }
 
-void Executor::note(NodeId node, Activity activity, std::int64_t round, double start_s) {
-  intervals_.push_back({node, op_, round, activity, start_s, now_s()});
+void Executor::finish() {
+  while (!in_flight_.empty()) settle(in_flight_.begin()->first);
 }
 
-void Executor::compute(const Compute& work, std::int64_t round) {
+void Executor::note(NodeId node, const OpOfRound& which, Activity activity, double start_s, double end_s) {
+  intervals_.push_back({node, which.second, which.first, activity, start_s, end_s});
+}
+
+void Executor::compute(const costmodel::Op& op, std::int64_t round) {
+  const auto& work = std::get<Compute>(op.what);
+  // How far the node has trained on since it sent what this operation merges.
+  const auto trained_on = [&](NodeId node) {
+    std::int64_t most = 0;
+    const auto consider = [&](const OpOfRound& which) {
+      const auto found = started_at_.find(which);
+      if (found != started_at_.end()) most = std::max(most, step_.at(node) - found->second.at(node));
+    };
+    for (const OpId before : op.after) consider({round, before});
+    for (const OpId before : op.after_previous_round) consider({round - 1, before});
+    return most;
+  };
   for (const NodeId node : work.nodes) {
     const bool steps = work.work == Work::whole_step || work.work == Work::optimizer;
     if (steps) ages_.trained(node, work.repeat);
@@ -143,9 +181,10 @@ void Executor::compute(const Compute& work, std::int64_t round) {
     for (std::int64_t i = 0; i < work.repeat; ++i) {
       if (work.work == Work::whole_step || work.work == Work::gradients) gradients(node, round);
       if (steps) optimizer_step(node);
-      if (work.work == Work::outer_step) found->second->outer_step(/*whole=*/work.share == 1);
+      if (work.work == Work::outer_step)
+        found->second->outer_step(/*whole=*/work.share == 1, trained_on(node) > 0 ? options_.kept_share : 0);
     }
-    note(node, Activity::compute, round, start_s);
+    note(node, {round, op_}, Activity::compute, start_s, now_s());
   }
 }
 
@@ -213,9 +252,12 @@ void Executor::sink(const PayloadAt& at, const at::Tensor& mean) {
   workers_.at(at.node)->write(at.payload, mean);
 }
 
-void Executor::transfer(const Transfer& work, std::int64_t round) {
-  if (migrates(work)) return migrate(work, round);
-  const double start_s = now_s();
+void Executor::start(const std::shared_ptr<const costmodel::RoundPlan>& plan, std::int64_t round) {
+  const auto& work = std::get<Transfer>(plan->ops[static_cast<std::size_t>(op_)].what);
+  auto flight = std::make_unique<InFlight>();
+  flight->plan = plan;
+  flight->work = &work;
+  flight->start_s = now_s();
   TransferOptions options;
   options.exact_wire = options_.exact_wire;
   const bool lossy = std::any_of(work.exchanges.begin(), work.exchanges.end(), [](const auto& exchange) {
@@ -229,17 +271,36 @@ void Executor::transfer(const Transfer& work, std::int64_t round) {
       workers_.at(at.node)->keep_residual(at.payload, sent - read);
     };
   }
-  run_transfer(
-      work, transport_, [this](const PayloadAt& at) { return source(at); },
-      [this](const PayloadAt& at, const at::Tensor& mean) { sink(at, mean); }, options);
+  flight->run = std::make_unique<TransferRun>(
+      work, transport_, [this](const PayloadAt& at) { return source(at); }, options);
+  flight->done = background_.run([this, flight = flight.get()] {
+    flight->run->exchange();
+    flight->end_s = now_s();
+  });
+  started_at_[{round, op_}] = step_;
+  in_flight_[{round, op_}] = std::move(flight);
+}
 
+void Executor::settle(const OpOfRound& which) {
+  const auto found = in_flight_.find(which);
+  if (found == in_flight_.end()) return;
+  const std::unique_ptr<InFlight> flight = std::move(found->second);
+  in_flight_.erase(found);
+  flight->done.get();
+  flight->run->deliver([this](const PayloadAt& at, const at::Tensor& mean) { sink(at, mean); });
+  settle_ages(*flight->work);
   std::vector<bool> noted(plan_.nodes.size(), false);
-  for (const costmodel::Exchange& exchange : work.exchanges) {
+  for (const costmodel::Exchange& exchange : flight->work->exchanges) {
     for (const NodeId node : exchange.nodes) {
       if (!transport_.hosts(node) || noted[static_cast<std::size_t>(node)]) continue;
       noted[static_cast<std::size_t>(node)] = true;
-      note(node, Activity::transfer, round, start_s);
+      note(node, which, Activity::transfer, flight->start_s, flight->end_s);
     }
+  }
+}
+
+void Executor::settle_ages(const Transfer& work) {
+  for (const costmodel::Exchange& exchange : work.exchanges) {
     // All owners of an expert go on with one count of what its moments hold.
     for (const Payload& payload : exchange.payloads) {
       if (payload.content != Content::moment2 || !plan_.placement) continue;
@@ -270,9 +331,10 @@ void Executor::migrate(const Transfer& work, std::int64_t round) {
   std::vector<std::pair<PayloadAt, at::Tensor>> arrived;
   TransferOptions options;
   options.exact_wire = options_.exact_wire;
-  run_transfer(
-      work, transport_, [this](const PayloadAt& at) { return source(at); },
-      [&](const PayloadAt& at, const at::Tensor& values) { arrived.emplace_back(at, values); }, options);
+  TransferRun run(
+      work, transport_, [this](const PayloadAt& at) { return source(at); }, options);
+  background_.run([&run] { run.exchange(); }).get();  // in its turn among the transfers
+  run.deliver([&](const PayloadAt& at, const at::Tensor& values) { arrived.emplace_back(at, values); });
 
   const costmodel::Placement next = plan_.placement(round + 1);
   for (auto& [node, worker] : workers_) {
@@ -295,7 +357,8 @@ void Executor::migrate(const Transfer& work, std::int64_t round) {
   }
   for (auto& [node, worker] : workers_) {
     worker->reset_outer_state(moved);
-    if (took_part[static_cast<std::size_t>(node)]) note(node, Activity::transfer, round, start_s);
+    if (took_part[static_cast<std::size_t>(node)])
+      note(node, {round, op_}, Activity::transfer, start_s, now_s());
   }
 }
 

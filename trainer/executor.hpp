@@ -3,8 +3,10 @@
 // method's name occurs here.
 //
 // A process executes the operations of the nodes that its transport hosts. Operations come in an order in
-// which each follows what it waits for, and all processes keep that order, so that the blocking transfers of
-// different sites meet.
+// which each follows what it waits for. Transfers start in that order, one after another, on a thread of
+// their own, in the same order at every site; an operation waits for the transfers that it comes after, and a
+// round for those that are not detached. What has arrived is written into the models only there, so that the
+// result does not depend on how fast the network was.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -15,6 +17,7 @@
 #include "costmodel/plan.hpp"
 #include "costmodel/scenario.hpp"
 #include "costmodel/timeline.hpp"
+#include "trainer/background.hpp"
 #include "trainer/batches.hpp"
 #include "trainer/collectives.hpp"
 #include "trainer/moment_ages.hpp"
@@ -28,6 +31,7 @@ struct TrainingOptions {
   std::int64_t warmup_steps = 0;  // η·min(1, (step + 1) ÷ warmup_steps), then constant
   double clip_norm = 0;           // of a site's gradients, before each optimiser step; 0: no clipping
   double balance_weight = 0;      // of the load-balancing loss
+  double kept_share = 0.5;        // of what a site trained while its differences travelled (see Worker)
   std::int64_t micro_batch_sequences = 0;  // of one forward and backward; 0: the whole local batch
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;  // see ModelOptions
@@ -39,6 +43,7 @@ struct PlanNeeds {
   std::vector<bool> outer_steps;       // by node
   std::vector<bool> pseudo_gradients;  // sends them
   bool residuals = false;              // pseudo-gradients lose something on the wire
+  bool detached = false;               // some transfers run on into the next round
 };
 /// Looks at one round of each kind. Throws InputError, naming the scenario's key, for what is not trained.
 PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& plan);
@@ -61,7 +66,13 @@ class Executor {
   Executor(const costmodel::Scenario& scenario, const costmodel::Plan& plan, Transport& transport,
            Batches& batches, const TrainingOptions& options);
 
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
   void run_round(std::int64_t index);
+  /// Waits for transfers that run on. Their averages come after the end of the run and change no weights.
+  void finish();
   std::function<void(const StepRecord&)> on_step;  // called after each, where set
 
   /// Of a hosted node.
@@ -80,11 +91,16 @@ class Executor {
   [[nodiscard]] std::int64_t steps(costmodel::NodeId node) const { return step_.at(node); }
 
  private:
-  void compute(const costmodel::Compute& work, std::int64_t round);
-  void transfer(const costmodel::Transfer& work, std::int64_t round);
+  struct InFlight;
+  using OpOfRound = std::pair<std::int64_t, costmodel::OpId>;
+  void compute(const costmodel::Op& op, std::int64_t round);
+  void start(const std::shared_ptr<const costmodel::RoundPlan>& plan, std::int64_t round);
+  void settle(const OpOfRound& which);
+  void settle_ages(const costmodel::Transfer& work);
   void migrate(const costmodel::Transfer& work, std::int64_t round);
   void make_worker(costmodel::NodeId node, const PlanNeeds& needs);
-  void note(costmodel::NodeId node, costmodel::Activity activity, std::int64_t round, double start_s);
+  void note(costmodel::NodeId node, const OpOfRound& which, costmodel::Activity activity, double start_s,
+            double end_s);
   void gradients(costmodel::NodeId node, std::int64_t round);
   void optimizer_step(costmodel::NodeId node);
   [[nodiscard]] at::Tensor source(const PayloadAt& at);
@@ -101,8 +117,12 @@ class Executor {
   std::map<costmodel::NodeId, std::int64_t> step_;
   MomentAges ages_;
   std::vector<costmodel::Interval> intervals_;
-  std::int32_t op_ = 0;  // that is being executed
+  costmodel::OpId op_ = 0;  // that is being executed
   double clock_zero_ = 0;
+  std::map<OpOfRound, std::unique_ptr<InFlight>> in_flight_;
+  /// Steps that the nodes had taken when the transfer started; of this round and the one before.
+  std::map<OpOfRound, std::map<costmodel::NodeId, std::int64_t>> started_at_;
+  Background background_;  // last: what it runs uses the others
 };
 
 }  // namespace fomoe::trainer

@@ -19,7 +19,7 @@ namespace {
 [[noreturn]] void refuse_method(const std::string& got) {
   throw InputError("strategy.method", got,
                    "a method that fomoe-train executes: ddp, centralised, local_sgd, diloco, local_adamw, "
-                   "des_loc, fedavg, dept or fomoe",
+                   "des_loc, fedavg, dept, sparse_loco, streaming_diloco (several fragments) or fomoe",
                    "method = \"diloco\"");
 }
 
@@ -90,13 +90,15 @@ PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& p
     for (const costmodel::Op& op : plan.round(index).ops) {
       const std::string got =
           "\"" + scenario.strategy.method + "\", which has the operation \"" + op.name + "\"";
-      if (op.detached || !op.after_previous_round.empty()) refuse_method(got);
+      needs.detached = needs.detached || op.detached;
       if (const auto* transfer = std::get_if<Transfer>(&op.what)) {
         check_transfer(scenario, op, *transfer);
         note_transfer(*transfer, needs);
         continue;
       }
       const auto& compute = std::get<Compute>(op.what);
+      // The differences of a whole model that is still under way would be overwritten before they are sent.
+      if (!op.after_previous_round.empty() && compute.share == 1) refuse_method(got);
       if (compute.work == Work::outer_step) {
         for (const costmodel::NodeId node : compute.nodes)
           needs.outer_steps[static_cast<std::size_t>(node)] = true;

@@ -36,6 +36,7 @@ TrainingOptions options_of(const RunRequest& request) {
   options.warmup_steps = settings.warmup_steps;
   options.clip_norm = settings.clip_norm;
   options.balance_weight = settings.balance_weight;
+  options.kept_share = settings.kept_share;
   options.micro_batch_sequences = settings.micro_batch_sequences;
   const bool cuda = settings.device == "cuda" || (settings.device == "auto" && at::cuda::is_available());
   if (cuda && !at::cuda::is_available()) {
@@ -96,7 +97,13 @@ class Run {
         options_(options_of(request)),
         batches_(make_batches(request, corpus_)),
         log_(log_path(request.log, request.launch)) {
-    (void)needs_of(scenario_, plan_);  // before anybody waits for anybody
+    // Before anybody waits for anybody.
+    if (needs_of(scenario_, plan_).detached && !request.checkpoints.empty()) {
+      throw UsageError(
+          "--checkpoints: got it with a method whose transfers run on from round to round; expected "
+          "overlap_steps that end within the round, or no checkpoints; for example --set "
+          "strategy.overlap_steps=0");
+    }
     connect();
     executor_.emplace(scenario_, plan_, *transport_, batches_, options_);
     if (!request.checkpoints.empty()) resume();
@@ -133,6 +140,7 @@ class Run {
         checkpoints_->save(*executor_, done);
       log_.flush();
     }
+    executor_->finish();
     if (checkpoints_) checkpoints_->wait();
     if (speaks()) progress_->end();
     return report(losses, steps_done() - first_step);

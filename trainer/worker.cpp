@@ -120,14 +120,19 @@ void Worker::keep_residual(const Payload& payload, const at::Tensor& residual) {
   }
 }
 
-void Worker::outer_step(bool whole) {
+void Worker::outer_step(bool whole, double kept_share) {
   const at::NoGradGuard no_grad;
   if (!outer_) throw std::logic_error("an outer step at a node that keeps no outer state");
   const auto merge = [&](const ParameterSlice& slice, const at::Tensor& difference) {
     at::Tensor anchor = slice.of(anchor_[slice.parameter]);
     outer_->step(
         slice.parameter, [&](const at::Tensor& state) { return slice.of(state); }, anchor, difference);
-    slice.of(model_.parameters()[slice.parameter].master.detach()).copy_(anchor);
+    at::Tensor values = slice.of(model_.parameters()[slice.parameter].master.detach());
+    if (kept_share == 0) {
+      values.copy_(anchor);
+    } else {
+      values.mul_(kept_share).add_(anchor, 1 - kept_share);
+    }
   };
   if (whole) {
     std::vector<at::Tensor> differences;

@@ -54,7 +54,9 @@ class Worker {
 
   /// θ_before → new θ, from the averages that were written: of these alone, or with `whole` of all that the
   /// node holds. What only this node holds is averaged with nobody: its own difference is the mean.
-  void outer_step(bool whole);
+  /// `kept_share` α where the node has trained on since it sent: θ ← α·θ + (1 − α)·new θ (Streaming DiLoCo,
+  /// arXiv 2501.18512, section 2.3), while the anchor becomes the new θ, the same at all sites.
+  void outer_step(bool whole, double kept_share = 0);
 
   /// From the experts held to those of `next`; as many in each layer. Kept experts move to their new
   /// positions with all their state. New ones have any values until write(), and start anew: zero moments,

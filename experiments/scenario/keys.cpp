@@ -223,6 +223,8 @@ constexpr Key kScenarioKeys[] = {
     {"trainer", "outer_learning_rate", Kind::multiple, "", "0.7 for nesterov, 0.1 for adam and yogi",
      "of the outer optimiser", "0.7", 10},
     {"trainer", "outer_momentum", Kind::share, "0.9", "", "of the outer Nesterov step", "0.9", 0.9999},
+    {"trainer", "kept_share", Kind::share, "0.5", "",
+     "what a site keeps of its own progress in a fragment that arrives while it trains", "0.5", 0.9999},
     {"trainer", "data", Kind::text, "", "a synthetic Markov chain",
      "token ids in .bin (uint16, or uint32 beyond 65,536 tokens) or .npy, relative to this file",
      "\"corpus.bin\""},

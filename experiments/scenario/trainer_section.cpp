@@ -27,6 +27,7 @@ TrainerSettings read_trainer_settings(const std::string& path, const ReadOptions
                                  : nesterov                       ? 0.7
                                                                   : 0.1;
   settings.outer_momentum = table.share("outer_momentum");
+  settings.kept_share = table.share("kept_share");
   if (table.has("data")) settings.data = document.beside(table.text("data"));
   settings.validation_sequences = table.count("validation_sequences");
   if (table.has("validation_rounds")) settings.validation_rounds = table.count("validation_rounds");
@@ -45,9 +46,9 @@ std::string to_text(const TrainerSettings& s) {
   return fmt::format(
       "learning_rate {} warmup_steps {} weight_decay {} clip_norm {} balance_weight {} restart_warmup_steps "
       "{} "
-      "outer_learning_rate {} outer_momentum {} validation_sequences {} dtype {} micro_batch_sequences {}",
+      "outer_learning_rate {} outer_momentum {} kept_share {} validation_sequences {} dtype {} micro_batch_sequences {}",
       s.learning_rate, s.warmup_steps, s.weight_decay, s.clip_norm, s.balance_weight, s.restart_warmup_steps,
-      s.outer_learning_rate, s.outer_momentum, s.validation_sequences, s.dtype, s.micro_batch_sequences);
+      s.outer_learning_rate, s.outer_momentum, s.kept_share, s.validation_sequences, s.dtype, s.micro_batch_sequences);
 }
 
 }  // namespace fomoe::scenario

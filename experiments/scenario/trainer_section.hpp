@@ -18,6 +18,7 @@ struct TrainerSettings {
   std::int64_t restart_warmup_steps = 0;
   double outer_learning_rate = 0;
   double outer_momentum = 0;
+  double kept_share = 0;
   std::string data;  // path; empty: synthetic
   std::int64_t validation_sequences = 0;
   std::int64_t validation_rounds = 0;  // 0: after the last round only

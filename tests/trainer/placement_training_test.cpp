@@ -204,6 +204,7 @@ TEST_CASE("bytes counted at the calls are the plan's, for every method that is t
             planned.migration += sent.migration;
           }
           training.run();
+          training.executor.finish();
           BytesByClass counted{}, received{};
           for (int node = 0; node < static_cast<int>(plan.nodes.size()); ++node) {
             for (std::size_t c = 0; c < kTrafficClasses; ++c) {

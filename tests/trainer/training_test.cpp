@@ -141,6 +141,70 @@ TEST_CASE("the server of fedavg averages as diloco's sites do among themselves")
     CHECK(largest_difference(fedavg.weights(node), diloco.weights(0)) < 1e-12);
 }
 
+TEST_CASE("streaming in one fragment that nothing overlaps is diloco") {
+  Training streaming(training_scenario("streaming_diloco", 3), real_options());
+  Training diloco(training_scenario("diloco", 3), real_options());
+  streaming.run();
+  diloco.run();
+  for (int node = 0; node < 3; ++node) CHECK(largest_difference(streaming.weights(node), diloco.weights(0)) < 1e-6);
+}
+
+TEST_CASE("a fragment that travels while sites train on is merged with what they trained meanwhile") {
+  costmodel::Scenario scenario = training_scenario("streaming_diloco", 2);
+  scenario.strategy.fragments = 2;      // layer 0, sent at step 2 of 4; layer 1 and the embedding, at step 4
+  scenario.strategy.overlap_steps = 2;  // layer 0 is merged at step 4, the others at step 2 of the next round
+  Training streaming(scenario, exact_options());
+  const std::vector<std::size_t> first = {parameter_index(0, Role::qkv), parameter_index(0, Role::up)};
+  std::vector<at::Tensor> start;
+  for (const std::size_t index : first) start.push_back(streaming.parameter(0, index).clone());
+  streaming.run(1);
+
+  // Means of the sites' weights after 2 and 4 local steps, from methods that average them there.
+  costmodel::Scenario two_steps = training_scenario("local_sgd", 2), four_steps = two_steps;
+  two_steps.strategy.local_steps = 2;
+  Training after_2(two_steps, exact_options()), after_4(four_steps, exact_options());
+  after_2.run(1);
+  after_4.run(1);
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    const at::Tensor sent = start[i] - after_2.parameter(0, first[i]);
+    const at::Tensor merged = start[i] - 0.7 * 1.9 * sent;
+    const at::Tensor mean = (streaming.parameter(0, first[i]) + streaming.parameter(1, first[i])) / 2;
+    CHECK(largest_difference(mean, 0.5 * after_4.parameter(0, first[i]) + 0.5 * merged) < 1e-13);
+    CHECK(largest_difference(streaming.parameter(0, first[i]), streaming.parameter(1, first[i])) > 1e-6);
+  }
+  for (const char* name : {"layers.0.qkv.anchor", "layers.0.up.anchor"})
+    CHECK(at::equal(streaming.tensor(0, name), streaming.tensor(1, name)));
+  // The other fragment is under way: nobody has merged anything of it.
+  CHECK(largest_difference(streaming.tensor(0, "embedding.anchor"), Training(scenario, exact_options()).tensor(0, "embedding")) == 0);
+
+  streaming.run();
+  streaming.executor.finish();
+  Training again(scenario, exact_options());
+  again.run();
+  again.executor.finish();
+  CHECK(at::equal(streaming.weights(1), again.weights(1)));  // however fast the transfers were
+  CHECK(streaming.transport.traffic(0).total_sent() == again.transport.traffic(0).total_sent());
+}
+
+TEST_CASE("transfers overlap steps: some of a fragment's way lies inside the sites' compute") {
+  costmodel::Scenario scenario = training_scenario("streaming_diloco", 2);
+  scenario.strategy.fragments = 2;
+  scenario.strategy.overlap_steps = 2;
+  Training streaming(scenario, real_options());
+  streaming.run();
+  streaming.executor.finish();
+  int hidden = 0;
+  for (const costmodel::Interval& transfer : streaming.executor.intervals()) {
+    if (transfer.activity != costmodel::Activity::transfer) continue;
+    for (const costmodel::Interval& compute : streaming.executor.intervals()) {
+      if (compute.activity == costmodel::Activity::compute && compute.node == transfer.node &&
+          compute.start_s < transfer.end_s && transfer.start_s < compute.end_s)
+        ++hidden;
+    }
+  }
+  CHECK(hidden > 0);
+}
+
 TEST_CASE("DES-LOC: moments are averaged in their own rounds only") {
   costmodel::Scenario scenario = training_scenario("des_loc", 2);
   scenario.strategy.moment1_period = 2;
@@ -158,7 +222,8 @@ TEST_CASE("DES-LOC: moments are averaged in their own rounds only") {
 }
 
 TEST_CASE("the same seed gives the same bits, another seed others, for every core method") {
-  for (const char* method : {"ddp", "centralised", "local_sgd", "diloco", "local_adamw", "fomoe"}) {
+  for (const char* method :
+       {"ddp", "centralised", "local_sgd", "diloco", "local_adamw", "streaming_diloco", "fomoe"}) {
     CAPTURE(method);
     costmodel::Scenario scenario = training_scenario(method, 4, std::string(method) == "fomoe" ? 2 : 0);
     if (std::string(method) == "fomoe") scenario.strategy.placement = costmodel::PlacementKind::random;
