@@ -66,6 +66,7 @@ void Checkpoints::wait() {
 
 void Checkpoints::save(Executor& executor, std::int64_t rounds) {
   wait();
+  if (executor.hosted().empty()) return;  // a site that trains nothing
   struct Snapshot {
     std::string path;
     NamedTensors tensors;

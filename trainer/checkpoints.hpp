@@ -28,6 +28,7 @@ class Checkpoints {
   void wait();
 
   /// Rounds for which there are files of all of these nodes, ascending.
+  /// Of no nodes: all rounds with a folder.
   [[nodiscard]] std::vector<std::int64_t> complete(const std::vector<costmodel::NodeId>& nodes) const;
   /// Brings the executor's hosted nodes to their state after `rounds` rounds. Throws scenario::FileError
   /// where a file is truncated, foreign or of another run.

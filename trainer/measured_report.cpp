@@ -77,7 +77,8 @@ std::string to_text(const Observation& observation) {
                             {"sent", one.traffic.sent},
                             {"received", one.traffic.received},
                             {"sent_to", one.traffic.sent_to},
-                            {"validation_loss", one.validation_loss}});
+                            {"validation_loss", one.validation_loss},
+                            {"routed", one.routed}});
   }
   for (const Interval& i : observation.intervals)
     out["intervals"].push_back({i.node, i.op, i.round, static_cast<int>(i.activity), i.start_s, i.end_s});
@@ -92,11 +93,29 @@ Observation observation_from(const std::string& text) {
     out.nodes.push_back({one.at("node"),
                          {one.at("sent").get<BytesByClass>(), one.at("received").get<BytesByClass>(),
                           one.at("sent_to").get<std::vector<std::int64_t>>()},
-                         one.at("validation_loss")});
+                         one.at("validation_loss"),
+                         one.at("routed").get<std::vector<std::vector<std::int64_t>>>()});
   }
   for (const json& i : in.at("intervals"))
     out.intervals.push_back({i[0], i[1], i[2], static_cast<Activity>(i[3].get<int>()), i[4], i[5]});
   return out;
+}
+
+std::string routing_csv(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
+                        const std::vector<Observation>& observations) {
+  std::string text = "layer,expert,site,count\n";
+  for (const Observation& seen : observations) {
+    for (const Observation::OfNode& one : seen.nodes) {
+      const auto site = static_cast<std::size_t>(plan.nodes[static_cast<std::size_t>(one.node)].site);
+      for (std::size_t layer = 0; layer < one.routed.size(); ++layer) {
+        for (std::size_t expert = 0; expert < one.routed[layer].size(); ++expert) {
+          text += std::to_string(layer) + ',' + std::to_string(expert) + ',' +
+                  scenario.platform.sites[site].name + ',' + std::to_string(one.routed[layer][expert]) + '\n';
+        }
+      }
+    }
+  }
+  return text;
 }
 
 costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const costmodel::Plan& plan,

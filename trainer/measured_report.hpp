@@ -17,6 +17,7 @@ struct Observation {
     costmodel::NodeId node = 0;
     Traffic traffic;
     double validation_loss = 0;  // mean cross-entropy; negative: not validated
+    std::vector<std::vector<std::int64_t>> routed;  // [layer][expert]: slots of its tokens that chose it
   };
   std::vector<OfNode> nodes;
   std::vector<costmodel::Interval> intervals;  // seconds since the barrier at the start
@@ -24,6 +25,10 @@ struct Observation {
 };
 std::string to_text(const Observation& observation);
 Observation observation_from(const std::string& text);
+
+/// CSV with the columns layer,expert,site,count, as strategy.routing_counts reads it.
+std::string routing_csv(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
+                        const std::vector<Observation>& observations);
 
 struct ReportContext {
   std::int64_t first_round = 0;  // of those executed: a resumed run starts later

@@ -1,6 +1,7 @@
 #include "trainer/rendezvous.hpp"
 
 #include <arpa/inet.h>
+#include <c10/util/Logging.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -163,6 +164,9 @@ Rendezvous::Rendezvous(const Launch& launch, std::vector<std::string> names, dou
       names_(std::move(names)),
       timeout_s_(timeout_s),
       connection_(std::make_unique<Connection>()) {
+  // c10d would print stack traces of what we say in a line; whoever wants them sets the variable.
+  ::setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
+  c10::initLogging();
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(launch.port);
   options.isServer = launch.rank == 0 && !launch.agent_store;

@@ -46,6 +46,7 @@ po::options_description described() {
     ("checkpoints", po::value<std::string>()->value_name("DIR"), "write checkpoints there")
     ("resume", po::bool_switch(), "go on from the last checkpoint in --checkpoints, or start where there is none")
     ("log", po::value<std::string>()->value_name("FILE.jsonl"), "a line of JSON for each step; rank r > 0 adds .rank-r to the name")
+    ("routing-counts", po::value<std::string>()->value_name("FILE.csv"), "how often each site's tokens chose each expert, for strategy.routing_counts")
     ("output", po::value<std::string>()->value_name("-|FILE.json"), "the report, as `fomoe simulate` writes it (default: a summary for people)");
   // clang-format on
   return options;
@@ -118,7 +119,7 @@ int run_command(const std::vector<std::string>& arguments) {
     throw UsageError(
         "--resume: got no --checkpoints; expected the directory to resume from; for example "
         "--checkpoints run --resume");
-  for (const char* option : {"output", "log"}) {
+  for (const char* option : {"output", "log", "routing-counts"}) {
     if (!text(option).empty() && text(option) != "-") check_output(option, text(option));
   }
 
@@ -132,6 +133,7 @@ int run_command(const std::vector<std::string>& arguments) {
   request.checkpoints = text("checkpoints");
   request.resume = given["resume"].as<bool>();
   request.log = text("log");
+  request.routing_counts = text("routing-counts");
   if (given.count("threads")) {
     request.threads = given["threads"].as<int>();
     if (request.threads < 1)

@@ -104,6 +104,13 @@ class Run {
           "overlap_steps that end within the round, or no checkpoints; for example --set "
           "strategy.overlap_steps=0");
     }
+    if (!request.checkpoints.empty() && !request.resume &&
+        !Checkpoints(request.checkpoints, "").complete({}).empty()) {
+      throw UsageError("--checkpoints: got " + request.checkpoints +
+                       ", which has checkpoints already; expected another directory, or --resume; for example "
+                       "--checkpoints " +
+                       request.checkpoints + " --resume");
+    }
     connect();
     executor_.emplace(scenario_, plan_, *transport_, batches_, options_);
     if (!request.checkpoints.empty()) resume();
@@ -121,6 +128,7 @@ class Run {
  private:
   std::optional<costmodel::RunReport> run_rounds() {
     executor_->on_step = [this](const StepRecord& step) {
+      count_routing(step);
       log_.step(step, site_name(step.node), executor_->worker(step.node).model().options().experts);
       if (speaks() && step.node == executor_->hosted().front()) progress_->step(step);
     };
@@ -244,6 +252,25 @@ class Run {
     return losses;
   }
 
+  // By expert id: a router of partial replicas without skip-token has columns of local experts only.
+  void count_routing(const StepRecord& step) {
+    if (request_.routing_counts.empty()) return;
+    const ExpertChoice& held = executor_->worker(step.node).model().options().experts;
+    auto& layers = routed_[step.node];
+    layers.resize(step.routing->counts.size());
+    for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+      layers[layer].resize(static_cast<std::size_t>(scenario_.model.experts), 0);
+      const at::Tensor counts = step.routing->counts[layer].to(at::kCPU);
+      const std::vector<int> local = local_experts(scenario_.model, held, static_cast<std::int64_t>(layer));
+      for (std::int64_t column = 0; column < counts.numel(); ++column) {
+        const auto expert =
+            held.skip_token ? static_cast<std::size_t>(column)
+                            : static_cast<std::size_t>(local[static_cast<std::size_t>(column)]);
+        layers[layer][expert] += counts[column].item<std::int64_t>();
+      }
+    }
+  }
+
   // Of this process's first node: in transfers while it does not compute.
   [[nodiscard]] double exposed_s() const {
     double sum = 0;
@@ -260,7 +287,8 @@ class Run {
     Observation own;
     for (const costmodel::NodeId node : executor_->hosted()) {
       const auto loss = losses.find(node);
-      own.nodes.push_back({node, transport_->traffic(node), loss == losses.end() ? -1 : loss->second});
+      own.nodes.push_back({node, transport_->traffic(node), loss == losses.end() ? -1 : loss->second,
+                           routed_[node]});
     }
     own.intervals = executor_->intervals();
     own.peak_memory_bytes = peak_memory_bytes(options_.device.is_cuda());
@@ -271,6 +299,8 @@ class Run {
         all.push_back(observation_from(text));
     }
     if (!speaks()) return std::nullopt;
+    if (!request_.routing_counts.empty())
+      scenario::write_file(request_.routing_counts, routing_csv(scenario_, plan_, all));
     if (first_round_ == plan_.rounds)
       throw UsageError("--resume: the last checkpoint is the end of the run; nothing is left to train");
     ReportContext context;
@@ -295,6 +325,7 @@ class Run {
   std::optional<Executor> executor_;
   std::optional<Checkpoints> checkpoints_;
   std::optional<Progress> progress_;
+  std::map<costmodel::NodeId, std::vector<std::vector<std::int64_t>>> routed_;
   std::int64_t first_round_ = 0;
 };
 

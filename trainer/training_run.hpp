@@ -18,6 +18,7 @@ struct RunRequest {
   std::string checkpoints;       // directory; empty: none
   bool resume = false;
   std::string log;  // JSON lines; empty: none. Other ranks than 0 add ".site-NAME" before the extension.
+  std::string routing_counts;  // CSV file; empty: none
   int threads = 0;  // 0: what LibTorch takes
 };
 
