@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds everything, and runs all tests but those labelled slow.
 # Arguments go to ctest:  ./test.sh -R costmodel    ./test.sh -L sim    ./test.sh -L slow (only the slow ones)
+# ./test.sh -L oracle also installs ns-3, which the oracles of tests/oracles want; elsewhere they skip what is missing.
 set -euo pipefail
-case ${1:-} in -h | --help) sed -n '2,3s/^# //p' "$0"; exit 0 ;; esac
+case ${1:-} in -h | --help) sed -n '2,4s/^# //p' "$0"; exit 0 ;; esac
 . "$(dirname "${BASH_SOURCE[0]}")/tools/setup.sh"
 
+case " $* " in *" -L oracle "*) packages+=("${oracle_packages[@]}") ;; esac
 setup
 install_notebooks
 build_release

@@ -7,6 +7,7 @@
 #include "costmodel/quality.hpp"
 #include "costmodel/report_assembly.hpp"
 #include "costmodel/round_times.hpp"
+#include "costmodel/step_variation.hpp"
 
 namespace fomoe::costmodel {
 
@@ -53,17 +54,27 @@ RunReport closed_form(const Scenario& scenario) {
   const NetworkModel& network = scenario.network;
   if (network.tcp_window_bytes || network.loss_rate || network.initial_window_bytes || network.jitter_s > 0 ||
       network.call_overhead_s > 0 || network.ring_model != RingModel::stepwise ||
-      scenario.strategy.bucket_bytes > 0) {
+      scenario.strategy.bucket_bytes > 0 || !scenario.platform.backbones.empty() ||
+      !scenario.platform.changes.empty() || scenario.variation.varies() ||
+      scenario.strategy.granularity != Granularity::flat) {
     report.notes.push_back(
-        "the closed form leaves out TCP windows, loss, slow start, jitter, overhead a call, buckets and "
-        "fluid "
-        "rings: simulate for these");
+        "the closed form leaves out TCP windows, loss, slow start, jitter, overhead a call, buckets, single "
+        "tensors, fluid rings, shared backbones, rates that change and waiting for steps that vary: simulate "
+        "for "
+        "these");
   }
-  // Site 0 has the largest local batch.
+  // Site 0 has the largest local batch; others may compute more slowly.
   const auto times_of = [&](int site) {
-    return compute_times(scenario, static_cast<double>(local_batch_sequences(scenario, site)));
+    ComputeTimes times = compute_times(scenario, static_cast<double>(local_batch_sequences(scenario, site)));
+    times.slow_down(scenario.platform.sites[static_cast<std::size_t>(site)].compute_factor *
+                    (scenario.variation.from_samples ? 1 : expected_step_factor(scenario.variation)));
+    return times;
   };
-  const ComputeTimes slowest_site = times_of(0);
+  ComputeTimes slowest_site = times_of(0);
+  for (int site = 1; site < scenario.sites(); ++site) {
+    if (const ComputeTimes times = times_of(site); times.step_s() > slowest_site.step_s())
+      slowest_site = times;
+  }
   const RoundTimes<double> round =
       round_times(summary, slowest.links, slowest_site.parts(), slowest_site.outer_step_s);
 

@@ -22,6 +22,12 @@ struct ComputeTimes {
   std::vector<Provenance> provenance;
   [[nodiscard]] double backward_s() const { return gradients_s - forward_s; }
   [[nodiscard]] double step_s() const { return gradients_s + optimizer_s; }
+  void slow_down(double factor) {
+    gradients_s *= factor;
+    forward_s *= factor;
+    optimizer_s *= factor;
+    outer_step_s *= factor;
+  }
   [[nodiscard]] StepSeconds<double> parts() const { return {gradients_s, forward_s, optimizer_s}; }
 };
 

@@ -23,9 +23,13 @@ inline double max_of(double a, double b) { return std::fmax(a, b); }
 inline double min_of(double a, double b) { return std::fmin(a, b); }
 inline double ceil_of(double a) { return std::ceil(a); }
 inline double floor_of(double a) { return std::floor(a); }
+inline double log2_of(double a) { return std::log2(a); }
 inline Block max_of(const Block& a, const Block& b) { return a.max(b); }
 inline Block min_of(const Block& a, const Block& b) { return a.min(b); }
 inline Block ceil_of(const Block& a) { return a.ceil(); }
 inline Block floor_of(const Block& a) { return a.floor(); }
+inline Block log2_of(const Block& a) {
+  return a.unaryExpr([](double x) { return std::log2(x); });
+}
 
 }  // namespace fomoe::costmodel

@@ -23,6 +23,9 @@ platforms::Platform effective_platform(const platforms::Platform& raw, const Net
   platforms::Platform platform =
       platforms::scaled_bandwidth(raw, network.bandwidth_efficiency * (1 - network.background_share));
   for (platforms::Path& path : platform.paths) path.latency_s *= network.latency_factor;
+  for (platforms::LinkChange& change : platform.changes) {
+    if (change.latency_s) *change.latency_s *= network.latency_factor;
+  }
   return platform;
 }
 
@@ -36,16 +39,16 @@ double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s) {
   return cap;
 }
 
-double slow_start_s(const NetworkModel& network, double bytes, double bytes_per_s, double round_trip_s) {
+double slow_start_s(const NetworkModel& network, double sent_before_bytes, double bytes, double bytes_per_s,
+                    double round_trip_s) {
   if (!network.initial_window_bytes || round_trip_s <= 0) return 0;
-  const double window = network.streams * *network.initial_window_bytes;
-  double sent = 0, in_flight = window;
+  double sent = 0, in_flight = network.streams * *network.initial_window_bytes + sent_before_bytes;
   double trips = 0;
-  for (; in_flight < bytes_per_s * round_trip_s && sent < bytes; ++trips) {
+  for (; in_flight < bytes_per_s * round_trip_s && sent + in_flight < bytes; ++trips) {
     sent += in_flight;
     in_flight *= 2;
   }
-  return std::max(0.0, trips * round_trip_s - std::min(sent, bytes) / bytes_per_s);
+  return std::max(0.0, trips * round_trip_s - sent / bytes_per_s);
 }
 
 double idle_limit_s(double round_trip_s) { return std::max(0.2, 2 * round_trip_s); }

@@ -39,13 +39,16 @@ platforms::Platform effective_platform(const platforms::Platform& raw, const Net
 /// The second term is the throughput of loss-based TCP (Mathis et al. 1997). Unlimited where neither is on.
 double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s);
 
-/// Time that slow start adds to a flow that could run at `bytes_per_s`. The window starts at W = streams ·
-/// initial window and doubles every RTT, until it fills the pipe after n = ⌈log2(rate · RTT ÷ W)⌉ round
-/// trips:
+/// Time that slow start adds to a flow that could run at `bytes_per_s`. The window W doubles every RTT, until
+/// it fills the pipe after n = ⌈log2(rate · RTT ÷ W)⌉ round trips:
 ///   n · RTT − W(2ⁿ − 1) ÷ rate
-/// A flow that ends within the ramp needs the first k round trips with W(2ᵏ − 1) ≥ bytes:
-///   k · RTT − bytes ÷ rate, at least 0
-double slow_start_s(const NetworkModel& network, double bytes, double bytes_per_s, double round_trip_s);
+/// A flow that ends within the ramp waits for acknowledgements k times, the most with W(2ᵏ − 1) < bytes; what
+/// is left then goes out at once:
+///   k · RTT − W(2ᵏ − 1) ÷ rate
+/// W: streams · initial window, and what the connection has sent since it started, each byte of which was
+/// acknowledged (RFC 5681, RFC 6928).
+double slow_start_s(const NetworkModel& network, double sent_before_bytes, double bytes, double bytes_per_s,
+                    double round_trip_s);
 
 /// Silence after which a connection starts slowly again, where idle_restart is on: one retransmission
 /// time-out, taken as two round trips and at least 200 ms.

@@ -84,7 +84,8 @@ struct Exchange {
 /// All exchanges of a transfer run concurrently.
 struct Transfer {
   Pattern pattern = Pattern::all_reduce;
-  Collective collective = Collective::ring;  // all_reduce, reduce_scatter, all_gather, all_to_all_broadcast
+  Collective collective = Collective::ring;  // all_reduce, reduce_scatter, all_gather, all_to_all_broadcast;
+                                             // recursive: the first three, among 2ᵏ nodes
   std::vector<Exchange> exchanges;
 };
 

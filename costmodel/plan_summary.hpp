@@ -118,13 +118,14 @@ template <class V>
 V all_reduce_factor(const V& nodes) {
   return 2.0 * (nodes - 1.0) / nodes;
 }
-/// One-way latencies in sequence: ring 2(n−1), direct 2, hierarchical 2(n/R−1) + 2(R−1); none where there is
-/// one node.
+/// One-way latencies in sequence: ring 2(n−1), direct 2, hierarchical 2(n/R−1) + 2(R−1), recursive halving
+/// and doubling 2·log₂ n (Thakur, Rabenseifner, Gropp 2005); none where there is one node.
 template <class V>
 V all_reduce_hops(const CollectiveShape& shape, const V& nodes) {
   if (shape == Collective::ring) return 2.0 * (nodes - 1.0);
   if (shape == Collective::hierarchical)
     return 2.0 * (max_of(V(nodes / shape.regions), constant<V>(1)) - 1.0) + 2.0 * (shape.regions - 1);
+  if (shape == Collective::recursive) return 2.0 * log2_of(nodes);
   return 2.0 * min_of(V(nodes - 1.0), constant<V>(1));
 }
 /// The part of all_reduce_factor that goes to one peer: ring, all of it; direct, 2/n; hierarchical, the
@@ -132,6 +133,7 @@ V all_reduce_hops(const CollectiveShape& shape, const V& nodes) {
 template <class V>
 V all_reduce_pair_factor(const CollectiveShape& shape, const V& nodes) {
   if (shape == Collective::ring) return all_reduce_factor(nodes);
+  if (shape == Collective::recursive) return all_reduce_factor(nodes);  // one peer at a time
   if (shape == Collective::hierarchical) {
     const V inside = max_of(V(nodes / shape.regions), constant<V>(1));
     return max_of(V(all_reduce_factor(inside)), V(all_reduce_factor(constant<V>(shape.regions)) / inside));

@@ -1,12 +1,14 @@
 #include "costmodel/report_assembly.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <utility>
 
 #include "costmodel/closed_form.hpp"
 #include "costmodel/cost.hpp"
+#include "costmodel/critical_path.hpp"
 #include "costmodel/memory.hpp"
 #include "costmodel/methods/method.hpp"
 #include "costmodel/quality.hpp"
@@ -96,9 +98,34 @@ std::vector<double> communication_by_round(const Plan& plan, const Timeline& tim
 struct ClassMeans {
   double total_s = 0;
   double communication_s = 0;
+  double variance_s2 = 0;                    // of total_s, where rounds are a sample
   std::vector<double> compute_s, exposed_s;  // by site
   PairBytes sent;                            // by node, per round
 };
+
+// Of `count` rounds of which the first ones were executed, those not executed like the mean of these: with s²
+// the variance among n samples, (N − n)²·s²/n for the mean's own error, (N − n)·s² for the others' scatter.
+double variance_of_total(const std::vector<double>& ends, std::int64_t count) {
+  const auto n = static_cast<double>(ends.size());
+  const double mean = ends.back() / n;
+  double squares = 0, before = 0;
+  for (const double end : ends) {
+    squares += (end - before - mean) * (end - before - mean);
+    before = end;
+  }
+  const double missing = static_cast<double>(count) - n;
+  const double variance = squares / (n - 1);
+  return missing * missing * variance / n + missing * variance;
+}
+
+// The 97.5 % quantile of Student's t for the samples of one class, by Cornish and Fisher's expansion (1 % too
+// small at worst, for 4 samples; sampled classes have 8).
+double student_quantile(double degrees) {
+  constexpr double z = 1.959964;
+  const double z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
+  return z + (z3 + z) / (4 * degrees) + (5 * z5 + 16 * z3 + 3 * z) / (96 * degrees * degrees) +
+         (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * degrees * degrees * degrees);
+}
 
 ClassMeans means_of(const Plan& plan, std::size_t sites, const RoundClass& rounds, const Timeline& timeline) {
   const std::size_t executed = timeline.rounds.size();
@@ -128,6 +155,8 @@ ClassMeans means_of(const Plan& plan, std::size_t sites, const RoundClass& round
     }
     return means;
   }
+  if (!rounds.identical && missing > 0 && executed > 1)
+    means.variance_s2 = variance_of_total(ends, rounds.count);
   const auto window = static_cast<double>(executed - first);
   means.total_s = ends.back() + missing * (ends.back() - (first == 0 ? 0.0 : ends[first - 1])) / window;
   for (std::size_t r = first; r < executed; ++r) means.communication_s += communication[r] / window;
@@ -154,6 +183,17 @@ void find_busiest_link(RunReport& report, const platforms::Platform& platform, c
     }
     consider("uplink of " + site.name, sent, site.uplink_bytes_per_s);
     consider("downlink of " + site.name, received, site.downlink_bytes_per_s);
+  }
+  for (std::size_t k = 0; k < platform.backbones.size(); ++k) {
+    double carried = 0;
+    for (int i = 0; i < platform.size(); ++i) {
+      for (int j = 0; j < platform.size(); ++j) {
+        if (i != j && platform.path(i, j).backbone == static_cast<int>(k)) carried += per_round.at(i, j);
+      }
+    }
+    const int index = static_cast<int>(k);
+    consider(platforms::link_name(platform, platforms::LinkChange::Link::backbone, index, index), carried,
+             platform.backbones[k].bandwidth_bytes_per_s);
   }
   for (int i = 0; i < platform.size(); ++i) {
     for (int j = 0; j < platform.size(); ++j) {
@@ -187,6 +227,11 @@ RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps) {
   report.provenance = compute_times(scenario, 1).provenance;
   report.provenance.insert(report.provenance.end(), scenario.platform.provenance.begin(),
                            scenario.platform.provenance.end());
+  const StepVariation& variation = scenario.variation;
+  if (variation.varies())
+    report.provenance.push_back(
+        {"steps that vary", variation.from_samples ? Origin::measured : Origin::assumed,
+         variation.from_samples ? "drawn from the profile's samples" : "drawn; given in the scenario"});
   const double efficiency = scenario.network.bandwidth_efficiency;
   report.provenance.push_back(
       {"bandwidth efficiency", Origin::assumed,
@@ -211,6 +256,8 @@ void finish_report(RunReport& report) {
     round.idle_s += site.idle_s / sites;
     sent += site.bytes_sent;
   }
+  if (round.communication_s > 0)
+    round.overlap_achieved = std::max(0.0, 1 - round.exposed_communication_s / round.communication_s);
   report.compute_utilization = round.compute_s * rounds / report.wall_clock_s;
   report.tokens_per_s = static_cast<double>(report.tokens) / report.wall_clock_s;
   report.bytes_per_token = sent / static_cast<double>(report.tokens);
@@ -227,11 +274,17 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan,
   const int nodes = static_cast<int>(plan.nodes.size());
   const auto rounds = static_cast<double>(plan.rounds);
   PairBytes per_round(static_cast<int>(report.sites.size()));
+  double variance_s2 = 0;
+  std::size_t fewest_samples = 0;
 
   for (std::size_t c = 0; c < plan.classes.size(); ++c) {
     const ClassMeans means = means_of(plan, report.sites.size(), plan.classes[c], timelines[c]);
     const auto count = static_cast<double>(plan.classes[c].count);
     report.wall_clock_s += means.total_s;
+    variance_s2 += means.variance_s2;
+    if (means.variance_s2 > 0)
+      fewest_samples = fewest_samples == 0 ? timelines[c].rounds.size()
+                                           : std::min(fewest_samples, timelines[c].rounds.size());
     report.round.communication_s += means.communication_s * count / rounds;
     for (std::size_t s = 0; s < report.sites.size(); ++s) {
       report.sites[s].compute_s += means.compute_s[s] * count / rounds;
@@ -248,6 +301,17 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan,
         per_round.at(from, to) += bytes / rounds;
       }
     }
+  }
+  if (fewest_samples > 1) {
+    const double half = student_quantile(static_cast<double>(fewest_samples - 1)) * std::sqrt(variance_s2);
+    report.wall_clock_interval_s = Interval95{report.wall_clock_s - half, report.wall_clock_s + half};
+  }
+  if (!timelines.empty() && !timelines.front().rounds.empty()) {
+    // Of overlapping rounds the last one empties the pipeline: one in the middle is like most.
+    const std::size_t executed = timelines.front().rounds.size();
+    const bool overlapping = plan.classes.front().overlapping && executed > 3;
+    report.critical_path =
+        critical_path(plan, report.sites, timelines.front(), overlapping ? executed - 3 : executed - 1);
   }
   report.round.duration_s = report.wall_clock_s / rounds;
   for (SiteReport& site : report.sites) {

@@ -35,6 +35,22 @@ struct MeanRound {
   double communication_s = 0;          // first byte wanted to last byte received, hidden or not
   double exposed_communication_s = 0;  // bytes of the site are under way and it does not compute
   double idle_s = 0;                   // neither: it waits for others
+  /// α of the paper as it came out: the share of the communication that hid behind compute. At most
+  /// min(1, compute_s ÷ communication_s).
+  double overlap_achieved = 0;
+};
+
+/// A part of the longest chain of waits in one round: what the round's length is made of.
+struct CriticalStep {
+  std::string what;  // the operation's name
+  std::string site;  // that computes, or for which everybody else waits
+  bool transfer = false;
+  double seconds = 0;
+};
+
+/// Where rounds differ and only some were executed.
+struct Interval95 {
+  double low = 0, high = 0;
 };
 
 /// Of the whole run. Money is in `currency`; without prices it is empty, and only energy is known.
@@ -71,9 +87,11 @@ struct RunReport {
   std::int64_t tokens = 0;
   MeanRound round;
   std::vector<SiteReport> sites;
+  std::optional<Interval95> wall_clock_interval_s;  // 95 % confidence, where rounds are a sample
   Bottleneck bottleneck;
-  std::optional<Cost> cost;        // where the scenario has prices or power
-  std::optional<Quality> quality;  // where the scenario has a quality model
+  std::vector<CriticalStep> critical_path;  // of one round, where rounds were executed
+  std::optional<Cost> cost;                 // where the scenario has prices or power
+  std::optional<Quality> quality;           // where the scenario has a quality model
   std::vector<Provenance> provenance;
   std::vector<std::string> notes;
 };

@@ -154,6 +154,10 @@ const char* to_string(OuterOptimizer optimizer) {
   std::abort();
 }
 
+const char* to_string(Granularity granularity) {
+  return granularity == Granularity::flat ? "flat" : "tensor";
+}
+
 const char* to_string(Collective collective) {
   switch (collective) {
     case Collective::ring:
@@ -162,6 +166,8 @@ const char* to_string(Collective collective) {
       return "direct";
     case Collective::hierarchical:
       return "hierarchical";
+    case Collective::recursive:
+      return "recursive";
   }
   return "";
 }

@@ -20,8 +20,9 @@
 namespace fomoe::costmodel {
 
 enum class PlacementKind { fixed, random, affinity };
-enum class Collective { ring, direct, hierarchical };
-enum class RingOrder { given, best };  // of the sites in a ring; best: see ring_order.hpp
+enum class Collective { ring, direct, hierarchical, recursive };
+enum class Granularity { flat, tensor };  // what one call of a collective sends: everything, or one tensor
+enum class RingOrder { given, best };     // of the sites in a ring; best: see ring_order.hpp
 /// What is made of the sites' differences after K local steps. nesterov, adam, yogi: an outer step on
 /// averaged pseudo-gradients (DiLoCo; FedOpt, Reddi et al. 2021, arXiv 2003.00295). average: parameters are
 /// averaged. local_adamw: parameters and both moments are.
@@ -47,6 +48,7 @@ struct Strategy {
   Collective collective = Collective::ring;
   RingOrder ring_order = RingOrder::best;
   std::int64_t bucket_bytes = 0;  // most that one call of a collective sends at once; 0: everything
+  Granularity granularity = Granularity::flat;
   WireFormat wire = plain_format(ElementType::bf16);
   OuterOptimizer outer_optimizer = OuterOptimizer::nesterov;
   std::int64_t moment1_period = 3;  // rounds from one synchronisation of the first moment to the next
@@ -76,6 +78,15 @@ struct AssumedDevice {
   double peak_flops = 0;  // FLOP/s of one GPU
   double mfu = 0;         // (0, 1]
 };
+/// How long steps take beside their mean. Each step of each site is drawn by itself.
+struct StepVariation {
+  double coefficient = 0;       // of variation, of a log-normal draw with mean 1
+  double straggler_share = 0;   // of the steps …
+  double straggler_factor = 1;  // … that take so many times as long
+  bool from_samples = false;    // a profile's samples, drawn with replacement, instead of the log-normal
+  [[nodiscard]] bool varies() const { return coefficient > 0 || straggler_share > 0 || from_samples; }
+};
+
 using ComputeSpec = std::variant<ProfiledCompute, GivenStepTime, AssumedDevice>;
 
 /// Traffic beside the synchronisation, all off by default. Sites by their index in the platform.
@@ -94,6 +105,7 @@ struct Scenario {
   Workload workload;
   Strategy strategy;
   ComputeSpec compute;
+  StepVariation variation;
   SiteGpus gpus;                 // of every site
   platforms::Platform platform;  // raw, before the network model
   NetworkModel network;
@@ -113,6 +125,7 @@ void check(const Scenario& scenario);
 const char* to_string(PlacementKind kind);
 const char* to_string(Collective collective);
 const char* to_string(RingOrder order);
+const char* to_string(Granularity granularity);
 const char* to_string(OuterOptimizer optimizer);
 const char* to_string(RouterModel router);
 

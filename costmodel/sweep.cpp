@@ -10,6 +10,7 @@
 #include "costmodel/memory.hpp"
 #include "costmodel/round_times.hpp"
 #include "costmodel/step_seconds.hpp"
+#include "costmodel/step_variation.hpp"
 
 namespace fomoe::costmodel {
 
@@ -30,10 +31,10 @@ Block at(const std::vector<double>& table, const Block& index) {
 template <class V>
 StepSeconds<V> step_seconds(const SweepContext& context, const Configuration<V>& configuration,
                             const V& flops_per_token, const V& local_experts, const SiteLoad<V>& load) {
-  if (context.compute == SweepContext::Compute::given)
-    return {configuration.step_time_s,
-            forward_share(context.site.gpus.activation_checkpointing) * configuration.step_time_s,
-            constant<V>(0)};
+  if (context.compute == SweepContext::Compute::given) {
+    const V step_s = context.step_factor * configuration.step_time_s;
+    return {step_s, V(forward_share(context.site.gpus.activation_checkpointing) * step_s), constant<V>(0)};
+  }
   V gradients_s = constant<V>(0), optimizer_s = constant<V>(0);
   V forward = constant<V>(forward_share(context.site.gpus.activation_checkpointing));  // share
   if (context.compute == SweepContext::Compute::assumed) {
@@ -47,7 +48,9 @@ StepSeconds<V> step_seconds(const SweepContext& context, const Configuration<V>&
   }
   const IntraSiteSeconds<V> inside = intra_site_seconds(context.site, load, gradients_s);
   gradients_s += inside.before_optimizer();
-  return {gradients_s, V(forward * gradients_s), V(optimizer_s + inside.updated_weights)};
+  gradients_s *= context.step_factor;
+  return {gradients_s, V(forward * gradients_s),
+          V(context.step_factor * (optimizer_s + inside.updated_weights))};
 }
 
 Summary<double> summarise(const Method& method, const Axes<double>& axes, const Fixed& fixed) {
@@ -146,6 +149,11 @@ SweepContext sweep_context(const Scenario& scenario) {
   context.skip_token = scenario.strategy.skip_token;
   context.site = site_model(scenario);
   context.full_flops = full_replica_flops(scenario.model);
+  double slowest = 0;
+  for (const platforms::Site& site : scenario.platform.sites)
+    slowest = std::max(slowest, site.compute_factor);
+  context.step_factor =
+      slowest * (scenario.variation.from_samples ? 1 : expected_step_factor(scenario.variation));
   if (std::holds_alternative<AssumedDevice>(scenario.compute)) {
     context.compute = SweepContext::Compute::assumed;
   } else if (const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute)) {

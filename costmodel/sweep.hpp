@@ -49,6 +49,7 @@ struct SweepContext {
   FlopsPerToken full_flops;
   SiteModel site;
   Compute compute = Compute::given;
+  double step_factor = 1;  // of slow sites and stragglers, on every step
   // Of a profile, by the number of local experts 0 … N_e.
   double micro_batch_sequences = 1;
   std::vector<double> micro_batch_s, forward_share, optimizer_s;

@@ -30,6 +30,13 @@ struct FlowSpan {
   double end_s = 0;
 };
 
+/// One flow, from its first byte to its last; recorded where asked for.
+struct FlowRecord {
+  std::int32_t from = 0, to = 0;  // nodes
+  double bytes = 0;
+  double start_s = 0, end_s = 0;
+};
+
 /// Bytes that crossed, for each (from, to) pair of nodes, row = from; in the whole executed sequence.
 struct PairBytes {
   int nodes = 0;
@@ -49,6 +56,7 @@ struct Timeline {
   std::vector<Interval> intervals;
   std::vector<FlowSpan> flows;
   PairBytes sent;  // Σ over the sequence
+  std::vector<FlowRecord> flow_records;
 };
 
 }  // namespace fomoe::costmodel

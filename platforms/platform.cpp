@@ -1,5 +1,8 @@
 #include "platforms/platform.hpp"
 
+#include <cmath>
+#include <random>
+
 namespace fomoe::platforms {
 
 Platform uniform(int count, double uplink_bytes_per_s, double downlink_bytes_per_s, double latency_s) {
@@ -12,12 +15,87 @@ Platform uniform(int count, double uplink_bytes_per_s, double downlink_bytes_per
   return platform;
 }
 
+std::string link_name(const Platform& platform, LinkChange::Link link, int from, int to) {
+  const auto site = [&](int index) { return platform.sites[static_cast<std::size_t>(index)].name; };
+  switch (link) {
+    case LinkChange::Link::uplink:
+      return "uplink of " + site(from);
+    case LinkChange::Link::downlink:
+      return "downlink of " + site(from);
+    case LinkChange::Link::path:
+      return "path " + site(from) + " to " + site(to);
+    case LinkChange::Link::backbone: {
+      const Backbone& backbone = platform.backbones[static_cast<std::size_t>(from)];
+      return "backbone " + backbone.from + " to " + backbone.to;
+    }
+  }
+  return "";
+}
+
+Platform first_sites(const Platform& all, int count) {
+  Platform platform = all;
+  platform.sites.resize(static_cast<std::size_t>(count));
+  platform.paths.clear();
+  for (int from = 0; from < count; ++from) {
+    for (int to = 0; to < count; ++to) platform.paths.push_back(all.path(from, to));
+  }
+  std::erase_if(platform.changes, [&](const LinkChange& change) {
+    return change.link != LinkChange::Link::backbone && (change.from >= count || change.to >= count);
+  });
+  return platform;
+}
+
+Platform generated(const Platform& measured, int count, std::uint64_t seed, double sigma,
+                   double same_site_latency_s) {
+  std::mt19937_64 random(seed);
+  // Standard libraries differ in their distributions, but not in this engine: uniform draws by hand, and
+  // Box and Muller's normal ones (1958).
+  const auto uniform_draw = [&] { return (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53; };
+  const auto factor = [&] {
+    const double radius = std::sqrt(-2 * std::log(uniform_draw()));
+    return std::exp(sigma * radius * std::cos(2 * std::acos(-1.0) * uniform_draw()));
+  };
+  Platform platform;
+  platform.name = measured.name + ", generated";
+  platform.backbones = measured.backbones;
+  platform.provenance = measured.provenance;
+  std::vector<int> like;
+  std::vector<int> copies(measured.sites.size(), 0);
+  for (int i = 0; i < count; ++i) {
+    const int drawn = static_cast<int>(uniform_draw() * measured.size());
+    like.push_back(drawn);
+    Site site = measured.sites[static_cast<std::size_t>(drawn)];
+    site.name.append("#").append(std::to_string(++copies[static_cast<std::size_t>(drawn)]));
+    site.uplink_bytes_per_s *= factor();
+    site.downlink_bytes_per_s *= factor();
+    platform.sites.push_back(site);
+  }
+  for (int from = 0; from < count; ++from) {
+    for (int to = 0; to < count; ++to) {
+      const int a = like[static_cast<std::size_t>(from)], b = like[static_cast<std::size_t>(to)];
+      Path path{same_site_latency_s, kUnlimited};
+      if (a != b) path = measured.path(a, b);
+      if (a != b) path.bandwidth_bytes_per_s *= factor();
+      platform.paths.push_back(path);
+    }
+  }
+  return platform;
+}
+
+Platform with_gateways(Platform platform, int gateways) {
+  return scaled_bandwidth(std::move(platform), gateways);
+}
+
 Platform scaled_bandwidth(Platform platform, double efficiency) {
   for (Site& site : platform.sites) {
     site.uplink_bytes_per_s *= efficiency;
     site.downlink_bytes_per_s *= efficiency;
   }
   for (Path& path : platform.paths) path.bandwidth_bytes_per_s *= efficiency;
+  for (Backbone& backbone : platform.backbones) backbone.bandwidth_bytes_per_s *= efficiency;
+  for (LinkChange& change : platform.changes) {
+    if (change.bandwidth_bytes_per_s) *change.bandwidth_bytes_per_s *= efficiency;
+  }
   return platform;
 }
 

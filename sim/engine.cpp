@@ -5,6 +5,7 @@
 #include <map>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/s4u.hpp>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -17,6 +18,10 @@ namespace {
 
 // An unlimited fabric, as a number that SimGrid can divide by: a petabyte in a nanosecond.
 constexpr double kFastestFabric_bytes_per_s = 1e24;
+
+// Nor can it divide by zero: a link that is down moves a byte in eleven days.
+constexpr double kDown_bytes_per_s = 1e-6;
+double running_rate(double bytes_per_s) { return std::max(bytes_per_s, kDown_bytes_per_s); }
 
 // SimGrid's defaults are a TCP model fitted to clusters. Ours is a fluid: every flow gets its max-min fair
 // share of each link it crosses, at once, whatever its latency. Latencies are therefore kept out of the
@@ -56,9 +61,10 @@ s4u::Engine make_engine() {
 struct Engine::Simgrid {
   s4u::Engine engine = make_engine();
   s4u::NetZone* zone = nullptr;
-  std::vector<s4u::Link*> up, down;   // of sites
-  std::vector<s4u::Link*> fabric;     // of sites: each flow inside one has it for itself
-  std::vector<s4u::Link*> path;       // of pairs of sites, where the path itself limits; else nullptr
+  std::vector<s4u::Link*> up, down;  // of sites
+  std::vector<s4u::Link*> fabric;    // of sites: each flow inside one has it for itself
+  std::vector<s4u::Link*> path;      // of pairs of sites, where the path itself limits; else nullptr
+  std::vector<s4u::Link*> backbone;
   std::map<double, s4u::Link*> caps;  // of flows, by their rate
   std::vector<s4u::Host*> hosts;      // of nodes
   std::vector<char> routed;           // pairs of nodes that have sent before
@@ -73,14 +79,22 @@ struct Engine::Simgrid {
   std::vector<Flight*> free_flights;
   s4u::CommPtr landed;  // the last one: SimGrid still uses it while it calls back
 
-  void route(const std::vector<costmodel::Node>& nodes, NodeId from, NodeId to, double cap_bytes_per_s) {
+  s4u::Link* link(const std::string& name, double bytes_per_s) {
+    return zone->create_link(name, running_rate(bytes_per_s))->set_latency(0)->seal();
+  }
+
+  void route(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform, NodeId from,
+             NodeId to, double cap_bytes_per_s) {
     const auto f = static_cast<std::size_t>(from), t = static_cast<std::size_t>(to);
     char& known = routed[f * hosts.size() + t];
     if (known) return;
     known = 1;
     const auto a = static_cast<std::size_t>(nodes[f].site), b = static_cast<std::size_t>(nodes[t].site);
     std::vector<s4u::LinkInRoute> links = {s4u::LinkInRoute(a == b ? fabric[a] : up[a])};
-    if (a != b && !path.empty() && path[a * up.size() + b]) links.emplace_back(path[a * up.size() + b]);
+    if (a != b && path[a * up.size() + b] != nullptr) links.emplace_back(path[a * up.size() + b]);
+    const platforms::Path& between = platform.paths[a * up.size() + b];
+    if (a != b && between.backbone >= 0)
+      links.emplace_back(backbone[static_cast<std::size_t>(between.backbone)]);
     if (a != b) links.emplace_back(down[b]);
     if (const auto found = caps.find(cap_bytes_per_s); a != b && found != caps.end())
       links.emplace_back(found->second);
@@ -95,22 +109,21 @@ struct Engine::Simgrid {
   }
 };
 
-Engine::Engine(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,
+Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform raw,
                const costmodel::NetworkModel& network, std::uint64_t seed)
     : nodes_(nodes),
+      platform_(std::move(raw)),
       network_(network),
-      flow_start_(nodes, platform, network, seed),
+      flow_start_(nodes, platform_, network, seed),
       simgrid_(std::make_unique<Simgrid>()) {
   Simgrid& sg = *simgrid_;
   sg.zone = s4u::create_full_zone("wan");
-  const auto link = [&](const std::string& name, double bytes_per_s) {
-    return sg.zone->create_link(name, bytes_per_s)->set_latency(0)->seal();
-  };
+  const platforms::Platform& platform = platform_;
   const int sites = platform.size();
   for (int i = 0; i < sites; ++i) {
     const platforms::Site& site = platform.sites[static_cast<std::size_t>(i)];
-    sg.up.push_back(link("up-" + std::to_string(i), site.uplink_bytes_per_s));
-    sg.down.push_back(link("down-" + std::to_string(i), site.downlink_bytes_per_s));
+    sg.up.push_back(sg.link("up-" + std::to_string(i), site.uplink_bytes_per_s));
+    sg.down.push_back(sg.link("down-" + std::to_string(i), site.downlink_bytes_per_s));
     sg.fabric.push_back(sg.zone
                             ->create_link("fabric-" + std::to_string(i),
                                           std::min(site.fabric_bytes_per_s, kFastestFabric_bytes_per_s))
@@ -118,15 +131,26 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, const platforms::Platf
                             ->set_latency(0)
                             ->seal());
   }
-  for (int a = 0; a < sites; ++a) {
-    for (int b = 0; b < sites; ++b) {
-      const double bytes_per_s = platform.path(a, b).bandwidth_bytes_per_s;
-      if (a == b || !std::isfinite(bytes_per_s)) continue;
-      sg.path.resize(platform.paths.size(), nullptr);
-      sg.path[static_cast<std::size_t>(a * sites + b)] =
-          link("path-" + std::to_string(a) + "-" + std::to_string(b), bytes_per_s);
-    }
+  sg.path.assign(platform.paths.size(), nullptr);
+  std::vector<char> changing(platform.paths.size(), 0);
+  for (const platforms::LinkChange& change : platform.changes) {
+    if (change.link == platforms::LinkChange::Link::path)
+      changing[static_cast<std::size_t>(change.from * sites + change.to)] = 1;
   }
+  // A path that is as fast as a port at one of its ends limits nothing.
+  for (std::size_t pair = 0; pair < platform.paths.size(); ++pair) {
+    const std::size_t a = pair / platform.sites.size(), b = pair % platform.sites.size();
+    const double bytes_per_s = platform.paths[pair].bandwidth_bytes_per_s;
+    const double ports =
+        std::min(platform.sites[a].uplink_bytes_per_s, platform.sites[b].downlink_bytes_per_s);
+    if (a == b || (!changing[pair] && (bytes_per_s >= ports && platform.changes.empty()))) continue;
+    if (!changing[pair] && !std::isfinite(bytes_per_s)) continue;
+    sg.path[pair] = sg.link("path-" + std::to_string(a) + "-" + std::to_string(b),
+                            std::min(bytes_per_s, kFastestFabric_bytes_per_s));
+  }
+  for (std::size_t i = 0; i < platform.backbones.size(); ++i)
+    sg.backbone.push_back(
+        sg.link("backbone-" + std::to_string(i), platform.backbones[i].bandwidth_bytes_per_s));
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     sg.hosts.push_back(sg.zone->create_host("node-" + std::to_string(n), 1.0)->seal());
   }
@@ -172,7 +196,9 @@ void Engine::after(double delay_s, Callback callback) {
 }
 
 void Engine::send(NodeId from, NodeId to, std::int64_t bytes, Callback ended) {
-  simgrid_->route(nodes_, from, to, simgrid_->caps.empty() ? 0 : flow_start_.cap_bytes_per_s(from, to));
+  if (!platform_.changes.empty()) refuse_dead_links(from, to);
+  simgrid_->route(nodes_, platform_, from, to,
+                  simgrid_->caps.empty() ? 0 : flow_start_.cap_bytes_per_s(from, to));
   Simgrid::Flight* flight = simgrid_->flight();
   flight->from = from;
   flight->to = to;
@@ -182,6 +208,81 @@ void Engine::send(NodeId from, NodeId to, std::int64_t bytes, Callback ended) {
   flight->comm->set_payload_size(static_cast<std::uint64_t>(bytes));
   flight->comm->set_data(flight);
   flight->comm->start();
+}
+
+// One timer at a time, so that a trace that repeats for ever ends with the last flow.
+void Engine::schedule_change(std::size_t index, double period_start_s) {
+  if (platform_.changes.empty() || stopped_) return;
+  if (index == platform_.changes.size()) {
+    if (platform_.changes_period_s == 0) return;
+    index = 0;
+    period_start_s += platform_.changes_period_s;
+  }
+  const double at_s = period_start_s + platform_.changes[index].at_s;
+  after(std::max(0.0, at_s - now()), [this, index, period_start_s] {
+    if (stopped_) return;
+    change(platform_.changes[index]);
+    schedule_change(index + 1, period_start_s);
+  });
+}
+
+void Engine::change(const platforms::LinkChange& change) {
+  using Link = platforms::LinkChange::Link;
+  const auto from = static_cast<std::size_t>(change.from);
+  const std::size_t pair = from * platform_.sites.size() + static_cast<std::size_t>(change.to);
+  if (change.latency_s) platform_.paths[pair].latency_s = *change.latency_s;
+  if (!change.bandwidth_bytes_per_s) return;
+  const double rate = *change.bandwidth_bytes_per_s;
+  s4u::Link* link = nullptr;
+  switch (change.link) {
+    case Link::uplink:
+      platform_.sites[from].uplink_bytes_per_s = rate;
+      link = simgrid_->up[from];
+      break;
+    case Link::downlink:
+      platform_.sites[from].downlink_bytes_per_s = rate;
+      link = simgrid_->down[from];
+      break;
+    case Link::path:
+      platform_.paths[pair].bandwidth_bytes_per_s = rate;
+      link = simgrid_->path[pair];  // none yet: nothing was sent on it
+      break;
+    case Link::backbone:
+      platform_.backbones[from].bandwidth_bytes_per_s = rate;
+      link = simgrid_->backbone[from];
+      break;
+  }
+  if (link != nullptr) link->set_bandwidth(running_rate(rate));
+  if (rate > 0) return;
+  for (const Simgrid::Flight& flight : simgrid_->flights) {
+    if (flight.comm) refuse_dead_links(flight.from, flight.to);
+  }
+}
+
+// A link at rate 0 carries on when the trace says so; one that nothing will bring back carries nothing.
+void Engine::refuse_dead_links(NodeId from, NodeId to) const {
+  using Link = platforms::LinkChange::Link;
+  const int a = nodes_[static_cast<std::size_t>(from)].site, b = nodes_[static_cast<std::size_t>(to)].site;
+  if (a == b || platform_.changes_period_s > 0) return;
+  const auto refuse_if_dead = [&](Link link, int i, int j, double rate) {
+    if (rate > 0) return;
+    for (const platforms::LinkChange& later : platform_.changes) {
+      if (later.at_s > now() && later.link == link && later.from == i && later.to == j &&
+          later.bandwidth_bytes_per_s.value_or(0) > 0)
+        return;
+    }
+    throw std::runtime_error(
+        "the run cannot finish: " + platforms::link_name(platform_, link, i, j) + " is down for ever from " +
+        std::to_string(now()) + " s on, and " + platform_.sites[static_cast<std::size_t>(a)].name +
+        " has something to send to " + platform_.sites[static_cast<std::size_t>(b)].name);
+  };
+  const platforms::Path& path = platform_.path(a, b);
+  refuse_if_dead(Link::uplink, a, a, platform_.sites[static_cast<std::size_t>(a)].uplink_bytes_per_s);
+  refuse_if_dead(Link::downlink, b, b, platform_.sites[static_cast<std::size_t>(b)].downlink_bytes_per_s);
+  refuse_if_dead(Link::path, a, b, path.bandwidth_bytes_per_s);
+  if (path.backbone >= 0)
+    refuse_if_dead(Link::backbone, path.backbone, path.backbone,
+                   platform_.backbones[static_cast<std::size_t>(path.backbone)].bandwidth_bytes_per_s);
 }
 
 void Engine::drain() {
@@ -194,6 +295,7 @@ void Engine::drain() {
 
 void Engine::run() {
   after(0, [] {});  // drains what was asked for before the start
+  schedule_change(0, 0);
   simgrid_->engine.run();
 }
 

@@ -18,7 +18,7 @@ class Engine {
  public:
   using Callback = std::function<void()>;
 
-  Engine(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,
+  Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform platform,
          const costmodel::NetworkModel& network, std::uint64_t seed);
   ~Engine();
   Engine(const Engine&) = delete;
@@ -36,14 +36,22 @@ class Engine {
   /// mailboxes: a flow costs the same however many there are.
   void send(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Callback ended);
 
-  /// Runs until nothing is left to happen.
+  /// Runs until nothing is left to happen, save changes of links. Throws std::runtime_error where a flow is
+  /// on a link that is down for ever.
   void run();
+  /// Nothing more is wanted: links no longer change.
+  void stop() { stopped_ = true; }
 
  private:
   struct Simgrid;
   void drain();
+  void schedule_change(std::size_t index, double period_start_s);
+  void change(const platforms::LinkChange& change);
+  void refuse_dead_links(costmodel::NodeId from, costmodel::NodeId to) const;
 
   const std::vector<costmodel::Node>& nodes_;
+  platforms::Platform platform_;  // as it is now
+  bool stopped_ = false;
   const costmodel::NetworkModel& network_;
   FlowStart flow_start_;
   std::deque<Callback> soon_;

@@ -109,8 +109,8 @@ std::unique_ptr<TransferRun> Executor::play(const costmodel::Transfer& transfer,
   const int nodes = static_cast<int>(plan_.nodes.size());
   // The run is the round's, and so is never called when the round is gone.
   return std::make_unique<TransferRun>(
-      lower(transfer, nodes, {options_.bundle, options_.network.ring_model, options_.bucket_bytes}), nodes,
-      static_cast<std::int64_t>(round.position), engine_, timeline_,
+      lower(transfer, nodes, {options_.bundle, options_.network.ring_model, options_.pieces}), nodes,
+      static_cast<std::int64_t>(round.position), options_.record_flows, engine_, timeline_,
       [this, &round, op](NodeId node) { finish_op(node, round, op); });
 }
 
@@ -127,8 +127,11 @@ void Executor::run_op(NodeId node, Round& round, OpId op) {
   } else {
     const auto& compute = std::get<costmodel::Compute>(round.plan.ops[o].what);
     if (std::find(compute.nodes.begin(), compute.nodes.end(), node) != compute.nodes.end()) {
+      const double factor = options_.compute_factor
+                                ? options_.compute_factor(node, sequence_[round.position], op, compute.repeat)
+                                : 1;
       const double duration_s =
-          seconds_(compute.work, node) * static_cast<double>(compute.repeat) * compute.share;
+          seconds_(compute.work, node) * static_cast<double>(compute.repeat) * compute.share * factor;
       if (duration_s > 0)
         return engine_.after(duration_s, [this, node, &round, op] { finish_op(node, round, op); });
       return finish_op(node, round, op);
@@ -166,7 +169,7 @@ void Executor::finish_op(NodeId node, Round& round, OpId op) {
   if (!round.plan.ops[o].detached && --round.attached_ops[n] == 0 && !last)
     start_round(node, round.position + 1);
   if (--round.unfinished == 0) {
-    ++rounds_finished_;
+    if (++rounds_finished_ == sequence_.size()) engine_.stop();
     // Later: what calls this belongs to the round.
     engine_.soon([this, position = round.position] { live_[position].reset(); });
   }

@@ -51,13 +51,16 @@ double FlowStart::wait_s(NodeId from, NodeId to, std::int64_t bytes, double now_
     wait_s += network_.jitter_s * static_cast<double>(draw >> 11) * 0x1p-53;
   }
   const double round_trip = round_trip_s(a, b);
-  const bool silent = network_.idle_restart && now_s - used.last_used_s > costmodel::idle_limit_s(round_trip);
-  if (used.last_used_s < 0 || silent) {
+  if (network_.idle_restart && now_s - used.last_used_s > costmodel::idle_limit_s(round_trip))
+    used.sent_bytes = 0;
+  if (network_.initial_window_bytes) {
     const double bytes_per_s = std::min(
         {platform_.sites[static_cast<std::size_t>(a)].uplink_bytes_per_s, path.bandwidth_bytes_per_s,
          platform_.sites[static_cast<std::size_t>(b)].downlink_bytes_per_s, cap_bytes_per_s(from, to)});
-    wait_s += costmodel::slow_start_s(network_, static_cast<double>(bytes), bytes_per_s, round_trip);
+    wait_s += costmodel::slow_start_s(network_, used.sent_bytes, static_cast<double>(bytes), bytes_per_s,
+                                      round_trip);
   }
+  used.sent_bytes += static_cast<double>(bytes);
   ++used.flows;
   used.last_used_s = now_s;
   return wait_s;

@@ -24,6 +24,7 @@ class FlowStart {
  private:
   struct Connection {
     double last_used_s = -1;  // never
+    double sent_bytes = 0;    // since it started, or started again
     std::uint64_t flows = 0;
   };
   [[nodiscard]] double round_trip_s(int from_site, int to_site) const;

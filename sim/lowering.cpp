@@ -37,12 +37,8 @@ Piece whole_exchange(const Exchange& exchange) {
   return piece;
 }
 
-void add_buckets(const Payload& payload, int nodes, std::int64_t bucket_bytes, std::vector<Piece>& pieces) {
-  const auto most =
-      static_cast<std::int64_t>(static_cast<double>(bucket_bytes) / payload.format.bytes_per_element());
-  const std::int64_t bucket_elements = std::max<std::int64_t>(1, most);
-  for (std::int64_t left = payload.elements; left > 0; left -= bucket_elements) {
-    const std::int64_t elements = std::min(left, bucket_elements);
+void add_pieces(const Payload& payload, int nodes, const costmodel::Pieces& cut, std::vector<Piece>& pieces) {
+  for (const std::int64_t elements : cut(payload)) {
     Piece piece{payload.format.bytes(elements), {}};
     for (int c = 0; c < nodes; ++c)
       piece.chunks.push_back(payload.format.bytes(costmodel::chunk_elements(elements, nodes, c)));
@@ -58,7 +54,7 @@ bool same_sizes(const Exchange& a, const Exchange& b) {
                     });
 }
 
-std::vector<Split> split(const std::vector<Exchange>& exchanges, std::int64_t bucket_bytes) {
+std::vector<Split> split(const std::vector<Exchange>& exchanges, const costmodel::Pieces& cut) {
   std::vector<Split> splits;
   splits.reserve(exchanges.size());
   for (std::size_t i = 0; i < exchanges.size(); ++i) {
@@ -68,10 +64,9 @@ std::vector<Split> split(const std::vector<Exchange>& exchanges, std::int64_t bu
       continue;
     }
     auto pieces = std::make_shared<std::vector<Piece>>();
-    if (bucket_bytes == 0) pieces->push_back(whole_exchange(exchange));
+    if (!cut) pieces->push_back(whole_exchange(exchange));
     for (const Payload& payload : exchange.payloads) {
-      if (bucket_bytes > 0)
-        add_buckets(payload, static_cast<int>(exchange.nodes.size()), bucket_bytes, *pieces);
+      if (cut) add_pieces(payload, static_cast<int>(exchange.nodes.size()), cut, *pieces);
     }
     splits.push_back({exchange.nodes, std::move(pieces)});
   }
@@ -97,6 +92,16 @@ class Steps {
       for (int q = 0; q < size(); ++q) {
         if (p != q) flow_(node(p), node(q), bytes(p, q));
       }
+    }
+  }
+  // Position p sends to p xor `distance` the chunks of that one's half, or, doubling, those of its own.
+  void exchange_halves(int distance, bool halving) const {
+    for (int p = 0; p < size(); ++p) {
+      const int q = p ^ distance;
+      const int first = (halving ? q : p) / distance * distance;
+      std::int64_t bytes = 0;
+      for (int c = first; c < first + distance; ++c) bytes += chunk(c);
+      flow_(node(p), node(q), bytes);
     }
   }
   void scatter() const {  // chunk q to its owner
@@ -134,10 +139,23 @@ bool runs_in_a_ring(const Transfer& transfer) {
          transfer.pattern == Pattern::all_gather || transfer.pattern == Pattern::all_to_all_broadcast;
 }
 
+bool halves(const Transfer& transfer) {
+  return transfer.collective == Collective::recursive &&
+         (transfer.pattern == Pattern::all_reduce || transfer.pattern == Pattern::reduce_scatter ||
+          transfer.pattern == Pattern::all_gather);
+}
+
+int log2_of(int nodes) {
+  int log = 0;
+  while (1 << log < nodes) ++log;
+  return log;
+}
+
 int step_count(const Transfer& transfer, const Split& exchange) {
   const int n = static_cast<int>(exchange.nodes.size());
   if (n < 2) return 0;
   const int phases = transfer.pattern == Pattern::all_reduce ? 2 : 1;
+  if (halves(transfer)) return phases * log2_of(n);
   return runs_in_a_ring(transfer) ? phases * (n - 1) : phases;
 }
 
@@ -146,6 +164,12 @@ void add_step(const Transfer& transfer, const Split& exchange, const Piece& piec
   const Steps<Sink> steps(exchange.nodes, piece, flow);
   const bool ring = runs_in_a_ring(transfer);
   const int n = static_cast<int>(exchange.nodes.size());
+  if (halves(transfer)) {
+    const int log = log2_of(n);
+    assert(1 << log == n);
+    const bool halving = transfer.pattern != Pattern::all_gather && s < log;
+    return steps.exchange_halves(halving ? n >> (s + 1) : 1 << (s % log), halving);
+  }
   switch (transfer.pattern) {
     case Pattern::all_reduce:
       if (ring) return steps.ring(s < n - 1 ? -s : 1 - (s - n + 1));
@@ -227,7 +251,7 @@ Lane lane_of(const Transfer& transfer, std::span<const Split> exchanges, bool fl
 }  // namespace
 
 std::vector<Lane> lower(const Transfer& transfer, int nodes, const LoweringOptions& options) {
-  const std::vector<Split> exchanges = split(transfer.exchanges, options.bucket_bytes);
+  const std::vector<Split> exchanges = split(transfer.exchanges, options.pieces);
   const bool fluid = options.ring_model == RingModel::fluid && runs_in_a_ring(transfer);
   PairSums sums(nodes);
   std::vector<Lane> lanes;

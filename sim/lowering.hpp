@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "costmodel/pieces.hpp"
 #include "costmodel/plan.hpp"
 
 namespace fomoe::sim {
@@ -24,7 +25,7 @@ struct Lane {
 struct LoweringOptions {
   bool bundle = true;
   costmodel::RingModel ring_model = costmodel::RingModel::stepwise;
-  std::int64_t bucket_bytes = 0;  // 0: one call sends everything
+  costmodel::Pieces pieces = {};  // of payloads, each a call; none: one call sends everything
 };
 
 /// Bundled: one lane, in which flows of the same step from one node to another are one flow, as over one
@@ -34,8 +35,8 @@ struct LoweringOptions {
 /// dominate the payload, bundling was seen to add 16 % with 32 expert groups, 4 % with 256 (M = 8); nothing
 /// where loads are equal. Flows of no bytes are left out.
 ///
-/// In buckets, the payloads of an exchange are cut into pieces of at most bucket_bytes, each a call of the
-/// collective by itself; a node starts the next call when it has ended its part of the one before.
+/// In pieces, each piece of the payloads of an exchange is a call of the collective by itself; a node starts
+/// the next call when it has ended its part of the one before.
 ///
 /// Ring of n, node at position p (Patarasuk and Yuan 2009), chunk indices mod n:
 ///   all-reduce, step s = 0 … n−2:        sends chunk p − s to the next, receives chunk p − 1 − s
@@ -44,7 +45,9 @@ struct LoweringOptions {
 ///   all-gather alone:     chunk p − s, starting from the own chunk p
 /// A fluid ring sends the bytes of all these steps as one flow to the next node: a ring that is pipelined in
 /// slices, whose latency hides behind the chunk before. It pays the latency of a hop once.
-/// Direct among n: step 0 sends chunk j of the own copy to node j; step 1 sends the reduced own chunk to all.
+/// Recursive halving and doubling among n = 2ᵏ: in step s < k, position p sends to p xor n/2ˢ⁺¹ the chunks of
+/// that one's half; then, step by step backwards, all chunks that it has the sum of. Direct among n: step 0
+/// sends chunk j of the own copy to node j; step 1 sends the reduced own chunk to all.
 std::vector<Lane> lower(const costmodel::Transfer& transfer, int nodes, const LoweringOptions& options);
 
 }  // namespace fomoe::sim

@@ -81,13 +81,15 @@ bool get(Pipe& pipe, std::vector<Value>& values) {
 void child(Pipe& pipe, const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds,
            const platforms::Platform& platform, const WorkSeconds& seconds, const Options& options) {
   try {
-    Engine engine(plan.nodes, platform, options.network, options.seed);
-    const Timeline timeline = Executor(plan, rounds, engine, seconds, options).run();
+    // Never destroyed, as the process ends here: SimGrid complains of flows that a failed run leaves behind.
+    auto* engine = new Engine(plan.nodes, platform, options.network, options.seed);
+    const Timeline timeline = Executor(plan, rounds, *engine, seconds, options).run();
     pipe.write_all("k", 1);
     put(pipe, timeline.round_end_s);
     put(pipe, timeline.intervals);
     put(pipe, timeline.flows);
     put(pipe, timeline.sent.bytes);
+    put(pipe, timeline.flow_records);
   } catch (const std::exception& error) {
     const std::string message = error.what();
     pipe.write_all("e", 1);
@@ -118,7 +120,8 @@ Timeline simulate(const costmodel::Plan& plan, const std::vector<std::int64_t>& 
   if (pipe.read_all(&status, 1)) {
     if (status == 'k') {
       complete = get(pipe, timeline.round_end_s) && get(pipe, timeline.intervals) &&
-                 get(pipe, timeline.flows) && get(pipe, timeline.sent.bytes);
+                 get(pipe, timeline.flows) && get(pipe, timeline.sent.bytes) &&
+                 get(pipe, timeline.flow_records);
     } else if (std::vector<char> message; get(pipe, message)) {
       failure.assign(message.begin(), message.end());
     }

@@ -13,9 +13,13 @@ namespace fomoe::sim {
 
 struct Options {
   bool bundle = true;             // see lower()
-  std::int64_t bucket_bytes = 0;  // see lower()
+  costmodel::Pieces pieces = {};  // see lower()
   costmodel::NetworkModel network = {};
   std::uint64_t seed = 0;  // of jitter
+  /// Mean over `repeat` steps of what they take ÷ WorkSeconds; the round by its index in the plan. None: 1.
+  std::function<double(costmodel::NodeId node, std::int64_t round, costmodel::OpId op, std::int64_t repeat)>
+      compute_factor = {};
+  bool record_flows = false;  // one by one, in the timeline
 };
 
 /// Seconds that a node computes for a work; the same for every round.

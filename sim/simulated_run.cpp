@@ -5,7 +5,9 @@
 #include "costmodel/closed_form.hpp"
 #include "costmodel/extra_traffic.hpp"
 #include "costmodel/methods/composition.hpp"
+#include "costmodel/pieces.hpp"
 #include "costmodel/report_assembly.hpp"
+#include "costmodel/step_variation.hpp"
 #include "sim/simulate.hpp"
 
 namespace fomoe::sim {
@@ -42,18 +44,32 @@ SimulatedRun simulate_scenario(const costmodel::Scenario& scenario, const RunOpt
     times.push_back(costmodel::compute_times(scenario, node.sequences));
   }
   const WorkSeconds seconds = [&](costmodel::Work work, costmodel::NodeId node) {
-    return costmodel::work_s(times[static_cast<std::size_t>(node)], work);
+    const auto n = static_cast<std::size_t>(node);
+    const auto site = static_cast<std::size_t>(run.plan.nodes[n].site);
+    return costmodel::work_s(times[n], work) * scenario.platform.sites[site].compute_factor;
   };
+  Options simulation;
+  simulation.bundle = options.bundle;
+  simulation.record_flows = options.record_flows;
+  simulation.pieces = costmodel::pieces_of(scenario, run.plan);
+  simulation.network = scenario.network;
+  simulation.seed = scenario.seed;
+  if (scenario.variation.varies()) {
+    simulation.compute_factor = [&](costmodel::NodeId node, std::int64_t round, costmodel::OpId op,
+                                    std::int64_t repeat) {
+      return costmodel::drawn_step_factor(scenario, static_cast<std::uint64_t>(node),
+                                          static_cast<std::uint64_t>(round), static_cast<std::uint64_t>(op),
+                                          repeat);
+    };
+  }
 
-  // Jitter makes every round a sample of its own.
-  if (scenario.network.jitter_s > 0)
+  // Jitter makes every round a sample of its own, and so do links that change and steps that vary.
+  if (scenario.network.jitter_s > 0 || !platform.changes.empty() || scenario.variation.varies())
     for (costmodel::RoundClass& rounds : run.plan.classes) rounds.identical = false;
 
   std::vector<costmodel::Timeline> timelines;
   for (const costmodel::RoundClass& rounds : run.plan.classes) {
-    timelines.push_back(
-        simulate(run.plan, executed_rounds(rounds, options), platform, seconds,
-                 {options.bundle, scenario.strategy.bucket_bytes, scenario.network, scenario.seed}));
+    timelines.push_back(simulate(run.plan, executed_rounds(rounds, options), platform, seconds, simulation));
   }
   run.report = costmodel::assemble_report(scenario, run.plan, timelines);
   run.report.executor = "simulated";

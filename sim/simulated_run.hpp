@@ -13,8 +13,9 @@ struct RunOptions {
   /// Rounds executed of each class of rounds; default 3 where they are identical, 8 where they are random or
   /// overlap (then at least 5).
   std::optional<std::int64_t> rounds;
-  bool all_rounds = false;  // execute every round of the run
-  bool bundle = true;       // see lower()
+  bool all_rounds = false;    // execute every round of the run
+  bool bundle = true;         // see lower()
+  bool record_flows = false;  // one by one, in the timeline
 };
 
 struct SimulatedRun {

@@ -6,11 +6,12 @@ namespace fomoe::sim {
 
 using costmodel::NodeId;
 
-TransferRun::TransferRun(std::vector<Lane> lanes, int nodes, std::int64_t round, Engine& engine,
-                         costmodel::Timeline& timeline, std::function<void(NodeId)> done)
+TransferRun::TransferRun(std::vector<Lane> lanes, int nodes, std::int64_t round, bool record_flows,
+                         Engine& engine, costmodel::Timeline& timeline, std::function<void(NodeId)> done)
     : lanes_left_(static_cast<std::size_t>(nodes), 0),
       nodes_(nodes),
       round_(round),
+      record_flows_(record_flows),
       engine_(engine),
       timeline_(timeline),
       done_(std::move(done)) {
@@ -114,7 +115,11 @@ void TransferRun::end_ready(std::uint32_t lane, FlowIndex index) {
 
 void TransferRun::flow_ended(std::uint32_t lane, FlowIndex index) {
   const Flow flow = lanes_[lane].lane.flows[index];
-  const double start_s = lanes_[lane].start_s[index] - lanes_[lane].lead_s[index];
+  const double first_byte_s = lanes_[lane].start_s[index];
+  if (record_flows_)
+    timeline_.flow_records.push_back(
+        {flow.from, flow.to, static_cast<double>(flow.bytes), first_byte_s, engine_.now()});
+  const double start_s = first_byte_s - lanes_[lane].lead_s[index];
   end_done(lane, flow.from, start_s);
   end_done(lane, flow.to, start_s);
 }

@@ -14,7 +14,7 @@ namespace fomoe::sim {
 class TransferRun {
  public:
   /// `done(node)` is called once for each node that takes part. The run must outlive the last of these calls.
-  TransferRun(std::vector<Lane> lanes, int nodes, std::int64_t round, Engine& engine,
+  TransferRun(std::vector<Lane> lanes, int nodes, std::int64_t round, bool record_flows, Engine& engine,
               costmodel::Timeline& timeline, std::function<void(costmodel::NodeId)> done);
 
   [[nodiscard]] bool takes_part(costmodel::NodeId node) const {
@@ -56,6 +56,7 @@ class TransferRun {
   std::vector<std::uint32_t> lanes_left_;  // per node: lanes that it has not gone through
   int nodes_;
   std::int64_t round_;
+  bool record_flows_;
   Engine& engine_;
   costmodel::Timeline& timeline_;
   std::function<void(costmodel::NodeId)> done_;

@@ -1,6 +1,7 @@
 #include "costmodel/methods/composition.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "costmodel/methods/method.hpp"
 #include "platforms/input_error.hpp"
@@ -46,7 +47,35 @@ Plan composed_plan(const Scenario& scenario) {
   return plan;
 }
 
+namespace {
+
+// Halves of halves: every group must be a power of two.
+void check_recursive(const Scenario& scenario) {
+  const Plan plan = find_method(scenario.strategy.method)->plan(scenario);
+  for (const RoundClass& rounds : plan.classes) {
+    for (const Op& op : plan.round(rounds.round_at(0)).ops) {
+      const auto* transfer = std::get_if<Transfer>(&op.what);
+      if (transfer == nullptr || transfer->collective != Collective::recursive) continue;
+      const bool halves = transfer->pattern == Pattern::all_reduce ||
+                          transfer->pattern == Pattern::reduce_scatter ||
+                          transfer->pattern == Pattern::all_gather;
+      for (const Exchange& exchange : transfer->exchanges) {
+        if (halves && std::has_single_bit(exchange.nodes.size())) continue;
+        throw InputError("strategy.collective", "\"recursive\"",
+                         halves ? "\"ring\" or \"direct\" among " + std::to_string(exchange.nodes.size()) +
+                                      " sites, since halves of halves need a power of two"
+                                : "\"ring\" or \"direct\" with " + scenario.strategy.method +
+                                      ", which sends more than sums",
+                         "\"direct\"");
+      }
+    }
+  }
+}
+
+}  // namespace
+
 void check_composition(const Scenario& scenario) {
+  if (scenario.strategy.collective == Collective::recursive) check_recursive(scenario);
   if (!composes(scenario)) return;
   const Strategy& strategy = scenario.strategy;
   const int sites = scenario.sites();

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "costmodel/flops.hpp"
 #include "costmodel/model_shape.hpp"
 #include "experiments/commands/execute.hpp"
@@ -45,6 +47,32 @@ std::string sites(const costmodel::RunReport& report) {
                     human_time(site.exposed_communication_s), human_time(site.idle_s)});
   }
   return aligned(rows);
+}
+
+/// What the round waits for, one after another; the five longest where there are more.
+std::string critical_path_text(const costmodel::RunReport& report) {
+  std::string text;
+  if (report.wall_clock_interval_s) {
+    text += fmt::format(
+        "wall clock between {} and {} with 95 % confidence: rounds differ, and some were executed\n",
+        human_time(report.wall_clock_interval_s->low), human_time(report.wall_clock_interval_s->high));
+  }
+  if (report.round.overlap_achieved > 0.005)
+    text += fmt::format("{} of the communication hides behind compute\n",
+                        human_percent(report.round.overlap_achieved));
+  std::vector<costmodel::CriticalStep> steps = report.critical_path;
+  if (steps.size() > 5) {
+    std::stable_sort(steps.begin(), steps.end(),
+                     [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
+    steps.resize(5);
+  }
+  for (const costmodel::CriticalStep& step : steps) {
+    text += text.empty() || text.back() == '\n'
+                ? (report.critical_path.size() > 5 ? "longest waits of a round: " : "a round waits for: ")
+                : ", then ";
+    text += fmt::format("{} ({}, {})", step.what, step.site, human_time(step.seconds));
+  }
+  return text.empty() ? text : text + "\n\n";
 }
 
 std::string money(double amount, const std::string& currency) {
@@ -132,6 +160,7 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
                    {"sent per token", human_bytes(report.bytes_per_token)},
                    {"memory per site", human_bytes(report.sites.front().memory_bytes)}});
   text += fmt::format("\nlimited by {}; {}\n\n", report.bottleneck.limited_by, waiting_text(report));
+  text += critical_path_text(report);
   if (report.cost) text += cost_table(report);
   if (report.quality) text += quality_text(report);
   if (report.sites.size() <= 16) text += sites(report) + '\n';

@@ -100,4 +100,20 @@ costmodel::SiteGpus read_site_gpus(const Document& document) {
   return gpus;
 }
 
+costmodel::StepVariation read_step_variation(const Document& document) {
+  const TableReader table(document, scenario_keys(), "compute", find_table(document, "compute"));
+  costmodel::StepVariation variation;
+  variation.from_samples = table.yes_no("draw_samples");
+  if (variation.from_samples && !table.has("profile"))
+    table.refuse("draw_samples", "it without a profile", "a profile, whose samples are drawn");
+  if (variation.from_samples && table.has("step_variation"))
+    table.refuse("step_variation", "it beside draw_samples", "one of the two");
+  if (table.has("step_variation")) variation.coefficient = table.share("step_variation");
+  if (table.has("straggler_share")) variation.straggler_share = table.share("straggler_share");
+  if (table.has("straggler_factor") && !table.has("straggler_share"))
+    table.refuse("straggler_factor", "it without straggler_share", "straggler_share beside it");
+  variation.straggler_factor = table.factor("straggler_factor");
+  return variation;
+}
+
 }  // namespace fomoe::scenario

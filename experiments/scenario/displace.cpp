@@ -28,7 +28,8 @@ void displace_alternatives(Document& document) {
   displace("compute", "profile", {"step_time", "peak_flops", "mfu"});
   displace("compute", "step_time", {"profile", "micro_batch_sequences", "peak_flops", "mfu"});
   displace("compute", "peak_flops", {"profile", "micro_batch_sequences", "step_time"});
-  displace("platform", "file", {"bandwidth", "uplink", "downlink", "latency"});
+  displace("platform", "file", {"preset", "bandwidth", "uplink", "downlink", "latency"});
+  displace("platform", "preset", {"file", "bandwidth", "uplink", "downlink", "latency"});
   displace("platform", "bandwidth", {"uplink", "downlink"});
   displace("prices", "file", {"gpu_hour", "egress_per_gb", "port_month", "kwh", "as_of"});
   displace("prices", "gpu_hour", {"file", "pricing"});

@@ -65,9 +65,12 @@ Json network_json(const costmodel::NetworkModel& network) {
 Json platform_json(const platforms::Platform& platform) {
   Json sites = Json::array(), paths = Json::array();
   for (const platforms::Site& site : platform.sites) {
-    sites.push_back({{"name", site.name},
-                     {"uplink_bytes_per_s", site.uplink_bytes_per_s},
-                     {"downlink_bytes_per_s", site.downlink_bytes_per_s}});
+    Json entry = {{"name", site.name},
+                  {"uplink_bytes_per_s", site.uplink_bytes_per_s},
+                  {"downlink_bytes_per_s", site.downlink_bytes_per_s}};
+    if (site.compute_factor != 1) entry["compute_factor"] = site.compute_factor;
+    if (!site.region.empty()) entry["region"] = site.region;
+    sites.push_back(entry);
   }
   for (int from = 0; from < platform.size(); ++from) {
     for (int to = 0; to < platform.size(); ++to) {
@@ -82,7 +85,13 @@ Json platform_json(const platforms::Platform& platform) {
       paths.push_back(entry);
     }
   }
-  return {{"name", platform.name}, {"sites", sites}, {"paths", paths}};
+  Json json = {{"name", platform.name}, {"sites", sites}, {"paths", paths}};
+  for (const platforms::Backbone& backbone : platform.backbones)
+    json["backbones"].push_back({{"from", backbone.from},
+                                 {"to", backbone.to},
+                                 {"bandwidth_bytes_per_s", backbone.bandwidth_bytes_per_s}});
+  if (!platform.changes.empty()) json["changes"] = platform.changes.size();
+  return json;
 }
 
 /// The shape as if it were one of the paper's family: the members that its models differ in.
@@ -162,6 +171,7 @@ static Json without_cost(const costmodel::Scenario& scenario) {
             {"collective", to_string(strategy.collective)},
             {"ring_order", to_string(strategy.ring_order)},
             {"bucket_bytes", strategy.bucket_bytes},
+            {"granularity", to_string(strategy.granularity)},
             {"payload_dtype", to_string(strategy.wire.type)},
             {"compression", compression_json(strategy.wire)},
             {"routing_counts", strategy.routing_counts.source},
@@ -202,6 +212,12 @@ static Json without_cost(const costmodel::RunReport& report) {
                      {"idle_s", site.idle_s}});
   }
   const costmodel::MeanRound& round = report.round;
+  Json path = Json::array();
+  for (const costmodel::CriticalStep& step : report.critical_path)
+    path.push_back({{"what", step.what},
+                    {"site", step.site},
+                    {"kind", step.transfer ? "transfer" : "compute"},
+                    {"seconds", step.seconds}});
   return {{"schema", "fomoe.run/1"},
           {"executor", report.executor},
           {"wall_clock_s", report.wall_clock_s},
@@ -217,8 +233,10 @@ static Json without_cost(const costmodel::RunReport& report) {
             {"compute_s", round.compute_s},
             {"communication_s", round.communication_s},
             {"exposed_communication_s", round.exposed_communication_s},
+            {"overlap_achieved", round.overlap_achieved},
             {"idle_s", round.idle_s}}},
           {"sites", sites},
+          {"critical_path", path},
           {"bottleneck",
            {{"limited_by", report.bottleneck.limited_by},
             {"link", report.bottleneck.link},
@@ -229,6 +247,8 @@ static Json without_cost(const costmodel::RunReport& report) {
 
 Json to_json(const costmodel::RunReport& report) {
   Json json = without_cost(report);
+  if (report.wall_clock_interval_s)
+    json["wall_clock_interval_s"] = {report.wall_clock_interval_s->low, report.wall_clock_interval_s->high};
   add_cost_and_quality(json, report);
   return json;
 }

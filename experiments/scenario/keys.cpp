@@ -80,6 +80,8 @@ constexpr Key kScenarioKeys[] = {
      "sites in a ring as given, or so that the slowest hop (latency + chunk / rate) is fastest", "\"given\""},
     {"strategy", "bucket_bytes", Kind::size, "", "one call for everything",
      "most that one call of a collective sends; calls of a synchronisation follow each other", "\"25MiB\""},
+    {"strategy", "granularity", Kind::choice, "\"flat\"", "",
+     "what one call of a collective sends: everything, or one tensor after another", "\"tensor\""},
     {"strategy", "payload_dtype", Kind::choice, "",
      "the method's: int4 for diloco_x, int2 for sparse_loco, else bf16",
      "number format on the wire; int8, int4 and int2 with an fp32 scale for 256 values", "\"bf16\""},
@@ -136,11 +138,32 @@ constexpr Key kScenarioKeys[] = {
     {"compute", "outer_state_on", Kind::choice, "\"device\"", "",
      "where the outer optimiser's anchor and momentum are kept", "\"host\""},
 
+    {"compute", "step_variation", Kind::share, "", "every step takes its mean",
+     "coefficient of variation of a step's time, log-normal", "0.1"},
+    {"compute", "straggler_share", Kind::share, "", "no stragglers", "share of the steps that take longer",
+     "0.01"},
+    {"compute", "straggler_factor", Kind::factor, "5", "", "how many times as long such a step takes", "5"},
+    {"compute", "draw_samples", Kind::yes_no, "false", "",
+     "draw every step from the profile's samples, instead of their median", "true"},
+
     {"platform", "file", Kind::text, "", "equal sites",
      "platform file with named sites and paths, relative to this file",
      "\"../../platforms/eight-regions.toml\""},
+    {"platform", "preset", Kind::choice, "", "file, or equal sites",
+     "consumer: 100 Mb/s down, 20 Mb/s up, 15 ms; two-continents: 10 Gb/s, 5 ms, and 10 Gb/s, 40 ms between",
+     "\"two-continents\""},
     {"platform", "sites", Kind::count, "", "all sites of the file",
-     "number of sites; with file: its first ones", "4", kMaxSites},
+     "number of sites; with file: its first ones, or as many drawn like them with generate", "4", kMaxSites},
+    {"platform", "generate", Kind::yes_no, "false", "",
+     "draw the sites at random, each like one of the file's, by the scenario's seed", "true"},
+    {"platform", "rate_spread", Kind::share, "0.2", "",
+     "with generate: standard deviation of the logarithm of each drawn rate", "0.2"},
+    {"platform", "gateways", Kind::count, "1", "",
+     "machines that carry a site's traffic, each with the rates of the file", "4", 4096},
+    {"platform", "trace", Kind::text, "", "rates and latencies stay as they are",
+     "CSV of rates and latencies over time, relative to this file", "\"../data/link-trace-example.csv\""},
+    {"platform", "trace_period", Kind::duration, "", "the trace happens once",
+     "time after which the trace starts again", "\"24h\""},
     {"platform", "bandwidth", Kind::rate, "", "uplink and downlink are given", "of each site, up and down",
      "\"1Gbps\""},
     {"platform", "uplink", Kind::rate, "", "bandwidth", "of each site, where up and down differ",
@@ -254,6 +277,16 @@ constexpr Key kPlatformFileKeys[] = {
     {"site", "downlink", Kind::rate, "", "the largest measured rate into the site",
      "all that the site receives", "\"10Gbps\""},
 
+    {"site", "region", Kind::text, "", "no backbone is shared", "whose backbones the site shares",
+     "\"europe\""},
+    {"site", "compute_factor", Kind::multiple, "1.0", "",
+     "a step takes so many times as long here as on the scenario's GPU", "1.5", 1000},
+
+    {"backbone", "from", Kind::text, "", "", "a region", "\"europe\""},
+    {"backbone", "to", Kind::text, "", "", "another region", "\"america\""},
+    {"backbone", "bandwidth", Kind::rate, "", "",
+     "shared by all paths from the one region to the other, and as much back", "\"10Gbps\""},
+
     {"path", "from", Kind::text, "", "", "the sending site", "\"paris\""},
     {"path", "to", Kind::text, "", "", "the receiving site", "\"tokyo\""},
     {"path", "latency", Kind::latency, "", "", "one way", "\"110ms\""},
@@ -308,7 +341,7 @@ bool is_table(std::span<const Key> keys, std::string_view name) {
 
 std::vector<std::string> choices(const Key& key) {
   std::vector<std::string> names;
-  if (key.name == "preset") {
+  if (key.name == "preset" && key.table == "model") {
     for (const auto& shape : costmodel::presets()) names.push_back(shape.name);
   } else if (key.name == "method") {
     for (const auto& method : costmodel::methods()) names.emplace_back(method.name);
@@ -319,7 +352,7 @@ std::vector<std::string> choices(const Key& key) {
   } else if (key.name == "placement") {
     names = {"fixed", "random", "affinity"};
   } else if (key.name == "collective") {
-    names = {"ring", "direct", "hierarchical"};
+    names = {"ring", "direct", "hierarchical", "recursive"};
   } else if (key.name == "router") {
     names = {"uniform", "hash", "expert_choice"};
   } else if (key.name == "outer_state_on") {
@@ -334,6 +367,10 @@ std::vector<std::string> choices(const Key& key) {
     names = {"top_k"};
   } else if (key.name == "ring_model") {
     names = {"stepwise", "fluid"};
+  } else if (key.name == "preset" && key.table == "platform") {
+    names = {"consumer", "two-continents"};
+  } else if (key.name == "granularity") {
+    names = {"flat", "tensor"};
   } else if (key.name == "ring_order") {
     names = {"given", "best"};
   } else if (key.name == "payload_dtype") {

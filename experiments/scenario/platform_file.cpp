@@ -22,7 +22,7 @@ class PlatformReader {
       : document_(Document::read(path, "platform file", "platforms/eight-regions.toml")) {}
 
   platforms::Platform read() {
-    refuse_unknown_tables(document_, platform_file_keys(), {"site", "path"});
+    refuse_unknown_tables(document_, platform_file_keys(), {"site", "path", "backbone"});
     const TableReader top(document_, platform_file_keys(), "", &document_.root());
     platform_.name = top.text("name");
     source_ = top.text("source");
@@ -32,6 +32,7 @@ class PlatformReader {
     fill_paths();
     read_given_paths();
     require_every_pair();
+    read_backbones();
     state_origins();
     return platform_;
   }
@@ -42,6 +43,8 @@ class PlatformReader {
       const TableReader reader(document_, platform_file_keys(), "site", table);
       platforms::Site site;
       site.name = reader.text("name");
+      if (reader.has("region")) site.region = reader.text("region");
+      site.compute_factor = reader.multiple("compute_factor");
       if (index_of(site.name))
         reader.refuse("name", fmt::format("\"{}\" a second time", site.name), "every site once");
       names_.push_back(site.name);
@@ -159,6 +162,46 @@ class PlatformReader {
              fmt::format("no path from \"{}\" to \"{}\"", names_[from], names_[to]),
              "every ordered pair of sites in paths_csv, a [[path]] or [default_path]",
              "[default_path] with latency = \"25ms\"");
+      }
+    }
+  }
+
+  void read_backbones() {
+    for (const toml::table* table : find_tables(document_, "backbone")) {
+      const TableReader reader(document_, platform_file_keys(), "backbone", table);
+      const std::string from = region_of(reader, "from"), to = region_of(reader, "to");
+      if (from == to) reader.refuse("to", "the region itself", "another region");
+      for (const platforms::Backbone& known : platform_.backbones) {
+        if (known.from == from && known.to == to)
+          reader.refuse("to", fmt::format("{} and {} a second time", from, to), "every pair of regions once");
+      }
+      for (const auto& [a, b] : {std::pair{from, to}, std::pair{to, from}}) {
+        platform_.backbones.push_back({a, b, reader.quantity("bandwidth")});
+        share(platform_.backbones.back(), static_cast<int>(platform_.backbones.size()) - 1);
+      }
+    }
+    if (!platform_.backbones.empty())
+      platform_.provenance.push_back(
+          {"backbones between regions", Origin::assumed, "given in the platform file"});
+  }
+
+  std::string region_of(const TableReader& reader, std::string_view key) {
+    const std::string name = reader.text(key);
+    std::vector<std::string> regions;
+    for (const platforms::Site& site : platform_.sites) {
+      if (site.region == name && !name.empty()) return name;
+      if (!site.region.empty()) regions.push_back(site.region);
+    }
+    const std::string meant = nearest(name, regions);
+    reader.refuse(key, '"' + name + '"', "the region of a [[site]]", meant.empty() ? "" : '"' + meant + '"');
+  }
+
+  void share(const platforms::Backbone& backbone, int index) {
+    for (int from = 0; from < platform_.size(); ++from) {
+      for (int to = 0; to < platform_.size(); ++to) {
+        if (platform_.sites[static_cast<std::size_t>(from)].region == backbone.from &&
+            platform_.sites[static_cast<std::size_t>(to)].region == backbone.to)
+          platform_.path(from, to).backbone = index;
       }
     }
   }

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "experiments/scenario/link_trace_csv.hpp"
 #include "experiments/scenario/platform_file.hpp"
 #include "experiments/scenario/sections.hpp"
 #include "experiments/scenario/table_reader.hpp"
@@ -7,31 +8,40 @@
 namespace fomoe::scenario {
 namespace {
 
+constexpr double kSameSiteLatency_s = 0.0005;  // assumed, of two drawn sites that are like the same one
+
 std::string as_rate(double bytes_per_s) { return fmt::format("{:.4g} Gbit/s", bytes_per_s * 8 / 1e9); }
 
-platforms::Platform first_sites(const platforms::Platform& all, int count) {
-  platforms::Platform platform;
-  platform.name = all.name;
-  platform.provenance = all.provenance;
-  platform.sites.assign(all.sites.begin(), all.sites.begin() + count);
-  for (int from = 0; from < count; ++from) {
-    for (int to = 0; to < count; ++to) platform.paths.push_back(all.path(from, to));
+void refuse_beside(const TableReader& table, const char* what, std::initializer_list<const char*> keys,
+                   const std::string& expected) {
+  for (const char* key : keys) {
+    if (table.has(key)) table.refuse(key, fmt::format("it beside {}", what), expected);
   }
-  return platform;
 }
 
-platforms::Platform from_file(const Document& document, const TableReader& table) {
-  for (const char* key : {"bandwidth", "uplink", "downlink", "latency"}) {
-    if (table.has(key))
-      table.refuse(key, "it beside file", "link rates and latencies in the platform file alone");
-  }
+platforms::Platform from_file(const Document& document, const TableReader& table, std::uint64_t seed) {
+  refuse_beside(table, "file", {"preset", "bandwidth", "uplink", "downlink", "latency"},
+                "link rates and latencies in the platform file alone");
   const platforms::Platform all = read_platform_file(document.beside(table.text("file")));
+  if (table.yes_no("generate")) {
+    const double sigma = table.share("rate_spread");
+    platforms::Platform drawn =
+        platforms::generated(all, table.small_count("sites"), seed, sigma, kSameSiteLatency_s);
+    drawn.provenance.push_back(
+        {"sites", Origin::assumed,
+         fmt::format(
+             "drawn at random, each like one of {}; the logarithm of every rate is off by a normal draw "
+             "with a standard deviation of {}; {} ms between two that are like the same one",
+             all.name, sigma, kSameSiteLatency_s * 1e3)});
+    return drawn;
+  }
   if (!table.has("sites")) return all;
   const int count = table.small_count("sites");
   if (count > all.size()) {
-    table.refuse("sites", std::to_string(count), fmt::format("at most the {} sites of the file", all.size()));
+    table.refuse("sites", std::to_string(count),
+                 fmt::format("at most the {} sites of the file, or generate = true", all.size()));
   }
-  return first_sites(all, count);
+  return platforms::first_sites(all, count);
 }
 
 platforms::Platform equal_sites(const TableReader& table) {
@@ -57,11 +67,70 @@ platforms::Platform equal_sites(const TableReader& table) {
   return platform;
 }
 
+platforms::Platform consumer(int sites) {
+  platforms::Platform platform = platforms::uniform(sites, bits_to_bytes(20e6), bits_to_bytes(100e6), 0.015);
+  platform.name = "consumer";
+  platform.provenance.push_back(
+      {"links", Origin::assumed, "preset consumer: 100 Mbit/s down, 20 Mbit/s up, 15 ms"});
+  return platform;
+}
+
+// The first half of the sites on one side; the sea is one backbone of 10 Gb/s each way.
+platforms::Platform two_continents(int sites) {
+  platforms::Platform platform = platforms::uniform(sites, bits_to_bytes(10e9), bits_to_bytes(10e9), 0.005);
+  platform.name = "two-continents";
+  platform.backbones = {{"west", "east", bits_to_bytes(10e9)}, {"east", "west", bits_to_bytes(10e9)}};
+  for (int site = 0; site < sites; ++site)
+    platform.sites[static_cast<std::size_t>(site)].region = 2 * site < sites ? "west" : "east";
+  for (int from = 0; from < sites; ++from) {
+    for (int to = 0; to < sites; ++to) {
+      const bool from_west = 2 * from < sites, to_west = 2 * to < sites;
+      if (from_west != to_west) platform.path(from, to) = {0.040, platforms::kUnlimited, from_west ? 0 : 1};
+    }
+  }
+  platform.provenance.push_back({"links", Origin::assumed,
+                                 "preset two-continents: 10 Gbit/s up and down at each site, 5 ms within a "
+                                 "continent; 40 ms and a shared "
+                                 "10 Gbit/s each way between the two halves of the sites"});
+  return platform;
+}
+
+platforms::Platform preset(const TableReader& table) {
+  refuse_beside(table, "preset", {"bandwidth", "uplink", "downlink", "latency"},
+                "none of these with a preset");
+  const int sites = table.small_count("sites");
+  return table.text("preset") == "consumer" ? consumer(sites) : two_continents(sites);
+}
+
 }  // namespace
 
-platforms::Platform read_platform(const Document& document) {
+platforms::Platform read_platform(const Document& document, std::uint64_t seed) {
   const TableReader table(document, scenario_keys(), "platform", find_table(document, "platform"));
-  return table.has("file") ? from_file(document, table) : equal_sites(table);
+  if (!table.has("file")) {
+    if (table.yes_no("generate")) table.refuse("generate", "it without file", "a platform file to draw from");
+    if (table.has("rate_spread"))
+      table.refuse("rate_spread", "it without file", "a platform file to draw from, with generate = true");
+  }
+  platforms::Platform platform = table.has("file")     ? from_file(document, table, seed)
+                                 : table.has("preset") ? preset(table)
+                                                       : equal_sites(table);
+  if (const int gateways = table.small_count("gateways"); gateways > 1) {
+    platform = platforms::with_gateways(std::move(platform), gateways);
+    platform.provenance.push_back(
+        {"link rates", Origin::assumed,
+         fmt::format("× {}: so many machines carry each site's traffic, each at the rates above", gateways)});
+  }
+  if (table.has("trace")) {
+    read_link_trace_csv(document.beside(table.text("trace")), platform);
+    if (table.has("trace_period")) platform.changes_period_s = table.quantity("trace_period");
+    if (platform.changes_period_s > 0 && platform.changes.back().at_s >= platform.changes_period_s)
+      table.refuse("trace_period", "less than the trace takes",
+                   fmt::format("more than {:g}s, when the last change of the trace happens",
+                               platform.changes.back().at_s));
+  } else if (table.has("trace_period")) {
+    table.refuse("trace_period", "it without trace", "a trace that starts again after it");
+  }
+  return platform;
 }
 
 }  // namespace fomoe::scenario

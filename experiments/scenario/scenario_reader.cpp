@@ -42,7 +42,7 @@ costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& op
   scenario.model = read_model(document);
   scenario.workload = read_workload(document, scenario.model.sequence_length);
   scenario.network = read_network_model(document);
-  scenario.platform = read_platform(document);
+  scenario.platform = read_platform(document, scenario.seed);
   scenario.traffic = read_traffic(document, scenario.platform);
   scenario.prices = read_prices(document, scenario.platform);
   scenario.power = read_energy(document);
@@ -52,6 +52,7 @@ costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& op
   scenario.strategy = read_strategy(document, scenario.model, scenario.platform);
   scenario.gpus = read_site_gpus(document);
   scenario.compute = read_compute(document, options.compute_required);
+  scenario.variation = read_step_variation(document);
   check(scenario, document, options.compute_required);
   return scenario;
 }

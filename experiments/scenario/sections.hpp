@@ -15,7 +15,9 @@ costmodel::Strategy read_strategy(const Document& document, const costmodel::Mod
 costmodel::SiteGpus read_site_gpus(const Document& document);
 /// Where `required` is false, a profile file that does not exist gives a profile without points.
 costmodel::ComputeSpec read_compute(const Document& document, bool required);
-platforms::Platform read_platform(const Document& document);
+costmodel::StepVariation read_step_variation(const Document& document);
+/// `seed`: of sites that are drawn.
+platforms::Platform read_platform(const Document& document, std::uint64_t seed);
 costmodel::NetworkModel read_network_model(const Document& document);
 costmodel::ExtraTraffic read_traffic(const Document& document, const platforms::Platform& platform);
 /// Nothing where the scenario has no table of that name.

@@ -56,7 +56,7 @@ costmodel::WireFormat wire_format(const Document& document, const TableReader& s
 
 costmodel::Collective collective(const std::string& name) {
   using costmodel::Collective;
-  for (const Collective kind : {Collective::direct, Collective::hierarchical}) {
+  for (const Collective kind : {Collective::direct, Collective::hierarchical, Collective::recursive}) {
     if (name == to_string(kind)) return kind;
   }
   return Collective::ring;
@@ -90,6 +90,7 @@ costmodel::Strategy read_strategy(const Document& document, const costmodel::Mod
   strategy.collective = collective(table.text("collective"));
   strategy.ring_order =
       table.text("ring_order") == "given" ? costmodel::RingOrder::given : costmodel::RingOrder::best;
+  if (table.text("granularity") == "tensor") strategy.granularity = costmodel::Granularity::tensor;
   if (table.has("bucket_bytes"))
     strategy.bucket_bytes = static_cast<std::int64_t>(std::max(1.0, table.quantity("bucket_bytes")));
   strategy.wire = wire_format(document, table, strategy.method);

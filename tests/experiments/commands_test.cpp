@@ -284,7 +284,8 @@ TEST_CASE("every example value in the table of keys is one that the reader accep
     if (key == "compute.profile" || key == "compute.micro_batch_sequences" || key == "compute.mfu" ||
         key == "compute.zero_stage" || key == "compute.peak_flops" || key == "platform.file" ||
         key == "strategy.routing_counts" || key.starts_with("strategy.compression.") ||
-        key == "model.dense_parameters" || key == "model.expert_parameters") {
+        key == "compute.draw_samples" || key == "model.dense_parameters" ||
+        key == "model.expert_parameters") {
       continue;  // need a partner or a file
     }
     const std::string partners =
@@ -293,8 +294,12 @@ TEST_CASE("every example value in the table of keys is one that the reader accep
         : key == "traffic.rejoin_rounds"      ? " --set traffic.rejoin_site=site-0"
         : key == "prices.pricing"             ? " --set prices.file=../data/prices-example.toml"
         : key.starts_with("prices.") && key != "prices.file" ? " --set prices.gpu_hour=2.50USD"
-        : key.starts_with("energy.") ? " --set energy.gpu_power=700W --set energy.idle_share=0.2"
-                                     : "";
+        : key == "compute.straggler_factor"                  ? " --set compute.straggler_share=0.01"
+        : key == "platform.generate" || key == "platform.rate_spread"
+            ? " --set platform.file=../../platforms/eight-regions.toml --set platform.generate=true"
+        : key == "platform.trace_period" ? " --set platform.trace=../data/link-trace-example.csv"
+        : key.starts_with("energy.")     ? " --set energy.gpu_power=700W --set energy.idle_share=0.2"
+                                         : "";
     CAPTURE(line);
     const Ran ran =
         run("fomoe cost " + kTwoSites + partners + " --set '" + key + "=" + line.substr(equals + 3) + "'");

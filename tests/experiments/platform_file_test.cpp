@@ -147,7 +147,8 @@ TEST_CASE("wrong platform files, with line and remedy") {
   CHECK(complaint(kTop + kTwoSites + "[[path]]\nfrom = \"a\"\nto = \"a\"\nlatency = \"1ms\"\n") ==
         "p.toml:13: path.to: got the sending site itself; expected another site; for example to = \"tokyo\"");
   CHECK(complaint(kTop + kTwoSites + "latncy = \"1ms\"\n") ==
-        "p.toml:11: site.latncy: got an unknown key; expected one of name, uplink, downlink; for example "
+        "p.toml:11: site.latncy: got an unknown key; expected one of name, uplink, downlink, region, "
+        "compute_factor; for example "
         "name = \"paris\"");
   CHECK(complaint(kTop + "[site]\nname = \"a\"\n") ==
         "p.toml:3: site: got a table; expected a list of tables; for example [[site]]");

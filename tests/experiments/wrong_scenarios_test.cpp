@@ -52,7 +52,7 @@ const std::string kStrategyKeys =
     "one of method, local_steps, expert_overlap, placement, routing_counts, reshuffle_rounds, skip_token, "
     "overlap_steps, fragments, outer_optimizer, moment1_period, moment2_period, gossip_peers, collective, "
     "ring_order, bucket_bytes, "
-    "payload_dtype, compression, regions, secure_aggregation, router, capacity_factor, "
+    "granularity, payload_dtype, compression, regions, secure_aggregation, router, capacity_factor, "
     "max_sites_per_token, micro_batches, module_levels, module_choices";
 // A new method needs no change here.
 const std::string kMethods = [] {
@@ -249,7 +249,8 @@ const std::vector<Wrong> kWrong = {
      ":9: strategy.outer_optimizer: got \"adams\"; expected one of \"nesterov\", \"adam\", \"yogi\", "
      "\"average\", \"local_adamw\"; for example outer_optimizer = \"nesterov\"; did you mean \"adam\"?"},
     {"local_steps = 4", "collective = \"rign\"", "",
-     ":9: strategy.collective: got \"rign\"; expected one of \"ring\", \"direct\", \"hierarchical\"; for "
+     ":9: strategy.collective: got \"rign\"; expected one of \"ring\", \"direct\", \"hierarchical\", "
+     "\"recursive\"; for "
      "example collective = "
      "\"ring\"; did you mean \"ring\"?"},
     {"local_steps = 4", "payload_dtype = \"int3\"", "",

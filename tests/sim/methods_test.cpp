@@ -6,6 +6,8 @@
 #include <map>
 
 #include "costmodel/closed_form.hpp"
+#include "costmodel/methods/composition.hpp"
+#include "platforms/input_error.hpp"
 #include "sim/simulate.hpp"
 #include "sim/simulated_run.hpp"
 #include "tests/scenarios.hpp"
@@ -53,15 +55,26 @@ void check_equal(const costmodel::Scenario& scenario) {
   CHECK(close(simulated.round.exposed_communication_s, formula.round.exposed_communication_s, 1e-9));
 }
 
+// Halves of halves: sums alone, among a power of two.
+bool recursive_fits(const costmodel::Scenario& scenario) {
+  try {
+    costmodel::check_composition(scenario);
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 TEST_CASE("ideal: every method of the list, simulated = closed form") {
   for (const costmodel::Method& method : costmodel::methods()) {
     for (const int sites : {2, 4, 8}) {
       for (int overlap = method.partial_experts ? 1 : sites; overlap <= sites; overlap *= 2) {
-        for (const Collective collective : {Collective::ring, Collective::direct}) {
+        for (const Collective collective : {Collective::ring, Collective::direct, Collective::recursive}) {
           costmodel::Scenario scenario = tests::every_axis_scenario(std::string(method.name), sites, overlap);
           scenario.strategy.collective = collective;
+          if (collective == Collective::recursive && !recursive_fits(scenario)) continue;
           check_equal(scenario);
         }
       }
@@ -75,6 +88,23 @@ TEST_CASE("ideal: every method on links so fast that whatever can hide does") {
     scenario.platform = platforms::uniform(4, 1e13, 1e13, 0);
     check_equal(scenario);
   }
+}
+
+TEST_CASE(
+    "recursive halving and doubling: 2·log2 M latencies, the bytes of a ring, among unequal chunks too") {
+  costmodel::Scenario scenario = tests::ideal_scenario("local_sgd", 8);
+  scenario.strategy.collective = Collective::recursive;
+  scenario.platform = platforms::uniform(8, 1e9, 1e9, 0.010);
+  const double bytes = 2.0 * static_cast<double>(costmodel::count_parameters(scenario.model).total());
+  const double expected = 60 + 12 * (2 * 3 * 0.010 + 2 * 7.0 / 8 * bytes / 1e9);
+  CHECK(close(sim::simulate_scenario(scenario).report.wall_clock_s, expected, 1e-9));
+  CHECK(close(costmodel::closed_form(scenario).wall_clock_s, expected, 1e-9));
+  scenario.model.vocabulary = 101;  // 8 does not divide it
+  const auto ring = [&](Collective collective) {
+    scenario.strategy.collective = collective;
+    return sim::simulate_scenario(scenario).report.bytes_per_token;
+  };
+  CHECK(close(ring(Collective::recursive), ring(Collective::ring), 1e-6));
 }
 
 TEST_CASE("streaming by hand: what a fragment does not hide behind τ steps shows, and nothing else") {

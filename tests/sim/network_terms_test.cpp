@@ -59,19 +59,37 @@ TEST_CASE("loss: a flow gets streams × segment ÷ round trip × √(3 ÷ 2p)") 
 
 TEST_CASE("slow start: the time it adds, by its formula") {
   NetworkModel network;
-  CHECK(costmodel::slow_start_s(network, 1e6, 1e6, 0.1) == 0);  // off
+  CHECK(costmodel::slow_start_s(network, 0, 1e6, 1e6, 0.1) == 0);  // off
   network.initial_window_bytes = 10e3;
   // The pipe holds 1 MB/s · 0.1 s = 100 kB: windows of 10, 20, 40, 80 kB in 4 round trips, 150 kB together,
   // which the full rate would carry in 0.15 s.
-  check_close(costmodel::slow_start_s(network, 4e6, 1e6, 0.1), 4 * 0.1 - 0.15);
-  // 25 kB end in the second round trip (10 + 20): 2 · 0.1 s instead of 0.025 s.
-  check_close(costmodel::slow_start_s(network, 25e3, 1e6, 0.1), 2 * 0.1 - 0.025);
+  check_close(costmodel::slow_start_s(network, 0, 4e6, 1e6, 0.1), 4 * 0.1 - 0.15);
+  // 25 kB end in the second round trip: 10 kB, an acknowledgement after 0.1 s, and 15 kB at full rate.
+  check_close(costmodel::slow_start_s(network, 0, 25e3, 1e6, 0.1), 0.1 - 0.010);
+  CHECK(costmodel::slow_start_s(network, 0, 10e3, 1e6, 0.1) == 0);  // the first window holds it all
+  // What was sent before has opened the window: 10 + 30 = 40, 80 kB in two round trips.
+  check_close(costmodel::slow_start_s(network, 30e3, 4e6, 1e6, 0.1), 2 * 0.1 - 0.12);
   // Two streams start with 20 kB: 20, 40, 80 = 140 kB in three.
   network.streams = 2;
-  check_close(costmodel::slow_start_s(network, 4e6, 1e6, 0.1), 3 * 0.1 - 0.14);
+  check_close(costmodel::slow_start_s(network, 0, 4e6, 1e6, 0.1), 3 * 0.1 - 0.14);
   // A pipe that the first window fills, and one without latency.
-  CHECK(costmodel::slow_start_s(network, 4e6, 1e5, 0.1) == 0);
-  CHECK(costmodel::slow_start_s(network, 4e6, 1e6, 0) == 0);
+  CHECK(costmodel::slow_start_s(network, 0, 4e6, 1e5, 0.1) == 0);
+  CHECK(costmodel::slow_start_s(network, 0, 4e6, 1e6, 0) == 0);
+}
+
+TEST_CASE("slow start goes on where a short flow left it") {
+  // 20 kB, then 4 MB, over one connection: 10 kB, wait, 10 kB; then from a window of 30 kB: 30, 60 kB, full.
+  costmodel::Plan plan = one_flow();
+  costmodel::RoundPlan round = plan.round(0);
+  round.ops.push_back(round.ops[0]);
+  round.ops[1].after = {0};
+  std::get<costmodel::Transfer>(round.ops[0].what).exchanges.front().payloads.front().elements = 5000;
+  plan.round = [round](std::int64_t) { return round; };
+  sim::Options options;
+  options.network.initial_window_bytes = 10e3;
+  const double first_s = 0.05 + 0.1 - 0.010 + 0.020;
+  const double second_s = 0.05 + (2 * 0.1 - 0.09) + kBytes / 1e6;
+  check_close(round_s(plan, platforms::uniform(2, 1e6, 1e6, 0.05), options), first_s + second_s);
 }
 
 TEST_CASE("slow start is paid once by a connection, and again after a silence where idle_restart is on") {
@@ -104,15 +122,20 @@ TEST_CASE("buckets: each is a ring of its own after the one before, with its lat
       transfer_only(4, Pattern::all_reduce, Collective::ring, {exchange_of(first(4), 1'000'000)});
   const auto platform = platforms::uniform(4, 1e6, 1e6, 0.05);
   sim::Options options;
-  options.bucket_bytes = 1'000'000;
+  costmodel::Scenario asked;
+  const auto in_buckets = [&](std::int64_t bytes) {
+    asked.strategy.bucket_bytes = bytes;
+    return costmodel::pieces_of(asked, plan);
+  };
+  options.pieces = in_buckets(1'000'000);
   check_close(round_s(plan, platform, options), 4 * 6 * (0.05 + 0.25));
   options.network.call_overhead_s = 0.01;
   check_close(round_s(plan, platform, options), 4 * (0.01 + 6 * (0.05 + 0.25)));
   // One flat buffer: one overhead, 6 latencies.
-  options.bucket_bytes = 0;
+  options.pieces = in_buckets(0);
   check_close(round_s(plan, platform, options), 0.01 + 6 * (0.05 + 1.0));
   // The last bucket holds the rest: 1.5 + 1.5 + 1 MB.
-  options.bucket_bytes = 1'500'000;
+  options.pieces = in_buckets(1'500'000);
   check_close(round_s(plan, platform, options), 3 * 0.01 + 3 * 6 * 0.05 + 6 * kBytes / 4 / 1e6);
 }
 

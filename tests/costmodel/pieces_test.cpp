@@ -1,0 +1,52 @@
+// Tensor by tensor: sizes that add up, and what the calls of a collective send.
+#include "costmodel/pieces.hpp"
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+#include "costmodel/methods/method.hpp"
+#include "tests/plan_bytes.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+using namespace fomoe::costmodel;
+
+TEST_CASE("tensors of every group of every preset add up to its elements") {
+  for (const ModelShape& shape : presets()) {
+    Scenario scenario = tests::ideal_scenario("fomoe", 2, 1);
+    scenario.model = shape;
+    for (const TensorGroup& group : tests::plan_of(scenario).groups) {
+      const auto tensors = tensor_elements(shape, group);
+      REQUIRE(std::accumulate(tensors.begin(), tensors.end(), std::int64_t{0}) == group.elements);
+    }
+  }
+}
+
+TEST_CASE("a dense group by hand: the table, then 4 projections and the norms of each layer, then what is outside") {
+  const Scenario scenario = tests::ideal_scenario("diloco", 2);  // d = 6720, 2 layers, V = 100
+  const auto tensors = tensor_elements(scenario.model, tests::plan_of(scenario).groups.front());
+  const std::int64_t d = 6720;
+  std::vector<std::int64_t> expected = {100 * d};
+  for (int layer = 0; layer < 2; ++layer) {
+    expected.insert(expected.end(), 4, d * d);
+    expected.insert(expected.end(), 4, d);
+  }
+  expected.push_back(2 * d);  // both norms outside the layers
+  CHECK(tensors == expected);
+}
+
+TEST_CASE("pieces: one call, tensors, buckets of tensors") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  const Plan plan = tests::plan_of(scenario);
+  CHECK_FALSE(pieces_of(scenario, plan));
+  scenario.strategy.granularity = Granularity::tensor;
+  const Payload dense = std::get<Transfer>(plan.round(0).ops[1].what).exchanges.front().payloads.front();
+  const auto tensors = pieces_of(scenario, plan)(dense);
+  CHECK(tensors.size() == 18);
+  scenario.strategy.bucket_bytes = 2 * 100 * 6720 / 4;  // a quarter of the table, in bf16
+  const auto cut = pieces_of(scenario, plan)(dense);
+  CHECK(cut.size() > tensors.size() + 3);
+  CHECK(cut[0] == 100 * 6720 / 4);
+  CHECK(std::accumulate(cut.begin(), cut.end(), std::int64_t{0}) == dense.elements);
+}

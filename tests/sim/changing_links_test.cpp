@@ -1,0 +1,104 @@
+// Rates and latencies that change during the run, backbones that paths share, and links that stay down: by hand.
+#include <doctest/doctest.h>
+
+#include "sim/simulate.hpp"
+#include "tests/scenarios.hpp"
+#include "tests/sim/transfers.hpp"
+
+using namespace fomoe;
+using platforms::LinkChange;
+
+namespace {
+
+LinkChange rate_of(LinkChange::Link link, int from, int to, double at_s, double bytes_per_s) {
+  LinkChange change;
+  change.at_s = at_s;
+  change.link = link;
+  change.from = from;
+  change.to = to;
+  change.bandwidth_bytes_per_s = bytes_per_s;
+  return change;
+}
+
+// `gigabytes` from each node to the one after it in `pairs`, all at once.
+double seconds(const platforms::Platform& platform, const std::vector<std::pair<int, int>>& pairs,
+               double gigabytes) {
+  costmodel::Plan plan;
+  for (int site = 0; site < platform.size(); ++site)
+    plan.nodes.push_back({costmodel::NodeKind::worker, site, 1});
+  costmodel::Payload payload;
+  payload.elements = static_cast<std::int64_t>(gigabytes * 5e8);  // of two bytes
+  costmodel::Transfer transfer;
+  transfer.pattern = costmodel::Pattern::point_to_point;
+  for (const auto& [from, to] : pairs) transfer.exchanges.push_back({{from, to}, {payload}});
+  costmodel::RoundPlan round;
+  round.ops.push_back({"send", transfer, {}});
+  plan.rounds = plan.steps = 1;
+  plan.round = [round](std::int64_t) { return round; };
+  return sim::simulate(plan, {0}, platform, [](costmodel::Work, int) { return 0.0; }).round_end_s[0];
+}
+
+}  // namespace
+
+TEST_CASE("a flow ends when the integral of its rate is its bytes") {
+  platforms::Platform platform = platforms::uniform(2, 1e9, 1e9, 0);
+  // 1 GB/s for 2 s, then 0.5 GB/s: 3 GB take 2 + 1/0.5 = 4 s.
+  platform.changes = {rate_of(LinkChange::Link::uplink, 0, 0, 2, 5e8)};
+  CHECK(seconds(platform, {{0, 1}}, 3) == doctest::Approx(4).epsilon(1e-9));
+  // … and from 3 s on 2 GB/s, of which the downlink lets 1 GB/s pass: 2 + 0.5 + x = 3.
+  platform.changes.push_back(rate_of(LinkChange::Link::uplink, 0, 0, 3, 2e9));
+  CHECK(seconds(platform, {{0, 1}}, 3) == doctest::Approx(3.5).epsilon(1e-9));
+  // The other direction is another link.
+  CHECK(seconds(platform, {{1, 0}}, 3) == doctest::Approx(3).epsilon(1e-9));
+}
+
+TEST_CASE("a path that nothing limited gets a rate, and a latency, while the run goes on") {
+  platforms::Platform platform = platforms::uniform(2, 1e9, 1e9, 0.5);
+  platform.changes = {rate_of(LinkChange::Link::path, 0, 1, 1.5, 2e8)};
+  // 0.5 s latency, 1 GB in the second after it, 0.2 GB/s then.
+  CHECK(seconds(platform, {{0, 1}}, 2) == doctest::Approx(1.5 + 1 / 0.2).epsilon(1e-9));
+  platform.changes[0].at_s = 0;
+  platform.changes[0].latency_s = 0.25;
+  platform.changes[0].bandwidth_bytes_per_s.reset();
+  // Both happen at time 0: what was wanted before may have had the latency of before.
+  const double with_change = seconds(platform, {{0, 1}}, 1);
+  CHECK((with_change == doctest::Approx(1.25) || with_change == doctest::Approx(1.5)));
+}
+
+TEST_CASE("a trace that repeats: 1 GB/s and 0.5 GB/s in turn, 10 s each") {
+  platforms::Platform platform = platforms::uniform(2, 1e9, 1e9, 0);
+  platform.changes = {rate_of(LinkChange::Link::downlink, 1, 1, 0, 1e9),
+                      rate_of(LinkChange::Link::downlink, 1, 1, 10, 5e8)};
+  platform.changes_period_s = 20;
+  CHECK(seconds(platform, {{0, 1}}, 40) == doctest::Approx(50).epsilon(1e-9));  // 15 GB in 20 s, twice, and 10 GB
+}
+
+TEST_CASE("a link that is down and comes back: the flow waits; one that stays down is said, not waited for") {
+  platforms::Platform platform = platforms::uniform(2, 1e9, 1e9, 0);
+  platform.changes = {rate_of(LinkChange::Link::uplink, 0, 0, 1, 0), rate_of(LinkChange::Link::uplink, 0, 0, 7, 1e9)};
+  CHECK(seconds(platform, {{0, 1}}, 2) == doctest::Approx(8).epsilon(1e-6));
+  platform.changes.pop_back();
+  CHECK(seconds(platform, {{0, 1}}, 0.5) == doctest::Approx(0.5));  // through before that
+  CHECK(seconds(platform, {{1, 0}}, 2) == doctest::Approx(2));      // the other way
+  CHECK_THROWS_WITH_AS((void)seconds(platform, {{0, 1}}, 2),
+                       "the run cannot finish: uplink of site-0 is down for ever from 1.000000 s on, and site-0 "
+                       "has something to send to site-1",
+                       std::runtime_error);
+}
+
+TEST_CASE("a backbone is shared by the paths of two regions, in each direction by itself") {
+  platforms::Platform platform = platforms::uniform(4, 1e9, 1e9, 0);
+  platform.backbones = {{"west", "east", 1e9}, {"east", "west", 1e9}};
+  for (const int west : {0, 1}) {
+    for (const int east : {2, 3}) {
+      platform.path(west, east).backbone = 0;
+      platform.path(east, west).backbone = 1;
+    }
+  }
+  CHECK(seconds(platform, {{0, 2}}, 1) == doctest::Approx(1));
+  CHECK(seconds(platform, {{0, 2}, {1, 3}}, 1) == doctest::Approx(2));          // half of it each
+  CHECK(seconds(platform, {{0, 2}, {3, 1}}, 1) == doctest::Approx(1));          // opposite directions
+  CHECK(seconds(platform, {{0, 1}, {2, 3}}, 1) == doctest::Approx(1));          // within a region
+  platform.changes = {rate_of(LinkChange::Link::backbone, 0, 0, 0.5, 5e8)};
+  CHECK(seconds(platform, {{0, 2}}, 1) == doctest::Approx(1.5).epsilon(1e-9));  // 0.5 GB at 1, 0.5 at 0.5
+}
