@@ -16,7 +16,7 @@ struct Observation {
   struct OfNode {
     costmodel::NodeId node = 0;
     Traffic traffic;
-    double validation_loss = 0;  // mean cross-entropy; negative: not validated
+    double validation_loss = 0;                     // mean cross-entropy; negative: not validated
     std::vector<std::vector<std::int64_t>> routed;  // [layer][expert]: slots of its tokens that chose it
   };
   std::vector<OfNode> nodes;

@@ -106,10 +106,11 @@ class Run {
     }
     if (!request.checkpoints.empty() && !request.resume &&
         !Checkpoints(request.checkpoints, "").complete({}).empty()) {
-      throw UsageError("--checkpoints: got " + request.checkpoints +
-                       ", which has checkpoints already; expected another directory, or --resume; for example "
-                       "--checkpoints " +
-                       request.checkpoints + " --resume");
+      throw UsageError(
+          "--checkpoints: got " + request.checkpoints +
+          ", which has checkpoints already; expected another directory, or --resume; for example "
+          "--checkpoints " +
+          request.checkpoints + " --resume");
     }
     connect();
     executor_.emplace(scenario_, plan_, *transport_, batches_, options_);
@@ -263,9 +264,9 @@ class Run {
       const at::Tensor counts = step.routing->counts[layer].to(at::kCPU);
       const std::vector<int> local = local_experts(scenario_.model, held, static_cast<std::int64_t>(layer));
       for (std::int64_t column = 0; column < counts.numel(); ++column) {
-        const auto expert =
-            held.skip_token ? static_cast<std::size_t>(column)
-                            : static_cast<std::size_t>(local[static_cast<std::size_t>(column)]);
+        const auto expert = held.skip_token
+                                ? static_cast<std::size_t>(column)
+                                : static_cast<std::size_t>(local[static_cast<std::size_t>(column)]);
         layers[layer][expert] += counts[column].item<std::int64_t>();
       }
     }
@@ -287,8 +288,8 @@ class Run {
     Observation own;
     for (const costmodel::NodeId node : executor_->hosted()) {
       const auto loss = losses.find(node);
-      own.nodes.push_back({node, transport_->traffic(node), loss == losses.end() ? -1 : loss->second,
-                           routed_[node]});
+      own.nodes.push_back(
+          {node, transport_->traffic(node), loss == losses.end() ? -1 : loss->second, routed_[node]});
     }
     own.intervals = executor_->intervals();
     own.peak_memory_bytes = peak_memory_bytes(options_.device.is_cuda());

@@ -19,7 +19,7 @@ struct RunRequest {
   bool resume = false;
   std::string log;  // JSON lines; empty: none. Other ranks than 0 add ".site-NAME" before the extension.
   std::string routing_counts;  // CSV file; empty: none
-  int threads = 0;  // 0: what LibTorch takes
+  int threads = 0;             // 0: what LibTorch takes
 };
 
 /// Trains. → the report, at rank 0 (or in turn); nothing at the other ranks. Messages and progress go to

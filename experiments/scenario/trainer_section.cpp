@@ -46,9 +46,11 @@ std::string to_text(const TrainerSettings& s) {
   return fmt::format(
       "learning_rate {} warmup_steps {} weight_decay {} clip_norm {} balance_weight {} restart_warmup_steps "
       "{} "
-      "outer_learning_rate {} outer_momentum {} kept_share {} validation_sequences {} dtype {} micro_batch_sequences {}",
+      "outer_learning_rate {} outer_momentum {} kept_share {} validation_sequences {} dtype {} "
+      "micro_batch_sequences {}",
       s.learning_rate, s.warmup_steps, s.weight_decay, s.clip_norm, s.balance_weight, s.restart_warmup_steps,
-      s.outer_learning_rate, s.outer_momentum, s.kept_share, s.validation_sequences, s.dtype, s.micro_batch_sequences);
+      s.outer_learning_rate, s.outer_momentum, s.kept_share, s.validation_sequences, s.dtype,
+      s.micro_batch_sequences);
 }
 
 }  // namespace fomoe::scenario

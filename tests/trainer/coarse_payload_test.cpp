@@ -72,7 +72,8 @@ TEST_CASE("int8 and int4 payloads train, all sites alike") {
 }
 
 TEST_CASE("skip-token: rows that experts execute are the slots that chose a local one") {
-  MoeCase one(/*tokens=*/30, /*d=*/8, /*d_expert=*/4, /*chosen=*/2, /*local_index=*/{0, -1, 1, -1, -1}, /*local=*/2);
+  MoeCase one(/*tokens=*/30, /*d=*/8, /*d_expert=*/4, /*chosen=*/2, /*local_index=*/{0, -1, 1, -1, -1},
+              /*local=*/2);
   RouterUse use;
   use.counts = at::zeros({5}, at::kLong);
   (void)moe_forward(one.x, one.layer, &use);
@@ -111,7 +112,8 @@ TEST_SUITE("slow") {
         training.run();
         losses.push_back(std::isfinite(last) ? last : 1e9);
       }
-      best.push_back(static_cast<std::size_t>(std::min_element(losses.begin(), losses.end()) - losses.begin()));
+      best.push_back(
+          static_cast<std::size_t>(std::min_element(losses.begin(), losses.end()) - losses.begin()));
       MESSAGE("width " << width << ": " << at::tensor(losses));
     }
     CHECK(best[0] == best[1]);

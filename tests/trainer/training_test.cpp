@@ -146,7 +146,8 @@ TEST_CASE("streaming in one fragment that nothing overlaps is diloco") {
   Training diloco(training_scenario("diloco", 3), real_options());
   streaming.run();
   diloco.run();
-  for (int node = 0; node < 3; ++node) CHECK(largest_difference(streaming.weights(node), diloco.weights(0)) < 1e-6);
+  for (int node = 0; node < 3; ++node)
+    CHECK(largest_difference(streaming.weights(node), diloco.weights(0)) < 1e-6);
 }
 
 TEST_CASE("a fragment that travels while sites train on is merged with what they trained meanwhile") {
@@ -175,7 +176,8 @@ TEST_CASE("a fragment that travels while sites train on is merged with what they
   for (const char* name : {"layers.0.qkv.anchor", "layers.0.up.anchor"})
     CHECK(at::equal(streaming.tensor(0, name), streaming.tensor(1, name)));
   // The other fragment is under way: nobody has merged anything of it.
-  CHECK(largest_difference(streaming.tensor(0, "embedding.anchor"), Training(scenario, exact_options()).tensor(0, "embedding")) == 0);
+  CHECK(largest_difference(streaming.tensor(0, "embedding.anchor"),
+                           Training(scenario, exact_options()).tensor(0, "embedding")) == 0);
 
   streaming.run();
   streaming.executor.finish();

@@ -24,7 +24,9 @@ const std::vector<Case>& core_cases() {
       {"local_sgd", 2, {"strategy.method=local_sgd"}},
       {"diloco", 2, {"strategy.method=diloco"}},
       {"local_adamw", 2, {"strategy.method=local_adamw"}},
-      {"streaming_diloco", 2, {"strategy.method=streaming_diloco", "strategy.fragments=2", "strategy.overlap_steps=4"}},
+      {"streaming_diloco",
+       2,
+       {"strategy.method=streaming_diloco", "strategy.fragments=2", "strategy.overlap_steps=4"}},
       {"fomoe, fixed", 2, {"strategy.expert_overlap=1", "strategy.placement=fixed"}},
       {"fomoe, random", 4, {}},
       {"fomoe, fixed, skip-token",
@@ -69,10 +71,12 @@ TEST_CASE("every core method learns across processes; one process in turn ends i
     CAPTURE(name);
     const Folder folder;
     const std::vector<std::string> settings = settings_of(one);
-    // Transfers that run on from round to round leave no moment for a checkpoint: the loss tells bits apart too.
+    // Transfers that run on from round to round leave no moment for a checkpoint: the loss tells bits apart
+    // too.
     const bool streams = std::string(one.name) == "streaming_diloco";
     const auto more = [&](const char* how) {
-      std::vector<std::string> options = {std::string("--") + how, "--output", folder / (std::string(how) + ".json")};
+      std::vector<std::string> options = {std::string("--") + how, "--output",
+                                          folder / (std::string(how) + ".json")};
       if (!streams) options.insert(options.end(), {"--checkpoints", folder / how});
       return options;
     };
@@ -100,30 +104,33 @@ TEST_CASE("every core method learns across processes; one process in turn ends i
 TEST_CASE("each site sends and receives the very bytes that the simulator says") {
   using Named = std::pair<const char*, const char*>;
   for (const auto& [method, collective] :
-       {Named{"ddp", "direct"}, Named{"diloco", "ring"}, Named{"local_adamw", "direct"}, Named{"fomoe", "ring"},
-        Named{"fomoe", "direct"}, Named{"fedavg", "ring"}, Named{"streaming_diloco", "ring"}}) {
+       {Named{"ddp", "direct"}, Named{"diloco", "ring"}, Named{"local_adamw", "direct"},
+        Named{"fomoe", "ring"}, Named{"fomoe", "direct"}, Named{"fedavg", "ring"},
+        Named{"streaming_diloco", "ring"}}) {
     CAPTURE(std::string(method));
     CAPTURE(std::string(collective));
-      const Folder folder;
-      const std::vector<std::string> settings = {
-          "workload.tokens=32768", "strategy.local_steps=4", "strategy.payload_dtype=bf16", "strategy.fragments=2",
-          std::string("strategy.method=") + method, std::string("strategy.collective=") + collective};
-      REQUIRE(run(train(settings, {"--in-turn", "--output", folder / "measured.json"})).status == 0);
-      std::vector<std::string> simulate = with_settings(
-          {kPlan, "simulate", kScenario, "--rounds", "all", "--output", folder / "simulated.json"}, settings);
-      REQUIRE(run(simulate).status == 0);
-      const json measured = json::parse(content(folder / "measured.json")),
-                 simulated = json::parse(content(folder / "simulated.json"));
-      REQUIRE(measured["sites"].size() == 4);
-      for (std::size_t site = 0; site < 4; ++site) {
-        CHECK(measured["sites"][site]["bytes_sent"] == simulated["sites"][site]["bytes_sent"]);
-        CHECK(measured["sites"][site]["bytes_received"] == simulated["sites"][site]["bytes_received"]);
-        CHECK(measured["sites"][site]["memory_bytes"].get<double>() > 1e6);
-      }
-      for (const char* key :
-           {"bytes_per_token", "bytes_sent_per_site_per_round", "optimizer_steps", "tokens"})
-        CHECK(measured[key] == simulated[key]);
-      CHECK(measured["round"]["count"] == simulated["round"]["count"]);
+    const Folder folder;
+    const std::vector<std::string> settings = {"workload.tokens=32768",
+                                               "strategy.local_steps=4",
+                                               "strategy.payload_dtype=bf16",
+                                               "strategy.fragments=2",
+                                               std::string("strategy.method=") + method,
+                                               std::string("strategy.collective=") + collective};
+    REQUIRE(run(train(settings, {"--in-turn", "--output", folder / "measured.json"})).status == 0);
+    std::vector<std::string> simulate = with_settings(
+        {kPlan, "simulate", kScenario, "--rounds", "all", "--output", folder / "simulated.json"}, settings);
+    REQUIRE(run(simulate).status == 0);
+    const json measured = json::parse(content(folder / "measured.json")),
+               simulated = json::parse(content(folder / "simulated.json"));
+    REQUIRE(measured["sites"].size() == 4);
+    for (std::size_t site = 0; site < 4; ++site) {
+      CHECK(measured["sites"][site]["bytes_sent"] == simulated["sites"][site]["bytes_sent"]);
+      CHECK(measured["sites"][site]["bytes_received"] == simulated["sites"][site]["bytes_received"]);
+      CHECK(measured["sites"][site]["memory_bytes"].get<double>() > 1e6);
+    }
+    for (const char* key : {"bytes_per_token", "bytes_sent_per_site_per_round", "optimizer_steps", "tokens"})
+      CHECK(measured[key] == simulated[key]);
+    CHECK(measured["round"]["count"] == simulated["round"]["count"]);
   }
 }
 
@@ -251,7 +258,8 @@ TEST_CASE("routing counts of a run are what an affinity placement is made from")
   CHECK(rows == 2 * 8 * 4);
   CHECK(sum == 2 * 2 * 65536);  // layers times k times tokens
   std::vector<std::string> affinity = settings;
-  affinity.insert(affinity.end(), {"strategy.placement=affinity", "strategy.routing_counts=" + (folder / "routing.csv")});
+  affinity.insert(affinity.end(),
+                  {"strategy.placement=affinity", "strategy.routing_counts=" + (folder / "routing.csv")});
   const Ended ended = run(train(affinity, {"--in-turn", "--output", folder / "report.json"}));
   CAPTURE(ended.said);
   REQUIRE(ended.status == 0);
