@@ -188,25 +188,6 @@ TEST_CASE("a fragment that travels while sites train on is merged with what they
   CHECK(streaming.transport.traffic(0).total_sent() == again.transport.traffic(0).total_sent());
 }
 
-TEST_CASE("transfers overlap steps: some of a fragment's way lies inside the sites' compute") {
-  costmodel::Scenario scenario = training_scenario("streaming_diloco", 2);
-  scenario.strategy.fragments = 2;
-  scenario.strategy.overlap_steps = 2;
-  Training streaming(scenario, real_options());
-  streaming.run();
-  streaming.executor.finish();
-  int hidden = 0;
-  for (const costmodel::Interval& transfer : streaming.executor.intervals()) {
-    if (transfer.activity != costmodel::Activity::transfer) continue;
-    for (const costmodel::Interval& compute : streaming.executor.intervals()) {
-      if (compute.activity == costmodel::Activity::compute && compute.node == transfer.node &&
-          compute.start_s < transfer.end_s && transfer.start_s < compute.end_s)
-        ++hidden;
-    }
-  }
-  CHECK(hidden > 0);
-}
-
 TEST_CASE("DES-LOC: moments are averaged in their own rounds only") {
   costmodel::Scenario scenario = training_scenario("des_loc", 2);
   scenario.strategy.moment1_period = 2;
