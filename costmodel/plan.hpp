@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "costmodel/placement.hpp"
 #include "costmodel/scenario.hpp"
 
 namespace fomoe::costmodel {
@@ -136,7 +137,9 @@ struct Plan {
   std::int64_t steps = 0;  // optimiser steps in all rounds
   std::vector<RoundClass> classes;
   std::function<RoundPlan(std::int64_t)> round;  // pure; 0 ≤ index < rounds
-  std::vector<std::string> notes;                // what the method made of the scenario, in words
+  /// Who holds which experts while round `index` trains, 0 ≤ index ≤ rounds. Empty: everybody holds all.
+  std::function<Placement(std::int64_t)> placement = {};
+  std::vector<std::string> notes;  // what the method made of the scenario, in words
 };
 
 /// Elements of chunk c of n: ⌈elements/n⌉ for the first (elements mod n) chunks, ⌊elements/n⌋ for the others.

@@ -65,7 +65,7 @@ const std::string kMoney =
     "a price of zero or more in quotes, with a currency of three capital letters; for example ";
 const std::string kTables =
     "one of [model] [workload] [strategy] [compute] [platform] [network_model] [traffic] [prices] [energy] "
-    "[quality] [failures]; for example [model]";
+    "[quality] [failures] [trainer]; for example [model]";
 const std::string kOneCompute = "exactly one of profile, step_time, or peak_flops with mfu";
 
 const std::vector<Wrong> kWrong = {
