@@ -311,7 +311,8 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan,
   }
   if (fewest_samples > 1) {
     const double half = student_quantile(static_cast<double>(fewest_samples - 1)) * std::sqrt(variance_s2);
-    report.wall_clock_interval_s = Interval95{report.wall_clock_s - half, report.wall_clock_s + half};
+    if (half > 1e-6 * report.wall_clock_s)  // rounds that could differ need not
+      report.wall_clock_interval_s = Interval95{report.wall_clock_s - half, report.wall_clock_s + half};
   }
   if (!timelines.empty() && !timelines.front().rounds.empty()) {
     // Of overlapping rounds the last one empties the pipeline: one in the middle is like most.

@@ -10,6 +10,7 @@
 
 #include "platforms/input_error.hpp"
 #include "sim/child.hpp"
+#include "sim/simgrid_engine.hpp"
 
 namespace fomoe::sim {
 
@@ -22,10 +23,7 @@ constexpr const char* kExample = "the files in tests/sim/platforms";
 
 // One line a fact, so that what crosses from the child can be read: numbers in hexadecimal keep every digit.
 std::string loaded(const std::string& path) {
-  static char program[] = "fomoe", quiet[] = "--log=root.thresh:critical", settings[] = "--log=root.fmt:%m%n";
-  char* arguments[] = {program, quiet, settings, nullptr};
-  int count = 3;
-  const s4u::Engine engine(&count, arguments);
+  const s4u::Engine& engine = simgrid_engine();
   engine.load_platform(path);
   const std::vector<s4u::Host*> hosts = engine.get_all_hosts();
   std::ostringstream text;
