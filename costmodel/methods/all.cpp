@@ -1,5 +1,7 @@
 #include "costmodel/methods/all.hpp"
 
+#include "costmodel/flops.hpp"
+
 namespace fomoe::costmodel {
 
 const std::vector<Method>& methods() {
@@ -34,6 +36,8 @@ std::vector<std::string> ignored_axes(const Scenario& scenario) {
     if (is_asked && !has_axis(*method, key))
       notes.push_back(asked.method + " has no " + key + ": what the scenario says of it is ignored");
   };
+  if (asked.expert_overlap != effective_overlap(scenario) && asked.expert_overlap != 0)
+    notes.push_back(asked.method + " keeps every expert at every site: expert_overlap is ignored");
   note("overlap_steps", asked.overlap_steps != usual.overlap_steps);
   note("fragments", asked.fragments != usual.fragments);
   note("outer_optimizer", asked.outer_optimizer != usual.outer_optimizer);

@@ -18,7 +18,7 @@
 
 namespace fomoe::costmodel {
 
-/// The plan of the scenario's method, composed. Executors run this one.
+/// The plan of the scenario's method, composed. Executors run it with the traffic beside it: make_plan().
 Plan composed_plan(const Scenario& scenario);
 
 /// Refuses what the method's plan cannot be composed with: throws InputError.

@@ -47,7 +47,7 @@ Json transfer_json(const Transfer& transfer) {
   }
   // Patterns that are no collective keep the scenario's "hierarchical", which means nothing to them.
   const Collective collective =
-      transfer.collective == Collective::ring ? Collective::ring : Collective::direct;
+      transfer.collective == Collective::hierarchical ? Collective::direct : transfer.collective;
   return {{"pattern", name_of(transfer.pattern)},
           {"collective", name_of(collective)},
           {"exchanges", std::move(exchanges)}};

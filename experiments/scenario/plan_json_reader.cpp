@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <memory>
 #include <set>
@@ -184,6 +185,13 @@ class PlanReader {
       if (transfer.pattern == Pattern::point_to_point && exchange.nodes.size() != 2)
         inner.refuse("nodes", fmt::format("{} nodes", exchange.nodes.size()),
                      "the sender and the receiver of point_to_point");
+      const bool halves = transfer.pattern == Pattern::all_reduce ||
+                          transfer.pattern == Pattern::reduce_scatter ||
+                          transfer.pattern == Pattern::all_gather;
+      if (transfer.collective == Collective::recursive && halves &&
+          !std::has_single_bit(exchange.nodes.size()))
+        inner.refuse("nodes", fmt::format("{} nodes", exchange.nodes.size()),
+                     "a power of two of them, since recursive sends halves of halves");
       for (const Json& part : inner.array("payloads"))
         exchange.payloads.push_back(
             payload(part, fmt::format("{}.payloads[{}]", here, exchange.payloads.size())));

@@ -68,7 +68,8 @@ inline const Names<costmodel::Work>& names_of(costmodel::Work) {
 inline const Names<costmodel::Collective>& names_of(costmodel::Collective) {
   using enum costmodel::Collective;
   // Hierarchical all-reduces are several operations of a plan, so that none has that collective.
-  static const Names<costmodel::Collective> names = {{ring, "ring"}, {direct, "direct"}};
+  static const Names<costmodel::Collective> names = {
+      {ring, "ring"}, {direct, "direct"}, {recursive, "recursive"}};
   return names;
 }
 inline const Names<costmodel::ElementType>& names_of(costmodel::ElementType) {

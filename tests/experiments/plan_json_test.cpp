@@ -69,6 +69,10 @@ TEST_CASE("every method: written, read and simulated, the same numbers") {
     costmodel::Scenario scenario = every_axis_scenario(std::string(method.name), 4, 4);
     scenario.platform = platforms::uniform(4, 1e9, 5e8, 0.01);
     check_round_trip(scenario);
+    for (const auto collective : {costmodel::Collective::direct, costmodel::Collective::recursive}) {
+      scenario.strategy.collective = collective;
+      check_round_trip(scenario);
+    }
   }
 }
 
