@@ -79,9 +79,8 @@ std::string check_text(const Check& check, const Layout& layout) {
   return text;
 }
 
-double wire_per_payload(int mtu, bool timestamps) {
-  const double headers = timestamps ? 52 : 40;  // 20 IP, 20 TCP, 12 of the timestamp option
-  return mtu / (mtu - headers);
+double payload_per_segment(int mtu, bool timestamps) {
+  return mtu - (timestamps ? 52 : 40);  // 20 IP, 20 TCP, 12 of the timestamp option
 }
 
 }  // namespace fomoe::platforms::wan

@@ -43,8 +43,8 @@ std::string check_text(const Check& check, const Layout& layout);
 
 using Cores = std::vector<std::vector<int>>;  // per site; empty: any
 
-/// Payload of full segments on the wire: what IP and TCP headers add.
-double wire_per_payload(int mtu, bool timestamps);
+/// Of a full TCP segment: the MTU without IP and TCP headers.
+double payload_per_segment(int mtu, bool timestamps);
 
 double measure_relay(const Layout& layout, const std::vector<SiteNetwork>& sites, const Cores& cores,
                      int relay_core);

@@ -11,6 +11,8 @@ namespace fomoe::platforms::wan {
 
 namespace {
 
+constexpr double kMostWindow_bytes = 8e6;  // where nothing limits
+constexpr double kPace = 1.1;
 constexpr int kPings = 9;
 constexpr int kAttempts = 3;  // each twice as long as the one before
 
@@ -27,7 +29,7 @@ class Measurement {
   Measurement(const Layout& layout, const std::vector<SiteNetwork>& sites, const Cores& cores)
       : layout_(layout), sites_(sites), cores_(cores) {
     // As this process's namespace has it, which is like all others.
-    per_payload_ = wire_per_payload(layout.mtu, network_setting("tcp_timestamps") != "0");
+    segment_bytes_ = payload_per_segment(layout.mtu, network_setting("tcp_timestamps") != "0");
     for (int from = 0; from < layout.size(); ++from)
       for (int to = 0; to < layout.size(); ++to)
         if (from != to) longest_s_ = std::max(longest_s_, layout.round_trip_s(from, to, 0));
@@ -36,23 +38,31 @@ class Measurement {
   /// What gets through on these pairs at the same time, on the wire.
   std::vector<double> rates(const std::vector<std::pair<int, int>>& pairs, double warm_up_s,
                             double measured_s) {
-    // A port of its own for each: what a reset connection left behind cannot reach the next.
     std::vector<Task> tasks;
     for (const auto& [from, to] : pairs) {
-      const std::uint16_t port = next_port();
+      RateProbe probe;
+      probe.port = next_port();
+      probe.window_bytes = window_bytes(from, to);
+      // So many segments that the counts cost little, and so few that the window is no staircase.
+      probe.piece_bytes =
+          segment_bytes_ * std::clamp(std::floor(probe.window_bytes / segment_bytes_ / 16), 1.0, 32.0);
+      const double asked = layout_.rate_bytes_per_s(from, to);
+      probe.pace_bytes_per_s = std::isfinite(asked) ? kPace * asked : 0;
+      probe.warm_up_s = warm_up_s;
+      probe.measured_s = measured_s;
       const std::uint32_t address = layout_.sites[static_cast<std::size_t>(to)].address;
-      tasks.push_back({to, [=] { return receive_tcp(port, warm_up_s, measured_s); }});
-      tasks.push_back(
-          {from, [=] { return send_tcp(address, port, 2 * (warm_up_s + measured_s) + 30); }, true});
+      tasks.push_back({to, [=] { return receive_tcp(probe); }});
+      tasks.push_back({from, [=] { return send_tcp(address, probe); }, true});
     }
     const std::vector<double> answers = run_tasks(sites_, cores_, tasks);
     std::vector<double> result;
-    for (std::size_t i = 0; i < pairs.size(); ++i) result.push_back(answers[2 * i] * per_payload_);
+    for (std::size_t i = 0; i < pairs.size(); ++i)
+      result.push_back(answers[2 * i] * layout_.mtu / segment_bytes_);
     pause_for(0.02 + 2 * longest_s_);  // until the queues are empty
     return result;
   }
 
-  /// Again and for longer where a rate is not what is asked: TCP may need several round trips after a loss.
+  /// Again and for longer where a rate is not what is asked: something else may have kept the machine busy.
   std::vector<double> settled_rates(const std::vector<std::pair<int, int>>& pairs) {
     std::vector<double> measured;
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -83,6 +93,17 @@ class Measurement {
   }
 
  private:
+  /// What is under way, and half of what the queues hold besides.
+  [[nodiscard]] double window_bytes(int from, int to) const {
+    double queue_bytes = kMostWindow_bytes;
+    for (const int link : layout_.route(from, to).links)
+      queue_bytes = std::min(queue_bytes, layout_.links[static_cast<std::size_t>(link)].queue_bytes);
+    const double path_bytes =
+        layout_.rate_bytes_per_s(from, to) * layout_.round_trip_s(from, to, layout_.mtu);
+    return std::isfinite(path_bytes) ? path_bytes + queue_bytes / 2 : kMostWindow_bytes;
+  }
+
+  /// One of its own for each measurement: what a connection left behind cannot reach the next.
   std::uint16_t next_port() {
     port_ = port_ >= 30000 ? 20001 : port_ + 1;
     return static_cast<std::uint16_t>(port_);
@@ -91,7 +112,7 @@ class Measurement {
   const Layout& layout_;
   const std::vector<SiteNetwork>& sites_;
   const Cores& cores_;
-  double per_payload_ = 1;
+  double segment_bytes_ = 1;
   double longest_s_ = 0;
   int port_ = 20000;
 };

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -64,46 +65,62 @@ Descriptor connect_to(std::uint32_t to, std::uint16_t port) {
 
 }  // namespace
 
-double send_tcp(std::uint32_t to, std::uint16_t port, double seconds) {
-  const Descriptor socket = connect_to(to, port);
-  const std::vector<char> zeros(1U << 18U);
-  const double until_s = monotonic_s() + seconds;
-  timeval patience = {static_cast<time_t>(kPatience_s), 0};
+double send_tcp(std::uint32_t to, const RateProbe& probe) {
+  const Descriptor socket = connect_to(to, probe.port);
+  // Slow start up to the window, in every kernel: cubic may leave it early.
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
+  if (probe.pace_bytes_per_s > 0) {
+    const auto pace = static_cast<std::uint64_t>(probe.pace_bytes_per_s);
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_MAX_PACING_RATE, &pace, sizeof pace);
+  }
+  const timeval patience = {static_cast<time_t>(kPatience_s), 0};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-  double sent = 0;
-  while (monotonic_s() < until_s) {
+  const std::vector<char> zeros(static_cast<std::size_t>(probe.piece_bytes));
+  double sent = 0, arrived = 0;
+  for (;;) {
+    const bool full = sent + probe.piece_bytes > arrived + probe.window_bytes;
+    if (full && !readable(socket, kPatience_s)) break;
+    double count = 0;
+    ssize_t size = 0;
+    while ((size = ::recv(socket.get(), &count, sizeof count, MSG_DONTWAIT)) == sizeof count) arrived = count;
+    if (size == 0 || (size < 0 && errno != EAGAIN)) break;  // the receiver has what it wants
+    if (sent + probe.piece_bytes > arrived + probe.window_bytes) continue;
     const ssize_t bytes = ::send(socket.get(), zeros.data(), zeros.size(), MSG_NOSIGNAL);
-    if (bytes <= 0) break;  // the receiver has what it wants
+    if (bytes <= 0) break;
     sent += static_cast<double>(bytes);
   }
-  // What is still on its way would disturb the next measurement.
-  const linger now = {1, 0};
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
   return sent;
 }
 
-double receive_tcp(std::uint16_t port, double warm_up_s, double measured_s) {
+double receive_tcp(const RateProbe& probe) {
   const Descriptor listener = open_socket(SOCK_STREAM);
-  bind_to(listener, port);
+  bind_to(listener, probe.port);
   if (::listen(listener.get(), 1) != 0) refuse_system_call("listen");
   if (!readable(listener, kPatience_s)) throw Refusal("a TCP connection between two sites was not made");
   const Descriptor socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (socket.get() < 0) refuse_system_call("accept");
 
+  const int yes = 1;
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);  // counts go out at once
   std::vector<char> buffer(1U << 18U);
-  double first_s = 0, begin_s = 0, begin_bytes = 0, bytes = 0;
+  double first_s = 0, begin_s = 0, begin_bytes = 0, bytes = 0, told = 0;
   for (;;) {
     // Nothing for so long is a rate of what came so far, over all that time.
     const bool more = readable(socket, kPatience_s);
     const double now_s = monotonic_s();
     const ssize_t size = more ? ::recv(socket.get(), buffer.data(), buffer.size(), 0) : 0;
     if (size > 0) bytes += static_cast<double>(size);
+    if (bytes >= told + probe.piece_bytes) {
+      if (::send(socket.get(), &bytes, sizeof bytes, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EAGAIN)
+        return 0;
+      told = bytes;
+    }
     if (first_s == 0) first_s = now_s;
-    if (begin_s == 0 && now_s >= first_s + warm_up_s) {
+    if (begin_s == 0 && now_s >= first_s + probe.warm_up_s) {
       begin_s = now_s;
       begin_bytes = bytes;
     }
-    const bool over = begin_s > 0 && now_s >= begin_s + measured_s;
+    const bool over = begin_s > 0 && now_s >= begin_s + probe.measured_s;
     if (over || size <= 0)
       return begin_s > 0 && now_s > begin_s ? (bytes - begin_bytes) / (now_s - begin_s) : 0;
   }

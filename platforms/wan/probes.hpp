@@ -4,12 +4,26 @@
 
 namespace fomoe::platforms::wan {
 
-/// Sends zeros until `seconds` have passed or the receiver closes. Returns the payload bytes given to TCP.
-double send_tcp(std::uint32_t to, std::uint16_t port, double seconds);
+/// How a rate is measured: the receiver says how much has come, and the sender never has more under way than
+/// `window_bytes`. With a window between what the path holds and what its queue holds besides, the link is
+/// always busy and nothing is lost, so that we measure the link and not how TCP recovers.
+struct RateProbe {
+  std::uint16_t port = 0;
+  double window_bytes = 0;
+  double piece_bytes = 0;  // full segments, so that no small one comes between
+  // 0: none. Somewhat more than the link's rate; otherwise acknowledgements that waited behind the data of
+  // the other direction come in bunches, and so does what they let go: both directions are then idle by
+  // turns.
+  double pace_bytes_per_s = 0;
+  double warm_up_s = 0;  // from the first byte on
+  double measured_s = 0;
+};
 
-/// Payload bytes per second that one connection delivers, from `warm_up_s` after its first byte on, for
-/// `measured_s`.
-double receive_tcp(std::uint16_t port, double warm_up_s, double measured_s);
+/// Sends zeros until the receiver closes. Returns the payload bytes given to TCP.
+double send_tcp(std::uint32_t to, const RateProbe& probe);
+
+/// Payload bytes per second that one connection delivers.
+double receive_tcp(const RateProbe& probe);
 
 /// Sends every datagram back, for ever.
 double echo_udp(std::uint16_t port);

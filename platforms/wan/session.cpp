@@ -99,6 +99,7 @@ int checked_run(const Layout& layout, const SessionOptions& options) {
     }
     // The answer of `check`; beside CMD's output it is a message.
     std::fputs(check_text(check, layout).c_str(), options.command.empty() ? stdout : stderr);
+    std::fflush(stdout);
     if (const auto wrong = misses(check, layout); !wrong.empty()) {
       for (const std::string& line : wrong) say(line);
       throw Refusal(
@@ -106,7 +107,6 @@ int checked_run(const Layout& layout, const SessionOptions& options) {
           "things may be why); --no-check goes on all the same");
     }
   }
-  std::fflush(stdout);
   if (options.command.empty()) {
     if (!options.report.empty()) {
       const Relay relay(layout, sites, relay_core);
