@@ -11,17 +11,17 @@ namespace {
 
 double megabits(double bytes_per_s) { return bytes_per_s * 8 / 1e6; }
 
-bool rate_misses(double asked, double measured) { return std::abs(measured - asked) > kTolerance * asked; }
-
-bool round_trip_misses(double asked_s, double measured_s) {
-  return std::abs(measured_s - asked_s) > std::max(kTolerance * asked_s, kRoundTripTolerance_s);
-}
-
 std::string percent_off(double asked, double measured) {
   return fmt::format("{:+.1f} %", 100 * (measured / asked - 1));
 }
 
 }  // namespace
+
+bool rate_misses(double asked, double measured) { return std::abs(measured - asked) > kTolerance * asked; }
+
+bool round_trip_misses(double asked_s, double measured_s) {
+  return std::abs(measured_s - asked_s) > std::max(kTolerance * asked_s, kRoundTripTolerance_s);
+}
 
 std::string too_much_for_relay(const Check& check) {
   if (check.aggregate_bytes_per_s <= kRelayShare * check.relay_bytes_per_s) return {};

@@ -35,6 +35,9 @@ inline constexpr double kRoundTripTolerance_s = 0.0005;
 /// Beyond this share of its maximum the relay itself would delay packets.
 inline constexpr double kRelayShare = 0.5;
 
+bool rate_misses(double asked, double measured);
+bool round_trip_misses(double asked_s, double measured_s);
+
 /// Empty: the relay is fast enough. Otherwise the reason why not.
 std::string too_much_for_relay(const Check& check);
 /// One line for each value that is off by more than the tolerance.
