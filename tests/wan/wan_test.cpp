@@ -115,15 +115,22 @@ address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
 if os.environ["RANK"] == "0":
     with socket.create_server(address) as server:
         connection, _ = server.accept()
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for _ in range(10): connection.sendall(connection.recv(1))
         left = size
         while left: left -= len(connection.recv(1 << 20))
         connection.sendall(b"!")
 else:
     while True:
-        begin = time.monotonic()
         try: connection = socket.create_connection(address); break
         except ConnectionRefusedError: pass
-    print("connect", time.monotonic() - begin)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def ping():
+        begin = time.monotonic()
+        connection.sendall(b"?")
+        connection.recv(1)
+        return time.monotonic() - begin
+    print("ping", min(ping() for _ in range(10)))
     begin = time.monotonic()
     connection.sendall(bytes(size))
     connection.recv(1)
@@ -139,13 +146,13 @@ else:
     REQUIRE(at != std::string::npos);
     return std::stod(ran.out.substr(at + 10 + what.size()));
   };
-  CHECK(value("connect") >= 0.040);
-  CHECK(value("connect") <= 0.040 * 1.05 + 0.005);  // a busy machine starts Python's next line late
+  CHECK(value("ping") >= 0.040);
+  CHECK(value("ping") <= 0.040 * 1.05);  // the best of ten: a busy machine makes some of them late
   // 4 MB in segments of 1448 bytes, 1500 on the wire, at 12.5 MB/s, then 20 ms there and 20 ms for the
   // answer; slow start and one recovery at 40 ms add less than half a second.
   const double wire_s = 4e6 * 1500 / 1448 / 12.5e6 + 0.040;
   CHECK(value("transfer") >= wire_s * 0.99);
-  CHECK(value("transfer") <= wire_s + 0.5);
+  CHECK(value("transfer") <= wire_s + 1);
 }
 
 TEST_CASE("each site has its environment, its prefix and its exit status; rank 0's report is embedded") {
