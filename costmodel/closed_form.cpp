@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "costmodel/cost.hpp"
+#include "costmodel/goodput.hpp"
 #include "costmodel/methods/method.hpp"
 #include "costmodel/quality.hpp"
 #include "costmodel/report_assembly.hpp"
@@ -80,7 +81,7 @@ RunReport closed_form(const Scenario& scenario) {
 
   report.round.count = static_cast<std::int64_t>(rounds);
   report.round.duration_s = round.duration_s;
-  report.round.communication_s = round.communication_s;
+  report.round.communication_s = report.round.transferring_s = round.communication_s;
   for (int site = 0; site < scenario.sites(); ++site) {
     SiteReport& row = report.sites[static_cast<std::size_t>(site)];
     if (local_batch_sequences(scenario, site) > 0) {
@@ -98,6 +99,7 @@ RunReport closed_form(const Scenario& scenario) {
       summary.sent.total() / slowest.links.port_bytes_per_s / report.round.duration_s;
   add_cost(report, scenario);
   add_quality(report, scenario);
+  add_goodput(report, scenario);
   return report;
 }
 

@@ -7,10 +7,12 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "costmodel/placement.hpp"
 #include "costmodel/scenario.hpp"
 
 namespace fomoe::costmodel {
@@ -124,6 +126,8 @@ struct RoundClass {
   /// Operations of a round run on into the next one: then the class has all rounds of the run, and its last
   /// one, which has nothing after it to hide behind and may have fewer steps, is always executed.
   bool overlapping = false;
+  /// Of a plan that was read: as many rounds as it describes, where the others cannot be told from them.
+  std::optional<std::int64_t> known = {};
 };
 
 struct Plan {
@@ -133,7 +137,9 @@ struct Plan {
   std::int64_t steps = 0;  // optimiser steps in all rounds
   std::vector<RoundClass> classes;
   std::function<RoundPlan(std::int64_t)> round;  // pure; 0 ≤ index < rounds
-  std::vector<std::string> notes;                // what the method made of the scenario, in words
+  /// Who holds which experts while round `index` trains, 0 ≤ index ≤ rounds. Empty: everybody holds all.
+  std::function<Placement(std::int64_t)> placement = {};
+  std::vector<std::string> notes;  // what the method made of the scenario, in words
 };
 
 /// Elements of chunk c of n: ⌈elements/n⌉ for the first (elements mod n) chunks, ⌊elements/n⌋ for the others.

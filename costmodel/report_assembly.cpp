@@ -9,6 +9,7 @@
 #include "costmodel/closed_form.hpp"
 #include "costmodel/cost.hpp"
 #include "costmodel/critical_path.hpp"
+#include "costmodel/goodput.hpp"
 #include "costmodel/memory.hpp"
 #include "costmodel/methods/method.hpp"
 #include "costmodel/quality.hpp"
@@ -44,6 +45,7 @@ struct SiteSpans {
   std::vector<Span> computing, transferring;
 
   [[nodiscard]] double compute_s() const { return covered(computing); }
+  [[nodiscard]] double transferring_s() const { return covered(transferring); }
   // A flow is under way and nothing is computed.
   [[nodiscard]] double exposed_s() const {
     std::vector<Span> both = computing;
@@ -99,6 +101,7 @@ struct ClassMeans {
   double total_s = 0;
   double communication_s = 0;
   double variance_s2 = 0;                    // of total_s, where rounds are a sample
+  double transferring_s = 0;                 // mean over sites
   std::vector<double> compute_s, exposed_s;  // by site
   PairBytes sent;                            // by node, per round
 };
@@ -152,6 +155,8 @@ ClassMeans means_of(const Plan& plan, std::size_t sites, const RoundClass& round
       const SiteSpans in_steady = site.within(steady);
       means.compute_s.push_back((site.compute_s() + missing * in_steady.compute_s()) / count);
       means.exposed_s.push_back((site.exposed_s() + missing * in_steady.exposed_s()) / count);
+      means.transferring_s +=
+          (site.transferring_s() + missing * in_steady.transferring_s()) / count / static_cast<double>(sites);
     }
     return means;
   }
@@ -163,6 +168,7 @@ ClassMeans means_of(const Plan& plan, std::size_t sites, const RoundClass& round
   for (const SiteSpans& site : spans) {
     means.compute_s.push_back(site.compute_s() / window);
     means.exposed_s.push_back(site.exposed_s() / window);
+    means.transferring_s += site.transferring_s() / window / static_cast<double>(sites);
   }
   return means;
 }
@@ -256,8 +262,8 @@ void finish_report(RunReport& report) {
     round.idle_s += site.idle_s / sites;
     sent += site.bytes_sent;
   }
-  if (round.communication_s > 0)
-    round.overlap_achieved = std::max(0.0, 1 - round.exposed_communication_s / round.communication_s);
+  if (round.transferring_s > 0)
+    round.overlap_achieved = std::max(0.0, 1 - round.exposed_communication_s / round.transferring_s);
   report.compute_utilization = round.compute_s * rounds / report.wall_clock_s;
   report.tokens_per_s = static_cast<double>(report.tokens) / report.wall_clock_s;
   report.bytes_per_token = sent / static_cast<double>(report.tokens);
@@ -286,6 +292,7 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan,
       fewest_samples = fewest_samples == 0 ? timelines[c].rounds.size()
                                            : std::min(fewest_samples, timelines[c].rounds.size());
     report.round.communication_s += means.communication_s * count / rounds;
+    report.round.transferring_s += means.transferring_s * count / rounds;
     for (std::size_t s = 0; s < report.sites.size(); ++s) {
       report.sites[s].compute_s += means.compute_s[s] * count / rounds;
       report.sites[s].exposed_communication_s += means.exposed_s[s] * count / rounds;
@@ -304,7 +311,8 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan,
   }
   if (fewest_samples > 1) {
     const double half = student_quantile(static_cast<double>(fewest_samples - 1)) * std::sqrt(variance_s2);
-    report.wall_clock_interval_s = Interval95{report.wall_clock_s - half, report.wall_clock_s + half};
+    if (half > 1e-6 * report.wall_clock_s)  // rounds that could differ need not
+      report.wall_clock_interval_s = Interval95{report.wall_clock_s - half, report.wall_clock_s + half};
   }
   if (!timelines.empty() && !timelines.front().rounds.empty()) {
     // Of overlapping rounds the last one empties the pipeline: one in the middle is like most.
@@ -321,6 +329,7 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan,
   find_busiest_link(report, effective_platform(scenario.platform, scenario.network), per_round);
   add_cost(report, scenario);
   add_quality(report, scenario);
+  add_goodput(report, scenario);
   return report;
 }
 

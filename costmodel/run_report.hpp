@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "costmodel/failures.hpp"
+#include "costmodel/replicas.hpp"
 #include "platforms/provenance.hpp"
 
 namespace fomoe::costmodel {
@@ -35,8 +37,8 @@ struct MeanRound {
   double communication_s = 0;          // first byte wanted to last byte received, hidden or not
   double exposed_communication_s = 0;  // bytes of the site are under way and it does not compute
   double idle_s = 0;                   // neither: it waits for others
-  /// α of the paper as it came out: the share of the communication that hid behind compute. At most
-  /// min(1, compute_s ÷ communication_s).
+  double transferring_s = 0;           // bytes of the site are under way, whether or not it computes
+  /// α of the paper as it came out: 1 − exposed ÷ transferring. At most min(1, compute ÷ transferring).
   double overlap_achieved = 0;
 };
 
@@ -92,6 +94,8 @@ struct RunReport {
   std::vector<CriticalStep> critical_path;  // of one round, where rounds were executed
   std::optional<Cost> cost;                 // where the scenario has prices or power
   std::optional<Quality> quality;           // where the scenario has a quality model
+  std::optional<Goodput> goodput;           // where the scenario has failures
+  std::optional<Replicas> replicas;         // where several seeds were asked for
   std::vector<Provenance> provenance;
   std::vector<std::string> notes;
 };

@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "costmodel/energy.hpp"
+#include "costmodel/failures.hpp"
 #include "costmodel/model_shape.hpp"
 #include "costmodel/network_model.hpp"
 #include "costmodel/prices.hpp"
@@ -113,6 +114,7 @@ struct Scenario {
   std::optional<Prices> prices;
   std::optional<GpuPower> power;
   std::optional<QualityModel> quality;
+  std::optional<Failures> failures;
   std::uint64_t seed = 42;
 
   [[nodiscard]] int sites() const { return platform.size(); }

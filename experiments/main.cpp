@@ -10,7 +10,9 @@
 #include "experiments/commands/options.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/scenario/suggest.hpp"
+#include "experiments/scenario/xml_loader.hpp"
 #include "platforms/input_error.hpp"
+#include "sim/xml_platform.hpp"
 
 namespace {
 
@@ -47,6 +49,7 @@ void run(const std::vector<std::string>& arguments) {
 
 int main(int argc, char** argv) {
   try {
+    fomoe::scenario::use_xml_platform_loader(fomoe::sim::read_xml_platform);
     run({argv + 1, argv + argc});
     // A full disk or a closed pipe must not look like an answer.
     if (std::fflush(stdout) != 0) throw std::runtime_error("stdout: cannot be written");

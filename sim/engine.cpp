@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "sim/simgrid_engine.hpp"
+
 namespace fomoe::sim {
 
 namespace s4u = simgrid::s4u;
@@ -23,43 +25,10 @@ constexpr double kFastestFabric_bytes_per_s = 1e24;
 constexpr double kDown_bytes_per_s = 1e-6;
 double running_rate(double bytes_per_s) { return std::max(bytes_per_s, kDown_bytes_per_s); }
 
-// SimGrid's defaults are a TCP model fitted to clusters. Ours is a fluid: every flow gets its max-min fair
-// share of each link it crosses, at once, whatever its latency. Latencies are therefore kept out of the
-// engine (it would weight shares by 1/latency) and applied as a delay before the flow; a flow has no window
-// cap.
-int configured(char** argv_storage) {
-  static const char* const settings[] = {
-      "fomoe",
-      "--cfg=network/model:CM02",
-      "--cfg=network/crosstraffic:0",
-      "--cfg=network/TCP-gamma:1e15",
-      "--cfg=network/weight-S:0",
-      "--cfg=network/latency-factor:1",
-      "--cfg=network/bandwidth-factor:1",
-      "--cfg=surf/precision:1e-12",
-      "--log=root.thresh:error",
-  };
-  int count = 0;
-  for (const char* setting : settings) argv_storage[count++] = const_cast<char*>(setting);
-  return count;
-}
-
-struct Arguments {
-  char* argv[16] = {};
-  int argc = 0;
-  char** values = argv;
-  Arguments() { argc = configured(argv); }
-};
-
-s4u::Engine make_engine() {
-  static Arguments arguments;
-  return s4u::Engine(&arguments.argc, arguments.values);
-}
-
 }  // namespace
 
 struct Engine::Simgrid {
-  s4u::Engine engine = make_engine();
+  s4u::Engine& engine = simgrid_engine();
   s4u::NetZone* zone = nullptr;
   std::vector<s4u::Link*> up, down;  // of sites
   std::vector<s4u::Link*> fabric;    // of sites: each flow inside one has it for itself
@@ -181,6 +150,8 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
 }
 
 Engine::~Engine() = default;
+
+void Engine::prepare() { (void)simgrid_engine(); }
 
 double Engine::now() const { return s4u::Engine::get_clock(); }
 

@@ -24,6 +24,10 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
+  /// Sets SimGrid up, which takes longer than a small simulation: done once before forking, it serves every
+  /// child.
+  static void prepare();
+
   [[nodiscard]] double now() const;
   /// Seconds before the first byte of a flow moves; asked once for each flow.
   double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes);

@@ -104,6 +104,7 @@ Timeline simulate(const costmodel::Plan& plan, const std::vector<std::int64_t>& 
                   const platforms::Platform& platform, const WorkSeconds& seconds, const Options& options) {
   Pipe pipe;
   std::fflush(nullptr);
+  Engine::prepare();
   const pid_t pid = fork();
   if (pid < 0) throw std::runtime_error("cannot fork for the simulation");
   if (pid == 0) {

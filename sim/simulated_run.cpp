@@ -1,6 +1,7 @@
 #include "sim/simulated_run.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "costmodel/closed_form.hpp"
 #include "costmodel/extra_traffic.hpp"
@@ -8,6 +9,7 @@
 #include "costmodel/pieces.hpp"
 #include "costmodel/report_assembly.hpp"
 #include "costmodel/step_variation.hpp"
+#include "platforms/input_error.hpp"
 #include "sim/simulate.hpp"
 
 namespace fomoe::sim {
@@ -26,6 +28,13 @@ std::vector<std::int64_t> executed_rounds(const costmodel::RoundClass& rounds, c
                                                 : kRandomRounds;
   std::int64_t wanted = options.all_rounds ? rounds.count : options.rounds.value_or(usual);
   if (rounds.overlapping) wanted = std::max(wanted, kFewestOverlappingRounds);
+  if (rounds.known && std::min(wanted, rounds.count) > *rounds.known) {
+    if (options.all_rounds || options.rounds)
+      throw InputError("--rounds", std::to_string(std::min(wanted, rounds.count)),
+                       "at most the " + std::to_string(*rounds.known) + " rounds that the plan describes",
+                       "--rounds " + std::to_string(*rounds.known));
+    wanted = *rounds.known;
+  }
   std::vector<std::int64_t> indices;
   for (std::int64_t i = 0; i < std::min(wanted, rounds.count); ++i) indices.push_back(rounds.round_at(i));
   if (rounds.overlapping) indices.back() = rounds.round_at(rounds.count - 1);
@@ -35,8 +44,13 @@ std::vector<std::int64_t> executed_rounds(const costmodel::RoundClass& rounds, c
 }  // namespace
 
 SimulatedRun simulate_scenario(const costmodel::Scenario& scenario, const RunOptions& options) {
+  return simulate_plan(scenario, costmodel::make_plan(scenario), options);
+}
+
+SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan plan,
+                           const RunOptions& options) {
   SimulatedRun run;
-  run.plan = costmodel::make_plan(scenario);
+  run.plan = std::move(plan);
   const platforms::Platform platform = costmodel::effective_platform(scenario.platform, scenario.network);
 
   std::vector<costmodel::ComputeTimes> times;
@@ -69,7 +83,8 @@ SimulatedRun simulate_scenario(const costmodel::Scenario& scenario, const RunOpt
 
   std::vector<costmodel::Timeline> timelines;
   for (const costmodel::RoundClass& rounds : run.plan.classes) {
-    timelines.push_back(simulate(run.plan, executed_rounds(rounds, options), platform, seconds, simulation));
+    run.executed.push_back(executed_rounds(rounds, options));
+    timelines.push_back(simulate(run.plan, run.executed.back(), platform, seconds, simulation));
   }
   run.report = costmodel::assemble_report(scenario, run.plan, timelines);
   run.report.executor = "simulated";

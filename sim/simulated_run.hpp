@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "costmodel/run_report.hpp"
 #include "costmodel/scenario.hpp"
@@ -21,8 +22,13 @@ struct RunOptions {
 struct SimulatedRun {
   costmodel::RunReport report;
   costmodel::Plan plan;
-  costmodel::Timeline timeline;  // of the first class's executed rounds
+  costmodel::Timeline timeline;                     // of the first class's executed rounds
+  std::vector<std::vector<std::int64_t>> executed;  // rounds of each class
 };
+
+/// The plan of any origin, on the scenario's platform with its step times.
+SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan plan,
+                           const RunOptions& options = {});
 
 SimulatedRun simulate_scenario(const costmodel::Scenario& scenario, const RunOptions& options = {});
 

@@ -1,4 +1,6 @@
-// AdamW as LibTorch's fused kernel, which reads and writes every parameter once, on CPU and GPU.
+// AdamW as LibTorch's fused kernel, which reads and writes every parameter once, on CPU and GPU. Experts that
+// came from another site restart: their moments are zero, their bias correction counts from there, and their
+// rate warms up again, while their neighbours in the same tensor go on.
 #pragma once
 
 #include <vector>
@@ -15,6 +17,14 @@ struct AdamWOptions {
   double beta2 = 0.95;
   double epsilon = 1e-8;
   double weight_decay = 0;
+  double restart_warmup_steps = 0;  // of an expert that restarted: its rate is ×min(1, steps since ÷ this)
+};
+
+/// What an expert of a site remembers beside its moments.
+struct ExpertSteps {
+  double moments = 0;         // updates that its moments hold, for bias correction
+  double since_restart = -1;  // updates since it came here; −1: it has been here since the start
+  friend bool operator==(const ExpertSteps&, const ExpertSteps&) = default;
 };
 
 class AdamW {
@@ -28,13 +38,23 @@ class AdamW {
   /// In the order of Model::parameters(), dtype of the masters.
   [[nodiscard]] const std::vector<at::Tensor>& moment1() const { return moment1_; }
   [[nodiscard]] const std::vector<at::Tensor>& moment2() const { return moment2_; }
+  /// fp32 scalars: updates of each parameter; of expert tensors experts() says it.
+  [[nodiscard]] const std::vector<at::Tensor>& steps() const { return steps_; }
+  /// Per layer, by the expert's position among the local ones.
+  [[nodiscard]] std::vector<std::vector<ExpertSteps>>& experts() { return experts_; }
+  [[nodiscard]] const AdamWOptions& options() const { return options_; }
   void set_learning_rate(double rate) { options_.learning_rate = rate; }
 
  private:
+  struct Group;
+  void add_expert_tensor(std::size_t index, const at::Tensor& gradient, std::vector<Group>& groups);
+  Group& group_of(std::vector<Group>& groups, double rate_scale, double epsilon_scale) const;
+
   Model* model_;  // not owned
   AdamWOptions options_;
   std::vector<at::Tensor> moment1_, moment2_;
-  std::vector<at::Tensor> steps_;  // fp32 scalars on the device, as the fused kernel wants them
+  std::vector<at::Tensor> steps_;  // on the device, as the fused kernel wants them
+  std::vector<std::vector<ExpertSteps>> experts_;
 };
 
 }  // namespace fomoe::trainer

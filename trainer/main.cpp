@@ -1,5 +1,5 @@
-// fomoe-train: measures real training steps. Answers on stdout, progress on stderr; exits 0 when all is well,
-// 2 where the user's input is wrong, 1 for anything else.
+// fomoe-train: measures real training steps, and trains across sites. Answers on stdout, progress on stderr;
+// exits 0 when all is well, 2 where the user's input is wrong, 1 for anything else.
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -8,17 +8,20 @@
 #include "experiments/scenario/scenario_reader.hpp"
 #include "platforms/input_error.hpp"
 #include "trainer/profile_command.hpp"
+#include "trainer/run_command.hpp"
 
 namespace {
 
 constexpr const char* kHelp = R"(fomoe-train: the real model, trained and measured
 
   fomoe-train profile   time forward, backward and optimiser of real steps, for `fomoe` to plan with
+  fomoe-train run       train what a scenario says, across real processes, and report what it took
   fomoe-train <command> --help
 
 Examples
   fomoe-train profile --help
   fomoe-train profile --model small --sequence-length 128 --output -
+  fomoe-train run experiments/scenarios/tiny-training.toml --local --output -
 )";
 
 int run(const std::vector<std::string>& arguments) {
@@ -32,8 +35,9 @@ int run(const std::vector<std::string>& arguments) {
     return 0;
   }
   if (command == "profile") return fomoe::trainer::profile_command({arguments.begin() + 1, arguments.end()});
-  throw fomoe::trainer::UsageError("got \"" + command +
-                                   "\"; expected a command: profile; for example fomoe-train profile --help");
+  if (command == "run") return fomoe::trainer::run_command({arguments.begin() + 1, arguments.end()});
+  throw fomoe::trainer::UsageError(
+      "got \"" + command + "\"; expected a command: profile or run; for example fomoe-train profile --help");
 }
 
 }  // namespace

@@ -44,6 +44,11 @@ Model::Model(const ModelShape& shape, ModelOptions options) : shape_(shape), opt
     parameter.compute.requires_grad_();
     parameters_.push_back(std::move(parameter));
   }
+  index_local_experts();
+}
+
+void Model::index_local_experts() {
+  local_index_.clear();
   for (std::int64_t layer = 0; layer < shape_.layers; ++layer) {
     const std::vector<int> local = local_experts(shape_, options_.experts, layer);
     at::Tensor index;  // undefined: the router's columns are the local experts
@@ -116,10 +121,10 @@ MoeLayer Model::moe_layer(std::int64_t layer) const {
 }
 
 at::Tensor Model::hidden(const at::Tensor& tokens) const {
-  return hidden(tokens, c10::make_intrusive<TiedGradient>());
+  return hidden(tokens, c10::make_intrusive<TiedGradient>(), nullptr);
 }
 
-at::Tensor Model::hidden(const at::Tensor& tokens, const TiedGradientHandle& tied) const {
+at::Tensor Model::hidden(const at::Tensor& tokens, const TiedGradientHandle& tied, Routing* routing) const {
   const double branch = kBaseDepth / static_cast<double>(shape_.layers);  // s = (L/L_base)^−1
   at::Tensor x = tied_lookup(parameters_.front().compute, tokens.flatten(), tied);
   x = norm(x, parameters_[1].compute);
@@ -128,16 +133,39 @@ at::Tensor Model::hidden(const at::Tensor& tokens, const TiedGradientHandle& tie
     const at::Tensor mixed =
         attention(layer, norm(x, weight(layer, Role::attention_norm_in)), tokens.size(0), table);
     x = at::add(x, norm(mixed, weight(layer, Role::attention_norm_out)), branch);
-    const at::Tensor y = moe_forward(norm(x, weight(layer, Role::moe_norm_in)), moe_layer(layer));
+    MoeLayer moe = moe_layer(layer);
+    RouterUse use;
+    if (routing != nullptr) {
+      use.wants_balance = routing->wants_balance;
+      if (routing->counts.size() <= static_cast<std::size_t>(layer))
+        routing->counts.push_back(at::zeros({moe.router.size(1)}, tokens.options()));
+      use.counts = routing->counts[static_cast<std::size_t>(layer)];
+    }
+    const at::Tensor y =
+        moe_forward(norm(x, weight(layer, Role::moe_norm_in)), moe, routing == nullptr ? nullptr : &use);
+    if (use.balance.defined()) {
+      const at::Tensor share = use.balance / static_cast<double>(shape_.layers);
+      routing->balance = routing->balance.defined() ? routing->balance + share : share;
+    }
     x = at::add(x, norm(y, weight(layer, Role::moe_norm_out)), branch);
   }
   return norm(x, parameters_.back().compute) * (kBaseWidth / static_cast<double>(shape_.d_model));
 }
 
-at::Tensor Model::loss(const at::Tensor& tokens, const at::Tensor& targets) const {
+at::Tensor Model::loss(const at::Tensor& tokens, const at::Tensor& targets, Routing* routing) const {
   const auto tied = c10::make_intrusive<TiedGradient>();
-  return linear_cross_entropy(hidden(tokens, tied), parameters_.front().compute, targets.flatten(),
+  return linear_cross_entropy(hidden(tokens, tied, routing), parameters_.front().compute, targets.flatten(),
                               /*chunk_tokens=*/0, tied);
+}
+
+void Model::relabel_experts(ExpertChoice experts) {
+  const std::vector<ParameterSpec> specs = parameter_specs(shape_, experts);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].sizes != parameters_[i].spec.sizes)
+      throw std::invalid_argument("relabel_experts: another number of experts in a layer");
+  }
+  options_.experts = std::move(experts);
+  index_local_experts();
 }
 
 void Model::clear_gradients() {

@@ -34,6 +34,13 @@ struct Parameter {
   at::Tensor compute;  // leaf of the graph, holds the gradient; the master itself unless dtype is bf16
 };
 
+/// What the routers did in one or more forwards.
+struct Routing {
+  std::vector<at::Tensor> counts;  // per layer int64 [experts scored]: slots that chose the expert; added to
+  bool wants_balance = false;
+  at::Tensor balance;  // with wants_balance: mean over layers of moe.hpp's load-balancing loss
+};
+
 class Model {
  public:
   Model(const costmodel::ModelShape& shape, ModelOptions options);
@@ -44,10 +51,14 @@ class Model {
   [[nodiscard]] std::int64_t parameter_count() const;
 
   /// Mean cross-entropy over all positions. tokens, targets: int64 [B, S]; `targets` are the next tokens.
-  [[nodiscard]] at::Tensor loss(const at::Tensor& tokens, const at::Tensor& targets) const;
+  [[nodiscard]] at::Tensor loss(const at::Tensor& tokens, const at::Tensor& targets,
+                                Routing* routing = nullptr) const;
 
   /// Final hidden states, after the last LN and divided by d/256. tokens [B, S] → [B·S, d].
   [[nodiscard]] at::Tensor hidden(const at::Tensor& tokens) const;
+
+  /// Other experts, as many in each layer: only which ones the rows belong to. The rows are the caller's.
+  void relabel_experts(ExpertChoice experts);
 
   /// Forgets all gradients.
   void clear_gradients();
@@ -55,13 +66,15 @@ class Model {
   void refresh_compute_weights();
 
  private:
-  [[nodiscard]] at::Tensor hidden(const at::Tensor& tokens, const TiedGradientHandle& tied) const;
+  [[nodiscard]] at::Tensor hidden(const at::Tensor& tokens, const TiedGradientHandle& tied,
+                                  Routing* routing) const;
   [[nodiscard]] const at::Tensor& weight(std::int64_t layer, Role role) const;
   [[nodiscard]] at::Tensor norm(const at::Tensor& x, const at::Tensor& scale) const;
   [[nodiscard]] at::Tensor attention(std::int64_t layer, const at::Tensor& x, std::int64_t batch,
                                      const RotaryTable& table) const;
   [[nodiscard]] MoeLayer moe_layer(std::int64_t layer) const;
   void initialise(const Parameter& parameter) const;
+  void index_local_experts();
 
   costmodel::ModelShape shape_;
   ModelOptions options_;

@@ -83,9 +83,27 @@ struct Combine : Function<Combine> {
 
 }  // namespace
 
-at::Tensor moe_forward(const at::Tensor& x, const MoeLayer& layer) {
+namespace {
+
+void note_use(RouterUse& use, const at::Tensor& scores, const at::Tensor& expert) {
+  const std::int64_t scored = scores.size(1);
+  at::Tensor counts = at::zeros({scored}, expert.options());
+  counts.scatter_add_(0, expert.flatten(), at::ones({expert.numel()}, expert.options()));
+  if (use.counts.defined()) use.counts += counts;
+  if (!use.wants_balance) return;
+  const at::Tensor all_gates = at::sigmoid(scores);
+  const at::Tensor p = (all_gates / all_gates.sum(1, /*keepdim=*/true)).mean(0);
+  const at::Tensor f = counts.to(p.scalar_type()) / static_cast<double>(expert.numel());
+  use.balance = (p * f).sum() * static_cast<double>(scored);
+}
+
+}  // namespace
+
+at::Tensor moe_forward(const at::Tensor& x, const MoeLayer& layer, RouterUse* use) {
   // The k largest gates are those of the k largest scores, and in bf16 scores tie less than sigmoids near 1.
-  const auto [score, expert] = at::mm(x, layer.router).topk(layer.chosen, /*dim=*/1);
+  const at::Tensor scores = at::mm(x, layer.router);
+  const auto [score, expert] = scores.topk(layer.chosen, /*dim=*/1);
+  if (use != nullptr) note_use(*use, scores, expert);
   const at::Tensor gates = at::sigmoid(score);
 
   at::Tensor expert_of_slot = expert.flatten();

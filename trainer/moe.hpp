@@ -21,7 +21,17 @@ struct MoeLayer {
   std::int64_t chosen = 0;  // k, at most S
 };
 
+/// What the router did, where somebody asks.
+struct RouterUse {
+  at::Tensor counts;  // int64 [S], where defined: slots that chose the expert are added
+  bool wants_balance = false;
+  /// Load-balancing loss, S·Σ_e f_e·p_e with f_e the share of slots that chose e and p_e the mean over tokens
+  /// of its gate's share of all gates: 1 where all are alike (Fedus et al. 2021, Switch Transformer, eq. 4,
+  /// with gates normalised because they are sigmoids). Its gradient goes through p.
+  at::Tensor balance;
+};
+
 /// x [T, d] → [T, d]
-at::Tensor moe_forward(const at::Tensor& x, const MoeLayer& layer);
+at::Tensor moe_forward(const at::Tensor& x, const MoeLayer& layer, RouterUse* use = nullptr);
 
 }  // namespace fomoe::trainer

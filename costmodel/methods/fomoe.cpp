@@ -141,6 +141,9 @@ Plan plan(const Scenario& scenario) {
         " of the routed tokens find their expert at another site; with the fixed placement " +
         percent(fixed_placement(s.layers, s.experts, s.sites, s.overlap)));
   }
+  plan.placement = [placement_of, period = scenario.strategy.reshuffle_rounds](std::int64_t index) {
+    return placement_of(index / period);
+  };
   plan.round = [scenario, placement_of, groups = plan.groups, steps = plan.steps,
                 local_steps](std::int64_t index) {
     return round_plan(scenario, groups, placement_of, index,

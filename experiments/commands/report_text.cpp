@@ -5,6 +5,7 @@
 #include "costmodel/flops.hpp"
 #include "costmodel/model_shape.hpp"
 #include "experiments/commands/execute.hpp"
+#include "experiments/commands/goodput_text.hpp"
 #include "experiments/commands/human.hpp"
 
 namespace fomoe::commands {
@@ -58,7 +59,7 @@ std::string critical_path_text(const costmodel::RunReport& report) {
         human_time(report.wall_clock_interval_s->low), human_time(report.wall_clock_interval_s->high));
   }
   if (report.round.overlap_achieved > 0.005)
-    text += fmt::format("{} of the communication hides behind compute\n",
+    text += fmt::format("{} of the time in which bytes are under way hides behind compute\n",
                         human_percent(report.round.overlap_achieved));
   std::vector<costmodel::CriticalStep> steps = report.critical_path;
   if (steps.size() > 5) {
@@ -163,6 +164,7 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
   text += critical_path_text(report);
   if (report.cost) text += cost_table(report);
   if (report.quality) text += quality_text(report);
+  text += goodput_text(report) + replicas_text(report);
   if (report.sites.size() <= 16) text += sites(report) + '\n';
   text += human_provenance(report.provenance);
   text +=

@@ -1,13 +1,42 @@
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
 #include "experiments/commands/command.hpp"
 #include "experiments/commands/execute.hpp"
 #include "experiments/commands/options.hpp"
 #include "experiments/scenario/json_io.hpp"
 #include "experiments/scenario/links_csv.hpp"
+#include "experiments/scenario/plan_json.hpp"
 #include "experiments/scenario/trace_json.hpp"
+#include "sim/replicas.hpp"
 
 namespace fomoe::commands {
 
 namespace po = boost::program_options;
+
+namespace {
+
+/// 0: not asked for.
+std::int64_t read_replicas(const po::variables_map& values, const Engine& engine) {
+  if (!values.count("replicas")) return 0;
+  const std::string text = values["replicas"].as<std::string>();
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc{} || end != text.data() + text.size() || count < 2 || count > 100'000)
+    throw UsageError(fmt::format(
+        "--replicas: got \"{}\"; expected a whole number from 2 to 100000; for example --replicas 20", text));
+  if (!engine.simulated)
+    throw UsageError(
+        "--replicas: got it with --engine closed-form, which has nothing random; expected --engine "
+        "simulated; for example --engine simulated --replicas 20");
+  return count;
+}
+
+}  // namespace
 
 void run_simulate(const Arguments& arguments) {
   po::options_description options("Options");
@@ -17,6 +46,12 @@ void run_simulate(const Arguments& arguments) {
                         "write who did what when, for ui.perfetto.dev (default: no trace)")(
       "links", po::value<std::string>()->default_value("")->value_name("FILE.csv"),
       "write how busy each link was over time (default: not)")(
+      "write-plan", po::value<std::string>()->default_value("")->value_name("PLAN.json"),
+      "write what is simulated, operation by operation (default: nowhere)")(
+      "traffic-plan", po::value<std::string>()->default_value("")->value_name("PLAN.json"),
+      "simulate this plan instead of the method's; see experiments/plans/README.md (default: the method's)")(
+      "replicas", po::value<std::string>()->value_name("N"),
+      "simulate N seeds, the scenario's and those after it, and say how far they differ (default: one seed)")(
       "output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
       "-: JSON on stdout; a file in .json or .csv (default: a summary for people on stdout)");
   const Help help = {
@@ -39,8 +74,21 @@ void run_simulate(const Arguments& arguments) {
         "for example --engine simulated --trace " +
         trace_path);
   }
-  if (trace_path == "-")
-    throw UsageError("--trace: got \"-\"; expected a file; for example --trace trace.json");
+  const std::string plan_path = (*values)["write-plan"].as<std::string>();
+  const std::string given_plan = (*values)["traffic-plan"].as<std::string>();
+  const Output written_plan("--write-plan", plan_path, {".json"});
+  for (const auto& [option, path] : {std::pair{"--trace", trace_path}, {"--write-plan", plan_path}}) {
+    if (path == "-")
+      throw UsageError(fmt::format("{0}: got \"-\"; expected a file; for example {0} {1}.json", option,
+                                   std::string_view(option) == "--trace" ? "trace" : "plan"));
+  }
+  for (const auto& [option, path] : {std::pair{"--write-plan", plan_path}, {"--traffic-plan", given_plan}}) {
+    if (!path.empty() && !engine.simulated)
+      throw UsageError(
+          fmt::format("{0}: got it with --engine closed-form, which executes no plan; expected --engine "
+                      "simulated; for example --engine simulated {0} {1}",
+                      option, path));
+  }
 
   const std::string links_path = (*values)["links"].as<std::string>();
   const Output links("--links", links_path, {".csv"});
@@ -55,11 +103,29 @@ void run_simulate(const Arguments& arguments) {
   engine.options.record_flows = !links_path.empty();
 
   const costmodel::Scenario scenario = read_scenario(*values);
-  const sim::SimulatedRun run = execute(scenario, engine);
-  // Both texts exist before the first file does: a failure leaves neither behind.
+  const std::int64_t replicas = read_replicas(*values, engine);
+  sim::SimulatedRun run =
+      given_plan.empty()
+          ? execute(scenario, engine)
+          : sim::simulate_plan(scenario, scenario::read_plan(given_plan, scenario.sites()), engine.options);
+  if (replicas > 0) {
+    const auto with_seed = [&](const costmodel::Scenario& seeded) {
+      return given_plan.empty() ? sim::simulate_scenario(seeded, engine.options).report
+                                : sim::simulate_plan(seeded, run.plan, engine.options).report;
+    };
+    sim::add_replicas(run.report, scenario, with_seed, replicas);
+  }
+  if (!(run.report.wall_clock_s > 0))  // of a method's plan it always is
+    throw UsageError(
+        "--traffic-plan: got a plan that takes no time; expected computations or transfers in it; for "
+        "example "
+        "--traffic-plan experiments/plans/hub-and-spoke.json");
+  // All texts exist before the first file does: a failure leaves none behind.
   const std::string answer = output.for_people() ? report_text(run.report, scenario)
                              : output.csv()      ? csv_header() + '\n' + csv_row(run.report, scenario) + '\n'
                                                  : scenario::run_report_json(run.report, scenario);
+  const std::string plan = plan_path.empty() ? "" : scenario::plan_json(run.plan, run.executed);
+  if (!plan_path.empty()) written_plan.write(plan);
   if (!trace_path.empty()) trace.write(scenario::trace_json(run.plan, scenario.platform, run.timeline));
   if (!links_path.empty()) {
     const auto effective = costmodel::effective_platform(scenario.platform, scenario.network);

@@ -35,6 +35,10 @@ void displace_alternatives(Document& document) {
   displace("prices", "gpu_hour", {"file", "pricing"});
   displace("quality", "model", {"file"});
   displace("quality", "file", {"model"});
+  displace("failures", "checkpoint_time", {"checkpoint_rounds"});
+  displace("failures", "checkpoint_rounds", {"checkpoint_time"});
+  displace("failures", "checkpoint_cost", {"storage_bandwidth"});
+  displace("failures", "storage_bandwidth", {"checkpoint_cost"});
   if (document.overridden("platform.downlink")) displace("platform", "uplink", {"bandwidth"});
 }
 

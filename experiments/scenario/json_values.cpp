@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "experiments/scenario/cost_json.hpp"
+#include "experiments/scenario/goodput_json.hpp"
 #include "experiments/scenario/json_io.hpp"
 
 namespace fomoe::scenario {
@@ -197,6 +198,7 @@ static Json without_cost(const costmodel::Scenario& scenario) {
 Json to_json(const costmodel::Scenario& scenario) {
   Json json = without_cost(scenario);
   add_cost_and_quality(json, scenario);
+  add_failures(json, scenario);
   return json;
 }
 
@@ -233,6 +235,7 @@ static Json without_cost(const costmodel::RunReport& report) {
             {"compute_s", round.compute_s},
             {"communication_s", round.communication_s},
             {"exposed_communication_s", round.exposed_communication_s},
+            {"transferring_s", round.transferring_s},
             {"overlap_achieved", round.overlap_achieved},
             {"idle_s", round.idle_s}}},
           {"sites", sites},
@@ -250,6 +253,8 @@ Json to_json(const costmodel::RunReport& report) {
   if (report.wall_clock_interval_s)
     json["wall_clock_interval_s"] = {report.wall_clock_interval_s->low, report.wall_clock_interval_s->high};
   add_cost_and_quality(json, report);
+  add_goodput(json, report);
+  add_replicas(json, report);
   return json;
 }
 

@@ -231,6 +231,62 @@ constexpr Key kScenarioKeys[] = {
      "what predicts perplexity", "\"paper-table\""},
     {"quality", "file", Kind::text, "", "model, or no quality in the answer",
      "your own table of measured perplexities, relative to this file", "\"../data/paper_exp1.csv\""},
+
+    {"failures", "site_mtbf", Kind::duration, "", "sites do not fail",
+     "mean time between failures of one site, with all of its nodes", "\"7d\""},
+    {"failures", "link_mtbf", Kind::duration, "", "links do not fail",
+     "mean time between failures of one site's link", "\"30d\""},
+    {"failures", "preemptions_per_day", Kind::multiple, "", "no site is taken away",
+     "of one site that is rented as spot; each costs what a failure costs", "0.5", 1e4},
+    {"failures", "detection_time", Kind::latency, "\"30s\"", "", "until a failure is noticed", "\"30s\""},
+    {"failures", "restart_time", Kind::latency, "\"10min\"", "",
+     "of a site, until it can take part again but for its state", "\"10min\""},
+    {"failures", "link_repair", Kind::latency, "\"10min\"", "", "of a link that failed", "\"1h\""},
+    {"failures", "links_stay_dead", Kind::yes_no, "false", "", "a link that fails is never repaired", "true"},
+    {"failures", "checkpoint_rounds", Kind::count, "", "Daly's interval",
+     "rounds from one checkpoint to the next", "10", 1e12},
+    {"failures", "checkpoint_time", Kind::duration, "", "Daly's interval",
+     "work from one checkpoint to the next, to the nearest round", "\"1h\""},
+    {"failures", "checkpoint_cost", Kind::latency, "", "from storage_bandwidth",
+     "that all sites stop for a checkpoint", "\"20s\""},
+    {"failures", "storage_bandwidth", Kind::rate, "", "checkpoint_cost is given",
+     "of each site, to which it writes its training state", "\"2GBps\""},
+    {"failures", "policy", Kind::choice, "\"wait\"", "",
+     "wait for a failed site and start again from the checkpoint, or drop it until it is back", "\"drop\""},
+    {"failures", "timeout", Kind::latency, "", "the recommended one",
+     "that others wait for a site, with policy = \"drop\"", "\"2min\""},
+    {"failures", "samples", Kind::count, "1000", "", "runs drawn at random", "1000", 1e6},
+
+    {"trainer", "learning_rate", Kind::multiple, "0.01", "",
+     "of the inner AdamW, at the base width and depth (CompleteP scales it)", "0.01", 10},
+    {"trainer", "warmup_steps", Kind::count, "0", "",
+     "optimiser steps until the learning rate is reached; constant after them", "160", 1e9, 0},
+    {"trainer", "weight_decay", Kind::multiple, "", "none", "of the inner AdamW", "0.1", 10},
+    {"trainer", "clip_norm", Kind::multiple, "", "no clipping",
+     "largest norm of a site's gradients, before each optimiser step", "1.0", 1e9},
+    {"trainer", "balance_weight", Kind::multiple, "", "no load-balancing loss",
+     "of the load-balancing loss, added to the cross-entropy", "0.01", 1e3},
+    {"trainer", "restart_warmup_steps", Kind::count, "", "local_steps",
+     "steps in which the rate of an expert that came from another site rises again", "32", 1e9, 0},
+    {"trainer", "outer_learning_rate", Kind::multiple, "", "0.7 for nesterov, 0.1 for adam and yogi",
+     "of the outer optimiser", "0.7", 10},
+    {"trainer", "outer_momentum", Kind::share, "0.9", "", "of the outer Nesterov step", "0.9", 0.9999},
+    {"trainer", "kept_share", Kind::share, "0.5", "",
+     "what a site keeps of its own progress in a fragment that arrives while it trains", "0.5", 0.9999},
+    {"trainer", "data", Kind::text, "", "a synthetic Markov chain",
+     "token ids in .bin (uint16, or uint32 beyond 65,536 tokens) or .npy, relative to this file",
+     "\"corpus.bin\""},
+    {"trainer", "validation_sequences", Kind::count, "32", "",
+     "sequences at the end of the data that are kept for validation", "256", 1e9, 0},
+    {"trainer", "validation_rounds", Kind::count, "", "after the last round only",
+     "rounds from one validation to the next", "10", 1e12},
+    {"trainer", "checkpoint_rounds", Kind::count, "1", "",
+     "rounds from one checkpoint to the next, with --checkpoints", "10", 1e12},
+    {"trainer", "device", Kind::choice, "\"auto\"", "", "cuda where there is a GPU, else cpu", "\"cpu\""},
+    {"trainer", "dtype", Kind::choice, "", "bf16 with fp32 masters on a GPU, fp32 on a CPU",
+     "of weights and activations in forward and backward", "\"fp32\""},
+    {"trainer", "timeout", Kind::duration, "\"5min\"", "",
+     "how long a site waits for another before it gives it up for lost", "\"30s\""},
 };
 
 constexpr Key kPlatformFileKeys[] = {
@@ -328,10 +384,16 @@ std::vector<std::string> choices(const Key& key) {
     names = {"device", "host"};
   } else if (key.name == "outer_optimizer") {
     names = {"nesterov", "adam", "yogi", "average", "local_adamw"};
+  } else if (key.table == "trainer" && key.name == "device") {
+    names = {"auto", "cpu", "cuda"};
+  } else if (key.table == "trainer" && key.name == "dtype") {
+    names = {"fp32", "bf16"};
   } else if (key.name == "kind") {
     names = {"top_k"};
   } else if (key.name == "ring_model") {
     names = {"stepwise", "fluid"};
+  } else if (key.name == "policy") {
+    names = {"wait", "drop"};
   } else if (key.name == "preset" && key.table == "platform") {
     names = {"consumer", "two-continents"};
   } else if (key.name == "granularity") {

@@ -4,6 +4,7 @@
 #include "experiments/scenario/platform_file.hpp"
 #include "experiments/scenario/sections.hpp"
 #include "experiments/scenario/table_reader.hpp"
+#include "experiments/scenario/xml_loader.hpp"
 
 namespace fomoe::scenario {
 namespace {
@@ -22,7 +23,8 @@ void refuse_beside(const TableReader& table, const char* what, std::initializer_
 platforms::Platform from_file(const Document& document, const TableReader& table, std::uint64_t seed) {
   refuse_beside(table, "file", {"preset", "bandwidth", "uplink", "downlink", "latency"},
                 "link rates and latencies in the platform file alone");
-  const platforms::Platform all = read_platform_file(document.beside(table.text("file")));
+  const std::string path = document.beside(table.text("file"));
+  const platforms::Platform all = is_xml_platform(path) ? read_xml_platform(path) : read_platform_file(path);
   if (table.yes_no("generate")) {
     const double sigma = table.share("rate_spread");
     platforms::Platform drawn =

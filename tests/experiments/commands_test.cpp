@@ -294,7 +294,11 @@ TEST_CASE("every example value in the table of keys is one that the reader accep
         : key == "traffic.rejoin_rounds"      ? " --set traffic.rejoin_site=site-0"
         : key == "prices.pricing"             ? " --set prices.file=../data/prices-example.toml"
         : key.starts_with("prices.") && key != "prices.file" ? " --set prices.gpu_hour=2.50USD"
-        : key == "compute.straggler_factor"                  ? " --set compute.straggler_share=0.01"
+        : key == "failures.timeout" ? " --set failures.policy=drop --set failures.checkpoint_cost=20s"
+        : key.starts_with("failures.") && key != "failures.checkpoint_cost" &&
+                key != "failures.storage_bandwidth"
+            ? " --set failures.checkpoint_cost=20s"
+        : key == "compute.straggler_factor" ? " --set compute.straggler_share=0.01"
         : key == "platform.generate" || key == "platform.rate_spread"
             ? " --set platform.file=../../platforms/eight-regions.toml --set platform.generate=true"
         : key == "platform.trace_period" ? " --set platform.trace=../data/link-trace-example.csv"

@@ -65,7 +65,7 @@ const std::string kMoney =
     "a price of zero or more in quotes, with a currency of three capital letters; for example ";
 const std::string kTables =
     "one of [model] [workload] [strategy] [compute] [platform] [network_model] [traffic] [prices] [energy] "
-    "[quality]; for example [model]";
+    "[quality] [failures] [trainer]; for example [model]";
 const std::string kOneCompute = "exactly one of profile, step_time, or peak_flops with mfu";
 
 const std::vector<Wrong> kWrong = {
@@ -507,6 +507,24 @@ const std::vector<Wrong> kWrong = {
     {"", "[quality]\nmodel = \"paper-table\"\nfile = \"t.csv\"\n", "",
      ":19: quality.file: got it beside model; expected one of model and file; for example file = "
      "\"../data/paper_exp1.csv\""},
+    {"", "[failures]\nsite_mtbf = \"7d\"\n", "",
+     ":17: failures.checkpoint_cost: got nothing; expected checkpoint_cost or storage_bandwidth; for example "
+     "checkpoint_cost = \"20s\""},
+    {"", "[failures]\nsite_mtbf = \"0s\"\ncheckpoint_cost = \"20s\"\n", "",
+     ":18: failures.site_mtbf: got \"0s\" (zero); expected a time above zero in quotes, with a unit (ns us "
+     "ms s "
+     "min h d); for example site_mtbf = \"7d\""},
+    {"", "[failures]\ncheckpoint_cost = \"20s\"\nstorage_bandwidth = \"1GBps\"\n", "",
+     ":18: failures.checkpoint_cost: got it beside storage_bandwidth; expected one of checkpoint_cost and "
+     "storage_bandwidth; for example checkpoint_cost = \"20s\""},
+    {"", "[failures]\ncheckpoint_cost = \"20s\"\ntimeout = \"1min\"\n", "",
+     ":19: failures.timeout: got it with policy = \"wait\"; expected it only with policy = \"drop\"; for "
+     "example timeout = \"2min\""},
+    {"", "[failures]\ncheckpoint_cost = \"20s\"\npolicy = \"hope\"\n", "",
+     ":19: failures.policy: got \"hope\"; expected one of \"wait\", \"drop\"; for example policy = \"drop\""},
+    {"", "[failures]\ncheckpoint_cost = \"20s\"\npreemptions_per_day = -1\n", "",
+     ":19: failures.preemptions_per_day: got -1; expected a number above 0 and up to 10000; for example "
+     "preemptions_per_day = 0.5"},
     {"", "", "--seed x",
      "--set seed=x: seed: got \"x\"; expected a whole number of at least 0; for example --set seed=7"},
 };

@@ -43,7 +43,7 @@ TEST_CASE("overlap achieved: never more than compute can hide") {
     const costmodel::MeanRound round = sim::simulate_scenario(scenario).report.round;
     RC_ASSERT(round.overlap_achieved >= 0);
     RC_ASSERT(round.overlap_achieved <=
-              std::min(1.0, round.compute_s / round.communication_s) * (1 + 1e-6) + 1e-6);
+              std::min(1.0, round.compute_s / round.transferring_s) * (1 + 1e-6) + 1e-6);
   });
   CHECK(ok);
 }

@@ -22,16 +22,18 @@ double between(int low_tenths, int high_tenths) { return *rc::gen::inRange(low_t
 // Unequal sites and paths; any method, any collective that suits it.
 Scenario any_scenario() {
   const auto& methods = costmodel::methods();
-  const auto& method = methods[static_cast<std::size_t>(*rc::gen::inRange(0, static_cast<int>(methods.size())))];
+  const auto& method =
+      methods[static_cast<std::size_t>(*rc::gen::inRange(0, static_cast<int>(methods.size())))];
   const int sites = *rc::gen::element(2, 4);
-  Scenario scenario = tests::every_axis_scenario(std::string(method.name), sites,
-                                                 method.partial_experts ? *rc::gen::element(1, 2, sites) : sites);
+  Scenario scenario = tests::every_axis_scenario(
+      std::string(method.name), sites, method.partial_experts ? *rc::gen::element(1, 2, sites) : sites);
   scenario.model.d_model = 1680;  // small, so that latency and steps count too
   scenario.workload.tokens = 4LL * 6 * sites * scenario.model.sequence_length;  // four rounds
   if (method.partial_experts && *rc::gen::arbitrary<bool>())
     scenario.strategy.placement = costmodel::PlacementKind::random;
   using costmodel::Collective;
-  scenario.strategy.collective = *rc::gen::element(Collective::ring, Collective::direct, Collective::recursive);
+  scenario.strategy.collective =
+      *rc::gen::element(Collective::ring, Collective::direct, Collective::recursive);
   try {
     costmodel::check_composition(scenario);
   } catch (const InputError&) {

@@ -1,0 +1,217 @@
+// Plans as JSON: what is written and read again simulates the same, a plan by hand gives the time computed by
+// hand, and every mistake has its place.
+#include "experiments/scenario/plan_json.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "costmodel/methods/method.hpp"
+#include "experiments/scenario/json_io.hpp"
+#include "sim/simulated_run.hpp"
+#include "tests/experiments/run_fomoe.hpp"
+#include "tests/scenarios.hpp"
+
+namespace {
+
+using namespace fomoe;
+using namespace fomoe::tests;
+using nlohmann::json;
+
+const std::string kThreeSites = R"(seed = 1
+[model]
+preset = "small"
+[workload]
+tokens = 1e6
+global_batch_sequences = 12
+[strategy]
+method = "ddp"
+[compute]
+step_time = "100ms"
+[platform]
+sites = 3
+bandwidth = "1Gbps"
+latency = "20ms"
+)";
+const std::string kHubAndSpoke = source_dir() + "/experiments/plans/hub-and-spoke.json";
+
+json numbers_of(const costmodel::RunReport& report) {
+  json document = json::parse(scenario::run_report_json(report));
+  document.erase("notes");
+  return document;
+}
+
+void check_round_trip(const costmodel::Scenario& scenario, const sim::RunOptions& options = {}) {
+  const sim::SimulatedRun made = sim::simulate_scenario(scenario, options);
+  const Folder folder;
+  const std::string text = scenario::plan_json(made.plan, made.executed);
+  write_all(folder / "p.json", text);
+  const costmodel::Plan plan = scenario::read_plan(folder / "p.json", scenario.sites());
+  const sim::SimulatedRun read = sim::simulate_plan(scenario, plan, options);
+  CHECK(numbers_of(read.report) == numbers_of(made.report));
+  // Written once more, nothing but the note about where it came from has changed.
+  json first = json::parse(text), second = json::parse(scenario::plan_json(read.plan, read.executed));
+  first.erase("notes");
+  second.erase("notes");
+  CHECK(first["nodes"] == second["nodes"]);
+  CHECK(first["groups"] == second["groups"]);
+  CHECK(first["rounds"].size() == second["rounds"].size());
+}
+
+}  // namespace
+
+TEST_CASE("every method: written, read and simulated, the same numbers") {
+  for (const costmodel::Method& method : costmodel::methods()) {
+    CAPTURE(std::string(method.name));
+    costmodel::Scenario scenario = every_axis_scenario(std::string(method.name), 4, 4);
+    scenario.platform = platforms::uniform(4, 1e9, 5e8, 0.01);
+    check_round_trip(scenario);
+  }
+}
+
+TEST_CASE("random placements: the sampled rounds, by index; a last, shorter round; jitter; extra traffic") {
+  costmodel::Scenario scenario = ideal_scenario("fomoe", 4, 2);
+  scenario.workload.tokens += 3 * 4 * scenario.model.sequence_length;  // 3 steps more than whole rounds
+  scenario.strategy.placement = costmodel::PlacementKind::random;
+  check_round_trip(scenario);
+  sim::RunOptions all;
+  all.all_rounds = true;
+  check_round_trip(scenario, all);
+  scenario.network.jitter_s = 0.01;
+  scenario.traffic.data_site = 1;
+  scenario.traffic.data_bytes_per_token = 4;
+  check_round_trip(scenario);
+}
+
+TEST_CASE("hub and spoke by hand") {
+  const Folder folder;
+  write_all(folder / "s.toml", kThreeSites);
+  const Ran ran =
+      run_in(folder.path(), "fomoe simulate s.toml --traffic-plan " + kHubAndSpoke + " --output -");
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  const json report = json::parse(ran.out);
+  // 5 steps; two spokes share the hub's downlink of 125 MB/s, and then the hub's uplink.
+  const double steps_s = 5 * 0.1, reduce_s = 0.02 + 2 * 250e6 / 125e6, broadcast_s = 0.02 + 2 * 250e6 / 125e6;
+  CHECK(report["wall_clock_s"].get<double>() ==
+        doctest::Approx(10 * (steps_s + reduce_s + broadcast_s)).epsilon(1e-9));
+  CHECK(report["sites"][0]["bytes_sent"] == 10 * 2 * 250e6);
+  CHECK(report["sites"][1]["bytes_sent"] == 10 * 250e6);
+  CHECK(report["optimizer_steps"] == 50);
+  CHECK(report["notes"].dump().find("hub-and-spoke.json") != std::string::npos);
+}
+
+TEST_CASE("--write-plan, then --traffic-plan, on the command line") {
+  const Folder folder;
+  write_all(folder / "s.toml", kThreeSites);
+  const Ran wrote = run_in(folder.path(), "fomoe simulate s.toml --write-plan p.json --output a.json");
+  REQUIRE_MESSAGE(wrote.exit_status == 0, wrote.err);
+  const Ran again = run_in(folder.path(), "fomoe simulate s.toml --traffic-plan p.json --output b.json");
+  REQUIRE_MESSAGE(again.exit_status == 0, again.err);
+  json first = json::parse(read_all(folder / "a.json")), second = json::parse(read_all(folder / "b.json"));
+  first.erase("notes");
+  second.erase("notes");
+  CHECK(first == second);
+}
+
+TEST_CASE("wrong plans: exit status 2, the place, and no file left") {
+  struct Wrong {
+    std::string pointer;  // into the good plan, as a JSON pointer
+    json value;           // put there; null removes
+    std::string message;  // how it begins after the file's name
+  };
+  const std::string ops = "/rounds/0/ops", at = ": rounds[0].ops";
+  const std::string payload = ops + "/1/transfer/exchanges/0/payloads/0";
+  const std::string payload_at = at + "[1].transfer.exchanges[0].payloads[0]";
+  const std::vector<Wrong> cases = {
+      {"/schema", "fomoe.plan/9", ":1: schema: got \"fomoe.plan/9\"; expected \"fomoe.plan/1\""},
+      {"/nods", 3, ": nods: got an unknown key; expected one of schema, optimizer_steps, nodes, groups"},
+      {"/nodes", json::array(), ": nodes: got an empty one; expected an array with at least one entry"},
+      {"/nodes/2/site", 3,
+       ": nodes[2].site: got 3; expected a site of the scenario's platform, a whole number from 0 to 2"},
+      {"/nodes/0/sequences", -1, ": nodes[0].sequences: got -1; expected sequences of a step, zero or more"},
+      {"/nodes/0/kind", "hub", ": nodes[0].kind: got \"hub\"; expected one of \"worker\", \"server\""},
+      {"/classes/0/count", 0, ": classes[0].count: got 0; expected a whole number from 1 to 1000000000"},
+      {"/classes/0/rounds", json::array({7}),
+       ": classes[0].rounds: got 7; expected a round that some entry of rounds describes"},
+      {"/classes/0/overlapping", true,
+       ": classes[0].rounds: got 1 rounds; expected at least 5 where rounds overlap"},
+      {"/rounds/0/indices", json::array({0, 0}),
+       ": rounds[0].indices: got 0 a second time; expected every round once"},
+      {ops + "/2/after", json::array({2}),
+       at + "[2].after: got 2; expected earlier operations, whole numbers from 0 to 1"},
+      {ops + "/1/after", json::array({2}),
+       at + "[1].after: got 2; expected earlier operations, whole numbers from 0 to 0"},
+      {ops + "/0/after", json::array({0}),
+       at + "[0].after: got 0; expected nothing: it is the first operation"},
+      {ops + "/1/after", 0, at + "[1].after: got 0; expected an array"},
+      {ops + "/1/after", json::array({-1}), at + "[1].after: got -1; expected earlier operations"},
+      {ops + "/0/compute/nodes", json::array({0, 3}),
+       at + "[0].compute.nodes: got 3; expected different nodes of the plan, whole numbers from 0 to 2"},
+      {ops + "/0/compute/nodes", json::array({1, 1}),
+       at + "[0].compute.nodes: got 1 twice; expected different nodes"},
+      {ops + "/0/compute/work", "rest", at + "[0].compute.work: got \"rest\"; expected one of \"gradients\""},
+      {ops + "/0/compute/repeat", 1.5, at + "[0].compute.repeat: got 1.5; expected a whole number from 0"},
+      {ops + "/0/compute", nullptr, at + "[0].compute: got nothing; expected one of compute and transfer"},
+      {ops + "/1/transfer/pattern", "gossip",
+       at + "[1].transfer.pattern: got \"gossip\"; expected one of \"all_reduce\""},
+      {ops + "/1/transfer/pattern", "point_to_point",
+       at + "[1].transfer.exchanges[0].nodes: got 3 nodes; expected the sender and the receiver"},
+      {ops + "/1/name", 5, at + "[1].name: got 5; expected a text"},
+      {ops + "/1/after_previous_round", json::array({3}),
+       at + "[1].after_previous_round: got 3; expected operations of a round, whole numbers from 0 to 2"},
+      {payload + "/bytes", -1, payload_at + ".bytes: got -1; expected a whole number from 0 to"},
+      {payload + "/elements", 5, payload_at + ".bytes: got it beside elements; expected bytes alone"},
+      {payload + "/bytes", nullptr,
+       payload_at + ".bytes: got nothing; expected bytes, or elements with format"},
+  };
+  const json good = json::parse(read_all(kHubAndSpoke));
+  for (const Wrong& wrong : cases) {
+    json plan = good;
+    const json::json_pointer pointer(wrong.pointer);
+    if (wrong.value.is_null()) {
+      plan[pointer.parent_pointer()].erase(pointer.back());
+    } else {
+      plan[pointer] = wrong.value;
+    }
+    const Folder folder;
+    write_all(folder / "s.toml", kThreeSites);
+    write_all(folder / "P.json", plan.dump());
+    const Ran ran = run_in(folder.path(), "fomoe simulate s.toml --traffic-plan P.json --output answer.json");
+    CAPTURE(ran.err);
+    CHECK(ran.exit_status == 2);
+    CHECK_MESSAGE(ran.err.starts_with("P.json" + wrong.message), wrong.message);
+    CHECK(ran.err.find("; for example ") != std::string::npos);
+    CHECK_FALSE(std::filesystem::exists(folder / "answer.json"));
+  }
+}
+
+TEST_CASE("options of plans that cannot be answered") {
+  const Folder folder;
+  write_all(folder / "s.toml", kThreeSites);
+  json sample = json::parse(read_all(kHubAndSpoke));
+  sample["classes"][0]["identical"] = false;
+  write_all(folder / "sample.json", sample.dump());
+  write_all(folder / "half.json", "{\n\"schema\": ");
+  const auto expect = [&](const std::string& options, const std::string& message) {
+    const Ran ran = run_in(folder.path(), "fomoe simulate s.toml --output a.json " + options);
+    CHECK(ran.exit_status == 2);
+    CHECK(ran.err.starts_with(message));
+    CHECK_FALSE(std::filesystem::exists(folder / "a.json"));
+  };
+  expect("--traffic-plan sample.json --rounds 4",
+         "fomoe: --rounds: got 4; expected at most the 1 rounds that the plan describes; for example");
+  json idle = json::parse(read_all(kHubAndSpoke));
+  idle["rounds"][0]["ops"] =
+      json::array({{{"name", "nothing"}, {"compute", {{"work", "outer_step"}, {"nodes", {0}}}}}});
+  write_all(folder / "idle.json", idle.dump());
+  expect("--traffic-plan idle.json", "fomoe: --traffic-plan: got a plan that takes no time; expected");
+  expect("--traffic-plan half.json", "half.json:2: plan: got what is no JSON; expected a plan; for example");
+  expect("--traffic-plan no.json", "no.json:1: plan: got no file that can be read; expected a plan");
+  expect("--write-plan p.json --engine closed-form", "fomoe: --write-plan: got it with --engine closed-form");
+  expect("--traffic-plan sample.json --engine closed-form",
+         "fomoe: --traffic-plan: got it with --engine closed-form");
+  expect("--write-plan -", "fomoe: --write-plan: got \"-\"; expected a file");
+}

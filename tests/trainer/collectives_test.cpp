@@ -1,0 +1,205 @@
+// Patterns over the in-process transport: what everybody ends up with, and what it cost.
+#include "trainer/collectives.hpp"
+
+#include <numeric>
+
+#include "tests/trainer/support.hpp"
+#include "trainer/wire_codec.hpp"
+
+using namespace fomoe::trainer;
+using namespace fomoe::trainer::testing;
+namespace costmodel = fomoe::costmodel;
+using costmodel::Collective;
+using costmodel::ElementType;
+using costmodel::Pattern;
+
+namespace {
+
+std::vector<costmodel::Node> nodes_of(int count) {
+  std::vector<costmodel::Node> nodes;
+  for (int n = 0; n < count; ++n) nodes.push_back({costmodel::NodeKind::worker, n, 1});
+  return nodes;
+}
+
+costmodel::Payload payload(std::int64_t elements, ElementType type, costmodel::TrafficClass traffic) {
+  return {costmodel::Content::parameter, traffic, {}, costmodel::plain_format(type), elements};
+}
+
+costmodel::Transfer transfer(Pattern pattern, Collective collective, std::vector<costmodel::NodeId> nodes,
+                             std::int64_t elements, ElementType type = ElementType::fp32) {
+  return {pattern,
+          collective,
+          {{std::move(nodes),
+            {payload(elements, type, costmodel::TrafficClass::dense),
+             payload(2, type, costmodel::TrafficClass::expert_sync)}}}};
+}
+
+// Different at each node and for each payload; exact in bf16.
+at::Tensor contribution(const PayloadAt& at) {
+  return at::arange(at.payload.elements, at::kFloat) * (at.node + 1) + at.payload.elements;
+}
+
+struct Heard {
+  costmodel::NodeId node;
+  std::int64_t elements;
+  at::Tensor values;
+};
+
+std::vector<Heard> run(const costmodel::Transfer& what, Transport& transport,
+                       const PayloadSource& source = contribution) {
+  std::vector<Heard> heard;
+  run_transfer(what, transport, source, [&](const PayloadAt& at, const at::Tensor& values) {
+    heard.push_back({at.node, at.payload.elements, values.clone()});
+  });
+  return heard;
+}
+
+}  // namespace
+
+TEST_CASE("all-reduce: everybody has the mean, by ring and direct, whether or not n divides the elements") {
+  for (const Collective collective : {Collective::ring, Collective::direct}) {
+    for (const int n : {1, 2, 3, 4, 5}) {
+      for (const std::int64_t elements : {1, 4, 7, 20}) {
+        CAPTURE(n);
+        CAPTURE(elements);
+        InProcessTransport transport(nodes_of(n));
+        std::vector<costmodel::NodeId> all(static_cast<std::size_t>(n));
+        std::iota(all.begin(), all.end(), 0);
+        const auto heard = run(transfer(Pattern::all_reduce, collective, all, elements), transport);
+        REQUIRE(heard.size() == 2 * static_cast<std::size_t>(n));
+        for (const Heard& one : heard) {
+          // mean over nodes of i·(node + 1) + elements
+          const at::Tensor expected = at::arange(one.elements, at::kFloat) * ((n + 1) / 2.0) + one.elements;
+          CHECK(largest_difference(one.values, expected) < 1e-5);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("all-reduce sends the chunks that the plan says, per site and class") {
+  const std::int64_t elements = 7;
+  for (const Collective collective : {Collective::ring, Collective::direct}) {
+    InProcessTransport transport(nodes_of(3));
+    run(transfer(Pattern::all_reduce, collective, {0, 1, 2}, elements), transport);
+    // Chunks of 7: 3 2 2; of 2: 1 1 0. A ring's position p sends all chunks but p + 1, then all but p + 2;
+    // direct, all chunks but its own, then its own twice.
+    const std::int64_t dense[3] = {3, 2, 2}, expert[3] = {1, 1, 0};
+    for (int p = 0; p < 3; ++p) {
+      const int a = (p + 1) % 3, b = (p + 2) % 3;
+      const auto sent = [&](const std::int64_t* chunk) {
+        const std::int64_t all = chunk[0] + chunk[1] + chunk[2];
+        return 4 * (collective == Collective::ring ? 2 * all - chunk[a] - chunk[b]
+                                                   : all - chunk[p] + 2 * chunk[p]);
+      };
+      CHECK(transport.traffic(p).sent[0] == sent(dense));
+      CHECK(transport.traffic(p).sent[1] == sent(expert));
+      CHECK(transport.traffic(p).total_sent() == sent(dense) + sent(expert));
+    }
+  }
+}
+
+TEST_CASE("direct exchange adds in the order of nodes, and everybody has the same bits on a coarse wire") {
+  at::manual_seed(3);
+  const at::Tensor values = at::randn({3, 50});
+  for (const ElementType type : {ElementType::fp32, ElementType::bf16, ElementType::int8}) {
+    for (const Collective collective : {Collective::direct, Collective::ring}) {
+      InProcessTransport transport(nodes_of(3));
+      const auto heard =
+          run(transfer(Pattern::all_reduce, collective, {0, 1, 2}, 50, type), transport,
+              [&](const PayloadAt& at) { return values[at.node].narrow(0, 0, at.payload.elements); });
+      for (const Heard& one : heard) {
+        const Heard& first = heard[one.elements == 50 ? 0 : 3];
+        REQUIRE(first.elements == one.elements);
+        CHECK(at::equal(one.values, first.values));
+        if (type == ElementType::fp32 && collective == Collective::direct) {
+          const at::Tensor v = values.narrow(1, 0, one.elements);
+          CHECK(at::equal(one.values, (v[0] + v[1] + v[2]) / 3));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("reduce, broadcast, point to point and everybody to all") {
+  const std::vector<costmodel::NodeId> nodes = {2, 0, 1};
+  InProcessTransport transport(nodes_of(3));
+  auto heard = run(transfer(Pattern::reduce, Collective::ring, nodes, 4), transport);
+  REQUIRE(heard.size() == 2);
+  CHECK(heard[0].node == 2);  // the first; nodes 0 and 1 sent 1·i and 2·i
+  CHECK(largest_difference(heard[0].values, at::arange(4, at::kFloat) * 1.5 + 4) == 0);
+  CHECK(transport.traffic(0).total_sent() == 4 * (4 + 2));
+  CHECK(transport.traffic(2).total_sent() == 0);
+  CHECK(transport.traffic(2).total_received() == 2 * 4 * (4 + 2));
+
+  heard = run(transfer(Pattern::broadcast, Collective::ring, nodes, 4), transport);
+  REQUIRE(heard.size() == 4);
+  for (const Heard& one : heard)
+    CHECK(at::equal(one.values, at::arange(one.elements, at::kFloat) * 3 + one.elements));
+
+  heard = run(transfer(Pattern::point_to_point, Collective::ring, {1, 0}, 4), transport);
+  REQUIRE(heard.size() == 2);
+  CHECK(heard[0].node == 0);
+  CHECK(at::equal(heard[0].values, at::arange(4, at::kFloat) * 2 + 4));
+
+  for (const Collective collective : {Collective::ring, Collective::direct}) {
+    InProcessTransport fresh(nodes_of(3));
+    heard = run(transfer(Pattern::all_to_all_broadcast, collective, {0, 1, 2}, 4), fresh);
+    REQUIRE(heard.size() == 6);
+    for (const Heard& one : heard)
+      CHECK(at::equal(one.values, at::arange(one.elements, at::kFloat) * 2 + one.elements));
+    CHECK(fresh.traffic(1).total_sent() == 2 * 4 * (4 + 2));  // S to each of the two others, or S twice on
+  }
+}
+
+TEST_CASE("exchanges of different sizes go through the same phases") {
+  InProcessTransport transport(nodes_of(4));
+  costmodel::Transfer both = transfer(Pattern::all_reduce, Collective::ring, {0, 1, 2, 3}, 5);
+  both.exchanges.push_back(transfer(Pattern::all_reduce, Collective::ring, {1, 3}, 9).exchanges[0]);
+  const auto heard = run(both, transport);
+  REQUIRE(heard.size() == 2 * 4 + 2 * 2);
+  for (const Heard& one : heard) {
+    if (one.elements == 9) CHECK(largest_difference(one.values, at::arange(9) * 3.0 + 9) < 1e-5);
+    if (one.elements == 5) CHECK(largest_difference(one.values, at::arange(5) * 2.5 + 5) < 1e-5);
+  }
+}
+
+TEST_CASE("what nodes of one site send each other does not cross") {
+  std::vector<costmodel::Node> nodes = nodes_of(2);
+  nodes.push_back({costmodel::NodeKind::server, 0, 0});
+  InProcessTransport transport(nodes);
+  run(transfer(Pattern::reduce, Collective::ring, {2, 0, 1}, 4), transport);
+  CHECK(transport.traffic(0).total_sent() == 0);
+  CHECK(transport.traffic(1).total_sent() == 4 * (4 + 2));
+  CHECK(transport.traffic(2).total_received() == 4 * (4 + 2));
+}
+
+TEST_CASE("codecs: as many bytes as the format counts, and values as close as the type allows") {
+  at::manual_seed(5);
+  const at::Tensor values = at::randn({1003});
+  const auto worst = [&](const costmodel::WireFormat& format) {
+    const WireCodec codec(format);
+    const at::Tensor bytes = codec.encode(values);
+    CHECK(bytes.numel() == format.bytes(1003));
+    const at::Tensor back = codec.decode(bytes, 1003, values);
+    CHECK(at::equal(back, codec.round_trip(values)));
+    return ((back - values).abs() / values.abs().max()).max().item<double>();
+  };
+  CHECK(worst(costmodel::plain_format(ElementType::fp32)) == 0);
+  CHECK(worst(costmodel::plain_format(ElementType::bf16)) < 1.0 / 256);
+  CHECK(worst(costmodel::plain_format(ElementType::fp16)) < 1.0 / 2048);
+  CHECK(worst(costmodel::plain_format(ElementType::fp8)) < 1.0 / 16);
+  CHECK(worst(costmodel::plain_format(ElementType::int8)) < 0.5 / 127 + 1e-6);  // half a step
+  CHECK(worst(costmodel::plain_format(ElementType::int4)) < 0.5 / 7 + 1e-6);
+
+  // Of 1003 with 7-bit positions: groups of 128. The largest quarter of each group survives, the rest is 0.
+  const costmodel::WireFormat top = costmodel::top_k_format(ElementType::fp32, 0.25, 7);
+  const WireCodec codec(top);
+  CHECK(codec.encode(values).numel() == top.bytes(1003));
+  const at::Tensor back = codec.round_trip(values);
+  CHECK(back.count_nonzero().item<std::int64_t>() == 251);  // ⌈1003/4⌉
+  const at::Tensor group = values.narrow(0, 128, 128), kept = back.narrow(0, 128, 128);
+  const at::Tensor threshold = std::get<0>(group.abs().sort())[96];
+  CHECK(at::equal(kept, at::where(group.abs() >= threshold, group, at::zeros_like(group))));
+  CHECK_THROWS_AS(WireCodec(costmodel::top_k_format(ElementType::int2, 0.25, 7)), std::invalid_argument);
+}

@@ -1,0 +1,293 @@
+// fomoe-train as its users start it: real processes, real sockets, real files, and what is left after a kill.
+#include <doctest/doctest.h>
+
+#include "tests/trainer/live/program.hpp"
+
+using namespace fomoe::tests;
+using nlohmann::json;
+
+namespace {
+
+// 64 steps of 32 sequences of 64 tokens.
+const std::vector<std::string> kShort = {"workload.tokens=131072", "workload.global_batch_sequences=32"};
+
+struct Case {
+  const char* name;
+  int sites;
+  std::vector<std::string> settings;
+};
+
+const std::vector<Case>& core_cases() {
+  static const std::vector<Case> cases = {
+      {"ddp", 2, {"strategy.method=ddp"}},
+      {"centralised", 2, {"strategy.method=centralised"}},
+      {"local_sgd", 2, {"strategy.method=local_sgd"}},
+      {"diloco", 2, {"strategy.method=diloco"}},
+      {"local_adamw", 2, {"strategy.method=local_adamw"}},
+      {"streaming_diloco",
+       2,
+       {"strategy.method=streaming_diloco", "strategy.fragments=2", "strategy.overlap_steps=4"}},
+      {"fomoe, fixed", 2, {"strategy.expert_overlap=1", "strategy.placement=fixed"}},
+      {"fomoe, random", 4, {}},
+      {"fomoe, fixed, skip-token",
+       2,
+       {"strategy.expert_overlap=1", "strategy.placement=fixed", "strategy.skip_token=true"}},
+      {"fomoe, random, skip-token", 2, {"strategy.expert_overlap=1", "strategy.skip_token=true"}},
+  };
+  return cases;
+}
+
+std::vector<std::string> settings_of(const Case& one) {
+  std::vector<std::string> settings = kShort;
+  settings.push_back("platform.sites=" + std::to_string(one.sites));
+  settings.insert(settings.end(), one.settings.begin(), one.settings.end());
+  return settings;
+}
+
+std::vector<std::string> train(const std::vector<std::string>& settings,
+                               const std::vector<std::string>& more) {
+  std::vector<std::string> command = with_settings({kTrain, "run", kScenario, "--threads", "1"}, settings);
+  command.insert(command.end(), more.begin(), more.end());
+  return command;
+}
+
+// The state of every node after that round, byte for byte.
+std::string state_after(const std::string& checkpoints, int round, int nodes) {
+  std::string all;
+  for (int node = 0; node < nodes; ++node) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/round-%08d/node-%d.safetensors", round, node);
+    REQUIRE(fs::exists(checkpoints + path));
+    all += content(checkpoints + path);
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("every core method learns across processes; one process in turn ends in the same bits") {
+  for (const Case& one : core_cases()) {
+    const std::string name = one.name;
+    CAPTURE(name);
+    const Folder folder;
+    const std::vector<std::string> settings = settings_of(one);
+    // Transfers that run on from round to round leave no moment for a checkpoint: the loss tells bits apart
+    // too.
+    const bool streams = std::string(one.name) == "streaming_diloco";
+    const auto more = [&](const char* how) {
+      std::vector<std::string> options = {std::string("--") + how, "--output",
+                                          folder / (std::string(how) + ".json")};
+      if (!streams) options.insert(options.end(), {"--checkpoints", folder / how});
+      return options;
+    };
+    const Ended local = run(train(settings, more("local")));
+    CAPTURE(local.said);
+    REQUIRE(local.status == 0);
+    const json report = json::parse(content(folder / "local.json"));
+    CHECK(report["executor"] == "measured");
+    // A model that knows nothing has log 256 = 5.55, the chain's own entropy is 1.60
+    // (Corpus::synthetic_loss).
+    CHECK(std::log(report["quality"]["perplexity"].get<double>()) < 2.5);
+    CHECK(report["wall_clock_s"].get<double>() < 60);
+
+    const Ended turn = run(train(settings, more("in-turn")));
+    REQUIRE(turn.status == 0);
+    const int rounds = report["round"]["count"],
+              nodes = std::string(one.name) == "centralised" ? 1 : one.sites;
+    if (!streams)
+      CHECK(state_after(folder / "in-turn", rounds, nodes) == state_after(folder / "local", rounds, nodes));
+    CHECK(json::parse(content(folder / "in-turn.json"))["quality"]["perplexity"] ==
+          report["quality"]["perplexity"]);
+  }
+}
+
+TEST_CASE("each site sends and receives the very bytes that the simulator says") {
+  using Named = std::pair<const char*, const char*>;
+  for (const auto& [method, collective] :
+       {Named{"ddp", "direct"}, Named{"diloco", "ring"}, Named{"local_adamw", "direct"},
+        Named{"fomoe", "ring"}, Named{"fomoe", "direct"}, Named{"fedavg", "ring"},
+        Named{"streaming_diloco", "ring"}}) {
+    CAPTURE(std::string(method));
+    CAPTURE(std::string(collective));
+    const Folder folder;
+    const std::vector<std::string> settings = {"workload.tokens=32768",
+                                               "strategy.local_steps=4",
+                                               "strategy.payload_dtype=bf16",
+                                               "strategy.fragments=2",
+                                               std::string("strategy.method=") + method,
+                                               std::string("strategy.collective=") + collective};
+    REQUIRE(run(train(settings, {"--in-turn", "--output", folder / "measured.json"})).status == 0);
+    std::vector<std::string> simulate = with_settings(
+        {kPlan, "simulate", kScenario, "--rounds", "all", "--output", folder / "simulated.json"}, settings);
+    REQUIRE(run(simulate).status == 0);
+    const json measured = json::parse(content(folder / "measured.json")),
+               simulated = json::parse(content(folder / "simulated.json"));
+    REQUIRE(measured["sites"].size() == 4);
+    for (std::size_t site = 0; site < 4; ++site) {
+      CHECK(measured["sites"][site]["bytes_sent"] == simulated["sites"][site]["bytes_sent"]);
+      CHECK(measured["sites"][site]["bytes_received"] == simulated["sites"][site]["bytes_received"]);
+      CHECK(measured["sites"][site]["memory_bytes"].get<double>() > 1e6);
+    }
+    for (const char* key : {"bytes_per_token", "bytes_sent_per_site_per_round", "optimizer_steps", "tokens"})
+      CHECK(measured[key] == simulated[key]);
+    CHECK(measured["round"]["count"] == simulated["round"]["count"]);
+  }
+}
+
+TEST_CASE("a site that is killed is named by the others, who end; the last checkpoint goes on bit-equal") {
+  const Folder folder;
+  REQUIRE(run(train(kShort, {"--local", "--checkpoints", folder / "whole"})).status == 0);
+
+  {
+    Process parent(train(kShort, {"--local", "--checkpoints", folder / "killed"}), folder / "stderr");
+    for (int node = 0; node < 4; ++node)
+      REQUIRE(
+          wait_for_file(folder / ("killed/round-00000001/node-" + std::to_string(node) + ".safetensors")));
+    const std::vector<pid_t> sites = parent.children();
+    REQUIRE(sites.size() == 4);
+    ::kill(sites[2], SIGKILL);
+    CHECK(parent.wait(/*limit_s=*/20) != 0);
+    const std::string said = content(folder / "stderr");
+    CAPTURE(said);
+    std::size_t named = 0;
+    for (std::size_t at = 0; (at = said.find("site-2 (rank 2) is lost", at)) != std::string::npos; ++at)
+      ++named;
+    CHECK(named == 3);
+    CHECK(said.find("site-0 (rank 0) is lost") == std::string::npos);
+  }
+  CHECK(!fs::exists(folder / "killed/round-00000004"));
+
+  const Ended resumed = run(train(
+      kShort, {"--local", "--checkpoints", folder / "killed", "--resume", "--output", folder / "r.json"}));
+  CAPTURE(resumed.said);
+  REQUIRE(resumed.status == 0);
+  CHECK(resumed.said.find("resumed after round") != std::string::npos);
+  CHECK(state_after(folder / "killed", 4, 4) == state_after(folder / "whole", 4, 4));
+}
+
+TEST_CASE("killed again and again at any moment, resumed each time: the same bits as in one go") {
+  const Folder folder;
+  const std::vector<std::string> settings = {"workload.tokens=262144",
+                                             "strategy.local_steps=4"};  // 16 rounds
+  REQUIRE(run(train(settings, {"--in-turn", "--checkpoints", folder / "whole"})).status == 0);
+  int kills = 0;
+  for (const double after_s : {0.9, 1.0, 1.3, 1.1, 1.6, 60.0}) {
+    Process process(train(settings, {"--in-turn", "--checkpoints", folder / "killed", "--resume"}),
+                    folder / "stderr");
+    const int status = process.wait(after_s);
+    if (status == 0) break;
+    REQUIRE(status == -1);
+    process.kill();
+    process.wait();
+    ++kills;
+  }
+  CHECK(kills >= 1);
+  CHECK(state_after(folder / "killed", 16, 4) == state_after(folder / "whole", 16, 4));
+}
+
+TEST_CASE("truncated, foreign and other runs' checkpoints are refused: one line, status 2") {
+  const Folder folder;
+  const std::vector<std::string> settings = {"workload.tokens=65536"};  // one round
+  REQUIRE(run(train(settings, {"--in-turn", "--checkpoints", folder / "run"})).status == 0);
+  const std::string file = folder / "run/round-00000001/node-1.safetensors", whole = content(file);
+  const auto refused = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = settings;
+    all.insert(all.end(), more.begin(), more.end());
+    const Ended ended = run(train(all, {"--in-turn", "--checkpoints", folder / "run", "--resume"}));
+    CHECK(ended.status == 2);
+    CHECK(std::count(ended.said.begin(), ended.said.end(), '\n') == 1);
+    return ended.said;
+  };
+  const auto write = [&](const std::string& text) { std::ofstream(file, std::ios::binary) << text; };
+  write(whole.substr(0, whole.size() - 1));
+  CHECK(refused({}).find("truncated") != std::string::npos);
+  write(whole.substr(0, 100));
+  CHECK(refused({}).find("truncated") != std::string::npos);
+  write("PK\x03\x04 something else altogether");
+  CHECK(refused({}).find("foreign") != std::string::npos);
+  write(whole);
+  const Ended again = run(train(settings, {"--in-turn", "--checkpoints", folder / "run"}));
+  CHECK(again.status == 2);
+  CHECK(again.said.find("has checkpoints already") != std::string::npos);
+  CHECK(refused({"trainer.learning_rate=0.02"}).find("another run") != std::string::npos);
+}
+
+TEST_CASE(
+    "sites that were started with another seed or scenario are refused; the order of starting is free") {
+  const Folder folder;
+  const auto start = [&](const std::vector<std::vector<std::string>>& more, const std::vector<int>& order,
+                         int port) {
+    std::map<int, Process> processes;
+    for (const int rank : order) {
+      std::vector<std::string> command =
+          train({"workload.tokens=65536", "platform.sites=2", "trainer.timeout=60s"},
+                more[static_cast<std::size_t>(rank)]);
+      processes.emplace(rank, Process(command, folder / ("stderr-" + std::to_string(rank)),
+                                      {{"RANK", std::to_string(rank)},
+                                       {"WORLD_SIZE", "2"},
+                                       {"MASTER_ADDR", "127.0.0.1"},
+                                       {"MASTER_PORT", std::to_string(port)}}));
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    }
+    std::vector<int> status;
+    for (auto& [rank, process] : processes) status.push_back(process.wait(60));
+    return status;
+  };
+  // Ports below those that the system gives out by itself, and different in runs at the same time.
+  const int port = 20'000 + ::getpid() % 10'000;
+  CHECK(start({{}, {}}, {1, 0}, port) == std::vector<int>{0, 0});
+  CHECK(start({{}, {"--seed", "7"}}, {0, 1}, port + 1) == std::vector<int>{2, 2});
+  for (const char* rank : {"0", "1"}) {
+    const std::string said = content(folder / (std::string("stderr-") + rank));
+    CHECK(said.find("site-1 (rank 1) was started with another seed (7 there, 42 at rank 0)") !=
+          std::string::npos);
+  }
+  CHECK(start({{}, {"--set", "strategy.local_steps=8"}}, {0, 1}, port + 2) == std::vector<int>{2, 2});
+}
+
+TEST_CASE("routing counts of a run are what an affinity placement is made from") {
+  const Folder folder;
+  const std::vector<std::string> settings = {"workload.tokens=65536", "strategy.skip_token=true"};
+  REQUIRE(run(train(settings, {"--local", "--routing-counts", folder / "routing.csv"})).status == 0);
+  std::ifstream file(folder / "routing.csv");
+  std::string line;
+  std::int64_t sum = 0, rows = 0;
+  REQUIRE(std::getline(file, line));
+  CHECK(line == "layer,expert,site,count");
+  for (; std::getline(file, line); ++rows) sum += std::stoll(line.substr(line.rfind(',') + 1));
+  CHECK(rows == 2 * 8 * 4);
+  CHECK(sum == 2 * 2 * 65536);  // layers times k times tokens
+  std::vector<std::string> affinity = settings;
+  affinity.insert(affinity.end(),
+                  {"strategy.placement=affinity", "strategy.routing_counts=" + (folder / "routing.csv")});
+  const Ended ended = run(train(affinity, {"--in-turn", "--output", folder / "report.json"}));
+  CAPTURE(ended.said);
+  REQUIRE(ended.status == 0);
+  CHECK(content(folder / "report.json").find("affinity placement") != std::string::npos);
+}
+
+TEST_CASE("mistakes: one line that says what was expected, status 2, and no file left behind") {
+  const Folder folder;
+  const auto said = [&](const std::vector<std::string>& settings, const std::vector<std::string>& more) {
+    const Ended ended = run(train(settings, more));
+    CHECK(ended.status == 2);
+    CHECK(std::count(ended.said.begin(), ended.said.end(), '\n') == 1);
+    return ended.said;
+  };
+  CHECK(said({"strategy.method=gossip"}, {"--in-turn"}).find("a method that fomoe-train executes") !=
+        std::string::npos);
+  CHECK(said({"trainer.learning_rate=-1"}, {"--in-turn"}).find("trainer.learning_rate: got -1; expected") !=
+        std::string::npos);
+  CHECK(said({"trainer.lerning_rate=1"}, {"--in-turn"}).find("did you mean learning_rate?") !=
+        std::string::npos);
+  CHECK(said({}, {}).find("expected --local, --in-turn, or RANK") != std::string::npos);
+  CHECK(said({}, {"--local", "3"}).find("the scenario's number of sites, 4") != std::string::npos);
+  CHECK(said({}, {"--in-turn", "--resume"}).find("--checkpoints") != std::string::npos);
+  CHECK(
+      said({"trainer.data=nothing.bin"}, {"--in-turn", "--output", folder / "r.json"}).find("nothing.bin") !=
+      std::string::npos);
+  CHECK(!fs::exists(folder / "r.json"));
+  std::ofstream(folder / "odd.bin") << "abc";
+  CHECK(said({"trainer.data=" + (folder / "odd.bin")}, {"--in-turn"}).find("ids of 2 bytes each") !=
+        std::string::npos);
+}

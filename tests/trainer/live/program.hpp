@@ -1,0 +1,132 @@
+// Running the built programs: to their end, or as processes that can be killed.
+#pragma once
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace fomoe::tests {
+
+namespace fs = std::filesystem;
+
+inline const std::string kTrain = FOMOE_BINARY_DIR "/fomoe-train";
+inline const std::string kPlan = FOMOE_BINARY_DIR "/fomoe";
+inline const std::string kScenario = FOMOE_SOURCE_DIR "/experiments/scenarios/tiny-training.toml";
+
+inline std::string content(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// A folder of its own for a test, gone afterwards.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "fomoe-live-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
+    path_ = name;
+  }
+  ~Folder() { fs::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  [[nodiscard]] std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  fs::path path_;
+};
+
+/// A program under way. What it says on stderr goes to a file.
+class Process {
+ public:
+  Process(const std::vector<std::string>& command, const std::string& stderr_path,
+          const std::map<std::string, std::string>& environment = {}) {
+    std::vector<char*> argv;
+    for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+    argv.push_back(nullptr);
+    id_ = ::fork();
+    if (id_ != 0) return;
+    for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);
+    const int out = ::open("/dev/null", O_WRONLY);
+    const int error = ::open(stderr_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    ::dup2(out, STDOUT_FILENO);
+    ::dup2(error, STDERR_FILENO);
+    ::execv(argv[0], argv.data());
+    ::_exit(127);
+  }
+  ~Process() {
+    if (id_ <= 0) return;
+    ::kill(id_, SIGKILL);
+    ::waitpid(id_, nullptr, 0);
+  }
+  Process(Process&& other) noexcept : id_(std::exchange(other.id_, -1)) {}
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+  Process& operator=(Process&&) = delete;
+
+  [[nodiscard]] pid_t id() const { return id_; }
+  void kill() const { ::kill(id_, SIGKILL); }
+  /// Exit status; 128 + signal where a signal ended it; −1 where it has not ended within the limit.
+  int wait(double limit_s = 120) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(limit_s);
+    while (std::chrono::steady_clock::now() < deadline) {
+      int status = 0;
+      if (::waitpid(id_, &status, WNOHANG) == id_) {
+        id_ = -1;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return -1;
+  }
+  /// Processes that it started.
+  [[nodiscard]] std::vector<pid_t> children() const {
+    std::ifstream file("/proc/" + std::to_string(id_) + "/task/" + std::to_string(id_) + "/children");
+    return {std::istream_iterator<pid_t>(file), {}};
+  }
+
+ private:
+  pid_t id_ = -1;
+};
+
+struct Ended {
+  int status = 0;
+  std::string said;  // on stderr
+};
+
+inline Ended run(const std::vector<std::string>& command) {
+  const Folder folder;
+  Process process(command, folder / "stderr");
+  const int status = process.wait();
+  return {status, content(folder / "stderr")};
+}
+
+inline std::vector<std::string> with_settings(std::vector<std::string> command,
+                                              const std::vector<std::string>& settings) {
+  for (const std::string& setting : settings) {
+    command.emplace_back("--set");
+    command.push_back(setting);
+  }
+  return command;
+}
+
+inline bool wait_for_file(const std::string& path, double limit_s = 60) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(limit_s);
+  while (!fs::exists(path)) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+}  // namespace fomoe::tests

@@ -1,0 +1,256 @@
+// Partial replicas in training: who holds what, and that all holders agree.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "costmodel/methods/method.hpp"
+#include "platforms/input_error.hpp"
+#include "tests/plan_bytes.hpp"
+#include "tests/trainer/training_case.hpp"
+
+using namespace fomoe::trainer;
+using namespace fomoe::trainer::testing;
+namespace costmodel = fomoe::costmodel;
+
+namespace {
+
+constexpr int kSites = 4;
+
+costmodel::Scenario partial_replicas(int overlap, costmodel::PlacementKind placement, bool skip_token) {
+  costmodel::Scenario scenario = training_scenario("fomoe", kSites, overlap);
+  scenario.strategy.placement = placement;
+  scenario.strategy.skip_token = skip_token;
+  return scenario;
+}
+
+std::vector<int> held(Training& training, int node, int layer) {
+  return local_experts(training.scenario.model, training.executor.worker(node).model().options().experts,
+                       layer);
+}
+
+/// An expert's part of a tensor at a node.
+at::Tensor part(Training& training, int node, int layer, int expert, const std::string& role,
+                const std::string& state = "") {
+  const std::vector<int> local = held(training, node, layer);
+  const auto row = std::find(local.begin(), local.end(), expert) - local.begin();
+  const at::Tensor whole = training.tensor(node, "layers." + std::to_string(layer) + "." + role + state);
+  return whole.select(role == "router" ? 1 : 0, row);
+}
+
+}  // namespace
+
+TEST_CASE("after every round each expert lives on O_e sites, which agree on its weights and outer state") {
+  for (const int overlap : {1, 2, 3}) {
+    for (const bool skip_token : {false, true}) {
+      for (const auto optimizer :
+           {costmodel::OuterOptimizer::nesterov, costmodel::OuterOptimizer::local_adamw}) {
+        CAPTURE(overlap);
+        CAPTURE(skip_token);
+        costmodel::Scenario scenario =
+            partial_replicas(overlap, costmodel::PlacementKind::random, skip_token);
+        scenario.strategy.outer_optimizer = optimizer;
+        Training training(scenario, real_options());
+        const int layers = static_cast<int>(scenario.model.layers);
+        const int experts = static_cast<int>(scenario.model.experts);
+        for (std::int64_t round = 0; round < training.plan.rounds; ++round) {
+          training.run(1);
+          const costmodel::Placement placement = training.plan.placement(round + 1);
+          for (int layer = 0; layer < layers; ++layer) {
+            for (int expert = 0; expert < experts; ++expert) {
+              std::vector<int> owners;
+              for (int node = 0; node < kSites; ++node) {
+                const std::vector<int> local = held(training, node, layer);
+                if (std::find(local.begin(), local.end(), expert) != local.end()) owners.push_back(node);
+              }
+              const auto planned = placement.owners(layer, expert);
+              REQUIRE(owners == std::vector<int>(planned.begin(), planned.end()));
+              REQUIRE(static_cast<int>(owners.size()) == overlap);
+              for (const int owner : owners) {
+                for (const char* role : {"up", "down"}) {
+                  CHECK(at::equal(part(training, owner, layer, expert, role),
+                                  part(training, owners[0], layer, expert, role)));
+                  if (optimizer == costmodel::OuterOptimizer::nesterov) {
+                    CHECK(at::equal(part(training, owner, layer, expert, role, ".outer1"),
+                                    part(training, owners[0], layer, expert, role, ".outer1")));
+                    CHECK(at::equal(part(training, owner, layer, expert, role, ".anchor"),
+                                    part(training, owner, layer, expert, role)));
+                  }
+                }
+              }
+            }
+          }
+          for (int node = 1; node < kSites; ++node)
+            CHECK(at::equal(training.tensor(node, "embedding"), training.tensor(0, "embedding")));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a migrated expert arrives with its weights, zero moments and an own warm-up") {
+  costmodel::Scenario scenario = partial_replicas(2, costmodel::PlacementKind::random, false);
+  TrainingOptions options = real_options();
+  options.inner.restart_warmup_steps = 8;
+  Training training(scenario, options);
+  // Stop before migration: the same round of a plan that does not reshuffle yet.
+  costmodel::Scenario later = scenario;
+  later.strategy.reshuffle_rounds = 100;
+  Training before(later, options);
+  training.run(1);
+  before.run(1);
+  const costmodel::Placement from = training.plan.placement(0), to = training.plan.placement(1);
+  int moved = 0, stayed = 0;
+  for (int layer = 0; layer < 2; ++layer) {
+    for (int expert = 0; expert < 4; ++expert) {
+      const auto old_owners = from.owners(layer, expert);
+      for (const int owner : to.owners(layer, expert)) {
+        const bool kept = std::find(old_owners.begin(), old_owners.end(), owner) != old_owners.end();
+        const std::vector<int> local = held(training, owner, layer);
+        const auto row =
+            static_cast<std::size_t>(std::find(local.begin(), local.end(), expert) - local.begin());
+        const ExpertSteps steps =
+            training.executor.worker(owner).inner().experts()[static_cast<std::size_t>(layer)][row];
+        for (const char* role : {"router", "up", "down"}) {
+          CHECK(at::equal(part(training, owner, layer, expert, role),
+                          part(before, old_owners[0], layer, expert, role)));
+          const at::Tensor moment = part(training, owner, layer, expert, role, ".moment2");
+          if (kept) {
+            CHECK(at::equal(moment, part(before, owner, layer, expert, role, ".moment2")));
+          } else {
+            CHECK(moment.count_nonzero().item<std::int64_t>() == 0);
+          }
+        }
+        CHECK(steps.moments == (kept ? 4 : 0));
+        CHECK(steps.since_restart == (kept ? -1 : 0));
+        (kept ? stayed : moved) += 1;
+      }
+    }
+  }
+  CHECK(moved > 0);
+  CHECK(stayed > 0);
+  training.run(1);  // goes on with experts of unequal age side by side
+}
+
+TEST_CASE("AdamW updates experts of unequal age as if each were alone") {
+  Model model(tiny_shape(), {{}, at::kCPU, at::kDouble, 42});
+  Model twin(tiny_shape(), {{}, at::kCPU, at::kDouble, 42});
+  AdamWOptions options;
+  options.learning_rate = 0.01;
+  options.restart_warmup_steps = 4;
+  AdamWOptions quarter;  // the first of four steps of the warm-up
+  quarter.learning_rate = 0.01 / 4;
+  AdamW mixed(model, options), alone(twin, quarter);
+  at::manual_seed(1);
+  const at::Tensor tokens = at::randint(17, {2, 6}, at::kLong);
+  // Expert 1 of layer 0 restarted; the twin is new and has the rate that the restarted expert begins with.
+  mixed.experts()[0][1] = {0, 0};
+  for (ExpertSteps& expert : mixed.experts()[0]) {
+    if (expert.since_restart < 0) expert.moments = 50;
+  }
+  model.loss(tokens, tokens.roll(-1, 1)).backward();
+  twin.loss(tokens, tokens.roll(-1, 1)).backward();
+  mixed.step();
+  alone.step();
+  for (const Role role : {Role::router, Role::up, Role::down}) {
+    const std::size_t index = parameter_index(0, role);
+    const std::int64_t dim = role == Role::router ? 1 : 0;
+    const auto row = [&](const Model& of, std::int64_t expert) {
+      return of.parameters()[index].master.detach().select(dim, expert);
+    };
+    CHECK(largest_difference(row(model, 1), row(twin, 1)) < 1e-15);
+    CHECK(largest_difference(row(model, 2), row(twin, 2)) > 1e-6);
+  }
+  CHECK(mixed.experts()[0][1] == ExpertSteps{1, 1});
+  CHECK(mixed.experts()[0][2] == ExpertSteps{51, -1});
+}
+
+TEST_CASE("averaging second moments of unequal age: one bias correction for all owners") {
+  MomentAges ages(3, 1, 1, /*beta2=*/0.95);
+  ages.trained(0, 40);
+  ages.trained(1, 40);
+  ages.trained(2, 8);
+  const double bias = (2 * (1 - std::pow(0.95, 40)) + 1 - std::pow(0.95, 8)) / 3;
+  const double age = ages.averaged({0, 1, 2}, 0, 0);
+  CHECK(1 - std::pow(0.95, age) == doctest::Approx(bias).epsilon(1e-12));
+  CHECK(ages.averaged({0, 1, 2}, 0, 0) == age);  // equal ages stay as they are, exactly
+}
+
+TEST_CASE("bytes counted at the calls are the plan's, for every method that is trained") {
+  std::set<std::string> trained;
+  for (const costmodel::Method& method : costmodel::methods()) {
+    for (const auto placement : {costmodel::PlacementKind::fixed, costmodel::PlacementKind::random}) {
+      for (const auto collective : {costmodel::Collective::ring, costmodel::Collective::direct}) {
+        for (const bool skip_token : {false, true}) {
+          costmodel::Scenario scenario =
+              training_scenario(std::string(method.name), kSites, method.partial_experts ? 2 : 0);
+          scenario.strategy.placement = placement;
+          scenario.strategy.collective = collective;
+          scenario.strategy.skip_token = skip_token;
+          scenario.strategy.wire = costmodel::plain_format(costmodel::ElementType::bf16);
+          const costmodel::Plan plan = costmodel::make_plan(scenario);
+          try {
+            (void)needs_of(scenario, plan);
+          } catch (const fomoe::InputError&) {
+            continue;
+          }
+          trained.insert(std::string(method.name));
+          CAPTURE(method.name);
+          Training training(scenario, real_options());
+          costmodel::SentBytes<double> planned;
+          for (std::int64_t round = 0; round < plan.rounds; ++round) {
+            const auto sent = fomoe::tests::sent_in_round(plan, kSites, round);
+            planned.dense += sent.dense;
+            planned.expert_sync += sent.expert_sync;
+            planned.migration += sent.migration;
+          }
+          training.run();
+          training.executor.finish();
+          BytesByClass counted{}, received{};
+          for (int node = 0; node < static_cast<int>(plan.nodes.size()); ++node) {
+            for (std::size_t c = 0; c < kTrafficClasses; ++c) {
+              counted[c] += training.transport.traffic(node).sent[c];
+              received[c] += training.transport.traffic(node).received[c];
+            }
+          }
+          CHECK(counted == received);
+          CHECK(static_cast<double>(counted[0]) == doctest::Approx(planned.dense * kSites).epsilon(1e-12));
+          CHECK(static_cast<double>(counted[1]) ==
+                doctest::Approx(planned.expert_sync * kSites).epsilon(1e-12));
+          CHECK(static_cast<double>(counted[2]) ==
+                doctest::Approx(planned.migration * kSites).epsilon(1e-12));
+        }
+      }
+    }
+  }
+  for (const char* core : {"ddp", "centralised", "local_sgd", "diloco", "local_adamw", "fomoe"})
+    CHECK(trained.contains(core));
+}
+
+TEST_CASE(
+    "one owner each, fixed: only dense bytes move, and experts differ from site to site only by owner") {
+  Training training(partial_replicas(1, costmodel::PlacementKind::fixed, false), real_options());
+  training.run();
+  for (int node = 0; node < kSites; ++node) {
+    CHECK(training.transport.traffic(node).sent[0] > 0);
+    CHECK(training.transport.traffic(node).sent[1] == 0);
+    CHECK(training.transport.traffic(node).sent[2] == 0);
+    CHECK(held(training, node, 0).size() == 1);
+  }
+}
+
+TEST_CASE("what routers chose is counted: all slots without skip-token, ghosts among them with it") {
+  for (const bool skip_token : {false, true}) {
+    Training training(partial_replicas(2, costmodel::PlacementKind::fixed, skip_token), real_options());
+    int steps = 0;
+    training.executor.on_step = [&](const StepRecord& step) {
+      ++steps;
+      REQUIRE(step.routing->counts.size() == 2);
+      for (const at::Tensor& counts : step.routing->counts) {
+        CHECK(counts.numel() == (skip_token ? 4 : 2));
+        CHECK(counts.sum().item<std::int64_t>() == step.tokens * 2);  // k = 2
+      }
+    };
+    training.run(1);
+    CHECK(steps == 4 * kSites);
+  }
+}

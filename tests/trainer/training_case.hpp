@@ -1,0 +1,95 @@
+// Small trainings in one process, for tests of what methods do to a model.
+#pragma once
+#include <ATen/Parallel.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "costmodel/extra_traffic.hpp"
+#include "tests/trainer/support.hpp"
+#include "trainer/executor.hpp"
+
+namespace fomoe::trainer::testing {
+
+/// 3 rounds of 4 steps of 8 sequences.
+inline costmodel::Scenario training_scenario(const std::string& method, int sites, int overlap = 0) {
+  costmodel::Scenario scenario;
+  scenario.model = tiny_shape();
+  scenario.workload = {/*tokens=*/12 * 8 * scenario.model.sequence_length, /*global_batch_sequences=*/8};
+  scenario.strategy.method = method;
+  scenario.strategy.local_steps = 4;
+  scenario.strategy.expert_overlap = overlap == 0 ? sites : overlap;
+  scenario.strategy.collective = costmodel::Collective::direct;
+  scenario.strategy.wire = costmodel::plain_format(costmodel::ElementType::fp32);
+  scenario.compute = costmodel::GivenStepTime{1};
+  scenario.platform = platforms::uniform(sites, 1e9, 1e9, 0.0);
+  return scenario;
+}
+
+/// fp64 from end to end, so that differences show what a method does and not what it rounds.
+inline TrainingOptions exact_options() {
+  TrainingOptions options;
+  options.dtype = at::kDouble;
+  options.exact_wire = true;
+  options.inner.learning_rate = 0.01;
+  // Adam divides by √v: where a gradient is nearly zero the usual 1e-8 would make differences of 1e-16 large.
+  options.inner.epsilon = 1e-3;
+  return options;
+}
+
+/// The same, as it really runs.
+inline TrainingOptions real_options() {
+  TrainingOptions options;
+  options.inner.learning_rate = 0.01;
+  return options;
+}
+
+/// All sites of a scenario in this process.
+struct Training {
+  /// One thread: the tensors are so small that several would wait for each other longer than they work.
+  static const costmodel::Scenario& one_thread(const costmodel::Scenario& scenario) {
+    at::set_num_threads(1);
+    return scenario;
+  }
+  Training(const costmodel::Scenario& what, const TrainingOptions& options)
+      : scenario(one_thread(what)),
+        plan(costmodel::make_plan(scenario)),
+        transport(plan.nodes),
+        batches(Corpus::synthetic(scenario.model.vocabulary, 50'000, scenario.seed),
+                scenario.model.sequence_length, scenario.workload.global_batch_sequences,
+                /*validation_sequences=*/8, scenario.seed),
+        executor(scenario, plan, transport, batches, options) {}
+
+  Training& run(std::int64_t rounds) {
+    for (std::int64_t i = 0; i < rounds; ++i) executor.run_round(next_round++);
+    return *this;
+  }
+  Training& run() { return run(plan.rounds - next_round); }
+
+  [[nodiscard]] at::Tensor parameter(costmodel::NodeId node, std::size_t index) {
+    return executor.worker(node).model().parameters().at(index).master.detach();
+  }
+  /// All parameters of a node, flat.
+  [[nodiscard]] at::Tensor weights(costmodel::NodeId node) {
+    std::vector<at::Tensor> parts;
+    for (const Parameter& parameter : executor.worker(node).model().parameters())
+      parts.push_back(parameter.master.detach().reshape({-1}));
+    return at::cat(parts);
+  }
+  [[nodiscard]] at::Tensor tensor(costmodel::NodeId node, const std::string& name) {
+    for (const auto& [known, tensor] : executor.worker(node).state()) {
+      if (known == name) return tensor;
+    }
+    throw std::invalid_argument("no tensor " + name);
+  }
+
+  costmodel::Scenario scenario;
+  costmodel::Plan plan;
+  InProcessTransport transport;
+  Batches batches;
+  Executor executor;
+  std::int64_t next_round = 0;
+};
+
+}  // namespace fomoe::trainer::testing

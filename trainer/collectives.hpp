@@ -1,0 +1,68 @@
+// A plan's Transfer over a transport: every pattern as phases of point-to-point messages, so that no process
+// group is needed for any set of nodes. All exchanges of a transfer go through the same phases, and what one
+// node sends another in a phase is one message.
+//
+// Chunks and their order are the plan's (chunk_elements; a ring's position p first sends chunk p). Sums are
+// taken in fp32 (fp64 for fp64 values). Under direct exchange they are taken in the order of the exchange's
+// nodes from values as they come off the wire, the own ones included, so that the result does not depend on
+// who adds.
+#pragma once
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "costmodel/plan.hpp"
+#include "trainer/torch.hpp"
+#include "trainer/transport.hpp"
+
+namespace fomoe::trainer {
+
+/// A payload at one of the nodes of its exchange.
+struct PayloadAt {
+  const costmodel::Exchange& exchange;
+  const costmodel::Payload& payload;
+  costmodel::NodeId node;
+};
+
+/// What the node sends: flat [elements].
+using PayloadSource = std::function<at::Tensor(const PayloadAt&)>;
+/// What the node has afterwards: flat [elements]
+///   all_reduce, all_to_all_broadcast   the mean over the exchange's nodes, the same bits at each
+///   reduce                             the mean over nodes[1] …, at nodes[0]
+///   broadcast, point_to_point          what nodes[0] sent, at the others
+using PayloadSink = std::function<void(const PayloadAt&, const at::Tensor&)>;
+/// Called with what a node contributed and what others read of it, where a codec loses something.
+using LossSink = std::function<void(const PayloadAt&, const at::Tensor& sent, const at::Tensor& read)>;
+
+struct TransferOptions {
+  bool exact_wire = false;  // see WireCodec
+  LossSink lost = {};
+};
+
+class Lane;
+
+/// A transfer in three parts, so that the middle one, which does all the waiting, may run beside training.
+/// `transfer` and `transport` must outlive it.
+class TransferRun {
+ public:
+  /// Reads every source. Throws std::invalid_argument for a pattern or wire format that this does not do
+  /// (reduce_scatter, all_gather and all_to_all are of methods that are not trained).
+  TransferRun(const costmodel::Transfer& transfer, Transport& transport, const PayloadSource& source,
+              const TransferOptions& options = {});
+  ~TransferRun();
+  TransferRun(const TransferRun&) = delete;
+  TransferRun& operator=(const TransferRun&) = delete;
+
+  void exchange();
+  void deliver(const PayloadSink& sink);
+
+ private:
+  Transport* transport_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+};
+
+/// All three at once.
+void run_transfer(const costmodel::Transfer& transfer, Transport& transport, const PayloadSource& source,
+                  const PayloadSink& sink, const TransferOptions& options = {});
+
+}  // namespace fomoe::trainer

@@ -1,0 +1,128 @@
+// Runs a plan: walks the operations of each round in order and does them with real models. What is sent, by
+// whom and when is the plan's; what a received content means follows from the content (see worker.hpp). No
+// method's name occurs here.
+//
+// A process executes the operations of the nodes that its transport hosts. Operations come in an order in
+// which each follows what it waits for. Transfers start in that order, one after another, on a thread of
+// their own, in the same order at every site; an operation waits for the transfers that it comes after, and a
+// round for those that are not detached. What has arrived is written into the models only there, so that the
+// result does not depend on how fast the network was.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "costmodel/plan.hpp"
+#include "costmodel/scenario.hpp"
+#include "costmodel/timeline.hpp"
+#include "trainer/background.hpp"
+#include "trainer/batches.hpp"
+#include "trainer/collectives.hpp"
+#include "trainer/moment_ages.hpp"
+#include "trainer/worker.hpp"
+
+namespace fomoe::trainer {
+
+struct TrainingOptions {
+  AdamWOptions inner;
+  OuterOptions outer;
+  std::int64_t warmup_steps = 0;  // η·min(1, (step + 1) ÷ warmup_steps), then constant
+  double clip_norm = 0;           // of a site's gradients, before each optimiser step; 0: no clipping
+  double balance_weight = 0;      // of the load-balancing loss
+  double kept_share = 0.5;        // of what a site trained while its differences travelled (see Worker)
+  std::int64_t micro_batch_sequences = 0;  // of one forward and backward; 0: the whole local batch
+  at::Device device = at::kCPU;
+  at::ScalarType dtype = at::kFloat;  // see ModelOptions
+  bool exact_wire = false;            // see WireCodec
+};
+
+/// What a plan asks of each node, and whether the trainer can do it all.
+struct PlanNeeds {
+  std::vector<bool> outer_steps;       // by node
+  std::vector<bool> pseudo_gradients;  // sends them
+  bool residuals = false;              // pseudo-gradients lose something on the wire
+  bool detached = false;               // some transfers run on into the next round
+};
+/// Looks at one round of each kind. Throws InputError, naming the scenario's key, for what is not trained.
+PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& plan);
+
+/// One optimiser step of one node.
+struct StepRecord {
+  costmodel::NodeId node = 0;
+  std::int64_t round = 0, step = 0;
+  double loss = 0;  // mean cross-entropy of the node's sequences
+  double learning_rate = 0;
+  std::int64_t tokens = 0;
+  double seconds = 0;
+  const Routing* routing = nullptr;  // of the step
+};
+
+class Executor {
+ public:
+  /// Throws InputError where the trainer cannot execute something in the plan, before anything is trained.
+  /// Plan, transport and batches must outlive it.
+  Executor(const costmodel::Scenario& scenario, const costmodel::Plan& plan, Transport& transport,
+           Batches& batches, const TrainingOptions& options);
+
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  void run_round(std::int64_t index);
+  /// Waits for transfers that run on. Their averages come after the end of the run and change no weights.
+  void finish();
+  std::function<void(const StepRecord&)> on_step;  // called after each, where set
+
+  /// Of a hosted node.
+  [[nodiscard]] Worker& worker(costmodel::NodeId node) { return *workers_.at(node); }
+  [[nodiscard]] std::vector<costmodel::NodeId> hosted() const;
+  [[nodiscard]] MomentAges& moment_ages() { return ages_; }
+  /// When hosted nodes did what, in seconds since `zero_clock`; appended to by run_round.
+  [[nodiscard]] const std::vector<costmodel::Interval>& intervals() const { return intervals_; }
+  void zero_clock();
+  [[nodiscard]] double now_s() const;
+
+  /// Goes on at the start of round `index`, after `steps` optimiser steps: the workers then hold that round's
+  /// experts, and the caller fills in their state.
+  void resume_at(std::int64_t index, std::int64_t steps);
+  /// Optimiser steps that a hosted node has taken.
+  [[nodiscard]] std::int64_t steps(costmodel::NodeId node) const { return step_.at(node); }
+
+ private:
+  struct InFlight;
+  using OpOfRound = std::pair<std::int64_t, costmodel::OpId>;
+  void compute(const costmodel::Op& op, std::int64_t round);
+  void start(const std::shared_ptr<const costmodel::RoundPlan>& plan, std::int64_t round);
+  void settle(const OpOfRound& which);
+  void settle_ages(const costmodel::Transfer& work);
+  void migrate(const costmodel::Transfer& work, std::int64_t round);
+  void make_worker(costmodel::NodeId node, const PlanNeeds& needs);
+  void note(costmodel::NodeId node, const OpOfRound& which, costmodel::Activity activity, double start_s,
+            double end_s);
+  void gradients(costmodel::NodeId node, std::int64_t round);
+  void optimizer_step(costmodel::NodeId node);
+  [[nodiscard]] at::Tensor source(const PayloadAt& at);
+  void sink(const PayloadAt& at, const at::Tensor& mean);
+
+  const costmodel::Scenario scenario_;
+  const costmodel::Plan& plan_;
+  Transport& transport_;
+  Batches& batches_;
+  TrainingOptions options_;
+  std::map<costmodel::NodeId, std::unique_ptr<Worker>> workers_;
+  std::map<costmodel::NodeId, StepRecord> open_step_;  // gradients are there, the optimiser has not stepped
+  std::map<costmodel::NodeId, Routing> routing_;
+  std::map<costmodel::NodeId, std::int64_t> step_;
+  MomentAges ages_;
+  std::vector<costmodel::Interval> intervals_;
+  costmodel::OpId op_ = 0;  // that is being executed
+  double clock_zero_ = 0;
+  std::map<OpOfRound, std::unique_ptr<InFlight>> in_flight_;
+  /// Steps that the nodes had taken when the transfer started; of this round and the one before.
+  std::map<OpOfRound, std::map<costmodel::NodeId, std::int64_t>> started_at_;
+  Background background_;  // last: what it runs uses the others
+};
+
+}  // namespace fomoe::trainer

@@ -1,0 +1,14 @@
+// `--local`: one process for each site on this machine, as torchrun would start them.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace fomoe::trainer {
+
+/// Starts this program `processes` times with `arguments` less --local, and waits for all. Each gets RANK,
+/// WORLD_SIZE, MASTER_ADDR and a free MASTER_PORT, and `threads` or its share of the cores. Where one fails
+/// the others notice by themselves; they end with this process whatever happens to it. → 0, or the exit
+/// status of the process that failed first.
+int launch_local(const std::vector<std::string>& arguments, int processes, int threads);
+
+}  // namespace fomoe::trainer

@@ -1,0 +1,173 @@
+#include "trainer/measured_report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "costmodel/report_assembly.hpp"
+
+namespace fomoe::trainer {
+
+using costmodel::Activity;
+using costmodel::Interval;
+using costmodel::NodeId;
+using costmodel::Timeline;
+using nlohmann::json;
+
+namespace {
+
+// A node alone in a transfer waits; with a partner there, bytes flow.
+std::vector<costmodel::FlowSpan> flow_spans(const std::vector<Interval>& intervals) {
+  std::map<std::pair<std::int64_t, std::int32_t>, std::vector<const Interval*>> transfers;
+  for (const Interval& interval : intervals) {
+    if (interval.activity == Activity::transfer)
+      transfers[{interval.round, interval.op}].push_back(&interval);
+  }
+  std::vector<costmodel::FlowSpan> spans;
+  for (const auto& [key, parts] : transfers) {
+    for (const Interval* part : parts) {
+      double partner_s = std::numeric_limits<double>::infinity();
+      for (const Interval* other : parts) {
+        if (other != part) partner_s = std::min(partner_s, other->start_s);
+      }
+      const double start_s = std::max(part->start_s, partner_s);
+      if (start_s < part->end_s) spans.push_back({part->node, part->round, start_s, part->end_s});
+    }
+  }
+  return spans;
+}
+
+Timeline timeline_of(const costmodel::Plan& plan, const std::vector<Observation>& observations,
+                     std::int64_t first_round) {
+  Timeline timeline;
+  timeline.sent = costmodel::PairBytes(static_cast<int>(plan.nodes.size()));
+  const auto rounds = static_cast<std::size_t>(plan.rounds - first_round);
+  timeline.round_end_s.assign(rounds, 0);
+  for (std::size_t r = 0; r < rounds; ++r)
+    timeline.rounds.push_back(first_round + static_cast<std::int64_t>(r));
+  for (const Observation& seen : observations) {
+    for (Interval interval : seen.intervals) {
+      interval.round -= first_round;  // position in the executed sequence
+      double& end_s = timeline.round_end_s[static_cast<std::size_t>(interval.round)];
+      end_s = std::max(end_s, interval.end_s);
+      timeline.intervals.push_back(interval);
+    }
+    for (const Observation::OfNode& one : seen.nodes) {
+      for (std::size_t to = 0; to < one.traffic.sent_to.size(); ++to)
+        timeline.sent.at(one.node, static_cast<int>(to)) = static_cast<double>(one.traffic.sent_to[to]);
+    }
+  }
+  // Nodes without a part in a round do not end it.
+  for (std::size_t r = 1; r < rounds; ++r)
+    timeline.round_end_s[r] = std::max(timeline.round_end_s[r], timeline.round_end_s[r - 1]);
+  timeline.flows = flow_spans(timeline.intervals);
+  return timeline;
+}
+
+}  // namespace
+
+std::string to_text(const Observation& observation) {
+  json out = {{"peak_memory_bytes", observation.peak_memory_bytes},
+              {"nodes", json::array()},
+              {"intervals", json::array()}};
+  for (const Observation::OfNode& one : observation.nodes) {
+    out["nodes"].push_back({{"node", one.node},
+                            {"sent", one.traffic.sent},
+                            {"received", one.traffic.received},
+                            {"sent_to", one.traffic.sent_to},
+                            {"validation_loss", one.validation_loss},
+                            {"routed", one.routed}});
+  }
+  for (const Interval& i : observation.intervals)
+    out["intervals"].push_back({i.node, i.op, i.round, static_cast<int>(i.activity), i.start_s, i.end_s});
+  return out.dump();
+}
+
+Observation observation_from(const std::string& text) {
+  const json in = json::parse(text);
+  Observation out;
+  out.peak_memory_bytes = in.at("peak_memory_bytes");
+  for (const json& one : in.at("nodes")) {
+    out.nodes.push_back({one.at("node"),
+                         {one.at("sent").get<BytesByClass>(), one.at("received").get<BytesByClass>(),
+                          one.at("sent_to").get<std::vector<std::int64_t>>()},
+                         one.at("validation_loss"),
+                         one.at("routed").get<std::vector<std::vector<std::int64_t>>>()});
+  }
+  for (const json& i : in.at("intervals"))
+    out.intervals.push_back({i[0], i[1], i[2], static_cast<Activity>(i[3].get<int>()), i[4], i[5]});
+  return out;
+}
+
+std::string routing_csv(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
+                        const std::vector<Observation>& observations) {
+  std::string text = "layer,expert,site,count\n";
+  for (const Observation& seen : observations) {
+    for (const Observation::OfNode& one : seen.nodes) {
+      const auto site = static_cast<std::size_t>(plan.nodes[static_cast<std::size_t>(one.node)].site);
+      for (std::size_t layer = 0; layer < one.routed.size(); ++layer) {
+        for (std::size_t expert = 0; expert < one.routed[layer].size(); ++expert) {
+          text += std::to_string(layer) + ',' + std::to_string(expert) + ',' +
+                  scenario.platform.sites[site].name + ',' + std::to_string(one.routed[layer][expert]) + '\n';
+        }
+      }
+    }
+  }
+  return text;
+}
+
+costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
+                                     const std::vector<Observation>& observations,
+                                     const ReportContext& context) {
+  // All rounds were executed, in order: one class, whose timeline is the whole run.
+  costmodel::Plan executed = plan;
+  executed.rounds = plan.rounds - context.first_round;
+  executed.steps = context.steps;
+  executed.classes = {{executed.rounds, 0, /*identical=*/false, nullptr}};
+  costmodel::Scenario measured = scenario;
+  measured.compute = costmodel::GivenStepTime{1};  // nothing below uses it: times were measured
+  const Timeline timeline = timeline_of(plan, observations, context.first_round);
+
+  costmodel::RunReport report = costmodel::assemble_report(measured, executed, {timeline});
+  report.executor = "measured";
+  double loss = 0;
+  int validated = 0;
+  for (const Observation& seen : observations) {
+    for (const Observation::OfNode& one : seen.nodes) {
+      const auto site = static_cast<std::size_t>(plan.nodes[static_cast<std::size_t>(one.node)].site);
+      report.sites[site].memory_bytes = static_cast<double>(seen.peak_memory_bytes);
+      if (one.validation_loss < 0) continue;
+      loss += one.validation_loss;
+      ++validated;
+    }
+  }
+  if (validated > 0) {
+    costmodel::Quality quality;
+    quality.known = true;
+    quality.perplexity = std::exp(loss / validated);
+    quality.source = "measured: " + std::to_string(context.validation_sequences) +
+                     " validation sequences, mean loss of the models of " + std::to_string(validated) +
+                     " sites";
+    report.quality = quality;
+  }
+  report.provenance = {{"times", Origin::measured, "of this run on " + context.device},
+                       {"bytes sent", Origin::measured, "counted at each send"},
+                       {"memory", Origin::measured, "peak of the process that trained the site"}};
+  if (context.in_turn) {
+    report.notes.emplace_back(
+        "one process trained all sites in turn: bytes and quality are those of the run, times are of this "
+        "process and not of sites that work at once");
+  }
+  if (context.first_round > 0) {
+    report.notes.push_back("resumed after round " + std::to_string(context.first_round) +
+                           ": times, bytes and tokens are of the rounds since then");
+  }
+  report.notes.emplace_back(
+      "links were whatever lies between the processes, not the scenario's: link_busy_share compares measured "
+      "bytes with the scenario's links");
+  return report;
+}
+
+}  // namespace fomoe::trainer

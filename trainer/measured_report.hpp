@@ -1,0 +1,47 @@
+// From what each process saw to one RunReport, executor "measured": the same assembly as the simulator's.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "costmodel/plan.hpp"
+#include "costmodel/run_report.hpp"
+#include "costmodel/scenario.hpp"
+#include "costmodel/timeline.hpp"
+#include "trainer/transport.hpp"
+
+namespace fomoe::trainer {
+
+/// What one process hands to rank 0.
+struct Observation {
+  struct OfNode {
+    costmodel::NodeId node = 0;
+    Traffic traffic;
+    double validation_loss = 0;                     // mean cross-entropy; negative: not validated
+    std::vector<std::vector<std::int64_t>> routed;  // [layer][expert]: slots of its tokens that chose it
+  };
+  std::vector<OfNode> nodes;
+  std::vector<costmodel::Interval> intervals;  // seconds since the barrier at the start
+  std::int64_t peak_memory_bytes = 0;          // of the process
+};
+std::string to_text(const Observation& observation);
+Observation observation_from(const std::string& text);
+
+/// CSV with the columns layer,expert,site,count, as strategy.routing_counts reads it.
+std::string routing_csv(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
+                        const std::vector<Observation>& observations);
+
+struct ReportContext {
+  std::int64_t first_round = 0;  // of those executed: a resumed run starts later
+  std::int64_t steps = 0;        // executed
+  bool in_turn = false;          // one process trained every site
+  std::int64_t validation_sequences = 0;
+  std::string device;  // for provenance
+};
+
+/// Of all processes' observations. A transfer's flows are under way at a node from when it and one of its
+/// partners are ready; before that it waits.
+costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
+                                     const std::vector<Observation>& observations,
+                                     const ReportContext& context);
+
+}  // namespace fomoe::trainer

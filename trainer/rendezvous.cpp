@@ -1,0 +1,291 @@
+#include "trainer/rendezvous.hpp"
+
+#include <arpa/inet.h>
+#include <c10/util/Logging.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "trainer/usage_error.hpp"
+
+namespace fomoe::trainer {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::optional<std::string> environment(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+int whole_number(const char* name, const std::string& text, int least, int most) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+    throw UsageError(std::string(name) + ": got \"" + text + "\"; expected a whole number from " +
+                     std::to_string(least) + " to " + std::to_string(most) + "; for example " + name + "=" +
+                     std::to_string(least));
+  }
+  return value;
+}
+
+std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
+
+milliseconds milliseconds_of(double seconds) {
+  return milliseconds(static_cast<std::int64_t>(1e3 * seconds));
+}
+
+// This machine's address as rank 0 sees it: the one that a packet to rank 0 would leave from. Names and
+// interfaces need no configuration then, neither in a container nor in a network namespace.
+std::string own_address(const Launch& launch) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_DGRAM;
+  if (::getaddrinfo(launch.address.c_str(), std::to_string(launch.port).c_str(), &hints, &found) != 0)
+    return "127.0.0.1";
+  std::string address = "127.0.0.1";
+  const int probe = ::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_storage own{};
+  socklen_t length = sizeof own;
+  if (probe >= 0 && ::connect(probe, found->ai_addr, found->ai_addrlen) == 0 &&
+      ::getsockname(probe, reinterpret_cast<sockaddr*>(&own), &length) == 0) {
+    char text[NI_MAXHOST];
+    if (::getnameinfo(reinterpret_cast<sockaddr*>(&own), length, text, sizeof text, nullptr, 0,
+                      NI_NUMERICHOST) == 0) {
+      address = text;
+    }
+  }
+  if (probe >= 0) ::close(probe);
+  ::freeaddrinfo(found);
+  return address;
+}
+
+/// Point-to-point over Gloo; one rank hosts the nodes of one site.
+class GlooTransport : public Transport {
+ public:
+  GlooTransport(const std::vector<costmodel::Node>& nodes, int rank, std::vector<std::string> names,
+                c10::intrusive_ptr<c10d::ProcessGroupGloo> group)
+      : Transport(nodes, of_site(nodes, rank)), names_(std::move(names)), group_(std::move(group)) {}
+
+ protected:
+  void move(const std::vector<Message*>& messages) override {
+    struct Pending {
+      int rank;
+      c10::intrusive_ptr<c10d::Work> work;
+    };
+    std::vector<Pending> pending;
+    int partner = -1;
+    try {
+      // Receives first: what arrives then finds its place.
+      for (const bool sending : {false, true}) {
+        for (Message* message : messages) {
+          if (hosts(message->from) != sending) continue;
+          partner = rank_of(sending ? message->to : message->from);
+          if (!sending) message->received = at::empty({message->bytes()}, at::kByte);
+          std::vector<at::Tensor> buffer = {sending ? message->sent.contiguous() : message->received};
+          const int tag = message->from * static_cast<int>(nodes().size()) + message->to;
+          pending.push_back(
+              {partner, sending ? group_->send(buffer, partner, tag) : group_->recv(buffer, partner, tag)});
+        }
+      }
+      for (const Pending& one : pending) {
+        partner = one.rank;
+        one.work->wait();
+      }
+    } catch (const std::exception& error) {
+      const std::string reason = error.what();
+      throw SiteLost(names_[static_cast<std::size_t>(partner)] + " (rank " + std::to_string(partner) +
+                     ") is lost: " + reason.substr(0, reason.find('\n')));
+    }
+  }
+
+ private:
+  [[nodiscard]] int rank_of(costmodel::NodeId node) const {
+    return nodes()[static_cast<std::size_t>(node)].site;
+  }
+  static std::vector<costmodel::NodeId> of_site(const std::vector<costmodel::Node>& nodes, int site) {
+    std::vector<costmodel::NodeId> ids;
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+      if (nodes[n].site == site) ids.push_back(static_cast<costmodel::NodeId>(n));
+    }
+    return ids;
+  }
+
+  std::vector<std::string> names_;
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+};
+
+}  // namespace
+
+std::optional<Launch> launch_from_environment() {
+  const char* rank_name = environment("RANK") ? "RANK" : "SLURM_PROCID";
+  const char* world_name = environment("RANK") ? "WORLD_SIZE" : "SLURM_NTASKS";
+  const auto rank = environment(rank_name), world = environment(world_name);
+  if (!rank) return std::nullopt;
+  const auto need = [](const char* name, const std::optional<std::string>& value, const char* example) {
+    if (!value) {
+      throw UsageError(std::string(name) +
+                       ": got nothing; expected it in the environment beside the rank, as torchrun sets it; "
+                       "for example " +
+                       name + "=" + example);
+    }
+    return *value;
+  };
+  Launch launch;
+  launch.world = whole_number(world_name, need(world_name, world, "2"), 1, 100'000);
+  launch.rank = whole_number(rank_name, *rank, 0, launch.world - 1);
+  if (launch.world == 1 && !environment("MASTER_ADDR")) return std::nullopt;
+  launch.address = need("MASTER_ADDR", environment("MASTER_ADDR"), "10.0.0.1");
+  launch.port =
+      whole_number("MASTER_PORT", need("MASTER_PORT", environment("MASTER_PORT"), "29500"), 1, 65535);
+  launch.agent_store = environment("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  return launch;
+}
+
+struct Rendezvous::Connection {
+  c10::intrusive_ptr<c10d::Store> store;
+};
+
+std::string Rendezvous::name_of(int rank) const {
+  return names_.at(static_cast<std::size_t>(rank)) + " (rank " + std::to_string(rank) + ")";
+}
+
+Rendezvous::Rendezvous(const Launch& launch, std::vector<std::string> names, double timeout_s)
+    : launch_(launch),
+      names_(std::move(names)),
+      timeout_s_(timeout_s),
+      connection_(std::make_unique<Connection>()) {
+  // c10d would print stack traces of what we say in a line; whoever wants them sets the variable.
+  ::setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
+  c10::initLogging();
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(launch.port);
+  options.isServer = launch.rank == 0 && !launch.agent_store;
+  options.numWorkers = launch.world;
+  options.waitWorkers = false;  // agree() says who is missing
+  options.timeout = milliseconds_of(timeout_s);
+  try {
+    // torchrun keeps one store over restarts: each attempt has keys of its own.
+    connection_->store = c10::make_intrusive<c10d::PrefixStore>(
+        "fomoe" + environment("TORCHELASTIC_RESTART_COUNT").value_or(""),
+        c10::make_intrusive<c10d::TCPStore>(launch.address, options));
+  } catch (const std::exception& error) {
+    const std::string reason = error.what();
+    if (options.isServer) {
+      if (reason.find("EADDRINUSE") != std::string::npos || reason.find("in use") != std::string::npos) {
+        throw UsageError("MASTER_PORT: got " + std::to_string(launch.port) +
+                         ", which is in use on this machine; expected a free port; for example MASTER_PORT=" +
+                         std::to_string(launch.port < 65'000 ? launch.port + 1 : 29'500));
+      }
+      throw UsageError("MASTER_ADDR: got " + launch.address +
+                       ", on which rank 0 cannot listen: " + reason.substr(0, reason.find('\n')));
+    }
+    throw SiteLost(name_of(0) + " does not answer at " + launch.address + ":" + std::to_string(launch.port));
+  }
+}
+
+Rendezvous::~Rendezvous() = default;
+
+std::vector<std::string> Rendezvous::gather(const std::string& key, const std::string& text) {
+  const auto key_of = [&](int rank) { return key + "/" + std::to_string(rank); };
+  std::vector<std::string> texts;
+  try {
+    connection_->store->set(key_of(launch_.rank), bytes_of(text));
+  } catch (const std::exception&) {
+    throw SiteLost(name_of(0) + ", which keeps the store, is lost");
+  }
+  const auto deadline = std::chrono::steady_clock::now() + milliseconds_of(timeout_s_);
+  for (int rank = 0; rank < launch_.world; ++rank) {
+    try {
+      const auto left = std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());
+      connection_->store->wait({key_of(rank)}, std::max(left, milliseconds(1)));
+      texts.push_back(text_of(connection_->store->get(key_of(rank))));
+    } catch (const std::exception&) {
+      std::string missing;
+      for (int other = rank; other < launch_.world; ++other) {
+        bool there = false;
+        try {
+          there = connection_->store->check({key_of(other)});
+        } catch (const std::exception&) {
+          throw SiteLost(name_of(0) + ", which keeps the store, is lost");
+        }
+        if (!there) missing += (missing.empty() ? "" : ", ") + name_of(other);
+      }
+      throw SiteLost(missing + " did not come within " + std::to_string(static_cast<int>(timeout_s_)) + " s");
+    }
+  }
+  // Rank 0 keeps the store: it leaves last.
+  if (launch_.rank == 0) {
+    while (connection_->store->add(key + "/done", 0) < launch_.world - 1 &&
+           std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(milliseconds(2));
+    }
+  } else {
+    connection_->store->add(key + "/done", 1);
+  }
+  return texts;
+}
+
+void Rendezvous::agree(const Digest& digest) {
+  std::string text;
+  for (const auto& [name, value] : digest) text += name + '\n' + value + '\n';
+  const std::vector<std::string> texts = gather("agree", text);
+  for (int rank = 1; rank < launch_.world; ++rank) {
+    if (texts[static_cast<std::size_t>(rank)] == texts[0]) continue;
+    std::string what = "something";
+    std::size_t begin[2] = {0, 0};
+    const auto line = [&](int of) {
+      const std::string& from = texts[of == 0 ? 0 : static_cast<std::size_t>(rank)];
+      const std::size_t end = std::min(from.find('\n', begin[of]), from.size());
+      std::string out = from.substr(std::min(begin[of], from.size()), end - std::min(begin[of], end));
+      begin[of] = end + 1;
+      return out;
+    };
+    for (std::size_t i = 0; i < digest.size(); ++i) {
+      const std::string name = line(0), value = line(0), other_name = line(1), other = line(1);
+      if (name == other_name && value == other) continue;
+      what = name + " (" + other + " there, " + value + " at rank 0)";
+      break;
+    }
+    throw UsageError(name_of(rank) + " was started with another " + what +
+                     ": every site needs the same scenario, overrides, seed, data and version");
+  }
+}
+
+std::unique_ptr<Transport> Rendezvous::transport(const std::vector<costmodel::Node>& nodes) {
+  auto options = c10d::ProcessGroupGloo::Options::create(milliseconds_of(timeout_s_));
+  options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(own_address(launch_)));
+  try {
+    auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(
+        c10::make_intrusive<c10d::PrefixStore>("gloo", connection_->store), launch_.rank, launch_.world,
+        options);
+    return std::make_unique<GlooTransport>(nodes, launch_.rank, names_, std::move(group));
+  } catch (const std::exception& error) {
+    const std::string reason = error.what();
+    throw SiteLost("the sites cannot connect to each other: " + reason.substr(0, reason.find('\n')));
+  }
+}
+
+std::string Rendezvous::explain(const SiteLost& lost) {
+  const std::string own = lost.what();
+  try {
+    // The first to see it writes; the others read. An empty expectation means: if nobody has.
+    const std::string first = text_of(connection_->store->compareSet("lost", {}, bytes_of(own)));
+    // Others may still ask: rank 0 keeps the store open for them a little longer.
+    if (launch_.rank == 0 && !launch_.agent_store) std::this_thread::sleep_for(std::chrono::seconds(2));
+    return first;
+  } catch (const std::exception&) {
+    return name_of(0) + " is lost, and with it the store through which sites find each other";
+  }
+}
+
+}  // namespace fomoe::trainer

@@ -1,0 +1,67 @@
+// How the processes of a run find each other: torchrun's environment variables and a TCPStore at rank 0.
+// One process trains one site, rank r site r; or one process trains all.
+//
+// Whoever starts first waits for the others. Before anything is trained all ranks compare what they are about
+// to train.
+#pragma once
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "trainer/transport.hpp"
+
+namespace fomoe::trainer {
+
+struct Launch {
+  int rank = 0, world = 1;
+  std::string address;  // of rank 0
+  int port = 0;
+  bool agent_store = false;  // torchrun's own process already serves the store
+};
+
+/// RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT; under Slurm SLURM_PROCID and SLURM_NTASKS stand in for the
+/// first two. Nothing where neither RANK nor SLURM_PROCID is set. Throws UsageError for half a set.
+std::optional<Launch> launch_from_environment();
+
+/// A site does not answer any more, or never came.
+class SiteLost : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// What all ranks must have in common, by name, for messages: {"scenario", "3f…"}, {"seed", "42"}.
+using Digest = std::vector<std::pair<std::string, std::string>>;
+
+class Rendezvous {
+ public:
+  /// Connects to the store, which rank 0 opens. Throws UsageError where the port is in use, SiteLost where
+  /// rank 0 does not come within the limit. `names`: of the ranks' sites.
+  Rendezvous(const Launch& launch, std::vector<std::string> names, double timeout_s);
+  ~Rendezvous();
+
+  /// Returns when every rank has called it with the same digest. Throws UsageError, naming the first rank
+  /// that differs and in what; SiteLost, naming the ranks that did not come.
+  void agree(const Digest& digest);
+
+  /// Everybody's text by rank, at every rank, when all have called it; `key` differs for each call.
+  std::vector<std::string> gather(const std::string& key, const std::string& text);
+
+  /// Sends and receives among the ranks. Throws SiteLost from exchange().
+  std::unique_ptr<Transport> transport(const std::vector<costmodel::Node>& nodes);
+
+  /// After SiteLost: which site was lost first, in words. The ranks tell each other through the store, so
+  /// that those who only see a neighbour leave name the culprit too.
+  std::string explain(const SiteLost& lost);
+
+ private:
+  struct Connection;
+  [[nodiscard]] std::string name_of(int rank) const;
+
+  Launch launch_;
+  std::vector<std::string> names_;
+  double timeout_s_;
+  std::unique_ptr<Connection> connection_;
+};
+
+}  // namespace fomoe::trainer

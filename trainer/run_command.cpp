@@ -1,0 +1,173 @@
+#include "trainer/run_command.hpp"
+
+#include <unistd.h>
+
+#include <boost/program_options.hpp>
+#include <charconv>
+#include <filesystem>
+#include <iostream>
+#include <limits>
+
+#include "experiments/scenario/json_io.hpp"
+#include "experiments/scenario/scenario_reader.hpp"
+#include "trainer/local_launch.hpp"
+#include "trainer/training_run.hpp"
+
+namespace fomoe::trainer {
+
+namespace po = boost::program_options;
+
+namespace {
+
+constexpr const char* kExamples = R"(
+How it is started
+  --local [M]     starts M processes here, one a site (M: as many as the scenario has sites)
+  --in-turn       one process trains every site, one after the other, with the same result
+  neither         one site of several: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torchrun sets them, or
+                  Slurm's SLURM_PROCID and SLURM_NTASKS with MASTER_ADDR and MASTER_PORT; rank r is site r
+
+Examples
+  fomoe-train run experiments/scenarios/tiny-training.toml --local --output -
+  fomoe-train run experiments/scenarios/tiny-training.toml --in-turn --set strategy.method=ddp --log steps.jsonl --output run.json
+  torchrun --no-python --nproc-per-node 4 fomoe-train run experiments/scenarios/tiny-training.toml --output run.json
+)";
+
+po::options_description described() {
+  po::options_description options("fomoe-train run SCENARIO.toml: trains what the scenario says");
+  // clang-format off
+  options.add_options()
+    ("help", "this text")
+    ("scenario", po::value<std::string>(), "the scenario file; [trainer] has the settings of the training")
+    ("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"), "change a key, for instance strategy.local_steps=64; may be given several times")
+    ("seed", po::value<std::string>()->value_name("N"), "of weights, data order and placements (default: the scenario's)")
+    ("local", po::value<int>()->implicit_value(0)->value_name("[M]"), "start M processes on this machine")
+    ("in-turn", po::bool_switch(), "train all sites in this process")
+    ("threads", po::value<int>()->value_name("N"), "CPU threads of a process (default: the cores ÷ processes with --local, else all)")
+    ("checkpoints", po::value<std::string>()->value_name("DIR"), "write checkpoints there")
+    ("resume", po::bool_switch(), "go on from the last checkpoint in --checkpoints, or start where there is none")
+    ("log", po::value<std::string>()->value_name("FILE.jsonl"), "a line of JSON for each step; rank r > 0 adds .rank-r to the name")
+    ("routing-counts", po::value<std::string>()->value_name("FILE.csv"), "how often each site's tokens chose each expert, for strategy.routing_counts")
+    ("output", po::value<std::string>()->value_name("-|FILE.json"), "the report, as `fomoe simulate` writes it (default: a summary for people)");
+  // clang-format on
+  return options;
+}
+
+[[noreturn]] void refuse(const std::string& option, const std::string& got, const std::string& expected,
+                         const std::string& example) {
+  throw UsageError("--" + option + ": got " + got + "; expected " + expected + "; for example --" + option +
+                   " " + example);
+}
+
+std::uint64_t seed_of(const std::string& text) {
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error != std::errc() || end != text.data() + text.size())
+    refuse("seed", '"' + text + '"', "a whole number of at least 0", "42");
+  return seed;
+}
+
+// Before hours of training, not after them.
+void check_output(const std::string& option, const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+  if (!std::filesystem::is_directory(folder))
+    refuse(option, '"' + path + '"', "a file in a folder that exists", "run.json");
+}
+
+void print_summary(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
+  std::printf("%s: %lld steps, %lld rounds, %lld sites in %.1f s\n", scenario.strategy.method.c_str(),
+              static_cast<long long>(report.optimizer_steps), static_cast<long long>(report.round.count),
+              static_cast<long long>(scenario.sites()), report.wall_clock_s);
+  std::printf("  %.4g tokens/s, utilisation %.1f %%, exposed communication %.1f %%, idle %.1f %%\n",
+              report.tokens_per_s, 100 * report.compute_utilization,
+              100 * report.round.exposed_communication_s / report.round.duration_s,
+              100 * report.round.idle_s / report.round.duration_s);
+  std::printf("  %.4g MB sent per site and round, %.4g bytes per token\n",
+              report.bytes_sent_per_site_per_round / 1e6, report.bytes_per_token);
+  if (report.quality)
+    std::printf("  perplexity %.4g (%s)\n", report.quality->perplexity, report.quality->source.c_str());
+  for (const std::string& note : report.notes) std::printf("  note: %s\n", note.c_str());
+}
+
+}  // namespace
+
+int run_command(const std::vector<std::string>& arguments) {
+  const po::options_description options = described();
+  po::positional_options_description positional;
+  positional.add("scenario", 1);
+  po::variables_map given;
+  try {
+    po::store(po::command_line_parser(arguments).options(options).positional(positional).run(), given);
+  } catch (const po::error& error) {
+    throw UsageError(std::string(error.what()) + "; fomoe-train run --help lists the options");
+  }
+  if (given.count("help")) {
+    std::cout << options << kExamples;
+    return 0;
+  }
+  const auto text = [&](const char* option) {
+    return given.count(option) ? given[option].as<std::string>() : std::string();
+  };
+  if (!given.count("scenario")) {
+    throw UsageError(
+        "SCENARIO.toml: got nothing; expected a scenario file; for example fomoe-train run "
+        "experiments/scenarios/tiny-training.toml --local");
+  }
+  const bool in_turn = given["in-turn"].as<bool>(), local = given.count("local") > 0;
+  if (in_turn && local)
+    throw UsageError("--in-turn: got --local too; expected one of the two; for example --in-turn");
+  if (given["resume"].as<bool>() && !given.count("checkpoints"))
+    throw UsageError(
+        "--resume: got no --checkpoints; expected the directory to resume from; for example "
+        "--checkpoints run --resume");
+  for (const char* option : {"output", "log", "routing-counts"}) {
+    if (!text(option).empty() && text(option) != "-") check_output(option, text(option));
+  }
+
+  scenario::ReadOptions how;
+  how.compute_required = false;
+  if (given.count("set")) how.overrides = given["set"].as<std::vector<std::string>>();
+  if (given.count("seed")) how.seed = seed_of(text("seed"));
+  RunRequest request;
+  request.scenario = scenario::read_scenario(text("scenario"), how);
+  request.settings = scenario::read_trainer_settings(text("scenario"), how, request.scenario);
+  request.checkpoints = text("checkpoints");
+  request.resume = given["resume"].as<bool>();
+  request.log = text("log");
+  request.routing_counts = text("routing-counts");
+  if (given.count("threads")) {
+    request.threads = given["threads"].as<int>();
+    if (request.threads < 1)
+      refuse("threads", std::to_string(request.threads), "a whole number of at least 1", "2");
+  }
+
+  if (local) {
+    const int asked = given["local"].as<int>(), sites = request.scenario.sites();
+    if (asked != 0 && asked != sites) {
+      refuse("local", std::to_string(asked), "the scenario's number of sites, " + std::to_string(sites),
+             std::to_string(sites));
+    }
+    return launch_local(arguments, sites, request.threads);
+  }
+  if (!in_turn) {
+    request.launch = launch_from_environment();
+    if (!request.launch && request.scenario.sites() > 1) {
+      throw UsageError(
+          "RANK: got nothing; expected --local, --in-turn, or RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT "
+          "in "
+          "the environment; for example fomoe-train run " +
+          text("scenario") + " --local");
+    }
+  }
+  const auto report = train(request, std::cerr, isatty(STDERR_FILENO) != 0);
+  if (!report) return 0;
+  if (text("output").empty()) {
+    print_summary(*report, request.scenario);
+  } else if (text("output") == "-") {
+    std::cout << scenario::run_report_json(*report, request.scenario) << std::flush;
+  } else {
+    scenario::write_file(text("output"), scenario::run_report_json(*report, request.scenario));
+  }
+  return 0;
+}
+
+}  // namespace fomoe::trainer

@@ -1,0 +1,29 @@
+// A whole training: from a scenario to a RunReport, alone or as one of several processes.
+#pragma once
+#include <iosfwd>
+#include <optional>
+#include <string>
+
+#include "costmodel/run_report.hpp"
+#include "costmodel/scenario.hpp"
+#include "experiments/scenario/trainer_section.hpp"
+#include "trainer/rendezvous.hpp"
+
+namespace fomoe::trainer {
+
+struct RunRequest {
+  costmodel::Scenario scenario;
+  scenario::TrainerSettings settings;
+  std::optional<Launch> launch;  // absent: this process trains all sites in turn
+  std::string checkpoints;       // directory; empty: none
+  bool resume = false;
+  std::string log;  // JSON lines; empty: none. Other ranks than 0 add ".site-NAME" before the extension.
+  std::string routing_counts;  // CSV file; empty: none
+  int threads = 0;             // 0: what LibTorch takes
+};
+
+/// Trains. → the report, at rank 0 (or in turn); nothing at the other ranks. Messages and progress go to
+/// `progress`. Throws UsageError, InputError, scenario::FileError (the user's mistakes) and SiteLost.
+std::optional<costmodel::RunReport> train(const RunRequest& request, std::ostream& progress, bool terminal);
+
+}  // namespace fomoe::trainer

@@ -1,0 +1,78 @@
+// How bytes get from node to node, and how many did. Collectives are built on this one call, so that counting
+// here counts everything.
+//
+// A process hosts some nodes of the plan: one site's, or all of them where it trains the sites in turn. What
+// its nodes send each other is handed over in memory; a derived transport moves the rest.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "costmodel/plan.hpp"
+#include "trainer/torch.hpp"
+
+namespace fomoe::trainer {
+
+inline constexpr std::size_t kTrafficClasses = 7;  // of costmodel::TrafficClass
+using BytesByClass = std::array<std::int64_t, kTrafficClasses>;
+
+/// All that one node sends another in one phase.
+struct Message {
+  costmodel::NodeId from = 0, to = 0;
+  BytesByClass bytes_of{};  // what the bytes are, for counting; their sum is the length
+  at::Tensor sent;          // uint8 on the CPU, where `from` is hosted here
+  at::Tensor received;      // the same, filled by exchange() where `to` is hosted here
+
+  [[nodiscard]] std::int64_t bytes() const;
+};
+
+/// Bytes that crossed between sites since the start, by class and by the other node.
+struct Traffic {
+  BytesByClass sent{}, received{};
+  std::vector<std::int64_t> sent_to;  // by node
+
+  [[nodiscard]] std::int64_t total_sent() const;
+  [[nodiscard]] std::int64_t total_received() const;
+};
+
+class Transport {
+ public:
+  /// `hosted`: the nodes of `nodes` that this process trains.
+  Transport(std::vector<costmodel::Node> nodes, const std::vector<costmodel::NodeId>& hosted);
+  virtual ~Transport() = default;
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+
+  [[nodiscard]] bool hosts(costmodel::NodeId node) const { return hosted_[static_cast<std::size_t>(node)]; }
+  [[nodiscard]] const std::vector<costmodel::Node>& nodes() const { return nodes_; }
+
+  /// Moves all messages at once and returns when all that this process sends or receives has. At most one
+  /// message for each (from, to); every process passes those that concern it. Throws std::runtime_error,
+  /// naming the site, where a partner is gone.
+  void exchange(std::vector<Message>& messages);
+
+  /// Of a hosted node. Messages between nodes of one site do not cross and are not counted.
+  [[nodiscard]] const Traffic& traffic(costmodel::NodeId node) const {
+    return traffic_[static_cast<std::size_t>(node)];
+  }
+
+ protected:
+  /// Messages of which exactly one end is hosted here.
+  virtual void move(const std::vector<Message*>& messages) = 0;
+
+ private:
+  std::vector<costmodel::Node> nodes_;
+  std::vector<bool> hosted_;
+  std::vector<Traffic> traffic_;
+};
+
+/// One process that hosts every node.
+class InProcessTransport : public Transport {
+ public:
+  explicit InProcessTransport(const std::vector<costmodel::Node>& nodes);
+
+ protected:
+  void move(const std::vector<Message*>& messages) override;
+};
+
+}  // namespace fomoe::trainer
