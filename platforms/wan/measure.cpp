@@ -98,8 +98,8 @@ class Measurement {
     for (const auto& [from, to] : pairs) {
       const std::uint16_t port = next_port();
       const std::uint32_t address = layout_.sites[static_cast<std::size_t>(to)].address;
-      tasks.push_back({to, [=] { return echo_udp(port); }, true});
-      tasks.push_back({from, [=] { return ping_udp(address, port, pings); }});
+      tasks.push_back({to, [=] { return echo_udp(port); }, true, true});
+      tasks.push_back({from, [=] { return ping_udp(address, port, pings); }, false, true});
     }
     const std::vector<double> answers = run_tasks(sites_, cores_, tasks);
     std::vector<double> result;

@@ -58,7 +58,7 @@ sigset_t stops(bool with_children) {
 [[noreturn]] void run_task(const SiteNetwork& site, const std::vector<int>& cores, const Task& task,
                            double& answer) {
   try {
-    become_ordinary();
+    if (!task.prompt) become_ordinary();
     ::signal(SIGPIPE, SIG_IGN);  // the other end of a connection may close first
     enter(site);
     if (!cores.empty()) run_on(cores);

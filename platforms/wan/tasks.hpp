@@ -11,6 +11,8 @@ struct Task {
   int site = 0;
   std::function<double()> work;
   bool background = false;  // ended when all others have; its answer is not used
+  // With the relay's priority: what it times is then the relay, and not how long it waits for a core itself.
+  bool prompt = false;
 };
 
 /// Somebody asked this program to end.
