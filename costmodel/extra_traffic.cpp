@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "costmodel/memory.hpp"
-#include "costmodel/methods/composition.hpp"
 #include "costmodel/methods/method.hpp"
 
 namespace fomoe::costmodel {
@@ -100,8 +99,7 @@ int rejoin_source(const ExtraTraffic& traffic) {
   return *traffic.rejoin_site == 0 ? 1 : 0;
 }
 
-Plan make_plan(const Scenario& scenario) {
-  Plan plan = composed_plan(scenario);
+Plan with_extra_traffic(const Scenario& scenario, Plan plan) {
   const ExtraTraffic& traffic = scenario.traffic;
   if (scenario.sites() == 1 || (!traffic.data_site && !traffic.checkpoint_site && !traffic.rejoin_site))
     return plan;

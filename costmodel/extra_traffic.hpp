@@ -19,8 +19,8 @@ double state_bytes_per_parameter(const Scenario& scenario);
 /// Where a rejoining site fetches its state: the checkpoint's site, or the first other one.
 int rejoin_source(const ExtraTraffic& traffic);
 
-/// The plan of the scenario's method, with the traffic that the scenario adds. What executors run.
-Plan make_plan(const Scenario& scenario);
+/// `plan` with the traffic that the scenario adds.
+Plan with_extra_traffic(const Scenario& scenario, Plan plan);
 
 /// The same as a formula, `held_share` = O_e/M, for equal sites. Exact where the transfers of a round fit
 /// into its compute.

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "costmodel/closed_form.hpp"
-#include "costmodel/extra_traffic.hpp"
+#include "costmodel/make_plan.hpp"
 #include "costmodel/methods/composition.hpp"
 #include "costmodel/pieces.hpp"
 #include "costmodel/report_assembly.hpp"

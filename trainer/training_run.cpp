@@ -10,7 +10,7 @@
 #include <set>
 #include <sstream>
 
-#include "costmodel/extra_traffic.hpp"
+#include "costmodel/make_plan.hpp"
 #include "experiments/scenario/json_io.hpp"
 #include "trainer/checkpoints.hpp"
 #include "trainer/device_info.hpp"

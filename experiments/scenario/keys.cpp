@@ -1,13 +1,6 @@
 #include "experiments/scenario/keys.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-
-#include "costmodel/methods/method.hpp"
-#include "costmodel/model_shape.hpp"
-#include "experiments/scenario/suggest.hpp"
-#include "experiments/scenario/units.hpp"
 
 namespace fomoe::scenario {
 namespace {
@@ -289,168 +282,12 @@ constexpr Key kScenarioKeys[] = {
      "how long a site waits for another before it gives it up for lost", "\"30s\""},
 };
 
-constexpr Key kPlatformFileKeys[] = {
-    {"", "name", Kind::text, "", "", "of the platform", "\"eight-regions\""},
-    {"", "source", Kind::text, "", "", "where the numbers come from, in one sentence",
-     "\"iperf3 between our sites, 2025-03-01\""},
-    {"", "paths_csv", Kind::text, "", "no measurements", "measured paths, relative to this file",
-     "\"eight-regions.csv\""},
-
-    {"site", "name", Kind::text, "", "", "of the site, as in the paths", "\"paris\""},
-    {"site", "uplink", Kind::rate, "", "the largest measured rate out of the site", "all that the site sends",
-     "\"10Gbps\""},
-    {"site", "downlink", Kind::rate, "", "the largest measured rate into the site",
-     "all that the site receives", "\"10Gbps\""},
-
-    {"site", "region", Kind::text, "", "no backbone is shared", "whose backbones the site shares",
-     "\"europe\""},
-    {"site", "compute_factor", Kind::multiple, "1.0", "",
-     "a step takes so many times as long here as on the scenario's GPU", "1.5", 1000},
-
-    {"backbone", "from", Kind::text, "", "", "a region", "\"europe\""},
-    {"backbone", "to", Kind::text, "", "", "another region", "\"america\""},
-    {"backbone", "bandwidth", Kind::rate, "", "",
-     "shared by all paths from the one region to the other, and as much back", "\"10Gbps\""},
-
-    {"path", "from", Kind::text, "", "", "the sending site", "\"paris\""},
-    {"path", "to", Kind::text, "", "", "the receiving site", "\"tokyo\""},
-    {"path", "latency", Kind::latency, "", "", "one way", "\"110ms\""},
-    {"path", "bandwidth", Kind::rate, "", "the measured rate, else only the sites' links count",
-     "of this path alone", "\"5Gbps\""},
-
-    {"default_path", "latency", Kind::latency, "", "", "one way, of every path that nothing else describes",
-     "\"25ms\""},
-    {"default_path", "bandwidth", Kind::rate, "", "only the sites' links count", "of every such path alone",
-     "\"1Gbps\""},
-};
-
-constexpr Key kPriceFileKeys[] = {
-    {"", "name", Kind::text, "", "", "of the list", "\"our contract\""},
-    {"", "as_of", Kind::text, "", "", "the day of the prices", "\"2026-01-15\""},
-    {"", "source", Kind::text, "", "", "where the prices come from, in one sentence",
-     "\"contract of our site\""},
-
-    {"gpu", "sites", Kind::text, "", "every site that no other [[gpu]] names",
-     "how the names of its sites begin", "\"aws:\""},
-    {"gpu", "on_demand", Kind::money, "", "not on offer", "one GPU for one hour, rented at will",
-     "\"4.00USD\""},
-    {"gpu", "spot", Kind::money, "", "not on offer", "one GPU for one hour that may be taken away",
-     "\"1.60USD\""},
-    {"gpu", "owned", Kind::money, "", "not on offer",
-     "one GPU of one's own for one hour, depreciation and housing", "\"1.20USD\""},
-
-    {"egress", "sites", Kind::text, "", "every site that no other [[egress]] names",
-     "how the names of its sites begin", "\"aws:\""},
-    {"egress", "up_to", Kind::size, "", "all beyond the tier before",
-     "end of the tier, in bytes of one month", "\"10TB\""},
-    {"egress", "per_gb", Kind::money, "", "", "10⁹ bytes that a site sends to another", "\"0.09USD\""},
-
-    {"port", "sites", Kind::text, "", "every site that no other [[port]] names",
-     "how the names of its sites begin", "\"aws:\""},
-    {"port", "month", Kind::money, "", "", "dedicated links of one site for one month", "\"1600USD\""},
-
-    {"electricity", "sites", Kind::text, "", "every site that no other [[electricity]] names",
-     "how the names of its sites begin", "\"paris\""},
-    {"electricity", "kwh", Kind::money, "", "", "one kWh, where GPUs are owned", "\"0.12USD\""},
-};
-
 }  // namespace
 
 std::span<const Key> scenario_keys() { return kScenarioKeys; }
-std::span<const Key> platform_file_keys() { return kPlatformFileKeys; }
-std::span<const Key> price_file_keys() { return kPriceFileKeys; }
 
 bool is_table(std::span<const Key> keys, std::string_view name) {
   return std::any_of(keys.begin(), keys.end(), [&](const Key& key) { return key.table == name; });
 }
-
-std::vector<std::string> choices(const Key& key) {
-  std::vector<std::string> names;
-  if (key.name == "preset" && key.table == "model") {
-    for (const auto& shape : costmodel::presets()) names.push_back(shape.name);
-  } else if (key.name == "method") {
-    for (const auto& method : costmodel::methods()) names.emplace_back(method.name);
-  } else if (key.name == "pricing") {
-    names = {"on_demand", "spot", "owned"};
-  } else if (key.table == "quality") {
-    names = {"paper-table", "diloco-scaling-law"};
-  } else if (key.name == "placement") {
-    names = {"fixed", "random", "affinity"};
-  } else if (key.name == "collective") {
-    names = {"ring", "direct", "hierarchical", "recursive"};
-  } else if (key.name == "router") {
-    names = {"uniform", "hash", "expert_choice"};
-  } else if (key.name == "outer_state_on") {
-    names = {"device", "host"};
-  } else if (key.name == "outer_optimizer") {
-    names = {"nesterov", "adam", "yogi", "average", "local_adamw"};
-  } else if (key.table == "trainer" && key.name == "device") {
-    names = {"auto", "cpu", "cuda"};
-  } else if (key.table == "trainer" && key.name == "dtype") {
-    names = {"fp32", "bf16"};
-  } else if (key.name == "kind") {
-    names = {"top_k"};
-  } else if (key.name == "ring_model") {
-    names = {"stepwise", "fluid"};
-  } else if (key.name == "policy") {
-    names = {"wait", "drop"};
-  } else if (key.name == "preset" && key.table == "platform") {
-    names = {"consumer", "two-continents"};
-  } else if (key.name == "granularity") {
-    names = {"flat", "tensor"};
-  } else if (key.name == "ring_order") {
-    names = {"given", "best"};
-  } else if (key.name == "payload_dtype") {
-    names = {"fp32", "bf16", "fp16", "fp8", "int8", "int4", "int2"};
-  }
-  return names;
-}
-
-std::string expected_value(const Key& key) {
-  const auto positive = [](const char* what, Quantity quantity) {
-    return fmt::format("{} above zero in quotes, with a unit ({})", what, known_units(quantity));
-  };
-  switch (key.kind) {
-    case Kind::text:
-      return "a text in quotes";
-    case Kind::choice:
-      return "one of \"" + joined(choices(key), "\", \"") + '"';
-    case Kind::count:
-      if (key.max == 0) return "0, the only value that is available";
-      return key.max >= 1e12 ? fmt::format("a whole number of at least {:.0f}", key.min)
-                             : fmt::format("a whole number from {:.0f} to {:.0f}", key.min, key.max);
-    case Kind::yes_no:
-      return "true or false";
-    case Kind::rate:
-      return positive("a data rate", Quantity::rate);
-    case Kind::latency:
-      return fmt::format("a time of zero or more in quotes, with a unit ({})",
-                         known_units(Quantity::duration));
-    case Kind::duration:
-      return positive("a time", Quantity::duration);
-    case Kind::size:
-      return positive("a size", Quantity::size);
-    case Kind::flop_rate:
-      return positive("a FLOP rate", Quantity::flop_rate);
-    case Kind::share:
-      return key.max < 1 ? fmt::format("a number above 0 and up to {}", key.max)
-                         : "a number above 0 and up to 1";
-    case Kind::power:
-      return positive("a power", Quantity::power);
-    case Kind::money:
-      return "a price of zero or more in quotes, with a currency of three capital letters";
-    case Kind::factor:
-      return "a number of at least 1";
-    case Kind::multiple:
-      return fmt::format("a number above 0 and up to {:.0f}", key.max);
-  }
-  return "";
-}
-
-std::string dotted(std::string_view table, std::string_view name) {
-  return table.empty() ? std::string(name) : fmt::format("{}.{}", table, name);
-}
-
-std::string example_line(const Key& key) { return fmt::format("{} = {}", key.name, key.example); }
 
 }  // namespace fomoe::scenario

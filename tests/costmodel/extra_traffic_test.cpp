@@ -6,6 +6,7 @@
 #include <map>
 
 #include "costmodel/closed_form.hpp"
+#include "costmodel/make_plan.hpp"
 #include "costmodel/memory.hpp"
 #include "costmodel/methods/method.hpp"
 #include "tests/scenarios.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/extra_traffic.hpp"
+#include "costmodel/make_plan.hpp"
 #include "tests/trainer/support.hpp"
 #include "trainer/executor.hpp"
 
