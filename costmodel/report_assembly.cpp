@@ -13,6 +13,7 @@
 #include "costmodel/memory.hpp"
 #include "costmodel/methods/method.hpp"
 #include "costmodel/quality.hpp"
+#include "costmodel/replicas.hpp"
 
 namespace fomoe::costmodel {
 
@@ -119,15 +120,6 @@ double variance_of_total(const std::vector<double>& ends, std::int64_t count) {
   const double missing = static_cast<double>(count) - n;
   const double variance = squares / (n - 1);
   return missing * missing * variance / n + missing * variance;
-}
-
-// The 97.5 % quantile of Student's t for the samples of one class, by Cornish and Fisher's expansion (1 % too
-// small at worst, for 4 samples; sampled classes have 8).
-double student_quantile(double degrees) {
-  constexpr double z = 1.959964;
-  const double z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
-  return z + (z3 + z) / (4 * degrees) + (5 * z5 + 16 * z3 + 3 * z) / (96 * degrees * degrees) +
-         (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * degrees * degrees * degrees);
 }
 
 ClassMeans means_of(const Plan& plan, std::size_t sites, const RoundClass& rounds, const Timeline& timeline) {
@@ -282,11 +274,15 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan,
   PairBytes per_round(static_cast<int>(report.sites.size()));
   double variance_s2 = 0;
   std::size_t fewest_samples = 0;
+  std::size_t longest = 0;  // the class whose rounds take most of the time
+  double longest_s = 0;
 
   for (std::size_t c = 0; c < plan.classes.size(); ++c) {
     const ClassMeans means = means_of(plan, report.sites.size(), plan.classes[c], timelines[c]);
     const auto count = static_cast<double>(plan.classes[c].count);
     report.wall_clock_s += means.total_s;
+    if (means.total_s > longest_s) longest = c;
+    longest_s = std::max(longest_s, means.total_s);
     variance_s2 += means.variance_s2;
     if (means.variance_s2 > 0)
       fewest_samples = fewest_samples == 0 ? timelines[c].rounds.size()
@@ -310,16 +306,21 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan,
     }
   }
   if (fewest_samples > 1) {
-    const double half = student_quantile(static_cast<double>(fewest_samples - 1)) * std::sqrt(variance_s2);
+    const double half = student_t(static_cast<std::int64_t>(fewest_samples) - 1) * std::sqrt(variance_s2);
     if (half > 1e-6 * report.wall_clock_s)  // rounds that could differ need not
       report.wall_clock_interval_s = Interval95{report.wall_clock_s - half, report.wall_clock_s + half};
   }
-  if (!timelines.empty() && !timelines.front().rounds.empty()) {
+  if (longest < timelines.size() && !timelines[longest].rounds.empty()) {
     // Of overlapping rounds the last one empties the pipeline: one in the middle is like most.
-    const std::size_t executed = timelines.front().rounds.size();
-    const bool overlapping = plan.classes.front().overlapping && executed > 3;
+    const std::size_t executed = timelines[longest].rounds.size();
+    const bool overlapping = plan.classes[longest].overlapping && executed > 3;
     report.critical_path =
-        critical_path(plan, report.sites, timelines.front(), overlapping ? executed - 3 : executed - 1);
+        critical_path(plan, report.sites, timelines[longest], overlapping ? executed - 3 : executed - 1);
+    if (plan.classes.size() > 1)
+      report.notes.push_back("rounds are of " + std::to_string(plan.classes.size()) +
+                             " kinds: what a round waits for is of the kind that takes longest in all, " +
+                             std::to_string(plan.classes[longest].count) + " of " +
+                             std::to_string(plan.rounds) + " rounds");
   }
   report.round.duration_s = report.wall_clock_s / rounds;
   for (SiteReport& site : report.sites) {

@@ -39,7 +39,9 @@ struct RoundTimes {
   V duration_s;
 };
 
-/// `step` of the slowest site. T = rounds · (compute + waiting + Σ_stages max(0, t_stage − what can hide)).
+/// `step` of the slowest site. T = rounds · (compute + waiting + Σ_stages n · max(0, t_stage − what can
+/// hide)), n the times that a stage happens in a round; what hid behind the steps after it shows once, where
+/// the run ends.
 template <class V>
 RoundTimes<V> round_times(const Summary<V>& summary, const Links<V>& links, const StepSeconds<V>& step,
                           const V& outer_step_s) {

@@ -152,9 +152,16 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
                      " sites";
     report.quality = quality;
   }
-  report.provenance = {{"times", Origin::measured, "of this run on " + context.device},
-                       {"bytes sent", Origin::measured, "counted at each send"},
-                       {"memory", Origin::measured, "peak of the process that trained the site"}};
+  // Measured instead of the frame's assumed and computed inputs; what came after these (prices, energy)
+  // stays.
+  std::vector<Provenance> provenance = {
+      {"times", Origin::measured, "of this run on " + context.device},
+      {"bytes sent", Origin::measured, "counted at each send"},
+      {"memory", Origin::measured, "peak of the process that trained the site"}};
+  const std::size_t frame = costmodel::report_frame(measured, executed.steps).provenance.size();
+  provenance.insert(provenance.end(), report.provenance.begin() + static_cast<std::ptrdiff_t>(frame),
+                    report.provenance.end());
+  report.provenance = std::move(provenance);
   if (context.in_turn) {
     report.notes.emplace_back(
         "one process trained all sites in turn: bytes and quality are those of the run, times are of this "

@@ -17,10 +17,11 @@ using costmodel::Work;
 namespace {
 
 [[noreturn]] void refuse_method(const std::string& got) {
-  throw InputError("strategy.method", got,
-                   "a method that fomoe-train executes: ddp, centralised, local_sgd, diloco, local_adamw, "
-                   "des_loc, fedavg, dept, sparse_loco, streaming_diloco (several fragments) or fomoe",
-                   "method = \"diloco\"");
+  throw InputError(
+      "strategy.method", got,
+      "a method that fomoe-train executes: sums and averages after steps, reductions to a server, "
+      "migration of experts; nothing inside a step",
+      "method = \"diloco\"");
 }
 
 void check_model(const costmodel::ModelShape& shape) {

@@ -52,22 +52,27 @@ TEST_CASE("with skip-token the whole router travels with the dense part") {
 }
 
 TEST_CASE("the summary by formula is the summary of the built plan, for every method") {
-  for (const Method& method : methods()) {
-    for (const int sites : {2, 4, 8}) {
-      for (int overlap = 1; overlap <= sites; overlap *= 2) {
-        for (const Collective collective : {Collective::ring, Collective::direct}) {
-          Scenario scenario = tests::every_axis_scenario(std::string(method.name), sites, overlap);
-          scenario.strategy.collective = collective;
-          const Plan plan = method.plan(scenario);
-          const PlanSummary summary = summarise(scenario);
-          const SentBytes<double> sent = tests::sent_in_mean_round(plan, sites);
-          CAPTURE(method.name);
-          CHECK(summary.rounds == static_cast<double>(plan.rounds));
-          CHECK(summary.steps == static_cast<double>(plan.steps));
-          CHECK(summary.sent.dense == doctest::Approx(sent.dense).epsilon(1e-13));
-          CHECK(summary.sent.expert_sync == doctest::Approx(sent.expert_sync).epsilon(1e-13));
-          CHECK(summary.sent.migration == doctest::Approx(sent.migration).epsilon(1e-13));
-          CHECK(summary.sent.activations == doctest::Approx(sent.activations).epsilon(1e-13));
+  // Ten whole rounds; eleven, of which the last has one step, or four.
+  for (const std::int64_t steps : {60, 61, 64}) {
+    for (const Method& method : methods()) {
+      for (const int sites : {2, 4, 8}) {
+        for (int overlap = 1; overlap <= sites; overlap *= 2) {
+          for (const Collective collective : {Collective::ring, Collective::direct}) {
+            Scenario scenario = tests::every_axis_scenario(std::string(method.name), sites, overlap);
+            scenario.strategy.collective = collective;
+            scenario.workload.tokens = steps * sites * scenario.model.sequence_length;
+            const Plan plan = method.plan(scenario);
+            const PlanSummary summary = summarise(scenario);
+            const SentBytes<double> sent = tests::sent_in_mean_round(plan, sites);
+            CAPTURE(method.name);
+            CAPTURE(steps);
+            CHECK(summary.rounds == static_cast<double>(plan.rounds));
+            CHECK(summary.steps == static_cast<double>(plan.steps));
+            CHECK(summary.sent.dense == doctest::Approx(sent.dense).epsilon(1e-13));
+            CHECK(summary.sent.expert_sync == doctest::Approx(sent.expert_sync).epsilon(1e-13));
+            CHECK(summary.sent.migration == doctest::Approx(sent.migration).epsilon(1e-13));
+            CHECK(summary.sent.activations == doctest::Approx(sent.activations).epsilon(1e-13));
+          }
         }
       }
     }

@@ -110,5 +110,5 @@ TEST_CASE("tensor by tensor: every tensor pays the latencies of a ring of its ow
   // time.
   const double tensors = 1 + 2 * (4 + 4 + 8 * (1 + 2)) + 1;
   CHECK(run.report.wall_clock_s - flat_s ==
-        doctest::Approx(12 * 6 * latency_s * (tensors - 1)).epsilon(0.02));
+        doctest::Approx(12 * 6 * latency_s * (tensors - 1)).epsilon(1e-6));
 }

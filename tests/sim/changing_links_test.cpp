@@ -58,12 +58,16 @@ TEST_CASE("a path that nothing limited gets a rate, and a latency, while the run
   platform.changes = {rate_of(LinkChange::Link::path, 0, 1, 1.5, 2e8)};
   // 0.5 s latency, 1 GB in the second after it, 0.2 GB/s then.
   CHECK(seconds(platform, {{0, 1}}, 2) == doctest::Approx(1.5 + 1 / 0.2).epsilon(1e-9));
-  platform.changes[0].at_s = 0;
-  platform.changes[0].latency_s = 0.25;
+  // Two phases of a direct all-reduce of 1 GB: the first waited 0.5 s, the second waits what is true by then.
   platform.changes[0].bandwidth_bytes_per_s.reset();
-  // Both happen at time 0: what was wanted before may have had the latency of before.
-  const double with_change = seconds(platform, {{0, 1}}, 1);
-  CHECK((with_change == doctest::Approx(1.25) || with_change == doctest::Approx(1.5)));
+  platform.changes[0].at_s = 0.2;
+  platform.changes[0].latency_s = 0.25;
+  platform.changes.push_back(platform.changes[0]);
+  std::swap(platform.changes[1].from, platform.changes[1].to);
+  const costmodel::Plan plan =
+      tests::transfer_only(2, costmodel::Pattern::all_reduce, costmodel::Collective::direct,
+                           {tests::exchange_of({0, 1}, 250'000'000)});
+  CHECK(tests::play(plan, platform).round_end_s[0] == doctest::Approx(0.5 + 0.5 + 0.25 + 0.5).epsilon(1e-9));
 }
 
 TEST_CASE("a trace that repeats: 1 GB/s and 0.5 GB/s in turn, 10 s each") {
