@@ -9,8 +9,7 @@ namespace {
 
 class Walk {
  public:
-  Walk(const Plan& plan, const Timeline& timeline)
-      : plan_(plan), timeline_(timeline), of_node_(plan.nodes.size()) {
+  Walk(const Plan& plan, const Timeline& timeline) : timeline_(timeline), of_node_(plan.nodes.size()) {
     for (const Interval& interval : timeline.intervals) {
       of_node_[static_cast<std::size_t>(interval.node)].push_back(&interval);
       if (interval.activity != Activity::transfer) continue;
@@ -53,26 +52,22 @@ class Walk {
     return nullptr;
   }
 
-  [[nodiscard]] const std::string& name_of(const Interval* interval) {
-    const std::int64_t index = timeline_.rounds[static_cast<std::size_t>(interval->round)];
-    auto [round, is_new] = rounds_.try_emplace(index);
-    if (is_new) round->second = plan_.round(index);
-    return round->second.ops[static_cast<std::size_t>(interval->op)].name;
+  [[nodiscard]] const std::string& name_of(const Interval* interval) const {
+    return timeline_
+        .op_names[static_cast<std::size_t>(interval->round)][static_cast<std::size_t>(interval->op)];
   }
 
  private:
-  const Plan& plan_;
   const Timeline& timeline_;
   std::vector<std::vector<const Interval*>> of_node_;  // in the order of their ends
   std::map<std::pair<std::int64_t, std::int32_t>, const Interval*> last_joined_;  // (round, op)
-  std::map<std::int64_t, RoundPlan> rounds_;
 };
 
 }  // namespace
 
 std::vector<CriticalStep> critical_path(const Plan& plan, const std::vector<SiteReport>& sites,
                                         const Timeline& timeline, std::size_t position) {
-  Walk walk(plan, timeline);
+  const Walk walk(plan, timeline);
   const double begin_s = position == 0 ? 0 : timeline.round_end_s[position - 1];
   std::vector<CriticalStep> steps;
   for (const Interval* at = walk.last_of_round(position); at != nullptr && at->end_s > begin_s;) {

@@ -19,9 +19,23 @@ std::string text_of(const Parts&... parts) {
 
 const char* to_string(RingModel model) { return model == RingModel::stepwise ? "stepwise" : "fluid"; }
 
+const char* to_string(CongestionControl control) {
+  return control == CongestionControl::loss_based ? "loss_based" : "bbr";
+}
+
+double congestion_share(const NetworkModel& network) {
+  constexpr double kProbeS = 0.2, kProbeEveryS = 10;
+  if (network.congestion_control == CongestionControl::loss_based) return 1;
+  return (1 - network.loss_rate.value_or(0)) * (1 - kProbeS / kProbeEveryS);
+}
+
+double free_share(const NetworkModel& network) {
+  return (1 - network.background_share) * congestion_share(network);
+}
+
 platforms::Platform effective_platform(const platforms::Platform& raw, const NetworkModel& network) {
   platforms::Platform platform =
-      platforms::scaled_bandwidth(raw, network.bandwidth_efficiency * (1 - network.background_share));
+      platforms::scaled_bandwidth(raw, network.bandwidth_efficiency * free_share(network));
   for (platforms::Path& path : platform.paths) path.latency_s *= network.latency_factor;
   for (platforms::LinkChange& change : platform.changes) {
     if (change.latency_s) *change.latency_s *= network.latency_factor;
@@ -34,7 +48,7 @@ double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s) {
   if (round_trip_s <= 0) return cap;
   const double streams_per_s = network.streams / round_trip_s;
   if (network.tcp_window_bytes) cap = std::min(cap, streams_per_s * *network.tcp_window_bytes);
-  if (network.loss_rate)
+  if (network.loss_rate && network.congestion_control == CongestionControl::loss_based)
     cap = std::min(cap, streams_per_s * network.segment_bytes * std::sqrt(1.5 / *network.loss_rate));
   return cap;
 }
@@ -53,6 +67,10 @@ double slow_start_s(const NetworkModel& network, double sent_before_bytes, doubl
 
 double idle_limit_s(double round_trip_s) { return std::max(0.2, 2 * round_trip_s); }
 
+bool restarts_when_idle(const NetworkModel& network) {
+  return network.idle_restart && network.congestion_control == CongestionControl::loss_based;
+}
+
 std::vector<std::string> switched_on(const NetworkModel& network) {
   std::vector<std::string> terms;
   const NetworkModel off;
@@ -68,13 +86,19 @@ std::vector<std::string> switched_on(const NetworkModel& network) {
   if (network.tcp_window_bytes)
     terms.push_back(text_of("TCP windows: a flow gets at most ", network.streams, " × ",
                             *network.tcp_window_bytes, " B ÷ round trip"));
-  if (network.loss_rate)
+  if (network.congestion_control == CongestionControl::bbr)
+    terms.push_back(
+        text_of("bbr: payload gets ", congestion_share(network),
+                " of every link, (1 − loss) × (1 − 0.2 s ÷ 10 s) (Cardwell et al. 2016)",
+                network.idle_restart ? "; it keeps its rate over silences: idle_restart is ignored" : ""));
+  else if (network.loss_rate)
     terms.push_back(text_of("loss: a flow gets at most ", network.streams, " × ", network.segment_bytes,
                             " B ÷ round trip × √(3 ÷ (2 × ", *network.loss_rate, ")) (Mathis et al. 1997)"));
   if (network.initial_window_bytes)
-    terms.push_back(text_of("slow start from ", network.streams, " × ", *network.initial_window_bytes,
-                            " B, doubling every round trip",
-                            network.idle_restart ? ", again after every silence" : ", once a connection"));
+    terms.push_back(
+        text_of("slow start from ", network.streams, " × ", *network.initial_window_bytes,
+                " B, doubling every round trip",
+                restarts_when_idle(network) ? ", again after every silence" : ", once a connection"));
   return terms;
 }
 

@@ -14,6 +14,11 @@ namespace fomoe::costmodel {
 enum class RingModel { stepwise, fluid };
 const char* to_string(RingModel model);
 
+/// How TCP reacts. loss_based (Reno, CUBIC): every loss shrinks the window. bbr: paces at the bandwidth it
+/// has measured, whatever is lost (Cardwell et al. 2016).
+enum class CongestionControl { loss_based, bbr };
+const char* to_string(CongestionControl control);
+
 struct NetworkModel {
   double bandwidth_efficiency = 1.0;  // (0, 1]: share of a link's rate that payload can get
   double background_share = 0;        // [0, 1): of every link, taken by other traffic all the time
@@ -21,6 +26,8 @@ struct NetworkModel {
   double jitter_s = 0;                // every flow's latency grows by a uniform draw between 0 and this
   RingModel ring_model = RingModel::stepwise;
   double call_overhead_s = 0;  // at each node before each call of a collective
+
+  CongestionControl congestion_control = CongestionControl::loss_based;
 
   // TCP. A flow is what one collective sends from one site to another, over `streams` connections.
   int streams = 1;
@@ -31,12 +38,24 @@ struct NetworkModel {
   bool idle_restart = false;                   // slow start again after a silence
 };
 
-/// The platform that flows see: rates · efficiency · (1 − background), latencies · factor.
+/// Share of a link's rate that congestion control leaves: 1 if loss_based. With bbr, which sends lost
+/// segments again and for 200 ms in every 10 s sends next to nothing to see the empty path's latency:
+///   (1 − p) · (1 − 0.2 ÷ 10)
+double congestion_share(const NetworkModel& network);
+
+/// What other traffic and congestion control leave of a link: (1 − background) · congestion_share.
+double free_share(const NetworkModel& network);
+
+/// The most segments that bbr may lose: beyond, its first version slows down as well.
+inline constexpr double kMostBbrLoss = 0.15;
+
+/// The platform that flows see: rates · efficiency · free_share, latencies · factor.
 platforms::Platform effective_platform(const platforms::Platform& raw, const NetworkModel& network);
 
 /// The most that one flow gets however free the links are:
 ///   min(streams · window ÷ RTT, streams · segment ÷ RTT · √(3 ÷ 2p))
-/// The second term is the throughput of loss-based TCP (Mathis et al. 1997). Unlimited where neither is on.
+/// The second term is the throughput of loss-based TCP (Mathis et al. 1997). Unlimited where neither is on;
+/// bbr has the first only.
 double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s);
 
 /// Time that slow start adds to a flow that could run at `bytes_per_s`. The window W doubles every RTT, until
@@ -53,6 +72,9 @@ double slow_start_s(const NetworkModel& network, double sent_before_bytes, doubl
 /// Silence after which a connection starts slowly again, where idle_restart is on: one retransmission
 /// time-out, taken as two round trips and at least 200 ms.
 double idle_limit_s(double round_trip_s);
+
+/// bbr keeps the rate that it has measured, whatever idle_restart says.
+bool restarts_when_idle(const NetworkModel& network);
 
 /// The terms that are on, in words with their values; empty where all are at their defaults.
 std::vector<std::string> switched_on(const NetworkModel& network);

@@ -105,12 +105,21 @@ struct Compute {
   double share = 1;         // of the work: a pipeline stage does a part of a step
 };
 
+/// An operation of an earlier round of the same node: of `rounds_back` before.
+struct EarlierOp {
+  OpId op = 0;
+  std::int64_t rounds_back = 1;
+  friend bool operator==(const EarlierOp&, const EarlierOp&) = default;
+};
+
 struct Op {
   std::string name;  // for timelines
   std::variant<Compute, Transfer> what;
-  std::vector<OpId> after;                      // earlier operations of the same round
-  std::vector<OpId> after_previous_round = {};  // operations of the round before, waited for here
-  bool detached = false;                        // the node's next round starts without waiting for it
+  std::vector<OpId> after;  // earlier operations of the same round
+  /// Waited for by the nodes that take part in this operation; before the first round there is nothing to
+  /// wait for.
+  std::vector<EarlierOp> after_earlier = {};
+  bool detached = false;  // the node's next round starts without waiting for it
 };
 
 struct RoundPlan {
@@ -126,6 +135,8 @@ struct RoundClass {
   /// Operations of a round run on into the next one: then the class has all rounds of the run, and its last
   /// one, which has nothing after it to hide behind and may have fewer steps, is always executed.
   bool overlapping = false;
+  /// How many rounds back operations wait for, the most of all.
+  std::int64_t reach = 1;
   /// Of a plan that was read: as many rounds as it describes, where the others cannot be told from them.
   std::optional<std::int64_t> known = {};
 };

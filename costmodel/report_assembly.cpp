@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <map>
 #include <utility>
 
+#include "costmodel/class_mean.hpp"
 #include "costmodel/closed_form.hpp"
 #include "costmodel/cost.hpp"
 #include "costmodel/critical_path.hpp"
@@ -18,152 +17,6 @@
 namespace fomoe::costmodel {
 
 namespace {
-
-using Span = std::pair<double, double>;
-
-// Total length of the union of spans.
-double covered(std::vector<Span> spans) {
-  std::sort(spans.begin(), spans.end());
-  double total = 0, end = -std::numeric_limits<double>::infinity();
-  for (const auto& [a, b] : spans) {
-    if (b <= end) continue;
-    total += b - std::max(a, end);
-    end = b;
-  }
-  return total;
-}
-
-std::vector<Span> clipped(std::vector<Span> spans, const Span& window) {
-  for (auto& [a, b] : spans) {
-    a = std::clamp(a, window.first, window.second);
-    b = std::clamp(b, window.first, window.second);
-  }
-  return spans;
-}
-
-// When any node of a site computed, and when any had a flow under way.
-struct SiteSpans {
-  std::vector<Span> computing, transferring;
-
-  [[nodiscard]] double compute_s() const { return covered(computing); }
-  [[nodiscard]] double transferring_s() const { return covered(transferring); }
-  // A flow is under way and nothing is computed.
-  [[nodiscard]] double exposed_s() const {
-    std::vector<Span> both = computing;
-    both.insert(both.end(), transferring.begin(), transferring.end());
-    return covered(both) - covered(computing);
-  }
-  [[nodiscard]] SiteSpans within(const Span& window) const {
-    return {clipped(computing, window), clipped(transferring, window)};
-  }
-};
-
-// Of rounds from position `first` on.
-std::vector<SiteSpans> spans_by_site(const Plan& plan, std::size_t sites, const Timeline& timeline,
-                                     std::size_t first) {
-  std::vector<SiteSpans> spans(sites);
-  const auto site_of = [&](std::int32_t node) -> SiteSpans& {
-    return spans[static_cast<std::size_t>(plan.nodes[static_cast<std::size_t>(node)].site)];
-  };
-  for (const Interval& interval : timeline.intervals) {
-    if (interval.round < static_cast<std::int64_t>(first) || interval.activity != Activity::compute) continue;
-    site_of(interval.node).computing.push_back({interval.start_s, interval.end_s});
-  }
-  for (const FlowSpan& flow : timeline.flows) {
-    if (flow.round < static_cast<std::int64_t>(first)) continue;
-    site_of(flow.node).transferring.push_back({flow.start_s, flow.end_s});
-  }
-  return spans;
-}
-
-// How long transfers of a round were wanted or under way at any node, by position. Rounds of different nodes
-// may overlap in time; each round's transfers count for themselves. A server is ready for the workers'
-// payloads all the time; it is they who want a transfer.
-std::vector<double> communication_by_round(const Plan& plan, const Timeline& timeline) {
-  std::map<std::pair<std::int64_t, std::int32_t>, Span> operations;  // (round, op) → hull over nodes
-  for (const Interval& interval : timeline.intervals) {
-    if (interval.activity != Activity::transfer) continue;
-    if (plan.nodes[static_cast<std::size_t>(interval.node)].kind == NodeKind::server) continue;
-    auto [it, inserted] =
-        operations.try_emplace({interval.round, interval.op}, interval.start_s, interval.end_s);
-    if (!inserted)
-      it->second = {std::min(it->second.first, interval.start_s),
-                    std::max(it->second.second, interval.end_s)};
-  }
-  std::vector<std::vector<Span>> by_round(timeline.rounds.size());
-  for (const auto& [key, span] : operations) by_round[static_cast<std::size_t>(key.first)].push_back(span);
-  std::vector<double> seconds;
-  for (const auto& spans : by_round) seconds.push_back(covered(spans));
-  return seconds;
-}
-
-// The mean round of one class, and how long all its rounds take together.
-struct ClassMeans {
-  double total_s = 0;
-  double communication_s = 0;
-  double variance_s2 = 0;                    // of total_s, where rounds are a sample
-  double transferring_s = 0;                 // mean over sites
-  std::vector<double> compute_s, exposed_s;  // by site
-  PairBytes sent;                            // by node, per round
-};
-
-// Of `count` rounds of which the first ones were executed, those not executed like the mean of these: with s²
-// the variance among n samples, (N − n)²·s²/n for the mean's own error, (N − n)·s² for the others' scatter.
-double variance_of_total(const std::vector<double>& ends, std::int64_t count) {
-  const auto n = static_cast<double>(ends.size());
-  const double mean = ends.back() / n;
-  double squares = 0, before = 0;
-  for (const double end : ends) {
-    squares += (end - before - mean) * (end - before - mean);
-    before = end;
-  }
-  const double missing = static_cast<double>(count) - n;
-  const double variance = squares / (n - 1);
-  return missing * missing * variance / n + missing * variance;
-}
-
-ClassMeans means_of(const Plan& plan, std::size_t sites, const RoundClass& rounds, const Timeline& timeline) {
-  const std::size_t executed = timeline.rounds.size();
-  const auto missing = static_cast<double>(rounds.count - static_cast<std::int64_t>(executed));
-  // Identical rounds: only the last one counts, the state is steady there. Random rounds: all are samples.
-  // Overlapping rounds: all count, and the missing ones are like the steady state before the last two, of
-  // which the one may be short and the other's transfers share links with it.
-  const bool only_last = rounds.identical && !rounds.overlapping && missing > 0;
-  const std::size_t first = only_last ? executed - 1 : 0;
-  const std::vector<double>& ends = timeline.round_end_s;
-  const std::vector<double> communication = communication_by_round(plan, timeline);
-  const std::vector<SiteSpans> spans = spans_by_site(plan, sites, timeline, first);
-
-  ClassMeans means;
-  means.sent = timeline.sent;
-  for (double& bytes : means.sent.bytes) bytes /= static_cast<double>(executed);
-  if (rounds.overlapping && missing > 0) {
-    const Span steady = {ends[executed - 4], ends[executed - 3]};
-    const auto count = static_cast<double>(rounds.count);
-    means.total_s = ends.back() + missing * (steady.second - steady.first);
-    means.communication_s = missing * communication[executed - 3] / count;
-    for (const double seconds : communication) means.communication_s += seconds / count;
-    for (const SiteSpans& site : spans) {
-      const SiteSpans in_steady = site.within(steady);
-      means.compute_s.push_back((site.compute_s() + missing * in_steady.compute_s()) / count);
-      means.exposed_s.push_back((site.exposed_s() + missing * in_steady.exposed_s()) / count);
-      means.transferring_s +=
-          (site.transferring_s() + missing * in_steady.transferring_s()) / count / static_cast<double>(sites);
-    }
-    return means;
-  }
-  if (!rounds.identical && missing > 0 && executed > 1)
-    means.variance_s2 = variance_of_total(ends, rounds.count);
-  const auto window = static_cast<double>(executed - first);
-  means.total_s = ends.back() + missing * (ends.back() - (first == 0 ? 0.0 : ends[first - 1])) / window;
-  for (std::size_t r = first; r < executed; ++r) means.communication_s += communication[r] / window;
-  for (const SiteSpans& site : spans) {
-    means.compute_s.push_back(site.compute_s() / window);
-    means.exposed_s.push_back(site.exposed_s() / window);
-    means.transferring_s += site.transferring_s() / window / static_cast<double>(sites);
-  }
-  return means;
-}
 
 void find_busiest_link(RunReport& report, const platforms::Platform& platform, const PairBytes& per_round) {
   double busiest_s = 0;
@@ -278,7 +131,7 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan,
   double longest_s = 0;
 
   for (std::size_t c = 0; c < plan.classes.size(); ++c) {
-    const ClassMeans means = means_of(plan, report.sites.size(), plan.classes[c], timelines[c]);
+    const ClassMean means = class_mean(plan, report.sites.size(), plan.classes[c], timelines[c]);
     const auto count = static_cast<double>(plan.classes[c].count);
     report.wall_clock_s += means.total_s;
     if (means.total_s > longest_s) longest = c;

@@ -54,7 +54,8 @@ struct Strategy {
   OuterOptimizer outer_optimizer = OuterOptimizer::nesterov;
   std::int64_t moment1_period = 3;  // rounds from one synchronisation of the first moment to the next
   std::int64_t moment2_period = 6;
-  int gossip_peers = 1;         // sites that each site exchanges with in a round
+  std::optional<std::int64_t> staleness;  // rounds that a site may be ahead of the slowest; none: any
+  int gossip_peers = 1;                   // sites that each site exchanges with in a round
   int max_sites_per_token = 0;  // that the experts of one token are on; 0: as many as there are experts
   RouterModel router = RouterModel::uniform;
   double capacity_factor = 0;       // of an expert's buffer, in mean loads; 0: buffers grow as needed

@@ -114,10 +114,9 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
       step_seconds(context, configuration, outcome.flops_per_token, local_experts, load);
   const V outer_step_s = constant<V>(0);
 
-  const Links<V> links{configuration.bandwidth_efficiency *
-                           min_of(configuration.uplink_bytes_per_s, configuration.downlink_bytes_per_s),
-                       configuration.bandwidth_efficiency * configuration.path_bytes_per_s,
-                       configuration.latency_s};
+  const V share = configuration.bandwidth_efficiency * configuration.free_share;
+  const Links<V> links{share * min_of(configuration.uplink_bytes_per_s, configuration.downlink_bytes_per_s),
+                       share * configuration.path_bytes_per_s, configuration.latency_s};
   const RoundTimes<V> round = round_times(summary, links, slowest_step, outer_step_s);
 
   outcome.optimizer_steps = summary.steps;
@@ -194,8 +193,8 @@ Configuration<double> configuration_of(const Scenario& scenario) {
           std::max(configuration.latency_s, path.latency_s * scenario.network.latency_factor);
     }
   }
-  configuration.bandwidth_efficiency =
-      scenario.network.bandwidth_efficiency * (1 - scenario.network.background_share);
+  configuration.bandwidth_efficiency = scenario.network.bandwidth_efficiency;
+  configuration.free_share = free_share(scenario.network);
   if (const auto* given = std::get_if<GivenStepTime>(&scenario.compute)) {
     configuration.step_time_s = given->seconds;
   } else if (const auto* device = std::get_if<AssumedDevice>(&scenario.compute)) {
@@ -223,6 +222,7 @@ Configuration<Block> replicated(const Configuration<double>& one) {
   block.path_bytes_per_s = all(one.path_bytes_per_s);
   block.latency_s = all(one.latency_s);
   block.bandwidth_efficiency = all(one.bandwidth_efficiency);
+  block.free_share = all(one.free_share);
   block.step_time_s = all(one.step_time_s);
   block.peak_flops = all(one.peak_flops);
   block.mfu = all(one.mfu);

@@ -21,6 +21,7 @@ struct Configuration {
   Axes<V> axes;
   // Raw, before bandwidth_efficiency.
   V uplink_bytes_per_s, downlink_bytes_per_s, path_bytes_per_s, latency_s, bandwidth_efficiency;
+  V free_share;  // see network_model.hpp
   // Of [compute]; the first three where its kind uses them. The degrees of SweepContext divide gpus_per_site.
   V step_time_s, peak_flops, mfu, gpus_per_site;
 };

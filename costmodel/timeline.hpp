@@ -1,6 +1,7 @@
 // When each node did what: the form in which an executor that runs a plan hands over its observations.
 #pragma once
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "costmodel/plan.hpp"
@@ -57,6 +58,12 @@ struct Timeline {
   std::vector<FlowSpan> flows;
   PairBytes sent;  // Σ over the sequence
   std::vector<FlowRecord> flow_records;
+  /// What the operations are called, by position: a plan of many experts takes longer to make again than to
+  /// play.
+  std::vector<std::vector<std::string>> op_names;
 };
+
+/// One after another, each as if it began when the one before had ended.
+Timeline concatenated(const std::vector<Timeline>& timelines);
 
 }  // namespace fomoe::costmodel

@@ -1,6 +1,7 @@
 #include "sim/executor.hpp"
 
 #include <algorithm>
+#include <map>
 #include <stdexcept>
 #include <string>
 
@@ -23,7 +24,10 @@ struct Executor::Round {
   std::vector<std::vector<char>> ended;      // [node][op]
   std::vector<std::vector<double>> start_s;  // [node][op]; kNoPart where the node has no part in it
   std::vector<std::size_t> attached_ops;     // [node]: unfinished operations that its next round waits for
-  std::size_t unfinished = 0;                // node-operations
+  std::vector<char> started;                 // [node]
+  // Operations here that wait for one of (rounds back, operation), each as often as it names it.
+  std::map<std::pair<std::int64_t, OpId>, std::vector<OpId>> after_earlier;
+  std::size_t unfinished = 0;  // node-operations
 };
 
 Executor::Executor(const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds, Engine& engine,
@@ -36,6 +40,7 @@ Executor::Executor(const costmodel::Plan& plan, const std::vector<std::int64_t>&
       live_(rounds.size()) {
   timeline_.rounds = rounds;
   timeline_.round_end_s.assign(rounds.size(), 0.0);
+  timeline_.op_names.resize(rounds.size());
   timeline_.sent = costmodel::PairBytes(static_cast<int>(plan.nodes.size()));
 }
 
@@ -67,10 +72,15 @@ Executor::Round& Executor::round_at(std::size_t position) {
   std::vector<std::size_t> waits(ops.size());
   std::size_t attached = 0;
   for (std::size_t op = 0; op < ops.size(); ++op) {
+    timeline_.op_names[position].push_back(ops[op].name);
     waits[op] = 1 + ops[op].after.size();  // 1: the start of the round
     attached += ops[op].detached ? 0 : 1;
     for (const OpId before : ops[op].after)
       round->next[static_cast<std::size_t>(before)].push_back(static_cast<OpId>(op));
+    for (const costmodel::EarlierOp& before : ops[op].after_earlier) {
+      round->after_earlier[{before.rounds_back, before.op}].push_back(static_cast<OpId>(op));
+      reach_ = std::max(reach_, before.rounds_back);
+    }
     if (auto* transfer = std::get_if<costmodel::Transfer>(&ops[op].what)) {
       round->transfers[op] = play(*transfer, *round, static_cast<OpId>(op));
       transfer->exchanges = {};  // flows are all that is needed of them; a large model has half a million
@@ -80,6 +90,7 @@ Executor::Round& Executor::round_at(std::size_t position) {
   round->ended.assign(nodes, std::vector<char>(ops.size(), 0));
   round->start_s.assign(nodes, std::vector<double>(ops.size(), kNoPart));
   round->attached_ops.assign(nodes, attached);
+  round->started.assign(nodes, 0);
   round->unfinished = nodes * ops.size();
   live_[position] = std::move(round);
   return *live_[position];
@@ -87,21 +98,50 @@ Executor::Round& Executor::round_at(std::size_t position) {
 
 void Executor::start_round(NodeId node, std::size_t position) {
   Round& round = round_at(position);
+  round.started[static_cast<std::size_t>(node)] = 1;
   auto& waits = round.waits[static_cast<std::size_t>(node)];
   for (std::size_t op = 0; op < round.plan.ops.size(); ++op) {
-    if (position > 0) wait_for_previous(node, round, static_cast<OpId>(op));
+    wait_for_earlier(node, round, static_cast<OpId>(op));
     if (--waits[op] == 0) start_op(node, round, static_cast<OpId>(op));
   }
 }
 
 // A round that is no longer live has ended on every node, and so have its operations.
-void Executor::wait_for_previous(NodeId node, Round& round, OpId op) {
-  const auto& previous = live_[round.position - 1];
-  if (!previous) return;
-  for (const OpId before : round.plan.ops[static_cast<std::size_t>(op)].after_previous_round) {
-    if (static_cast<std::size_t>(before) >= previous->plan.ops.size()) continue;  // a shorter kind of round
-    if (previous->ended[static_cast<std::size_t>(node)][static_cast<std::size_t>(before)]) continue;
+bool Executor::takes_part(NodeId node, const Round& round, OpId op) const {
+  const auto o = static_cast<std::size_t>(op);
+  if (round.transfers[o]) return round.transfers[o]->takes_part(node);
+  const auto& nodes = std::get<costmodel::Compute>(round.plan.ops[o].what).nodes;
+  return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+}
+
+void Executor::wait_for_earlier(NodeId node, Round& round, OpId op) {
+  if (round.plan.ops[static_cast<std::size_t>(op)].after_earlier.empty() || !takes_part(node, round, op))
+    return;
+  for (const auto& [before, rounds_back] : round.plan.ops[static_cast<std::size_t>(op)].after_earlier) {
+    if (rounds_back > static_cast<std::int64_t>(round.position)) continue;  // before the first round
+    const auto& earlier = live_[round.position - static_cast<std::size_t>(rounds_back)];
+    if (!earlier) continue;
+    if (static_cast<std::size_t>(before) >= earlier->plan.ops.size()) continue;  // a shorter kind of round
+    if (earlier->ended[static_cast<std::size_t>(node)][static_cast<std::size_t>(before)]) continue;
     ++round.waits[static_cast<std::size_t>(node)][static_cast<std::size_t>(op)];
+  }
+}
+
+// Only a node that has started a later round can be waiting there; it counted this operation when it did.
+void Executor::tell_later(NodeId node, const Round& round, OpId op) {
+  for (std::int64_t back = 1; back <= reach_; ++back) {
+    const std::size_t position = round.position + static_cast<std::size_t>(back);
+    if (position >= live_.size()) return;
+    if (!live_[position]) continue;  // not begun, or through
+    Round& later = *live_[position];
+    if (!later.started[static_cast<std::size_t>(node)]) continue;
+    const auto found = later.after_earlier.find({back, op});
+    if (found == later.after_earlier.end()) continue;
+    for (const OpId waiting : found->second) {
+      if (takes_part(node, later, waiting) &&
+          --later.waits[static_cast<std::size_t>(node)][static_cast<std::size_t>(waiting)] == 0)
+        start_op(node, later, waiting);
+    }
   }
 }
 
@@ -122,23 +162,19 @@ void Executor::run_op(NodeId node, Round& round, OpId op) {
   const auto o = static_cast<std::size_t>(op);
   double& start_s = round.start_s[static_cast<std::size_t>(node)][o];
   start_s = engine_.now();
-  if (const auto& transfer = round.transfers[o]) {
-    if (transfer->takes_part(node)) return transfer->start(node);
-  } else {
-    const auto& compute = std::get<costmodel::Compute>(round.plan.ops[o].what);
-    if (std::find(compute.nodes.begin(), compute.nodes.end(), node) != compute.nodes.end()) {
-      const double factor = options_.compute_factor
-                                ? options_.compute_factor(node, sequence_[round.position], op, compute.repeat)
-                                : 1;
-      const double duration_s =
-          seconds_(compute.work, node) * static_cast<double>(compute.repeat) * compute.share * factor;
-      if (duration_s > 0)
-        return engine_.after(duration_s, [this, node, &round, op] { finish_op(node, round, op); });
-      return finish_op(node, round, op);
-    }
+  if (!takes_part(node, round, op)) {
+    start_s = kNoPart;
+    return finish_op(node, round, op);
   }
-  start_s = kNoPart;
-  finish_op(node, round, op);
+  if (const auto& transfer = round.transfers[o]) return transfer->start(node);
+  const auto& compute = std::get<costmodel::Compute>(round.plan.ops[o].what);
+  const double factor = options_.compute_factor
+                            ? options_.compute_factor(node, sequence_[round.position], op, compute.repeat)
+                            : 1;
+  const double duration_s =
+      seconds_(compute.work, node) * static_cast<double>(compute.repeat) * compute.share * factor;
+  if (!(duration_s > 0)) return finish_op(node, round, op);
+  engine_.after(duration_s, [this, node, &round, op] { finish_op(node, round, op); });
 }
 
 void Executor::finish_op(NodeId node, Round& round, OpId op) {
@@ -156,16 +192,7 @@ void Executor::finish_op(NodeId node, Round& round, OpId op) {
     if (--round.waits[n][static_cast<std::size_t>(next)] == 0) start_op(node, round, next);
   }
   const bool last = round.position + 1 == sequence_.size();
-  // Only a node that has started its next round can be waiting there; it counted this operation when it did.
-  if (!last && round.attached_ops[n] == 0 && live_[round.position + 1]) {
-    Round* after = live_[round.position + 1].get();
-    for (std::size_t next = 0; next < after->plan.ops.size(); ++next) {
-      const auto& list = after->plan.ops[next].after_previous_round;
-      const auto waits = std::count(list.begin(), list.end(), op);
-      if (waits > 0 && (after->waits[n][next] -= static_cast<std::size_t>(waits)) == 0)
-        start_op(node, *after, static_cast<OpId>(next));
-    }
-  }
+  tell_later(node, round, op);
   if (!round.plan.ops[o].detached && --round.attached_ops[n] == 0 && !last)
     start_round(node, round.position + 1);
   if (--round.unfinished == 0) {

@@ -26,7 +26,9 @@ class Executor {
 
   Round& round_at(std::size_t position);
   void start_round(costmodel::NodeId node, std::size_t position);
-  void wait_for_previous(costmodel::NodeId node, Round& round, costmodel::OpId op);
+  [[nodiscard]] bool takes_part(costmodel::NodeId node, const Round& round, costmodel::OpId op) const;
+  void wait_for_earlier(costmodel::NodeId node, Round& round, costmodel::OpId op);
+  void tell_later(costmodel::NodeId node, const Round& round, costmodel::OpId op);
   std::unique_ptr<TransferRun> play(const costmodel::Transfer& transfer, Round& round, costmodel::OpId op);
   void start_op(costmodel::NodeId node, Round& round, costmodel::OpId op);
   void run_op(costmodel::NodeId node, Round& round, costmodel::OpId op);
@@ -39,6 +41,7 @@ class Executor {
   const Options& options_;
   std::vector<std::unique_ptr<Round>> live_;  // by position; released when every node is through
   std::size_t rounds_finished_ = 0;
+  std::int64_t reach_ = 0;  // rounds back that operations wait for, the most so far
   costmodel::Timeline timeline_;
 };
 

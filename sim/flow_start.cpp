@@ -51,7 +51,8 @@ double FlowStart::wait_s(NodeId from, NodeId to, std::int64_t bytes, double now_
     wait_s += network_.jitter_s * static_cast<double>(draw >> 11) * 0x1p-53;
   }
   const double round_trip = round_trip_s(a, b);
-  if (network_.idle_restart && now_s - used.last_used_s > costmodel::idle_limit_s(round_trip))
+  if (costmodel::restarts_when_idle(network_) &&
+      now_s - used.last_used_s > costmodel::idle_limit_s(round_trip))
     used.sent_bytes = 0;
   if (network_.initial_window_bytes) {
     const double bytes_per_s = std::min(

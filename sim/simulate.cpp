@@ -78,6 +78,31 @@ bool get(Pipe& pipe, std::vector<Value>& values) {
   return pipe.read_all(values.data(), count * sizeof(Value));
 }
 
+// Texts as one run of characters, each ended by a zero, and how many there are in each list.
+void put(Pipe& pipe, const std::vector<std::vector<std::string>>& lists) {
+  std::vector<std::uint64_t> counts;
+  std::vector<char> characters;
+  for (const auto& list : lists) {
+    counts.push_back(list.size());
+    for (const std::string& text : list)
+      characters.insert(characters.end(), text.c_str(), text.c_str() + text.size() + 1);
+  }
+  put(pipe, counts);
+  put(pipe, characters);
+}
+
+bool get(Pipe& pipe, std::vector<std::vector<std::string>>& lists) {
+  std::vector<std::uint64_t> counts;
+  std::vector<char> characters;
+  if (!get(pipe, counts) || !get(pipe, characters)) return false;
+  const char* at = characters.data();
+  for (const std::uint64_t count : counts) {
+    auto& list = lists.emplace_back();
+    for (std::uint64_t i = 0; i < count; ++i, at += list.back().size() + 1) list.emplace_back(at);
+  }
+  return true;
+}
+
 void child(Pipe& pipe, const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds,
            const platforms::Platform& platform, const WorkSeconds& seconds, const Options& options) {
   try {
@@ -90,6 +115,7 @@ void child(Pipe& pipe, const costmodel::Plan& plan, const std::vector<std::int64
     put(pipe, timeline.flows);
     put(pipe, timeline.sent.bytes);
     put(pipe, timeline.flow_records);
+    put(pipe, timeline.op_names);
   } catch (const std::exception& error) {
     const std::string message = error.what();
     pipe.write_all("e", 1);
@@ -122,7 +148,7 @@ Timeline simulate(const costmodel::Plan& plan, const std::vector<std::int64_t>& 
     if (status == 'k') {
       complete = get(pipe, timeline.round_end_s) && get(pipe, timeline.intervals) &&
                  get(pipe, timeline.flows) && get(pipe, timeline.sent.bytes) &&
-                 get(pipe, timeline.flow_records);
+                 get(pipe, timeline.flow_records) && get(pipe, timeline.op_names);
     } else if (std::vector<char> message; get(pipe, message)) {
       failure.assign(message.begin(), message.end());
     }

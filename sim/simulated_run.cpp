@@ -21,11 +21,13 @@ constexpr std::int64_t kIdenticalRounds = 3;
 constexpr std::int64_t kRandomRounds = 8;
 // The first ones fill the pipeline; the last one empties it.
 constexpr std::int64_t kOverlappingRounds = 8, kFewestOverlappingRounds = 5;
+// Of overlapping rounds that differ, the first quarter and the last two are no sample of the others.
+constexpr std::int64_t kRandomOverlappingRounds = 32;
 
 std::vector<std::int64_t> executed_rounds(const costmodel::RoundClass& rounds, const RunOptions& options) {
-  const std::int64_t usual = rounds.overlapping ? kOverlappingRounds
-                             : rounds.identical ? kIdenticalRounds
-                                                : kRandomRounds;
+  std::int64_t usual = rounds.identical ? kIdenticalRounds : kRandomRounds;
+  if (rounds.overlapping)
+    usual = (rounds.identical ? kOverlappingRounds : kRandomOverlappingRounds) + 2 * (rounds.reach - 1);
   std::int64_t wanted = options.all_rounds ? rounds.count : options.rounds.value_or(usual);
   if (rounds.overlapping) wanted = std::max(wanted, kFewestOverlappingRounds);
   if (rounds.known && std::min(wanted, rounds.count) > *rounds.known) {
@@ -94,7 +96,7 @@ SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan 
                                std::to_string(run.plan.classes[c].steps) + " steps" +
                                (run.plan.classes[c].identical ? "" : ", a sample of rounds that differ"));
   }
-  if (!timelines.empty()) run.timeline = timelines.front();
+  run.timeline = costmodel::concatenated(timelines);
   return run;
 }
 

@@ -12,7 +12,8 @@ namespace fomoe::sim {
 
 struct RunOptions {
   /// Rounds executed of each class of rounds; default 3 where they are identical, 8 where they are random or
-  /// overlap (then at least 5).
+  /// overlap
+  /// (then at least 5, and more where rounds wait for others further back), 32 where they do both.
   std::optional<std::int64_t> rounds;
   bool all_rounds = false;    // execute every round of the run
   bool bundle = true;         // see lower()
@@ -22,7 +23,7 @@ struct RunOptions {
 struct SimulatedRun {
   costmodel::RunReport report;
   costmodel::Plan plan;
-  costmodel::Timeline timeline;                     // of the first class's executed rounds
+  costmodel::Timeline timeline;                     // of the executed rounds, one class after another
   std::vector<std::vector<std::int64_t>> executed;  // rounds of each class
 };
 

@@ -135,7 +135,8 @@ void Executor::run_round(std::int64_t index) {
   for (op_ = 0; op_ < ops; ++op_) {
     const costmodel::Op& op = round->ops[static_cast<std::size_t>(op_)];
     for (const OpId before : op.after) settle({index, before});
-    for (const OpId before : op.after_previous_round) settle({index - 1, before});
+    for (const costmodel::EarlierOp& before : op.after_earlier)
+      settle({index - before.rounds_back, before.op});
     const auto* work = std::get_if<Transfer>(&op.what);
     if (work == nullptr) {
       compute(op, index);
@@ -169,7 +170,8 @@ void Executor::compute(const costmodel::Op& op, std::int64_t round) {
       if (found != started_at_.end()) most = std::max(most, step_.at(node) - found->second.at(node));
     };
     for (const OpId before : op.after) consider({round, before});
-    for (const OpId before : op.after_previous_round) consider({round - 1, before});
+    for (const costmodel::EarlierOp& before : op.after_earlier)
+      consider({round - before.rounds_back, before.op});
     return most;
   };
   for (const NodeId node : work.nodes) {

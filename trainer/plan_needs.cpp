@@ -99,7 +99,7 @@ PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& p
       }
       const auto& compute = std::get<Compute>(op.what);
       // The differences of a whole model that is still under way would be overwritten before they are sent.
-      if (!op.after_previous_round.empty() && compute.share == 1) refuse_method(got);
+      if (!op.after_earlier.empty() && compute.share == 1) refuse_method(got);
       if (compute.work == Work::outer_step) {
         for (const costmodel::NodeId node : compute.nodes)
           needs.outer_steps[static_cast<std::size_t>(node)] = true;

@@ -44,6 +44,7 @@ std::vector<std::string> ignored_axes(const Scenario& scenario) {
   note("moment1_period", asked.moment1_period != usual.moment1_period);
   note("moment2_period", asked.moment2_period != usual.moment2_period);
   note("gossip_peers", asked.gossip_peers != usual.gossip_peers);
+  note("staleness", asked.staleness != usual.staleness);
   note("placement", asked.placement != usual.placement);
   note("reshuffle_rounds", asked.reshuffle_rounds != usual.reshuffle_rounds);
   note("collective", asked.collective != usual.collective);

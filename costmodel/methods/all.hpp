@@ -8,6 +8,7 @@
   METHOD(ddp)                 \
   METHOD(local_sgd)           \
   METHOD(fedavg)              \
+  METHOD(async_diloco)        \
   METHOD(diloco)              \
   METHOD(local_adamw)         \
   METHOD(des_loc)             \

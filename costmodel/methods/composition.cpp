@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 
 #include "costmodel/methods/method.hpp"
 #include "platforms/input_error.hpp"
@@ -33,13 +34,14 @@ Plan composed_plan(const Scenario& scenario) {
   if (!composes(scenario)) return plan;
   plan.round = [scenario, plain = plan.round](std::int64_t index) {
     Composed result = composed(scenario, plain(index));
-    const auto reaches_back = [](const Op& op) { return !op.after_previous_round.empty(); };
-    if (index > 0 && std::any_of(result.round.ops.begin(), result.round.ops.end(), reaches_back)) {
-      const std::vector<OpId> last = composed(scenario, plain(index - 1)).last;
-      for (Op& op : result.round.ops) {
-        for (OpId& before : op.after_previous_round) {
-          if (before < static_cast<OpId>(last.size())) before = last[static_cast<std::size_t>(before)];
-        }
+    std::map<std::int64_t, std::vector<OpId>> last;  // of earlier rounds, by how many back
+    for (Op& op : result.round.ops) {
+      for (EarlierOp& before : op.after_earlier) {
+        if (before.rounds_back > index) continue;  // before the first round: waited for by nobody
+        auto [found, is_new] = last.try_emplace(before.rounds_back);
+        if (is_new) found->second = composed(scenario, plain(index - before.rounds_back)).last;
+        if (before.op < static_cast<OpId>(found->second.size()))
+          before.op = found->second[static_cast<std::size_t>(before.op)];
       }
     }
     return result.round;

@@ -25,7 +25,7 @@ Plan plan(const Scenario& scenario) {
     // In round 0 there is nothing yet to apply.
     round.ops.push_back(compute_op(scenario, "outer step, of the round before", Work::outer_step,
                                    index == 0 ? 0 : 1, {kLocalSteps}));
-    round.ops.back().after_previous_round = {kAverage};
+    round.ops.back().after_earlier = {{kAverage, 1}};
     round.ops.push_back(average_op(scenario, "average pseudo-gradients", {exchange}, {kOuterStep}));
     round.ops.back().detached = true;
     return round;

@@ -44,18 +44,7 @@ Plan plan(const Scenario& scenario) {
 struct Formula {
   template <class V>
   Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    Summary<V> summary = rounds_of(axes, fixed, axes.local_steps);
-    summary.outer_steps_per_round = constant<V>(1);
-    const V others = axes.sites - 1.0;
-    const V each_way = others / axes.sites * axes.bytes_per_element;
-    summary.sent.dense = 2.0 * each_way * fixed.dense_elements;
-    summary.sent.expert_sync = 2.0 * each_way * fixed.expert_elements;
-    Stage<V> stage;
-    stage.latency_hops = 2.0 * min_of(others, constant<V>(1));  // up, then down
-    stage.bytes = axes.sites * summary.sent.total();            // all of it through the first site's ports
-    stage.pair_bytes = summary.sent.total() * axes.sites / max_of(others, constant<V>(1));
-    summary.add(stage);
-    return summary;
+    return through_first_site(axes, fixed);
   }
 };
 

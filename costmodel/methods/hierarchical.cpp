@@ -76,7 +76,7 @@ Composed with_regions(const Scenario& scenario, const RoundPlan& plain) {
         next.what = std::move(what);
         const OpId id = append(next);
         next.after = {id};
-        next.after_previous_round.clear();
+        next.after_earlier.clear();
       };
       then(": scatter inside regions", std::move(scatter));
       then(": between regions", std::move(across));

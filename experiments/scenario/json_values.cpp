@@ -55,6 +55,7 @@ Json network_json(const costmodel::NetworkModel& network) {
                {"streams", network.streams},
                {"segment_bytes", network.segment_bytes},
                {"idle_restart", network.idle_restart},
+               {"congestion_control", to_string(network.congestion_control)},
                {"ring_model", to_string(network.ring_model)}};
   // Terms that are off have no key.
   if (network.tcp_window_bytes) json["tcp_window_bytes"] = *network.tcp_window_bytes;
@@ -182,6 +183,7 @@ static Json without_cost(const costmodel::Scenario& scenario) {
             {"moment1_period", strategy.moment1_period},
             {"moment2_period", strategy.moment2_period},
             {"gossip_peers", strategy.gossip_peers},
+            {"staleness", strategy.staleness ? Json(*strategy.staleness) : Json()},
             {"regions", strategy.regions},
             {"secure_aggregation", strategy.secure_aggregation},
             {"router", to_string(strategy.router)},

@@ -36,6 +36,8 @@ std::vector<std::string> choices(const Key& key) {
     names = {"top_k"};
   } else if (key.name == "ring_model") {
     names = {"stepwise", "fluid"};
+  } else if (key.name == "congestion_control") {
+    names = {"loss_based", "bbr"};
   } else if (key.name == "policy") {
     names = {"wait", "drop"};
   } else if (key.name == "preset" && key.table == "platform") {

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "experiments/scenario/sections.hpp"
 #include "experiments/scenario/table_reader.hpp"
 
@@ -16,6 +18,12 @@ costmodel::NetworkModel read_network_model(const Document& document) {
   network.streams = table.small_count("streams");
   if (table.has("tcp_window")) network.tcp_window_bytes = table.quantity("tcp_window");
   if (table.has("loss_rate")) network.loss_rate = table.share("loss_rate");
+  if (table.text("congestion_control") == "bbr") {
+    network.congestion_control = costmodel::CongestionControl::bbr;
+    if (network.loss_rate && *network.loss_rate > costmodel::kMostBbrLoss)
+      table.refuse("loss_rate",
+                   fmt::format("at most {} with congestion_control = \"bbr\"", costmodel::kMostBbrLoss));
+  }
   network.segment_bytes = table.quantity("segment_size");
   if (table.has("initial_window")) network.initial_window_bytes = table.quantity("initial_window");
   network.idle_restart = table.yes_no("idle_restart");

@@ -68,7 +68,13 @@ Json op_json(const Op& op) {
     json["compute"] = compute_json(std::get<Compute>(op.what));
   }
   json["after"] = op.after;
-  if (!op.after_previous_round.empty()) json["after_previous_round"] = op.after_previous_round;
+  for (const EarlierOp& before : op.after_earlier) {
+    if (before.rounds_back == 1) {
+      json["after_previous_round"].push_back(before.op);
+    } else {
+      json["after_earlier"].push_back({{"op", before.op}, {"rounds_back", before.rounds_back}});
+    }
+  }
   if (op.detached) json["detached"] = true;
   return json;
 }

@@ -210,10 +210,21 @@ class PlanReader {
     return compute;
   }
 
+  void after_earlier(const JsonObject& reader, const std::string& where, Op& op) const {
+    std::size_t position = 0;
+    for (const Json& entry : reader.array("after_earlier")) {
+      const std::string here = fmt::format("{}.after_earlier[{}]", where, position++);
+      const JsonObject inner = object(entry, here, {"op", "rounds_back"});
+      op.after_earlier.push_back({static_cast<OpId>(inner.count("op", 0, most_ops_ - 1)),
+                                  inner.count("rounds_back", 1, kMostRounds)});
+    }
+  }
+
   // An operation waits for earlier ones only, so that no plan can wait for itself.
   [[nodiscard]] Op op(const Json& json, const std::string& where, std::int64_t index) const {
     const JsonObject reader =
-        object(json, where, {"name", "compute", "transfer", "after", "after_previous_round", "detached"});
+        object(json, where,
+               {"name", "compute", "transfer", "after", "after_previous_round", "after_earlier", "detached"});
     Op op;
     op.name = reader.text("name");
     if (reader.has("compute") == reader.has("transfer"))
@@ -234,7 +245,8 @@ class PlanReader {
       for (const std::int64_t id :
            reader.counts("after_previous_round", 0, most_ops_ - 1,
                          fmt::format("operations of a round, whole numbers from 0 to {}", most_ops_ - 1)))
-        op.after_previous_round.push_back(static_cast<OpId>(id));
+        op.after_earlier.push_back({static_cast<OpId>(id), 1});
+    if (reader.has("after_earlier")) after_earlier(reader, where, op);
     if (reader.has("detached")) op.detached = reader.yes_no("detached");
     return op;
   }
@@ -277,6 +289,10 @@ class PlanReader {
       for (const std::int64_t index : written)
         if (!rounds_.contains(index))
           reader.refuse("rounds", std::to_string(index), "a round that some entry of rounds describes");
+      for (const std::int64_t index : written)
+        for (const Op& op : rounds_.at(index)->ops)
+          for (const EarlierOp& before : op.after_earlier)
+            alike.reach = std::max(alike.reach, before.rounds_back);
       if (known > alike.count)
         reader.refuse("rounds", fmt::format("{} rounds", known),
                       fmt::format("at most count = {}", alike.count));

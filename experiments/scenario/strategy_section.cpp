@@ -99,6 +99,7 @@ costmodel::Strategy read_strategy(const Document& document, const costmodel::Mod
   strategy.fragments = table.small_count("fragments");
   strategy.moment1_period = table.count("moment1_period");
   strategy.moment2_period = table.count("moment2_period");
+  if (table.has("staleness")) strategy.staleness = table.count("staleness");
   strategy.gossip_peers = table.small_count("gossip_peers");
   strategy.regions = table.small_count("regions");
   strategy.secure_aggregation = table.yes_no("secure_aggregation");

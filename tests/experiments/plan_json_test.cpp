@@ -90,6 +90,15 @@ TEST_CASE("random placements: the sampled rounds, by index; a last, shorter roun
   check_round_trip(scenario);
 }
 
+TEST_CASE("operations that wait for rounds further back") {
+  costmodel::Scenario scenario = ideal_scenario("async_diloco", 3);
+  scenario.platform.sites[2].compute_factor = 2;
+  for (const std::int64_t staleness : {0, 1, 3}) {
+    scenario.strategy.staleness = staleness;
+    check_round_trip(scenario);
+  }
+}
+
 TEST_CASE("hub and spoke by hand") {
   const Folder folder;
   write_all(folder / "s.toml", kThreeSites);
@@ -166,6 +175,10 @@ TEST_CASE("wrong plans: exit status 2, the place, and no file left") {
       {ops + "/1/name", 5, at + "[1].name: got 5; expected a text"},
       {ops + "/1/after_previous_round", json::array({3}),
        at + "[1].after_previous_round: got 3; expected operations of a round, whole numbers from 0 to 2"},
+      {ops + "/1/after_earlier", json::array({{{"op", 0}, {"rounds_back", 0}}}),
+       at + "[1].after_earlier[0].rounds_back: got 0; expected a whole number from 1 to"},
+      {ops + "/1/after_earlier", json::array({2}),
+       at + "[1].after_earlier[0]: got number; expected an object"},
       {payload + "/bytes", -1, payload_at + ".bytes: got -1; expected a whole number from 0 to"},
       {payload + "/elements", 5, payload_at + ".bytes: got it beside elements; expected bytes alone"},
       {payload + "/bytes", nullptr,

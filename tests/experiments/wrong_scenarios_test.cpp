@@ -50,7 +50,8 @@ const std::string kSize =
     "a size above zero in quotes, with a unit (B kB MB GB TB or KiB MiB GiB TiB); for example ";
 const std::string kStrategyKeys =
     "one of method, local_steps, expert_overlap, placement, routing_counts, reshuffle_rounds, skip_token, "
-    "overlap_steps, fragments, outer_optimizer, moment1_period, moment2_period, gossip_peers, collective, "
+    "overlap_steps, fragments, outer_optimizer, moment1_period, moment2_period, staleness, gossip_peers, "
+    "collective, "
     "ring_order, bucket_bytes, "
     "granularity, payload_dtype, compression, regions, secure_aggregation, router, capacity_factor, "
     "max_sites_per_token, micro_batches, module_levels, module_choices";
@@ -164,6 +165,9 @@ const std::vector<Wrong> kWrong = {
      ":18: network_model.streams: got 0; expected a whole number from 1 to 65536; for example streams = 16"},
     {"", "[network_model]\ntcp_window = \"0B\"\n", "",
      ":18: network_model.tcp_window: got \"0B\" (zero); expected " + kSize + "tcp_window = \"16MiB\""},
+    {"", "[network_model]\ncongestion_control = \"bbr\"\nloss_rate = 0.2\n", "",
+     ":19: network_model.loss_rate: got 0.2; expected at most 0.15 with congestion_control = \"bbr\"; for "
+     "example loss_rate = 0.0001"},
     {"", "[network_model]\nloss_rate = 2\n", "",
      ":18: network_model.loss_rate: got 2; expected a number above 0 and up to 1; for example loss_rate = "
      "0.0001"},

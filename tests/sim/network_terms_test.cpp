@@ -57,6 +57,23 @@ TEST_CASE("loss: a flow gets streams × segment ÷ round trip × √(3 ÷ 2p)") 
   check_close(round_s(one_flow(), platforms::uniform(2, 1e7, 1e7, 0.05), options), 0.05 + kBytes / cap);
 }
 
+TEST_CASE("bbr: losses cost what is sent again, and a fiftieth goes to probing; no cap by loss") {
+  sim::Options options;
+  options.network.congestion_control = costmodel::CongestionControl::bbr;
+  options.network.loss_rate = 0.01;
+  const platforms::Platform raw = platforms::uniform(2, 1e7, 1e7, 0.05);
+  const auto effective = costmodel::effective_platform(raw, options.network);
+  check_close(round_s(one_flow(), effective, options), 0.05 + kBytes / (1e7 * 0.99 * 0.98));
+  // With loss_based the same losses leave 1460 B ÷ 0.1 s · √150 = 179 kB/s.
+  options.network.congestion_control = costmodel::CongestionControl::loss_based;
+  check_close(round_s(one_flow(), costmodel::effective_platform(raw, options.network), options),
+              0.05 + kBytes / (14600 * std::sqrt(150.0)));
+  // The window counts for both.
+  options.network.congestion_control = costmodel::CongestionControl::bbr;
+  options.network.tcp_window_bytes = 64e3;
+  check_close(round_s(one_flow(), effective, options), 0.05 + kBytes / 640e3);
+}
+
 TEST_CASE("slow start: the time it adds, by its formula") {
   NetworkModel network;
   CHECK(costmodel::slow_start_s(network, 0, 1e6, 1e6, 0.1) == 0);  // off

@@ -44,7 +44,7 @@ TEST_CASE("streaming_diloco: fragment p leaves after step (p+1)·K/P and is merg
                                           "local steps 1", "average fragment 0",  // after step 3
                                           "local steps 2", "outer step of fragment 0",  // after step 5
                                           "local steps 1", "average fragment 1"});
-  CHECK(round.ops[1].after_previous_round == std::vector<OpId>{7});
+  CHECK(round.ops[1].after_earlier == std::vector<EarlierOp>{{7, 1}});
   CHECK(round.ops[7].detached);
   CHECK(!round.ops[3].detached);
 }

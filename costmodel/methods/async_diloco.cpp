@@ -1,0 +1,100 @@
+// Asynchronous DiLoCo: after K local steps a worker sends its pseudo-gradient to a server at the first site,
+// which applies it at once and sends the new model back; the worker trains on as soon as it has that. Nobody
+// waits for a slower site, save within `staleness` s: the model after round r is sent only when the
+// pseudo-gradients of round r − s of all workers have arrived (stale-synchronous, Ho et al. 2013); s = 0 is
+// FedAvg's barrier. Every worker trains all rounds, so that the run ends with the slowest one: what is won is
+// the waiting for whoever is late now and then. Bytes are FedAvg's.
+#include "costmodel/methods/all.hpp"
+#include "costmodel/methods/building_blocks.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+constexpr OpId kLocalSteps = 0;
+// Operations of worker w; the models of all of `workers` come after all that goes up.
+constexpr OpId up_of(int w) { return 1 + 2 * w; }
+constexpr OpId applied_of(int w) { return up_of(w) + 1; }
+constexpr OpId down_of(int w, int workers) { return 1 + 2 * workers + w; }
+
+// The model of `worker` waits for the other workers' pseudo-gradients of s rounds before.
+void bound_staleness(Op& down, int worker, int workers, std::int64_t staleness) {
+  for (int other = 0; other < workers; ++other) {
+    if (other == worker) continue;
+    if (staleness > 0) {
+      down.after_earlier.push_back({up_of(other), staleness});
+    } else {
+      down.after.push_back(up_of(other));
+    }
+  }
+}
+
+Plan plan(const Scenario& scenario) {
+  const std::int64_t local_steps = scenario.strategy.local_steps;
+  const std::optional<std::int64_t> staleness = scenario.strategy.staleness;
+  Plan plan = plan_of_rounds(scenario, local_steps);
+  overlap_rounds(plan, local_steps);
+  plan.classes[0].reach = std::max<std::int64_t>(1, staleness.value_or(1));
+  const std::vector<NodeId> workers = all_workers(scenario);
+  const int count = static_cast<int>(workers.size());
+  const auto server = static_cast<NodeId>(plan.nodes.size());
+  plan.nodes.push_back({NodeKind::server, 0, 0});
+  plan.notes.push_back(
+      "async_diloco: every site trains as many rounds as the others, and the run ends with the slowest; the "
+      "server stands at the first site, its memory is not counted");
+  const Exchange up = full_model_exchange(scenario, plan.groups, {Content::pseudo_gradient});
+  const Exchange down = full_model_exchange(scenario, plan.groups, {Content::parameter});
+
+  plan.round = [=](std::int64_t index) {
+    RoundPlan round;
+    round.ops.push_back(
+        compute_op(scenario, "local steps", Work::whole_step, steps_of_round(plan, local_steps, index), {}));
+    // All that is after the local steps is detached, for the server's sake: it takes what comes next from a
+    // fast worker while it still waits for a slow one. A worker waits for its model here.
+    const auto send = [&](const char* name, NodeId from, NodeId to, const Exchange& what, OpId after) {
+      Exchange exchange = what;
+      exchange.nodes = {from, to};
+      round.ops.push_back({name, Transfer{Pattern::point_to_point, Collective::direct, {exchange}}, {after}});
+      round.ops.back().detached = true;
+    };
+    for (int w = 0; w < count; ++w) {
+      round.ops[kLocalSteps].after_earlier.push_back({down_of(w, count), 1});
+      send("pseudo-gradient to the server", workers[static_cast<std::size_t>(w)], server, up, kLocalSteps);
+      round.ops.push_back(
+          {"outer step of the server", Compute{Work::outer_step, {server}, 1, 1}, {up_of(w)}, {}, true});
+    }
+    for (int w = 0; w < count; ++w) {
+      send("model to the worker", server, workers[static_cast<std::size_t>(w)], down, applied_of(w));
+      if (staleness) bound_staleness(round.ops.back(), w, count, *staleness);
+    }
+    return round;
+  };
+  return plan;
+}
+
+struct Formula {
+  template <class V>
+  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
+    return through_first_site(axes, fixed);
+  }
+};
+
+}  // namespace
+
+Method async_diloco() {
+  Method method;
+  method.name = "async_diloco";
+  method.summary =
+      "pseudo-gradients of the whole model to a server every K steps, which answers each site at once, not "
+      "waiting for others";
+  method.axes = "local_steps, staleness, payload_dtype";
+  method.source =
+      "Liu et al. 2024, Asynchronous Local-SGD (arXiv 2401.09135); Ho et al. 2013, Stale Synchronous "
+      "Parallel";
+  method.outer_bytes_per_parameter = 4;  // fp32: what the pseudo-gradient is the difference to
+  method.plan = plan;
+  use_formula(method, Formula{});
+  return method;
+}
+
+}  // namespace fomoe::costmodel

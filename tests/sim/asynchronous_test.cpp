@@ -1,0 +1,114 @@
+// Rounds that do not wait for everybody: bounded staleness, computed by hand.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "costmodel/make_plan.hpp"
+#include "sim/simulate.hpp"
+#include "sim/simulated_run.hpp"
+#include "tests/scenarios.hpp"
+#include "tests/sim/transfers.hpp"
+
+using namespace fomoe;
+
+namespace {
+
+// Three sites, links so fast that only computing counts; rounds of one step of 1 s. In round r the worker r
+// mod 3 is late: it takes 3 s.
+costmodel::Scenario late_in_turn() {
+  costmodel::Scenario scenario = tests::ideal_scenario("async_diloco", 3);
+  scenario.strategy.local_steps = 1;
+  scenario.platform = platforms::uniform(3, 1e18, 1e18, 0);
+  return scenario;
+}
+double duration_s(int worker, std::int64_t round) { return round % 3 == worker ? 3 : 1; }
+
+costmodel::Timeline play(const costmodel::Scenario& scenario, std::int64_t rounds) {
+  std::vector<std::int64_t> sequence;
+  for (std::int64_t r = 0; r < rounds; ++r) sequence.push_back(r);
+  sim::Options options;
+  options.compute_factor = [](int node, std::int64_t round, int, std::int64_t) {
+    return duration_s(node, round);
+  };
+  return sim::simulate(
+      costmodel::make_plan(scenario), sequence, scenario.platform,
+      [](costmodel::Work work, int) { return work == costmodel::Work::whole_step ? 1.0 : 0.0; }, options);
+}
+
+// A worker's pseudo-gradient of round r arrives at A(r) = T(r−1) + d(r); it has its model at
+//   T(r) = max(A(r), max over workers A(r − s))
+std::vector<double> by_recurrence(std::int64_t rounds, std::int64_t staleness) {
+  std::vector<std::vector<double>> arrived;
+  std::vector<double> ready(3, 0.0), ends;
+  for (std::int64_t r = 0; r < rounds; ++r) {
+    arrived.emplace_back();
+    for (int w = 0; w < 3; ++w)
+      arrived.back().push_back(ready[static_cast<std::size_t>(w)] + duration_s(w, r));
+    ready = arrived.back();
+    if (r >= staleness) {
+      const auto& stale = arrived[static_cast<std::size_t>(r - staleness)];
+      for (double& at : ready) at = std::max(at, *std::max_element(stale.begin(), stale.end()));
+    }
+    ends.push_back(*std::max_element(ready.begin(), ready.end()));
+  }
+  return ends;
+}
+
+}  // namespace
+
+TEST_CASE("bounded staleness: with s = 0 everybody waits for the late one, without a bound nobody does") {
+  costmodel::Scenario scenario = late_in_turn();
+  scenario.strategy.staleness = 0;
+  CHECK(play(scenario, 6).round_end_s.back() == doctest::Approx(6 * 3.0));
+  scenario.strategy.staleness.reset();
+  CHECK(play(scenario, 6).round_end_s.back() == doctest::Approx(2 * 3.0 + 4 * 1.0));  // each is late twice
+  // s = 1, by hand: A = (3 1 1), (4 4 2), (5 5 6), (8 6 7), (9 9 8), (10 10 11); all T are A, save T(1) of
+  // worker 2, which waits for A(0) of worker 0: 3.
+  scenario.strategy.staleness = 1;
+  CHECK(play(scenario, 6).round_end_s.back() == doctest::Approx(11.0));
+  for (const std::int64_t staleness : {0, 1, 2, 3, 5}) {
+    scenario.strategy.staleness = staleness;
+    const std::vector<double> ends = play(scenario, 14).round_end_s, expected = by_recurrence(14, staleness);
+    for (std::size_t r = 0; r < expected.size(); ++r) {
+      CAPTURE(staleness);
+      CAPTURE(r);
+      // Each of the transfers before may take the engine's resolution, 1 ns.
+      CHECK(ends[r] == doctest::Approx(expected[r]).epsilon(1e-7));
+    }
+  }
+}
+
+TEST_CASE("a slow site: without a bound the others finish early, and the run ends with the slow one") {
+  costmodel::Scenario scenario = tests::ideal_scenario("async_diloco", 3);
+  scenario.platform = platforms::uniform(3, 1e18, 1e18, 0);
+  scenario.platform.sites[2].compute_factor = 2;
+  // 60 steps of 1 s; of 2 s at the slow site: (60 + 60 + 120) ÷ 3 of 120 s.
+  for (const bool bounded : {false, true}) {
+    if (bounded) scenario.strategy.staleness = 1;
+    const costmodel::RunReport some = sim::simulate_scenario(scenario).report;
+    const costmodel::RunReport all =
+        sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report;
+    CHECK(some.wall_clock_s == doctest::Approx(120).epsilon(1e-9));
+    CHECK(all.wall_clock_s == doctest::Approx(120).epsilon(1e-9));
+    CHECK(some.compute_utilization == doctest::Approx(2.0 / 3).epsilon(1e-9));
+    CHECK(all.compute_utilization == doctest::Approx(2.0 / 3).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("steps that vary: asynchronous rounds take less time than a barrier, and no less than the mean") {
+  costmodel::Scenario scenario = late_in_turn();
+  scenario.strategy.local_steps = 5;
+  scenario.workload.tokens *= 40;  // 2400 steps in 480 rounds
+  scenario.variation = {0.0, 0.05, 10};
+  const auto wall_clock_s = [&](std::optional<std::int64_t> staleness) {
+    scenario.strategy.staleness = staleness;
+    return sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report.wall_clock_s;
+  };
+  const double barrier = wall_clock_s(0), one = wall_clock_s(1), many = wall_clock_s(20),
+               none = wall_clock_s({});
+  CHECK(barrier > 1.1 * one);
+  CHECK(one > many);
+  CHECK(many >= none);
+  CHECK(none > 480 * 5.0);  // nobody's steps are shorter than 1 s on the mean
+}
