@@ -65,7 +65,8 @@ TEST_CASE("without a quality model: a frontier that no row of an exhaustive swee
   CHECK(plan["candidates"] == 2 * 4 * 8 + 2 * 8);
   REQUIRE(plan["frontier"].size() > 3);
 
-  const Ran swept = run_in(source_dir(), "fomoe sweep " + kFourSites + axes + " --engine closed-form --output -");
+  const Ran swept =
+      run_in(source_dir(), "fomoe sweep " + kFourSites + axes + " --engine closed-form --output -");
   REQUIRE_MESSAGE(swept.exit_status == 0, swept.err);
   const json rows = json::parse(swept.out)["rows"];
   REQUIRE(rows.size() == 2 * 8 * 4 * 2);
@@ -83,7 +84,8 @@ TEST_CASE("without a quality model: a frontier that no row of an exhaustive swee
         CHECK_MESSAGE(time_s >= chosen["closed_form"]["wall_clock_s"].get<double>() * (1 - 1e-9), row.dump());
     }
   }
-  CHECK(plan["frontier"][0]["closed_form"]["wall_clock_s"].get<double>() == doctest::Approx(fastest).epsilon(1e-9));
+  CHECK(plan["frontier"][0]["closed_form"]["wall_clock_s"].get<double>() ==
+        doctest::Approx(fastest).epsilon(1e-9));
 }
 
 TEST_CASE("the line to paste gives the time that the plan gave") {
@@ -95,12 +97,14 @@ TEST_CASE("the line to paste gives the time that the plan gave") {
   }
 }
 
-TEST_CASE("with measured perplexities: the fastest of those that are low enough, never a faster one that is not") {
+TEST_CASE(
+    "with measured perplexities: the fastest of those that are low enough, never a faster one that is not") {
   const Folder folder;
-  const std::string scenario = kTwoSites + " --set quality.file=" + write_quality(folder) +
-                               " --vary strategy.method=ddp,diloco,fomoe --vary strategy.local_steps=1,16,64 --vary "
-                               "strategy.collective=ring --vary strategy.payload_dtype=bf16 --vary "
-                               "strategy.placement=fixed --vary strategy.expert_overlap=1,2";
+  const std::string scenario =
+      kTwoSites + " --set quality.file=" + write_quality(folder) +
+      " --vary strategy.method=ddp,diloco,fomoe --vary strategy.local_steps=1,16,64 --vary "
+      "strategy.collective=ring --vary strategy.payload_dtype=bf16 --vary "
+      "strategy.placement=fixed --vary strategy.expert_overlap=1,2";
   SUBCASE("a limit by hand: 29 and 30 are allowed; K = 16 is faster than every step, and O_e = 2 is diloco") {
     const json plan = answer(scenario + " --within perplexity=31");
     CHECK(plan["basis"] == "target-perplexity");
@@ -154,8 +158,9 @@ TEST_CASE("limits drop, and the counts say so") {
 
 TEST_CASE("sites are chosen where step times say what fewer sites mean, and stay where they do not") {
   const std::string eight = source_dir() + "/experiments/scenarios/eight-regions.toml";
-  const std::string few = " --vary strategy.method=diloco --vary strategy.local_steps=64 --vary "
-                          "strategy.payload_dtype=bf16";
+  const std::string few =
+      " --vary strategy.method=diloco --vary strategy.local_steps=64 --vary "
+      "strategy.payload_dtype=bf16";
   const std::string assumed = " --set compute.peak_flops=100TFLOPS --set compute.mfu=0.3";
   const json plan = answer(eight + assumed + few);
   // Seven numbers of sites, three collectives.
@@ -171,7 +176,8 @@ TEST_CASE("sites are chosen where step times say what fewer sites mean, and stay
 TEST_CASE("mistakes of `fomoe plan`") {
   const std::string plan = "fomoe plan " + kTwoSites;
   refused(plan + " --minimise tim",
-          "fomoe: --minimise: got \"tim\"; expected one of time, cost, energy; for example --minimise time; did you "
+          "fomoe: --minimise: got \"tim\"; expected one of time, cost, energy; for example --minimise time; "
+          "did you "
           "mean time?");
   refused(plan + " --minimise cost",
           "fomoe: --minimise: got cost, and the scenario has no prices; expected [prices]; for example --set "
@@ -179,22 +185,24 @@ TEST_CASE("mistakes of `fomoe plan`") {
   refused(plan + " --within time=3",
           "fomoe: --within: got \"time=3\"; expected a time with a unit; for example --within "
           "time=3d,cost=5000USD,energy=800kWh,perplexity=30,memory=80GiB");
-  refused(plan + " --within tim=3d",
-          "fomoe: --within: got \"tim=3d\"; expected one of time, cost, energy, perplexity, memory (did you mean "
-          "time?); for example --within time=3d,cost=5000USD,energy=800kWh,perplexity=30,memory=80GiB");
+  refused(
+      plan + " --within tim=3d",
+      "fomoe: --within: got \"tim=3d\"; expected one of time, cost, energy, perplexity, memory (did you mean "
+      "time?); for example --within time=3d,cost=5000USD,energy=800kWh,perplexity=30,memory=80GiB");
   refused(plan + " --set prices.gpu_hour=2USD --within cost=5EUR",
           "fomoe: --within: got \"cost=5EUR\"; expected an amount above zero in USD; for example --within "
           "time=3d,cost=5000USD,energy=800kWh,perplexity=30,memory=80GiB");
   refused(plan + " --within perplexity=30",
-          "fomoe: --within: got perplexity, and the scenario has no quality model; expected [quality]; for example "
+          "fomoe: --within: got perplexity, and the scenario has no quality model; expected [quality]; for "
+          "example "
           "--set quality.model=paper-table");
   refused(plan + " --top 0",
           "fomoe: --top: got \"0\"; expected a whole number from 1 to 30; for example --top 5");
 }
 
 TEST_CASE("platform.use_sites: named sites of a file") {
-  const std::string eight =
-      "fomoe simulate " + source_dir() + "/experiments/scenarios/eight-regions.toml --set compute.step_time=420ms";
+  const std::string eight = "fomoe simulate " + source_dir() +
+                            "/experiments/scenarios/eight-regions.toml --set compute.step_time=420ms";
   const auto json_of = [](const std::string& command) {
     const Ran ran = run_in(source_dir(), command + " --output -");
     REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
@@ -208,10 +216,11 @@ TEST_CASE("platform.use_sites: named sites of a file") {
   CHECK(other["sites"][1]["name"] == "gcp:asia-south1-a");
   const auto message = [&](const std::string& options) { return run_in(source_dir(), eight + options).err; };
   CHECK(message(" --set platform.use_sites=aws:us-east-2,azure:eastus")
-            .find("--set platform.use_sites=aws:us-east-2,azure:eastus: platform.use_sites: got \"aws:us-east-2\"; "
+            .find("--set platform.use_sites=aws:us-east-2,azure:eastus: platform.use_sites: got "
+                  "\"aws:us-east-2\"; "
                   "expected names of the file's sites: azure:westeurope, ") == 0);
   CHECK(message(" --set platform.use_sites=aws:us-east-2,azure:eastus").find("did you mean aws:us-east-1?") !=
         std::string::npos);
-  CHECK(message(" --set platform.use_sites=azure:eastus,azure:eastus").find("got \"azure:eastus\" a second time") !=
-        std::string::npos);
+  CHECK(message(" --set platform.use_sites=azure:eastus,azure:eastus")
+            .find("got \"azure:eastus\" a second time") != std::string::npos);
 }

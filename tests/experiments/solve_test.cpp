@@ -31,12 +31,12 @@ void refused(const std::string& command, const std::string& message) {
 }  // namespace
 
 TEST_CASE("solve: the bandwidth for a utilisation, by hand") {
-  // No latency, rounds that are all full: utilisation u = C/(C + B/r) of compute C and bytes B in each direction, so
-  // r = B/C · u/(1 − u). ddp sends in every step.
-  const std::string scenario =
-      kTwoSites + " --set strategy.method=ddp --set platform.latency=0ms";
+  // No latency, rounds that are all full: utilisation u = C/(C + B/r) of compute C and bytes B in each
+  // direction, so r = B/C · u/(1 − u). ddp sends in every step.
+  const std::string scenario = kTwoSites + " --set strategy.method=ddp --set platform.latency=0ms";
   const double bytes = json_of("fomoe simulate " + scenario)["bytes_sent_per_site_per_round"];
-  const json solved = json_of("fomoe solve " + scenario + " --for platform.bandwidth --target compute_utilization=0.8");
+  const json solved =
+      json_of("fomoe solve " + scenario + " --for platform.bandwidth --target compute_utilization=0.8");
   CHECK(solved["schema"] == "fomoe.solve/1");
   const json& answer = solved["answers"][0];
   CHECK(answer["answer"] == "smallest");
@@ -45,7 +45,8 @@ TEST_CASE("solve: the bandwidth for a utilisation, by hand") {
   CHECK(answer["value"].get<double>() >= bytes / 0.420 * 0.8 / 0.2 * (1 - 1e-12));
   const std::string text = answer["text"];
   CHECK(text.substr(text.size() - 4) == "Gbps");  // as the scenario writes it
-  CHECK(json_of("fomoe simulate " + scenario + " --set platform.bandwidth=" + text)["compute_utilization"] >= 0.8);
+  CHECK(json_of("fomoe simulate " + scenario + " --set platform.bandwidth=" + text)["compute_utilization"] >=
+        0.8);
 }
 
 TEST_CASE("solve: the answer reaches the target, and 1 % less, or one less, does not") {
@@ -66,15 +67,17 @@ TEST_CASE("solve: the answer reaches the target, and 1 % less, or one less, does
       const json answer = json_of("fomoe solve " + question.scenario + " --engine " + engine + " --for " +
                                   question.key + " --target " + question.target)["answers"][0];
       REQUIRE_MESSAGE((answer["answer"] == "smallest" || answer["answer"] == "largest"), answer.dump());
-      const double target = answer["target_value"], reached = answer["reached"], beside = answer["reached_beside"];
+      const double target = answer["target_value"], reached = answer["reached"],
+                   beside = answer["reached_beside"];
       const bool at_least = answer["target"] == "compute_utilization" || answer["target"] == "tokens_per_s";
       CHECK((at_least ? reached >= target : reached <= target));
       CHECK((at_least ? beside < target : beside > target));
       const json run = json_of("fomoe simulate " + question.scenario + " --engine " + engine + " --set " +
                                question.key + "=" + answer["text"].get<std::string>());
-      const double again = answer["target"] == "wall_clock"   ? run["wall_clock_s"].get<double>()
-                           : answer["target"] == "cost"       ? run["cost"]["cost_total"].get<double>()
-                                                              : run[answer["target"].get<std::string>()].get<double>();
+      const double again = answer["target"] == "wall_clock" ? run["wall_clock_s"].get<double>()
+                           : answer["target"] == "cost"
+                               ? run["cost"]["cost_total"].get<double>()
+                               : run[answer["target"].get<std::string>()].get<double>();
       CHECK(again == doctest::Approx(reached).epsilon(1e-9));
     }
   }
@@ -93,7 +96,8 @@ TEST_CASE("solve: without a target a table; where nothing helps, why") {
   CHECK_MESSAGE(none.out.find("no value does: the closest of those tried is") != std::string::npos, none.out);
   CHECK_MESSAGE(none.out.find("with 51.219 %") != std::string::npos, none.out);
   CHECK_MESSAGE(none.out.find("strategy.collective=direct") != std::string::npos, none.out);
-  const json every = json_of("fomoe solve " + kTwoSites + " --for strategy.expert_overlap --target wall_clock=1h");
+  const json every =
+      json_of("fomoe solve " + kTwoSites + " --for strategy.expert_overlap --target wall_clock=1h");
   CHECK(every["answers"][0]["answer"] == "every");
 }
 
@@ -101,25 +105,30 @@ TEST_CASE("mistakes of `fomoe solve`") {
   const std::string solve = "fomoe solve " + kTwoSites;
   refused(solve, "fomoe: --for: got none; expected a key; for example --for platform.bandwidth");
   refused(solve + " --for platform.bandwith",
-          "fomoe: --for: got \"platform.bandwith\"; expected a key whose value is a count, a rate, a time or a share; "
+          "fomoe: --for: got \"platform.bandwith\"; expected a key whose value is a count, a rate, a time or "
+          "a share; "
           "for example --for platform.bandwidth; did you mean platform.bandwidth?");
-  refused(solve + " --for platform.bandwidth --target speed=3",
-          "fomoe: --target: got \"speed=3\"; expected compute_utilization, wall_clock, cost, energy or tokens_per_s; "
-          "for example --target compute_utilization=0.95, --target wall_clock=3d, --target cost=5000, --target "
-          "energy=800 or --target tokens_per_s=1e6");
+  refused(
+      solve + " --for platform.bandwidth --target speed=3",
+      "fomoe: --target: got \"speed=3\"; expected compute_utilization, wall_clock, cost, energy or "
+      "tokens_per_s; "
+      "for example --target compute_utilization=0.95, --target wall_clock=3d, --target cost=5000, --target "
+      "energy=800 or --target tokens_per_s=1e6");
   refused(solve + " --for platform.bandwidth --target cost=3",
           "fomoe: --target: got cost, and the scenario has no prices; expected [prices]; for example --set "
           "prices.gpu_hour=2.50USD");
-  const Ran file = run_in(source_dir(),
-                          "fomoe solve experiments/scenarios/eight-regions.toml --set compute.step_time=1s --for "
-                          "platform.bandwidth");
+  const Ran file =
+      run_in(source_dir(),
+             "fomoe solve experiments/scenarios/eight-regions.toml --set compute.step_time=1s --for "
+             "platform.bandwidth");
   CHECK(file.exit_status == 2);
   CHECK_MESSAGE(file.err.starts_with("--for platform.bandwidth="), file.err);
 }
 
 TEST_CASE("explain: its last line is the closed form's answer") {
   for (const std::string more :
-       {"", " --set strategy.method=ddp", " --set strategy.method=streaming_diloco --set strategy.fragments=2",
+       {"", " --set strategy.method=ddp",
+        " --set strategy.method=streaming_diloco --set strategy.fragments=2",
         " --set platform.sites=4 --set strategy.placement=random --set strategy.expert_overlap=2",
         " --set strategy.method=pipeline_wan", " --set strategy.method=expert_parallel_wan"}) {
     CAPTURE(more);
@@ -172,9 +181,10 @@ TEST_CASE("sensitivity: the change that `--set` makes, largest first") {
 TEST_CASE("sensitivity in words says which engine, and where the closed form is far off") {
   const Ran near = run_in(source_dir(), "fomoe simulate " + kTwoSites);
   CHECK_MESSAGE(near.out.find("\nby the closed form\n") != std::string::npos, near.out);
-  const Ran far = run_in(source_dir(),
-                         "fomoe simulate experiments/scenarios/eight-regions.toml --set compute.step_time=420ms --set "
-                         "strategy.local_steps=1");
+  const Ran far =
+      run_in(source_dir(),
+             "fomoe simulate experiments/scenarios/eight-regions.toml --set compute.step_time=420ms --set "
+             "strategy.local_steps=1");
   CHECK_MESSAGE(far.out.find("--sensitivity simulated asks the simulator") != std::string::npos, far.out);
 }
 

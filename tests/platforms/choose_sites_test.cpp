@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-
 #include <vector>
 
 namespace {
@@ -25,7 +24,8 @@ Platform line(int count) {
 TEST_CASE("chosen sites keep their paths and their changes over time") {
   Platform all = line(4);
   all.path(1, 3).bandwidth_bytes_per_s = 5e6;
-  all.changes = {{1, LinkChange::Link::uplink, 3, 3, 1e6, {}}, {2, LinkChange::Link::path, 0, 1, 1e6, {}},
+  all.changes = {{1, LinkChange::Link::uplink, 3, 3, 1e6, {}},
+                 {2, LinkChange::Link::path, 0, 1, 1e6, {}},
                  {3, LinkChange::Link::path, 3, 1, 2e6, {}}};
   const Platform two = chosen_sites(all, {3, 1});
   REQUIRE(two.size() == 2);
