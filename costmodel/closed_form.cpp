@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "costmodel/closed_form_parts.hpp"
 #include "costmodel/cost.hpp"
 #include "costmodel/goodput.hpp"
 #include "costmodel/methods/method.hpp"
@@ -43,11 +44,31 @@ SlowestLinks slowest_links(const platforms::Platform& platform) {
   return slowest;
 }
 
+ComputeTimes times_of(const Scenario& scenario, int site) {
+  ComputeTimes times = compute_times(scenario, static_cast<double>(local_batch_sequences(scenario, site)));
+  times.slow_down(scenario.platform.sites[static_cast<std::size_t>(site)].compute_factor *
+                  (scenario.variation.from_samples ? 1 : expected_step_factor(scenario.variation)));
+  return times;
+}
+
 }  // namespace
 
-RunReport closed_form(const Scenario& scenario) {
-  const PlanSummary summary = summarise(scenario);
+ClosedFormParts closed_form_parts(const Scenario& scenario) {
   const SlowestLinks slowest = slowest_links(effective_platform(scenario.platform, scenario.network));
+  // Site 0 has the largest local batch; others may compute more slowly.
+  ComputeTimes slowest_site = times_of(scenario, 0);
+  for (int site = 1; site < scenario.sites(); ++site) {
+    if (const ComputeTimes times = times_of(scenario, site); times.step_s() > slowest_site.step_s())
+      slowest_site = times;
+  }
+  ClosedFormParts parts{summarise(scenario), slowest.links, slowest.port, slowest_site, {}};
+  parts.round = round_times(parts.summary, parts.links, slowest_site.parts(), slowest_site.outer_step_s);
+  return parts;
+}
+
+RunReport closed_form(const Scenario& scenario) {
+  const ClosedFormParts parts = closed_form_parts(scenario);
+  const PlanSummary& summary = parts.summary;
   const double rounds = summary.rounds;
 
   RunReport report = report_frame(scenario, static_cast<std::int64_t>(summary.steps));
@@ -64,20 +85,7 @@ RunReport closed_form(const Scenario& scenario) {
         "for "
         "these");
   }
-  // Site 0 has the largest local batch; others may compute more slowly.
-  const auto times_of = [&](int site) {
-    ComputeTimes times = compute_times(scenario, static_cast<double>(local_batch_sequences(scenario, site)));
-    times.slow_down(scenario.platform.sites[static_cast<std::size_t>(site)].compute_factor *
-                    (scenario.variation.from_samples ? 1 : expected_step_factor(scenario.variation)));
-    return times;
-  };
-  ComputeTimes slowest_site = times_of(0);
-  for (int site = 1; site < scenario.sites(); ++site) {
-    if (const ComputeTimes times = times_of(site); times.step_s() > slowest_site.step_s())
-      slowest_site = times;
-  }
-  const RoundTimes<double> round =
-      round_times(summary, slowest.links, slowest_site.parts(), slowest_site.outer_step_s);
+  const RoundTimes<double>& round = parts.round;
 
   report.round.count = static_cast<std::int64_t>(rounds);
   report.round.duration_s = round.duration_s;
@@ -85,7 +93,7 @@ RunReport closed_form(const Scenario& scenario) {
   for (int site = 0; site < scenario.sites(); ++site) {
     SiteReport& row = report.sites[static_cast<std::size_t>(site)];
     if (local_batch_sequences(scenario, site) > 0) {
-      const ComputeTimes times = times_of(site);
+      const ComputeTimes times = times_of(scenario, site);
       row.compute_s = round_compute_s(summary, times.parts(), times.outer_step_s);
     }
     row.exposed_communication_s = round.exposed_s;
@@ -94,9 +102,9 @@ RunReport closed_form(const Scenario& scenario) {
   }
   report.wall_clock_s = rounds * report.round.duration_s;
   finish_report(report);
-  report.bottleneck.link = slowest.port;
+  report.bottleneck.link = parts.port;
   report.bottleneck.link_busy_share =
-      summary.sent.total() / slowest.links.port_bytes_per_s / report.round.duration_s;
+      summary.sent.total() / parts.links.port_bytes_per_s / report.round.duration_s;
   add_cost(report, scenario);
   add_quality(report, scenario);
   add_goodput(report, scenario);

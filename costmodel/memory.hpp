@@ -78,6 +78,15 @@ MemoryOf<V> memory_of_site(const SiteModel& model, const SiteLoad<V>& load) {
   return site;
 }
 
+/// Of the fullest GPU of a site: that of the pipeline stage that holds most.
+template <class V>
+V bytes_of_fullest_gpu(const SiteModel& model, const SiteLoad<V>& load) {
+  V most = constant<V>(0);
+  for (int stage = 0; stage < model.gpus.pipeline_parallel; ++stage)
+    most = max_of(most, memory_of_stage(model, load, stage, model.micro_batch_sequences).total());
+  return most;
+}
+
 /// Of the fullest GPU, with the scenario's micro-batch or with another one.
 MemoryBytes memory_per_gpu(const Scenario& scenario);
 MemoryBytes memory_per_gpu(const Scenario& scenario, std::int64_t micro_batch_sequences);

@@ -84,6 +84,9 @@ Quality from_table(const QualityTable& table, const Scenario& scenario, const Ru
     rows = left;
   };
   const Strategy& strategy = scenario.strategy;
+  // A method that synchronises after every step has no other K, whatever the scenario says.
+  const Method* method = find_method(strategy.method);
+  const std::int64_t local_steps = method != nullptr && method->every_step ? 1 : strategy.local_steps;
   const int sites = scenario.sites(), overlap = effective_overlap(scenario);
   const char* placement = to_string(strategy.placement);
   if (!rows.empty())
@@ -92,9 +95,8 @@ Quality from_table(const QualityTable& table, const Scenario& scenario, const Ru
         [&](const QualityRow& row) { return covers(row, strategy); });
   if (!rows.empty())
     narrow(
-        "local_steps " + std::to_string(strategy.local_steps),
-        [](const QualityRow& row) { return row.local_steps; },
-        [&](const QualityRow& row) { return row.local_steps == strategy.local_steps; });
+        "local_steps " + std::to_string(local_steps), [](const QualityRow& row) { return row.local_steps; },
+        [&](const QualityRow& row) { return row.local_steps == local_steps; });
   if (!rows.empty())
     narrow(
         std::to_string(sites) + " sites", [](const QualityRow& row) { return row.sites; },

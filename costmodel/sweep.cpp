@@ -60,6 +60,15 @@ Summary<Block> summarise(const Method& method, const Axes<Block>& axes, const Fi
   return method.summarise_block(axes, fixed);
 }
 
+bool same(const SitePrices& a, const SitePrices& b) {
+  return a.gpu_price_per_s == b.gpu_price_per_s && a.port_price_per_month == b.port_price_per_month &&
+         a.energy_price_per_joule == b.energy_price_per_joule &&
+         std::equal(a.egress.begin(), a.egress.end(), b.egress.begin(), b.egress.end(),
+                    [](const EgressTier& x, const EgressTier& y) {
+                      return x.up_to_bytes == y.up_to_bytes && x.price_per_byte == y.price_per_byte;
+                    });
+}
+
 /// As add_cost() of a report, for sites that are equal.
 template <class V>
 void add_cost(const SweepContext& context, const Configuration<V>& configuration, Outcome<V>& outcome) {
@@ -72,10 +81,12 @@ void add_cost(const SweepContext& context, const Configuration<V>& configuration
     joules = energy_joules(*context.power, gpus, duration_s, min_of(busy_s, duration_s));
     outcome.energy_kwh = configuration.axes.sites * joules / kJoulesPerKwh;
   }
-  if (!context.prices) return;
+  if (context.prices.empty()) return;
   const V sent_bytes = outcome.bytes_sent_per_site_per_round * outcome.round_count;
-  outcome.cost_total =
-      configuration.axes.sites * site_price(*context.prices, gpus, sent_bytes, duration_s, joules);
+  outcome.cost_total = constant<V>(0);
+  for (const auto& [prices, share] : context.prices)
+    outcome.cost_total +=
+        share * configuration.axes.sites * site_price(prices, gpus, sent_bytes, duration_s, joules);
 }
 
 }  // namespace
@@ -101,6 +112,7 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
                    executed_experts(context.site, local_experts), constant<V>(0)};
   keep(load, method.residency, fixed, axes.sites, held_share);
   outcome.memory_bytes_per_site = memory_of_site(context.site, load).total();
+  outcome.memory_bytes_per_gpu = bytes_of_fullest_gpu(context.site, load);
 
   // The global batch is dealt out as evenly as it goes: the slowest site has ⌈B/M⌉ sequences, the mean is
   // B/M; over the sites that train.
@@ -170,7 +182,20 @@ SweepContext sweep_context(const Scenario& scenario) {
   }
   context.traffic = scenario.traffic;
   context.state_bytes_per_parameter = state_bytes_per_parameter(scenario);
-  if (scenario.prices) context.prices = scenario.prices->sites.front();
+  if (scenario.prices) {
+    // A price list of more sites than the platform has is for a sweep over their number.
+    const auto sites = static_cast<std::size_t>(scenario.sites());
+    for (std::size_t i = 0; i < sites; ++i) {
+      const SitePrices& site = scenario.prices->sites[i];
+      const auto known = std::find_if(context.prices.begin(), context.prices.end(),
+                                      [&](const auto& entry) { return same(entry.first, site); });
+      if (known == context.prices.end()) {
+        context.prices.emplace_back(site, 1.0 / static_cast<double>(sites));
+      } else {
+        known->second += 1.0 / static_cast<double>(sites);
+      }
+    }
+  }
   context.power = scenario.power;
   return context;
 }

@@ -5,6 +5,7 @@
 // check().
 #pragma once
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "costmodel/flops.hpp"
@@ -32,7 +33,7 @@ struct Outcome {
   V wall_clock_s, compute_utilization, tokens_per_s;
   V bytes_per_token, bytes_sent_per_site_per_round;
   SentBytes<V> sent;
-  V memory_bytes_per_site, flops_per_token;
+  V memory_bytes_per_site, memory_bytes_per_gpu, flops_per_token;  // of the fullest GPU
   V optimizer_steps, tokens;
   V round_count, round_duration_s, round_compute_s, round_communication_s, round_exposed_communication_s,
       round_idle_s;
@@ -56,7 +57,9 @@ struct SweepContext {
   std::vector<double> micro_batch_s, forward_share, optimizer_s;
   ExtraTraffic traffic;
   double state_bytes_per_parameter = 0;
-  std::optional<SitePrices> prices;  // of the first site: sites are equal
+  /// Sites differ in nothing but their prices: which there are, and what share of the sites pays them. Empty:
+  /// no prices.
+  std::vector<std::pair<SitePrices, double>> prices;
   std::optional<GpuPower> power;
 };
 

@@ -22,6 +22,8 @@ struct Method {
   bool every_step = false;               // synchronises after each step: local_steps does not apply
   bool one_site = false;                 // the first site trains on the whole global batch, the others idle
   std::optional<WireFormat> usual_wire = {};  // where the scenario names no payload_dtype; else bf16
+  /// After a synchronisation all sites that hold a parameter hold the same average of all of them.
+  bool averages_everything = true;
   bool inside_step = false;  // sends between parts of a step: forward and backward pass are timed apart
   Residency residency = Residency::replica;
   void (*check)(const Scenario&) = nullptr;  // throws InputError where the scenario does not suit the method

@@ -18,6 +18,9 @@ struct Command {
 void run_cost(const Arguments& arguments);
 void run_simulate(const Arguments& arguments);
 void run_compare(const Arguments& arguments);
+void run_plan(const Arguments& arguments);
+void run_solve(const Arguments& arguments);
+void run_explain(const Arguments& arguments);
 void run_sweep(const Arguments& arguments);
 void run_reproduce(const Arguments& arguments);
 void run_list(const Arguments& arguments);
@@ -26,6 +29,9 @@ inline constexpr Command kCommands[] = {
     {"cost", "parameters, FLOPs, memory and bytes of a scenario, without simulating it", run_cost},
     {"simulate", "how long a scenario takes, and what it waits for", run_simulate},
     {"compare", "several variants of a scenario in one table", run_compare},
+    {"plan", "which method, K, O_e, placement, collective and sites to choose", run_plan},
+    {"solve", "the bandwidth, K, … that reaches a utilisation, a deadline or a budget", run_solve},
+    {"explain", "the closed form with the scenario's numbers in it, line by line", run_explain},
     {"sweep", "every combination of several keys' values, as CSV or JSON", run_sweep},
     {"reproduce", "the FoMoE paper's figures and tables, with every assumption", run_reproduce},
     {"list", "the methods, models, platforms and scenario keys that there are", run_list},

@@ -33,8 +33,10 @@ std::string perplexity_text(const costmodel::RunReport& report);
 /// "123.45 USD", empty without prices.
 std::string money_text(const costmodel::RunReport& report);
 
-/// For people: times, bytes, the bottleneck, sites, then every input with its origin and all network factors.
-std::string report_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario);
+/// For people: times, bytes, the bottleneck, sites, `more`, then every input with its origin and all network
+/// factors.
+std::string report_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario,
+                        const std::string& more = "");
 
 /// One line each; units are in the column names.
 std::string csv_header();

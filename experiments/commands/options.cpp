@@ -19,7 +19,8 @@ namespace {
 void print_help(const Help& help, const po::options_description& options) {
   std::ostringstream table;
   table << options;
-  fmt::print("Usage: fomoe {} {}\n\n{}\n\n{}\nExamples:\n", help.command, help.usage, help.text, table.str());
+  fmt::print("Usage: fomoe {} {}\nFor example: {}\n\n{}\n\n{}\nExamples:\n", help.command, help.usage,
+             help.examples.front(), help.text, table.str());
   for (const std::string& example : help.examples) fmt::print("  {}\n", example);
 }
 

@@ -152,7 +152,8 @@ std::string waiting_text(const costmodel::RunReport& report) {
                             human_percent(report.bottleneck.link_busy_share));
 }
 
-std::string report_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
+std::string report_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario,
+                        const std::string& more) {
   const bool simulated = report.executor == "simulated";
   std::string text = title(report, scenario) + shares(report) + '\n';
   text += aligned({{"compute utilisation", human_percent(report.compute_utilization)},
@@ -166,7 +167,7 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
   if (report.quality) text += quality_text(report);
   text += goodput_text(report) + replicas_text(report);
   if (report.sites.size() <= 16) text += sites(report) + '\n';
-  text += human_provenance(report.provenance);
+  text += more + human_provenance(report.provenance);
   text +=
       fmt::format("\nNetwork: bandwidth_efficiency {}; {}\n", scenario.network.bandwidth_efficiency,
                   simulated ? "fluid flows, max-min fair shares; " + network_terms(scenario.network)

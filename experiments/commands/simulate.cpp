@@ -8,6 +8,7 @@
 #include "experiments/commands/command.hpp"
 #include "experiments/commands/execute.hpp"
 #include "experiments/commands/options.hpp"
+#include "experiments/commands/sensitivity.hpp"
 #include "experiments/scenario/json_io.hpp"
 #include "experiments/scenario/links_csv.hpp"
 #include "experiments/scenario/plan_json.hpp"
@@ -42,6 +43,7 @@ void run_simulate(const Arguments& arguments) {
   po::options_description options("Options");
   add_scenario_options(options);
   add_engine_options(options);
+  add_sensitivity_option(options);
   options.add_options()("trace", po::value<std::string>()->default_value("")->value_name("FILE.json"),
                         "write who did what when, for ui.perfetto.dev (default: no trace)")(
       "links", po::value<std::string>()->default_value("")->value_name("FILE.csv"),
@@ -121,9 +123,20 @@ void run_simulate(const Arguments& arguments) {
         "example "
         "--traffic-plan experiments/plans/hub-and-spoke.json");
   // All texts exist before the first file does: a failure leaves none behind.
-  const std::string answer = output.for_people() ? report_text(run.report, scenario)
-                             : output.csv()      ? csv_header() + '\n' + csv_row(run.report, scenario) + '\n'
-                                                 : scenario::run_report_json(run.report, scenario);
+  // A plan of the user's own has no closed form, and its bytes are not the scenario's.
+  const ShownSensitivity sensitivity =
+      given_plan.empty() ? read_sensitivity(*values, scenario, engine) : ShownSensitivity{};
+  const auto json = [&] {
+    scenario::Json document = scenario::to_json(run.report);
+    document["sensitivity"] = sensitivity_json(sensitivity);
+    document["scenario"] = scenario::to_json(scenario);
+    return scenario::to_text(document);
+  };
+  const std::string answer =
+      output.for_people()
+          ? report_text(run.report, scenario, sensitivity_text(sensitivity, run.report.wall_clock_s))
+      : output.csv() ? csv_header() + '\n' + csv_row(run.report, scenario) + '\n'
+                     : json();
   const std::string plan = plan_path.empty() ? "" : scenario::plan_json(run.plan, run.executed);
   if (!plan_path.empty()) written_plan.write(plan);
   if (!trace_path.empty()) trace.write(scenario::trace_json(run.plan, scenario.platform, run.timeline));

@@ -30,6 +30,8 @@ void displace_alternatives(Document& document) {
   displace("compute", "peak_flops", {"profile", "micro_batch_sequences", "step_time"});
   displace("platform", "file", {"preset", "bandwidth", "uplink", "downlink", "latency"});
   displace("platform", "preset", {"file", "bandwidth", "uplink", "downlink", "latency"});
+  displace("platform", "use_sites", {"sites"});
+  displace("platform", "sites", {"use_sites"});
   displace("platform", "bandwidth", {"uplink", "downlink"});
   displace("prices", "file", {"gpu_hour", "egress_per_gb", "port_month", "kwh", "as_of"});
   displace("prices", "gpu_hour", {"file", "pricing"});

@@ -149,6 +149,8 @@ constexpr Key kScenarioKeys[] = {
      "\"two-continents\""},
     {"platform", "sites", Kind::count, "", "all sites of the file",
      "number of sites; with file: its first ones, or as many drawn like them with generate", "4", kMaxSites},
+    {"platform", "use_sites", Kind::text, "", "all sites of the file, or its first ones",
+     "with file: the names of the sites to use, with commas between", "\"aws:us-east-1, azure:eastus\""},
     {"platform", "generate", Kind::yes_no, "false", "",
      "draw the sites at random, each like one of the file's, by the scenario's seed", "true"},
     {"platform", "rate_spread", Kind::share, "0.2", "",

@@ -1,10 +1,16 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <sstream>
+#include <vector>
+
 #include "experiments/scenario/link_trace_csv.hpp"
 #include "experiments/scenario/platform_file.hpp"
 #include "experiments/scenario/sections.hpp"
+#include "experiments/scenario/suggest.hpp"
 #include "experiments/scenario/table_reader.hpp"
 #include "experiments/scenario/xml_loader.hpp"
+#include "platforms/choose_sites.hpp"
 
 namespace fomoe::scenario {
 namespace {
@@ -20,11 +26,33 @@ void refuse_beside(const TableReader& table, const char* what, std::initializer_
   }
 }
 
+platforms::Platform named_sites(const TableReader& table, const platforms::Platform& all) {
+  std::vector<std::string> names;
+  for (const platforms::Site& site : all.sites) names.push_back(site.name);
+  std::istringstream list(table.text("use_sites"));
+  std::vector<int> chosen;
+  for (std::string name; std::getline(list, name, ',');) {
+    name.erase(0, name.find_first_not_of(' '));
+    name.erase(name.find_last_not_of(' ') + 1);
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end())
+      table.refuse("use_sites", fmt::format("\"{}\"", name), "names of the file's sites: " + joined(names),
+                   nearest(name, names));
+    const int index = static_cast<int>(found - names.begin());
+    if (std::find(chosen.begin(), chosen.end(), index) != chosen.end())
+      table.refuse("use_sites", fmt::format("\"{}\" a second time", name), "every site once");
+    chosen.push_back(index);
+  }
+  return platforms::chosen_sites(all, chosen);
+}
+
 platforms::Platform from_file(const Document& document, const TableReader& table, std::uint64_t seed) {
   refuse_beside(table, "file", {"preset", "bandwidth", "uplink", "downlink", "latency"},
                 "link rates and latencies in the platform file alone");
   const std::string path = document.beside(table.text("file"));
   const platforms::Platform all = is_xml_platform(path) ? read_xml_platform(path) : read_platform_file(path);
+  if (table.has("use_sites"))
+    refuse_beside(table, "use_sites", {"sites", "generate"}, "use_sites, or sites, or generate");
   if (table.yes_no("generate")) {
     const double sigma = table.share("rate_spread");
     platforms::Platform drawn =
@@ -37,6 +65,7 @@ platforms::Platform from_file(const Document& document, const TableReader& table
              all.name, sigma, kSameSiteLatency_s * 1e3)});
     return drawn;
   }
+  if (table.has("use_sites")) return named_sites(table, all);
   if (!table.has("sites")) return all;
   const int count = table.small_count("sites");
   if (count > all.size()) {
@@ -109,6 +138,8 @@ platforms::Platform preset(const TableReader& table) {
 platforms::Platform read_platform(const Document& document, std::uint64_t seed) {
   const TableReader table(document, scenario_keys(), "platform", find_table(document, "platform"));
   if (!table.has("file")) {
+    if (table.has("use_sites"))
+      table.refuse("use_sites", "it without file", "a platform file with named sites");
     if (table.yes_no("generate")) table.refuse("generate", "it without file", "a platform file to draw from");
     if (table.has("rate_spread"))
       table.refuse("rate_spread", "it without file", "a platform file to draw from, with generate = true");

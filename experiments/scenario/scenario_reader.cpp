@@ -54,7 +54,7 @@ costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& op
   scenario.gpus = read_site_gpus(document);
   scenario.compute = read_compute(document, options.compute_required);
   scenario.variation = read_step_variation(document);
-  check(scenario, document, options.compute_required);
+  if (options.check_together) check(scenario, document, options.compute_required);
   return scenario;
 }
 

@@ -33,6 +33,8 @@ struct ReadOptions {
   /// false: a profile file that does not exist is no error, and whether the profile fits is not checked, so
   /// that the program that measures it can read the scenario first.
   bool compute_required = true;
+  /// false: every key is checked by itself, and costmodel::check() of them together is left to the caller.
+  bool check_together = true;
 };
 
 /// Reads and checks the whole file, the step profile and platform file it names (relative to it) included.

@@ -35,6 +35,10 @@ class Grid {
   [[nodiscard]] std::size_t digit(std::uint64_t row, std::size_t axis) const {
     return static_cast<std::size_t>(row / strides_[axis] % axes_[axis].size());
   }
+  /// The row with another value of one axis.
+  [[nodiscard]] std::uint64_t with_digit(std::uint64_t row, std::size_t axis, std::size_t digit) const {
+    return row - this->digit(row, axis) * strides_[axis] + digit * strides_[axis];
+  }
   [[nodiscard]] std::vector<std::string> assignments(std::uint64_t row) const;
 
  private:

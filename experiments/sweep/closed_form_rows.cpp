@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "costmodel/quality.hpp"
+#include "costmodel/run_report.hpp"
 #include "costmodel/sweep.hpp"
 #include "experiments/scenario/document.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
@@ -22,30 +24,44 @@ using costmodel::Scenario;
 
 constexpr auto kLanes = static_cast<std::size_t>(Block::SizeAtCompileTime);
 constexpr std::size_t kKeptContexts = 1024, kKeptProblems = 1 << 16;
+constexpr std::size_t kFormulaColumns = column("perplexity");  // what stands before it
 
 /// A key whose value is one lane.
 struct Lane {
   const char* key;
   void (*set)(Configuration<Block>&, Eigen::Index, double);
-  /// For keys that decide whether a combination is possible: the same in the scenario that check() sees.
+  /// The same in the scenario that check() and the quality model see; none where neither asks.
   void (*set_in_scenario)(Scenario&, double);
+  /// Whether a combination is possible: always, or where the method's fragments take turns within K steps.
+  enum class Decides { no, yes, with_fragments } decides;
 };
 
 constexpr Lane kLaneKeys[] = {
-    {"workload.tokens", [](auto& c, Eigen::Index i, double v) { c.axes.tokens[i] = v; }, nullptr},
+    {"workload.tokens", [](auto& c, Eigen::Index i, double v) { c.axes.tokens[i] = v; },
+     [](Scenario& s, double v) { s.workload.tokens = static_cast<std::int64_t>(v); }, Lane::Decides::no},
     {"workload.global_batch_sequences",
      [](auto& c, Eigen::Index i, double v) { c.axes.global_batch_sequences[i] = v; },
-     [](Scenario& s, double v) { s.workload.global_batch_sequences = static_cast<std::int64_t>(v); }},
-    {"strategy.local_steps", [](auto& c, Eigen::Index i, double v) { c.axes.local_steps[i] = v; }, nullptr},
+     [](Scenario& s, double v) { s.workload.global_batch_sequences = static_cast<std::int64_t>(v); },
+     Lane::Decides::yes},
+    {"strategy.local_steps", [](auto& c, Eigen::Index i, double v) { c.axes.local_steps[i] = v; },
+     [](Scenario& s, double v) { s.strategy.local_steps = static_cast<std::int64_t>(v); },
+     Lane::Decides::with_fragments},
     {"strategy.expert_overlap", [](auto& c, Eigen::Index i, double v) { c.axes.expert_overlap[i] = v; },
-     [](Scenario& s, double v) { s.strategy.expert_overlap = static_cast<int>(v); }},
+     [](Scenario& s, double v) { s.strategy.expert_overlap = static_cast<int>(v); }, Lane::Decides::yes},
     {"strategy.reshuffle_rounds", [](auto& c, Eigen::Index i, double v) { c.axes.reshuffle_rounds[i] = v; },
-     nullptr},
-    {"compute.step_time", [](auto& c, Eigen::Index i, double v) { c.step_time_s[i] = v; }, nullptr},
-    {"compute.peak_flops", [](auto& c, Eigen::Index i, double v) { c.peak_flops[i] = v; }, nullptr},
-    {"compute.mfu", [](auto& c, Eigen::Index i, double v) { c.mfu[i] = v; }, nullptr},
+     nullptr, Lane::Decides::no},
+    {"strategy.overlap_steps", [](auto& c, Eigen::Index i, double v) { c.axes.overlap_steps[i] = v; },
+     [](Scenario& s, double v) { s.strategy.overlap_steps = static_cast<std::int64_t>(v); },
+     Lane::Decides::yes},
+    {"strategy.fragments", [](auto& c, Eigen::Index i, double v) { c.axes.fragments[i] = v; },
+     [](Scenario& s, double v) { s.strategy.fragments = static_cast<int>(v); }, Lane::Decides::yes},
+    {"compute.step_time", [](auto& c, Eigen::Index i, double v) { c.step_time_s[i] = v; }, nullptr,
+     Lane::Decides::no},
+    {"compute.peak_flops", [](auto& c, Eigen::Index i, double v) { c.peak_flops[i] = v; }, nullptr,
+     Lane::Decides::no},
+    {"compute.mfu", [](auto& c, Eigen::Index i, double v) { c.mfu[i] = v; }, nullptr, Lane::Decides::no},
     {"network_model.bandwidth_efficiency",
-     [](auto& c, Eigen::Index i, double v) { c.bandwidth_efficiency[i] = v; }, nullptr},
+     [](auto& c, Eigen::Index i, double v) { c.bandwidth_efficiency[i] = v; }, nullptr, Lane::Decides::no},
 };
 
 /// The same, where sites are equal and come from no file. `sites` first: a default O_e follows it; bandwidth
@@ -56,13 +72,17 @@ constexpr Lane kEqualSitesKeys[] = {
        const platforms::Site site = s.platform.sites.front();
        s.platform =
            platforms::uniform(static_cast<int>(v), site.uplink_bytes_per_s, site.downlink_bytes_per_s, 0);
-     }},
+     },
+     Lane::Decides::yes},
     {"platform.bandwidth",
      [](auto& c, Eigen::Index i, double v) { c.uplink_bytes_per_s[i] = c.downlink_bytes_per_s[i] = v; },
-     nullptr},
-    {"platform.uplink", [](auto& c, Eigen::Index i, double v) { c.uplink_bytes_per_s[i] = v; }, nullptr},
-    {"platform.downlink", [](auto& c, Eigen::Index i, double v) { c.downlink_bytes_per_s[i] = v; }, nullptr},
-    {"platform.latency", [](auto& c, Eigen::Index i, double v) { c.latency_s[i] = v; }, nullptr},
+     nullptr, Lane::Decides::no},
+    {"platform.uplink", [](auto& c, Eigen::Index i, double v) { c.uplink_bytes_per_s[i] = v; }, nullptr,
+     Lane::Decides::no},
+    {"platform.downlink", [](auto& c, Eigen::Index i, double v) { c.downlink_bytes_per_s[i] = v; }, nullptr,
+     Lane::Decides::no},
+    {"platform.latency", [](auto& c, Eigen::Index i, double v) { c.latency_s[i] = v; }, nullptr,
+     Lane::Decides::no},
 };
 
 bool given(const scenario::Document& document, const char* table, const char* key) {
@@ -73,8 +93,10 @@ bool given(const scenario::Document& document, const char* table, const char* ke
 struct Context {
   Scenario scenario;
   costmodel::SweepContext formulas;
+  bool has_fragments = false;
   Configuration<Block> base;
-  std::unordered_map<std::uint64_t, std::string> problems;  // by the digits that decide; empty: none
+  std::unordered_map<std::uint64_t, std::string> problems;          // by the digits that decide; empty: none
+  std::unordered_map<std::uint64_t, costmodel::Quality> qualities;  // by the digits that a scenario shows
 };
 
 class ClosedFormSweep {
@@ -130,6 +152,7 @@ class ClosedFormSweep {
     options.overrides = request_.overrides;
     const std::vector<std::string> assignments = request_.grid.assignments(row);
     options.overrides.insert(options.overrides.end(), assignments.begin(), assignments.end());
+    options.check_together = false;  // problem() does, once for all rows that it is the same for
     return scenario::read_scenario(request_.scenario_path, options);
   }
 
@@ -143,11 +166,12 @@ class ClosedFormSweep {
         auto context = std::make_unique<Context>();
         context->scenario = read(chunk.first_row + index);
         context->formulas = costmodel::sweep_context(context->scenario);
+        context->has_fragments = costmodel::has_axis(*context->formulas.method, "fragments");
         context->base = replicated(costmodel::configuration_of(context->scenario));
         found = contexts_.emplace(order_[begin].first, std::move(context)).first;
         --begin;  // this row is computed with the others
-      } catch (const scenario::CombinationError& error) {
-        chunk.problems[index] = error.reason();
+      } catch (const InputError& error) {
+        chunk.problems[index] = error.what();
       } catch (const scenario::FileError& error) {
         chunk.problems[index] = error.what();
       }
@@ -170,28 +194,29 @@ class ClosedFormSweep {
     costmodel::evaluate(context.formulas, configuration_, outcome_);
 
     const costmodel::Outcome<Block>& o = outcome_;
-    const std::array<const Block*, kResultCount> columns = {&o.wall_clock_s,
-                                                            &o.compute_utilization,
-                                                            &o.tokens_per_s,
-                                                            &o.bytes_per_token,
-                                                            &o.bytes_sent_per_site_per_round,
-                                                            &o.sent.dense,
-                                                            &o.sent.expert_sync,
-                                                            &o.sent.migration,
-                                                            &o.memory_bytes_per_site,
-                                                            &o.flops_per_token,
-                                                            &o.optimizer_steps,
-                                                            &o.tokens,
-                                                            &o.round_count,
-                                                            &o.round_duration_s,
-                                                            &o.round_compute_s,
-                                                            &o.round_communication_s,
-                                                            &o.round_exposed_communication_s,
-                                                            &o.round_idle_s,
-                                                            &o.link_busy_share,
-                                                            &o.cost_total,
-                                                            &o.energy_kwh};
-    for (std::size_t c = 0; c < kResultCount; ++c) {
+    const std::array<const Block*, kFormulaColumns> columns = {&o.wall_clock_s,
+                                                               &o.compute_utilization,
+                                                               &o.tokens_per_s,
+                                                               &o.bytes_per_token,
+                                                               &o.bytes_sent_per_site_per_round,
+                                                               &o.sent.dense,
+                                                               &o.sent.expert_sync,
+                                                               &o.sent.migration,
+                                                               &o.memory_bytes_per_site,
+                                                               &o.memory_bytes_per_gpu,
+                                                               &o.flops_per_token,
+                                                               &o.optimizer_steps,
+                                                               &o.tokens,
+                                                               &o.round_count,
+                                                               &o.round_duration_s,
+                                                               &o.round_compute_s,
+                                                               &o.round_communication_s,
+                                                               &o.round_exposed_communication_s,
+                                                               &o.round_idle_s,
+                                                               &o.link_busy_share,
+                                                               &o.cost_total,
+                                                               &o.energy_kwh};
+    for (std::size_t c = 0; c < kFormulaColumns; ++c) {
       for (std::size_t i = begin; i < end; ++i)
         chunk.results[c][order_[i].second] = (*columns[c])[static_cast<Eigen::Index>(i - begin)];
     }
@@ -199,30 +224,63 @@ class ClosedFormSweep {
       const std::size_t index = order_[i].second;
       chunk.problems[index] = problem(context, chunk.first_row + index);
     }
+    const bool asked = context.scenario.quality.has_value();
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::size_t index = order_[i].second;
+      double perplexity = kUnknown, equal_loss_factor = kUnknown;
+      if (asked && chunk.problems[index].empty()) {
+        const costmodel::Quality& known =
+            quality(context, chunk.first_row + index, o.tokens[static_cast<Eigen::Index>(i - begin)]);
+        if (known.known) perplexity = known.perplexity;
+        equal_loss_factor = known.equal_loss_factor.value_or(kUnknown);
+      }
+      chunk.results[kFormulaColumns][index] = perplexity;
+      chunk.results[kFormulaColumns + 1][index] = equal_loss_factor;
+    }
   }
 
-  /// What check() says of the combination.
-  const std::string& problem(Context& context, std::uint64_t row) {
-    std::uint64_t key = 0;
-    bool decides = false;
-    for (const auto& [lane, axis] : lanes_) {
-      if (lane->set_in_scenario == nullptr) continue;
-      decides = true;
-      key = key * request_.grid.axes()[axis].size() + request_.grid.digit(row, axis);
-    }
-    static const std::string none;
-    if (!decides) return none;
-    if (context.problems.size() >= kKeptProblems) context.problems.clear();
-    const auto [entry, is_new] = context.problems.try_emplace(key);
-    if (!is_new) return entry->second;
+  /// The scenario of a row, as far as check() and the quality model look at it.
+  Scenario scenario_of(const Context& context, std::uint64_t row) const {
     Scenario scenario = context.scenario;
     for (const auto& [lane, axis] : lanes_) {
       if (lane->set_in_scenario != nullptr)
         lane->set_in_scenario(scenario, request_.grid.axes()[axis].numbers[request_.grid.digit(row, axis)]);
     }
     if (default_overlap_) scenario.strategy.expert_overlap = scenario.sites();
+    return scenario;
+  }
+
+  const costmodel::Quality& quality(Context& context, std::uint64_t row, double tokens) {
+    std::uint64_t key = 0;
+    for (const auto& [lane, axis] : lanes_) {
+      if (lane->set_in_scenario != nullptr)
+        key = key * request_.grid.axes()[axis].size() + request_.grid.digit(row, axis);
+    }
+    if (context.qualities.size() >= kKeptProblems) context.qualities.clear();
+    const auto [entry, is_new] = context.qualities.try_emplace(key);
+    if (is_new) {
+      costmodel::RunReport report;
+      report.tokens = static_cast<std::int64_t>(tokens);
+      costmodel::add_quality(report, scenario_of(context, row));
+      entry->second = *report.quality;
+    }
+    return entry->second;
+  }
+
+  /// What check() says of the combination.
+  const std::string& problem(Context& context, std::uint64_t row) {
+    std::uint64_t key = 0;
+    for (const auto& [lane, axis] : lanes_) {
+      if (lane->decides == Lane::Decides::no ||
+          (lane->decides == Lane::Decides::with_fragments && !context.has_fragments))
+        continue;
+      key = key * request_.grid.axes()[axis].size() + request_.grid.digit(row, axis);
+    }
+    if (context.problems.size() >= kKeptProblems) context.problems.clear();
+    const auto [entry, is_new] = context.problems.try_emplace(key);
+    if (!is_new) return entry->second;
     try {
-      costmodel::check(scenario);
+      costmodel::check(scenario_of(context, row));
     } catch (const InputError& error) {
       entry->second = error.what();
     }

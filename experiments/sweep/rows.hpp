@@ -23,6 +23,7 @@ inline constexpr std::string_view kResults[] = {"wall_clock_s",
                                                 "expert_sync_bytes_per_site_per_round",
                                                 "migration_bytes_per_site_per_round",
                                                 "memory_bytes_per_site",
+                                                "memory_bytes_per_gpu",
                                                 "flops_per_token",
                                                 "optimizer_steps",
                                                 "tokens",
@@ -34,10 +35,21 @@ inline constexpr std::string_view kResults[] = {"wall_clock_s",
                                                 "round_idle_s",
                                                 "link_busy_share",
                                                 "cost_total",
-                                                "energy_kwh"};
+                                                "energy_kwh",
+                                                "perplexity",
+                                                "equal_loss_factor"};
 inline constexpr std::size_t kResultCount = std::size(kResults);
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-inline constexpr std::size_t kComputeColumn = 14, kExposedColumn = 16;  // which of both limits
+/// Where a result is in kResults.
+constexpr std::size_t column(std::string_view name) {
+  for (std::size_t i = 0; i < kResultCount; ++i) {
+    if (kResults[i] == name) return i;
+  }
+  throw "no such result";  // at compile time
+}
+inline constexpr std::size_t kComputeColumn = column("round_compute_s"),
+                             kExposedColumn =
+                                 column("round_exposed_communication_s");  // which of both limits
 
 /// Consecutive rows, in the grid's order. Where `problems[i]` is not empty the combination is impossible,
 /// that is why, and its numbers mean nothing. A number that nobody knows, such as a cost without prices, is

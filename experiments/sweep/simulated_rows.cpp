@@ -12,6 +12,7 @@
 #include <stdexcept>
 
 #include "costmodel/flops.hpp"
+#include "costmodel/memory.hpp"
 #include "costmodel/plan_summary.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/sweep/rows.hpp"
@@ -52,6 +53,7 @@ std::array<double, kResultCount> results_of(const costmodel::Scenario& scenario,
           planned.expert_sync,
           planned.migration,
           report.sites.front().memory_bytes,
+          costmodel::memory_per_gpu(scenario).total(),
           flops,
           static_cast<double>(report.optimizer_steps),
           static_cast<double>(report.tokens),
@@ -63,7 +65,9 @@ std::array<double, kResultCount> results_of(const costmodel::Scenario& scenario,
           round.idle_s,
           report.bottleneck.link_busy_share,
           report.cost && !report.cost->currency.empty() ? report.cost->cost_total : kUnknown,
-          report.cost && report.cost->energy_kwh ? *report.cost->energy_kwh : kUnknown};
+          report.cost && report.cost->energy_kwh ? *report.cost->energy_kwh : kUnknown,
+          report.quality && report.quality->known ? report.quality->perplexity : kUnknown,
+          report.quality ? report.quality->equal_loss_factor.value_or(kUnknown) : kUnknown};
 }
 
 void write_all(int descriptor, const void* data, std::size_t size) {

@@ -155,6 +155,7 @@ TEST_CASE("a block of configurations equals the closed form of each scenario, to
       RC_ASSERT(agree(outcome.round_idle_s[lane], report.round.idle_s, round_s));
       RC_ASSERT(agree(outcome.link_busy_share[lane], report.bottleneck.link_busy_share));
       RC_ASSERT(agree(outcome.memory_bytes_per_site[lane], memory_per_site(scenario).total()));
+      RC_ASSERT(agree(outcome.memory_bytes_per_gpu[lane], memory_per_gpu(scenario).total()));
       RC_ASSERT(agree(outcome.flops_per_token[lane],
                       recomputation_factor(scenario.gpus.activation_checkpointing) *
                           flops_per_token(scenario.model, local_experts(scenario),
@@ -174,6 +175,41 @@ TEST_CASE("a block of configurations equals the closed form of each scenario, to
     }
   });
   CHECK(ok);
+}
+
+TEST_CASE("fragments and late steps in lanes: each is the closed form of its scenario") {
+  Scenario scenario = tests::ideal_scenario("streaming_diloco", 4);
+  scenario.strategy.local_steps = 12;
+  scenario.model.layers = 8;
+  scenario.platform = platforms::uniform(4, 1e8, 1e8, 0.05);
+  Configuration<Block> block = replicated(configuration_of(scenario));
+  std::vector<Scenario> lanes;
+  for (const int fragments : {1, 2, 3, 4, 8}) {
+    for (const std::int64_t late : {0, 1, 3, 12}) {
+      const auto lane = static_cast<Eigen::Index>(lanes.size());
+      lanes.push_back(scenario);
+      lanes.back().strategy.fragments = fragments;
+      lanes.back().strategy.overlap_steps = late;
+      block.axes.fragments[lane] = fragments;
+      block.axes.overlap_steps[lane] = static_cast<double>(late);
+    }
+  }
+  Outcome<Block> outcome;
+  evaluate(sweep_context(scenario), block, outcome);
+  for (std::size_t i = 0; i < lanes.size(); ++i)
+    CHECK(agree(outcome.wall_clock_s[static_cast<Eigen::Index>(i)], closed_form(lanes[i]).wall_clock_s));
+}
+
+TEST_CASE("sites that pay different prices: the cost is the sum of theirs") {
+  Scenario scenario = tests::ideal_scenario("diloco", 4);
+  SitePrices cheap, dear;
+  cheap.gpu_price_per_s = 1;
+  dear.gpu_price_per_s = 10;
+  scenario.prices = Prices{"USD", "", {cheap, dear, dear, cheap}, {}};
+  Outcome<double> outcome;
+  evaluate(sweep_context(scenario), configuration_of(scenario), outcome);
+  CHECK(agree(outcome.cost_total, outcome.wall_clock_s * (1 + 10 + 10 + 1)));
+  CHECK(agree(outcome.cost_total, closed_form(scenario).cost->cost_total));
 }
 
 TEST_CASE("one configuration by hand: fomoe, M = 2, O_e = 1, fixed, ring, 1 GB/s, 10 ms") {

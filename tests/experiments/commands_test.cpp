@@ -299,6 +299,7 @@ TEST_CASE("every example value in the table of keys is one that the reader accep
                 key != "failures.storage_bandwidth"
             ? " --set failures.checkpoint_cost=20s"
         : key == "compute.straggler_factor" ? " --set compute.straggler_share=0.01"
+        : key == "platform.use_sites"       ? " --set platform.file=../../platforms/eight-regions.toml"
         : key == "platform.generate" || key == "platform.rate_spread"
             ? " --set platform.file=../../platforms/eight-regions.toml --set platform.generate=true"
         : key == "platform.trace_period" ? " --set platform.trace=../data/link-trace-example.csv"

@@ -1,0 +1,22 @@
+// The closed form, taken apart: what its last line is made of.
+#pragma once
+#include <string>
+
+#include "costmodel/closed_form.hpp"
+#include "costmodel/plan_summary.hpp"
+#include "costmodel/round_times.hpp"
+
+namespace fomoe::costmodel {
+
+struct ClosedFormParts {
+  PlanSummary summary;        // of the mean round
+  Links<double> links;        // the slowest uplink, downlink and path and the longest latency, effective
+  std::string port;           // the slowest: "uplink of paris"
+  ComputeTimes slowest_site;  // of one step
+  RoundTimes<double> round;
+};
+
+/// closed_form() answers with these: wall clock = rounds · round.duration_s.
+ClosedFormParts closed_form_parts(const Scenario& scenario);
+
+}  // namespace fomoe::costmodel

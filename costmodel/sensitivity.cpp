@@ -1,0 +1,132 @@
+#include "costmodel/sensitivity.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <variant>
+
+#include "costmodel/closed_form_parts.hpp"
+#include "platforms/input_error.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+/// Returns what the input really was multiplied by; 1: the scenario does not have it.
+using Change = double (*)(Scenario&, double);
+
+double whole(std::int64_t& count, double factor) {
+  const std::int64_t before = count;
+  const std::int64_t step = std::max<std::int64_t>(1, std::llround(static_cast<double>(before) * kSensitivityStep));
+  count = std::max<std::int64_t>(1, before + (factor < 1 ? -step : step));
+  return static_cast<double>(count) / static_cast<double>(before);
+}
+
+double scale(double& value, double factor) {
+  if (value == 0 || std::isinf(value)) return 1;
+  value *= factor;
+  return factor;
+}
+
+double rates(Scenario& scenario, double factor) {
+  for (platforms::Site& site : scenario.platform.sites) {
+    site.uplink_bytes_per_s *= factor;
+    site.downlink_bytes_per_s *= factor;
+  }
+  for (platforms::Path& path : scenario.platform.paths) path.bandwidth_bytes_per_s *= factor;
+  for (platforms::Backbone& backbone : scenario.platform.backbones) backbone.bandwidth_bytes_per_s *= factor;
+  for (platforms::LinkChange& change : scenario.platform.changes) {
+    if (change.bandwidth_bytes_per_s) *change.bandwidth_bytes_per_s *= factor;
+  }
+  return factor;
+}
+
+double latencies(Scenario& scenario, double factor) {
+  double changed = 1;
+  for (platforms::Path& path : scenario.platform.paths) {
+    if (path.latency_s > 0) changed = factor;
+    path.latency_s *= factor;
+  }
+  for (platforms::LinkChange& change : scenario.platform.changes) {
+    if (change.latency_s) *change.latency_s *= factor;
+  }
+  return changed;
+}
+
+struct Input {
+  const char* name;
+  Change change;
+};
+
+constexpr Input kInputs[] = {
+    {"workload.tokens", [](Scenario& s, double f) { return whole(s.workload.tokens, f); }},
+    {"workload.global_batch_sequences",
+     [](Scenario& s, double f) { return whole(s.workload.global_batch_sequences, f); }},
+    {"strategy.local_steps", [](Scenario& s, double f) { return whole(s.strategy.local_steps, f); }},
+    {"compute.step_time",
+     [](Scenario& s, double f) {
+       auto* given = std::get_if<GivenStepTime>(&s.compute);
+       return given == nullptr ? 1 : scale(given->seconds, f);
+     }},
+    {"measured step times",
+     [](Scenario& s, double f) {
+       if (!std::holds_alternative<ProfiledCompute>(s.compute)) return 1.0;
+       for (platforms::Site& site : s.platform.sites) site.compute_factor *= f;
+       return f;
+     }},
+    {"compute.peak_flops x mfu",
+     [](Scenario& s, double f) {
+       auto* device = std::get_if<AssumedDevice>(&s.compute);
+       return device == nullptr ? 1 : scale(device->peak_flops, f);
+     }},
+    {"compute.intra_site_bandwidth", [](Scenario& s, double f) { return scale(s.gpus.intra_site_bytes_per_s, f); }},
+    {"link rates", rates},
+    {"latencies", latencies},
+    {"network_model.tcp_window",
+     [](Scenario& s, double f) { return s.network.tcp_window_bytes ? scale(*s.network.tcp_window_bytes, f) : 1; }},
+    {"network_model.loss_rate",
+     [](Scenario& s, double f) { return s.network.loss_rate ? scale(*s.network.loss_rate, f) : 1; }},
+    {"network_model.jitter", [](Scenario& s, double f) { return scale(s.network.jitter_s, f); }},
+    {"network_model.call_overhead", [](Scenario& s, double f) { return scale(s.network.call_overhead_s, f); }},
+    {"network_model.background_share",
+     [](Scenario& s, double f) { return s.network.background_share < 0.9 ? scale(s.network.background_share, f) : 1; }},
+};
+
+}  // namespace
+
+std::vector<Sensitivity> sensitivity(const Scenario& scenario,
+                                     const std::function<double(const Scenario&)>& wall_clock_s) {
+  const double as_it_is_s = wall_clock_s(scenario);
+  std::vector<Sensitivity> list;
+  for (const Input& input : kInputs) {
+    Sensitivity row;
+    row.input = input.name;
+    Scenario less = scenario, more = scenario;
+    row.less_share = input.change(less, 1 - kSensitivityStep);
+    row.more_share = input.change(more, 1 + kSensitivityStep);
+    if (row.less_share == 1 && row.more_share == 1) continue;
+    try {
+      check(less);
+      check(more);
+      row.less_s = wall_clock_s(less);
+      row.more_s = wall_clock_s(more);
+    } catch (const InputError&) {
+      continue;  // one of both is no legal scenario
+    }
+    const double down = row.less_s / as_it_is_s - 1, up = row.more_s / as_it_is_s - 1;
+    row.change = std::abs(down) > std::abs(up) ? down : up;
+    list.push_back(row);
+  }
+  std::stable_sort(list.begin(), list.end(), [](const Sensitivity& a, const Sensitivity& b) {
+    return std::abs(a.change) > std::abs(b.change);
+  });
+  return list;
+}
+
+std::vector<Sensitivity> sensitivity(const Scenario& scenario) {
+  return sensitivity(scenario, [](const Scenario& changed) {
+    const ClosedFormParts parts = closed_form_parts(changed);
+    return parts.summary.rounds * parts.round.duration_s;
+  });
+}
+
+}  // namespace fomoe::costmodel

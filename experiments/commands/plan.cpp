@@ -1,0 +1,126 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "costmodel/closed_form.hpp"
+#include "experiments/commands/command.hpp"
+#include "experiments/commands/execute.hpp"
+#include "experiments/commands/limits.hpp"
+#include "experiments/commands/options.hpp"
+#include "experiments/commands/plan_text.hpp"
+#include "experiments/commands/progress.hpp"
+#include "experiments/planner/answer.hpp"
+
+namespace fomoe::commands {
+
+namespace po = boost::program_options;
+
+namespace {
+
+std::size_t read_top(const std::string& text) {
+  std::size_t top = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), top);
+  if (error != std::errc{} || end != text.data() + text.size() || top < 1 || top > 30)
+    throw UsageError(
+        fmt::format("--top: got \"{}\"; expected a whole number from 1 to 30; for example --top 5", text));
+  return top;
+}
+
+/// The formula knows one kind of site and takes the slowest of everything.
+bool sites_differ(const platforms::Platform& platform) {
+  const platforms::Path* first = nullptr;
+  for (int i = 0; i < platform.size(); ++i) {
+    const platforms::Site& site = platform.sites[static_cast<std::size_t>(i)];
+    const platforms::Site& other = platform.sites.front();
+    if (site.uplink_bytes_per_s != other.uplink_bytes_per_s ||
+        site.downlink_bytes_per_s != other.downlink_bytes_per_s || site.compute_factor != other.compute_factor)
+      return true;
+    for (int j = 0; j < platform.size(); ++j) {
+      if (i == j) continue;
+      const platforms::Path& path = platform.path(i, j);
+      if (first == nullptr) first = &path;
+      if (path.latency_s != first->latency_s || path.bandwidth_bytes_per_s != first->bandwidth_bytes_per_s)
+        return true;
+    }
+  }
+  return false;
+}
+
+planner::Question read_question(const po::variables_map& values) {
+  planner::Question question;
+  question.scenario_path = values["scenario"].as<std::vector<std::string>>().front();
+  if (values.count("set")) question.overrides = values["set"].as<std::vector<std::string>>();
+  if (values.count("seed")) question.overrides.push_back("seed=" + values["seed"].as<std::string>());
+  if (values.count("vary")) {
+    for (const std::string& text : values["vary"].as<std::vector<std::string>>())
+      question.vary.push_back(sweep::parse_axis(text));
+  }
+  (void)sweep::Grid(question.vary);  // refuses a key that is there twice
+  return question;
+}
+
+}  // namespace
+
+void run_plan(const Arguments& arguments) {
+  po::options_description options("Options");
+  options.add_options()("minimise", po::value<std::string>()->default_value("time")->value_name("WHAT"),
+                        "time, cost or energy")(
+      "within", po::value<std::string>()->default_value("")->value_name("LIMITS"),
+      "what must be kept: time=3d,cost=5000,energy=800kWh,perplexity=30,memory=80GiB, any of them; memory is of "
+      "one GPU (default: the scenario's gpu_memory)")(
+      "top", po::value<std::string>()->default_value("10")->value_name("N"), "most rows of the answer")(
+      "vary", po::value<std::vector<std::string>>()->value_name("KEY=VALUES"),
+      "values to try for a key, instead of the usual ones or beside them; as in `fomoe sweep`")(
+      "output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
+      "-: JSON on stdout; a file in .json or .csv (default: an answer for people on stdout)");
+  add_scenario_options(options);
+  const Help help = {
+      "plan",
+      "SCENARIO.toml [options]",
+      "Which method, K, O_e, placement, collective, number format and sites to choose. All combinations are ranked "
+      "by\n"
+      "the closed form; the best ones are simulated. Without a valid quality model there is no winner, since fewer\n"
+      "synchronisations can cost quality: the answer is then what each level of them costs.",
+      {"fomoe plan experiments/scenarios/two-sites.toml",
+       "fomoe plan experiments/scenarios/two-sites.toml --vary strategy.method=diloco,fomoe --vary "
+       "strategy.local_steps=8..512*2 --top 5",
+       "fomoe plan experiments/scenarios/eight-regions.toml --set compute.peak_flops=100TFLOPS --set "
+       "compute.mfu=0.3 --set prices.file=../data/prices-example.toml --minimise cost --within time=2h"}};
+  const auto values = parse(arguments, help, options, "scenario");
+  if (!values) return;
+
+  const Output output("--output", (*values)["output"].as<std::string>(), {".json", ".csv"});
+  planner::AnswerOptions answering;
+  answering.top = read_top((*values)["top"].as<std::string>());
+  planner::Question question = read_question(*values);
+  const costmodel::Scenario base = read_scenario(*values);
+  planner::ScreeningOptions& screening = answering.screening;
+  screening.minimise = read_measure((*values)["minimise"].as<std::string>(), base);
+  screening.limits = read_limits((*values)["within"].as<std::string>(), base);
+  screening.closed_form_is_pessimistic = sites_differ(base.platform);
+
+  planner::Finalist own = planner::base_line(base, answering);
+  screening.target_perplexity = screening.limits.perplexity;
+  if (!screening.target_perplexity) screening.target_perplexity = own.perplexity;
+  const planner::Space space = planner::candidate_space(base, question);
+  if (space.names_sites)
+    std::erase_if(question.overrides, [](const std::string& text) { return text.starts_with("platform.sites="); });
+  planner::Screening screened;
+  {
+    Progress progress(static_cast<std::uint64_t>(space.candidates()));
+    screened = planner::screen(base, question, space, screening, [&](std::uint64_t done) { progress.at(done); });
+  }
+  planner::Answer answer;
+  {
+    Progress progress(100);
+    answer = planner::answer(question, space, screened, std::move(own), answering,
+                             [&](std::uint64_t done, std::uint64_t all) { progress.at(done * 100 / all); });
+  }
+  const PlanAnswer shown{question, space, screened, answer, answering};
+  output.write(output.for_people() ? plan_text(shown) : output.csv() ? plan_csv(shown) : plan_json(shown));
+}
+
+}  // namespace fomoe::commands

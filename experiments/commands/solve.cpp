@@ -1,0 +1,397 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+
+#include "costmodel/closed_form.hpp"
+#include "costmodel/plan_summary.hpp"
+#include "experiments/commands/command.hpp"
+#include "experiments/commands/execute.hpp"
+#include "experiments/commands/human.hpp"
+#include "experiments/commands/limits.hpp"
+#include "experiments/commands/options.hpp"
+#include "experiments/planner/search.hpp"
+#include "experiments/scenario/document.hpp"
+#include "experiments/scenario/json_values.hpp"
+#include "experiments/scenario/scenario_reader.hpp"
+#include "experiments/scenario/single_key.hpp"
+#include "experiments/scenario/suggest.hpp"
+#include "experiments/scenario/units.hpp"
+
+namespace fomoe::commands {
+
+namespace po = boost::program_options;
+
+namespace {
+
+using costmodel::RunReport;
+using costmodel::Scenario;
+using planner::Found;
+using scenario::Kind;
+
+constexpr const char* kTargetExample =
+    "--target compute_utilization=0.95, --target wall_clock=3d, --target cost=5000, --target energy=800 or "
+    "--target tokens_per_s=1e6";
+
+struct Target {
+  std::string name;  // "compute_utilization"
+  double value = 0;
+  bool at_least = true;  // else at most
+  double (*metric)(const RunReport&) = nullptr;
+  [[nodiscard]] double margin(const RunReport& report) const {
+    const double share = metric(report) / value;
+    return at_least ? share - 1 : 1 - share;
+  }
+};
+
+double utilization(const RunReport& report) { return report.compute_utilization; }
+
+/// As --within reads them.
+planner::Limits limits_of(const std::string& text, const Scenario& scenario) {
+  try {
+    return read_limits(text, scenario);
+  } catch (const UsageError& error) {
+    const std::string message = error.what();
+    const std::size_t example = message.rfind("for example --within");
+    throw UsageError("--target" + message.substr(8, example == std::string::npos ? example : example - 8) +
+                     (example == std::string::npos ? "" : fmt::format("for example {}", kTargetExample)));
+  }
+}
+
+Target read_target(const std::string& text, const Scenario& scenario) {
+  const auto refuse = [&](const std::string& expected) -> UsageError {
+    return UsageError(fmt::format("--target: got \"{}\"; expected {}; for example {}", text, expected, kTargetExample));
+  };
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals + 1 == text.size()) throw refuse("name=value");
+  const std::string name = text.substr(0, equals), value = text.substr(equals + 1);
+  const auto number = [&](double most, const char* expected) {
+    double read = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), read);
+    if (error != std::errc{} || end != value.data() + value.size() || !(read > 0) || !(read <= most))
+      throw refuse(expected);
+    return read;
+  };
+  constexpr double any = std::numeric_limits<double>::max();
+  if (name == "compute_utilization")
+    return {name, number(1, "a share above 0 and of at most 1"), true, utilization};
+  if (name == "tokens_per_s")
+    return {name, number(any, "a number above 0"), true, [](const RunReport& r) { return r.tokens_per_s; }};
+  if (name == "wall_clock") {
+    try {
+      if (const double seconds = scenario::parse_quantity(value, scenario::Quantity::duration); seconds > 0)
+        return {name, seconds, false, [](const RunReport& r) { return r.wall_clock_s; }};
+    } catch (const scenario::QuantityError&) {
+    }
+    throw refuse("a time with a unit");
+  }
+  if (name == "cost" || name == "energy") {
+    const planner::Limits limits = limits_of(text, scenario);
+    if (name == "cost")
+      return {name, *limits.cost, false, [](const RunReport& r) { return r.cost->cost_total; }};
+    return {name, *limits.energy_kwh, false, [](const RunReport& r) { return *r.cost->energy_kwh; }};
+  }
+  throw refuse("compute_utilization, wall_clock, cost, energy or tokens_per_s");
+}
+
+/// The key that is asked for: what a legal value is, and how the user writes it.
+struct Unknown {
+  std::string name;
+  const scenario::Key* key = nullptr;
+  std::string unit;    // "Gbps"
+  double factor = 1;   // SI value of one of it
+  planner::Domain domain;
+
+  [[nodiscard]] bool whole() const { return key->kind == Kind::count; }
+  [[nodiscard]] std::string text(double value) const {
+    return whole() ? fmt::format("{:.0f}", value) : fmt::format("{}{}", value / factor, unit);
+  }
+  /// Four digits, rounded to the side on which the target is reached.
+  [[nodiscard]] double rounded(double value, bool up) const {
+    if (whole()) return value;
+    const double shown = value / factor;
+    const double scale = std::pow(10.0, 3 - std::floor(std::log10(shown)));
+    // 1e-9: what has four digits already stays.
+    const double digits = up ? std::ceil(shown * scale * (1 - 1e-9)) : std::floor(shown * scale * (1 + 1e-9));
+    return digits / scale * factor;
+  }
+};
+
+std::string unit_of(const std::string& text) {
+  const std::size_t at = text.find_last_of("0123456789.");
+  std::string unit = at == std::string::npos ? "" : text.substr(at + 1);
+  unit.erase(0, unit.find_first_not_of(' '));
+  return unit;
+}
+
+Unknown read_unknown(const std::string& name, const Scenario& scenario, const scenario::Document& document) {
+  Unknown unknown;
+  unknown.name = name;
+  const std::size_t dot = name.rfind('.');
+  std::vector<std::string> known;
+  for (const scenario::Key& key : scenario::scenario_keys()) {
+    if (!scenario::is_number(key.kind)) continue;
+    const std::string dotted = key.table.empty() ? std::string(key.name) : fmt::format("{}.{}", key.table, key.name);
+    known.push_back(dotted);
+    if (dotted == name) unknown.key = &key;
+  }
+  if (unknown.key == nullptr || name == "seed") {
+    const std::string meant = scenario::nearest(name, known);
+    throw UsageError(fmt::format(
+        "--for: got \"{}\"; expected a key whose value is a count, a rate, a time or a share; for example --for "
+        "platform.bandwidth{}",
+        name, meant.empty() || meant == name ? "" : "; did you mean " + meant + "?"));
+  }
+  const Kind kind = unknown.key->kind;
+  if (kind == Kind::count) {
+    double most = std::min(unknown.key->max, 1e7);
+    if (name == "strategy.local_steps")  // more than the run has are the same
+      most = std::min(most, costmodel::summarise(scenario).steps);
+    unknown.domain = {std::max(1.0, unknown.key->min), std::max(2.0, most), true};
+    return unknown;
+  }
+  if (kind == Kind::share) {
+    unknown.domain = {1e-4, std::min(1.0, unknown.key->max), false};
+    return unknown;
+  }
+  unknown.domain = kind == Kind::rate        ? planner::Domain{1e2, 1e14, false}
+                   : kind == Kind::flop_rate ? planner::Domain{1e9, 1e18, false}
+                                             : planner::Domain{1e-6, 1e6, false};
+  unknown.unit = kind == Kind::rate ? "Gbps" : kind == Kind::flop_rate ? "TFLOPS" : kind == Kind::latency ? "ms" : "s";
+  const toml::table* table =
+      dot == std::string::npos ? &document.root() : document.root().get_as<toml::table>(name.substr(0, dot));
+  const toml::node* node = table != nullptr ? table->get(name.substr(dot + 1)) : nullptr;
+  if (node != nullptr && node->is_string()) unknown.unit = unit_of(*node->value_exact<std::string>());
+  const auto quantity = kind == Kind::rate        ? scenario::Quantity::rate
+                        : kind == Kind::flop_rate ? scenario::Quantity::flop_rate
+                                                  : scenario::Quantity::duration;
+  unknown.factor = scenario::parse_quantity("1" + unknown.unit, quantity);
+  return unknown;
+}
+
+/// Reports by value, each computed once.
+class Reports {
+ public:
+  Reports(const po::variables_map& values, const Unknown& unknown, const Engine& engine)
+      : values_(values), unknown_(unknown), engine_(engine) {}
+
+  /// nullptr where the scenario is impossible with that value.
+  const RunReport* at(double value) {
+    const auto [entry, is_new] = known_.try_emplace(value);
+    if (!is_new) return entry->second ? &*entry->second : nullptr;
+    try {
+      entry->second = execute(scenario_of(value), engine_).report;
+      ++computed_;
+    } catch (const scenario::FileError& error) {
+      impossible_ = error.what();
+    }
+    return entry->second ? &*entry->second : nullptr;
+  }
+  [[nodiscard]] Scenario scenario_of(double value) const {
+    const std::string si = unknown_.whole() ? fmt::format("{:.0f}", value)
+                                            : fmt::format("{}{}", value, scenario::si_unit(unknown_.key->kind));
+    return read_scenario(values_, {unknown_.name + '=' + si});
+  }
+  [[nodiscard]] std::size_t computed() const { return computed_; }
+  [[nodiscard]] std::string impossible() const {
+    std::string text = impossible_;
+    for (std::size_t at = text.find("--set "); at != std::string::npos; at = text.find("--set ", at + 1))
+      text.replace(at, 6, "--for ");
+    return text;
+  }
+
+ private:
+  const po::variables_map& values_;
+  const Unknown& unknown_;
+  Engine engine_;
+  std::map<double, std::optional<RunReport>> known_;
+  std::size_t computed_ = 0;
+  std::string impossible_;
+};
+
+struct Solution {
+  Target target;
+  Found found;
+  const RunReport* at = nullptr;      // at the answer, or at what came closest
+  const RunReport* beside = nullptr;  // 1 % away, or the next whole number, on the other side
+  double beside_value = 0;
+};
+
+Solution solve(const Unknown& unknown, const Target& target, Reports& quick, Reports& precise) {
+  const auto margin_by = [&](Reports& reports) {
+    return [&](double value) -> std::optional<double> {
+      const RunReport* report = reports.at(value);
+      if (report == nullptr) return std::nullopt;
+      return target.margin(*report);
+    };
+  };
+  Solution solution{target, planner::search(unknown.domain, margin_by(quick), margin_by(precise))};
+  Found& found = solution.found;
+  if (found.kind == Found::Kind::none) {
+    if (found.best == 0) throw scenario::FileError(quick.impossible());
+    solution.at = precise.at(found.best);
+    return solution;
+  }
+  const bool smallest = found.kind == Found::Kind::smallest;
+  if (found.kind != Found::Kind::every) {
+    const double rounded = unknown.rounded(found.value, smallest);
+    const RunReport* report = precise.at(rounded);
+    if (report != nullptr && target.margin(*report) >= 0) found.value = rounded;
+    solution.beside_value = unknown.whole() ? found.value + (smallest ? -1 : 1) : found.value * (smallest ? 0.99 : 1.01);
+    if (solution.beside_value >= unknown.domain.low && solution.beside_value <= unknown.domain.high)
+      solution.beside = precise.at(solution.beside_value);
+  }
+  solution.at = precise.at(found.value);
+  return solution;
+}
+
+std::string amount(const Target& target, double value, const Scenario& scenario) {
+  // Five digits: 1 % less bandwidth changes the fourth.
+  if (target.name == "compute_utilization") return fmt::format("{:.5g} %", value * 100);
+  if (target.name == "wall_clock") return human_time(value);
+  if (target.name == "cost") return amount_text(planner::Measure::cost, value, scenario);
+  if (target.name == "energy") return amount_text(planner::Measure::energy, value, scenario);
+  return human_count(value) + " tokens/s";
+}
+
+const char* name_of(Found::Kind kind) {
+  switch (kind) {
+    case Found::Kind::smallest:
+      return "smallest";
+    case Found::Kind::largest:
+      return "largest";
+    case Found::Kind::every:
+      return "every";
+    case Found::Kind::none:
+      return "none";
+  }
+  return "";
+}
+
+std::string explained(const Unknown& unknown, const Solution& solution, const Scenario& scenario) {
+  const Target& target = solution.target;
+  const Found& found = solution.found;
+  const std::string metric = amount(target, target.metric(*solution.at), scenario);
+  if (found.kind == Found::Kind::none) {
+    std::string text = fmt::format("no value does: the closest of those tried is {}, with {}. There it {}.",
+                                   unknown.text(unknown.rounded(found.best, true)), metric,
+                                   waiting_text(*solution.at));
+    if (waits_for_latency(*solution.at)) {
+      text += " That wait is for latency";
+      text += scenario.strategy.collective == costmodel::Collective::ring
+                  ? ", which a ring pays many times: try --set strategy.collective=direct, or a larger K."
+                  : ": try a larger K, or sites that are closer.";
+    }
+    return text;
+  }
+  std::string text;
+  if (found.kind == Found::Kind::every) {
+    text = fmt::format("every value that was tried reaches it, down to {}: {}.", unknown.text(found.value), metric);
+  } else {
+    text = fmt::format("{} ({}): {}", unknown.text(found.value), name_of(found.kind), metric);
+    if (solution.beside != nullptr)
+      text += fmt::format("; with {} it is {}", unknown.text(unknown.rounded(solution.beside_value, true)),
+                          amount(target, target.metric(*solution.beside), scenario));
+    text += '.';
+  }
+  if (found.missed_again)
+    text += fmt::format(" Not monotone: at {} the target is missed again.", unknown.text(*found.missed_again));
+  return text;
+}
+
+scenario::Json json_of(const Unknown& unknown, const Solution& solution) {
+  const Found& found = solution.found;
+  const bool has_value = found.kind != Found::Kind::none;
+  scenario::Json json = {{"target", solution.target.name},
+                         {"target_value", solution.target.value},
+                         {"answer", name_of(found.kind)},
+                         {"value", has_value ? scenario::Json(found.value) : scenario::Json(nullptr)},
+                         {"text", has_value ? scenario::Json(unknown.text(found.value)) : scenario::Json(nullptr)},
+                         {"monotone", !found.missed_again.has_value()}};
+  if (!has_value) json["closest"] = found.best;
+  if (solution.at != nullptr) json["reached"] = solution.target.metric(*solution.at);
+  if (solution.beside != nullptr) {
+    json["beside"] = solution.beside_value;
+    json["reached_beside"] = solution.target.metric(*solution.beside);
+  }
+  return json;
+}
+
+}  // namespace
+
+void run_solve(const Arguments& arguments) {
+  po::options_description options("Options");
+  options.add_options()("for", po::value<std::string>()->value_name("KEY"),
+                        "the key whose value is asked for: a count, a rate, a time or a share")(
+      "target", po::value<std::string>()->value_name("NAME=VALUE"),
+      "compute_utilization=0.95, tokens_per_s=1e6, or at most wall_clock=3d, cost=5000, energy=800 (kWh) (default: a "
+      "table of 50, 80, 90, 95 and 99 % utilisation)")(
+      "output", po::value<std::string>()->default_value("")->value_name("-|FILE.json"),
+      "-: JSON on stdout; a file in .json (default: an answer for people on stdout)");
+  add_scenario_options(options);
+  add_engine_options(options);
+  const Help help = {
+      "solve",
+      "SCENARIO.toml --for KEY [--target NAME=VALUE] [options]",
+      "The smallest value of a key that reaches a target (the largest, where less is better), by bisection. The\n"
+      "closed form brackets it, the engine decides.",
+      {"fomoe solve experiments/scenarios/two-sites.toml --for platform.bandwidth",
+       "fomoe solve experiments/scenarios/two-sites.toml --for strategy.local_steps --target "
+       "compute_utilization=0.95",
+       "fomoe solve experiments/scenarios/two-sites.toml --for compute.step_time --target wall_clock=2min"}};
+  const auto values = parse(arguments, help, options, "scenario");
+  if (!values) return;
+
+  const Output output("--output", (*values)["output"].as<std::string>(), {".json"});
+  if (values->count("for") == 0)
+    throw UsageError("--for: got none; expected a key; for example --for platform.bandwidth");
+  const Engine engine = read_engine(*values);
+  const Scenario base = read_scenario(*values);
+  scenario::Document document =
+      scenario::Document::read((*values)["scenario"].as<std::vector<std::string>>().front(), "scenario", "");
+  if (values->count("set")) {
+    for (const std::string& assignment : (*values)["set"].as<std::vector<std::string>>())
+      document.override_key(assignment);
+  }
+  const Unknown unknown = read_unknown((*values)["for"].as<std::string>(), base, document);
+  std::vector<Target> targets;
+  if (values->count("target")) {
+    targets.push_back(read_target((*values)["target"].as<std::string>(), base));
+  } else {
+    for (const double share : {0.5, 0.8, 0.9, 0.95, 0.99})
+      targets.push_back({"compute_utilization", share, true, utilization});
+  }
+
+  Engine formula = engine;
+  formula.simulated = false;
+  Reports quick(*values, unknown, formula), precise(*values, unknown, engine);
+  std::vector<Solution> solutions;
+  for (const Target& target : targets) solutions.push_back(solve(unknown, target, quick, precise));
+
+  const char* executor = engine.simulated ? "simulated" : "closed-form";
+  if (!output.for_people()) {
+    scenario::Json list = scenario::Json::array();
+    for (const Solution& solution : solutions) {
+      scenario::Json entry = json_of(unknown, solution);
+      entry["why"] = explained(unknown, solution, base);
+      list.push_back(entry);
+    }
+    output.write(scenario::to_text({{"schema", "fomoe.solve/1"},
+                                    {"for", unknown.name},
+                                    {"unit", scenario::si_unit(unknown.key->kind)},
+                                    {"executor", executor},
+                                    {"answers", list}}));
+    return;
+  }
+  std::string text = fmt::format("{} for\n", unknown.name);
+  for (const Solution& solution : solutions) {
+    text += fmt::format("  {} {} {}: {}\n", solution.target.name, solution.target.at_least ? "≥" : "≤",
+                        amount(solution.target, solution.target.value, base), explained(unknown, solution, base));
+  }
+  text += fmt::format("Executor: {}, {} runs; the closed form bracketed\n", executor, precise.computed());
+  output.write(text);
+}
+
+}  // namespace fomoe::commands

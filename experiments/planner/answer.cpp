@@ -1,0 +1,241 @@
+#include "experiments/planner/answer.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <set>
+
+#include "costmodel/closed_form.hpp"
+#include "costmodel/flops.hpp"
+#include "costmodel/memory.hpp"
+#include "experiments/planner/simulated_finalist.hpp"
+#include "experiments/scenario/scenario_reader.hpp"
+
+namespace fomoe::planner {
+
+namespace {
+
+using costmodel::Scenario;
+
+constexpr std::size_t kMostFinalists = 96, kMostDoubtful = 4;
+
+/// At most `count`, evenly over the list and with both ends: neighbours on a frontier are alike.
+std::vector<Candidate> thinned(const std::vector<Candidate>& list, std::size_t count) {
+  if (list.size() <= count) return list;
+  std::vector<Candidate> kept;
+  for (std::size_t i = 0; i < count; ++i) kept.push_back(list[i * (list.size() - 1) / (count - 1)]);
+  return kept;
+}
+
+class Chooser {
+ public:
+  Chooser(const Question& question, const Space& space, const AnswerOptions& options)
+      : question_(question), space_(space), options_(options) {}
+
+  void add(const std::vector<Candidate>& candidates) {
+    for (const Candidate& candidate : candidates) add(candidate);
+  }
+  void add(const Candidate& candidate) {
+    if (!seen_.insert({candidate.family, candidate.row}).second || finalists_.size() >= kMostFinalists) return;
+    Finalist finalist;
+    finalist.candidate = candidate;
+    const Family& family = space_.families[candidate.family];
+    finalist.settings = family.overrides;
+    for (std::string& assignment : family.grid.assignments(candidate.row))
+      finalist.settings.push_back(std::move(assignment));
+    scenario::ReadOptions reading;
+    reading.overrides = question_.overrides;
+    reading.overrides.insert(reading.overrides.end(), finalist.settings.begin(), finalist.settings.end());
+    try {
+      finalist.scenario = scenario::read_scenario(question_.scenario_path, reading);
+    } catch (const scenario::FileError&) {
+      return;  // with another collective, a combination may be impossible
+    }
+    finalists_.push_back(std::move(finalist));
+  }
+
+  /// The formula takes the slowest link for all, which flatters none of the collectives alike: where sites
+  /// differ, each candidate is simulated with all of them.
+  void add_collectives() {
+    const std::size_t count = finalists_.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const Candidate one = finalists_[i].candidate;
+      const sweep::Grid& grid = space_.families[one.family].grid;
+      for (std::size_t a = 0; a < grid.axes().size(); ++a) {
+        if (grid.axes()[a].key != "strategy.collective") continue;
+        for (std::size_t digit = 0; digit < grid.axes()[a].size(); ++digit) {
+          Candidate sibling = one;
+          sibling.row = grid.with_digit(one.row, a, digit);
+          add(sibling);
+        }
+      }
+    }
+  }
+
+  std::vector<Finalist> finalists() && { return std::move(finalists_); }
+
+ private:
+  const Question& question_;
+  const Space& space_;
+  const AnswerOptions& options_;
+  std::vector<Finalist> finalists_;
+  std::set<std::pair<std::uint32_t, std::uint64_t>> seen_;
+};
+
+std::string broken_limit(const Finalist& finalist, const ScreeningOptions& options) {
+  const Limits& limits = options.limits;
+  if (limits.gpu_memory_bytes && finalist.gpu_memory_bytes > *limits.gpu_memory_bytes)
+    return "does not fit into a GPU's memory";
+  if (limits.time_s && finalist.simulated.time_s > *limits.time_s) return "takes longer than the limit";
+  if (limits.cost && finalist.simulated.cost > *limits.cost) return "costs more than the limit";
+  if (limits.energy_kwh && finalist.simulated.energy_kwh > *limits.energy_kwh)
+    return "needs more energy than the limit";
+  if (limits.perplexity && !(finalist.perplexity && *finalist.perplexity <= *limits.perplexity))
+    return "perplexity unknown or above the limit";
+  return "";
+}
+
+void simulate_all(std::vector<Finalist>& finalists, const AnswerOptions& options,
+                  const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+  const auto cores = static_cast<std::size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+  std::deque<std::pair<std::size_t, FinalistSimulation>> running;
+  std::size_t done = 0;
+  const auto collect = [&] {
+    running.front().second.finish(finalists[running.front().first], options.screening.minimise);
+    running.pop_front();
+    progress(++done, finalists.size());
+  };
+  for (std::size_t i = 0; i < finalists.size(); ++i) {
+    if (running.size() == cores) collect();
+    running.emplace_back(i, FinalistSimulation(finalists[i].scenario, options.simulation));
+  }
+  while (!running.empty()) collect();
+  for (Finalist& finalist : finalists) {
+    if (finalist.problem.empty()) finalist.problem = broken_limit(finalist, options.screening);
+  }
+}
+
+bool before(const Finalist& a, const Finalist& b) {
+  Candidate left = a.candidate, right = b.candidate;
+  left.value = a.value;
+  right.value = b.value;
+  return better(left, right);
+}
+
+class Decision {
+ public:
+  Decision(Answer& answer, const AnswerOptions& options) : answer_(answer), options_(options) {
+    for (std::size_t i = 1; i < answer.finalists.size(); ++i) {
+      if (answer.finalists[i].problem.empty()) order_.push_back(i);
+    }
+    std::sort(order_.begin(), order_.end(),
+              [&](std::size_t a, std::size_t b) { return before(at(a), at(b)); });
+  }
+
+  void decide() {
+    const bool choice = answer_.basis == Basis::equal_loss || answer_.basis == Basis::target;
+    for (const std::size_t i : order_) {
+      if (choice ? eligible(i) : !dominating(i)) answer_.chosen.push_back(i);
+    }
+    if (answer_.chosen.size() > options_.top) {
+      std::vector<std::size_t> kept;
+      for (std::size_t i = 0; i < options_.top; ++i)
+        kept.push_back(answer_.chosen[choice || options_.top == 1
+                                          ? i
+                                          : i * (answer_.chosen.size() - 1) / (options_.top - 1)]);
+      answer_.chosen = kept;
+    }
+    std::set<std::string> seen;
+    for (const std::size_t i : order_) {
+      if (!seen.insert(at(i).method()).second) continue;
+      MethodBest best;
+      best.finalist = i;
+      if (choice) {
+        if (!answer_.chosen.empty() && i != answer_.chosen.front()) best.loses_to = answer_.chosen.front();
+      } else {
+        best.loses_to = dominating(i);
+      }
+      answer_.methods.push_back(best);
+    }
+  }
+
+ private:
+  [[nodiscard]] const Finalist& at(std::size_t i) const { return answer_.finalists[i]; }
+  [[nodiscard]] bool eligible(std::size_t i) const {
+    if (answer_.basis == Basis::equal_loss) return at(i).equal_loss_factor.has_value();
+    return at(i).perplexity && *at(i).perplexity <= *answer_.target_perplexity;
+  }
+  /// A finalist that is better in value and no riskier in quality.
+  [[nodiscard]] std::optional<std::size_t> dominating(std::size_t i) const {
+    for (const std::size_t other : order_) {
+      if (other == i) return std::nullopt;  // the others are no better
+      const Measure minimise = options_.screening.minimise;
+      if (other_amount(at(other).simulated, minimise) * at(other).equal_loss_factor.value_or(1) >
+          other_amount(at(i).simulated, minimise) * at(i).equal_loss_factor.value_or(1) * (1 + 1e-9))
+        continue;
+      if (answer_.basis == Basis::perplexity) {
+        if (!at(i).perplexity) return other;
+        if (at(other).perplexity && *at(other).perplexity <= *at(i).perplexity) return other;
+      } else if (no_riskier(at(other).candidate.quality, at(i).candidate.quality)) {
+        return other;
+      }
+    }
+    return std::nullopt;
+  }
+
+  Answer& answer_;
+  const AnswerOptions& options_;
+  std::vector<std::size_t> order_;  // finalists that keep all limits, by value
+};
+
+}  // namespace
+
+std::int64_t Finalist::steps_per_round() const {
+  return costmodel::find_method(scenario.strategy.method)->every_step ? 1 : scenario.strategy.local_steps;
+}
+
+Finalist base_line(const Scenario& base, const AnswerOptions& options) {
+  Finalist finalist;
+  finalist.scenario = base;
+  FinalistSimulation(base, options.simulation).finish(finalist, options.screening.minimise);
+  if (!finalist.problem.empty()) throw std::runtime_error("the scenario cannot be simulated: " + finalist.problem);
+  finalist.problem = broken_limit(finalist, options.screening);
+  return finalist;
+}
+
+Answer answer(const Question& question, const Space& space, const Screening& screening, Finalist base,
+              const AnswerOptions& options, const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+  Answer answer;
+  answer.target_perplexity = options.screening.target_perplexity;
+  const bool asked = base.scenario.quality.has_value();
+  const bool law = asked && std::holds_alternative<costmodel::DilocoScalingLaw>(*base.scenario.quality);
+  if (asked && !screening.known.empty()) {
+    answer.basis = law ? Basis::equal_loss : answer.target_perplexity ? Basis::target : Basis::perplexity;
+    if (answer.basis == Basis::perplexity)
+      answer.why_unknown = "no perplexity is asked for: --within perplexity=… makes a choice of the cheapest that reaches it";
+  } else {
+    answer.why_unknown = !asked ? "the scenario has no quality model ([quality])"
+                                : "no candidate is inside the quality model's range: " + base.quality_reason;
+  }
+  const bool has_choice = answer.basis == Basis::equal_loss || answer.basis == Basis::target;
+  const Shortlist& list = answer.basis == Basis::unknown ? screening.any : screening.known;
+  Chooser chooser(question, space, options);
+  chooser.add(has_choice ? list.best(options.top) : thinned(list.frontier(), options.top));
+  chooser.add(list.of_methods(space));
+  chooser.add(screening.doubtful.best(kMostDoubtful));
+  if (options.screening.closed_form_is_pessimistic) {
+    chooser.add_collectives();
+    answer.with_collectives = true;
+  }
+  answer.finalists = std::move(chooser).finalists();
+  answer.simulated = answer.finalists.size();
+  simulate_all(answer.finalists, options, progress);
+  answer.finalists.insert(answer.finalists.begin(), std::move(base));
+  Decision(answer, options).decide();
+  return answer;
+}
+
+}  // namespace fomoe::planner

@@ -1,0 +1,173 @@
+#include "experiments/planner/search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace fomoe::planner {
+
+namespace {
+
+constexpr double kResolution = 1e-3;
+constexpr double kDensest = 64;  // up to here every whole number is a sample
+constexpr int kProbes = 6;
+
+std::vector<double> samples(const Domain& domain) {
+  std::vector<double> values;
+  for (double value = domain.low; value < domain.high;
+       value = domain.whole && value < kDensest ? value + 1 : value * 2)
+    values.push_back(domain.whole ? std::round(value) : value);
+  values.push_back(domain.high);
+  return values;
+}
+
+class Search {
+ public:
+  Search(const Domain& domain, const Margin& quick, const Margin& precise) : domain_(domain), precise_(precise) {
+    for (const double value : samples(domain)) {
+      const std::optional<double> margin = quick(value);
+      if (!margin) continue;
+      values_.push_back(value);
+      quick_.push_back(*margin);
+    }
+  }
+
+  Found run() {
+    Found found;
+    if (values_.empty()) return found;
+    const std::size_t last = values_.size() - 1;
+    const bool good_low = good(values_.front()), good_high = good(values_[last]);
+    if (good_low && good_high) {
+      if (const auto gap = first_bad()) {  // reached at both ends: from the gap on
+        found.missed_again = values_[*gap];
+        found.kind = Found::Kind::smallest;
+        std::size_t upper = *gap;
+        while (!good(values_[upper])) ++upper;
+        found.value = bisect(values_[upper - 1], values_[upper]);
+        return found;
+      }
+      found.kind = Found::Kind::every;
+      found.value = values_.front();
+      return found;
+    }
+    if (!good_low && !good_high) {
+      const std::optional<std::size_t> inside = any_good();
+      if (!inside) {
+        found.best = best();
+        return found;
+      }
+      std::size_t lower = *inside;
+      while (good(values_[lower])) --lower;
+      found.kind = Found::Kind::smallest;
+      found.value = bisect(values_[lower], values_[lower + 1]);
+      found.missed_again = values_[last];
+      return found;
+    }
+    // One crossing, or an odd number of them. The closed form says where to look first.
+    const bool rising = good_high;
+    std::size_t at = crossing(rising);
+    if (rising) {
+      while (at > 0 && good(values_[at])) --at;
+      while (!good(values_[at + 1])) ++at;
+      found.kind = Found::Kind::smallest;
+      found.value = bisect(values_[at], values_[at + 1]);
+    } else {
+      while (at + 1 < last && good(values_[at + 1])) ++at;
+      while (!good(values_[at])) --at;
+      found.kind = Found::Kind::largest;
+      found.value = bisect(values_[at + 1], values_[at]);
+    }
+    // Is it reached all the way from there?
+    const std::size_t from = rising ? at + 1 : 0, to = rising ? last : at;
+    for (int i = 0; i <= kProbes && to > from; ++i) {
+      const double value = values_[from + (to - from) * static_cast<std::size_t>(i) / kProbes];
+      if (!good(value)) found.missed_again = value;
+    }
+    return found;
+  }
+
+ private:
+  bool good(double value) {
+    const std::optional<double> margin = precise_(value);
+    return margin && *margin >= 0;
+  }
+
+  /// The last sample before the crossing that is nearest to the end where the target is reached.
+  std::size_t crossing(bool rising) const {
+    if (rising) {
+      for (std::size_t i = values_.size() - 1; i > 0; --i) {
+        if (quick_[i] >= 0 && quick_[i - 1] < 0) return i - 1;
+      }
+      return values_.size() - 2;
+    }
+    for (std::size_t i = 0; i + 1 < values_.size(); ++i) {
+      if (quick_[i] >= 0 && quick_[i + 1] < 0) return i;
+    }
+    return 0;
+  }
+
+  /// Where the closed form, or a look at some samples, says that the target is missed.
+  std::optional<std::size_t> first_bad() {
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      const bool probe = i % std::max<std::size_t>(1, values_.size() / kProbes) == 0;
+      if ((probe || quick_[i] < 0) && !good(values_[i])) return i;
+    }
+    return std::nullopt;
+  }
+  std::optional<std::size_t> any_good() {
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      const bool probe = i % std::max<std::size_t>(1, values_.size() / kProbes) == 0;
+      if ((probe || quick_[i] >= 0) && good(values_[i])) return i;
+    }
+    return std::nullopt;
+  }
+  double best() {
+    double value = values_.front(), most = -std::numeric_limits<double>::infinity();
+    for (const double one : {values_.front(), values_[values_.size() / 2], values_.back(),
+                             values_[static_cast<std::size_t>(
+                                 std::max_element(quick_.begin(), quick_.end()) - quick_.begin())]}) {
+      const double margin = precise_(one).value_or(-std::numeric_limits<double>::infinity());
+      if (margin > most) {
+        most = margin;
+        value = one;
+      }
+    }
+    return value;
+  }
+
+  /// `bad` misses the target and `reached` reaches it; either may be the larger.
+  double bisect(double bad, double reached) {
+    while (true) {
+      double middle = 0;
+      if (domain_.whole) {
+        if (std::abs(reached - bad) <= 1) return reached;
+        middle = std::floor((bad + reached) / 2);
+        // The nearest possible number, away from `bad`: there may be none in between.
+        const double step = reached > bad ? 1 : -1;
+        if (step < 0) middle = std::ceil((bad + reached) / 2);
+        while (middle != reached && !precise_(middle)) middle += step;
+        if (middle == reached) {
+          middle = reached - step;
+          while (middle != bad && !precise_(middle)) middle -= step;
+          if (middle == bad) return reached;
+        }
+      } else {
+        if (std::max(bad, reached) / std::min(bad, reached) <= 1 + kResolution) return reached;
+        middle = std::sqrt(bad * reached);
+      }
+      (good(middle) ? reached : bad) = middle;
+    }
+  }
+
+  Domain domain_;
+  const Margin& precise_;
+  std::vector<double> values_, quick_;  // possible samples
+};
+
+}  // namespace
+
+Found search(const Domain& domain, const Margin& quick, const Margin& precise) {
+  return Search(domain, quick, precise).run();
+}
+
+}  // namespace fomoe::planner

@@ -1,0 +1,70 @@
+#include "experiments/planner/simulated_finalist.hpp"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "costmodel/closed_form.hpp"
+#include "costmodel/memory.hpp"
+#include "experiments/scenario/json_values.hpp"
+
+namespace fomoe::planner {
+
+namespace {
+
+using json = scenario::Json;
+
+Amounts amounts_of(const json& report) {
+  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+  Amounts amounts{report["wall_clock_s"], unknown, unknown};
+  const auto cost = report.find("cost");
+  if (cost == report.end() || cost->is_null()) return amounts;
+  if (const auto total = cost->find("cost_total"); total != cost->end() && total->is_number())
+    amounts.cost = *total;
+  if (const auto energy = cost->find("energy_kwh"); energy != cost->end() && energy->is_number())
+    amounts.energy_kwh = *energy;
+  return amounts;
+}
+
+std::optional<double> number(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
+}  // namespace
+
+FinalistSimulation::FinalistSimulation(const costmodel::Scenario& scenario, const sim::RunOptions& options)
+    : child_([&] {
+        const json both = {{"closed_form", scenario::to_json(costmodel::closed_form(scenario))},
+                           {"simulated", scenario::to_json(sim::simulate_scenario(scenario, options).report)}};
+        return both.dump(-1, ' ', false, json::error_handler_t::replace);
+      }) {}
+
+void FinalistSimulation::finish(Finalist& finalist, Measure minimise) {
+  std::string text;
+  try {
+    text = child_.wait();
+  } catch (const sim::ChildError& error) {
+    finalist.problem = error.what();
+    return;
+  }
+  const json both = json::parse(text);
+  const json& report = both["simulated"];
+  finalist.closed_form = amounts_of(both["closed_form"]);
+  finalist.simulated = amounts_of(report);
+  const json& round = report["round"];
+  finalist.exposed_share = round["exposed_communication_s"].get<double>() / round["duration_s"].get<double>();
+  finalist.compute_utilization = report["compute_utilization"];
+  finalist.bytes_sent_per_site_per_round = report["bytes_sent_per_site_per_round"];
+  finalist.busiest_link = report["bottleneck"]["link"];
+  finalist.gpu_memory_bytes = costmodel::memory_per_gpu(finalist.scenario).total();
+  if (const auto quality = report.find("quality"); quality != report.end() && quality->is_object()) {
+    finalist.perplexity = number(*quality, "perplexity");
+    finalist.plus_minus = number(*quality, "plus_minus");
+    finalist.equal_loss_factor = number(*quality, "equal_loss_factor");
+    if (!finalist.perplexity) finalist.quality_reason = quality->value("reason", "");
+  }
+  finalist.value = finalist.simulated.of(minimise) * finalist.equal_loss_factor.value_or(1);
+}
+
+}  // namespace fomoe::planner

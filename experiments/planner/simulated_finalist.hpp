@@ -1,0 +1,21 @@
+// A candidate by both engines, in a process of its own: SimGrid knows one engine per process.
+#pragma once
+#include "costmodel/scenario.hpp"
+#include "experiments/planner/answer.hpp"
+#include "sim/child.hpp"
+#include "sim/simulated_run.hpp"
+
+namespace fomoe::planner {
+
+class FinalistSimulation {
+ public:
+  /// Starts at once.
+  FinalistSimulation(const costmodel::Scenario& scenario, const sim::RunOptions& options);
+  /// Waits, and fills in what both engines say, or `problem`.
+  void finish(Finalist& finalist, Measure minimise);
+
+ private:
+  sim::Child child_;
+};
+
+}  // namespace fomoe::planner

@@ -1,0 +1,226 @@
+// `fomoe plan` as a user meets it: nothing of an exhaustive sweep beats what it answers.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/experiments/run_fomoe.hpp"
+
+namespace {
+
+using namespace fomoe::tests;
+using nlohmann::json;
+
+const std::string kTwoSites = source_dir() + "/experiments/scenarios/two-sites.toml";
+const std::string kFourSites = kTwoSites + " --set platform.sites=4";
+
+json answer(const std::string& options) {
+  const Ran ran = run_in(source_dir(), "fomoe plan " + options + " --output -");
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  return json::parse(ran.out);
+}
+
+void refused(const std::string& command, const std::string& message) {
+  const Ran ran = run_in(source_dir(), command);
+  CHECK(ran.exit_status == 2);
+  CHECK(ran.out.empty());
+  CHECK_MESSAGE(ran.err == message + "\n", ran.err);
+}
+
+/// A table of our own for the two-sites scenario, whose model has the scope below.
+std::string write_quality(const Folder& folder) {
+  const json cost = json::parse(run_in(source_dir(), "fomoe cost " + kTwoSites + " --output -").out);
+  const json run = json::parse(run_in(source_dir(), "fomoe simulate " + kTwoSites + " --output -").out);
+  const json& model = run["scenario"]["model"];
+  std::string text = "# source: made up for a test\n";
+  text += "# parameters: " + cost["parameters"]["total"].dump() + "\n";
+  for (const char* key : {"vocabulary", "sequence_length", "experts", "active_experts"})
+    text += std::string("# ") + key + ": " + model[key].dump() + "\n";
+  text += "# tokens: " + run["tokens"].dump() + "\n# global_batch_sequences: 256\n";
+  text += "strategy,local_steps,placement,sites,expert_overlap,perplexity,plus_minus,note\n";
+  text += "ddp,1,fixed,2,2,29,,\n";
+  text += "diloco,16,fixed,2,2,30,,\n";
+  text += "diloco,16,fixed,2,1,34,,\n";
+  text += "diloco,64,fixed,2,2,33,,\n";
+  write_all(folder / "q.csv", text);
+  return folder / "q.csv";
+}
+
+}  // namespace
+
+TEST_CASE("without a quality model: a frontier that no row of an exhaustive sweep beats") {
+  const std::string axes =
+      " --vary strategy.method=fomoe,diloco --vary strategy.local_steps=1,2,3,5,8,13,21,34 --vary "
+      "strategy.expert_overlap=1,2,3,4 --vary strategy.collective=ring,direct";
+  const std::string fixed = " --vary strategy.payload_dtype=bf16 --vary strategy.placement=fixed";
+  const json plan = answer(kFourSites + axes + fixed + " --top 30");
+  CHECK(plan["schema"] == "fomoe.plan/1");
+  CHECK(plan["basis"] == "quality-unknown");
+  CHECK(plan["choice"].is_null());
+  CHECK(plan["why_no_choice"] == "the scenario has no quality model ([quality])");
+  // 2 collectives · 4 overlaps · 8 K, and for diloco 2 · 8.
+  CHECK(plan["candidates"] == 2 * 4 * 8 + 2 * 8);
+  REQUIRE(plan["frontier"].size() > 3);
+
+  const Ran swept =
+      run_in(source_dir(), "fomoe sweep " + kFourSites + axes + " --engine closed-form --output -");
+  REQUIRE_MESSAGE(swept.exit_status == 0, swept.err);
+  const json rows = json::parse(swept.out)["rows"];
+  REQUIRE(rows.size() == 2 * 8 * 4 * 2);
+  double fastest = 1e300;
+  for (const json& row : rows) {
+    if (row.contains("problem")) continue;
+    const double time_s = row["wall_clock_s"];
+    fastest = std::min(fastest, time_s);
+    const int overlap = row["strategy.method"] == "fomoe" ? row["strategy.expert_overlap"].get<int>() : 4;
+    for (const json& chosen : plan["frontier"]) {
+      const bool no_riskier = row["strategy.local_steps"] <= chosen["local_steps"] &&
+                              overlap >= chosen["expert_overlap"].get<int>();
+      // Both by the closed form; 1e-9 for the order of sums in blocks.
+      if (no_riskier)
+        CHECK_MESSAGE(time_s >= chosen["closed_form"]["wall_clock_s"].get<double>() * (1 - 1e-9), row.dump());
+    }
+  }
+  CHECK(plan["frontier"][0]["closed_form"]["wall_clock_s"].get<double>() ==
+        doctest::Approx(fastest).epsilon(1e-9));
+}
+
+TEST_CASE("the line to paste gives the time that the plan gave") {
+  const json plan = answer(kFourSites + " --vary strategy.method=fomoe,streaming_diloco --top 3");
+  for (const json& row : plan["frontier"]) {
+    const Ran ran = run_in(source_dir(), row["command"].get<std::string>() + " --output -");
+    REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+    CHECK(json::parse(ran.out)["wall_clock_s"] == row["simulated"]["wall_clock_s"]);
+  }
+}
+
+TEST_CASE(
+    "with measured perplexities: the fastest of those that are low enough, never a faster one that is not") {
+  const Folder folder;
+  const std::string scenario =
+      kTwoSites + " --set quality.file=" + write_quality(folder) +
+      " --vary strategy.method=ddp,diloco,fomoe --vary strategy.local_steps=1,16,64 --vary "
+      "strategy.collective=ring --vary strategy.payload_dtype=bf16 --vary "
+      "strategy.placement=fixed --vary strategy.expert_overlap=1,2";
+  SUBCASE("a limit by hand: 29 and 30 are allowed; K = 16 is faster than every step, and O_e = 2 is diloco") {
+    const json plan = answer(scenario + " --within perplexity=31");
+    CHECK(plan["basis"] == "target-perplexity");
+    CHECK(plan["choice"]["local_steps"] == 16);
+    CHECK(plan["choice"]["expert_overlap"] == 2);
+    CHECK(plan["choice"]["perplexity"] == 30);
+    for (const json& row : plan["ranking"]) CHECK(row["perplexity"].get<double>() <= 31);
+  }
+  SUBCASE("a limit that lets K = 64 in") {
+    const json plan = answer(scenario + " --within perplexity=33");
+    CHECK(plan["choice"]["local_steps"] == 64);
+    CHECK(plan["choice"]["perplexity"] == 33);
+  }
+  SUBCASE("without a limit: the scenario's own perplexity, 34, is the one to reach") {
+    const json plan = answer(scenario);
+    CHECK(plan["target_perplexity"] == 34);
+    CHECK(plan["choice"]["local_steps"] == 64);
+  }
+  SUBCASE("where the scenario's own is unknown: time against perplexity") {
+    const json plan = answer(scenario + " --set strategy.local_steps=17");
+    CHECK(plan["basis"] == "perplexity-frontier");
+    const json& rows = plan["frontier"];
+    REQUIRE(rows.size() == 3);  // 34 is slower than 33
+    CHECK(rows[0]["perplexity"] == 33);
+    CHECK(rows[1]["perplexity"] == 30);
+    CHECK(rows[2]["perplexity"] == 29);
+    CHECK(rows[0]["simulated"]["wall_clock_s"] < rows[1]["simulated"]["wall_clock_s"]);
+    CHECK(rows[1]["simulated"]["wall_clock_s"] < rows[2]["simulated"]["wall_clock_s"]);
+  }
+}
+
+TEST_CASE("limits drop, and the counts say so") {
+  const json none = answer(kTwoSites + " --within memory=1MB");
+  std::uint64_t dropped = 0;
+  bool memory = false;
+  for (const json& row : none["dropped"]) {
+    dropped += row["count"].get<std::uint64_t>();
+    memory = memory || row["reason"] == "does not fit into a GPU's memory";
+  }
+  CHECK(memory);
+  CHECK(none["frontier"].empty());
+  CHECK(none["simulated"] == 0);
+  CHECK(dropped == none["candidates"]);
+  const json limited = answer(kTwoSites + " --within time=90s --vary strategy.method=fomoe,diloco,ddp");
+  REQUIRE(!limited["frontier"].empty());
+  for (const json& row : limited["frontier"]) CHECK(row["simulated"]["wall_clock_s"] <= 90);
+  const Ran words = run_in(source_dir(), "fomoe plan " + kTwoSites + " --within time=1s");
+  CHECK(words.exit_status == 0);
+  CHECK(words.out.find("Nothing that was simulated keeps all limits.") == 0);
+}
+
+TEST_CASE("sites are chosen where step times say what fewer sites mean, and stay where they do not") {
+  const std::string eight = source_dir() + "/experiments/scenarios/eight-regions.toml";
+  const std::string few =
+      " --vary strategy.method=diloco --vary strategy.local_steps=64 --vary "
+      "strategy.payload_dtype=bf16";
+  const std::string assumed = " --set compute.peak_flops=100TFLOPS --set compute.mfu=0.3";
+  const json plan = answer(eight + assumed + few);
+  // Seven numbers of sites, three collectives.
+  CHECK(plan["candidates"] == 7 * 3);
+  CHECK(plan["frontier"][0]["sites"].size() > 2);
+  const json given = answer(eight + " --set compute.step_time=420ms" + few);
+  CHECK(given["candidates"] == 3);
+  CHECK(given["tried"].dump().find("all 8 sites: step_time is given") != std::string::npos);
+  // Of four sites: all 6 + 4 + 1 sets of two or more.
+  CHECK(answer(eight + assumed + few + " --set platform.sites=4")["candidates"] == 11 * 3);
+}
+
+TEST_CASE("mistakes of `fomoe plan`") {
+  const std::string plan = "fomoe plan " + kTwoSites;
+  refused(plan + " --minimise tim",
+          "fomoe: --minimise: got \"tim\"; expected one of time, cost, energy; for example --minimise time; "
+          "did you "
+          "mean time?");
+  refused(plan + " --minimise cost",
+          "fomoe: --minimise: got cost, and the scenario has no prices; expected [prices]; for example --set "
+          "prices.gpu_hour=2.50USD");
+  refused(plan + " --within time=3",
+          "fomoe: --within: got \"time=3\"; expected a time with a unit; for example --within "
+          "time=3d,cost=5000USD,energy=800kWh,perplexity=30,memory=80GiB");
+  refused(
+      plan + " --within tim=3d",
+      "fomoe: --within: got \"tim=3d\"; expected one of time, cost, energy, perplexity, memory (did you mean "
+      "time?); for example --within time=3d,cost=5000USD,energy=800kWh,perplexity=30,memory=80GiB");
+  refused(plan + " --set prices.gpu_hour=2USD --within cost=5EUR",
+          "fomoe: --within: got \"cost=5EUR\"; expected an amount above zero in USD; for example --within "
+          "time=3d,cost=5000USD,energy=800kWh,perplexity=30,memory=80GiB");
+  refused(plan + " --within perplexity=30",
+          "fomoe: --within: got perplexity, and the scenario has no quality model; expected [quality]; for "
+          "example "
+          "--set quality.model=paper-table");
+  refused(plan + " --top 0",
+          "fomoe: --top: got \"0\"; expected a whole number from 1 to 30; for example --top 5");
+}
+
+TEST_CASE("platform.use_sites: named sites of a file") {
+  const std::string eight = "fomoe simulate " + source_dir() +
+                            "/experiments/scenarios/eight-regions.toml --set compute.step_time=420ms";
+  const auto json_of = [](const std::string& command) {
+    const Ran ran = run_in(source_dir(), command + " --output -");
+    REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+    return json::parse(ran.out);
+  };
+  const std::string first = " --set platform.use_sites='azure:westeurope, azure:eastus'";
+  // The file's first two sites, by name and by number.
+  CHECK(json_of(eight + first)["wall_clock_s"] == json_of(eight + " --set platform.sites=2")["wall_clock_s"]);
+  const json other = json_of(eight + " --set platform.use_sites=aws:us-east-1,gcp:asia-south1-a");
+  CHECK(other["sites"][0]["name"] == "aws:us-east-1");
+  CHECK(other["sites"][1]["name"] == "gcp:asia-south1-a");
+  const auto message = [&](const std::string& options) { return run_in(source_dir(), eight + options).err; };
+  CHECK(message(" --set platform.use_sites=aws:us-east-2,azure:eastus")
+            .find("--set platform.use_sites=aws:us-east-2,azure:eastus: platform.use_sites: got "
+                  "\"aws:us-east-2\"; "
+                  "expected names of the file's sites: azure:westeurope, ") == 0);
+  CHECK(message(" --set platform.use_sites=aws:us-east-2,azure:eastus").find("did you mean aws:us-east-1?") !=
+        std::string::npos);
+  CHECK(message(" --set platform.use_sites=azure:eastus,azure:eastus")
+            .find("got \"azure:eastus\" a second time") != std::string::npos);
+}

@@ -1,0 +1,206 @@
+// `fomoe solve`, `fomoe explain` and the sensitivity in an answer, as a user meets them.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "tests/experiments/run_fomoe.hpp"
+
+namespace {
+
+using namespace fomoe::tests;
+using nlohmann::json;
+
+const std::string kTwoSites = "experiments/scenarios/two-sites.toml";
+
+json json_of(const std::string& command) {
+  const Ran ran = run_in(source_dir(), command + " --output -");
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  return json::parse(ran.out);
+}
+
+void refused(const std::string& command, const std::string& message) {
+  const Ran ran = run_in(source_dir(), command);
+  CHECK(ran.exit_status == 2);
+  CHECK(ran.out.empty());
+  CHECK_MESSAGE(ran.err == message + "\n", ran.err);
+}
+
+}  // namespace
+
+TEST_CASE("solve: the bandwidth for a utilisation, by hand") {
+  // No latency, rounds that are all full: utilisation u = C/(C + B/r) of compute C and bytes B in each
+  // direction, so r = B/C · u/(1 − u). ddp sends in every step.
+  const std::string scenario = kTwoSites + " --set strategy.method=ddp --set platform.latency=0ms";
+  const double bytes = json_of("fomoe simulate " + scenario)["bytes_sent_per_site_per_round"];
+  const json solved =
+      json_of("fomoe solve " + scenario + " --for platform.bandwidth --target compute_utilization=0.8");
+  CHECK(solved["schema"] == "fomoe.solve/1");
+  const json& answer = solved["answers"][0];
+  CHECK(answer["answer"] == "smallest");
+  // 2e-3: bisection ends at 0.1 %, and the answer is rounded up to four digits.
+  CHECK(answer["value"].get<double>() == doctest::Approx(bytes / 0.420 * 0.8 / 0.2).epsilon(2e-3));
+  CHECK(answer["value"].get<double>() >= bytes / 0.420 * 0.8 / 0.2 * (1 - 1e-12));
+  const std::string text = answer["text"];
+  CHECK(text.substr(text.size() - 4) == "Gbps");  // as the scenario writes it
+  CHECK(json_of("fomoe simulate " + scenario + " --set platform.bandwidth=" + text)["compute_utilization"] >=
+        0.8);
+}
+
+TEST_CASE("solve: the answer reaches the target, and 1 % less, or one less, does not") {
+  struct Question {
+    std::string scenario, key, target;
+  };
+  for (const Question& question :
+       {Question{kTwoSites, "platform.bandwidth", "compute_utilization=0.9"},
+        {kTwoSites + " --set platform.sites=4", "platform.bandwidth", "wall_clock=100s"},
+        {kTwoSites, "platform.latency", "wall_clock=95s"},
+        {kTwoSites, "strategy.local_steps", "compute_utilization=0.95"},
+        {kTwoSites, "compute.step_time", "wall_clock=2min"},
+        {kTwoSites + " --set prices.gpu_hour=2USD", "platform.bandwidth", "cost=0.1"},
+        {kTwoSites, "platform.uplink", "tokens_per_s=1.1e6"}}) {
+    for (const std::string engine : {"simulated", "closed-form"}) {
+      CAPTURE(question.key);
+      CAPTURE(engine);
+      const json answer = json_of("fomoe solve " + question.scenario + " --engine " + engine + " --for " +
+                                  question.key + " --target " + question.target)["answers"][0];
+      REQUIRE_MESSAGE((answer["answer"] == "smallest" || answer["answer"] == "largest"), answer.dump());
+      const double target = answer["target_value"], reached = answer["reached"],
+                   beside = answer["reached_beside"];
+      const bool at_least = answer["target"] == "compute_utilization" || answer["target"] == "tokens_per_s";
+      CHECK((at_least ? reached >= target : reached <= target));
+      CHECK((at_least ? beside < target : beside > target));
+      const json run = json_of("fomoe simulate " + question.scenario + " --engine " + engine + " --set " +
+                               question.key + "=" + answer["text"].get<std::string>());
+      const double again = answer["target"] == "wall_clock" ? run["wall_clock_s"].get<double>()
+                           : answer["target"] == "cost"
+                               ? run["cost"]["cost_total"].get<double>()
+                               : run[answer["target"].get<std::string>()].get<double>();
+      CHECK(again == doctest::Approx(reached).epsilon(1e-9));
+    }
+  }
+}
+
+TEST_CASE("solve: without a target a table; where nothing helps, why") {
+  const Ran table = run_in(source_dir(), "fomoe solve " + kTwoSites + " --for platform.bandwidth");
+  CHECK(table.exit_status == 0);
+  for (const char* share : {"≥ 50 %", "≥ 80 %", "≥ 90 %", "≥ 95 %", "≥ 99 %"})
+    CHECK_MESSAGE(table.out.find(share) != std::string::npos, table.out);
+  const Ran none = run_in(source_dir(), "fomoe solve " + kTwoSites +
+                                            " --set strategy.method=ddp --set platform.latency=200ms --for "
+                                            "platform.bandwidth --target compute_utilization=0.9");
+  CHECK(none.exit_status == 0);
+  // 0.42 s of compute and two latencies of 0.2 s in each step: 0.42/0.82 at best.
+  CHECK_MESSAGE(none.out.find("no value does: the closest of those tried is") != std::string::npos, none.out);
+  CHECK_MESSAGE(none.out.find("with 51.219 %") != std::string::npos, none.out);
+  CHECK_MESSAGE(none.out.find("strategy.collective=direct") != std::string::npos, none.out);
+  const json every =
+      json_of("fomoe solve " + kTwoSites + " --for strategy.expert_overlap --target wall_clock=1h");
+  CHECK(every["answers"][0]["answer"] == "every");
+}
+
+TEST_CASE("mistakes of `fomoe solve`") {
+  const std::string solve = "fomoe solve " + kTwoSites;
+  refused(solve, "fomoe: --for: got none; expected a key; for example --for platform.bandwidth");
+  refused(solve + " --for platform.bandwith",
+          "fomoe: --for: got \"platform.bandwith\"; expected a key whose value is a count, a rate, a time or "
+          "a share; "
+          "for example --for platform.bandwidth; did you mean platform.bandwidth?");
+  refused(
+      solve + " --for platform.bandwidth --target speed=3",
+      "fomoe: --target: got \"speed=3\"; expected compute_utilization, wall_clock, cost, energy or "
+      "tokens_per_s; "
+      "for example --target compute_utilization=0.95, --target wall_clock=3d, --target cost=5000, --target "
+      "energy=800 or --target tokens_per_s=1e6");
+  refused(solve + " --for platform.bandwidth --target cost=3",
+          "fomoe: --target: got cost, and the scenario has no prices; expected [prices]; for example --set "
+          "prices.gpu_hour=2.50USD");
+  const Ran file =
+      run_in(source_dir(),
+             "fomoe solve experiments/scenarios/eight-regions.toml --set compute.step_time=1s --for "
+             "platform.bandwidth");
+  CHECK(file.exit_status == 2);
+  CHECK_MESSAGE(file.err.starts_with("--for platform.bandwidth="), file.err);
+}
+
+TEST_CASE("explain: its last line is the closed form's answer") {
+  for (const std::string more :
+       {"", " --set strategy.method=ddp",
+        " --set strategy.method=streaming_diloco --set strategy.fragments=2",
+        " --set platform.sites=4 --set strategy.placement=random --set strategy.expert_overlap=2",
+        " --set strategy.method=pipeline_wan", " --set strategy.method=expert_parallel_wan"}) {
+    CAPTURE(more);
+    const Ran ran = run_in(source_dir(), "fomoe explain " + kTwoSites + more);
+    REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+    const std::size_t at = ran.out.rfind("= ");
+    const double last = std::stod(ran.out.substr(at + 2));
+    const double wall_clock_s =
+        json_of("fomoe simulate " + kTwoSites + more + " --engine closed-form")["wall_clock_s"];
+    CHECK(last == doctest::Approx(wall_clock_s).epsilon(1e-9));  // printed with ten digits
+  }
+}
+
+TEST_CASE("sensitivity: the change that `--set` makes, largest first") {
+  const json run = json_of("fomoe simulate " + kTwoSites + " --engine closed-form");
+  const json& list = run["sensitivity"];
+  REQUIRE(list.size() >= 5);
+  for (std::size_t i = 1; i < list.size(); ++i)
+    CHECK(std::abs(list[i - 1]["change"].get<double>()) >= std::abs(list[i]["change"].get<double>()));
+  const auto input = [&](const std::string& name) {
+    for (const json& row : list) {
+      if (row["input"] == name) return row;
+    }
+    FAIL("no " << name);
+    return json();
+  };
+  const auto wall_clock_s = [](const std::string& setting) {
+    return json_of("fomoe simulate " + kTwoSites + " --engine closed-form --sensitivity none --set " +
+                   setting)["wall_clock_s"]
+        .get<double>();
+  };
+  CHECK(input("link rates")["less_wall_clock_s"].get<double>() ==
+        doctest::Approx(wall_clock_s("platform.bandwidth=900Mbps")).epsilon(1e-12));
+  CHECK(input("link rates")["more_wall_clock_s"].get<double>() ==
+        doctest::Approx(wall_clock_s("platform.bandwidth=1100Mbps")).epsilon(1e-12));
+  CHECK(input("compute.step_time")["more_wall_clock_s"].get<double>() ==
+        doctest::Approx(wall_clock_s("compute.step_time=462ms")).epsilon(1e-12));
+  CHECK(input("latencies")["more_wall_clock_s"].get<double>() ==
+        doctest::Approx(wall_clock_s("platform.latency=27.5ms")).epsilon(1e-12));
+  CHECK(input("strategy.local_steps")["more_wall_clock_s"].get<double>() ==
+        doctest::Approx(wall_clock_s("strategy.local_steps=18")).epsilon(1e-12));
+  CHECK(json_of("fomoe simulate " + kTwoSites + " --sensitivity none")["sensitivity"].empty());
+  // The simulator is asked only where somebody wants it.
+  const json simulated = json_of("fomoe simulate " + kTwoSites + " --sensitivity simulated")["sensitivity"];
+  REQUIRE(simulated.size() == list.size());
+  CHECK(simulated[0]["executor"] == "simulated");
+  CHECK(list[0]["executor"] == "closed-form");
+}
+
+TEST_CASE("sensitivity in words says which engine, and where the closed form is far off") {
+  const Ran near = run_in(source_dir(), "fomoe simulate " + kTwoSites);
+  CHECK_MESSAGE(near.out.find("\nby the closed form\n") != std::string::npos, near.out);
+  const Ran far =
+      run_in(source_dir(),
+             "fomoe simulate experiments/scenarios/eight-regions.toml --set compute.step_time=420ms --set "
+             "strategy.local_steps=1");
+  CHECK_MESSAGE(far.out.find("--sensitivity simulated asks the simulator") != std::string::npos, far.out);
+}
+
+TEST_CASE("completion in bash: commands, options and keys, from the program itself") {
+  const auto completed = [](const std::string& line) {
+    const Ran ran = run_in(source_dir(),
+                           "bash -c 'source tools/fomoe-completion.bash; COMP_LINE=\"" + line +
+                               "\"; COMP_POINT=${#COMP_LINE}; _fomoe; printf \"%s\\n\" \"${COMPREPLY[@]}\"'");
+    CHECK_MESSAGE(ran.exit_status == 0, ran.err);
+    return ran.out;
+  };
+  CHECK(completed("fomoe so") == "solve\n");
+  CHECK(completed("fomoe plan --mini") == "--minimise\n");
+  CHECK(completed("fomoe simulate s.toml --set strategy.local") == "strategy.local_steps=\n");
+  CHECK(completed("fomoe solve s.toml --for platform.band") == "platform.bandwidth\n");
+  CHECK(completed("fomoe solve s.toml --for strategy.compression.ke") == "strategy.compression.kept_share\n");
+  for (const char* command : {"cost", "simulate", "plan", "solve", "explain", "sweep", "list"})
+    CHECK(completed("fomoe ").find(std::string(command) + "\n") != std::string::npos);
+}
