@@ -6,9 +6,10 @@ set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,4s/^# //p' "$0"; exit 0 ;; esac
 . "$(dirname "${BASH_SOURCE[0]}")/tools/setup.sh"
 
+packages+=(python3-dev)  # to build the Python module
 case " $* " in *" -L oracle "*) packages+=("${oracle_packages[@]}") ;; esac
 setup
-install_notebooks
+install_test_requirements
 build_release
 has_gpu || say "No NVIDIA GPU here: the tests labelled gpu skip themselves"
 without=(-LE slow)

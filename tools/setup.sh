@@ -208,13 +208,13 @@ install_venv() {
   [ -z "$own_cache" ] || rm -rf "$own_cache"
 }
 
-# What draws the notebooks, for their tests; demo.sh does without.
-install_notebooks() {
-  local stamp=$venv/notebooks-stamp wanted=$fomoe_root/notebooks/requirements.txt
-  cmp -s "$wanted" "$stamp" && return 0
-  say "Downloading what draws the notebooks into .venv"
-  logged pip env PIP_USER=0 "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off -r "$wanted" || pip_failed
-  cp "$wanted" "$stamp"
+# What draws the notebooks and builds the Python module, for their tests; demo.sh does without.
+install_test_requirements() {
+  local stamp=$venv/tests-stamp wanted=(notebooks/requirements.txt tests/python/requirements.txt)
+  cat "${wanted[@]}" | cmp -s - "$stamp" && return 0
+  say "Downloading what the tests of notebooks and the Python module need into .venv"
+  logged pip env PIP_USER=0 "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off "${wanted[@]/#/-r}" || pip_failed
+  cat "${wanted[@]}" >"$stamp"
 }
 
 # --- Building ---------------------------------------------------------------------------------------------------------

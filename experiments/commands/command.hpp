@@ -37,4 +37,8 @@ inline constexpr Command kCommands[] = {
     {"list", "the methods, models, platforms and scenario keys that there are", run_list},
 };
 
+/// What `fomoe` does with its arguments. Throws FileError, InputError and UsageError where the input is
+/// wrong, any other std::exception where something else is.
+void run(const Arguments& arguments);
+
 }  // namespace fomoe::commands

@@ -8,6 +8,7 @@
 #include "experiments/commands/command.hpp"
 #include "experiments/commands/human.hpp"
 #include "experiments/commands/options.hpp"
+#include "experiments/scenario/answer.hpp"
 #include "experiments/scenario/keys.hpp"
 #include "experiments/scenario/platform_file.hpp"
 
@@ -97,14 +98,15 @@ void run_list(const Arguments& arguments) {
   if (!values) return;
   const std::string what = choice("fomoe list", (*values)["what"].as<std::vector<std::string>>().front(),
                                   {"methods", "models", "keys", "platforms"});
-  if (what == "methods") fmt::print("{}", methods());
-  if (what == "models") fmt::print("{}", models());
+  if (what == "methods") scenario::write_answer(methods());
+  if (what == "models") scenario::write_answer(models());
   if (what == "keys") {
-    fmt::print("Scenario file\n\n{}\nPlatform file\n\n{}\nPrice file\n\n{}",
-               keys_of(scenario::scenario_keys(), false), keys_of(scenario::platform_file_keys(), true),
-               keys_of(scenario::price_file_keys(), true));
+    scenario::write_answer(fmt::format("Scenario file\n\n{}\nPlatform file\n\n{}\nPrice file\n\n{}",
+                                       keys_of(scenario::scenario_keys(), false),
+                                       keys_of(scenario::platform_file_keys(), true),
+                                       keys_of(scenario::price_file_keys(), true)));
   }
-  if (what == "platforms") fmt::print("{}", platforms((*values)["folder"].as<std::string>()));
+  if (what == "platforms") scenario::write_answer(platforms((*values)["folder"].as<std::string>()));
 }
 
 }  // namespace fomoe::commands

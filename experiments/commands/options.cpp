@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "experiments/scenario/answer.hpp"
 #include "experiments/scenario/json_io.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/scenario/suggest.hpp"
@@ -108,7 +109,7 @@ Output::Output(const std::string& option, const std::string& path, const std::ve
 
 void Output::write(const std::string& text) const {
   if (path_.empty() || path_ == "-") {
-    fmt::print("{}", text);
+    scenario::write_answer(text);
     return;
   }
   scenario::write_file(path_, text);

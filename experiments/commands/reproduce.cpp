@@ -6,6 +6,7 @@
 #include "experiments/commands/human.hpp"
 #include "experiments/commands/options.hpp"
 #include "experiments/figures/figure.hpp"
+#include "experiments/scenario/answer.hpp"
 #include "experiments/scenario/json_io.hpp"
 #include "experiments/scenario/suggest.hpp"
 
@@ -58,7 +59,7 @@ void run_reproduce(const Arguments& arguments) {
       "ID: lists them.",
       {"fomoe reproduce headline", "fomoe reproduce"}};
   if (arguments.empty()) {
-    fmt::print("{}", list_text());
+    scenario::write_answer(list_text());
     return;
   }
   const auto values = parse(arguments, help, options, "id");
@@ -77,7 +78,8 @@ void run_reproduce(const Arguments& arguments) {
   }
   for (const figures::Experiment* experiment : list) {
     const figures::Figure figure = experiment->make();
-    fmt::print("{}{}", experiment == list.front() ? "" : "\n", answer(*experiment, figure));
+    scenario::write_answer(
+        fmt::format("{}{}", experiment == list.front() ? "" : "\n", answer(*experiment, figure)));
     if (folder.empty()) continue;
     const std::string base = (std::filesystem::path(folder) / experiment->id).string();
     scenario::write_file(base + ".csv", figures::csv_text(figure));

@@ -35,8 +35,9 @@ std::optional<double> number(const json& object, const char* key) {
 
 FinalistSimulation::FinalistSimulation(const costmodel::Scenario& scenario, const sim::RunOptions& options)
     : child_([&] {
-        const json both = {{"closed_form", scenario::to_json(costmodel::closed_form(scenario))},
-                           {"simulated", scenario::to_json(sim::simulate_scenario(scenario, options).report)}};
+        const json both = {
+            {"closed_form", scenario::to_json(costmodel::closed_form(scenario))},
+            {"simulated", scenario::to_json(sim::simulate_scenario(scenario, options).report)}};
         return both.dump(-1, ' ', false, json::error_handler_t::replace);
       }) {}
 

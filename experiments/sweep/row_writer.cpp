@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "experiments/commands/human.hpp"
+#include "experiments/scenario/answer.hpp"
 
 namespace fomoe::sweep {
 
@@ -149,8 +150,8 @@ void RowWriter::write(const Chunk& chunk) {
 void RowWriter::flush() {
   if (file_) {
     file_->write(buffer_);
-  } else if (std::fwrite(buffer_.data(), 1, buffer_.size(), stdout) != buffer_.size()) {
-    throw std::runtime_error("stdout: cannot be written");
+  } else {
+    scenario::write_answer(buffer_);
   }
   buffer_.clear();
 }

@@ -1,0 +1,44 @@
+#include <fmt/format.h>
+
+#include "experiments/commands/command.hpp"
+#include "experiments/commands/options.hpp"
+#include "experiments/scenario/answer.hpp"
+#include "experiments/scenario/suggest.hpp"
+#include "experiments/scenario/xml_loader.hpp"
+#include "sim/xml_platform.hpp"
+
+namespace fomoe::commands {
+
+namespace {
+
+void print_help() {
+  fmt::print(
+      "fomoe: what cross-site mixture-of-experts training costs, before you rent the sites\n\n"
+      "Usage: fomoe COMMAND [options]\n\nCommands:\n");
+  for (const auto& command : kCommands)
+    fmt::print("  {:<9} {}\n", command.name, command.sentence);
+  fmt::print(
+      "\nfomoe COMMAND --help explains a command.\n\nExamples:\n"
+      "  fomoe simulate experiments/scenarios/two-sites.toml\n"
+      "  fomoe list methods\n");
+}
+
+}  // namespace
+
+void run(const Arguments& arguments) {
+  scenario::use_xml_platform_loader(sim::read_xml_platform);
+  if (arguments.empty()) throw UsageError("expected a command; see fomoe --help");
+  const std::string& name = arguments.front();
+  if (name == "--help" || name == "-h" || name == "help") return print_help();
+  std::vector<std::string> names;
+  for (const auto& command : kCommands) {
+    if (command.name == name) return command.run({arguments.begin() + 1, arguments.end()});
+    names.emplace_back(command.name);
+  }
+  const std::string meant = scenario::nearest(name, names);
+  throw UsageError(
+      fmt::format("{}: unknown command; expected one of {}; for example fomoe list methods{}", name,
+                  scenario::joined(names), meant.empty() ? "" : "; did you mean " + meant + "?"));
+}
+
+}  // namespace fomoe::commands

@@ -1,0 +1,121 @@
+"""What cross-site mixture-of-experts training costs, before you rent the sites.
+
+>>> import fomoe
+>>> report = fomoe.simulate("experiments/scenarios/two-sites.toml", set={"strategy.local_steps": 64})
+>>> report["wall_clock_s"], report["compute_utilization"]
+
+A scenario is the path of a TOML file, or a dict with the same tables. Paths in it are relative to the file, or,
+of a dict, to the current folder. `set` overrides single keys: {"platform.bandwidth": "10Gbps"}. Results are what
+`fomoe COMMAND --output -` writes as JSON, in SI units. Wrong input raises fomoe.InputError, a ValueError that
+names the place, what was got and what was expected.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Union
+
+import tomli_w
+
+from ._fomoe import InputError, answer as _answer
+
+__all__ = ["InputError", "cost", "explain", "plan", "simulate", "solve", "sweep"]
+
+Scenario = Union[str, os.PathLike, Mapping[str, Any]]
+Overrides = Union[Mapping[str, Any], None]
+
+
+@contextlib.contextmanager
+def _as_file(scenario: Scenario) -> Iterator[str]:
+    if not isinstance(scenario, Mapping):
+        yield os.fspath(scenario)
+        return
+    try:
+        text = tomli_w.dumps(scenario)
+    except TypeError as error:
+        raise InputError(f"scenario: got {error}; expected texts, numbers, booleans, lists and dicts; "
+                         'for example {"strategy": {"method": "diloco"}}') from error
+    # In the current folder, which is what its paths are relative to.
+    with tempfile.NamedTemporaryFile("w", prefix=".scenario-", suffix=".toml", dir=os.curdir) as file:
+        file.write(text)
+        file.flush()
+        yield os.path.relpath(file.name)
+
+
+def _written(value: Any) -> str:
+    """As TOML: JSON's texts, numbers, booleans and lists are."""
+    return json.dumps(value)
+
+
+def _values(values: Union[str, Iterable[Any]]) -> str:
+    """What --vary takes: "16,64", or a range as a text, "100Mbps..10Gbps*2"."""
+    return values if isinstance(values, str) else ",".join(str(value) for value in values)
+
+
+def _run(command: str, scenario: Scenario, set: Overrides, *options: Any) -> str:
+    with _as_file(scenario) as path:
+        arguments = [command, path]
+        for key, value in (set or {}).items():
+            arguments += ["--set", f"{key}={_written(value)}"]
+        arguments += [str(option) for option in options]
+        return _answer(arguments)
+
+
+def _options(**options: Any) -> list[str]:
+    return [text for name, value in options.items() if value is not None for text in (f"--{name}", str(value))]
+
+
+def simulate(scenario: Scenario, *, set: Overrides = None, seed: int | None = None, rounds: int | str | None = None,
+             engine: str = "simulated") -> dict[str, Any]:
+    """How long the scenario takes, what it waits for and what it sends (schema fomoe.run/1).
+
+    engine: "simulated" or "closed-form"; rounds: executed of each kind of round, or "all".
+    """
+    return json.loads(_run("simulate", scenario, set, "--output", "-",
+                           *_options(seed=seed, rounds=rounds, engine=engine)))
+
+
+def cost(scenario: Scenario, *, set: Overrides = None) -> dict[str, Any]:
+    """Parameters, FLOPs, memory and bytes, without a simulation."""
+    return json.loads(_run("cost", scenario, set, "--output", "-"))
+
+
+def sweep(scenario: Scenario, vary: Mapping[str, Any], *, set: Overrides = None, engine: str = "simulated",
+          jobs: int | None = None) -> list[dict[str, Any]]:
+    """Every combination of the values, one dict a row (pandas.DataFrame takes them); the last key turns fastest.
+
+    vary: {"strategy.local_steps": [16, 64], "platform.bandwidth": "100Mbps..10Gbps*1/decade"}.
+    """
+    axes = [text for key, values in vary.items() for text in ("--vary", f"{key}={_values(values)}")]
+    return json.loads(_run("sweep", scenario, set, *axes, *_options(engine=engine, jobs=jobs), "--output", "-"))["rows"]
+
+
+def plan(scenario: Scenario, *, set: Overrides = None, minimise: str = "time", within: Mapping[str, Any] | None = None,
+         top: int = 10, vary: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Which method, K, O_e, placement, collective, number format and sites to choose.
+
+    minimise: "time", "cost" or "energy"; within: limits, {"time": "3d", "cost": 5000}.
+    """
+    limits = ",".join(f"{name}={value}" for name, value in (within or {}).items()) or None
+    axes = [text for key, values in (vary or {}).items() for text in ("--vary", f"{key}={_values(values)}")]
+    return json.loads(_run("plan", scenario, set, *axes, *_options(minimise=minimise, within=limits, top=top),
+                           "--output", "-"))
+
+
+def solve(scenario: Scenario, key: str, target: str | None = None, *, set: Overrides = None,
+          engine: str | None = None) -> dict[str, Any]:
+    """The smallest value of a key that reaches a target: solve(s, "platform.bandwidth", "compute_utilization=0.95").
+
+    Without a target: for 50, 80, 90, 95 and 99 % utilisation.
+    """
+    return json.loads(_run("solve", scenario, set, "--for", key, *_options(target=target, engine=engine),
+                           "--output", "-"))
+
+
+def explain(scenario: Scenario, *, set: Overrides = None) -> str:
+    """The closed form with the scenario's numbers in it, line by line."""
+    return _run("explain", scenario, set)

@@ -1,0 +1,41 @@
+// The Python module's only function: a command line in, its answer out. fomoe/__init__.py gives it a face.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "experiments/commands/command.hpp"
+#include "experiments/commands/options.hpp"
+#include "experiments/scenario/answer.hpp"
+#include "experiments/scenario/scenario_reader.hpp"
+#include "platforms/input_error.hpp"
+
+namespace {
+
+struct WrongInput : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// The GIL stays held: SimGrid's set-up, and what is kept of an answer, are one a process.
+std::string answer(const fomoe::commands::Arguments& arguments) {
+  const fomoe::scenario::KeptAnswer kept;
+  try {
+    fomoe::commands::run(arguments);
+  } catch (const fomoe::scenario::FileError& error) {
+    throw WrongInput(error.what());
+  } catch (const fomoe::InputError& error) {
+    throw WrongInput(error.what());
+  } catch (const fomoe::commands::UsageError& error) {
+    throw WrongInput(error.what());
+  }
+  return kept.text();
+}
+
+}  // namespace
+
+NB_MODULE(_fomoe, module) {
+  nanobind::exception<WrongInput>(module, "InputError", PyExc_ValueError);
+  module.def("answer", &answer, nanobind::arg("arguments"));
+}

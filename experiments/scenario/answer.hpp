@@ -1,0 +1,24 @@
+// Where answers go: stdout, or into a text that somebody in the same program wants.
+#pragma once
+#include <string>
+#include <string_view>
+
+namespace fomoe::scenario {
+
+/// Throws std::runtime_error where stdout takes no more.
+void write_answer(std::string_view text);
+
+/// While it lives, answers are kept instead of printed. One at a time.
+class KeptAnswer {
+ public:
+  KeptAnswer();
+  ~KeptAnswer();
+  KeptAnswer(const KeptAnswer&) = delete;
+  KeptAnswer& operator=(const KeptAnswer&) = delete;
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace fomoe::scenario
