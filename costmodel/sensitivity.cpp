@@ -16,7 +16,8 @@ using Change = double (*)(Scenario&, double);
 
 double whole(std::int64_t& count, double factor) {
   const std::int64_t before = count;
-  const std::int64_t step = std::max<std::int64_t>(1, std::llround(static_cast<double>(before) * kSensitivityStep));
+  const std::int64_t step =
+      std::max<std::int64_t>(1, std::llround(static_cast<double>(before) * kSensitivityStep));
   count = std::max<std::int64_t>(1, before + (factor < 1 ? -step : step));
   return static_cast<double>(count) / static_cast<double>(before);
 }
@@ -78,17 +79,23 @@ constexpr Input kInputs[] = {
        auto* device = std::get_if<AssumedDevice>(&s.compute);
        return device == nullptr ? 1 : scale(device->peak_flops, f);
      }},
-    {"compute.intra_site_bandwidth", [](Scenario& s, double f) { return scale(s.gpus.intra_site_bytes_per_s, f); }},
+    {"compute.intra_site_bandwidth",
+     [](Scenario& s, double f) { return scale(s.gpus.intra_site_bytes_per_s, f); }},
     {"link rates", rates},
     {"latencies", latencies},
     {"network_model.tcp_window",
-     [](Scenario& s, double f) { return s.network.tcp_window_bytes ? scale(*s.network.tcp_window_bytes, f) : 1; }},
+     [](Scenario& s, double f) {
+       return s.network.tcp_window_bytes ? scale(*s.network.tcp_window_bytes, f) : 1;
+     }},
     {"network_model.loss_rate",
      [](Scenario& s, double f) { return s.network.loss_rate ? scale(*s.network.loss_rate, f) : 1; }},
     {"network_model.jitter", [](Scenario& s, double f) { return scale(s.network.jitter_s, f); }},
-    {"network_model.call_overhead", [](Scenario& s, double f) { return scale(s.network.call_overhead_s, f); }},
+    {"network_model.call_overhead",
+     [](Scenario& s, double f) { return scale(s.network.call_overhead_s, f); }},
     {"network_model.background_share",
-     [](Scenario& s, double f) { return s.network.background_share < 0.9 ? scale(s.network.background_share, f) : 1; }},
+     [](Scenario& s, double f) {
+       return s.network.background_share < 0.9 ? scale(s.network.background_share, f) : 1;
+     }},
 };
 
 }  // namespace

@@ -11,10 +11,10 @@ namespace fomoe::costmodel {
 inline constexpr double kSensitivityStep = 0.1;
 
 struct Sensitivity {
-  std::string input;       // "link rates", "strategy.local_steps"
-  double less_s = 0;       // wall clock with the input 10 % less
-  double more_s = 0;       // 10 % more
-  double less_share = 0;   // what the input was multiplied by; whole numbers cannot be 10 % less
+  std::string input;      // "link rates", "strategy.local_steps"
+  double less_s = 0;      // wall clock with the input 10 % less
+  double more_s = 0;      // 10 % more
+  double less_share = 0;  // what the input was multiplied by; whole numbers cannot be 10 % less
   double more_share = 0;
   /// Of the larger of both changes, ÷ the wall clock as it is.
   double change = 0;

@@ -48,8 +48,8 @@ std::string model_lines(const Scenario& scenario) {
   const auto number = [](std::int64_t count) { return whole(static_cast<double>(count)); };
   std::string text = text_of({"parameters", "embedding + attention + dense FFN + router + experts + norms",
                               fmt::format("{} + {} + {} + {} + {} + {}", number(counts.embedding),
-                                          number(counts.attention), number(counts.dense_ffn), number(counts.router),
-                                          number(counts.expert), number(counts.norm)),
+                                          number(counts.attention), number(counts.dense_ffn),
+                                          number(counts.router), number(counts.expert), number(counts.norm)),
                               number(counts.total())});
   const costmodel::Fixed fixed = costmodel::fixed_of(scenario);
   const double bytes = scenario.strategy.wire.bytes_per_element();
@@ -74,16 +74,20 @@ std::string traffic_lines(const Scenario& scenario, const costmodel::ClosedFormP
                    fmt::format("{}, M = {:.0f}", fixed.sparse_payloads ? "M − 1" : "2(M − 1)/M", sites),
                    fmt::format("{:.6g}", costmodel::averaging_factor(fixed, sites))});
   if (overlap < sites)
-    text += text_of({"averaging among O_e owners", "bytes sent for one byte of payload",
-                     fmt::format("{}, O_e = {:.0f}; a site holds O_e/M = {:.4g} of the experts",
-                                 fixed.sparse_payloads ? "O_e − 1" : "2(O_e − 1)/O_e", overlap, overlap / sites),
-                     fmt::format("{:.6g}", costmodel::averaging_factor(fixed, overlap))});
+    text +=
+        text_of({"averaging among O_e owners", "bytes sent for one byte of payload",
+                 fmt::format("{}, O_e = {:.0f}; a site holds O_e/M = {:.4g} of the experts",
+                             fixed.sparse_payloads ? "O_e − 1" : "2(O_e − 1)/O_e", overlap, overlap / sites),
+                 fmt::format("{:.6g}", costmodel::averaging_factor(fixed, overlap))});
   const costmodel::SentBytes<double>& sent = parts.summary.sent;
   std::string names, numbers;
-  for (const auto& [name, bytes] :
-       {std::pair<const char*, double>{"dense", sent.dense}, {"experts", sent.expert_sync},
-        {"migration", sent.migration}, {"activations", sent.activations}, {"data", sent.data},
-        {"checkpoints", sent.checkpoint}, {"returning sites", sent.rejoin}}) {
+  for (const auto& [name, bytes] : {std::pair<const char*, double>{"dense", sent.dense},
+                                    {"experts", sent.expert_sync},
+                                    {"migration", sent.migration},
+                                    {"activations", sent.activations},
+                                    {"data", sent.data},
+                                    {"checkpoints", sent.checkpoint},
+                                    {"returning sites", sent.rejoin}}) {
     if (bytes == 0) continue;
     names += fmt::format("{}{}", names.empty() ? "" : " + ", name);
     numbers += fmt::format("{}{}", numbers.empty() ? "" : " + ", human_bytes(bytes));
@@ -98,44 +102,51 @@ std::string compute_lines(const costmodel::ClosedFormParts& parts) {
                               fmt::format("{} + {}", seconds(step.gradients_s), seconds(step.optimizer_s)),
                               seconds(step.step_s())});
   const double steps = parts.summary.steps / parts.summary.rounds;
-  return text + text_of({"compute of the mean round",
-                         "steps a round · (share computed · forward and backward + share updated · optimiser) + outer "
-                         "step",
-                         fmt::format("{:.6g} · ({:.6g} · {} + {:.6g} · {}) + {}", steps,
-                                     parts.summary.compute_factor, seconds(step.gradients_s),
-                                     parts.summary.optimizer_factor, seconds(step.optimizer_s),
-                                     seconds(parts.summary.outer_steps_per_round * step.outer_step_s)),
-                         seconds(parts.round.slowest_compute_s)});
+  return text +
+         text_of(
+             {"compute of the mean round",
+              "steps a round · (share computed · forward and backward + share updated · optimiser) + outer "
+              "step",
+              fmt::format("{:.6g} · ({:.6g} · {} + {:.6g} · {}) + {}", steps, parts.summary.compute_factor,
+                          seconds(step.gradients_s), parts.summary.optimizer_factor,
+                          seconds(step.optimizer_s),
+                          seconds(parts.summary.outer_steps_per_round * step.outer_step_s)),
+              seconds(parts.round.slowest_compute_s)});
 }
 
 std::string stage_lines(const costmodel::ClosedFormParts& parts) {
   std::string text;
   const costmodel::Links<double>& links = parts.links;
   const auto rate = [](double bytes_per_s) {
-    return std::isinf(bytes_per_s) ? std::string("unlimited") : fmt::format("{:.6g} Gbit/s", bytes_per_s * 8 / 1e9);
+    return std::isinf(bytes_per_s) ? std::string("unlimited")
+                                   : fmt::format("{:.6g} Gbit/s", bytes_per_s * 8 / 1e9);
   };
   for (int i = 0; i < parts.summary.stage_count; ++i) {
     const auto& stage = parts.summary.stages[static_cast<std::size_t>(i)];
     if (stage.times_per_round == 0) continue;
     const std::string times =
         stage.times_per_round == 1 ? "" : fmt::format(", {:.6g} times a round", stage.times_per_round);
-    text += text_of({fmt::format("transfer {}{}", i + 1, times),
-                     "hops · latency + max(bytes ÷ port, bytes of a pair ÷ path)",
-                     fmt::format("{:.6g} · {} + max({} ÷ {}, {} ÷ {})", stage.latency_hops, seconds(links.latency_s),
-                                 human_bytes(stage.bytes), rate(links.port_bytes_per_s),
-                                 human_bytes(stage.pair_bytes), rate(links.path_bytes_per_s)),
-                     seconds(costmodel::stage_s(stage, links))});
+    text +=
+        text_of({fmt::format("transfer {}{}", i + 1, times),
+                 "hops · latency + max(bytes ÷ port, bytes of a pair ÷ path)",
+                 fmt::format("{:.6g} · {} + max({} ÷ {}, {} ÷ {})", stage.latency_hops,
+                             seconds(links.latency_s), human_bytes(stage.bytes), rate(links.port_bytes_per_s),
+                             human_bytes(stage.pair_bytes), rate(links.path_bytes_per_s)),
+                 seconds(costmodel::stage_s(stage, links))});
     if (stage.hidden_steps > 0 || stage.hidden_forwards > 0 || stage.hidden_backwards > 0)
-      text += fmt::format("      of which as much hides as {:.4g} steps, {:.4g} forward and {:.4g} backward passes take\n",
-                          stage.hidden_steps, stage.hidden_forwards, stage.hidden_backwards);
+      text += fmt::format(
+          "      of which as much hides as {:.4g} steps, {:.4g} forward and {:.4g} backward passes take\n",
+          stage.hidden_steps, stage.hidden_forwards, stage.hidden_backwards);
   }
-  return text + fmt::format("  port: {}, the slowest; one latency and one path, the worst, stand for all\n", parts.port);
+  return text + fmt::format("  port: {}, the slowest; one latency and one path, the worst, stand for all\n",
+                            parts.port);
 }
 
 std::string run_lines(const Scenario& scenario, const costmodel::ClosedFormParts& parts) {
   const auto& round = parts.round;
-  std::string text = text_of({"exposed in the mean round", "what of the transfers no compute hides",
-                              fmt::format("of {}", seconds(round.communication_s)), seconds(round.exposed_s)});
+  std::string text =
+      text_of({"exposed in the mean round", "what of the transfers no compute hides",
+               fmt::format("of {}", seconds(round.communication_s)), seconds(round.exposed_s)});
   text += text_of({"the mean round", "compute + waiting inside steps + exposed",
                    fmt::format("{} + {} + {}", seconds(round.slowest_compute_s), seconds(round.waiting_s),
                                seconds(round.exposed_s)),
@@ -156,12 +167,13 @@ std::string run_lines(const Scenario& scenario, const costmodel::ClosedFormParts
 void run_explain(const Arguments& arguments) {
   po::options_description options("Options");
   add_scenario_options(options);
-  const Help help = {"explain",
-                     "SCENARIO.toml [options]",
-                     "The closed form with the scenario's numbers in it, line by line: from parameters to bytes, to\n"
-                     "seconds on the links, to a round, to the run. Where sites differ, the slowest stands for all.",
-                     {"fomoe explain experiments/scenarios/two-sites.toml",
-                      "fomoe explain experiments/scenarios/two-sites.toml --set strategy.method=ddp"}};
+  const Help help = {
+      "explain",
+      "SCENARIO.toml [options]",
+      "The closed form with the scenario's numbers in it, line by line: from parameters to bytes, to\n"
+      "seconds on the links, to a round, to the run. Where sites differ, the slowest stands for all.",
+      {"fomoe explain experiments/scenarios/two-sites.toml",
+       "fomoe explain experiments/scenarios/two-sites.toml --set strategy.method=ddp"}};
   const auto values = parse(arguments, help, options, "scenario");
   if (!values) return;
   const Scenario scenario = read_scenario(*values);

@@ -19,7 +19,8 @@ const std::vector<std::string> kLimits = {"time", "cost", "energy", "perplexity"
 constexpr const char* kExample = "--within time=3d,cost=5000USD,energy=800kWh,perplexity=30,memory=80GiB";
 
 [[noreturn]] void refuse(const std::string& part, const std::string& expected) {
-  throw UsageError(fmt::format("--within: got \"{}\"; expected {}; for example {}", part, expected, kExample));
+  throw UsageError(
+      fmt::format("--within: got \"{}\"; expected {}; for example {}", part, expected, kExample));
 }
 
 double number(const std::string& part, std::string text, const std::string& expected) {
@@ -55,18 +56,18 @@ double money(const std::string& part, const std::string& text, const std::string
 
 void require_prices(const char* option, const costmodel::Scenario& scenario) {
   if (scenario.prices) return;
-  throw UsageError(fmt::format(
-      "{}: got cost, and the scenario has no prices; expected [prices]; for example --set "
-      "prices.gpu_hour=2.50USD",
-      option));
+  throw UsageError(
+      fmt::format("{}: got cost, and the scenario has no prices; expected [prices]; for example --set "
+                  "prices.gpu_hour=2.50USD",
+                  option));
 }
 
 void require_power(const char* option, const costmodel::Scenario& scenario) {
   if (scenario.power) return;
-  throw UsageError(fmt::format(
-      "{}: got energy, and the scenario states no power; expected [energy]; for example --set "
-      "energy.gpu_power=700W --set energy.idle_share=0.2",
-      option));
+  throw UsageError(
+      fmt::format("{}: got energy, and the scenario states no power; expected [energy]; for example --set "
+                  "energy.gpu_power=700W --set energy.idle_share=0.2",
+                  option));
 }
 
 }  // namespace
@@ -93,11 +94,13 @@ planner::Limits read_limits(const std::string& text, const costmodel::Scenario& 
     } else if (name == "perplexity") {
       if (!scenario.quality)
         throw UsageError(
-            "--within: got perplexity, and the scenario has no quality model; expected [quality]; for example "
+            "--within: got perplexity, and the scenario has no quality model; expected [quality]; for "
+            "example "
             "--set quality.model=paper-table");
       limits.perplexity = number(part, value, "a perplexity above zero");
     } else if (name == "memory") {
-      const double bytes = quantity(part, value, scenario::Quantity::size, "the memory of one GPU, with a unit");
+      const double bytes =
+          quantity(part, value, scenario::Quantity::size, "the memory of one GPU, with a unit");
       limits.gpu_memory_bytes = std::min(bytes, limits.gpu_memory_bytes.value_or(bytes));
     } else {
       const std::string meant = scenario::nearest(name, kLimits);

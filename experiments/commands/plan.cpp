@@ -36,7 +36,8 @@ bool sites_differ(const platforms::Platform& platform) {
     const platforms::Site& site = platform.sites[static_cast<std::size_t>(i)];
     const platforms::Site& other = platform.sites.front();
     if (site.uplink_bytes_per_s != other.uplink_bytes_per_s ||
-        site.downlink_bytes_per_s != other.downlink_bytes_per_s || site.compute_factor != other.compute_factor)
+        site.downlink_bytes_per_s != other.downlink_bytes_per_s ||
+        site.compute_factor != other.compute_factor)
       return true;
     for (int j = 0; j < platform.size(); ++j) {
       if (i == j) continue;
@@ -69,7 +70,8 @@ void run_plan(const Arguments& arguments) {
   options.add_options()("minimise", po::value<std::string>()->default_value("time")->value_name("WHAT"),
                         "time, cost or energy")(
       "within", po::value<std::string>()->default_value("")->value_name("LIMITS"),
-      "what must be kept: time=3d,cost=5000,energy=800kWh,perplexity=30,memory=80GiB, any of them; memory is of "
+      "what must be kept: time=3d,cost=5000,energy=800kWh,perplexity=30,memory=80GiB, any of them; memory is "
+      "of "
       "one GPU (default: the scenario's gpu_memory)")(
       "top", po::value<std::string>()->default_value("10")->value_name("N"), "most rows of the answer")(
       "vary", po::value<std::vector<std::string>>()->value_name("KEY=VALUES"),
@@ -80,9 +82,11 @@ void run_plan(const Arguments& arguments) {
   const Help help = {
       "plan",
       "SCENARIO.toml [options]",
-      "Which method, K, O_e, placement, collective, number format and sites to choose. All combinations are ranked "
+      "Which method, K, O_e, placement, collective, number format and sites to choose. All combinations are "
+      "ranked "
       "by\n"
-      "the closed form; the best ones are simulated. Without a valid quality model there is no winner, since fewer\n"
+      "the closed form; the best ones are simulated. Without a valid quality model there is no winner, since "
+      "fewer\n"
       "synchronisations can cost quality: the answer is then what each level of them costs.",
       {"fomoe plan experiments/scenarios/two-sites.toml",
        "fomoe plan experiments/scenarios/two-sites.toml --vary strategy.method=diloco,fomoe --vary "
@@ -102,16 +106,19 @@ void run_plan(const Arguments& arguments) {
   screening.limits = read_limits((*values)["within"].as<std::string>(), base);
   screening.closed_form_is_pessimistic = sites_differ(base.platform);
 
+  screening.known_bytes_per_element = base.strategy.wire.bytes_per_element();
   planner::Finalist own = planner::base_line(base, answering);
   screening.target_perplexity = screening.limits.perplexity;
   if (!screening.target_perplexity) screening.target_perplexity = own.perplexity;
   const planner::Space space = planner::candidate_space(base, question);
   if (space.names_sites)
-    std::erase_if(question.overrides, [](const std::string& text) { return text.starts_with("platform.sites="); });
+    std::erase_if(question.overrides,
+                  [](const std::string& text) { return text.starts_with("platform.sites="); });
   planner::Screening screened;
   {
     Progress progress(static_cast<std::uint64_t>(space.candidates()));
-    screened = planner::screen(base, question, space, screening, [&](std::uint64_t done) { progress.at(done); });
+    screened =
+        planner::screen(base, question, space, screening, [&](std::uint64_t done) { progress.at(done); });
   }
   planner::Answer answer;
   {

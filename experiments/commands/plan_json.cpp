@@ -110,8 +110,10 @@ std::string plan_json(const PlanAnswer& plan) {
 
 std::string plan_csv(const PlanAnswer& plan) {
   std::string text =
-      "place,method,sites,site_names,local_steps,expert_overlap,placement,reshuffle_rounds,collective,payload_"
-      "dtype,wall_clock_s,cost_total,energy_kwh,closed_form_wall_clock_s,compute_utilization,perplexity,command,"
+      "place,method,sites,site_names,local_steps,expert_overlap,placement,reshuffle_rounds,collective,"
+      "payload_"
+      "dtype,wall_clock_s,cost_total,energy_kwh,closed_form_wall_clock_s,compute_utilization,perplexity,"
+      "command,"
       "problem\n";
   const auto cell = [](double value) { return std::isnan(value) ? std::string() : fmt::format("{}", value); };
   const planner::Answer& answer = plan.answer;
@@ -122,15 +124,16 @@ std::string plan_csv(const PlanAnswer& plan) {
       if (answer.chosen[p] == i) place = std::to_string(p + 1);
     }
     std::string names;
-    for (const platforms::Site& site : finalist.scenario.platform.sites) names += (names.empty() ? "" : " ") + site.name;
+    for (const platforms::Site& site : finalist.scenario.platform.sites)
+      names += (names.empty() ? "" : " ") + site.name;
     const costmodel::Strategy& strategy = finalist.scenario.strategy;
     text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", place, strategy.method,
                         finalist.scenario.sites(), csv_cell(names), finalist.steps_per_round(),
                         costmodel::effective_overlap(finalist.scenario), to_string(strategy.placement),
-                        strategy.reshuffle_rounds, to_string(strategy.collective), to_string(strategy.wire.type),
-                        cell(finalist.simulated.time_s), cell(finalist.simulated.cost),
-                        cell(finalist.simulated.energy_kwh), cell(finalist.closed_form.time_s),
-                        cell(finalist.compute_utilization),
+                        strategy.reshuffle_rounds, to_string(strategy.collective),
+                        to_string(strategy.wire.type), cell(finalist.simulated.time_s),
+                        cell(finalist.simulated.cost), cell(finalist.simulated.energy_kwh),
+                        cell(finalist.closed_form.time_s), cell(finalist.compute_utilization),
                         finalist.perplexity ? fmt::format("{}", *finalist.perplexity) : "",
                         csv_cell(simulate_line(plan.question, finalist)), csv_cell(finalist.problem));
   }

@@ -26,8 +26,9 @@ std::string shell_word(const std::string& assignment) {
   const std::size_t equals = text.find('=');
   if (text.size() > equals + 2 && text[equals + 1] == '\'' && text.back() == '\'')
     text = text.substr(0, equals + 1) + text.substr(equals + 2, text.size() - equals - 3);
-  const bool plain = text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                            "_-+=.,:/@%") == std::string::npos;
+  const bool plain = text.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                         "_-+=.,:/@%") == std::string::npos;
   if (plain) return text;
   std::string quoted = "'";
   for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -56,9 +57,9 @@ std::string details(const PlanAnswer& plan, const Finalist& finalist) {
     add(fmt::format("{} steps late", strategy.overlap_steps));
   for (const sweep::Axis& axis : plan.question.vary) {
     static const std::vector<std::string> shown = {
-        "strategy.method",      "strategy.local_steps",   "strategy.expert_overlap", "strategy.placement",
-        "strategy.fragments",   "strategy.overlap_steps", "strategy.collective",     "strategy.payload_dtype",
-        "platform.use_sites",   "platform.sites",         "strategy.reshuffle_rounds"};
+        "strategy.method",    "strategy.local_steps",   "strategy.expert_overlap",  "strategy.placement",
+        "strategy.fragments", "strategy.overlap_steps", "strategy.collective",      "strategy.payload_dtype",
+        "platform.use_sites", "platform.sites",         "strategy.reshuffle_rounds"};
     if (std::find(shown.begin(), shown.end(), axis.key) != shown.end()) continue;
     for (const std::string& setting : finalist.settings) {
       if (setting.starts_with(axis.key + '=')) add(shell_word(setting));
@@ -79,7 +80,8 @@ class PlanText {
   }
 
   std::string text() {
-    return head() + '\n' + chosen_table() + '\n' + lines() + '\n' + sensitivities() + methods() + dropped() + tried() + differences();
+    return head() + '\n' + chosen_table() + '\n' + lines() + '\n' + sensitivities() + methods() + dropped() +
+           tried() + differences();
   }
 
  private:
@@ -91,7 +93,8 @@ class PlanText {
     std::string text = fmt::format("{} with K = {}", finalist.method(), finalist.steps_per_round());
     if (costmodel::find_method(finalist.scenario.strategy.method)->partial_experts)
       text += fmt::format(", O_e = {}", costmodel::effective_overlap(finalist.scenario));
-    return text + fmt::format(" on {} site{}", finalist.scenario.sites(), finalist.scenario.sites() == 1 ? "" : "s");
+    return text +
+           fmt::format(" on {} site{}", finalist.scenario.sites(), finalist.scenario.sites() == 1 ? "" : "s");
   }
   [[nodiscard]] const char* measure_name() const {
     switch (plan_.options.screening.minimise) {
@@ -112,19 +115,25 @@ class PlanText {
       const Finalist& best = at(answer_.chosen.front());
       std::string text = fmt::format("Choice, {}: {}, {}.", measure_name(), name_of(best), amount(best));
       if (answer_.basis == Basis::equal_loss)
-        text += " All amounts here are to the loss of data-parallel training.";
+        text +=
+            " That is to the loss of data-parallel training, by a larger model on more tokens; times and "
+            "costs in "
+            "the table are of the runs as they are.";
       if (answer_.basis == Basis::target)
-        text += fmt::format(" Of the candidates whose measured perplexity is at most {:.4g}{}: it has {:.4g}.",
-                            *answer_.target_perplexity,
-                            plan_.options.screening.limits.perplexity ? "" : ", that of the scenario as it is",
-                            *best.perplexity);
-      return text + '\n';
+        text +=
+            fmt::format(" Of the candidates whose measured perplexity is at most {:.4g}{}: it has {:.4g}.",
+                        *answer_.target_perplexity,
+                        plan_.options.screening.limits.perplexity ? "" : ", that of the scenario as it is",
+                        *best.perplexity);
+      return text + " Quality is known for numbers on the wire that are no coarser than the scenario's.\n";
     }
     std::string text = fmt::format("No winner: {}.\n", answer_.why_unknown);
     if (answer_.basis == Basis::unknown)
       text +=
-          "Fewer synchronisations (K), fewer copies of an expert (O_e), coarser numbers on the wire and late updates\n"
-          "can cost quality, and nothing here knows how much. So this is the frontier: each row is the best there is\n"
+          "Fewer synchronisations (K), fewer copies of an expert (O_e), coarser numbers on the wire and late "
+          "updates\n"
+          "can cost quality, and nothing here knows how much. So this is the frontier: each row is the best "
+          "there is\n"
           "without taking more of any of these risks. Methods differ in quality in other ways too.\n";
     return text;
   }
@@ -133,6 +142,7 @@ class PlanText {
     Row row = {"", "method", "K", "O_e", "wire", "collective", "sites", "time"};
     if (costs_) row.emplace_back("cost");
     if (energies_) row.emplace_back("energy");
+    if (answer_.basis == Basis::equal_loss) row.emplace_back("to equal loss");
     if (perplexities_) row.emplace_back("perplexity");
     row.insert(row.end(), {"utilisation", "formula", "  "});
     return row;
@@ -153,7 +163,10 @@ class PlanText {
                human_time(finalist.simulated.time_s)};
     if (costs_) row.push_back(amount_text(Measure::cost, finalist.simulated.cost, base_.scenario));
     if (energies_) row.push_back(amount_text(Measure::energy, finalist.simulated.energy_kwh, base_.scenario));
-    if (perplexities_) row.push_back(finalist.perplexity ? fmt::format("{:.4g}", *finalist.perplexity) : "unknown");
+    if (answer_.basis == Basis::equal_loss)
+      row.push_back(finalist.equal_loss_factor ? amount(finalist) : "unknown");
+    if (perplexities_)
+      row.push_back(finalist.perplexity ? fmt::format("{:.4g}", *finalist.perplexity) : "unknown");
     const double off = finalist.closed_form.time_s / finalist.simulated.time_s - 1;
     row.insert(row.end(), {human_percent(finalist.compute_utilization),
                            std::abs(off) < 5e-4 ? "same" : fmt::format("{:+.2g} %", off * 100),
@@ -206,11 +219,14 @@ class PlanText {
         why = answer_.has_choice() ? "the choice" : "on the frontier";
       } else {
         const Finalist& other = at(*best.loses_to);
-        why = fmt::format("{} {}", own.value > other.value * (1 + 1e-6) ? ratio_text(own.value / other.value) : "the same as",
-                          place(*best.loses_to));
+        why = fmt::format(
+            "{} {}",
+            own.value > other.value * (1 + 1e-6) ? ratio_text(own.value / other.value) : "the same as",
+            place(*best.loses_to));
         if (answer_.basis == Basis::unknown) why += ", with no fewer synchronisations or copies";
         if (answer_.basis == Basis::target || answer_.basis == Basis::perplexity)
-          why += own.perplexity ? fmt::format(" (perplexity {:.4g})", *own.perplexity) : " (perplexity unknown)";
+          why +=
+              own.perplexity ? fmt::format(" (perplexity {:.4g})", *own.perplexity) : " (perplexity unknown)";
         if (own.exposed_share > 0.05)
           why += fmt::format("; waits for the network {} of the time", human_percent(own.exposed_share));
       }
@@ -240,12 +256,12 @@ class PlanText {
     };
     const planner::Screening& screening = plan_.screening;
     for (const auto& [reason, entry] : screening.dropped)
-      add(entry.count, entry.example.empty()
-                           ? reason
-                           : fmt::format("impossible, for example {}", entry.example));
+      add(entry.count,
+          entry.example.empty() ? reason : fmt::format("impossible, for example {}", entry.example));
     if (!screening.doubtful.empty())
       add(screening.doubtful.offered(),
-          "break a limit by the formula, which is pessimistic where sites differ; the best of them were simulated");
+          "break a limit by the formula, which is pessimistic where sites differ; the best of them were "
+          "simulated");
     std::map<std::string, std::uint64_t> simulated;
     for (std::size_t i = 1; i < answer_.finalists.size(); ++i) {
       if (!at(i).problem.empty()) ++simulated[at(i).problem];
@@ -255,12 +271,13 @@ class PlanText {
   }
 
   std::string tried() {
-    std::string text = fmt::format("Tried {} combinations by the closed form, and simulated {}{}:\n",
-                                   human_count(static_cast<double>(plan_.screening.candidates)), answer_.simulated,
-                                   answer_.with_collectives
-                                       ? ", each with every collective, since sites differ and the formula takes the "
-                                         "slowest link for all"
-                                       : "");
+    std::string text =
+        fmt::format("Tried {} combinations by the closed form, and simulated {}{}:\n",
+                    human_count(static_cast<double>(plan_.screening.candidates)), answer_.simulated,
+                    answer_.with_collectives
+                        ? ", each with every collective, since sites differ and the formula takes the "
+                          "slowest link for all"
+                        : "");
     for (const std::string& line : plan_.space.tried) text += "  " + line + '\n';
     return text;
   }
@@ -273,8 +290,11 @@ class PlanText {
       lowest = std::min(lowest, off);
       highest = std::max(highest, off);
     }
-    return fmt::format("The closed form's times were between {:.3g} % below and {:.3g} % above the simulated ones.\n",
-                       -lowest * 100, highest * 100);
+    // Less than what the sums' order leaves is no difference.
+    if (highest - lowest < 1e-9) return "The closed form's times were those of the simulation.\n";
+    return fmt::format(
+        "The closed form's times were between {:.3g} % below and {:.3g} % above the simulated ones.\n",
+        -lowest * 100, highest * 100);
   }
 
   const PlanAnswer& plan_;

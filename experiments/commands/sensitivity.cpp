@@ -28,9 +28,10 @@ std::string change_text(double before_s, double after_s) {
 }  // namespace
 
 void add_sensitivity_option(po::options_description& options) {
-  options.add_options()("sensitivity", po::value<std::string>()->default_value("closed-form")->value_name("ENGINE"),
-                        "which engine says how the wall clock changes with each input 10 % less and 10 % more: "
-                        "closed-form; simulated, two runs more for each input; or none");
+  options.add_options()(
+      "sensitivity", po::value<std::string>()->default_value("closed-form")->value_name("ENGINE"),
+      "which engine says how the wall clock changes with each input 10 % less and 10 % more: "
+      "closed-form; simulated, two runs more for each input; or none");
 }
 
 ShownSensitivity formula_sensitivity(const costmodel::Scenario& scenario) {
@@ -56,8 +57,9 @@ std::string sensitivity_text(const ShownSensitivity& shown, double answer_s) {
   std::vector<Row> rows = {{"wall clock if", "less", "", "more", ""}};
   for (const costmodel::Sensitivity& input : shown.inputs) {
     if (rows.size() > kMostLines || std::abs(input.change) < kWorthSaying) break;
-    rows.push_back({input.input, changed_by(input.less_share) + ":", change_text(shown.wall_clock_s, input.less_s),
-                    changed_by(input.more_share) + ":", change_text(shown.wall_clock_s, input.more_s)});
+    rows.push_back({input.input, changed_by(input.less_share) + ":",
+                    change_text(shown.wall_clock_s, input.less_s), changed_by(input.more_share) + ":",
+                    change_text(shown.wall_clock_s, input.more_s)});
   }
   if (rows.size() == 1) return "";
   rows.front() = {"wall clock if", "", "", "", ""};

@@ -62,7 +62,8 @@ planner::Limits limits_of(const std::string& text, const Scenario& scenario) {
 
 Target read_target(const std::string& text, const Scenario& scenario) {
   const auto refuse = [&](const std::string& expected) -> UsageError {
-    return UsageError(fmt::format("--target: got \"{}\"; expected {}; for example {}", text, expected, kTargetExample));
+    return UsageError(
+        fmt::format("--target: got \"{}\"; expected {}; for example {}", text, expected, kTargetExample));
   };
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals + 1 == text.size()) throw refuse("name=value");
@@ -100,8 +101,8 @@ Target read_target(const std::string& text, const Scenario& scenario) {
 struct Unknown {
   std::string name;
   const scenario::Key* key = nullptr;
-  std::string unit;    // "Gbps"
-  double factor = 1;   // SI value of one of it
+  std::string unit;   // "Gbps"
+  double factor = 1;  // SI value of one of it
   planner::Domain domain;
 
   [[nodiscard]] bool whole() const { return key->kind == Kind::count; }
@@ -133,16 +134,18 @@ Unknown read_unknown(const std::string& name, const Scenario& scenario, const sc
   std::vector<std::string> known;
   for (const scenario::Key& key : scenario::scenario_keys()) {
     if (!scenario::is_number(key.kind)) continue;
-    const std::string dotted = key.table.empty() ? std::string(key.name) : fmt::format("{}.{}", key.table, key.name);
+    const std::string dotted =
+        key.table.empty() ? std::string(key.name) : fmt::format("{}.{}", key.table, key.name);
     known.push_back(dotted);
     if (dotted == name) unknown.key = &key;
   }
   if (unknown.key == nullptr || name == "seed") {
     const std::string meant = scenario::nearest(name, known);
-    throw UsageError(fmt::format(
-        "--for: got \"{}\"; expected a key whose value is a count, a rate, a time or a share; for example --for "
-        "platform.bandwidth{}",
-        name, meant.empty() || meant == name ? "" : "; did you mean " + meant + "?"));
+    throw UsageError(
+        fmt::format("--for: got \"{}\"; expected a key whose value is a count, a rate, a time or a share; "
+                    "for example --for "
+                    "platform.bandwidth{}",
+                    name, meant.empty() || meant == name ? "" : "; did you mean " + meant + "?"));
   }
   const Kind kind = unknown.key->kind;
   if (kind == Kind::count) {
@@ -159,7 +162,10 @@ Unknown read_unknown(const std::string& name, const Scenario& scenario, const sc
   unknown.domain = kind == Kind::rate        ? planner::Domain{1e2, 1e14, false}
                    : kind == Kind::flop_rate ? planner::Domain{1e9, 1e18, false}
                                              : planner::Domain{1e-6, 1e6, false};
-  unknown.unit = kind == Kind::rate ? "Gbps" : kind == Kind::flop_rate ? "TFLOPS" : kind == Kind::latency ? "ms" : "s";
+  unknown.unit = kind == Kind::rate        ? "Gbps"
+                 : kind == Kind::flop_rate ? "TFLOPS"
+                 : kind == Kind::latency   ? "ms"
+                                           : "s";
   const toml::table* table =
       dot == std::string::npos ? &document.root() : document.root().get_as<toml::table>(name.substr(0, dot));
   const toml::node* node = table != nullptr ? table->get(name.substr(dot + 1)) : nullptr;
@@ -190,8 +196,9 @@ class Reports {
     return entry->second ? &*entry->second : nullptr;
   }
   [[nodiscard]] Scenario scenario_of(double value) const {
-    const std::string si = unknown_.whole() ? fmt::format("{:.0f}", value)
-                                            : fmt::format("{}{}", value, scenario::si_unit(unknown_.key->kind));
+    const std::string si = unknown_.whole()
+                               ? fmt::format("{:.0f}", value)
+                               : fmt::format("{}{}", value, scenario::si_unit(unknown_.key->kind));
     return read_scenario(values_, {unknown_.name + '=' + si});
   }
   [[nodiscard]] std::size_t computed() const { return computed_; }
@@ -239,7 +246,8 @@ Solution solve(const Unknown& unknown, const Target& target, Reports& quick, Rep
     const double rounded = unknown.rounded(found.value, smallest);
     const RunReport* report = precise.at(rounded);
     if (report != nullptr && target.margin(*report) >= 0) found.value = rounded;
-    solution.beside_value = unknown.whole() ? found.value + (smallest ? -1 : 1) : found.value * (smallest ? 0.99 : 1.01);
+    solution.beside_value =
+        unknown.whole() ? found.value + (smallest ? -1 : 1) : found.value * (smallest ? 0.99 : 1.01);
     if (solution.beside_value >= unknown.domain.low && solution.beside_value <= unknown.domain.high)
       solution.beside = precise.at(solution.beside_value);
   }
@@ -275,9 +283,9 @@ std::string explained(const Unknown& unknown, const Solution& solution, const Sc
   const Found& found = solution.found;
   const std::string metric = amount(target, target.metric(*solution.at), scenario);
   if (found.kind == Found::Kind::none) {
-    std::string text = fmt::format("no value does: the closest of those tried is {}, with {}. There it {}.",
-                                   unknown.text(unknown.rounded(found.best, true)), metric,
-                                   waiting_text(*solution.at));
+    std::string text =
+        fmt::format("no value does: the closest of those tried is {}, with {}. There it {}.",
+                    unknown.text(unknown.rounded(found.best, true)), metric, waiting_text(*solution.at));
     if (waits_for_latency(*solution.at)) {
       text += " That wait is for latency";
       text += scenario.strategy.collective == costmodel::Collective::ring
@@ -288,7 +296,8 @@ std::string explained(const Unknown& unknown, const Solution& solution, const Sc
   }
   std::string text;
   if (found.kind == Found::Kind::every) {
-    text = fmt::format("every value that was tried reaches it, down to {}: {}.", unknown.text(found.value), metric);
+    text = fmt::format("every value that was tried reaches it, down to {}: {}.", unknown.text(found.value),
+                       metric);
   } else {
     text = fmt::format("{} ({}): {}", unknown.text(found.value), name_of(found.kind), metric);
     if (solution.beside != nullptr)
@@ -297,19 +306,21 @@ std::string explained(const Unknown& unknown, const Solution& solution, const Sc
     text += '.';
   }
   if (found.missed_again)
-    text += fmt::format(" Not monotone: at {} the target is missed again.", unknown.text(*found.missed_again));
+    text +=
+        fmt::format(" Not monotone: at {} the target is missed again.", unknown.text(*found.missed_again));
   return text;
 }
 
 scenario::Json json_of(const Unknown& unknown, const Solution& solution) {
   const Found& found = solution.found;
   const bool has_value = found.kind != Found::Kind::none;
-  scenario::Json json = {{"target", solution.target.name},
-                         {"target_value", solution.target.value},
-                         {"answer", name_of(found.kind)},
-                         {"value", has_value ? scenario::Json(found.value) : scenario::Json(nullptr)},
-                         {"text", has_value ? scenario::Json(unknown.text(found.value)) : scenario::Json(nullptr)},
-                         {"monotone", !found.missed_again.has_value()}};
+  scenario::Json json = {
+      {"target", solution.target.name},
+      {"target_value", solution.target.value},
+      {"answer", name_of(found.kind)},
+      {"value", has_value ? scenario::Json(found.value) : scenario::Json(nullptr)},
+      {"text", has_value ? scenario::Json(unknown.text(found.value)) : scenario::Json(nullptr)},
+      {"monotone", !found.missed_again.has_value()}};
   if (!has_value) json["closest"] = found.best;
   if (solution.at != nullptr) json["reached"] = solution.target.metric(*solution.at);
   if (solution.beside != nullptr) {
@@ -326,7 +337,8 @@ void run_solve(const Arguments& arguments) {
   options.add_options()("for", po::value<std::string>()->value_name("KEY"),
                         "the key whose value is asked for: a count, a rate, a time or a share")(
       "target", po::value<std::string>()->value_name("NAME=VALUE"),
-      "compute_utilization=0.95, tokens_per_s=1e6, or at most wall_clock=3d, cost=5000, energy=800 (kWh) (default: a "
+      "compute_utilization=0.95, tokens_per_s=1e6, or at most wall_clock=3d, cost=5000, energy=800 (kWh) "
+      "(default: a "
       "table of 50, 80, 90, 95 and 99 % utilisation)")(
       "output", po::value<std::string>()->default_value("")->value_name("-|FILE.json"),
       "-: JSON on stdout; a file in .json (default: an answer for people on stdout)");
@@ -335,7 +347,8 @@ void run_solve(const Arguments& arguments) {
   const Help help = {
       "solve",
       "SCENARIO.toml --for KEY [--target NAME=VALUE] [options]",
-      "The smallest value of a key that reaches a target (the largest, where less is better), by bisection. The\n"
+      "The smallest value of a key that reaches a target (the largest, where less is better), by bisection. "
+      "The\n"
       "closed form brackets it, the engine decides.",
       {"fomoe solve experiments/scenarios/two-sites.toml --for platform.bandwidth",
        "fomoe solve experiments/scenarios/two-sites.toml --for strategy.local_steps --target "
@@ -387,8 +400,9 @@ void run_solve(const Arguments& arguments) {
   }
   std::string text = fmt::format("{} for\n", unknown.name);
   for (const Solution& solution : solutions) {
-    text += fmt::format("  {} {} {}: {}\n", solution.target.name, solution.target.at_least ? "≥" : "≤",
-                        amount(solution.target, solution.target.value, base), explained(unknown, solution, base));
+    text +=
+        fmt::format("  {} {} {}: {}\n", solution.target.name, solution.target.at_least ? "≥" : "≤",
+                    amount(solution.target, solution.target.value, base), explained(unknown, solution, base));
   }
   text += fmt::format("Executor: {}, {} runs; the closed form bracketed\n", executor, precise.computed());
   output.write(text);

@@ -39,7 +39,8 @@ class Chooser {
     for (const Candidate& candidate : candidates) add(candidate);
   }
   void add(const Candidate& candidate) {
-    if (!seen_.insert({candidate.family, candidate.row}).second || finalists_.size() >= kMostFinalists) return;
+    if (!seen_.insert({candidate.family, candidate.row}).second || finalists_.size() >= kMostFinalists)
+      return;
     Finalist finalist;
     finalist.candidate = candidate;
     const Family& family = space_.families[candidate.family];
@@ -104,7 +105,7 @@ void simulate_all(std::vector<Finalist>& finalists, const AnswerOptions& options
   std::deque<std::pair<std::size_t, FinalistSimulation>> running;
   std::size_t done = 0;
   const auto collect = [&] {
-    running.front().second.finish(finalists[running.front().first], options.screening.minimise);
+    running.front().second.finish(finalists[running.front().first], options.screening);
     running.pop_front();
     progress(++done, finalists.size());
   };
@@ -200,14 +201,16 @@ std::int64_t Finalist::steps_per_round() const {
 Finalist base_line(const Scenario& base, const AnswerOptions& options) {
   Finalist finalist;
   finalist.scenario = base;
-  FinalistSimulation(base, options.simulation).finish(finalist, options.screening.minimise);
-  if (!finalist.problem.empty()) throw std::runtime_error("the scenario cannot be simulated: " + finalist.problem);
+  FinalistSimulation(base, options.simulation).finish(finalist, options.screening);
+  if (!finalist.problem.empty())
+    throw std::runtime_error("the scenario cannot be simulated: " + finalist.problem);
   finalist.problem = broken_limit(finalist, options.screening);
   return finalist;
 }
 
 Answer answer(const Question& question, const Space& space, const Screening& screening, Finalist base,
-              const AnswerOptions& options, const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+              const AnswerOptions& options,
+              const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
   Answer answer;
   answer.target_perplexity = options.screening.target_perplexity;
   const bool asked = base.scenario.quality.has_value();
@@ -215,7 +218,8 @@ Answer answer(const Question& question, const Space& space, const Screening& scr
   if (asked && !screening.known.empty()) {
     answer.basis = law ? Basis::equal_loss : answer.target_perplexity ? Basis::target : Basis::perplexity;
     if (answer.basis == Basis::perplexity)
-      answer.why_unknown = "no perplexity is asked for: --within perplexity=… makes a choice of the cheapest that reaches it";
+      answer.why_unknown =
+          "no perplexity is asked for: --within perplexity=… makes a choice of the cheapest that reaches it";
   } else {
     answer.why_unknown = !asked ? "the scenario has no quality model ([quality])"
                                 : "no candidate is inside the quality model's range: " + base.quality_reason;

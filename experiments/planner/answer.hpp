@@ -28,10 +28,10 @@ struct Finalist {
 };
 
 enum class Basis {
-  equal_loss,   // a scaling law knows what reaches the same loss
-  target,       // measured perplexities: the best of those that are low enough
-  perplexity,   // measured perplexities and no target: a frontier
-  unknown       // no quality model is valid: a frontier of what may cost quality
+  equal_loss,  // a scaling law knows what reaches the same loss
+  target,      // measured perplexities: the best of those that are low enough
+  perplexity,  // measured perplexities and no target: a frontier
+  unknown      // no quality model is valid: a frontier of what may cost quality
 };
 
 struct MethodBest {
@@ -42,10 +42,10 @@ struct MethodBest {
 struct Answer {
   Basis basis = Basis::unknown;
   std::optional<double> target_perplexity;
-  std::string why_unknown;           // of Basis::unknown and Basis::perplexity
-  std::vector<Finalist> finalists;   // [0] is the scenario as it is
-  std::vector<std::size_t> chosen;   // the choice and the runners-up, or the frontier; by value
-  std::vector<MethodBest> methods;   // each method's best, by value
+  std::string why_unknown;          // of Basis::unknown and Basis::perplexity
+  std::vector<Finalist> finalists;  // [0] is the scenario as it is
+  std::vector<std::size_t> chosen;  // the choice and the runners-up, or the frontier; by value
+  std::vector<MethodBest> methods;  // each method's best, by value
   std::size_t simulated = 0;
   bool with_collectives = false;  // finalists were simulated with every collective
   [[nodiscard]] bool has_choice() const {
@@ -63,6 +63,7 @@ struct AnswerOptions {
 Finalist base_line(const costmodel::Scenario& base, const AnswerOptions& options);
 
 Answer answer(const Question& question, const Space& space, const Screening& screening, Finalist base,
-              const AnswerOptions& options, const std::function<void(std::uint64_t, std::uint64_t)>& progress);
+              const AnswerOptions& options,
+              const std::function<void(std::uint64_t, std::uint64_t)>& progress);
 
 }  // namespace fomoe::planner

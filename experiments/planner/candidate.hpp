@@ -24,13 +24,13 @@ struct Limits {
   std::optional<double> gpu_memory_bytes;  // of one GPU, by the scenario or by --within
 };
 
-/// What a run may lose in quality by, beside what a quality model says. A candidate is better than another for
-/// certain only where it is no worse in each of these.
+/// What a run may lose in quality by, beside what a quality model says. A candidate is better than another
+/// for certain only where it is no worse in each of these.
 struct QualityCoordinates {
-  double local_steps = 1;                // K: fewer are safer
-  double overlap_share = 1;              // O_e/M: more is safer
-  double bytes_per_element = 2;          // on the wire: more is safer
-  double overlap_steps = 0;              // steps that a synchronisation comes late: fewer are safer
+  double local_steps = 1;        // K: fewer are safer
+  double overlap_share = 1;      // O_e/M: more is safer
+  double bytes_per_element = 2;  // on the wire: more is safer
+  double overlap_steps = 0;      // steps that a synchronisation comes late: fewer are safer
   bool averages_everything = true;
   bool operator==(const QualityCoordinates&) const = default;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <tuple>
 
 #include "costmodel/flops.hpp"
@@ -78,7 +79,8 @@ class Screen {
   Screen(Screening& screening, const ScreeningOptions& options, bool has_quality)
       : screening_(screening), options_(options), has_quality_(has_quality) {}
 
-  void look_at(std::uint32_t family, const Coordinates& coordinates, const sweep::Chunk& chunk, std::size_t i) {
+  void look_at(std::uint32_t family, const Coordinates& coordinates, const sweep::Chunk& chunk,
+               std::size_t i) {
     ++screening_.candidates;
     if (!chunk.problems[i].empty()) {
       const std::string& problem = chunk.problems[i];
@@ -87,7 +89,8 @@ class Screen {
     }
     const auto result = [&](std::size_t column) { return chunk.results[column][i]; };
     static constexpr std::size_t kTime = sweep::column("wall_clock_s"), kCost = sweep::column("cost_total"),
-                                 kEnergy = sweep::column("energy_kwh"), kRounds = sweep::column("round_count"),
+                                 kEnergy = sweep::column("energy_kwh"),
+                                 kRounds = sweep::column("round_count"),
                                  kCompute = sweep::column("round_compute_s"),
                                  kMemory = sweep::column("memory_bytes_per_gpu"),
                                  kPerplexity = sweep::column("perplexity"),
@@ -99,27 +102,32 @@ class Screen {
     candidate.row = chunk.first_row + i;
     candidate.amounts = {result(kTime), result(kCost), result(kEnergy)};
     candidate.perplexity = result(kPerplexity);
-    const double factor = result(kFactor);
+    coordinates.fill_in(candidate);
+    const bool coarser = candidate.quality.bytes_per_element < options_.known_bytes_per_element * (1 - 1e-9);
+    if (coarser) candidate.perplexity = std::numeric_limits<double>::quiet_NaN();
+    const double factor = coarser ? candidate.perplexity : result(kFactor);
     candidate.value = candidate.amounts.of(options_.minimise) * (std::isnan(factor) ? 1 : factor);
-    candidate.other_amount = other_amount(candidate.amounts, options_.minimise) * (std::isnan(factor) ? 1 : factor);
+    candidate.other_amount =
+        other_amount(candidate.amounts, options_.minimise) * (std::isnan(factor) ? 1 : factor);
     const bool known = !std::isnan(candidate.perplexity);
-    if (options_.limits.perplexity && !known) return drop("its perplexity is unknown, and --within limits it", "");
+    if (options_.limits.perplexity && !known)
+      return drop("its perplexity is unknown, and --within limits it", "");
     if (options_.limits.perplexity && candidate.perplexity > *options_.limits.perplexity)
       return drop("perplexity above the limit", "");
     const std::string broken = broken_limit(candidate.amounts, 1);
     if (!broken.empty()) {
-      // Where sites differ the formula takes the slowest link for all of them. Computing alone is a lower bound.
+      // Where sites differ the formula takes the slowest link for all of them. Computing alone is a lower
+      // bound.
       const double compute_share = result(kCompute) * result(kRounds) / candidate.amounts.time_s;
       if (!options_.closed_form_is_pessimistic || !broken_limit(candidate.amounts, compute_share).empty())
         return drop(broken, "");
-      coordinates.fill_in(candidate);
       screening_.doubtful.offer(candidate);
       return;
     }
-    coordinates.fill_in(candidate);
     screening_.any.offer(candidate);
     if (!has_quality_ || !known) return;
-    if (!options_.target_perplexity || candidate.perplexity <= *options_.target_perplexity || !std::isnan(factor))
+    if (!options_.target_perplexity || candidate.perplexity <= *options_.target_perplexity ||
+        !std::isnan(factor))
       screening_.known.offer(candidate);
   }
 
@@ -174,7 +182,8 @@ Shortlist::Level Shortlist::level_of(const Candidate& candidate) const {
   if (by_perplexity_) return {candidate.perplexity, candidate.sites, 0, 0, 0, 0};
   const QualityCoordinates& q = candidate.quality;
   // Eight levels of K to a factor of 2: neighbours are alike, and a sweep over K has thousands.
-  return {candidate.sites, std::floor(8 * std::log2(q.local_steps)), q.overlap_share, q.bytes_per_element, q.overlap_steps, q.averages_everything ? 1.0 : 0.0};
+  return {candidate.sites, std::floor(8 * std::log2(q.local_steps)), q.overlap_share, q.bytes_per_element,
+          q.overlap_steps, q.averages_everything ? 1.0 : 0.0};
 }
 
 void Shortlist::offer(const Candidate& candidate) {

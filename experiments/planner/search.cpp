@@ -23,7 +23,8 @@ std::vector<double> samples(const Domain& domain) {
 
 class Search {
  public:
-  Search(const Domain& domain, const Margin& quick, const Margin& precise) : domain_(domain), precise_(precise) {
+  Search(const Domain& domain, const Margin& quick, const Margin& precise)
+      : domain_(domain), precise_(precise) {
     for (const double value : samples(domain)) {
       const std::optional<double> margin = quick(value);
       if (!margin) continue;
@@ -124,8 +125,8 @@ class Search {
   double best() {
     double value = values_.front(), most = -std::numeric_limits<double>::infinity();
     for (const double one : {values_.front(), values_[values_.size() / 2], values_.back(),
-                             values_[static_cast<std::size_t>(
-                                 std::max_element(quick_.begin(), quick_.end()) - quick_.begin())]}) {
+                             values_[static_cast<std::size_t>(std::max_element(quick_.begin(), quick_.end()) -
+                                                              quick_.begin())]}) {
       const double margin = precise_(one).value_or(-std::numeric_limits<double>::infinity());
       if (margin > most) {
         most = margin;

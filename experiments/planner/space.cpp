@@ -89,9 +89,10 @@ class SpaceBuilder {
       const Method* method = costmodel::find_method(name);
       if (method == nullptr) continue;  // parse_axis has checked the names
       if (method->one_site && given_step_time() && varied("strategy.method") == nullptr) {
-        space_.tried.push_back(fmt::format(
-            "{} is left out: step_time is one site's, and on one site with the whole batch it would be another",
-            name));
+        space_.tried.push_back(
+            fmt::format("{} is left out: step_time is one site's, and on one site with the whole batch it "
+                        "would be another",
+                        name));
         continue;
       }
       tried.push_back(name);
@@ -123,10 +124,11 @@ class SpaceBuilder {
     const bool asked = varied("platform.sites") != nullptr || varied("platform.use_sites") != nullptr;
     if (asked || base_.sites() < 2) return;
     if (given_step_time()) {
-      space_.tried.push_back(fmt::format(
-          "all {} sites: step_time is given, and with other numbers of sites it would be another (a profile, or "
-          "peak_flops with mfu, lets their number vary)",
-          base_.sites()));
+      space_.tried.push_back(
+          fmt::format("all {} sites: step_time is given, and with other numbers of sites it would be another "
+                      "(a profile, or "
+                      "peak_flops with mfu, lets their number vary)",
+                      base_.sites()));
       return;
     }
     if (named_sites_ && !drawn_sites_) {
@@ -148,7 +150,8 @@ class SpaceBuilder {
     } else if (!named_sites_ && !drawn_sites_) {
       equal_sites_ = true;
     } else {
-      space_.tried.push_back(fmt::format("all {} sites: those of a preset or drawn ones stay", base_.sites()));
+      space_.tried.push_back(
+          fmt::format("all {} sites: those of a preset or drawn ones stay", base_.sites()));
     }
   }
 
@@ -184,7 +187,8 @@ class SpaceBuilder {
     }
     if (has("fragments")) {
       const std::int64_t layers = std::max<std::int64_t>(1, base_.model.layers);
-      add(axes, numbers("strategy.fragments", doubling(std::min<std::int64_t>(8, layers), base_.strategy.fragments)));
+      add(axes, numbers("strategy.fragments",
+                        doubling(std::min<std::int64_t>(8, layers), base_.strategy.fragments)));
     }
     if (has("overlap_steps"))
       add(axes, numbers("strategy.overlap_steps", {0, 1, 2, 5, base_.strategy.overlap_steps}));
@@ -198,8 +202,9 @@ class SpaceBuilder {
 
   void add_sites(const Method& method, std::vector<Axis>& axes) {
     if (equal_sites_) {
-      axes.push_back(method.one_site ? numbers("platform.sites", {1})
-                                     : sweep::parse_axis(fmt::format("platform.sites=2..{}+1", base_.sites())));
+      axes.push_back(method.one_site
+                         ? numbers("platform.sites", {1})
+                         : sweep::parse_axis(fmt::format("platform.sites=2..{}+1", base_.sites())));
       if (!method.one_site) describe(axes.back());
     } else if (!sets_.empty()) {
       axes.push_back(words("platform.use_sites", method.one_site ? single_sites_ : sets_));
@@ -212,7 +217,9 @@ class SpaceBuilder {
       axes.push_back(*varied("strategy.payload_dtype"));
       return;
     }
-    if ((method.usual_wire && !given_payload_) || base_.strategy.wire.sparse() || base_.strategy.secure_aggregation) return;
+    if ((method.usual_wire && !given_payload_) || base_.strategy.wire.sparse() ||
+        base_.strategy.secure_aggregation)
+      return;
     std::vector<std::string> types = {"bf16", "int8"};
     const std::string own = to_string(base_.strategy.wire.type);
     if (given_payload_ && own != "bf16" && own != "int8") types.insert(types.begin(), own);
@@ -224,13 +231,13 @@ class SpaceBuilder {
     const std::set<std::string> elsewhere = {"strategy.method", "strategy.placement",
                                              "strategy.reshuffle_rounds", "strategy.local_steps"};
     for (const Axis& axis : question_.vary) {
-      const bool there = std::any_of(axes.begin(), axes.end(), [&](const Axis& a) { return a.key == axis.key; });
+      const bool there =
+          std::any_of(axes.begin(), axes.end(), [&](const Axis& a) { return a.key == axis.key; });
       if (there || elsewhere.contains(axis.key)) continue;
       const std::string name = axis.key.starts_with("strategy.") ? axis.key.substr(9) : "";
       const auto& all = costmodel::methods();
-      const bool of_methods = std::any_of(all.begin(), all.end(), [&](const Method& other) {
-        return costmodel::has_axis(other, name);
-      });
+      const bool of_methods = std::any_of(
+          all.begin(), all.end(), [&](const Method& other) { return costmodel::has_axis(other, name); });
       if (!name.empty() && of_methods && !costmodel::has_axis(method, name)) continue;
       axes.push_back(axis);
     }

@@ -20,7 +20,8 @@ struct Family {
   const costmodel::Method* method = nullptr;
   std::vector<std::string> overrides;  // method and kind of placement
   sweep::Grid grid;
-  std::vector<double> wire_bytes;  // of an element, by the digit of strategy.payload_dtype, or the one there is
+  std::vector<double>
+      wire_bytes;  // of an element, by the digit of strategy.payload_dtype, or the one there is
 };
 
 struct Space {

@@ -35,10 +35,13 @@ TEST_CASE("sensitivity by hand: 12 rounds of 5 steps of 1 s, and a transfer of x
   CHECK(input(list, "compute.step_time").more_s == doctest::Approx(66 + transfers_s).epsilon(1e-12));
   // 60 steps in rounds of 5 ± 1: 15 and 10 transfers instead of 12.
   CHECK(input(list, "strategy.local_steps").less_share == 0.8);
-  CHECK(input(list, "strategy.local_steps").less_s == doctest::Approx(60 + transfers_s * 15 / 12).epsilon(1e-12));
-  CHECK(input(list, "strategy.local_steps").more_s == doctest::Approx(60 + transfers_s * 10 / 12).epsilon(1e-12));
+  CHECK(input(list, "strategy.local_steps").less_s ==
+        doctest::Approx(60 + transfers_s * 15 / 12).epsilon(1e-12));
+  CHECK(input(list, "strategy.local_steps").more_s ==
+        doctest::Approx(60 + transfers_s * 10 / 12).epsilon(1e-12));
   for (const Sensitivity& row : list) CHECK(row.input != "latencies");  // there are none
-  for (std::size_t i = 1; i < list.size(); ++i) CHECK(std::abs(list[i - 1].change) >= std::abs(list[i].change));
+  for (std::size_t i = 1; i < list.size(); ++i)
+    CHECK(std::abs(list[i - 1].change) >= std::abs(list[i].change));
 }
 
 TEST_CASE("sensitivity: what the engine does not see changes nothing; what is illegal is left out") {
