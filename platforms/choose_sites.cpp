@@ -16,7 +16,8 @@ class Pairs {
   Pairs(const Platform& platform, double bytes) : sites_(platform.size()) {
     for (int i = 0; i < sites_; ++i) {
       for (int j = 0; j < sites_; ++j)
-        seconds_.push_back(i == j ? 0 : std::max(one_way(platform, i, j, bytes), one_way(platform, j, i, bytes)));
+        seconds_.push_back(i == j ? 0
+                                  : std::max(one_way(platform, i, j, bytes), one_way(platform, j, i, bytes)));
     }
   }
   [[nodiscard]] int sites() const { return sites_; }

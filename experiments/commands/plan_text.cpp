@@ -130,7 +130,8 @@ class PlanText {
     std::string text = fmt::format("No winner: {}.\n", answer_.why_unknown);
     if (answer_.basis == Basis::unknown)
       text +=
-          "Fewer synchronisations (K), fewer copies of an expert (O_e), coarser numbers on the wire and late "
+          "Fewer synchronisations (K), experts at fewer of the sites (O_e/M), coarser numbers on the wire "
+          "and late "
           "updates\n"
           "can cost quality, and nothing here knows how much. So this is the frontier: each row is the best "
           "there is\n"
@@ -139,7 +140,7 @@ class PlanText {
   }
 
   Row titles() {
-    Row row = {"", "method", "K", "O_e", "wire", "collective", "sites", "time"};
+    Row row = {"", "method", "K", "O_e/M", "wire", "collective", "sites", "time"};
     if (costs_) row.emplace_back("cost");
     if (energies_) row.emplace_back("energy");
     if (answer_.basis == Basis::equal_loss) row.emplace_back("to equal loss");
@@ -154,7 +155,9 @@ class PlanText {
     Row row = {label,
                strategy.method,
                std::to_string(finalist.steps_per_round()),
-               partial ? std::to_string(costmodel::effective_overlap(finalist.scenario)) : "all",
+               partial ? fmt::format("{}/{}", costmodel::effective_overlap(finalist.scenario),
+                                     finalist.scenario.sites())
+                       : "all",
                to_string(strategy.wire.type),
                costmodel::has_axis(*costmodel::find_method(strategy.method), "collective")
                    ? to_string(strategy.collective)

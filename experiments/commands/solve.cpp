@@ -148,8 +148,12 @@ Unknown read_unknown(const std::string& name, const Scenario& scenario, const sc
                     name, meant.empty() || meant == name ? "" : "; did you mean " + meant + "?"));
   }
   const Kind kind = unknown.key->kind;
+  const toml::table* table =
+      dot == std::string::npos ? &document.root() : document.root().get_as<toml::table>(name.substr(0, dot));
+  const toml::node* node = table != nullptr ? table->get(name.substr(dot + 1)) : nullptr;
   if (kind == Kind::count) {
-    double most = std::min(unknown.key->max, 1e7);
+    const double own = node != nullptr ? node->value<double>().value_or(1) : 1;
+    double most = std::min(unknown.key->max, std::max(1e7, 1e3 * own));
     if (name == "strategy.local_steps")  // more than the run has are the same
       most = std::min(most, costmodel::summarise(scenario).steps);
     unknown.domain = {std::max(1.0, unknown.key->min), std::max(2.0, most), true};
@@ -166,9 +170,6 @@ Unknown read_unknown(const std::string& name, const Scenario& scenario, const sc
                  : kind == Kind::flop_rate ? "TFLOPS"
                  : kind == Kind::latency   ? "ms"
                                            : "s";
-  const toml::table* table =
-      dot == std::string::npos ? &document.root() : document.root().get_as<toml::table>(name.substr(0, dot));
-  const toml::node* node = table != nullptr ? table->get(name.substr(dot + 1)) : nullptr;
   if (node != nullptr && node->is_string()) unknown.unit = unit_of(*node->value_exact<std::string>());
   const auto quantity = kind == Kind::rate        ? scenario::Quantity::rate
                         : kind == Kind::flop_rate ? scenario::Quantity::flop_rate
