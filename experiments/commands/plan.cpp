@@ -106,6 +106,7 @@ void run_plan(const Arguments& arguments) {
   screening.limits = read_limits((*values)["within"].as<std::string>(), base);
   screening.closed_form_is_pessimistic = sites_differ(base.platform);
 
+  screening.known_bytes_per_element = base.strategy.wire.bytes_per_element();
   planner::Finalist own = planner::base_line(base, answering);
   screening.target_perplexity = screening.limits.perplexity;
   if (!screening.target_perplexity) screening.target_perplexity = own.perplexity;

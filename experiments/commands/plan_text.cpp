@@ -115,19 +115,23 @@ class PlanText {
       const Finalist& best = at(answer_.chosen.front());
       std::string text = fmt::format("Choice, {}: {}, {}.", measure_name(), name_of(best), amount(best));
       if (answer_.basis == Basis::equal_loss)
-        text += " All amounts here are to the loss of data-parallel training.";
+        text +=
+            " That is to the loss of data-parallel training, by a larger model on more tokens; times and "
+            "costs in "
+            "the table are of the runs as they are.";
       if (answer_.basis == Basis::target)
         text +=
             fmt::format(" Of the candidates whose measured perplexity is at most {:.4g}{}: it has {:.4g}.",
                         *answer_.target_perplexity,
                         plan_.options.screening.limits.perplexity ? "" : ", that of the scenario as it is",
                         *best.perplexity);
-      return text + '\n';
+      return text + " Quality is known for numbers on the wire that are no coarser than the scenario's.\n";
     }
     std::string text = fmt::format("No winner: {}.\n", answer_.why_unknown);
     if (answer_.basis == Basis::unknown)
       text +=
-          "Fewer synchronisations (K), fewer copies of an expert (O_e), coarser numbers on the wire and late "
+          "Fewer synchronisations (K), experts at fewer of the sites (O_e/M), coarser numbers on the wire "
+          "and late "
           "updates\n"
           "can cost quality, and nothing here knows how much. So this is the frontier: each row is the best "
           "there is\n"
@@ -136,9 +140,10 @@ class PlanText {
   }
 
   Row titles() {
-    Row row = {"", "method", "K", "O_e", "wire", "collective", "sites", "time"};
+    Row row = {"", "method", "K", "O_e/M", "wire", "collective", "sites", "time"};
     if (costs_) row.emplace_back("cost");
     if (energies_) row.emplace_back("energy");
+    if (answer_.basis == Basis::equal_loss) row.emplace_back("to equal loss");
     if (perplexities_) row.emplace_back("perplexity");
     row.insert(row.end(), {"utilisation", "formula", "  "});
     return row;
@@ -150,7 +155,9 @@ class PlanText {
     Row row = {label,
                strategy.method,
                std::to_string(finalist.steps_per_round()),
-               partial ? std::to_string(costmodel::effective_overlap(finalist.scenario)) : "all",
+               partial ? fmt::format("{}/{}", costmodel::effective_overlap(finalist.scenario),
+                                     finalist.scenario.sites())
+                       : "all",
                to_string(strategy.wire.type),
                costmodel::has_axis(*costmodel::find_method(strategy.method), "collective")
                    ? to_string(strategy.collective)
@@ -159,6 +166,8 @@ class PlanText {
                human_time(finalist.simulated.time_s)};
     if (costs_) row.push_back(amount_text(Measure::cost, finalist.simulated.cost, base_.scenario));
     if (energies_) row.push_back(amount_text(Measure::energy, finalist.simulated.energy_kwh, base_.scenario));
+    if (answer_.basis == Basis::equal_loss)
+      row.push_back(finalist.equal_loss_factor ? amount(finalist) : "unknown");
     if (perplexities_)
       row.push_back(finalist.perplexity ? fmt::format("{:.4g}", *finalist.perplexity) : "unknown");
     const double off = finalist.closed_form.time_s / finalist.simulated.time_s - 1;
@@ -284,6 +293,8 @@ class PlanText {
       lowest = std::min(lowest, off);
       highest = std::max(highest, off);
     }
+    // Less than what the sums' order leaves is no difference.
+    if (highest - lowest < 1e-9) return "The closed form's times were those of the simulation.\n";
     return fmt::format(
         "The closed form's times were between {:.3g} % below and {:.3g} % above the simulated ones.\n",
         -lowest * 100, highest * 100);

@@ -15,8 +15,7 @@ void print_help() {
   fmt::print(
       "fomoe: what cross-site mixture-of-experts training costs, before you rent the sites\n\n"
       "Usage: fomoe COMMAND [options]\n\nCommands:\n");
-  for (const auto& command : kCommands)
-    fmt::print("  {:<9} {}\n", command.name, command.sentence);
+  for (const auto& command : kCommands) fmt::print("  {:<9} {}\n", command.name, command.sentence);
   fmt::print(
       "\nfomoe COMMAND --help explains a command.\n\nExamples:\n"
       "  fomoe simulate experiments/scenarios/two-sites.toml\n"
@@ -36,9 +35,9 @@ void run(const Arguments& arguments) {
     names.emplace_back(command.name);
   }
   const std::string meant = scenario::nearest(name, names);
-  throw UsageError(
-      fmt::format("{}: unknown command; expected one of {}; for example fomoe list methods{}", name,
-                  scenario::joined(names), meant.empty() ? "" : "; did you mean " + meant + "?"));
+  throw UsageError(fmt::format("{}: unknown command; expected one of {}; for example fomoe list methods{}",
+                               name, scenario::joined(names),
+                               meant.empty() ? "" : "; did you mean " + meant + "?"));
 }
 
 }  // namespace fomoe::commands

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 
@@ -10,8 +9,8 @@
 #include "experiments/commands/command.hpp"
 #include "experiments/commands/execute.hpp"
 #include "experiments/commands/human.hpp"
-#include "experiments/commands/limits.hpp"
 #include "experiments/commands/options.hpp"
+#include "experiments/commands/target.hpp"
 #include "experiments/planner/search.hpp"
 #include "experiments/scenario/document.hpp"
 #include "experiments/scenario/json_values.hpp"
@@ -30,72 +29,6 @@ using costmodel::RunReport;
 using costmodel::Scenario;
 using planner::Found;
 using scenario::Kind;
-
-constexpr const char* kTargetExample =
-    "--target compute_utilization=0.95, --target wall_clock=3d, --target cost=5000, --target energy=800 or "
-    "--target tokens_per_s=1e6";
-
-struct Target {
-  std::string name;  // "compute_utilization"
-  double value = 0;
-  bool at_least = true;  // else at most
-  double (*metric)(const RunReport&) = nullptr;
-  [[nodiscard]] double margin(const RunReport& report) const {
-    const double share = metric(report) / value;
-    return at_least ? share - 1 : 1 - share;
-  }
-};
-
-double utilization(const RunReport& report) { return report.compute_utilization; }
-
-/// As --within reads them.
-planner::Limits limits_of(const std::string& text, const Scenario& scenario) {
-  try {
-    return read_limits(text, scenario);
-  } catch (const UsageError& error) {
-    const std::string message = error.what();
-    const std::size_t example = message.rfind("for example --within");
-    throw UsageError("--target" + message.substr(8, example == std::string::npos ? example : example - 8) +
-                     (example == std::string::npos ? "" : fmt::format("for example {}", kTargetExample)));
-  }
-}
-
-Target read_target(const std::string& text, const Scenario& scenario) {
-  const auto refuse = [&](const std::string& expected) -> UsageError {
-    return UsageError(
-        fmt::format("--target: got \"{}\"; expected {}; for example {}", text, expected, kTargetExample));
-  };
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos || equals + 1 == text.size()) throw refuse("name=value");
-  const std::string name = text.substr(0, equals), value = text.substr(equals + 1);
-  const auto number = [&](double most, const char* expected) {
-    double read = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), read);
-    if (error != std::errc{} || end != value.data() + value.size() || !(read > 0) || !(read <= most))
-      throw refuse(expected);
-    return read;
-  };
-  constexpr double any = std::numeric_limits<double>::max();
-  if (name == "compute_utilization")
-    return {name, number(1, "a share above 0 and of at most 1"), true, utilization};
-  if (name == "tokens_per_s")
-    return {name, number(any, "a number above 0"), true, [](const RunReport& r) { return r.tokens_per_s; }};
-  if (name == "wall_clock") {
-    try {
-      if (const double seconds = scenario::parse_quantity(value, scenario::Quantity::duration); seconds > 0)
-        return {name, seconds, false, [](const RunReport& r) { return r.wall_clock_s; }};
-    } catch (const scenario::QuantityError&) {
-    }
-    throw refuse("a time with a unit");
-  }
-  if (name == "cost" || name == "energy") {
-    const planner::Limits limits = limits_of(text, scenario);
-    if (name == "cost")
-      return {name, *limits.cost, false, [](const RunReport& r) { return r.cost->cost_total; }};
-    return {name, *limits.energy_kwh, false, [](const RunReport& r) { return *r.cost->energy_kwh; }};
-  }
-  throw refuse("compute_utilization, wall_clock, cost, energy or tokens_per_s");
-}
 
 /// The key that is asked for: what a legal value is, and how the user writes it.
 struct Unknown {
@@ -148,8 +81,12 @@ Unknown read_unknown(const std::string& name, const Scenario& scenario, const sc
                     name, meant.empty() || meant == name ? "" : "; did you mean " + meant + "?"));
   }
   const Kind kind = unknown.key->kind;
+  const toml::table* table =
+      dot == std::string::npos ? &document.root() : document.root().get_as<toml::table>(name.substr(0, dot));
+  const toml::node* node = table != nullptr ? table->get(name.substr(dot + 1)) : nullptr;
   if (kind == Kind::count) {
-    double most = std::min(unknown.key->max, 1e7);
+    const double own = node != nullptr ? node->value<double>().value_or(1) : 1;
+    double most = std::min(unknown.key->max, std::max(1e7, 1e3 * own));
     if (name == "strategy.local_steps")  // more than the run has are the same
       most = std::min(most, costmodel::summarise(scenario).steps);
     unknown.domain = {std::max(1.0, unknown.key->min), std::max(2.0, most), true};
@@ -166,9 +103,6 @@ Unknown read_unknown(const std::string& name, const Scenario& scenario, const sc
                  : kind == Kind::flop_rate ? "TFLOPS"
                  : kind == Kind::latency   ? "ms"
                                            : "s";
-  const toml::table* table =
-      dot == std::string::npos ? &document.root() : document.root().get_as<toml::table>(name.substr(0, dot));
-  const toml::node* node = table != nullptr ? table->get(name.substr(dot + 1)) : nullptr;
   if (node != nullptr && node->is_string()) unknown.unit = unit_of(*node->value_exact<std::string>());
   const auto quantity = kind == Kind::rate        ? scenario::Quantity::rate
                         : kind == Kind::flop_rate ? scenario::Quantity::flop_rate
@@ -255,15 +189,6 @@ Solution solve(const Unknown& unknown, const Target& target, Reports& quick, Rep
   return solution;
 }
 
-std::string amount(const Target& target, double value, const Scenario& scenario) {
-  // Five digits: 1 % less bandwidth changes the fourth.
-  if (target.name == "compute_utilization") return fmt::format("{:.5g} %", value * 100);
-  if (target.name == "wall_clock") return human_time(value);
-  if (target.name == "cost") return amount_text(planner::Measure::cost, value, scenario);
-  if (target.name == "energy") return amount_text(planner::Measure::energy, value, scenario);
-  return human_count(value) + " tokens/s";
-}
-
 const char* name_of(Found::Kind kind) {
   switch (kind) {
     case Found::Kind::smallest:
@@ -281,7 +206,7 @@ const char* name_of(Found::Kind kind) {
 std::string explained(const Unknown& unknown, const Solution& solution, const Scenario& scenario) {
   const Target& target = solution.target;
   const Found& found = solution.found;
-  const std::string metric = amount(target, target.metric(*solution.at), scenario);
+  const std::string metric = target_amount(target, target.metric(*solution.at), scenario);
   if (found.kind == Found::Kind::none) {
     std::string text =
         fmt::format("no value does: the closest of those tried is {}, with {}. There it {}.",
@@ -302,7 +227,7 @@ std::string explained(const Unknown& unknown, const Solution& solution, const Sc
     text = fmt::format("{} ({}): {}", unknown.text(found.value), name_of(found.kind), metric);
     if (solution.beside != nullptr)
       text += fmt::format("; with {} it is {}", unknown.text(unknown.rounded(solution.beside_value, true)),
-                          amount(target, target.metric(*solution.beside), scenario));
+                          target_amount(target, target.metric(*solution.beside), scenario));
     text += '.';
   }
   if (found.missed_again)
@@ -373,8 +298,7 @@ void run_solve(const Arguments& arguments) {
   if (values->count("target")) {
     targets.push_back(read_target((*values)["target"].as<std::string>(), base));
   } else {
-    for (const double share : {0.5, 0.8, 0.9, 0.95, 0.99})
-      targets.push_back({"compute_utilization", share, true, utilization});
+    for (const double share : {0.5, 0.8, 0.9, 0.95, 0.99}) targets.push_back(utilization_target(share));
   }
 
   Engine formula = engine;
@@ -400,9 +324,9 @@ void run_solve(const Arguments& arguments) {
   }
   std::string text = fmt::format("{} for\n", unknown.name);
   for (const Solution& solution : solutions) {
-    text +=
-        fmt::format("  {} {} {}: {}\n", solution.target.name, solution.target.at_least ? "≥" : "≤",
-                    amount(solution.target, solution.target.value, base), explained(unknown, solution, base));
+    text += fmt::format("  {} {} {}: {}\n", solution.target.name, solution.target.at_least ? "≥" : "≤",
+                        target_amount(solution.target, solution.target.value, base),
+                        explained(unknown, solution, base));
   }
   text += fmt::format("Executor: {}, {} runs; the closed form bracketed\n", executor, precise.computed());
   output.write(text);

@@ -105,7 +105,7 @@ void simulate_all(std::vector<Finalist>& finalists, const AnswerOptions& options
   std::deque<std::pair<std::size_t, FinalistSimulation>> running;
   std::size_t done = 0;
   const auto collect = [&] {
-    running.front().second.finish(finalists[running.front().first], options.screening.minimise);
+    running.front().second.finish(finalists[running.front().first], options.screening);
     running.pop_front();
     progress(++done, finalists.size());
   };
@@ -201,7 +201,7 @@ std::int64_t Finalist::steps_per_round() const {
 Finalist base_line(const Scenario& base, const AnswerOptions& options) {
   Finalist finalist;
   finalist.scenario = base;
-  FinalistSimulation(base, options.simulation).finish(finalist, options.screening.minimise);
+  FinalistSimulation(base, options.simulation).finish(finalist, options.screening);
   if (!finalist.problem.empty())
     throw std::runtime_error("the scenario cannot be simulated: " + finalist.problem);
   finalist.problem = broken_limit(finalist, options.screening);

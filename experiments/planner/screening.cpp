@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <tuple>
 
 #include "costmodel/flops.hpp"
@@ -101,7 +102,10 @@ class Screen {
     candidate.row = chunk.first_row + i;
     candidate.amounts = {result(kTime), result(kCost), result(kEnergy)};
     candidate.perplexity = result(kPerplexity);
-    const double factor = result(kFactor);
+    coordinates.fill_in(candidate);
+    const bool coarser = candidate.quality.bytes_per_element < options_.known_bytes_per_element * (1 - 1e-9);
+    if (coarser) candidate.perplexity = std::numeric_limits<double>::quiet_NaN();
+    const double factor = coarser ? candidate.perplexity : result(kFactor);
     candidate.value = candidate.amounts.of(options_.minimise) * (std::isnan(factor) ? 1 : factor);
     candidate.other_amount =
         other_amount(candidate.amounts, options_.minimise) * (std::isnan(factor) ? 1 : factor);
@@ -117,11 +121,9 @@ class Screen {
       const double compute_share = result(kCompute) * result(kRounds) / candidate.amounts.time_s;
       if (!options_.closed_form_is_pessimistic || !broken_limit(candidate.amounts, compute_share).empty())
         return drop(broken, "");
-      coordinates.fill_in(candidate);
       screening_.doubtful.offer(candidate);
       return;
     }
-    coordinates.fill_in(candidate);
     screening_.any.offer(candidate);
     if (!has_quality_ || !known) return;
     if (!options_.target_perplexity || candidate.perplexity <= *options_.target_perplexity ||

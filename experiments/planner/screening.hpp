@@ -56,6 +56,9 @@ struct ScreeningOptions {
   Limits limits;
   /// Highest perplexity that a known candidate may have to be the choice.
   std::optional<double> target_perplexity;
+  /// Of an element on the wire, in the scenario as it is. Quality models know nothing of coarser numbers:
+  /// with them a perplexity counts as unknown.
+  double known_bytes_per_element = 0;
   bool closed_form_is_pessimistic = false;  // sites differ
 };
 

@@ -41,7 +41,7 @@ FinalistSimulation::FinalistSimulation(const costmodel::Scenario& scenario, cons
         return both.dump(-1, ' ', false, json::error_handler_t::replace);
       }) {}
 
-void FinalistSimulation::finish(Finalist& finalist, Measure minimise) {
+void FinalistSimulation::finish(Finalist& finalist, const ScreeningOptions& options) {
   std::string text;
   try {
     text = child_.wait();
@@ -64,8 +64,12 @@ void FinalistSimulation::finish(Finalist& finalist, Measure minimise) {
     finalist.plus_minus = number(*quality, "plus_minus");
     finalist.equal_loss_factor = number(*quality, "equal_loss_factor");
     if (!finalist.perplexity) finalist.quality_reason = quality->value("reason", "");
+    if (finalist.scenario.strategy.wire.bytes_per_element() < options.known_bytes_per_element * (1 - 1e-9)) {
+      finalist.perplexity = finalist.plus_minus = finalist.equal_loss_factor = std::nullopt;
+      finalist.quality_reason = "numbers on the wire are coarser than in the scenario as it is";
+    }
   }
-  finalist.value = finalist.simulated.of(minimise) * finalist.equal_loss_factor.value_or(1);
+  finalist.value = finalist.simulated.of(options.minimise) * finalist.equal_loss_factor.value_or(1);
 }
 
 }  // namespace fomoe::planner

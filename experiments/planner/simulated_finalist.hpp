@@ -12,7 +12,7 @@ class FinalistSimulation {
   /// Starts at once.
   FinalistSimulation(const costmodel::Scenario& scenario, const sim::RunOptions& options);
   /// Waits, and fills in what both engines say, or `problem`.
-  void finish(Finalist& finalist, Measure minimise);
+  void finish(Finalist& finalist, const ScreeningOptions& options);
 
  private:
   sim::Child child_;

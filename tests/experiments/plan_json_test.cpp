@@ -54,12 +54,8 @@ void check_round_trip(const costmodel::Scenario& scenario, const sim::RunOptions
   CHECK(numbers_of(read.report) == numbers_of(made.report));
   // Written once more, nothing but the note about where it came from has changed.
   json first = json::parse(text), second = json::parse(scenario::plan_json(read.plan, read.executed));
-  // A plan of one's own has no formula that could say what changes.
-  CHECK(second["sensitivity"].empty());
-  for (const char* other : {"notes", "sensitivity"}) {
-    first.erase(other);
-    second.erase(other);
-  }
+  first.erase("notes");
+  second.erase("notes");
   CHECK(first["nodes"] == second["nodes"]);
   CHECK(first["groups"] == second["groups"]);
   CHECK(first["rounds"].size() == second["rounds"].size());
@@ -128,8 +124,12 @@ TEST_CASE("--write-plan, then --traffic-plan, on the command line") {
   const Ran again = run_in(folder.path(), "fomoe simulate s.toml --traffic-plan p.json --output b.json");
   REQUIRE_MESSAGE(again.exit_status == 0, again.err);
   json first = json::parse(read_all(folder / "a.json")), second = json::parse(read_all(folder / "b.json"));
-  first.erase("notes");
-  second.erase("notes");
+  // A plan of one's own has no formula that could say what changes.
+  CHECK(second["sensitivity"].empty());
+  for (const char* other : {"notes", "sensitivity"}) {
+    first.erase(other);
+    second.erase(other);
+  }
   CHECK(first == second);
 }
 

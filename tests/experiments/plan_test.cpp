@@ -136,6 +136,75 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("with a scaling law: the least time to equal loss, and coarser numbers have no known quality") {
+  const Folder folder;
+  write_all(folder / "s.toml", R"(
+[model]
+d_model = 1024
+layers = 12
+heads = 8
+experts = 1
+active_experts = 1
+d_expert = 4096
+vocabulary = 32768
+sequence_length = 2048
+[workload]
+tokens = 3.7e9
+global_batch_sequences = 256
+[strategy]
+method = "diloco"
+local_steps = 30
+[compute]
+peak_flops = "300TFLOPS"
+mfu = 0.4
+gpus_per_site = 2
+[platform]
+sites = 8
+bandwidth = "1Gbps"
+latency = "20ms"
+[quality]
+model = "diloco-scaling-law"
+)");
+  const json plan = answer(folder / "s.toml");
+  CHECK(plan["basis"] == "equal-loss");
+  const json& choice = plan["choice"];
+  CHECK(choice["payload_dtype"] == "bf16");  // int8 would be faster, and nobody knows its loss
+  CHECK(choice["value"].get<double>() == doctest::Approx(choice["simulated"]["wall_clock_s"].get<double>() *
+                                                         choice["equal_loss_factor"].get<double>()));
+  // Every number of sites that the law has, by itself.
+  for (const char* method : {"diloco", "ddp"}) {
+    for (const char* sites : {"2", "4", "8"}) {
+      for (const char* collective : {"ring", "direct", "recursive"}) {
+        const Ran ran =
+            run_in(source_dir(), "fomoe simulate " + (folder / "s.toml") +
+                                     " --set strategy.method=" + method + " --set platform.sites=" + sites +
+                                     " --set strategy.collective=" + collective + " --output -");
+        const json report = json::parse(ran.out);
+        CHECK(choice["value"].get<double>() <=
+              report["quality"]["time_to_equal_loss_s"].get<double>() * (1 + 1e-9));
+      }
+    }
+  }
+}
+
+TEST_CASE("a limit that only the pessimistic formula breaks: the simulator decides") {
+  // Sites differ: of ring and eight regions the formula says twice what the simulator says.
+  const std::string scenario =
+      source_dir() +
+      "/experiments/scenarios/eight-regions.toml --set compute.step_time=420ms --vary "
+      "strategy.method=diloco --vary strategy.local_steps=4 --vary "
+      "strategy.collective=ring --vary strategy.payload_dtype=bf16";
+  const json free = answer(scenario);
+  const json& row = free["frontier"][0];
+  const double simulated_s = row["simulated"]["wall_clock_s"], formula_s = row["closed_form"]["wall_clock_s"];
+  REQUIRE(formula_s > simulated_s * 1.1);
+  const auto within = [&](double seconds) {
+    return answer(scenario + " --within time=" + std::to_string(seconds) + "s");
+  };
+  CHECK(within(simulated_s * 1.05)["frontier"].size() == 1);
+  CHECK(within(simulated_s * 0.95)["frontier"].empty());
+}
+
 TEST_CASE("limits drop, and the counts say so") {
   const json none = answer(kTwoSites + " --within memory=1MB");
   std::uint64_t dropped = 0;

@@ -204,3 +204,14 @@ TEST_CASE("completion in bash: commands, options and keys, from the program itse
   for (const char* command : {"cost", "simulate", "plan", "solve", "explain", "sweep", "list"})
     CHECK(completed("fomoe ").find(std::string(command) + "\n") != std::string::npos);
 }
+
+TEST_CASE("solve: a count far above the usual ones, beside the scenario's own") {
+  // At 1 USD for 3600 s and two GPUs: tokens for a budget of twice the scenario's cost are about twice as
+  // many.
+  const std::string scenario = kTwoSites + " --set prices.gpu_hour=1USD";
+  const double cost = json_of("fomoe simulate " + scenario)["cost"]["cost_total"];
+  const json answer = json_of("fomoe solve " + scenario + " --for workload.tokens --target cost=" +
+                              std::to_string(2 * cost))["answers"][0];
+  CHECK(answer["answer"] == "largest");
+  CHECK(answer["value"].get<double>() == doctest::Approx(200e6).epsilon(0.02));  // whole steps and rounds
+}
