@@ -155,6 +155,15 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
   report.provenance = {{"times", Origin::measured, "of this run on " + context.device},
                        {"bytes sent", Origin::measured, "counted at each send"},
                        {"memory", Origin::measured, "peak of the process that trained the site"}};
+  if (context.paced) {
+    for (Provenance origin : context.pace) {
+      origin.what = "paced " + origin.what;
+      report.provenance.push_back(std::move(origin));
+    }
+    report.notes.emplace_back(
+        "compute was paced: every operation slept for as long as the scenario says; transfers were real, "
+        "nothing was trained");
+  }
   if (context.in_turn) {
     report.notes.emplace_back(
         "one process trained all sites in turn: bytes and quality are those of the run, times are of this "
