@@ -83,9 +83,9 @@ RunRecord new_run_record() {
   RunRecord record;
   std::random_device device;
   record.id = fmt::format("{:08x}{:08x}", device(), device());
-  record.started_at = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
-                                  fmt::gmtime(std::chrono::system_clock::to_time_t(
-                                      std::chrono::system_clock::now())));
+  record.started_at =
+      fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                  fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
   return record;
 }
 
@@ -115,8 +115,7 @@ MeasuredRun read_measured_run(const std::string& path) {
   MeasuredRun run = {path, read_record(path, json["run"]), read_figures(path, json)};
   if (run.record.in_turn)
     fail(path, "run.in_turn", "true", "false: the sites worked at once, each a process", kRun.remedy);
-  if (!run.record.whole)
-    fail(path, "run.whole", "false", "true: a run that was not resumed", kRun.remedy);
+  if (!run.record.whole) fail(path, "run.whole", "false", "true: a run that was not resumed", kRun.remedy);
   return run;
 }
 

@@ -9,11 +9,11 @@
 namespace fomoe::scenario {
 
 struct RunRecord {
-  std::string id;              // drawn at random; no two runs have the same
-  std::string started_at;      // UTC, ISO 8601
-  bool paced = false;          // compute operations slept for as long as the scenario says
-  bool in_turn = false;        // one process did the work of all sites
-  bool whole = true;           // false: resumed, of the last rounds alone
+  std::string id;          // drawn at random; no two runs have the same
+  std::string started_at;  // UTC, ISO 8601
+  bool paced = false;      // compute operations slept for as long as the scenario says
+  bool in_turn = false;    // one process did the work of all sites
+  bool whole = true;       // false: resumed, of the last rounds alone
   ScenarioSource source;
 };
 

@@ -15,25 +15,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Every key that names a file. The name in the bundle says which one it is.
+// Every key that names a file.
 struct FileKey {
   const char* table;
   const char* name;
-  const char* stem;
 };
-constexpr FileKey kFileKeys[] = {{"model", "hf_config", "config"},
-                                 {"strategy", "routing_counts", "routing-counts"},
-                                 {"compute", "profile", "profile"},
-                                 {"platform", "file", "platform"},
-                                 {"platform", "trace", "link-trace"},
-                                 {"prices", "file", "prices"},
-                                 {"quality", "file", "quality"}};
+constexpr FileKey kFileKeys[] = {{"model", "hf_config"}, {"strategy", "routing_counts"},
+                                 {"compute", "profile"}, {"platform", "file"},
+                                 {"platform", "trace"},  {"prices", "file"},
+                                 {"quality", "file"}};
 
 std::string content_of(const std::string& path, const std::string& key) {
   std::error_code ignored;
   std::ifstream file(path, std::ios::binary);
   if (!file || fs::is_directory(path, ignored))
-    fail(path + ":1", key, "no file that can be read", "the file that the scenario names", "chmod +r " + path);
+    fail(path + ":1", key, "no file that can be read", "the file that the scenario names",
+         "chmod +r " + path);
   std::ostringstream content;
   content << file.rdbuf();
   return content.str();
@@ -52,8 +49,9 @@ std::string platform_content(const std::string& path, ScenarioSource& source) {
   toml::table root = document.root();
   const auto paths = root["paths_csv"].value<std::string>();
   if (!paths) return content_of(path, "platform.file");
-  source.files["paths.csv"] = content_of(document.beside(*paths), "paths_csv");
-  root.insert_or_assign("paths_csv", "paths.csv");
+  const std::string name = fs::path(*paths).filename().string();
+  source.files[name] = content_of(document.beside(*paths), "paths_csv");
+  root.insert_or_assign("paths_csv", name);
   return text_of(root);
 }
 
@@ -102,7 +100,9 @@ ScenarioSource scenario_source(const std::string& path, const ReadOptions& optio
       // Nothing was planned with it, and without it the scenario cannot be predicted: the reader will say so.
       continue;
     }
-    const std::string name = key.stem + fs::path(file).extension().string();
+    // Its own name: a model is called after its file. Two of the same name are told apart by their tables.
+    std::string name = fs::path(file).filename().string();
+    if (source.files.contains(name)) name = std::string(key.table) + '-' + name;
     const bool platform = std::string_view(key.table) == "platform" && std::string_view(key.name) == "file";
     source.files[name] =
         platform ? platform_content(file, source) : content_of(file, std::string(key.table) + '.' + key.name);
