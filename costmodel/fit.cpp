@@ -12,12 +12,12 @@ namespace fomoe::costmodel {
 namespace {
 
 constexpr int kSpareObservations = 3;
-constexpr double kNoEffect = 1e-3;      // of a prediction
-constexpr double kIndistinct = 1e-3;    // smallest ÷ largest singular value
+constexpr double kNoEffect = 1e-3;    // of a prediction
+constexpr double kIndistinct = 1e-3;  // smallest ÷ largest singular value
 constexpr int kMostIterations = 12;
-constexpr double kConverged = 1e-5;     // of a term's scale
-// Below this predictions are equal up to rounding, and an interval would be narrower than the differences that
-// the derivatives are taken from can tell.
+constexpr double kConverged = 1e-5;  // of a term's scale
+// Below this predictions are equal up to rounding, and an interval would be narrower than the differences
+// that the derivatives are taken from can tell.
 constexpr double kLeastRelativeS = 1e-7;
 
 using Matrix = Eigen::MatrixXd;
@@ -67,8 +67,7 @@ class Search {
         moved = 0;
         for (std::size_t a = 0; a < active_.size(); ++a) {
           const FitTerm& term = terms_[active_[a]];
-          const double wanted =
-              theta_[active_[a]] + share * step[static_cast<Eigen::Index>(a)] * term.scale;
+          const double wanted = theta_[active_[a]] + share * step[static_cast<Eigen::Index>(a)] * term.scale;
           next[active_[a]] = std::clamp(wanted, term.low, term.high);
           moved = std::max(moved, std::abs(next[active_[a]] - theta_[active_[a]]) / term.scale);
         }
@@ -108,8 +107,8 @@ Eigen::Index without_effect(const Matrix& jacobian) {
   return -1;
 }
 
-/// Active terms that only their sum is known of; empty where all can be told apart. Columns are brought to the
-/// same length first: a large effect and a small one can be told apart well.
+/// Active terms that only their sum is known of; empty where all can be told apart. Columns are brought to
+/// the same length first: a large effect and a small one can be told apart well.
 std::vector<Eigen::Index> indistinct(const Matrix& jacobian) {
   Matrix equal = jacobian;
   for (Eigen::Index a = 0; a < equal.cols(); ++a) equal.col(a).normalize();

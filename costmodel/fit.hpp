@@ -9,18 +9,18 @@ namespace fomoe::costmodel {
 
 struct FitTerm {
   std::string name;
-  double off = 0;       // the value that means that the term does nothing
-  double start = 0;     // of the search
-  double scale = 1;     // a change of this size is small but shows, where the term matters
+  double off = 0;    // the value that means that the term does nothing
+  double start = 0;  // of the search
+  double scale = 1;  // a change of this size is small but shows, where the term matters
   double low = 0, high = 0;
 };
 
 struct FittedTerm {
   std::string name;
-  bool supported = false;      // otherwise value is `off`
+  bool supported = false;  // otherwise value is `off`
   double value = 0;
   double low95 = 0, high95 = 0;  // value ± t·s·√((JᵀJ)⁻¹), Student's t of n − p degrees of freedom
-  std::string why_not;         // of a term that is not supported
+  std::string why_not;           // of a term that is not supported
 };
 
 struct Fit {

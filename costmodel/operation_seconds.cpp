@@ -7,8 +7,7 @@ namespace fomoe::costmodel {
 OperationSeconds::OperationSeconds(const Scenario& scenario, const Plan& plan) : scenario_(scenario) {
   for (const Node& node : plan.nodes) {
     times_.push_back(compute_times(scenario, node.sequences));
-    compute_factors_.push_back(
-        scenario.platform.sites[static_cast<std::size_t>(node.site)].compute_factor);
+    compute_factors_.push_back(scenario.platform.sites[static_cast<std::size_t>(node.site)].compute_factor);
   }
 }
 

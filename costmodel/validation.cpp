@@ -65,8 +65,7 @@ ErrorSummary summary_of(const std::vector<double>& errors) {
   for (const double error : errors) sizes.push_back(std::abs(error));
   ErrorSummary summary;
   summary.runs = errors.size();
-  summary.worst_run =
-      static_cast<std::size_t>(std::max_element(sizes.begin(), sizes.end()) - sizes.begin());
+  summary.worst_run = static_cast<std::size_t>(std::max_element(sizes.begin(), sizes.end()) - sizes.begin());
   summary.worst = sizes[summary.worst_run];
   summary.median = median_of(sizes);
   summary.bias = median_of(errors);

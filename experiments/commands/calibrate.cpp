@@ -21,8 +21,8 @@ namespace fomoe::commands {
 
 namespace po = boost::program_options;
 using costmodel::Fit;
-using costmodel::FitTerm;
 using costmodel::FittedTerm;
+using costmodel::FitTerm;
 
 namespace {
 
@@ -59,8 +59,9 @@ Data read_data(const std::vector<std::string>& paths, const std::vector<std::str
         costmodel::bound_of(predicted, run.measured.report) == costmodel::Bound::overlapped;
     if (seconds <= 0 || overlapped) {
       message(fmt::format("{}: left out: {}", run.measured.path,
-                          overlapped ? "its transfers hide behind compute, and how long one takes depends on it"
-                                     : "nothing was sent"));
+                          overlapped
+                              ? "its transfers hide behind compute, and how long one takes depends on it"
+                              : "nothing was sent"));
       continue;
     }
     data.run_ids.push_back(run.measured.record.id);
@@ -134,8 +135,9 @@ WindowFit fit_window(const Data& data, const std::vector<FitTerm>& terms, const 
   WindowFit found{fit, {"initial_window", false, 0, 0, 0, ""}};
   if (!costmodel::better_than_chance(fit, without)) {
     found.fit = without;
-    found.window.why_not = "slow start explains no more than chance: where the data have few round trips, or "
-                           "connections that were never silent, it does not show";
+    found.window.why_not =
+        "slow start explains no more than chance: where the data have few round trips, or "
+        "connections that were never silent, it does not show";
     return found;
   }
   const double n_p = std::max(1, fit.degrees_of_freedom - 1), t = costmodel::student_t(static_cast<int>(n_p));
@@ -182,9 +184,8 @@ struct Calibration {
 std::string given_terms(const Calibration& calibration) {
   const costmodel::NetworkModel& base = calibration.data.observations.front().scenario.network;
   const auto fitted = [&](const char* name) {
-    return std::any_of(calibration.terms.begin(), calibration.terms.end(), [&](const FittedTerm& term) {
-      return term.supported && term.name == name;
-    });
+    return std::any_of(calibration.terms.begin(), calibration.terms.end(),
+                       [&](const FittedTerm& term) { return term.supported && term.name == name; });
   };
   std::string text;
   const auto give = [&](const char* name, bool is_on, const std::string& value) {
@@ -232,9 +233,8 @@ std::string people_text(const Calibration& calibration) {
     }
   }
   const auto& errors = calibration.fit.errors;
-  const auto worst = std::max_element(errors.begin(), errors.end(), [](double a, double b) {
-    return std::abs(a) < std::abs(b);
-  });
+  const auto worst = std::max_element(errors.begin(), errors.end(),
+                                      [](double a, double b) { return std::abs(a) < std::abs(b); });
   return aligned(rows) + '\n' + reasons +
          fmt::format("\n{} observations; the worst is {:+.1f} % off ({}).\n\n", errors.size(), 100 * *worst,
                      calibration.data.observations[static_cast<std::size_t>(worst - errors.begin())].name) +
@@ -287,7 +287,8 @@ Calibration calibrate(Data data, const std::vector<std::string>& names) {
     if (name != "initial_window") terms.push_back(fit_term(name));
   Calibration answer{std::move(data), {}, {}};
   answer.fit = fit_with_window(answer.data, terms, std::nullopt);
-  if (!answer.fit.refused.empty()) throw std::runtime_error("the data do not support a fit: " + answer.fit.refused);
+  if (!answer.fit.refused.empty())
+    throw std::runtime_error("the data do not support a fit: " + answer.fit.refused);
   answer.terms = answer.fit.terms;
   if (std::find(names.begin(), names.end(), "initial_window") != names.end()) {
     const WindowFit with = fit_window(answer.data, terms, answer.fit);
@@ -315,7 +316,8 @@ void run_calibrate(const Arguments& arguments) {
       "RUN.json…|COLLECTIVES.csv… [options]",
       "Fits terms of [network_model] to measured times: of reports of `fomoe-train run` the mean round's\n"
       "communication, of a CSV (collective,sites,payload,bandwidth,latency,seconds) each all-reduce. Every\n"
-      "observation is simulated; the sum of squared relative errors becomes least. Terms that the data do not\n"
+      "observation is simulated; the sum of squared relative errors becomes least. Terms that the data do "
+      "not\n"
       "support are left out, and why is said. Exit status 1 where nothing can be fitted.",
       {"fomoe calibrate experiments/validation/runs/*.json --terms bandwidth_efficiency,latency_factor"}};
   const auto values = parse(arguments, help, options, "measurement", Positionals::several);
@@ -336,7 +338,7 @@ void run_calibrate(const Arguments& arguments) {
     throw std::runtime_error("the data support none of the terms:" + reasons);
   }
   const std::string path = (*values)["output"].as<std::string>();
-  output.write(output.for_people()         ? people_text(calibration)
+  output.write(output.for_people()       ? people_text(calibration)
                : path.ends_with(".toml") ? toml_text(calibration)
                                          : json_text(calibration));
 }

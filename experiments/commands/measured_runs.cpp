@@ -19,8 +19,8 @@ std::vector<ReadRun> read_runs(const std::vector<std::string>& paths,
     scenario::MeasuredRun measured = scenario::read_measured_run(path);
     const auto [first, is_new] = path_of.emplace(measured.record.id, path);
     if (!is_new)
-      throw UsageError(fmt::format("{}: got run {} a second time; expected every run once, and it is {}", path,
-                                   measured.record.id, first->second));
+      throw UsageError(fmt::format("{}: got run {} a second time; expected every run once, and it is {}",
+                                   path, measured.record.id, first->second));
     costmodel::Scenario scenario = scenario::read_scenario(measured.record.source, path, overrides);
     runs.push_back({std::move(measured), std::move(scenario)});
   }

@@ -15,8 +15,8 @@ struct ReadRun {
   costmodel::Scenario scenario;
 };
 
-/// In the given order. A run that was given twice is refused: it would count twice. `overrides` come on top of
-/// every run's scenario.
+/// In the given order. A run that was given twice is refused: it would count twice. `overrides` come on top
+/// of every run's scenario.
 std::vector<ReadRun> read_runs(const std::vector<std::string>& paths,
                                const std::vector<std::string>& overrides = {});
 

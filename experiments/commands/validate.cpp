@@ -36,14 +36,16 @@ ErrorLimit read_limit(const std::string& text) {
   (void)choice("--limit", limit.statistic, {"worst", "p95", "median"});
   const auto& names = costmodel::kComparedNames;
   (void)choice("--limit", quantity, {names.begin(), names.end()});
-  limit.what = static_cast<costmodel::Compared>(std::find(names.begin(), names.end(), quantity) - names.begin());
+  limit.what =
+      static_cast<costmodel::Compared>(std::find(names.begin(), names.end(), quantity) - names.begin());
   const std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), limit.most);
   if (error != std::errc{} || end != value.data() + value.size() || !(limit.most >= 0) ||
       !std::isfinite(limit.most)) {
-    throw UsageError(fmt::format("--limit: got \"{}\"; expected QUANTITY=SHARE with a number of at least 0; "
-                                 "for example {}",
-                                 text, kExample));
+    throw UsageError(
+        fmt::format("--limit: got \"{}\"; expected QUANTITY=SHARE with a number of at least 0; "
+                    "for example {}",
+                    text, kExample));
   }
   return limit;
 }
@@ -65,10 +67,11 @@ void refuse_calibrated(const std::vector<ReadRun>& runs, const scenario::Network
 
 void run_validate(const Arguments& arguments) {
   po::options_description options("Options");
-  options.add_options()("limit", po::value<std::vector<std::string>>()->value_name("QUANTITY=SHARE"),
-                        "exit status 1 where the worst error is larger, or with median. or p95. before it that "
-                        "statistic; any number of times; of wall_clock, compute, communication, "
-                        "synchronization, utilization, bytes (default: none)")(
+  options.add_options()(
+      "limit", po::value<std::vector<std::string>>()->value_name("QUANTITY=SHARE"),
+      "exit status 1 where the worst error is larger, or with median. or p95. before it that "
+      "statistic; any number of times; of wall_clock, compute, communication, "
+      "synchronization, utilization, bytes (default: none)")(
       "network-model", po::value<std::string>()->value_name("FILE.toml"),
       "a [network_model], as `fomoe calibrate` writes it, in place of the same keys of the runs' scenarios "
       "(default: the scenarios')")("set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"),
@@ -78,8 +81,10 @@ void run_validate(const Arguments& arguments) {
   const Help help = {
       "validate",
       "RUN.json… [options]",
-      "How far predictions are from measured runs. Each report of `fomoe-train run --output` or `fomoe-wan run "
-      "--report` holds\nits scenario; the same scenario is simulated, and the two reports are compared. Errors "
+      "How far predictions are from measured runs. Each report of `fomoe-train run --output` or `fomoe-wan "
+      "run "
+      "--report` holds\nits scenario; the same scenario is simulated, and the two reports are compared. "
+      "Errors "
       "are predicted ÷ measured − 1,\nof utilization predicted − measured.",
       {"fomoe validate experiments/validation/runs/*.json",
        "fomoe validate experiments/validation/runs/*.json --set network_model.bandwidth_efficiency=0.965 "

@@ -95,7 +95,8 @@ std::string groups_table(const std::vector<ValidatedRun>& runs) {
       const bool first = what == Compared::wall_clock;
       rows.push_back({first ? group.name : "", first ? std::to_string(of.runs) : "", name_of(what),
                       size(of.median, what), size(of.p95, what), size(of.worst, what),
-                      fmt::format("{}{}", of.bias < 0 ? "" : "+", size(of.bias, what)), stem(runs[of.worst_run])});
+                      fmt::format("{}{}", of.bias < 0 ? "" : "+", size(of.bias, what)),
+                      stem(runs[of.worst_run])});
     }
   }
   return aligned(rows);
@@ -107,15 +108,15 @@ std::string how_measured(const std::vector<ValidatedRun>& runs) {
                                    [](const ValidatedRun& run) { return run.measured.record.paced; });
   if (paced == 0) return "";
   return fmt::format(
-      "Compute was paced in {} of {} runs: they slept for the step times that the prediction uses, and test the "
+      "Compute was paced in {} of {} runs: they slept for the step times that the prediction uses, and test "
+      "the "
       "network alone.\n",
       paced, runs.size());
 }
 
 std::string bytes_line(const std::vector<ValidatedRun>& runs) {
-  const auto off = std::count_if(runs.begin(), runs.end(), [](const ValidatedRun& run) {
-    return error_of(run, Compared::bytes) != 0;
-  });
+  const auto off = std::count_if(runs.begin(), runs.end(),
+                                 [](const ValidatedRun& run) { return error_of(run, Compared::bytes) != 0; });
   if (off == 0) return fmt::format("Bytes sent: as predicted, to the byte, in all {} runs.\n", runs.size());
   std::vector<std::size_t> all(runs.size());
   for (std::size_t i = 0; i < runs.size(); ++i) all[i] = i;
@@ -176,7 +177,8 @@ std::string validation_text(const std::vector<ValidatedRun>& runs) {
 
 std::string validation_csv(const std::vector<ValidatedRun>& runs) {
   std::string text =
-      "run,id,started_at,paced,method,sites,local_steps,expert_overlap,collective,bound,measured_wall_clock_s,"
+      "run,id,started_at,paced,method,sites,local_steps,expert_overlap,collective,bound,measured_wall_clock_"
+      "s,"
       "predicted_wall_clock_s,measured_compute_s,predicted_compute_s,measured_communication_s,"
       "predicted_communication_s,measured_synchronization_s,predicted_synchronization_s,measured_utilization,"
       "predicted_utilization,measured_bytes,predicted_bytes";
@@ -185,14 +187,14 @@ std::string validation_csv(const std::vector<ValidatedRun>& runs) {
   for (const ValidatedRun& run : runs) {
     const costmodel::RunReport &m = run.measured.report, &p = run.predicted;
     const costmodel::Strategy& strategy = run.scenario.strategy;
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
-                        csv_cell(stem(run)), run.measured.record.id, run.measured.record.started_at,
-                        run.measured.record.paced, strategy.method, run.scenario.sites(), strategy.local_steps,
-                        strategy.expert_overlap, to_string(strategy.collective), to_string(run.bound),
-                        m.wall_clock_s, p.wall_clock_s, m.round.compute_s, p.round.compute_s,
-                        m.round.communication_s, p.round.communication_s, m.round.transferring_s,
-                        p.round.transferring_s, m.compute_utilization, p.compute_utilization,
-                        m.bytes_sent_per_site_per_round, p.bytes_sent_per_site_per_round);
+    text +=
+        fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", csv_cell(stem(run)),
+                    run.measured.record.id, run.measured.record.started_at, run.measured.record.paced,
+                    strategy.method, run.scenario.sites(), strategy.local_steps, strategy.expert_overlap,
+                    to_string(strategy.collective), to_string(run.bound), m.wall_clock_s, p.wall_clock_s,
+                    m.round.compute_s, p.round.compute_s, m.round.communication_s, p.round.communication_s,
+                    m.round.transferring_s, p.round.transferring_s, m.compute_utilization,
+                    p.compute_utilization, m.bytes_sent_per_site_per_round, p.bytes_sent_per_site_per_round);
     for (const double error : run.errors) text += std::isfinite(error) ? fmt::format(",{}", error) : ",";
     text += '\n';
   }

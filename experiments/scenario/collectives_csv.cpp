@@ -33,7 +33,8 @@ std::vector<std::string> split(const std::string& line) {
 
 double quantity(const std::string& text, Quantity kind, const std::string& place, const char* column,
                 const char* example) {
-  const std::string expected = fmt::format("{} above zero with a unit ({})", to_string(kind), known_units(kind));
+  const std::string expected =
+      fmt::format("{} above zero with a unit ({})", to_string(kind), known_units(kind));
   try {
     const double value = parse_quantity(text, kind);
     if (value > 0 || kind == Quantity::duration) return value;
@@ -44,8 +45,8 @@ double quantity(const std::string& text, Quantity kind, const std::string& place
 }
 
 template <class Number>
-Number number(const std::string& text, Number least, Number most, const std::string& place, const char* column,
-              const std::string& expected, const char* example) {
+Number number(const std::string& text, Number least, Number most, const std::string& place,
+              const char* column, const std::string& expected, const char* example) {
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || !(value >= least) || !(value <= most))

@@ -1,11 +1,11 @@
 // The fit against models whose terms are known: recovered within their intervals, and refused where the data
 // cannot tell.
+#include "costmodel/fit.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <random>
-
-#include "costmodel/fit.hpp"
 
 using namespace fomoe::costmodel;
 
@@ -26,9 +26,8 @@ FitModel model_of(const std::vector<Case>& cases) {
   };
 }
 
-const std::vector<FitTerm> kTerms = {{"efficiency", 1, 1, 0.02, 0.05, 1},
-                                     {"latency", 1, 1, 0.05, 0.1, 50},
-                                     {"overhead", 0, 0, 1e-3, 0, 60}};
+const std::vector<FitTerm> kTerms = {
+    {"efficiency", 1, 1, 0.02, 0.05, 1}, {"latency", 1, 1, 0.05, 0.1, 50}, {"overhead", 0, 0, 1e-3, 0, 60}};
 
 std::vector<Case> spread(int count) {
   std::vector<Case> cases;

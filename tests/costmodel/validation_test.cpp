@@ -1,10 +1,10 @@
 // Errors of predictions, and their summaries, by hand.
+#include "costmodel/validation.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <stdexcept>
-
-#include "costmodel/validation.hpp"
 
 using namespace fomoe::costmodel;
 

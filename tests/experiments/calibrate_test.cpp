@@ -28,15 +28,14 @@ void write_runs(const Folder& folder, const std::vector<std::string>& truth, uns
     for (const char* rate : {"100Mbps", "1Gbps"}) {
       for (const char* latency : {"5ms", "50ms"}) {
         for (const char* collective : {"ring", "direct"}) {
-          write_measured_run(folder / ("run-" + std::to_string(n++) + ".json"), kTwoSites,
-                             {"workload.tokens=4194304", "workload.global_batch_sequences=128",
-                              "strategy.method=diloco", "strategy.local_steps=8",
-                              std::string("model.d_model=") + d_model, std::string("model.d_expert=") + d_model,
-                              "model.vocabulary=512", "model.layers=2", "platform.sites=4",
-                              "strategy.expert_overlap=4", std::string("platform.bandwidth=") + rate,
-                              std::string("platform.latency=") + latency,
-                              std::string("strategy.collective=") + collective},
-                             truth, normal(random));
+          write_measured_run(
+              folder / ("run-" + std::to_string(n++) + ".json"), kTwoSites,
+              {"workload.tokens=4194304", "workload.global_batch_sequences=128", "strategy.method=diloco",
+               "strategy.local_steps=8", std::string("model.d_model=") + d_model,
+               std::string("model.d_expert=") + d_model, "model.vocabulary=512", "model.layers=2",
+               "platform.sites=4", "strategy.expert_overlap=4", std::string("platform.bandwidth=") + rate,
+               std::string("platform.latency=") + latency, std::string("strategy.collective=") + collective},
+              truth, normal(random));
         }
       }
     }
@@ -65,9 +64,11 @@ void check_holds(const json& fitted, double truth, double width = 0.5) {
 TEST_CASE("terms that runs were made with come back within their intervals, and the file predicts others") {
   const Folder folder;
   const std::vector<std::string> truth = {"network_model.bandwidth_efficiency=0.9",
-                                          "network_model.call_overhead=4ms", "network_model.payload_rate=4Gbps"};
+                                          "network_model.call_overhead=4ms",
+                                          "network_model.payload_rate=4Gbps"};
   write_runs(folder, truth, 7);
-  Ran ran = program(folder, "calibrate run-*.json --terms bandwidth_efficiency,call_overhead,payload_rate --output -");
+  Ran ran = program(
+      folder, "calibrate run-*.json --terms bandwidth_efficiency,call_overhead,payload_rate --output -");
   INFO(ran.err);
   REQUIRE(ran.exit_status == 0);
   const json answer = json::parse(ran.out);

@@ -10,8 +10,8 @@
 
 namespace fomoe::tests {
 
-/// `overrides` make the scenario that the report carries; `truth` are terms that the run had besides. `noise`:
-/// communication is measured to take so much longer, as a share.
+/// `overrides` make the scenario that the report carries; `truth` are terms that the run had besides.
+/// `noise`: communication is measured to take so much longer, as a share.
 inline void write_measured_run(const std::string& path, const std::string& scenario_path,
                                const std::vector<std::string>& overrides,
                                const std::vector<std::string>& truth, double noise = 0) {

@@ -43,9 +43,11 @@ TEST_CASE("a scenario as text gives the same scenario, with every kind of file t
     std::vector<std::string> overrides;
   } cases[] = {
       {kTwoSites, {}},
-      {kTwoSites, {"strategy.local_steps=7", "platform.sites=3", "strategy.expert_overlap=3", "name=o'clock"}},
+      {kTwoSites,
+       {"strategy.local_steps=7", "platform.sites=3", "strategy.expert_overlap=3", "name=o'clock"}},
       {source_dir() + "/experiments/scenarios/eight-regions.toml",
-       {"compute.step_time=420ms", "prices.file=../data/prices-example.toml", "quality.file=../data/paper_exp1.csv"}},
+       {"compute.step_time=420ms", "prices.file=../data/prices-example.toml",
+        "quality.file=../data/paper_exp1.csv"}},
       {kTwoSites, {"platform.trace=../data/link-trace-example.csv", "network_model.call_overhead=1.5ms"}},
       {kTwoSites, {"model.hf_config=../models/olmoe-1b-7b.json"}},
       {source_dir() + "/experiments/scenarios/tiny-training.toml", {"trainer.data=nowhere.bin"}},
@@ -112,7 +114,8 @@ TEST_CASE("validate: no error where measured and predicted links are the same, a
   REQUIRE(ran.exit_status == 0);
   const std::string csv = read_all(folder / "v.csv");
   CHECK(std::count(csv.begin(), csv.end(), '\n') == 2);
-  ran = program(folder, "validate slower.json --set network_model.bandwidth_efficiency=0.5 --limit wall_clock=1e-6");
+  ran = program(folder,
+                "validate slower.json --set network_model.bandwidth_efficiency=0.5 --limit wall_clock=1e-6");
   CHECK(ran.exit_status == 0);
   CHECK(ran.out.find("Bytes sent: as predicted, to the byte, in all 1 runs.") != std::string::npos);
 }
@@ -141,7 +144,8 @@ TEST_CASE("validate refuses what is no whole measured run, the same run twice, a
     return ran.err;
   };
   REQUIRE(program(folder, "simulate '" + kTwoSites + "' --output simulated.json").exit_status == 0);
-  CHECK(said("simulated.json").find("executor: got \"simulated\"; expected \"measured\"") != std::string::npos);
+  CHECK(said("simulated.json").find("executor: got \"simulated\"; expected \"measured\"") !=
+        std::string::npos);
   write_all(folder / "other.json", "{\"schema\": \"fomoe.plan/1\"}");
   CHECK(said("other.json").find("expected \"fomoe.run/1\" or \"fomoe.wan/1\"") != std::string::npos);
   json report = json::parse(read_all(folder / "run.json"));
