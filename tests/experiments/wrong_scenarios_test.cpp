@@ -584,7 +584,9 @@ TEST_CASE("mistakes on the command line: exit status 2 and what to type instead"
   const std::vector<Line> lines = {
       {"fomoe", "fomoe: expected a command; see fomoe --help"},
       {"fomoe simulat s.toml",
-       "fomoe: simulat: unknown command; expected one of cost, simulate, compare, sweep, reproduce, list; "
+       "fomoe: simulat: unknown command; expected one of cost, simulate, compare, sweep, reproduce, "
+       "calibrate, "
+       "validate, list; "
        "for example "
        "fomoe list methods; did you mean simulate?"},
       {"fomoe simulate",
