@@ -57,10 +57,9 @@ Links links_of(const platforms::Platform& platform) {
     for (int to = 0; to < platform.size(); ++to) {
       if (from == to) continue;
       const platforms::Path& path = platform.path(from, to);
-      const double bytes_per_s =
-          std::min({platform.sites[static_cast<std::size_t>(from)].uplink_bytes_per_s,
-                    platform.sites[static_cast<std::size_t>(to)].downlink_bytes_per_s,
-                    path.bandwidth_bytes_per_s});
+      const double bytes_per_s = std::min({platform.sites[static_cast<std::size_t>(from)].uplink_bytes_per_s,
+                                           platform.sites[static_cast<std::size_t>(to)].downlink_bytes_per_s,
+                                           path.bandwidth_bytes_per_s});
       links.bytes_per_s.low = std::min(links.bytes_per_s.low, bytes_per_s);
       links.bytes_per_s.high = std::max(links.bytes_per_s.high, bytes_per_s);
       links.latency_s.low = std::min(links.latency_s.low, path.latency_s);
@@ -97,15 +96,16 @@ std::vector<std::string> outside_of_validation(const costmodel::RunReport& repor
   compare("sent per site and round", "bytes_sent_per_site_per_round", {bytes, bytes}, human_bytes);
   const auto& methods = envelope().methods;
   if (std::find(methods.begin(), methods.end(), scenario.strategy.method) == methods.end())
-    lines.push_back(fmt::format("method {}: tried were {}", scenario.strategy.method,
-                                scenario::joined(methods)));
+    lines.push_back(
+        fmt::format("method {}: tried were {}", scenario.strategy.method, scenario::joined(methods)));
   return lines;
 }
 
 std::string validation_range_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
   const std::vector<std::string> outside = outside_of_validation(report, scenario);
   if (outside.empty())
-    return "Validation: inside the ranges that real runs were compared in (experiments/validation/README.md)\n";
+    return "Validation: inside the ranges that real runs were compared in "
+           "(experiments/validation/README.md)\n";
   return "Validation: outside of what real runs were compared in: " + scenario::joined(outside, "; ") + '\n';
 }
 

@@ -1,5 +1,5 @@
-// Within which ranges predictions were held against real runs (experiments/validation), and how far a scenario
-// lies outside of them.
+// Within which ranges predictions were held against real runs (experiments/validation), and how far a
+// scenario lies outside of them.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,7 +10,8 @@
 namespace fomoe::commands {
 
 /// "latency 126 ms: 1.3 times the most that was tried (5 ms to 100 ms)", one for each quantity that lies
-/// outside; empty: the scenario lies inside. Of quantities that differ between sites, the smallest and largest.
+/// outside; empty: the scenario lies inside. Of quantities that differ between sites, the smallest and
+/// largest.
 std::vector<std::string> outside_of_validation(const costmodel::RunReport& report,
                                                const costmodel::Scenario& scenario);
 

@@ -2,9 +2,10 @@
 """Recomputes the figures in README.md, between its two marks, from the raw runs in runs/.
 
 Half of the runs that can be calibrated with, every other one by name, are what the network terms are fitted
-to (network-<congestion control>.toml); the other half and all that overlap are predicted with these terms.
+to (network-bbr.toml); the other half, all that overlap, and the series with Reno or real steps are predicted
+with these terms.
 
-  report.py            rewrites README.md, the network models, and envelope.csv: the ranges that were tried
+  report.py            rewrites README.md, network-bbr.toml and envelope.csv: the ranges that were tried
   report.py --check    exit status 1 where README.md has other figures than the runs give
 """
 import argparse
@@ -86,40 +87,35 @@ def envelope(answers):
     return "\n".join(lines + [f"method,{name}," for name in sorted(methods)]) + "\n"
 
 
+def wall_clocks(after, before):
+    return (f"Wall clock, median, p95 and worst error: {short(after)}; without any term of `[network_model]`: "
+            f"{short(before)}.\n\n")
+
+
 def figures(binary):
     runs = sorted((HERE / "runs").glob("*.json"))
     text = load_line({run.stem for run in runs})
-    series = {"bbr": [run for run in runs if not run.stem.endswith("-cubic")],
-              "cubic": [run for run in runs if run.stem.endswith("-cubic")]}
+    apart = {"-reno": "TCP with Reno, predicted with the terms that were fitted to BBR",
+             "-computed": "Steps computed for real, predicted from a profile measured just before each run"}
     written, answers = {}, []
-    for name, members in series.items():
-        if len(members) < 8:
-            continue
-        fitted_to, held_out = halves(members)
-        more = []
-        if name == "cubic":  # what does not depend on congestion control is taken from the larger series
-            kept = [line for line in written["network-bbr.toml"].splitlines()
-                    if line.split(" ")[0] in ("latency_factor", "payload_rate", "call_overhead")]
-            more = ["--terms", "bandwidth_efficiency"]
-            for line in kept:
-                key, value = line.split("#")[0].split(" = ")
-                more += ["--set", f"network_model.{key}={value.strip()}"]
-            more += ["--set", "network_model.initial_window=14480B", "--set", "network_model.idle_restart=true"]
-        else:
-            more = ["--terms", "bandwidth_efficiency,latency_factor,call_overhead,payload_rate"]
-            more += ["--set", "network_model.initial_window=14480B"]
-        with tempfile.TemporaryDirectory() as folder:
-            network = Path(folder) / f"network-{name}.toml"
-            fomoe(["calibrate", *fitted_to, *more, "--output", network], binary)
-            written[network.name] = network.read_text()
-            before, after = validated(held_out, None, binary), validated(held_out, network, binary)
-            answers += [after, validated(fitted_to, None, binary)]
+    fitted_to, held_out = halves([run for run in runs if not run.stem.endswith(tuple(apart))])
+    with tempfile.TemporaryDirectory() as folder:
+        network = Path(folder) / "network-bbr.toml"
+        fomoe(["calibrate", *fitted_to, "--terms", "bandwidth_efficiency,latency_factor,call_overhead,payload_rate",
+               "--set", "network_model.initial_window=14480B", "--output", network], binary)
+        written[network.name] = network.read_text()
         shown = written[network.name].split("\n[calibration]")[0]
-        text += f"\n### TCP with {name}: {len(fitted_to)} runs to fit, {len(held_out)} to predict\n\n"
+        text += f"\n### TCP with BBR: {len(fitted_to)} runs to fit, {len(held_out)} to predict\n\n"
         text += f"```toml\n{shown}```\n\n"
-        text += (f"Wall clock of the runs that were not fitted to, median, p95 and worst error: {short(after)}; "
-                 f"without any term of `[network_model]`: {short(before)}.\n\n")
-        text += errors_table(after)
+        before, after = validated(held_out, None, binary), validated(held_out, network, binary)
+        text += wall_clocks(after, before) + errors_table(after)
+        answers += [after, validated(fitted_to, None, binary)]
+        for suffix, title in apart.items():
+            members = [run for run in runs if run.stem.endswith(suffix)]
+            before, after = validated(members, None, binary), validated(members, network, binary)
+            text += f"\n### {title}: {len(members)} runs\n\n" + wall_clocks(after, before)
+            text += errors_table({"groups": after["groups"][:1]})
+            answers.append(after)
     written["envelope.csv"] = envelope(answers)
     return text, written
 
