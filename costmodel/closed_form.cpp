@@ -75,12 +75,13 @@ RunReport closed_form(const Scenario& scenario) {
   report.executor = "closed-form";
   const NetworkModel& network = scenario.network;
   if (network.tcp_window_bytes || network.loss_rate || network.initial_window_bytes || network.jitter_s > 0 ||
-      network.call_overhead_s > 0 || network.ring_model != RingModel::stepwise ||
-      scenario.strategy.bucket_bytes > 0 || !scenario.platform.backbones.empty() ||
-      !scenario.platform.changes.empty() || scenario.variation.varies() ||
-      scenario.strategy.granularity != Granularity::flat) {
+      network.call_overhead_s > 0 || network.payload_bytes_per_s ||
+      network.ring_model != RingModel::stepwise || scenario.strategy.bucket_bytes > 0 ||
+      !scenario.platform.backbones.empty() || !scenario.platform.changes.empty() ||
+      scenario.variation.varies() || scenario.strategy.granularity != Granularity::flat) {
     report.notes.push_back(
-        "the closed form leaves out TCP windows, loss, slow start, jitter, overhead a call, buckets, single "
+        "the closed form leaves out TCP windows, loss, slow start, jitter, overhead a call and a byte, "
+        "buckets, single "
         "tensors, fluid rings, shared backbones, rates that change and waiting for steps that vary: simulate "
         "for "
         "these");

@@ -83,6 +83,9 @@ std::vector<std::string> switched_on(const NetworkModel& network) {
   if (network.ring_model != off.ring_model) terms.push_back("fluid rings: one flow a hop, latency paid once");
   if (network.call_overhead_s != off.call_overhead_s)
     terms.push_back(text_of(network.call_overhead_s * 1e3, " ms before each call of a collective"));
+  if (network.payload_bytes_per_s)
+    terms.push_back(text_of("sites prepare and merge payloads at ", *network.payload_bytes_per_s * 8 / 1e9,
+                            " Gbit/s, before each part is sent"));
   if (network.tcp_window_bytes)
     terms.push_back(text_of("TCP windows: a flow gets at most ", network.streams, " × ",
                             *network.tcp_window_bytes, " B ÷ round trip"));

@@ -26,6 +26,9 @@ struct NetworkModel {
   double jitter_s = 0;                // every flow's latency grows by a uniform draw between 0 and this
   RingModel ring_model = RingModel::stepwise;
   double call_overhead_s = 0;  // at each node before each call of a collective
+  /// Of what a node sends, before it is sent: it copies, encodes and adds payloads, and does not send
+  /// meanwhile. Absent: in no time.
+  std::optional<double> payload_bytes_per_s;
 
   CongestionControl congestion_control = CongestionControl::loss_based;
 

@@ -32,6 +32,10 @@ class Engine {
   /// Seconds before the first byte of a flow moves; asked once for each flow.
   double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes);
   [[nodiscard]] double call_overhead_s() const { return network_.call_overhead_s; }
+  /// That a node spends on what it is about to send.
+  [[nodiscard]] double payload_s(double bytes) const {
+    return network_.payload_bytes_per_s ? bytes / *network_.payload_bytes_per_s : 0;
+  }
 
   /// Calls back as soon as what runs now has returned.
   void soon(Callback callback) { soon_.push_back(std::move(callback)); }

@@ -73,7 +73,13 @@ void TransferRun::next_step(std::uint32_t lane, NodeId node) {
   } while (begin[progress.step] == begin[progress.step + 1]);
   progress.step_start_s = engine_.now();
   const std::int32_t calls = progress.step / run.lane.steps_per_call + 1;
-  const double overhead_s = calls > progress.calls ? engine_.call_overhead_s() : 0;
+  double sent_bytes = 0;
+  for (std::uint32_t i = begin[progress.step]; i < begin[progress.step + 1]; ++i) {
+    const Flow& flow = run.lane.flows[run.of_step[i]];
+    if (flow.from == node) sent_bytes += static_cast<double>(flow.bytes);
+  }
+  const double overhead_s =
+      (calls > progress.calls ? engine_.call_overhead_s() : 0) + engine_.payload_s(sent_bytes);
   progress.calls = calls;
   if (overhead_s > 0) {
     engine_.after(overhead_s, [this, lane, node, overhead_s] { open_step(lane, node, overhead_s); });

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
+#include <thread>
 #include <utility>
 
 namespace fomoe::trainer {
@@ -75,6 +77,7 @@ Executor::Executor(const costmodel::Scenario& scenario, const costmodel::Plan& p
       ages_(static_cast<int>(plan.nodes.size()), scenario.model.layers, scenario.model.experts,
             options.inner.beta2) {
   const PlanNeeds needs = needs_of(scenario, plan);
+  if (options.paced) pace_.emplace(scenario_, plan_);
   for (NodeId node = 0; node < static_cast<NodeId>(plan.nodes.size()); ++node) {
     if (transport.hosts(node)) make_worker(node, needs);
   }
@@ -180,13 +183,38 @@ void Executor::compute(const costmodel::Op& op, std::int64_t round) {
     const auto found = workers_.find(node);
     if (found == workers_.end()) continue;
     const double start_s = now_s();
-    for (std::int64_t i = 0; i < work.repeat; ++i) {
+    if (pace_) pace(work, node, round);
+    for (std::int64_t i = 0; i < work.repeat && !pace_; ++i) {
       if (work.work == Work::whole_step || work.work == Work::gradients) gradients(node, round);
       if (steps) optimizer_step(node);
       if (work.work == Work::outer_step)
         found->second->outer_step(/*whole=*/work.share == 1, trained_on(node) > 0 ? options_.kept_share : 0);
     }
     note(node, {round, op_}, Activity::compute, start_s, now_s());
+  }
+}
+
+// Sleeps until each step's end by the clock of the operation's start, so that late wake-ups do not add up.
+void Executor::pace(const Compute& work, NodeId node, std::int64_t round) {
+  const double seconds = pace_->of(work, node, round, op_);
+  const auto start = std::chrono::steady_clock::now();
+  Worker& worker = *workers_.at(node);
+  if (work.work == Work::whole_step || work.work == Work::gradients) worker.zero_gradients();
+  if (work.work == Work::outer_step) worker.discard_averages();
+  for (std::int64_t i = 0; i < work.repeat; ++i) {
+    const double until_s = seconds * static_cast<double>(i + 1) / static_cast<double>(work.repeat);
+    std::this_thread::sleep_until(start + std::chrono::duration<double>(until_s));
+    if (work.work != Work::whole_step && work.work != Work::optimizer) continue;
+    StepRecord record;
+    record.node = node;
+    record.round = round;
+    record.step = step_.at(node)++;
+    record.loss = std::numeric_limits<double>::quiet_NaN();
+    record.tokens = static_cast<std::int64_t>(plan_.nodes[static_cast<std::size_t>(node)].sequences) *
+                    scenario_.model.sequence_length;
+    record.seconds = seconds / static_cast<double>(work.repeat);
+    record.routing = &routing_[node];
+    if (on_step) on_step(record);
   }
 }
 

@@ -12,8 +12,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "costmodel/operation_seconds.hpp"
 #include "costmodel/plan.hpp"
 #include "costmodel/scenario.hpp"
 #include "costmodel/timeline.hpp"
@@ -36,6 +38,9 @@ struct TrainingOptions {
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;  // see ModelOptions
   bool exact_wire = false;            // see WireCodec
+  /// Compute operations sleep for as long as the scenario says instead of computing; transfers are as real as
+  /// ever. Tensors keep the values that they start with, gradients are 0.
+  bool paced = false;
 };
 
 /// What a plan asks of each node, and whether the trainer can do it all.
@@ -52,7 +57,7 @@ PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& p
 struct StepRecord {
   costmodel::NodeId node = 0;
   std::int64_t round = 0, step = 0;
-  double loss = 0;  // mean cross-entropy of the node's sequences
+  double loss = 0;  // mean cross-entropy of the node's sequences; not a number where compute was paced
   double learning_rate = 0;
   std::int64_t tokens = 0;
   double seconds = 0;
@@ -102,6 +107,7 @@ class Executor {
   void note(costmodel::NodeId node, const OpOfRound& which, costmodel::Activity activity, double start_s,
             double end_s);
   void gradients(costmodel::NodeId node, std::int64_t round);
+  void pace(const costmodel::Compute& work, costmodel::NodeId node, std::int64_t round);
   void optimizer_step(costmodel::NodeId node);
   [[nodiscard]] at::Tensor source(const PayloadAt& at);
   void sink(const PayloadAt& at, const at::Tensor& mean);
@@ -111,6 +117,7 @@ class Executor {
   Transport& transport_;
   Batches& batches_;
   TrainingOptions options_;
+  std::optional<costmodel::OperationSeconds> pace_;  // of paced runs
   std::map<costmodel::NodeId, std::unique_ptr<Worker>> workers_;
   std::map<costmodel::NodeId, StepRecord> open_step_;  // gradients are there, the optimiser has not stepped
   std::map<costmodel::NodeId, Routing> routing_;

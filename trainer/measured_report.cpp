@@ -158,6 +158,15 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
       {"times", Origin::measured, "of this run on " + context.device},
       {"bytes sent", Origin::measured, "counted at each send"},
       {"memory", Origin::measured, "peak of the process that trained the site"}};
+  if (context.paced) {
+    for (Provenance origin : context.pace) {
+      origin.what = "paced " + origin.what;
+      provenance.push_back(std::move(origin));
+    }
+    report.notes.emplace_back(
+        "compute was paced: every operation slept for as long as the scenario says; transfers were real, "
+        "nothing was trained");
+  }
   const std::size_t frame = costmodel::report_frame(measured, executed.steps).provenance.size();
   provenance.insert(provenance.end(), report.provenance.begin() + static_cast<std::ptrdiff_t>(frame),
                     report.provenance.end());

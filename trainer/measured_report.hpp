@@ -34,6 +34,8 @@ struct ReportContext {
   std::int64_t first_round = 0;  // of those executed: a resumed run starts later
   std::int64_t steps = 0;        // executed
   bool in_turn = false;          // one process trained every site
+  bool paced = false;            // see TrainingOptions
+  std::vector<Provenance> pace;  // of the step times that were slept
   std::int64_t validation_sequences = 0;
   std::string device;  // for provenance
 };

@@ -4,11 +4,14 @@
 
 #include <boost/program_options.hpp>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <limits>
+#include <string_view>
 
 #include "experiments/scenario/json_io.hpp"
+#include "experiments/scenario/run_record.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "trainer/local_launch.hpp"
 #include "trainer/training_run.hpp"
@@ -28,6 +31,7 @@ How it is started
 
 Examples
   fomoe-train run experiments/scenarios/tiny-training.toml --local --output -
+  fomoe-train run experiments/scenarios/tiny-training.toml --local --paced --output -
   fomoe-train run experiments/scenarios/tiny-training.toml --in-turn --set strategy.method=ddp --log steps.jsonl --output run.json
   torchrun --no-python --nproc-per-node 4 fomoe-train run experiments/scenarios/tiny-training.toml --output run.json
 )";
@@ -42,6 +46,7 @@ po::options_description described() {
     ("seed", po::value<std::string>()->value_name("N"), "of weights, data order and placements (default: the scenario's)")
     ("local", po::value<int>()->implicit_value(0)->value_name("[M]"), "start M processes on this machine")
     ("in-turn", po::bool_switch(), "train all sites in this process")
+    ("paced", po::bool_switch(), "compute nothing: sleep for as long as the scenario's profile or step time says; transfers stay real")
     ("threads", po::value<int>()->value_name("N"), "CPU threads of a process (default: the cores ÷ processes with --local, else all)")
     ("checkpoints", po::value<std::string>()->value_name("DIR"), "write checkpoints there")
     ("resume", po::bool_switch(), "go on from the last checkpoint in --checkpoints, or start where there is none")
@@ -119,12 +124,20 @@ int run_command(const std::vector<std::string>& arguments) {
     throw UsageError(
         "--resume: got no --checkpoints; expected the directory to resume from; for example "
         "--checkpoints run --resume");
+  const bool paced = given["paced"].as<bool>();
+  for (const char* option : {"in-turn", "checkpoints", "routing-counts"}) {
+    if (paced && given.count(option) && !(std::string_view(option) == "in-turn" && !in_turn)) {
+      throw UsageError("--paced: got --" + std::string(option) +
+                       " too, but a paced run trains nothing; expected one of the two; for example --paced "
+                       "--local");
+    }
+  }
   for (const char* option : {"output", "log", "routing-counts"}) {
     if (!text(option).empty() && text(option) != "-") check_output(option, text(option));
   }
 
   scenario::ReadOptions how;
-  how.compute_required = false;
+  how.compute_required = paced;
   if (given.count("set")) how.overrides = given["set"].as<std::vector<std::string>>();
   if (given.count("seed")) how.seed = seed_of(text("seed"));
   RunRequest request;
@@ -134,6 +147,7 @@ int run_command(const std::vector<std::string>& arguments) {
   request.resume = given["resume"].as<bool>();
   request.log = text("log");
   request.routing_counts = text("routing-counts");
+  request.paced = paced;
   if (given.count("threads")) {
     request.threads = given["threads"].as<int>();
     if (request.threads < 1)
@@ -158,15 +172,25 @@ int run_command(const std::vector<std::string>& arguments) {
           text("scenario") + " --local");
     }
   }
-  const auto report = train(request, std::cerr, isatty(STDERR_FILENO) != 0);
-  if (!report) return 0;
+  // Before training: the files that it names may be others afterwards.
+  scenario::RunRecord record = scenario::new_run_record();
+  record.paced = paced;
+  record.in_turn = !request.launch.has_value();
+  record.source = scenario::scenario_source(text("scenario"), how);
+  const auto result = train(request, std::cerr, isatty(STDERR_FILENO) != 0);
+  if (!result) return 0;
+  record.whole = result->first_round == 0;
+  const std::string json = scenario::run_report_json(result->report, request.scenario, record);
   if (text("output").empty()) {
-    print_summary(*report, request.scenario);
+    print_summary(result->report, request.scenario);
   } else if (text("output") == "-") {
-    std::cout << scenario::run_report_json(*report, request.scenario) << std::flush;
+    std::cout << json << std::flush;
   } else {
-    scenario::write_file(text("output"), scenario::run_report_json(*report, request.scenario));
+    scenario::write_file(text("output"), json);
   }
+  // Set by fomoe-wan run --report.
+  if (const char* wanted = std::getenv("FOMOE_REPORT"); wanted != nullptr && *wanted != 0)
+    scenario::write_file(wanted, json);
   return 0;
 }
 

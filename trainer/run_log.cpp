@@ -111,13 +111,14 @@ void Progress::print(double elapsed_s) {
             .total();
     std::snprintf(mfu, sizeof mfu, " · MFU %.1f %%", 100 * flops * tokens_per_s / peak);
   }
+  char loss[32] = "paced";  // nothing is trained then
+  if (!std::isnan(loss_)) std::snprintf(loss, sizeof loss, "loss %.3f", loss_);
   char line[256];
-  std::snprintf(
-      line, sizeof line,
-      "round %lld/%lld · step %lld/%lld · loss %.3f · %.3g tokens/s%s · exposed %.1f %% · ETA %.0f s",
-      static_cast<long long>(std::min(rounds_done_ + 1, plan_.rounds)), static_cast<long long>(plan_.rounds),
-      static_cast<long long>(steps_), static_cast<long long>(plan_.steps), loss_, tokens_per_s, mfu,
-      100 * exposed_share_, left_s);
+  std::snprintf(line, sizeof line,
+                "round %lld/%lld · step %lld/%lld · %s · %.3g tokens/s%s · exposed %.1f %% · ETA %.0f s",
+                static_cast<long long>(std::min(rounds_done_ + 1, plan_.rounds)),
+                static_cast<long long>(plan_.rounds), static_cast<long long>(steps_),
+                static_cast<long long>(plan_.steps), loss, tokens_per_s, mfu, 100 * exposed_share_, left_s);
   out_ << (terminal_ ? "\r\033[K" : "") << line << (terminal_ ? "" : "\n") << std::flush;
 }
 

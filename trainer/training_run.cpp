@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "costmodel/make_plan.hpp"
+#include "costmodel/operation_seconds.hpp"
 #include "experiments/scenario/json_io.hpp"
 #include "trainer/checkpoints.hpp"
 #include "trainer/device_info.hpp"
@@ -38,6 +39,7 @@ TrainingOptions options_of(const RunRequest& request) {
   options.balance_weight = settings.balance_weight;
   options.kept_share = settings.kept_share;
   options.micro_batch_sequences = settings.micro_batch_sequences;
+  options.paced = request.paced;
   const bool cuda = settings.device == "cuda" || (settings.device == "auto" && at::cuda::is_available());
   if (cuda && !at::cuda::is_available()) {
     throw UsageError(
@@ -72,6 +74,7 @@ Digest digest_of(const RunRequest& request, const Corpus& corpus) {
           {"scenario", hash(scenario::run_report_json({}, request.scenario))},
           {"[trainer] table", hash(scenario::to_text(request.settings))},
           {"data", hash(corpus)},
+          {"--paced", request.paced ? "yes" : "no"},
           {"version of fomoe-train", FOMOE_VERSION}};
 }
 
@@ -118,7 +121,7 @@ class Run {
     progress_.emplace(progress, terminal, scenario_, plan_, first_round_);
   }
 
-  std::optional<costmodel::RunReport> run() {
+  std::optional<TrainingResult> run() {
     try {
       return run_rounds();
     } catch (const SiteLost& lost) {
@@ -127,7 +130,7 @@ class Run {
   }
 
  private:
-  std::optional<costmodel::RunReport> run_rounds() {
+  std::optional<TrainingResult> run_rounds() {
     executor_->on_step = [this](const StepRecord& step) {
       count_routing(step);
       log_.step(step, site_name(step.node), executor_->worker(step.node).model().options().experts);
@@ -229,7 +232,7 @@ class Run {
   std::map<costmodel::NodeId, double> validate(std::int64_t round) {
     std::map<costmodel::NodeId, double> losses;
     const std::int64_t all = batches_.validation_sequences();
-    if (all == 0) return losses;
+    if (all == 0 || request_.paced) return losses;
     const at::NoGradGuard no_grad;
     for (const costmodel::NodeId node : executor_->hosted()) {
       const costmodel::Node& of = plan_.nodes[static_cast<std::size_t>(node)];
@@ -283,8 +286,8 @@ class Run {
     return sum;
   }
 
-  std::optional<costmodel::RunReport> report(const std::map<costmodel::NodeId, double>& losses,
-                                             std::int64_t steps) {
+  std::optional<TrainingResult> report(const std::map<costmodel::NodeId, double>& losses,
+                                       std::int64_t steps) {
     Observation own;
     for (const costmodel::NodeId node : executor_->hosted()) {
       const auto loss = losses.find(node);
@@ -308,9 +311,11 @@ class Run {
     context.first_round = first_round_;
     context.steps = steps;
     context.in_turn = !request_.launch.has_value();
+    context.paced = request_.paced;
+    if (request_.paced) context.pace = costmodel::OperationSeconds(scenario_, plan_).provenance();
     context.validation_sequences = batches_.validation_sequences();
     context.device = options_.device.is_cuda() ? cuda_name() : cpu_name();
-    return measured_report(scenario_, plan_, all, context);
+    return TrainingResult{measured_report(scenario_, plan_, all, context), first_round_};
   }
 
   const RunRequest& request_;
@@ -332,7 +337,7 @@ class Run {
 
 }  // namespace
 
-std::optional<costmodel::RunReport> train(const RunRequest& request, std::ostream& progress, bool terminal) {
+std::optional<TrainingResult> train(const RunRequest& request, std::ostream& progress, bool terminal) {
   if (request.threads > 0) at::set_num_threads(request.threads);
   // See measure_profile(): softmaxes are full of numbers that are slow to multiply. Before any parallel
   // region.

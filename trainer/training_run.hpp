@@ -19,11 +19,17 @@ struct RunRequest {
   bool resume = false;
   std::string log;  // JSON lines; empty: none. Other ranks than 0 add ".site-NAME" before the extension.
   std::string routing_counts;  // CSV file; empty: none
+  bool paced = false;          // compute operations sleep; see TrainingOptions
   int threads = 0;             // 0: what LibTorch takes
+};
+
+struct TrainingResult {
+  costmodel::RunReport report;
+  std::int64_t first_round = 0;  // that the report is of; above 0 where the run was resumed
 };
 
 /// Trains. → the report, at rank 0 (or in turn); nothing at the other ranks. Messages and progress go to
 /// `progress`. Throws UsageError, InputError, scenario::FileError (the user's mistakes) and SiteLost.
-std::optional<costmodel::RunReport> train(const RunRequest& request, std::ostream& progress, bool terminal);
+std::optional<TrainingResult> train(const RunRequest& request, std::ostream& progress, bool terminal);
 
 }  // namespace fomoe::trainer

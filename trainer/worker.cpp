@@ -149,6 +149,14 @@ void Worker::outer_step(bool whole, double kept_share) {
   model_.refresh_compute_weights();
 }
 
+void Worker::zero_gradients() {
+  const at::NoGradGuard no_grad;
+  for (const Parameter& parameter : model_.parameters()) {
+    at::Tensor& gradient = parameter.compute.mutable_grad();
+    if (!gradient.defined()) gradient = at::zeros_like(parameter.compute);
+  }
+}
+
 template <class Visit>
 void Worker::visit_expert_tensors(const Visit& visit) {
   for (std::size_t i = 0; i < model_.parameters().size(); ++i) {

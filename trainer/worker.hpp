@@ -58,6 +58,11 @@ class Worker {
   /// arXiv 2501.18512, section 2.3), while the anchor becomes the new θ, the same at all sites.
   void outer_step(bool whole, double kept_share = 0);
 
+  /// Of runs that do not compute: there are gradients, all 0.
+  void zero_gradients();
+  /// Takes no outer step with what was written.
+  void discard_averages() { averages_.clear(); }
+
   /// From the experts held to those of `next`; as many in each layer. Kept experts move to their new
   /// positions with all their state. New ones have any values until write(), and start anew: zero moments,
   /// an own warm-up.

@@ -23,6 +23,8 @@ void run_solve(const Arguments& arguments);
 void run_explain(const Arguments& arguments);
 void run_sweep(const Arguments& arguments);
 void run_reproduce(const Arguments& arguments);
+void run_calibrate(const Arguments& arguments);
+void run_validate(const Arguments& arguments);
 void run_list(const Arguments& arguments);
 
 inline constexpr Command kCommands[] = {
@@ -34,6 +36,8 @@ inline constexpr Command kCommands[] = {
     {"explain", "the closed form with the scenario's numbers in it, line by line", run_explain},
     {"sweep", "every combination of several keys' values, as CSV or JSON", run_sweep},
     {"reproduce", "the FoMoE paper's figures and tables, with every assumption", run_reproduce},
+    {"calibrate", "network terms fitted to measured runs or collectives", run_calibrate},
+    {"validate", "measured runs against what is predicted for them", run_validate},
     {"list", "the methods, models, platforms and scenario keys that there are", run_list},
 };
 

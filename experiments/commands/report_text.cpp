@@ -4,6 +4,7 @@
 
 #include "costmodel/flops.hpp"
 #include "costmodel/model_shape.hpp"
+#include "experiments/commands/envelope.hpp"
 #include "experiments/commands/execute.hpp"
 #include "experiments/commands/goodput_text.hpp"
 #include "experiments/commands/human.hpp"
@@ -173,6 +174,7 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
                   simulated ? "fluid flows, max-min fair shares; " + network_terms(scenario.network)
                             : "the slowest uplink, downlink and path and the longest latency stand for all");
   text += fmt::format("Executor: {}\n", report.executor);
+  text += validation_range_text(report, scenario);
   for (const std::string& note : report.notes) text += fmt::format("Note: {}\n", note);
   return text;
 }

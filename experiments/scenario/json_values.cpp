@@ -58,6 +58,7 @@ Json network_json(const costmodel::NetworkModel& network) {
                {"congestion_control", to_string(network.congestion_control)},
                {"ring_model", to_string(network.ring_model)}};
   // Terms that are off have no key.
+  if (network.payload_bytes_per_s) json["payload_bytes_per_s"] = *network.payload_bytes_per_s;
   if (network.tcp_window_bytes) json["tcp_window_bytes"] = *network.tcp_window_bytes;
   if (network.loss_rate) json["loss_rate"] = *network.loss_rate;
   if (network.initial_window_bytes) json["initial_window_bytes"] = *network.initial_window_bytes;

@@ -178,6 +178,8 @@ constexpr Key kScenarioKeys[] = {
      "every flow's latency grows by a uniform draw between 0 and this", "\"5ms\""},
     {"network_model", "call_overhead", Kind::latency, "\"0ms\"", "",
      "at each site before each call of a collective", "\"1ms\""},
+    {"network_model", "payload_rate", Kind::rate, "", "in no time",
+     "at which a site copies, encodes and adds payloads, before it sends each part", "\"10Gbps\""},
     {"network_model", "streams", Kind::count, "1", "", "TCP connections that one flow uses", "16", 65536},
     {"network_model", "tcp_window", Kind::size, "", "windows do not limit",
      "largest window of one connection: a flow gets at most streams x window / round trip", "\"16MiB\""},

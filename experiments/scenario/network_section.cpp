@@ -15,6 +15,7 @@ costmodel::NetworkModel read_network_model(const Document& document) {
   network.latency_factor = table.multiple("latency_factor");
   network.jitter_s = table.quantity("jitter");
   network.call_overhead_s = table.quantity("call_overhead");
+  if (table.has("payload_rate")) network.payload_bytes_per_s = table.quantity("payload_rate");
   network.streams = table.small_count("streams");
   if (table.has("tcp_window")) network.tcp_window_bytes = table.quantity("tcp_window");
   if (table.has("loss_rate")) network.loss_rate = table.share("loss_rate");

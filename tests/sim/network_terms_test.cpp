@@ -156,6 +156,18 @@ TEST_CASE("buckets: each is a ring of its own after the one before, with its lat
   check_close(round_s(plan, platform, options), 3 * 0.01 + 3 * 6 * 0.05 + 6 * kBytes / 4 / 1e6);
 }
 
+TEST_CASE("a payload rate: what a node sends in each step is prepared first, at that rate") {
+  // 4 MB among 4 sites at 1 MB/s: a ring has 6 steps of 1 MB, direct exchange 2 steps of 3 · 1 MB.
+  const auto platform = platforms::uniform(4, 1e6, 1e6, 0.05);
+  sim::Options options;
+  options.network.payload_bytes_per_s = 5e6;
+  for (const auto& [collective, steps] : {std::pair{Collective::ring, 6}, {Collective::direct, 2}}) {
+    const costmodel::Plan plan =
+        transfer_only(4, Pattern::all_reduce, collective, {exchange_of(first(4), 1'000'000)});
+    check_close(round_s(plan, platform, options), steps * 0.05 + 6 * 1.0 + 6 * 1e6 / 5e6);
+  }
+}
+
 TEST_CASE("jitter: within its bounds, the same for the same seed, different for another") {
   sim::Options options;
   options.network.jitter_s = 0.02;

@@ -1,0 +1,129 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <stdexcept>
+
+#include "costmodel/validation.hpp"
+#include "experiments/commands/command.hpp"
+#include "experiments/commands/human.hpp"
+#include "experiments/commands/measured_runs.hpp"
+#include "experiments/commands/options.hpp"
+#include "experiments/commands/progress.hpp"
+#include "experiments/commands/validation_text.hpp"
+#include "experiments/scenario/network_file.hpp"
+#include "experiments/scenario/suggest.hpp"
+
+namespace fomoe::commands {
+
+namespace po = boost::program_options;
+
+namespace {
+
+constexpr const char* kExample = "--limit wall_clock=0.02";
+
+/// "wall_clock=0.02" is of the worst run, "median.wall_clock=0.01" of that statistic.
+ErrorLimit read_limit(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  const std::size_t dot = name.find('.');
+  ErrorLimit limit;
+  limit.statistic = dot == std::string::npos ? "worst" : name.substr(0, dot);
+  const std::string quantity = dot == std::string::npos ? name : name.substr(dot + 1);
+  (void)choice("--limit", limit.statistic, {"worst", "p95", "median"});
+  const auto& names = costmodel::kComparedNames;
+  (void)choice("--limit", quantity, {names.begin(), names.end()});
+  limit.what =
+      static_cast<costmodel::Compared>(std::find(names.begin(), names.end(), quantity) - names.begin());
+  const std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), limit.most);
+  if (error != std::errc{} || end != value.data() + value.size() || !(limit.most >= 0) ||
+      !std::isfinite(limit.most)) {
+    throw UsageError(
+        fmt::format("--limit: got \"{}\"; expected QUANTITY=SHARE with a number of at least 0; "
+                    "for example {}",
+                    text, kExample));
+  }
+  return limit;
+}
+
+/// Errors that a model was fitted to say nothing about the next run.
+void refuse_calibrated(const std::vector<ReadRun>& runs, const scenario::NetworkFile& file,
+                       const std::string& path) {
+  for (const ReadRun& run : runs) {
+    const std::string& id = run.measured.record.id;
+    if (std::find(file.runs.begin(), file.runs.end(), id) == file.runs.end()) continue;
+    throw UsageError(fmt::format(
+        "{}: got run {}, which {} was fitted to; expected runs that took no part in the calibration; for "
+        "example fit to one half of the runs and validate the other",
+        run.measured.path, id, path));
+  }
+}
+
+}  // namespace
+
+void run_validate(const Arguments& arguments) {
+  po::options_description options("Options");
+  options.add_options()(
+      "limit", po::value<std::vector<std::string>>()->value_name("QUANTITY=SHARE"),
+      "exit status 1 where the worst error is larger, or with median. or p95. before it that "
+      "statistic; any number of times; of wall_clock, compute, communication, "
+      "synchronization, utilization, bytes (default: none)")(
+      "network-model", po::value<std::string>()->value_name("FILE.toml"),
+      "a [network_model], as `fomoe calibrate` writes it, in place of the same keys of the runs' scenarios "
+      "(default: the scenarios')")("set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"),
+                                   "override a key of network_model, any number of times (default: none)")(
+      "output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
+      "-: JSON on stdout; a file in .json or .csv (default: tables for people on stdout)");
+  const Help help = {
+      "validate",
+      "RUN.json… [options]",
+      "How far predictions are from measured runs. Each report of `fomoe-train run --output` or `fomoe-wan "
+      "run "
+      "--report` holds\nits scenario; the same scenario is simulated, and the two reports are compared. "
+      "Errors "
+      "are predicted ÷ measured − 1,\nof utilization predicted − measured.",
+      {"fomoe validate experiments/validation/runs/*.json",
+       "fomoe validate experiments/validation/runs/*.json --set network_model.bandwidth_efficiency=0.965 "
+       "--output -"}};
+  const auto values = parse(arguments, help, options, "report", Positionals::several);
+  if (!values) return;
+  const Output output("--output", (*values)["output"].as<std::string>(), {".json", ".csv"});
+  std::vector<ErrorLimit> limits;
+  if (values->count("limit")) {
+    for (const std::string& text : (*values)["limit"].as<std::vector<std::string>>())
+      limits.push_back(read_limit(text));
+  }
+  std::vector<std::string> overrides;
+  scenario::NetworkFile network;
+  const std::string network_path =
+      values->count("network-model") ? (*values)["network-model"].as<std::string>() : "";
+  if (!network_path.empty()) {
+    network = scenario::read_network_file(network_path);
+    overrides = network.overrides;
+  }
+  for (const std::string& more : network_overrides(*values)) overrides.push_back(more);
+
+  const std::vector<ReadRun> runs = read_runs((*values)["report"].as<std::vector<std::string>>(), overrides);
+  refuse_calibrated(runs, network, network_path);
+  std::vector<ValidatedRun> validated;
+  Progress progress(runs.size());
+  for (const ReadRun& run : runs) {
+    const costmodel::RunReport predicted = predict(run.scenario);
+    const costmodel::RunReport& measured = run.measured.report;
+    validated.push_back({run.measured, run.scenario, predicted, costmodel::errors_of(predicted, measured),
+                         costmodel::bound_of(predicted, measured)});
+    progress.at(validated.size());
+  }
+  const std::vector<std::string> exceeded = check_limits(validated, limits);
+  output.write(output.for_people() ? validation_text(validated)
+               : output.csv()      ? validation_csv(validated)
+                                   : validation_json(validated));
+  if (exceeded.empty()) return;
+  throw std::runtime_error(scenario::joined(exceeded, "\nfomoe: "));
+}
+
+}  // namespace fomoe::commands

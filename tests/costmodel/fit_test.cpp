@@ -1,0 +1,118 @@
+// The fit against models whose terms are known: recovered within their intervals, and refused where the data
+// cannot tell.
+#include "costmodel/fit.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <random>
+
+using namespace fomoe::costmodel;
+
+namespace {
+
+/// t = bytes ÷ (efficiency · rate) + hops · latency · factor + calls · overhead, one line each.
+struct Case {
+  double bytes, hops, calls;
+};
+constexpr double kRate = 1e8, kLatency_s = 0.02;
+
+FitModel model_of(const std::vector<Case>& cases) {
+  return [cases](const std::vector<double>& theta) {
+    std::vector<double> times;
+    for (const Case& c : cases)
+      times.push_back(c.bytes / (theta[0] * kRate) + c.hops * kLatency_s * theta[1] + c.calls * theta[2]);
+    return times;
+  };
+}
+
+const std::vector<FitTerm> kTerms = {
+    {"efficiency", 1, 1, 0.02, 0.05, 1}, {"latency", 1, 1, 0.05, 0.1, 50}, {"overhead", 0, 0, 1e-3, 0, 60}};
+
+std::vector<Case> spread(int count) {
+  std::vector<Case> cases;
+  for (int i = 0; i < count; ++i)
+    cases.push_back({1e5 * std::pow(2.0, i % 8), 1.0 + i % 3, 1.0 + (i * 7) % 5});
+  return cases;
+}
+
+/// Times with errors of 1 %, the same for the same seed.
+std::vector<double> noisy(std::vector<double> times, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal(0, 0.01);
+  for (double& time : times) time *= 1 + normal(random);
+  return times;
+}
+
+}  // namespace
+
+TEST_CASE("exact data: the terms come back, to 1e-4 of their effect") {
+  const auto model = model_of(spread(24));
+  const Fit fit = fit_terms(kTerms, model, model({0.93, 1.2, 0.004}));
+  REQUIRE(fit.refused.empty());
+  CHECK(fit.terms[0].value == doctest::Approx(0.93).epsilon(1e-4));
+  CHECK(fit.terms[1].value == doctest::Approx(1.2).epsilon(1e-4));
+  CHECK(fit.terms[2].value == doctest::Approx(0.004).epsilon(1e-3));
+  CHECK(fit.relative_s < 1e-5);
+}
+
+TEST_CASE("noisy data: 95 % intervals hold the truth in about 95 % of 200 repetitions") {
+  const std::vector<double> truth = {0.93, 1.2, 0.004};
+  const auto model = model_of(spread(24));
+  int held = 0, all = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    const Fit fit = fit_terms(kTerms, model, noisy(model(truth), seed));
+    REQUIRE(fit.refused.empty());
+    for (std::size_t i = 0; i < truth.size(); ++i) {
+      REQUIRE(fit.terms[i].supported);
+      held += fit.terms[i].low95 <= truth[i] && truth[i] <= fit.terms[i].high95;
+      ++all;
+    }
+  }
+  // Binomial: 0.95 ± 4 · √(0.95 · 0.05 ÷ 600) = 0.914 … 0.986.
+  CHECK(held > 0.914 * all);
+  CHECK(held < 0.986 * all);
+}
+
+TEST_CASE("too few observations are refused, with how many there are and must be") {
+  const auto model = model_of(spread(5));
+  const Fit fit = fit_terms(kTerms, model, model({1, 1, 0}));
+  CHECK(fit.refused == "too few observations: 5 for 3 terms, and at least 6 are needed");
+}
+
+TEST_CASE("one size of payload and one number of hops: terms that grow together are named") {
+  const std::vector<Case> equal(12, Case{1e6, 2, 3});
+  const Fit fit = fit_terms(kTerms, model_of(equal), noisy(model_of(equal)({0.9, 1, 0}), 1));
+  REQUIRE(fit.refused.empty());
+  for (const std::size_t i : {1, 2}) {
+    CHECK(!fit.terms[i].supported);
+    CHECK(fit.terms[i].why_not.find("cannot be told from that of ") != std::string::npos);
+  }
+  // What is left over explains the times; it is not the truth, and nobody could know.
+  CHECK(fit.relative_s < 0.02);
+}
+
+TEST_CASE("a term without effect, and one that is within noise of off, are not fitted") {
+  std::vector<Case> no_hops = spread(24);
+  for (Case& c : no_hops) c.hops = 0;
+  const Fit without = fit_terms(kTerms, model_of(no_hops), noisy(model_of(no_hops)({0.9, 1, 0.004}), 1));
+  CHECK(without.terms[1].why_not == "it changes none of the observed times");
+  CHECK(without.terms[0].supported);
+
+  const auto model = model_of(spread(24));
+  const Fit off = fit_terms(kTerms, model, noisy(model({0.9, 1.3, 0}), 3));
+  CHECK(!off.terms[2].supported);
+  CHECK(off.terms[2].value == 0);
+  CHECK(off.terms[0].low95 <= 0.9);
+  CHECK(off.terms[0].high95 >= 0.9);
+}
+
+TEST_CASE("one term more is better than chance where it explains something") {
+  Fit with, without;
+  with.degrees_of_freedom = 21;
+  with.sum_of_squares = 1;
+  without.sum_of_squares = 1.1;  // t² ÷ 20 = 2.086² ÷ 20 = 0.218
+  CHECK(!better_than_chance(with, without));
+  without.sum_of_squares = 1.3;
+  CHECK(better_than_chance(with, without));
+}

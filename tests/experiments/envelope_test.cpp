@@ -1,0 +1,40 @@
+// How far a scenario lies outside of what predictions were validated in.
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+#include "tests/experiments/run_fomoe.hpp"
+
+using namespace fomoe::tests;
+
+namespace {
+
+std::string validation_line(const std::string& overrides) {
+  const Ran ran = run_in(source_dir(), "fomoe simulate experiments/validation/base.toml " + overrides);
+  REQUIRE(ran.exit_status == 0);
+  std::istringstream lines(ran.out);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("Validation: ")) return line;
+  FAIL("no line about validation");
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("simulate says that a case lies inside of what was validated, or how far outside and in what") {
+  // Four sites at 200 Mb/s and 50 ms were run with this method.
+  const std::string inside =
+      "--set platform.sites=4 --set platform.bandwidth=200Mbps --set platform.latency=50ms "
+      "--set model.d_model=128 --set model.d_expert=64 --set model.vocabulary=512";
+  CHECK(validation_line(inside).find("inside the ranges") != std::string::npos);
+
+  const std::string far =
+      validation_line(inside + " --set platform.latency=400ms --set platform.bandwidth=10Gbps");
+  CHECK(far.find("latency 400 ms: 4 times the most that was tried (5 ms to 100 ms)") != std::string::npos);
+  CHECK(far.find("links of 1e+04 Mbit/s: 10 times the most that was tried (50 Mbit/s to 1000 Mbit/s)") !=
+        std::string::npos);
+  CHECK(validation_line(inside + " --set strategy.method=gossip").find("method gossip: tried were ddp, ") !=
+        std::string::npos);
+  CHECK(validation_line(inside + " --set platform.sites=8").find("sites 8: 2 times the most") !=
+        std::string::npos);
+}

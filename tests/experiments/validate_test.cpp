@@ -1,0 +1,183 @@
+// Reports that carry their scenario, and what `fomoe validate` makes of them. A run is "measured" here by
+// simulating it with network terms that its scenario does not have.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "experiments/scenario/json_io.hpp"
+#include "tests/experiments/measured_by_simulation.hpp"
+
+namespace scenario = fomoe::scenario;
+namespace costmodel = fomoe::costmodel;
+using namespace fomoe::tests;
+using nlohmann::json;
+
+namespace {
+
+const std::string kTwoSites = source_dir() + "/experiments/scenarios/two-sites.toml";
+
+scenario::ReadOptions with(const std::vector<std::string>& overrides) {
+  scenario::ReadOptions options;
+  options.overrides = overrides;
+  return options;
+}
+
+std::string echo(const costmodel::Scenario& scenario) {
+  json document = json::parse(scenario::run_report_json({}, scenario));
+  document["scenario"]["compute"].erase("profile");  // a path
+  return document["scenario"].dump();
+}
+
+Ran program(const Folder& folder, const std::string& arguments) {
+  return run_in(folder.path(), "fomoe " + arguments);
+}
+
+}  // namespace
+
+TEST_CASE("a scenario as text gives the same scenario, with every kind of file that it can name") {
+  const Folder folder;
+  const std::string data = source_dir() + "/experiments/data/";
+  const struct {
+    std::string path;
+    std::vector<std::string> overrides;
+  } cases[] = {
+      {kTwoSites, {}},
+      {kTwoSites,
+       {"strategy.local_steps=7", "platform.sites=3", "strategy.expert_overlap=3", "name=o'clock"}},
+      {source_dir() + "/experiments/scenarios/eight-regions.toml",
+       {"compute.step_time=420ms", "prices.file=../data/prices-example.toml",
+        "quality.file=../data/paper_exp1.csv"}},
+      {kTwoSites, {"platform.trace=../data/link-trace-example.csv", "network_model.call_overhead=1.5ms"}},
+      {kTwoSites, {"model.hf_config=../models/olmoe-1b-7b.json"}},
+      {source_dir() + "/experiments/scenarios/tiny-training.toml", {"trainer.data=nowhere.bin"}},
+  };
+  for (const auto& one : cases) {
+    CAPTURE(one.path);
+    // hf_config and preset exclude each other.
+    std::string path = one.path;
+    if (!one.overrides.empty() && one.overrides[0].starts_with("model.")) {
+      std::string text = read_all(path);
+      text.replace(text.find("preset = \"small\""), 16, "hf_config = \"x\"");
+      path = source_dir() + "/experiments/scenarios/../scenarios/two-sites.toml";
+      write_all(folder / "s.toml", text);
+      std::filesystem::copy(source_dir() + "/experiments/models/olmoe-1b-7b.json", folder / "x");
+      const auto options = with({});
+      CHECK(echo(scenario::read_scenario(scenario::scenario_source(folder / "s.toml", options), "run")) ==
+            echo(scenario::read_scenario(folder / "s.toml", options)));
+      continue;
+    }
+    const auto options = with(one.overrides);
+    const scenario::ScenarioSource source = scenario::scenario_source(path, options);
+    CHECK(echo(scenario::read_scenario(source, "run")) == echo(scenario::read_scenario(path, options)));
+    CHECK(source.toml.find("nowhere") == std::string::npos);
+  }
+}
+
+TEST_CASE("mistakes in a report's scenario are named by the report; a file name cannot leave its folder") {
+  scenario::ScenarioSource source = scenario::scenario_source(kTwoSites, {});
+  source.toml += "\n[strategi]\n";
+  try {
+    (void)scenario::read_scenario(source, "a/run.json");
+    FAIL("it was read");
+  } catch (const scenario::FileError& error) {
+    CHECK(std::string(error.what()).starts_with("a/run.json/scenario.toml:"));
+  }
+  source = scenario::scenario_source(kTwoSites, {});
+  source.files["../evil"] = "x";
+  CHECK_THROWS_AS((void)scenario::read_scenario(source, "run"), scenario::FileError);
+  CHECK(!std::filesystem::exists(std::filesystem::temp_directory_path() / "evil"));
+}
+
+TEST_CASE("validate: no error where measured and predicted links are the same, and the known one where not") {
+  const Folder folder;
+  write_measured_run(folder / "same.json", kTwoSites, {}, {});
+  write_measured_run(folder / "slower.json", kTwoSites, {}, {"network_model.bandwidth_efficiency=0.5"});
+  Ran ran = program(folder, "validate same.json slower.json --output -");
+  INFO(ran.err);
+  REQUIRE(ran.exit_status == 0);
+  const json answer = json::parse(ran.out);
+  CHECK(answer["schema"] == "fomoe.validation/1");
+  for (const auto& item : answer["runs"][0]["errors"].items())
+    CHECK(std::abs(item.value().get<double>()) < 1e-9);
+  // Half the rate: the bytes take twice as long, the latency does not.
+  const double error = answer["runs"][1]["errors"]["communication"];
+  CHECK(error < -0.45);
+  CHECK(error > -0.5);
+  CHECK(answer["runs"][1]["errors"]["bytes"] == 0);
+  CHECK(answer["groups"][0]["errors"]["communication"]["worst_run"] == "slower");
+  CHECK(answer["groups"][0]["errors"]["communication"]["median"].get<double>() ==
+        doctest::Approx(-error / 2));
+
+  // With the term that it was made with nothing is left.
+  ran = program(folder, "validate slower.json --set network_model.bandwidth_efficiency=0.5 --output v.csv");
+  REQUIRE(ran.exit_status == 0);
+  const std::string csv = read_all(folder / "v.csv");
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == 2);
+  ran = program(folder,
+                "validate slower.json --set network_model.bandwidth_efficiency=0.5 --limit wall_clock=1e-6");
+  CHECK(ran.exit_status == 0);
+  CHECK(ran.out.find("Bytes sent: as predicted, to the byte, in all 1 runs.") != std::string::npos);
+}
+
+TEST_CASE("validate: a limit that is exceeded is exit status 1, and says which one by which run") {
+  const Folder folder;
+  write_measured_run(folder / "same.json", kTwoSites, {}, {});
+  write_measured_run(folder / "slower.json", kTwoSites, {}, {"network_model.bandwidth_efficiency=0.5"});
+  const Ran worst = program(folder, "validate same.json slower.json --limit communication=0.4");
+  CHECK(worst.exit_status == 1);
+  CHECK(worst.err.find("worst error of communication: ") != std::string::npos);
+  CHECK(worst.err.find("more than the limit of 40.00 % (slower)") != std::string::npos);
+  CHECK(!worst.out.empty());  // the tables are the answer, exceeded or not
+  CHECK(program(folder, "validate same.json slower.json --limit median.communication=0.4").exit_status == 0);
+  for (const char* bad : {"wall_clock=x", "wall_clock", "wallclock=0.1", "mean.wall_clock=0.1", "bytes=-1"})
+    CHECK(program(folder, std::string("validate same.json --limit ") + bad).exit_status == 2);
+}
+
+TEST_CASE("validate refuses what is no whole measured run, the same run twice, and keys of the run itself") {
+  const Folder folder;
+  write_measured_run(folder / "run.json", kTwoSites, {}, {});
+  const auto said = [&](const std::string& arguments) {
+    const Ran ran = program(folder, "validate " + arguments);
+    CHECK(ran.exit_status == 2);
+    CHECK(std::count(ran.err.begin(), ran.err.end(), '\n') == 1);
+    return ran.err;
+  };
+  REQUIRE(program(folder, "simulate '" + kTwoSites + "' --output simulated.json").exit_status == 0);
+  CHECK(said("simulated.json").find("executor: got \"simulated\"; expected \"measured\"") !=
+        std::string::npos);
+  write_all(folder / "other.json", "{\"schema\": \"fomoe.plan/1\"}");
+  CHECK(said("other.json").find("expected \"fomoe.run/1\" or \"fomoe.wan/1\"") != std::string::npos);
+  json report = json::parse(read_all(folder / "run.json"));
+  write_all(folder / "wan.json", json{{"schema", "fomoe.wan/1"}, {"run_report", report}}.dump());
+  CHECK(said("run.json wan.json").find("a second time") != std::string::npos);
+  CHECK(program(folder, "validate wan.json").exit_status == 0);
+  report["run"]["in_turn"] = true;
+  write_all(folder / "turn.json", report.dump());
+  CHECK(said("turn.json").find("run.in_turn: got true") != std::string::npos);
+  report["run"]["in_turn"] = false;
+  report["wall_clock_s"] = "long";
+  write_all(folder / "text.json", report.dump());
+  CHECK(said("text.json").find("wall_clock_s: got \"long\"; expected a number") != std::string::npos);
+  CHECK(said("run.json --set strategy.local_steps=3").find("expected a key of network_model") !=
+        std::string::npos);
+  CHECK(said("").find("expected at least one report, got 0") != std::string::npos);
+}
+
+TEST_CASE("validate refuses a run that the network model was fitted to") {
+  const Folder folder;
+  write_measured_run(folder / "run.json", kTwoSites, {}, {});
+  const std::string id = json::parse(read_all(folder / "run.json"))["run"]["id"];
+  write_all(folder / "fitted.toml",
+            "[network_model]\nbandwidth_efficiency = 0.9\n[calibration]\nruns = [\"" + id + "\"]\n");
+  const Ran refused = program(folder, "validate run.json --network-model fitted.toml");
+  CHECK(refused.exit_status == 2);
+  CHECK(refused.err.find("which fitted.toml was fitted to") != std::string::npos);
+  write_all(folder / "other.toml",
+            "[network_model]\nbandwidth_efficiency = 0.9\n[calibration]\nruns = [\"0123456789abcdef\"]\n");
+  const Ran ran = program(folder, "validate run.json --network-model other.toml");
+  CHECK(ran.exit_status == 0);
+  CHECK(ran.out.find("Network: bandwidth_efficiency 0.9.") != std::string::npos);
+  write_all(folder / "wrong.toml", "[network_model]\nefficiency = 0.9\n");
+  CHECK(program(folder, "validate run.json --network-model wrong.toml").exit_status == 2);
+}

@@ -1,0 +1,79 @@
+// Paced runs: compute takes the time that the scenario says and changes nothing; transfers are as ever.
+#include "tests/trainer/training_case.hpp"
+
+namespace costmodel = fomoe::costmodel;
+using namespace fomoe::trainer;
+using namespace fomoe::trainer::testing;
+
+namespace {
+
+constexpr double kStep_s = 0.004;
+
+costmodel::Scenario paced_scenario(const std::string& method, int sites, int overlap = 0) {
+  costmodel::Scenario scenario = training_scenario(method, sites, overlap);
+  scenario.compute = costmodel::GivenStepTime{kStep_s};
+  return scenario;
+}
+
+TrainingOptions paced() {
+  TrainingOptions options = real_options();
+  options.paced = true;
+  return options;
+}
+
+double compute_s(const Executor& executor, costmodel::NodeId node) {
+  double sum = 0;
+  for (const costmodel::Interval& interval : executor.intervals()) {
+    if (interval.node == node && interval.activity == costmodel::Activity::compute)
+      sum += interval.end_s - interval.start_s;
+  }
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("a paced node computes for as long as the scenario says, and a slow site longer") {
+  costmodel::Scenario scenario = paced_scenario("diloco", 2);
+  scenario.platform.sites[1].compute_factor = 3;
+  Training training(scenario, paced());
+  training.run();
+  // 3 rounds of 4 steps. A sleep may end late, never early: once an operation, of which a round has two.
+  for (const costmodel::NodeId node : {0, 1}) {
+    const double expected_s = 12 * kStep_s * (node == 1 ? 3 : 1);
+    CHECK(compute_s(training.executor, node) >= expected_s);
+    CHECK(compute_s(training.executor, node) < expected_s + 6 * 0.020);
+    CHECK(training.executor.steps(node) == 12);
+  }
+}
+
+TEST_CASE("a paced run sends the bytes of a real one, by class and receiver, and trains nothing") {
+  struct Case {
+    const char* method;
+    int sites, overlap;
+  };
+  for (const Case& one : {Case{"ddp", 2, 0}, Case{"diloco", 2, 0}, Case{"local_adamw", 2, 0},
+                          Case{"streaming_diloco", 2, 0}, Case{"fomoe", 4, 2}, Case{"sparse_loco", 2, 0}}) {
+    CAPTURE(std::string(one.method));
+    costmodel::Scenario scenario = paced_scenario(one.method, one.sites, one.overlap);
+    if (one.overlap > 0) scenario.strategy.placement = costmodel::PlacementKind::random;
+    if (std::string(one.method) == "streaming_diloco") scenario.strategy.fragments = 2;
+    if (std::string(one.method) == "sparse_loco") {
+      scenario.strategy.wire.kept_share = 0.1;
+      scenario.strategy.wire.index_bits = 32;
+    }
+    Training real(scenario, real_options()), slept(scenario, paced());
+    const at::Tensor before = slept.weights(0).clone();
+    real.run();
+    slept.run();
+    for (int node = 0; node < one.sites; ++node) {
+      CHECK(slept.transport.traffic(node).sent == real.transport.traffic(node).sent);
+      CHECK(slept.transport.traffic(node).received == real.transport.traffic(node).received);
+      CHECK(slept.transport.traffic(node).sent_to == real.transport.traffic(node).sent_to);
+      CHECK(real.transport.traffic(node).total_sent() > 0);
+    }
+    CHECK(!at::equal(real.weights(0), before));
+    // Experts move with random placements; what everybody holds stays what it was.
+    if (one.overlap == 0) CHECK(at::allclose(slept.weights(0), before, 1e-6, 1e-7));
+    CHECK(at::isfinite(slept.weights(0)).all().item<bool>());
+  }
+}
