@@ -169,7 +169,7 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan,
     const bool overlapping = plan.classes[longest].overlapping && executed > 3;
     report.critical_path =
         critical_path(plan, report.sites, timelines[longest], overlapping ? executed - 3 : executed - 1);
-    if (plan.classes.size() > 1)
+    if (plan.rounds - plan.classes[longest].count > 1)  // more than a last, shorter one
       report.notes.push_back("rounds are of " + std::to_string(plan.classes.size()) +
                              " kinds: what a round waits for is of the kind that takes longest in all, " +
                              std::to_string(plan.classes[longest].count) + " of " +

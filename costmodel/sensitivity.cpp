@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <variant>
 
 #include "costmodel/closed_form_parts.hpp"
@@ -130,10 +131,15 @@ std::vector<Sensitivity> sensitivity(const Scenario& scenario,
 }
 
 std::vector<Sensitivity> sensitivity(const Scenario& scenario) {
-  return sensitivity(scenario, [](const Scenario& changed) {
+  std::vector<Sensitivity> list = sensitivity(scenario, [](const Scenario& changed) {
     const ClosedFormParts parts = closed_form_parts(changed);
     return parts.summary.rounds * parts.round.duration_s;
   });
+  // Of windows, losses, jitter and calls the formula knows nothing: that they change nothing is no answer.
+  std::erase_if(list, [](const Sensitivity& row) {
+    return row.change == 0 && std::string_view(row.input).starts_with("network_model.");
+  });
+  return list;
 }
 
 }  // namespace fomoe::costmodel

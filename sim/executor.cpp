@@ -31,7 +31,7 @@ struct Executor::Round {
 };
 
 Executor::Executor(const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds, Engine& engine,
-                   const WorkSeconds& seconds, const Options& options)
+                   const ComputeSeconds& seconds, const Options& options)
     : plan_(plan),
       sequence_(rounds),
       engine_(engine),
@@ -168,11 +168,7 @@ void Executor::run_op(NodeId node, Round& round, OpId op) {
   }
   if (const auto& transfer = round.transfers[o]) return transfer->start(node);
   const auto& compute = std::get<costmodel::Compute>(round.plan.ops[o].what);
-  const double factor = options_.compute_factor
-                            ? options_.compute_factor(node, sequence_[round.position], op, compute.repeat)
-                            : 1;
-  const double duration_s =
-      seconds_(compute.work, node) * static_cast<double>(compute.repeat) * compute.share * factor;
+  const double duration_s = seconds_(compute, node, sequence_[round.position], op);
   if (!(duration_s > 0)) return finish_op(node, round, op);
   engine_.after(duration_s, [this, node, &round, op] { finish_op(node, round, op); });
 }

@@ -15,7 +15,7 @@ namespace fomoe::sim {
 class Executor {
  public:
   Executor(const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds, Engine& engine,
-           const WorkSeconds& seconds, const Options& options);
+           const ComputeSeconds& seconds, const Options& options);
   ~Executor();
 
   /// Everything, to the end. Throws std::runtime_error where nodes wait for each other for ever.
@@ -37,7 +37,7 @@ class Executor {
   const costmodel::Plan& plan_;
   const std::vector<std::int64_t>& sequence_;
   Engine& engine_;
-  const WorkSeconds& seconds_;
+  const ComputeSeconds& seconds_;
   const Options& options_;
   std::vector<std::unique_ptr<Round>> live_;  // by position; released when every node is through
   std::size_t rounds_finished_ = 0;

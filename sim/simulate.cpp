@@ -104,7 +104,7 @@ bool get(Pipe& pipe, std::vector<std::vector<std::string>>& lists) {
 }
 
 void child(Pipe& pipe, const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds,
-           const platforms::Platform& platform, const WorkSeconds& seconds, const Options& options) {
+           const platforms::Platform& platform, const ComputeSeconds& seconds, const Options& options) {
   try {
     // Never destroyed, as the process ends here: SimGrid complains of flows that a failed run leaves behind.
     auto* engine = new Engine(plan.nodes, platform, options.network, options.seed);
@@ -127,7 +127,8 @@ void child(Pipe& pipe, const costmodel::Plan& plan, const std::vector<std::int64
 }  // namespace
 
 Timeline simulate(const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds,
-                  const platforms::Platform& platform, const WorkSeconds& seconds, const Options& options) {
+                  const platforms::Platform& platform, const ComputeSeconds& seconds,
+                  const Options& options) {
   Pipe pipe;
   std::fflush(nullptr);
   Engine::prepare();

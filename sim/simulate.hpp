@@ -15,22 +15,20 @@ struct Options {
   bool bundle = true;             // see lower()
   costmodel::Pieces pieces = {};  // see lower()
   costmodel::NetworkModel network = {};
-  std::uint64_t seed = 0;  // of jitter
-  /// Mean over `repeat` steps of what they take ÷ WorkSeconds; the round by its index in the plan. None: 1.
-  std::function<double(costmodel::NodeId node, std::int64_t round, costmodel::OpId op, std::int64_t repeat)>
-      compute_factor = {};
+  std::uint64_t seed = 0;     // of jitter
   bool record_flows = false;  // one by one, in the timeline
 };
 
-/// Seconds that a node computes for a work; the same for every round.
-using WorkSeconds = std::function<double(costmodel::Work, costmodel::NodeId)>;
+/// Seconds that a node computes for an operation, all its repeats; the round by its index in the plan.
+using ComputeSeconds = std::function<double(const costmodel::Compute& compute, costmodel::NodeId node,
+                                            std::int64_t round, costmodel::OpId op)>;
 
 /// Executes the given rounds of the plan one after another, chained per node without a barrier.
 /// Runs in a child process, because SimGrid supports one engine per process: call it before starting threads.
 /// Throws std::runtime_error when the child dies. `platform` is the effective one; of the network model only
 /// what concerns single flows and collectives is applied to it.
 costmodel::Timeline simulate(const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds,
-                             const platforms::Platform& platform, const WorkSeconds& seconds,
+                             const platforms::Platform& platform, const ComputeSeconds& seconds,
                              const Options& options = {});
 
 }  // namespace fomoe::sim

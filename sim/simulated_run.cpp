@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "costmodel/closed_form.hpp"
 #include "costmodel/make_plan.hpp"
 #include "costmodel/methods/composition.hpp"
+#include "costmodel/operation_seconds.hpp"
 #include "costmodel/pieces.hpp"
 #include "costmodel/report_assembly.hpp"
-#include "costmodel/step_variation.hpp"
 #include "platforms/input_error.hpp"
 #include "sim/simulate.hpp"
 
@@ -55,30 +54,16 @@ SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan 
   run.plan = std::move(plan);
   const platforms::Platform platform = costmodel::effective_platform(scenario.platform, scenario.network);
 
-  std::vector<costmodel::ComputeTimes> times;
-  for (const costmodel::Node& node : run.plan.nodes) {
-    times.push_back(costmodel::compute_times(scenario, node.sequences));
-  }
-  const WorkSeconds seconds = [&](costmodel::Work work, costmodel::NodeId node) {
-    const auto n = static_cast<std::size_t>(node);
-    const auto site = static_cast<std::size_t>(run.plan.nodes[n].site);
-    return costmodel::work_s(times[n], work) * scenario.platform.sites[site].compute_factor;
-  };
+  const costmodel::OperationSeconds operations(scenario, run.plan);
+  const ComputeSeconds seconds = [&](const costmodel::Compute& compute, costmodel::NodeId node,
+                                     std::int64_t round,
+                                     costmodel::OpId op) { return operations.of(compute, node, round, op); };
   Options simulation;
   simulation.bundle = options.bundle;
   simulation.record_flows = options.record_flows;
   simulation.pieces = costmodel::pieces_of(scenario, run.plan);
   simulation.network = scenario.network;
   simulation.seed = scenario.seed;
-  if (scenario.variation.varies()) {
-    simulation.compute_factor = [&](costmodel::NodeId node, std::int64_t round, costmodel::OpId op,
-                                    std::int64_t repeat) {
-      return costmodel::drawn_step_factor(scenario, static_cast<std::uint64_t>(node),
-                                          static_cast<std::uint64_t>(round), static_cast<std::uint64_t>(op),
-                                          repeat);
-    };
-  }
-
   // Jitter makes every round a sample of its own, and so do links that change and steps that vary.
   if (scenario.network.jitter_s > 0 || !platform.changes.empty() || scenario.variation.varies())
     for (costmodel::RoundClass& rounds : run.plan.classes) rounds.identical = false;

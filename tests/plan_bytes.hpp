@@ -72,7 +72,7 @@ inline costmodel::SentBytes<double> sent_in_mean_round(const costmodel::Plan& pl
   return mean;
 }
 
-/// What executors run of it: the method's plan, composed with how it is carried out.
+/// The method's plan, composed with how it is carried out; executors add the extra traffic (make_plan).
 inline costmodel::Plan plan_of(const costmodel::Scenario& scenario) {
   return costmodel::composed_plan(scenario);
 }

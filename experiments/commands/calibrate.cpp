@@ -76,7 +76,8 @@ void set_term(costmodel::NetworkModel& network, const std::string& term, double 
   if (term == "bandwidth_efficiency") network.bandwidth_efficiency = value;
   if (term == "latency_factor") network.latency_factor = value;
   if (term == "call_overhead") network.call_overhead_s = value;
-  if (term == "payload_rate" && value > 0) network.payload_bytes_per_s = 1 / value;
+  if (term == "payload_rate")
+    network.payload_bytes_per_s = value > 0 ? std::optional<double>(1 / value) : std::nullopt;
 }
 
 FitTerm fit_term(const std::string& name) {
@@ -180,9 +181,9 @@ struct Calibration {
   std::vector<FittedTerm> terms;
 };
 
-/// What --set or the scenarios gave to terms that were not fitted; the fit holds with these alone.
-std::string given_terms(const Calibration& calibration) {
-  const costmodel::NetworkModel& base = calibration.data.observations.front().scenario.network;
+/// What --set or a scenario gave to terms that were not fitted; the fit holds with these alone.
+std::string given_terms(const Calibration& calibration, const costmodel::NetworkModel& base) {
+  const costmodel::NetworkModel usual;
   const auto fitted = [&](const char* name) {
     return std::any_of(calibration.terms.begin(), calibration.terms.end(),
                        [&](const FittedTerm& term) { return term.supported && term.name == name; });
@@ -198,6 +199,30 @@ std::string given_terms(const Calibration& calibration) {
   give("payload_rate", rate > 0, fmt::format("\"{}Mbps\"", rate * 8 / 1e6));
   give("initial_window", window > 0, fmt::format("\"{}B\"", window));
   give("idle_restart", base.idle_restart, "true");
+  give("background_share", base.background_share > 0, fmt::format("{}", base.background_share));
+  give("jitter", base.jitter_s > 0, fmt::format("\"{}ms\"", base.jitter_s * 1e3));
+  give("streams", base.streams != usual.streams, std::to_string(base.streams));
+  const double tcp_window = base.tcp_window_bytes.value_or(0);
+  give("tcp_window", tcp_window > 0, fmt::format("\"{}B\"", tcp_window));
+  give("loss_rate", base.loss_rate.has_value(), fmt::format("{}", base.loss_rate.value_or(0)));
+  give("segment_size", base.segment_bytes != usual.segment_bytes, fmt::format("\"{}B\"", base.segment_bytes));
+  give("congestion_control", base.congestion_control != usual.congestion_control,
+       fmt::format("\"{}\"", to_string(base.congestion_control)));
+  give("ring_model", base.ring_model != usual.ring_model, fmt::format("\"{}\"", to_string(base.ring_model)));
+  return text;
+}
+
+/// The same of all observations, or there is no one model that the fit holds with.
+std::string given_terms(const Calibration& calibration) {
+  const Observation& first = calibration.data.observations.front();
+  const std::string text = given_terms(calibration, first.scenario.network);
+  for (const Observation& one : calibration.data.observations) {
+    if (given_terms(calibration, one.scenario.network) == text) continue;
+    throw UsageError(fmt::format(
+        "{}: got other terms of network_model than {}; expected the same of all terms that are not "
+        "fitted; for example --set network_model.congestion_control=bbr for all",
+        one.name, first.name));
+  }
   return text;
 }
 

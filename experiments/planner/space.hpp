@@ -1,4 +1,5 @@
-// What `fomoe plan` tries: for every method the keys that change it, each with its values.
+// What `fomoe plan` tries: for every method the usual keys that change it, each with its values; others by
+// --vary.
 #pragma once
 #include <string>
 #include <vector>

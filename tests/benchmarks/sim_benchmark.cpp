@@ -24,7 +24,7 @@ costmodel::Scenario preset(const char* name, int sites, int overlap) {
 
 costmodel::Timeline play(const costmodel::Plan& plan, std::int64_t round,
                          const costmodel::Scenario& scenario) {
-  return sim::simulate(plan, {round}, scenario.platform, [](costmodel::Work, int) { return 1.0; },
+  return sim::simulate(plan, {round}, scenario.platform, [](auto&&...) { return 1.0; },
                        {true, 0, scenario.network, scenario.seed});
 }
 
@@ -70,8 +70,7 @@ void ring_flows(benchmark::State& state) {
   const std::int64_t flows_per_round = 64 * 2 * 63;
   const std::vector<std::int64_t> rounds(static_cast<std::size_t>(flows / flows_per_round), 0);
   for (auto _ : state) {
-    const auto timeline =
-        sim::simulate(plan, rounds, scenario.platform, [](costmodel::Work, int) { return 1.0; });
+    const auto timeline = sim::simulate(plan, rounds, scenario.platform, [](auto&&...) { return 1.0; });
     benchmark::DoNotOptimize(timeline.round_end_s);
   }
   state.counters["s/flow"] =

@@ -17,8 +17,7 @@ std::vector<double> fomoe_end_s(const costmodel::Plan& plan, const platforms::Pl
   sim::Options options;
   options.network = network;
   const costmodel::Timeline timeline = sim::simulate(
-      plan, {0}, costmodel::effective_platform(raw, network), [=](costmodel::Work, int) { return compute_s; },
-      options);
+      plan, {0}, costmodel::effective_platform(raw, network), [=](auto&&...) { return compute_s; }, options);
   std::vector<double> end_s(plan.nodes.size(), 0);
   for (const auto& interval : timeline.intervals) {
     double& end = end_s[static_cast<std::size_t>(interval.node)];

@@ -49,6 +49,13 @@ def test_sweep_is_a_table(tmp_path, monkeypatch):
     assert [row["wall_clock_s"] for row in rows] == pytest.approx([500, 300, 300, 200], rel=1e-9)
 
 
+def test_words_and_booleans_vary():
+    rows = fomoe.sweep(SCENARIO, {"strategy.skip_token": [True, False], "strategy.method": ["ddp", "fomoe"]},
+                       engine="closed-form")
+    assert [(row["strategy.skip_token"], row["strategy.method"]) for row in rows] == [
+        ("true", "ddp"), ("true", "fomoe"), ("false", "ddp"), ("false", "fomoe")]
+
+
 def test_the_other_commands(tmp_path, monkeypatch):
     assert fomoe.cost(SCENARIO) == json.loads(program("cost", SCENARIO, "--output", "-"))
     assert fomoe.explain(SCENARIO) == program("explain", SCENARIO)

@@ -27,13 +27,10 @@ double duration_s(int worker, std::int64_t round) { return round % 3 == worker ?
 costmodel::Timeline play(const costmodel::Scenario& scenario, std::int64_t rounds) {
   std::vector<std::int64_t> sequence;
   for (std::int64_t r = 0; r < rounds; ++r) sequence.push_back(r);
-  sim::Options options;
-  options.compute_factor = [](int node, std::int64_t round, int, std::int64_t) {
-    return duration_s(node, round);
-  };
-  return sim::simulate(
-      costmodel::make_plan(scenario), sequence, scenario.platform,
-      [](costmodel::Work work, int) { return work == costmodel::Work::whole_step ? 1.0 : 0.0; }, options);
+  return sim::simulate(costmodel::make_plan(scenario), sequence, scenario.platform,
+                       [](const costmodel::Compute& compute, int node, std::int64_t round, int) {
+                         return compute.work == costmodel::Work::whole_step ? duration_s(node, round) : 0;
+                       });
 }
 
 // A worker's pseudo-gradient of round r arrives at A(r) = T(r−1) + d(r); it has its model at

@@ -18,7 +18,7 @@ namespace {
 double round_s(const costmodel::Plan& plan, const platforms::Platform& platform,
                const sim::Options& options) {
   return sim::simulate(
-             plan, {0}, platform, [](costmodel::Work, int) { return 0.0; }, options)
+             plan, {0}, platform, [](auto&&...) { return 0.0; }, options)
       .round_end_s[0];
 }
 
@@ -123,7 +123,7 @@ TEST_CASE("slow start is paid once by a connection, and again after a silence wh
     options.network.initial_window_bytes = 10e3;
     options.network.idle_restart = idle_restart;
     return sim::simulate(
-               plan, {0}, platform, [&](costmodel::Work, int) { return think_s; }, options)
+               plan, {0}, platform, [&](auto&&...) { return think_s; }, options)
         .round_end_s[0];
   };
   const double ramp_s = 0.25, flow_s = 0.05 + kBytes / 1e6;

@@ -140,7 +140,7 @@ TEST_CASE("a fluid ring: one latency, and the bytes of all steps at the port's r
       transfer_only(m, Pattern::all_reduce, Collective::ring, {exchange_of(first(m), elements)});
   const auto platform = platforms::uniform(m, bandwidth, bandwidth, latency);
   const auto timeline = sim::simulate(
-      plan, {0}, platform, [](costmodel::Work, int) { return 0.0; }, options_of(costmodel::RingModel::fluid));
+      plan, {0}, platform, [](auto&&...) { return 0.0; }, options_of(costmodel::RingModel::fluid));
   check_close(timeline.round_end_s[0], latency + 2.0 * (m - 1) / m * bytes / bandwidth);
   const auto stepwise = play(plan, platform);
   CHECK(timeline.sent.bytes == stepwise.sent.bytes);
@@ -155,7 +155,7 @@ TEST_CASE("stepwise and fluid rings agree within 1 % where latency is negligible
         transfer_only(m, Pattern::all_reduce, Collective::ring, {exchange_of(first(m), 525'000)});
     const auto end_s = [&](costmodel::RingModel model) {
       return sim::simulate(
-                 plan, {0}, platform, [](costmodel::Work, int) { return 0.0; }, options_of(model))
+                 plan, {0}, platform, [](auto&&...) { return 0.0; }, options_of(model))
           .round_end_s[0];
     };
     const double stepwise = end_s(costmodel::RingModel::stepwise);

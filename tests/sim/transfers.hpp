@@ -42,7 +42,7 @@ inline std::vector<int> first(int count) {
 
 inline costmodel::Timeline play(const costmodel::Plan& plan, const platforms::Platform& platform,
                                 bool bundle = true) {
-  return sim::simulate(plan, {0}, platform, [](costmodel::Work, int) { return 0.0; }, {bundle});
+  return sim::simulate(plan, {0}, platform, [](auto&&...) { return 0.0; }, {bundle});
 }
 
 inline sim::Options options_of(costmodel::RingModel model) {

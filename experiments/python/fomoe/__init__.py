@@ -6,7 +6,7 @@
 
 A scenario is the path of a TOML file, or a dict with the same tables. Paths in it are relative to the file, or,
 of a dict, to the current folder. `set` overrides single keys: {"platform.bandwidth": "10Gbps"}. Results are what
-`fomoe COMMAND --output -` writes as JSON, in SI units. Wrong input raises fomoe.InputError, a ValueError that
+`fomoe COMMAND --output -` writes as JSON, in SI units; of `sweep` its rows, of `explain` its text. Wrong input raises fomoe.InputError, a ValueError that
 names the place, what was got and what was expected.
 """
 
@@ -23,7 +23,7 @@ import tomli_w
 
 from ._fomoe import InputError, answer as _answer
 
-__all__ = ["InputError", "cost", "explain", "plan", "simulate", "solve", "sweep"]
+__all__ = ["InputError", "cost", "explain", "plan", "simulate", "solve", "sweep", "validate"]
 
 Scenario = Union[str, os.PathLike, Mapping[str, Any]]
 Overrides = Union[Mapping[str, Any], None]
@@ -53,7 +53,9 @@ def _written(value: Any) -> str:
 
 def _values(values: Union[str, Iterable[Any]]) -> str:
     """What --vary takes: "16,64", or a range as a text, "100Mbps..10Gbps*2"."""
-    return values if isinstance(values, str) else ",".join(str(value) for value in values)
+    if isinstance(values, str):
+        return values
+    return ",".join(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
 
 
 def _run(command: str, scenario: Scenario, set: Overrides, *options: Any) -> str:
@@ -119,3 +121,16 @@ def solve(scenario: Scenario, key: str, target: str | None = None, *, set: Overr
 def explain(scenario: Scenario, *, set: Overrides = None) -> str:
     """The closed form with the scenario's numbers in it, line by line."""
     return _run("explain", scenario, set)
+
+
+def validate(runs: Iterable[str | os.PathLike], *, network_model: str | os.PathLike | None = None,
+             set: Overrides = None) -> dict[str, Any]:
+    """Measured reports against their predictions: errors of every run, by method and in total.
+
+    runs: files that fomoe-train wrote; network_model: what `fomoe calibrate` wrote; set: keys of network_model.
+    """
+    arguments = ["validate", *(os.fspath(run) for run in runs)]
+    for key, value in (set or {}).items():
+        arguments += ["--set", f"{key}={_written(value)}"]
+    return json.loads(_answer([*arguments, *(str(o) for o in _options(**{"network-model": network_model})),
+                               "--output", "-"]))
