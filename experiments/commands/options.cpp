@@ -34,7 +34,8 @@ std::string mean(const std::string& typed, const po::options_description& option
 }  // namespace
 
 std::optional<po::variables_map> parse(const Arguments& arguments, const Help& help,
-                                       po::options_description options, const std::string& positional) {
+                                       po::options_description options, const std::string& positional,
+                                       Positionals count) {
   options.add_options()("help,h", "print this and stop");
   for (const std::string& argument : arguments) {
     // Before parsing, so that `fomoe simulate --help` does not complain about the missing scenario.
@@ -62,9 +63,10 @@ std::optional<po::variables_map> parse(const Arguments& arguments, const Help& h
   }
   const std::size_t given =
       values.count(positional) ? values[positional].as<std::vector<std::string>>().size() : 0;
-  if (given != 1) {
-    throw UsageError(
-        fmt::format("expected one {}, got {}; for example {}", positional, given, help.examples.front()));
+  if (given == 0 || (given > 1 && count == Positionals::one)) {
+    throw UsageError(fmt::format("expected {} {}, got {}; for example {}",
+                                 count == Positionals::one ? "one" : "at least one", positional, given,
+                                 help.examples.front()));
   }
   return values;
 }

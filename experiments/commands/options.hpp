@@ -23,11 +23,14 @@ struct Help {
   std::vector<std::string> examples;  // lines that work when pasted in the repository's root
 };
 
-/// One argument without a dash is allowed, the positional of that name, and required.
+/// How many arguments without a dash there are.
+enum class Positionals { one, several };
+
+/// Arguments without a dash are the positional of that name, and required.
 /// Nothing where --help was asked for; it has then been printed.
 std::optional<boost::program_options::variables_map> parse(
     const Arguments& arguments, const Help& help, boost::program_options::options_description options,
-    const std::string& positional);
+    const std::string& positional, Positionals count = Positionals::one);
 
 /// Adds --set and --seed.
 void add_scenario_options(boost::program_options::options_description& options);

@@ -121,15 +121,20 @@ void JsonObject::refuse(const std::string& name, const std::string& got, const s
   fail(file_, key(name), got, expected, kind_.remedy);
 }
 
-Json read_json_file(const std::string& path, const JsonKind& kind) {
-  Json json = parse(path, kind);
-  // Asked first: a file of another kind should not be told about its keys.
-  if (!json.is_object() || !json.contains("schema") || json["schema"] != kind.schema) {
-    const bool has = json.is_object() && json.contains("schema") && json["schema"].is_string();
-    fail(path + ":1", "schema", has ? '"' + json["schema"].get<std::string>() + '"' : "nothing",
-         std::string("\"") + kind.schema + '"', kind.remedy);
+Json read_json_file(const std::string& path, const JsonKind& kind) { return read_any_json(path, {&kind}); }
+
+Json read_any_json(const std::string& path, const std::vector<const JsonKind*>& kinds) {
+  const JsonKind& first = *kinds.front();
+  Json json = parse(path, first);
+  const bool has = json.is_object() && json.contains("schema") && json["schema"].is_string();
+  const std::string schema = has ? json["schema"].get<std::string>() : "";
+  std::vector<std::string> expected;
+  for (const JsonKind* kind : kinds) {
+    if (has && schema == kind->schema) return json;
+    expected.push_back(std::string("\"") + kind->schema + '"');
   }
-  return json;
+  // Asked first: a file of another kind should not be told about its keys.
+  fail(path + ":1", "schema", has ? '"' + schema + '"' : "nothing", joined(expected, " or "), first.remedy);
 }
 
 }  // namespace fomoe::scenario

@@ -56,5 +56,7 @@ class JsonObject {
 
 /// The file as JSON with that schema. Throws FileError.
 Json read_json_file(const std::string& path, const JsonKind& kind);
+/// The same where several kinds will do; the first is what messages expect.
+Json read_any_json(const std::string& path, const std::vector<const JsonKind*>& kinds);
 
 }  // namespace fomoe::scenario
