@@ -97,8 +97,10 @@ Chart sensitivity_chart(const Sensitivities& sensitivity) {
                     human_time(input.more_s), fmt::format("{:+.2f} %", change(input.more_s))});
   }
   Chart chart;
-  chart.label = fmt::format("How the wall clock changes with each input about 10 % less or more, {}.",
-                            sensitivity.executor == "simulated" ? "simulated" : "by the closed form");
+  chart.label = fmt::format(
+      "How the wall clock changes with each input about 10 % less or more, {}, which as it is says {}.",
+      sensitivity.executor == "simulated" ? "by simulation" : "by the closed form",
+      human_time(sensitivity.wall_clock_s));
   chart.height_rem = 6 + 2.4 * static_cast<double>(labels.size());
   chart.data = {{"kind", "bars"},
                 {"labels", labels},
@@ -130,7 +132,12 @@ Chart bandwidth_chart(const Run& run) {
     rows.push_back({factor, human_time(point.wall_clock_s), human_percent(point.compute_utilization)});
   }
   Chart chart;
-  chart.label = "The wall clock with all links slower or faster, by the closed form. 1 is the scenario.";
+  chart.label = "The wall clock with all links slower or faster, by the closed form.";
+  for (const auto& point : run.bandwidth_curve) {
+    if (point.rate_factor != 1) continue;
+    chart.label += fmt::format(" Of the scenario as it is, at 1, it says {}; the answer above is {}.",
+                               human_time(point.wall_clock_s), human_time(run.figures.wall_clock_s));
+  }
   chart.data = {{"kind", "points"},
                 {"x_title", "rate of every link / that of the scenario"},
                 {"y_title", "wall clock, " + unit.name},

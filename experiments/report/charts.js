@@ -1,4 +1,4 @@
-// Draws each <figure class="chart"> from the JSON in it, with Chart.js. Numbers come in the units of the axes;
+// Draws each figure of class chart from the JSON in it, with Chart.js. Numbers come in the units of the axes;
 // nothing is computed here but where a mark goes.
 "use strict";
 
@@ -19,10 +19,29 @@ function settings(data, scales, tooltip) {
     animation: false, responsive: true, maintainAspectRatio: false, locale: "en",
     scales,
     plugins: {
-      legend: {display: data.series.length > 1, labels: {color: colour("--text"), usePointStyle: data.kind === "points"}},
+      legend: {display: data.series.length > 1, labels: {
+        color: colour("--text"), usePointStyle: data.kind === "points", boxWidth: 12, boxHeight: data.kind === "points" ? 8 : 12,
+      }},
       tooltip: {callbacks: tooltip},
     },
   };
+}
+
+// Long names in several lines: at dots, colons and underscores.
+function lines(label) {
+  const wrapped = [""];
+  for (const part of label.split(/(?<=[._: -])/)) {
+    if (wrapped.at(-1) && wrapped.at(-1).length + part.length > 18) wrapped.push("");
+    wrapped[wrapped.length - 1] += part;
+  }
+  return wrapped;
+}
+
+function names(more) {
+  const scale = axis("", more);
+  scale.ticks.autoSkip = false;
+  scale.ticks.callback = function (value) { return lines(this.getLabelForValue(value)); };
+  return scale;
 }
 
 const short = (value) => Number(value.toPrecision(4)).toLocaleString("en");
@@ -40,7 +59,7 @@ function timeline(data) {
     },
     options: Object.assign(settings(data, {
       x: axis(data.x_title, {min: 0, max: data.x_most}),
-      y: axis("", {type: "category", labels: data.rows, offset: true}),
+      y: names({type: "category", labels: data.rows, offset: true}),
     }, {
       label: ({dataset, raw}) =>
         `${dataset.label}${raw.what ? " (" + raw.what + ")" : ""}: ${short(raw.x[0])} to ${short(raw.x[1])}`,
@@ -59,7 +78,7 @@ function bars(data) {
     },
     options: Object.assign(settings(data, {
       x: axis(data.x_title, {stacked: Boolean(data.stacked)}),
-      y: axis("", {stacked: Boolean(data.stacked)}),
+      y: names({stacked: Boolean(data.stacked)}),
     }, {label: ({dataset, parsed}) => `${dataset.label}: ${short(parsed.x)}`}), {indexAxis: "y"}),
   };
 }
@@ -87,6 +106,8 @@ function points(data) {
     scale.afterBuildTicks = (built) => { built.ticks = values.map((value) => ({value})); };
     scale.ticks.callback = (value) => short(value);
     scale.ticks.autoSkip = true;
+    scale.min = values[0];
+    scale.max = values.at(-1);
   }
   return chart;
 }

@@ -113,13 +113,13 @@ Chart runs_frontier_chart(const std::vector<Run>& runs) {
   }
   std::sort(frontier.begin(), frontier.end(), [](const Json& a, const Json& b) { return a[0] < b[0]; });
   Chart chart;
-  chart.label =
-      "Wall clock against " + against.title + ": on the frontier is what no other result beats in both.";
+  chart.label = "Wall clock against " + against.title +
+                ". On the frontier: no other result is at least as good in both.";
   chart.data = {{"kind", "points"},
                 {"x_title", against.title},
                 {"y_title", "wall clock, " + time.name},
                 {"series", Json::array({points_of("on the frontier", true, frontier),
-                                        points_of("beaten in both", false, others)})}};
+                                        points_of("not on the frontier", false, others)})}};
   chart.table = table("Both the less the better",
                       {{"result"}, {"wall clock", true}, {against.title, true}, {"on the frontier"}}, rows);
   return chart;

@@ -66,14 +66,23 @@ std::string table(std::string_view caption, const std::vector<Column>& columns,
       "<thead><tr>",
       escaped(caption));
   const auto of_number = [&](std::size_t i) { return columns[i].number ? " class=\"number\"" : ""; };
-  for (std::size_t i = 0; i < columns.size(); ++i)
+  const auto says_nothing = [&](std::size_t i) {
+    return std::all_of(rows.begin(), rows.end(),
+                       [&](const auto& row) { return i >= row.size() || row[i].empty(); });
+  };
+  std::vector<std::size_t> shown;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    if (!says_nothing(i)) shown.push_back(i);
+  }
+  for (const std::size_t i : shown)
     html += fmt::format("<th scope=\"col\"{}>{}</th>", of_number(i), escaped(columns[i].title));
   html += "</tr></thead>\n<tbody>\n";
   for (const auto& row : rows) {
     html += "<tr>";
-    for (std::size_t i = 0; i < std::min(row.size(), columns.size()); ++i) {
-      html += i == 0 ? fmt::format("<th scope=\"row\"{}>{}</th>", of_number(i), escaped(row[i]))
-                     : fmt::format("<td{}>{}</td>", of_number(i), escaped(row[i]));
+    for (const std::size_t i : shown) {
+      const std::string cell = i < row.size() ? escaped(row[i]) : "";
+      html += i == 0 ? fmt::format("<th scope=\"row\"{}>{}</th>", of_number(i), cell)
+                     : fmt::format("<td{}>{}</td>", of_number(i), cell);
     }
     html += "</tr>\n";
   }

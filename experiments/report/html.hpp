@@ -22,7 +22,7 @@ struct Column {
   std::string title;
   bool number = false;  // to the right
 };
-/// The first cell of a row is its heading.
+/// The first cell of a row is its heading. Columns in which no row says anything are left out.
 std::string table(std::string_view caption, const std::vector<Column>& columns,
                   const std::vector<std::vector<std::string>>& rows);
 

@@ -18,14 +18,13 @@ namespace {
 std::string title_of(const Results& results) {
   const std::size_t count = results.runs.size() + results.plans.size();
   if (count > 1) return fmt::format("fomoe: {} results", count);
-  return "fomoe: " +
-         (results.plans.empty() ? answer_of(results.runs.front()) : answer_of(results.plans.front()));
+  return results.plans.empty() ? answer_of(results.runs.front()) : answer_of(results.plans.front());
 }
 
 /// One result is shown; of several, each unfolds under the comparison.
 std::string result(const std::string& name, const std::string& answer, const std::string& html, bool alone) {
-  const std::string content =
-      alone ? heading(2, name) + html : folded(name + ": " + answer, heading(2, name) + html);
+  const std::string titled = heading(2, "Result: " + name) + html;
+  const std::string content = alone ? titled : folded(name + ": " + answer, titled);
   return "<article>\n" + content + "</article>\n";
 }
 

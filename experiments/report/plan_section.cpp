@@ -77,7 +77,7 @@ std::string answer_of(const Plan& plan) {
 }
 
 std::string plan_section(const Plan& plan) {
-  std::string html = paragraph(answer_of(plan) + '.') + answer(plan);
+  std::string html = answer(plan);
   std::vector<Row> rows;
   std::vector<std::string> commands;
   for (const Candidate& row : plan.chosen) {

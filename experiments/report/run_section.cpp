@@ -162,7 +162,7 @@ std::string answer_of(const Run& run) {
 
 std::string run_section(const Run& run) {
   const costmodel::RunReport& report = run.figures;
-  std::string html = paragraph(answer_of(run) + '.') + answer(run);
+  std::string html = answer(run);
   html += heading(3, "Where the time goes") + time_table(report);
   if (run.round) html += heading(3, "Timeline of a round") + chart(round_chart(*run.round));
   html += waits(report);
@@ -184,6 +184,19 @@ std::string run_section(const Run& run) {
   return html;
 }
 
+/// Do all scenarios that are known train the same model on as much?
+static bool same_question(const std::vector<Run>& runs) {
+  for (const char* key : {"model", "workload"}) {
+    const auto differs = [&](const Run& run) {
+      const Json& first = runs.front().scenario;
+      return first.is_object() && run.scenario.is_object() && first.contains(key) &&
+             run.scenario.contains(key) && first[key] != run.scenario[key];
+    };
+    if (std::any_of(runs.begin(), runs.end(), differs)) return false;
+  }
+  return true;
+}
+
 std::string comparison_section(const std::vector<Run>& runs) {
   std::vector<Row> rows;
   for (const Run& run : runs) {
@@ -199,6 +212,9 @@ std::string comparison_section(const std::vector<Run>& runs) {
   });
   return paragraph(fmt::format("Fastest of {}: {} ({}). It {}.", runs.size(), fastest->name,
                                answer_of(*fastest), commands::waiting_text(fastest->figures))) +
+         (same_question(runs) ? ""
+                              : paragraph("These results do not train the same model on the same workload: "
+                                          "what is faster need not be better.")) +
          table("All results",
                {{"result"},
                 {"executor"},

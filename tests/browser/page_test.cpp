@@ -1,6 +1,7 @@
 // The pages of `fomoe report` in a real browser: they draw, and complain about nothing.
 #include <doctest/doctest.h>
 
+#include <sstream>
 #include <string>
 
 #include "tests/experiments/run_fomoe.hpp"

@@ -74,5 +74,5 @@ TEST_CASE("sixteen nodes are shown, and the others counted; without rounds there
   const RoundTimeline shown = round_timeline(plan_of(20), timeline);
   CHECK(shown.spans.size() == 16);
   CHECK(shown.left_out_nodes == 4);
-  CHECK(round_timeline(plan_of(20), Timeline{}).spans.empty());
+  CHECK(round_timeline(plan_of(20), Timeline()).spans.empty());
 }

@@ -105,7 +105,11 @@ TEST_CASE("a simulated run: headings, a table beside every chart, and nothing th
 TEST_CASE(
     "a simulated run: the answer is the one that simulate prints, the charts hold the result's numbers") {
   const Folder folder;
-  const std::string options = " --set strategy.method=fomoe --set strategy.expert_overlap=1";
+  // 12 rounds of 16 steps, none of them short.
+  const std::string options =
+      " --set strategy.method=fomoe --set strategy.expert_overlap=2 --set strategy.local_steps=16 --set "
+      "workload.tokens=" +
+      std::to_string(12 * 16 * 256 * 2048);
   const json run = simulated(folder, options);
   const std::string page = page_of(folder, "run.json");
   const std::string text = run_in(folder.path(), "fomoe simulate " + kTwoSites + options).out;
@@ -163,7 +167,7 @@ TEST_CASE("texts of a result cannot become markup") {
   run["validation_envelope"] = {evil};
   write_all(folder / "evil<b>.json", run.dump());
   const std::string page = page_of(folder, "'evil<b>.json'");
-  CHECK(page.find("alert('1')") == std::string::npos);
+  CHECK(page.find("<script>alert(") == std::string::npos);
   CHECK(page.find("<img") == std::string::npos);
   CHECK(page.find("evil<b>") == std::string::npos);
   CHECK(count(page, "&lt;/script&gt;&lt;script&gt;alert(&#39;1&#39;)") >= 9);
@@ -231,7 +235,7 @@ TEST_CASE("several results: who is on the frontier of time and cost, by hand") {
   SUBCASE("files of the same name are told apart") {
     std::filesystem::create_directory(folder / "b");
     write_all(folder / "b/quick.json", run.dump());
-    CHECK(page_of(folder, "quick.json b/quick.json").find("<h2>quick (2)</h2>") != std::string::npos);
+    CHECK(page_of(folder, "quick.json b/quick.json").find("<h2>Result: quick (2)</h2>") != std::string::npos);
   }
 }
 
