@@ -19,7 +19,7 @@ using commands::Row;
 
 namespace {
 
-constexpr std::size_t kMostSites = 64;
+constexpr std::size_t kMostRows = 64, kFewRows = 8;
 
 /// A text of the scenario, or nothing where the result does not have it.
 std::string of_scenario(const Run& run, const char* table_name, const char* key) {
@@ -70,19 +70,21 @@ std::string waits(const costmodel::RunReport& report) {
   if (report.critical_path.empty()) return "";
   std::vector<Row> rows;
   for (const costmodel::CriticalStep& step : report.critical_path) {
-    if (rows.size() == kMostSites) break;
+    if (rows.size() == kMostRows) break;
     rows.push_back({step.what, step.transfer ? "transfer" : "compute", step.site, human_time(step.seconds),
                     human_percent(step.seconds / report.round.duration_s)});
   }
-  return table("What a round waits for, one after another",
-               {{"operation"}, {"kind"}, {"site"}, {"takes", true}, {"of the mean round", true}}, rows);
+  const std::string what = "What a round waits for, one after another";
+  const std::string html =
+      table(what, {{"operation"}, {"kind"}, {"site"}, {"takes", true}, {"of the mean round", true}}, rows);
+  return rows.size() > kFewRows ? folded(what, html) : html;
 }
 
 std::string sites(const costmodel::RunReport& report) {
   const auto rounds = static_cast<double>(report.round.count);
   std::vector<Row> rows;
   for (const costmodel::SiteReport& site : report.sites) {
-    if (rows.size() == kMostSites) break;
+    if (rows.size() == kMostRows) break;
     rows.push_back({site.name, human_bytes(site.bytes_sent / rounds),
                     human_bytes(site.bytes_received / rounds), human_time(site.compute_s),
                     human_time(site.exposed_communication_s), human_time(site.idle_s),

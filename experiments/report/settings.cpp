@@ -19,6 +19,7 @@ std::string plain(const Json& value) {
   if (value.is_null()) return "none";
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
   if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_float()) return fmt::format("{:.6g}", value.get<double>());
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
