@@ -132,7 +132,8 @@ void run_simulate(const Arguments& arguments) {
     scenario::Json document = scenario::to_json(run.report);
     document["sensitivity"] = sensitivity_json(sensitivity);
     if (given_plan.empty()) {
-      document["sent_bytes_per_site"] = scenario::to_json(costmodel::closed_form_parts(scenario).summary.sent);
+      document["sent_bytes_per_site"] =
+          scenario::to_json(costmodel::closed_form_parts(scenario).summary.sent);
       document["bandwidth_curve"] = scenario::to_json(costmodel::bandwidth_curve(scenario));
     }
     if (!run.timeline.rounds.empty())

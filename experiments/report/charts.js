@@ -44,7 +44,7 @@ function names(more) {
   return scale;
 }
 
-const short = (value) => Number(value.toPrecision(4)).toLocaleString("en");
+const short = (value, digits = 4) => value.toLocaleString("en", {maximumSignificantDigits: digits});
 
 // One bar for each span, in the row of its site and the lane of its series.
 function timeline(data) {
@@ -90,7 +90,7 @@ function points(data) {
     data: {
       datasets: data.series.map((series, i) => ({
         label: series.name, showLine: Boolean(series.line), pointStyle: shapes[i % shapes.length], pointRadius: 5,
-        borderColor: seriesColour(i), backgroundColor: seriesColour(i), borderWidth: 2,
+        borderColor: seriesColour(i), backgroundColor: seriesColour(i), borderWidth: 2, clip: false,
         data: series.points.map(([px, py, text]) => ({x: px, y: py, text})),
       })),
     },
@@ -104,7 +104,7 @@ function points(data) {
     values.sort((a, b) => a - b);
     const scale = chart.options.scales.x;
     scale.afterBuildTicks = (built) => { built.ticks = values.map((value) => ({value})); };
-    scale.ticks.callback = (value) => short(value);
+    scale.ticks.callback = (value) => short(value, 3);
     scale.ticks.autoSkip = true;
     scale.min = values[0];
     scale.max = values.at(-1);
@@ -123,10 +123,10 @@ function draw() {
   });
 }
 
-// On paper nothing can be unfolded, and the page is light.
+// On paper nothing can be unfolded, and the page is light. Results are printed; of tables and scenarios what is open.
 let folded = [];
 addEventListener("beforeprint", () => {
-  folded = [...document.querySelectorAll("main details:not([open])")];
+  folded = [...document.querySelectorAll("article > details:first-child:not([open])")];
   for (const details of folded) details.open = true;
 });
 addEventListener("afterprint", () => {
