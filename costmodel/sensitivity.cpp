@@ -5,6 +5,7 @@
 #include <string_view>
 #include <variant>
 
+#include "costmodel/bandwidth_curve.hpp"
 #include "costmodel/closed_form_parts.hpp"
 #include "platforms/input_error.hpp"
 
@@ -30,15 +31,7 @@ double scale(double& value, double factor) {
 }
 
 double rates(Scenario& scenario, double factor) {
-  for (platforms::Site& site : scenario.platform.sites) {
-    site.uplink_bytes_per_s *= factor;
-    site.downlink_bytes_per_s *= factor;
-  }
-  for (platforms::Path& path : scenario.platform.paths) path.bandwidth_bytes_per_s *= factor;
-  for (platforms::Backbone& backbone : scenario.platform.backbones) backbone.bandwidth_bytes_per_s *= factor;
-  for (platforms::LinkChange& change : scenario.platform.changes) {
-    if (change.bandwidth_bytes_per_s) *change.bandwidth_bytes_per_s *= factor;
-  }
+  scale_link_rates(scenario, factor);
   return factor;
 }
 

@@ -45,10 +45,11 @@ Timeline timeline_of(const costmodel::Plan& plan, const std::vector<Observation>
   timeline.sent = costmodel::PairBytes(static_cast<int>(plan.nodes.size()));
   const auto rounds = static_cast<std::size_t>(plan.rounds - first_round);
   timeline.round_end_s.assign(rounds, 0);
-  for (std::size_t r = 0; r < rounds; ++r)
+  for (std::size_t r = 0; r < rounds; ++r) {
     timeline.rounds.push_back(first_round + static_cast<std::int64_t>(r));
     auto& names = timeline.op_names.emplace_back();
     for (const costmodel::Op& op : plan.round(timeline.rounds.back()).ops) names.push_back(op.name);
+  }
   for (const Observation& seen : observations) {
     for (Interval interval : seen.intervals) {
       interval.round -= first_round;  // position in the executed sequence

@@ -21,6 +21,7 @@ void run_compare(const Arguments& arguments);
 void run_plan(const Arguments& arguments);
 void run_solve(const Arguments& arguments);
 void run_explain(const Arguments& arguments);
+void run_report(const Arguments& arguments);
 void run_sweep(const Arguments& arguments);
 void run_reproduce(const Arguments& arguments);
 void run_calibrate(const Arguments& arguments);
@@ -34,6 +35,7 @@ inline constexpr Command kCommands[] = {
     {"plan", "which method, K, O_e, placement, collective and sites to choose", run_plan},
     {"solve", "the bandwidth, K, … that reaches a utilisation, a deadline or a budget", run_solve},
     {"explain", "the closed form with the scenario's numbers in it, line by line", run_explain},
+    {"report", "results as one page: charts, tables, where every number comes from", run_report},
     {"sweep", "every combination of several keys' values, as CSV or JSON", run_sweep},
     {"reproduce", "the FoMoE paper's figures and tables, with every assumption", run_reproduce},
     {"calibrate", "network terms fitted to measured runs or collectives", run_calibrate},

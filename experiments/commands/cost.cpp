@@ -10,6 +10,7 @@
 #include "experiments/commands/human.hpp"
 #include "experiments/commands/options.hpp"
 #include "experiments/scenario/json_values.hpp"
+#include "experiments/scenario/round_json.hpp"
 
 namespace fomoe::commands {
 
@@ -137,14 +138,7 @@ std::string to_json_text(const Cost& cost, const costmodel::Scenario& scenario) 
       {"gpus_per_site", scenario.gpus.count},
       {"intra_site_seconds_per_step", to_json(cost.intra_site)},
       {"rounds", cost.rounds},
-      {"sent_bytes_per_site",
-       {{"dense", cost.sent.dense},
-        {"expert_sync", cost.sent.expert_sync},
-        {"migration", cost.sent.migration},
-        {"data", cost.sent.data},
-        {"checkpoint", cost.sent.checkpoint},
-        {"rejoin", cost.sent.rejoin},
-        {"activations", cost.sent.activations}}},
+      {"sent_bytes_per_site", scenario::to_json(cost.sent)},
       {"provenance", scenario::to_json(cost.provenance)},
       {"scenario", scenario::to_json(scenario)}};
   if (cost.largest_micro_batch) document["largest_micro_batch_sequences"] = *cost.largest_micro_batch;

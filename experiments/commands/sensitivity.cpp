@@ -81,6 +81,7 @@ scenario::Json sensitivity_json(const ShownSensitivity& shown) {
   for (const costmodel::Sensitivity& input : shown.inputs)
     list.push_back({{"input", input.input},
                     {"executor", shown.executor},
+                    {"wall_clock_s", shown.wall_clock_s},
                     {"change", input.change},
                     {"less_factor", input.less_share},
                     {"less_wall_clock_s", input.less_s},

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "costmodel/closed_form_parts.hpp"
 #include "experiments/commands/command.hpp"
 #include "experiments/commands/execute.hpp"
 #include "experiments/commands/options.hpp"
@@ -12,6 +13,7 @@
 #include "experiments/scenario/json_io.hpp"
 #include "experiments/scenario/links_csv.hpp"
 #include "experiments/scenario/plan_json.hpp"
+#include "experiments/scenario/round_json.hpp"
 #include "experiments/scenario/trace_json.hpp"
 #include "sim/replicas.hpp"
 
@@ -129,6 +131,14 @@ void run_simulate(const Arguments& arguments) {
   const auto json = [&] {
     scenario::Json document = scenario::to_json(run.report);
     document["sensitivity"] = sensitivity_json(sensitivity);
+    if (given_plan.empty()) {
+      document["sent_bytes_per_site"] =
+          scenario::to_json(costmodel::closed_form_parts(scenario).summary.sent);
+      document["bandwidth_curve"] = scenario::to_json(costmodel::bandwidth_curve(scenario));
+    }
+    if (!run.timeline.rounds.empty())
+      document["round_timeline"] =
+          scenario::to_json(costmodel::round_timeline(run.plan, run.timeline), run.plan, scenario.platform);
     document["scenario"] = scenario::to_json(scenario);
     return scenario::to_text(document);
   };

@@ -124,9 +124,11 @@ TEST_CASE("--write-plan, then --traffic-plan, on the command line") {
   const Ran again = run_in(folder.path(), "fomoe simulate s.toml --traffic-plan p.json --output b.json");
   REQUIRE_MESSAGE(again.exit_status == 0, again.err);
   json first = json::parse(read_all(folder / "a.json")), second = json::parse(read_all(folder / "b.json"));
-  // A plan of one's own has no formula that could say what changes.
+  // There is no closed form of a plan of the user's own.
   CHECK(second["sensitivity"].empty());
-  for (const char* other : {"notes", "sensitivity"}) {
+  for (const char* formula : {"sent_bytes_per_site", "bandwidth_curve"})
+    CHECK_FALSE(second.contains(formula));
+  for (const char* other : {"notes", "sensitivity", "sent_bytes_per_site", "bandwidth_curve"}) {
     first.erase(other);
     second.erase(other);
   }

@@ -1,0 +1,42 @@
+#include "experiments/commands/command.hpp"
+#include "experiments/commands/options.hpp"
+#include "experiments/report/page.hpp"
+
+namespace fomoe::commands {
+
+namespace po = boost::program_options;
+
+void run_report(const Arguments& arguments) {
+  po::options_description options("Options");
+  options.add_options()("output", po::value<std::string>()->default_value("")->value_name("-|FILE.html"),
+                        "the page, or - for stdout; needed")(
+      "chart-library", po::value<std::string>()->default_value(report::kChartLibrary)->value_name("FILE.js"),
+      "Chart.js 3 or 4 in one file, which becomes part of the page");
+  const Help help = {
+      "report",
+      "RESULT.json… --output report.html [options]",
+      "Results as one page that needs no network: the answer, the timeline of a round, bytes by class,\n"
+      "sensitivity, faster and slower links, the scenario and where its numbers come from. Several results\n"
+      "are compared, and a plan shows its frontier. A result is what `fomoe simulate`, `fomoe plan`,\n"
+      "`fomoe-train run` or `fomoe-wan run` wrote as JSON.",
+      {"fomoe simulate experiments/scenarios/two-sites.toml --output run.json && fomoe report run.json "
+       "--output report.html",
+       "fomoe plan experiments/scenarios/two-sites.toml --output plan.json && fomoe report run.json "
+       "plan.json --output report.html"}};
+  const auto values = parse(arguments, help, options, "result", Positionals::several);
+  if (!values) return;
+  const std::string path = (*values)["output"].as<std::string>();
+  if (path.empty())
+    throw UsageError(
+        "--output: got nothing; expected - or a file that ends in .html; for example --output report.html");
+  const Output output("--output", path, {".html"});
+  const auto& paths = (*values)["result"].as<std::vector<std::string>>();
+  const report::Results results = report::read_results(paths);
+  const report::ChartLibrary library =
+      report::read_chart_library((*values)["chart-library"].as<std::string>());
+  std::string command = "fomoe report";
+  for (const std::string& result : paths) command += ' ' + result;
+  output.write(report::page(results, library, command + " --output " + path));
+}
+
+}  // namespace fomoe::commands

@@ -1,0 +1,183 @@
+#include "experiments/report/charts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "experiments/commands/human.hpp"
+#include "experiments/report/scale.hpp"
+
+namespace fomoe::report {
+
+using commands::human_bytes;
+using commands::human_percent;
+using commands::human_time;
+using commands::Row;
+
+Chart round_chart(const DrawnRound& round) {
+  using costmodel::SpanKind;
+  const costmodel::RoundTimeline& timeline = round.timeline;
+  const Scale unit = time_scale(timeline.duration_s);
+  Chart chart;
+  chart.data = {{"kind", "timeline"},
+                {"rows", round.nodes},
+                {"x_title", unit.name + " since the round began"},
+                {"x_most", timeline.duration_s / unit.size}};
+  for (const SpanKind kind : {SpanKind::compute, SpanKind::transfer, SpanKind::under_way}) {
+    Json spans = Json::array();
+    for (const costmodel::RoundSpan& span : timeline.spans) {
+      if (span.kind == kind)
+        spans.push_back({span.node, span.start_s / unit.size, span.end_s / unit.size, span.what});
+    }
+    const std::string name = kind == SpanKind::transfer ? "transfer, waiting included" : to_string(kind);
+    chart.data["series"].push_back({{"name", name}, {"spans", spans}});
+  }
+  chart.label = fmt::format("Round {}, {} long: what each site does when.", timeline.round + 1,
+                            human_time(timeline.duration_s));
+  if (timeline.left_out_nodes > 0)
+    chart.label += fmt::format(" {} more are not shown.", timeline.left_out_nodes);
+  chart.height_rem = 5 + 2.6 * static_cast<double>(round.nodes.size());
+  std::vector<Row> rows;
+  constexpr std::size_t kMostRows = 200;
+  for (const costmodel::RoundSpan& span : timeline.spans) {
+    if (rows.size() == kMostRows) break;
+    rows.push_back({round.nodes[static_cast<std::size_t>(span.node)], to_string(span.kind), span.what,
+                    human_time(span.start_s), human_time(span.end_s), human_time(span.end_s - span.start_s)});
+  }
+  chart.table =
+      table(rows.size() < timeline.spans.size()
+                ? fmt::format("The first {} of {} spans", rows.size(), timeline.spans.size())
+                : fmt::format("Gaps shorter than {} are left out", human_time(timeline.resolution_s)),
+            {{"site"}, {"does"}, {"operation"}, {"from", true}, {"to", true}, {"takes", true}}, rows);
+  return chart;
+}
+
+Chart bytes_chart(const Run& run) {
+  double most = 0, total = 0;
+  for (const auto& [name, bytes] : run.sent_bytes) {
+    most = std::max(most, bytes);
+    total += bytes;
+  }
+  const Scale unit = bytes_scale(most);
+  Json labels = Json::array(), values = Json::array();
+  std::vector<Row> rows;
+  for (const auto& [name, bytes] : run.sent_bytes) {
+    if (bytes == 0) continue;
+    labels.push_back(class_name(name));
+    values.push_back(bytes / unit.size);
+    rows.push_back({class_name(name), human_bytes(bytes), human_percent(bytes / total)});
+  }
+  rows.push_back({"all", human_bytes(total), ""});
+  Chart chart;
+  chart.label = "Bytes that a site sends in the mean round, by class.";
+  chart.height_rem = 5 + 2.2 * static_cast<double>(labels.size());
+  chart.data = {{"kind", "bars"},
+                {"labels", labels},
+                {"x_title", unit.name},
+                {"series", Json::array({bars_of("sent", values)})}};
+  chart.table =
+      table("Sent by a site in the mean round", {{"class"}, {"bytes", true}, {"share", true}}, rows);
+  return chart;
+}
+
+Chart sensitivity_chart(const Sensitivities& sensitivity) {
+  constexpr std::size_t kMostBars = 8;
+  Json labels = Json::array(), less = Json::array(), more = Json::array();
+  std::vector<Row> rows;
+  const auto change = [&](double after_s) { return (after_s / sensitivity.wall_clock_s - 1) * 100; };
+  for (const costmodel::Sensitivity& input : sensitivity.inputs) {
+    if (labels.size() < kMostBars) {
+      labels.push_back(input.input);
+      less.push_back(change(input.less_s));
+      more.push_back(change(input.more_s));
+    }
+    rows.push_back({input.input, fmt::format("x {:.3g}", input.less_share), human_time(input.less_s),
+                    fmt::format("{:+.2f} %", change(input.less_s)), fmt::format("x {:.3g}", input.more_share),
+                    human_time(input.more_s), fmt::format("{:+.2f} %", change(input.more_s))});
+  }
+  Chart chart;
+  chart.label = fmt::format(
+      "How the wall clock changes with each input about 10 % less or more, {}, which as it is says {}.",
+      sensitivity.executor == "simulated" ? "by simulation" : "by the closed form",
+      human_time(sensitivity.wall_clock_s));
+  chart.height_rem = 6 + 2.4 * static_cast<double>(labels.size());
+  chart.data = {{"kind", "bars"},
+                {"labels", labels},
+                {"x_title", "change of the wall clock, %"},
+                {"series", Json::array({bars_of("input less", less), bars_of("input more", more)})}};
+  chart.table =
+      table(fmt::format("As it is, {}: {}", sensitivity.executor, human_time(sensitivity.wall_clock_s)),
+            {{"input"},
+             {"less", true},
+             {"wall clock", true},
+             {"change", true},
+             {"more", true},
+             {"wall clock", true},
+             {"change", true}},
+            rows);
+  return chart;
+}
+
+Chart bandwidth_chart(const Run& run) {
+  double most = 0;
+  for (const auto& point : run.bandwidth_curve) most = std::max(most, point.wall_clock_s);
+  const Scale unit = time_scale(most);
+  Json points = Json::array();
+  std::vector<Row> rows;
+  for (const auto& point : run.bandwidth_curve) {
+    const std::string factor = fmt::format("x {:.3g}", point.rate_factor);
+    points.push_back(
+        {point.rate_factor, point.wall_clock_s / unit.size, factor + ": " + human_time(point.wall_clock_s)});
+    rows.push_back({factor, human_time(point.wall_clock_s), human_percent(point.compute_utilization)});
+  }
+  Chart chart;
+  chart.label = "The wall clock with all links slower or faster, by the closed form.";
+  for (const auto& point : run.bandwidth_curve) {
+    if (point.rate_factor != 1) continue;
+    chart.label += fmt::format(" Of the scenario as it is, at 1, it says {}; the answer above is {}.",
+                               human_time(point.wall_clock_s), human_time(run.figures.wall_clock_s));
+  }
+  chart.data = {{"kind", "points"},
+                {"x_title", "rate of every link / that of the scenario"},
+                {"y_title", "wall clock, " + unit.name},
+                {"x_log", true},
+                {"y_zero", true},
+                {"series", Json::array({points_of("closed form", true, points)})}};
+  chart.table = table("By the closed form",
+                      {{"link rates"}, {"wall clock", true}, {"compute utilisation", true}}, rows);
+  return chart;
+}
+
+Chart times_chart(const std::vector<Run>& runs) {
+  double most = 0;
+  for (const Run& run : runs) most = std::max(most, run.figures.wall_clock_s);
+  const Scale unit = time_scale(most);
+  Json labels = Json::array(), compute = Json::array(), exposed = Json::array(), idle = Json::array();
+  std::vector<Row> rows;
+  for (const Run& run : runs) {
+    const costmodel::MeanRound& round = run.figures.round;
+    const auto in_run = [&](double per_round_s) { return per_round_s * static_cast<double>(round.count); };
+    labels.push_back(run.name);
+    compute.push_back(in_run(round.compute_s) / unit.size);
+    exposed.push_back(in_run(round.exposed_communication_s) / unit.size);
+    idle.push_back(in_run(round.idle_s) / unit.size);
+    rows.push_back({run.name, human_time(run.figures.wall_clock_s), human_time(in_run(round.compute_s)),
+                    human_time(in_run(round.exposed_communication_s)), human_time(in_run(round.idle_s))});
+  }
+  Chart chart;
+  chart.label = "What the wall clock is made of: mean over sites.";
+  chart.height_rem = 6 + 2.2 * static_cast<double>(runs.size());
+  chart.data = {{"kind", "bars"},
+                {"stacked", true},
+                {"labels", labels},
+                {"x_title", unit.name},
+                {"series", Json::array({bars_of("compute", compute),
+                                        bars_of("exposed communication", exposed), bars_of("idle", idle)})}};
+  chart.table =
+      table("Means over sites",
+            {{"result"}, {"wall clock", true}, {"compute", true}, {"exposed", true}, {"idle", true}}, rows);
+  return chart;
+}
+
+}  // namespace fomoe::report

@@ -1,0 +1,72 @@
+#include "experiments/report/page.hpp"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <regex>
+#include <sstream>
+#include <stdexcept>
+
+#include "experiments/report/html.hpp"
+#include "experiments/report/page_template.hpp"
+#include "experiments/report/sections.hpp"
+
+namespace fomoe::report {
+
+namespace {
+
+std::string title_of(const Results& results) {
+  const std::size_t count = results.runs.size() + results.plans.size();
+  if (count > 1) return fmt::format("fomoe: {} results", count);
+  return results.plans.empty() ? answer_of(results.runs.front()) : answer_of(results.plans.front());
+}
+
+/// One result is shown; of several, each unfolds under the comparison.
+std::string result(const std::string& name, const std::string& answer, const std::string& html, bool alone) {
+  const std::string titled = heading(2, "Result: " + name) + html;
+  const std::string content = alone ? titled : folded(name + ": " + answer, titled);
+  return "<article>\n" + content + "</article>\n";
+}
+
+}  // namespace
+
+ChartLibrary read_chart_library(const std::string& path) {
+  const auto fail = [&](const std::string& got) {
+    throw std::runtime_error(
+        fmt::format("{}: got {}; expected Chart.js 3 or 4, which draws the report; for example apt-get "
+                    "install libjs-chart.js, or "
+                    "--chart-library FILE",
+                    path, got));
+  };
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  if (!file || !(content << file.rdbuf())) fail("no file that can be read");
+  ChartLibrary library;
+  library.text = content.str();
+  std::smatch banner;
+  const std::string start = library.text.substr(0, 200);
+  if (!std::regex_search(start, banner, std::regex(R"(Chart\.js v([34]\.[0-9.]+))"))) fail("something else");
+  library.version = banner[1];
+  // It would end the script early.
+  if (library.text.find("</script") != std::string::npos) fail("a file that cannot stand in a page");
+  return library;
+}
+
+std::string page(const Results& results, const ChartLibrary& library, const std::string& command) {
+  const bool alone = results.runs.size() + results.plans.size() == 1;
+  std::string html;
+  if (results.runs.size() > 1)
+    html += "<article>\n" + heading(2, "Comparison") + comparison_section(results.runs) + "</article>\n";
+  for (const Run& run : results.runs) html += result(run.name, answer_of(run), run_section(run), alone);
+  for (const Plan& plan : results.plans)
+    html += result(plan.name, answer_of(plan), plan_section(plan), alone);
+  return filled(kPageHtml, {{"title", escaped(title_of(results))},
+                            {"style", kPageCss},
+                            {"content", html},
+                            {"command", escaped(command)},
+                            {"chart_version", escaped(library.version)},
+                            {"chart_library", library.text},
+                            {"charts", kChartsJs}});
+}
+
+}  // namespace fomoe::report

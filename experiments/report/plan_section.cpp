@@ -1,0 +1,120 @@
+#include <fmt/format.h>
+
+#include "experiments/commands/human.hpp"
+#include "experiments/report/charts.hpp"
+#include "experiments/report/html.hpp"
+#include "experiments/report/sections.hpp"
+
+namespace fomoe::report {
+
+using commands::human_count;
+using commands::human_percent;
+using commands::human_time;
+using commands::Row;
+
+namespace {
+
+std::string known(const std::optional<double>& value, const char* format) {
+  return value ? fmt::format(fmt::runtime(format), *value) : "unknown";
+}
+
+std::string time_of(const Candidate& row) {
+  return row.wall_clock_s ? human_time(*row.wall_clock_s) : "unknown";
+}
+
+Row cells(const std::string& place, const Candidate& row) {
+  return {place,
+          row.method,
+          std::to_string(row.local_steps),
+          std::to_string(row.expert_overlap),
+          row.placement,
+          row.collective,
+          row.payload_dtype,
+          std::to_string(row.sites.size()),
+          time_of(row),
+          row.cost ? fmt::format("{:.2f}", *row.cost) : "",
+          row.energy_kwh ? fmt::format("{:.4g}", *row.energy_kwh) : "",
+          row.perplexity ? fmt::format("{:.4g}", *row.perplexity) : "",
+          human_percent(row.compute_utilization)};
+}
+
+std::string answer(const Plan& plan) {
+  if (plan.chosen.empty()) return paragraph("Nothing keeps all limits; below is why.");
+  const Candidate& first = plan.chosen.front();
+  std::vector<std::pair<std::string, std::string>> list = {
+      {plan.has_choice ? "the choice" : "fastest, with the fewest synchronisations", name_of(first)},
+      {"wall clock", time_of(first)},
+      {"compute utilisation", human_percent(first.compute_utilization)}};
+  if (!plan.has_choice && plan.minimise != "time") list.front().first = "least " + plan.minimise;
+  if (first.cost) list.emplace_back("cost", known(first.cost, "{:.2f}"));
+  if (first.energy_kwh) list.emplace_back("energy", known(first.energy_kwh, "{:.4g} kWh"));
+  list.emplace_back("perplexity", known(first.perplexity, "{:.4g}"));
+  list.emplace_back("the scenario as it is", time_of(plan.as_it_is));
+  std::string html = figures(list);
+  if (!plan.has_choice && !plan.why_no_choice.empty())
+    html += paragraph("There is no one choice: " + plan.why_no_choice +
+                      ". Fewer synchronisations and fewer copies of an expert can cost quality.");
+  return html;
+}
+
+std::string dropped(const Plan& plan) {
+  std::vector<Row> rows;
+  for (const Dropped& entry : plan.dropped)
+    rows.push_back({entry.reason, human_count(entry.count), entry.example});
+  return rows.empty() ? ""
+                      : heading(3, "Dropped") + table("Candidates that were not considered further",
+                                                      {{"reason"}, {"count", true}, {"for example"}}, rows);
+}
+
+}  // namespace
+
+std::string answer_of(const Plan& plan) {
+  const std::string least =
+      plan.minimise == "time" ? "the shortest wall clock" : "the least " + plan.minimise;
+  if (plan.chosen.empty()) return fmt::format("a plan for {}: nothing keeps all limits", least);
+  return fmt::format("a plan for {}: {}{}, {}", least, plan.has_choice ? "" : "no one choice; first ",
+                     name_of(plan.chosen.front()), time_of(plan.chosen.front()));
+}
+
+std::string plan_section(const Plan& plan) {
+  std::string html = answer(plan);
+  std::vector<Row> rows;
+  std::vector<std::string> commands;
+  for (const Candidate& row : plan.chosen) {
+    rows.push_back(cells(std::to_string(rows.size() + 1), row));
+    commands.push_back(row.command);
+  }
+  rows.push_back(cells("as it is", plan.as_it_is));
+  html += heading(3, plan.has_choice ? "Ranking" : "Frontier") + table("Simulated",
+                                                                       {{"place"},
+                                                                        {"method"},
+                                                                        {"K", true},
+                                                                        {"O_e", true},
+                                                                        {"placement"},
+                                                                        {"collective"},
+                                                                        {"on the wire"},
+                                                                        {"sites", true},
+                                                                        {"wall clock", true},
+                                                                        {"cost", true},
+                                                                        {"kWh", true},
+                                                                        {"perplexity", true},
+                                                                        {"utilisation", true}},
+                                                                       rows);
+  if (!plan.as_it_is.problem.empty())
+    html += paragraph("The scenario as it is " + plan.as_it_is.problem + '.');
+  if (!plan.chosen.empty()) {
+    html += heading(3, "Pareto frontier") + chart(plan_frontier_chart(plan));
+    html += folded("Commands that simulate the rows again", bullets(commands));
+  }
+  if (!plan.methods.empty()) html += heading(3, "Methods") + chart(methods_chart(plan));
+  if (!plan.sensitivity.inputs.empty())
+    html += heading(3, "Sensitivity of the first row") + chart(sensitivity_chart(plan.sensitivity));
+  html += dropped(plan);
+  html += heading(3, "Tried") +
+          paragraph(fmt::format("{} combinations by the closed form, {} of them simulated.",
+                                human_count(plan.candidates), human_count(plan.simulated))) +
+          bullets(plan.tried);
+  return html;
+}
+
+}  // namespace fomoe::report

@@ -1,0 +1,55 @@
+#include "experiments/report/fields.hpp"
+
+namespace fomoe::report {
+
+namespace {
+
+using scenario::JsonObject;
+
+Candidate read_candidate(const std::string& path, const JsonObject& json) {
+  Candidate row;
+  row.method = json.text("method");
+  row.local_steps = json.count("local_steps", 0);
+  row.expert_overlap = json.count("expert_overlap", 0);
+  row.placement = json.text("placement");
+  row.collective = json.text("collective");
+  row.payload_dtype = json.text("payload_dtype");
+  row.sites = texts(json, "sites");
+  row.command = json.text("command");
+  row.problem = json.text("problem");
+  const JsonObject simulated = inner(path, json, "simulated");
+  row.wall_clock_s = known_amount(simulated, "wall_clock_s");
+  row.cost = known_amount(simulated, "cost_total");
+  row.energy_kwh = known_amount(simulated, "energy_kwh");
+  row.perplexity = known_amount(json, "perplexity");
+  row.compute_utilization = amount(json, "compute_utilization");
+  row.bytes_sent_per_site_per_round = amount(json, "bytes_sent_per_site_per_round");
+  return row;
+}
+
+}  // namespace
+
+Plan read_plan(const std::string& path, const Json& document) {
+  const JsonObject json = fields(path, "", document);
+  Plan plan;
+  plan.path = path;
+  plan.minimise = json.text("minimise");
+  plan.basis = json.text("basis");
+  plan.why_no_choice = json.text("why_no_choice");
+  plan.has_choice = !json.at("choice", "an object, or null where there is none").is_null();
+  each(path, json, plan.has_choice ? "ranking" : "frontier",
+       [&](const JsonObject& row) { plan.chosen.push_back(read_candidate(path, row)); });
+  each(path, json, "methods",
+       [&](const JsonObject& row) { plan.methods.push_back(read_candidate(path, row)); });
+  plan.as_it_is = read_candidate(path, inner(path, json, "scenario_as_it_is"));
+  plan.candidates = amount(json, "candidates");
+  plan.simulated = amount(json, "simulated");
+  each(path, json, "dropped", [&](const JsonObject& row) {
+    plan.dropped.push_back({row.text("reason"), row.text("example"), amount(row, "count")});
+  });
+  plan.tried = texts(json, "tried");
+  plan.sensitivity = read_sensitivities(path, json);
+  return plan;
+}
+
+}  // namespace fomoe::report

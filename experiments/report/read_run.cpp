@@ -1,0 +1,180 @@
+#include <algorithm>
+
+#include "experiments/report/fields.hpp"
+
+namespace fomoe::report {
+
+namespace {
+
+using scenario::JsonObject;
+
+costmodel::MeanRound read_round(const JsonObject& json) {
+  costmodel::MeanRound round;
+  round.count = json.count("count", 1);
+  round.duration_s = json.seconds("duration_s");
+  round.compute_s = json.seconds("compute_s");
+  round.communication_s = json.seconds("communication_s");
+  round.exposed_communication_s = json.seconds("exposed_communication_s");
+  round.idle_s = json.seconds("idle_s");
+  round.transferring_s = json.seconds("transferring_s");
+  round.overlap_achieved = amount(json, "overlap_achieved");
+  if (!(round.duration_s > 0)) json.refuse("duration_s", "0", "seconds of more than zero");
+  return round;
+}
+
+costmodel::SiteReport read_site(const JsonObject& json) {
+  return {json.text("name"),
+          amount(json, "bytes_sent"),
+          amount(json, "bytes_received"),
+          amount(json, "memory_bytes"),
+          json.seconds("compute_s"),
+          json.seconds("exposed_communication_s"),
+          json.seconds("idle_s")};
+}
+
+costmodel::Cost read_cost(const JsonObject& json) {
+  costmodel::Cost cost;
+  if (json.has("currency")) {
+    cost.currency = json.text("currency");
+    cost.as_of = json.text("as_of");
+    cost.cost_total = amount(json, "cost_total");
+    cost.gpu_cost = amount(json, "gpu_cost");
+    cost.egress_cost = amount(json, "egress_cost");
+    cost.port_cost = amount(json, "port_cost");
+    cost.energy_cost = amount(json, "energy_cost");
+  }
+  cost.energy_kwh = known_amount(json, "energy_kwh");
+  return cost;
+}
+
+costmodel::Quality read_quality(const JsonObject& json) {
+  costmodel::Quality quality;
+  quality.known = json.yes_no("known");
+  quality.source = json.text("source");
+  if (!quality.known) {
+    quality.reason = json.text("reason");
+    return quality;
+  }
+  quality.perplexity = amount(json, "perplexity");
+  quality.plus_minus = known_amount(json, "plus_minus");
+  quality.equal_loss_factor = known_amount(json, "equal_loss_factor");
+  return quality;
+}
+
+Provenance read_provenance(const JsonObject& json) {
+  for (const Origin origin : {Origin::measured, Origin::computed, Origin::assumed}) {
+    if (json.text("origin") == to_string(origin)) return {json.text("what"), origin, json.text("detail")};
+  }
+  json.refuse("origin", '"' + json.text("origin") + '"', "\"measured\", \"computed\" or \"assumed\"");
+}
+
+DrawnRound read_drawn_round(const std::string& path, const JsonObject& json) {
+  DrawnRound round;
+  round.nodes = texts(json, "nodes");
+  round.timeline.round = json.count("round", 0);
+  round.timeline.duration_s = json.seconds("duration_s");
+  round.timeline.resolution_s = json.seconds("resolution_s");
+  round.timeline.left_out_nodes = static_cast<std::int32_t>(json.count("left_out_nodes", 0, 1'000'000));
+  each(path, json, "spans", [&](const JsonObject& span) {
+    using costmodel::SpanKind;
+    for (const SpanKind kind : {SpanKind::compute, SpanKind::transfer, SpanKind::under_way}) {
+      if (span.text("kind") != to_string(kind)) continue;
+      const auto last = static_cast<std::int64_t>(round.nodes.size()) - 1;
+      round.timeline.spans.push_back({static_cast<std::int32_t>(span.count("node", 0, last)), kind,
+                                      span.text("what"), span.seconds("start_s"), span.seconds("end_s")});
+      return;
+    }
+    span.refuse("kind", '"' + span.text("kind") + '"', "\"compute\", \"transfer\" or \"bytes under way\"");
+  });
+  return round;
+}
+
+/// Shown as it is where it is there.
+Json shown(const JsonObject& json, const std::string& name) {
+  if (!json.has(name)) return nullptr;
+  const Json& value = json.at(name, "an object");
+  if (!value.is_object()) json.refuse_value(name, value, "an object");
+  return value;
+}
+
+costmodel::RunReport read_figures(const std::string& path, const JsonObject& json) {
+  costmodel::RunReport figures;
+  figures.executor = json.text("executor");
+  figures.wall_clock_s = json.seconds("wall_clock_s");
+  figures.compute_utilization = amount(json, "compute_utilization");
+  figures.tokens_per_s = amount(json, "tokens_per_s");
+  figures.bytes_per_token = amount(json, "bytes_per_token");
+  figures.bytes_sent_per_site_per_round = amount(json, "bytes_sent_per_site_per_round");
+  figures.optimizer_steps = json.count("optimizer_steps", 0);
+  figures.tokens = json.count("tokens", 0);
+  figures.round = read_round(inner(path, json, "round"));
+  (void)json.filled_array("sites");
+  each(path, json, "sites", [&](const JsonObject& site) { figures.sites.push_back(read_site(site)); });
+  const JsonObject bottleneck = inner(path, json, "bottleneck");
+  figures.bottleneck = {bottleneck.text("limited_by"), bottleneck.text("link"),
+                        amount(bottleneck, "link_busy_share")};
+  if (json.has("wall_clock_interval_s")) {
+    const Json& ends = json.array("wall_clock_interval_s");
+    if (ends.size() != 2 || !ends[0].is_number() || !ends[1].is_number())
+      json.refuse_value("wall_clock_interval_s", ends, "two numbers");
+    figures.wall_clock_interval_s = {ends[0].get<double>(), ends[1].get<double>()};
+  }
+  if (json.has("critical_path")) {
+    each(path, json, "critical_path", [&](const JsonObject& step) {
+      figures.critical_path.push_back(
+          {step.text("what"), step.text("site"), step.text("kind") == "transfer", step.seconds("seconds")});
+    });
+  }
+  if (json.has("cost")) figures.cost = read_cost(inner(path, json, "cost"));
+  if (json.has("quality")) figures.quality = read_quality(inner(path, json, "quality"));
+  each(path, json, "provenance",
+       [&](const JsonObject& entry) { figures.provenance.push_back(read_provenance(entry)); });
+  figures.notes = texts(json, "notes");
+  return figures;
+}
+
+}  // namespace
+
+Sensitivities read_sensitivities(const std::string& path, const JsonObject& result) {
+  Sensitivities list;
+  if (!result.has("sensitivity")) return list;
+  each(path, result, "sensitivity", [&](const JsonObject& row) {
+    list.executor = row.text("executor");
+    list.wall_clock_s = row.seconds("wall_clock_s");
+    list.inputs.push_back({row.text("input"), row.seconds("less_wall_clock_s"),
+                           row.seconds("more_wall_clock_s"), amount(row, "less_factor"),
+                           amount(row, "more_factor"), real(row, "change")});
+  });
+  return list;
+}
+
+Run read_run(const std::string& path, const Json& document) {
+  const JsonObject json = fields(path, "", document);
+  Run run;
+  run.path = path;
+  run.figures = read_figures(path, json);
+  if (json.has("sent_bytes_per_site")) {
+    const JsonObject sent = inner(path, json, "sent_bytes_per_site");
+    for (const auto& item : json.at("sent_bytes_per_site", "").items())
+      run.sent_bytes.emplace_back(item.key(), amount(sent, item.key()));
+  }
+  if (json.has("bandwidth_curve")) {
+    each(path, inner(path, json, "bandwidth_curve"), "points", [&](const JsonObject& point) {
+      run.bandwidth_curve.push_back({amount(point, "rate_factor"), point.seconds("wall_clock_s"),
+                                     amount(point, "compute_utilization")});
+    });
+  }
+  if (json.has("round_timeline")) run.round = read_drawn_round(path, inner(path, json, "round_timeline"));
+  run.sensitivity = read_sensitivities(path, json);
+  run.scenario = shown(json, "scenario");
+  run.goodput = shown(json, "goodput");
+  run.replicas = shown(json, "replicas");
+  if (json.has("validation_envelope")) {
+    run.validation_envelope = json.at("validation_envelope", "");
+    if (!run.validation_envelope.is_structured())
+      json.refuse_value("validation_envelope", run.validation_envelope, "an array of sentences or an object");
+  }
+  return run;
+}
+
+}  // namespace fomoe::report

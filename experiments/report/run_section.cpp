@@ -1,0 +1,234 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "experiments/commands/execute.hpp"
+#include "experiments/commands/human.hpp"
+#include "experiments/report/charts.hpp"
+#include "experiments/report/html.hpp"
+#include "experiments/report/sections.hpp"
+#include "experiments/report/settings.hpp"
+
+namespace fomoe::report {
+
+using commands::human_bytes;
+using commands::human_count;
+using commands::human_percent;
+using commands::human_time;
+using commands::Row;
+
+namespace {
+
+constexpr std::size_t kMostRows = 64, kFewRows = 8;
+
+/// A text of the scenario, or nothing where the result does not have it.
+std::string of_scenario(const Run& run, const char* table_name, const char* key) {
+  if (!run.scenario.is_object() || !run.scenario.contains(table_name)) return "";
+  const Json& section = run.scenario[table_name];
+  return section.is_object() && section.contains(key) && section[key].is_string()
+             ? section[key].get<std::string>()
+             : "";
+}
+
+std::string answer(const Run& run) {
+  const costmodel::RunReport& report = run.figures;
+  std::vector<std::pair<std::string, std::string>> list = {
+      {"wall clock", human_time(report.wall_clock_s)},
+      {"compute utilisation", human_percent(report.compute_utilization)},
+      {"limited by", report.bottleneck.limited_by}};
+  const std::string money = commands::money_text(report);
+  list.emplace_back("cost", money.empty() ? "no prices given" : money);
+  if (report.cost && report.cost->energy_kwh)
+    list.emplace_back("energy", fmt::format("{:.4g} kWh", *report.cost->energy_kwh));
+  if (report.quality) list.emplace_back("perplexity", commands::perplexity_text(report));
+  list.emplace_back("sent by a site a round", human_bytes(report.bytes_sent_per_site_per_round));
+  list.emplace_back("throughput", human_count(report.tokens_per_s) + " tokens/s");
+  std::string html = figures(list);
+  std::string sentence = "It " + commands::waiting_text(report) + '.';
+  if (report.wall_clock_interval_s)
+    sentence += fmt::format(
+        " With 95 % confidence the wall clock is between {} and {}: rounds differ, and some were executed.",
+        human_time(report.wall_clock_interval_s->low), human_time(report.wall_clock_interval_s->high));
+  html += paragraph(sentence);
+  if (report.quality && !report.quality->known)
+    html += paragraph("Perplexity is unknown, outside of what is known: " + report.quality->reason);
+  return html;
+}
+
+std::string time_table(const costmodel::RunReport& report) {
+  const auto row = [&](const char* name, double per_round_s) {
+    return Row{name, human_time(per_round_s * static_cast<double>(report.round.count)),
+               human_percent(per_round_s / report.round.duration_s), human_time(per_round_s)};
+  };
+  return table(
+      "Means over sites and rounds", {{"part"}, {"in the run", true}, {"share", true}, {"a round", true}},
+      {row("wall clock", report.round.duration_s), row("compute", report.round.compute_s),
+       row("exposed communication", report.round.exposed_communication_s), row("idle", report.round.idle_s)});
+}
+
+std::string waits(const costmodel::RunReport& report) {
+  if (report.critical_path.empty()) return "";
+  std::vector<Row> rows;
+  for (const costmodel::CriticalStep& step : report.critical_path) {
+    if (rows.size() == kMostRows) break;
+    rows.push_back({step.what, step.transfer ? "transfer" : "compute", step.site, human_time(step.seconds),
+                    human_percent(step.seconds / report.round.duration_s)});
+  }
+  const std::string what = "What a round waits for, one after another";
+  const std::string html =
+      table(what, {{"operation"}, {"kind"}, {"site"}, {"takes", true}, {"of the mean round", true}}, rows);
+  return rows.size() > kFewRows ? folded(what, html) : html;
+}
+
+std::string sites(const costmodel::RunReport& report) {
+  const auto rounds = static_cast<double>(report.round.count);
+  std::vector<Row> rows;
+  for (const costmodel::SiteReport& site : report.sites) {
+    if (rows.size() == kMostRows) break;
+    rows.push_back({site.name, human_bytes(site.bytes_sent / rounds),
+                    human_bytes(site.bytes_received / rounds), human_time(site.compute_s),
+                    human_time(site.exposed_communication_s), human_time(site.idle_s),
+                    human_bytes(site.memory_bytes)});
+  }
+  return table(rows.size() < report.sites.size() ? fmt::format("In the mean round: the first {} of {} sites",
+                                                               rows.size(), report.sites.size())
+                                                 : "In the mean round",
+               {{"site"},
+                {"sent", true},
+                {"received", true},
+                {"compute", true},
+                {"exposed", true},
+                {"idle", true},
+                {"memory", true}},
+               rows);
+}
+
+std::string cost_section(const costmodel::RunReport& report) {
+  if (!report.cost || report.cost->currency.empty()) return "";
+  const costmodel::Cost& cost = *report.cost;
+  const auto row = [&](const char* name, double amount) {
+    return Row{name, fmt::format("{:.2f}", amount),
+               cost.cost_total > 0 ? human_percent(amount / cost.cost_total) : ""};
+  };
+  return heading(3, "Cost") +
+         table(cost.as_of.empty() ? "Prices without a date" : "Prices of " + cost.as_of,
+               {{"part"}, {cost.currency, true}, {"share", true}},
+               {row("all", cost.cost_total), row("GPUs", cost.gpu_cost), row("egress", cost.egress_cost),
+                row("ports", cost.port_cost), row("electricity", cost.energy_cost)});
+}
+
+std::string provenance(const std::vector<Provenance>& provenance) {
+  std::string html = heading(3, "Where the numbers come from");
+  for (const Origin origin : {Origin::measured, Origin::computed, Origin::assumed}) {
+    std::vector<Row> rows;
+    for (const Provenance& entry : provenance) {
+      if (entry.origin == origin) rows.push_back({entry.what, entry.detail});
+    }
+    const std::string name = to_string(origin);
+    if (!rows.empty()) {
+      html += fmt::format("<div class=\"origin {}\">\n{}</div>\n", name,
+                          table(fmt::format("{} ({})", name, rows.size()), {{"input"}, {"from"}}, rows));
+    }
+  }
+  return html;
+}
+
+std::string envelope(const Json& envelope) {
+  if (envelope.is_null()) return "";
+  std::string html = heading(3, "Validation envelope");
+  if (envelope.is_object()) return html + settings("", envelope);
+  if (envelope.empty())
+    return html + paragraph("Inside the ranges in which predictions were compared with real runs.");
+  std::vector<std::string> texts;
+  for (const Json& entry : envelope) texts.push_back(value_text("", entry));
+  return html + paragraph("Outside of what predictions were compared with real runs in:") + bullets(texts);
+}
+
+}  // namespace
+
+std::string figures(const std::vector<std::pair<std::string, std::string>>& values) {
+  std::string html = "<dl class=\"figures\">\n";
+  for (const auto& [name, value] : values)
+    html += fmt::format("<div><dt>{}</dt><dd>{}</dd></div>\n", escaped(name), escaped(value));
+  return html + "</dl>\n";
+}
+
+std::string answer_of(const Run& run) {
+  const std::string method = of_scenario(run, "strategy", "method"),
+                    model = of_scenario(run, "model", "name");
+  return fmt::format("{}{} on {} site{}: {}, {}", method.empty() ? run.name : method,
+                     model.empty() ? "" : " with model " + model, run.figures.sites.size(),
+                     run.figures.sites.size() == 1 ? "" : "s", human_time(run.figures.wall_clock_s),
+                     run.figures.executor);
+}
+
+std::string run_section(const Run& run) {
+  const costmodel::RunReport& report = run.figures;
+  std::string html = answer(run);
+  html += heading(3, "Where the time goes") + time_table(report);
+  if (run.round) html += heading(3, "Timeline of a round") + chart(round_chart(*run.round));
+  html += waits(report);
+  const bool sends = std::any_of(run.sent_bytes.begin(), run.sent_bytes.end(),
+                                 [](const auto& of_class) { return of_class.second > 0; });
+  if (sends) html += heading(3, "Bytes by class") + chart(bytes_chart(run));
+  if (!run.bandwidth_curve.empty())
+    html += heading(3, "Faster and slower links") + chart(bandwidth_chart(run));
+  if (!run.sensitivity.inputs.empty())
+    html += heading(3, "Sensitivity") + chart(sensitivity_chart(run.sensitivity));
+  html += heading(3, "Sites") + sites(report) + cost_section(report);
+  if (!run.goodput.is_null()) html += heading(3, "With failures") + settings("goodput", run.goodput);
+  if (!run.replicas.is_null()) html += heading(3, "Several seeds") + settings("replicas", run.replicas);
+  html += envelope(run.validation_envelope) + provenance(report.provenance);
+  if (!report.notes.empty()) html += heading(3, "Notes") + bullets(report.notes);
+  if (!run.scenario.is_null())
+    html += heading(3, "Scenario") +
+            folded("All of it, after defaults and overrides", settings("", run.scenario));
+  return html;
+}
+
+/// Do all scenarios that are known train the same model on as much?
+static bool same_question(const std::vector<Run>& runs) {
+  for (const char* key : {"model", "workload"}) {
+    const auto differs = [&](const Run& run) {
+      const Json& first = runs.front().scenario;
+      return first.is_object() && run.scenario.is_object() && first.contains(key) &&
+             run.scenario.contains(key) && first[key] != run.scenario[key];
+    };
+    if (std::any_of(runs.begin(), runs.end(), differs)) return false;
+  }
+  return true;
+}
+
+std::string comparison_section(const std::vector<Run>& runs) {
+  std::vector<Row> rows;
+  for (const Run& run : runs) {
+    const costmodel::RunReport& report = run.figures;
+    const std::string money = commands::money_text(report), perplexity = commands::perplexity_text(report);
+    rows.push_back({run.name, report.executor, human_time(report.wall_clock_s),
+                    human_percent(report.compute_utilization),
+                    human_percent(report.round.exposed_communication_s / report.round.duration_s),
+                    human_bytes(report.bytes_sent_per_site_per_round), money, perplexity});
+  }
+  const auto fastest = std::min_element(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
+    return a.figures.wall_clock_s < b.figures.wall_clock_s;
+  });
+  return paragraph(fmt::format("Fastest of {}: {} ({}). It {}.", runs.size(), fastest->name,
+                               answer_of(*fastest), commands::waiting_text(fastest->figures))) +
+         (same_question(runs) ? ""
+                              : paragraph("These results do not train the same model on the same workload: "
+                                          "what is faster need not be better.")) +
+         table("All results",
+               {{"result"},
+                {"executor"},
+                {"wall clock", true},
+                {"utilisation", true},
+                {"waits for the network", true},
+                {"sent by a site a round", true},
+                {"cost", true},
+                {"perplexity", true}},
+               rows) +
+         heading(3, "Where the time goes") + chart(times_chart(runs)) + heading(3, "Pareto frontier") +
+         chart(runs_frontier_chart(runs));
+}
+
+}  // namespace fomoe::report

@@ -1,0 +1,22 @@
+// The sections of the page, as HTML.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "experiments/report/result.hpp"
+
+namespace fomoe::report {
+
+/// "diloco on 4 sites takes 1 h 39 min": what a run answers, in a line.
+std::string answer_of(const Run& run);
+std::string answer_of(const Plan& plan);
+
+std::string run_section(const Run& run);
+std::string plan_section(const Plan& plan);
+/// Of at least two runs.
+std::string comparison_section(const std::vector<Run>& runs);
+
+/// The answer's figures: a name and a value each.
+std::string figures(const std::vector<std::pair<std::string, std::string>>& values);
+
+}  // namespace fomoe::report

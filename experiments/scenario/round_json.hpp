@@ -1,0 +1,24 @@
+// What a result carries so that it can be drawn without being computed again.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "costmodel/bandwidth_curve.hpp"
+#include "costmodel/plan.hpp"
+#include "costmodel/plan_summary.hpp"
+#include "costmodel/round_timeline.hpp"
+#include "experiments/scenario/json_values.hpp"
+
+namespace fomoe::scenario {
+
+/// Bytes that a site sends in the mean round, by class.
+Json to_json(const costmodel::SentBytes<double>& sent);
+
+/// By the closed form.
+Json to_json(const std::vector<costmodel::BandwidthPoint>& curve);
+
+/// Nodes by their sites' names.
+Json to_json(const costmodel::RoundTimeline& timeline, const costmodel::Plan& plan,
+             const platforms::Platform& platform);
+
+}  // namespace fomoe::scenario

@@ -1,0 +1,78 @@
+// One round cut out of an executed sequence.
+#include "costmodel/round_timeline.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace fomoe::costmodel;
+
+namespace {
+
+/// `nodes` workers; every round: "steps" is operation 0, "sync" operation 1, "short" operation 2.
+Plan plan_of(int nodes) {
+  Plan plan;
+  for (int node = 0; node < nodes; ++node) plan.nodes.push_back({NodeKind::worker, node, 1});
+  plan.rounds = 3;
+  plan.round = [](std::int64_t) {
+    return RoundPlan{{{"steps", Compute{}, {}}, {"sync", Transfer{}, {0}}, {"short", Compute{}, {}}}};
+  };
+  return plan;
+}
+
+/// Rounds end at 10, 20 and 30 s.
+Timeline three_rounds() {
+  Timeline timeline;
+  timeline.rounds = {0, 1, 2};
+  timeline.round_end_s = {10, 20, 30};
+  return timeline;
+}
+
+}  // namespace
+
+TEST_CASE("the middle round is shown, and what runs over its ends is cut there") {
+  Timeline timeline = three_rounds();
+  timeline.intervals = {{0, 0, 0, Activity::compute, 0, 9},
+                        {0, 1, 0, Activity::transfer, 8, 12},
+                        {0, 0, 1, Activity::compute, 12, 18},
+                        {0, 1, 1, Activity::transfer, 18, 22},
+                        {0, 0, 2, Activity::compute, 22, 28}};
+  timeline.flows = {{0, 1, 18.5, 19.5}};
+  const RoundTimeline shown = round_timeline(plan_of(1), timeline);
+  CHECK(shown.round == 1);
+  CHECK(shown.duration_s == 10);
+  CHECK(shown.left_out_nodes == 0);
+  REQUIRE(shown.spans.size() == 4);
+  CHECK(shown.spans[0].kind == SpanKind::compute);
+  CHECK(shown.spans[0].what == "steps");
+  CHECK(shown.spans[0].start_s == 2);
+  CHECK(shown.spans[0].end_s == 8);
+  CHECK(shown.spans[1].what == "sync");  // of the round before
+  CHECK(shown.spans[1].start_s == 0);
+  CHECK(shown.spans[1].end_s == 2);
+  CHECK(shown.spans[2].start_s == 8);
+  CHECK(shown.spans[2].end_s == 10);  // not 12
+  CHECK(shown.spans[3].kind == SpanKind::under_way);
+  CHECK(shown.spans[3].start_s == 8.5);
+}
+
+TEST_CASE("what is too short to be seen is joined; what can be seen keeps its name") {
+  Timeline timeline = three_rounds();
+  for (int i = 0; i < 1000; ++i)
+    timeline.intervals.push_back(
+        {0, i % 2 == 0 ? 0 : 2, 1, Activity::compute, 10 + i * 0.005, 10 + (i + 1) * 0.005});
+  timeline.intervals.push_back({0, 2, 1, Activity::compute, 15, 18});
+  const RoundTimeline shown = round_timeline(plan_of(1), timeline);
+  REQUIRE(shown.spans.size() == 2);
+  CHECK(shown.spans[0].what == "steps and others");
+  CHECK(shown.spans[0].end_s == doctest::Approx(5));
+  CHECK(shown.spans[1].what == "short");
+  CHECK(shown.spans[1].end_s == 8);
+}
+
+TEST_CASE("sixteen nodes are shown, and the others counted; without rounds there is nothing") {
+  Timeline timeline = three_rounds();
+  for (int node = 0; node < 20; ++node) timeline.intervals.push_back({node, 0, 1, Activity::compute, 11, 12});
+  const RoundTimeline shown = round_timeline(plan_of(20), timeline);
+  CHECK(shown.spans.size() == 16);
+  CHECK(shown.left_out_nodes == 4);
+  CHECK(round_timeline(plan_of(20), Timeline()).spans.empty());
+}
