@@ -7,6 +7,7 @@
 
 #include "costmodel/closed_form_parts.hpp"
 #include "experiments/commands/command.hpp"
+#include "experiments/commands/envelope.hpp"
 #include "experiments/commands/execute.hpp"
 #include "experiments/commands/options.hpp"
 #include "experiments/commands/sensitivity.hpp"
@@ -131,6 +132,7 @@ void run_simulate(const Arguments& arguments) {
   const auto json = [&] {
     scenario::Json document = scenario::to_json(run.report);
     document["sensitivity"] = sensitivity_json(sensitivity);
+    document["validation_envelope"] = outside_of_validation(run.report, scenario);
     if (given_plan.empty()) {
       document["sent_bytes_per_site"] =
           scenario::to_json(costmodel::closed_form_parts(scenario).summary.sent);

@@ -182,10 +182,13 @@ TEST_CASE("what a result does not have has no section; what it says of its valid
   const Folder folder;
   json run = simulated(folder, " --engine closed-form");
   std::string page = page_of(folder, "run.json");
-  for (const char* title :
-       {"Timeline of a round", "Cost", "Validation envelope", "With failures", "Pareto frontier"})
+  for (const char* title : {"Timeline of a round", "Cost", "With failures", "Pareto frontier"})
     CHECK_MESSAGE(page.find(std::string("<h3>") + title) == std::string::npos, title);
   CHECK(page.find("<dd>no prices given</dd>") != std::string::npos);
+  CHECK(page.find("<h3>Validation envelope</h3>") != std::string::npos);
+  run.erase("validation_envelope");
+  write_all(folder / "run.json", run.dump());
+  CHECK(page_of(folder, "run.json").find("<h3>Validation envelope</h3>") == std::string::npos);
   for (const char* key : {"sent_bytes_per_site", "bandwidth_curve", "sensitivity", "scenario"})
     run.erase(key);
   run["validation_envelope"] = {"latency 300 ms: 3 times the most that was tried"};
