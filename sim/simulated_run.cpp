@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "costmodel/make_plan.hpp"
-#include "costmodel/methods/composition.hpp"
 #include "costmodel/operation_seconds.hpp"
 #include "costmodel/pieces.hpp"
 #include "costmodel/report_assembly.hpp"

@@ -71,7 +71,7 @@ TEST_CASE("bounded staleness: with s = 0 everybody waits for the late one, witho
       CAPTURE(staleness);
       CAPTURE(r);
       // Each of the transfers before may take the engine's resolution, 1 ns.
-      CHECK(ends[r] == doctest::Approx(expected[r]).epsilon(1e-7));
+      CHECK(ends[r] == doctest::Approx(expected[r]).epsilon(1e-8));
     }
   }
 }
