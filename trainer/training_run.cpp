@@ -122,6 +122,12 @@ class Run {
   }
 
   std::optional<TrainingResult> run() {
+    // A kill after the last checkpoint and before the end of the process: whoever starts the run again, a job
+    // manager for instance, is to learn that it is done, not that it failed.
+    if (first_round_ == plan_.rounds) {
+      if (speaks()) out_ << "the run is complete: nothing is left to train, and no report is written\n";
+      return std::nullopt;
+    }
     try {
       return run_rounds();
     } catch (const SiteLost& lost) {
@@ -305,8 +311,6 @@ class Run {
     if (!speaks()) return std::nullopt;
     if (!request_.routing_counts.empty())
       scenario::write_file(request_.routing_counts, routing_csv(scenario_, plan_, all));
-    if (first_round_ == plan_.rounds)
-      throw UsageError("--resume: the last checkpoint is the end of the run; nothing is left to train");
     ReportContext context;
     context.first_round = first_round_;
     context.steps = steps;

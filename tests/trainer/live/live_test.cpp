@@ -185,6 +185,22 @@ TEST_CASE("killed again and again at any moment, resumed each time: the same bit
   CHECK(state_after(folder / "killed", 16, 4) == state_after(folder / "whole", 16, 4));
 }
 
+TEST_CASE("a run that is complete is said to be so when it is started again: status 0, no report") {
+  const Folder folder;
+  const std::vector<std::string> settings = {"workload.tokens=65536", "platform.sites=2"};  // one round
+  REQUIRE(run(train(settings, {"--in-turn", "--checkpoints", folder / "run"})).status == 0);
+  const std::string state = state_after(folder / "run", 1, 2);
+  for (const char* how : {"--in-turn", "--local"}) {
+    const Ended again = run(
+        train(settings, {how, "--checkpoints", folder / "run", "--resume", "--output", folder / "r.json"}));
+    CAPTURE(again.said);
+    CHECK(again.status == 0);
+    CHECK(again.said.find("the run is complete") != std::string::npos);
+    CHECK(!fs::exists(folder / "r.json"));
+    CHECK(state_after(folder / "run", 1, 2) == state);
+  }
+}
+
 TEST_CASE("truncated, foreign and other runs' checkpoints are refused: one line, status 2") {
   const Folder folder;
   const std::vector<std::string> settings = {"workload.tokens=65536"};  // one round
