@@ -151,7 +151,8 @@ ComputeTimes compute_times(const Scenario& scenario, double sequences) {
   }
   if (!std::holds_alternative<GivenStepTime>(scenario.compute)) add_intra_site(scenario, sequences, times);
   const Method* method = find_method(scenario.strategy.method);
-  if (method != nullptr && method->inside_step && !std::holds_alternative<ProfiledCompute>(scenario.compute))
+  if (method != nullptr && method->inside_step != nullptr && method->inside_step(scenario) &&
+      !std::holds_alternative<ProfiledCompute>(scenario.compute))
     times.provenance.push_back(
         {"forward pass", Origin::assumed, "a third of the step: 2 of the 6 FLOPs per parameter and token"});
   times.provenance.push_back({"outer step time", Origin::assumed, "0 s: nobody gave one"});

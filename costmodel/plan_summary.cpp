@@ -5,6 +5,7 @@
 #include "costmodel/methods/building_blocks.hpp"
 #include "costmodel/methods/method.hpp"
 #include "costmodel/router_load.hpp"
+#include "costmodel/site_model.hpp"
 
 namespace fomoe::costmodel {
 
@@ -53,6 +54,7 @@ Fixed fixed_of(const Scenario& scenario) {
   fixed.expert_compute_share = flops.expert / flops.total();
   fixed.max_sites_per_token = scenario.strategy.max_sites_per_token;
   fixed.micro_batches = static_cast<double>(scenario.strategy.micro_batches);
+  fixed.sequences_per_pass = sequences_per_pass(scenario);
   fixed.module_choices = scenario.strategy.module_choices;
   const std::vector<LayerLoad> loads = router_loads(scenario);
   fixed.sent_rows = fixed.busiest_rows = 0;

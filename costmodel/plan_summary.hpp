@@ -58,6 +58,7 @@ struct Fixed {
   double sent_rows = 1;             // activations sent ÷ tokens · k, mean over sites and layers
   double busiest_rows = 1;          // the same of the busiest site of each layer, mean over layers
   double micro_batches = 1;         // n, of a pipeline
+  double sequences_per_pass = 0;    // of a site, in one forward and backward pass; 0: all at once
   double module_choices = 1;        // modules that each level offers to a path
 };
 

@@ -38,16 +38,19 @@ void check_overlap(const Scenario& scenario) {
                    nearest.substr(0, nearest.find(' ')));
 }
 
-// Fragments are made of whole layers, take turns within a round, and are merged before they are sent again.
+// Fragments are made of whole layers, take turns within a round of several steps, and are merged before they
+// are sent again.
 void check_overlapping(const Scenario& scenario, const Method& method) {
   const Strategy& strategy = scenario.strategy;
   if (has_axis(method, "fragments")) {
-    const std::int64_t most =
-        std::max<std::int64_t>(1, std::min(scenario.model.layers, strategy.local_steps));
+    const bool by_steps = !method.every_step;
+    std::int64_t most = std::max<std::int64_t>(1, scenario.model.layers);
+    if (by_steps) most = std::min(most, strategy.local_steps);
     if (strategy.fragments > most) {
-      throw InputError("strategy.fragments", std::to_string(strategy.fragments),
-                       "at most one for each of the " + std::to_string(scenario.model.layers) +
-                           " layers and each of the " + std::to_string(strategy.local_steps) + " local steps",
+      std::string expected =
+          "at most one for each of the " + std::to_string(scenario.model.layers) + " layers";
+      if (by_steps) expected += " and each of the " + std::to_string(strategy.local_steps) + " local steps";
+      throw InputError("strategy.fragments", std::to_string(strategy.fragments), expected,
                        std::to_string(most));
     }
   }

@@ -41,7 +41,7 @@ struct Strategy {
   std::int64_t local_steps = 1;    // K
   int expert_overlap = 0;          // O_e: how many sites hold each expert, 1 … sites
   std::int64_t overlap_steps = 0;  // steps that a synchronisation may hide behind, where the method can
-  int fragments = 1;               // parts of the model that are synchronised in turn
+  int fragments = 1;  // parts of the model that are synchronised in turn; of ddp, buckets of gradients
   PlacementKind placement = PlacementKind::fixed;
   std::int64_t reshuffle_rounds = 1;  // T: a random placement is redrawn at the end of every T-th round
   bool skip_token = false;

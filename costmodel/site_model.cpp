@@ -28,6 +28,12 @@ std::int64_t micro_batch_sequences(const Scenario& scenario) {
   return scenario.gpus.micro_batch_sequences;
 }
 
+double sequences_per_pass(const Scenario& scenario) {
+  const SiteGpus& gpus = scenario.gpus;
+  const int replicas = gpus.count / (gpus.tensor_parallel * gpus.pipeline_parallel);
+  return static_cast<double>(micro_batch_sequences(scenario) * replicas);
+}
+
 SiteModel site_model(const Scenario& scenario) {
   const ModelShape& shape = scenario.model;
   const Method* method = find_method(scenario.strategy.method);

@@ -46,5 +46,7 @@ void check_site_gpus(const Scenario& scenario);
 
 /// Sequences of one replica's forward and backward pass; 0 where neither scenario nor profile says it.
 std::int64_t micro_batch_sequences(const Scenario& scenario);
+/// Of all replicas of a site together; 0 where nobody gave compute.micro_batch_sequences.
+double sequences_per_pass(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

@@ -95,7 +95,7 @@ void check_composition(const Scenario& scenario) {
   for (const RoundClass& rounds : plan.classes) {
     const RoundPlan round = plan.round(rounds.round_at(0));
     const std::vector<OpId>* start_of_sums = nullptr;
-    bool together = !method.inside_step;
+    bool together = method.inside_step == nullptr || !method.inside_step(scenario);
     for (const Op& op : round.ops) {
       const auto* transfer = std::get_if<Transfer>(&op.what);
       if (transfer == nullptr) continue;

@@ -1,21 +1,111 @@
 // Data-parallel training: gradients of the whole model are all-reduced in every step, between the backward
 // pass and the optimiser. B = 2(M−1)/M · S per site and step.
+//
+// With P `fragments`, P buckets of whole layers, as PyTorch's DistributedDataParallel sends them (Li et al.
+// 2020, section 3.2): the backward pass goes from the last layer to the first, and the gradients of a bucket
+// are on their way, one bucket after the other, as soon as the pass has left its layers. The tables travel
+// with the last bucket: where they are tied, the embedding adds to their gradient at the very end. Sums of
+// several micro-batches are complete in the last one only, so that its backward pass alone hides anything:
+//   exposed = t_P + max(0, Σ_{p<P} t_p − s·(1 − 1/P)·t_backward),   s the last micro-batch's share of a step
+#include <algorithm>
+
+#include "costmodel/closed_form.hpp"
 #include "costmodel/methods/all.hpp"
 #include "costmodel/methods/building_blocks.hpp"
+#include "costmodel/site_model.hpp"
 
 namespace fomoe::costmodel {
 
 namespace {
+
+// The layers of a bucket, [begin, end); bucket 0 has the last ones of the model.
+struct Layers {
+  std::int64_t begin, end;
+  [[nodiscard]] double share(std::int64_t layers) const {
+    return static_cast<double>(end - begin) / static_cast<double>(layers);
+  }
+};
+
+Layers layers_of(std::int64_t layers, std::int64_t buckets, std::int64_t bucket) {
+  return {layers - (bucket + 1) * layers / buckets, layers - bucket * layers / buckets};
+}
+
+Exchange bucket_exchange(const Scenario& scenario, const std::vector<TensorGroup>& groups, Layers layers) {
+  std::vector<GroupId> dense, experts;
+  if (layers.begin == 0) dense.push_back(kEmbeddingGroup);
+  for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
+    dense.push_back(dense_layer_group(static_cast<int>(layer)));
+    const std::int64_t moe_layer = layer - scenario.model.dense_layers;
+    for (std::int64_t e = 0; moe_layer >= 0 && e < scenario.model.experts; ++e)
+      experts.push_back(expert_group_by_layer(scenario, static_cast<int>(moe_layer), static_cast<int>(e)));
+  }
+  const WireFormat& format = scenario.strategy.wire;
+  Exchange exchange{all_workers(scenario),
+                    {make_payload(groups, Content::gradient, TrafficClass::dense, format, std::move(dense))}};
+  if (!experts.empty()) {
+    exchange.payloads.push_back(
+        make_payload(groups, Content::gradient, TrafficClass::expert_sync, format, std::move(experts)));
+  }
+  return exchange;
+}
+
+RoundPlan at_once(const Scenario& scenario, const Plan& plan) {
+  RoundPlan round;
+  round.ops.push_back(compute_op(scenario, "gradients", Work::gradients, 1, {}));
+  round.ops.push_back(average_op(scenario, "average gradients",
+                                 {full_model_exchange(scenario, plan.groups, {Content::gradient})}, {0}));
+  round.ops.push_back(compute_op(scenario, "optimizer", Work::optimizer, 1, {1}));
+  return round;
+}
+
+RoundPlan behind_backward(const Scenario& scenario, const Plan& plan, double last_micro_batch) {
+  const std::int64_t layers = scenario.model.layers, buckets = scenario.strategy.fragments;
+  RoundPlan round;
+  const auto add = [&](Op op) {
+    round.ops.push_back(std::move(op));
+    return static_cast<OpId>(round.ops.size()) - 1;
+  };
+  OpId computed = -1, sent = -1;
+  const auto compute = [&](std::string name, Work work, double share) {
+    Op op = compute_op(scenario, std::move(name), work, 1, {});
+    if (computed >= 0) op.after = {computed};
+    std::get<Compute>(op.what).share = share;
+    computed = add(std::move(op));
+  };
+  if (last_micro_batch < 1)
+    compute("gradients of all micro-batches but one", Work::gradients, 1 - last_micro_batch);
+  compute("forward", Work::forward, last_micro_batch);
+  for (std::int64_t bucket = 0; bucket < buckets; ++bucket) {
+    const Layers of = layers_of(layers, buckets, bucket);
+    const std::string number = std::to_string(bucket);
+    compute("backward of bucket " + number, Work::backward, last_micro_batch * of.share(layers));
+    std::vector<OpId> after = {computed};
+    if (sent >= 0) after.push_back(sent);
+    sent = add(average_op(scenario, "average bucket " + number, {bucket_exchange(scenario, plan.groups, of)},
+                          std::move(after)));
+  }
+  add(compute_op(scenario, "optimizer", Work::optimizer, 1, {sent}));
+  return round;
+}
 
 Plan plan(const Scenario& scenario) {
   Plan plan = plan_of_rounds(scenario, 1);
   if (scenario.strategy.local_steps > 1)
     plan.notes.push_back("ddp synchronises every step: local_steps is ignored");
   RoundPlan round;
-  round.ops.push_back(compute_op(scenario, "gradients", Work::gradients, 1, {}));
-  round.ops.push_back(average_op(scenario, "average gradients",
-                                 {full_model_exchange(scenario, plan.groups, {Content::gradient})}, {0}));
-  round.ops.push_back(compute_op(scenario, "optimizer", Work::optimizer, 1, {1}));
+  if (scenario.strategy.fragments == 1) {
+    round = at_once(scenario, plan);
+  } else {
+    plan.groups = tensor_groups_by_layer(scenario);
+    const auto sequences = static_cast<double>(local_batch_sequences(scenario, 0));
+    const double pass = sequences_per_pass(scenario);
+    if (pass == 0) {
+      plan.notes.push_back(
+          "nobody gave compute.micro_batch_sequences: gradients hide behind the backward pass of a site's "
+          "whole batch");
+    }
+    round = behind_backward(scenario, plan, pass == 0 ? 1 : std::min(1.0, pass / sequences));
+  }
   plan.round = [round = std::move(round)](std::int64_t) { return round; };
   return plan;
 }
@@ -23,7 +113,24 @@ Plan plan(const Scenario& scenario) {
 struct Formula {
   template <class V>
   Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    return full_model_summary(axes, fixed, constant<V>(1), 1);
+    Summary<V> summary = full_model_summary(axes, fixed, constant<V>(1), 1);
+    summary.stage_count = 0;
+    // Half of the norms that only the first and the last layer have go with the last layer's bucket.
+    const double edge = (fixed.dense_elements - fixed.embedding_elements - fixed.layered_elements) / 2;
+    const V middle = (fixed.layered_elements + fixed.expert_elements) / axes.fragments;
+    const V others = axes.fragments - 1.0;
+    const V any = min_of(others, constant<V>(1));  // P = 1: one bucket is the first and the last
+    summary.add(averaging_stage(axes, fixed, V(middle + fixed.embedding_elements + (2.0 - any) * edge)));
+    Stage<V> hidden = averaging_stage(axes, fixed, V(others * middle + any * edge));
+    hidden.latency_hops *= others;
+    V last_micro_batch = constant<V>(1);
+    if (fixed.sequences_per_pass > 0) {
+      last_micro_batch =
+          min_of(V(fixed.sequences_per_pass * axes.sites / axes.global_batch_sequences), constant<V>(1));
+    }
+    hidden.hidden_backwards = last_micro_batch * others / axes.fragments;
+    summary.add(hidden);
+    return summary;
   }
 };
 
@@ -32,10 +139,13 @@ struct Formula {
 Method ddp() {
   Method method;
   method.name = "ddp";
-  method.summary = "gradients of the whole model, all-reduced among all sites in every step";
-  method.axes = "collective, payload_dtype, compression";
+  method.summary =
+      "gradients of the whole model, all-reduced among all sites in every step; in buckets behind the "
+      "backward pass with fragments > 1";
+  method.axes = "fragments, collective, payload_dtype, compression";
   method.source = "Li et al. 2020, PyTorch Distributed; FoMoE paper, regime 1";
   method.every_step = true;
+  method.inside_step = [](const Scenario& scenario) { return scenario.strategy.fragments > 1; };
   method.plan = plan;
   use_formula(method, Formula{});
   return method;

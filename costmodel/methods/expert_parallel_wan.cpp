@@ -62,7 +62,7 @@ Method expert_parallel_wan() {
       "2201.05596); "
       "DeepSeek-V3 (arXiv 2412.19437)";
   method.every_step = true;
-  method.inside_step = true;
+  method.inside_step = always;
   method.residency = Residency::experts_sharded;
   method.check = check_experts_divide;
   method.plan = plan;

@@ -60,7 +60,7 @@ Method fsdp() {
   method.axes = "collective, payload_dtype";
   method.source = "Rajbhandari et al. 2020, ZeRO (arXiv 1910.02054); Zhao et al. 2023, PyTorch FSDP";
   method.every_step = true;
-  method.inside_step = true;
+  method.inside_step = always;
   method.residency = Residency::sharded_gathered;
   method.plan = plan;
   use_formula(method, Formula{});

@@ -24,7 +24,8 @@ struct Method {
   std::optional<WireFormat> usual_wire = {};  // where the scenario names no payload_dtype; else bf16
   /// After a synchronisation all sites that hold a parameter hold the same average of all of them.
   bool averages_everything = true;
-  bool inside_step = false;  // sends between parts of a step: forward and backward pass are timed apart
+  /// Sends between parts of a step: forward and backward pass are timed apart. None: never.
+  bool (*inside_step)(const Scenario&) = nullptr;
   Residency residency = Residency::replica;
   void (*check)(const Scenario&) = nullptr;  // throws InputError where the scenario does not suit the method
   Plan (*plan)(const Scenario&) = nullptr;
@@ -48,6 +49,9 @@ void use_formula(Method& method, Formula) {
     return summary;
   };
 }
+
+/// For methods that always send between parts of a step.
+inline bool always(const Scenario&) { return true; }
 
 const std::vector<Method>& methods();
 /// nullptr where there is none of that name.

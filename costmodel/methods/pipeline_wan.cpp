@@ -178,7 +178,7 @@ Method pipeline_wan() {
       "et al. "
       "2023, SWARM (arXiv 2301.11913)";
   method.every_step = true;
-  method.inside_step = true;
+  method.inside_step = always;
   method.residency = Residency::sharded;
   method.check = check_stages;
   method.plan = plan;

@@ -52,7 +52,7 @@ Method remote_experts() {
   method.axes = "router, collective, payload_dtype";
   method.source = "Ryabinin and Gusev 2020, Learning@home (arXiv 2002.04013)";
   method.every_step = true;
-  method.inside_step = true;
+  method.inside_step = always;
   method.residency = Residency::experts_sharded;
   method.check = check_requests;
   method.plan = plan;

@@ -59,7 +59,10 @@ constexpr Key kScenarioKeys[] = {
     {"strategy", "overlap_steps", Kind::count, "0", "",
      "local steps that a synchronisation may hide behind, with streaming_diloco", "4", 1e12, 0},
     {"strategy", "fragments", Kind::count, "1", "",
-     "parts of the model that are synchronised in turn, with streaming_diloco", "4", kMaxLayers},
+     "parts of the model that are synchronised in turn, while training goes on: with streaming_diloco the "
+     "local "
+     "steps, with ddp the backward pass",
+     "4", kMaxLayers},
     {"strategy", "outer_optimizer", Kind::choice, "\"nesterov\"", "",
      "what is made of the sites' differences; average and local_adamw send parameters", "\"nesterov\""},
     {"strategy", "moment1_period", Kind::count, "3", "",

@@ -126,3 +126,39 @@ TEST_CASE("ideal: hierarchical all-reduces and masked sums, simulated = closed f
     }
   }
 }
+
+TEST_CASE("ideal: ddp in buckets, simulated = closed form, with slow links, fast links and micro-batches") {
+  for (const int buckets : {2, 3, 6}) {
+    for (const double bytes_per_s : {1e7, 3e9, 1e13}) {
+      for (const std::int64_t micro_batch : {0, 1}) {
+        CAPTURE(buckets);
+        CAPTURE(bytes_per_s);
+        CAPTURE(micro_batch);
+        Scenario scenario = tests::ideal_scenario("ddp", 4);
+        scenario.model.layers = 6;
+        scenario.strategy.fragments = buckets;
+        scenario.workload.global_batch_sequences = 16;  // 4 a site
+        scenario.gpus.micro_batch_sequences = micro_batch;
+        scenario.platform = platforms::uniform(4, bytes_per_s, bytes_per_s, 0);
+        check_equal_reports(scenario);
+      }
+    }
+  }
+}
+
+TEST_CASE("buckets behind the backward pass shorten a step, and never below its compute or its bytes") {
+  Scenario scenario = tests::ideal_scenario("ddp", 4);
+  scenario.model.layers = 12;
+  const auto payload = 2.0 * static_cast<double>(costmodel::count_parameters(scenario.model).total());
+  const double bytes_per_s = 2 * 0.75 * payload / 0.5;  // half of the step's second
+  scenario.platform = platforms::uniform(4, bytes_per_s, bytes_per_s, 0);
+  double before = 1.5 + 1e-9;
+  for (const int buckets : {1, 2, 3, 4, 6, 12}) {
+    scenario.strategy.fragments = buckets;
+    const double step_s = sim::simulate_scenario(scenario).report.round.duration_s;
+    CHECK(step_s < before);
+    CHECK(step_s > 1);
+    before = step_s;
+  }
+  CHECK(before < 1.1);
+}

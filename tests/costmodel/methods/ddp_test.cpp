@@ -1,0 +1,118 @@
+// Data parallelism: gradients at once, or in buckets behind the backward pass.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "costmodel/closed_form.hpp"
+#include "costmodel/methods/composition.hpp"
+#include "costmodel/methods/method.hpp"
+#include "platforms/input_error.hpp"
+#include "tests/plan_bytes.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+using namespace fomoe::costmodel;
+
+namespace {
+
+// 4 layers in 4 buckets, 2 sites, ring: a site sends 2(M−1)/M = 1 times the gradients.
+Scenario bucketed(int buckets = 4) {
+  Scenario scenario = tests::ideal_scenario("ddp", 2);
+  scenario.model.layers = 4;
+  scenario.strategy.fragments = buckets;
+  return scenario;
+}
+
+double backward_share(const RoundPlan& round) {
+  double share = 0;
+  for (const Op& op : round.ops) {
+    const auto* compute = std::get_if<Compute>(&op.what);
+    if (compute != nullptr && compute->work == Work::backward) share += compute->share;
+  }
+  return share;
+}
+
+}  // namespace
+
+TEST_CASE("ddp in buckets: the bytes of ddp, whatever the number of buckets") {
+  const double whole = tests::sent_in_round(tests::plan_of(bucketed(1)), 2, 0).total();
+  for (const int buckets : {2, 3, 4}) {
+    const Plan plan = tests::plan_of(bucketed(buckets));
+    CHECK(tests::sent_in_round(plan, 2, 0).total() == doctest::Approx(whole).epsilon(1e-14));
+    CHECK(backward_share(plan.round(0)) == doctest::Approx(1).epsilon(1e-14));
+  }
+}
+
+TEST_CASE("ddp in buckets: from the last layer to the first, one bucket after the other") {
+  const Plan plan = tests::plan_of(bucketed(2));
+  const RoundPlan round = plan.round(0);
+  REQUIRE(round.ops.size() == 6);  // forward; backward and average, twice; optimiser
+  const auto groups = [&](std::size_t op) {
+    return std::get<Transfer>(round.ops[op].what).exchanges[0].payloads[0].groups;
+  };
+  const auto layers = [&](GroupId id) { return plan.groups[static_cast<std::size_t>(id)].layer_begin; };
+  CHECK(layers(groups(2).front()) == 2);
+  CHECK(layers(groups(2).back()) == 3);
+  CHECK(groups(4).front() == 0);  // the tables, then layers 0 and 1
+  CHECK(layers(groups(4).back()) == 1);
+  CHECK(round.ops[4].after == std::vector<OpId>{3, 2});  // its own gradients, and the bucket before
+  CHECK(round.ops[5].after == std::vector<OpId>{4});
+}
+
+TEST_CASE("ddp in buckets by hand: the last one shows, and of the others what outlasts the backward pass") {
+  Scenario scenario = bucketed();  // a step of 1 s: forward 1/3 s, backward 4 · 1/6 s
+  scenario.model.vocabulary = 1;
+  const ParameterCounts counts = count_parameters(scenario.model);
+  const double all = 2.0 * static_cast<double>(counts.total());  // bf16
+  const auto step_s = [&](double seconds_of_all) {
+    const double rate = all / seconds_of_all;
+    scenario.platform = platforms::uniform(2, rate, rate, 0);
+    const RunReport report = closed_form(scenario);
+    return report.round.duration_s;
+  };
+  // Elements of the last bucket: a quarter of what all layers have, half of the norms that only the first and
+  // the last layer have, and the tables.
+  const Plan plan = tests::plan_of(scenario);
+  const RoundPlan round = plan.round(0);
+  double last = 0;
+  for (const Payload& payload : std::get<Transfer>(round.ops[round.ops.size() - 2].what).exchanges[0].payloads)
+    last += 2.0 * static_cast<double>(payload.elements);
+  const double last_share = last / all;
+  CHECK(last_share == doctest::Approx(0.25).epsilon(1e-2));
+  // Slow links: the network never rests once the first bucket is on its way, after 1/3 + 1/6 s.
+  CHECK(step_s(4) == doctest::Approx(0.5 + 4).epsilon(1e-12));
+  // Fast ones: the last bucket alone shows.
+  CHECK(step_s(0.4) == doctest::Approx(1 + 0.4 * last_share).epsilon(1e-12));
+}
+
+TEST_CASE("ddp in buckets: of several micro-batches the last one alone hides anything") {
+  Scenario scenario = bucketed();
+  scenario.workload.global_batch_sequences = 16;  // 8 a site
+  scenario.gpus.micro_batch_sequences = 2;
+  const RoundPlan round = tests::plan_of(scenario).round(0);
+  CHECK(std::get<Compute>(round.ops[0].what).work == Work::gradients);
+  CHECK(std::get<Compute>(round.ops[0].what).share == doctest::Approx(0.75));
+  CHECK(backward_share(round) == doctest::Approx(0.25));
+  const auto hidden = [&] {
+    return find_method("ddp")->summarise(axes_of(scenario), fixed_of(scenario)).stages[1].hidden_backwards;
+  };
+  CHECK(hidden() == doctest::Approx(0.25 * 3 / 4));
+  scenario.gpus.micro_batch_sequences = 0;  // nobody gave it
+  CHECK(hidden() == doctest::Approx(3.0 / 4));
+  const std::vector<std::string> notes = tests::plan_of(scenario).notes;
+  CHECK(std::count_if(notes.begin(), notes.end(), [](const std::string& note) {
+          return note.find("compute.micro_batch_sequences") != std::string::npos;
+        }) == 1);
+}
+
+TEST_CASE("ddp in buckets: at most one for each layer; masks need one sum a round") {
+  Scenario scenario = bucketed(5);
+  CHECK_THROWS_WITH_AS(check(scenario),
+                       doctest::Contains("got 5; expected at most one for each of the 4 layers; for example"),
+                       InputError);
+  scenario = bucketed(4);
+  scenario.strategy.secure_aggregation = true;
+  CHECK_THROWS_AS(check_composition(scenario), InputError);
+  scenario.strategy.fragments = 1;
+  CHECK_NOTHROW(check_composition(scenario));
+}
