@@ -25,6 +25,21 @@ constexpr double kFastestFabric_bytes_per_s = 1e24;
 constexpr double kDown_bytes_per_s = 1e-6;
 double running_rate(double bytes_per_s) { return std::max(bytes_per_s, kDown_bytes_per_s); }
 
+double& rate_of(platforms::Platform& platform, const platforms::LinkChange& change) {
+  const auto from = static_cast<std::size_t>(change.from);
+  switch (change.link) {
+    case platforms::LinkChange::Link::uplink:
+      return platform.sites[from].uplink_bytes_per_s;
+    case platforms::LinkChange::Link::downlink:
+      return platform.sites[from].downlink_bytes_per_s;
+    case platforms::LinkChange::Link::path:
+      return platform.path(change.from, change.to).bandwidth_bytes_per_s;
+    case platforms::LinkChange::Link::backbone:
+      return platform.backbones[from].bandwidth_bytes_per_s;
+  }
+  throw std::logic_error("a link of no kind");
+}
+
 }  // namespace
 
 struct Engine::Simgrid {
@@ -81,7 +96,8 @@ struct Engine::Simgrid {
 Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform raw,
                const costmodel::NetworkModel& network, std::uint64_t seed)
     : nodes_(nodes),
-      platform_(std::move(raw)),
+      at_first_(std::move(raw)),
+      platform_(at_first_),
       network_(network),
       flow_start_(nodes, platform_, network, seed),
       simgrid_(std::make_unique<Simgrid>()) {
@@ -153,17 +169,28 @@ Engine::~Engine() = default;
 
 void Engine::prepare() { (void)simgrid_engine(); }
 
-double Engine::now() const { return s4u::Engine::get_clock(); }
+double Engine::now() const { return s4u::Engine::get_clock() - start_s_; }
+
+void Engine::restart() {
+  start_s_ = s4u::Engine::get_clock();
+  platform_ = at_first_;
+  for (const platforms::LinkChange& change : platform_.changes) {
+    if (change.bandwidth_bytes_per_s) set_rate(change, rate_of(platform_, change));
+  }
+  flow_start_.restart();
+  stopped_ = false;
+}
 
 double Engine::wait_s(NodeId from, NodeId to, std::int64_t bytes) {
   return flow_start_.wait_s(from, to, bytes, now());
 }
 
 void Engine::after(double delay_s, Callback callback) {
-  simgrid::kernel::timer::Timer::set(now() + delay_s, [this, callback = std::move(callback)] {
-    callback();
-    drain();
-  });
+  simgrid::kernel::timer::Timer::set(s4u::Engine::get_clock() + delay_s,
+                                     [this, callback = std::move(callback)] {
+                                       callback();
+                                       drain();
+                                     });
 }
 
 void Engine::send(NodeId from, NodeId to, std::int64_t bytes, Callback ended) {
@@ -197,34 +224,33 @@ void Engine::schedule_change(std::size_t index, double period_start_s) {
   });
 }
 
-void Engine::change(const platforms::LinkChange& change) {
+void Engine::set_rate(const platforms::LinkChange& of, double bytes_per_s) {
   using Link = platforms::LinkChange::Link;
-  const auto from = static_cast<std::size_t>(change.from);
-  const std::size_t pair = from * platform_.sites.size() + static_cast<std::size_t>(change.to);
-  if (change.latency_s) platform_.paths[pair].latency_s = *change.latency_s;
-  if (!change.bandwidth_bytes_per_s) return;
-  const double rate = *change.bandwidth_bytes_per_s;
+  rate_of(platform_, of) = bytes_per_s;
+  const auto from = static_cast<std::size_t>(of.from);
   s4u::Link* link = nullptr;
-  switch (change.link) {
+  switch (of.link) {
     case Link::uplink:
-      platform_.sites[from].uplink_bytes_per_s = rate;
       link = simgrid_->up[from];
       break;
     case Link::downlink:
-      platform_.sites[from].downlink_bytes_per_s = rate;
       link = simgrid_->down[from];
       break;
     case Link::path:
-      platform_.paths[pair].bandwidth_bytes_per_s = rate;
-      link = simgrid_->path[pair];  // none yet: nothing was sent on it
+      link = simgrid_->path[from * platform_.sites.size() + static_cast<std::size_t>(of.to)];
       break;
     case Link::backbone:
-      platform_.backbones[from].bandwidth_bytes_per_s = rate;
       link = simgrid_->backbone[from];
       break;
   }
-  if (link != nullptr) link->set_bandwidth(running_rate(rate));
-  if (rate > 0) return;
+  if (link != nullptr) link->set_bandwidth(running_rate(std::min(bytes_per_s, kFastestFabric_bytes_per_s)));
+}
+
+void Engine::change(const platforms::LinkChange& change) {
+  if (change.latency_s) platform_.path(change.from, change.to).latency_s = *change.latency_s;
+  if (!change.bandwidth_bytes_per_s) return;
+  set_rate(change, *change.bandwidth_bytes_per_s);
+  if (*change.bandwidth_bytes_per_s > 0) return;
   for (const Simgrid::Flight& flight : simgrid_->flights) {
     if (flight.comm) refuse_dead_links(flight.from, flight.to);
   }

@@ -37,6 +37,8 @@ double FlowStart::cap_bytes_per_s(NodeId from, NodeId to) const {
   return costmodel::flow_cap_bytes_per_s(network_, round_trip_s(site(from), site(to)));
 }
 
+void FlowStart::restart() { connections_.assign(connections_.size(), {}); }
+
 double FlowStart::wait_s(NodeId from, NodeId to, std::int64_t bytes, double now_s) {
   const int a = site(from), b = site(to);
   if (a == b) return 0;  // inside a site

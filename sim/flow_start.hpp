@@ -14,6 +14,9 @@ class FlowStart {
   FlowStart(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,
             const costmodel::NetworkModel& network, std::uint64_t seed);
 
+  /// As new: no connection was ever used.
+  void restart();
+
   /// Seconds from a node's wish to send to the first byte: latency + jitter + slow start. Counts as a use
   /// of the pair's connection; jitter is drawn anew every time.
   double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, double now_s);

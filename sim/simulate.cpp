@@ -103,19 +103,32 @@ bool get(Pipe& pipe, std::vector<std::vector<std::string>>& lists) {
   return true;
 }
 
-void child(Pipe& pipe, const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds,
+void put(Pipe& pipe, const Timeline& timeline) {
+  put(pipe, timeline.round_end_s);
+  put(pipe, timeline.intervals);
+  put(pipe, timeline.flows);
+  put(pipe, timeline.sent.bytes);
+  put(pipe, timeline.flow_records);
+  put(pipe, timeline.op_names);
+}
+
+bool get(Pipe& pipe, Timeline& timeline) {
+  return get(pipe, timeline.round_end_s) && get(pipe, timeline.intervals) && get(pipe, timeline.flows) &&
+         get(pipe, timeline.sent.bytes) && get(pipe, timeline.flow_records) && get(pipe, timeline.op_names);
+}
+
+void child(Pipe& pipe, const costmodel::Plan& plan, const std::vector<std::vector<std::int64_t>>& sequences,
            const platforms::Platform& platform, const ComputeSeconds& seconds, const Options& options) {
   try {
     // Never destroyed, as the process ends here: SimGrid complains of flows that a failed run leaves behind.
     auto* engine = new Engine(plan.nodes, platform, options.network, options.seed);
-    const Timeline timeline = Executor(plan, rounds, *engine, seconds, options).run();
+    std::vector<Timeline> timelines;
+    for (const std::vector<std::int64_t>& rounds : sequences) {
+      if (!timelines.empty()) engine->restart();
+      timelines.push_back(Executor(plan, rounds, *engine, seconds, options).run());
+    }
     pipe.write_all("k", 1);
-    put(pipe, timeline.round_end_s);
-    put(pipe, timeline.intervals);
-    put(pipe, timeline.flows);
-    put(pipe, timeline.sent.bytes);
-    put(pipe, timeline.flow_records);
-    put(pipe, timeline.op_names);
+    for (const Timeline& timeline : timelines) put(pipe, timeline);
   } catch (const std::exception& error) {
     const std::string message = error.what();
     pipe.write_all("e", 1);
@@ -129,6 +142,13 @@ void child(Pipe& pipe, const costmodel::Plan& plan, const std::vector<std::int64
 Timeline simulate(const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds,
                   const platforms::Platform& platform, const ComputeSeconds& seconds,
                   const Options& options) {
+  return std::move(simulate_each(plan, {rounds}, platform, seconds, options).front());
+}
+
+std::vector<Timeline> simulate_each(const costmodel::Plan& plan,
+                                    const std::vector<std::vector<std::int64_t>>& sequences,
+                                    const platforms::Platform& platform, const ComputeSeconds& seconds,
+                                    const Options& options) {
   Pipe pipe;
   std::fflush(nullptr);
   Engine::prepare();
@@ -136,20 +156,22 @@ Timeline simulate(const costmodel::Plan& plan, const std::vector<std::int64_t>& 
   if (pid < 0) throw std::runtime_error("cannot fork for the simulation");
   if (pid == 0) {
     pipe.close_reader();
-    child(pipe, plan, rounds, platform, seconds, options);
+    child(pipe, plan, sequences, platform, seconds, options);
   }
   pipe.close_writer();
   char status = 0;
   std::string failure = "the simulation ended without an answer";
-  Timeline timeline;
-  timeline.rounds = rounds;
-  timeline.sent = costmodel::PairBytes(static_cast<int>(plan.nodes.size()));
+  std::vector<Timeline> timelines;
   bool complete = false;
   if (pipe.read_all(&status, 1)) {
     if (status == 'k') {
-      complete = get(pipe, timeline.round_end_s) && get(pipe, timeline.intervals) &&
-                 get(pipe, timeline.flows) && get(pipe, timeline.sent.bytes) &&
-                 get(pipe, timeline.flow_records) && get(pipe, timeline.op_names);
+      complete = true;
+      for (const std::vector<std::int64_t>& rounds : sequences) {
+        Timeline& timeline = timelines.emplace_back();
+        timeline.rounds = rounds;
+        timeline.sent = costmodel::PairBytes(static_cast<int>(plan.nodes.size()));
+        complete = complete && get(pipe, timeline);
+      }
     } else if (std::vector<char> message; get(pipe, message)) {
       failure.assign(message.begin(), message.end());
     }
@@ -158,7 +180,7 @@ Timeline simulate(const costmodel::Plan& plan, const std::vector<std::int64_t>& 
   while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) {
   }
   if (!complete) throw std::runtime_error(failure);
-  return timeline;
+  return timelines;
 }
 
 }  // namespace fomoe::sim

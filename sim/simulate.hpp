@@ -31,4 +31,10 @@ costmodel::Timeline simulate(const costmodel::Plan& plan, const std::vector<std:
                              const platforms::Platform& platform, const ComputeSeconds& seconds,
                              const Options& options = {});
 
+/// The same of several sequences of rounds, each from time 0 on a network that has carried nothing yet.
+std::vector<costmodel::Timeline> simulate_each(const costmodel::Plan& plan,
+                                               const std::vector<std::vector<std::int64_t>>& sequences,
+                                               const platforms::Platform& platform,
+                                               const ComputeSeconds& seconds, const Options& options = {});
+
 }  // namespace fomoe::sim

@@ -18,7 +18,7 @@ void add_engine_options(po::options_description& options) {
       "the slowest link for all where they differ")(
       "rounds", po::value<std::string>()->value_name("N|all"),
       "rounds to execute of each kind of round; the others are taken to last as long "
-      "(default: 3 where rounds are equal, 8 where placements are random)")(
+      "(default: 3 where rounds are equal; 8 where they differ, or 4 that agree within 1 %)")(
       "no-bundle",
       "keep the flows of every group of owners apart (slower; default: flows between the same two "
       "sites are merged)");

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "costmodel/closed_form.hpp"
+#include "costmodel/make_plan.hpp"
 #include "costmodel/methods/method.hpp"
 #include "sim/simulate.hpp"
 #include "sim/simulated_run.hpp"
@@ -224,4 +225,43 @@ TEST_CASE(
     RC_ASSERT(simulated(farther).wall_clock_s >= base.wall_clock_s * (1 - 1e-9));
   });
   CHECK(ok);
+}
+
+TEST_CASE("several sequences in one process: each as if it were alone, whatever the network went through") {
+  costmodel::Scenario scenario = tests::ideal_scenario("diloco", 3);
+  scenario.platform = platforms::uniform(3, 1e6, 2e6, 0.020);
+  const costmodel::Plan plan = costmodel::make_plan(scenario);
+  // The first uplink falls to a tenth at 3 s; latency trembles, connections are cold at first.
+  using Link = platforms::LinkChange::Link;
+  scenario.platform.changes.push_back({3, Link::uplink, 0, 0, 1e5, std::nullopt});
+  scenario.platform.changes.push_back({3, Link::path, 0, 1, std::nullopt, 0.200});
+  sim::Options options;
+  options.network.jitter_s = 0.005;
+  options.network.initial_window_bytes = 14600;
+  options.seed = 7;
+  const auto second = [](auto&&...) { return 1.0; };
+  const std::vector<std::vector<std::int64_t>> sequences = {{0, 1, 2}, {3}, {0, 1, 2}};
+  const auto together = sim::simulate_each(plan, sequences, scenario.platform, second, options);
+  REQUIRE(together.size() == 3);
+  for (std::size_t i = 0; i < sequences.size(); ++i) {
+    const auto alone = sim::simulate(plan, sequences[i], scenario.platform, second, options);
+    CHECK(together[i].rounds == sequences[i]);
+    REQUIRE(together[i].round_end_s.size() == alone.round_end_s.size());
+    for (std::size_t r = 0; r < alone.round_end_s.size(); ++r)
+      CHECK(together[i].round_end_s[r] == doctest::Approx(alone.round_end_s[r]).epsilon(1e-9));
+    CHECK(together[i].sent.bytes == alone.sent.bytes);
+    CHECK(together[i].op_names == alone.op_names);
+  }
+}
+
+TEST_CASE("random placements: four rounds where these agree within 1 %, else eight") {
+  costmodel::Scenario scenario = random_experts(4, 2, 1);
+  const auto executed = [&](double bytes_per_s) {
+    scenario.platform = platforms::uniform(4, bytes_per_s, bytes_per_s, 0);
+    return sim::simulate_scenario(scenario).executed[0].size();
+  };
+  CHECK(executed(1e12) == 4);  // compute alone
+  CHECK(executed(1e5) == 8);   // all of it communication, which differs by several per cent
+  scenario.network.jitter_s = 1e-6;
+  CHECK(executed(1e12) == 8);  // noise
 }

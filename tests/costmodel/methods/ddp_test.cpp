@@ -75,7 +75,8 @@ TEST_CASE("ddp in buckets by hand: the last one shows, and of the others what ou
   const Plan plan = tests::plan_of(scenario);
   const RoundPlan round = plan.round(0);
   double last = 0;
-  for (const Payload& payload : std::get<Transfer>(round.ops[round.ops.size() - 2].what).exchanges[0].payloads)
+  for (const Payload& payload :
+       std::get<Transfer>(round.ops[round.ops.size() - 2].what).exchanges[0].payloads)
     last += 2.0 * static_cast<double>(payload.elements);
   const double last_share = last / all;
   CHECK(last_share == doctest::Approx(0.25).epsilon(1e-2));
