@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <optional>
 #include <thread>
 
 #include "experiments/commands/command.hpp"
@@ -8,6 +9,7 @@
 #include "experiments/commands/options.hpp"
 #include "experiments/commands/progress.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
+#include "experiments/sweep/journal.hpp"
 #include "experiments/sweep/row_writer.hpp"
 #include "experiments/sweep/rows.hpp"
 
@@ -62,6 +64,28 @@ std::vector<sweep::Axis> read_axes(const po::variables_map& values) {
   return axes;
 }
 
+/// What has been simulated lies in FILE.partial until FILE is complete.
+std::optional<sweep::Journal> open_journal(const std::string& path, bool simulated, bool resume,
+                                           const sweep::Request& request, const sim::RunOptions& options) {
+  if (resume && path == "-") {
+    throw UsageError(
+        "--resume: got it with rows on stdout; expected a file to go on with; for example --output rows.csv "
+        "--resume");
+  }
+  if (resume && !simulated)
+    message("--resume has no effect: the closed form starts again sooner than it reads");
+  if (path == "-" || !simulated) return {};
+  std::optional<sweep::Journal> journal(std::in_place, path + ".partial",
+                                        sweep::identity_of(request, options));
+  if (resume && journal->found() == sweep::Journal::Found::other) {
+    throw UsageError(fmt::format(
+        "--resume: got {}.partial, which belongs to another sweep; expected one of this scenario with all "
+        "files that it names, these values and options; for example another --output, or no --resume",
+        path));
+  }
+  return journal;
+}
+
 }  // namespace
 
 void run_sweep(const Arguments& arguments) {
@@ -74,7 +98,9 @@ void run_sweep(const Arguments& arguments) {
       "shard", po::value<std::string>()->default_value("1/1")->value_name("i/n"),
       "only the i-th of n parts of the rows; the parts one after another are the whole")(
       "output", po::value<std::string>()->default_value("-")->value_name("-|FILE"),
-      "-: JSON on stdout; a file in .json or .csv");
+      "-: JSON on stdout; a file in .json or .csv")(
+      "resume", po::bool_switch(),
+      "go on where a simulated sweep to the same file was interrupted, or start where none was");
   add_scenario_options(options);
   add_engine_options(options);
   const Help help = {
@@ -85,7 +111,9 @@ void run_sweep(const Arguments& arguments) {
       {"fomoe sweep experiments/scenarios/two-sites.toml --vary strategy.local_steps=16,64 --vary "
        "'platform.bandwidth=100Mbps..10Gbps*1/decade'",
        "fomoe sweep experiments/scenarios/two-sites.toml --engine closed-form --vary "
-       "strategy.method=ddp,diloco,fomoe --vary platform.latency=0ms..50ms+10ms"}};
+       "strategy.method=ddp,diloco,fomoe --vary platform.latency=0ms..50ms+10ms",
+       "fomoe sweep experiments/scenarios/two-sites.toml --vary 'strategy.local_steps=1..200+1' --output "
+       "rows.csv --resume"}};
   const auto values = parse(arguments, help, options, "scenario");
   if (!values) return;
 
@@ -103,6 +131,8 @@ void run_sweep(const Arguments& arguments) {
   request.begin = request.grid.rows() * (shard.index - 1) / shard.count;
   request.end = request.grid.rows() * shard.index / shard.count;
 
+  std::optional<sweep::Journal> journal =
+      open_journal(path, engine.simulated, (*values)["resume"].as<bool>(), request, engine.options);
   sweep::RowWriter writer(path, request.grid, engine.simulated ? "simulated" : "closed-form");
   std::uint64_t rows = 0, impossible = 0;
   std::string first_problem;
@@ -116,8 +146,19 @@ void run_sweep(const Arguments& arguments) {
       writer.write(chunk);
       progress.at(rows += chunk.rows);
     };
+    if (journal) {
+      if ((*values)["resume"].as<bool>() && journal->found() == sweep::Journal::Found::same) {
+        request.begin = journal->go_on(request.begin, sink);
+        message(fmt::format("resumed after {} rows of an earlier run", rows));
+      } else {
+        journal->start_anew();
+      }
+    }
     if (engine.simulated) {
-      sweep::simulated_rows(request, engine.options, jobs, sink);
+      sweep::simulated_rows(request, engine.options, jobs, [&](const sweep::Chunk& chunk) {
+        if (journal) journal->append(chunk);
+        sink(chunk);
+      });
     } else {
       sweep::closed_form_rows(request, sink);
     }
@@ -127,6 +168,7 @@ void run_sweep(const Arguments& arguments) {
     throw scenario::FileError(
         fmt::format("--vary: no combination is possible; the first: {}", first_problem));
   writer.finish();
+  if (journal) journal->remove();
   if (path != "-") message(fmt::format("wrote {}: {} rows", path, rows));
   if (impossible > 0)
     message(

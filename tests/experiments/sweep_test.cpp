@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "experiments/sweep/journal.hpp"
 #include "tests/experiments/run_fomoe.hpp"
 
 namespace {
@@ -219,4 +221,80 @@ TEST_CASE("mistakes in --vary, --shard and --jobs exit 2 and name what was expec
     CHECK(ran.out.empty());
     CHECK_MESSAGE(ran.err.find(message) != std::string::npos, ran.err);
   }
+}
+
+TEST_CASE("a sweep that is killed goes on with --resume: the same bytes, and nothing is computed twice") {
+  const Folder folder;
+  const std::string sweep = "fomoe sweep " + source_dir() +
+                            "/experiments/scenarios/two-sites.toml --vary strategy.local_steps=1..400+1 "
+                            "--vary strategy.method=diloco,fsdp --vary strategy.expert_overlap=1,3 --jobs 2 ";
+  REQUIRE(run_in(folder.path(), sweep + "--output whole.csv").exit_status == 0);
+  CHECK(!std::filesystem::exists(folder / "whole.csv.partial"));
+  // Killed as soon as some chunks lie in the journal.
+  const Ran killed =
+      run_in(folder.path(), "sh -c '" + sweep +
+                                "--output rows.csv & p=$!; while kill -0 $p && [ $(stat -c %s "
+                                "rows.csv.partial || echo 0) -lt 20000 ]; do sleep 0.01; done; "
+                                "kill -9 $p; wait $p'");
+  CHECK(killed.exit_status == 128 + 9);
+  CHECK(!std::filesystem::exists(folder / "rows.csv"));
+  REQUIRE(std::filesystem::exists(folder / "rows.csv.partial"));
+  // What a crash of the machine may leave: half a chunk.
+  std::filesystem::resize_file(folder / "rows.csv.partial",
+                               std::filesystem::file_size(folder / "rows.csv.partial") - 7);
+
+  Ran other = run_in(folder.path(), sweep + "--set workload.tokens=2e8 --output rows.csv --resume");
+  CHECK(other.exit_status == 2);
+  CHECK(other.err.find("--resume: got rows.csv.partial, which belongs to another sweep") !=
+        std::string::npos);
+  CHECK(std::count(other.err.begin(), other.err.end(), '\n') == 1);
+
+  const Ran resumed = run_in(folder.path(), sweep + "--output rows.csv --resume");
+  CAPTURE(resumed.err);
+  CHECK(resumed.exit_status == 0);
+  const std::size_t at = resumed.err.find("resumed after ");
+  REQUIRE(at != std::string::npos);
+  CHECK(std::stoi(resumed.err.substr(at + 14)) >= 16);
+  CHECK(read_all(folder / "rows.csv") == read_all(folder / "whole.csv"));
+  CHECK(!std::filesystem::exists(folder / "rows.csv.partial"));
+}
+
+TEST_CASE(
+    "a journal of a sweep: its chunks come back whole, what was damaged is left out, others' are told") {
+  const Folder folder;
+  const std::string path = folder / "rows.csv.partial";
+  const auto chunk = [](std::uint64_t first, const std::string& problem) {
+    fomoe::sweep::Chunk made;
+    made.first_row = first;
+    made.resize(2);
+    for (std::size_t c = 0; c < fomoe::sweep::kResultCount; ++c)
+      made.results[c] = {static_cast<double>(first) + 0.1 * static_cast<double>(c), fomoe::sweep::kUnknown};
+    made.problems = {"", problem};
+    return made;
+  };
+  {
+    fomoe::sweep::Journal journal(path, "one");
+    CHECK(journal.found() == fomoe::sweep::Journal::Found::nothing);
+    journal.start_anew();
+    for (const std::uint64_t first : {10, 12, 14})
+      journal.append(chunk(first, "why " + std::to_string(first)));
+  }
+  CHECK(fomoe::sweep::Journal(path, "two").found() == fomoe::sweep::Journal::Found::other);
+  std::string bytes = read_all(path);
+  bytes[bytes.size() - 30] = static_cast<char>(bytes[bytes.size() - 30] ^ 1);  // in the last chunk
+  write_all(path, bytes);
+
+  fomoe::sweep::Journal journal(path, "one");
+  REQUIRE(journal.found() == fomoe::sweep::Journal::Found::same);
+  std::vector<fomoe::sweep::Chunk> read;
+  CHECK(journal.go_on(10, [&](const fomoe::sweep::Chunk& one) { read.push_back(one); }) == 14);
+  REQUIRE(read.size() == 2);
+  CHECK(read[1].first_row == 12);
+  CHECK(read[1].results[3][0] == 12.3);
+  CHECK(std::isnan(read[1].results[3][1]));
+  CHECK(read[1].problems == std::vector<std::string>{"", "why 12"});
+  journal.append(chunk(14, "again"));
+  read.clear();
+  CHECK(fomoe::sweep::Journal(path, "one").go_on(10, [&](const auto& one) { read.push_back(one); }) == 16);
+  CHECK(read.back().problems[1] == "again");
 }
