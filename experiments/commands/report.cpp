@@ -17,8 +17,9 @@ void run_report(const Arguments& arguments) {
       "RESULT.json… --output report.html [options]",
       "Results as one page that needs no network: the answer, the timeline of a round, bytes by class,\n"
       "sensitivity, faster and slower links, the scenario and where its numbers come from. Several results\n"
-      "are compared, and a plan shows its frontier. A result is what `fomoe simulate`, `fomoe plan`,\n"
-      "`fomoe-train run` or `fomoe-wan run` wrote as JSON.",
+      "are compared, a plan shows its frontier, a sweep its lines. A result is what `fomoe simulate`, "
+      "`compare`,\n"
+      "`plan`, `sweep`, `solve`, `fomoe-train run` or `fomoe-wan run` wrote as JSON.",
       {"fomoe simulate experiments/scenarios/two-sites.toml --output run.json && fomoe report run.json "
        "--output report.html",
        "fomoe plan experiments/scenarios/two-sites.toml --output plan.json && fomoe report run.json "

@@ -33,6 +33,12 @@ Chart runs_frontier_chart(const std::vector<Run>& runs);
 Chart plan_frontier_chart(const Plan& plan);
 Chart methods_chart(const Plan& plan);
 
+/// Wall clock over the last axis that has numbers, a line for each combination of the others; no figures
+/// where no axis has two numbers.
+std::optional<Chart> sweep_chart(const Sweep& sweep);
+/// What each target asks of the key.
+std::optional<Chart> solved_chart(const Solved& solved);
+
 /// "fomoe, K = 32, O_e = 2".
 std::string name_of(const Candidate& row);
 /// The amount that the plan minimises, or nothing.

@@ -68,6 +68,8 @@ void each(const std::string& path, const scenario::JsonObject& object, const std
 
 Run read_run(const std::string& path, const Json& json);
 Plan read_plan(const std::string& path, const Json& json);
+Sweep read_sweep(const std::string& path, const Json& json);
+Solved read_solved(const std::string& path, const Json& json);
 /// Empty where there is no such key.
 Sensitivities read_sensitivities(const std::string& path, const scenario::JsonObject& result);
 

@@ -16,9 +16,10 @@ namespace fomoe::report {
 namespace {
 
 std::string title_of(const Results& results) {
-  const std::size_t count = results.runs.size() + results.plans.size();
-  if (count > 1) return fmt::format("fomoe: {} results", count);
-  return results.plans.empty() ? answer_of(results.runs.front()) : answer_of(results.plans.front());
+  if (results.size() > 1) return fmt::format("fomoe: {} results", results.size());
+  if (!results.runs.empty()) return answer_of(results.runs.front());
+  if (!results.plans.empty()) return answer_of(results.plans.front());
+  return results.sweeps.empty() ? answer_of(results.solved.front()) : answer_of(results.sweeps.front());
 }
 
 /// One result is shown; of several, each unfolds under the comparison.
@@ -53,13 +54,17 @@ ChartLibrary read_chart_library(const std::string& path) {
 }
 
 std::string page(const Results& results, const ChartLibrary& library, const std::string& command) {
-  const bool alone = results.runs.size() + results.plans.size() == 1;
+  const bool alone = results.size() == 1;
   std::string html;
   if (results.runs.size() > 1)
     html += "<article>\n" + heading(2, "Comparison") + comparison_section(results.runs) + "</article>\n";
   for (const Run& run : results.runs) html += result(run.name, answer_of(run), run_section(run), alone);
   for (const Plan& plan : results.plans)
     html += result(plan.name, answer_of(plan), plan_section(plan), alone);
+  for (const Sweep& sweep : results.sweeps)
+    html += result(sweep.name, answer_of(sweep), sweep_section(sweep), alone);
+  for (const Solved& solved : results.solved)
+    html += result(solved.name, answer_of(solved), solved_section(solved), alone);
   return filled(kPageHtml, {{"title", escaped(title_of(results))},
                             {"style", kPageCss},
                             {"content", html},

@@ -1,5 +1,5 @@
-// Results as the report needs them: read from what `fomoe simulate`, `fomoe-train run`, `fomoe-wan run` and
-// `fomoe plan` wrote, and checked.
+// Results as the report needs them: read from what `fomoe simulate`, `compare`, `plan`, `sweep`, `solve`,
+// `fomoe-train run` and `fomoe-wan run` wrote, and checked.
 #pragma once
 #include <optional>
 #include <string>
@@ -73,9 +73,38 @@ struct Plan {
   Sensitivities sensitivity;
 };
 
+/// Schema "fomoe.sweep/1". A combination that is impossible has a problem and no figures.
+struct Sweep {
+  struct Row {
+    std::vector<Json> values;  // of the axes: numbers or texts
+    std::string problem;
+    double wall_clock_s = 0, compute_utilization = 0, bytes_sent_per_site_per_round = 0;
+    std::optional<double> cost, energy_kwh, perplexity;
+  };
+  std::string path, name, executor;
+  std::vector<std::string> axes;  // keys with the unit of their numbers, as columns are named
+  std::vector<Row> rows;          // in the order of the sweep: the last axis turns fastest
+};
+
+/// Schema "fomoe.solve/1".
+struct Solved {
+  struct Answer {
+    std::string target, answer, text, why;
+    double target_value = 0;
+    std::optional<double> value;  // SI; nothing where no value reaches the target
+  };
+  std::string path, name, executor, key, unit;
+  std::vector<Answer> answers;
+};
+
 struct Results {
-  std::vector<Run> runs;
+  std::vector<Run> runs;  // those of a comparison among them
   std::vector<Plan> plans;
+  std::vector<Sweep> sweeps;
+  std::vector<Solved> solved;
+  [[nodiscard]] std::size_t size() const {
+    return runs.size() + plans.size() + sweeps.size() + solved.size();
+  }
 };
 
 /// Throws FileError: which file, which key, what was expected.

@@ -10,9 +10,13 @@ namespace fomoe::report {
 /// "diloco on 4 sites takes 1 h 39 min": what a run answers, in a line.
 std::string answer_of(const Run& run);
 std::string answer_of(const Plan& plan);
+std::string answer_of(const Sweep& sweep);
+std::string answer_of(const Solved& solved);
 
 std::string run_section(const Run& run);
 std::string plan_section(const Plan& plan);
+std::string sweep_section(const Sweep& sweep);
+std::string solved_section(const Solved& solved);
 /// Of at least two runs.
 std::string comparison_section(const std::vector<Run>& runs);
 

@@ -264,6 +264,48 @@ TEST_CASE("a plan's result: its frontier, its methods and the lines to paste") {
   CHECK(page.find("--set strategy.method=") != std::string::npos);
 }
 
+TEST_CASE("a sweep's result: a line for each combination of the other axes, every row in the table") {
+  const Folder folder;
+  must_run(folder.path(), "fomoe sweep " + kTwoSites +
+                              " --engine closed-form --vary strategy.expert_overlap=1,2,3 --vary "
+                              "strategy.local_steps=1..64*4 --output sweep.json");
+  const json sweep = json::parse(read_all(folder / "sweep.json"));
+  const std::string page = page_of(folder, "sweep.json");
+  check_nesting(page);
+  const std::vector<json> drawn = charts(page);
+  REQUIRE(drawn.size() == 1);
+  REQUIRE(drawn[0]["series"].size() == 2);  // O_e = 3 is impossible at two sites
+  CHECK(drawn[0]["series"][0]["name"] == "strategy.expert_overlap = 1");
+  const json& points = drawn[0]["series"][1]["points"];
+  REQUIRE(points.size() == 4);  // K = 1, 4, 16, 64
+  CHECK(points[3][0] == 64);
+  // 64 steps of 0.42 s and less: seconds or minutes on the axis.
+  const double unit = drawn[0]["y_title"] == "wall clock, min" ? 60 : 1;
+  CHECK(points[3][1].get<double>() * unit == doctest::Approx(sweep["rows"][7]["wall_clock_s"].get<double>()));
+  CHECK(count(page, "1 to 2 sites such that") == 4);  // why, in the rows of O_e = 3
+  CHECK(page.find("expected") != std::string::npos);
+}
+
+TEST_CASE("a comparison's cases are compared, and what solve found is drawn over its targets") {
+  const Folder folder;
+  must_run(folder.path(),
+           "fomoe compare " + kTwoSites +
+               " --case strategy.method=ddp --case strategy.method=diloco --output compare.json");
+  must_run(folder.path(),
+           "fomoe solve " + kTwoSites + " --for platform.bandwidth --engine closed-form --output solve.json");
+  const json solve = json::parse(read_all(folder / "solve.json"));
+  const std::string page = page_of(folder, "compare.json solve.json");
+  check_nesting(page);
+  CHECK(page.find("<h2>Comparison</h2>") != std::string::npos);
+  CHECK(page.find("strategy.method=diloco") != std::string::npos);
+  const std::vector<json> drawn = charts(page);
+  const json& last = drawn.back();
+  CHECK(last["y_title"] == "compute_utilization");
+  REQUIRE(last["series"][0]["points"].size() == solve["answers"].size());
+  CHECK(last["series"][0]["points"][0][0] == solve["answers"][0]["value"]);
+  CHECK(last["series"][0]["points"][0][1] == 0.5);
+}
+
 TEST_CASE("what is wrong is named, and no page is written") {
   const Folder folder;
   const json run = simulated(folder);
@@ -301,7 +343,7 @@ TEST_CASE("what is wrong is named, and no page is written") {
               remedy);
   refused(changed("/schema", "fomoe.cost/1"),
           "bad.json:1: schema: got \"fomoe.cost/1\"; expected \"fomoe.run/1\" or \"fomoe.plan/1\" or "
-          "\"fomoe.wan/1\"" +
+          "\"fomoe.wan/1\" or \"fomoe.compare/1\" or \"fomoe.sweep/1\" or \"fomoe.solve/1\"" +
               remedy);
   refused(changed("/wall_clock_s", -1),
           "bad.json: wall_clock_s: got -1; expected seconds of zero or more" + remedy);

@@ -1,0 +1,50 @@
+#include "experiments/report/fields.hpp"
+
+namespace fomoe::report {
+
+using scenario::JsonObject;
+
+Sweep read_sweep(const std::string& path, const Json& document) {
+  const JsonObject json = fields(path, "", document);
+  Sweep sweep;
+  sweep.path = path;
+  sweep.executor = json.text("executor");
+  sweep.axes = texts(json, "axes");
+  each(path, json, "rows", [&](const JsonObject& entry) {
+    Sweep::Row& row = sweep.rows.emplace_back();
+    for (const std::string& axis : sweep.axes) {
+      const Json& value = entry.at(axis, "a number or a text");
+      if (!value.is_primitive() || value.is_null()) entry.refuse_value(axis, value, "a number or a text");
+      row.values.push_back(value);
+    }
+    if (entry.has("problem")) {
+      row.problem = entry.text("problem");
+      return;
+    }
+    row.wall_clock_s = entry.seconds("wall_clock_s");
+    row.compute_utilization = amount(entry, "compute_utilization");
+    row.bytes_sent_per_site_per_round = amount(entry, "bytes_sent_per_site_per_round");
+    row.cost = known_amount(entry, "cost_total");
+    row.energy_kwh = known_amount(entry, "energy_kwh");
+    row.perplexity = known_amount(entry, "perplexity");
+  });
+  return sweep;
+}
+
+Solved read_solved(const std::string& path, const Json& document) {
+  const JsonObject json = fields(path, "", document);
+  Solved solved;
+  solved.path = path;
+  solved.executor = json.text("executor");
+  solved.key = json.text("for");
+  solved.unit = json.text("unit");
+  each(path, json, "answers", [&](const JsonObject& entry) {
+    solved.answers.push_back({entry.text("target"), entry.text("answer"),
+                              entry.has("text") && entry.at("text", "").is_string() ? entry.text("text") : "",
+                              entry.text("why"), amount(entry, "target_value"),
+                              known_amount(entry, "value")});
+  });
+  return solved;
+}
+
+}  // namespace fomoe::report
