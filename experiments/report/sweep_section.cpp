@@ -106,8 +106,8 @@ std::optional<Chart> sweep_chart(const Sweep& sweep) {
   Chart chart;
   chart.label = "The wall clock over " + sweep.axes[axis] + '.';
   if (names.size() > kMostLines) {
-    chart.label += fmt::format(" Of {} combinations of the others, the {} that get fastest.", names.size(),
-                               kMostLines);
+    chart.label +=
+        fmt::format(" Of {} combinations of the others, the {} that get fastest.", names.size(), kMostLines);
     std::stable_sort(names.begin(), names.end(),
                      [&](const std::string& a, const std::string& b) { return least(a) < least(b); });
     names.resize(kMostLines);
@@ -128,20 +128,24 @@ std::optional<Chart> sweep_chart(const Sweep& sweep) {
                 {"x_log", wide(lines[names.front()])},
                 {"y_zero", true},
                 {"series", series}};
-  chart.table = table("By " + sweep.executor, {{"line"}, {sweep.axes[axis], true}, {"wall clock", true}}, rows);
+  chart.table =
+      table("Executor: " + sweep.executor, {{"line"}, {sweep.axes[axis], true}, {"wall clock", true}}, rows);
   return chart;
 }
 
 std::optional<Chart> solved_chart(const Solved& solved) {
+  const auto shown =
+      solved.unit == "Bps" ? std::pair(8e-9, std::string("Gb/s")) : std::pair(1.0, solved.unit);
   Json points = Json::array();
   std::vector<Row> rows;
   for (const Solved::Answer& answer : solved.answers) {
     if (answer.target != solved.answers.front().target || !answer.value) continue;
-    points.push_back({*answer.value, answer.target_value, target_text(answer) + ": " + answer.text});
+    points.push_back(
+        {*answer.value * shown.first, answer.target_value, target_text(answer) + ": " + answer.text});
     rows.push_back({target_text(answer), answer.text});
   }
   if (points.size() < 2) return std::nullopt;
-  const std::string unit = solved.unit.empty() ? "" : ", " + solved.unit;
+  const std::string unit = shown.second.empty() ? "" : ", " + shown.second;
   Chart chart;
   chart.label = fmt::format("What {} each target asks for.", solved.key);
   chart.data = {{"kind", "points"},
@@ -151,7 +155,7 @@ std::optional<Chart> solved_chart(const Solved& solved) {
                 {"y_zero", true},
                 {"series", Json::array({points_of(solved.executor, true, points)})}};
   chart.table =
-      table("By " + solved.executor, {{solved.answers.front().target}, {solved.key, true}}, rows);
+      table("Executor: " + solved.executor, {{solved.answers.front().target}, {solved.key, true}}, rows);
   return chart;
 }
 
@@ -179,7 +183,8 @@ std::string sweep_section(const Sweep& sweep) {
   if (const auto drawn = sweep_chart(sweep)) html += heading(3, "Wall clock") + chart(*drawn);
   std::vector<Column> columns;
   for (const std::string& axis : sweep.axes) columns.push_back({axis, true});
-  for (const char* title : {"wall clock", "utilisation", "sent by a site in a round", "cost", "kWh", "perplexity"})
+  for (const char* title :
+       {"wall clock", "utilisation", "sent by a site in a round", "cost", "kWh", "perplexity"})
     columns.push_back({title, true});
   columns.push_back({"problem"});
   std::vector<Row> rows;
@@ -191,17 +196,17 @@ std::string sweep_section(const Sweep& sweep) {
     const auto known = [](const std::optional<double>& value) {
       return value ? fmt::format("{:.4g}", *value) : "";
     };
-    cells.insert(cells.end(),
-                 {possible ? human_time(row.wall_clock_s) : "", possible ? human_percent(row.compute_utilization) : "",
-                  possible ? human_bytes(row.bytes_sent_per_site_per_round) : "", known(row.cost),
-                  known(row.energy_kwh), known(row.perplexity), row.problem});
+    cells.insert(cells.end(), {possible ? human_time(row.wall_clock_s) : "",
+                               possible ? human_percent(row.compute_utilization) : "",
+                               possible ? human_bytes(row.bytes_sent_per_site_per_round) : "",
+                               known(row.cost), known(row.energy_kwh), known(row.perplexity), row.problem});
     rows.push_back(cells);
   }
-  html += heading(3, "Rows") +
-          table(rows.size() < sweep.rows.size()
-                    ? fmt::format("The first {} of {} rows, {}", rows.size(), sweep.rows.size(), sweep.executor)
-                    : sweep.executor,
-                columns, rows);
+  html += heading(3, "Rows") + table(rows.size() < sweep.rows.size()
+                                         ? fmt::format("The first {} of {} rows, {}", rows.size(),
+                                                       sweep.rows.size(), sweep.executor)
+                                         : "Executor: " + sweep.executor,
+                                     columns, rows);
   return html;
 }
 
@@ -209,8 +214,9 @@ std::string solved_section(const Solved& solved) {
   std::string html;
   std::vector<Row> rows;
   for (const Solved::Answer& answer : solved.answers)
-    rows.push_back({answer.target + ' ' + target_text(answer), answer.value ? answer.text : answer.answer, answer.why});
-  html += table("By " + solved.executor, {{"target"}, {solved.key, true}, {"in words"}}, rows);
+    rows.push_back(
+        {answer.target + ' ' + target_text(answer), answer.value ? answer.text : answer.answer, answer.why});
+  html += table("Executor: " + solved.executor, {{"target"}, {solved.key, true}, {"in words"}}, rows);
   if (const auto drawn = solved_chart(solved)) html += heading(3, "Targets") + chart(*drawn);
   return html;
 }

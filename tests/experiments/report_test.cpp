@@ -302,7 +302,9 @@ TEST_CASE("a comparison's cases are compared, and what solve found is drawn over
   const json& last = drawn.back();
   CHECK(last["y_title"] == "compute_utilization");
   REQUIRE(last["series"][0]["points"].size() == solve["answers"].size());
-  CHECK(last["series"][0]["points"][0][0] == solve["answers"][0]["value"]);
+  CHECK(last["x_title"] == "platform.bandwidth, Gb/s");
+  CHECK(last["series"][0]["points"][0][0].get<double>() ==
+        doctest::Approx(solve["answers"][0]["value"].get<double>() * 8 / 1e9));
   CHECK(last["series"][0]["points"][0][1] == 0.5);
 }
 
