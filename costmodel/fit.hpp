@@ -40,7 +40,7 @@ using FitModel = std::function<std::vector<double>(const std::vector<double>&)>;
 ///   that change no prediction by more than 0.1 % when they change by `scale`;
 ///   that cannot be told from others: the singular values of the scaled Jacobian differ more than 1000-fold;
 ///   whose interval includes `off`.
-/// Observations must be above zero, and there must be at least 3 more of them than terms.
+/// Observations must be above zero, and there must be more of them than terms.
 Fit fit_terms(const std::vector<FitTerm>& terms, const FitModel& model, const std::vector<double>& observed);
 
 /// Whether a fit with one term more is better than chance (F test, 95 %): its squares are less than those of

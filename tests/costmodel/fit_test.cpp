@@ -75,9 +75,24 @@ TEST_CASE("noisy data: 95 % intervals hold the truth in about 95 % of 200 repeti
 }
 
 TEST_CASE("too few observations are refused, with how many there are and must be") {
-  const auto model = model_of(spread(5));
+  const auto model = model_of(spread(3));
   const Fit fit = fit_terms(kTerms, model, model({1, 1, 0}));
-  CHECK(fit.refused == "too few observations: 5 for 3 terms, and at least 6 are needed");
+  CHECK(fit.refused == "too few observations: 3 for 3 terms, and at least 4 are needed");
+}
+
+TEST_CASE("two observations of one term: a large effect is found, a small one is not told from chance") {
+  const FitModel model = [](const std::vector<double>& terms) {
+    return std::vector<double>{1 / terms[0], 3 / terms[0]};
+  };
+  const std::vector<FitTerm> efficiency = {{"efficiency", 1, 0.9, 0.01, 0.01, 1}};
+  // 2.00 and 6.06 s: s = 0.7 % of the mean, t·s/√2 = 12.7 · 0.7 % / 1.4 = 6 %.
+  const Fit half = fit_terms(efficiency, model, {2.00, 6.06});
+  REQUIRE(half.terms[0].supported);
+  CHECK(half.terms[0].value == doctest::Approx(0.4975).epsilon(1e-3));
+  CHECK(half.terms[0].high95 - half.terms[0].value == doctest::Approx(0.064 * 0.4975).epsilon(0.05));
+  const Fit nearly = fit_terms(efficiency, model, {1.01, 3.06});
+  CHECK(!nearly.terms[0].supported);
+  CHECK(nearly.terms[0].value == 1);
 }
 
 TEST_CASE("one size of payload and one number of hops: terms that grow together are named") {

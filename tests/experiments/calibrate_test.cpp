@@ -105,9 +105,9 @@ TEST_CASE("data that cannot support a fit: exit status 1, and why") {
   for (int i = 0; i < 8; ++i)
     write_measured_run(folder / ("run-" + std::to_string(i) + ".json"), kTwoSites, {},
                        {"network_model.bandwidth_efficiency=0.8"}, 0.01 * (i % 3));
-  const Ran few = program(folder, "calibrate run-0.json run-1.json run-2.json");
+  const Ran few = program(folder, "calibrate run-0.json run-1.json run-2.json run-3.json");
   CHECK(few.exit_status == 1);
-  CHECK(few.err.find("too few observations: 3 for 4 terms, and at least 7 are needed") != std::string::npos);
+  CHECK(few.err.find("too few observations: 4 for 4 terms, and at least 5 are needed") != std::string::npos);
   // One size on one link: only one number can be found, and which term it belongs to nobody knows.
   const Ran one_size = program(folder, "calibrate run-*.json --terms bandwidth_efficiency,payload_rate");
   INFO(one_size.out, one_size.err);

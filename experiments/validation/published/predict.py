@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Predicts times that others published, from two of them each, and rewrites the figures in README.md.
+
+  predict.py           rewrites README.md, between its marks, and errors.csv
+  predict.py --check   exit status 1 where they have other figures than this gives
+"""
+import argparse
+import csv
+import io
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+BEGIN, END = "<!-- figures: predict.py -->\n", "<!-- end of figures -->\n"
+
+# Two times of a backend are calibrated with: the fewest nodes, both payloads, the link in the middle.
+CALIBRATED = {backend: (f"tc-allreduce-4-{backend}-128-2G5ms", f"tc-allreduce-4-{backend}-256-2G5ms")
+              for backend in ("nccl", "gloo")}
+RINGS = ["fluid", "stepwise"]
+
+
+def fomoe(binary, arguments, otherwise=None):
+    """What it says; None where it fails with `otherwise` in its message."""
+    done = subprocess.run([str(binary), *arguments], capture_output=True, text=True, cwd=HERE)
+    if otherwise and otherwise in done.stderr:
+        return None
+    if done.returncode != 0:
+        sys.exit(f"fomoe {arguments[0]}: exit status {done.returncode}\n{done.stderr}")
+    return done.stdout
+
+
+def efficiency(binary, rows, ring):
+    """bandwidth_efficiency, fitted to the rows; 1 where they do not exclude that it is."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "two.csv"
+        lines = ["collective,sites,payload,bandwidth,latency,seconds"]
+        for row in rows:
+            lines.append(f"ring,{row['nodes']},{row['bytes']}B,{row['link_bit_per_s']}bps,"
+                         f"{row['one_way_delay_s']}s,{row['seconds']}")
+        path.write_text("\n".join(lines) + "\n")
+        answer = fomoe(binary, ["calibrate", str(path), "--terms", "bandwidth_efficiency",
+                                "--set", f"network_model.ring_model={ring}", "--output", "-"],
+                       otherwise="the data support none of the terms")
+    if answer is None:
+        return 1.0
+    answer = json.loads(answer)
+    return next(term["value"] for term in answer["terms"] if term["name"] == "bandwidth_efficiency")
+
+
+def predicted_s(binary, row, ring, share):
+    settings = {"platform.sites": row["nodes"], "workload.tokens": row["nodes"],
+                "workload.global_batch_tokens": row["nodes"], "model.dense_parameters": int(row["bytes"]) // 4,
+                "platform.bandwidth": row["link_bit_per_s"] + "bps", "platform.latency": row["one_way_delay_s"] + "s",
+                "network_model.ring_model": ring, "network_model.bandwidth_efficiency": f"{share:.6f}"}
+    if int(row["calls"]) > 1:
+        settings["strategy.bucket_bytes"] = f"{int(row['bytes']) // int(row['calls'])}B"
+    sets = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+    report = json.loads(fomoe(binary, ["simulate", "collective.toml", *sets, "--output", "-"]))
+    return report["round"]["communication_s"]
+
+
+def summary(name, errors):
+    size = sorted(abs(e) for e in errors)
+    p95 = size[min(len(size) - 1, -(-95 * len(size) // 100) - 1)]
+    return (f"| {name} | {len(size)} | {100 * statistics.median(size):.1f} % | {100 * p95:.1f} % | "
+            f"{100 * size[-1]:.1f} % | {100 * statistics.mean(errors):+.1f} % |")
+
+
+def collectives(binary):
+    rows = list(csv.DictReader(open(HERE / "collectives.csv", newline="")))
+    by_id = {row["id"]: row for row in rows}
+    out, tables = io.StringIO(), []
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["id", "ring_model", "bandwidth_efficiency", "measured_s", "predicted_s", "error"])
+    for ring in RINGS:
+        for backend, chosen in CALIBRATED.items():
+            share = efficiency(binary, [by_id[i] for i in chosen], ring)
+            groups = {"one call": [], "several calls": []}
+            for row in rows:
+                if row["backend"] != backend or row["id"] in chosen:
+                    continue
+                seconds = predicted_s(binary, row, ring, share)
+                error = seconds / float(row["seconds"]) - 1
+                groups["one call" if row["calls"] == "1" else "several calls"].append(error)
+                writer.writerow([row["id"], ring, f"{share:.4f}", row["seconds"], f"{seconds:.4f}", f"{error:.4f}"])
+            for group, errors in groups.items():
+                if errors:
+                    tables.append(summary(f"{backend}, {group} | {ring} | {share:.3f}", errors))
+    head = ("| backend | ring_model | bandwidth_efficiency | predicted | median | p95 | worst | bias |\n"
+            "|---|---|---|---|---|---|---|---|\n")
+    return head + "\n".join(tables) + "\n", out.getvalue()
+
+
+def runs():
+    lines = ["| run | steps, s | synchronisation, s | utilisation | published | MFU | published |",
+             "|---|---|---|---|---|---|---|"]
+    for row in csv.DictReader(open(HERE / "runs.csv", newline="")):
+        compute, sync = float(row["compute_s"]), float(row["synchronization_s"])
+        share = compute / (compute + sync)
+        alone = float(row["mfu_alone"]) if row["mfu_alone"] else None
+        lines.append(f"| {row['run']} ({row['source']}) | {compute:g} | {sync:g} | {100 * share:.1f} % | "
+                     f"{100 * float(row['utilization']):.1f} % | " +
+                     (f"{100 * alone * share:.1f} % | {100 * float(row['mfu']):.1f} % |" if alone else "| |"))
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="compare, write nothing")
+    parser.add_argument("--fomoe", default=HERE.parents[2] / "build/release/bin/fomoe", help="the program")
+    arguments = parser.parse_args()
+    table, errors = collectives(arguments.fomoe)
+    text = (HERE / "README.md").read_text()
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    figures = f"### All-reduces\n\n{table}\n### Training runs\n\n{runs()}"
+    wanted = {HERE / "README.md": before + BEGIN + figures + END + after, HERE / "errors.csv": errors}
+    if arguments.check:
+        stale = [str(path) for path, content in wanted.items() if not path.exists() or path.read_text() != content]
+        sys.exit(f"other figures than {__file__} gives: {', '.join(stale)}" if stale else 0)
+    for path, content in wanted.items():
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(content)
+        temporary.replace(path)
+
+
+if __name__ == "__main__":
+    main()
