@@ -6,23 +6,11 @@
 #include <numeric>
 #include <utility>
 
+#include "costmodel/spans.hpp"
+
 namespace fomoe::costmodel {
 
 namespace {
-
-using Span = std::pair<double, double>;
-
-// Total length of the union of spans.
-double covered(std::vector<Span> spans) {
-  std::sort(spans.begin(), spans.end());
-  double total = 0, end = -std::numeric_limits<double>::infinity();
-  for (const auto& [a, b] : spans) {
-    if (b <= end) continue;
-    total += b - std::max(a, end);
-    end = b;
-  }
-  return total;
-}
 
 std::vector<Span> clipped(std::vector<Span> spans, const Span& window) {
   for (auto& [a, b] : spans) {
@@ -39,11 +27,7 @@ struct SiteSpans {
   [[nodiscard]] double compute_s() const { return covered(computing); }
   [[nodiscard]] double transferring_s() const { return covered(transferring); }
   // A flow is under way and nothing is computed.
-  [[nodiscard]] double exposed_s() const {
-    std::vector<Span> both = computing;
-    both.insert(both.end(), transferring.begin(), transferring.end());
-    return covered(both) - covered(computing);
-  }
+  [[nodiscard]] double exposed_s() const { return uncovered(transferring, computing); }
   [[nodiscard]] SiteSpans within(const Span& window) const {
     return {clipped(computing, window), clipped(transferring, window)};
   }

@@ -34,6 +34,8 @@ enum class Content {
   pseudo_gradient,
   moment1,
   moment2,
+  outer_moment1,  // of the outer optimiser: Nesterov's momentum, or Adam's and Yogi's first moment
+  outer_moment2,
   activation,
   sequences,
   training_state,
@@ -103,6 +105,9 @@ struct Compute {
   std::vector<NodeId> nodes;
   std::int64_t repeat = 1;  // K quiet steps are one operation
   double share = 1;         // of the work: a pipeline stage does a part of a step
+  /// What an outer step updates. True: all that the node holds; what nobody averaged with it counts as
+  /// averaged with itself alone. False: only what averages have arrived of.
+  bool whole_model = true;
 };
 
 /// An operation of an earlier round of the same node: of `rounds_back` before.

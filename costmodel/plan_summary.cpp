@@ -44,6 +44,8 @@ Fixed fixed_of(const Scenario& scenario) {
   fixed.secure_aggregation = scenario.strategy.secure_aggregation;
   fixed.placement = scenario.strategy.placement;
   fixed.outer_optimizer = scenario.strategy.outer_optimizer;
+  fixed.migrated_contents =
+      migrated_contents_of(scenario.strategy.outer_optimizer, scenario.strategy.outer_state_on_migration);
   fixed.sparse_payloads = scenario.strategy.wire.sparse();
   fixed.moment1_period = static_cast<double>(scenario.strategy.moment1_period);
   fixed.moment2_period = static_cast<double>(scenario.strategy.moment2_period);

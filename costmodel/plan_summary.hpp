@@ -47,6 +47,8 @@ struct Fixed {
   CollectiveShape collective;
   PlacementKind placement = PlacementKind::fixed;
   OuterOptimizer outer_optimizer = OuterOptimizer::nesterov;
+  double migrated_contents =
+      1;  // what of an expert migrates: its parameters, with its outer state or without
   bool sparse_payloads = false;                   // top-k: payloads of different sites do not add up
   double moment1_period = 1, moment2_period = 1;  // rounds
   double gossip_peers = 1;
@@ -184,6 +186,12 @@ void compose(Summary<V>& summary, const Axes<V>& axes, const Fixed& fixed) {
   sums.bytes += bytes * others;
   sums.pair_bytes += bytes * any;
   summary.sent.dense += bytes * others * sums.times_per_round;
+}
+
+/// What of an expert migrates, in multiples of its parameters' elements.
+inline double migrated_contents_of(OuterOptimizer optimizer, OuterStateOnMigration what) {
+  if (what == OuterStateOnMigration::reset_all_owners || outer_steps_of(optimizer) == 0) return 1;
+  return optimizer == OuterOptimizer::nesterov ? 2 : 3;  // Adam and Yogi keep two moments
 }
 
 /// ⌈tokens ÷ global batch⌉ steps in rounds of `steps_per_round`, the last one perhaps short.

@@ -27,8 +27,9 @@ Spread spread_of(std::vector<double> values) {
   for (const double value : values) spread.mean += value / n;
   double squares = 0;
   for (const double value : values) squares += (value - spread.mean) * (value - spread.mean);
+  spread.standard_deviation = std::sqrt(squares / (n - 1));
   const double half =
-      student_t(static_cast<std::int64_t>(values.size()) - 1) * std::sqrt(squares / (n - 1) / n);
+      student_t(static_cast<std::int64_t>(values.size()) - 1) * spread.standard_deviation / std::sqrt(n);
   spread.p5 = at(0.05);
   spread.p50 = at(0.5);
   spread.p95 = at(0.95);

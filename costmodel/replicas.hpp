@@ -7,6 +7,7 @@ namespace fomoe::costmodel {
 
 struct Spread {
   double mean = 0;
+  double standard_deviation = 0;       // of the values: √(Σ(x − mean)² ÷ (n − 1))
   double p5 = 0, p50 = 0, p95 = 0;     // nearest rank: the ⌈p·n⌉-th smallest
   double mean_low = 0, mean_high = 0;  // 95 % confidence: mean ± t·s/√n, Student's t of n − 1
 };

@@ -157,6 +157,10 @@ const char* to_string(OuterOptimizer optimizer) {
   std::abort();
 }
 
+const char* to_string(OuterStateOnMigration what) {
+  return what == OuterStateOnMigration::transfer ? "transfer" : "reset_all_owners";
+}
+
 const char* to_string(Granularity granularity) {
   return granularity == Granularity::flat ? "flat" : "tensor";
 }

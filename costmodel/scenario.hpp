@@ -28,6 +28,9 @@ enum class RingOrder { given, best };     // of the sites in a ring; best: see r
 /// averaged pseudo-gradients (DiLoCo; FedOpt, Reddi et al. 2021, arXiv 2003.00295). average: parameters are
 /// averaged. local_adamw: parameters and both moments are.
 enum class OuterOptimizer { nesterov, adam, yogi, average, local_adamw };
+/// What becomes of an expert's outer momentum when its owners change. reset: all owners, old ones included,
+/// start anew, so that they agree. transfer: it travels with the expert.
+enum class OuterStateOnMigration { reset_all_owners, transfer };
 /// Who decides how many tokens each expert gets (costmodel/router_load.hpp).
 enum class RouterModel { uniform, hash, expert_choice };
 
@@ -52,6 +55,7 @@ struct Strategy {
   Granularity granularity = Granularity::flat;
   WireFormat wire = plain_format(ElementType::bf16);
   OuterOptimizer outer_optimizer = OuterOptimizer::nesterov;
+  OuterStateOnMigration outer_state_on_migration = OuterStateOnMigration::reset_all_owners;
   std::int64_t moment1_period = 3;  // rounds from one synchronisation of the first moment to the next
   std::int64_t moment2_period = 6;
   std::optional<std::int64_t> staleness;  // rounds that a site may be ahead of the slowest; none: any
@@ -130,6 +134,7 @@ const char* to_string(Collective collective);
 const char* to_string(RingOrder order);
 const char* to_string(Granularity granularity);
 const char* to_string(OuterOptimizer optimizer);
+const char* to_string(OuterStateOnMigration what);
 const char* to_string(RouterModel router);
 
 }  // namespace fomoe::costmodel

@@ -2,352 +2,132 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <stdexcept>
 #include <vector>
 
+#include "trainer/pattern_lane.hpp"
 #include "trainer/phase.hpp"
-#include "trainer/wire_codec.hpp"
 
 namespace fomoe::trainer {
 
-using costmodel::Collective;
 using costmodel::Exchange;
 using costmodel::NodeId;
-using costmodel::Pattern;
 using costmodel::Payload;
 using costmodel::Transfer;
 
-/// One payload of one exchange on its way through the phases of a pattern.
-class Lane {
- public:
-  Lane(const Exchange& exchange, const Payload& payload, Transport& transport, bool exact)
-      : exchange_(&exchange),
-        payload_(&payload),
-        transport_(&transport),
-        codec_(payload.format, exact),
-        values_(exchange.nodes.size()) {}
-  virtual ~Lane() = default;
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
-
-  /// Reads what the hosted nodes contribute.
-  void read(const PayloadSource& source, const LossSink& lost) {
-    for (int p = 0; p < size(); ++p) {
-      if (!hosted(p) || !contributes(p)) continue;
-      at::Tensor flat = source({*exchange_, *payload_, node(p)});
-      if (flat.numel() != payload_->elements)
-        throw std::logic_error("a payload is not as long as the plan says");
-      if (lost) lost({*exchange_, *payload_, node(p)}, flat, as_read(flat));
-      values_[static_cast<std::size_t>(p)] = std::move(flat);
-    }
-  }
-  [[nodiscard]] virtual int phases() const = 0;
-  virtual void add_to(Phase& phase, int step) = 0;
-  virtual void after(int /*step*/) {}
-  void deliver(const PayloadSink& sink) {
-    for (int p = 0; p < size(); ++p) {
-      if (hosted(p) && gets_result(p)) sink({*exchange_, *payload_, node(p)}, result(p));
-    }
-  }
-
- protected:
-  [[nodiscard]] virtual bool contributes(int /*position*/) const { return true; }
-  [[nodiscard]] virtual bool gets_result(int /*position*/) const { return true; }
-  [[nodiscard]] virtual at::Tensor result(int position) { return value(position); }
-  /// A node's contribution as others read it off the wire.
-  [[nodiscard]] virtual at::Tensor as_read(const at::Tensor& flat) const { return codec_.round_trip(flat); }
-
-  [[nodiscard]] int size() const { return static_cast<int>(exchange_->nodes.size()); }
-  [[nodiscard]] NodeId node(int p) const { return exchange_->nodes[static_cast<std::size_t>(p)]; }
-  [[nodiscard]] bool hosted(int p) const { return transport_->hosts(node(p)); }
-  [[nodiscard]] at::Tensor& value(int p) { return values_[static_cast<std::size_t>(p)]; }
-  [[nodiscard]] const WireCodec& codec() const { return codec_; }
-  [[nodiscard]] std::int64_t elements() const { return payload_->elements; }
-
-  [[nodiscard]] std::int64_t chunk_size(int c) const {
-    return costmodel::chunk_elements(elements(), size(), c);
-  }
-  [[nodiscard]] at::Tensor chunk(const at::Tensor& flat, int c) const {
-    std::int64_t begin = 0;
-    for (int i = 0; i < c; ++i) begin += chunk_size(i);
-    return flat.narrow(0, begin, chunk_size(c));
-  }
-
-  void send(Phase& phase, int from, int to, std::int64_t count, const std::function<at::Tensor()>& encoded,
-            std::function<void(const at::Tensor&)> received) const {
-    phase.add(node(from), node(to), payload_->traffic, codec_.bytes(count), encoded, std::move(received));
-  }
-
- private:
-  const Exchange* exchange_;
-  const Payload* payload_;
-  Transport* transport_;
-  WireCodec codec_;
-  std::vector<at::Tensor> values_;  // by position; of hosted contributors
+/// A payload of an exchange, cut into the pieces that its calls send.
+struct TransferRun::Cut {
+  const Exchange& exchange;
+  const Payload& payload;
+  std::vector<std::unique_ptr<PatternLane>> lanes;  // by piece
+  std::size_t first_call = 0;                       // of the transfer, which sends the first piece
 };
 
 namespace {
 
-/// Position q gets chunk q of everybody, adds them in the order of positions, and sends the mean back out.
-class DirectAllReduce : public Lane {
- public:
-  DirectAllReduce(const Exchange& exchange, const Payload& payload, Transport& transport, bool exact)
-      : Lane(exchange, payload, transport, exact),
-        heard_(static_cast<std::size_t>(size()), std::vector<at::Tensor>(static_cast<std::size_t>(size()))),
-        encoded_mean_(static_cast<std::size_t>(size())) {}
-
-  [[nodiscard]] int phases() const override { return size() > 1 ? 2 : 0; }
-
-  void add_to(Phase& phase, int step) override {
-    for (int p = 0; p < size(); ++p) {
-      for (int q = 0; q < size(); ++q) {
-        if (p == q) continue;
-        if (step == 0) {
-          send(
-              phase, p, q, chunk_size(q), [&, p, q] { return codec().encode(chunk(value(p), q)); },
-              [this, p, q](const at::Tensor& bytes) { heard(q, p) = decoded(bytes, q, q); });
-        } else {
-          send(
-              phase, p, q, chunk_size(p), [&, p] { return encoded_mean_[static_cast<std::size_t>(p)]; },
-              [this, p, q](const at::Tensor& bytes) { chunk(value(q), p).copy_(decoded(bytes, q, p)); });
-        }
-      }
-    }
-  }
-
-  void after(int step) override {
-    if (step != 0) return;
-    for (int q = 0; q < size(); ++q) {
-      if (!hosted(q)) continue;
-      heard(q, q) = codec().round_trip(chunk(value(q), q));
-      at::Tensor sum = heard(q, 0).clone();
-      for (int p = 1; p < size(); ++p) sum += heard(q, p);
-      sum /= size();
-      encoded_mean_[static_cast<std::size_t>(q)] = codec().encode(sum);
-      // A copy, since sources may hand out their own tensors.
-      value(q) = value(q).clone();
-      chunk(value(q), q).copy_(decoded(encoded_mean_[static_cast<std::size_t>(q)], q, q));
-    }
-  }
-
- protected:
-  [[nodiscard]] at::Tensor as_read(const at::Tensor& flat) const override {
-    std::vector<at::Tensor> parts;
-    for (int c = 0; c < size(); ++c) parts.push_back(codec().round_trip(chunk(flat, c)));
-    return at::cat(parts);
-  }
-
- private:
-  at::Tensor& heard(int at, int from) {
-    return heard_[static_cast<std::size_t>(at)][static_cast<std::size_t>(from)];
-  }
-  [[nodiscard]] at::Tensor decoded(const at::Tensor& bytes, int at, int c) {
-    return codec().decode(bytes, chunk_size(c), value(at));
-  }
-
-  std::vector<std::vector<at::Tensor>> heard_;  // [at][from]: chunk `at`
-  std::vector<at::Tensor> encoded_mean_;        // by position: its chunk
-};
-
-/// Reduce-scatter and all-gather around the ring (Patarasuk and Yuan 2009). Sums are taken in another order
-/// for each chunk; the result is still the same bits everywhere, since one node makes each chunk.
-class RingAllReduce : public Lane {
- public:
-  using Lane::Lane;
-  [[nodiscard]] int phases() const override { return 2 * (size() - 1); }
-
-  void add_to(Phase& phase, int step) override {
-    const int n = size();
-    if (step == 0) start();
-    const bool reducing = step < n - 1;
-    for (int p = 0; p < n; ++p) {
-      const int c = ((p + (reducing ? -step : 1 - (step - n + 1))) % n + n) % n, q = (p + 1) % n;
-      send(
-          phase, p, q, chunk_size(c),
-          [&, p, c] {
-            return reducing ? codec().encode(chunk(value(p), c)) : encoded_[static_cast<std::size_t>(p)];
-          },
-          [this, c, q, reducing](const at::Tensor& bytes) {
-            at::Tensor mine = chunk(value(q), c);
-            const at::Tensor heard = codec().decode(bytes, chunk_size(c), mine);
-            if (reducing) {
-              mine += heard;
-            } else {
-              mine.copy_(heard);
-              next_[static_cast<std::size_t>(q)] = bytes;  // passed on as it came
-            }
-          });
-    }
-  }
-
-  void after(int step) override {
-    const int n = size();
-    if (step == n - 2) {  // position p now has all of chunk p + 1
-      for (int p = 0; p < n; ++p) {
-        if (!hosted(p)) continue;
-        at::Tensor mine = chunk(value(p), (p + 1) % n);
-        mine /= n;
-        next_[static_cast<std::size_t>(p)] = codec().encode(mine).clone();
-        mine.copy_(codec().decode(next_[static_cast<std::size_t>(p)], mine.numel(), mine));
-      }
-    }
-    if (step >= n - 2) encoded_ = next_;
-  }
-
- private:
-  void start() {
-    encoded_.resize(static_cast<std::size_t>(size()));
-    next_.resize(static_cast<std::size_t>(size()));
-    for (int p = 0; p < size(); ++p) {
-      if (hosted(p)) value(p) = value(p).clone();
-    }
-  }
-  std::vector<at::Tensor> encoded_, next_;  // by position: what it sends in this phase, and in the next
-};
-
-/// Everybody's payload to everybody, who all take the same mean. By ring each passes on what it got.
-class EverybodyToAll : public Lane {
- public:
-  EverybodyToAll(const Exchange& exchange, const Payload& payload, Transport& transport, bool exact,
-                 bool ring)
-      : Lane(exchange, payload, transport, exact),
-        ring_(ring),
-        heard_(static_cast<std::size_t>(size()), std::vector<at::Tensor>(static_cast<std::size_t>(size()))) {}
-
-  [[nodiscard]] int phases() const override { return size() < 2 ? 0 : ring_ ? size() - 1 : 1; }
-
-  void add_to(Phase& phase, int step) override {
-    const int n = size();
-    if (step == 0) {
-      for (int p = 0; p < n; ++p) {
-        if (hosted(p)) heard(p, p) = codec().encode(value(p));
-      }
-    }
-    for (int p = 0; p < n; ++p) {
-      for (int q = 0; q < n; ++q) {
-        if (p == q || (ring_ && q != (p + 1) % n)) continue;
-        const int origin = ring_ ? ((p - step) % n + n) % n : p;
-        send(
-            phase, p, q, elements(), [&, p, origin] { return heard(p, origin); },
-            [this, q, origin](const at::Tensor& bytes) { heard(q, origin) = bytes; });
-      }
-    }
-  }
-
- protected:
-  [[nodiscard]] at::Tensor result(int position) override {
-    if (size() < 2) return value(position);
-    at::Tensor sum = codec().decode(heard(position, 0), elements(), value(position)).clone();
-    for (int p = 1; p < size(); ++p) sum += codec().decode(heard(position, p), elements(), value(position));
-    return sum / size();
-  }
-
- private:
-  at::Tensor& heard(int at, int from) {
-    return heard_[static_cast<std::size_t>(at)][static_cast<std::size_t>(from)];
-  }
-  bool ring_;
-  std::vector<std::vector<at::Tensor>> heard_;  // [at][from], encoded
-};
-
-/// Everybody to the first (a mean over the senders), or the first to everybody.
-class Rooted : public Lane {
- public:
-  Rooted(const Exchange& exchange, const Payload& payload, Transport& transport, bool exact, bool to_first,
-         const at::Tensor& like)
-      : Lane(exchange, payload, transport, exact),
-        to_first_(to_first),
-        like_(like),
-        heard_(static_cast<std::size_t>(size())) {}
-
-  [[nodiscard]] int phases() const override { return size() > 1 ? 1 : 0; }
-  void add_to(Phase& phase, int) override {
-    for (int p = 1; p < size(); ++p) {
-      const int from = to_first_ ? p : 0, to = to_first_ ? 0 : p;
-      send(
-          phase, from, to, elements(), [&, from] { return codec().encode(value(from)); },
-          [this, p](const at::Tensor& bytes) {
-            heard_[static_cast<std::size_t>(p)] = codec().decode(bytes, elements(), like_);
-          });
-    }
-  }
-
- protected:
-  [[nodiscard]] bool contributes(int p) const override { return to_first_ == (p > 0); }
-  [[nodiscard]] bool gets_result(int p) const override { return to_first_ == (p == 0) && size() > 1; }
-  [[nodiscard]] at::Tensor result(int p) override {
-    if (!to_first_) return heard_[static_cast<std::size_t>(p)];
-    at::Tensor sum = heard_[1].clone();
-    for (int q = 2; q < size(); ++q) sum += heard_[static_cast<std::size_t>(q)];
-    return sum / (size() - 1);
-  }
-
- private:
-  bool to_first_;
-  at::Tensor like_;
-  std::vector<at::Tensor> heard_;  // by the position that is not the first
-};
-
-std::unique_ptr<Lane> make_lane(const Transfer& transfer, const Exchange& exchange, const Payload& payload,
-                                Transport& transport, const TransferOptions& options) {
-  const bool ring = transfer.collective == Collective::ring, exact = options.exact_wire;
-  switch (transfer.pattern) {
-    case Pattern::all_reduce:
-      if (payload.format.sparse()) break;  // sums of kept values are no longer sparse
-      if (ring) return std::make_unique<RingAllReduce>(exchange, payload, transport, exact);
-      return std::make_unique<DirectAllReduce>(exchange, payload, transport, exact);
-    case Pattern::all_to_all_broadcast:
-      return std::make_unique<EverybodyToAll>(exchange, payload, transport, exact, ring);
-    case Pattern::reduce:
-    case Pattern::broadcast:
-    case Pattern::point_to_point:
-      return std::make_unique<Rooted>(exchange, payload, transport, exact,
-                                      transfer.pattern == Pattern::reduce,
-                                      at::empty({0}, exact ? at::kDouble : at::kFloat));
-    default:
-      break;
-  }
-  throw std::invalid_argument(
-      "the trainer does not do this pattern: it knows all-reduce, everybody to all, reduce, broadcast and "
-      "point to point");
+std::vector<std::int64_t> cut(const Payload& payload, const costmodel::Pieces& pieces) {
+  if (!pieces || payload.elements == 0) return {payload.elements};
+  std::vector<std::int64_t> elements = pieces(payload);
+  if (std::accumulate(elements.begin(), elements.end(), std::int64_t{0}) != payload.elements)
+    throw std::logic_error("the pieces of a payload are not as long as the payload");
+  return elements;
 }
 
 }  // namespace
 
 TransferRun::TransferRun(const Transfer& transfer, Transport& transport, const PayloadSource& source,
                          const TransferOptions& options)
-    : transport_(&transport) {
+    : transport_(&transport), channel_(options.channel) {
+  const at::Tensor like = at::empty({0}, options.exact_wire ? at::kDouble : at::kFloat);
   for (const Exchange& exchange : transfer.exchanges) {
     const bool concerned = std::any_of(exchange.nodes.begin(), exchange.nodes.end(),
                                        [&](NodeId node) { return transport.hosts(node); });
     if (!concerned) continue;
+    std::size_t call = 0;  // the pieces of an exchange follow each other, payload after payload
     for (const Payload& payload : exchange.payloads) {
-      lanes_.push_back(make_lane(transfer, exchange, payload, transport, options));
-      lanes_.back()->read(source, options.lost);
+      auto parts = std::make_unique<Cut>(Cut{exchange, payload, {}, options.pieces ? call : 0});
+      for (const std::int64_t elements : cut(payload, options.pieces))
+        parts->lanes.push_back(
+            make_lane(transfer, {exchange, payload, elements}, transport, options.exact_wire, like));
+      call += parts->lanes.size();
+      calls_ = std::max(calls_, options.pieces ? call : 1);
+      read(*parts, source, options.lost);
+      cuts_.push_back(std::move(parts));
     }
   }
 }
 
 TransferRun::~TransferRun() = default;
 
+void TransferRun::read(Cut& cut, const PayloadSource& source, const LossSink& lost) {
+  for (std::size_t p = 0; p < cut.exchange.nodes.size(); ++p) {
+    const auto position = static_cast<int>(p);
+    const PayloadAt at{cut.exchange, cut.payload, cut.exchange.nodes[p]};
+    if (!transport_->hosts(at.node) || !cut.lanes.front()->contributes(position)) continue;
+    const at::Tensor flat = source(at);
+    if (flat.numel() != cut.payload.elements)
+      throw std::logic_error("a payload is not as long as the plan says");
+    std::int64_t begin = 0;
+    std::vector<at::Tensor> as_read;
+    for (const auto& lane : cut.lanes) {
+      const at::Tensor piece = flat.narrow(0, begin, lane->elements());
+      if (lost) as_read.push_back(lane->as_read(piece));
+      lane->give(position, piece);
+      begin += lane->elements();
+    }
+    if (lost) lost(at, flat, at::cat(as_read));
+  }
+}
+
 void TransferRun::exchange() {
+  for (std::size_t call = 0; call < calls_; ++call) this->call(call);
+}
+
+void TransferRun::call(std::size_t call) {
   const at::NoGradGuard no_grad;
+  std::vector<PatternLane*> lanes;
   int phases = 0;
-  for (const auto& lane : lanes_) phases = std::max(phases, lane->phases());
+  for (const auto& cut : cuts_) {
+    if (call < cut->first_call || call - cut->first_call >= cut->lanes.size()) continue;
+    lanes.push_back(cut->lanes[call - cut->first_call].get());
+    phases = std::max(phases, lanes.back()->phases());
+  }
   for (int step = 0; step < phases; ++step) {
-    Phase phase(*transport_);
-    for (const auto& lane : lanes_) {
+    Phase phase(*transport_, channel_);
+    for (PatternLane* lane : lanes) {
       if (step < lane->phases()) lane->add_to(phase, step);
     }
     phase.run();
-    for (const auto& lane : lanes_) {
+    for (PatternLane* lane : lanes) {
       if (step < lane->phases()) lane->after(step);
     }
   }
 }
 
 void TransferRun::deliver(const PayloadSink& sink) {
-  for (const auto& lane : lanes_) lane->deliver(sink);
+  for (const auto& cut : cuts_) {
+    for (std::size_t p = 0; p < cut->exchange.nodes.size(); ++p) {
+      const auto position = static_cast<int>(p);
+      const PayloadAt at{cut->exchange, cut->payload, cut->exchange.nodes[p]};
+      if (!transport_->hosts(at.node) || !cut->lanes.front()->gets_result(position)) continue;
+      std::vector<at::Tensor> parts;
+      for (const auto& lane : cut->lanes) parts.push_back(lane->result(position));
+      sink(at, parts.size() == 1 ? parts.front() : at::cat(parts));
+    }
+  }
+}
+
+at::Tensor as_read(const Payload& payload, const at::Tensor& flat, const TransferOptions& options) {
+  const at::NoGradGuard no_grad;
+  const WireCodec codec(payload.format, options.exact_wire);
+  std::vector<at::Tensor> parts;
+  std::int64_t begin = 0;
+  for (const std::int64_t elements : cut(payload, options.pieces)) {
+    parts.push_back(codec.round_trip(flat.narrow(0, begin, elements)));
+    begin += elements;
+  }
+  return at::cat(parts);
 }
 
 void run_transfer(const Transfer& transfer, Transport& transport, const PayloadSource& source,

@@ -2,6 +2,12 @@
 // group is needed for any set of nodes. All exchanges of a transfer go through the same phases, and what one
 // node sends another in a phase is one message.
 //
+// Cut into pieces (strategy.granularity, strategy.bucket_bytes), each piece is a call of the collective by
+// itself and the calls follow each other, as in the simulator. Every element goes through the same sums in
+// direct exchange, so that plain formats (fp32, bf16, fp16, fp8) give the bits of the flat buffer. A ring
+// sums in an order that depends on the chunk, and integers and top-k share scales and budgets within a piece:
+// their last bits are those of the pieces.
+//
 // Chunks and their order are the plan's (chunk_elements; a ring's position p first sends chunk p). Sums are
 // taken in fp32 (fp64 for fp64 values). Under direct exchange they are taken in the order of the exchange's
 // nodes from values as they come off the wire, the own ones included, so that the result does not depend on
@@ -11,6 +17,7 @@
 #include <memory>
 #include <vector>
 
+#include "costmodel/pieces.hpp"
 #include "costmodel/plan.hpp"
 #include "trainer/torch.hpp"
 #include "trainer/transport.hpp"
@@ -37,9 +44,9 @@ using LossSink = std::function<void(const PayloadAt&, const at::Tensor& sent, co
 struct TransferOptions {
   bool exact_wire = false;  // see WireCodec
   LossSink lost = {};
+  costmodel::Pieces pieces = {};  // of payloads, each a call; none: one call sends everything
+  int channel = 0;                // see Transport::exchange
 };
-
-class Lane;
 
 /// A transfer in three parts, so that the middle one, which does all the waiting, may run beside training.
 /// `transfer` and `transport` must outlive it.
@@ -57,9 +64,18 @@ class TransferRun {
   void deliver(const PayloadSink& sink);
 
  private:
+  struct Cut;
+  void read(Cut& cut, const PayloadSource& source, const LossSink& lost);
+  void call(std::size_t call);
+
   Transport* transport_;
-  std::vector<std::unique_ptr<Lane>> lanes_;
+  int channel_;
+  std::size_t calls_ = 0;
+  std::vector<std::unique_ptr<Cut>> cuts_;
 };
+
+/// What is read of a payload that is sent as it is (broadcast, point_to_point).
+at::Tensor as_read(const costmodel::Payload& payload, const at::Tensor& flat, const TransferOptions& options);
 
 /// All three at once.
 void run_transfer(const costmodel::Transfer& transfer, Transport& transport, const PayloadSource& source,

@@ -34,7 +34,7 @@ std::string cpu_name() {
   return name.empty() ? "unknown CPU" : name;
 }
 
-std::string cuda_name() { return at::cuda::getDeviceProperties(0)->name; }
+std::string cuda_name() { return at::cuda::getCurrentDeviceProperties()->name; }
 
 std::string versions() {
   int runtime = 0, driver = 0;
@@ -56,7 +56,7 @@ std::string utc_now() {
 void reset_peak_memory(bool cuda) {
   if (cuda) {
     c10::cuda::CUDACachingAllocator::emptyCache();
-    c10::cuda::CUDACachingAllocator::resetPeakStats(0);
+    c10::cuda::CUDACachingAllocator::resetPeakStats(at::cuda::current_device());
   } else {
     std::ofstream("/proc/self/clear_refs") << "5";  // resets VmHWM (proc(5)); containers may forbid it
   }
@@ -65,7 +65,9 @@ void reset_peak_memory(bool cuda) {
 std::int64_t peak_memory_bytes(bool cuda) {
   if (cuda) {
     constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-    return c10::cuda::CUDACachingAllocator::getDeviceStats(0).allocated_bytes[kAll].peak;
+    return c10::cuda::CUDACachingAllocator::getDeviceStats(at::cuda::current_device())
+        .allocated_bytes[kAll]
+        .peak;
   }
   const std::string kibibytes = proc_value("/proc/self/status", "VmHWM");
   return kibibytes.empty() ? 0 : std::stoll(kibibytes) * 1024;

@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "costmodel/spans.hpp"
+
 namespace fomoe::trainer {
 
 using costmodel::Activity;
@@ -18,7 +20,6 @@ using costmodel::OpId;
 using costmodel::Payload;
 using costmodel::TensorClass;
 using costmodel::TensorGroup;
-using costmodel::TrafficClass;
 using costmodel::Transfer;
 using costmodel::Work;
 
@@ -30,15 +31,6 @@ double clock_s() {
 
 bool has_experts(const TensorGroup& group) {
   return std::find(group.classes.begin(), group.classes.end(), TensorClass::expert) != group.classes.end();
-}
-
-bool migrates(const Transfer& transfer) {
-  for (const costmodel::Exchange& exchange : transfer.exchanges) {
-    for (const Payload& payload : exchange.payloads) {
-      if (payload.traffic == TrafficClass::migration) return true;
-    }
-  }
-  return false;
 }
 
 // Sites whose gradients are means over different numbers of sequences count accordingly.
@@ -75,7 +67,9 @@ Executor::Executor(const costmodel::Scenario& scenario, const costmodel::Plan& p
       batches_(batches),
       options_(options),
       ages_(static_cast<int>(plan.nodes.size()), scenario.model.layers, scenario.model.experts,
-            options.inner.beta2) {
+            options.inner.beta2),
+      pieces_(costmodel::pieces_of(scenario, plan)),
+      background_(transport.concurrent() ? kChannels : 1) {
   const PlanNeeds needs = needs_of(scenario, plan);
   if (options.paced) pace_.emplace(scenario_, plan_);
   for (NodeId node = 0; node < static_cast<NodeId>(plan.nodes.size()); ++node) {
@@ -135,18 +129,21 @@ Executor::~Executor() = default;
 void Executor::run_round(std::int64_t index) {
   const auto round = std::make_shared<const costmodel::RoundPlan>(plan_.round(index));
   const auto ops = static_cast<OpId>(round->ops.size());
+  round_ = index;
+  started_.assign(round->ops.size(), false);
+  done_.assign(round->ops.size(), false);
   for (op_ = 0; op_ < ops; ++op_) {
     const costmodel::Op& op = round->ops[static_cast<std::size_t>(op_)];
+    start_ready(round, index, op_);
     for (const OpId before : op.after) settle({index, before});
     for (const costmodel::EarlierOp& before : op.after_earlier)
       settle({index - before.rounds_back, before.op});
     const auto* work = std::get_if<Transfer>(&op.what);
-    if (work == nullptr) {
-      compute(op, index);
-    } else if (migrates(*work)) {
-      migrate(*work, index);
-    } else {
-      start(round, index);
+    if (work == nullptr || migrates(*work)) {
+      work == nullptr ? compute(op, index) : migrate(*work, index, op.name);
+      done_[static_cast<std::size_t>(op_)] = true;
+    } else if (!started_[static_cast<std::size_t>(op_)]) {
+      start(round, {index, op_});
     }
   }
   for (OpId id = 0; id < ops; ++id) {
@@ -155,12 +152,42 @@ void Executor::run_round(std::int64_t index) {
   std::erase_if(started_at_, [&](const auto& entry) { return entry.first.first < index; });
 }
 
+// Whether a prerequisite is done depends on the place in the plan alone, never on the clock.
+void Executor::start_ready(const std::shared_ptr<const costmodel::RoundPlan>& plan, std::int64_t round,
+                           OpId from) {
+  for (OpId id = from; id < static_cast<OpId>(plan->ops.size()); ++id) {
+    const costmodel::Op& op = plan->ops[static_cast<std::size_t>(id)];
+    const auto* work = std::get_if<Transfer>(&op.what);
+    if (work == nullptr || migrates(*work) || started_[static_cast<std::size_t>(id)]) continue;
+    const bool ready =
+        std::all_of(op.after.begin(), op.after.end(),
+                    [&](OpId before) { return done_[static_cast<std::size_t>(before)]; }) &&
+        std::none_of(op.after_earlier.begin(), op.after_earlier.end(), [&](const auto& before) {
+          return in_flight_.contains({round - before.rounds_back, before.op});
+        });
+    if (ready) start(plan, {round, id});
+  }
+}
+
 void Executor::finish() {
   while (!in_flight_.empty()) settle(in_flight_.begin()->first);
 }
 
 void Executor::note(NodeId node, const OpOfRound& which, Activity activity, double start_s, double end_s) {
   intervals_.push_back({node, which.second, which.first, activity, start_s, end_s});
+}
+
+void Executor::note_transfer(NodeId node, const OpOfRound& which, const std::string& name, double start_s,
+                             double end_s) {
+  note(node, which, Activity::transfer, start_s, end_s);
+  if (!on_transfer) return;
+  std::vector<costmodel::Span> computing;
+  for (auto seen = intervals_.rbegin(); seen != intervals_.rend(); ++seen) {
+    if (seen->node != node || seen->activity != Activity::compute || seen->start_s >= end_s) continue;
+    if (seen->end_s <= start_s) break;  // a node computes one thing after another
+    computing.emplace_back(std::max(seen->start_s, start_s), std::min(seen->end_s, end_s));
+  }
+  on_transfer({node, which.first, name, start_s, end_s, costmodel::uncovered({{start_s, end_s}}, computing)});
 }
 
 void Executor::compute(const costmodel::Op& op, std::int64_t round) {
@@ -188,7 +215,7 @@ void Executor::compute(const costmodel::Op& op, std::int64_t round) {
       if (work.work == Work::whole_step || work.work == Work::gradients) gradients(node, round);
       if (steps) optimizer_step(node);
       if (work.work == Work::outer_step)
-        found->second->outer_step(/*whole=*/work.share == 1, trained_on(node) > 0 ? options_.kept_share : 0);
+        found->second->outer_step(work.whole_model, trained_on(node) > 0 ? options_.kept_share : 0);
     }
     note(node, {round, op_}, Activity::compute, start_s, now_s());
   }
@@ -282,14 +309,22 @@ void Executor::sink(const PayloadAt& at, const at::Tensor& mean) {
   workers_.at(at.node)->write(at.payload, mean);
 }
 
-void Executor::start(const std::shared_ptr<const costmodel::RoundPlan>& plan, std::int64_t round) {
-  const auto& work = std::get<Transfer>(plan->ops[static_cast<std::size_t>(op_)].what);
+TransferOptions Executor::transfer_options() {
+  TransferOptions options;
+  options.exact_wire = options_.exact_wire;
+  options.pieces = pieces_;
+  options.channel = transfers_++ % kChannels;
+  return options;
+}
+
+void Executor::start(const std::shared_ptr<const costmodel::RoundPlan>& plan, const OpOfRound& which) {
+  const auto& work = std::get<Transfer>(plan->ops[static_cast<std::size_t>(which.second)].what);
+  started_[static_cast<std::size_t>(which.second)] = true;
   auto flight = std::make_unique<InFlight>();
   flight->plan = plan;
   flight->work = &work;
   flight->start_s = now_s();
-  TransferOptions options;
-  options.exact_wire = options_.exact_wire;
+  TransferOptions options = transfer_options();
   const bool lossy = std::any_of(work.exchanges.begin(), work.exchanges.end(), [](const auto& exchange) {
     return std::any_of(exchange.payloads.begin(), exchange.payloads.end(), [](const Payload& payload) {
       return payload.content == Content::pseudo_gradient &&
@@ -307,8 +342,8 @@ void Executor::start(const std::shared_ptr<const costmodel::RoundPlan>& plan, st
     flight->run->exchange();
     flight->end_s = now_s();
   });
-  started_at_[{round, op_}] = step_;
-  in_flight_[{round, op_}] = std::move(flight);
+  started_at_[which] = step_;
+  in_flight_[which] = std::move(flight);
 }
 
 void Executor::settle(const OpOfRound& which) {
@@ -319,12 +354,14 @@ void Executor::settle(const OpOfRound& which) {
   flight->done.get();
   flight->run->deliver([this](const PayloadAt& at, const at::Tensor& mean) { sink(at, mean); });
   settle_ages(*flight->work);
+  if (which.first == round_) done_[static_cast<std::size_t>(which.second)] = true;
   std::vector<bool> noted(plan_.nodes.size(), false);
   for (const costmodel::Exchange& exchange : flight->work->exchanges) {
     for (const NodeId node : exchange.nodes) {
       if (!transport_.hosts(node) || noted[static_cast<std::size_t>(node)]) continue;
       noted[static_cast<std::size_t>(node)] = true;
-      note(node, which, Activity::transfer, flight->start_s, flight->end_s);
+      note_transfer(node, which, flight->plan->ops[static_cast<std::size_t>(which.second)].name,
+                    flight->start_s, flight->end_s);
     }
   }
 }
@@ -350,45 +387,6 @@ void Executor::settle_ages(const Transfer& work) {
         }
       }
     }
-  }
-}
-
-// Old owners send, then everybody changes to the next round's experts, then new owners take what they got.
-// The outer state of an expert whose owners change starts anew at all of them, old ones included: it is not
-// sent, and all owners must agree.
-void Executor::migrate(const Transfer& work, std::int64_t round) {
-  const double start_s = now_s();
-  std::vector<std::pair<PayloadAt, at::Tensor>> arrived;
-  TransferOptions options;
-  options.exact_wire = options_.exact_wire;
-  TransferRun run(
-      work, transport_, [this](const PayloadAt& at) { return source(at); }, options);
-  background_.run([&run] { run.exchange(); }).get();  // in its turn among the transfers
-  run.deliver([&](const PayloadAt& at, const at::Tensor& values) { arrived.emplace_back(at, values); });
-
-  const costmodel::Placement next = plan_.placement(round + 1);
-  for (auto& [node, worker] : workers_) {
-    if (plan_.nodes[static_cast<std::size_t>(node)].kind != NodeKind::worker) continue;
-    worker->change_experts(expert_choice(&next, node, scenario_.strategy.skip_token));
-  }
-  for (const auto& [at, values] : arrived) sink(at, values);
-
-  std::vector<std::pair<int, int>> moved;
-  std::vector<bool> took_part(plan_.nodes.size(), false);
-  for (const costmodel::Exchange& exchange : work.exchanges) {
-    for (const NodeId node : exchange.nodes) took_part[static_cast<std::size_t>(node)] = true;
-    for (const Payload& payload : exchange.payloads) {
-      for (const costmodel::GroupId id : payload.groups) {
-        const TensorGroup& group = plan_.groups[static_cast<std::size_t>(id)];
-        moved.emplace_back(static_cast<int>(group.layer_begin), static_cast<int>(group.expert_begin));
-        ages_.restarted(exchange.nodes.back(), group.layer_begin, group.expert_begin);
-      }
-    }
-  }
-  for (auto& [node, worker] : workers_) {
-    worker->reset_outer_state(moved);
-    if (took_part[static_cast<std::size_t>(node)])
-      note(node, {round, op_}, Activity::transfer, start_s, now_s());
   }
 }
 

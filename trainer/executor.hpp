@@ -2,17 +2,25 @@
 // whom and when is the plan's; what a received content means follows from the content (see worker.hpp). No
 // method's name occurs here.
 //
-// A process executes the operations of the nodes that its transport hosts. Operations come in an order in
-// which each follows what it waits for. Transfers start in that order, one after another, on a thread of
-// their own, in the same order at every site; an operation waits for the transfers that it comes after, and a
-// round for those that are not detached. What has arrived is written into the models only there, so that the
-// result does not depend on how fast the network was.
+// A process executes the operations of the nodes that its transport hosts. It walks over a round's operations
+// in the plan's order, in which each follows what it waits for. Before each it starts every transfer of the
+// round, further on in the order too, whose prerequisites are done: transfers that do not depend on each
+// other are under way at the same time, each on a thread of its own, and share the links as in the simulator.
+// An operation waits for the transfers that it comes after, and a round for those that are not detached. What
+// has arrived is written into the models only there, so that the result does not depend on how fast the
+// network was, and is that of transfers one after another.
+//
+// Two departures from the plan's graph. A transfer that follows a transfer starts when the process has come
+// to an operation that waits for the first, not the moment it ends. Migration is a barrier of its site: the
+// experts change at its end, and nothing else of the site runs beside it. (No plan that is trained has a
+// transfer that could.)
 #pragma once
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "costmodel/operation_seconds.hpp"
@@ -53,6 +61,9 @@ struct PlanNeeds {
 /// Looks at one round of each kind. Throws InputError, naming the scenario's key, for what is not trained.
 PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& plan);
 
+/// Whether experts change their owners with it.
+bool migrates(const costmodel::Transfer& transfer);
+
 /// One optimiser step of one node.
 struct StepRecord {
   costmodel::NodeId node = 0;
@@ -62,6 +73,15 @@ struct StepRecord {
   std::int64_t tokens = 0;
   double seconds = 0;
   const Routing* routing = nullptr;  // of the step
+};
+
+/// A node's part in one transfer, from wanting the first byte to the last one sent and received.
+struct TransferRecord {
+  costmodel::NodeId node = 0;
+  std::int64_t round = 0;
+  std::string operation;
+  double start_s = 0, end_s = 0;  // since zero_clock
+  double exposed_s = 0;           // of it, while the node did not compute
 };
 
 class Executor {
@@ -78,7 +98,8 @@ class Executor {
   void run_round(std::int64_t index);
   /// Waits for transfers that run on. Their averages come after the end of the run and change no weights.
   void finish();
-  std::function<void(const StepRecord&)> on_step;  // called after each, where set
+  std::function<void(const StepRecord&)> on_step;          // called after each, where set
+  std::function<void(const TransferRecord&)> on_transfer;  // called when an operation has waited for it
 
   /// Of a hosted node.
   [[nodiscard]] Worker& worker(costmodel::NodeId node) { return *workers_.at(node); }
@@ -99,13 +120,18 @@ class Executor {
   struct InFlight;
   using OpOfRound = std::pair<std::int64_t, costmodel::OpId>;
   void compute(const costmodel::Op& op, std::int64_t round);
-  void start(const std::shared_ptr<const costmodel::RoundPlan>& plan, std::int64_t round);
+  void start_ready(const std::shared_ptr<const costmodel::RoundPlan>& plan, std::int64_t round,
+                   costmodel::OpId from);
+  void start(const std::shared_ptr<const costmodel::RoundPlan>& plan, const OpOfRound& which);
+  [[nodiscard]] TransferOptions transfer_options();
   void settle(const OpOfRound& which);
   void settle_ages(const costmodel::Transfer& work);
-  void migrate(const costmodel::Transfer& work, std::int64_t round);
+  void migrate(const costmodel::Transfer& work, std::int64_t round, const std::string& name);
   void make_worker(costmodel::NodeId node, const PlanNeeds& needs);
   void note(costmodel::NodeId node, const OpOfRound& which, costmodel::Activity activity, double start_s,
             double end_s);
+  void note_transfer(costmodel::NodeId node, const OpOfRound& which, const std::string& name, double start_s,
+                     double end_s);
   void gradients(costmodel::NodeId node, std::int64_t round);
   void pace(const costmodel::Compute& work, costmodel::NodeId node, std::int64_t round);
   void optimizer_step(costmodel::NodeId node);
@@ -126,6 +152,10 @@ class Executor {
   std::vector<costmodel::Interval> intervals_;
   costmodel::OpId op_ = 0;  // that is being executed
   double clock_zero_ = 0;
+  costmodel::Pieces pieces_;
+  int transfers_ = 0;  // so far; the same at every process
+  std::int64_t round_ = 0;
+  std::vector<bool> started_, done_;  // by operation of the round; done: its results are in the models
   std::map<OpOfRound, std::unique_ptr<InFlight>> in_flight_;
   /// Steps that the nodes had taken when the transfer started; of this round and the one before.
   std::map<OpOfRound, std::map<costmodel::NodeId, std::int64_t>> started_at_;

@@ -29,7 +29,7 @@ void Phase::run() {
     segments.push_back(std::move(bundle.segments));
   }
   bundles_.clear();
-  transport_->exchange(messages);
+  transport_->exchange(messages, channel_);
   for (std::size_t m = 0; m < messages.size(); ++m) {
     for (const Segment& segment : segments[m])
       segment.received(messages[m].received.narrow(0, segment.offset, segment.bytes));

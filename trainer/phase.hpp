@@ -12,7 +12,8 @@ namespace fomoe::trainer {
 
 class Phase {
  public:
-  explicit Phase(Transport& transport) : transport_(&transport) {}
+  /// `channel`: of the transfer; see Transport::exchange.
+  explicit Phase(Transport& transport, int channel = 0) : transport_(&transport), channel_(channel) {}
 
   /// A segment from node to node. Every process adds those that concern it in the plan's order, which is how
   /// a receiver finds them in the message. `encode` is called where `from` is hosted here, at once;
@@ -32,6 +33,7 @@ class Phase {
     std::vector<Segment> segments;
   };
   Transport* transport_;
+  int channel_;
   std::map<std::pair<costmodel::NodeId, costmodel::NodeId>, Bundle> bundles_;
 };
 

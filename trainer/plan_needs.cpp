@@ -47,6 +47,7 @@ void check_transfer(const costmodel::Scenario& scenario, const costmodel::Op& op
           payload.format.type == costmodel::ElementType::int32) {
         refuse_method(got);
       }
+      if (payload.traffic == TrafficClass::migration && payload.groups.size() != 1) refuse_method(got);
       if (transfer.pattern == Pattern::point_to_point && payload.traffic != TrafficClass::migration)
         refuse_method(got);
       try {
@@ -99,7 +100,8 @@ PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& p
       }
       const auto& compute = std::get<Compute>(op.what);
       // The differences of a whole model that is still under way would be overwritten before they are sent.
-      if (!op.after_earlier.empty() && compute.share == 1) refuse_method(got);
+      if (!op.after_earlier.empty() && (compute.work != Work::outer_step || compute.whole_model))
+        refuse_method(got);
       if (compute.work == Work::outer_step) {
         for (const costmodel::NodeId node : compute.nodes)
           needs.outer_steps[static_cast<std::size_t>(node)] = true;

@@ -11,9 +11,9 @@
 #include <cstdlib>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "trainer/rank_transports.hpp"
 #include "trainer/usage_error.hpp"
 
 namespace fomoe::trainer {
@@ -69,61 +69,6 @@ std::string own_address(const Launch& launch) {
   return address;
 }
 
-/// Point-to-point over Gloo; one rank hosts the nodes of one site.
-class GlooTransport : public Transport {
- public:
-  GlooTransport(const std::vector<costmodel::Node>& nodes, int rank, std::vector<std::string> names,
-                c10::intrusive_ptr<c10d::ProcessGroupGloo> group)
-      : Transport(nodes, of_site(nodes, rank)), names_(std::move(names)), group_(std::move(group)) {}
-
- protected:
-  void move(const std::vector<Message*>& messages) override {
-    struct Pending {
-      int rank;
-      c10::intrusive_ptr<c10d::Work> work;
-    };
-    std::vector<Pending> pending;
-    int partner = -1;
-    try {
-      // Receives first: what arrives then finds its place.
-      for (const bool sending : {false, true}) {
-        for (Message* message : messages) {
-          if (hosts(message->from) != sending) continue;
-          partner = rank_of(sending ? message->to : message->from);
-          if (!sending) message->received = at::empty({message->bytes()}, at::kByte);
-          std::vector<at::Tensor> buffer = {sending ? message->sent.contiguous() : message->received};
-          const int tag = message->from * static_cast<int>(nodes().size()) + message->to;
-          pending.push_back(
-              {partner, sending ? group_->send(buffer, partner, tag) : group_->recv(buffer, partner, tag)});
-        }
-      }
-      for (const Pending& one : pending) {
-        partner = one.rank;
-        one.work->wait();
-      }
-    } catch (const std::exception& error) {
-      const std::string reason = error.what();
-      throw SiteLost(names_[static_cast<std::size_t>(partner)] + " (rank " + std::to_string(partner) +
-                     ") is lost: " + reason.substr(0, reason.find('\n')));
-    }
-  }
-
- private:
-  [[nodiscard]] int rank_of(costmodel::NodeId node) const {
-    return nodes()[static_cast<std::size_t>(node)].site;
-  }
-  static std::vector<costmodel::NodeId> of_site(const std::vector<costmodel::Node>& nodes, int site) {
-    std::vector<costmodel::NodeId> ids;
-    for (std::size_t n = 0; n < nodes.size(); ++n) {
-      if (nodes[n].site == site) ids.push_back(static_cast<costmodel::NodeId>(n));
-    }
-    return ids;
-  }
-
-  std::vector<std::string> names_;
-  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
-};
-
 }  // namespace
 
 std::optional<Launch> launch_from_environment() {
@@ -143,6 +88,10 @@ std::optional<Launch> launch_from_environment() {
   Launch launch;
   launch.world = whole_number(world_name, need(world_name, world, "2"), 1, 100'000);
   launch.rank = whole_number(rank_name, *rank, 0, launch.world - 1);
+  const char* local_name = environment("RANK") ? "LOCAL_RANK" : "SLURM_LOCALID";
+  launch.local_rank = launch.rank;
+  if (const auto local = environment(local_name))
+    launch.local_rank = whole_number(local_name, *local, 0, launch.world - 1);
   if (launch.world == 1 && !environment("MASTER_ADDR")) return std::nullopt;
   launch.address = need("MASTER_ADDR", environment("MASTER_ADDR"), "10.0.0.1");
   launch.port =
@@ -261,14 +210,22 @@ void Rendezvous::agree(const Digest& digest) {
   }
 }
 
-std::unique_ptr<Transport> Rendezvous::transport(const std::vector<costmodel::Node>& nodes) {
-  auto options = c10d::ProcessGroupGloo::Options::create(milliseconds_of(timeout_s_));
-  options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(own_address(launch_)));
+std::unique_ptr<Transport> Rendezvous::transport(const std::vector<costmodel::Node>& nodes,
+                                                 const at::Device& device) {
+  const std::vector<std::string> devices = gather("device", device_identity(device));
+  RankTransportOptions options;
+  options.nodes = nodes;
+  options.names = names_;
+  options.rank = launch_.rank;
+  options.timeout_s = timeout_s_;
+  options.device = device;
   try {
-    auto group = c10::make_intrusive<c10d::ProcessGroupGloo>(
-        c10::make_intrusive<c10d::PrefixStore>("gloo", connection_->store), launch_.rank, launch_.world,
-        options);
-    return std::make_unique<GlooTransport>(nodes, launch_.rank, names_, std::move(group));
+    if (own_gpu_each(devices)) {
+      options.store = c10::make_intrusive<c10d::PrefixStore>("nccl", connection_->store);
+      return nccl_transport(options);
+    }
+    options.store = c10::make_intrusive<c10d::PrefixStore>("gloo", connection_->store);
+    return gloo_transport(options, own_address(launch_));
   } catch (const std::exception& error) {
     const std::string reason = error.what();
     throw SiteLost("the sites cannot connect to each other: " + reason.substr(0, reason.find('\n')));

@@ -16,13 +16,15 @@ namespace fomoe::trainer {
 
 struct Launch {
   int rank = 0, world = 1;
+  int local_rank = 0;   // among the processes of this machine
   std::string address;  // of rank 0
   int port = 0;
   bool agent_store = false;  // torchrun's own process already serves the store
 };
 
-/// RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT; under Slurm SLURM_PROCID and SLURM_NTASKS stand in for the
-/// first two. Nothing where neither RANK nor SLURM_PROCID is set. Throws UsageError for half a set.
+/// RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and, where it is set, LOCAL_RANK; under Slurm SLURM_PROCID,
+/// SLURM_NTASKS and SLURM_LOCALID stand in for the first two and the last. Nothing where neither RANK nor
+/// SLURM_PROCID is set. Throws UsageError for half a set.
 std::optional<Launch> launch_from_environment();
 
 /// A site does not answer any more, or never came.
@@ -47,8 +49,9 @@ class Rendezvous {
   /// Everybody's text by rank, at every rank, when all have called it; `key` differs for each call.
   std::vector<std::string> gather(const std::string& key, const std::string& text);
 
-  /// Sends and receives among the ranks. Throws SiteLost from exchange().
-  std::unique_ptr<Transport> transport(const std::vector<costmodel::Node>& nodes);
+  /// Sends and receives among the ranks: over NCCL where every rank trains on a GPU of its own, else over
+  /// Gloo (rank_transports.hpp). Throws SiteLost from exchange().
+  std::unique_ptr<Transport> transport(const std::vector<costmodel::Node>& nodes, const at::Device& device);
 
   /// After SiteLost: which site was lost first, in words. The ranks tell each other through the store, so
   /// that those who only see a neighbour leave name the culprit too.

@@ -10,6 +10,7 @@
 #include <limits>
 #include <string_view>
 
+#include "costmodel/replicas.hpp"
 #include "experiments/scenario/json_io.hpp"
 #include "experiments/scenario/run_record.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
@@ -27,11 +28,13 @@ How it is started
   --local [M]     starts M processes here, one a site (M: as many as the scenario has sites)
   --in-turn       one process trains every site, one after the other, with the same result
   neither         one site of several: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torchrun sets them, or
-                  Slurm's SLURM_PROCID and SLURM_NTASKS with MASTER_ADDR and MASTER_PORT; rank r is site r
+                  Slurm's SLURM_PROCID and SLURM_NTASKS with MASTER_ADDR and MASTER_PORT (see
+                  experiments/slurm/train.sbatch); rank r is site r
 
 Examples
   fomoe-train run experiments/scenarios/tiny-training.toml --local --output -
   fomoe-train run experiments/scenarios/tiny-training.toml --local --paced --output -
+  fomoe-train run experiments/scenarios/tiny-training.toml --in-turn --seeds 3
   fomoe-train run experiments/scenarios/tiny-training.toml --in-turn --set strategy.method=ddp --log steps.jsonl --output run.json
   torchrun --no-python --nproc-per-node 4 fomoe-train run experiments/scenarios/tiny-training.toml --output run.json
 )";
@@ -45,6 +48,7 @@ po::options_description described() {
     ("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"), "change a key, for instance strategy.local_steps=64; may be given several times")
     ("seed", po::value<std::string>()->value_name("N"), "of weights, data order and placements (default: the scenario's)")
     ("local", po::value<int>()->implicit_value(0)->value_name("[M]"), "start M processes on this machine")
+    ("seeds", po::value<int>()->value_name("N"), "with --in-turn: train N times, with seeds that follow each other; the report is the first one's, with mean and spread of the perplexities")
     ("in-turn", po::bool_switch(), "train all sites in this process")
     ("paced", po::bool_switch(), "compute nothing: sleep for as long as the scenario's profile or step time says; transfers stay real")
     ("threads", po::value<int>()->value_name("N"), "CPU threads of a process (default: the cores ÷ processes with --local, else all)")
@@ -76,6 +80,37 @@ void check_output(const std::string& option, const std::string& path) {
   const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
   if (!std::filesystem::is_directory(folder))
     refuse(option, '"' + path + '"', "a file in a folder that exists", "run.json");
+}
+
+// 1 where it was not given.
+int seeds_of(const po::variables_map& given) {
+  if (!given.count("seeds")) return 1;
+  const int seeds = given["seeds"].as<int>();
+  if (seeds < 2) refuse("seeds", std::to_string(seeds), "a whole number of at least 2", "3");
+  if (!given["in-turn"].as<bool>())
+    refuse("seeds", "no --in-turn", "that one process trains all sites", "3 --in-turn");
+  for (const char* option : {"checkpoints", "routing-counts"}) {
+    if (given.count(option))
+      refuse("seeds", std::string("--") + option + " too, which is of one training", "one of the two",
+             "3 --in-turn");
+  }
+  return seeds;
+}
+
+std::string with_seed(const std::string& path, std::uint64_t seed) {
+  if (path.empty()) return path;
+  const std::filesystem::path whole(path);
+  return (whole.parent_path() /
+          (whole.stem().string() + ".seed-" + std::to_string(seed) + whole.extension().string()))
+      .string();
+}
+
+void print_seeds(const std::vector<scenario::SeedResult>& seeds) {
+  std::vector<double> perplexities;
+  for (const scenario::SeedResult& one : seeds) perplexities.push_back(one.perplexity);
+  const costmodel::Spread spread = costmodel::spread_of(perplexities);
+  std::printf("  perplexity over %zu seeds: mean %.4g, standard deviation %.3g\n", seeds.size(), spread.mean,
+              spread.standard_deviation);
 }
 
 void print_summary(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
@@ -125,7 +160,7 @@ int run_command(const std::vector<std::string>& arguments) {
         "--resume: got no --checkpoints; expected the directory to resume from; for example "
         "--checkpoints run --resume");
   const bool paced = given["paced"].as<bool>();
-  for (const char* option : {"in-turn", "checkpoints", "routing-counts"}) {
+  for (const char* option : {"in-turn", "checkpoints", "routing-counts", "seeds"}) {
     if (paced && given.count(option) && !(std::string_view(option) == "in-turn" && !in_turn)) {
       throw UsageError("--paced: got --" + std::string(option) +
                        " too, but a paced run trains nothing; expected one of the two; for example --paced "
@@ -148,6 +183,10 @@ int run_command(const std::vector<std::string>& arguments) {
   request.log = text("log");
   request.routing_counts = text("routing-counts");
   request.paced = paced;
+  const int seeds = seeds_of(given);
+  if (seeds > 1 && request.settings.validation_sequences == 0)
+    refuse("seeds", "no validation sequences", "some, whose perplexities differ",
+           std::to_string(seeds) + " --in-turn --set trainer.validation_sequences=64");
   if (given.count("threads")) {
     request.threads = given["threads"].as<int>();
     if (request.threads < 1)
@@ -177,12 +216,23 @@ int run_command(const std::vector<std::string>& arguments) {
   record.paced = paced;
   record.in_turn = !request.launch.has_value();
   record.source = scenario::scenario_source(text("scenario"), how);
-  const auto result = train(request, std::cerr, isatty(STDERR_FILENO) != 0);
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  const auto result = train(request, std::cerr, terminal);
   if (!result) return 0;
+  if (seeds > 1) record.seeds = {{request.scenario.seed, result->report.quality->perplexity}};
+  for (int more = 1; more < seeds; ++more) {
+    how.seed = request.scenario.seed + static_cast<std::uint64_t>(more);
+    RunRequest again = request;  // sites may be drawn by the seed, too
+    again.scenario = scenario::read_scenario(text("scenario"), how);
+    again.log = with_seed(request.log, *how.seed);
+    std::cerr << "seed " << *how.seed << '\n';
+    record.seeds.push_back({*how.seed, train(again, std::cerr, terminal)->report.quality->perplexity});
+  }
   record.whole = result->first_round == 0;
   const std::string json = scenario::run_report_json(result->report, request.scenario, record);
   if (text("output").empty()) {
     print_summary(result->report, request.scenario);
+    if (seeds > 1) print_seeds(record.seeds);
   } else if (text("output") == "-") {
     std::cout << json << std::flush;
   } else {

@@ -63,6 +63,16 @@ void RunLog::step(const StepRecord& record, const std::string& site, const Exper
                "\n";
 }
 
+void RunLog::transfer(const TransferRecord& record, const std::string& site) {
+  if (!file_.is_open()) return;
+  file_ << json{{"kind", "transfer"},           {"site", site},
+                {"round", record.round},        {"operation", record.operation},
+                {"start_s", record.start_s},    {"transfer_s", record.end_s - record.start_s},
+                {"exposed_s", record.exposed_s}}
+                   .dump() +
+               "\n";
+}
+
 void RunLog::validation(const std::string& site, std::int64_t round, double loss, std::int64_t sequences) {
   if (!file_.is_open()) return;
   file_ << json{{"kind", "validation"},         {"site", site},          {"round", round}, {"loss", loss},
@@ -72,13 +82,14 @@ void RunLog::validation(const std::string& site, std::int64_t round, double loss
 }
 
 Progress::Progress(std::ostream& out, bool terminal, const costmodel::Scenario& scenario,
-                   const costmodel::Plan& plan, std::int64_t first_round)
+                   const costmodel::Plan& plan, std::int64_t first_round, std::function<double()> exposed_s)
     : out_(out),
       terminal_(terminal),
       scenario_(scenario),
       plan_(plan),
       first_round_(first_round),
       rounds_done_(first_round),
+      exposed_s_(std::move(exposed_s)),
       started_s_(clock_s()) {}
 
 void Progress::step(const StepRecord& record) {
@@ -90,13 +101,9 @@ void Progress::step(const StepRecord& record) {
   if (now_s - started_s_ > 2 && now_s - printed_s_ > every_s) print(now_s - started_s_);
 }
 
-void Progress::round(std::int64_t done, double elapsed_s, double exposed_s) {
-  rounds_done_ = done;
-  exposed_share_ = elapsed_s > 0 ? exposed_s / elapsed_s : 0;
-}
-
 void Progress::print(double elapsed_s) {
   printed_s_ = clock_s();
+  const double exposed_share = elapsed_s > 0 ? exposed_s_() / elapsed_s : 0;
   const double sequences =
       static_cast<double>((steps_ - first_step_) * scenario_.workload.global_batch_sequences);
   const double tokens_per_s = sequences * static_cast<double>(scenario_.model.sequence_length) / elapsed_s;
@@ -118,7 +125,7 @@ void Progress::print(double elapsed_s) {
                 "round %lld/%lld · step %lld/%lld · %s · %.3g tokens/s%s · exposed %.1f %% · ETA %.0f s",
                 static_cast<long long>(std::min(rounds_done_ + 1, plan_.rounds)),
                 static_cast<long long>(plan_.rounds), static_cast<long long>(steps_),
-                static_cast<long long>(plan_.steps), loss, tokens_per_s, mfu, 100 * exposed_share_, left_s);
+                static_cast<long long>(plan_.steps), loss, tokens_per_s, mfu, 100 * exposed_share, left_s);
   out_ << (terminal_ ? "\r\033[K" : "") << line << (terminal_ ? "" : "\n") << std::flush;
 }
 

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAFunctions.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +13,7 @@
 
 #include "costmodel/make_plan.hpp"
 #include "costmodel/operation_seconds.hpp"
+#include "costmodel/spans.hpp"
 #include "experiments/scenario/json_io.hpp"
 #include "trainer/checkpoints.hpp"
 #include "trainer/device_info.hpp"
@@ -46,7 +48,13 @@ TrainingOptions options_of(const RunRequest& request) {
         "trainer.device: got cuda, but there is no usable CUDA device on this machine; for example --set "
         "trainer.device=cpu");
   }
-  options.device = cuda ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
+  options.device = at::kCPU;
+  if (cuda) {
+    // Processes of one machine take its GPUs in turn, by their number there.
+    const int index = request.launch ? request.launch->local_rank % at::cuda::device_count() : 0;
+    options.device = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(index));
+    c10::cuda::set_device(options.device.index());
+  }
   const bool bf16 = settings.dtype.empty() ? cuda : settings.dtype == "bf16";
   options.dtype = bf16 ? at::kBFloat16 : at::kFloat;
   return options;
@@ -118,7 +126,7 @@ class Run {
     connect();
     executor_.emplace(scenario_, plan_, *transport_, batches_, options_);
     if (!request.checkpoints.empty()) resume();
-    progress_.emplace(progress, terminal, scenario_, plan_, first_round_);
+    progress_.emplace(progress, terminal, scenario_, plan_, first_round_, [this] { return exposed_s(); });
   }
 
   std::optional<TrainingResult> run() {
@@ -142,6 +150,9 @@ class Run {
       log_.step(step, site_name(step.node), executor_->worker(step.node).model().options().experts);
       if (speaks() && step.node == executor_->hosted().front()) progress_->step(step);
     };
+    executor_->on_transfer = [this](const TransferRecord& transfer) {
+      log_.transfer(transfer, site_name(transfer.node));
+    };
     if (rendezvous_) rendezvous_->gather("start", "");
     executor_->zero_clock();
     reset_peak_memory(options_.device.is_cuda());
@@ -151,7 +162,7 @@ class Run {
       executor_->run_round(round);
       const std::int64_t done = round + 1;
       const bool last = done == plan_.rounds;
-      progress_->round(done, executor_->now_s(), exposed_s());
+      progress_->round(done);
       const std::int64_t every = request_.settings.validation_rounds;
       if (last || (every > 0 && done % every == 0)) losses = validate(round);
       if (checkpoints_ && (last || done % request_.settings.checkpoint_rounds == 0))
@@ -200,7 +211,7 @@ class Run {
     for (const platforms::Site& site : scenario_.platform.sites) names.push_back(site.name);
     rendezvous_.emplace(*request_.launch, names, request_.settings.timeout_s);
     rendezvous_->agree(digest_of(request_, corpus_));
-    transport_ = rendezvous_->transport(plan_.nodes);
+    transport_ = rendezvous_->transport(plan_.nodes, options_.device);
   }
 
   // The last round that every process has all its files of.
@@ -283,13 +294,14 @@ class Run {
 
   // Of this process's first node: in transfers while it does not compute.
   [[nodiscard]] double exposed_s() const {
-    double sum = 0;
-    if (executor_->hosted().empty()) return sum;
+    if (executor_->hosted().empty()) return 0;
+    std::vector<costmodel::Span> transferring, computing;
     for (const costmodel::Interval& interval : executor_->intervals()) {
-      if (interval.node == executor_->hosted().front() && interval.activity == costmodel::Activity::transfer)
-        sum += interval.end_s - interval.start_s;
+      if (interval.node != executor_->hosted().front()) continue;
+      auto& spans = interval.activity == costmodel::Activity::transfer ? transferring : computing;
+      spans.emplace_back(interval.start_s, interval.end_s);
     }
-    return sum;
+    return costmodel::uncovered(transferring, computing);
   }
 
   std::optional<TrainingResult> report(const std::map<costmodel::NodeId, double>& losses,

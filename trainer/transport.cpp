@@ -36,8 +36,9 @@ Transport::Transport(std::vector<Node> nodes, const std::vector<NodeId>& hosted)
   for (Traffic& traffic : traffic_) traffic.sent_to.resize(nodes_.size(), 0);
 }
 
-void Transport::exchange(std::vector<Message>& messages) {
+void Transport::exchange(std::vector<Message>& messages, int channel) {
   std::vector<Message*> remote;
+  std::unique_lock counting(counting_);
   for (Message& message : messages) {
     const auto from = static_cast<std::size_t>(message.from), to = static_cast<std::size_t>(message.to);
     if (hosted_[from] && message.sent.numel() != message.bytes())
@@ -55,12 +56,13 @@ void Transport::exchange(std::vector<Message>& messages) {
       remote.push_back(&message);
     }
   }
-  if (!remote.empty()) move(remote);
+  counting.unlock();
+  if (!remote.empty()) move(remote, channel);
 }
 
 InProcessTransport::InProcessTransport(const std::vector<Node>& nodes) : Transport(nodes, all_of(nodes)) {}
 
-void InProcessTransport::move(const std::vector<Message*>&) {
+void InProcessTransport::move(const std::vector<Message*>&, int) {
   throw std::logic_error("one process hosts every node: nothing is remote");
 }
 

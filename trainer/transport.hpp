@@ -6,6 +6,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "costmodel/plan.hpp"
@@ -15,6 +16,9 @@ namespace fomoe::trainer {
 
 inline constexpr std::size_t kTrafficClasses = 7;  // of costmodel::TrafficClass
 using BytesByClass = std::array<std::int64_t, kTrafficClasses>;
+
+/// More than transfers that are under way at once.
+inline constexpr int kChannels = 1 << 16;
 
 /// All that one node sends another in one phase.
 struct Message {
@@ -49,21 +53,29 @@ class Transport {
   /// Moves all messages at once and returns when all that this process sends or receives has. At most one
   /// message for each (from, to); every process passes those that concern it. Throws std::runtime_error,
   /// naming the site, where a partner is gone.
-  void exchange(std::vector<Message>& messages);
+  /// May be called from several threads at once, each with a channel of its own, in [0, kChannels): messages
+  /// find each other by channel, sender and receiver, and those of one channel arrive in order.
+  void exchange(std::vector<Message>& messages, int channel = 0);
 
-  /// Of a hosted node. Messages between nodes of one site do not cross and are not counted.
+  /// Whether several transfers may be under way at once. Where not, they must be moved one after another, in
+  /// the same order at every process.
+  [[nodiscard]] virtual bool concurrent() const { return true; }
+
+  /// Of a hosted node, while nothing is under way. Messages between nodes of one site do not cross and are
+  /// not counted.
   [[nodiscard]] const Traffic& traffic(costmodel::NodeId node) const {
     return traffic_[static_cast<std::size_t>(node)];
   }
 
  protected:
-  /// Messages of which exactly one end is hosted here.
-  virtual void move(const std::vector<Message*>& messages) = 0;
+  /// Messages of which exactly one end is hosted here. Called from several threads.
+  virtual void move(const std::vector<Message*>& messages, int channel) = 0;
 
  private:
   std::vector<costmodel::Node> nodes_;
   std::vector<bool> hosted_;
   std::vector<Traffic> traffic_;
+  std::mutex counting_;
 };
 
 /// One process that hosts every node.
@@ -72,7 +84,7 @@ class InProcessTransport : public Transport {
   explicit InProcessTransport(const std::vector<costmodel::Node>& nodes);
 
  protected:
-  void move(const std::vector<Message*>& messages) override;
+  void move(const std::vector<Message*>& messages, int channel) override;
 };
 
 }  // namespace fomoe::trainer

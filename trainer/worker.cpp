@@ -59,7 +59,7 @@ std::vector<ParameterSlice> Worker::slices_of(const Payload& payload) const {
   return out;
 }
 
-at::Tensor Worker::part(Content content, const ParameterSlice& slice) const {
+at::Tensor Worker::part(Content content, const ParameterSlice& slice) {
   const Parameter& parameter = model_.parameters()[slice.parameter];
   switch (content) {
     case Content::parameter:
@@ -72,6 +72,11 @@ at::Tensor Worker::part(Content content, const ParameterSlice& slice) const {
       return slice.of(inner_.moment1()[slice.parameter]);
     case Content::moment2:
       return slice.of(inner_.moment2()[slice.parameter]);
+    case Content::outer_moment1:
+    case Content::outer_moment2:
+      if (!outer_) throw std::logic_error("outer state of a node that takes no outer steps is sent");
+      return slice.of(
+          (content == Content::outer_moment1 ? outer_->first() : outer_->second()).at(slice.parameter));
     case Content::pseudo_gradient:
       return slice.of(anchor_.at(slice.parameter)) - slice.of(parameter.master.detach());
     default:
@@ -79,7 +84,7 @@ at::Tensor Worker::part(Content content, const ParameterSlice& slice) const {
   }
 }
 
-at::Tensor Worker::read(const Payload& payload) const {
+at::Tensor Worker::read(const Payload& payload) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> parts;
   for (const ParameterSlice& slice : slices_of(payload)) {

@@ -1,7 +1,8 @@
 // One node's share of the training: its model, what its optimisers remember, and how the words of a payload
 // (Content, groups) read and write it. Nothing here knows a training method.
 //
-//   parameter, moment1, moment2, gradient   the tensors themselves
+//   parameter, moment1, moment2, gradient,
+//   outer_moment1, outer_moment2            the tensors themselves
 //   pseudo_gradient                         θ_before − θ: the anchor, kept since the last synchronisation,
 //                                           less the parameters
 #pragma once
@@ -42,7 +43,7 @@ class Worker {
 
   /// A copy of the payload's elements, flat, in the plan's order, in the masters' dtype. With error feedback
   /// it includes what earlier payloads left out.
-  [[nodiscard]] at::Tensor read(const costmodel::Payload& payload) const;
+  [[nodiscard]] at::Tensor read(const costmodel::Payload& payload);
 
   /// The sites' mean of what read() gave. Parameters, moments and gradients take its value (and the anchor
   /// that of parameters); pseudo-gradients wait for outer_step().
@@ -80,7 +81,7 @@ class Worker {
     at::Tensor value;
   };
   [[nodiscard]] std::vector<ParameterSlice> slices_of(const costmodel::Payload& payload) const;
-  [[nodiscard]] at::Tensor part(costmodel::Content content, const ParameterSlice& slice) const;
+  [[nodiscard]] at::Tensor part(costmodel::Content content, const ParameterSlice& slice);
   /// Of every tensor with a row for each local expert; empty ones are skipped.
   template <class Visit>
   void visit_expert_tensors(const Visit& visit);

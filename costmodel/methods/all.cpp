@@ -41,6 +41,7 @@ std::vector<std::string> ignored_axes(const Scenario& scenario) {
   note("overlap_steps", asked.overlap_steps != usual.overlap_steps);
   note("fragments", asked.fragments != usual.fragments);
   note("outer_optimizer", asked.outer_optimizer != usual.outer_optimizer);
+  note("outer_state_on_migration", asked.outer_state_on_migration != usual.outer_state_on_migration);
   note("moment1_period", asked.moment1_period != usual.moment1_period);
   note("moment2_period", asked.moment2_period != usual.moment2_period);
   note("gossip_peers", asked.gossip_peers != usual.gossip_peers);

@@ -28,8 +28,11 @@ Plan plan(const Scenario& scenario) {
         make_payload(plan.groups, content, TrafficClass::expert_sync, format, experts));
   }
   plan.round = [=](std::int64_t index) {
-    return local_round(scenario, steps_of_round(plan, local_steps, index), "average all but embeddings",
-                       exchange, optimizer);
+    RoundPlan round = local_round(scenario, steps_of_round(plan, local_steps, index),
+                                  "average all but embeddings", exchange, optimizer);
+    // The embedding stays as its site trained it.
+    if (outer_steps_of(optimizer) > 0) std::get<Compute>(round.ops.back().what).whole_model = false;
+    return round;
   };
   return plan;
 }

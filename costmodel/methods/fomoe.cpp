@@ -6,7 +6,8 @@
 //   B_sparse = (c·R + P) · Σ N_le · s_expert,  R = 2(O_e−1)/O_e,  P = (1 − O_e/M)/T     (FoMoE paper, eq.
 //   sparse_bytes_cost)
 // c = 1 for pseudo-gradients or parameters; 3 with outer_optimizer = local_adamw, which averages both moments
-// too. Moments never migrate: a new owner's restart at zero.
+// too. Moments never migrate: a new owner's restart at zero. Outer state migrates where
+// outer_state_on_migration = transfer: P then counts 2 times (momentum), or 3 times with adam and yogi.
 #include <algorithm>
 #include <cmath>
 
@@ -69,12 +70,18 @@ std::vector<Exchange> owner_exchanges(const Scenario& scenario, const std::vecto
 
 std::vector<Exchange> migration_exchanges(const Scenario& scenario, const std::vector<TensorGroup>& groups,
                                           const Placement& from, const Placement& to) {
+  std::vector<Content> contents = {Content::parameter, Content::outer_moment1, Content::outer_moment2};
+  contents.resize(static_cast<std::size_t>(
+      migrated_contents_of(scenario.strategy.outer_optimizer, scenario.strategy.outer_state_on_migration)));
   std::vector<Exchange> exchanges;
   for (const Migration& move : migrations(from, to)) {
-    exchanges.push_back({{move.sender, move.receiver},
-                         {make_payload(groups, Content::parameter, TrafficClass::migration,
-                                       whole_parameter_format(scenario.strategy.wire),
-                                       {expert_group(scenario, move.layer, move.expert)})}});
+    Exchange exchange{{move.sender, move.receiver}, {}};
+    for (const Content content : contents) {
+      exchange.payloads.push_back(make_payload(groups, content, TrafficClass::migration,
+                                               whole_parameter_format(scenario.strategy.wire),
+                                               {expert_group(scenario, move.layer, move.expert)}));
+    }
+    exchanges.push_back(std::move(exchange));
   }
   return exchanges;
 }
@@ -166,8 +173,8 @@ struct Formula {
     const V migrated_bytes_per_element =
         fixed.sparse_payloads ? constant<V>(plain_format(ElementType::bf16).bytes_per_element())
                               : axes.bytes_per_element;
-    const V missing_bytes =
-        (1.0 - held_share) * fixed.expert_elements * held_share * migrated_bytes_per_element;
+    const V missing_bytes = fixed.migrated_contents * (1.0 - held_share) * fixed.expert_elements *
+                            held_share * migrated_bytes_per_element;
     const V migrations_per_round = (random ? 1.0 : 0.0) / axes.reshuffle_rounds;
     summary.sent.dense = contents * averaging_factor(fixed, axes.sites) * dense_bytes;
     summary.sent.expert_sync = contents * averaging_factor(fixed, axes.expert_overlap) * held_bytes;
@@ -207,8 +214,8 @@ Method fomoe() {
       "pseudo-gradients: dense part among all sites, each expert among its O_e owners, every K steps; random "
       "placements migrate";
   method.axes =
-      "local_steps, expert_overlap, placement, reshuffle_rounds, skip_token, outer_optimizer, collective, "
-      "payload_dtype, compression";
+      "local_steps, expert_overlap, placement, reshuffle_rounds, skip_token, outer_optimizer, "
+      "outer_state_on_migration, collective, payload_dtype, compression";
   method.source = "FoMoE (arXiv 2606.19025)";
   method.partial_experts = true;
   method.plan = plan;

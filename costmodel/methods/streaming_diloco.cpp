@@ -96,6 +96,7 @@ class RoundBuilder {
     Op op = compute_op(scenario_, "outer step of fragment " + std::to_string(p), Work::outer_step,
                        first_ && !after_previous.empty() ? 0 : 1, std::move(after));
     std::get<Compute>(op.what).share = 1.0 / static_cast<double>(fragments_.count);
+    std::get<Compute>(op.what).whole_model = false;  // the other fragments go on as they are
     for (const OpId before : after_previous) op.after_earlier.push_back({before, 1});
     return merged_[static_cast<std::size_t>(p)] = add(std::move(op));
   }

@@ -181,6 +181,7 @@ static Json without_cost(const costmodel::Scenario& scenario) {
             {"overlap_steps", strategy.overlap_steps},
             {"fragments", strategy.fragments},
             {"outer_optimizer", to_string(strategy.outer_optimizer)},
+            {"outer_state_on_migration", to_string(strategy.outer_state_on_migration)},
             {"moment1_period", strategy.moment1_period},
             {"moment2_period", strategy.moment2_period},
             {"gossip_peers", strategy.gossip_peers},

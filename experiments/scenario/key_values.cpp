@@ -44,6 +44,8 @@ std::vector<std::string> choices(const Key& key) {
     names = {"consumer", "two-continents"};
   } else if (key.name == "granularity") {
     names = {"flat", "tensor"};
+  } else if (key.name == "outer_state_on_migration") {
+    names = {"reset_all_owners", "transfer"};
   } else if (key.name == "ring_order") {
     names = {"given", "best"};
   } else if (key.name == "payload_dtype") {

@@ -65,6 +65,10 @@ constexpr Key kScenarioKeys[] = {
      "4", kMaxLayers},
     {"strategy", "outer_optimizer", Kind::choice, "\"nesterov\"", "",
      "what is made of the sites' differences; average and local_adamw send parameters", "\"nesterov\""},
+    {"strategy", "outer_state_on_migration", Kind::choice, "\"reset_all_owners\"", "",
+     "the outer momentum of an expert whose owners change: all owners start anew, or it is sent with the "
+     "expert",
+     "\"transfer\""},
     {"strategy", "moment1_period", Kind::count, "3", "",
      "rounds from one synchronisation of the first moment to the next, with des_loc", "3", 1000},
     {"strategy", "moment2_period", Kind::count, "6", "",

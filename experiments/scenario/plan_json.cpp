@@ -57,6 +57,7 @@ Json compute_json(const Compute& compute) {
   Json json = {{"work", name_of(compute.work)}, {"nodes", compute.nodes}};
   if (compute.repeat != 1) json["repeat"] = compute.repeat;
   if (compute.share != 1) json["share"] = compute.share;
+  if (!compute.whole_model) json["whole_model"] = false;
   return json;
 }
 

@@ -201,12 +201,13 @@ class PlanReader {
   }
 
   [[nodiscard]] Compute compute(const Json& json, const std::string& where) const {
-    const JsonObject reader = object(json, where, {"work", "nodes", "repeat", "share"});
+    const JsonObject reader = object(json, where, {"work", "nodes", "repeat", "share", "whole_model"});
     Compute compute;
     compute.work = choice(reader, "work", Work::whole_step, true);
     compute.nodes = nodes(reader);
     if (reader.has("repeat")) compute.repeat = reader.count("repeat", 0, kMostSteps);
     if (reader.has("share")) compute.share = reader.number("share", "a share of the work, zero or more");
+    if (reader.has("whole_model")) compute.whole_model = reader.yes_no("whole_model");
     return compute;
   }
 

@@ -24,6 +24,8 @@ inline const Names<costmodel::Content>& names_of(costmodel::Content) {
                                                   {pseudo_gradient, "pseudo_gradient"},
                                                   {moment1, "moment1"},
                                                   {moment2, "moment2"},
+                                                  {outer_moment1, "outer_moment1"},
+                                                  {outer_moment2, "outer_moment2"},
                                                   {activation, "activation"},
                                                   {sequences, "sequences"},
                                                   {training_state, "training_state"},

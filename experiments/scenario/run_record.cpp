@@ -6,6 +6,7 @@
 #include <chrono>
 #include <random>
 
+#include "costmodel/replicas.hpp"
 #include "experiments/scenario/document.hpp"
 #include "experiments/scenario/json_object.hpp"
 #include "experiments/scenario/json_values.hpp"
@@ -26,6 +27,23 @@ Json to_json(const RunRecord& record) {
           {"whole", record.whole},
           {"scenario_toml", record.source.toml},
           {"files", record.source.files}};
+}
+
+Json to_json(const std::vector<SeedResult>& seeds) {
+  std::vector<double> perplexities;
+  Json runs = Json::array();
+  for (const SeedResult& one : seeds) {
+    perplexities.push_back(one.perplexity);
+    runs.push_back({{"seed", one.seed}, {"perplexity", one.perplexity}});
+  }
+  const costmodel::Spread spread = costmodel::spread_of(perplexities);
+  return {{"n", seeds.size()},
+          {"perplexity",
+           {{"mean", spread.mean},
+            {"standard_deviation", spread.standard_deviation},
+            {"mean_low", spread.mean_low},
+            {"mean_high", spread.mean_high}}},
+          {"runs", runs}};
 }
 
 RunRecord read_record(const std::string& path, const Json& json) {
@@ -94,6 +112,7 @@ std::string run_report_json(const costmodel::RunReport& report, const costmodel:
   Json document = to_json(report);
   document["scenario"] = to_json(scenario);
   document["run"] = to_json(record);
+  if (!record.seeds.empty()) document["seeds"] = to_json(record.seeds);
   return to_text(document);
 }
 

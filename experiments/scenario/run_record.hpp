@@ -1,12 +1,20 @@
 // What a measured report says of the run beside its figures: which run it was, how it was made, and the
 // scenario, whole.
 #pragma once
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "costmodel/run_report.hpp"
 #include "experiments/scenario/scenario_source.hpp"
 
 namespace fomoe::scenario {
+
+/// What the same training gave with another seed.
+struct SeedResult {
+  std::uint64_t seed = 0;
+  double perplexity = 0;  // of the validation sequences
+};
 
 struct RunRecord {
   std::string id;          // drawn at random; no two runs have the same
@@ -15,12 +23,15 @@ struct RunRecord {
   bool in_turn = false;    // one process did the work of all sites
   bool whole = true;       // false: resumed, of the last rounds alone
   ScenarioSource source;
+  std::vector<SeedResult> seeds;  // two or more, where the training was repeated; the first is the report's
 };
 
 /// A record of a run that starts now.
 RunRecord new_run_record();
 
-/// The report with its scenario, and the record under "run".
+/// The report with its scenario, and the record under "run". Seeds, where there are several, under "seeds":
+///   {"n", "perplexity": {"mean", "standard_deviation", "mean_low", "mean_high"}, "runs": [{"seed",
+///   "perplexity"}]}, low and high at 95 % confidence (costmodel/replicas.hpp)
 std::string run_report_json(const costmodel::RunReport& report, const costmodel::Scenario& scenario,
                             const RunRecord& record);
 

@@ -95,6 +95,8 @@ costmodel::Strategy read_strategy(const Document& document, const costmodel::Mod
     strategy.bucket_bytes = static_cast<std::int64_t>(std::max(1.0, table.quantity("bucket_bytes")));
   strategy.wire = wire_format(document, table, strategy.method);
   strategy.outer_optimizer = outer_optimizer(table.text("outer_optimizer"));
+  if (table.text("outer_state_on_migration") == "transfer")
+    strategy.outer_state_on_migration = costmodel::OuterStateOnMigration::transfer;
   strategy.overlap_steps = table.count("overlap_steps");
   strategy.fragments = table.small_count("fragments");
   strategy.moment1_period = table.count("moment1_period");

@@ -87,6 +87,133 @@ TEST_CASE("after every round each expert lives on O_e sites, which agree on its 
   }
 }
 
+TEST_CASE("outer state that migrates: every owner has the old owners', on a coarse wire as it was read") {
+  using enum costmodel::OuterStateOnMigration;
+  for (const auto optimizer : {costmodel::OuterOptimizer::nesterov, costmodel::OuterOptimizer::adam}) {
+    for (const auto type :
+         {costmodel::ElementType::fp32, costmodel::ElementType::bf16, costmodel::ElementType::int8}) {
+      CAPTURE(to_string(optimizer));
+      CAPTURE(to_string(type));
+      costmodel::Scenario scenario = partial_replicas(2, costmodel::PlacementKind::random, false);
+      scenario.strategy.outer_optimizer = optimizer;
+      scenario.strategy.outer_state_on_migration = transfer;
+      scenario.strategy.wire = costmodel::plain_format(type);
+      costmodel::Scenario later = scenario;  // the same round of a plan that does not reshuffle yet
+      later.strategy.reshuffle_rounds = 100;
+      TrainingOptions options = real_options();
+      options.outer.kind = optimizer;
+      Training training(scenario, options), before(later, options);
+      training.run(1);
+      before.run(1);
+      const costmodel::Placement from = training.plan.placement(0), to = training.plan.placement(1);
+      const bool adam = optimizer == costmodel::OuterOptimizer::adam;
+      int moved = 0;
+      for (int layer = 0; layer < 2; ++layer) {
+        for (int expert = 0; expert < 4; ++expert) {
+          const auto old_owners = from.owners(layer, expert), owners = to.owners(layer, expert);
+          const bool moves = !std::equal(old_owners.begin(), old_owners.end(), owners.begin());
+          for (const char* state : {"", ".anchor", ".outer1", ".outer2"}) {
+            if (std::string(state) == ".outer2" && !adam) continue;
+            const at::Tensor was = part(before, old_owners[0], layer, expert, "up", state);
+            CHECK(was.abs().max().item<double>() > 0);
+            for (const int owner : owners) {
+              const at::Tensor is = part(training, owner, layer, expert, "up", state);
+              CHECK(at::equal(is, part(training, owners[0], layer, expert, "up", state)));
+              const bool exact = type == costmodel::ElementType::fp32 || !moves;
+              if (exact) CHECK(at::equal(is, was));
+              // bf16 keeps 8 bits, int8 an integer of 1/127 of the largest of a block.
+              CHECK(largest_difference(is, was) <= was.abs().max().item<double>() / 100);
+            }
+          }
+          moved += moves;
+        }
+      }
+      CHECK(moved > 0);
+      // The wire carries as many more values as there are outer moments.
+      std::int64_t migrated = 0, others = 0;
+      costmodel::Scenario resets = scenario;
+      resets.strategy.outer_state_on_migration = reset_all_owners;
+      Training reset(resets, options);
+      reset.run(1);
+      for (int node = 0; node < kSites; ++node) {
+        migrated += training.transport.traffic(node).sent[2];
+        others += reset.transport.traffic(node).sent[2];
+      }
+      CHECK(migrated == (adam ? 3 : 2) * others);
+      training.run();  // and goes on
+    }
+  }
+}
+
+TEST_CASE("outer state that is not sent starts anew at all owners, also at those that stay") {
+  Training training(partial_replicas(2, costmodel::PlacementKind::random, false), real_options());
+  training.run(1);
+  const costmodel::Placement from = training.plan.placement(0), to = training.plan.placement(1);
+  int kept = 0, reset = 0;
+  for (int layer = 0; layer < 2; ++layer) {
+    for (int expert = 0; expert < 4; ++expert) {
+      const auto old_owners = from.owners(layer, expert), owners = to.owners(layer, expert);
+      const bool moves = !std::equal(old_owners.begin(), old_owners.end(), owners.begin());
+      for (const int owner : owners) {
+        const at::Tensor state = part(training, owner, layer, expert, "up", ".outer1");
+        CHECK((state.count_nonzero().item<std::int64_t>() == 0) == moves);
+      }
+      (moves ? reset : kept) += 1;
+    }
+  }
+  CHECK(reset > 0);
+  CHECK(kept > 0);
+}
+
+TEST_CASE("after a synchronisation all sites hold the same weights, exactly where the method says so") {
+  std::set<std::string> agreeing, differing;
+  for (const costmodel::Method& method : costmodel::methods()) {
+    costmodel::Scenario scenario = training_scenario(std::string(method.name), kSites);
+    scenario.strategy.module_choices = 2;  // else all sites are on one path
+    try {
+      (void)needs_of(scenario, costmodel::make_plan(scenario));
+    } catch (const fomoe::InputError&) {
+      continue;
+    }
+    CAPTURE(method.name);
+    Training training(scenario, real_options());
+    training.run(1);
+    bool same = true;
+    for (int node = 1; node < static_cast<int>(training.plan.nodes.size()); ++node)
+      same = same && at::equal(training.weights(node), training.weights(0));
+    CHECK(same == method.averages_everything);
+    (same ? agreeing : differing).insert(std::string(method.name));
+  }
+  for (const char* known : {"ddp", "diloco", "local_sgd", "local_adamw", "fomoe", "streaming_diloco"})
+    CHECK(agreeing.contains(known));
+  CHECK(differing.contains("dept"));
+}
+
+TEST_CASE("what an outer step updates: all that a node holds, or what averages arrived of") {
+  // DEPT keeps embeddings as their sites trained them; the outer step is of the body alone.
+  TrainingOptions options = exact_options();
+  Training dept(training_scenario("dept", 2), options);
+  Training average(training_scenario("local_sgd", 2), options);
+  const at::Tensor start = dept.tensor(0, "layers.0.qkv").clone();
+  dept.run(1);
+  average.run(1);
+  const at::Tensor mean =
+      (dept.tensor(0, "embedding") + dept.tensor(1, "embedding")) / 2;  // of locally trained ones
+  CHECK(largest_difference(mean, average.tensor(0, "embedding")) < 1e-13);
+  const at::Tensor body = start - 0.7 * 1.9 * (start - average.tensor(0, "layers.0.qkv"));
+  CHECK(largest_difference(dept.tensor(0, "layers.0.qkv"), body) < 1e-13);
+  // One owner each: nobody averages an expert with it, and the outer step is of its own difference.
+  costmodel::Scenario alone = training_scenario("fomoe", 2, 1);
+  costmodel::Scenario plain = alone;
+  plain.strategy.outer_optimizer = costmodel::OuterOptimizer::average;
+  Training fomoe(alone, options), trained(plain, options);
+  const at::Tensor before = fomoe.tensor(0, "layers.0.up").clone();
+  fomoe.run(1);
+  trained.run(1);
+  const at::Tensor after = before - 0.7 * 1.9 * (before - trained.tensor(0, "layers.0.up"));
+  CHECK(largest_difference(fomoe.tensor(0, "layers.0.up"), after) < 1e-13);
+}
+
 TEST_CASE("a migrated expert arrives with its weights, zero moments and an own warm-up") {
   costmodel::Scenario scenario = partial_replicas(2, costmodel::PlacementKind::random, false);
   TrainingOptions options = real_options();

@@ -26,5 +26,8 @@ target_compile_definitions(test_live PRIVATE FOMOE_SOURCE_DIR="${PROJECT_SOURCE_
 add_dependencies(test_live fomoe-train fomoe)
 add_test(NAME live COMMAND test_live)
 set_tests_properties(live PROPERTIES LABELS live TIMEOUT 600 RUN_SERIAL TRUE)
+# The job scripts of experiments/slurm on a cluster of this machine alone; skipped where Slurm is not installed.
+add_test(NAME slurm COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/slurm/slurm_test.sh ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+set_tests_properties(slurm PROPERTIES LABELS "slow;slurm" TIMEOUT 600 RUN_SERIAL TRUE SKIP_RETURN_CODE 77)
 add_test(NAME gpu COMMAND test_gpu)
 set_tests_properties(gpu PROPERTIES LABELS gpu TIMEOUT 300 SKIP_RETURN_CODE 77)

@@ -120,6 +120,17 @@ inline std::vector<std::string> with_settings(std::vector<std::string> command,
   return command;
 }
 
+// 64 steps of 32 sequences of 64 tokens.
+inline const std::vector<std::string> kShort = {"workload.tokens=131072",
+                                                "workload.global_batch_sequences=32"};
+
+inline std::vector<std::string> train(const std::vector<std::string>& settings,
+                                      const std::vector<std::string>& more) {
+  std::vector<std::string> command = with_settings({kTrain, "run", kScenario, "--threads", "1"}, settings);
+  command.insert(command.end(), more.begin(), more.end());
+  return command;
+}
+
 inline bool wait_for_file(const std::string& path, double limit_s = 60) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(limit_s);
   while (!fs::exists(path)) {

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# The job scripts of experiments/slurm on a real Slurm cluster of this machine:  slurm_test.sh BINARIES
+# Trains across tasks, and compares the state with one process in turn, byte for byte; sweeps in a job array, and
+# compares the table with that of one process. 77 where Slurm is not installed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+if [ "${1:-}" != inside ]; then
+  FOMOE=$(realpath "$1/fomoe") FOMOE_TRAIN=$(realpath "$1/fomoe-train")
+  export FOMOE FOMOE_TRAIN
+  out=$(mktemp -d)
+  trap 'rm -rf "$out"' EXIT
+  tests/slurm/cluster.sh "${BASH_SOURCE[0]}" inside "$out"
+  exit
+fi
+out=$2
+
+job() {  # SBATCH ARGUMENTS…: to its end; what it said, where it failed
+  sbatch --wait --quiet --output="$out/job-%j-%a.log" "$@" || { tail -n 20 "$out"/job-*.log >&2; exit 1; }
+}
+settings=(--threads 1 --set platform.sites=2 --set strategy.expert_overlap=1 --set workload.tokens=131072)
+scenario=experiments/scenarios/tiny-training.toml
+
+job --ntasks=2 experiments/slurm/train.sbatch "$scenario" "${settings[@]}" --checkpoints "$out/tasks" --output "$out/tasks.json"
+"$FOMOE_TRAIN" run "$scenario" "${settings[@]}" --in-turn --checkpoints "$out/turn" --output "$out/turn.json"
+last=$(ls "$out/turn" | tail -n 1)
+for node in 0 1; do cmp "$out/turn/$last/node-$node.safetensors" "$out/tasks/$last/node-$node.safetensors"; done
+echo "2 tasks of Slurm and one process in turn: the same bytes after $last"
+
+# By hand, without a job script.
+MASTER_ADDR=127.0.0.1 MASTER_PORT=$((10000 + $$ % 10000)) srun --ntasks=2 "$FOMOE_TRAIN" run "$scenario" "${settings[@]}" \
+  --checkpoints "$out/srun"
+cmp "$out/turn/$last/node-1.safetensors" "$out/srun/$last/node-1.safetensors"
+
+axes=(experiments/scenarios/two-sites.toml --engine closed-form --vary strategy.local_steps=1..50+1
+      --vary 'platform.bandwidth=100Mbps..100Gbps*10/decade')
+job --array=1-3 experiments/slurm/sweep.sbatch "$out/rows" "${axes[@]}"
+{ head -n 1 "$out/rows-1.csv"; tail -q -n +2 $(ls -v "$out"/rows-*.csv); } >"$out/rows.csv"
+"$FOMOE" sweep "${axes[@]}" --output "$out/whole.csv"
+cmp "$out/whole.csv" "$out/rows.csv"
+[ "$(ls "$out"/rows-*.csv | wc -l)" = 3 ]
+echo "3 tasks of an array and one process: the same $(wc -l <"$out/whole.csv") lines"

@@ -1,0 +1,89 @@
+#include <chrono>
+#include <mutex>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "trainer/rank_transports.hpp"
+#include "trainer/rendezvous.hpp"
+
+namespace fomoe::trainer {
+namespace {
+
+/// Point-to-point over Gloo; one rank hosts the nodes of one site.
+class GlooTransport : public Transport {
+ public:
+  GlooTransport(const RankTransportOptions& options, c10::intrusive_ptr<c10d::ProcessGroupGloo> group)
+      : Transport(options.nodes, nodes_of_site(options.nodes, options.rank)),
+        names_(options.names),
+        group_(std::move(group)) {
+    std::vector<int> seen(options.nodes.size(), 0);
+    for (const costmodel::Node& node : options.nodes) {
+      place_.push_back(seen.at(static_cast<std::size_t>(node.site))++);
+      if (place_.back() > 1) throw std::logic_error("a site has a worker and a server at most");
+    }
+  }
+
+ protected:
+  void move(const std::vector<Message*>& messages, int channel) override {
+    struct Pending {
+      int rank;
+      c10::intrusive_ptr<c10d::Work> work;
+    };
+    std::vector<Pending> pending;
+    int partner = -1;
+    try {
+      // Receives first: what arrives then finds its place.
+      for (const bool sending : {false, true}) {
+        for (Message* message : messages) {
+          if (hosts(message->from) != sending) continue;
+          partner = rank_of(sending ? message->to : message->from);
+          if (!sending) message->received = at::empty({message->bytes()}, at::kByte);
+          std::vector<at::Tensor> buffer = {sending ? message->sent.contiguous() : message->received};
+          const int tag = (channel * 2 + place_[static_cast<std::size_t>(message->from)]) * 2 +
+                          place_[static_cast<std::size_t>(message->to)];
+          const std::lock_guard posting(posting_);  // transfers post from threads of their own
+          pending.push_back(
+              {partner, sending ? group_->send(buffer, partner, tag) : group_->recv(buffer, partner, tag)});
+        }
+      }
+      for (const Pending& one : pending) {
+        partner = one.rank;
+        one.work->wait();
+      }
+    } catch (const std::exception& error) {
+      const std::string reason = error.what();
+      throw SiteLost(names_[static_cast<std::size_t>(partner)] + " (rank " + std::to_string(partner) +
+                     ") is lost: " + reason.substr(0, reason.find('\n')));
+    }
+  }
+
+ private:
+  [[nodiscard]] int rank_of(costmodel::NodeId node) const {
+    return nodes()[static_cast<std::size_t>(node)].site;
+  }
+  std::vector<std::string> names_;
+  std::vector<int> place_;  // by node: among those of its site. With the channel it makes the tag
+  std::mutex posting_;
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+};
+
+}  // namespace
+
+std::vector<costmodel::NodeId> nodes_of_site(const std::vector<costmodel::Node>& nodes, int site) {
+  std::vector<costmodel::NodeId> ids;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    if (nodes[n].site == site) ids.push_back(static_cast<costmodel::NodeId>(n));
+  }
+  return ids;
+}
+
+std::unique_ptr<Transport> gloo_transport(const RankTransportOptions& options,
+                                          const std::string& own_address) {
+  auto how = c10d::ProcessGroupGloo::Options::create(
+      std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.timeout_s)));
+  how->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(own_address));
+  return std::make_unique<GlooTransport>(
+      options, c10::make_intrusive<c10d::ProcessGroupGloo>(options.store, options.rank,
+                                                           static_cast<int>(options.names.size()), how));
+}
+
+}  // namespace fomoe::trainer
