@@ -42,11 +42,7 @@ ComputeTimes from_profile(const Scenario& scenario, const ProfiledCompute& compu
                                                   gpus.activation_checkpointing));
   times.forward_s = forward_share(step.micro_batch, gpus.activation_checkpointing) * times.gradients_s;
   times.optimizer_s = step.micro_batch.optimizer_s / optimizer_division(gpus);
-  times.provenance.push_back(
-      {"step time", step.extrapolated ? Origin::assumed : Origin::measured,
-       std::string(step.extrapolated ? "extrapolated beyond the measured expert counts: " : "") +
-           profile.device_name + ", " + profile.dtype + ", " + profile.measured_at + " (" + profile.source +
-           ")"});
+  times.provenance = step_provenance(profile, step.extrapolated);
   if (gpus.tensor_parallel * gpus.pipeline_parallel > 1) {
     times.provenance.push_back({"step time of a part of the model", Origin::assumed,
                                 "the measured one ÷ (tensor_parallel · pipeline_parallel)"});
@@ -155,6 +151,7 @@ ComputeTimes compute_times(const Scenario& scenario, double sequences) {
       !std::holds_alternative<ProfiledCompute>(scenario.compute))
     times.provenance.push_back(
         {"forward pass", Origin::assumed, "a third of the step: 2 of the 6 FLOPs per parameter and token"});
+  times.provenance.insert(times.provenance.end(), scenario.catalogue.begin(), scenario.catalogue.end());
   times.provenance.push_back({"outer step time", Origin::assumed, "0 s: nobody gave one"});
   return times;
 }

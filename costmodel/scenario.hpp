@@ -112,8 +112,9 @@ struct Scenario {
   Strategy strategy;
   ComputeSpec compute;
   StepVariation variation;
-  SiteGpus gpus;                 // of every site
-  platforms::Platform platform;  // raw, before the network model
+  SiteGpus gpus;                      // of every site
+  std::vector<Provenance> catalogue;  // what the accelerator catalogue filled in
+  platforms::Platform platform;       // raw, before the network model
   NetworkModel network;
   ExtraTraffic traffic;
   std::optional<Prices> prices;

@@ -33,6 +33,42 @@ std::string measured_batches(const StepProfile& profile, bool skip_token) {
 
 }  // namespace
 
+std::vector<Provenance> step_provenance(const StepProfile& profile, bool extrapolated) {
+  const std::string taken = profile.device_name + ", " + profile.dtype + ", " + profile.measured_at;
+  const std::string beyond = extrapolated ? "extrapolated beyond the measured expert counts: " : "";
+  if (!profile.origin) {
+    return {{"step time", extrapolated ? Origin::assumed : Origin::measured,
+             beyond + taken + " (" + profile.source + ")"}};
+  }
+  const ProfileOrigin& origin = *profile.origin;
+  const bool assumed = extrapolated || !origin.scaled.empty();
+  const Origin how = assumed                   ? Origin::assumed
+                     : origin.composed.empty() ? Origin::measured
+                                               : Origin::computed;
+  std::string detail = beyond + (origin.scaled.empty() ? "" : "scaled " + origin.scaled + ": ") +
+                       (origin.composed.empty() ? "" : "composed " + origin.composed + ": ");
+  if (origin.file.empty()) {
+    detail += taken + ", " + origin.kind + " (" + profile.source + ")";
+  } else {
+    detail += taken + ", imported from a " + origin.kind + " log: " + origin.file + ", " + origin.lines +
+              ", SHA-256 " + origin.sha256.substr(0, 12) + "… (" + profile.source + ")";
+  }
+  std::vector<Provenance> stated = {{"step time", how, detail}};
+  if (origin.whole_steps) {
+    stated.push_back({"parts of a step", Origin::assumed,
+                      "only whole steps were timed: a third is forward, the rest backward; the optimiser's "
+                      "time is in both and grows with the batch"});
+  }
+  if (origin.gpus > 1) {
+    stated.push_back(
+        {"step time of one GPU", Origin::computed,
+         "each of the " + std::to_string(origin.gpus) +
+             " GPUs is given an equal share of the step's sequences; what they sent each other is "
+             "in the time"});
+  }
+  return stated;
+}
+
 StepSample median_step(const ProfilePoint& point) {
   std::vector<double> forward, backward, optimizer;
   for (const StepSample& sample : point.samples) {

@@ -9,6 +9,7 @@ hits both; of each the median step counts. Prints tokens/s of both and the ratio
 """
 
 import argparse
+import dataclasses
 import json
 import pathlib
 import statistics
@@ -19,87 +20,16 @@ import time
 import tomllib
 
 import torch
-import torch.nn.functional as F
 
-PRESETS = {
-    "small": dict(d_model=256, layers=4, heads=4, experts=8, active_experts=2, d_expert=128, vocabulary=200019),
-    "medium": dict(d_model=512, layers=16, heads=8, experts=16, active_experts=4, d_expert=128, vocabulary=200019),
-}
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "experiments" / "twin"))
+from twin import PRESETS, Model, Shape, parameter_count  # noqa: E402
 
 
-class Model(torch.nn.Module):
-    """The FoMoE paper's transformer as one would write it in eager PyTorch: experts one after the other."""
-
-    def __init__(self, shape, length):
-        super().__init__()
-        d, de, n = shape["d_model"], shape["d_expert"], shape["experts"]
-        self.shape = shape
-        std = 0.02 / (d / 256) ** 0.5
-
-        def matrix(*sizes, scale=std):
-            return torch.nn.Parameter(torch.randn(*sizes) * scale)
-
-        def norm():
-            return torch.nn.Parameter(torch.ones(d))
-
-        self.embedding = matrix(shape["vocabulary"], d, scale=0.02)
-        self.embedding_norm, self.final_norm = norm(), norm()
-        self.layers = torch.nn.ModuleList()
-        for _ in range(shape["layers"]):
-            layer = torch.nn.Module()
-            layer.qkv, layer.output, layer.router = matrix(3 * d, d), matrix(d, d), matrix(d, n)
-            layer.up = torch.nn.ParameterList(matrix(d, de) for _ in range(n))
-            layer.down = torch.nn.ParameterList(matrix(de, d, scale=0.02) for _ in range(n))
-            layer.norms = torch.nn.ParameterList(norm() for _ in range(4))
-            self.layers.append(layer)
-        head = d // shape["heads"]
-        angle = torch.arange(length)[:, None] * 10000.0 ** (-torch.arange(0, head, 2) / head)
-        self.register_buffer("cos", angle.cos()[:, None, :])
-        self.register_buffer("sin", angle.sin()[:, None, :])
-
-    def norm(self, x, scale):
-        return F.layer_norm(x, (x.shape[-1],), scale)
-
-    def rope(self, x):
-        a, b = x.chunk(2, dim=-1)
-        return torch.cat((a * self.cos - b * self.sin, b * self.cos + a * self.sin), dim=-1)
-
-    def attention(self, layer, x):
-        batch, length, d = x.shape
-        heads = self.shape["heads"]
-        q, k, v = (x @ layer.qkv.t()).view(batch, length, 3, heads, d // heads).unbind(2)
-        y = F.scaled_dot_product_attention(self.rope(q).transpose(1, 2), self.rope(k).transpose(1, 2), v.transpose(1, 2),
-                                           is_causal=True, scale=heads / d)
-        return y.transpose(1, 2).reshape(batch, length, d) @ layer.output.t()
-
-    def moe(self, layer, x):
-        flat = x.reshape(-1, x.shape[-1])
-        score, chosen = (flat @ layer.router).topk(self.shape["active_experts"], dim=1)
-        gate = score.sigmoid()
-        y = torch.zeros_like(flat)
-        for e in range(self.shape["experts"]):
-            token, slot = (chosen == e).nonzero(as_tuple=True)
-            rows = F.silu(flat[token] @ layer.up[e]) @ layer.down[e]
-            y.index_add_(0, token, rows * gate[token, slot, None])
-        return y.view_as(x)
-
-    def loss(self, tokens, targets):
-        branch = 4 / self.shape["layers"]
-        x = self.norm(F.embedding(tokens, self.embedding), self.embedding_norm)
-        for layer in self.layers:
-            n = layer.norms
-            x = x + branch * self.norm(self.attention(layer, self.norm(x, n[0])), n[1])
-            x = x + branch * self.norm(self.moe(layer, self.norm(x, n[2])), n[3])
-        x = self.norm(x, self.final_norm) * (256 / self.shape["d_model"])
-        logits = x @ self.embedding.t()
-        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
-
-
-def eager_steps(shape, length, sequences, steps):
+def eager_steps(shape, sequences, steps):
     torch.manual_seed(42)
-    model = Model(shape, length)
+    model = Model(shape)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0, fused=True)
-    text = torch.randint(shape["vocabulary"], (sequences, length + 1))
+    text = torch.randint(shape.vocabulary, (sequences, shape.sequence_length + 1))
     seconds = []
     for _ in range(steps + 2):
         start = time.perf_counter()
@@ -107,7 +37,7 @@ def eager_steps(shape, length, sequences, steps):
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         seconds.append(time.perf_counter() - start)
-    return seconds[2:], sum(p.numel() for p in model.parameters())
+    return seconds[2:], parameter_count(model)
 
 
 def ours(program, model_arguments, length, sequences, steps, threads):
@@ -137,16 +67,18 @@ def main():
     if arguments.scenario:
         with open(arguments.scenario, "rb") as file:
             table = tomllib.load(file)["model"]
-        shape = {key: table[key] for key in PRESETS["small"]}
-        model_arguments = ["--scenario", arguments.scenario, "--local-experts", str(shape["experts"])]
+        keys = ("d_model", "layers", "heads", "experts", "active_experts", "d_expert", "vocabulary")
+        shape = Shape("custom", **{key: table[key] for key in keys})
+        model_arguments = ["--scenario", arguments.scenario, "--local-experts", str(shape.experts)]
     torch.set_num_threads(arguments.threads)
     torch.set_flush_denormal(True)
 
     length, sequences = arguments.sequence_length, arguments.sequences
+    shape = dataclasses.replace(shape, sequence_length=length)
     eager, own, parameters = [], [], 0
     for turn in range(arguments.turns):
         own += ours(arguments.program, model_arguments, length, sequences, arguments.steps, arguments.threads)
-        seconds, parameters = eager_steps(shape, length, sequences, arguments.steps)
+        seconds, parameters = eager_steps(shape, sequences, arguments.steps)
         eager += seconds
     tokens = length * sequences
     own_s, eager_s = statistics.median(own), statistics.median(eager)

@@ -7,7 +7,7 @@ _fomoe_commands() {
 }
 
 _fomoe_options() {
-  "$1" "$2" --help 2>/dev/null | sed -n 's/^  \(-[a-z] \[ \)\{0,1\}\(--[a-z-]*\).*/\2/p'
+  "$1" $2 --help 2>/dev/null | sed -n 's/^  \(-[a-z] \[ \)\{0,1\}\(--[a-z-]*\).*/\2/p'
 }
 
 # [table] and "key = value" lines become table.key.
@@ -39,10 +39,16 @@ _fomoe() {
     mapfile -t COMPREPLY < <(compgen -W "simulated closed-form" -- "$current")
   elif [[ $previous == --minimise ]]; then
     mapfile -t COMPREPLY < <(compgen -W "time cost energy" -- "$current")
+  elif [[ $command == profile && $last == 2 ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "import compose scale" -- "$current")
+  elif [[ $command == profile && $previous == --from ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "torchtitan megatron nanotron kineto csv" -- "$current")
+  elif [[ $command == profile && $current == -* ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$(_fomoe_options "$program" "profile ${words[2]}")" -- "$current")
   elif [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(_fomoe_options "$program" "$command")" -- "$current")
   elif [[ $command == list ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "methods models platforms keys" -- "$current")
+    mapfile -t COMPREPLY < <(compgen -W "methods models platforms keys accelerators" -- "$current")
   else
     compopt -o filenames 2>/dev/null
     mapfile -t COMPREPLY < <(compgen -f -- "$current")

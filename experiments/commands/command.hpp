@@ -26,6 +26,7 @@ void run_sweep(const Arguments& arguments);
 void run_reproduce(const Arguments& arguments);
 void run_calibrate(const Arguments& arguments);
 void run_validate(const Arguments& arguments);
+void run_profile(const Arguments& arguments);
 void run_list(const Arguments& arguments);
 
 inline constexpr Command kCommands[] = {
@@ -40,7 +41,8 @@ inline constexpr Command kCommands[] = {
     {"reproduce", "the FoMoE paper's figures and tables, with every assumption", run_reproduce},
     {"calibrate", "network terms fitted to measured runs or collectives", run_calibrate},
     {"validate", "measured runs against what is predicted for them", run_validate},
-    {"list", "the methods, models, platforms and scenario keys that there are", run_list},
+    {"profile", "step times from other programs' logs, for more layers or another device", run_profile},
+    {"list", "the methods, models, platforms, accelerators and scenario keys", run_list},
 };
 
 /// What `fomoe` does with its arguments. Throws FileError, InputError and UsageError where the input is

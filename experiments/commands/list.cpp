@@ -8,6 +8,7 @@
 #include "experiments/commands/command.hpp"
 #include "experiments/commands/human.hpp"
 #include "experiments/commands/options.hpp"
+#include "experiments/scenario/accelerators.hpp"
 #include "experiments/scenario/answer.hpp"
 #include "experiments/scenario/keys.hpp"
 #include "experiments/scenario/platform_file.hpp"
@@ -38,6 +39,25 @@ std::string models() {
                     std::to_string(shape.sequence_length)});
   }
   return aligned(rows);
+}
+
+std::string accelerators() {
+  std::vector<Row> rows = {
+      {"accelerator", "bf16 TFLOP/s", "fp8", "fp32", "memory", "GB/s", "power", "source"}};
+  for (const scenario::Accelerator& row : scenario::accelerators()) {
+    const auto peak = [&](const char* dtype) {
+      const auto found = row.peak_flops.find(dtype);
+      return found == row.peak_flops.end() ? std::string("-") : fmt::format("{:g}", found->second / 1e12);
+    };
+    rows.push_back({row.name, peak("bf16"), peak("fp8"), peak("fp32"),
+                    fmt::format("{:g} GiB", row.memory_bytes / 0x1p30),
+                    fmt::format("{:g}", row.memory_bytes_per_s / 1e9),
+                    row.power_w ? fmt::format("{:g} W", *row.power_w) : "-", row.source});
+  }
+  return aligned(rows) +
+         "\nPeaks of dense matrix products; \"-\": its vendor does not say. All are assumptions until "
+         "somebody "
+         "measures.\n";
 }
 
 std::string keys_of(std::span<const scenario::Key> keys, bool arrays) {
@@ -89,16 +109,18 @@ void run_list(const Arguments& arguments) {
   po::options_description options("Options");
   options.add_options()("folder", po::value<std::string>()->default_value("platforms")->value_name("FOLDER"),
                         "where `list platforms` looks for platform files");
-  const Help help = {
-      "list",
-      "methods|models|keys|platforms",
-      "What a scenario can name: training methods, models, keys with their defaults, platforms.",
-      {"fomoe list methods", "fomoe list models", "fomoe list keys", "fomoe list platforms"}};
+  const Help help = {"list",
+                     "methods|models|keys|platforms|accelerators",
+                     "What a scenario can name: training methods, models, keys with their defaults, "
+                     "platforms, accelerators.",
+                     {"fomoe list methods", "fomoe list models", "fomoe list keys", "fomoe list platforms",
+                      "fomoe list accelerators"}};
   const auto values = parse(arguments, help, options, "what");
   if (!values) return;
   const std::string what = choice("fomoe list", (*values)["what"].as<std::vector<std::string>>().front(),
-                                  {"methods", "models", "keys", "platforms"});
+                                  {"methods", "models", "keys", "platforms", "accelerators"});
   if (what == "methods") scenario::write_answer(methods());
+  if (what == "accelerators") scenario::write_answer(accelerators());
   if (what == "models") scenario::write_answer(models());
   if (what == "keys") {
     scenario::write_answer(fmt::format("Scenario file\n\n{}\nPlatform file\n\n{}\nPrice file\n\n{}",

@@ -42,24 +42,53 @@ costmodel::ProfiledCompute read_profiled(const Document& document, const TableRe
 
 }  // namespace
 
-costmodel::ComputeSpec read_compute(const Document& document, bool required) {
+const Accelerator* read_accelerator(const Document& document) {
   const TableReader table(document, scenario_keys(), "compute", find_table(document, "compute"));
+  if (!table.has("accelerator")) {
+    if (table.has("dtype")) table.refuse("dtype", "it without accelerator", "accelerator beside it");
+    return nullptr;
+  }
+  const std::string name = table.text("accelerator");
+  const Accelerator* found = find_accelerator(name);
+  if (found == nullptr)
+    table.refuse("accelerator", '"' + name + '"', known_accelerators(), near_accelerators(name));
+  const std::string dtype = table.text("dtype");
+  if (!found->peak_flops.contains(dtype)) {
+    table.refuse("dtype", fmt::format("\"{}\", of which the catalogue has no peak of {}", dtype, name),
+                 "one of " + known_dtypes(*found));
+  }
+  return found;
+}
+
+costmodel::ComputeSpec read_compute(const Document& document, bool required,
+                                    std::vector<Provenance>& catalogue) {
+  const TableReader table(document, scenario_keys(), "compute", find_table(document, "compute"));
+  const Accelerator* accelerator = read_accelerator(document);
   const Alternative* chosen = nullptr;
-  const std::string expected = "exactly one of profile, step_time, or peak_flops with mfu";
+  const std::string expected = "exactly one of profile, step_time, or mfu with peak_flops or accelerator";
   for (const Alternative& alternative : alternatives()) {
     if (!table.has(alternative.key)) continue;
     if (chosen != nullptr) table.refuse(alternative.key, fmt::format("it beside {}", chosen->key), expected);
     chosen = &alternative;
   }
+  if (chosen == nullptr && accelerator != nullptr && table.has("mfu")) {
+    const std::string dtype = table.text("dtype");
+    const double peak = accelerator->peak_flops.at(dtype);
+    catalogue.push_back(
+        from_catalogue("peak FLOP rate", fmt::format("{:g} TFLOP/s, {}", peak / 1e12, dtype), *accelerator));
+    return costmodel::AssumedDevice{peak, table.share("mfu")};
+  }
   if (chosen == nullptr) {
-    if (table.has("mfu")) table.refuse("peak_flops", "nothing", "peak_flops beside mfu");
+    if (table.has("mfu")) table.refuse("peak_flops", "nothing", "peak_flops or accelerator beside mfu");
+    if (accelerator != nullptr)
+      table.refuse("mfu", "nothing", "mfu beside accelerator, or profile or step_time");
     table.refuse("step_time", "nothing", expected);
   }
   for (const Alternative& other : alternatives()) {
     for (const char* partner : other.partners) {
       if (&other != chosen && table.has(partner)) {
         table.refuse(partner, fmt::format("it beside {}", chosen->key),
-                     fmt::format("it only beside {}", other.key));
+                     fmt::format("it only beside {} or accelerator", other.key));
       }
     }
   }
@@ -68,7 +97,7 @@ costmodel::ComputeSpec read_compute(const Document& document, bool required) {
   return costmodel::AssumedDevice{table.quantity("peak_flops"), table.share("mfu")};
 }
 
-costmodel::SiteGpus read_site_gpus(const Document& document) {
+costmodel::SiteGpus read_site_gpus(const Document& document, std::vector<Provenance>& catalogue) {
   const TableReader table(document, scenario_keys(), "compute", find_table(document, "compute"));
   costmodel::SiteGpus gpus;
   gpus.sharded = table.small_count("sharded");
@@ -92,7 +121,13 @@ costmodel::SiteGpus read_site_gpus(const Document& document) {
                  "the product of data_parallel and the other degrees, or no data_parallel");
   }
   if (table.has("intra_site_bandwidth")) gpus.intra_site_bytes_per_s = table.quantity("intra_site_bandwidth");
-  if (table.has("gpu_memory")) gpus.gpu_memory_bytes = table.quantity("gpu_memory");
+  if (table.has("gpu_memory")) {
+    gpus.gpu_memory_bytes = table.quantity("gpu_memory");
+  } else if (const Accelerator* accelerator = read_accelerator(document)) {
+    gpus.gpu_memory_bytes = accelerator->memory_bytes;
+    catalogue.push_back(
+        from_catalogue("GPU memory", fmt::format("{:g} GiB", gpus.gpu_memory_bytes / 0x1p30), *accelerator));
+  }
   if (table.has("micro_batch_sequences")) gpus.micro_batch_sequences = table.count("micro_batch_sequences");
   gpus.activation_checkpointing = table.yes_no("activation_checkpointing");
   gpus.outer_state_on = table.text("outer_state_on") == "host" ? costmodel::OuterStateOn::host

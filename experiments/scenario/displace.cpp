@@ -28,6 +28,13 @@ void displace_alternatives(Document& document) {
   displace("compute", "profile", {"step_time", "peak_flops", "mfu"});
   displace("compute", "step_time", {"profile", "micro_batch_sequences", "peak_flops", "mfu"});
   displace("compute", "peak_flops", {"profile", "micro_batch_sequences", "step_time"});
+  // Another device, with all that a device says.
+  displace("compute", "accelerator", {"peak_flops", "gpu_memory"});
+  if (document.overridden("compute.accelerator") && !document.overridden("energy.gpu_power"))
+    document.displace("energy", "gpu_power");
+  // With an MFU it also says how long a step takes.
+  if (document.overridden("compute.accelerator") && document.overridden("compute.mfu"))
+    displace("compute", "mfu", {"profile", "micro_batch_sequences", "step_time", "peak_flops"});
   displace("platform", "file", {"preset", "bandwidth", "uplink", "downlink", "latency"});
   displace("platform", "preset", {"file", "bandwidth", "uplink", "downlink", "latency"});
   displace("platform", "use_sites", {"sites"});

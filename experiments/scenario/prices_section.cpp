@@ -51,11 +51,19 @@ std::optional<costmodel::Prices> read_prices(const Document& document, const pla
   return read_price_file(document.beside(table.text("file")), table.text("pricing"), platform);
 }
 
-std::optional<costmodel::GpuPower> read_energy(const Document& document) {
+std::optional<costmodel::GpuPower> read_energy(const Document& document, std::vector<Provenance>& catalogue) {
   const toml::table* section = find_table(document, "energy");
   if (section == nullptr) return std::nullopt;
   const TableReader table(document, scenario_keys(), "energy", section);
-  return costmodel::GpuPower{table.quantity("gpu_power"), table.share("idle_share"), table.factor("pue")};
+  costmodel::GpuPower power{0, table.share("idle_share"), table.factor("pue")};
+  const Accelerator* accelerator = table.has("gpu_power") ? nullptr : read_accelerator(document);
+  if (accelerator != nullptr && accelerator->power_w) {
+    power.board_w = *accelerator->power_w;
+    catalogue.push_back(from_catalogue("GPU power", fmt::format("{:g} W", power.board_w), *accelerator));
+  } else {
+    power.board_w = table.quantity("gpu_power");
+  }
+  return power;
 }
 
 }  // namespace fomoe::scenario

@@ -45,14 +45,14 @@ costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& op
   scenario.platform = read_platform(document, scenario.seed);
   scenario.traffic = read_traffic(document, scenario.platform);
   scenario.prices = read_prices(document, scenario.platform);
-  scenario.power = read_energy(document);
+  scenario.power = read_energy(document, scenario.catalogue);
   scenario.quality = read_quality(document);
   scenario.failures = read_failures(document);
   // Of the trainer's table only the names are checked here: trainer_section.hpp reads it.
   (void)TableReader(document, scenario_keys(), "trainer", find_table(document, "trainer"));
   scenario.strategy = read_strategy(document, scenario.model, scenario.platform);
-  scenario.gpus = read_site_gpus(document);
-  scenario.compute = read_compute(document, options.compute_required);
+  scenario.gpus = read_site_gpus(document, scenario.catalogue);
+  scenario.compute = read_compute(document, options.compute_required, scenario.catalogue);
   scenario.variation = read_step_variation(document);
   if (options.check_together) check(scenario, document, options.compute_required);
   return scenario;

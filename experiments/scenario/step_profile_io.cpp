@@ -4,6 +4,7 @@
 
 #include "experiments/scenario/json_io.hpp"
 #include "experiments/scenario/json_object.hpp"
+#include "experiments/scenario/model_shape_json.hpp"
 
 namespace fomoe::scenario {
 namespace {
@@ -12,18 +13,39 @@ constexpr JsonKind kProfile = {"fomoe.step-profile/1", "profile", "a step profil
                                "a file that `fomoe-train profile` wrote"};
 
 const std::vector<std::string>& profile_keys() {
-  static const std::vector<std::string> keys = {"schema", "model",    "device_kind", "device_name", "threads",
-                                                "dtype",  "versions", "measured_at", "source",      "points"};
+  static const std::vector<std::string> keys = {"schema",  "model",  "device_kind", "device_name",
+                                                "threads", "dtype",  "versions",    "measured_at",
+                                                "source",  "origin", "points"};
   return keys;
 }
 
-costmodel::ModelShape read_shape(const std::string& path, const Json& json) {
-  const JsonObject reader(path, kProfile, "model", json,
-                          {"name", "d_model", "layers", "heads", "experts", "active_experts", "d_expert",
-                           "vocabulary", "sequence_length"});
-  return {reader.text("name"),         reader.count("d_model", 1),    reader.count("layers", 1),
-          reader.count("heads", 1),    reader.count("experts", 1),    reader.count("active_experts", 1),
-          reader.count("d_expert", 1), reader.count("vocabulary", 1), reader.count("sequence_length", 1)};
+costmodel::ProfileOrigin read_origin(const std::string& path, const Json& json) {
+  const JsonObject reader(
+      path, kProfile, "origin", json,
+      {"kind", "file", "sha256", "lines", "warmup_dropped", "gpus", "whole_steps", "composed", "scaled"});
+  costmodel::ProfileOrigin origin;
+  origin.kind = reader.text("kind");
+  origin.file = reader.text("file");
+  origin.sha256 = reader.text("sha256");
+  origin.lines = reader.text("lines");
+  origin.warmup_dropped = reader.count("warmup_dropped", 0);
+  origin.gpus = reader.count("gpus", 1);
+  origin.whole_steps = reader.yes_no("whole_steps");
+  origin.composed = reader.text("composed");
+  origin.scaled = reader.text("scaled");
+  return origin;
+}
+
+Json origin_json(const costmodel::ProfileOrigin& origin) {
+  return {{"kind", origin.kind},
+          {"file", origin.file},
+          {"sha256", origin.sha256},
+          {"lines", origin.lines},
+          {"warmup_dropped", origin.warmup_dropped},
+          {"gpus", origin.gpus},
+          {"whole_steps", origin.whole_steps},
+          {"composed", origin.composed},
+          {"scaled", origin.scaled}};
 }
 
 costmodel::ProfilePoint read_point(const std::string& path, const std::string& where, const Json& json) {
@@ -50,7 +72,7 @@ costmodel::StepProfile read_step_profile(const std::string& path) {
   const Json json = read_json_file(path, kProfile);
   const JsonObject reader(path, kProfile, "", json, profile_keys());
   costmodel::StepProfile profile;
-  profile.model = read_shape(path, reader.at("model", "an object"));
+  profile.model = read_exact_shape(path, kProfile, reader.at("model", "an object"));
   profile.device_kind = reader.text("device_kind");
   profile.device_name = reader.text("device_name");
   profile.threads = static_cast<int>(std::min<std::int64_t>(reader.count("threads", 0), 1 << 20));
@@ -58,6 +80,7 @@ costmodel::StepProfile read_step_profile(const std::string& path) {
   profile.versions = reader.text("versions");
   profile.measured_at = reader.text("measured_at");
   profile.source = path;
+  if (reader.has("origin")) profile.origin = read_origin(path, reader.at("origin", "an object"));
   for (const Json& point : reader.filled_array("points")) {
     profile.points.push_back(read_point(path, fmt::format("points[{}]", profile.points.size()), point));
   }
@@ -79,16 +102,18 @@ std::string step_profile_json(const costmodel::StepProfile& profile) {
                       {"peak_memory_bytes", point.peak_memory_bytes},
                       {"samples", samples}});
   }
-  return to_text({{"schema", kProfile.schema},
-                  {"model", paper_shape_json(profile.model)},
-                  {"device_kind", profile.device_kind},
-                  {"device_name", profile.device_name},
-                  {"threads", profile.threads},
-                  {"dtype", profile.dtype},
-                  {"versions", profile.versions},
-                  {"measured_at", profile.measured_at},
-                  {"source", profile.source},
-                  {"points", points}});
+  Json document = {{"schema", kProfile.schema},
+                   {"model", exact_shape_json(profile.model)},
+                   {"device_kind", profile.device_kind},
+                   {"device_name", profile.device_name},
+                   {"threads", profile.threads},
+                   {"dtype", profile.dtype},
+                   {"versions", profile.versions},
+                   {"measured_at", profile.measured_at},
+                   {"source", profile.source}};
+  if (profile.origin) document["origin"] = origin_json(*profile.origin);
+  document["points"] = points;
+  return to_text(document);
 }
 
 }  // namespace fomoe::scenario

@@ -284,7 +284,7 @@ TEST_CASE("every example value in the table of keys is one that the reader accep
     if (key == "compute.profile" || key == "compute.micro_batch_sequences" || key == "compute.mfu" ||
         key == "compute.zero_stage" || key == "compute.peak_flops" || key == "platform.file" ||
         key == "strategy.routing_counts" || key.starts_with("strategy.compression.") ||
-        key == "compute.draw_samples" || key == "model.dense_parameters" ||
+        key == "compute.draw_samples" || key == "compute.dtype" || key == "model.dense_parameters" ||
         key == "model.expert_parameters") {
       continue;  // need a partner or a file
     }

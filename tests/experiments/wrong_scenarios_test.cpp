@@ -67,7 +67,7 @@ const std::string kMoney =
 const std::string kTables =
     "one of [model] [workload] [strategy] [compute] [platform] [network_model] [traffic] [prices] [energy] "
     "[quality] [failures] [trainer]; for example [model]";
-const std::string kOneCompute = "exactly one of profile, step_time, or peak_flops with mfu";
+const std::string kOneCompute = "exactly one of profile, step_time, or mfu with peak_flops or accelerator";
 
 const std::vector<Wrong> kWrong = {
     // Names
@@ -380,7 +380,8 @@ const std::vector<Wrong> kWrong = {
      ":12: compute.step_time: got it beside profile; expected " + kOneCompute +
          "; for example step_time = \"420ms\""},
     {"step_time = \"420ms\"", "step_time = \"420ms\"\nmfu = 0.4", "",
-     ":13: compute.mfu: got it beside step_time; expected it only beside peak_flops; for example mfu = 0.4"},
+     ":13: compute.mfu: got it beside step_time; expected it only beside peak_flops or accelerator; for "
+     "example mfu = 0.4"},
     {"step_time = \"420ms\"", "peak_flops = \"989TFLOPS\"", "",
      ":11: compute.mfu: got nothing; expected a number above 0 and up to 1; for example mfu = 0.4"},
     {"step_time = \"420ms\"", "profile = \"p.json\"", "",
@@ -589,7 +590,7 @@ TEST_CASE("mistakes on the command line: exit status 2 and what to type instead"
       {"fomoe", "fomoe: expected a command; see fomoe --help"},
       {"fomoe simulat s.toml",
        "fomoe: simulat: unknown command; expected one of cost, simulate, compare, plan, solve, explain, "
-       "report, sweep, reproduce, calibrate, validate, list; "
+       "report, sweep, reproduce, calibrate, validate, profile, list; "
        "for example "
        "fomoe list methods; did you mean simulate?"},
       {"fomoe simulate",

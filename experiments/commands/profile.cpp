@@ -1,0 +1,33 @@
+#include <fmt/format.h>
+
+#include "experiments/commands/options.hpp"
+#include "experiments/commands/profile_command.hpp"
+#include "experiments/scenario/answer.hpp"
+
+namespace fomoe::commands {
+
+void run_profile(const Arguments& arguments) {
+  const std::string example = "fomoe profile import train.log --from torchtitan --model small --gpus 8 …";
+  if (arguments.empty())
+    throw UsageError(fmt::format(
+        "fomoe profile: got nothing; expected import, compose or scale; for example {}", example));
+  const Arguments rest = {arguments.begin() + 1, arguments.end()};
+  if (arguments.front() == "import") return run_profile_import(rest);
+  if (arguments.front() == "compose") return run_profile_compose(rest);
+  if (arguments.front() == "scale") return run_profile_scale(rest);
+  if (arguments.front() == "--help" || arguments.front() == "-h") {
+    scenario::write_answer(
+        "Usage: fomoe profile import LOG --from FORMAT … --output P.json\n"
+        "       fomoe profile compose SHALLOW.json DEEP.json --layers N --output P.json\n"
+        "       fomoe profile scale P.json --to ACCELERATOR --output Q.json\n\n"
+        "Step profiles from elsewhere; `fomoe-train profile` times steps on this machine.\n\n"
+        "  import   step times out of another training program's log\n"
+        "  compose  a deep model's steps from those of two shallow ones\n"
+        "  scale    the same steps on another device, by its datasheet; reports call them assumed\n\n"
+        "fomoe profile import --help explains one of them.\n");
+    return;
+  }
+  (void)choice("fomoe profile", arguments.front(), {"import", "compose", "scale"});
+}
+
+}  // namespace fomoe::commands

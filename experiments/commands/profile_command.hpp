@@ -1,0 +1,11 @@
+// The three things that `fomoe profile` does.
+#pragma once
+#include "experiments/commands/command.hpp"
+
+namespace fomoe::commands {
+
+void run_profile_import(const Arguments& arguments);
+void run_profile_compose(const Arguments& arguments);
+void run_profile_scale(const Arguments& arguments);
+
+}  // namespace fomoe::commands

@@ -1,0 +1,160 @@
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "experiments/commands/options.hpp"
+#include "experiments/commands/profile_command.hpp"
+#include "experiments/scenario/json_io.hpp"
+#include "experiments/scenario/scenario_reader.hpp"
+#include "experiments/scenario/suggest.hpp"
+#include "experiments/step_profiles/import.hpp"
+
+namespace fomoe::commands {
+
+namespace po = boost::program_options;
+
+namespace {
+
+const std::vector<std::string> kDtypes = {"bf16", "fp16", "fp8", "tf32", "fp32"};
+const std::vector<std::string> kDeviceKinds = {"cuda", "rocm", "tpu", "cpu"};
+
+std::string text_of(const po::variables_map& values, const std::string& option, const std::string& expected,
+                    const std::string& example) {
+  if (values.count(option)) return values[option].as<std::string>();
+  throw UsageError(
+      fmt::format("--{}: got nothing; expected {}; for example --{} {}", option, expected, option, example));
+}
+
+std::int64_t count_of(const std::string& option, const std::string& text, std::int64_t least,
+                      const std::string& example) {
+  constexpr std::int64_t kMost = 1'000'000'000;
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc{} && end == text.data() + text.size() && value >= least && value <= kMost)
+    return value;
+  throw UsageError(fmt::format("--{}: got \"{}\"; expected a whole number from {} to {}; for example --{} {}",
+                               option, text, least, kMost, option, example));
+}
+
+costmodel::ModelShape model_of(const po::variables_map& values) {
+  if (values.count("model") + values.count("scenario") != 1) {
+    throw UsageError(
+        "expected either --model or --scenario: no log says which model was trained; for example --model "
+        "small");
+  }
+  costmodel::ModelShape model;
+  if (values.count("scenario")) {
+    scenario::ReadOptions how;
+    how.compute_required = false;  // the profile that it names may be the one that is made here
+    if (values.count("set")) how.overrides = values["set"].as<std::vector<std::string>>();
+    model = scenario::read_scenario(values["scenario"].as<std::string>(), how).model;
+  } else {
+    if (values.count("set"))
+      throw UsageError(
+          "--set: got it without --scenario; expected --scenario beside it; "
+          "for example --scenario experiments/scenarios/two-sites.toml");
+    std::vector<std::string> names;
+    for (const costmodel::ModelShape& preset : costmodel::presets()) names.push_back(preset.name);
+    model = *costmodel::find_preset(choice("--model", values["model"].as<std::string>(), names));
+  }
+  if (values.count("sequence-length")) {
+    model.sequence_length =
+        count_of("sequence-length", values["sequence-length"].as<std::string>(), 1, "4096");
+  }
+  return model;
+}
+
+step_profiles::RunFacts facts_of(const po::variables_map& values) {
+  step_profiles::RunFacts facts;
+  facts.model = model_of(values);
+  facts.gpus = count_of("gpus", text_of(values, "gpus", "how many GPUs took a step together", "8"), 1, "8");
+  if (values.count("sequences-per-step")) {
+    facts.sequences_per_step =
+        count_of("sequences-per-step", values["sequences-per-step"].as<std::string>(), 1, "64");
+  }
+  facts.local_experts = facts.model.experts;
+  if (values.count("local-experts")) {
+    facts.local_experts = count_of("local-experts", values["local-experts"].as<std::string>(), 0, "4");
+    if (facts.local_experts > facts.model.experts) {
+      throw UsageError(
+          fmt::format("--local-experts: got {}; expected at most the model's {}; for example "
+                      "--local-experts {}",
+                      facts.local_experts, facts.model.experts, facts.model.experts));
+    }
+  }
+  facts.skip_token = values["skip-token"].as<bool>();
+  facts.warmup = count_of("warmup", values["warmup"].as<std::string>(), 0, "3");
+  facts.device_kind = choice("--device-kind", values["device-kind"].as<std::string>(), kDeviceKinds);
+  if (values.count("device")) facts.device_name = values["device"].as<std::string>();
+  facts.dtype = choice("--dtype",
+                       text_of(values, "dtype", "the number format of the matrix products", "bf16"), kDtypes);
+  facts.versions = values["versions"].as<std::string>();
+  facts.measured_at = values["measured-at"].as<std::string>();
+  return facts;
+}
+
+po::options_description described() {
+  po::options_description options("Options");
+  // clang-format off
+  options.add_options()
+    ("from", po::value<std::string>()->value_name("FORMAT"), "torchtitan, megatron, nanotron, kineto or csv; needed")
+    ("model", po::value<std::string>()->value_name("NAME"), "what was trained: a preset (`fomoe list models`)")
+    ("scenario", po::value<std::string>()->value_name("S.toml"), "or the model of this scenario, of any architecture")
+    ("set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"), "overrides a key of that scenario")
+    ("sequence-length", po::value<std::string>()->value_name("N"), "tokens of one sequence (default: the model's)")
+    ("gpus", po::value<std::string>()->value_name("N"), "GPUs that took each step together; needed")
+    ("sequences-per-step", po::value<std::string>()->value_name("N"), "of one optimiser step, over all GPUs (default: what the log says)")
+    ("dtype", po::value<std::string>()->value_name("NAME"), "of the matrix products: bf16, fp16, fp8, tf32 or fp32; needed")
+    ("device", po::value<std::string>()->value_name("NAME"), "what took the steps (default: what the trace says)")
+    ("device-kind", po::value<std::string>()->default_value("cuda")->value_name("KIND"), "cuda, rocm, tpu or cpu")
+    ("local-experts", po::value<std::string>()->value_name("N"), "experts held in each layer (default: all)")
+    ("skip-token", po::bool_switch(), "tokens skipped those that were not held")
+    ("warmup", po::value<std::string>()->default_value("3")->value_name("N"), "first steps of each batch size and expert count that are left out")
+    ("versions", po::value<std::string>()->default_value("not stated")->value_name("TEXT"), "libraries and driver, in words")
+    ("measured-at", po::value<std::string>()->default_value("not stated")->value_name("TIME"), "when, UTC, ISO 8601")
+    ("output", po::value<std::string>()->value_name("-|FILE.json"), "the step profile, or - for stdout; needed");
+  // clang-format on
+  return options;
+}
+
+}  // namespace
+
+void run_profile_import(const Arguments& arguments) {
+  std::string formats;
+  std::vector<std::string> names;
+  for (const step_profiles::LogFormat& format : step_profiles::log_formats()) {
+    formats += fmt::format("\n  {:<11}{}", format.name, format.sentence);
+    names.emplace_back(format.name);
+  }
+  const Help help = {"profile import",
+                     "LOG --from FORMAT … --output P.json",
+                     "Step times out of another training program's log, as a profile for compute.profile. "
+                     "Reports say of them\n"
+                     "which log they are from (its SHA-256, its lines). Of whole steps a third is taken for "
+                     "forward and the\n"
+                     "rest for backward. Formats:" +
+                         formats,
+                     {"fomoe profile import train.log --from torchtitan --model medium --gpus 8 "
+                      "--sequences-per-step 64 --dtype "
+                      "bf16 --device \"NVIDIA H100 80GB HBM3\" --output titan.json",
+                      "fomoe profile import trace.json --from kineto --scenario "
+                      "experiments/scenarios/two-sites.toml --gpus 1 "
+                      "--sequences-per-step 8 --dtype bf16 --output trace-profile.json"}};
+  const auto values = parse(arguments, help, described(), "log");
+  if (!values) return;
+  const std::string from =
+      choice("--from", text_of(*values, "from", "one of " + scenario::joined(names), "torchtitan"), names);
+  const Output output(
+      "--output", text_of(*values, "output", "- or a file that ends in .json", "profile.json"), {".json"});
+  const step_profiles::RunFacts facts = facts_of(*values);
+  const std::string path = (*values)["log"].as<std::vector<std::string>>().front();
+  for (const step_profiles::LogFormat& format : step_profiles::log_formats()) {
+    if (format.name != from) continue;
+    costmodel::StepProfile profile = import_profile(format, path, facts);
+    profile.source = "fomoe profile import";
+    for (const std::string& argument : arguments) profile.source += ' ' + argument;
+    output.write(scenario::step_profile_json(profile));
+  }
+}
+
+}  // namespace fomoe::commands

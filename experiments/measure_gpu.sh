@@ -1,0 +1,175 @@
+#!/usr/bin/env bash
+# All that is to be measured on a GPU, in one command of at most nine minutes: the gpu tests, step profiles of the five
+# presets, rates of kernels, and the same model in PyTorch, eager and compiled.
+#
+# Usage: experiments/measure_gpu.sh --output FOLDER [options]
+#   --output FOLDER     where everything goes; made where it does not exist
+#   --bin FOLDER        with fomoe-train and test_gpu (default: build/release/bin)
+#   --budget SECONDS    of this call (default: 530)
+#   --rehearse          the same stages with a tiny model on the CPU: whether it would run to its end
+#   --list              the stages and their limits
+#
+# Stages run one after the other, each with its own limit. What is complete is not run again, so a call that was killed, or
+# that ran out of its budget, is continued by the same command. FOLDER/status.csv says how each stage went; FOLDER/STAGE/
+# has its files and log, FOLDER/machine.txt device, driver and versions, FOLDER/clocks.csv the clocks before and after each
+# stage. Where all is complete, FOLDER/measurements.tar.gz holds it all in one file. Exit status: 0 all complete, 1 a stage
+# failed or hit its limit, 2 wrong usage, 3 the budget ran out (call again).
+#
+# large, xl and xxl are timed at two depths (embedding, head, and 2 or 4 layers): `fomoe profile compose` makes their
+# profiles of them, on any machine, as the last lines here say.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+usage() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0"; }
+fail() { printf 'measure_gpu.sh: %s\n' "$1" >&2; exit 2; }
+
+output= bin=build/release/bin budget=530 rehearse= list=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --output | --bin | --budget)
+      [ $# -gt 1 ] || fail "$1: got nothing; expected a value after it; for example $1 $([ "$1" = --budget ] && echo 530 || echo folder)"
+      printf -v "${1#--}" %s "$2"; shift 2 ;;
+    --rehearse) rehearse=yes; shift ;;
+    --list) list=yes; shift ;;
+    -h | --help) usage; exit 0 ;;
+    *) fail "unknown argument $1; expected one of --output, --bin, --budget, --rehearse, --list" ;;
+  esac
+done
+[[ $budget =~ ^[1-9][0-9]{0,5}$ ]] || fail "--budget: got \"$budget\"; expected whole seconds; for example --budget 530"
+[ -n "$output$list" ] || fail "--output: got nothing; expected a folder; for example --output gpu-measurements"
+
+python=${PYTHON:-python3}
+[ -n "${PYTHON:-}" ] || [ ! -x .venv/bin/python3 ] || python=.venv/bin/python3
+train=$bin/fomoe-train
+
+# What is timed. The rehearsal has the same stages, each with the tiny model.
+if [ -n "$rehearse" ]; then
+  tiny=d_model=64,layers=2,heads=2,experts=8,active_experts=2,d_expert=32,vocabulary=256
+  steps=(--steps 3 --warmup 1) device=cpu depths="1 2"
+  model() { printf '%s\n' --scenario experiments/scenarios/tiny-training.toml --sequence-length 16; }
+  twin_model() { printf '%s\n' --shape $tiny --sequence-length 16; }
+  experts() { echo 8,4; }
+  batches() { echo 1,2; }
+  compiled=(--mode eager)  # compiling takes a minute or two, and says nothing about this script
+else
+  steps=(--steps 20 --warmup 5) device=cuda depths="2 4"
+  model() { printf '%s\n' --model "$1"; }
+  twin_model() { printf '%s\n' --model "$1"; }
+  experts() { case $1 in small) echo 8,4,2,1 ;; medium) echo 16,8,4,2,1 ;; large) echo 32,16,8,4 ;; xl) echo 64,32,16 ;; xxl) echo 128,64,32 ;; esac; }
+  batches() { case $1 in small | medium) echo 1,4,8 ;; large) echo 1,4 ;; xl) echo 1,2 ;; xxl) echo 1 ;; esac; }
+  compiled=(--mode compile --compile-mode max-autotune)
+fi
+
+# fomoe-train and test_gpu link LibTorch, which comes with PyTorch.
+torch_lib=$("$python" -c 'import os, torch; print(os.path.join(os.path.dirname(torch.__file__), "lib"))' 2>/dev/null) || torch_lib=
+export LD_LIBRARY_PATH=$torch_lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+
+ours() {  # MODEL FILE more…: a profile by fomoe-train
+  local name=$1 file=$2; shift 2
+  local words; mapfile -t words < <(model "$name")
+  "$train" profile "${words[@]}" --device $device "${steps[@]}" --time-budget 4s --output "$file" "$@"
+}
+peer() {  # MODEL FILE more…: a profile by the Python twin
+  local name=$1 file=$2; shift 2
+  local words; mapfile -t words < <(twin_model "$name")
+  "$python" experiments/twin/profile_twin.py "${words[@]}" --device $device "${steps[@]}" --time-budget 4 --output "$file" "$@"
+}
+
+# Stages: name, limit in seconds, and a function run_NAME whose first argument is the folder for its files. The most important
+# first. The limits add up to more than the budget: few stages need theirs.
+stages=(tests:90 small:40 medium:70 skip:50 rates:30 eager:50 compiled:120 large:60 xl:70 xxl:80)
+run_tests() {
+  "$bin/test_gpu"
+  local status=$?
+  [ $status -eq 77 ] && [ -n "$rehearse" ] && return 0  # no GPU here
+  return $status
+}
+run_small() { ours small "$1/small.json" --local-experts "$(experts small)" --micro-batch-sequences "$(batches small)"; }
+run_medium() { ours medium "$1/medium.json" --local-experts "$(experts medium)" --micro-batch-sequences "$(batches medium)"; }
+run_skip() { ours medium "$1/medium-skip-token.json" --skip-token --local-experts "$(experts medium)" --micro-batch-sequences 1; }
+run_rates() { "$python" experiments/twin/kernel_rates.py ${rehearse:+--rehearse} --output "$1/rates.json"; }
+run_eager() {
+  local form
+  for form in loop grouped; do
+    peer medium "$1/medium-eager-$form.json" --mode eager --experts $form --micro-batch-sequences 1 || return
+  done
+}
+run_compiled() { peer medium "$1/medium-compiled.json" "${compiled[@]}" --experts grouped --micro-batch-sequences 1; }
+at_two_depths() {  # MODEL FOLDER
+  local depth
+  for depth in $depths; do
+    ours "$1" "$2/$1-$depth-layers.json" --layers "$depth" --local-experts "$(experts "$1")" \
+      --micro-batch-sequences "$(batches "$1")" || return
+  done
+}
+run_large() { at_two_depths large "$1"; }
+run_xl() { at_two_depths xl "$1"; }
+run_xxl() { at_two_depths xxl "$1"; }
+
+if [ -n "$list" ]; then
+  for stage in "${stages[@]}"; do printf '%-9s at most %s s\n' "${stage%:*}" "${stage#*:}"; done
+  exit 0
+fi
+
+[ -x "$train" ] || fail "--bin: got \"$bin\", without fomoe-train; expected the folder of the built programs; for example --bin build/release/bin"
+[ -n "$torch_lib" ] || fail "$python cannot import torch; expected a Python with PyTorch; for example PYTHON=.venv/bin/python3 $0 …"
+mkdir -p "$output" || fail "--output: got \"$output\"; expected a folder that can be made; for example --output gpu-measurements"
+
+status_file=$output/status.csv
+[ -e "$status_file" ] || echo "stage,status,seconds" >"$status_file"
+started=$SECONDS
+clocks() {
+  command -v nvidia-smi >/dev/null || return 0
+  [ -e "$output/clocks.csv" ] || echo "stage,moment,sm_MHz,memory_MHz,power,temperature,throttle_reasons" >"$output/clocks.csv"
+  printf '%s,%s,%s\n' "$1" "$2" "$(nvidia-smi --query-gpu=clocks.sm,clocks.mem,power.draw,temperature.gpu,clocks_throttle_reasons.active --format=csv,noheader,nounits | head -1 | tr -d ' ')" >>"$output/clocks.csv"
+}
+{
+  date -u +%Y-%m-%dT%H:%M:%SZ
+  grep -m1 "model name" /proc/cpuinfo
+  "$python" -c 'import torch; print("PyTorch", torch.__version__, "CUDA", torch.version.cuda)'
+  git rev-parse HEAD 2>/dev/null
+  [ -n "$rehearse" ] && echo "a rehearsal: none of this is a measurement"
+  if command -v nvidia-smi >/dev/null; then nvidia-smi -q; else echo "no nvidia-smi"; fi
+} >"$output/machine.txt" 2>&1
+
+worst=0
+for stage in "${stages[@]}"; do
+  name=${stage%:*} limit=${stage#*:}
+  if [ -e "$output/$name/complete" ]; then printf '%-9s complete already\n' "$name"; continue; fi
+  left=$((budget - (SECONDS - started)))
+  if [ $left -lt 5 ]; then
+    printf 'The %s s of --budget are over before %s. Continue with the same command.\n' "$budget" "$name"
+    exit 3
+  fi
+  [ "$limit" -le $left ] || limit=$left
+  # Under another name until it is complete: what a kill leaves behind is never taken for a result.
+  rm -rf "$output/$name" "$output/$name.part" && mkdir "$output/$name.part"
+  clocks "$name" before
+  begun=$SECONDS
+  # In a process group of its own, so that the limit ends its children too.
+  export -f model twin_model experts batches ours peer at_two_depths "run_$name"
+  export bin train python rehearse device depths tiny
+  steps_text="${steps[*]}" compiled_text="${compiled[*]}" timeout -k 5 "$limit" bash -c \
+    'read -ra steps <<<"$steps_text"; read -ra compiled <<<"$compiled_text"; run_'"$name"' "$1"' _ "$output/$name.part" \
+    >"$output/$name.part/log.txt" 2>&1
+  code=$?
+  took=$((SECONDS - begun))
+  clocks "$name" after
+  case $code in
+    0) how=complete; touch "$output/$name.part/complete"; mv "$output/$name.part" "$output/$name" ;;
+    124 | 137) how=limit; worst=1 ;;
+    *) how="failed ($code)"; worst=1 ;;
+  esac
+  echo "$name,$how,$took" >>"$status_file"
+  printf '%-9s %s after %s s\n' "$name" "$how" "$took"
+  [ "$how" = complete ] || { printf '  its last lines, of %s:\n' "$output/$name.part/log.txt"; tail -5 "$output/$name.part/log.txt" | sed 's/^/  /'; }
+done
+
+if [ $worst -eq 0 ]; then
+  tar -C "$output" --exclude=measurements.tar.gz -czf "$output/measurements.tar.gz.tmp" . && mv "$output/measurements.tar.gz.tmp" "$output/measurements.tar.gz"
+  printf 'All complete. Profiles of the deep presets:\n'
+  printf '  fomoe profile compose %s/large/large-%s-layers.json %s/large/large-%s-layers.json --layers 128 --output large.json\n' \
+    "$output" "${depths% *}" "$output" "${depths#* }"
+  printf '  likewise xl --layers 256, xxl --layers 512\n'
+fi
+exit $worst

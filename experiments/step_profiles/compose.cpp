@@ -1,0 +1,97 @@
+#include "experiments/step_profiles/compose.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "platforms/input_error.hpp"
+
+namespace fomoe::step_profiles {
+namespace {
+
+using costmodel::ProfilePoint;
+using costmodel::StepProfile;
+using costmodel::StepSample;
+
+void check(const StepProfile& shallow, const StepProfile& deep, std::int64_t layers) {
+  costmodel::ModelShape same = shallow.model;
+  same.layers = deep.model.layers;
+  same.name = deep.model.name;
+  const std::string two_depths = "fomoe-train profile --model large --layers 2 …, and --layers 4";
+  if (!(same == deep.model))
+    throw InputError("profiles", "two models that differ in more than their layers",
+                     "one model at two depths", two_depths);
+  if (shallow.device_name != deep.device_name || shallow.dtype != deep.dtype) {
+    throw InputError("profiles",
+                     fmt::format("{} in {} and {} in {}", shallow.device_name, shallow.dtype,
+                                 deep.device_name, deep.dtype),
+                     "one device and one number format", two_depths);
+  }
+  if (shallow.model.layers >= deep.model.layers) {
+    throw InputError("profiles", fmt::format("{} and {} layers", shallow.model.layers, deep.model.layers),
+                     "the shallow model first, and a deeper one", two_depths);
+  }
+  if (layers < deep.model.layers) {
+    throw InputError("--layers", std::to_string(layers),
+                     fmt::format("at least the {} that were timed", deep.model.layers),
+                     fmt::format("--layers {}", 2 * deep.model.layers));
+  }
+  for (const StepProfile* profile : {&shallow, &deep}) {
+    if (profile->origin && (!profile->origin->composed.empty() || !profile->origin->scaled.empty()))
+      throw InputError("profiles", "times that were composed or scaled already", "measured times",
+                       two_depths);
+  }
+}
+
+}  // namespace
+
+StepProfile composed_profile(const StepProfile& shallow, const StepProfile& deep, std::int64_t layers) {
+  check(shallow, deep, layers);
+  const auto a = static_cast<double>(shallow.model.layers), b = static_cast<double>(deep.model.layers);
+  const double steps = (static_cast<double>(layers) - a) / (b - a);  // t(L) = t(a) + steps·(t(b) − t(a))
+  const auto along = [&](double at_a, double at_b) { return at_a + steps * (at_b - at_a); };
+
+  StepProfile composed = deep;
+  composed.model.layers = layers;
+  composed.model.name = "custom";
+  composed.points.clear();
+  for (const ProfilePoint& point : deep.points) {
+    const auto other = std::find_if(shallow.points.begin(), shallow.points.end(), [&](const ProfilePoint& p) {
+      return p.micro_batch_sequences == point.micro_batch_sequences &&
+             p.local_experts == point.local_experts && p.skip_token == point.skip_token;
+    });
+    if (other == shallow.points.end()) continue;
+    const StepSample few = median_step(*other), many = median_step(point);
+    const StepSample sample = {along(few.forward_s, many.forward_s), along(few.backward_s, many.backward_s),
+                               along(few.optimizer_s, many.optimizer_s)};
+    if (many.forward_s < few.forward_s || many.backward_s < few.backward_s ||
+        many.optimizer_s < few.optimizer_s) {
+      throw InputError("profiles",
+                       fmt::format("layers that take less than no time with {} sequences and {} experts",
+                                   point.micro_batch_sequences, point.local_experts),
+                       "times that grow with the layers: more of them, or a quieter machine",
+                       "--layers 2 and --layers 8");
+    }
+    const double memory =
+        along(static_cast<double>(other->peak_memory_bytes), static_cast<double>(point.peak_memory_bytes));
+    composed.points.push_back({point.micro_batch_sequences,
+                               point.local_experts,
+                               point.skip_token,
+                               std::llround(std::max(0.0, memory)),
+                               {sample}});
+  }
+  if (composed.points.empty())
+    throw InputError("profiles", "no point in common", "the same micro-batches and expert counts in both",
+                     "--micro-batch-sequences 1 --local-experts 32");
+  if (!composed.origin) {
+    composed.origin.emplace();
+    composed.origin->kind = "fomoe-train";
+  }
+  composed.origin->composed =
+      fmt::format("of {} layers from medians of {} and {} (as much for each layer between)", layers,
+                  shallow.model.layers, deep.model.layers);
+  return composed;
+}
+
+}  // namespace fomoe::step_profiles

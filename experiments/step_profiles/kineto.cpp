@@ -1,0 +1,91 @@
+// Kineto writes Chrome's trace format: {"traceEvents": [{"ph": "X", "name": …, "ts": µs, "dur": µs, "cat":
+// …}]}. torch.profiler marks each step with a span "ProfilerStep#n" of category user_annotation on the CPU's
+// thread, and of gpu_user_annotation on every stream that computed for it.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "experiments/scenario/document.hpp"
+#include "experiments/step_profiles/log_reader.hpp"
+
+namespace fomoe::step_profiles {
+namespace {
+
+using Json = nlohmann::json;
+constexpr const char* kExample = "torch.profiler's export_chrome_trace(\"trace.json\")";
+
+std::string text_of(const Json& event, const char* key) {
+  const auto found = event.find(key);
+  return found != event.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+/// From 0.
+std::int64_t step_number(const std::string& digits, const std::string& place) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (error != std::errc{} || end != digits.data() + digits.size() || number < 0)
+    scenario::fail(place, "ProfilerStep#", '"' + digits + '"', "a whole number", "ProfilerStep#3");
+  return number;
+}
+
+Json parse(const std::string& path, const std::string& text) {
+  if (text.starts_with("\x1f\x8b"))
+    scenario::fail(path + ":1", "trace", "a gzip file", "JSON; gunzip it first", kExample);
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const Json::exception&) {
+    scenario::fail(path + ":1", "trace", "what is no JSON", "a Kineto or Chrome trace", kExample);
+  }
+  // Chrome also takes the events without an object around them.
+  if (json.is_array()) return {{"traceEvents", json}};
+  if (!json.is_object() || !json.contains("traceEvents") || !json["traceEvents"].is_array())
+    scenario::fail(path + ":1", "traceEvents", "nothing", "an array of events", kExample);
+  return json;
+}
+
+}  // namespace
+
+Log read_kineto(const std::string& path, const std::string& text) {
+  const Json json = parse(path, text);
+  constexpr std::string_view kName = "ProfilerStep#";
+  std::map<std::int64_t, double> cpu, gpu;  // step number → µs at which its first span starts
+  for (const Json& event : json["traceEvents"]) {
+    if (!event.is_object() || text_of(event, "ph") != "X") continue;
+    const std::string name = text_of(event, "name");
+    if (!name.starts_with(kName)) continue;
+    const std::string place = path + ":1";
+    const std::int64_t number = step_number(name.substr(kName.size()), place);
+    const auto start = event.find("ts");
+    if (start == event.end() || !start->is_number())
+      scenario::fail(place, name + ".ts", start == event.end() ? "nothing" : start->dump(),
+                     "a time in microseconds", "\"ts\": 1000.0");
+    std::map<std::int64_t, double>& starts = text_of(event, "cat") == "gpu_user_annotation" ? gpu : cpu;
+    const auto [row, added] = starts.try_emplace(number, start->get<double>());
+    if (!added) row->second = std::min(row->second, start->get<double>());
+  }
+  Log log;
+  log.numbered_spans = true;
+  const std::map<std::int64_t, double>& starts = gpu.size() > 1 ? gpu : cpu;
+  for (auto step = starts.begin(); step != starts.end(); ++step) {
+    const auto next = std::next(step);
+    if (next == starts.end() || next->first != step->first + 1) continue;  // nothing says when it ended
+    const double seconds = 1e-6 * (next->second - step->second);
+    if (!(seconds > 0)) {
+      scenario::fail(path + ":1", fmt::format("ProfilerStep#{}", next->first),
+                     "a start before that of the step before", "steps one after another", kExample);
+    }
+    LoggedStep logged;
+    logged.line = step->first;
+    logged.seconds = seconds;
+    log.steps.push_back(logged);
+  }
+  const auto devices = json.find("deviceProperties");
+  if (devices != json.end() && devices->is_array() && !devices->empty() && devices->front().is_object())
+    log.device_name = text_of(devices->front(), "name");
+  return log;
+}
+
+}  // namespace fomoe::step_profiles

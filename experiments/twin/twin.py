@@ -1,0 +1,192 @@
+"""The FoMoE paper's transformer in PyTorch: what fomoe-train's C++ model computes, as one would write it in Python.
+
+    x0      = LN(E[token])
+    x      += s·LN(Attention(LN(x)))      s = 4 / L
+    x      += s·LN(MoE(LN(x)))
+    logits  = LN(x)·Eᵀ / (d / 256)        E is the embedding: tied
+
+Attention is causal, with rotary queries and keys and scores q·k / d_head. LN has a scale and no bias (epsilon 1e-5). A
+token's gates are sigmoids of its k largest scores; an expert is SiLU(x·up)·down. Parameters have the names and the shapes of
+fomoe-train's checkpoints.
+"""
+
+import dataclasses
+import json
+import math
+import struct
+
+import torch
+import torch.nn.functional as F
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """The nine numbers that describe a model of the paper's family, named as in a step profile."""
+
+    name: str
+    d_model: int
+    layers: int
+    heads: int
+    experts: int
+    active_experts: int
+    d_expert: int
+    vocabulary: int
+    sequence_length: int = 2048
+
+
+# The paper's table "Overview of the model configurations". A test holds their parameter counts to fomoe's.
+PRESETS = {
+    shape.name: shape
+    for shape in [
+        Shape("small", 256, 4, 4, 8, 2, 128, 200_019),
+        Shape("medium", 512, 16, 8, 16, 4, 128, 200_019),
+        Shape("large", 1024, 128, 16, 32, 8, 128, 200_019),
+        Shape("xl", 2048, 256, 32, 64, 16, 128, 200_019),
+        Shape("xxl", 4096, 512, 64, 128, 32, 128, 200_019),
+    ]
+}
+
+
+class Layer(torch.nn.Module):
+    def __init__(self, shape, held, scored, device):
+        super().__init__()
+        d, hidden = shape.d_model, shape.d_expert
+        std = 0.02 / math.sqrt(d / 256)
+
+        def matrix(*sizes, scale=std):
+            return torch.nn.Parameter(torch.randn(*sizes, device=device) * scale)
+
+        def norm():
+            return torch.nn.Parameter(torch.ones(d, device=device))
+
+        self.attention_norm_in, self.attention_norm_out = norm(), norm()
+        self.moe_norm_in, self.moe_norm_out = norm(), norm()
+        self.qkv, self.attention_output = matrix(3 * d, d), matrix(d, d)
+        self.router = matrix(d, scored)
+        self.up, self.down = matrix(held, d, hidden), matrix(held, hidden, d, scale=0.02)
+
+
+class Model(torch.nn.Module):
+    """`held`: experts of each layer that are here, the first ones (default: all). With `skip_token` the router scores all
+    experts, and what a token would send to one that is not here (a ghost) is left out; else it scores those that are here.
+    `experts`: "loop" multiplies for one expert after the other, "grouped" for all in one grouped product, without a shape that
+    depends on the data. `dtype`: of the matrix products; parameters are fp32 and cast as they are used.
+    """
+
+    def __init__(self, shape, held=None, skip_token=False, experts="loop", dtype=torch.float32, device=None):
+        super().__init__()
+        if experts not in ("loop", "grouped"):
+            raise ValueError(f"experts: got {experts!r}; expected loop or grouped")
+        self.shape, self.held, self.skip_token = shape, held or shape.experts, skip_token
+        self.experts, self.dtype = experts, dtype
+        scored = shape.experts if skip_token else self.held
+        self.chosen = min(shape.active_experts, scored)
+        self.embedding = torch.nn.Parameter(torch.randn(shape.vocabulary, shape.d_model, device=device) * 0.02)
+        self.embedding_norm = torch.nn.Parameter(torch.ones(shape.d_model, device=device))
+        self.final_norm = torch.nn.Parameter(torch.ones(shape.d_model, device=device))
+        self.layers = torch.nn.ModuleList(Layer(shape, self.held, scored, device) for _ in range(shape.layers))
+        head = shape.d_model // shape.heads
+        # In fp64, for angles of S radians, and then rounded once.
+        frequency = 10000.0 ** (-torch.arange(0, head, 2, dtype=torch.float64, device=device) / head)
+        angle = torch.arange(shape.sequence_length, dtype=torch.float64, device=device)[:, None] * frequency
+        self.register_buffer("cos", angle.cos()[:, None, :].to(dtype), persistent=False)
+        self.register_buffer("sin", angle.sin()[:, None, :].to(dtype), persistent=False)
+
+    def loss(self, tokens, targets):
+        """Mean cross-entropy in nats. tokens, targets: int64 [B, S], targets the next tokens."""
+        x = self.hidden(tokens)
+        logits = x @ self.embedding.to(self.dtype).t()
+        return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
+
+    def hidden(self, tokens):
+        """[B, S] -> [B, S, d], after the last norm and divided by d/256."""
+        branch = 4 / self.shape.layers
+        x = self.norm(F.embedding(tokens, self.embedding).to(self.dtype), self.embedding_norm)
+        for layer in self.layers:
+            mixed = self.attention(layer, self.norm(x, layer.attention_norm_in))
+            x = x + branch * self.norm(mixed, layer.attention_norm_out)
+            y = self.moe(layer, self.norm(x, layer.moe_norm_in))
+            x = x + branch * self.norm(y, layer.moe_norm_out)
+        return self.norm(x, self.final_norm) * (256 / self.shape.d_model)
+
+    def norm(self, x, scale):
+        return F.layer_norm(x, (self.shape.d_model,), scale.to(self.dtype), eps=1e-5)
+
+    def rope(self, x):
+        length = x.shape[1]
+        a, b = x.chunk(2, dim=-1)
+        cos, sin = self.cos[:length], self.sin[:length]
+        return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)
+
+    def attention(self, layer, x):
+        batch, length, d = x.shape
+        heads = self.shape.heads
+        qkv = (x @ layer.qkv.to(self.dtype).t()).view(batch, length, 3, heads, d // heads)
+        q, k, v = qkv.unbind(2)
+        y = F.scaled_dot_product_attention(self.rope(q).transpose(1, 2), self.rope(k).transpose(1, 2), v.transpose(1, 2),
+                                           is_causal=True, scale=heads / d)
+        return y.transpose(1, 2).reshape(batch, length, d) @ layer.attention_output.to(self.dtype).t()
+
+    def moe(self, layer, x):
+        flat = x.reshape(-1, x.shape[-1])
+        score, chosen = (flat @ layer.router.to(self.dtype)).topk(self.chosen, dim=1)
+        up, down = layer.up.to(self.dtype), layer.down.to(self.dtype)
+        product = self.looped if self.experts == "loop" else self.grouped
+        return product(flat, chosen, score.sigmoid(), up, down).view_as(x)
+
+    def looped(self, x, chosen, gate, up, down):
+        y = torch.zeros_like(x)
+        for e in range(self.held):  # ghosts are in no turn of this loop
+            token, slot = (chosen == e).nonzero(as_tuple=True)
+            rows = F.silu(x[token] @ up[e]) @ down[e]
+            y.index_add_(0, token, rows * gate[token, slot, None])
+        return y
+
+    def grouped(self, x, chosen, gate, up, down):
+        slots = chosen.flatten().clamp(max=self.held)  # ghosts are a last group of their own
+        order = slots.argsort(stable=True)
+        held = torch.arange(self.held, device=x.device)
+        ends = (slots[:, None] == held).sum(0).cumsum(0).to(torch.int32)
+        rows = x[order // self.chosen]
+        # Rows of no group are written by neither the product nor its gradient, and 0·NaN would spread from there.
+        ghost = (torch.arange(len(order), device=x.device) >= ends[-1])[:, None] if self.skip_token else None
+        if self.skip_token:
+            rows = rows.masked_fill(ghost, 0)
+        y = F.grouped_mm(F.silu(F.grouped_mm(rows, up, offs=ends)), down, offs=ends)
+        if self.skip_token:
+            y = y.masked_fill(ghost, 0)
+        by_slot = torch.zeros_like(y).index_copy(0, order, y).view(*chosen.shape, -1)
+        return (by_slot * gate[:, :, None]).sum(1)
+
+
+def parameter_count(model):
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def read_safetensors(path):
+    """The tensors of a safetensors file by name: 8 bytes length, a JSON header, the tensors' bytes."""
+    dtypes = {"F32": torch.float32, "F64": torch.float64, "I64": torch.int64, "BF16": torch.bfloat16}
+    with open(path, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header = json.loads(file.read(length))
+        data = bytearray(file.read())
+    tensors = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        flat = torch.frombuffer(data[begin:end], dtype=dtypes[entry["dtype"]]) if end > begin else torch.empty(0)
+        tensors[name] = flat.reshape(entry["shape"])
+    return tensors
+
+
+def load_checkpoint(model, path):
+    """The weights of one site's checkpoint of fomoe-train; moments and counters are left aside."""
+    tensors = read_safetensors(path)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if name not in tensors:
+                raise ValueError(f"{path}: got no tensor {name}; expected a checkpoint of fomoe-train for {model.shape}")
+            if tensors[name].shape != parameter.shape:
+                raise ValueError(f"{path}: {name}: got {list(tensors[name].shape)}; expected {list(parameter.shape)}")
+            parameter.copy_(tensors[name])

@@ -1,0 +1,113 @@
+// A deep model's steps from two shallow ones: linear in the layers, and called computed.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "experiments/scenario/json_io.hpp"
+#include "tests/experiments/run_fomoe.hpp"
+
+using namespace fomoe;
+using namespace fomoe::tests;
+using doctest::Approx;
+
+namespace {
+
+/// Embedding and head take 10 ms forward, each layer 3 ms; backward twice that; the optimiser 1 ms and 0.5 ms
+/// a layer. Memory 1 GB and 0.1 GB a layer. Three samples, of which only the median is regular.
+costmodel::StepProfile of_depth(std::int64_t layers) {
+  costmodel::StepProfile profile;
+  profile.model = *costmodel::find_preset("small");
+  profile.model.layers = layers;
+  profile.device_kind = "cuda";
+  profile.device_name = "a device";
+  profile.dtype = "bf16";
+  profile.versions = "none";
+  profile.measured_at = "2025-01-02T03:04:05Z";
+  const double depth = static_cast<double>(layers), forward = 0.010 + 0.003 * depth,
+               optimizer = 0.001 + 0.0005 * depth;
+  costmodel::ProfilePoint point{2, 8, false, 1'000'000'000 + 100'000'000 * layers, {}};
+  for (const double noise : {1.0, 0.9, 1.7})
+    point.samples.push_back({forward * noise, 2 * forward * noise, optimizer * noise});
+  profile.points.push_back(point);
+  return profile;
+}
+
+struct Files {
+  Folder folder;
+  Files() {
+    write_all(folder / "2.json", scenario::step_profile_json(of_depth(2)));
+    write_all(folder / "3.json", scenario::step_profile_json(of_depth(3)));
+  }
+  Ran compose(const std::string& options) const {
+    return run_in(folder.path(), "fomoe profile compose " + options);
+  }
+};
+
+}  // namespace
+
+TEST_CASE(
+    "t(L) = t(2) + (L - 2)(t(3) - t(2)): embedding and head once, each layer as much as the two differ by") {
+  const Files files;
+  const Ran ran = files.compose("2.json 3.json --layers 4 --output small.json");
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  const auto profile = scenario::read_step_profile(files.folder / "small.json");
+  REQUIRE(profile.points.size() == 1);
+  REQUIRE(profile.points[0].samples.size() == 1);
+  CHECK(profile.points[0].samples[0].forward_s == Approx(0.010 + 4 * 0.003));
+  CHECK(profile.points[0].samples[0].backward_s == Approx(2 * (0.010 + 4 * 0.003)));
+  CHECK(profile.points[0].samples[0].optimizer_s == Approx(0.001 + 4 * 0.0005));
+  CHECK(profile.points[0].peak_memory_bytes == 1'400'000'000);
+
+  // Four layers are the preset's: the profile answers for it, and says what it is.
+  const Ran simulated = run_in(
+      files.folder.path(), "fomoe simulate " + source_dir() +
+                               "/experiments/scenarios/two-sites.toml --set compute.profile=" +
+                               (files.folder / "small.json") + " --set strategy.expert_overlap=2 --output -");
+  REQUIRE_MESSAGE(simulated.exit_status == 0, simulated.err);
+  std::string said;
+  const auto report = nlohmann::json::parse(simulated.out);
+  for (const auto& entry : report["provenance"]) {
+    if (entry["what"] == "step time")
+      said = entry["origin"].get<std::string>() + ": " + entry["detail"].get<std::string>();
+  }
+  CAPTURE(said);
+  CHECK(said.starts_with(
+      "computed: composed of 4 layers from medians of 2 and 3 (as much for each layer between): a device"));
+}
+
+TEST_CASE("what cannot be composed is refused by name") {
+  const Files files;
+  const auto err = [&](const std::string& options) {
+    const Ran ran = files.compose(options + " --output -");
+    CHECK(ran.exit_status == 2);
+    return ran.err;
+  };
+  CHECK(err("3.json 2.json --layers 8")
+            .find("profiles: got 3 and 2 layers; expected the shallow model first") != std::string::npos);
+  CHECK(err("2.json 3.json --layers 2").find("--layers: got 2; expected at least the 3 that were timed") !=
+        std::string::npos);
+  CHECK(err("2.json --layers 8").find("expected two profiles, got 1") != std::string::npos);
+  CHECK(err("2.json 3.json").find("--layers: got nothing; expected a whole number") != std::string::npos);
+  auto other = of_depth(3);
+  other.dtype = "fp32";
+  write_all(files.folder / "fp32.json", scenario::step_profile_json(other));
+  CHECK(err("2.json fp32.json --layers 8").find("a device in bf16 and a device in fp32") !=
+        std::string::npos);
+  other = of_depth(3);
+  other.model.d_expert = 64;
+  write_all(files.folder / "wide.json", scenario::step_profile_json(other));
+  CHECK(err("2.json wide.json --layers 8").find("two models that differ in more than their layers") !=
+        std::string::npos);
+  other = of_depth(3);
+  for (auto& sample : other.points[0].samples) sample.forward_s = 0.001;
+  write_all(files.folder / "fast.json", scenario::step_profile_json(other));
+  CHECK(err("2.json fast.json --layers 8")
+            .find("layers that take less than no time with 2 sequences and 8 experts") != std::string::npos);
+  other = of_depth(3);
+  other.points[0].local_experts = 4;
+  write_all(files.folder / "four.json", scenario::step_profile_json(other));
+  CHECK(err("2.json four.json --layers 8").find("profiles: got no point in common") != std::string::npos);
+  REQUIRE(files.compose("2.json 3.json --layers 8 --output 8.json").exit_status == 0);
+  CHECK(err("2.json 8.json --layers 16").find("composed or scaled already") != std::string::npos);
+}

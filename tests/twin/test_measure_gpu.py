@@ -1,0 +1,134 @@
+"""experiments/measure_gpu.sh: the rehearsal runs to its end; stages fail, hit limits and are resumed one by one."""
+
+import csv
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tarfile
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCRIPT = str(ROOT / "experiments/measure_gpu.sh")
+FOMOE, TRAIN = os.environ["FOMOE"], os.environ["FOMOE_TRAIN"]
+STAGES = ["tests", "small", "medium", "skip", "rates", "eager", "compiled", "large", "xl", "xxl"]
+
+# Writes what it is asked to write, as fast as it can. $BEHAVE says otherwise for calls whose arguments contain $WHERE.
+FAKE = """#!/bin/bash
+if [ "$1" = -c ]; then echo /nowhere; exit 0; fi
+if [[ -n "${WHERE:-}" && "$*" == *"$WHERE"* ]]; then eval "$BEHAVE"; fi
+while [ $# -gt 0 ]; do if [ "$1" = --output ]; then echo '{}' >"$2"; fi; shift; done
+"""
+
+
+@pytest.fixture
+def fakes(tmp_path):
+    """Programs that take no time: a folder with fomoe-train and test_gpu, and the environment that uses them."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("fomoe-train", "test_gpu", "python"):
+        (folder / name).write_text(FAKE)
+        (folder / name).chmod(0o755)
+    return folder, {**os.environ, "PYTHON": str(folder / "python")}
+
+
+def status(output):
+    with open(output / "status.csv", newline="") as file:
+        return [(row["stage"], row["status"]) for row in csv.DictReader(file)]
+
+
+def measure(output, folder, env, *more):
+    return subprocess.run([SCRIPT, "--rehearse", "--output", str(output), "--bin", str(folder), *more], env=env,
+                          capture_output=True, text=True)
+
+
+def test_the_rehearsal_runs_every_stage_with_the_real_programs(tmp_path):
+    output = tmp_path / "out"
+    done = measure(output, pathlib.Path(TRAIN).parent, os.environ)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert status(output) == [(stage, "complete") for stage in STAGES]
+    profiles = sorted(path.name for path in output.glob("*/*.json") if path.name != "rates.json")
+    assert profiles == sorted([
+        "small.json", "medium.json", "medium-skip-token.json", "medium-eager-loop.json", "medium-eager-grouped.json",
+        "medium-compiled.json", "large-1-layers.json", "large-2-layers.json", "xl-1-layers.json", "xl-2-layers.json",
+        "xxl-1-layers.json", "xxl-2-layers.json"])
+    rates = json.loads((output / "rates/rates.json").read_text())["rates"]
+    assert {rate["kind"] for rate in rates} == {"matmul", "grouped", "copy"}
+    assert "a rehearsal: none of this is a measurement" in (output / "machine.txt").read_text()
+    with tarfile.open(output / "measurements.tar.gz") as archive:
+        assert "./small/small.json" in archive.getnames() and "./machine.txt" in archive.getnames()
+    # Every profile is one that fomoe reads; two depths of the tiny model are as good as those of a preset.
+    for path in output.glob("*/*.json"):
+        if path.name == "rates.json":
+            continue
+        scaled = subprocess.run([FOMOE, "profile", "scale", str(path), "--from", "A10", "--to", "L40S", "--output", "-"],
+                                capture_output=True, text=True)
+        assert scaled.returncode == 0, (path, scaled.stderr)
+
+
+def test_what_is_complete_is_not_run_again(tmp_path, fakes):
+    folder, env = fakes
+    output = tmp_path / "out"
+    assert measure(output, folder, env).returncode == 0
+    (output / "skip/complete").unlink()
+    done = measure(output, folder, env)
+    assert done.returncode == 0
+    assert status(output)[len(STAGES):] == [("skip", "complete")]
+    assert done.stdout.count("complete already") == len(STAGES) - 1
+
+
+def test_a_stage_that_fails_stops_no_other_and_is_run_again(tmp_path, fakes):
+    folder, env = fakes
+    output = tmp_path / "out"
+    done = measure(output, folder, {**env, "WHERE": "--skip-token", "BEHAVE": "echo no such kernel; exit 7"})
+    assert done.returncode == 1
+    assert dict(status(output)) == {**dict.fromkeys(STAGES, "complete"), "skip": "failed (7)"}
+    assert "no such kernel" in done.stdout and not (output / "skip").exists()
+    assert not (output / "measurements.tar.gz").exists()
+    assert measure(output, folder, env).returncode == 0
+    assert status(output)[len(STAGES):] == [("skip", "complete")]
+
+
+def test_a_stage_that_hangs_is_ended_at_the_budget_and_the_next_call_goes_on(tmp_path, fakes):
+    folder, env = fakes
+    output = tmp_path / "out"
+    done = measure(output, folder, {**env, "WHERE": "--skip-token", "BEHAVE": "sleep 1000"}, "--budget", "8")
+    assert done.returncode == 3, done.stdout  # nothing is left of the budget for the stages after it
+    assert ("skip", "limit") in status(output)
+    assert "Continue with the same command" in done.stdout
+    assert measure(output, folder, env).returncode == 0
+    assert dict(status(output)) == dict.fromkeys(STAGES, "complete")
+
+
+def test_a_kill_leaves_nothing_that_looks_complete(tmp_path, fakes):
+    folder, env = fakes
+    output = tmp_path / "out"
+    hung = subprocess.Popen([SCRIPT, "--rehearse", "--output", str(output), "--bin", str(folder)], start_new_session=True,
+                            env={**env, "WHERE": "rates", "BEHAVE": "sleep 1000"}, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not (output / "rates.part").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    children = pathlib.Path(f"/proc/{hung.pid}/task/{hung.pid}/children").read_text().split()
+    hung.kill()
+    hung.wait()
+    for child in children:  # timeout(1) has a process group of its own
+        os.killpg(int(child), signal.SIGKILL)
+    assert (output / "rates.part").exists() and not (output / "rates").exists()
+    assert measure(output, folder, env).returncode == 0
+    assert not list(output.glob("*.part"))
+
+
+@pytest.mark.parametrize("wrong, expected", [
+    ([], "--output: got nothing"),
+    (["--output"], "--output: got nothing"),
+    (["--output", "x", "--budget", "soon"], '--budget: got "soon"; expected whole seconds'),
+    (["--output", "x", "--bin", "/nowhere"], '--bin: got "/nowhere", without fomoe-train'),
+    (["--quick"], "unknown argument --quick"),
+])
+def test_wrong_options_are_named(wrong, expected, tmp_path):
+    done = subprocess.run([SCRIPT, *wrong], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert expected in done.stderr
