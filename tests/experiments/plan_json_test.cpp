@@ -76,6 +76,19 @@ TEST_CASE("every method: written, read and simulated, the same numbers") {
   }
 }
 
+TEST_CASE("what an outer step updates is written, and read again") {
+  const costmodel::Scenario scenario = every_axis_scenario("dept", 4, 4);
+  const sim::SimulatedRun made = sim::simulate_scenario(scenario, {});
+  const Folder folder;
+  write_all(folder / "p.json", scenario::plan_json(made.plan, made.executed));
+  const auto updates_all = [](const costmodel::Plan& plan) {
+    const costmodel::RoundPlan round = plan.round(0);
+    return std::get<costmodel::Compute>(round.ops.back().what).whole_model;
+  };
+  CHECK_FALSE(updates_all(made.plan));
+  CHECK_FALSE(updates_all(scenario::read_plan(folder / "p.json", 4)));
+}
+
 TEST_CASE("random placements: the sampled rounds, by index; a last, shorter round; jitter; extra traffic") {
   costmodel::Scenario scenario = ideal_scenario("fomoe", 4, 2);
   scenario.workload.tokens += 3 * 4 * scenario.model.sequence_length;  // 3 steps more than whole rounds

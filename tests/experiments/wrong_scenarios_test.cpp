@@ -50,7 +50,8 @@ const std::string kSize =
     "a size above zero in quotes, with a unit (B kB MB GB TB or KiB MiB GiB TiB); for example ";
 const std::string kStrategyKeys =
     "one of method, local_steps, expert_overlap, placement, routing_counts, reshuffle_rounds, skip_token, "
-    "overlap_steps, fragments, outer_optimizer, moment1_period, moment2_period, staleness, gossip_peers, "
+    "overlap_steps, fragments, outer_optimizer, outer_state_on_migration, moment1_period, moment2_period, "
+    "staleness, gossip_peers, "
     "collective, "
     "ring_order, bucket_bytes, "
     "granularity, payload_dtype, compression, regions, secure_aggregation, router, capacity_factor, "
@@ -178,6 +179,11 @@ const std::vector<Wrong> kWrong = {
          "initial_window = \"14600B\""},
     {"", "[network_model]\nidle_restart = 1\n", "",
      ":18: network_model.idle_restart: got 1; expected true or false; for example idle_restart = true"},
+    {"", "", "--set strategy.outer_state_on_migration=send",
+     "--set strategy.outer_state_on_migration=send: strategy.outer_state_on_migration: got \"send\"; "
+     "expected "
+     "one of \"reset_all_owners\", \"transfer\"; for example --set "
+     "strategy.outer_state_on_migration=transfer"},
     {"", "", "--set strategy.ring_order=besst",
      "--set strategy.ring_order=besst: strategy.ring_order: got \"besst\"; expected one of \"given\", "
      "\"best\"; for example --set strategy.ring_order=given; did you mean \"best\"?"},

@@ -27,6 +27,33 @@ TEST_CASE("fomoe with LocalAdamW: 3R + P, since moments do not migrate") {
   CHECK(planned.expert_sync == doctest::Approx(sent.expert_sync).epsilon(1e-14));
 }
 
+TEST_CASE("fomoe with outer state that migrates: momentum doubles migration, Adam's two moments treble it") {
+  struct Case {
+    OuterOptimizer optimizer;
+    double contents;  // of an expert that migrates
+  };
+  for (const Case& one : {Case{OuterOptimizer::nesterov, 2}, Case{OuterOptimizer::adam, 3},
+                          Case{OuterOptimizer::yogi, 3}, Case{OuterOptimizer::local_adamw, 1}}) {
+    Scenario scenario = tests::ideal_scenario("fomoe", 8, 2);
+    scenario.strategy.placement = PlacementKind::random;
+    scenario.strategy.outer_optimizer = one.optimizer;
+    const SentBytes<double> resets = summarise(scenario).sent;
+    scenario.strategy.outer_state_on_migration = OuterStateOnMigration::transfer;
+    const SentBytes<double> sent = summarise(scenario).sent;
+    const ParameterCounts counts = count_parameters(scenario.model);
+    const double held = 2.0 * static_cast<double>(counts.expert + counts.router) * 2 / 8;  // bf16
+    CHECK(sent.migration == doctest::Approx(one.contents * (1 - 2.0 / 8) * held).epsilon(1e-14));
+    CHECK(sent.total() - sent.migration == resets.total() - resets.migration);
+    // The formula has the expectation; a drawn round has whole experts, the same with and without.
+    const auto drawn = [&](OuterStateOnMigration what) {
+      scenario.strategy.outer_state_on_migration = what;
+      return tests::sent_in_round(tests::plan_of(scenario), 8, 0).migration;
+    };
+    CHECK(drawn(OuterStateOnMigration::transfer) ==
+          doctest::Approx(one.contents * drawn(OuterStateOnMigration::reset_all_owners)).epsilon(1e-14));
+  }
+}
+
 TEST_CASE("fomoe with top-k: sparse differences among owners, but migrating experts go whole, as bf16") {
   Scenario scenario = tests::every_axis_scenario("fomoe", 8, 2);
   scenario.strategy.placement = PlacementKind::random;

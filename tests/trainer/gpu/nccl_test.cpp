@@ -1,4 +1,6 @@
 // Messages between two GPUs over NCCL. Needs two; with one it says so and checks nothing.
+#include <ATen/cuda/CUDAContext.h>
+
 #include <future>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
