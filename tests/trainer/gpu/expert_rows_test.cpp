@@ -29,7 +29,9 @@ TEST_CASE("the kernels equal the loops: every share of ghosts, empty experts, od
     for (const std::int64_t tokens : {0, 1, 7, 1000}) {
       for (const std::int64_t d : {1, 33, 512}) {
         for (const std::int64_t here : {0, 1, 3, 8}) {
-          CAPTURE(tokens), CAPTURE(d), CAPTURE(here);
+          CAPTURE(tokens);
+          CAPTURE(d);
+          CAPTURE(here);
           const std::int64_t chosen = 4, experts = 8;
           const at::Tensor drawn = at::randint(experts, {tokens * chosen}, at::kLong);
           const Route cpu = route(at::where(drawn < here, drawn, at::full_like(drawn, experts)), experts);
