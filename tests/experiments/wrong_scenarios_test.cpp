@@ -630,7 +630,8 @@ TEST_CASE("mistakes on the command line: exit status 2 and what to type instead"
       {"fomoe compare s.toml",
        "fomoe: --case: got none; expected at least one; for example --case strategy.method=ddp"},
       {"fomoe list metods",
-       "fomoe: fomoe list: got \"metods\"; expected one of methods, models, keys, platforms; for example "
+       "fomoe: fomoe list: got \"metods\"; expected one of methods, models, keys, platforms, accelerators; "
+       "for example "
        "fomoe list methods; did you mean methods?"},
   };
   const Folder folder;

@@ -14,7 +14,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = str(ROOT / "experiments/measure_gpu.sh")
 FOMOE, TRAIN = os.environ["FOMOE"], os.environ["FOMOE_TRAIN"]
-STAGES = ["tests", "small", "medium", "skip", "rates", "eager", "compiled", "large", "xl", "xxl"]
+STAGES = ["tests", "small", "medium", "skip", "large", "xl", "xxl", "rates", "eager", "compiled"]
 
 # Writes what it is asked to write, as fast as it can. $BEHAVE says otherwise for calls whose arguments contain $WHERE.
 FAKE = """#!/bin/bash

@@ -1,0 +1,100 @@
+// Tokens to the rows of their experts and back: the plain loops that the CUDA kernels are tested against are
+// tested here, by hand, and against LibTorch's own derivatives.
+#include "trainer/kernels/expert_rows.hpp"
+
+#include <limits>
+
+#include "tests/trainer/support.hpp"
+
+using namespace fomoe::trainer;
+using namespace fomoe::trainer::testing;
+
+namespace {
+
+/// Ghosts' rows hold NaN, so that whoever reads one shows.
+at::Tensor with_nan_ghosts(const at::Tensor& rows, const Route& route) {
+  at::Tensor out = rows.clone();
+  const std::int64_t here = route.ends[-1].item<std::int64_t>();
+  out.narrow(0, here, out.size(0) - here).fill_(std::numeric_limits<double>::quiet_NaN());
+  return out;
+}
+
+at::Tensor here_only(const at::Tensor& rows, const Route& route) {
+  return rows.narrow(0, 0, route.ends[-1].item<std::int64_t>());
+}
+
+double difference(const at::Tensor& a, const at::Tensor& b) {
+  REQUIRE(a.sizes() == b.sizes());
+  return a.numel() == 0 ? 0 : largest_difference(a, b);
+}
+
+}  // namespace
+
+TEST_CASE("two tokens with two choices each, one of which is a ghost") {
+  // Token 0 chose experts 1 and 0, token 1 expert 0 and a ghost (2): rows are t0, t1 of expert 0, t0 of
+  // expert 1.
+  const Route sorted = route(at::tensor({1, 0, 0, 2}, at::kLong), 2);
+  const at::Tensor x = at::tensor({1.0, 2.0, 10.0, 20.0}).view({2, 2});
+  const at::Tensor rows = rows_of_experts(x, sorted, 2);
+  CHECK(at::equal(here_only(rows, sorted), at::tensor({1.0, 2.0, 10.0, 20.0, 1.0, 2.0}).view({3, 2})));
+
+  // Row 0 is token 0's second choice, row 1 token 1's first, row 2 token 0's first.
+  const at::Tensor gates = at::tensor({0.5, 0.25, 0.125, 9.0}).view({2, 2});
+  const at::Tensor out = weighted_sum_of_rows(with_nan_ghosts(rows, sorted), gates, sorted);
+  CHECK(at::equal(out, at::tensor({0.75, 1.5, 1.25, 2.5}).view({2, 2})));
+}
+
+TEST_CASE("values and gradients are LibTorch's, for every share of ghosts, empty experts included") {
+  at::manual_seed(8);
+  const std::int64_t tokens = 13, chosen = 3, d = 5, experts = 4;
+  for (const std::int64_t here : {0, 1, 2, 4}) {  // experts that get tokens; 0: all are ghosts
+    CAPTURE(here);
+    const at::Tensor drawn = at::randint(experts, {tokens * chosen}, at::kLong);
+    const Route sorted = route(at::where(drawn < here, drawn, at::full_like(drawn, experts)), experts);
+    const at::TensorOptions fp64 = at::kDouble;
+    const at::Tensor x = at::randn({tokens, d}, fp64), gates = at::rand({tokens, chosen}, fp64);
+
+    // rows: an index_select, of which only the first rows are here.
+    const at::Tensor tokens_of_rows = sorted.permutation.floor_divide(chosen);
+    CHECK(at::equal(here_only(rows_of_experts(x, sorted, chosen), sorted),
+                    here_only(x.index_select(0, tokens_of_rows), sorted)));
+    const at::Tensor d_rows = at::randn({tokens * chosen, d}, fp64);
+    at::Tensor d_x = at::zeros({tokens, d}, fp64);
+    d_x.index_add_(0, here_only(tokens_of_rows, sorted), here_only(d_rows, sorted));
+    CHECK(difference(rows_of_experts_backward(with_nan_ghosts(d_rows, sorted), sorted, chosen), d_x) < 1e-12);
+
+    // SiLU and its derivative, by autograd.
+    const at::Tensor h = at::randn({tokens * chosen, d}, fp64).requires_grad_();
+    const at::Tensor a = at::silu(h), d_a = at::randn_like(a);
+    a.backward(d_a);
+    const at::Tensor plain = with_nan_ghosts(h.detach(), sorted);
+    CHECK(difference(here_only(silu_of_rows(plain, sorted.ends), sorted), here_only(a.detach(), sorted)) <
+          1e-12);
+    CHECK(difference(here_only(silu_of_rows_backward(d_a, plain, sorted.ends), sorted),
+                     here_only(h.grad(), sorted)) < 1e-12);
+
+    // The weighted sum with ghosts' rows at zero, by autograd.
+    const at::Tensor y = at::randn({tokens * chosen, d}, fp64);
+    at::Tensor zeroed = y.clone();
+    zeroed.narrow(0, here_only(y, sorted).size(0), y.size(0) - here_only(y, sorted).size(0)).zero_();
+    zeroed.requires_grad_();
+    const at::Tensor weights = gates.clone().requires_grad_();
+    const at::Tensor by_slot = zeroed.index_select(0, sorted.position).view({tokens, chosen, d});
+    const at::Tensor expected = (by_slot * weights.unsqueeze(2)).sum(1), d_out = at::randn_like(expected);
+    expected.backward(d_out);
+    const at::Tensor nan = with_nan_ghosts(y, sorted);
+    CHECK(difference(weighted_sum_of_rows(nan, gates, sorted), expected.detach()) < 1e-12);
+    const WeightedSumGradients gradients = weighted_sum_of_rows_backward(d_out, nan, gates, sorted);
+    CHECK(difference(here_only(gradients.d_y, sorted), here_only(zeroed.grad(), sorted)) < 1e-12);
+    CHECK(difference(gradients.d_gates, weights.grad()) < 1e-12);
+  }
+}
+
+TEST_CASE("bf16 sums in fp32: 512 ones make 512, where a sum in bf16 would stay at 256") {
+  const std::int64_t chosen = 512;
+  const Route sorted = route(at::zeros({chosen}, at::kLong), 1);
+  const at::Tensor y = at::ones({chosen, 1}, at::kBFloat16);
+  const at::Tensor gates = at::full({1, chosen}, 1.0 / 256, at::kBFloat16);
+  CHECK(weighted_sum_of_rows(y, gates, sorted).item<double>() == 2.0);
+  CHECK(weighted_sum_of_rows(y, at::ones({1, chosen}, at::kBFloat16), sorted).item<double>() == 512.0);
+}
