@@ -20,7 +20,7 @@ namespace {
   throw InputError(
       "strategy.method", got,
       "a method that fomoe-train executes: sums and averages after steps, reductions to a server, "
-      "migration of experts; nothing inside a step",
+      "migration of experts; nothing inside a step, such as buckets behind the backward pass",
       "method = \"diloco\"");
 }
 
