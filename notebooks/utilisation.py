@@ -20,9 +20,9 @@ FACTORS = "0.001..100*8/decade"
 
 # name, class, settings; where the name stands: share of the GPUs' time, and on which side of the line
 CURVES = [
-    ("FoMoE, K = 64, each expert on one site", "a", "method=fomoe local_steps=64 expert_overlap=1", 0.88, "left"),
-    ("DiLoCo, K = 64", "b", "method=diloco local_steps=64", 0.62, "right"),
-    ("data-parallel, every step", "c", "method=ddp local_steps=1", 0.30, "right"),
+    ("FoMoE, O_e = 1", "a", "method=fomoe local_steps=64 expert_overlap=1", 0.84, "right"),
+    ("DiLoCo", "b", "method=diloco local_steps=64", 0.62, "right"),
+    ("data-parallel (K = 1)", "c", "method=ddp local_steps=1", 0.35, "left"),
 ]
 
 WIDTH, HEIGHT = 860, 400
@@ -95,7 +95,7 @@ def picture(curves: list[list[tuple[float, float]]]) -> str:
         anchor = {1e-3: "start", 100: "end"}.get(factor, "middle")
         parts.append(text(x_of(factor), BOTTOM + 22, words, "quiet", anchor))
     parts += [line(x_of(1), TOP, x_of(1), BOTTOM, "mark"),
-              text((LEFT + RIGHT) / 2, BOTTOM + 45, "rate of every link between the sites (8 machines each)", "quiet", "middle")]
+              text((LEFT + RIGHT) / 2, BOTTOM + 45, "rate of every link between the sites; K = 64 local steps between synchronisations", "quiet", "middle")]
     for (name, key, _, at, side), points in zip(CURVES, curves):
         path = " ".join(f"{'M' if i == 0 else 'L'}{x_of(f):.1f} {y_of(u):.1f}" for i, (f, u) in enumerate(points))
         parts.append(f'<path d="{path}" class="line {key}"/>')

@@ -116,7 +116,7 @@ ShownUncertainty find_uncertainty(const po::variables_map& values, const costmod
 
 std::string uncertainty_text(const ShownUncertainty& shown) {
   if (shown.inputs.empty()) return "";
-  std::vector<Row> rows = {{"wall clock, 95 %", "from", "to", "", ""}};
+  std::vector<Row> rows = {{"known spread, 95 %", "from", "to", "wall clock", ""}};
   std::string sources;
   for (const costmodel::Uncertainty& input : shown.inputs) {
     rows.push_back({input.input, input_text(input.low, input.unit), input_text(input.high, input.unit),
