@@ -111,9 +111,7 @@ void run_sweep(const Arguments& arguments) {
       {"fomoe sweep experiments/scenarios/two-sites.toml --vary strategy.local_steps=16,64 --vary "
        "'platform.bandwidth=100Mbps..10Gbps*1/decade'",
        "fomoe sweep experiments/scenarios/two-sites.toml --engine closed-form --vary "
-       "strategy.method=ddp,diloco,fomoe --vary platform.latency=0ms..50ms+10ms",
-       "fomoe sweep experiments/scenarios/two-sites.toml --vary 'strategy.local_steps=1..200+1' --output "
-       "rows.csv --resume"}};
+       "strategy.method=ddp,diloco,fomoe --vary platform.latency=0ms..50ms+10ms"}};
   const auto values = parse(arguments, help, options, "scenario");
   if (!values) return;
 
@@ -164,9 +162,11 @@ void run_sweep(const Arguments& arguments) {
     }
   }
   // Not one row: then it is no sweep with gaps but a mistake.
-  if (rows > 0 && impossible == rows && shard.count == 1)
+  if (rows > 0 && impossible == rows && shard.count == 1) {
+    if (journal) journal->remove();
     throw scenario::FileError(
         fmt::format("--vary: no combination is possible; the first: {}", first_problem));
+  }
   writer.finish();
   if (journal) journal->remove();
   if (path != "-") message(fmt::format("wrote {}: {} rows", path, rows));
