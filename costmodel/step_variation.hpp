@@ -15,7 +15,8 @@ namespace fomoe::costmodel {
 double drawn_step_factor(const Scenario& scenario, std::uint64_t node, std::uint64_t round, std::uint64_t op,
                          std::int64_t repeat);
 
-/// The profile's point that the scenario uses, or any where that one is interpolated. Only of ProfiledCompute.
+/// The profile's point that the scenario uses, or any where that one is interpolated. Only of
+/// ProfiledCompute.
 const ProfilePoint& sampled_point(const Scenario& scenario);
 /// Seconds of each timed step, its three parts together.
 std::vector<double> step_totals_s(const ProfilePoint& point);

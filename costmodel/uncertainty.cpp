@@ -54,13 +54,14 @@ void add_varying_steps(std::vector<Uncertainty>& list, const Scenario& scenario,
     }
   }
   const double p = variation.straggler_share, f = variation.straggler_factor;
-  const double square = (1 + drawn * drawn) * (1 + p * (f * f - 1)) / std::pow(expected_step_factor(variation), 2);
+  const double square =
+      (1 + drawn * drawn) * (1 + p * (f * f - 1)) / std::pow(expected_step_factor(variation), 2);
   const double steps = closed_form_parts(scenario).summary.steps;
   const double half = kNormal95 * std::sqrt(std::max(0.0, square - 1) / steps);
-  list.push_back({"steps that vary", "", 1 - half, 1 + half,
-                  answer_s + compute_change_s(scenario, 1 - half),
-                  answer_s + compute_change_s(scenario, 1 + half), "closed-form",
-                  "the mean of the steps of one run, each drawn by itself, ÷ what is expected; at most so far"});
+  list.push_back(
+      {"steps that vary", "", 1 - half, 1 + half, answer_s + compute_change_s(scenario, 1 - half),
+       answer_s + compute_change_s(scenario, 1 + half), "closed-form",
+       "the mean of the steps of one run, each drawn by itself, ÷ what is expected; at most so far"});
 }
 
 void add_jitter(std::vector<Uncertainty>& list, const Scenario& scenario, double answer_s) {
@@ -69,8 +70,7 @@ void add_jitter(std::vector<Uncertainty>& list, const Scenario& scenario, double
   Scenario later = scenario;
   for (platforms::Path& path : later.platform.paths)
     path.latency_s += jitter_s / scenario.network.latency_factor;
-  const double latencies =
-      (closed_form_wall_clock_s(later) - closed_form_wall_clock_s(scenario)) / jitter_s;
+  const double latencies = (closed_form_wall_clock_s(later) - closed_form_wall_clock_s(scenario)) / jitter_s;
   if (!(latencies > 0)) return;  // all hidden behind compute
   const double half_s = std::min(jitter_s / 2, kNormal95 * jitter_s / std::sqrt(12 * latencies));
   list.push_back({"network_model.jitter", "s", jitter_s / 2 - half_s, jitter_s / 2 + half_s,

@@ -133,9 +133,8 @@ void run_simulate(const Arguments& arguments) {
   const ShownSensitivity sensitivity =
       given_plan.empty() ? read_sensitivity(*values, scenario, engine) : ShownSensitivity{};
   const ShownUncertainty uncertainty =
-      given_plan.empty()
-          ? find_uncertainty(*values, scenario, calibration, engine, run.report.wall_clock_s)
-          : ShownUncertainty{};
+      given_plan.empty() ? find_uncertainty(*values, scenario, calibration, engine, run.report.wall_clock_s)
+                         : ShownUncertainty{};
   const auto json = [&] {
     scenario::Json document = scenario::to_json(run.report);
     document["sensitivity"] = sensitivity_json(sensitivity);
@@ -152,12 +151,12 @@ void run_simulate(const Arguments& arguments) {
     document["scenario"] = scenario::to_json(scenario);
     return scenario::to_text(document);
   };
-  const std::string answer =
-      output.for_people()
-          ? report_text(run.report, scenario,
-                        sensitivity_text(sensitivity, run.report.wall_clock_s) + uncertainty_text(uncertainty))
-      : output.csv() ? csv_header() + '\n' + csv_row(run.report, scenario) + '\n'
-                     : json();
+  const std::string answer = output.for_people()
+                                 ? report_text(run.report, scenario,
+                                               sensitivity_text(sensitivity, run.report.wall_clock_s) +
+                                                   uncertainty_text(uncertainty))
+                             : output.csv() ? csv_header() + '\n' + csv_row(run.report, scenario) + '\n'
+                                            : json();
   const std::string plan = plan_path.empty() ? "" : scenario::plan_json(run.plan, run.executed);
   if (!plan_path.empty()) written_plan.write(plan);
   if (!trace_path.empty()) trace.write(scenario::trace_json(run.plan, scenario.platform, run.timeline));

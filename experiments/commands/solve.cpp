@@ -83,7 +83,8 @@ struct Solution {
   const RunReport* at = nullptr;      // at the answer, or at what came closest
   const RunReport* beside = nullptr;  // 1 % away, or the next whole number, on the other side
   double beside_value = 0;
-  std::string alike = {};  // what the answer has to say of a key that changes nothing, or that has one value only
+  std::string alike =
+      {};  // what the answer has to say of a key that changes nothing, or that has one value only
 };
 
 Solution solve(const Unknown& unknown, const Target& target, Reports& quick, Reports& precise) {
@@ -190,8 +191,9 @@ scenario::Json json_of(const Unknown& unknown, const Solution& solution) {
 
 void run_solve(const Arguments& arguments) {
   po::options_description options("Options");
-  options.add_options()("for", po::value<std::string>()->value_name("KEY"),
-                        "the key whose value is asked for: a count, rate, time, size, share, factor, power or price")(
+  options.add_options()(
+      "for", po::value<std::string>()->value_name("KEY"),
+      "the key whose value is asked for: a count, rate, time, size, share, factor, power or price")(
       "target", po::value<std::string>()->value_name("NAME=VALUE"),
       "compute_utilization=0.95, tokens_per_s=1e6, or at most wall_clock=3d, cost=5000, energy=800 (kWh) "
       "(default: a "

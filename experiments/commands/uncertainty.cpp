@@ -96,8 +96,7 @@ CalibrationFile read_calibration(const po::variables_map& values) {
 }
 
 ShownUncertainty find_uncertainty(const po::variables_map& values, const costmodel::Scenario& scenario,
-                                  const CalibrationFile& calibration, const Engine& engine,
-                                  double answer_s) {
+                                  const CalibrationFile& calibration, const Engine& engine, double answer_s) {
   ShownUncertainty shown{answer_s, costmodel::known_spread(scenario, answer_s)};
   for (std::size_t i = 0; i < calibration.terms.size(); ++i) {
     const CalibratedTerm& term = calibration.terms[i];

@@ -12,8 +12,8 @@ namespace fomoe::commands {
 
 /// A term of [network_model] that was fitted to measurements, in SI units.
 struct CalibratedTerm {
-  std::string key;   // "network_model.latency_factor"
-  std::string unit;  // "s", "Bps", "B" or ""
+  std::string key;                      // "network_model.latency_factor"
+  std::string unit;                     // "s", "Bps", "B" or ""
   double value = 0, low = 0, high = 0;  // 95 %
 };
 

@@ -35,13 +35,15 @@ bool is_solvable(const scenario::Key& key, const std::string& dotted) {
 
 const scenario::Key* find_key(const std::string& name) {
   std::vector<std::string> known;
+  std::string meant;  // "platform.bandwidth" of "bandwidth"
   for (const scenario::Key& key : scenario::scenario_keys()) {
     const std::string dotted = scenario::dotted(key.table, key.name);
     if (!is_solvable(key, dotted)) continue;
     if (dotted == name) return &key;
+    if (key.name == name && meant.empty()) meant = dotted;
     known.push_back(dotted);
   }
-  const std::string meant = scenario::nearest(name, known);
+  if (meant.empty()) meant = scenario::nearest(name, known);
   throw UsageError(fmt::format(
       "--for: got \"{}\"; expected a key whose value is a number: a count, rate, time, size, share, factor, "
       "power or price (`fomoe list keys`); for example --for platform.bandwidth{}",
@@ -106,6 +108,15 @@ Unknown read_unknown(const std::string& name, const costmodel::Scenario& scenari
   unknown.key = find_key(name);
   const Kind kind = unknown.key->kind;
   unknown.si_unit = scenario::si_unit(kind);
+  if (document.root().at_path("platform.file") &&
+      (name == "platform.bandwidth" || name == "platform.uplink" || name == "platform.downlink" ||
+       name == "platform.latency"))
+    throw UsageError(
+        fmt::format("--for: got {}, and the scenario's platform is a file, whose sites differ; expected a "
+                    "factor on all of "
+                    "its rates or latencies; for example --for platform.rate_factor or --for "
+                    "network_model.latency_factor",
+                    name));
   const toml::node* node = document.root().at_path(name).node();
   if (kind == Kind::count) {
     const auto own = node == nullptr ? std::nullopt : node->value<double>();

@@ -116,7 +116,8 @@ class Screen {
       // Where sites differ the formula takes the slowest link for all of them. Computing alone is a lower
       // bound.
       const double compute_share = result(kCompute) * result(kRounds) / candidate.amounts.time_s;
-      if (!options_.closed_form_is_pessimistic || !broken_amount(candidate.amounts, options_.limits, compute_share).empty())
+      if (!options_.closed_form_is_pessimistic ||
+          !broken_amount(candidate.amounts, options_.limits, compute_share).empty())
         return drop(broken, "");
       screening_.doubtful.offer(candidate);
       return;

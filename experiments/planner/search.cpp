@@ -163,8 +163,7 @@ class Search {
         const double step = reached > bad ? 1 : -1;
         if (step < 0) middle = std::ceil((bad + reached) / 2);
         const std::optional<double> possible = first_possible(middle, reached, step);
-        const std::optional<double> nearer =
-            possible ? possible : first_possible(middle - step, bad, -step);
+        const std::optional<double> nearer = possible ? possible : first_possible(middle - step, bad, -step);
         if (!nearer) return reached;
         middle = *nearer;
       } else {

@@ -26,9 +26,9 @@ struct Found {
 };
 
 /// Between two samples of whole numbers that are possible, at most 4096 numbers in a row are asked whether
-/// they are possible too. `quick` brackets the answer, `precise` decides. Bisection ends where the next value that could be the
-/// answer is 0.1 % away, or the next whole number. The domain is sampled at factors of 2, and at every whole
-/// number up to 64: a target that is reached on a shorter stretch only is not seen.
+/// they are possible too. `quick` brackets the answer, `precise` decides. Bisection ends where the next value
+/// that could be the answer is 0.1 % away, or the next whole number. The domain is sampled at factors of 2,
+/// and at every whole number up to 64: a target that is reached on a shorter stretch only is not seen.
 Found search(const Domain& domain, const Margin& quick, const Margin& precise);
 
 }  // namespace fomoe::planner

@@ -141,12 +141,11 @@ std::string uncertainty(const Run& run) {
     rows.push_back({input.input, commands::input_text(input.low, input.unit),
                     commands::input_text(input.high, input.unit), human_time(input.wall_clock_low_s),
                     human_time(input.wall_clock_high_s), fmt::format("{} ({})", input.how, input.executor)});
-  const costmodel::Interval95 all =
-      costmodel::in_quadrature(run.uncertainty, run.figures.wall_clock_s);
+  const costmodel::Interval95 all = costmodel::in_quadrature(run.uncertainty, run.figures.wall_clock_s);
   rows.push_back({"all, in quadrature", "", "", human_time(all.low), human_time(all.high), ""});
-  return table("95 % of each input, and of the wall clock with it",
-               {{"input"}, {"from", true}, {"to", true}, {"wall clock from", true}, {"to", true}, {"known by"}},
-               rows);
+  return table(
+      "95 % of each input, and of the wall clock with it",
+      {{"input"}, {"from", true}, {"to", true}, {"wall clock from", true}, {"to", true}, {"known by"}}, rows);
 }
 
 std::string envelope(const Json& envelope) {

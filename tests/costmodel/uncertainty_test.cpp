@@ -74,7 +74,8 @@ TEST_CASE("steps that vary by hand: 60 steps of 1 s") {
   std::vector<Uncertainty> list = known_spread(scenario, 1000);
   REQUIRE(list.size() == 1);
   CHECK(list[0].high == doctest::Approx(1 + 1.959964 * 0.3 / std::sqrt(60.0)).epsilon(1e-12));
-  CHECK(list[0].wall_clock_low_s == doctest::Approx(1000 - 60 * 1.959964 * 0.3 / std::sqrt(60.0)).epsilon(1e-12));
+  CHECK(list[0].wall_clock_low_s ==
+        doctest::Approx(1000 - 60 * 1.959964 * 0.3 / std::sqrt(60.0)).epsilon(1e-12));
   // One step in ten takes five times as long: mean 1.4, mean square 0.9 + 0.1 · 25.
   scenario.variation = {0, 0.1, 5, false};
   list = known_spread(scenario, 1000);
@@ -104,7 +105,8 @@ TEST_CASE("jitter by hand: 12 rounds, each waits for two latencies of a ring of 
 }
 
 TEST_CASE("in quadrature: 3 and 4 s above are 5 s, 12 and 5 s below are 13 s") {
-  const Interval95 all = in_quadrature({{"a", "", 0, 0, 88, 103, "", ""}, {"b", "", 0, 0, 104, 95, "", ""}}, 100);
+  const Interval95 all =
+      in_quadrature({{"a", "", 0, 0, 88, 103, "", ""}, {"b", "", 0, 0, 104, 95, "", ""}}, 100);
   CHECK(all.high == doctest::Approx(105));
   CHECK(all.low == doctest::Approx(87));
   // An interval that does not hold the answer moves one end only.

@@ -61,8 +61,12 @@ TEST_CASE("every command of the README that `fomoe` answers, and the answers tha
   for (const char* name : {"experiments", "platforms", "tools"})
     std::filesystem::create_directory_symlink(source_dir() + '/' + name, folder / name);
   // What the reader brings: a log of a training run, and a run that was measured.
-  std::filesystem::copy_file(source_dir() + "/tests/experiments/data/logs/torchtitan.log",
-                             folder / "train.log");
+  std::string log;
+  for (int step = 1; step <= 9; ++step)
+    log += "[titan] 2025-06-16 22:29:08,735 - root - INFO - step:  " + std::to_string(step) +
+           "  loss: 10.1384  grad_norm:  1.0041  memory: 49.66GiB(62.28%)  tps: 4,096  tflops: 237.22  mfu: "
+           "23.99%\n";
+  write_all(folder / "train.log", log);
   std::filesystem::copy_file(source_dir() + "/experiments/validation/runs/ddp-near-small-k1.json",
                              folder / "measured.json");
   int ran_commands = 0, checked_answers = 0;

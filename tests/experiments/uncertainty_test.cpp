@@ -14,7 +14,8 @@ using nlohmann::json;
 const std::string kTwoSites = "experiments/scenarios/two-sites.toml";
 
 json run_json(const std::string& more) {
-  const Ran ran = run_in(source_dir(), "fomoe simulate " + kTwoSites + " --sensitivity none --output - " + more);
+  const Ran ran =
+      run_in(source_dir(), "fomoe simulate " + kTwoSites + " --sensitivity none --output - " + more);
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
   return json::parse(ran.out);
 }
@@ -25,11 +26,13 @@ json fitted(const std::string& name, double low, double value, double high) {
 
 std::string calibration(const Folder& folder, const json& terms) {
   const std::string path = folder / "calibration.json";
-  write_all(path, json({{"schema", "fomoe.calibration/1"}, {"terms", terms}, {"runs", json::array()}}).dump());
+  write_all(path,
+            json({{"schema", "fomoe.calibration/1"}, {"terms", terms}, {"runs", json::array()}}).dump());
   return path;
 }
 
-const json kTerms = {fitted("latency_factor", 1.8, 2, 2.3), fitted("call_overhead", 0.001, 0.002, 0.004),
+const json kTerms = {fitted("latency_factor", 1.8, 2, 2.3),
+                     fitted("call_overhead", 0.001, 0.002, 0.004),
                      {{"name", "payload_rate"}, {"supported", false}, {"why_not", "too few data"}}};
 
 }  // namespace
@@ -93,23 +96,25 @@ TEST_CASE("uncertainty: seeds differ as much as was said of steps that vary") {
   const json& input = run["uncertainty"]["inputs"][0];
   const double said_s =
       (input["wall_clock_high_s"].get<double>() - input["wall_clock_low_s"].get<double>()) / 2 / 1.96;
-  CHECK(run["replicas"]["wall_clock_s"]["standard_deviation"].get<double>() ==
-        doctest::Approx(said_s).epsilon(0.48));
+  const json& mean = run["replicas"]["wall_clock_s"]["mean_95_percent"];  // ± t·s ÷ √20, t = 2.093
+  const double found_s = (mean[1].get<double>() - mean[0].get<double>()) / 2 * std::sqrt(20.0) / 2.093;
+  CHECK(found_s == doctest::Approx(said_s).epsilon(0.48));
 }
 
 TEST_CASE("mistakes in a calibration file") {
   const Folder folder;
   const auto refused = [&](const json& terms, const std::string& words) {
-    const Ran ran = run_in(source_dir(), "fomoe simulate " + kTwoSites + " --calibration " +
-                                             calibration(folder, terms));
+    const Ran ran =
+        run_in(source_dir(), "fomoe simulate " + kTwoSites + " --calibration " + calibration(folder, terms));
     CHECK(ran.exit_status == 2);
     CHECK(ran.out.empty());
     CHECK_MESSAGE(ran.err.find(words) != std::string::npos, ran.err);
   };
   refused(json::array(), "terms: got an empty one; expected an array with at least one entry");
-  refused({fitted("latency_facto", 1, 2, 3)},
+  refused(json::array({fitted("latency_facto", 1, 2, 3)}),
           "terms[0].name: got \"latency_facto\"; expected a number of [network_model]");
-  refused({fitted("latency_factor", 2.1, 2, 3)},
+  refused(json::array({fitted("latency_factor", 2.1, 2, 3)}),
           "terms[0].value: got 2; expected a value between low95 and high95, 2.1 and 3");
-  refused({fitted("bandwidth_efficiency", 0.9, 0.95, 1.2)}, "network_model.bandwidth_efficiency=1.2");
+  refused(json::array({fitted("bandwidth_efficiency", 0.9, 0.95, 1.2)}),
+          "network_model.bandwidth_efficiency=1.2");
 }
