@@ -12,9 +12,6 @@ struct BandwidthPoint {
   double compute_utilization = 0;
 };
 
-/// Multiplies the rate of every port, path and backbone, and of their changes over time.
-void scale_link_rates(Scenario& scenario, double factor);
-
 /// By the closed form, at rate factors 2^(i/2) from 1/16 to 16, ascending; one of them is 1.
 std::vector<BandwidthPoint> bandwidth_curve(const Scenario& scenario);
 

@@ -66,6 +66,11 @@ ClosedFormParts closed_form_parts(const Scenario& scenario) {
   return parts;
 }
 
+double closed_form_wall_clock_s(const Scenario& scenario) {
+  const ClosedFormParts parts = closed_form_parts(scenario);
+  return parts.summary.rounds * parts.round.duration_s;
+}
+
 RunReport closed_form(const Scenario& scenario) {
   const ClosedFormParts parts = closed_form_parts(scenario);
   const PlanSummary& summary = parts.summary;

@@ -18,5 +18,6 @@ struct ClosedFormParts {
 
 /// closed_form() answers with these: wall clock = rounds · round.duration_s.
 ClosedFormParts closed_form_parts(const Scenario& scenario);
+double closed_form_wall_clock_s(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

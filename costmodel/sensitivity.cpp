@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 #include <variant>
 
-#include "costmodel/bandwidth_curve.hpp"
 #include "costmodel/closed_form_parts.hpp"
 #include "platforms/input_error.hpp"
 
@@ -31,7 +31,7 @@ double scale(double& value, double factor) {
 }
 
 double rates(Scenario& scenario, double factor) {
-  scale_link_rates(scenario, factor);
+  scenario.platform = platforms::scaled_bandwidth(std::move(scenario.platform), factor);
   return factor;
 }
 
@@ -124,10 +124,7 @@ std::vector<Sensitivity> sensitivity(const Scenario& scenario,
 }
 
 std::vector<Sensitivity> sensitivity(const Scenario& scenario) {
-  std::vector<Sensitivity> list = sensitivity(scenario, [](const Scenario& changed) {
-    const ClosedFormParts parts = closed_form_parts(changed);
-    return parts.summary.rounds * parts.round.duration_s;
-  });
+  std::vector<Sensitivity> list = sensitivity(scenario, closed_form_wall_clock_s);
   // Of windows, losses, jitter and calls the formula knows nothing: that they change nothing is no answer.
   std::erase_if(list, [](const Sensitivity& row) {
     return row.change == 0 && std::string_view(row.input).starts_with("network_model.");

@@ -13,26 +13,34 @@ namespace {
 
 double uniform(RandomEngine& engine) { return (static_cast<double>(engine() >> 11) + 0.5) * 0x1p-53; }
 
-// Of the measured setting that the scenario uses, or of any where that one is interpolated.
 std::vector<double> sample_factors(const Scenario& scenario) {
+  std::vector<double> factors = step_totals_s(sampled_point(scenario));
+  std::vector<double> sorted = factors;
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t n = sorted.size();
+  const double median = n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+  for (double& factor : factors) factor /= median;
+  return factors;
+}
+
+}  // namespace
+
+const ProfilePoint& sampled_point(const Scenario& scenario) {
   const auto& profiled = std::get<ProfiledCompute>(scenario.compute);
   const ProfilePoint* best = nullptr;
   for (const ProfilePoint& point : profiled.profile.points) {
     const bool same_batch = point.micro_batch_sequences == profiled.micro_batch_sequences;
     if (best == nullptr || (same_batch && point.local_experts == local_experts(scenario))) best = &point;
   }
-  std::vector<double> totals;
-  for (const StepSample& sample : best->samples)
-    totals.push_back(sample.forward_s + sample.backward_s + sample.optimizer_s);
-  std::vector<double> sorted = totals;
-  std::sort(sorted.begin(), sorted.end());
-  const std::size_t n = sorted.size();
-  const double median = n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
-  for (double& total : totals) total /= median;
-  return totals;
+  return *best;
 }
 
-}  // namespace
+std::vector<double> step_totals_s(const ProfilePoint& point) {
+  std::vector<double> totals;
+  for (const StepSample& sample : point.samples)
+    totals.push_back(sample.forward_s + sample.backward_s + sample.optimizer_s);
+  return totals;
+}
 
 double drawn_step_factor(const Scenario& scenario, std::uint64_t node, std::uint64_t round, std::uint64_t op,
                          std::int64_t repeat) {

@@ -1,6 +1,7 @@
 // Steps that do not all take their mean.
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "costmodel/scenario.hpp"
 
@@ -13,6 +14,12 @@ namespace fomoe::costmodel {
 /// or, with from_samples, a profile's samples ÷ their median, with replacement.
 double drawn_step_factor(const Scenario& scenario, std::uint64_t node, std::uint64_t round, std::uint64_t op,
                          std::int64_t repeat);
+
+/// The profile's point that the scenario uses, or any where that one is interpolated. Only of
+/// ProfiledCompute.
+const ProfilePoint& sampled_point(const Scenario& scenario);
+/// Seconds of each timed step, its three parts together.
+std::vector<double> step_totals_s(const ProfilePoint& point);
 
 /// The expectation of the log-normal draw with stragglers: 1 + p(f − 1).
 double expected_step_factor(const StepVariation& variation);

@@ -145,7 +145,7 @@ class PlanText {
     if (energies_) row.emplace_back("energy");
     if (answer_.basis == Basis::equal_loss) row.emplace_back("to equal loss");
     if (perplexities_) row.emplace_back("perplexity");
-    row.insert(row.end(), {"utilisation", "formula", "  "});
+    row.insert(row.end(), {"utilisation", "formula", "with"});
     return row;
   }
 

@@ -35,8 +35,7 @@ void add_sensitivity_option(po::options_description& options) {
 }
 
 ShownSensitivity formula_sensitivity(const costmodel::Scenario& scenario) {
-  const costmodel::ClosedFormParts parts = costmodel::closed_form_parts(scenario);
-  return {"closed-form", parts.summary.rounds * parts.round.duration_s, costmodel::sensitivity(scenario)};
+  return {"closed-form", costmodel::closed_form_wall_clock_s(scenario), costmodel::sensitivity(scenario)};
 }
 
 ShownSensitivity read_sensitivity(const po::variables_map& values, const costmodel::Scenario& scenario,

@@ -11,6 +11,7 @@
 #include "experiments/commands/execute.hpp"
 #include "experiments/commands/options.hpp"
 #include "experiments/commands/sensitivity.hpp"
+#include "experiments/commands/uncertainty.hpp"
 #include "experiments/scenario/json_io.hpp"
 #include "experiments/scenario/links_csv.hpp"
 #include "experiments/scenario/plan_json.hpp"
@@ -47,6 +48,7 @@ void run_simulate(const Arguments& arguments) {
   add_scenario_options(options);
   add_engine_options(options);
   add_sensitivity_option(options);
+  add_calibration_option(options);
   options.add_options()("trace", po::value<std::string>()->default_value("")->value_name("FILE.json"),
                         "write who did what when, for ui.perfetto.dev (default: no trace)")(
       "links", po::value<std::string>()->default_value("")->value_name("FILE.csv"),
@@ -107,7 +109,8 @@ void run_simulate(const Arguments& arguments) {
     throw UsageError("--links: got \"-\"; expected a file; for example --links links.csv");
   engine.options.record_flows = !links_path.empty();
 
-  const costmodel::Scenario scenario = read_scenario(*values);
+  const CalibrationFile calibration = read_calibration(*values);
+  const costmodel::Scenario scenario = read_scenario(*values, calibration.settings());
   const std::int64_t replicas = read_replicas(*values, engine);
   sim::SimulatedRun run =
       given_plan.empty()
@@ -129,9 +132,13 @@ void run_simulate(const Arguments& arguments) {
   // A plan of the user's own has no closed form, and its bytes are not the scenario's.
   const ShownSensitivity sensitivity =
       given_plan.empty() ? read_sensitivity(*values, scenario, engine) : ShownSensitivity{};
+  const ShownUncertainty uncertainty =
+      given_plan.empty() ? find_uncertainty(*values, scenario, calibration, engine, run.report.wall_clock_s)
+                         : ShownUncertainty{};
   const auto json = [&] {
     scenario::Json document = scenario::to_json(run.report);
     document["sensitivity"] = sensitivity_json(sensitivity);
+    document["uncertainty"] = uncertainty_json(uncertainty);
     document["validation_envelope"] = outside_of_validation(run.report, scenario);
     if (given_plan.empty()) {
       document["sent_bytes_per_site"] =
@@ -144,11 +151,12 @@ void run_simulate(const Arguments& arguments) {
     document["scenario"] = scenario::to_json(scenario);
     return scenario::to_text(document);
   };
-  const std::string answer =
-      output.for_people()
-          ? report_text(run.report, scenario, sensitivity_text(sensitivity, run.report.wall_clock_s))
-      : output.csv() ? csv_header() + '\n' + csv_row(run.report, scenario) + '\n'
-                     : json();
+  const std::string answer = output.for_people()
+                                 ? report_text(run.report, scenario,
+                                               sensitivity_text(sensitivity, run.report.wall_clock_s) +
+                                                   uncertainty_text(uncertainty))
+                             : output.csv() ? csv_header() + '\n' + csv_row(run.report, scenario) + '\n'
+                                            : json();
   const std::string plan = plan_path.empty() ? "" : scenario::plan_json(run.plan, run.executed);
   if (!plan_path.empty()) written_plan.write(plan);
   if (!trace_path.empty()) trace.write(scenario::trace_json(run.plan, scenario.platform, run.timeline));

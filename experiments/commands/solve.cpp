@@ -2,22 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "costmodel/closed_form.hpp"
-#include "costmodel/plan_summary.hpp"
 #include "experiments/commands/command.hpp"
 #include "experiments/commands/execute.hpp"
 #include "experiments/commands/human.hpp"
 #include "experiments/commands/options.hpp"
 #include "experiments/commands/target.hpp"
+#include "experiments/commands/unknown.hpp"
 #include "experiments/planner/search.hpp"
 #include "experiments/scenario/document.hpp"
 #include "experiments/scenario/json_values.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
-#include "experiments/scenario/single_key.hpp"
-#include "experiments/scenario/suggest.hpp"
-#include "experiments/scenario/units.hpp"
 
 namespace fomoe::commands {
 
@@ -28,88 +26,6 @@ namespace {
 using costmodel::RunReport;
 using costmodel::Scenario;
 using planner::Found;
-using scenario::Kind;
-
-/// The key that is asked for: what a legal value is, and how the user writes it.
-struct Unknown {
-  std::string name;
-  const scenario::Key* key = nullptr;
-  std::string unit;   // "Gbps"
-  double factor = 1;  // SI value of one of it
-  planner::Domain domain;
-
-  [[nodiscard]] bool whole() const { return key->kind == Kind::count; }
-  [[nodiscard]] std::string text(double value) const {
-    return whole() ? fmt::format("{:.0f}", value) : fmt::format("{}{}", value / factor, unit);
-  }
-  /// Four digits, rounded to the side on which the target is reached.
-  [[nodiscard]] double rounded(double value, bool up) const {
-    if (whole()) return value;
-    const double shown = value / factor;
-    const double scale = std::pow(10.0, 3 - std::floor(std::log10(shown)));
-    // 1e-9: what has four digits already stays.
-    const double digits = up ? std::ceil(shown * scale * (1 - 1e-9)) : std::floor(shown * scale * (1 + 1e-9));
-    return digits / scale * factor;
-  }
-};
-
-std::string unit_of(const std::string& text) {
-  const std::size_t at = text.find_last_of("0123456789.");
-  std::string unit = at == std::string::npos ? "" : text.substr(at + 1);
-  unit.erase(0, unit.find_first_not_of(' '));
-  return unit;
-}
-
-Unknown read_unknown(const std::string& name, const Scenario& scenario, const scenario::Document& document) {
-  Unknown unknown;
-  unknown.name = name;
-  const std::size_t dot = name.rfind('.');
-  std::vector<std::string> known;
-  for (const scenario::Key& key : scenario::scenario_keys()) {
-    if (!scenario::is_number(key.kind)) continue;
-    const std::string dotted =
-        key.table.empty() ? std::string(key.name) : fmt::format("{}.{}", key.table, key.name);
-    known.push_back(dotted);
-    if (dotted == name) unknown.key = &key;
-  }
-  if (unknown.key == nullptr || name == "seed") {
-    const std::string meant = scenario::nearest(name, known);
-    throw UsageError(
-        fmt::format("--for: got \"{}\"; expected a key whose value is a count, a rate, a time or a share; "
-                    "for example --for "
-                    "platform.bandwidth{}",
-                    name, meant.empty() || meant == name ? "" : "; did you mean " + meant + "?"));
-  }
-  const Kind kind = unknown.key->kind;
-  const toml::table* table =
-      dot == std::string::npos ? &document.root() : document.root().get_as<toml::table>(name.substr(0, dot));
-  const toml::node* node = table != nullptr ? table->get(name.substr(dot + 1)) : nullptr;
-  if (kind == Kind::count) {
-    const double own = node != nullptr ? node->value<double>().value_or(1) : 1;
-    double most = std::min(unknown.key->max, std::max(1e7, 1e3 * own));
-    if (name == "strategy.local_steps")  // more than the run has are the same
-      most = std::min(most, costmodel::summarise(scenario).steps);
-    unknown.domain = {std::max(1.0, unknown.key->min), std::max(2.0, most), true};
-    return unknown;
-  }
-  if (kind == Kind::share) {
-    unknown.domain = {1e-4, std::min(1.0, unknown.key->max), false};
-    return unknown;
-  }
-  unknown.domain = kind == Kind::rate        ? planner::Domain{1e2, 1e14, false}
-                   : kind == Kind::flop_rate ? planner::Domain{1e9, 1e18, false}
-                                             : planner::Domain{1e-6, 1e6, false};
-  unknown.unit = kind == Kind::rate        ? "Gbps"
-                 : kind == Kind::flop_rate ? "TFLOPS"
-                 : kind == Kind::latency   ? "ms"
-                                           : "s";
-  if (node != nullptr && node->is_string()) unknown.unit = unit_of(*node->value_exact<std::string>());
-  const auto quantity = kind == Kind::rate        ? scenario::Quantity::rate
-                        : kind == Kind::flop_rate ? scenario::Quantity::flop_rate
-                                                  : scenario::Quantity::duration;
-  unknown.factor = scenario::parse_quantity("1" + unknown.unit, quantity);
-  return unknown;
-}
 
 /// Reports by value, each computed once.
 class Reports {
@@ -130,12 +46,21 @@ class Reports {
     return entry->second ? &*entry->second : nullptr;
   }
   [[nodiscard]] Scenario scenario_of(double value) const {
-    const std::string si = unknown_.whole()
-                               ? fmt::format("{:.0f}", value)
-                               : fmt::format("{}{}", value, scenario::si_unit(unknown_.key->kind));
-    return read_scenario(values_, {unknown_.name + '=' + si});
+    return read_scenario(values_, {unknown_.assignment(value)});
   }
   [[nodiscard]] std::size_t computed() const { return computed_; }
+  /// Whether several values were tried and all gave the same.
+  [[nodiscard]] bool same_everywhere(double (*metric)(const RunReport&)) const {
+    if (computed_ < 2) return false;
+    double least = std::numeric_limits<double>::infinity(), most = -least;
+    for (const auto& [value, report] : known_) {
+      if (!report) continue;
+      least = std::min(least, metric(*report));
+      most = std::max(most, metric(*report));
+    }
+    return most - least <= 1e-9 * std::abs(most);
+  }
+  /// Why a value is impossible, where one was.
   [[nodiscard]] std::string impossible() const {
     std::string text = impossible_;
     for (std::size_t at = text.find("--set "); at != std::string::npos; at = text.find("--set ", at + 1))
@@ -158,6 +83,8 @@ struct Solution {
   const RunReport* at = nullptr;      // at the answer, or at what came closest
   const RunReport* beside = nullptr;  // 1 % away, or the next whole number, on the other side
   double beside_value = 0;
+  std::string alike =
+      {};  // what the answer has to say of a key that changes nothing, or that has one value only
 };
 
 Solution solve(const Unknown& unknown, const Target& target, Reports& quick, Reports& precise) {
@@ -170,6 +97,11 @@ Solution solve(const Unknown& unknown, const Target& target, Reports& quick, Rep
   };
   Solution solution{target, planner::search(unknown.domain, margin_by(quick), margin_by(precise))};
   Found& found = solution.found;
+  if (precise.same_everywhere(target.metric)) {
+    solution.alike = fmt::format(" {} makes no difference to {} here.", unknown.name, target.name);
+  } else if (precise.computed() == 1 && !quick.impossible().empty()) {
+    solution.alike = fmt::format(" No other value is possible here: {}.", quick.impossible());
+  }
   if (found.kind == Found::Kind::none) {
     if (found.best == 0) throw scenario::FileError(quick.impossible());
     solution.at = precise.at(found.best);
@@ -217,7 +149,7 @@ std::string explained(const Unknown& unknown, const Solution& solution, const Sc
                   ? ", which a ring pays many times: try --set strategy.collective=direct, or a larger K."
                   : ": try a larger K, or sites that are closer.";
     }
-    return text;
+    return text + solution.alike;
   }
   std::string text;
   if (found.kind == Found::Kind::every) {
@@ -233,7 +165,7 @@ std::string explained(const Unknown& unknown, const Solution& solution, const Sc
   if (found.missed_again)
     text +=
         fmt::format(" Not monotone: at {} the target is missed again.", unknown.text(*found.missed_again));
-  return text;
+  return text + solution.alike;
 }
 
 scenario::Json json_of(const Unknown& unknown, const Solution& solution) {
@@ -259,8 +191,9 @@ scenario::Json json_of(const Unknown& unknown, const Solution& solution) {
 
 void run_solve(const Arguments& arguments) {
   po::options_description options("Options");
-  options.add_options()("for", po::value<std::string>()->value_name("KEY"),
-                        "the key whose value is asked for: a count, a rate, a time or a share")(
+  options.add_options()(
+      "for", po::value<std::string>()->value_name("KEY"),
+      "the key whose value is asked for: a count, rate, time, size, share, factor, power or price")(
       "target", po::value<std::string>()->value_name("NAME=VALUE"),
       "compute_utilization=0.95, tokens_per_s=1e6, or at most wall_clock=3d, cost=5000, energy=800 (kWh) "
       "(default: a "
@@ -278,7 +211,8 @@ void run_solve(const Arguments& arguments) {
       {"fomoe solve experiments/scenarios/two-sites.toml --for platform.bandwidth",
        "fomoe solve experiments/scenarios/two-sites.toml --for strategy.local_steps --target "
        "compute_utilization=0.95",
-       "fomoe solve experiments/scenarios/two-sites.toml --for compute.step_time --target wall_clock=2min"}};
+       "fomoe solve experiments/scenarios/two-sites.toml --for compute.step_time --target wall_clock=2min",
+       "fomoe solve experiments/scenarios/four-regions.toml --for prices.gpu_hour --target cost=4000"}};
   const auto values = parse(arguments, help, options, "scenario");
   if (!values) return;
 
@@ -317,7 +251,7 @@ void run_solve(const Arguments& arguments) {
     }
     output.write(scenario::to_text({{"schema", "fomoe.solve/1"},
                                     {"for", unknown.name},
-                                    {"unit", scenario::si_unit(unknown.key->kind)},
+                                    {"unit", unknown.si_unit},
                                     {"executor", executor},
                                     {"answers", list}}));
     return;

@@ -6,11 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <limits>
 #include <set>
 
 #include "costmodel/closed_form.hpp"
 #include "costmodel/flops.hpp"
 #include "costmodel/memory.hpp"
+#include "experiments/planner/rules.hpp"
 #include "experiments/planner/simulated_finalist.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 
@@ -87,15 +89,13 @@ class Chooser {
 };
 
 std::string broken_limit(const Finalist& finalist, const ScreeningOptions& options) {
-  const Limits& limits = options.limits;
-  if (limits.gpu_memory_bytes && finalist.gpu_memory_bytes > *limits.gpu_memory_bytes)
-    return "does not fit into a GPU's memory";
-  if (limits.time_s && finalist.simulated.time_s > *limits.time_s) return "takes longer than the limit";
-  if (limits.cost && finalist.simulated.cost > *limits.cost) return "costs more than the limit";
-  if (limits.energy_kwh && finalist.simulated.energy_kwh > *limits.energy_kwh)
-    return "needs more energy than the limit";
-  if (limits.perplexity && !(finalist.perplexity && *finalist.perplexity <= *limits.perplexity))
-    return "perplexity unknown or above the limit";
+  const double unknown = std::numeric_limits<double>::quiet_NaN();
+  for (const std::string& broken :
+       {broken_memory(finalist.gpu_memory_bytes, options.limits),
+        broken_amount(finalist.simulated, options.limits),
+        broken_perplexity(finalist.perplexity.value_or(unknown), options.limits)}) {
+    if (!broken.empty()) return broken;
+  }
   return "";
 }
 
@@ -165,6 +165,11 @@ class Decision {
 
  private:
   [[nodiscard]] const Finalist& at(std::size_t i) const { return answer_.finalists[i]; }
+  /// Of what is not minimised.
+  [[nodiscard]] double other_value(std::size_t i) const {
+    return to_equal_loss(other_amount(at(i).simulated, options_.screening.minimise),
+                         at(i).equal_loss_factor.value_or(std::numeric_limits<double>::quiet_NaN()));
+  }
   [[nodiscard]] bool eligible(std::size_t i) const {
     if (answer_.basis == Basis::equal_loss) return at(i).equal_loss_factor.has_value();
     return at(i).perplexity && *at(i).perplexity <= *answer_.target_perplexity;
@@ -173,10 +178,7 @@ class Decision {
   [[nodiscard]] std::optional<std::size_t> dominating(std::size_t i) const {
     for (const std::size_t other : order_) {
       if (other == i) return std::nullopt;  // the others are no better
-      const Measure minimise = options_.screening.minimise;
-      if (other_amount(at(other).simulated, minimise) * at(other).equal_loss_factor.value_or(1) >
-          other_amount(at(i).simulated, minimise) * at(i).equal_loss_factor.value_or(1) * (1 + 1e-9))
-        continue;
+      if (other_value(other) > other_value(i) * (1 + 1e-9)) continue;
       if (answer_.basis == Basis::perplexity) {
         if (!at(i).perplexity) return other;
         if (at(other).perplexity && *at(other).perplexity <= *at(i).perplexity) return other;
@@ -195,7 +197,8 @@ class Decision {
 }  // namespace
 
 std::int64_t Finalist::steps_per_round() const {
-  return costmodel::find_method(scenario.strategy.method)->every_step ? 1 : scenario.strategy.local_steps;
+  return planner::steps_per_round(*costmodel::find_method(scenario.strategy.method),
+                                  scenario.strategy.local_steps);
 }
 
 Finalist base_line(const Scenario& base, const AnswerOptions& options) {

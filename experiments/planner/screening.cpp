@@ -9,6 +9,7 @@
 
 #include "costmodel/flops.hpp"
 #include "costmodel/methods/method.hpp"
+#include "experiments/planner/rules.hpp"
 #include "experiments/sweep/rows.hpp"
 
 namespace fomoe::planner {
@@ -22,7 +23,7 @@ class Coordinates {
  public:
   Coordinates(const Scenario& base, const Family& family) : family_(family) {
     const bool overlaps = costmodel::has_axis(*family.method, "overlap_steps");
-    constant_.local_steps = static_cast<double>(family.method->every_step ? 1 : base.strategy.local_steps);
+    constant_.local_steps = static_cast<double>(steps_per_round(*family.method, base.strategy.local_steps));
     constant_.overlap_steps = overlaps ? static_cast<double>(base.strategy.overlap_steps) : 0;
     constant_.averages_everything = family.method->averages_everything;
     for (std::size_t a = 0; a < family.grid.axes().size(); ++a) {
@@ -95,31 +96,28 @@ class Screen {
                                  kMemory = sweep::column("memory_bytes_per_gpu"),
                                  kPerplexity = sweep::column("perplexity"),
                                  kFactor = sweep::column("equal_loss_factor");
-    if (options_.limits.gpu_memory_bytes && result(kMemory) > *options_.limits.gpu_memory_bytes)
-      return drop("does not fit into a GPU's memory", "");
+    if (const std::string broken = broken_memory(result(kMemory), options_.limits); !broken.empty())
+      return drop(broken, "");
     Candidate candidate;
     candidate.family = family;
     candidate.row = chunk.first_row + i;
     candidate.amounts = {result(kTime), result(kCost), result(kEnergy)};
     candidate.perplexity = result(kPerplexity);
     coordinates.fill_in(candidate);
-    const bool coarser = candidate.quality.bytes_per_element < options_.known_bytes_per_element * (1 - 1e-9);
+    const bool coarser = coarser_wire(candidate.quality.bytes_per_element, options_.known_bytes_per_element);
     if (coarser) candidate.perplexity = std::numeric_limits<double>::quiet_NaN();
     const double factor = coarser ? candidate.perplexity : result(kFactor);
-    candidate.value = candidate.amounts.of(options_.minimise) * (std::isnan(factor) ? 1 : factor);
-    candidate.other_amount =
-        other_amount(candidate.amounts, options_.minimise) * (std::isnan(factor) ? 1 : factor);
+    candidate.value = to_equal_loss(candidate.amounts.of(options_.minimise), factor);
+    candidate.other_amount = to_equal_loss(other_amount(candidate.amounts, options_.minimise), factor);
     const bool known = !std::isnan(candidate.perplexity);
-    if (options_.limits.perplexity && !known)
-      return drop("its perplexity is unknown, and --within limits it", "");
-    if (options_.limits.perplexity && candidate.perplexity > *options_.limits.perplexity)
-      return drop("perplexity above the limit", "");
-    const std::string broken = broken_limit(candidate.amounts, 1);
-    if (!broken.empty()) {
+    if (const std::string broken = broken_perplexity(candidate.perplexity, options_.limits); !broken.empty())
+      return drop(broken, "");
+    if (const std::string broken = broken_amount(candidate.amounts, options_.limits); !broken.empty()) {
       // Where sites differ the formula takes the slowest link for all of them. Computing alone is a lower
       // bound.
       const double compute_share = result(kCompute) * result(kRounds) / candidate.amounts.time_s;
-      if (!options_.closed_form_is_pessimistic || !broken_limit(candidate.amounts, compute_share).empty())
+      if (!options_.closed_form_is_pessimistic ||
+          !broken_amount(candidate.amounts, options_.limits, compute_share).empty())
         return drop(broken, "");
       screening_.doubtful.offer(candidate);
       return;
@@ -135,15 +133,6 @@ class Screen {
   void drop(const std::string& reason, const std::string& example) {
     Dropped& entry = screening_.dropped[reason];
     if (entry.count++ == 0) entry.example = example;
-  }
-
-  [[nodiscard]] std::string broken_limit(const Amounts& amounts, double share) const {
-    const Limits& limits = options_.limits;
-    if (limits.time_s && amounts.time_s * share > *limits.time_s) return "takes longer than the limit";
-    if (limits.cost && amounts.cost * share > *limits.cost) return "costs more than the limit";
-    if (limits.energy_kwh && amounts.energy_kwh * share > *limits.energy_kwh)
-      return "needs more energy than the limit";
-    return "";
   }
 
   Screening& screening_;

@@ -11,6 +11,7 @@ namespace {
 constexpr double kResolution = 1e-3;
 constexpr double kDensest = 64;  // up to here every whole number is a sample
 constexpr int kProbes = 6;
+constexpr double kMostImpossible = 4096;  // whole numbers in a row that are looked at for a possible one
 
 std::vector<double> samples(const Domain& domain) {
   std::vector<double> values;
@@ -18,6 +19,13 @@ std::vector<double> samples(const Domain& domain) {
        value = domain.whole && value < kDensest ? value + 1 : value * 2)
     values.push_back(domain.whole ? std::round(value) : value);
   values.push_back(domain.high);
+  if (domain.whole && domain.own) {
+    for (double value = *domain.own; value <= domain.high; value *= 2) values.push_back(value);
+    for (double value = *domain.own; value >= domain.low && value == std::floor(value); value /= 2)
+      values.push_back(value);
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+  }
   return values;
 }
 
@@ -136,6 +144,14 @@ class Search {
     return value;
   }
 
+  /// The first possible whole number from `from` on and before `end`.
+  std::optional<double> first_possible(double from, double end, double step) {
+    for (double value = from; value != end && std::abs(value - from) < kMostImpossible; value += step) {
+      if (precise_(value)) return value;
+    }
+    return std::nullopt;
+  }
+
   /// `bad` misses the target and `reached` reaches it; either may be the larger.
   double bisect(double bad, double reached) {
     while (true) {
@@ -146,12 +162,10 @@ class Search {
         // The nearest possible number, away from `bad`: there may be none in between.
         const double step = reached > bad ? 1 : -1;
         if (step < 0) middle = std::ceil((bad + reached) / 2);
-        while (middle != reached && !precise_(middle)) middle += step;
-        if (middle == reached) {
-          middle = reached - step;
-          while (middle != bad && !precise_(middle)) middle -= step;
-          if (middle == bad) return reached;
-        }
+        const std::optional<double> possible = first_possible(middle, reached, step);
+        const std::optional<double> nearer = possible ? possible : first_possible(middle - step, bad, -step);
+        if (!nearer) return reached;
+        middle = *nearer;
       } else {
         if (std::max(bad, reached) / std::min(bad, reached) <= 1 + kResolution) return reached;
         middle = std::sqrt(bad * reached);

@@ -5,6 +5,7 @@
 
 #include "costmodel/closed_form.hpp"
 #include "costmodel/memory.hpp"
+#include "experiments/planner/rules.hpp"
 #include "experiments/scenario/json_values.hpp"
 
 namespace fomoe::planner {
@@ -64,12 +65,14 @@ void FinalistSimulation::finish(Finalist& finalist, const ScreeningOptions& opti
     finalist.plus_minus = number(*quality, "plus_minus");
     finalist.equal_loss_factor = number(*quality, "equal_loss_factor");
     if (!finalist.perplexity) finalist.quality_reason = quality->value("reason", "");
-    if (finalist.scenario.strategy.wire.bytes_per_element() < options.known_bytes_per_element * (1 - 1e-9)) {
+    if (coarser_wire(finalist.scenario.strategy.wire.bytes_per_element(), options.known_bytes_per_element)) {
       finalist.perplexity = finalist.plus_minus = finalist.equal_loss_factor = std::nullopt;
       finalist.quality_reason = "numbers on the wire are coarser than in the scenario as it is";
     }
   }
-  finalist.value = finalist.simulated.of(options.minimise) * finalist.equal_loss_factor.value_or(1);
+  finalist.value =
+      to_equal_loss(finalist.simulated.of(options.minimise),
+                    finalist.equal_loss_factor.value_or(std::numeric_limits<double>::quiet_NaN()));
 }
 
 }  // namespace fomoe::planner

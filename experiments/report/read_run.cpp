@@ -166,6 +166,13 @@ Run read_run(const std::string& path, const Json& document) {
   }
   if (json.has("round_timeline")) run.round = read_drawn_round(path, inner(path, json, "round_timeline"));
   run.sensitivity = read_sensitivities(path, json);
+  if (json.has("uncertainty")) {
+    each(path, inner(path, json, "uncertainty"), "inputs", [&](const JsonObject& row) {
+      run.uncertainty.push_back({row.text("input"), row.text("unit"), real(row, "low"), real(row, "high"),
+                                 row.seconds("wall_clock_low_s"), row.seconds("wall_clock_high_s"),
+                                 row.text("executor"), row.text("how")});
+    });
+  }
   run.scenario = shown(json, "scenario");
   run.goodput = shown(json, "goodput");
   run.replicas = shown(json, "replicas");

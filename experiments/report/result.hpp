@@ -10,6 +10,7 @@
 #include "costmodel/round_timeline.hpp"
 #include "costmodel/run_report.hpp"
 #include "costmodel/sensitivity.hpp"
+#include "costmodel/uncertainty.hpp"
 #include "experiments/scenario/json_values.hpp"
 
 namespace fomoe::report {
@@ -37,6 +38,7 @@ struct Run {
   std::vector<costmodel::BandwidthPoint> bandwidth_curve;
   std::optional<DrawnRound> round;
   Sensitivities sensitivity;
+  std::vector<costmodel::Uncertainty> uncertainty;
   /// Shown as they are: objects, or nothing.
   Json scenario, goodput, replicas;
   /// How far the case lies outside what was validated: sentences or an object, or nothing.

@@ -4,6 +4,7 @@
 
 #include "experiments/commands/execute.hpp"
 #include "experiments/commands/human.hpp"
+#include "experiments/commands/uncertainty.hpp"
 #include "experiments/report/charts.hpp"
 #include "experiments/report/html.hpp"
 #include "experiments/report/sections.hpp"
@@ -133,6 +134,20 @@ std::string provenance(const std::vector<Provenance>& provenance) {
   return html;
 }
 
+/// What the known spread of inputs makes of the wall clock.
+std::string uncertainty(const Run& run) {
+  std::vector<Row> rows;
+  for (const costmodel::Uncertainty& input : run.uncertainty)
+    rows.push_back({input.input, commands::input_text(input.low, input.unit),
+                    commands::input_text(input.high, input.unit), human_time(input.wall_clock_low_s),
+                    human_time(input.wall_clock_high_s), fmt::format("{} ({})", input.how, input.executor)});
+  const costmodel::Interval95 all = costmodel::in_quadrature(run.uncertainty, run.figures.wall_clock_s);
+  rows.push_back({"all, in quadrature", "", "", human_time(all.low), human_time(all.high), ""});
+  return table(
+      "95 % of each input, and of the wall clock with it",
+      {{"input"}, {"from", true}, {"to", true}, {"wall clock from", true}, {"to", true}, {"known by"}}, rows);
+}
+
 std::string envelope(const Json& envelope) {
   if (envelope.is_null()) return "";
   std::string html = heading(3, "Validation envelope");
@@ -175,6 +190,7 @@ std::string run_section(const Run& run) {
     html += heading(3, "Faster and slower links") + chart(bandwidth_chart(run));
   if (!run.sensitivity.inputs.empty())
     html += heading(3, "Sensitivity") + chart(sensitivity_chart(run.sensitivity));
+  if (!run.uncertainty.empty()) html += heading(3, "How sure") + uncertainty(run);
   html += heading(3, "Sites") + sites(report) + cost_section(report);
   if (!run.goodput.is_null()) html += heading(3, "With failures") + settings("goodput", run.goodput);
   if (!run.replicas.is_null()) html += heading(3, "Several seeds") + settings("replicas", run.replicas);

@@ -177,6 +177,8 @@ constexpr Key kScenarioKeys[] = {
      "CSV of rates and latencies over time, relative to this file", "\"../data/link-trace-example.csv\""},
     {"platform", "trace_period", Kind::duration, "", "the trace happens once",
      "time after which the trace starts again", "\"24h\""},
+    {"platform", "rate_factor", Kind::multiple, "1.0", "",
+     "on every link rate: what if all links were faster, or slower?", "10", 1e6},
     {"platform", "bandwidth", Kind::rate, "", "uplink and downlink are given", "of each site, up and down",
      "\"1Gbps\""},
     {"platform", "uplink", Kind::rate, "", "bandwidth", "of each site, where up and down differ",

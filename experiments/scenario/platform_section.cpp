@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "experiments/scenario/link_trace_csv.hpp"
@@ -48,7 +49,7 @@ platforms::Platform named_sites(const TableReader& table, const platforms::Platf
 
 platforms::Platform from_file(const Document& document, const TableReader& table, std::uint64_t seed) {
   refuse_beside(table, "file", {"preset", "bandwidth", "uplink", "downlink", "latency"},
-                "link rates and latencies in the platform file alone");
+                "link rates and latencies in the platform file alone, with rate_factor on all its rates");
   const std::string path = document.beside(table.text("file"));
   const platforms::Platform all = is_xml_platform(path) ? read_xml_platform(path) : read_platform_file(path);
   if (table.has("use_sites"))
@@ -162,6 +163,11 @@ platforms::Platform read_platform(const Document& document, std::uint64_t seed) 
                                platform.changes.back().at_s));
   } else if (table.has("trace_period")) {
     table.refuse("trace_period", "it without trace", "a trace that starts again after it");
+  }
+  if (const double factor = table.multiple("rate_factor"); factor != 1) {
+    platform = platforms::scaled_bandwidth(std::move(platform), factor);
+    platform.provenance.push_back(
+        {"link rates", Origin::assumed, fmt::format("× {}: platform.rate_factor", factor)});
   }
   return platform;
 }

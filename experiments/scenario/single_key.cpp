@@ -5,15 +5,21 @@
 
 namespace fomoe::scenario {
 
+bool is_plain_number(Kind kind) {
+  return kind == Kind::count || kind == Kind::share || kind == Kind::factor || kind == Kind::multiple;
+}
+
 bool is_number(Kind kind) {
-  return kind == Kind::count || kind == Kind::rate || kind == Kind::latency || kind == Kind::duration ||
-         kind == Kind::flop_rate || kind == Kind::share;
+  return is_plain_number(kind) || kind == Kind::rate || kind == Kind::latency || kind == Kind::duration ||
+         kind == Kind::flop_rate || kind == Kind::size || kind == Kind::power;
 }
 
 const char* si_unit(Kind kind) {
   if (kind == Kind::rate) return "Bps";
   if (kind == Kind::latency || kind == Kind::duration) return "s";
   if (kind == Kind::flop_rate) return "FLOPS";
+  if (kind == Kind::size) return "B";
+  if (kind == Kind::power) return "W";
   return "";
 }
 
@@ -37,6 +43,10 @@ SingleKey read_single_key(const std::string& assignment) {
     single.number = static_cast<double>(reader.count(name));
   } else if (kind == Kind::share) {
     single.number = reader.share(name);
+  } else if (kind == Kind::factor) {
+    single.number = reader.factor(name);
+  } else if (kind == Kind::multiple) {
+    single.number = reader.multiple(name);
   } else if (is_number(kind)) {
     single.number = reader.quantity(name);
   } else if (kind == Kind::yes_no) {

@@ -16,8 +16,10 @@ struct SingleKey {
 /// "strategy.local_steps=64". Throws FileError, which begins with "--set " and the assignment.
 SingleKey read_single_key(const std::string& assignment);
 
-/// Whether values of this kind are numbers, and in which unit a text says them: "Bps", "s", …, or "".
+/// Whether values of this kind are numbers (money is not: it has a currency), numbers that have no unit, and
+/// the SI unit in which a text says them: "Bps", "s", "B", …, or "".
 bool is_number(Kind kind);
+bool is_plain_number(Kind kind);
 const char* si_unit(Kind kind);
 
 }  // namespace fomoe::scenario

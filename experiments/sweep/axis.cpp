@@ -113,8 +113,8 @@ std::vector<double> range(const std::string& text, const scenario::Key& key, con
       refuse(text, "too many values", fmt::format("at most {:.0f}", kMostValues));
     return geometric(low, high, factor, whole);
   }
-  // A step is a value of the same kind; that of a share or a count is a plain number.
-  const bool plain = whole || key.kind == Kind::share;
+  // A step is a value of the same kind; that of numbers without a unit may be less than their least value.
+  const bool plain = scenario::is_plain_number(key.kind);
   const double step = plain ? plain_number(text, step_text, "step") : *read(dotted, step_text).number;
   if (step <= 0 || (whole && step != std::floor(step)))
     refuse(text, fmt::format("\"{}\" as the step", step_text), whole ? "a whole number" : "more than zero");
@@ -135,6 +135,10 @@ std::string column_of(const std::string& key, Kind kind) {
       return key + "_s";
     case Kind::flop_rate:  // peak_flops says FLOP/s already
       return key.ends_with("_flops") ? key.substr(0, key.size() - 1) + "_per_s" : key + "_flop_per_s";
+    case Kind::size:  // bucket_bytes says it already
+      return key.ends_with("_bytes") ? key : key + "_bytes";
+    case Kind::power:
+      return key + "_w";
     default:
       return key;
   }

@@ -36,6 +36,16 @@ TEST_CASE("preset consumer: 100 Mb/s down, 20 Mb/s up, 15 ms one way") {
   CHECK(p.path(0, 4).latency_s == doctest::Approx(0.015));
 }
 
+TEST_CASE("rate_factor: every rate, and no latency; assumed") {
+  const platforms::Platform measured = platform({}, "eight-regions"),
+                            p = platform({"platform.rate_factor=2.5"}, "eight-regions");
+  CHECK(p.sites[3].uplink_bytes_per_s == measured.sites[3].uplink_bytes_per_s * 2.5);
+  CHECK(p.path(0, 5).bandwidth_bytes_per_s == measured.path(0, 5).bandwidth_bytes_per_s * 2.5);
+  CHECK(p.path(0, 5).latency_s == measured.path(0, 5).latency_s);
+  CHECK(p.provenance.size() == measured.provenance.size() + 1);
+  CHECK(p.provenance.back().origin == Origin::assumed);
+}
+
 TEST_CASE("preset two-continents: 40 ms and one shared 10 Gb/s each way between the halves") {
   const platforms::Platform p = platform({"platform.preset=two-continents", "platform.sites=5"});
   CHECK(p.sites[2].region == "west");

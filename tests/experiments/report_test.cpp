@@ -143,6 +143,17 @@ TEST_CASE(
                         100));
 }
 
+TEST_CASE("how sure a result is: every input whose spread is known, and all together") {
+  const Folder folder;
+  const json run = simulated(folder, " --set compute.step_variation=0.1 --set network_model.jitter=5ms");
+  REQUIRE(run["uncertainty"]["inputs"].size() == 2);
+  const std::string page = page_of(folder, "run.json");
+  check_nesting(page);
+  CHECK(page.find("<h3>How sure</h3>") != std::string::npos);
+  for (const char* input : {"steps that vary", "network_model.jitter", "all, in quadrature"})
+    CHECK_MESSAGE(page.find(input) != std::string::npos, input);
+}
+
 TEST_CASE("the bytes by class of a result are those that were simulated") {
   const Folder folder;
   const json run = simulated(folder, " --set strategy.method=fomoe --set strategy.expert_overlap=2");
@@ -182,7 +193,7 @@ TEST_CASE("what a result does not have has no section; what it says of its valid
   const Folder folder;
   json run = simulated(folder, " --engine closed-form");
   std::string page = page_of(folder, "run.json");
-  for (const char* title : {"Timeline of a round", "Cost", "With failures", "Pareto frontier"})
+  for (const char* title : {"Timeline of a round", "Cost", "With failures", "Pareto frontier", "How sure"})
     CHECK_MESSAGE(page.find(std::string("<h3>") + title) == std::string::npos, title);
   CHECK(page.find("<dd>no prices given</dd>") != std::string::npos);
   CHECK(page.find("<h3>Validation envelope</h3>") != std::string::npos);

@@ -101,13 +101,95 @@ TEST_CASE("solve: without a target a table; where nothing helps, why") {
   CHECK(every["answers"][0]["answer"] == "every");
 }
 
+TEST_CASE("solve: the factor on latencies, by hand") {
+  // What a round waits for grows linearly with the factor f, w = w₁ + (f − 1)(w₂ − w₁), and so
+  // 0.8 = c/(c + w) has its f.
+  const auto round = [](const std::string& factor) {
+    return json_of("fomoe simulate " + kTwoSites + " --set network_model.latency_factor=" + factor)["round"];
+  };
+  const double compute_s = round("1")["compute_s"];
+  const double w1 = round("1")["exposed_communication_s"], w2 = round("2")["exposed_communication_s"];
+  const json answer =
+      json_of("fomoe solve " + kTwoSites +
+              " --for network_model.latency_factor --target compute_utilization=0.8")["answers"][0];
+  CHECK(answer["answer"] == "largest");
+  // 2e-3: bisection ends at 0.1 %, and the answer is rounded down to four digits.
+  CHECK(answer["value"].get<double>() ==
+        doctest::Approx(1 + (compute_s / 0.8 - compute_s - w1) / (w2 - w1)).epsilon(2e-3));
+}
+
+TEST_CASE("solve: sizes, multiples, factors, powers and prices are rounded to where the target is reached") {
+  struct Question {
+    std::string more, key, target, answer, unit;
+  };
+  const std::string energy = " --set energy.gpu_power=700W --set energy.idle_share=0.2";
+  for (const Question& question : std::initializer_list<Question>{
+           {"", "strategy.bucket_bytes", "compute_utilization=0.8", "smallest", "MiB"},
+           {" --set strategy.bucket_bytes=9MB", "strategy.bucket_bytes", "compute_utilization=0.8",
+            "smallest", "MB"},
+           {"", "network_model.tcp_window", "compute_utilization=0.8", "smallest", "MiB"},
+           {"", "network_model.payload_rate", "compute_utilization=0.8", "smallest", "Gbps"},
+           {energy, "energy.gpu_power", "energy=0.02", "largest", "W"},
+           {energy, "energy.pue", "energy=0.05", "largest", ""},
+           {" --set prices.gpu_hour=2EUR", "prices.gpu_hour", "cost=0.25", "largest", "EUR"}}) {
+    CAPTURE(question.key);
+    const std::string scenario = kTwoSites + question.more;
+    const json answer = json_of("fomoe solve " + scenario + " --for " + question.key + " --target " +
+                                question.target)["answers"][0];
+    REQUIRE_MESSAGE(answer["answer"] == question.answer, answer.dump());
+    const std::string text = answer["text"];
+    CHECK_MESSAGE(text.ends_with(question.unit), text);
+    const double target = answer["target_value"];
+    const json run = json_of("fomoe simulate " + scenario + " --set " + question.key + "=" + text);
+    const double again = answer["target"] == "cost"     ? run["cost"]["cost_total"].get<double>()
+                         : answer["target"] == "energy" ? run["cost"]["energy_kwh"].get<double>()
+                                                        : run["compute_utilization"].get<double>();
+    const double beside = answer["reached_beside"];
+    const bool at_least = answer["target"] == "compute_utilization";
+    CHECK((at_least ? again >= target : again <= target));
+    CHECK((at_least ? beside < target : beside > target));
+  }
+}
+
+TEST_CASE("solve: counts that must divide, also far above the scenario's own") {
+  // 3 GPUs share a replica, so that only their multiples are possible; steps are compute alone, and n GPUs
+  // take 6/n of what 6 take. 1/40 of it: 240 GPUs.
+  const std::string scenario =
+      kTwoSites +
+      " --set strategy.method=ddp --set platform.latency=0ms --set platform.bandwidth=90000Tbps --set "
+      "compute.peak_flops=1TFLOPS --set compute.mfu=0.4 --set compute.sharded=3 --set "
+      "compute.gpus_per_site=6 --set workload.global_batch_sequences=12000 --engine closed-form";
+  const double six_s = json_of("fomoe simulate " + scenario)["wall_clock_s"];
+  const json answer =
+      json_of("fomoe solve " + scenario + " --for compute.gpus_per_site --target wall_clock=" +
+              std::to_string(six_s / 39.9) + "s")["answers"][0];
+  CHECK(answer["answer"] == "smallest");
+  CHECK(answer["value"] == 240);
+}
+
+TEST_CASE("solve: a key that changes nothing, and one that has a single value, say so") {
+  const Ran nothing = run_in(
+      source_dir(), "fomoe solve " + kTwoSites + " --for trainer.learning_rate --target wall_clock=1h");
+  CHECK(nothing.exit_status == 0);
+  CHECK_MESSAGE(
+      nothing.out.find("trainer.learning_rate makes no difference to wall_clock here.") != std::string::npos,
+      nothing.out);
+  const Ran single = run_in(source_dir(), "fomoe solve " + kTwoSites +
+                                              " --set compute.data_parallel=2 --set compute.gpus_per_site=2 "
+                                              "--for compute.gpus_per_site --target wall_clock=1h");
+  CHECK_MESSAGE(
+      single.out.find("No other value is possible here: --for compute.gpus_per_site=") != std::string::npos,
+      single.out);
+}
+
 TEST_CASE("mistakes of `fomoe solve`") {
   const std::string solve = "fomoe solve " + kTwoSites;
   refused(solve, "fomoe: --for: got none; expected a key; for example --for platform.bandwidth");
-  refused(solve + " --for platform.bandwith",
-          "fomoe: --for: got \"platform.bandwith\"; expected a key whose value is a count, a rate, a time or "
-          "a share; "
-          "for example --for platform.bandwidth; did you mean platform.bandwidth?");
+  refused(
+      solve + " --for platform.bandwith",
+      "fomoe: --for: got \"platform.bandwith\"; expected a key whose value is a number: a count, rate, time, "
+      "size, share, factor, power or price (`fomoe list keys`); for example --for platform.bandwidth; did "
+      "you mean platform.bandwidth?");
   refused(
       solve + " --for platform.bandwidth --target speed=3",
       "fomoe: --target: got \"speed=3\"; expected compute_utilization, wall_clock, cost, energy or "
@@ -117,12 +199,32 @@ TEST_CASE("mistakes of `fomoe solve`") {
   refused(solve + " --for platform.bandwidth --target cost=3",
           "fomoe: --target: got cost, and the scenario has no prices; expected [prices]; for example --set "
           "prices.gpu_hour=2.50USD");
-  const Ran file =
-      run_in(source_dir(),
-             "fomoe solve experiments/scenarios/eight-regions.toml --set compute.step_time=1s --for "
-             "platform.bandwidth");
-  CHECK(file.exit_status == 2);
-  CHECK_MESSAGE(file.err.starts_with("--for platform.bandwidth="), file.err);
+  refused(
+      solve + " --for bandwidth",
+      "fomoe: --for: got \"bandwidth\"; expected a key whose value is a number: a count, rate, time, size, "
+      "share, factor, power or price (`fomoe list keys`); for example --for platform.bandwidth; did you mean "
+      "platform.bandwidth?");
+  refused(
+      "fomoe solve experiments/scenarios/four-regions.toml --for platform.bandwidth",
+      "fomoe: --for: got platform.bandwidth, and the scenario's platform is a file, whose sites differ; "
+      "expected a factor on all of its rates or latencies; for example --for platform.rate_factor or --for "
+      "network_model.latency_factor");
+}
+
+TEST_CASE("solve: how much faster measured links have to be") {
+  // The links of equal sites, twice as fast, are those of twice the bandwidth.
+  const json by_factor =
+      json_of("fomoe solve " + kTwoSites +
+              " --for platform.rate_factor --target compute_utilization=0.92")["answers"][0];
+  const json by_rate = json_of("fomoe solve " + kTwoSites +
+                               " --for platform.bandwidth --target compute_utilization=0.92")["answers"][0];
+  // 3e-3: each is bisected to 0.1 % and rounded up to four digits.
+  CHECK(by_factor["value"].get<double>() ==
+        doctest::Approx(by_rate["value"].get<double>() / 125e6).epsilon(3e-3));
+  const json regions = json_of(
+      "fomoe solve experiments/scenarios/eight-regions.toml --set compute.step_time=1s --set "
+      "strategy.local_steps=4 --for platform.rate_factor --target wall_clock=130min");
+  CHECK(regions["answers"][0]["answer"] == "smallest");
 }
 
 TEST_CASE("explain: its last line is the closed form's answer") {

@@ -1,0 +1,39 @@
+#include "experiments/planner/rules.hpp"
+
+#include <cmath>
+
+namespace fomoe::planner {
+
+double to_equal_loss(double amount, double equal_loss_factor) {
+  return std::isnan(equal_loss_factor) ? amount : amount * equal_loss_factor;
+}
+
+bool coarser_wire(double bytes_per_element, double known_bytes_per_element) {
+  return bytes_per_element < known_bytes_per_element * (1 - 1e-9);
+}
+
+std::string broken_amount(const Amounts& amounts, const Limits& limits, double share) {
+  if (limits.time_s && amounts.time_s * share > *limits.time_s) return "takes longer than the limit";
+  if (limits.cost && amounts.cost * share > *limits.cost) return "costs more than the limit";
+  if (limits.energy_kwh && amounts.energy_kwh * share > *limits.energy_kwh)
+    return "needs more energy than the limit";
+  return "";
+}
+
+std::string broken_memory(double gpu_memory_bytes, const Limits& limits) {
+  return limits.gpu_memory_bytes && gpu_memory_bytes > *limits.gpu_memory_bytes
+             ? "does not fit into a GPU's memory"
+             : "";
+}
+
+std::string broken_perplexity(double perplexity, const Limits& limits) {
+  if (!limits.perplexity) return "";
+  if (std::isnan(perplexity)) return "its perplexity is unknown, and --within limits it";
+  return perplexity > *limits.perplexity ? "perplexity above the limit" : "";
+}
+
+std::int64_t steps_per_round(const costmodel::Method& method, std::int64_t local_steps) {
+  return method.every_step ? 1 : local_steps;
+}
+
+}  // namespace fomoe::planner

@@ -1,0 +1,91 @@
+// The README's commands run, and where it prints an answer, that is what they answer.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/experiments/run_fomoe.hpp"
+
+namespace {
+
+using namespace fomoe::tests;
+
+/// ```bash … ```, and the ```text … ``` that follows with nothing between them.
+struct Example {
+  std::vector<std::string> commands;  // of one line each, without the remark at their end
+  std::vector<std::string> answer;    // of the last of them
+};
+
+std::string without_remark(std::string line) {
+  // A remark stands after spaces; # also begins nothing else here.
+  if (const std::size_t at = line.find(" #"); at != std::string::npos) line.resize(at);
+  while (!line.empty() && line.back() == ' ') line.pop_back();
+  return line;
+}
+
+std::vector<Example> read_examples(const std::string& text) {
+  std::vector<Example> examples;
+  std::istringstream lines(text);
+  std::string kind;
+  bool follows = false;  // a block of text would be the last example's answer
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("```")) {
+      kind = line.substr(3);
+      if (kind == "bash") examples.emplace_back();
+      continue;
+    }
+    if (kind == "bash") {
+      line = without_remark(line);
+      while (line.ends_with('\\')) {
+        std::string more;
+        std::getline(lines, more);
+        line = line.substr(0, line.size() - 1) + without_remark(more);
+      }
+      if (!line.empty()) examples.back().commands.push_back(line);
+      follows = true;
+    } else if (kind == "text") {
+      if (follows) examples.back().answer.push_back(line);
+    } else if (!line.empty()) {
+      follows = false;
+    }
+  }
+  return examples;
+}
+
+}  // namespace
+
+TEST_CASE("every command of the README that `fomoe` answers, and the answers that it prints") {
+  const Folder folder;
+  for (const char* name : {"experiments", "platforms", "tools"})
+    std::filesystem::create_directory_symlink(source_dir() + '/' + name, folder / name);
+  // What the reader brings: a log of a training run, and a run that was measured.
+  std::string log;
+  for (int step = 1; step <= 9; ++step)
+    log += "[titan] 2025-06-16 22:29:08,735 - root - INFO - step:  " + std::to_string(step) +
+           "  loss: 10.1384  grad_norm:  1.0041  memory: 49.66GiB(62.28%)  tps: 4,096  tflops: 237.22  mfu: "
+           "23.99%\n";
+  write_all(folder / "train.log", log);
+  std::filesystem::copy_file(source_dir() + "/experiments/validation/runs/ddp-near-small-k1.json",
+                             folder / "measured.json");
+  int ran_commands = 0, checked_answers = 0;
+  for (const Example& example : read_examples(read_all(source_dir() + "/README.md"))) {
+    Ran ran;
+    for (const std::string& command : example.commands) {
+      if (!command.starts_with("$fomoe ")) continue;
+      CAPTURE(command);
+      write_all(folder / "command.sh", "fomoe=fomoe\n" + command + '\n');
+      ran = run_in(folder.path(), "bash -e command.sh");
+      CHECK_MESSAGE(ran.exit_status == 0, ran.err);
+      ++ran_commands;
+    }
+    for (const std::string& line : example.answer) {
+      CAPTURE(example.commands.back());
+      CHECK_MESSAGE(ran.out.find(line) != std::string::npos, line << "\nis not in\n" << ran.out);
+    }
+    checked_answers += example.answer.empty() ? 0 : 1;
+  }
+  CHECK(ran_commands >= 30);
+  CHECK(checked_answers >= 5);
+}
