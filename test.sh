@@ -9,6 +9,7 @@ case ${1:-} in -h | --help) sed -n '2,5s/^# //p' "$0"; exit 0 ;; esac
 
 packages+=(python3-dev)  # to build the Python module
 case " $* " in *" -L oracle "*) packages+=("${oracle_packages[@]}") ;; esac
+case " $* " in *" -L slow "*) packages+=("${probe_packages[@]}") ;; esac
 case " $* " in *" -L slurm "*) packages+=("${slurm_packages[@]}") ;; esac
 setup
 install_test_requirements

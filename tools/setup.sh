@@ -13,6 +13,7 @@ packages=(g++ cmake ninja-build pkg-config ccache python3 python3-venv
   libsimgrid-dev nlohmann-json3-dev librapidcheck-dev doctest-dev libfmt-dev libeigen3-dev libbenchmark-dev
   libboost-program-options-dev libtomlplusplus-dev libgloo-dev libjs-chart.js)
 oracle_packages=(libns3-dev)  # only for ./test.sh -L oracle
+probe_packages=(iperf3)  # fomoe probe; only for ./test.sh -L slow
 slurm_packages=(slurmctld slurmd slurm-client)  # only for ./test.sh -L slurm
 wheels=("torch==2.11.0" "cuda-toolkit[nvcc,crt,nvvm,cccl]==13.0.2")
 

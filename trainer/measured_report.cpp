@@ -121,6 +121,20 @@ std::string routing_csv(const costmodel::Scenario& scenario, const costmodel::Pl
   return text;
 }
 
+std::string note_on_links(const ReportContext& context) {
+  if (context.links.starts_with("emulated") && !context.in_turn) {
+    return std::string(
+               "links were emulated by fomoe-wan on one machine: uplinks, downlinks, paths and latencies "
+               "of the platform that it was given, ") +
+           (context.links == "emulated and checked" ? "measured before the run to be within 5 % of it"
+                                                    : "not measured before the run (--no-check)") +
+           "; link_busy_share compares measured bytes with this scenario's links";
+  }
+  return "links were whatever lies between the processes, not the scenario's: link_busy_share compares "
+         "measured "
+         "bytes with the scenario's links";
+}
+
 costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
                                      const std::vector<Observation>& observations,
                                      const ReportContext& context) {
@@ -183,9 +197,7 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
     report.notes.push_back("resumed after round " + std::to_string(context.first_round) +
                            ": times, bytes and tokens are of the rounds since then");
   }
-  report.notes.emplace_back(
-      "links were whatever lies between the processes, not the scenario's: link_busy_share compares measured "
-      "bytes with the scenario's links");
+  report.notes.push_back(note_on_links(context));
   return report;
 }
 

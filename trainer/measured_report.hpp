@@ -38,7 +38,11 @@ struct ReportContext {
   std::vector<Provenance> pace;  // of the step times that were slept
   std::int64_t validation_sequences = 0;
   std::string device;  // for provenance
+  std::string links;   // FOMOE_LINKS of the environment, which fomoe-wan sets; empty: nobody said
 };
+
+/// What lay between the processes, in a sentence for the report's notes.
+std::string note_on_links(const ReportContext& context);
 
 /// Of all processes' observations. A transfer's flows are under way at a node from when it and one of its
 /// partners are ready; before that it waits.

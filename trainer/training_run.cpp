@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <ostream>
 #include <set>
@@ -329,6 +330,7 @@ class Run {
     context.in_turn = !request_.launch.has_value();
     context.paced = request_.paced;
     if (request_.paced) context.pace = costmodel::OperationSeconds(scenario_, plan_).provenance();
+    if (const char* links = std::getenv("FOMOE_LINKS")) context.links = links;
     context.validation_sequences = batches_.validation_sequences();
     context.device = options_.device.is_cuda() ? cuda_name() : cpu_name();
     return TrainingResult{measured_report(scenario_, plan_, all, context), first_round_};

@@ -9,6 +9,8 @@
 #include "costmodel/fit.hpp"
 #include "costmodel/replicas.hpp"
 #include "costmodel/validation.hpp"
+#include "experiments/commands/calibrate_iperf3.hpp"
+#include "experiments/commands/calibration.hpp"
 #include "experiments/commands/command.hpp"
 #include "experiments/commands/human.hpp"
 #include "experiments/commands/measured_runs.hpp"
@@ -16,6 +18,8 @@
 #include "experiments/scenario/collectives_csv.hpp"
 #include "experiments/scenario/json_values.hpp"
 #include "experiments/scenario/suggest.hpp"
+#include "experiments/scenario/units.hpp"
+#include "platforms/input_error.hpp"
 
 namespace fomoe::commands {
 
@@ -28,17 +32,6 @@ namespace {
 
 const std::vector<std::string> kTerms = {"bandwidth_efficiency", "latency_factor", "call_overhead",
                                          "payload_rate", "initial_window"};
-
-struct Observation {
-  std::string name;
-  costmodel::Scenario scenario;
-  double communication_s = 0;  // of the mean round
-};
-
-struct Data {
-  std::vector<Observation> observations;
-  std::vector<std::string> run_ids;
-};
 
 Data read_data(const std::vector<std::string>& paths, const std::vector<std::string>& overrides) {
   Data data;
@@ -155,144 +148,6 @@ WindowFit fit_window(const Data& data, const std::vector<FitTerm>& terms, const 
   return found;
 }
 
-std::string shown(const std::string& term, double value) {
-  if (term == "call_overhead") return human_time(value);
-  if (term == "payload_rate") return fmt::format("{:.4g} Gbit/s", 8e-9 / value);
-  if (term == "initial_window") return fmt::format("{:.0f} B", value);
-  return fmt::format("{:.4g}", value);
-}
-
-/// From the smaller to the larger of what is shown.
-std::pair<std::string, std::string> interval(const FittedTerm& term) {
-  if (term.name == "payload_rate") return {shown(term.name, term.high95), shown(term.name, term.low95)};
-  return {shown(term.name, term.low95), shown(term.name, term.high95)};
-}
-
-std::string toml_value(const FittedTerm& term) {
-  if (term.name == "call_overhead") return fmt::format("\"{:.4g}ms\"", term.value * 1e3);
-  if (term.name == "payload_rate") return fmt::format("\"{:.4g}Mbps\"", 8e-6 / term.value);
-  if (term.name == "initial_window") return fmt::format("\"{:.0f}B\"", term.value);
-  return fmt::format("{:.5g}", term.value);
-}
-
-struct Calibration {
-  Data data;
-  Fit fit;
-  std::vector<FittedTerm> terms;
-};
-
-/// What --set or a scenario gave to terms that were not fitted; the fit holds with these alone.
-std::string given_terms(const Calibration& calibration, const costmodel::NetworkModel& base) {
-  const costmodel::NetworkModel usual;
-  const auto fitted = [&](const char* name) {
-    return std::any_of(calibration.terms.begin(), calibration.terms.end(),
-                       [&](const FittedTerm& term) { return term.supported && term.name == name; });
-  };
-  std::string text;
-  const auto give = [&](const char* name, bool is_on, const std::string& value) {
-    if (is_on && !fitted(name)) text += fmt::format("{} = {}  # given, not fitted\n", name, value);
-  };
-  give("bandwidth_efficiency", base.bandwidth_efficiency != 1, fmt::format("{}", base.bandwidth_efficiency));
-  give("latency_factor", base.latency_factor != 1, fmt::format("{}", base.latency_factor));
-  give("call_overhead", base.call_overhead_s > 0, fmt::format("\"{}ms\"", base.call_overhead_s * 1e3));
-  const double rate = base.payload_bytes_per_s.value_or(0), window = base.initial_window_bytes.value_or(0);
-  give("payload_rate", rate > 0, fmt::format("\"{}Mbps\"", rate * 8 / 1e6));
-  give("initial_window", window > 0, fmt::format("\"{}B\"", window));
-  give("idle_restart", base.idle_restart, "true");
-  give("background_share", base.background_share > 0, fmt::format("{}", base.background_share));
-  give("jitter", base.jitter_s > 0, fmt::format("\"{}ms\"", base.jitter_s * 1e3));
-  give("streams", base.streams != usual.streams, std::to_string(base.streams));
-  const double tcp_window = base.tcp_window_bytes.value_or(0);
-  give("tcp_window", tcp_window > 0, fmt::format("\"{}B\"", tcp_window));
-  give("loss_rate", base.loss_rate.has_value(), fmt::format("{}", base.loss_rate.value_or(0)));
-  give("segment_size", base.segment_bytes != usual.segment_bytes, fmt::format("\"{}B\"", base.segment_bytes));
-  give("congestion_control", base.congestion_control != usual.congestion_control,
-       fmt::format("\"{}\"", to_string(base.congestion_control)));
-  give("ring_model", base.ring_model != usual.ring_model, fmt::format("\"{}\"", to_string(base.ring_model)));
-  return text;
-}
-
-/// The same of all observations, or there is no one model that the fit holds with.
-std::string given_terms(const Calibration& calibration) {
-  const Observation& first = calibration.data.observations.front();
-  const std::string text = given_terms(calibration, first.scenario.network);
-  for (const Observation& one : calibration.data.observations) {
-    if (given_terms(calibration, one.scenario.network) == text) continue;
-    throw UsageError(fmt::format(
-        "{}: got other terms of network_model than {}; expected the same of all terms that are not "
-        "fitted; for example --set network_model.congestion_control=bbr for all",
-        one.name, first.name));
-  }
-  return text;
-}
-
-/// To paste into a scenario, or for `fomoe validate --network-model`.
-std::string toml_text(const Calibration& calibration) {
-  std::string text = fmt::format(
-      "# Fitted by fomoe calibrate to {} measured times; standard deviation of what is left: {:.2f} %.\n"
-      "[network_model]\n",
-      calibration.data.observations.size(), 100 * calibration.fit.relative_s);
-  for (const FittedTerm& term : calibration.terms) {
-    if (!term.supported) continue;
-    const auto [low, high] = interval(term);
-    text += fmt::format("{} = {}  # {} to {} (95 %)\n", term.name, toml_value(term), low, high);
-  }
-  text += given_terms(calibration);
-  if (calibration.data.run_ids.empty()) return text;
-  text += "\n[calibration]  # fomoe validate refuses these runs with this model\nruns = [";
-  for (std::size_t i = 0; i < calibration.data.run_ids.size(); ++i)
-    text += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", calibration.data.run_ids[i]);
-  return text + "]\n";
-}
-
-std::string people_text(const Calibration& calibration) {
-  std::vector<Row> rows = {{"term", "fitted", "from", "to"}};
-  std::string reasons;
-  for (const FittedTerm& term : calibration.terms) {
-    if (term.supported) {
-      const auto [low, high] = interval(term);
-      rows.push_back({term.name, shown(term.name, term.value), low, high});
-    } else {
-      rows.push_back({term.name, "not fitted", "", ""});
-      reasons += fmt::format("{} is not fitted: {}.\n", term.name, term.why_not);
-    }
-  }
-  const auto& errors = calibration.fit.errors;
-  const auto worst = std::max_element(errors.begin(), errors.end(),
-                                      [](double a, double b) { return std::abs(a) < std::abs(b); });
-  return aligned(rows) + '\n' + reasons +
-         fmt::format("\n{} observations; the worst is {:+.1f} % off ({}).\n\n", errors.size(), 100 * *worst,
-                     calibration.data.observations[static_cast<std::size_t>(worst - errors.begin())].name) +
-         toml_text(calibration);
-}
-
-/// Schema "fomoe.calibration/1"; SI units: seconds, bytes, bytes per second.
-std::string json_text(const Calibration& calibration) {
-  scenario::Json terms = scenario::Json::array(), observations = scenario::Json::array();
-  for (const FittedTerm& term : calibration.terms) {
-    scenario::Json entry = {{"name", term.name}, {"supported", term.supported}};
-    if (term.supported) {
-      const bool inverse = term.name == "payload_rate";
-      entry["value"] = inverse ? 1 / term.value : term.value;
-      entry["low95"] = inverse ? 1 / term.high95 : term.low95;
-      entry["high95"] = inverse ? 1 / term.low95 : term.high95;
-    } else {
-      entry["why_not"] = term.why_not;
-    }
-    terms.push_back(std::move(entry));
-  }
-  for (std::size_t i = 0; i < calibration.data.observations.size(); ++i)
-    observations.push_back({{"name", calibration.data.observations[i].name},
-                            {"communication_s", calibration.data.observations[i].communication_s},
-                            {"error", calibration.fit.errors[i]}});
-  return scenario::to_text({{"schema", "fomoe.calibration/1"},
-                            {"terms", terms},
-                            {"relative_standard_deviation", calibration.fit.relative_s},
-                            {"degrees_of_freedom", calibration.fit.degrees_of_freedom},
-                            {"observations", observations},
-                            {"runs", calibration.data.run_ids}});
-}
-
 std::vector<std::string> asked_terms(const po::variables_map& values) {
   if (!values.count("terms")) return kTerms;
   std::vector<std::string> terms;
@@ -304,6 +159,48 @@ std::vector<std::string> asked_terms(const po::variables_map& values) {
     terms.push_back(choice("--terms", term, kTerms));
   }
   return terms;
+}
+
+std::optional<double> quantity_option(const po::variables_map& values, const char* option,
+                                      scenario::Quantity kind, const char* example) {
+  if (!values.count(option)) return std::nullopt;
+  const auto text = values[option].as<std::string>();
+  std::string got = '"' + text + '"';
+  try {
+    if (const double value = scenario::parse_quantity(text, kind); value > 0) return value;
+  } catch (const scenario::QuantityError& error) {
+    got = error.what();
+  }
+  throw InputError(fmt::format("--{}", option), got,
+                   fmt::format("{} above zero ({})", to_string(kind), known_units(kind)),
+                   fmt::format("--{} {}", option, example));
+}
+
+/// Nothing where no file is a report of iperf3.
+std::optional<Calibration> calibrated_iperf3(const po::variables_map& values) {
+  const auto paths = values["measurement"].as<std::vector<std::string>>();
+  const auto reports = std::count_if(paths.begin(), paths.end(), is_iperf3_report);
+  const auto rate = quantity_option(values, "link-rate", scenario::Quantity::rate, "1Gbps");
+  const auto round_trip = quantity_option(values, "round-trip", scenario::Quantity::duration, "50ms");
+  if (reports == 0) {
+    if (rate || round_trip)
+      throw UsageError(
+          "--link-rate, --round-trip: got them without a report of iperf3, which alone needs them");
+    return std::nullopt;
+  }
+  if (static_cast<std::size_t>(reports) < paths.size())
+    throw UsageError(
+        "got reports of iperf3 and other files; expected one or the other, since rates of transfers and "
+        "times of collectives are not fitted together");
+  if (values.count("terms") || values.count("set"))
+    throw UsageError(
+        "--terms, --set: got them with reports of iperf3, of which bandwidth_efficiency and tcp_window "
+        "are fitted");
+  if (!rate)
+    throw UsageError(
+        "--link-rate: got nothing; expected the platform's rate of the link that iperf3 measured; for "
+        "example --link-rate 1Gbps");
+  return calibrate_iperf3(paths, *rate, round_trip);
 }
 
 Calibration calibrate(Data data, const std::vector<std::string>& names) {
@@ -324,6 +221,15 @@ Calibration calibrate(Data data, const std::vector<std::string>& names) {
   return answer;
 }
 
+Calibration calibrate_collectives(const po::variables_map& values) {
+  const std::vector<std::string> terms = asked_terms(values);
+  const std::vector<std::string> overrides = network_overrides(values);
+  Data data = read_data(values["measurement"].as<std::vector<std::string>>(), overrides);
+  if (data.observations.empty())
+    throw std::runtime_error("the data do not support a fit: nothing was measured");
+  return calibrate(std::move(data), terms);
+}
+
 }  // namespace
 
 void run_calibrate(const Arguments& arguments) {
@@ -333,27 +239,29 @@ void run_calibrate(const Arguments& arguments) {
                         "payload_rate,initial_window)")(
       "set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"),
       "override a key of network_model that is known and not fitted, any number of times (default: none)")(
+      "link-rate", po::value<std::string>()->value_name("RATE"),
+      "of the link, as the platform says it, for reports of iperf3")(
+      "round-trip", po::value<std::string>()->value_name("TIME"),
+      "of the link, for reports of iperf3 (default: TCP's mean of each report)")(
       "output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
       "-: JSON on stdout; a file in .json, or in .toml, the [network_model] (default: a table and the "
       "[network_model] on stdout)");
   const Help help = {
       "calibrate",
-      "RUN.json…|COLLECTIVES.csv… [options]",
+      "RUN.json…|COLLECTIVES.csv…|IPERF3.json… [options]",
       "Fits terms of [network_model] to measured times: of reports of `fomoe-train run` the mean round's\n"
       "communication, of a CSV (collective,sites,payload,bandwidth,latency,seconds) each all-reduce. Every\n"
       "observation is simulated; the sum of squared relative errors becomes least. Terms that the data do "
       "not\n"
-      "support are left out, and why is said. Exit status 1 where nothing can be fitted.",
+      "support are left out, and why is said. Exit status 1 where nothing can be fitted.\n"
+      "Of reports of iperf3 (iperf3 -c HOST -P N -J, of several N, over one link) bandwidth_efficiency and\n"
+      "tcp_window are fitted: rate = min(efficiency · link rate, N · window ÷ round trip).",
       {"fomoe calibrate experiments/validation/runs/*.json --terms bandwidth_efficiency,latency_factor"}};
   const auto values = parse(arguments, help, options, "measurement", Positionals::several);
   if (!values) return;
   const Output output("--output", (*values)["output"].as<std::string>(), {".toml", ".json"});
-  const std::vector<std::string> terms = asked_terms(*values);
-  const std::vector<std::string> overrides = network_overrides(*values);
-  Data data = read_data((*values)["measurement"].as<std::vector<std::string>>(), overrides);
-  if (data.observations.empty())
-    throw std::runtime_error("the data do not support a fit: nothing was measured");
-  const Calibration calibration = calibrate(std::move(data), terms);
+  const std::optional<Calibration> transfers = calibrated_iperf3(*values);
+  const Calibration calibration = transfers ? *transfers : calibrate_collectives(*values);
   const bool any = std::any_of(calibration.terms.begin(), calibration.terms.end(),
                                [](const FittedTerm& term) { return term.supported; });
   if (!any) {
@@ -363,9 +271,9 @@ void run_calibrate(const Arguments& arguments) {
     throw std::runtime_error("the data support none of the terms:" + reasons);
   }
   const std::string path = (*values)["output"].as<std::string>();
-  output.write(output.for_people()       ? people_text(calibration)
-               : path.ends_with(".toml") ? toml_text(calibration)
-                                         : json_text(calibration));
+  output.write(output.for_people()       ? calibration_for_people(calibration)
+               : path.ends_with(".toml") ? calibration_toml(calibration)
+                                         : calibration_json(calibration));
 }
 
 }  // namespace fomoe::commands

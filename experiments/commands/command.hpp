@@ -24,6 +24,7 @@ void run_explain(const Arguments& arguments);
 void run_report(const Arguments& arguments);
 void run_sweep(const Arguments& arguments);
 void run_reproduce(const Arguments& arguments);
+void run_probe(const Arguments& arguments);
 void run_calibrate(const Arguments& arguments);
 void run_validate(const Arguments& arguments);
 void run_profile(const Arguments& arguments);
@@ -39,6 +40,7 @@ inline constexpr Command kCommands[] = {
     {"report", "results as one page: charts, tables, where every number comes from", run_report},
     {"sweep", "every combination of several keys' values, as CSV or JSON", run_sweep},
     {"reproduce", "the FoMoE paper's figures and tables, with every assumption", run_reproduce},
+    {"probe", "the links between running sites, measured, as a platform file", run_probe},
     {"calibrate", "network terms fitted to measured runs or collectives", run_calibrate},
     {"validate", "measured runs against what is predicted for them", run_validate},
     {"profile", "step times from other programs' logs, for more layers or another device", run_profile},

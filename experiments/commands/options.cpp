@@ -64,6 +64,11 @@ std::optional<po::variables_map> parse(const Arguments& arguments, const Help& h
   }
   const std::size_t given =
       values.count(positional) ? values[positional].as<std::vector<std::string>>().size() : 0;
+  if (count == Positionals::none) {
+    if (given == 0) return values;
+    throw UsageError(fmt::format("got \"{}\"; expected options alone{}",
+                                 values[positional].as<std::vector<std::string>>().front(), see));
+  }
   if (given == 0 || (given > 1 && count == Positionals::one)) {
     throw UsageError(fmt::format("expected {} {}, got {}; for example {}",
                                  count == Positionals::one ? "one" : "at least one", positional, given,

@@ -24,9 +24,9 @@ struct Help {
 };
 
 /// How many arguments without a dash there are.
-enum class Positionals { one, several };
+enum class Positionals { none, one, several };
 
-/// Arguments without a dash are the positional of that name, and required.
+/// Arguments without a dash are the positional of that name, and required unless there are none.
 /// Nothing where --help was asked for; it has then been printed.
 std::optional<boost::program_options::variables_map> parse(
     const Arguments& arguments, const Help& help, boost::program_options::options_description options,

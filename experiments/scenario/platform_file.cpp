@@ -26,6 +26,7 @@ class PlatformReader {
     const TableReader top(document_, platform_file_keys(), "", &document_.root());
     platform_.name = top.text("name");
     source_ = top.text("source");
+    given_origin_ = top.yes_no("measured") ? Origin::measured : Origin::assumed;
     if (top.has("paths_csv")) measured_ = read_paths_csv(document_.beside(top.text("paths_csv")));
     read_sites();
     read_default_path();
@@ -216,14 +217,13 @@ class PlatformReader {
       state("path latencies", Origin::measured,
             platform_.name + ", from the same source; one way taken as half of the measured round trip");
     }
-    if (given_paths_) state("paths given one by one", Origin::assumed, of_file);
+    if (given_paths_) state("paths given one by one", given_origin_, of_file);
     if (default_path_) state("paths not described", Origin::assumed, of_file + "; [default_path]");
     if (measured_links_) {
       state("uplinks and downlinks", Origin::computed,
             "largest measured rate out of and into each site, among the platform's sites");
     }
-    if (given_links_)
-      state("uplinks and downlinks", Origin::assumed, "given in the platform file; " + of_file);
+    if (given_links_) state("uplinks and downlinks", given_origin_, "given in the platform file; " + of_file);
   }
 
   std::optional<int> index_of(const std::string& name) const {
@@ -240,6 +240,7 @@ class PlatformReader {
   Document document_;
   platforms::Platform platform_;
   std::string source_;
+  Origin given_origin_ = Origin::assumed;  // of what the file itself says, other than [default_path]
   MeasuredPaths measured_;
   std::vector<std::string> names_;
   std::optional<platforms::Path> default_path_;

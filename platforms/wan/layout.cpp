@@ -135,7 +135,8 @@ std::string dotted(std::uint32_t address) {
 
 std::vector<std::pair<std::string, std::string>> site_environment(const Layout& layout, int site,
                                                                   int master_port,
-                                                                  const std::string& report_path) {
+                                                                  const std::string& report_path,
+                                                                  bool checked) {
   std::vector<std::pair<std::string, std::string>> variables = {
       {"RANK", std::to_string(site)},
       {"WORLD_SIZE", std::to_string(layout.size())},
@@ -143,7 +144,8 @@ std::vector<std::pair<std::string, std::string>> site_environment(const Layout& 
       {"MASTER_ADDR", dotted(layout.sites.front().address)},
       {"MASTER_PORT", std::to_string(master_port)},
       {"GLOO_SOCKET_IFNAME", kInterface},
-      {"NCCL_SOCKET_IFNAME", kInterface}};
+      {"NCCL_SOCKET_IFNAME", kInterface},
+      {"FOMOE_LINKS", checked ? "emulated and checked" : "emulated"}};
   if (!report_path.empty()) variables.emplace_back("FOMOE_REPORT", report_path);
   return variables;
 }

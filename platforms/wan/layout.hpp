@@ -65,10 +65,12 @@ Layout without_limits(Layout layout);
 /// "10.83.0.1"
 std::string dotted(std::uint32_t address);
 
-/// What CMD finds in its environment at that site.
+/// What CMD finds in its environment at that site. FOMOE_LINKS says that links are emulated, and whether
+/// that was checked before: "emulated and checked" or "emulated".
 std::vector<std::pair<std::string, std::string>> site_environment(const Layout& layout, int site,
                                                                   int master_port,
-                                                                  const std::string& report_path);
+                                                                  const std::string& report_path,
+                                                                  bool checked);
 
 struct CoreShares {
   int relay = 0;

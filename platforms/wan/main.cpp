@@ -37,7 +37,8 @@ Usage: fomoe-wan check SCENARIO.toml [options]
 check  lays the platform out and measures it: rates and round trips of all pairs,
        asked and measured, and the most that the relay carries
 run    the same, then CMD once per site with RANK, WORLD_SIZE, LOCAL_RANK=0,
-       MASTER_ADDR, MASTER_PORT, GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME;
+       MASTER_ADDR, MASTER_PORT, GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME and
+       FOMOE_LINKS, by which reports know that links were emulated;
        with --report also FOMOE_REPORT, a file for a RunReport
 
 Every packet between two sites passes a relay, which shapes uplinks, downlinks,

@@ -59,7 +59,7 @@ Supervised run_command(const Layout& layout, const SessionOptions& options,
     const std::string& name = layout.sites[static_cast<std::size_t>(site)].name;
     const std::string path = site_report_path(options.report, name);
     if (!path.empty()) ::unlink(path.c_str());  // an older run's must not be taken for this one's
-    commands.push_back({name, site_environment(layout, site, options.master_port, path),
+    commands.push_back({name, site_environment(layout, site, options.master_port, path, options.check),
                         cores.empty() ? std::vector<int>{} : cores[static_cast<std::size_t>(site)]});
   }
   const Supervised done = supervise(sites, commands, options.command, relay.process());

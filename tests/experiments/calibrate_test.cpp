@@ -143,3 +143,55 @@ TEST_CASE("collectives from a CSV: by hand, and mistakes by file and line") {
   CHECK(said("ring,2,1MB,1Gbps,10ms,-1").find("bad.csv:2: seconds: got \"-1\"") != std::string::npos);
   CHECK(said("ring,2,1MB").find("bad.csv:2: row: got 3 cells") != std::string::npos);
 }
+
+TEST_CASE("reports of iperf3: the efficiency of a full link, and the window of streams that do not fill it") {
+  const Folder folder;
+  const std::string real = read_all(source_dir() + "/tests/experiments/data/iperf3/one-stream.json");
+  const auto report = [&](const std::string& name, int streams, double megabits_per_s) {
+    json one = json::parse(real);
+    one["start"]["test_start"]["num_streams"] = streams;
+    one["end"]["sum_received"]["bits_per_second"] = megabits_per_s * 1e6;
+    write_all(folder / name, one.dump());
+  };
+  // 1 Gbit/s, of which 0.95 is payload, round trip 100 ms, window 1 MB: 80 Mbit/s a stream, ± 1 %.
+  report("a.json", 1, 80.8);
+  report("b.json", 2, 158.4);
+  report("c.json", 4, 320);
+  report("d.json", 16, 945);
+  report("e.json", 32, 955);
+  const Ran ran = program(folder,
+                          "calibrate a.json b.json c.json d.json e.json --link-rate 1Gbps --round-trip "
+                          "100ms --output -");
+  INFO(ran.out, ran.err);
+  REQUIRE(ran.exit_status == 0);
+  const json answer = json::parse(ran.out);
+  check_holds(term(answer, "bandwidth_efficiency"), 0.95, 0.1);
+  check_holds(term(answer, "tcp_window"), 1e6, 0.1);
+  const Ran text =
+      program(folder, "calibrate a.json b.json c.json d.json e.json --link-rate 1Gbps --round-trip 100ms");
+  CHECK(text.out.find("tcp_window = \"") != std::string::npos);
+  // All full: nothing can be said of a window.
+  report("a.json", 1, 940);
+  report("b.json", 2, 950);
+  report("c.json", 4, 960);
+  const Ran full =
+      program(folder, "calibrate a.json b.json c.json d.json e.json --link-rate 1Gbps --round-trip 100ms");
+  INFO(full.out, full.err);
+  CHECK(full.exit_status == 0);
+  CHECK(full.out.find("tcp_window is not fitted: ") != std::string::npos);
+  const auto refused = [&](const std::string& arguments, const std::string& expected) {
+    const Ran bad = program(folder, "calibrate " + arguments);
+    INFO(bad.err);
+    CHECK(bad.exit_status == 2);
+    CHECK(bad.err.find(expected) != std::string::npos);
+  };
+  refused("a.json b.json", "--link-rate: got nothing; expected the platform's rate");
+  refused("a.json b.json --link-rate 100Mbps",
+          "--link-rate: got 100Mbps; expected at least what a.json carried");
+  refused("a.json --link-rate 1ms", "--link-rate: got \"1ms\"");
+  refused("a.json --link-rate 1Gbps --terms bandwidth_efficiency", "got them with reports of iperf3");
+  json failed = json::parse(real);
+  failed["error"] = "unable to connect";
+  write_all(folder / "f.json", failed.dump());
+  refused("a.json f.json --link-rate 1Gbps", "f.json:1: iperf3: got unable to connect");
+}

@@ -84,7 +84,7 @@ TEST_CASE("layout: links that change and too many sites are refused by name") {
 
 TEST_CASE("layout: what CMD finds in its environment") {
   const Layout layout = lay_out(three_sites(), {});
-  const auto list = site_environment(layout, 2, 12345, "/r.json");
+  const auto list = site_environment(layout, 2, 12345, "/r.json", /*checked=*/true);
   const std::map<std::string, std::string> environment(list.begin(), list.end());
   CHECK(environment.at("RANK") == "2");
   CHECK(environment.at("WORLD_SIZE") == "3");
@@ -93,7 +93,11 @@ TEST_CASE("layout: what CMD finds in its environment") {
   CHECK(environment.at("MASTER_PORT") == "12345");
   CHECK(environment.at("GLOO_SOCKET_IFNAME") == "wan0");
   CHECK(environment.at("FOMOE_REPORT") == "/r.json");
-  for (const auto& [name, value] : site_environment(layout, 0, 1, "")) CHECK(name != "FOMOE_REPORT");
+  CHECK(environment.at("FOMOE_LINKS") == "emulated and checked");
+  for (const auto& [name, value] : site_environment(layout, 0, 1, "", /*checked=*/false)) {
+    CHECK(name != "FOMOE_REPORT");
+    if (name == "FOMOE_LINKS") CHECK(value == "emulated");
+  }
 }
 
 TEST_CASE("cores: the relay keeps one, sites get their own while there are enough") {

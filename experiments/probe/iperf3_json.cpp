@@ -1,0 +1,72 @@
+#include "experiments/probe/iperf3_json.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+namespace fomoe::probe {
+
+using nlohmann::json;
+
+namespace {
+
+void refuse_other_tests(const json& start) {
+  const json& test = start.at("test_start");
+  const std::string protocol = test.at("protocol");
+  if (protocol != "TCP")
+    throw Iperf3Error(fmt::format("its report is of {}; expected TCP, as iperf3 -c HOST -J sends", protocol));
+  for (const char* kind : {"reverse", "bidir"}) {
+    if (test.value(kind, 0) != 0)
+      throw Iperf3Error(
+          fmt::format("its report is of a test with --{}; expected from the client to the "
+                      "server, as iperf3 -c HOST -J sends",
+                      kind));
+  }
+}
+
+/// "iperf 3.12" → "3.12"
+std::string version_of(const std::string& text) {
+  const std::size_t digit = text.find_first_of("0123456789");
+  return digit == std::string::npos ? text : text.substr(digit);
+}
+
+std::optional<double> mean_round_trip_s(const json& streams) {
+  double sum_us = 0;
+  int count = 0;
+  for (const json& stream : streams) {
+    if (!stream.contains("sender")) continue;
+    const double mean_us = stream["sender"].value("mean_rtt", 0.0);  // 0: this kernel does not say
+    if (mean_us <= 0) continue;
+    sum_us += mean_us;
+    ++count;
+  }
+  if (count == 0) return std::nullopt;
+  return sum_us / count / 1e6;
+}
+
+}  // namespace
+
+Iperf3Transfer read_iperf3(const std::string& text) {
+  const json report = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!report.is_object()) throw Iperf3Error("its answer is no JSON object");
+  if (report.contains("error") && report["error"].is_string()) {
+    throw Iperf3Error(report["error"].get<std::string>());
+  }
+  try {
+    refuse_other_tests(report.at("start"));
+    const json& received = report.at("end").at("sum_received");
+    Iperf3Transfer transfer;
+    transfer.bytes_per_s = received.at("bits_per_second").get<double>() / 8;
+    transfer.seconds = received.at("seconds");
+    transfer.streams = report.at("start").at("test_start").at("num_streams");
+    transfer.retransmits = report.at("end").at("sum_sent").value("retransmits", std::int64_t{0});
+    transfer.round_trip_s = mean_round_trip_s(report.at("end").at("streams"));
+    transfer.version = version_of(report.at("start").at("version"));
+    if (!(transfer.bytes_per_s > 0)) throw Iperf3Error("nothing arrived");
+    return transfer;
+  } catch (const json::exception& error) {
+    throw Iperf3Error(fmt::format("its answer is no report of iperf3 -c HOST -J: {}", error.what()));
+  }
+}
+
+}  // namespace fomoe::probe

@@ -1,0 +1,188 @@
+#include "experiments/probe/line_socket.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+namespace fomoe::probe {
+
+namespace {
+
+constexpr std::size_t kLongestLine = std::size_t{1} << 20;
+constexpr double kSendLimit_s = 30;
+constexpr double kOneAttempt_s = 5;
+
+std::string system_error() { return std::strerror(errno); }
+
+bool wait_for(int descriptor, short events, double until_s) {
+  for (;;) {
+    pollfd wanted = {descriptor, events, 0};
+    const double left_ms = std::clamp((until_s - now_s()) * 1e3, 0.0, 3.6e6);
+    const int ready = ::poll(&wanted, 1, static_cast<int>(left_ms) + 1);
+    if (ready > 0) return true;
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready < 0 || now_s() >= until_s) return false;
+  }
+}
+
+void set(int socket, int level, int option, int value) {
+  ::setsockopt(socket, level, option, &value, sizeof value);
+}
+
+/// Of an address as getaddrinfo gives it; empty where it did not answer.
+std::optional<Socket> attempt(const addrinfo& address, double until_s) {
+  Socket socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (socket.get() < 0) return std::nullopt;
+  if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) != 0) {
+    if (errno != EINPROGRESS || !wait_for(socket.get(), POLLOUT, until_s)) return std::nullopt;
+    int error = 0;
+    socklen_t length = sizeof error;
+    ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+    if (error != 0) return std::nullopt;
+  }
+  ::fcntl(socket.get(), F_SETFL, 0);
+  return socket;
+}
+
+}  // namespace
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Socket& Socket::operator=(Socket&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+void Socket::reset() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  descriptor_ = -1;
+}
+
+bool Socket::readable(double until_s) const { return wait_for(descriptor_, POLLIN, until_s); }
+
+std::optional<Socket> listen_on(int port) {
+  // Both families on one socket where this machine has IPv6, which a bare network namespace may not.
+  for (const int family : {AF_INET6, AF_INET}) {
+    Socket socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (socket.get() < 0) continue;
+    set(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+    sockaddr_in6 six{};
+    six.sin6_family = AF_INET6;
+    six.sin6_port = htons(static_cast<std::uint16_t>(port));
+    sockaddr_in four{};
+    four.sin_family = AF_INET;
+    four.sin_port = six.sin6_port;
+    if (family == AF_INET6) set(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+    const bool bound = family == AF_INET6
+                           ? ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&six), sizeof six) == 0
+                           : ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&four), sizeof four) == 0;
+    if (bound && ::listen(socket.get(), SOMAXCONN) == 0) return socket;
+    if (errno == EADDRINUSE) return std::nullopt;
+    if (family == AF_INET)
+      throw std::runtime_error(fmt::format("cannot listen on port {}: {}", port, system_error()));
+  }
+  throw std::runtime_error(fmt::format("cannot listen on port {}: this machine has no IP", port));
+}
+
+std::optional<Socket> accept_from(const Socket& listener, double until_s, std::string* peer) {
+  while (listener.readable(until_s)) {
+    sockaddr_storage address{};
+    socklen_t length = sizeof address;
+    Socket socket(::accept4(listener.get(), reinterpret_cast<sockaddr*>(&address), &length, SOCK_CLOEXEC));
+    if (socket.get() < 0) continue;  // it left before we looked
+    std::array<char, NI_MAXHOST> text{};
+    if (peer != nullptr && ::getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, text.data(),
+                                         text.size(), nullptr, 0, NI_NUMERICHOST) == 0) {
+      *peer = text.data();
+      if (peer->starts_with("::ffff:")) peer->erase(0, 7);  // IPv4 on a socket of both families
+    }
+    return socket;
+  }
+  return std::nullopt;
+}
+
+Socket connect_to(const std::string& host, int port, double until_s) {
+  std::string reason = "nobody answered";
+  do {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    const int status = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+    if (status == 0) {
+      for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
+        if (auto socket = attempt(*address, std::min(until_s, now_s() + kOneAttempt_s))) {
+          ::freeaddrinfo(found);
+          return std::move(*socket);
+        }
+      }
+      ::freeaddrinfo(found);
+    } else {
+      reason = ::gai_strerror(status);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  } while (now_s() < until_s);
+  throw ConnectionLost(fmt::format("{}, port {}: {}", host, port, reason));
+}
+
+LineSocket::LineSocket(Socket socket) : socket_(std::move(socket)) {
+  set(socket_.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  set(socket_.get(), SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(socket_.get(), IPPROTO_TCP, TCP_KEEPIDLE, 15);
+  set(socket_.get(), IPPROTO_TCP, TCP_KEEPINTVL, 5);
+  set(socket_.get(), IPPROTO_TCP, TCP_KEEPCNT, 6);
+  set(socket_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, 45'000);
+}
+
+void LineSocket::send(const nlohmann::json& line) {
+  const std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
+  const double until_s = now_s() + kSendLimit_s;
+  for (std::size_t sent = 0; sent < text.size();) {
+    if (!wait_for(socket_.get(), POLLOUT, until_s)) throw ConnectionLost("takes no more");
+    const ssize_t size =
+        ::send(socket_.get(), text.data() + sent, text.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (size < 0) throw ConnectionLost(system_error());
+    sent += static_cast<std::size_t>(size);
+  }
+}
+
+std::optional<nlohmann::json> LineSocket::receive(double until_s) {
+  for (;;) {
+    if (auto line = take_line()) return line;
+    if (!socket_.readable(until_s)) return std::nullopt;
+    std::array<char, 65536> buffer{};
+    const ssize_t size = ::recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (size < 0) throw ConnectionLost(system_error());
+    if (size == 0) throw ConnectionLost("closed the connection");
+    read_.append(buffer.data(), static_cast<std::size_t>(size));
+  }
+}
+
+std::optional<nlohmann::json> LineSocket::take_line() {
+  const std::size_t end = read_.find('\n');
+  if (end == std::string::npos) {
+    if (read_.size() > kLongestLine) throw ConnectionLost("sends no lines");
+    return std::nullopt;
+  }
+  auto line = nlohmann::json::parse(read_.substr(0, end), nullptr, /*allow_exceptions=*/false);
+  read_.erase(0, end + 1);
+  if (!line.is_object()) throw ConnectionLost("sends what is no JSON object");
+  return line;
+}
+
+}  // namespace fomoe::probe

@@ -1,0 +1,230 @@
+#include "experiments/probe/site.hpp"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "experiments/probe/child_process.hpp"
+#include "experiments/probe/iperf3_json.hpp"
+
+namespace fomoe::probe {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr double kStart_s = 5;  // for iperf3 to listen
+constexpr double kGlance_s = 0.1;
+
+/// Asked to stop, by rank 0 or at the end.
+class Stopped : public std::runtime_error {
+ public:
+  Stopped() : std::runtime_error("stopped") {}
+};
+
+/// One thing that is going on.
+struct Task {
+  std::atomic<bool> stop = false;
+  std::atomic<bool> done = false;
+  std::thread thread;
+
+  /// False where the time is over.
+  bool wait_readable(const Socket& socket, double until_s) const {
+    while (!stop) {
+      if (socket.readable(std::min(until_s, now_s() + kGlance_s))) return true;
+      if (now_s() >= until_s) return false;
+    }
+    throw Stopped();
+  }
+  std::optional<int> wait_for(ChildProcess& child, double until_s) const {
+    while (!stop && now_s() < until_s && !child.wait_for_end(std::min(until_s, now_s() + kGlance_s))) {
+    }
+    if (stop) throw Stopped();
+    return child.wait(until_s);
+  }
+};
+
+/// Sends every byte back until the other end closes.
+void echo(const Task& task, const Socket& listener, double until_s) {
+  if (!task.wait_readable(listener, until_s)) return;
+  const std::optional<Socket> connection = accept_from(listener, until_s);
+  if (!connection) return;
+  const int yes = 1;
+  ::setsockopt(connection->get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  char byte = 0;
+  while (task.wait_readable(*connection, until_s)) {
+    if (::recv(connection->get(), &byte, 1, 0) != 1) return;
+    if (::send(connection->get(), &byte, 1, MSG_NOSIGNAL) != 1) return;
+  }
+}
+
+json ping(const json& asked, double until_s) {
+  const Socket connection = connect_to(asked.at("host"), asked.at("port"), until_s);
+  const int yes = 1;
+  ::setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  std::vector<double> round_trips_s;
+  const int count = asked.at("count");
+  // The first one warms up: routes are looked up, and sleeping processors wake.
+  for (int i = 0; i <= count; ++i) {
+    char byte = '?';
+    const double begin_s = now_s();
+    if (::send(connection.get(), &byte, 1, MSG_NOSIGNAL) != 1 || !connection.readable(until_s) ||
+        ::recv(connection.get(), &byte, 1, MSG_DONTWAIT) != 1)
+      throw ConnectionLost("a byte that was sent did not come back");
+    if (i > 0) round_trips_s.push_back(now_s() - begin_s);
+  }
+  return {{"round_trips_s", round_trips_s}};
+}
+
+json send(const Task& task, const json& asked, double until_s) {
+  ChildProcess client(
+      {"iperf3", "-c", asked.at("host"), "-p", std::to_string(asked.at("port").get<int>()), "-P",
+       std::to_string(asked.at("streams").get<int>()), "-t", std::to_string(asked.at("seconds").get<int>()),
+       "-O", std::to_string(asked.at("omit").get<int>()), "-i", "0", "--connect-timeout", "5000", "-J"});
+  if (!task.wait_for(client, until_s)) throw Iperf3Error("it did not end in time and was stopped");
+  const Iperf3Transfer transfer = read_iperf3(client.output());
+  return {{"bytes_per_s", transfer.bytes_per_s}};
+}
+
+class Service {
+ public:
+  Service(LineSocket& rank0, int first_port) : rank0_(rank0), first_port_(first_port) {}
+
+  ~Service() {
+    for (auto& [id, task] : tasks_) task->stop = true;
+    for (auto& [id, task] : tasks_) task->thread.join();
+  }
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  std::string run() {
+    for (;;) {
+      const std::optional<json> line = rank0_.receive(now_s() + 1);
+      forget_done();
+      if (!line) continue;
+      const std::string what = line->value("do", "");
+      if (what == "end") return line->value("error", "");
+      if (what == "stop") {
+        if (const auto found = tasks_.find(line->value("of", -1)); found != tasks_.end())
+          found->second->stop = true;
+        continue;
+      }
+      start(*line);
+    }
+  }
+
+ private:
+  void start(const json& asked) {
+    const int id = asked.value("id", -1);
+    if (tasks_.count(id)) throw ConnectionLost("asks for two things under one id");
+    Task& task = *tasks_.emplace(id, std::make_unique<Task>()).first->second;
+    task.thread = std::thread([this, &task, asked, id] {
+      try {
+        work(task, asked, id);
+      } catch (const Stopped&) {
+        // Rank 0 does not wait for it.
+      } catch (const Iperf3Error& error) {
+        answer(id, {{"error", fmt::format("iperf3: {}", error.what())}});
+      } catch (const std::exception& error) {
+        answer(id, {{"error", error.what()}});
+      }
+      task.done = true;
+    });
+  }
+
+  void work(const Task& task, const json& asked, int id) {
+    const double until_s = now_s() + asked.at("limit_s").get<double>();
+    const std::string what = asked.at("do");
+    if (what == "echo") {
+      const auto [listener, port] = free_listener();
+      answer(id, {{"port", port}});
+      echo(task, listener, until_s);
+    } else if (what == "ping") {
+      answer(id, ping(asked, until_s));
+    } else if (what == "receive") {
+      receive(task, id, until_s);
+    } else if (what == "send") {
+      answer(id, send(task, asked, until_s));
+    } else {
+      throw std::runtime_error(fmt::format("\"{}\" is nothing that a site can do", what));
+    }
+  }
+
+  std::pair<Socket, int> free_listener() const {
+    for (int port = first_port_; port < first_port_ + kPorts; ++port) {
+      if (auto listener = listen_on(port)) return {std::move(*listener), port};
+    }
+    throw std::runtime_error(no_port());
+  }
+
+  /// An iperf3 that takes one test and ends.
+  void receive(const Task& task, int id, double until_s) {
+    for (int port = first_port_; port < first_port_ + kPorts; ++port) {
+      ChildProcess server({"iperf3", "-s", "-1", "-p", std::to_string(port), "--forceflush"});
+      if (server.wait_for_output("Server listening", now_s() + kStart_s)) {
+        answer(id, {{"port", port}});
+        (void)task.wait_for(server, until_s);
+        return;
+      }
+      if (server.output().find("in use") == std::string::npos)
+        throw Iperf3Error(fmt::format("it does not listen on port {}: {}", port, server.output()));
+    }
+    throw std::runtime_error(no_port());
+  }
+
+  std::string no_port() const {
+    return fmt::format("the ports {} to {} are all in use; --port names others", first_port_,
+                       first_port_ + kPorts - 1);
+  }
+
+  void answer(int id, json line) noexcept {
+    const std::lock_guard lock(sending_);
+    try {
+      line["id"] = id;
+      rank0_.send(line);
+    } catch (const std::exception&) {
+      // run() meets the same.
+    }
+  }
+
+  void forget_done() {
+    std::erase_if(tasks_, [](auto& entry) {
+      if (!entry.second->done) return false;
+      entry.second->thread.join();
+      return true;
+    });
+  }
+
+  LineSocket& rank0_;
+  int first_port_;
+  std::mutex sending_;
+  std::map<int, std::unique_ptr<Task>> tasks_;
+};
+
+}  // namespace
+
+std::string iperf3_version() {
+  if (program_on_path("iperf3").empty()) return {};
+  ChildProcess program({"iperf3", "--version"});
+  (void)program.wait(now_s() + kStart_s);
+  const std::string& text = program.output();  // "iperf 3.12 (cJSON 1.7.15)…"
+  const std::size_t begin = text.find_first_of("0123456789");
+  if (begin == std::string::npos) return "of unknown version";
+  return text.substr(begin, text.find_first_of(" \n", begin) - begin);
+}
+
+std::string serve_site(LineSocket& rank0, int first_port) { return Service(rank0, first_port).run(); }
+
+}  // namespace fomoe::probe

@@ -1,0 +1,22 @@
+// What a measured report says of the links it was measured over.
+#include "tests/trainer/support.hpp"
+#include "trainer/measured_report.hpp"
+
+using fomoe::trainer::note_on_links;
+using fomoe::trainer::ReportContext;
+
+TEST_CASE("a report over emulated links says so, and whether they had been checked; others claim nothing") {
+  ReportContext context;
+  CHECK(note_on_links(context).starts_with("links were whatever lies between the processes"));
+  context.links = "emulated and checked";
+  CHECK(note_on_links(context).starts_with("links were emulated by fomoe-wan on one machine"));
+  CHECK(note_on_links(context).find("measured before the run to be within 5 %") != std::string::npos);
+  context.links = "emulated";
+  CHECK(note_on_links(context).find("not measured before the run (--no-check)") != std::string::npos);
+  context.links = "something that fomoe-wan never says";
+  CHECK(note_on_links(context).starts_with("links were whatever lies between the processes"));
+  // One process for all sites sends nothing over them.
+  context.links = "emulated and checked";
+  context.in_turn = true;
+  CHECK(note_on_links(context).starts_with("links were whatever lies between the processes"));
+}
