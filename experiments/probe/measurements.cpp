@@ -166,10 +166,10 @@ std::string platform_toml(const Measurements& measured, const std::string& name)
       "# Medians; beside each the least and the most. Rates are TCP payload: "
       "network_model.bandwidth_efficiency"
       "\n# and network_model.tcp_window would count twice what they already lack.\n"
-      "name = \"{}\"\nsource = \"fomoe probe, {}: iperf3 {}, the best of {} streams, {} s each, {} times; "
+      "name = \"{}\"\nsource = \"fomoe probe, {}: iperf3 {}, the best of {} streams, {} s each, {}; "
       "one way taken as half of the round trip\"\nmeasured = true\n",
       quotable(name), measured.date, measured.iperf3_version, stream_list(measured), measured.seconds,
-      measured.repetitions);
+      measured.repetitions == 1 ? "once" : fmt::format("{} times", measured.repetitions));
   for (const std::string& line : warnings(measured)) text += fmt::format("# {}\n", line);
   for (int site = 0; site < measured.size(); ++site) {
     text += fmt::format("\n[[site]]\nname = \"{}\"\n", measured.sites[static_cast<std::size_t>(site)]);

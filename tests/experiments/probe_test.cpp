@@ -155,6 +155,17 @@ TEST_CASE("probe: measurements become a platform that the reader takes, by hand"
   }
 }
 
+TEST_CASE("probe: a platform file that does not say that it was measured is assumed") {
+  const Folder folder;
+  std::string text = platform_toml(three_sites(), "p");
+  const std::string line = "measured = true\n";
+  REQUIRE(text.find(line) != std::string::npos);
+  text.erase(text.find(line), line.size());
+  write_all(folder / "p.toml", text);
+  for (const Provenance& one : scenario::read_platform_file(folder / "p.toml").provenance)
+    CHECK(one.origin == Origin::assumed);
+}
+
 TEST_CASE("probe: the file says the spread of every number") {
   const std::string text = platform_toml(three_sites(), "p \"q\"");
   CHECK(text.find("name = \"p _q_\"") != std::string::npos);

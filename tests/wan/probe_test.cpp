@@ -53,7 +53,7 @@ TEST_CASE("probe: two sites with unequal links") {
   const platforms::Platform p = probed("experiments/scenarios/two-sites.toml",
                                        "--set platform.uplink=40Mbps --set platform.downlink=100Mbps --set "
                                        "platform.latency=15ms",
-                                       "--streams 1,4 --seconds 3 --repeat 3");
+                                       "--streams 1,4 --seconds 3 --repeat 2");
   REQUIRE(p.size() == 2);
   for (const int from : {0, 1}) {
     check_within_a_tenth(p.path(from, 1 - from).bandwidth_bytes_per_s, 5e6 * kPayload);
@@ -81,7 +81,7 @@ TEST_CASE("probe: three sites with paths of their own below what the sites can s
   const platforms::Platform p = probed(
       "experiments/scenarios/two-sites.toml",
       "--set strategy.expert_overlap=3 --set platform.sites=3 --set platform.file=" + (folder / "asked.toml"),
-      "--streams 4 --seconds 3 --repeat 2");
+      "--streams 4 --seconds 3 --repeat 1");
   REQUIRE(p.size() == 3);
   const double path_rate = 5e6 * kPayload;
   for (int from = 0; from < 3; ++from) {
