@@ -400,7 +400,7 @@ const std::vector<Wrong> kWrong = {
      "downlink; for example bandwidth = \"1Gbps\""},
     {"bandwidth = \"1Gbps\"", "file = \"x.toml\"", "",
      ":16: platform.latency: got it beside file; expected link rates and latencies in the platform file "
-     "alone; for example latency = \"25ms\""},
+     "alone, with rate_factor on all its rates; for example latency = \"25ms\""},
     // Combinations
     {"preset = \"small\"", "preset = \"small\"\nheads = 3", "",
      ":4: model.heads: got heads = 3 with d_model = 256; expected d_model divisible by heads, with an even "
