@@ -596,7 +596,7 @@ TEST_CASE("mistakes on the command line: exit status 2 and what to type instead"
       {"fomoe", "fomoe: expected a command; see fomoe --help"},
       {"fomoe simulat s.toml",
        "fomoe: simulat: unknown command; expected one of cost, simulate, compare, plan, solve, explain, "
-       "report, sweep, reproduce, calibrate, validate, profile, list; "
+       "report, sweep, reproduce, probe, calibrate, validate, profile, list; "
        "for example "
        "fomoe list methods; did you mean simulate?"},
       {"fomoe simulate",
