@@ -86,16 +86,6 @@ std::vector<double> communication_by_round(const Plan& plan, const Timeline& tim
   return seconds;
 }
 
-std::vector<double> durations(const std::vector<double>& ends) {
-  std::vector<double> seconds;
-  double before_s = 0;
-  for (const double end_s : ends) {
-    seconds.push_back(end_s - before_s);
-    before_s = end_s;
-  }
-  return seconds;
-}
-
 // Of as many `missing` rounds that are like the mean of a sample: with s² the variance among its n rounds,
 // missing²·s²/n for the mean's own error, missing·s² for the others' scatter. Rounds count as independent.
 double variance_of_missing(const std::vector<double>& sample_s, double missing) {
@@ -123,7 +113,7 @@ ClassMean means_of_overlapping(const Plan& plan, std::size_t sites, const RoundC
   ClassMean means;
   means.total_s = ends.back() + missing * (ends[last] - ends[first]) / steady_rounds;
   if (!rounds.identical) {
-    const std::vector<double> each = durations(ends);
+    const std::vector<double> each = round_durations_s(ends);
     means.variance_s2 = variance_of_missing({each.begin() + static_cast<std::ptrdiff_t>(first) + 1,
                                              each.begin() + static_cast<std::ptrdiff_t>(last) + 1},
                                             missing);
@@ -160,7 +150,8 @@ ClassMean means_of_separate(const Plan& plan, std::size_t sites, const RoundClas
   const std::vector<double> communication = communication_by_round(plan, timeline);
 
   ClassMean means;
-  if (!rounds.identical && missing > 0) means.variance_s2 = variance_of_missing(durations(ends), missing);
+  if (!rounds.identical && missing > 0)
+    means.variance_s2 = variance_of_missing(round_durations_s(ends), missing);
   means.total_s = ends.back() + missing * (ends.back() - (first == 0 ? 0.0 : ends[first - 1])) / window;
   for (std::size_t r = first; r < executed; ++r) means.communication_s += communication[r] / window;
   for (const SiteSpans& site : spans_by_site(plan, sites, timeline, first)) {
@@ -172,6 +163,16 @@ ClassMean means_of_separate(const Plan& plan, std::size_t sites, const RoundClas
 }
 
 }  // namespace
+
+std::vector<double> round_durations_s(const std::vector<double>& round_end_s) {
+  std::vector<double> seconds;
+  double before_s = 0;
+  for (const double end_s : round_end_s) {
+    seconds.push_back(end_s - before_s);
+    before_s = end_s;
+  }
+  return seconds;
+}
 
 ClassMean class_mean(const Plan& plan, std::size_t sites, const RoundClass& rounds,
                      const Timeline& timeline) {

@@ -17,6 +17,9 @@ struct ClassMean {
   PairBytes sent;                            // by node, per round
 };
 
+/// From the ends of rounds that follow each other.
+std::vector<double> round_durations_s(const std::vector<double>& round_end_s);
+
 /// `timeline`: the class's executed rounds, of overlapping ones at least five, or all.
 ClassMean class_mean(const Plan& plan, std::size_t sites, const RoundClass& rounds, const Timeline& timeline);
 

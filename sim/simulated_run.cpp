@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "costmodel/class_mean.hpp"
 #include "costmodel/make_plan.hpp"
 #include "costmodel/operation_seconds.hpp"
 #include "costmodel/pieces.hpp"
@@ -46,13 +47,7 @@ std::vector<std::int64_t> executed_rounds(const costmodel::RoundClass& rounds, c
 }
 
 bool agree(const costmodel::Timeline& timeline) {
-  std::vector<double> seconds;
-  double before_s = 0;
-  for (const double end_s : timeline.round_end_s) {
-    seconds.push_back(end_s - before_s);
-    before_s = end_s;
-  }
-  const costmodel::Spread spread = costmodel::spread_of(seconds);
+  const costmodel::Spread spread = costmodel::spread_of(costmodel::round_durations_s(timeline.round_end_s));
   return spread.mean_high - spread.mean <= kNarrow * spread.mean;
 }
 

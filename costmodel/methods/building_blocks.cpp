@@ -239,4 +239,20 @@ Exchange full_model_exchange(const Scenario& scenario, const std::vector<TensorG
   return exchange;
 }
 
+Exchange layers_exchange(const Scenario& scenario, const std::vector<TensorGroup>& groups, Content content,
+                         const std::vector<int>& layers, bool with_tables) {
+  std::vector<GroupId> dense, experts;
+  if (with_tables) dense.push_back(kEmbeddingGroup);
+  for (const int layer : layers) {
+    dense.push_back(dense_layer_group(layer));
+    const int moe_layer = layer - static_cast<int>(scenario.model.dense_layers);
+    for (int e = 0; moe_layer >= 0 && e < static_cast<int>(scenario.model.experts); ++e)
+      experts.push_back(expert_group_by_layer(scenario, moe_layer, e));
+  }
+  const WireFormat& format = scenario.strategy.wire;
+  return {all_workers(scenario),
+          {make_payload(groups, content, TrafficClass::dense, format, std::move(dense)),
+           make_payload(groups, content, TrafficClass::expert_sync, format, std::move(experts))}};
+}
+
 }  // namespace fomoe::costmodel

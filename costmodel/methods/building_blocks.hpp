@@ -76,4 +76,9 @@ RoundPlan local_round(const Scenario& scenario, std::int64_t steps, const char* 
 Exchange full_model_exchange(const Scenario& scenario, const std::vector<TensorGroup>& groups,
                              const std::vector<Content>& contents);
 
+/// One exchange among all workers with these whole layers and, where asked, the tables. `groups` are by
+/// layer.
+Exchange layers_exchange(const Scenario& scenario, const std::vector<TensorGroup>& groups, Content content,
+                         const std::vector<int>& layers, bool with_tables);
+
 }  // namespace fomoe::costmodel

@@ -8,6 +8,7 @@
 // several micro-batches are complete in the last one only, so that its backward pass alone hides anything:
 //   exposed = t_P + max(0, Σ_{p<P} t_p − s·(1 − 1/P)·t_backward),   s the last micro-batch's share of a step
 #include <algorithm>
+#include <numeric>
 
 #include "costmodel/closed_form.hpp"
 #include "costmodel/methods/all.hpp"
@@ -31,22 +32,9 @@ Layers layers_of(std::int64_t layers, std::int64_t buckets, std::int64_t bucket)
 }
 
 Exchange bucket_exchange(const Scenario& scenario, const std::vector<TensorGroup>& groups, Layers layers) {
-  std::vector<GroupId> dense, experts;
-  if (layers.begin == 0) dense.push_back(kEmbeddingGroup);
-  for (std::int64_t layer = layers.begin; layer < layers.end; ++layer) {
-    dense.push_back(dense_layer_group(static_cast<int>(layer)));
-    const std::int64_t moe_layer = layer - scenario.model.dense_layers;
-    for (std::int64_t e = 0; moe_layer >= 0 && e < scenario.model.experts; ++e)
-      experts.push_back(expert_group_by_layer(scenario, static_cast<int>(moe_layer), static_cast<int>(e)));
-  }
-  const WireFormat& format = scenario.strategy.wire;
-  Exchange exchange{all_workers(scenario),
-                    {make_payload(groups, Content::gradient, TrafficClass::dense, format, std::move(dense))}};
-  if (!experts.empty()) {
-    exchange.payloads.push_back(
-        make_payload(groups, Content::gradient, TrafficClass::expert_sync, format, std::move(experts)));
-  }
-  return exchange;
+  std::vector<int> ids(static_cast<std::size_t>(layers.end - layers.begin));
+  std::iota(ids.begin(), ids.end(), static_cast<int>(layers.begin));
+  return layers_exchange(scenario, groups, Content::gradient, ids, layers.begin == 0);
 }
 
 RoundPlan at_once(const Scenario& scenario, const Plan& plan) {

@@ -29,18 +29,10 @@ struct Fragments {
 
 Exchange fragment_exchange(const Scenario& scenario, const std::vector<TensorGroup>& groups, int fragment) {
   const int fragments = scenario.strategy.fragments;
-  std::vector<GroupId> dense, experts;
-  if (fragment == fragments - 1) dense.push_back(kEmbeddingGroup);
-  for (int layer = fragment; layer < static_cast<int>(scenario.model.layers); layer += fragments) {
-    dense.push_back(dense_layer_group(layer));
-    const int moe_layer = layer - static_cast<int>(scenario.model.dense_layers);
-    for (int e = 0; moe_layer >= 0 && e < static_cast<int>(scenario.model.experts); ++e)
-      experts.push_back(expert_group_by_layer(scenario, moe_layer, e));
-  }
-  const WireFormat& format = scenario.strategy.wire;
-  return {all_workers(scenario),
-          {make_payload(groups, Content::pseudo_gradient, TrafficClass::dense, format, dense),
-           make_payload(groups, Content::pseudo_gradient, TrafficClass::expert_sync, format, experts)}};
+  std::vector<int> layers;
+  for (int layer = fragment; layer < static_cast<int>(scenario.model.layers); layer += fragments)
+    layers.push_back(layer);
+  return layers_exchange(scenario, groups, Content::pseudo_gradient, layers, fragment == fragments - 1);
 }
 
 // Builds one round by walking over its steps. The operations of full rounds have the same ids in every round,

@@ -10,6 +10,7 @@
 #include "costmodel/network_model.hpp"
 #include "experiments/probe/iperf3_json.hpp"
 #include "experiments/scenario/document.hpp"
+#include "experiments/scenario/units.hpp"
 #include "platforms/input_error.hpp"
 
 namespace fomoe::commands {
@@ -44,9 +45,10 @@ std::vector<Observed> read_reports(const std::vector<std::string>& paths, double
                      "iperf3 -c HOST -P 4 -J");
     }
     if (one.transfer.bytes_per_s > link_bytes_per_s)
-      throw InputError("--link-rate", fmt::format("{:.4g}Mbps", link_bytes_per_s * 8 / 1e6),
+      throw InputError("--link-rate",
+                       fmt::format("{:.4g}Mbps", link_bytes_per_s * scenario::kBitsPerByte / 1e6),
                        fmt::format("at least what {} carried, {:.4g}Mbps of payload", path,
-                                   one.transfer.bytes_per_s * 8 / 1e6),
+                                   one.transfer.bytes_per_s * scenario::kBitsPerByte / 1e6),
                        "--link-rate 1Gbps");
     if (!round_trip_s && !one.transfer.round_trip_s)
       throw InputError("--round-trip", fmt::format("nothing, and {} has no mean_rtt", path), "a time",

@@ -79,7 +79,8 @@ std::optional<sweep::Journal> open_journal(const std::string& path, bool simulat
                                         sweep::identity_of(request, options));
   if (resume && journal->found() == sweep::Journal::Found::other) {
     throw UsageError(fmt::format(
-        "--resume: got {}.partial, which belongs to another sweep; expected one of this scenario with all "
+        "--resume: got {}.partial, which belongs to another sweep; expected one of this program and scenario "
+        "with all "
         "files that it names, these values and options; for example another --output, or no --resume",
         path));
   }
@@ -120,6 +121,7 @@ void run_sweep(const Arguments& arguments) {
   const Engine engine = read_engine(*values);
   const int jobs = read_jobs(*values);
   const Shard shard = read_shard((*values)["shard"].as<std::string>());
+  const bool resume = (*values)["resume"].as<bool>();
 
   sweep::Request request{
       (*values)["scenario"].as<std::vector<std::string>>().front(), {}, sweep::Grid(read_axes(*values))};
@@ -130,7 +132,7 @@ void run_sweep(const Arguments& arguments) {
   request.end = request.grid.rows() * shard.index / shard.count;
 
   std::optional<sweep::Journal> journal =
-      open_journal(path, engine.simulated, (*values)["resume"].as<bool>(), request, engine.options);
+      open_journal(path, engine.simulated, resume, request, engine.options);
   sweep::RowWriter writer(path, request.grid, engine.simulated ? "simulated" : "closed-form");
   std::uint64_t rows = 0, impossible = 0;
   std::string first_problem;
@@ -145,7 +147,7 @@ void run_sweep(const Arguments& arguments) {
       progress.at(rows += chunk.rows);
     };
     if (journal) {
-      if ((*values)["resume"].as<bool>() && journal->found() == sweep::Journal::Found::same) {
+      if (resume && journal->found() == sweep::Journal::Found::same) {
         request.begin = journal->go_on(request.begin, sink);
         message(fmt::format("resumed after {} rows of an earlier run", rows));
       } else {

@@ -25,15 +25,6 @@ constexpr scenario::JsonKind kCalibration = {
     "fomoe calibrate experiments/validation/runs/*.json --terms bandwidth_efficiency,latency_factor --output "
     "calibration.json"};
 
-/// Keys that this version does not know are left alone.
-JsonObject fields(const std::string& path, const std::string& where, const Json& json) {
-  std::vector<std::string> keys;
-  if (json.is_object()) {
-    for (const auto& item : json.items()) keys.push_back(item.key());
-  }
-  return {path, kCalibration, where, json, keys};
-}
-
 const scenario::Key* find_term(const std::string& name) {
   for (const scenario::Key& key : scenario::scenario_keys()) {
     if (key.table == "network_model" && key.name == name && scenario::is_number(key.kind)) return &key;
@@ -76,10 +67,11 @@ CalibrationFile read_calibration(const po::variables_map& values) {
   if (!values.count("calibration")) return file;
   file.path = values["calibration"].as<std::string>();
   const Json json = scenario::read_json_file(file.path, kCalibration);
-  const JsonObject top = fields(file.path, "", json);
+  const JsonObject top = scenario::open_object(file.path, kCalibration, "", json);
   const Json& terms = top.filled_array("terms");
   for (std::size_t i = 0; i < terms.size(); ++i) {
-    const JsonObject entry = fields(file.path, fmt::format("terms[{}]", i), terms[i]);
+    const JsonObject entry =
+        scenario::open_object(file.path, kCalibration, fmt::format("terms[{}]", i), terms[i]);
     const std::string name = entry.text("name");
     const scenario::Key* key = find_term(name);
     if (key == nullptr) entry.refuse("name", '"' + name + '"', "a number of [network_model]");

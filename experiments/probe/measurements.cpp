@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "experiments/scenario/units.hpp"
+
 namespace fomoe::probe {
 
 namespace {
@@ -14,7 +16,9 @@ std::string quotable(std::string text) {
   return text;
 }
 
-std::string rate(double bytes_per_s) { return fmt::format("{:.4g}Mbps", bytes_per_s * 8 / 1e6); }
+std::string rate(double bytes_per_s) {
+  return fmt::format("{:.4g}Mbps", bytes_per_s * scenario::kBitsPerByte / 1e6);
+}
 std::string milliseconds(double seconds) { return fmt::format("{:.4g}ms", seconds * 1e3); }
 
 /// Repetition by repetition, the sum over the other sites of what `values` gives for each.

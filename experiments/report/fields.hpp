@@ -16,11 +16,7 @@ inline constexpr scenario::JsonKind kRunKind = {
 
 /// `path` outlives what is returned.
 inline scenario::JsonObject fields(const std::string& path, const std::string& where, const Json& json) {
-  std::vector<std::string> keys;
-  if (json.is_object()) {
-    for (const auto& item : json.items()) keys.push_back(item.key());
-  }
-  return {path, kRunKind, where, json, keys};
+  return scenario::open_object(path, kRunKind, where, json);
 }
 
 /// The object under `name`.

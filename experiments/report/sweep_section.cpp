@@ -9,6 +9,7 @@
 #include "experiments/report/html.hpp"
 #include "experiments/report/scale.hpp"
 #include "experiments/report/sections.hpp"
+#include "experiments/scenario/units.hpp"
 
 namespace fomoe::report {
 
@@ -134,8 +135,8 @@ std::optional<Chart> sweep_chart(const Sweep& sweep) {
 }
 
 std::optional<Chart> solved_chart(const Solved& solved) {
-  const auto shown =
-      solved.unit == "Bps" ? std::pair(8e-9, std::string("Gb/s")) : std::pair(1.0, solved.unit);
+  const auto shown = solved.unit == "Bps" ? std::pair(scenario::kBitsPerByte / 1e9, std::string("Gb/s"))
+                                          : std::pair(1.0, solved.unit);
   Json points = Json::array();
   std::vector<Row> rows;
   for (const Solved::Answer& answer : solved.answers) {

@@ -121,6 +121,14 @@ void JsonObject::refuse(const std::string& name, const std::string& got, const s
   fail(file_, key(name), got, expected, kind_.remedy);
 }
 
+JsonObject open_object(const std::string& file, const JsonKind& kind, std::string where, const Json& object) {
+  std::vector<std::string> keys;
+  if (object.is_object()) {
+    for (const auto& item : object.items()) keys.push_back(item.key());
+  }
+  return {file, kind, std::move(where), object, keys};
+}
+
 Json read_json_file(const std::string& path, const JsonKind& kind) { return read_any_json(path, {&kind}); }
 
 Json read_any_json(const std::string& path, const std::vector<const JsonKind*>& kinds) {

@@ -54,6 +54,10 @@ class JsonObject {
   const Json& object_;
 };
 
+/// The same for what may have keys that this version does not know. `file` and `kind` outlive what is
+/// returned.
+JsonObject open_object(const std::string& file, const JsonKind& kind, std::string where, const Json& object);
+
 /// The file as JSON with that schema. Throws FileError.
 Json read_json_file(const std::string& path, const JsonKind& kind);
 /// The same where several kinds will do; the first is what messages expect.

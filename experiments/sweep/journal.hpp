@@ -8,8 +8,8 @@
 
 namespace fomoe::sweep {
 
-/// What decides the rows of a sweep, as text: the scenario with the contents of all files that it names, the
-/// values, the shard and the engine's options.
+/// What decides the rows of a sweep, as bytes: the program, the scenario with the contents of all files that
+/// it names, the values, the shard and the engine's options.
 std::string identity_of(const Request& request, const sim::RunOptions& options);
 
 /// A line that says what it is of, then chunk after chunk, each with a checksum. Rows are safe from a kill of
