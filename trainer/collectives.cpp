@@ -1,6 +1,7 @@
 #include "trainer/collectives.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
@@ -21,7 +22,6 @@ struct TransferRun::Cut {
   const Exchange& exchange;
   const Payload& payload;
   std::vector<std::unique_ptr<PatternLane>> lanes;  // by piece
-  std::size_t first_call = 0;                       // of the transfer, which sends the first piece
 };
 
 namespace {
@@ -36,72 +36,84 @@ std::vector<std::int64_t> cut(const Payload& payload, const costmodel::Pieces& p
 
 }  // namespace
 
-TransferRun::TransferRun(const Transfer& transfer, Transport& transport, const PayloadSource& source,
-                         const TransferOptions& options)
-    : transport_(&transport), channel_(options.channel) {
+TransferRun::TransferRun(const Transfer& transfer, Transport& transport, const TransferOptions& options)
+    : transport_(&transport), channel_(options.channel), lost_(options.lost) {
   const at::Tensor like = at::empty({0}, options.exact_wire ? at::kDouble : at::kFloat);
+  std::vector<std::vector<PatternLane*>> calls;
   for (const Exchange& exchange : transfer.exchanges) {
     const bool concerned = std::any_of(exchange.nodes.begin(), exchange.nodes.end(),
                                        [&](NodeId node) { return transport.hosts(node); });
     if (!concerned) continue;
     std::size_t call = 0;  // the pieces of an exchange follow each other, payload after payload
     for (const Payload& payload : exchange.payloads) {
-      auto parts = std::make_unique<Cut>(Cut{exchange, payload, {}, options.pieces ? call : 0});
-      for (const std::int64_t elements : cut(payload, options.pieces))
+      auto parts = std::make_unique<Cut>(Cut{exchange, payload, {}});
+      if (!options.pieces) call = 0;
+      for (const std::int64_t elements : cut(payload, options.pieces)) {
         parts->lanes.push_back(
             make_lane(transfer, {exchange, payload, elements}, transport, options.exact_wire, like));
-      call += parts->lanes.size();
-      calls_ = std::max(calls_, options.pieces ? call : 1);
-      read(*parts, source, options.lost);
+        if (calls.size() <= call) calls.emplace_back();
+        calls[call++].push_back(parts->lanes.back().get());
+      }
       cuts_.push_back(std::move(parts));
+    }
+  }
+  for (const std::vector<PatternLane*>& lanes : calls) {
+    int phases = 0;
+    for (const PatternLane* lane : lanes) phases = std::max(phases, lane->phases());
+    for (int phase = 0; phase < phases; ++phase) {
+      Step& step = steps_.emplace_back(Step{{}, phase});
+      std::copy_if(lanes.begin(), lanes.end(), std::back_inserter(step.lanes),
+                   [&](const PatternLane* lane) { return phase < lane->phases(); });
     }
   }
 }
 
 TransferRun::~TransferRun() = default;
 
-void TransferRun::read(Cut& cut, const PayloadSource& source, const LossSink& lost) {
-  for (std::size_t p = 0; p < cut.exchange.nodes.size(); ++p) {
-    const auto position = static_cast<int>(p);
-    const PayloadAt at{cut.exchange, cut.payload, cut.exchange.nodes[p]};
-    if (!transport_->hosts(at.node) || !cut.lanes.front()->contributes(position)) continue;
-    const at::Tensor flat = source(at);
-    if (flat.numel() != cut.payload.elements)
-      throw std::logic_error("a payload is not as long as the plan says");
-    std::int64_t begin = 0;
-    std::vector<at::Tensor> as_read;
-    for (const auto& lane : cut.lanes) {
-      const at::Tensor piece = flat.narrow(0, begin, lane->elements());
-      if (lost) as_read.push_back(lane->as_read(piece));
-      lane->give(position, piece);
-      begin += lane->elements();
+std::unique_ptr<Phase> TransferRun::laid_out(const Step& step) const {
+  auto phase = std::make_unique<Phase>(*transport_, channel_);
+  for (PatternLane* lane : step.lanes) lane->add_to(*phase, step.phase);
+  phase->expect();
+  return phase;
+}
+
+void TransferRun::expect() {
+  if (!steps_.empty() && !first_) first_ = laid_out(steps_.front());
+}
+
+void TransferRun::read(const PayloadSource& source) {
+  for (const auto& cut : cuts_) {
+    for (std::size_t p = 0; p < cut->exchange.nodes.size(); ++p) {
+      const auto position = static_cast<int>(p);
+      const PayloadAt at{cut->exchange, cut->payload, cut->exchange.nodes[p]};
+      if (!transport_->hosts(at.node) || !cut->lanes.front()->contributes(position)) continue;
+      const at::Tensor flat = source(at);
+      if (flat.numel() != cut->payload.elements)
+        throw std::logic_error("a payload is not as long as the plan says");
+      std::int64_t begin = 0;
+      std::vector<at::Tensor> as_read;
+      for (const auto& lane : cut->lanes) {
+        const at::Tensor piece = flat.narrow(0, begin, lane->elements());
+        if (lost_) as_read.push_back(lane->as_read(piece));
+        lane->give(position, piece);
+        begin += lane->elements();
+      }
+      if (lost_) lost_(at, flat, at::cat(as_read));
     }
-    if (lost) lost(at, flat, at::cat(as_read));
   }
 }
 
 void TransferRun::exchange() {
-  for (std::size_t call = 0; call < calls_; ++call) this->call(call);
-}
-
-void TransferRun::call(std::size_t call) {
   const at::NoGradGuard no_grad;
-  std::vector<PatternLane*> lanes;
-  int phases = 0;
-  for (const auto& cut : cuts_) {
-    if (call < cut->first_call || call - cut->first_call >= cut->lanes.size()) continue;
-    lanes.push_back(cut->lanes[call - cut->first_call].get());
-    phases = std::max(phases, lanes.back()->phases());
-  }
-  for (int step = 0; step < phases; ++step) {
-    Phase phase(*transport_, channel_);
-    for (PatternLane* lane : lanes) {
-      if (step < lane->phases()) lane->add_to(phase, step);
-    }
-    phase.run();
-    for (PatternLane* lane : lanes) {
-      if (step < lane->phases()) lane->after(step);
-    }
+  expect();
+  std::unique_ptr<Phase> phase = std::move(first_);
+  for (std::size_t s = 0; s < steps_.size(); ++s) {
+    // What partners send next, they will have while this phase is still under way here.
+    std::unique_ptr<Phase> next = s + 1 < steps_.size() ? laid_out(steps_[s + 1]) : nullptr;
+    for (PatternLane* lane : steps_[s].lanes) lane->before(steps_[s].phase);
+    phase->run();
+    for (PatternLane* lane : steps_[s].lanes) lane->after(steps_[s].phase);
+    phase = std::move(next);
   }
 }
 
@@ -132,7 +144,8 @@ at::Tensor as_read(const Payload& payload, const at::Tensor& flat, const Transfe
 
 void run_transfer(const Transfer& transfer, Transport& transport, const PayloadSource& source,
                   const PayloadSink& sink, const TransferOptions& options) {
-  TransferRun run(transfer, transport, source, options);
+  TransferRun run(transfer, transport, options);
+  run.read(source);
   run.exchange();
   run.deliver(sink);
 }

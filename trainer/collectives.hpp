@@ -24,6 +24,9 @@
 
 namespace fomoe::trainer {
 
+class PatternLane;
+class Phase;
+
 /// A payload at one of the nodes of its exchange.
 struct PayloadAt {
   const costmodel::Exchange& exchange;
@@ -48,36 +51,43 @@ struct TransferOptions {
   int channel = 0;                // see Transport::exchange
 };
 
-/// A transfer in three parts, so that the middle one, which does all the waiting, may run beside training.
-/// `transfer` and `transport` must outlive it.
+/// A transfer in parts: it may be expected long before there is anything to send, and exchange(), which does
+/// all the waiting, may run beside training. `transfer` and `transport` must outlive it.
 class TransferRun {
  public:
-  /// Reads every source. Throws std::invalid_argument for a pattern or wire format that this does not do
-  /// (reduce_scatter, all_gather and all_to_all are of methods that are not trained).
-  TransferRun(const costmodel::Transfer& transfer, Transport& transport, const PayloadSource& source,
-              const TransferOptions& options = {});
+  /// Throws std::invalid_argument for a pattern or wire format that this does not do (reduce_scatter,
+  /// all_gather and all_to_all are of methods that are not trained).
+  TransferRun(const costmodel::Transfer& transfer, Transport& transport, const TransferOptions& options = {});
   ~TransferRun();
   TransferRun(const TransferRun&) = delete;
   TransferRun& operator=(const TransferRun&) = delete;
 
+  /// Posts the receives of the first phase; those of each later one are posted as the one before begins.
+  void expect();
+  void read(const PayloadSource& source);
   void exchange();
   void deliver(const PayloadSink& sink);
 
  private:
   struct Cut;
-  void read(Cut& cut, const PayloadSource& source, const LossSink& lost);
-  void call(std::size_t call);
+  struct Step {
+    std::vector<PatternLane*> lanes;
+    int phase = 0;
+  };
+  [[nodiscard]] std::unique_ptr<Phase> laid_out(const Step& step) const;
 
   Transport* transport_;
   int channel_;
-  std::size_t calls_ = 0;
+  LossSink lost_;
   std::vector<std::unique_ptr<Cut>> cuts_;
+  std::vector<Step> steps_;  // the phases of one call after those of another
+  std::unique_ptr<Phase> first_;
 };
 
 /// What is read of a payload that is sent as it is (broadcast, point_to_point).
 at::Tensor as_read(const costmodel::Payload& payload, const at::Tensor& flat, const TransferOptions& options);
 
-/// All three at once.
+/// All at once.
 void run_transfer(const costmodel::Transfer& transfer, Transport& transport, const PayloadSource& source,
                   const PayloadSink& sink, const TransferOptions& options = {});
 

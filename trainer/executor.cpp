@@ -132,6 +132,7 @@ void Executor::run_round(std::int64_t index) {
   round_ = index;
   started_.assign(round->ops.size(), false);
   done_.assign(round->ops.size(), false);
+  expect_transfers(*round);
   for (op_ = 0; op_ < ops; ++op_) {
     const costmodel::Op& op = round->ops[static_cast<std::size_t>(op_)];
     start_ready(round, index, op_);
@@ -309,22 +310,10 @@ void Executor::sink(const PayloadAt& at, const at::Tensor& mean) {
   workers_.at(at.node)->write(at.payload, mean);
 }
 
-TransferOptions Executor::transfer_options() {
+TransferOptions Executor::transfer_options(const Transfer& work) {
   TransferOptions options;
   options.exact_wire = options_.exact_wire;
   options.pieces = pieces_;
-  options.channel = transfers_++ % kChannels;
-  return options;
-}
-
-void Executor::start(const std::shared_ptr<const costmodel::RoundPlan>& plan, const OpOfRound& which) {
-  const auto& work = std::get<Transfer>(plan->ops[static_cast<std::size_t>(which.second)].what);
-  started_[static_cast<std::size_t>(which.second)] = true;
-  auto flight = std::make_unique<InFlight>();
-  flight->plan = plan;
-  flight->work = &work;
-  flight->start_s = now_s();
-  TransferOptions options = transfer_options();
   const bool lossy = std::any_of(work.exchanges.begin(), work.exchanges.end(), [](const auto& exchange) {
     return std::any_of(exchange.payloads.begin(), exchange.payloads.end(), [](const Payload& payload) {
       return payload.content == Content::pseudo_gradient &&
@@ -336,8 +325,31 @@ void Executor::start(const std::shared_ptr<const costmodel::RoundPlan>& plan, co
       workers_.at(at.node)->keep_residual(at.payload, sent - read);
     };
   }
-  flight->run = std::make_unique<TransferRun>(
-      work, transport_, [this](const PayloadAt& at) { return source(at); }, options);
+  return options;
+}
+
+void Executor::expect_transfers(const costmodel::RoundPlan& round) {
+  expected_.clear();
+  expected_.resize(round.ops.size());
+  for (std::size_t id = 0; id < round.ops.size(); ++id) {
+    const auto* work = std::get_if<Transfer>(&round.ops[id].what);
+    if (work == nullptr) continue;
+    TransferOptions options = transfer_options(*work);
+    options.channel = transfers_++ % kChannels;  // transfers are numbered by the plan, the same everywhere
+    expected_[id] = std::make_unique<TransferRun>(*work, transport_, options);
+    expected_[id]->expect();
+  }
+}
+
+void Executor::start(const std::shared_ptr<const costmodel::RoundPlan>& plan, const OpOfRound& which) {
+  const auto& work = std::get<Transfer>(plan->ops[static_cast<std::size_t>(which.second)].what);
+  started_[static_cast<std::size_t>(which.second)] = true;
+  auto flight = std::make_unique<InFlight>();
+  flight->plan = plan;
+  flight->work = &work;
+  flight->start_s = now_s();
+  flight->run = std::move(expected_[static_cast<std::size_t>(which.second)]);
+  flight->run->read([this](const PayloadAt& at) { return source(at); });
   flight->done = background_.run([this, flight = flight.get()] {
     flight->run->exchange();
     flight->end_s = now_s();

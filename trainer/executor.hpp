@@ -10,6 +10,9 @@
 // has arrived is written into the models only there, so that the result does not depend on how fast the
 // network was, and is that of transfers one after another.
 //
+// All receives of a round's first messages are posted before its first operation, since Gloo sends data only
+// when it has heard that the receiver is ready, one latency later than it could.
+//
 // Two departures from the plan's graph. A transfer that follows a transfer starts when the process has come
 // to an operation that waits for the first, not the moment it ends. Migration is a barrier of its site: the
 // experts change at its end, and nothing else of the site runs beside it. (No plan that is trained has a
@@ -120,10 +123,11 @@ class Executor {
   struct InFlight;
   using OpOfRound = std::pair<std::int64_t, costmodel::OpId>;
   void compute(const costmodel::Op& op, std::int64_t round);
+  void expect_transfers(const costmodel::RoundPlan& round);
   void start_ready(const std::shared_ptr<const costmodel::RoundPlan>& plan, std::int64_t round,
                    costmodel::OpId from);
   void start(const std::shared_ptr<const costmodel::RoundPlan>& plan, const OpOfRound& which);
-  [[nodiscard]] TransferOptions transfer_options();
+  [[nodiscard]] TransferOptions transfer_options(const costmodel::Transfer& work);  // channel 0
   void settle(const OpOfRound& which);
   void settle_ages(const costmodel::Transfer& work);
   void migrate(const costmodel::Transfer& work, std::int64_t round, const std::string& name);
@@ -156,6 +160,7 @@ class Executor {
   int transfers_ = 0;  // so far; the same at every process
   std::int64_t round_ = 0;
   std::vector<bool> started_, done_;  // by operation of the round; done: its results are in the models
+  std::vector<std::unique_ptr<TransferRun>> expected_;  // by operation of the round, until it starts
   std::map<OpOfRound, std::unique_ptr<InFlight>> in_flight_;
   /// Steps that the nodes had taken when the transfer started; of this round and the one before.
   std::map<OpOfRound, std::map<costmodel::NodeId, std::int64_t>> started_at_;

@@ -23,40 +23,70 @@ class GlooTransport : public Transport {
   }
 
  protected:
+  void post(const std::vector<Message*>& messages, int channel) override {
+    for (Message* message : messages) {
+      const int partner = rank_of(message->from);
+      try {
+        message->posted = receive(*message, channel);
+      } catch (const std::exception& error) {
+        lost(partner, error);
+      }
+    }
+  }
+
   void move(const std::vector<Message*>& messages, int channel) override {
-    struct Pending {
-      int rank;
-      c10::intrusive_ptr<c10d::Work> work;
-    };
-    std::vector<Pending> pending;
     int partner = -1;
     try {
       // Receives first: what arrives then finds its place.
-      for (const bool sending : {false, true}) {
-        for (Message* message : messages) {
-          if (hosts(message->from) != sending) continue;
-          partner = rank_of(sending ? message->to : message->from);
-          if (!sending) message->received = at::empty({message->bytes()}, at::kByte);
-          std::vector<at::Tensor> buffer = {sending ? message->sent.contiguous() : message->received};
-          const int tag = (channel * 2 + place_[static_cast<std::size_t>(message->from)]) * 2 +
-                          place_[static_cast<std::size_t>(message->to)];
-          const std::lock_guard posting(posting_);  // transfers post from threads of their own
-          pending.push_back(
-              {partner, sending ? group_->send(buffer, partner, tag) : group_->recv(buffer, partner, tag)});
-        }
+      for (Message* message : messages) {
+        if (hosts(message->from) || message->posted) continue;
+        partner = rank_of(message->from);
+        message->posted = receive(*message, channel);
       }
-      for (const Pending& one : pending) {
-        partner = one.rank;
-        one.work->wait();
+      std::vector<c10::intrusive_ptr<c10d::Work>> pending;
+      for (const Message* message : messages) {
+        if (!hosts(message->from)) {
+          pending.push_back(static_cast<const Receive&>(*message->posted).work);
+          continue;
+        }
+        partner = rank_of(message->to);
+        std::vector<at::Tensor> buffer = {message->sent.contiguous()};
+        const std::lock_guard posting(posting_);  // transfers post from threads of their own
+        pending.push_back(group_->send(buffer, partner, tag(*message, channel)));
+      }
+      for (std::size_t m = 0; m < messages.size(); ++m) {
+        partner = rank_of(hosts(messages[m]->from) ? messages[m]->to : messages[m]->from);
+        pending[m]->wait();
       }
     } catch (const std::exception& error) {
-      const std::string reason = error.what();
-      throw SiteLost(names_[static_cast<std::size_t>(partner)] + " (rank " + std::to_string(partner) +
-                     ") is lost: " + reason.substr(0, reason.find('\n')));
+      lost(partner, error);
     }
   }
 
  private:
+  struct Receive : PostedReceive {
+    c10::intrusive_ptr<c10d::Work> work;
+  };
+
+  std::shared_ptr<Receive> receive(Message& message, int channel) {
+    auto posted = std::make_shared<Receive>();
+    message.received = at::empty({message.bytes()}, at::kByte);
+    std::vector<at::Tensor> buffer = {message.received};
+    const std::lock_guard posting(posting_);
+    posted->work = group_->recv(buffer, rank_of(message.from), tag(message, channel));
+    return posted;
+  }
+
+  [[noreturn]] void lost(int partner, const std::exception& error) const {
+    const std::string reason = error.what();
+    throw SiteLost(names_[static_cast<std::size_t>(partner)] + " (rank " + std::to_string(partner) +
+                   ") is lost: " + reason.substr(0, reason.find('\n')));
+  }
+
+  [[nodiscard]] int tag(const Message& message, int channel) const {
+    return (channel * 2 + place_[static_cast<std::size_t>(message.from)]) * 2 +
+           place_[static_cast<std::size_t>(message.to)];
+  }
   [[nodiscard]] int rank_of(costmodel::NodeId node) const {
     return nodes()[static_cast<std::size_t>(node)].site;
   }

@@ -1,5 +1,7 @@
 // fomoe-train: measures real training steps, and trains across sites. Answers on stdout, progress on stderr;
 // exits 0 when all is well, 2 where the user's input is wrong, 1 for anything else.
+#include <malloc.h>
+
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -40,13 +42,20 @@ int run(const std::vector<std::string>& arguments) {
       "got \"" + command + "\"; expected a command: profile or run; for example fomoe-train profile --help");
 }
 
+// A step, and more so an exchange, allocates and frees hundreds of MB of large tensors. Asking the kernel for
+// them each time, who clears every page, took more than half of the time of an exchange; so freed memory is
+// kept for the next, and large tensors lie on huge pages. Whoever set glibc's or LibTorch's variables
+// otherwise is obeyed.
+void keep_freed_memory() {
+  setenv("THP_MEM_ALLOC_ENABLE", "1", /*overwrite=*/0);  // read on LibTorch's first allocation
+  if (std::getenv("MALLOC_MMAP_MAX_") == nullptr) ::mallopt(M_MMAP_MAX, 0);
+  if (std::getenv("MALLOC_TRIM_THRESHOLD_") == nullptr) ::mallopt(M_TRIM_THRESHOLD, -1);  // never
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Huge pages for large tensors: a step allocates and frees hundreds of MB, and faulting them in 4 KiB at a
-  // time takes longer than writing them. LibTorch reads this on its first allocation; whoever sets it
-  // otherwise is obeyed.
-  setenv("THP_MEM_ALLOC_ENABLE", "1", /*overwrite=*/0);
+  keep_freed_memory();
   try {
     return run({argv + 1, argv + argc});
   } catch (const fomoe::trainer::UsageError& error) {

@@ -25,11 +25,11 @@ class DirectAllReduce : public PatternLane {
         if (p == q) continue;
         if (step == 0) {
           send(
-              phase, p, q, chunk_size(q), [&, p, q] { return codec().encode(chunk(value(p), q)); },
+              phase, p, q, chunk_size(q), [this, p, q] { return codec().encode(chunk(value(p), q)); },
               [this, p, q](const at::Tensor& bytes) { heard(q, p) = decoded(bytes, q, q); });
         } else {
           send(
-              phase, p, q, chunk_size(p), [&, p] { return encoded_mean_[static_cast<std::size_t>(p)]; },
+              phase, p, q, chunk_size(p), [this, p] { return encoded_mean_[static_cast<std::size_t>(p)]; },
               [this, p, q](const at::Tensor& bytes) { chunk(value(q), p).copy_(decoded(bytes, q, p)); });
         }
       }
@@ -78,13 +78,12 @@ class RingAllReduce : public PatternLane {
 
   void add_to(Phase& phase, int step) override {
     const int n = size();
-    if (step == 0) start();
     const bool reducing = step < n - 1;
     for (int p = 0; p < n; ++p) {
       const int c = ((p + (reducing ? -step : 1 - (step - n + 1))) % n + n) % n, q = (p + 1) % n;
       send(
           phase, p, q, chunk_size(c),
-          [&, p, c] {
+          [this, p, c, reducing] {
             return reducing ? codec().encode(chunk(value(p), c)) : encoded_[static_cast<std::size_t>(p)];
           },
           [this, c, q, reducing](const at::Tensor& bytes) {
@@ -97,6 +96,15 @@ class RingAllReduce : public PatternLane {
               next_[static_cast<std::size_t>(q)] = bytes;  // passed on as it came
             }
           });
+    }
+  }
+
+  void before(int step) override {
+    if (step > 0) return;
+    encoded_.resize(static_cast<std::size_t>(size()));
+    next_.resize(static_cast<std::size_t>(size()));
+    for (int p = 0; p < size(); ++p) {
+      if (hosted(p)) value(p) = value(p).clone();
     }
   }
 
@@ -115,13 +123,6 @@ class RingAllReduce : public PatternLane {
   }
 
  private:
-  void start() {
-    encoded_.resize(static_cast<std::size_t>(size()));
-    next_.resize(static_cast<std::size_t>(size()));
-    for (int p = 0; p < size(); ++p) {
-      if (hosted(p)) value(p) = value(p).clone();
-    }
-  }
   std::vector<at::Tensor> encoded_, next_;  // by position: what it sends in this phase, and in the next
 };
 
@@ -135,19 +136,20 @@ class EverybodyToAll : public PatternLane {
 
   [[nodiscard]] int phases() const override { return size() < 2 ? 0 : ring_ ? size() - 1 : 1; }
 
+  void before(int step) override {
+    for (int p = 0; step == 0 && p < size(); ++p) {
+      if (hosted(p)) heard(p, p) = codec().encode(value(p));
+    }
+  }
+
   void add_to(Phase& phase, int step) override {
     const int n = size();
-    if (step == 0) {
-      for (int p = 0; p < n; ++p) {
-        if (hosted(p)) heard(p, p) = codec().encode(value(p));
-      }
-    }
     for (int p = 0; p < n; ++p) {
       for (int q = 0; q < n; ++q) {
         if (p == q || (ring_ && q != (p + 1) % n)) continue;
         const int origin = ring_ ? ((p - step) % n + n) % n : p;
         send(
-            phase, p, q, elements(), [&, p, origin] { return heard(p, origin); },
+            phase, p, q, elements(), [this, p, origin] { return heard(p, origin); },
             [this, q, origin](const at::Tensor& bytes) { heard(q, origin) = bytes; });
       }
     }
@@ -182,7 +184,7 @@ class Rooted : public PatternLane {
     for (int p = 1; p < size(); ++p) {
       const int from = to_first_ ? p : 0, to = to_first_ ? 0 : p;
       send(
-          phase, from, to, elements(), [&, from] { return codec().encode(value(from)); },
+          phase, from, to, elements(), [this, from] { return codec().encode(value(from)); },
           [this, p](const at::Tensor& bytes) {
             heard_[static_cast<std::size_t>(p)] = codec().decode(bytes, elements(), like_);
           });

@@ -41,7 +41,10 @@ class PatternLane {
   [[nodiscard]] virtual at::Tensor as_read(const at::Tensor& flat) const { return codec_.round_trip(flat); }
 
   [[nodiscard]] virtual int phases() const = 0;
+  /// Lays out what phase `step` sends; values need not be there yet.
   virtual void add_to(Phase& phase, int step) = 0;
+  /// Around the phase, when its values are there.
+  virtual void before(int /*step*/) {}
   virtual void after(int /*step*/) {}
   /// Of a hosted node that gets one: flat [elements].
   [[nodiscard]] virtual at::Tensor result(int position) { return value(position); }
@@ -62,9 +65,9 @@ class PatternLane {
     return flat.narrow(0, begin, chunk_size(c));
   }
 
-  void send(Phase& phase, int from, int to, std::int64_t count, const std::function<at::Tensor()>& encoded,
+  void send(Phase& phase, int from, int to, std::int64_t count, std::function<at::Tensor()> encoded,
             std::function<void(const at::Tensor&)> received) const {
-    phase.add(node(from), node(to), traffic_, codec_.bytes(count), encoded, std::move(received));
+    phase.add(node(from), node(to), traffic_, codec_.bytes(count), std::move(encoded), std::move(received));
   }
 
  private:

@@ -36,6 +36,14 @@ Transport::Transport(std::vector<Node> nodes, const std::vector<NodeId>& hosted)
   for (Traffic& traffic : traffic_) traffic.sent_to.resize(nodes_.size(), 0);
 }
 
+void Transport::expect(std::vector<Message>& messages, int channel) {
+  std::vector<Message*> arriving;
+  for (Message& message : messages) {
+    if (hosts(message.to) && !hosts(message.from)) arriving.push_back(&message);
+  }
+  if (!arriving.empty()) post(arriving, channel);
+}
+
 void Transport::exchange(std::vector<Message>& messages, int channel) {
   std::vector<Message*> remote;
   std::unique_lock counting(counting_);

@@ -6,6 +6,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -20,12 +21,18 @@ using BytesByClass = std::array<std::int64_t, kTrafficClasses>;
 /// More than transfers that are under way at once.
 inline constexpr int kChannels = 1 << 16;
 
+/// A receive that waits for its sender. The transport that began it knows what it is.
+struct PostedReceive {
+  virtual ~PostedReceive() = default;
+};
+
 /// All that one node sends another in one phase.
 struct Message {
   costmodel::NodeId from = 0, to = 0;
-  BytesByClass bytes_of{};  // what the bytes are, for counting; their sum is the length
-  at::Tensor sent;          // uint8 on the CPU, where `from` is hosted here
-  at::Tensor received;      // the same, filled by exchange() where `to` is hosted here
+  BytesByClass bytes_of{};                // what the bytes are, for counting; their sum is the length
+  at::Tensor sent;                        // uint8 on the CPU, where `from` is hosted here
+  at::Tensor received;                    // the same, filled by exchange() where `to` is hosted here
+  std::shared_ptr<PostedReceive> posted;  // by expect()
 
   [[nodiscard]] std::int64_t bytes() const;
 };
@@ -57,6 +64,12 @@ class Transport {
   /// find each other by channel, sender and receiver, and those of one channel arrive in order.
   void exchange(std::vector<Message>& messages, int channel = 0);
 
+  /// Makes room for those of `messages` that will arrive here from other processes, before anybody has sent
+  /// them. Some transports send data only to a receiver that is known to be ready, and word of that takes the
+  /// latency of the way: said beforehand, it costs nothing. The same messages then go through exchange(), on
+  /// the same channel and in the order in which they were expected. Throws as exchange() does.
+  void expect(std::vector<Message>& messages, int channel = 0);
+
   /// Whether several transfers may be under way at once. Where not, they must be moved one after another, in
   /// the same order at every process.
   [[nodiscard]] virtual bool concurrent() const { return true; }
@@ -68,6 +81,8 @@ class Transport {
   }
 
  protected:
+  /// Messages that will arrive from other processes. Called from several threads.
+  virtual void post(const std::vector<Message*>& /*messages*/, int /*channel*/) {}
   /// Messages of which exactly one end is hosted here. Called from several threads.
   virtual void move(const std::vector<Message*>& messages, int channel) = 0;
 

@@ -77,8 +77,8 @@ Layout lay_out(const Platform& platform, const LayoutOptions& options) {
   }
   for (int link = 0; link < static_cast<int>(layout.links.size()); ++link) {
     Link& of = layout.links[static_cast<std::size_t>(link)];
-    of.queue_bytes = options.queue_bytes.value_or(
-        std::max(kLeastQueue_bytes, of.bytes_per_s * longest_round_trip_s(layout, link)));
+    of.queue_bytes = options.queue_bytes.value_or(std::max(
+        kLeastQueue_bytes, options.queue_products * of.bytes_per_s * longest_round_trip_s(layout, link)));
   }
   return layout;
 }

@@ -51,9 +51,15 @@ struct Layout {
   [[nodiscard]] int site_of(std::uint32_t address) const;
 };
 
+/// Room for what three senders that each knew the whole link (BBR's start-up gain: 2.89 products of rate and
+/// round trip) have under way at once. Simulated links are fluid and lose nothing; in a queue of one product
+/// a burst of two sites at a third loses packets, and what TCP then makes of it is another subject.
+inline constexpr double kQueueProducts = 8;
+
 struct LayoutOptions {
   int mtu = 1500;
-  std::optional<double> queue_bytes;  // of each link; otherwise its rate × its longest round trip, ≥ 256 KiB
+  std::optional<double> queue_bytes;       // of each link; otherwise
+  double queue_products = kQueueProducts;  // × its rate × its longest round trip, ≥ 256 KiB
 };
 
 /// Throws InputError for what cannot be emulated: links that change over time, more sites than addresses.

@@ -5,6 +5,7 @@
 
 #include <boost/program_options.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -60,8 +61,10 @@ po::options_description make_options() {
                         "override a key of the scenario, any number of times")(
       "mtu", po::value<int>()->default_value(1500)->value_name("BYTES"),
       "of every site's interface; larger costs the relay less")(
-      "queue", po::value<std::string>()->value_name("SIZE"),
-      "of every link (default: its rate × its longest round trip, at least 256KiB)")(
+      "queue", po::value<std::string>()->default_value("8x")->value_name("SIZE|Nx"),
+      "of every link; Nx: N times its rate × its longest round trip, at least 256KiB; short queues lose "
+      "packets, "
+      "which no simulation here knows")(
       "cpus-per-site", po::value<int>()->value_name("N"),
       "pin each site to N cores and the relay to one of its own (default: the kernel decides)")(
       "congestion-control", po::value<std::string>()->value_name("NAME"),
@@ -130,19 +133,28 @@ std::vector<int> allowed_cores() {
   return cores;
 }
 
+void read_queue(const std::string& text, wan::LayoutOptions& options) {
+  if (text.ends_with('x')) {
+    const std::string number = text.substr(0, text.size() - 1);
+    char* end = nullptr;
+    options.queue_products = std::strtod(number.c_str(), &end);
+    if (number.empty() || *end != 0 || !(options.queue_products > 0 && options.queue_products <= 1000))
+      throw InputError("--queue", text, "a size, or a number from 0 to 1000 and x", "--queue 1x");
+    return;
+  }
+  try {
+    options.queue_bytes = fomoe::scenario::parse_quantity(text, fomoe::scenario::Quantity::size);
+  } catch (const fomoe::scenario::QuantityError& error) {
+    throw InputError("--queue", error.what(), "a size, or a number and x", "--queue 512KiB or --queue 1x");
+  }
+  if (*options.queue_bytes < options.mtu)
+    throw InputError("--queue", text, "at least one packet (--mtu)", "--queue 512KiB");
+}
+
 wan::Layout read_layout(const po::variables_map& values) {
   wan::LayoutOptions options;
   options.mtu = in_range(values, "mtu", 576, 65000, "--mtu 9000");
-  if (values.count("queue")) {
-    const auto text = values["queue"].as<std::string>();
-    try {
-      options.queue_bytes = fomoe::scenario::parse_quantity(text, fomoe::scenario::Quantity::size);
-    } catch (const fomoe::scenario::QuantityError& error) {
-      throw InputError("--queue", error.what(), "a size", "--queue 512KiB");
-    }
-    if (*options.queue_bytes < options.mtu)
-      throw InputError("--queue", text, "at least one packet (--mtu)", "--queue 512KiB");
-  }
+  read_queue(values["queue"].as<std::string>(), options);
   fomoe::scenario::ReadOptions read;
   if (values.count("set")) read.overrides = values["set"].as<std::vector<std::string>>();
   read.compute_required = false;

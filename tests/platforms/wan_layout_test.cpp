@@ -46,12 +46,14 @@ TEST_CASE("layout: what the relay may have to carry is what all can send or rece
   CHECK(lay_out(two, {}).aggregate_bytes_per_s() == 14e6);
 }
 
-TEST_CASE("layout: a queue holds its rate times its longest round trip, and at least 256 KiB") {
+TEST_CASE("layout: a queue holds 8 times its rate times its longest round trip, and at least 256 KiB") {
   const Layout layout = lay_out(three_sites(), {});
   CHECK(layout.links[0].queue_bytes ==
-        doctest::Approx(10e6 * 0.040));              // uplink of site 0: 30 + 10 ms to site 1
-  CHECK(layout.links[4].queue_bytes == 256 * 1024);  // uplink of site 2: 10 MB/s × 20 ms
-  CHECK(lay_out(three_sites(), {1500, 5000.0}).links[0].queue_bytes == 5000);
+        doctest::Approx(8 * 10e6 * 0.040));  // uplink of site 0: 30 + 10 ms to site 1
+  const Layout shallow = lay_out(three_sites(), {.queue_bytes = {}, .queue_products = 1});
+  CHECK(shallow.links[0].queue_bytes == doctest::Approx(10e6 * 0.040));
+  CHECK(shallow.links[4].queue_bytes == 256 * 1024);  // uplink of site 2: 10 MB/s × 20 ms
+  CHECK(lay_out(three_sites(), {.queue_bytes = 5000.0}).links[0].queue_bytes == 5000);
 }
 
 TEST_CASE("layout: backbones are shared by all paths that name them") {

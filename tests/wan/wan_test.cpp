@@ -238,6 +238,7 @@ TEST_CASE("mistakes on the command line end with 2 and name the option") {
   refused("check " + scenario + " --mtu 3", "--mtu: got 3; expected 576 to 65000; for example --mtu 9000");
   refused("check " + scenario + " --queu 1", "did you mean --queue?");
   refused("check " + scenario + " --queue 7m", "--queue: got");
+  refused("check " + scenario + " --queue 0x", "--queue: got 0x; expected a size, or a number");
   refused("check " + scenario + " --set platform.sites=1", "platform.sites");
   refused("check " + scenario + " --cpus-per-site 100000", "--cpus-per-site: got 100000");
   refused("check " + scenario + " --report /nowhere/r.json", "in a folder that does not exist");
