@@ -126,6 +126,18 @@ struct Executor::InFlight {
 
 Executor::~Executor() = default;
 
+void Executor::warm_up() {
+  for (auto& [node, worker] : workers_) worker->zero_gradients();
+  const costmodel::RoundPlan round = plan_.round(0);
+  for (const costmodel::Op& op : round.ops) {
+    const auto* work = std::get_if<Transfer>(&op.what);
+    if (work == nullptr) continue;
+    TransferOptions options = transfer_options(*work);
+    options.lost = [](const PayloadAt&, const at::Tensor&, const at::Tensor&) {};  // so that it is encoded
+    TransferRun(*work, transport_, options).read([this](const PayloadAt& at) { return source(at); });
+  }
+}
+
 void Executor::run_round(std::int64_t index) {
   const auto round = std::make_shared<const costmodel::RoundPlan>(plan_.round(index));
   const auto ops = static_cast<OpId>(round->ops.size());

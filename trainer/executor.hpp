@@ -98,6 +98,9 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
+  /// Reads and encodes once what the first round sends, and forgets it: where nothing is computed, the first
+  /// exchange would otherwise be the first to touch code and memory that training steps have long used.
+  void warm_up();
   void run_round(std::int64_t index);
   /// Waits for transfers that run on. Their averages come after the end of the run and change no weights.
   void finish();

@@ -154,6 +154,7 @@ class Run {
     executor_->on_transfer = [this](const TransferRecord& transfer) {
       log_.transfer(transfer, site_name(transfer.node));
     };
+    if (request_.paced) executor_->warm_up();
     if (rendezvous_) rendezvous_->gather("start", "");
     executor_->zero_clock();
     reset_peak_memory(options_.device.is_cuda());

@@ -57,7 +57,7 @@ TOKENS_A_STEP = 16 * 16
 
 
 def case(platform, model, method, k, rounds, collective="direct", step="100ms", overlap=None, paced=True,
-         congestion="bbr"):
+         congestion="bbr", queue="8x"):
     name = f"{method}-{platform}-{model}-k{k}" + ("-ring" if collective == "ring" else "")
     if overlap:
         name += f"-o{overlap}"
@@ -65,6 +65,8 @@ def case(platform, model, method, k, rounds, collective="direct", step="100ms", 
         name += "-computed"
     if congestion != "bbr":
         name += "-" + congestion
+    if queue != "8x":
+        name += "-shallow"
     steps = rounds if method == "ddp" else rounds * k
     settings = PLATFORMS[platform] + MODELS[model] + METHODS[method] + [
         f"strategy.local_steps={k}", f"strategy.collective={collective}", f"compute.step_time={step}",
@@ -72,7 +74,7 @@ def case(platform, model, method, k, rounds, collective="direct", step="100ms", 
     if overlap and platform in ("three", "uneven", "slow"):
         settings.append("model.experts=6")  # so that three sites hold equally many
     return {"name": name, "platform": platform, "model": model, "settings": settings, "paced": paced,
-            "congestion": congestion}
+            "congestion": congestion, "queue": queue}
 
 
 def cases():
@@ -145,6 +147,14 @@ def cases():
     yield case("far", "small", "ddp", 1, 6, congestion="reno")
     yield case("far", "small", "diloco", 16, 4, congestion="reno")
     yield case("slow", "small", "diloco", 8, 5, congestion="reno")
+    # And with queues that hold one product of rate and round trip: what does not fit is lost.
+    yield case("near", "medium", "ddp", 1, 6, queue="1x")
+    yield case("half", "medium", "diloco", 8, 6, queue="1x")
+    yield case("three", "medium", "diloco", 8, 4, queue="1x")
+    yield case("three", "medium", "fomoe-random", 8, 4, overlap=1, queue="1x")
+    yield case("four", "medium", "diloco", 8, 3, queue="1x")
+    yield case("four", "medium", "fomoe-random", 8, 3, overlap=4, queue="1x")
+    yield case("slow", "small", "diloco", 8, 5, queue="1x")
     # Computed for real, predicted from a profile that is measured just before.
     yield case("near", "small", "diloco", 64, 4, paced=False)
     yield case("near", "small", "ddp", 1, 40, paced=False)
@@ -209,7 +219,7 @@ def run(one, out, binaries, scenario, conditions):
         train = [binaries / "fomoe-train", "run", scenario, "--threads", "1", "--output", result]
         train += (["--paced"] if one["paced"] else []) + overrides(settings)
         command = [binaries / "fomoe-wan", "run", scenario, "--no-check", "--report", report]
-        command += ["--congestion-control", one["congestion"]] + overrides(settings) + ["--"] + train
+        command += ["--congestion-control", one["congestion"], "--queue", one["queue"]] + overrides(settings) + ["--"] + train
         before, started = os.getloadavg()[0], time.time()
         done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True)
@@ -225,12 +235,12 @@ def run(one, out, binaries, scenario, conditions):
             table = csv.writer(file, lineterminator="\n")
             if new:
                 table.writerow(["run", "id", "started_at", "load_before", "load_after", "took_s", "relay_mean_late_s",
-                                "relay_most_late_s", "relay_packets", "relay_dropped_packets", "congestion_control",
-                                "slow_start_after_idle"])
+                                "relay_most_late_s", "relay_packets", "relay_dropped_packets", "queue",
+                                "congestion_control", "slow_start_after_idle"])
             table.writerow([one["name"], measured["run"]["id"], measured["run"]["started_at"], f"{before:.2f}",
                             f"{after:.2f}", f"{took:.1f}", f"{relay['mean_late_s']:.3g}",
                             f"{relay['most_late_s']:.3g}", relay["packets"], relay["dropped_packets"],
-                            wan["congestion_control"], wan["slow_start_after_idle"]])
+                            one["queue"], wan["congestion_control"], wan["slow_start_after_idle"]])
         write(target, result.read_text().replace(folder + "/", ""))  # a path that is gone
     print(f"{one['name']}: {measured['wall_clock_s']:.1f} s, load {before:.1f} to {after:.1f}", file=sys.stderr)
     return True

@@ -95,7 +95,8 @@ def wall_clocks(after, before):
 def figures(binary):
     runs = sorted((HERE / "runs").glob("*.json"))
     text = load_line({run.stem for run in runs})
-    apart = {"-reno": "TCP with Reno, predicted with the terms that were fitted to BBR",
+    apart = {"-shallow": "Queues of one product of rate and round trip, which lose packets, predicted with the same terms",
+             "-reno": "TCP with Reno, predicted with the terms that were fitted to BBR",
              "-computed": "Steps computed for real, predicted from a profile measured just before each run"}
     written, answers = {}, []
     fitted_to, held_out = halves([run for run in runs if not run.stem.endswith(tuple(apart))])

@@ -44,7 +44,7 @@ struct SiteNetwork {
 
 struct NetworkOptions {
   std::string tun_device = "/dev/net/tun";
-  std::string congestion_control = {};  // empty: cubic, else reno, else what the kernel has
+  std::string congestion_control = {};  // empty: bbr, else cubic, else reno, else what the kernel has
   double most_bytes_in_flight = 0;      // what a TCP socket's buffers must hold
 };
 

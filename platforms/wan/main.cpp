@@ -68,7 +68,9 @@ po::options_description make_options() {
       "cpus-per-site", po::value<int>()->value_name("N"),
       "pin each site to N cores and the relay to one of its own (default: the kernel decides)")(
       "congestion-control", po::value<std::string>()->value_name("NAME"),
-      "TCP's in every site (default: cubic, else reno, where the kernel lets a namespace use it)")(
+      "TCP's in every site (default: bbr, which fills links in both directions at once, else cubic, else "
+      "reno: what "
+      "the kernel lets a namespace use)")(
       "master-port", po::value<int>()->default_value(29500)->value_name("PORT"), "MASTER_PORT")(
       "no-check", "do not measure the emulation before CMD")(
       "report", po::value<std::string>()->value_name("FILE.json"),

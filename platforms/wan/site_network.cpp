@@ -112,8 +112,9 @@ SiteNetwork make_site_network(std::uint32_t address, int mtu, const NetworkOptio
           fmt::format("--congestion-control: this kernel does not let a namespace use {}; it allows: {}",
                       options.congestion_control, network_setting("tcp_allowed_congestion_control")));
     }
-  } else if (!set_setting("tcp_congestion_control", "cubic")) {
-    set_setting("tcp_congestion_control", "reno");
+  } else {
+    for (const char* name : {"bbr", "cubic", "reno"})
+      if (set_setting("tcp_congestion_control", name)) break;
   }
   // Otherwise a connection starts with what the kernel learnt from the checks, or from another run.
   set_setting("tcp_no_metrics_save", "1");

@@ -54,7 +54,44 @@ std::vector<Heard> run(const costmodel::Transfer& what, Transport& transport,
   return heard;
 }
 
+// Hosts the first of three nodes and keeps a diary; the others send zeros.
+class Diary : public Transport {
+ public:
+  Diary() : Transport(nodes_of(3), {0}) {}
+  std::string entries;  // P: receives are posted, M: a phase is moved, of which none had to be posted then
+
+ protected:
+  void post(const std::vector<Message*>& messages, int) override {
+    for (Message* message : messages) message->posted = std::make_shared<PostedReceive>();
+    entries += 'P';
+  }
+  void move(const std::vector<Message*>& messages, int) override {
+    bool posted = true;
+    for (Message* message : messages) {
+      if (hosts(message->from)) continue;
+      posted = posted && message->posted != nullptr;
+      message->received = at::zeros({message->bytes()}, at::kByte);
+    }
+    entries += posted ? 'M' : '?';
+  }
+};
+
 }  // namespace
+
+TEST_CASE("receives are posted before there is anything to send, the next phase's before this one's are in") {
+  for (const auto& [collective, whole] :
+       {std::pair(Collective::ring, "PPMPMPMM"), std::pair(Collective::direct, "PPMM")}) {
+    Diary diary;
+    const costmodel::Transfer what = transfer(Pattern::all_reduce, collective, {0, 1, 2}, 7);
+    TransferRun one(what, diary);
+    CHECK(diary.entries.empty());
+    one.expect();
+    CHECK(diary.entries == "P");
+    one.read(contribution);
+    one.exchange();
+    CHECK(diary.entries == whole);
+  }
+}
 
 TEST_CASE("all-reduce: everybody has the mean, by ring and direct, whether or not n divides the elements") {
   for (const Collective collective : {Collective::ring, Collective::direct}) {
