@@ -86,6 +86,10 @@ std::vector<std::string> switched_on(const NetworkModel& network) {
   if (network.payload_bytes_per_s)
     terms.push_back(text_of("sites prepare and merge payloads at ", *network.payload_bytes_per_s * 8 / 1e9,
                             " Gbit/s, before each part is sent"));
+  if (network.early_receives) terms.push_back("receives are posted before their senders have anything");
+  if (network.send_buffer_bytes)
+    terms.push_back(
+        text_of("a send has ended when no more than ", *network.send_buffer_bytes, " B are on their way"));
   if (network.tcp_window_bytes)
     terms.push_back(text_of("TCP windows: a flow gets at most ", network.streams, " × ",
                             *network.tcp_window_bytes, " B ÷ round trip"));

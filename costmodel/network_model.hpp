@@ -30,6 +30,15 @@ struct NetworkModel {
   /// meanwhile. Absent: in no time.
   std::optional<double> payload_bytes_per_s;
 
+  /// A node that comes to a round says at once that it will receive that round's first messages, and with
+  /// each message which ones come next; word of it takes the latency of the way. Otherwise bytes flow only
+  /// when the receiver has come to the exchange and to its step.
+  bool early_receives = false;
+  /// Of one connection, in the sender's kernel: a send has ended for its sender when no more than this has
+  /// yet to arrive, and what one node sends another goes out in order. Absent: when the last byte has
+  /// arrived.
+  std::optional<double> send_buffer_bytes;
+
   CongestionControl congestion_control = CongestionControl::loss_based;
 
   // TCP. A flow is what one collective sends from one site to another, over `streams` connections.

@@ -178,6 +178,7 @@ void Engine::restart() {
     if (change.bandwidth_bytes_per_s) set_rate(change, rate_of(platform_, change));
   }
   flow_start_.restart();
+  queues_.clear();
   stopped_ = false;
 }
 
@@ -193,7 +194,39 @@ void Engine::after(double delay_s, Callback callback) {
                                      });
 }
 
-void Engine::send(NodeId from, NodeId to, std::int64_t bytes, Callback ended) {
+double Engine::latency_s(NodeId from, NodeId to) const {
+  return platform_
+      .path(nodes_[static_cast<std::size_t>(from)].site, nodes_[static_cast<std::size_t>(to)].site)
+      .latency_s;
+}
+
+void Engine::send(NodeId from, NodeId to, std::int64_t bytes, Callback arrived, Callback left) {
+  if (!buffers_sends()) return fly(from, to, bytes, std::move(arrived));
+  auto& queue = queues_[{from, to}];
+  queue.push_back({bytes, std::move(arrived), std::move(left)});
+  if (queue.size() == 1) send_first(from, to);
+}
+
+// In two parts where the sender waits for the first.
+void Engine::send_first(NodeId from, NodeId to) {
+  const Queued& first = queues_.at({from, to}).front();
+  const auto end = [this, from, to] {
+    auto& queue = queues_.at({from, to});
+    const Callback arrived = std::move(queue.front().arrived);
+    queue.pop_front();
+    if (!queue.empty()) send_first(from, to);
+    arrived();
+  };
+  if (!first.left || fits_send_buffer(first.bytes)) return fly(from, to, first.bytes, end);
+  const auto kept = static_cast<std::int64_t>(*network_.send_buffer_bytes);
+  fly(from, to, first.bytes - kept, [this, from, to, kept, end] {
+    const Callback left = std::move(queues_.at({from, to}).front().left);
+    fly(from, to, kept, end);
+    left();
+  });
+}
+
+void Engine::fly(NodeId from, NodeId to, std::int64_t bytes, Callback ended) {
   if (!platform_.changes.empty()) refuse_dead_links(from, to);
   simgrid_->route(nodes_, platform_, from, to,
                   simgrid_->caps.empty() ? 0 : flow_start_.cap_bytes_per_s(from, to));

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "costmodel/plan.hpp"
@@ -40,12 +42,22 @@ class Engine {
     return network_.payload_bytes_per_s ? bytes / *network_.payload_bytes_per_s : 0;
   }
 
+  [[nodiscard]] bool early_receives() const { return network_.early_receives; }
+  [[nodiscard]] double latency_s(costmodel::NodeId from, costmodel::NodeId to) const;
+  [[nodiscard]] bool buffers_sends() const { return network_.send_buffer_bytes.has_value(); }
+  /// Whether the sender's kernel takes so much off its hands at once.
+  [[nodiscard]] bool fits_send_buffer(std::int64_t bytes) const {
+    return buffers_sends() && static_cast<double>(bytes) <= *network_.send_buffer_bytes;
+  }
+
   /// Calls back as soon as what runs now has returned.
   void soon(Callback callback) { soon_.push_back(std::move(callback)); }
   void after(double delay_s, Callback callback);
-  /// Bytes start to move now, without latency; calls back when the last one has arrived. No actors and no
-  /// mailboxes: a flow costs the same however many there are.
-  void send(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Callback ended);
+  /// Bytes start to move now, without latency, or where sends are buffered when all that the node sent that
+  /// one before has arrived. `arrived`: the last one has. `left`, where not empty: no more than the buffer
+  /// holds has yet to arrive.
+  void send(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Callback arrived,
+            Callback left = {});
 
   /// Runs until nothing is left to happen, save changes of links. Throws std::runtime_error where a flow is
   /// on a link that is down for ever.
@@ -55,6 +67,13 @@ class Engine {
 
  private:
   struct Simgrid;
+  struct Queued {
+    std::int64_t bytes = 0;
+    Callback arrived, left;
+  };
+  /// No actors and no mailboxes: a flow costs the same however many there are.
+  void fly(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Callback ended);
+  void send_first(costmodel::NodeId from, costmodel::NodeId to);
   void drain();
   void schedule_change(std::size_t index, double period_start_s);
   void change(const platforms::LinkChange& change);
@@ -69,6 +88,7 @@ class Engine {
   const costmodel::NetworkModel& network_;
   FlowStart flow_start_;
   std::deque<Callback> soon_;
+  std::map<std::pair<costmodel::NodeId, costmodel::NodeId>, std::deque<Queued>> queues_;  // where buffered
   std::unique_ptr<Simgrid> simgrid_;
 };
 

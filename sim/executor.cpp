@@ -100,6 +100,9 @@ void Executor::start_round(NodeId node, std::size_t position) {
   Round& round = round_at(position);
   round.started[static_cast<std::size_t>(node)] = 1;
   auto& waits = round.waits[static_cast<std::size_t>(node)];
+  for (const auto& transfer : round.transfers) {
+    if (transfer && engine_.early_receives()) transfer->expect(node);
+  }
   for (std::size_t op = 0; op < round.plan.ops.size(); ++op) {
     wait_for_earlier(node, round, static_cast<OpId>(op));
     if (--waits[op] == 0) start_op(node, round, static_cast<OpId>(op));

@@ -19,11 +19,12 @@ TransferRun::TransferRun(std::vector<Lane> lanes, int nodes, std::int64_t round,
     LaneRun run;
     run.lane = std::move(lane);
     index_flows(run);
-    for (std::size_t node = 0; node < static_cast<std::size_t>(nodes); ++node) {
-      const auto steps = static_cast<std::size_t>(run.lane.steps);
-      if (run.begin[node * steps] < run.begin[(node + 1) * steps]) ++lanes_left_[node];
+    for (NodeId node = 0; node < nodes; ++node) {
+      if (step_from(run, node, 0) < run.lane.steps) ++lanes_left_[static_cast<std::size_t>(node)];
     }
     run.ready.assign(run.lane.flows.size(), 0);
+    run.awaited.assign(run.lane.flows.size(), 0);
+    run.arrived.assign(run.lane.flows.size(), 0);
     run.start_s.assign(run.lane.flows.size(), 0);
     run.lead_s.assign(run.lane.flows.size(), 0);
     run.nodes.resize(static_cast<std::size_t>(nodes));
@@ -52,29 +53,57 @@ void TransferRun::index_flows(LaneRun& run) const {
   }
 }
 
+TransferRun::Range TransferRun::flows_of(const LaneRun& run, NodeId node, std::int32_t step) const {
+  const auto key = static_cast<std::size_t>(node) * static_cast<std::size_t>(run.lane.steps) +
+                   static_cast<std::size_t>(step);
+  return {run.begin[key], run.begin[key + 1]};
+}
+
+std::int32_t TransferRun::step_from(const LaneRun& run, NodeId node, std::int32_t step) const {
+  for (; step < run.lane.steps; ++step) {
+    const auto [begin, end] = flows_of(run, node, step);
+    if (begin < end) break;
+  }
+  return step;
+}
+
+void TransferRun::post_receives(std::uint32_t lane, NodeId node, std::int32_t step) {
+  const LaneRun& run = lanes_[lane];
+  if (step == run.lane.steps) return;
+  const auto [begin, end] = flows_of(run, node, step);
+  for (std::uint32_t i = begin; i < end; ++i) {
+    const FlowIndex index = run.of_step[i];
+    const Flow& flow = run.lane.flows[index];
+    if (flow.to != node) continue;
+    engine_.after(engine_.latency_s(node, flow.from), [this, lane, index] { end_ready(lane, index); });
+  }
+}
+
+void TransferRun::expect(NodeId node) {
+  for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane)
+    post_receives(lane, node, step_from(lanes_[lane], node, 0));
+}
+
 void TransferRun::start(NodeId node) {
   for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
-    const LaneRun& run = lanes_[lane];
-    const auto steps = static_cast<std::size_t>(run.lane.steps), n = static_cast<std::size_t>(node);
-    if (run.begin[n * steps] < run.begin[(n + 1) * steps]) next_step(lane, node);
+    if (step_from(lanes_[lane], node, 0) < lanes_[lane].lane.steps) next_step(lane, node);
   }
 }
 
 void TransferRun::next_step(std::uint32_t lane, NodeId node) {
   LaneRun& run = lanes_[lane];
   Progress& progress = run.nodes[static_cast<std::size_t>(node)];
-  const std::uint32_t* begin =
-      &run.begin[static_cast<std::size_t>(node) * static_cast<std::size_t>(run.lane.steps)];
-  do {
-    if (++progress.step == run.lane.steps) {
-      if (--lanes_left_[static_cast<std::size_t>(node)] == 0) done_(node);
-      return;
-    }
-  } while (begin[progress.step] == begin[progress.step + 1]);
+  progress.step = step_from(run, node, progress.step + 1);
+  if (progress.step == run.lane.steps) {
+    if (--lanes_left_[static_cast<std::size_t>(node)] == 0) done_(node);
+    return;
+  }
+  if (engine_.early_receives()) post_receives(lane, node, step_from(run, node, progress.step + 1));
   progress.step_start_s = engine_.now();
   const std::int32_t calls = progress.step / run.lane.steps_per_call + 1;
   double sent_bytes = 0;
-  for (std::uint32_t i = begin[progress.step]; i < begin[progress.step + 1]; ++i) {
+  const auto [begin, end] = flows_of(run, node, progress.step);
+  for (std::uint32_t i = begin; i < end; ++i) {
     const Flow& flow = run.lane.flows[run.of_step[i]];
     if (flow.from == node) sent_bytes += static_cast<double>(flow.bytes);
   }
@@ -93,13 +122,20 @@ void TransferRun::next_step(std::uint32_t lane, NodeId node) {
 void TransferRun::open_step(std::uint32_t lane, NodeId node, double overhead_s) {
   LaneRun& run = lanes_[lane];
   Progress& progress = run.nodes[static_cast<std::size_t>(node)];
-  const auto first = static_cast<std::size_t>(node) * static_cast<std::size_t>(run.lane.steps) +
-                     static_cast<std::size_t>(progress.step);
-  const std::uint32_t begin = run.begin[first], end = run.begin[first + 1];
-  progress.pending = static_cast<std::int32_t>(end - begin);
+  const auto [begin, end] = flows_of(run, node, progress.step);
+  progress.pending = 0;
   for (std::uint32_t i = begin; i < end; ++i) {
     const FlowIndex index = run.of_step[i];
     const Flow& flow = run.lane.flows[index];
+    if (flow.from == node ? !engine_.fits_send_buffer(flow.bytes) : run.arrived[index] == 0)
+      ++progress.pending;
+    if (flow.to == node) run.awaited[index] = 1;
+  }
+  if (progress.pending == 0) engine_.soon([this, lane, node] { end_step(lane, node); });
+  for (std::uint32_t i = begin; i < end; ++i) {
+    const FlowIndex index = run.of_step[i];
+    const Flow& flow = run.lane.flows[index];
+    if (flow.to == node && engine_.early_receives()) continue;  // posted before
     const double wait_s = flow.from == node ? engine_.wait_s(flow.from, flow.to, flow.bytes) : 0;
     if (flow.from == node) run.lead_s[index] = overhead_s + wait_s;
     if (wait_s > 0) {
@@ -116,25 +152,38 @@ void TransferRun::end_ready(std::uint32_t lane, FlowIndex index) {
   const Flow& flow = run.lane.flows[index];
   run.start_s[index] = engine_.now();
   timeline_.sent.at(flow.from, flow.to) += static_cast<double>(flow.bytes);
-  engine_.send(flow.from, flow.to, flow.bytes, [this, lane, index] { flow_ended(lane, index); });
+  Engine::Callback left;
+  if (engine_.buffers_sends() && !engine_.fits_send_buffer(flow.bytes))
+    left = [this, lane, index, from = flow.from] { end_done(lane, from, wanted_s(lane, index)); };
+  engine_.send(
+      flow.from, flow.to, flow.bytes, [this, lane, index] { flow_ended(lane, index); }, std::move(left));
+}
+
+/// When the sender wished to send it.
+double TransferRun::wanted_s(std::uint32_t lane, FlowIndex index) const {
+  return lanes_[lane].start_s[index] - lanes_[lane].lead_s[index];
 }
 
 void TransferRun::flow_ended(std::uint32_t lane, FlowIndex index) {
-  const Flow flow = lanes_[lane].lane.flows[index];
-  const double first_byte_s = lanes_[lane].start_s[index];
+  LaneRun& run = lanes_[lane];
+  const Flow flow = run.lane.flows[index];
   if (record_flows_)
     timeline_.flow_records.push_back(
-        {flow.from, flow.to, static_cast<double>(flow.bytes), first_byte_s, engine_.now()});
-  const double start_s = first_byte_s - lanes_[lane].lead_s[index];
-  end_done(lane, flow.from, start_s);
-  end_done(lane, flow.to, start_s);
+        {flow.from, flow.to, static_cast<double>(flow.bytes), run.start_s[index], engine_.now()});
+  run.arrived[index] = 1;
+  const bool awaited = run.awaited[index] != 0;
+  if (!engine_.buffers_sends()) end_done(lane, flow.from, wanted_s(lane, index));
+  if (awaited) end_done(lane, flow.to, wanted_s(lane, index));
 }
 
 void TransferRun::end_done(std::uint32_t lane, NodeId node, double start_s) {
   Progress& progress = lanes_[lane].nodes[static_cast<std::size_t>(node)];
   progress.spans.emplace_back(std::max(progress.step_start_s, start_s), engine_.now());
-  if (--progress.pending > 0) return;
-  record(node, progress.spans);
+  if (--progress.pending == 0) end_step(lane, node);
+}
+
+void TransferRun::end_step(std::uint32_t lane, NodeId node) {
+  record(node, lanes_[lane].nodes[static_cast<std::size_t>(node)].spans);
   next_step(lane, node);
 }
 

@@ -20,6 +20,8 @@ class TransferRun {
   [[nodiscard]] bool takes_part(costmodel::NodeId node) const {
     return lanes_left_[static_cast<std::size_t>(node)] > 0;
   }
+  /// Where receives are early: the node has come to the transfer's round.
+  void expect(costmodel::NodeId node);
   /// The node may send and receive from now on.
   void start(costmodel::NodeId node);
 
@@ -30,7 +32,7 @@ class TransferRun {
   struct Progress {
     std::int32_t step = -1;
     std::int32_t calls = 0;    // of a collective that it has begun
-    std::int32_t pending = 0;  // flows of the step that have not ended, sent and received
+    std::int32_t pending = 0;  // flows of the step that have not ended for the node, sent and received
     double step_start_s = 0;
     std::vector<std::pair<double, double>> spans;  // of this step's flows
   };
@@ -39,16 +41,25 @@ class TransferRun {
     std::vector<FlowIndex> of_step;    // flows of (node, step), in the order of steps
     std::vector<std::uint32_t> begin;  // [node · steps + step]: where they begin in of_step
     std::vector<char> ready;           // per flow: how many of its two ends are
+    std::vector<char> awaited;         // per flow: the receiver has come to its step
+    std::vector<char> arrived;         // per flow
     std::vector<double> start_s;       // per flow: when its first byte moved
     std::vector<double> lead_s;        // per flow: what the sender waited before, from its wish to send
     std::vector<Progress> nodes;
   };
 
+  using Range = std::pair<std::uint32_t, std::uint32_t>;  // of of_step
   void index_flows(LaneRun& run) const;
+  [[nodiscard]] Range flows_of(const LaneRun& run, costmodel::NodeId node, std::int32_t step) const;
+  /// The first of the node's steps from `step` on in which it has flows; run.lane.steps if there is none.
+  [[nodiscard]] std::int32_t step_from(const LaneRun& run, costmodel::NodeId node, std::int32_t step) const;
+  void post_receives(std::uint32_t lane, costmodel::NodeId node, std::int32_t step);
   void next_step(std::uint32_t lane, costmodel::NodeId node);
   void open_step(std::uint32_t lane, costmodel::NodeId node, double overhead_s);
   void end_ready(std::uint32_t lane, FlowIndex flow);
   void flow_ended(std::uint32_t lane, FlowIndex flow);
+  [[nodiscard]] double wanted_s(std::uint32_t lane, FlowIndex flow) const;
+  void end_step(std::uint32_t lane, costmodel::NodeId node);
   void end_done(std::uint32_t lane, costmodel::NodeId node, double start_s);
   void record(costmodel::NodeId node, std::vector<std::pair<double, double>>& spans);
 

@@ -55,6 +55,9 @@ std::string given_terms(const Calibration& calibration, const costmodel::Network
   give("payload_rate", rate > 0, fmt::format("\"{}Mbps\"", rate * 8 / 1e6));
   give("initial_window", window > 0, fmt::format("\"{}B\"", window));
   give("idle_restart", base.idle_restart, "true");
+  give("early_receives", base.early_receives, "true");
+  const double send_buffer = base.send_buffer_bytes.value_or(0);
+  give("send_buffer", send_buffer > 0, fmt::format("\"{}B\"", send_buffer));
   give("background_share", base.background_share > 0, fmt::format("{}", base.background_share));
   give("jitter", base.jitter_s > 0, fmt::format("\"{}ms\"", base.jitter_s * 1e3));
   give("streams", base.streams != usual.streams, std::to_string(base.streams));

@@ -52,6 +52,7 @@ Json network_json(const costmodel::NetworkModel& network) {
                {"latency_factor", network.latency_factor},
                {"jitter_s", network.jitter_s},
                {"call_overhead_s", network.call_overhead_s},
+               {"early_receives", network.early_receives},
                {"streams", network.streams},
                {"segment_bytes", network.segment_bytes},
                {"idle_restart", network.idle_restart},
@@ -59,6 +60,7 @@ Json network_json(const costmodel::NetworkModel& network) {
                {"ring_model", to_string(network.ring_model)}};
   // Terms that are off have no key.
   if (network.payload_bytes_per_s) json["payload_bytes_per_s"] = *network.payload_bytes_per_s;
+  if (network.send_buffer_bytes) json["send_buffer_bytes"] = *network.send_buffer_bytes;
   if (network.tcp_window_bytes) json["tcp_window_bytes"] = *network.tcp_window_bytes;
   if (network.loss_rate) json["loss_rate"] = *network.loss_rate;
   if (network.initial_window_bytes) json["initial_window_bytes"] = *network.initial_window_bytes;

@@ -16,6 +16,8 @@ costmodel::NetworkModel read_network_model(const Document& document) {
   network.jitter_s = table.quantity("jitter");
   network.call_overhead_s = table.quantity("call_overhead");
   if (table.has("payload_rate")) network.payload_bytes_per_s = table.quantity("payload_rate");
+  network.early_receives = table.yes_no("early_receives");
+  if (table.has("send_buffer")) network.send_buffer_bytes = table.quantity("send_buffer");
   network.streams = table.small_count("streams");
   if (table.has("tcp_window")) network.tcp_window_bytes = table.quantity("tcp_window");
   if (table.has("loss_rate")) network.loss_rate = table.share("loss_rate");

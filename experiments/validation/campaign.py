@@ -38,6 +38,7 @@ PLATFORMS = {
     "uneven": ["platform.sites=3", "platform.uplink=50Mbps", "platform.downlink=200Mbps", "platform.latency=20ms"],
     "slow": ["platform.file=slow-site.toml", "platform.sites=3"],
 }
+SITES = {"near": 2, "fast": 2, "half": 2, "three": 3, "four": 4, "far": 4, "uneven": 3, "slow": 3}
 # Parameters of a site, in fp32: 1.3, 12 and 101 MB.
 MODELS = {
     "small": ["model.d_model=128", "model.d_expert=64", "model.vocabulary=512", "model.experts=8"],
@@ -57,12 +58,14 @@ TOKENS_A_STEP = 16 * 16
 
 
 def case(platform, model, method, k, rounds, collective="direct", step="100ms", overlap=None, paced=True,
-         congestion="bbr", queue="8x"):
+         congestion="bbr", queue="8x", quota=None):
     name = f"{method}-{platform}-{model}-k{k}" + ("-ring" if collective == "ring" else "")
     if overlap:
         name += f"-o{overlap}"
     if not paced:
         name += "-computed"
+    if quota:
+        name += f"-quota{quota}"
     if congestion != "bbr":
         name += "-" + congestion
     if queue != "8x":
@@ -74,7 +77,8 @@ def case(platform, model, method, k, rounds, collective="direct", step="100ms", 
     if overlap and platform in ("three", "uneven", "slow"):
         settings.append("model.experts=6")  # so that three sites hold equally many
     return {"name": name, "platform": platform, "model": model, "settings": settings, "paced": paced,
-            "congestion": congestion, "queue": queue}
+            "congestion": congestion, "queue": queue, "quota": quota,
+            "site_sequences": 16 // SITES[platform]}
 
 
 def cases():
@@ -159,6 +163,8 @@ def cases():
     yield case("near", "small", "diloco", 64, 4, paced=False)
     yield case("near", "small", "ddp", 1, 40, paced=False)
     yield case("near", "medium", "diloco", 16, 4, paced=False)
+    yield case("four", "small", "diloco", 64, 4, paced=False, quota=0.4)
+    yield case("four", "small", "ddp", 1, 20, paced=False, quota=0.4)
 
 
 SLICE = ["diloco-near-small-k4", "ddp-near-small-k1", "diloco-three-medium-k8-ring", "fomoe-fixed-near-medium-k8-o1"]
@@ -189,17 +195,25 @@ def check_platform(one, checked, binaries, scenario):
 
 
 def computed_scenario(one, folder, binaries):
-    """base.toml with the case's model, and a profile of its steps, which the case is then predicted from."""
+    """base.toml with the case's model, and a profile of its steps, which the case is then predicted from: taken at
+    all sites at once, so that they share this machine's cores as in the run."""
     text = (HERE / "base.toml").read_text()
     for setting in MODELS[one["model"]]:
         key, value = setting.removeprefix("model.").split("=")
         text = re.sub(rf"^{key} = .*$", f"{key} = {value}", text, flags=re.MULTILINE)
     scenario = folder / "computed.toml"
     scenario.write_text(text)
-    subprocess.run([binaries / "fomoe-train", "profile", "--scenario", scenario, "--threads", "1", "--device", "cpu",
-                    "--micro-batch-sequences", "8", "--steps", "40", "--output", folder / "profile.json"], check=True,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    profile = (f'"{binaries}/fomoe-train" profile --scenario "{scenario}" --threads 1 --device cpu '
+               f'--micro-batch-sequences {one["site_sequences"]} --steps 40 --output "{folder}/profile-$RANK.json"')
+    subprocess.run([binaries / "fomoe-wan", "run", scenario, "--no-check"] + wan_options(one) + overrides(one["settings"])
+                   + ["--", "sh", "-c", profile], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    (folder / "profile-0.json").rename(folder / "profile.json")
     return scenario
+
+
+def wan_options(one):
+    quota = ["--cpu-quota", str(one["quota"])] if one["quota"] else []
+    return ["--congestion-control", one["congestion"], "--queue", one["queue"]] + quota
 
 
 def write(path, text):
@@ -219,7 +233,7 @@ def run(one, out, binaries, scenario, conditions):
         train = [binaries / "fomoe-train", "run", scenario, "--threads", "1", "--output", result]
         train += (["--paced"] if one["paced"] else []) + overrides(settings)
         command = [binaries / "fomoe-wan", "run", scenario, "--no-check", "--report", report]
-        command += ["--congestion-control", one["congestion"], "--queue", one["queue"]] + overrides(settings) + ["--"] + train
+        command += wan_options(one) + overrides(settings) + ["--"] + train
         before, started = os.getloadavg()[0], time.time()
         done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True)

@@ -97,6 +97,7 @@ def figures(binary):
     text = load_line({run.stem for run in runs})
     apart = {"-shallow": "Queues of one product of rate and round trip, which lose packets, predicted with the same terms",
              "-reno": "TCP with Reno, predicted with the terms that were fitted to BBR",
+             "-quota0.4": "Steps computed for real at four sites of 0.4 cores each, predicted from a profile taken there",
              "-computed": "Steps computed for real, predicted from a profile measured just before each run"}
     written, answers = {}, []
     fitted_to, held_out = halves([run for run in runs if not run.stem.endswith(tuple(apart))])

@@ -67,6 +67,8 @@ po::options_description make_options() {
       "which no simulation here knows")(
       "cpus-per-site", po::value<int>()->value_name("N"),
       "pin each site to N cores and the relay to one of its own (default: the kernel decides)")(
+      "cpu-quota", po::value<double>()->value_name("CORES"),
+      "time that CMD gets at each site, in cores: 0.4 is two fifths of one (default: no limit)")(
       "congestion-control", po::value<std::string>()->value_name("NAME"),
       "TCP's in every site (default: bbr, which fills links in both directions at once, else cubic, else "
       "reno: what "
@@ -135,6 +137,19 @@ std::vector<int> allowed_cores() {
   return cores;
 }
 
+double read_quota(double cores, int sites) {
+  if (!(cores >= 0.01 && cores <= 1024))
+    throw InputError("--cpu-quota", fmt::format("{}", cores), "0.01 to 1024 cores", "--cpu-quota 0.4");
+  const auto all = static_cast<double>(allowed_cores().size());
+  if (cores * sites + 1 > all)
+    fmt::print(
+        stderr,
+        "fomoe-wan: {} sites of {} cores and the relay's one are more than the {} cores of this machine: "
+        "the relay may be late\n",
+        sites, cores, all);
+  return cores;
+}
+
 void read_queue(const std::string& text, wan::LayoutOptions& options) {
   if (text.ends_with('x')) {
     const std::string number = text.substr(0, text.size() - 1);
@@ -200,6 +215,8 @@ int run(const std::string& command, std::vector<std::string> arguments) {
     if (session.cores->shared)
       fmt::print(stderr, "fomoe-wan: there are fewer cores than the sites ask for, so some share one\n");
   }
+  if (values.count("cpu-quota"))
+    session.quota_cores = read_quota(values["cpu-quota"].as<double>(), layout.size());
   if (values.count("report")) {
     // The isolated process starts elsewhere for CMD as well, so one absolute name for all.
     session.report = std::filesystem::absolute(values["report"].as<std::string>()).string();

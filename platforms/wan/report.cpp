@@ -61,6 +61,7 @@ std::string report_json(const Layout& layout, const SessionOptions& options, con
     Json entry = {{"name", layout.sites[site].name},
                   {"address", dotted(layout.sites[site].address)},
                   {"exit_status", supervised.sites[site].status}};
+    if (options.quota_cores) entry["cpu_quota_cores"] = *options.quota_cores;
     if (options.cores) entry["cores"] = options.cores->sites[site];
     report["sites"].push_back(std::move(entry));
   }

@@ -52,7 +52,8 @@ Circumstances circumstances_now(const Relay& relay) {
 
 /// Empty queues of nothing but the run's own: the relay that was checked is not the one that is used.
 Supervised run_command(const Layout& layout, const SessionOptions& options,
-                       const std::vector<SiteNetwork>& sites, const Cores& cores, const Check& check) {
+                       const std::vector<SiteNetwork>& sites, const Cores& cores, const Check& check,
+                       const CpuQuota* quota) {
   const Relay relay(layout, sites, options.cores ? options.cores->relay : -1);
   std::vector<SiteCommand> commands;
   for (int site = 0; site < layout.size(); ++site) {
@@ -62,7 +63,7 @@ Supervised run_command(const Layout& layout, const SessionOptions& options,
     commands.push_back({name, site_environment(layout, site, options.master_port, path, options.check),
                         cores.empty() ? std::vector<int>{} : cores[static_cast<std::size_t>(site)]});
   }
-  const Supervised done = supervise(sites, commands, options.command, relay.process());
+  const Supervised done = supervise(sites, commands, options.command, relay.process(), quota);
   if (!options.report.empty()) {
     scenario::write_file(options.report,
                          report_json(layout, options, check, circumstances_now(relay), done,
@@ -71,7 +72,7 @@ Supervised run_command(const Layout& layout, const SessionOptions& options,
   return done;
 }
 
-int checked_run(const Layout& layout, const SessionOptions& options) {
+int checked_run(const Layout& layout, const SessionOptions& options, const CpuQuota* quota) {
   NetworkOptions network = options.network;
   for (int from = 0; from < layout.size(); ++from) {
     for (int to = 0; to < layout.size(); ++to) {
@@ -115,12 +116,12 @@ int checked_run(const Layout& layout, const SessionOptions& options) {
     }
     return 0;
   }
-  return run_command(layout, options, sites, cores, check).status;
+  return run_command(layout, options, sites, cores, check, quota).status;
 }
 
-int inside(const Layout& layout, const SessionOptions& options) noexcept {
+int inside(const Layout& layout, const SessionOptions& options, const CpuQuota* quota) noexcept {
   try {
-    return checked_run(layout, options);
+    return checked_run(layout, options, quota);
   } catch (const Interrupted& interrupted) {
     return 128 + interrupted.signal();
   } catch (const std::exception& error) {
@@ -139,12 +140,14 @@ std::string site_report_path(const std::string& report, const std::string& site)
 }
 
 int run_session(const Layout& layout, const SessionOptions& options) {
+  std::optional<CpuQuota> quota;
+  if (options.quota_cores) quota.emplace(layout.size(), *options.quota_cores);
   std::fflush(nullptr);  // else the isolated process would print it again
   sigset_t awaited;
   sigemptyset(&awaited);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&awaited, signal);
   sigprocmask(SIG_BLOCK, &awaited, nullptr);
-  const pid_t process = start_isolated([&] { return inside(layout, options); });
+  const pid_t process = start_isolated([&] { return inside(layout, options, quota ? &*quota : nullptr); });
   bool asked = false;
   for (int status = 0;;) {
     if (::waitpid(process, &status, WNOHANG) == process) {

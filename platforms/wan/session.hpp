@@ -14,6 +14,7 @@ namespace fomoe::platforms::wan {
 struct SessionOptions {
   NetworkOptions network;
   std::optional<CoreShares> cores;
+  std::optional<double> quota_cores;  // of each site
   bool check = true;
   int master_port = 29500;
   std::string report;                // a file; empty: none

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 
 #include "platforms/wan/relay.hpp"
 
@@ -67,9 +68,10 @@ class Stream {
   std::string prefix_, line_;
 };
 
-[[noreturn]] void become(const SiteNetwork& site, const SiteCommand& of,
+[[noreturn]] void become(const SiteNetwork& site, const SiteCommand& of, const std::function<void()>& join,
                          const std::vector<std::string>& command, int out, int err) {
   try {
+    join();
     become_ordinary();
     ::setpgid(0, 0);  // so that all it starts can be ended, and Ctrl-C reaches it through us alone
     enter(site);
@@ -101,7 +103,7 @@ std::pair<Descriptor, Descriptor> make_pipe() {
 class Supervisor {
  public:
   Supervisor(const std::vector<SiteNetwork>& sites, const std::vector<SiteCommand>& commands,
-             const std::vector<std::string>& command, pid_t relay)
+             const std::vector<std::string>& command, pid_t relay, const CpuQuota* quota)
       : commands_(commands), relay_(relay) {
     sigset_t awaited;
     sigemptyset(&awaited);
@@ -114,7 +116,12 @@ class Supervisor {
       auto [err, err_end] = make_pipe();
       const pid_t process = ::fork();
       if (process < 0) refuse_system_call("fork");
-      if (process == 0) become(sites[i], commands[i], command, out_end.get(), err_end.get());
+      if (process == 0) {
+        const auto join = [&] {
+          if (quota != nullptr) quota->join(static_cast<int>(i));
+        };
+        become(sites[i], commands[i], join, command, out_end.get(), err_end.get());
+      }
       ::setpgid(process, process);  // here too, so that it is done before the first signal is sent
       processes_.push_back(process);
       const std::string prefix = "[" + commands[i].name + "] ";
@@ -208,8 +215,8 @@ class Supervisor {
 }  // namespace
 
 Supervised supervise(const std::vector<SiteNetwork>& sites, const std::vector<SiteCommand>& commands,
-                     const std::vector<std::string>& command, pid_t relay) {
-  return Supervisor(sites, commands, command, relay).run();
+                     const std::vector<std::string>& command, pid_t relay, const CpuQuota* quota) {
+  return Supervisor(sites, commands, command, relay, quota).run();
 }
 
 }  // namespace fomoe::platforms::wan

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "platforms/wan/cpu_quota.hpp"
 #include "platforms/wan/isolation.hpp"
 
 namespace fomoe::platforms::wan {
@@ -24,8 +25,9 @@ struct Supervised {
 };
 
 /// Prints their lines with "[site] " before each. After the first failure the others get SIGTERM, and
-/// SIGKILL five seconds later. Throws Refusal where `relay` ends. Signals must be blocked.
+/// SIGKILL five seconds later. Throws Refusal where `relay` ends. Signals must be blocked. `quota`: nullptr
+/// for none.
 Supervised supervise(const std::vector<SiteNetwork>& sites, const std::vector<SiteCommand>& commands,
-                     const std::vector<std::string>& command, pid_t relay);
+                     const std::vector<std::string>& command, pid_t relay, const CpuQuota* quota);
 
 }  // namespace fomoe::platforms::wan

@@ -5,6 +5,7 @@
 
 #include "platforms/input_error.hpp"
 #include "platforms/wan/check.hpp"
+#include "platforms/wan/cpu_quota.hpp"
 #include "platforms/wan/layout.hpp"
 
 using namespace fomoe::platforms;
@@ -139,4 +140,23 @@ TEST_CASE("check: half of what the relay carries may be asked for") {
   CHECK(too_much_for_relay(check).empty());
   check.aggregate_bytes_per_s = 51;
   CHECK_FALSE(too_much_for_relay(check).empty());
+}
+
+TEST_CASE("quota: the group of this process, where the cpu controller is mounted") {
+  using fomoe::platforms::wan::find_group;
+  const std::string first =
+      "30 25 0:26 / /sys/fs/cgroup rw shared:9 - tmpfs tmpfs rw\n"
+      "35 30 0:31 / /sys/fs/cgroup/cpu,cpuacct rw shared:10 - cgroup cgroup rw,cpu,cpuacct\n"
+      "36 30 0:32 / /sys/fs/cgroup/cpuset rw shared:11 - cgroup cgroup rw,cpuset\n"
+      "37 30 0:33 / /sys/fs/cgroup/unified rw shared:12 - cgroup2 cgroup2 rw\n";
+  CHECK(find_group(first, "4:cpuset:/\n3:cpu,cpuacct:/user.slice\n0::/session\n").path ==
+        "/sys/fs/cgroup/cpu,cpuacct/user.slice");
+  CHECK(find_group(first, "3:cpu,cpuacct:/\n").path == "/sys/fs/cgroup/cpu,cpuacct");
+  const std::string second =
+      "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+  const auto unified = find_group(second, "0::/user.slice/run-1.scope\n");
+  CHECK(unified.path == "/sys/fs/cgroup/user.slice/run-1.scope");
+  CHECK(unified.unified);
+  CHECK(find_group("36 30 0:32 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n", "4:cpuset:/\n")
+            .path.empty());
 }

@@ -5,12 +5,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
+#include <vector>
 
 #include "tests/experiments/run_fomoe.hpp"
 
@@ -184,6 +188,34 @@ TEST_CASE("one site's failure stops the others") {
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(30));
 }
 
+TEST_CASE("a site that may use a quarter of a core gets no more, and its control group is gone afterwards") {
+  if (!possible()) return;
+  // A second of counting; then what the shell's children used of it, "0m0.25s 0m0.00s" in the second line.
+  const Ran ran =
+      wan(std::string("run ") + kScenario +
+          " --no-check --cpu-quota 0.25 -- sh -c 'timeout 1 sh -c \"while :; do :; done\"; times'");
+  if (ran.exit_status == 1 && ran.err.find("--cpu-quota: ") != std::string::npos) {
+    MESSAGE("skipped, since this machine cannot: " << ran.err);
+    return;
+  }
+  INFO(ran.out, ran.err);
+  REQUIRE(ran.exit_status == 0);
+  std::istringstream lines(ran.out);
+  std::vector<double> used_s;
+  for (std::string line; std::getline(lines, line);) {
+    double minutes = 0, seconds = 0;
+    if (std::sscanf(line.c_str(), "[%*[^]]] %lfm%lfs", &minutes, &seconds) == 2) used_s.push_back(seconds);
+  }
+  REQUIRE(used_s.size() == 4);  // two lines for each of two sites
+  double most_s = 0;
+  for (const double seconds : used_s) most_s = std::max(most_s, seconds);
+  CHECK(most_s < 0.36);  // of a second, and of the tenth in which it is counted
+  CHECK(most_s > 0.05);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(
+           "/sys/fs/cgroup", std::filesystem::directory_options::skip_permission_denied))
+    CHECK(!entry.path().filename().string().starts_with("fomoe-wan-"));
+}
+
 TEST_CASE("after Ctrl-C nothing is left") {
   if (!possible()) return;
   const std::string number = std::to_string(700000 + getpid() % 100000);
@@ -236,6 +268,7 @@ TEST_CASE("mistakes on the command line end with 2 and name the option") {
   refused("", "expected run or check");
   refused("run " + scenario, "expected -- and a command");
   refused("check " + scenario + " --mtu 3", "--mtu: got 3; expected 576 to 65000; for example --mtu 9000");
+  refused("run " + scenario + " --cpu-quota 0 -- true", "--cpu-quota: got 0; expected 0.01 to 1024 cores");
   refused("check " + scenario + " --queu 1", "did you mean --queue?");
   refused("check " + scenario + " --queue 7m", "--queue: got");
   refused("check " + scenario + " --queue 0x", "--queue: got 0x; expected a size, or a number");

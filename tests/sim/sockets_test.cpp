@@ -1,0 +1,114 @@
+// What sockets do for the two ends of a flow: receives that are posted early, and kernels that take bytes off a
+// sender's hands. One uplink of 1 MB/s, 50 ms one way, computed by hand.
+#include <doctest/doctest.h>
+
+#include "sim/simulate.hpp"
+#include "tests/sim/transfers.hpp"
+
+using namespace fomoe;
+using namespace fomoe::tests;
+
+namespace {
+
+constexpr double kLatency_s = 0.05, kRate = 1e6;
+
+platforms::Platform two_sites() { return platforms::uniform(2, kRate, kRate, kLatency_s); }
+
+costmodel::Op transfer_of(std::int64_t elements, std::vector<costmodel::OpId> after) {
+  return {"transfer",
+          costmodel::Transfer{Pattern::point_to_point, Collective::ring, {exchange_of({0, 1}, elements)}},
+          std::move(after)};
+}
+
+// Node 1 computes for a second, then 0 sends it 2 MB.
+costmodel::Plan late_receiver() {
+  costmodel::Plan plan = transfer_only(2, Pattern::point_to_point, Collective::ring, {});
+  costmodel::RoundPlan round;
+  round.ops.push_back({"think", costmodel::Compute{costmodel::Work::whole_step, {1}, 1, 1}, {}});
+  round.ops.push_back(transfer_of(500'000, {0}));
+  plan.round = [round](std::int64_t) { return round; };
+  return plan;
+}
+
+costmodel::Timeline run(const costmodel::Plan& plan, const sim::Options& options, int rounds = 1) {
+  std::vector<std::int64_t> sequence;
+  for (int r = 0; r < rounds; ++r) sequence.push_back(r);
+  return sim::simulate(
+      plan, sequence, two_sites(), [](auto&&...) { return 1.0; }, options);
+}
+
+}  // namespace
+
+TEST_CASE("early receives: bytes come while the receiver computes; otherwise when it has come to the exchange") {
+  sim::Options options;
+  check_close(run(late_receiver(), options).round_end_s[0], 1 + 2e6 / kRate);
+  options.network.early_receives = true;
+  check_close(run(late_receiver(), options).round_end_s[0], kLatency_s + 2e6 / kRate);
+}
+
+TEST_CASE("early receives: word of them takes the latency of the way, from when the receiver came to the round") {
+  // Nobody computes: what the sender has at time 0 is asked for at 50 ms, and its own way takes as long.
+  const costmodel::Plan plan =
+      transfer_only(2, Pattern::point_to_point, Collective::ring, {exchange_of({0, 1}, 500'000)});
+  sim::Options options;
+  options.network.early_receives = true;
+  check_close(run(plan, options).round_end_s[0], kLatency_s + 2e6 / kRate);
+  // In the second round of a late receiver the sender is ahead: at 1 s + 2 s it is told, 50 ms later it hears.
+  sim::Options buffered = options;
+  buffered.network.send_buffer_bytes = 1e9;  // it leaves the first round at once
+  check_close(run(plan, buffered, 2).round_end_s[1], 2 * (kLatency_s + 2e6 / kRate));
+}
+
+TEST_CASE("send buffer: the sender has done when the rest fits, the receiver when all has come") {
+  const costmodel::Plan plan =
+      transfer_only(2, Pattern::point_to_point, Collective::ring, {exchange_of({0, 1}, 500'000)});
+  sim::Options options;
+  options.network.send_buffer_bytes = 0.5e6;
+  const costmodel::Timeline part = run(plan, options);
+  check_close(end_of(part, 0), kLatency_s + 1.5e6 / kRate);
+  check_close(end_of(part, 1), kLatency_s + 2e6 / kRate);
+  options.network.send_buffer_bytes = 2e6;
+  const costmodel::Timeline whole = run(plan, options);
+  CHECK(end_of(whole, 0) == 0);
+  check_close(end_of(whole, 1), kLatency_s + 2e6 / kRate);
+}
+
+TEST_CASE("send buffer: what one node sends another arrives in order; without it they share the link") {
+  // 2 MB and 1 MB at once.
+  costmodel::Plan plan = transfer_only(2, Pattern::point_to_point, Collective::ring, {});
+  costmodel::RoundPlan round;
+  round.ops.push_back(transfer_of(500'000, {}));
+  round.ops.push_back(transfer_of(250'000, {}));
+  plan.round = [round](std::int64_t) { return round; };
+  const auto end_at_receiver = [](const costmodel::Timeline& timeline, costmodel::OpId op) {
+    for (const auto& interval : timeline.intervals) {
+      if (interval.node == 1 && interval.op == op) return interval.end_s;
+    }
+    return -1.0;
+  };
+  sim::Options options;
+  const costmodel::Timeline shared = run(plan, options);
+  check_close(end_at_receiver(shared, 0), kLatency_s + 3e6 / kRate);
+  check_close(end_at_receiver(shared, 1), kLatency_s + 2e6 / kRate);
+  options.network.send_buffer_bytes = 1;
+  const costmodel::Timeline in_order = run(plan, options);
+  check_close(end_at_receiver(in_order, 0), kLatency_s + 2e6 / kRate);
+  check_close(end_at_receiver(in_order, 1), kLatency_s + 3e6 / kRate);
+}
+
+TEST_CASE("where all sites are alike, neither changes when an all-reduce ends") {
+  for (const Collective collective : {Collective::ring, Collective::direct}) {
+    const costmodel::Plan plan =
+        transfer_only(4, Pattern::all_reduce, collective, {exchange_of(first(4), 1'000'000)});
+    const auto platform = platforms::uniform(4, kRate, kRate, kLatency_s);
+    const auto end_s = [&](const sim::Options& options) {
+      return sim::simulate(
+                 plan, {0}, platform, [](auto&&...) { return 0.0; }, options)
+          .round_end_s[0];
+    };
+    sim::Options sockets;
+    sockets.network.early_receives = true;
+    sockets.network.send_buffer_bytes = 0.1e6;
+    check_close(end_s(sockets), end_s({}));
+  }
+}
