@@ -39,9 +39,9 @@ bool migrates(const Transfer& transfer) {
 void Executor::migrate(const Transfer& work, std::int64_t round, const std::string& name) {
   const double start_s = now_s();
   std::vector<std::pair<PayloadAt, at::Tensor>> arrived;
-  const TransferOptions options = transfer_options();
+  const TransferOptions options = transfer_options(round);
   TransferRun run(
-      work, transport_, [this](const PayloadAt& at) { return source(at); }, options);
+      work, transport_, [this, &work](const PayloadAt& at) { return source(work, at); }, options);
   background_.run([&run] { run.exchange(); }).get();  // in its turn, where transfers take turns
   run.deliver([&](const PayloadAt& at, const at::Tensor& values) { arrived.emplace_back(at, values); });
 
