@@ -1,19 +1,19 @@
 #include "sim/lowering.hpp"
 
 #include <algorithm>
-#include <cassert>
-#include <cstdlib>
 #include <memory>
 #include <span>
 
+#include "costmodel/collective_steps.hpp"
+
 namespace fomoe::sim {
 
-using costmodel::Collective;
+using costmodel::CollectiveSteps;
 using costmodel::Exchange;
 using costmodel::NodeId;
-using costmodel::Pattern;
 using costmodel::Payload;
 using costmodel::RingModel;
+using costmodel::Sending;
 using costmodel::Transfer;
 
 namespace {
@@ -73,124 +73,21 @@ std::vector<Split> split(const std::vector<Exchange>& exchanges, const costmodel
   return splits;
 }
 
+CollectiveSteps steps_of(const Transfer& transfer, const Split& exchange) {
+  return {transfer.pattern, transfer.collective, static_cast<int>(exchange.nodes.size())};
+}
+
 /// The flows of one piece of an exchange in one step, handed to `flow(from, to, bytes)`.
-template <class Sink>
-class Steps {
- public:
-  Steps(std::span<const NodeId> nodes, const Piece& piece, const Sink& flow)
-      : nodes_(nodes), piece_(piece), flow_(flow) {}
-
-  // Position p sends chunk p + shift to the next.
-  void ring(int shift) const {
-    const int n = size();
-    for (int p = 0; p < n; ++p) flow_(node(p), node((p + 1) % n), chunk(((p + shift) % n + n) % n));
-  }
-  // Everybody to everybody: bytes(p, q).
-  template <class Bytes>
-  void all_pairs(const Bytes& bytes) const {
-    for (int p = 0; p < size(); ++p) {
-      for (int q = 0; q < size(); ++q) {
-        if (p != q) flow_(node(p), node(q), bytes(p, q));
-      }
-    }
-  }
-  // Position p sends to p xor `distance` the chunks of that one's half, or, doubling, those of its own.
-  void exchange_halves(int distance, bool halving) const {
-    for (int p = 0; p < size(); ++p) {
-      const int q = p ^ distance;
-      const int first = (halving ? q : p) / distance * distance;
-      std::int64_t bytes = 0;
-      for (int c = first; c < first + distance; ++c) bytes += chunk(c);
-      flow_(node(p), node(q), bytes);
-    }
-  }
-  void scatter() const {  // chunk q to its owner
-    all_pairs([&](int, int q) { return chunk(q); });
-  }
-  void gather() const {  // the own chunk to everybody
-    all_pairs([&](int p, int) { return chunk(p); });
-  }
-  void pass_on() const {  // everything to the next
-    for (int p = 0; p < size(); ++p) flow_(node(p), node((p + 1) % size()), piece_.whole);
-  }
-  void all_to_all() const {
-    all_pairs([&](int, int) { return piece_.whole; });
-  }
-  void from_first() const {
-    for (int p = 1; p < size(); ++p) flow_(node(0), node(p), piece_.whole);
-  }
-  void to_first() const {
-    for (int p = 1; p < size(); ++p) flow_(node(p), node(0), piece_.whole);
-  }
-
- private:
-  [[nodiscard]] int size() const { return static_cast<int>(nodes_.size()); }
-  [[nodiscard]] NodeId node(int p) const { return nodes_[static_cast<std::size_t>(p)]; }
-  [[nodiscard]] std::int64_t chunk(int c) const { return piece_.chunks[static_cast<std::size_t>(c)]; }
-
-  std::span<const NodeId> nodes_;
-  const Piece& piece_;
-  const Sink& flow_;
-};
-
-bool runs_in_a_ring(const Transfer& transfer) {
-  if (transfer.collective != Collective::ring) return false;
-  return transfer.pattern == Pattern::all_reduce || transfer.pattern == Pattern::reduce_scatter ||
-         transfer.pattern == Pattern::all_gather || transfer.pattern == Pattern::all_to_all_broadcast;
-}
-
-bool halves(const Transfer& transfer) {
-  return transfer.collective == Collective::recursive &&
-         (transfer.pattern == Pattern::all_reduce || transfer.pattern == Pattern::reduce_scatter ||
-          transfer.pattern == Pattern::all_gather);
-}
-
-int log2_of(int nodes) {
-  int log = 0;
-  while (1 << log < nodes) ++log;
-  return log;
-}
-
-int step_count(const Transfer& transfer, const Split& exchange) {
-  const int n = static_cast<int>(exchange.nodes.size());
-  if (n < 2) return 0;
-  const int phases = transfer.pattern == Pattern::all_reduce ? 2 : 1;
-  if (halves(transfer)) return phases * log2_of(n);
-  return runs_in_a_ring(transfer) ? phases * (n - 1) : phases;
-}
-
-template <class Sink>
-void add_step(const Transfer& transfer, const Split& exchange, const Piece& piece, int s, const Sink& flow) {
-  const Steps<Sink> steps(exchange.nodes, piece, flow);
-  const bool ring = runs_in_a_ring(transfer);
-  const int n = static_cast<int>(exchange.nodes.size());
-  if (halves(transfer)) {
-    const int log = log2_of(n);
-    assert(1 << log == n);
-    const bool halving = transfer.pattern != Pattern::all_gather && s < log;
-    return steps.exchange_halves(halving ? n >> (s + 1) : 1 << (s % log), halving);
-  }
-  switch (transfer.pattern) {
-    case Pattern::all_reduce:
-      if (ring) return steps.ring(s < n - 1 ? -s : 1 - (s - n + 1));
-      return s == 0 ? steps.scatter() : steps.gather();
-    case Pattern::reduce_scatter:
-      return ring ? steps.ring(-1 - s) : steps.scatter();
-    case Pattern::all_gather:
-      return ring ? steps.ring(-s) : steps.gather();
-    case Pattern::all_to_all:
-      return steps.scatter();
-    case Pattern::all_to_all_broadcast:
-      return ring ? steps.pass_on() : steps.all_to_all();
-    case Pattern::reduce:
-      return steps.to_first();
-    case Pattern::broadcast:
-      return steps.from_first();
-    case Pattern::point_to_point:
-      assert(n == 2);
-      return steps.from_first();
-  }
-  std::abort();
+template <class Flow>
+void add_step(const CollectiveSteps& steps, const Split& exchange, const Piece& piece, int s,
+              const Flow& flow) {
+  steps.each(s, [&](const Sending& sent) {
+    std::int64_t bytes = sent.whole ? piece.whole : 0;
+    for (int c = sent.first; c < sent.first + sent.count; ++c)
+      bytes += piece.chunks[static_cast<std::size_t>(c)];
+    flow(exchange.nodes[static_cast<std::size_t>(sent.from)],
+         exchange.nodes[static_cast<std::size_t>(sent.to)], bytes);
+  });
 }
 
 /// Adds up what flows between each pair of nodes in one step.
@@ -227,7 +124,7 @@ Lane lane_of(const Transfer& transfer, std::span<const Split> exchanges, bool fl
   int steps = 0;
   std::size_t calls = 0;
   for (const Split& exchange : exchanges) {
-    steps = std::max(steps, step_count(transfer, exchange));
+    steps = std::max(steps, steps_of(transfer, exchange).count());
     calls = std::max(calls, exchange.pieces->size());
   }
   if (steps == 0) return lane;
@@ -237,8 +134,9 @@ Lane lane_of(const Transfer& transfer, std::span<const Split> exchanges, bool fl
     const int first = static_cast<int>(call) * lane.steps_per_call;
     for (int s = 0; s < steps; ++s) {
       for (const Split& exchange : exchanges) {
-        if (s >= step_count(transfer, exchange) || call >= exchange.pieces->size()) continue;
-        add_step(transfer, exchange, (*exchange.pieces)[call], s,
+        const CollectiveSteps of_exchange = steps_of(transfer, exchange);
+        if (s >= of_exchange.count() || call >= exchange.pieces->size()) continue;
+        add_step(of_exchange, exchange, (*exchange.pieces)[call], s,
                  [&](NodeId from, NodeId to, std::int64_t bytes) { sums.add(from, to, bytes); });
       }
       if (!fluid) sums.move_to(lane, first + s);
@@ -252,7 +150,8 @@ Lane lane_of(const Transfer& transfer, std::span<const Split> exchanges, bool fl
 
 std::vector<Lane> lower(const Transfer& transfer, int nodes, const LoweringOptions& options) {
   const std::vector<Split> exchanges = split(transfer.exchanges, options.pieces);
-  const bool fluid = options.ring_model == RingModel::fluid && runs_in_a_ring(transfer);
+  const bool fluid = options.ring_model == RingModel::fluid &&
+                     CollectiveSteps::in_ring(transfer.pattern, transfer.collective);
   PairSums sums(nodes);
   std::vector<Lane> lanes;
   if (options.bundle) {

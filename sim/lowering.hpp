@@ -38,16 +38,9 @@ struct LoweringOptions {
 /// In pieces, each piece of the payloads of an exchange is a call of the collective by itself; a node starts
 /// the next call when it has ended its part of the one before.
 ///
-/// Ring of n, node at position p (Patarasuk and Yuan 2009), chunk indices mod n:
-///   all-reduce, step s = 0 … n−2:        sends chunk p − s to the next, receives chunk p − 1 − s
-///               step s = n−1 … 2n−3:     sends chunk p + 1 − (s − n + 1)
-///   reduce-scatter alone: chunk p − 1 − s, so that position p ends with the sum of chunk p
-///   all-gather alone:     chunk p − s, starting from the own chunk p
-/// A fluid ring sends the bytes of all these steps as one flow to the next node: a ring that is pipelined in
-/// slices, whose latency hides behind the chunk before. It pays the latency of a hop once.
-/// Recursive halving and doubling among n = 2ᵏ: in step s < k, position p sends to p xor n/2ˢ⁺¹ the chunks of
-/// that one's half; then, step by step backwards, all chunks that it has the sum of. Direct among n: step 0
-/// sends chunk j of the own copy to node j; step 1 sends the reduced own chunk to all.
+/// Who sends what in a step: costmodel/collective_steps.hpp. A fluid ring sends the bytes of all its steps as
+/// one flow to the next node: a ring that is pipelined in slices, whose latency hides behind the chunk
+/// before. It pays the latency of a hop once.
 std::vector<Lane> lower(const costmodel::Transfer& transfer, int nodes, const LoweringOptions& options);
 
 }  // namespace fomoe::sim

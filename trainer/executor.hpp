@@ -6,20 +6,25 @@
 // in the plan's order, in which each follows what it waits for. Before each it starts every transfer of the
 // round, further on in the order too, whose prerequisites are done: transfers that do not depend on each
 // other are under way at the same time, each on a thread of its own, and share the links as in the simulator.
-// An operation waits for the transfers that it comes after, and a round for those that are not detached. What
-// has arrived is written into the models only there, so that the result does not depend on how fast the
-// network was, and is that of transfers one after another.
+// A transfer that follows others is started when its computations are done, and its thread begins when theirs
+// have ended, while the node computes on. An operation waits for the transfers that it comes after, and a
+// round for those that are not detached. What has arrived is written into the models only there, so that the
+// result does not depend on how fast the network was, and is that of transfers one after another.
 //
 // All receives of a round's first messages are posted before its first operation, since Gloo sends data only
 // when it has heard that the receiver is ready, one latency later than it could.
 //
-// Two departures from the plan's graph. A transfer that follows a transfer starts when the process has come
-// to an operation that waits for the first, not the moment it ends. Migration is a barrier of its site: the
-// experts change at its end, and nothing else of the site runs beside it. (No plan that is trained has a
-// transfer that could.)
+// Two departures from the plan's graph. A transfer that sends what another one brings into the models starts
+// when the process has come to an operation that waits for the first, not the moment it ends. Migration is a
+// barrier of its site: the experts change at its end, and nothing else of the site runs beside it. (No plan
+// that is trained has a transfer that could.)
+//
+// A step in parts (forward, backward … backward, with transfers between) is one forward and backward pass of
+// the model, of the last micro-batch, which stops where gradients leave (gradient_pass.hpp).
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -33,6 +38,7 @@
 #include "trainer/background.hpp"
 #include "trainer/batches.hpp"
 #include "trainer/collectives.hpp"
+#include "trainer/gradient_pass.hpp"
 #include "trainer/moment_ages.hpp"
 #include "trainer/worker.hpp"
 
@@ -67,6 +73,11 @@ PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& p
 /// Whether experts change their owners with it.
 bool migrates(const costmodel::Transfer& transfer);
 
+/// How far down a backward operation goes: to the first layer of the gradients that are sent after it. None
+/// where none are.
+std::optional<std::int64_t> backward_until(const costmodel::Plan& plan, const costmodel::RoundPlan& round,
+                                           costmodel::OpId backward);
+
 /// One optimiser step of one node.
 struct StepRecord {
   costmodel::NodeId node = 0;
@@ -94,7 +105,7 @@ class Executor {
   Executor(const costmodel::Scenario& scenario, const costmodel::Plan& plan, Transport& transport,
            Batches& batches, const TrainingOptions& options);
 
-  ~Executor();
+  ~Executor() = default;
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
@@ -123,14 +134,24 @@ class Executor {
   [[nodiscard]] std::int64_t steps(costmodel::NodeId node) const { return step_.at(node); }
 
  private:
-  struct InFlight;
+  /// A transfer under way, with the plan that it is of.
+  struct InFlight {
+    std::shared_ptr<const costmodel::RoundPlan> plan;
+    const costmodel::Transfer* work = nullptr;
+    std::unique_ptr<TransferRun> run;
+    double start_s = 0, end_s = 0;
+    std::shared_future<void> done;
+  };
   using OpOfRound = std::pair<std::int64_t, costmodel::OpId>;
-  void compute(const costmodel::Op& op, std::int64_t round);
-  void expect_transfers(const costmodel::RoundPlan& round);
+  void compute(const costmodel::RoundPlan& plan, std::int64_t round);
+  void expect_transfers(const costmodel::RoundPlan& plan, std::int64_t round);
   void start_ready(const std::shared_ptr<const costmodel::RoundPlan>& plan, std::int64_t round,
                    costmodel::OpId from);
+  [[nodiscard]] bool may_start(const costmodel::RoundPlan& plan, const OpOfRound& which);
+  [[nodiscard]] bool brings_what(const costmodel::Transfer& sends, const OpOfRound& under_way);
   void start(const std::shared_ptr<const costmodel::RoundPlan>& plan, const OpOfRound& which);
-  [[nodiscard]] TransferOptions transfer_options(const costmodel::Transfer& work);  // channel 0
+  void note_start(const costmodel::Op& op, const OpOfRound& which);
+  [[nodiscard]] TransferOptions transfer_options(const costmodel::Transfer& work, std::int64_t round);
   void settle(const OpOfRound& which);
   void settle_ages(const costmodel::Transfer& work);
   void migrate(const costmodel::Transfer& work, std::int64_t round, const std::string& name);
@@ -139,10 +160,10 @@ class Executor {
             double end_s);
   void note_transfer(costmodel::NodeId node, const OpOfRound& which, const std::string& name, double start_s,
                      double end_s);
-  void gradients(costmodel::NodeId node, std::int64_t round);
+  void gradients(costmodel::NodeId node, const costmodel::RoundPlan& plan, std::int64_t round);
   void pace(const costmodel::Compute& work, costmodel::NodeId node, std::int64_t round);
   void optimizer_step(costmodel::NodeId node);
-  [[nodiscard]] at::Tensor source(const PayloadAt& at);
+  [[nodiscard]] at::Tensor source(const costmodel::Transfer& work, const PayloadAt& at);
   void sink(const PayloadAt& at, const at::Tensor& mean);
 
   const costmodel::Scenario scenario_;
@@ -152,7 +173,8 @@ class Executor {
   TrainingOptions options_;
   std::optional<costmodel::OperationSeconds> pace_;  // of paced runs
   std::map<costmodel::NodeId, std::unique_ptr<Worker>> workers_;
-  std::map<costmodel::NodeId, StepRecord> open_step_;  // gradients are there, the optimiser has not stepped
+  std::map<costmodel::NodeId, StepRecord> open_step_;  // has begun, the optimiser has not stepped
+  std::map<costmodel::NodeId, GradientPass> open_pass_;
   std::map<costmodel::NodeId, Routing> routing_;
   std::map<costmodel::NodeId, std::int64_t> step_;
   MomentAges ages_;
@@ -165,8 +187,9 @@ class Executor {
   std::vector<bool> started_, done_;  // by operation of the round; done: its results are in the models
   std::vector<std::unique_ptr<TransferRun>> expected_;  // by operation of the round, until it starts
   std::map<OpOfRound, std::unique_ptr<InFlight>> in_flight_;
-  /// Steps that the nodes had taken when the transfer started; of this round and the one before.
+  /// Steps that the nodes had taken when what the transfer sends was read; of this round and the one before.
   std::map<OpOfRound, std::map<costmodel::NodeId, std::int64_t>> started_at_;
+  PartialMeans partial_;
   Background background_;  // last: what it runs uses the others
 };
 

@@ -39,9 +39,9 @@ bool migrates(const Transfer& transfer) {
 void Executor::migrate(const Transfer& work, std::int64_t round, const std::string& name) {
   const double start_s = now_s();
   std::vector<std::pair<PayloadAt, at::Tensor>> arrived;
-  const TransferOptions options = transfer_options(work);
+  const TransferOptions options = transfer_options(work, round);
   const std::unique_ptr<TransferRun> run = std::move(expected_[static_cast<std::size_t>(op_)]);
-  run->read([this](const PayloadAt& at) { return source(at); });
+  run->read([this, &work](const PayloadAt& at) { return source(work, at); });
   background_.run([&run] { run->exchange(); }).get();  // in its turn, where transfers take turns
   run->deliver([&](const PayloadAt& at, const at::Tensor& values) { arrived.emplace_back(at, values); });
 

@@ -121,15 +121,17 @@ MoeLayer Model::moe_layer(std::int64_t layer) const {
 }
 
 at::Tensor Model::hidden(const at::Tensor& tokens) const {
-  return hidden(tokens, c10::make_intrusive<TiedGradient>(), nullptr);
+  return hidden(tokens, c10::make_intrusive<TiedGradient>(), nullptr, {});
 }
 
-at::Tensor Model::hidden(const at::Tensor& tokens, const TiedGradientHandle& tied, Routing* routing) const {
+at::Tensor Model::hidden(const at::Tensor& tokens, const TiedGradientHandle& tied, Routing* routing,
+                         const AtLayer& at_layer) const {
   const double branch = kBaseDepth / static_cast<double>(shape_.layers);  // s = (L/L_base)^−1
   at::Tensor x = tied_lookup(parameters_.front().compute, tokens.flatten(), tied);
   x = norm(x, parameters_[1].compute);
   const RotaryTable table = rotary_table(tokens.size(1), shape_.d_model / shape_.heads, x.options());
   for (std::int64_t layer = 0; layer < shape_.layers; ++layer) {
+    if (at_layer) x = at_layer(layer, x);
     const at::Tensor mixed =
         attention(layer, norm(x, weight(layer, Role::attention_norm_in)), tokens.size(0), table);
     x = at::add(x, norm(mixed, weight(layer, Role::attention_norm_out)), branch);
@@ -152,9 +154,11 @@ at::Tensor Model::hidden(const at::Tensor& tokens, const TiedGradientHandle& tie
   return norm(x, parameters_.back().compute) * (kBaseWidth / static_cast<double>(shape_.d_model));
 }
 
-at::Tensor Model::loss(const at::Tensor& tokens, const at::Tensor& targets, Routing* routing) const {
+at::Tensor Model::loss(const at::Tensor& tokens, const at::Tensor& targets, Routing* routing,
+                       const AtLayer& at_layer) const {
   const auto tied = c10::make_intrusive<TiedGradient>();
-  return linear_cross_entropy(hidden(tokens, tied, routing), parameters_.front().compute, targets.flatten(),
+  return linear_cross_entropy(hidden(tokens, tied, routing, at_layer), parameters_.front().compute,
+                              targets.flatten(),
                               /*chunk_tokens=*/0, tied);
 }
 

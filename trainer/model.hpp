@@ -8,6 +8,7 @@
 // and no bias.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "trainer/moe.hpp"
@@ -50,9 +51,12 @@ class Model {
   [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
   [[nodiscard]] std::int64_t parameter_count() const;
 
+  /// Called with a layer's number and its input [B·S, d]; what it returns is taken instead.
+  using AtLayer = std::function<at::Tensor(std::int64_t layer, const at::Tensor& input)>;
+
   /// Mean cross-entropy over all positions. tokens, targets: int64 [B, S]; `targets` are the next tokens.
   [[nodiscard]] at::Tensor loss(const at::Tensor& tokens, const at::Tensor& targets,
-                                Routing* routing = nullptr) const;
+                                Routing* routing = nullptr, const AtLayer& at_layer = {}) const;
 
   /// Final hidden states, after the last LN and divided by d/256. tokens [B, S] → [B·S, d].
   [[nodiscard]] at::Tensor hidden(const at::Tensor& tokens) const;
@@ -66,8 +70,8 @@ class Model {
   void refresh_compute_weights();
 
  private:
-  [[nodiscard]] at::Tensor hidden(const at::Tensor& tokens, const TiedGradientHandle& tied,
-                                  Routing* routing) const;
+  [[nodiscard]] at::Tensor hidden(const at::Tensor& tokens, const TiedGradientHandle& tied, Routing* routing,
+                                  const AtLayer& at_layer) const;
   [[nodiscard]] const at::Tensor& weight(std::int64_t layer, Role role) const;
   [[nodiscard]] at::Tensor norm(const at::Tensor& x, const at::Tensor& scale) const;
   [[nodiscard]] at::Tensor attention(std::int64_t layer, const at::Tensor& x, std::int64_t batch,

@@ -1,39 +1,39 @@
 #include "trainer/pattern_lane.hpp"
 
 #include <stdexcept>
+#include <utility>
 
 namespace fomoe::trainer {
 
 using costmodel::Collective;
 using costmodel::Pattern;
+using costmodel::Sending;
+using costmodel::Transfer;
 
 namespace {
 
-/// Position q gets chunk q of everybody, adds them in the order of positions, and sends the mean back out.
-class DirectAllReduce : public PatternLane {
+/// Direct all-reduce: position q gets chunk q of everybody, adds them in the order of positions, and sends
+/// the mean back out.
+class OrderedSum : public PatternLane {
  public:
-  DirectAllReduce(const PieceOf& piece, Transport& transport, bool exact)
-      : PatternLane(piece, transport, exact),
+  OrderedSum(const Transfer& transfer, const PieceOf& piece, Transport& transport, bool exact)
+      : PatternLane(transfer, piece, transport, exact),
         heard_(static_cast<std::size_t>(size()), std::vector<at::Tensor>(static_cast<std::size_t>(size()))),
         encoded_mean_(static_cast<std::size_t>(size())) {}
 
-  [[nodiscard]] int phases() const override { return size() > 1 ? 2 : 0; }
-
   void add_to(Phase& phase, int step) override {
-    for (int p = 0; p < size(); ++p) {
-      for (int q = 0; q < size(); ++q) {
-        if (p == q) continue;
-        if (step == 0) {
-          send(
-              phase, p, q, chunk_size(q), [this, p, q] { return codec().encode(chunk(value(p), q)); },
-              [this, p, q](const at::Tensor& bytes) { heard(q, p) = decoded(bytes, q, q); });
-        } else {
-          send(
-              phase, p, q, chunk_size(p), [this, p] { return encoded_mean_[static_cast<std::size_t>(p)]; },
-              [this, p, q](const at::Tensor& bytes) { chunk(value(q), p).copy_(decoded(bytes, q, p)); });
-        }
+    steps().each(step, [&](const Sending& sent) {
+      const int p = sent.from, q = sent.to, c = sent.first;
+      if (step < steps().reducing()) {
+        send(
+            phase, p, q, chunk_size(c), [this, p, c] { return codec().encode(chunk(value(p), c)); },
+            [this, p, q](const at::Tensor& bytes) { heard(q, p) = decoded(bytes, q, q); });
+      } else {
+        send(
+            phase, p, q, chunk_size(c), [this, p] { return encoded_mean_[static_cast<std::size_t>(p)]; },
+            [this, q, c](const at::Tensor& bytes) { chunk(value(q), c).copy_(decoded(bytes, q, c)); });
       }
-    }
+    });
   }
 
   void after(int step) override {
@@ -51,11 +51,7 @@ class DirectAllReduce : public PatternLane {
     }
   }
 
-  [[nodiscard]] at::Tensor as_read(const at::Tensor& flat) const override {
-    std::vector<at::Tensor> parts;
-    for (int c = 0; c < size(); ++c) parts.push_back(codec().round_trip(chunk(flat, c)));
-    return at::cat(parts);
-  }
+  [[nodiscard]] at::Tensor as_read(const at::Tensor& flat) const override { return chunks_as_read(flat); }
 
  private:
   at::Tensor& heard(int at, int from) {
@@ -69,72 +65,101 @@ class DirectAllReduce : public PatternLane {
   std::vector<at::Tensor> encoded_mean_;        // by position: its chunk
 };
 
-/// Reduce-scatter and all-gather around the ring (Patarasuk and Yuan 2009). Sums are taken in another order
-/// for each chunk; the result is still the same bits everywhere, since one node makes each chunk.
-class RingAllReduce : public PatternLane {
+/// Around the ring, or by halving and doubling: chunks of sums that grow on their way, then the means as they
+/// are. Sums are taken in another order for each chunk; the result is still the same bits everywhere, since
+/// one node makes each chunk and its bytes are passed on as they came.
+class GrowingSum : public PatternLane {
  public:
-  using PatternLane::PatternLane;
-  [[nodiscard]] int phases() const override { return 2 * (size() - 1); }
+  GrowingSum(const Transfer& transfer, const PieceOf& piece, Transport& transport, bool exact)
+      : PatternLane(transfer, piece, transport, exact),
+        pattern_(transfer.pattern),
+        encoded_(static_cast<std::size_t>(size()),
+                 std::vector<at::Tensor>(static_cast<std::size_t>(size()))) {}
 
-  void add_to(Phase& phase, int step) override {
-    const int n = size();
-    const bool reducing = step < n - 1;
-    for (int p = 0; p < n; ++p) {
-      const int c = ((p + (reducing ? -step : 1 - (step - n + 1))) % n + n) % n, q = (p + 1) % n;
-      send(
-          phase, p, q, chunk_size(c),
-          [this, p, c, reducing] {
-            return reducing ? codec().encode(chunk(value(p), c)) : encoded_[static_cast<std::size_t>(p)];
-          },
-          [this, c, q, reducing](const at::Tensor& bytes) {
-            at::Tensor mine = chunk(value(q), c);
-            const at::Tensor heard = codec().decode(bytes, chunk_size(c), mine);
-            if (reducing) {
-              mine += heard;
-            } else {
-              mine.copy_(heard);
-              next_[static_cast<std::size_t>(q)] = bytes;  // passed on as it came
-            }
-          });
+  [[nodiscard]] std::int64_t given(int p) const override {
+    return pattern_ == Pattern::all_gather ? chunk_size(p) : elements();
+  }
+
+  // A copy of what was given, since sources may hand out their own tensors.
+  void before(int step) override {
+    if (step > 0) return;
+    for (int p = 0; p < size(); ++p) {
+      if (!hosted(p)) continue;
+      if (pattern_ != Pattern::all_gather) {
+        value(p) = value(p).clone();
+        continue;
+      }
+      const at::Tensor own = value(p);
+      value(p) = at::empty({elements()}, own.options());
+      chunk(value(p), p).copy_(own);
+      encode(p, p);
     }
   }
 
-  void before(int step) override {
-    if (step > 0) return;
-    encoded_.resize(static_cast<std::size_t>(size()));
-    next_.resize(static_cast<std::size_t>(size()));
-    for (int p = 0; p < size(); ++p) {
-      if (hosted(p)) value(p) = value(p).clone();
-    }
+  void add_to(Phase& phase, int step) override {
+    const bool reducing = step < steps().reducing(), last = step + 1 == phases();
+    steps().each(step, [&](const Sending& sent) {
+      const int p = sent.from, q = sent.to;
+      for (int c = sent.first; c < sent.first + sent.count; ++c) {
+        send(
+            phase, p, q, chunk_size(c),
+            [this, p, c, reducing] {
+              return reducing ? codec().encode(chunk(value(p), c)) : passed_on(p, c);
+            },
+            [this, q, c, reducing, last](const at::Tensor& bytes) {
+              at::Tensor mine = chunk(value(q), c);
+              const at::Tensor heard = codec().decode(bytes, chunk_size(c), mine);
+              if (reducing) {
+                mine += heard;
+              } else {
+                mine.copy_(heard);
+                if (!last) encoded(q, c) = bytes;
+              }
+            });
+      }
+    });
   }
 
   void after(int step) override {
-    const int n = size();
-    if (step == n - 2) {  // position p now has all of chunk p + 1
-      for (int p = 0; p < n; ++p) {
-        if (!hosted(p)) continue;
-        at::Tensor mine = chunk(value(p), (p + 1) % n);
-        mine /= n;
-        next_[static_cast<std::size_t>(p)] = codec().encode(mine).clone();
-        mine.copy_(codec().decode(next_[static_cast<std::size_t>(p)], mine.numel(), mine));
-      }
+    if (step + 1 != steps().reducing()) return;
+    for (int p = 0; p < size(); ++p) {
+      if (!hosted(p)) continue;
+      const int c = steps().reduced_chunk(p);
+      chunk(value(p), c) /= size();
+      if (pattern_ == Pattern::all_reduce) encode(p, c);
     }
-    if (step >= n - 2) encoded_ = next_;
   }
 
+  [[nodiscard]] at::Tensor result(int p) override {
+    return pattern_ == Pattern::reduce_scatter ? chunk(value(p), p) : value(p);
+  }
+  [[nodiscard]] at::Tensor as_read(const at::Tensor& flat) const override { return chunks_as_read(flat); }
+
  private:
-  std::vector<at::Tensor> encoded_, next_;  // by position: what it sends in this phase, and in the next
+  // From here on others and the node itself have what they read of it.
+  void encode(int p, int c) {
+    at::Tensor mine = chunk(value(p), c);
+    encoded(p, c) = codec().encode(mine).clone();
+    mine.copy_(codec().decode(encoded(p, c), mine.numel(), mine));
+  }
+  // Around the ring each node sends each chunk once.
+  at::Tensor passed_on(int p, int c) {
+    return steps().ring() ? std::exchange(encoded(p, c), at::Tensor()) : encoded(p, c);
+  }
+  at::Tensor& encoded(int p, int c) {
+    return encoded_[static_cast<std::size_t>(p)][static_cast<std::size_t>(c)];
+  }
+
+  Pattern pattern_;
+  std::vector<std::vector<at::Tensor>> encoded_;  // [position][chunk]: means to pass on
 };
 
 /// Everybody's payload to everybody, who all take the same mean. By ring each passes on what it got.
 class EverybodyToAll : public PatternLane {
  public:
-  EverybodyToAll(const PieceOf& piece, Transport& transport, bool exact, bool ring)
-      : PatternLane(piece, transport, exact),
-        ring_(ring),
+  EverybodyToAll(const Transfer& transfer, const PieceOf& piece, Transport& transport, bool exact)
+      : PatternLane(transfer, piece, transport, exact),
         heard_(static_cast<std::size_t>(size()), std::vector<at::Tensor>(static_cast<std::size_t>(size()))) {}
-
-  [[nodiscard]] int phases() const override { return size() < 2 ? 0 : ring_ ? size() - 1 : 1; }
 
   void before(int step) override {
     for (int p = 0; step == 0 && p < size(); ++p) {
@@ -143,16 +168,12 @@ class EverybodyToAll : public PatternLane {
   }
 
   void add_to(Phase& phase, int step) override {
-    const int n = size();
-    for (int p = 0; p < n; ++p) {
-      for (int q = 0; q < n; ++q) {
-        if (p == q || (ring_ && q != (p + 1) % n)) continue;
-        const int origin = ring_ ? ((p - step) % n + n) % n : p;
-        send(
-            phase, p, q, elements(), [this, p, origin] { return heard(p, origin); },
-            [this, q, origin](const at::Tensor& bytes) { heard(q, origin) = bytes; });
-      }
-    }
+    steps().each(step, [&](const Sending& sent) {
+      const int p = sent.from, q = sent.to, origin = sent.first;
+      send(
+          phase, p, q, elements(), [this, p, origin] { return heard(p, origin); },
+          [this, q, origin](const at::Tensor& bytes) { heard(q, origin) = bytes; });
+    });
   }
 
   [[nodiscard]] at::Tensor result(int position) override {
@@ -166,29 +187,29 @@ class EverybodyToAll : public PatternLane {
   at::Tensor& heard(int at, int from) {
     return heard_[static_cast<std::size_t>(at)][static_cast<std::size_t>(from)];
   }
-  bool ring_;
   std::vector<std::vector<at::Tensor>> heard_;  // [at][from], encoded
 };
 
 /// Everybody to the first (a mean over the senders), or the first to everybody.
 class Rooted : public PatternLane {
  public:
-  Rooted(const PieceOf& piece, Transport& transport, bool exact, bool to_first, const at::Tensor& like)
-      : PatternLane(piece, transport, exact),
-        to_first_(to_first),
+  Rooted(const Transfer& transfer, const PieceOf& piece, Transport& transport, bool exact,
+         const at::Tensor& like)
+      : PatternLane(transfer, piece, transport, exact),
+        to_first_(transfer.pattern == Pattern::reduce),
         like_(like),
         heard_(static_cast<std::size_t>(size())) {}
 
-  [[nodiscard]] int phases() const override { return size() > 1 ? 1 : 0; }
-  void add_to(Phase& phase, int) override {
-    for (int p = 1; p < size(); ++p) {
-      const int from = to_first_ ? p : 0, to = to_first_ ? 0 : p;
+  void add_to(Phase& phase, int step) override {
+    steps().each(step, [&](const Sending& sent) {
+      const int other = to_first_ ? sent.from : sent.to;
       send(
-          phase, from, to, elements(), [this, from] { return codec().encode(value(from)); },
-          [this, p](const at::Tensor& bytes) {
-            heard_[static_cast<std::size_t>(p)] = codec().decode(bytes, elements(), like_);
+          phase, sent.from, sent.to, elements(),
+          [this, from = sent.from] { return codec().encode(value(from)); },
+          [this, other](const at::Tensor& bytes) {
+            heard_[static_cast<std::size_t>(other)] = codec().decode(bytes, elements(), like_);
           });
-    }
+    });
   }
 
   [[nodiscard]] bool contributes(int p) const override { return to_first_ == (p > 0); }
@@ -208,26 +229,31 @@ class Rooted : public PatternLane {
 
 }  // namespace
 
-std::unique_ptr<PatternLane> make_lane(const costmodel::Transfer& transfer, const PieceOf& piece,
-                                       Transport& transport, bool exact, const at::Tensor& like) {
-  const bool ring = transfer.collective == Collective::ring;
+std::unique_ptr<PatternLane> make_lane(const Transfer& transfer, const PieceOf& piece, Transport& transport,
+                                       bool exact, const at::Tensor& like) {
+  const bool ordered = transfer.collective == Collective::direct;
+  const bool sparse = piece.payload.format.sparse();
   switch (transfer.pattern) {
     case Pattern::all_reduce:
-      if (piece.payload.format.sparse()) break;  // sums of kept values are no longer sparse
-      if (ring) return std::make_unique<RingAllReduce>(piece, transport, exact);
-      return std::make_unique<DirectAllReduce>(piece, transport, exact);
+      if (sparse) break;  // sums of kept values are no longer sparse
+      if (ordered) return std::make_unique<OrderedSum>(transfer, piece, transport, exact);
+      return std::make_unique<GrowingSum>(transfer, piece, transport, exact);
+    case Pattern::reduce_scatter:
+    case Pattern::all_gather:
+      if (sparse || ordered) break;
+      return std::make_unique<GrowingSum>(transfer, piece, transport, exact);
     case Pattern::all_to_all_broadcast:
-      return std::make_unique<EverybodyToAll>(piece, transport, exact, ring);
+      return std::make_unique<EverybodyToAll>(transfer, piece, transport, exact);
     case Pattern::reduce:
     case Pattern::broadcast:
     case Pattern::point_to_point:
-      return std::make_unique<Rooted>(piece, transport, exact, transfer.pattern == Pattern::reduce, like);
+      return std::make_unique<Rooted>(transfer, piece, transport, exact, like);
     default:
       break;
   }
   throw std::invalid_argument(
-      "the trainer does not do this pattern: it knows all-reduce, everybody to all, reduce, broadcast and "
-      "point to point");
+      "the trainer does not do this pattern: it knows all-reduce, reduce-scatter and all-gather by ring or "
+      "halves, everybody to all, reduce, broadcast and point to point");
 }
 
 }  // namespace fomoe::trainer

@@ -44,7 +44,8 @@ bool has(const std::vector<std::string>& list, const std::string& one) {
 /// Unbuffered: what the kernel thinks of it is known at once.
 bool wrote(const std::string& path, const std::string& text) {
   const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  return file.get() >= 0 && ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  return file.get() >= 0 &&
+         ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
 void write_or_refuse(const std::string& path, const std::string& text) {

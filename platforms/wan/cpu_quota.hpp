@@ -10,7 +10,7 @@ namespace fomoe::platforms::wan {
 
 /// Where control groups of this process go.
 struct GroupFolder {
-  std::string path;  // of the group that this process is in
+  std::string path;      // of the group that this process is in
   bool unified = false;  // version 2
 };
 

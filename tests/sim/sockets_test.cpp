@@ -1,5 +1,5 @@
-// What sockets do for the two ends of a flow: receives that are posted early, and kernels that take bytes off a
-// sender's hands. One uplink of 1 MB/s, 50 ms one way, computed by hand.
+// What sockets do for the two ends of a flow: receives that are posted early, and kernels that take bytes off
+// a sender's hands. One uplink of 1 MB/s, 50 ms one way, computed by hand.
 #include <doctest/doctest.h>
 
 #include "sim/simulate.hpp"
@@ -39,21 +39,24 @@ costmodel::Timeline run(const costmodel::Plan& plan, const sim::Options& options
 
 }  // namespace
 
-TEST_CASE("early receives: bytes come while the receiver computes; otherwise when it has come to the exchange") {
+TEST_CASE(
+    "early receives: bytes come while the receiver computes; otherwise when it has come to the exchange") {
   sim::Options options;
   check_close(run(late_receiver(), options).round_end_s[0], 1 + 2e6 / kRate);
   options.network.early_receives = true;
   check_close(run(late_receiver(), options).round_end_s[0], kLatency_s + 2e6 / kRate);
 }
 
-TEST_CASE("early receives: word of them takes the latency of the way, from when the receiver came to the round") {
+TEST_CASE(
+    "early receives: word of them takes the latency of the way, from when the receiver came to the round") {
   // Nobody computes: what the sender has at time 0 is asked for at 50 ms, and its own way takes as long.
   const costmodel::Plan plan =
       transfer_only(2, Pattern::point_to_point, Collective::ring, {exchange_of({0, 1}, 500'000)});
   sim::Options options;
   options.network.early_receives = true;
   check_close(run(plan, options).round_end_s[0], kLatency_s + 2e6 / kRate);
-  // In the second round of a late receiver the sender is ahead: at 1 s + 2 s it is told, 50 ms later it hears.
+  // In the second round of a late receiver the sender is ahead: at 1 s + 2 s it is told, 50 ms later it
+  // hears.
   sim::Options buffered = options;
   buffered.network.send_buffer_bytes = 1e9;  // it leaves the first round at once
   check_close(run(plan, buffered, 2).round_end_s[1], 2 * (kLatency_s + 2e6 / kRate));

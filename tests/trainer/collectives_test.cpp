@@ -93,10 +93,11 @@ TEST_CASE("receives are posted before there is anything to send, the next phase'
   }
 }
 
-TEST_CASE("all-reduce: everybody has the mean, by ring and direct, whether or not n divides the elements") {
-  for (const Collective collective : {Collective::ring, Collective::direct}) {
-    for (const int n : {1, 2, 3, 4, 5}) {
+TEST_CASE("all-reduce: everybody has the mean, whether or not n divides the elements") {
+  for (const Collective collective : {Collective::ring, Collective::direct, Collective::recursive}) {
+    for (const int n : {1, 2, 3, 4, 5, 8}) {
       for (const std::int64_t elements : {1, 4, 7, 20}) {
+        if (collective == Collective::recursive && n % 2 == 1 && n > 1) continue;  // halves of halves
         CAPTURE(n);
         CAPTURE(elements);
         InProcessTransport transport(nodes_of(n));
@@ -136,17 +137,120 @@ TEST_CASE("all-reduce sends the chunks that the plan says, per site and class") 
   }
 }
 
+TEST_CASE("fp64 sums are right to 1e-12, however they are taken") {
+  at::manual_seed(11);
+  for (const int n : {2, 3, 4, 6, 8, 16}) {
+    const at::Tensor values = at::randn({n, 101}, at::kDouble);
+    for (const Collective collective : {Collective::ring, Collective::direct, Collective::recursive}) {
+      if (collective == Collective::recursive && (n & (n - 1)) != 0) continue;
+      CAPTURE(n);
+      InProcessTransport transport(nodes_of(n));
+      std::vector<costmodel::NodeId> all(static_cast<std::size_t>(n));
+      std::iota(all.begin(), all.end(), 0);
+      TransferOptions exact;
+      exact.exact_wire = true;
+      int heard = 0;
+      run_transfer(
+          transfer(Pattern::all_reduce, collective, all, 101), transport,
+          [&](const PayloadAt& at) { return values[at.node].narrow(0, 0, at.payload.elements); },
+          [&](const PayloadAt& at, const at::Tensor& mean) {
+            ++heard;
+            CHECK(largest_difference(mean, values.mean(0).narrow(0, 0, at.payload.elements)) < 1e-12);
+          },
+          exact);
+      CHECK(heard == 2 * n);
+    }
+  }
+}
+
+TEST_CASE("halving and doubling: log2 n partners, n/2, n/4 … 1 chunks to each, and as many back") {
+  const std::int64_t elements = 19;  // chunks of 8: 3 3 3 2 2 2 2 2
+  InProcessTransport transport(nodes_of(8));
+  run(transfer(Pattern::all_reduce, Collective::recursive, {0, 1, 2, 3, 4, 5, 6, 7}, elements), transport);
+  const auto chunks = [&](int first, int count) {
+    std::int64_t sum = 0;
+    for (int c = first; c < first + count; ++c)
+      sum += costmodel::chunk_elements(elements, 8, c) + costmodel::chunk_elements(2, 8, c);
+    return 4 * sum;
+  };
+  for (int p = 0; p < 8; ++p) {
+    std::vector<std::int64_t> expected(8, 0);
+    for (const int distance : {4, 2, 1}) {
+      const int q = p ^ distance;
+      // The half of q that p still has, then p's own half back.
+      expected[static_cast<std::size_t>(q)] =
+          chunks(q / distance * distance, distance) + chunks(p / distance * distance, distance);
+    }
+    CHECK(transport.traffic(p).sent_to == expected);
+  }
+  CHECK_THROWS_AS(run(transfer(Pattern::all_reduce, Collective::recursive, {0, 1, 2}, 5), transport),
+                  std::invalid_argument);
+}
+
+TEST_CASE("scattered inside regions, averaged between them, gathered inside: the mean of all") {
+  // 6 nodes in 2 regions of 3; 10 elements: chunks of 4, 3 and 3.
+  const std::int64_t elements = 10;
+  at::manual_seed(13);
+  const at::Tensor values = at::randn({6, elements});
+  for (const Collective collective : {Collective::ring, Collective::recursive}) {
+    const int per_region = collective == Collective::ring ? 3 : 2, regions = 2, n = per_region * regions;
+    const auto whole = [&](Pattern pattern) {
+      costmodel::Transfer made{pattern, collective, {}};
+      for (int region = 0; region < regions; ++region) {
+        std::vector<costmodel::NodeId> nodes(static_cast<std::size_t>(per_region));
+        std::iota(nodes.begin(), nodes.end(), region * per_region);
+        made.exchanges.push_back(
+            {nodes, {payload(elements, ElementType::fp32, costmodel::TrafficClass::dense)}});
+      }
+      return made;
+    };
+    costmodel::Transfer across{Pattern::all_reduce, collective, {}};
+    for (int rank = 0; rank < per_region; ++rank) {
+      auto chunk = payload(costmodel::chunk_elements(elements, per_region, rank), ElementType::fp32,
+                           costmodel::TrafficClass::dense);
+      chunk.chunk = rank;
+      chunk.chunks = per_region;
+      across.exchanges.push_back({{rank, per_region + rank}, {chunk}});
+    }
+    InProcessTransport transport(nodes_of(n));
+    PartialMeans partial;
+    TransferOptions options;
+    options.partial = &partial;
+    const auto source = [&](const PayloadAt& at) { return values[at.node]; };
+    std::vector<at::Tensor> heard;
+    const auto sink = [&](const PayloadAt&, const at::Tensor& mean) { heard.push_back(mean.clone()); };
+    run_transfer(whole(Pattern::reduce_scatter), transport, source, sink, options);
+    run_transfer(across, transport, source, sink, options);
+    CHECK(heard.empty());  // chunks are no tensors of a model
+    const std::int64_t before = transport.traffic(0).total_sent();
+    // Inside regions all chunks but one, by ring or halves; between two regions a chunk in halves, twice.
+    CHECK(before == 4 * (elements - costmodel::chunk_elements(elements, per_region, 0) +
+                         costmodel::chunk_elements(elements, per_region, 0)));
+    run_transfer(whole(Pattern::all_gather), transport, source, sink, options);
+    REQUIRE(heard.size() == static_cast<std::size_t>(n));
+    for (const at::Tensor& mean : heard) {
+      CHECK(at::equal(mean, heard.front()));
+      CHECK(largest_difference(mean, values.narrow(0, 0, n).mean(0)) < 1e-6);
+    }
+    CHECK_THROWS_AS(run_transfer(whole(Pattern::all_gather), transport, source, sink, options),
+                    std::logic_error);  // nobody has left anything
+  }
+}
+
 TEST_CASE("direct exchange adds in the order of nodes, and everybody has the same bits on a coarse wire") {
   at::manual_seed(3);
-  const at::Tensor values = at::randn({3, 50});
+  const at::Tensor values = at::randn({4, 50});
   for (const ElementType type : {ElementType::fp32, ElementType::bf16, ElementType::int8}) {
-    for (const Collective collective : {Collective::direct, Collective::ring}) {
-      InProcessTransport transport(nodes_of(3));
+    for (const Collective collective : {Collective::direct, Collective::ring, Collective::recursive}) {
+      const std::vector<costmodel::NodeId> nodes = collective == Collective::recursive
+                                                       ? std::vector<costmodel::NodeId>{0, 1, 2, 3}
+                                                       : std::vector<costmodel::NodeId>{0, 1, 2};
+      InProcessTransport transport(nodes_of(4));
       const auto heard =
-          run(transfer(Pattern::all_reduce, collective, {0, 1, 2}, 50, type), transport,
+          run(transfer(Pattern::all_reduce, collective, nodes, 50, type), transport,
               [&](const PayloadAt& at) { return values[at.node].narrow(0, 0, at.payload.elements); });
       for (const Heard& one : heard) {
-        const Heard& first = heard[one.elements == 50 ? 0 : 3];
+        const Heard& first = heard[one.elements == 50 ? 0 : nodes.size()];
         REQUIRE(first.elements == one.elements);
         CHECK(at::equal(one.values, first.values));
         if (type == ElementType::fp32 && collective == Collective::direct) {

@@ -6,21 +6,6 @@ using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;
 namespace costmodel = fomoe::costmodel;
 
-namespace {
-
-/// At each site: the bits of one process that trains all sites in turn.
-void check_as_in_turn(const Sites& sites, const costmodel::Scenario& scenario) {
-  Training in_turn(scenario, real_options());
-  in_turn.run();
-  in_turn.executor.finish();
-  for (const auto& site : sites) {
-    CHECK(at::equal(site->weights(), in_turn.weights(site->node)));
-    CHECK(site->transport.traffic(site->node).sent == in_turn.transport.traffic(site->node).sent);
-  }
-}
-
-}  // namespace
-
 TEST_CASE(
     "the dense part and the experts are under way at the same time, with the bits of one after another") {
   for (const auto placement : {costmodel::PlacementKind::fixed, costmodel::PlacementKind::random}) {

@@ -131,4 +131,16 @@ inline void run(const Sites& sites) {
   for (auto& one : running) one.get();
 }
 
+/// At each site: the bits of one process that trains all sites in turn, and as many bytes.
+inline void check_as_in_turn(const Sites& sites, const costmodel::Scenario& scenario,
+                             const TrainingOptions& options = real_options()) {
+  Training in_turn(scenario, options);
+  in_turn.run();
+  in_turn.executor.finish();
+  for (const auto& site : sites) {
+    CHECK(at::equal(site->weights(), in_turn.weights(site->node)));
+    CHECK(site->transport.traffic(site->node).sent == in_turn.transport.traffic(site->node).sent);
+  }
+}
+
 }  // namespace fomoe::trainer::testing

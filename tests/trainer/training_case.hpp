@@ -2,10 +2,12 @@
 #pragma once
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "costmodel/collective_steps.hpp"
 #include "costmodel/make_plan.hpp"
 #include "tests/trainer/support.hpp"
 #include "trainer/executor.hpp"
@@ -91,5 +93,45 @@ struct Training {
   Executor executor;
   std::int64_t next_round = 0;
 };
+
+/// How far apart two trainings' weights are, at all nodes, relative to the largest weight.
+inline double farthest_weights(Training& a, Training& b) {
+  double farthest = 0;
+  for (const costmodel::NodeId node : b.executor.hosted()) {
+    const at::Tensor expected = b.weights(node);
+    farthest = std::max(farthest,
+                        largest_difference(a.weights(node), expected) / expected.abs().max().item<double>());
+  }
+  return farthest;
+}
+
+/// What the plan has each node send in the whole run, by class: its operations' steps, chunk by chunk.
+inline std::vector<BytesByClass> planned_bytes(const costmodel::Plan& plan) {
+  std::vector<BytesByClass> sent(plan.nodes.size());
+  for (std::int64_t round = 0; round < plan.rounds; ++round) {
+    for (const costmodel::Op& op : plan.round(round).ops) {
+      const auto* transfer = std::get_if<costmodel::Transfer>(&op.what);
+      if (transfer == nullptr) continue;
+      for (const costmodel::Exchange& exchange : transfer->exchanges) {
+        const int n = static_cast<int>(exchange.nodes.size());
+        const costmodel::CollectiveSteps steps(transfer->pattern, transfer->collective, n);
+        for (const costmodel::Payload& payload : exchange.payloads) {
+          for (int step = 0; step < steps.count(); ++step) {
+            steps.each(step, [&](const costmodel::Sending& one) {
+              std::int64_t bytes = one.whole ? payload.bytes() : 0;
+              for (int c = one.first; c < one.first + one.count; ++c)
+                bytes += payload.format.bytes(costmodel::chunk_elements(payload.elements, n, c));
+              const auto from = static_cast<std::size_t>(exchange.nodes[static_cast<std::size_t>(one.from)]),
+                         to = static_cast<std::size_t>(exchange.nodes[static_cast<std::size_t>(one.to)]);
+              if (plan.nodes[from].site != plan.nodes[to].site)
+                sent[from][static_cast<std::size_t>(payload.traffic)] += bytes;
+            });
+          }
+        }
+      }
+    }
+  }
+  return sent;
+}
 
 }  // namespace fomoe::trainer::testing

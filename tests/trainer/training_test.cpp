@@ -7,14 +7,6 @@ using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;
 namespace costmodel = fomoe::costmodel;
 
-namespace {
-
-double farthest_weights(Training& a, Training& b) {
-  return largest_difference(a.weights(0), b.weights(0)) / b.weights(0).abs().max().item<double>();
-}
-
-}  // namespace
-
 TEST_CASE("one site, outer rate 1 and momentum 0: DiLoCo is plain training") {
   TrainingOptions options = exact_options();
   options.outer.learning_rate = 1;

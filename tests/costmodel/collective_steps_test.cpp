@@ -1,0 +1,137 @@
+// The steps of each pattern, played with sets instead of numbers: who has whose part of which chunk.
+#include "costmodel/collective_steps.hpp"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <set>
+#include <vector>
+
+using namespace fomoe::costmodel;
+
+namespace {
+
+// [position][chunk] → how often each position's contribution is in it.
+using Parts = std::map<int, int>;
+using State = std::vector<std::vector<Parts>>;
+
+State played(const CollectiveSteps& steps, State state) {
+  for (int s = 0; s < steps.count(); ++s) {
+    const State before = state;  // what is sent in a step is what was there at its start
+    steps.each(s, [&](const Sending& sent) {
+      REQUIRE(sent.from != sent.to);
+      REQUIRE(!sent.whole);
+      for (int c = sent.first; c < sent.first + sent.count; ++c) {
+        const Parts& arrived = before.at(sent.from).at(c);
+        Parts& had = state.at(sent.to).at(c);
+        if (s >= steps.reducing()) had.clear();
+        for (const auto& [of, times] : arrived) had[of] += times;
+      }
+    });
+  }
+  return state;
+}
+
+State own_copies(int n) {
+  State state(n, std::vector<Parts>(n));
+  for (int p = 0; p < n; ++p) {
+    for (int c = 0; c < n; ++c) state[p][c] = {{p, 1}};
+  }
+  return state;
+}
+
+Parts one_of_each(int n) {
+  Parts all;
+  for (int p = 0; p < n; ++p) all[p] = 1;
+  return all;
+}
+
+bool fits(Collective collective, int n) { return collective != Collective::recursive || (n & (n - 1)) == 0; }
+
+constexpr Collective kAll[] = {Collective::ring, Collective::direct, Collective::recursive};
+
+}  // namespace
+
+TEST_CASE("all-reduce: everybody ends with every chunk of the sum, each contribution in it once") {
+  for (const Collective collective : kAll) {
+    for (const int n : {2, 3, 4, 5, 8, 16}) {
+      if (!fits(collective, n)) continue;
+      CAPTURE(n);
+      const State end = played({Pattern::all_reduce, collective, n}, own_copies(n));
+      for (const auto& chunks : end) {
+        for (const Parts& parts : chunks) CHECK(parts == one_of_each(n));
+      }
+    }
+  }
+}
+
+TEST_CASE("reduce-scatter leaves the sum of chunk p at position p; all-gather brings chunk p from there") {
+  for (const Collective collective : kAll) {
+    for (const int n : {2, 3, 4, 8}) {
+      if (!fits(collective, n)) continue;
+      const CollectiveSteps scatter(Pattern::reduce_scatter, collective, n);
+      const State scattered = played(scatter, own_copies(n));
+      State own_chunks(n, std::vector<Parts>(n));
+      for (int p = 0; p < n; ++p) {
+        CHECK(scatter.reduced_chunk(p) == p);
+        CHECK(scattered[p][p] == one_of_each(n));
+        own_chunks[p][p] = {{p, 1}};
+      }
+      const State gathered = played({Pattern::all_gather, collective, n}, own_chunks);
+      for (int p = 0; p < n; ++p) {
+        for (int c = 0; c < n; ++c) CHECK(gathered[p][c] == Parts{{c, 1}});
+      }
+    }
+  }
+}
+
+TEST_CASE("after the reducing half of an all-reduce each chunk's sum is at one position, which says which") {
+  for (const Collective collective : {Collective::ring, Collective::recursive}) {
+    const int n = 8;
+    const CollectiveSteps steps(Pattern::all_reduce, collective, n);
+    State state = own_copies(n);
+    for (int s = 0; s < steps.reducing(); ++s) {
+      const State before = state;
+      steps.each(s, [&](const Sending& sent) {
+        for (int c = sent.first; c < sent.first + sent.count; ++c) {
+          for (const auto& [of, times] : before[sent.from][c]) state[sent.to][c][of] += times;
+        }
+      });
+    }
+    for (int p = 0; p < n; ++p) CHECK(state[p][steps.reduced_chunk(p)] == one_of_each(n));
+  }
+}
+
+TEST_CASE(
+    "halving and doubling among 8: partners at distance 4, 2, 1, 1, 2, 4, with 4, 2, 1, 1, 2, 4 chunks") {
+  const CollectiveSteps steps(Pattern::all_reduce, Collective::recursive, 8);
+  REQUIRE(steps.count() == 6);
+  CHECK(steps.reducing() == 3);
+  const int distances[] = {4, 2, 1, 1, 2, 4};
+  for (int s = 0; s < 6; ++s) {
+    steps.each(s, [&](const Sending& sent) {
+      CHECK(sent.to == (sent.from ^ distances[s]));
+      CHECK(sent.count == distances[s]);
+    });
+  }
+  CHECK_THROWS_AS(CollectiveSteps(Pattern::all_reduce, Collective::recursive, 6), std::invalid_argument);
+  CHECK(CollectiveSteps(Pattern::broadcast, Collective::recursive, 6).count() == 1);  // has no halves
+}
+
+TEST_CASE("everybody's S to everybody: each has each one once, around the ring as they came") {
+  for (const Collective collective : {Collective::ring, Collective::direct}) {
+    const int n = 5;
+    const CollectiveSteps steps(Pattern::all_to_all_broadcast, collective, n);
+    std::vector<std::set<int>> has(n);
+    for (int p = 0; p < n; ++p) has[p] = {p};
+    for (int s = 0; s < steps.count(); ++s) {
+      const auto before = has;
+      steps.each(s, [&](const Sending& sent) {
+        CHECK(sent.whole);
+        CHECK(before[sent.from].contains(sent.first));
+        CHECK(has[sent.to].insert(sent.first).second);
+      });
+    }
+    for (const auto& one : has) CHECK(one.size() == n);
+  }
+}
