@@ -26,8 +26,8 @@ bool has_experts(const TensorGroup& group) {
 double weight_of(const Transfer& work, const PayloadAt& at, const std::vector<costmodel::Node>& nodes) {
   double all = 0, count = 0;
   for (const costmodel::Exchange& exchange : work.exchanges) {
-    const bool same = std::any_of(
-        exchange.payloads.begin(), exchange.payloads.end(), [&](const Payload& payload) {
+    const bool same =
+        std::any_of(exchange.payloads.begin(), exchange.payloads.end(), [&](const Payload& payload) {
           return payload.content == at.payload.content && payload.groups == at.payload.groups;
         });
     if (!same) continue;
@@ -51,8 +51,8 @@ bool goes_on(const Transfer& work) {
 bool Executor::may_start(const costmodel::RoundPlan& plan, const OpOfRound& which) {
   const costmodel::Op& op = plan.ops[static_cast<std::size_t>(which.second)];
   const auto& work = std::get<Transfer>(op.what);
-  const bool earlier_rounds = std::none_of(
-      op.after_earlier.begin(), op.after_earlier.end(), [&](const costmodel::EarlierOp& before) {
+  const bool earlier_rounds =
+      std::none_of(op.after_earlier.begin(), op.after_earlier.end(), [&](const costmodel::EarlierOp& before) {
         return in_flight_.contains({which.first - before.rounds_back, before.op});
       });
   return earlier_rounds && std::all_of(op.after.begin(), op.after.end(), [&](OpId before) {
@@ -84,8 +84,9 @@ bool Executor::brings_what(const Transfer& sends, const OpOfRound& under_way) {
     }
   }
   const costmodel::Op& op = found->second->plan->ops[static_cast<std::size_t>(under_way.second)];
-  return std::any_of(op.after.begin(), op.after.end(),
-                     [&](OpId before) { return brings_what(sends, {under_way.first, before}); });
+  return std::any_of(op.after.begin(), op.after.end(), [&](OpId before) {
+    return brings_what(sends, {under_way.first, before});
+  });
 }
 
 void Executor::start_ready(const std::shared_ptr<const costmodel::RoundPlan>& plan, std::int64_t round,

@@ -55,8 +55,9 @@ void GradientPass::backward(std::int64_t down_to) {
     stages_.pop_back();
     // The last stage's gradient is that of the loss itself: its share.
     const bool of_loss = !upstream_.defined();
-    torch::autograd::variable_list roots = {stage.output}, gradients = {
-        of_loss ? at::full_like(stage.output, share_) : std::exchange(upstream_, at::Tensor())};
+    torch::autograd::variable_list roots = {stage.output},
+                                   gradients = {of_loss ? at::full_like(stage.output, share_)
+                                                        : std::exchange(upstream_, at::Tensor())};
     if (stage.balance.defined()) {
       roots.push_back(stage.balance);
       gradients.push_back(at::full_like(stage.balance, share_ * balance_weight_));

@@ -2,9 +2,9 @@
 // that what has left the backward pass can be sent while it goes on.
 //
 // Parts are of the last micro-batch, since sums over micro-batches are complete in no other. Its forward pass
-// is cut where the backward pass is to stop: a layer's input x becomes a leaf x', and the backward pass of the
-// layers from there on ends in ∂L/∂x', from which that of the layers before goes on. It is the same sums in
-// the same order as in one go: the gradients have the same bits (tests/trainer/buckets_test.cpp).
+// is cut where the backward pass is to stop: a layer's input x becomes a leaf x', and the backward pass of
+// the layers from there on ends in ∂L/∂x', from which that of the layers before goes on. It is the same sums
+// in the same order as in one go: the gradients have the same bits (tests/trainer/buckets_test.cpp).
 #pragma once
 #include <cstdint>
 #include <set>
@@ -32,8 +32,8 @@ class GradientPass {
   /// Of all but the last one both passes, of the last one forward. `stops`: layers at which the backward pass
   /// will stop.
   void forward(const std::set<std::int64_t>& stops);
-  /// Goes on through layer `down_to`, one of the stops or 0, whose gradients and those of the layers above are
-  /// then complete; with 0 those of the embedding too.
+  /// Goes on through layer `down_to`, one of the stops or 0, whose gradients and those of the layers above
+  /// are then complete; with 0 those of the embedding too.
   void backward(std::int64_t down_to);
 
   /// Cross-entropy, mean over the sequences; complete after the last forward.

@@ -46,9 +46,7 @@ Parts one_of_each(int n) {
   return all;
 }
 
-bool fits(Collective collective, int n) {
-  return collective != Collective::recursive || (n & (n - 1)) == 0;
-}
+bool fits(Collective collective, int n) { return collective != Collective::recursive || (n & (n - 1)) == 0; }
 
 constexpr Collective kAll[] = {Collective::ring, Collective::direct, Collective::recursive};
 
@@ -104,7 +102,8 @@ TEST_CASE("after the reducing half of an all-reduce each chunk's sum is at one p
   }
 }
 
-TEST_CASE("halving and doubling among 8: partners at distance 4, 2, 1, 1, 2, 4, with 4, 2, 1, 1, 2, 4 chunks") {
+TEST_CASE(
+    "halving and doubling among 8: partners at distance 4, 2, 1, 1, 2, 4, with 4, 2, 1, 1, 2, 4 chunks") {
   const CollectiveSteps steps(Pattern::all_reduce, Collective::recursive, 8);
   REQUIRE(steps.count() == 6);
   CHECK(steps.reducing() == 3);
