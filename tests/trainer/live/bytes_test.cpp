@@ -64,7 +64,8 @@ TEST_CASE(
            {"strategy.granularity=tensor", "strategy.bucket_bytes=2000B"},
            {"strategy.collective=recursive", "strategy.payload_dtype=bf16", "strategy.placement=fixed"},
            {"strategy.collective=hierarchical", "strategy.regions=2", "strategy.expert_overlap=4"},
-           {"strategy.method=ddp", "strategy.fragments=2", "strategy.collective=recursive"},
+           {"strategy.method=ddp", "strategy.fragments=2", "strategy.collective=recursive",
+            "trainer.checkpoint_rounds=64"},
            {"strategy.outer_state_on_migration=transfer", "strategy.payload_dtype=bf16"}}) {
     CAPTURE(extra.front());
     const Folder folder;
