@@ -61,10 +61,11 @@ std::string said(const std::function<void()>& what) {
 TEST_CASE("a port in use is said at once, not waited for") {
   const TakenPort port;
   const auto start = std::chrono::steady_clock::now();
-  const std::string text =
-      said([&] { Rendezvous(launch(0, port.number()), {"north", "south"}, /*timeout_s=*/60); });
-  CHECK(text.find("MASTER_PORT: got " + std::to_string(port.number()) + ", which is in use on this machine") !=
-        std::string::npos);
+  const std::string text = said([&] {
+    Rendezvous(launch(0, port.number()), {"north", "south"}, /*timeout_s=*/60);
+  });
+  CHECK(text.find("MASTER_PORT: got " + std::to_string(port.number()) +
+                  ", which is in use on this machine") != std::string::npos);
   CHECK(text.find("; for example MASTER_PORT=") != std::string::npos);
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(30));
 }
