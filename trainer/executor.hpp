@@ -150,7 +150,6 @@ class Executor {
   [[nodiscard]] bool may_start(const costmodel::RoundPlan& plan, const OpOfRound& which);
   [[nodiscard]] bool brings_what(const costmodel::Transfer& sends, const OpOfRound& under_way);
   void start(const std::shared_ptr<const costmodel::RoundPlan>& plan, const OpOfRound& which);
-  void note_start(const costmodel::Op& op, const OpOfRound& which);
   [[nodiscard]] TransferOptions transfer_options(const costmodel::Transfer& work, std::int64_t round);
   void settle(const OpOfRound& which);
   void settle_ages(const costmodel::Transfer& work);

@@ -37,14 +37,6 @@ double weight_of(const Transfer& work, const PayloadAt& at, const std::vector<co
   return nodes[static_cast<std::size_t>(at.node)].sequences / (all / count);
 }
 
-// Chunks that earlier transfers left, not tensors of a model.
-bool goes_on(const Transfer& work) {
-  return std::any_of(work.exchanges.begin(), work.exchanges.end(), [&](const auto& exchange) {
-    return std::any_of(exchange.payloads.begin(), exchange.payloads.end(),
-                       [&](const Payload& payload) { return from_partial(work, payload); });
-  });
-}
-
 }  // namespace
 
 // Whether a prerequisite is done, or under way, depends on the place in the plan alone, never on the clock.
@@ -198,20 +190,9 @@ void Executor::start(const std::shared_ptr<const costmodel::RoundPlan>& plan, co
                        flight->end_s = now_s();
                      })
                      .share();
-  note_start(op, which);
+  // Chunks that go on were read by the transfer before, which was started at the same place in the plan.
+  started_at_[which] = step_;
   in_flight_[which] = std::move(flight);
-}
-
-// Of chunks that go on, when the first transfer read the models.
-void Executor::note_start(const costmodel::Op& op, const OpOfRound& which) {
-  auto& started_at = started_at_[which];
-  started_at = step_;
-  if (!goes_on(std::get<Transfer>(op.what))) return;
-  for (const OpId before : op.after) {
-    const auto found = started_at_.find({which.first, before});
-    if (found == started_at_.end()) continue;
-    for (auto& [node, steps] : started_at) steps = std::min(steps, found->second.at(node));
-  }
 }
 
 void Executor::settle(const OpOfRound& which) {

@@ -49,14 +49,15 @@ TEST_CASE("a paced node computes for as long as the scenario says, and a slow si
 TEST_CASE("a paced run sends the bytes of a real one, by class and receiver, and trains nothing") {
   struct Case {
     const char* method;
-    int sites, overlap;
+    int sites, overlap, fragments = 1;
   };
-  for (const Case& one : {Case{"ddp", 2, 0}, Case{"diloco", 2, 0}, Case{"local_adamw", 2, 0},
-                          Case{"streaming_diloco", 2, 0}, Case{"fomoe", 4, 2}, Case{"sparse_loco", 2, 0}}) {
+  for (const Case& one :
+       {Case{"ddp", 2, 0}, Case{"ddp", 2, 0, 2}, Case{"diloco", 2, 0}, Case{"local_adamw", 2, 0},
+        Case{"streaming_diloco", 2, 0, 2}, Case{"fomoe", 4, 2}, Case{"sparse_loco", 2, 0}}) {
     CAPTURE(std::string(one.method));
     costmodel::Scenario scenario = paced_scenario(one.method, one.sites, one.overlap);
     if (one.overlap > 0) scenario.strategy.placement = costmodel::PlacementKind::random;
-    if (std::string(one.method) == "streaming_diloco") scenario.strategy.fragments = 2;
+    scenario.strategy.fragments = one.fragments;
     if (std::string(one.method) == "sparse_loco") {
       scenario.strategy.wire.kept_share = 0.1;
       scenario.strategy.wire.index_bits = 32;

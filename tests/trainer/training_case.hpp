@@ -105,9 +105,10 @@ inline double farthest_weights(Training& a, Training& b) {
   return farthest;
 }
 
-/// What the plan has each node send in the whole run, by class: its operations' steps, chunk by chunk.
-inline std::vector<BytesByClass> planned_bytes(const costmodel::Plan& plan) {
-  std::vector<BytesByClass> sent(plan.nodes.size());
+/// What the plan has each node send and receive in the whole run: its operations' steps, chunk by chunk.
+inline std::vector<Traffic> planned_traffic(const costmodel::Plan& plan) {
+  std::vector<Traffic> all(plan.nodes.size());
+  for (Traffic& of_node : all) of_node.sent_to.resize(plan.nodes.size(), 0);
   for (std::int64_t round = 0; round < plan.rounds; ++round) {
     for (const costmodel::Op& op : plan.round(round).ops) {
       const auto* transfer = std::get_if<costmodel::Transfer>(&op.what);
@@ -123,15 +124,24 @@ inline std::vector<BytesByClass> planned_bytes(const costmodel::Plan& plan) {
                 bytes += payload.format.bytes(costmodel::chunk_elements(payload.elements, n, c));
               const auto from = static_cast<std::size_t>(exchange.nodes[static_cast<std::size_t>(one.from)]),
                          to = static_cast<std::size_t>(exchange.nodes[static_cast<std::size_t>(one.to)]);
-              if (plan.nodes[from].site != plan.nodes[to].site)
-                sent[from][static_cast<std::size_t>(payload.traffic)] += bytes;
+              if (plan.nodes[from].site == plan.nodes[to].site) return;
+              all[from].sent[static_cast<std::size_t>(payload.traffic)] += bytes;
+              all[from].sent_to[to] += bytes;
+              all[to].received[static_cast<std::size_t>(payload.traffic)] += bytes;
             });
           }
         }
       }
     }
   }
-  return sent;
+  return all;
+}
+
+inline void check_traffic(const Traffic& counted, const Traffic& planned) {
+  CHECK(counted.sent == planned.sent);
+  CHECK(counted.sent_to == planned.sent_to);
+  CHECK(counted.received == planned.received);
+  CHECK(counted.total_sent() > 0);
 }
 
 }  // namespace fomoe::trainer::testing

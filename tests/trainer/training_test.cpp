@@ -133,6 +133,34 @@ TEST_CASE("the server of fedavg averages as diloco's sites do among themselves")
     CHECK(largest_difference(fedavg.weights(node), diloco.weights(0)) < 1e-12);
 }
 
+TEST_CASE("a transfer of what another one brings waits for it: a server that passes on the mean") {
+  costmodel::Scenario scenario = training_scenario("fedavg", 4);
+  costmodel::Plan plan = costmodel::make_plan(scenario);
+  // Parameters up and down, with nothing to compute between them.
+  plan.round = [fedavg = plan.round](std::int64_t index) {
+    costmodel::RoundPlan round = fedavg(index);
+    round.ops.erase(round.ops.begin() + 2);  // the server's outer step
+    for (const std::size_t op : {1, 2}) {
+      for (auto& exchange : std::get<costmodel::Transfer>(round.ops[op].what).exchanges) {
+        for (costmodel::Payload& payload : exchange.payloads) payload.content = costmodel::Content::parameter;
+      }
+      round.ops[op].after = {static_cast<costmodel::OpId>(op) - 1};
+    }
+    return round;
+  };
+  Training average(training_scenario("local_sgd", 4), exact_options());
+  InProcessTransport transport(plan.nodes);
+  Executor executor(scenario, plan, transport, average.batches, exact_options());
+  executor.run_round(0);
+  average.run(1);
+  for (int node = 0; node < 4; ++node) {
+    for (std::size_t i = 0; i < average.executor.worker(0).model().parameters().size(); ++i) {
+      const at::Tensor& passed_on = executor.worker(node).model().parameters()[i].master;
+      CHECK(largest_difference(passed_on, average.parameter(0, i)) < 1e-12);
+    }
+  }
+}
+
 TEST_CASE("streaming in one fragment that nothing overlaps is diloco") {
   Training streaming(training_scenario("streaming_diloco", 3), real_options());
   Training diloco(training_scenario("diloco", 3), real_options());

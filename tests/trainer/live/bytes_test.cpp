@@ -17,6 +17,14 @@ TEST_CASE("each site sends and receives the very bytes that the simulator says")
       {"method=fomoe", "collective=ring", "outer_optimizer=adam", "outer_state_on_migration=transfer"},
       {"method=fedavg", "collective=ring"},
       {"method=streaming_diloco", "collective=ring", "fragments=2"},
+      {"method=diloco", "collective=recursive"},
+      {"method=fomoe", "collective=recursive", "placement=fixed"},
+      {"method=local_adamw", "collective=hierarchical", "regions=2"},
+      {"method=fomoe", "collective=hierarchical", "regions=2", "expert_overlap=4"},
+      // Buckets behind the backward pass.
+      {"method=ddp", "collective=ring", "fragments=2"},
+      {"method=ddp", "collective=recursive", "fragments=2", "bucket_bytes=10001B"},
+      {"method=ddp", "collective=hierarchical", "regions=2", "fragments=2", "payload_dtype=int8"},
       // Pieces: chunks of each piece are rounded by themselves, scales of int8 are of each piece.
       {"method=diloco", "collective=ring", "bucket_bytes=10001B"},
       {"method=fomoe", "collective=direct", "granularity=tensor"},
@@ -50,9 +58,14 @@ TEST_CASE("each site sends and receives the very bytes that the simulator says")
   }
 }
 
-TEST_CASE("processes and one in turn end in the same bits: pieces, and outer state that migrates") {
+TEST_CASE(
+    "processes and one in turn end in the same bits: pieces, sums of all kinds, outer state that migrates") {
   for (const auto& extra : std::vector<std::vector<std::string>>{
            {"strategy.granularity=tensor", "strategy.bucket_bytes=2000B"},
+           {"strategy.collective=recursive", "strategy.payload_dtype=bf16", "strategy.placement=fixed"},
+           {"strategy.collective=hierarchical", "strategy.regions=2", "strategy.expert_overlap=4"},
+           {"strategy.method=ddp", "strategy.fragments=2", "strategy.collective=recursive",
+            "trainer.checkpoint_rounds=64"},
            {"strategy.outer_state_on_migration=transfer", "strategy.payload_dtype=bf16"}}) {
     CAPTURE(extra.front());
     const Folder folder;
@@ -63,8 +76,10 @@ TEST_CASE("processes and one in turn end in the same bits: pieces, and outer sta
       CAPTURE(ended.said);
       REQUIRE(ended.status == 0);
     }
+    const bool every_step = extra.front() == "strategy.method=ddp";  // 64 rounds of a step, else 4 of 16
     for (int node = 0; node < 4; ++node) {
-      const std::string file = "/round-00000004/node-" + std::to_string(node) + ".safetensors";
+      const std::string file = std::string(every_step ? "/round-00000064" : "/round-00000004") + "/node-" +
+                               std::to_string(node) + ".safetensors";
       REQUIRE(fs::exists(folder / "local" + file));
       CHECK(content(folder / "local" + file) == content(folder / "in-turn" + file));
     }

@@ -17,6 +17,7 @@ struct Case {
 const std::vector<Case>& core_cases() {
   static const std::vector<Case> cases = {
       {"ddp", 2, {"strategy.method=ddp"}},
+      {"ddp in buckets", 2, {"strategy.method=ddp", "strategy.fragments=2"}},
       {"centralised", 2, {"strategy.method=centralised"}},
       {"local_sgd", 2, {"strategy.method=local_sgd"}},
       {"diloco", 2, {"strategy.method=diloco"}},
@@ -248,6 +249,13 @@ TEST_CASE("mistakes: one line that says what was expected, status 2, and no file
     return ended.said;
   };
   CHECK(said({"strategy.method=gossip"}, {"--in-turn"}).find("a method that fomoe-train executes") !=
+        std::string::npos);
+  CHECK(said({"strategy.method=diloco", "strategy.collective=recursive", "platform.sites=3"}, {"--in-turn"})
+            .find("since halves of halves need a power of two") != std::string::npos);
+  CHECK(said({"strategy.method=diloco", "strategy.collective=hierarchical", "strategy.regions=2",
+              "strategy.bucket_bytes=1MB"},
+             {"--in-turn"})
+            .find("strategy.bucket_bytes: got 1000000B; expected one call for everything") !=
         std::string::npos);
   CHECK(said({"trainer.learning_rate=-1"}, {"--in-turn"}).find("trainer.learning_rate: got -1; expected") !=
         std::string::npos);

@@ -54,3 +54,32 @@ TEST_CASE("the log says of each transfer how much of it was exposed") {
     CHECK(transfers == 2 * 2);  // 8 steps: 2 rounds of 2 fragments
   }
 }
+
+TEST_CASE("the log says of each bucket what the backward pass hid, and of the last one that it was exposed") {
+  const Folder folder;
+  REQUIRE(
+      run(train({"workload.tokens=32768", "platform.sites=2", "strategy.method=ddp", "strategy.fragments=2"},
+                {"--local", "--log", folder / "steps.jsonl"}))
+          .status == 0);
+  for (const char* log : {"steps.jsonl", "steps.rank-1.jsonl"}) {
+    std::ifstream file(folder / log);
+    int first = 0, last = 0;
+    double hidden_s = 0;
+    for (std::string line; std::getline(file, line);) {
+      const json one = json::parse(line);
+      if (one["kind"] != "transfer") continue;
+      const double took_s = one["transfer_s"], exposed_s = one["exposed_s"];
+      if (one["operation"] == "average bucket 0") {
+        ++first;
+        hidden_s += took_s - exposed_s;
+      } else {
+        ++last;
+        CHECK(one["operation"] == "average bucket 1");
+        CHECK(exposed_s == doctest::Approx(took_s).epsilon(1e-9));
+      }
+    }
+    CHECK(first == 8);  // steps
+    CHECK(last == 8);
+    CHECK(hidden_s > 0);
+  }
+}
