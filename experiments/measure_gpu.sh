@@ -170,7 +170,9 @@ for stage in "${stages[@]}"; do
 done
 
 if [ $worst -eq 0 ]; then
-  tar -C "$output" --exclude=measurements.tar.gz -czf "$output/measurements.tar.gz.tmp" . && mv "$output/measurements.tar.gz.tmp" "$output/measurements.tar.gz"
+  # What is in the folder, by name: of the folder itself tar would say that it changes, because of the archive in it.
+  (cd "$output" && rm -f measurements.tar.gz.tmp && tar --exclude=./measurements.tar.gz -czf measurements.tar.gz.tmp ./* &&
+    mv measurements.tar.gz.tmp measurements.tar.gz) || { echo "measure_gpu.sh: could not write $output/measurements.tar.gz" >&2; exit 1; }
   printf 'All complete. Profiles of the deep presets:\n'
   printf '  fomoe profile compose %s/large/large-%s-layers.json %s/large/large-%s-layers.json --layers 128 --output large.json\n' \
     "$output" "${depths% *}" "$output" "${depths#* }"
