@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# All that is to be measured on a GPU, in one command of at most nine minutes: the gpu tests, step profiles of the five
-# presets, rates of kernels, and the same model in PyTorch, eager and compiled.
+# All that is to be measured on a GPU, in one command of at most nine minutes: the gpu tests, our kernels beside LibTorch's
+# operators, step profiles of the five presets, rates of kernels, and the same model in PyTorch, eager and compiled.
 #
 # Usage: experiments/measure_gpu.sh --output FOLDER [options]
 #   --output FOLDER     where everything goes; made where it does not exist
-#   --bin FOLDER        with fomoe-train and test_gpu (default: build/release/bin)
+#   --bin FOLDER        with fomoe-train, test_gpu and bench_kernels (default: build/release/bin)
 #   --budget SECONDS    of this call (default: 530)
 #   --rehearse          the same stages with a tiny model on the CPU: whether it would run to its end
 #   --list              the stages and their limits
@@ -60,7 +60,7 @@ else
   compiled=(--mode compile --compile-mode max-autotune)
 fi
 
-# fomoe-train and test_gpu link LibTorch, which comes with PyTorch.
+# These programs link LibTorch, which comes with PyTorch.
 torch_lib=$("$python" -c 'import os, torch; print(os.path.join(os.path.dirname(torch.__file__), "lib"))' 2>/dev/null) || torch_lib=
 export LD_LIBRARY_PATH=$torch_lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
@@ -77,7 +77,7 @@ peer() {  # MODEL FILE more…: a profile by the Python twin
 
 # Stages: name, limit in seconds, and a function run_NAME whose first argument is the folder for its files. The most important
 # first; compiling comes last, since how long it takes is hard to say. The limits add up to more than the budget: few need theirs.
-stages=(tests:90 small:40 medium:70 skip:50 large:60 xl:70 xxl:80 rates:30 eager:50 compiled:240)
+stages=(tests:90 kernels:60 small:40 medium:70 library:30 skip:50 large:60 xl:70 xxl:80 rates:30 eager:50 compiled:240)
 run_tests() {
   "$bin/test_gpu"
   local status=$?
@@ -86,6 +86,10 @@ run_tests() {
 }
 run_small() { ours small "$1/small.json" --local-experts "$(experts small)" --micro-batch-sequences "$(batches small)"; }
 run_medium() { ours medium "$1/medium.json" --local-experts "$(experts medium)" --micro-batch-sequences "$(batches medium)"; }
+run_kernels() { "$bin/bench_kernels" ${rehearse:+--rehearse} --output "$1/kernels.json"; }
+run_library() {  # the same model out of LibTorch's operators
+  ours medium "$1/medium-library-kernels.json" --kernels library --local-experts "$(experts medium)" --micro-batch-sequences 1
+}
 run_skip() { ours medium "$1/medium-skip-token.json" --skip-token --local-experts "$(experts medium)" --micro-batch-sequences 1; }
 run_rates() { "$python" experiments/twin/kernel_rates.py ${rehearse:+--rehearse} --output "$1/rates.json"; }
 run_eager() {
@@ -166,7 +170,9 @@ for stage in "${stages[@]}"; do
 done
 
 if [ $worst -eq 0 ]; then
-  tar -C "$output" --exclude=measurements.tar.gz -czf "$output/measurements.tar.gz.tmp" . && mv "$output/measurements.tar.gz.tmp" "$output/measurements.tar.gz"
+  # What is in the folder, by name: of the folder itself tar would say that it changes, because of the archive in it.
+  (cd "$output" && rm -f measurements.tar.gz.tmp && tar --exclude=./measurements.tar.gz -czf measurements.tar.gz.tmp ./* &&
+    mv measurements.tar.gz.tmp measurements.tar.gz) || { echo "measure_gpu.sh: could not write $output/measurements.tar.gz" >&2; exit 1; }
   printf 'All complete. Profiles of the deep presets:\n'
   printf '  fomoe profile compose %s/large/large-%s-layers.json %s/large/large-%s-layers.json --layers 128 --output large.json\n' \
     "$output" "${depths% *}" "$output" "${depths#* }"

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "trainer/cross_entropy.hpp"
+#include "trainer/kernels/rotary.hpp"
 
 namespace fomoe::trainer {
 
@@ -24,6 +25,11 @@ std::uint64_t mix(std::uint64_t seed, std::uint64_t key) {
   return z ^ (z >> 31);
 }
 
+bool uses_own(Kernels kernels, at::Device device, at::ScalarType type) {
+  if (kernels != Kernels::by_device) return kernels == Kernels::own;
+  return device.is_cuda() && type != at::kDouble;
+}
+
 at::Generator generator(at::Device device, std::uint64_t seed) {
   at::Generator out = device.is_cuda() ? at::make_generator<at::CUDAGeneratorImpl>(device.index())
                                        : at::make_generator<at::CPUGeneratorImpl>();
@@ -33,7 +39,10 @@ at::Generator generator(at::Device device, std::uint64_t seed) {
 
 }  // namespace
 
-Model::Model(const ModelShape& shape, ModelOptions options) : shape_(shape), options_(std::move(options)) {
+Model::Model(const ModelShape& shape, ModelOptions options)
+    : shape_(shape),
+      options_(std::move(options)),
+      own_kernels_(uses_own(options_.kernels, options_.device, options_.dtype)) {
   const at::ScalarType master = options_.dtype == at::kDouble ? at::kDouble : at::kFloat;
   for (ParameterSpec& spec : parameter_specs(shape_, options_.experts)) {
     Parameter parameter;
@@ -102,22 +111,34 @@ at::Tensor Model::norm(const at::Tensor& x, const at::Tensor& scale) const {
   return at::layer_norm(x, {shape_.d_model}, scale, /*bias=*/{}, kNormEpsilon);
 }
 
+PeriNormed Model::add_branch(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out_scale,
+                             const at::Tensor& in_scale) const {
+  const double branch = kBaseDepth / static_cast<double>(shape_.layers);  // s = (L/L_base)^−1
+  return own_kernels_ ? peri_norm(x, y.contiguous(), out_scale, in_scale, branch, kNormEpsilon)
+                      : peri_norm_of_operators(x, y, out_scale, in_scale, branch, kNormEpsilon);
+}
+
 at::Tensor Model::attention(std::int64_t layer, const at::Tensor& x, std::int64_t batch,
                             const RotaryTable& table) const {
   const std::int64_t d = shape_.d_model, heads = shape_.heads, head = d / heads, length = x.size(0) / batch;
   const at::Tensor qkv = at::linear(x, weight(layer, Role::qkv)).view({batch, length, 3, heads, head});
-  const at::Tensor q = rope(qkv.select(2, 0), table), k = rope(qkv.select(2, 1), table), v = qkv.select(2, 2);
-  const at::Tensor mixed = at::scaled_dot_product_attention(
-      q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), /*attn_mask=*/{}, /*dropout_p=*/0.0,
-      /*is_causal=*/true, /*scale=*/1.0 / static_cast<double>(head));
+  const Heads part = own_kernels_ ? rotated_heads(qkv, table) : rotated_heads_of_operators(qkv, table);
+  const at::Tensor mixed =
+      at::scaled_dot_product_attention(part.q.transpose(1, 2), part.k.transpose(1, 2), part.v.transpose(1, 2),
+                                       /*attn_mask=*/{}, /*dropout_p=*/0.0,
+                                       /*is_causal=*/true, /*scale=*/1.0 / static_cast<double>(head));
   return at::linear(mixed.transpose(1, 2).reshape({batch * length, d}),
                     weight(layer, Role::attention_output));
 }
 
 MoeLayer Model::moe_layer(std::int64_t layer) const {
   const at::Tensor& router = weight(layer, Role::router);
-  return {router, weight(layer, Role::up), weight(layer, Role::down),
-          local_index_[static_cast<std::size_t>(layer)], std::min(shape_.active_experts, router.size(1))};
+  return {router,
+          weight(layer, Role::up),
+          weight(layer, Role::down),
+          local_index_[static_cast<std::size_t>(layer)],
+          std::min(shape_.active_experts, router.size(1)),
+          own_kernels_};
 }
 
 at::Tensor Model::hidden(const at::Tensor& tokens) const {
@@ -126,15 +147,18 @@ at::Tensor Model::hidden(const at::Tensor& tokens) const {
 
 at::Tensor Model::hidden(const at::Tensor& tokens, const TiedGradientHandle& tied, Routing* routing,
                          const AtLayer& at_layer) const {
-  const double branch = kBaseDepth / static_cast<double>(shape_.layers);  // s = (L/L_base)^−1
-  at::Tensor x = tied_lookup(parameters_.front().compute, tokens.flatten(), tied);
-  x = norm(x, parameters_[1].compute);
-  const RotaryTable table = rotary_table(tokens.size(1), shape_.d_model / shape_.heads, x.options());
+  const at::Tensor first =
+      norm(tied_lookup(parameters_.front().compute, tokens.flatten(), tied), parameters_[1].compute);
+  PeriNormed x{first, norm(first, weight(0, Role::attention_norm_in))};
+  const RotaryTable table = rotary_table(tokens.size(1), shape_.d_model / shape_.heads, first.options());
   for (std::int64_t layer = 0; layer < shape_.layers; ++layer) {
-    if (at_layer) x = at_layer(layer, x);
-    const at::Tensor mixed =
-        attention(layer, norm(x, weight(layer, Role::attention_norm_in)), tokens.size(0), table);
-    x = at::add(x, norm(mixed, weight(layer, Role::attention_norm_out)), branch);
+    if (at_layer) {
+      // Another start of the graph: the layer's own norm belongs to what comes after it.
+      const at::Tensor input = at_layer(layer, x.sum);
+      if (!input.is_same(x.sum)) x = {input, norm(input, weight(layer, Role::attention_norm_in))};
+    }
+    const at::Tensor mixed = attention(layer, x.normed, tokens.size(0), table);
+    x = add_branch(x.sum, mixed, weight(layer, Role::attention_norm_out), weight(layer, Role::moe_norm_in));
     MoeLayer moe = moe_layer(layer);
     RouterUse use;
     if (routing != nullptr) {
@@ -143,15 +167,16 @@ at::Tensor Model::hidden(const at::Tensor& tokens, const TiedGradientHandle& tie
         routing->counts.push_back(at::zeros({moe.router.size(1)}, tokens.options()));
       use.counts = routing->counts[static_cast<std::size_t>(layer)];
     }
-    const at::Tensor y =
-        moe_forward(norm(x, weight(layer, Role::moe_norm_in)), moe, routing == nullptr ? nullptr : &use);
+    const at::Tensor y = moe_forward(x.normed, moe, routing == nullptr ? nullptr : &use);
     if (use.balance.defined()) {
       const at::Tensor share = use.balance / static_cast<double>(shape_.layers);
       routing->balance = routing->balance.defined() ? routing->balance + share : share;
     }
-    x = at::add(x, norm(y, weight(layer, Role::moe_norm_out)), branch);
+    const bool last = layer + 1 == shape_.layers;
+    x = add_branch(x.sum, y, weight(layer, Role::moe_norm_out),
+                   last ? parameters_.back().compute : weight(layer + 1, Role::attention_norm_in));
   }
-  return norm(x, parameters_.back().compute) * (kBaseWidth / static_cast<double>(shape_.d_model));
+  return x.normed * (kBaseWidth / static_cast<double>(shape_.d_model));
 }
 
 at::Tensor Model::loss(const at::Tensor& tokens, const at::Tensor& targets, Routing* routing,

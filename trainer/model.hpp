@@ -11,6 +11,8 @@
 #include <functional>
 #include <vector>
 
+#include "trainer/kernels/choice.hpp"
+#include "trainer/kernels/peri_norm.hpp"
 #include "trainer/moe.hpp"
 #include "trainer/parameters.hpp"
 #include "trainer/rope.hpp"
@@ -27,6 +29,7 @@ struct ModelOptions {
   /// gradient.
   at::ScalarType dtype = at::kFloat;
   std::uint64_t seed = 42;  // the same seed gives an expert the same values, whichever others are local
+  Kernels kernels = Kernels::by_device;
 };
 
 struct Parameter {
@@ -74,6 +77,9 @@ class Model {
                                   const AtLayer& at_layer) const;
   [[nodiscard]] const at::Tensor& weight(std::int64_t layer, Role role) const;
   [[nodiscard]] at::Tensor norm(const at::Tensor& x, const at::Tensor& scale) const;
+  /// x + s·LN(y), and its LN, with which the next branch or the head starts.
+  [[nodiscard]] PeriNormed add_branch(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out_scale,
+                                      const at::Tensor& in_scale) const;
   [[nodiscard]] at::Tensor attention(std::int64_t layer, const at::Tensor& x, std::int64_t batch,
                                      const RotaryTable& table) const;
   [[nodiscard]] MoeLayer moe_layer(std::int64_t layer) const;
@@ -83,6 +89,7 @@ class Model {
   costmodel::ModelShape shape_;
   ModelOptions options_;
   std::vector<Parameter> parameters_;
+  bool own_kernels_;
   std::vector<at::Tensor> local_index_;  // per layer, see MoeLayer::local_index
 };
 

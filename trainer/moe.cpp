@@ -2,6 +2,7 @@
 
 #include "trainer/grouped_product.hpp"
 #include "trainer/kernels/route.hpp"
+#include "trainer/moe_rows.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -110,6 +111,7 @@ at::Tensor moe_forward(const at::Tensor& x, const MoeLayer& layer, RouterUse* us
   if (layer.local_index.defined()) expert_of_slot = layer.local_index.index_select(0, expert_of_slot);
   const Route sorted = route(expert_of_slot, layer.up.size(0));
 
+  if (layer.own_kernels) return experts_by_rows(x, gates, layer.up, layer.down, sorted);
   const at::Tensor rows = Dispatch::apply(x, sorted.permutation, sorted.position, layer.chosen);
   const at::Tensor y = Experts::apply(rows, layer.up, layer.down, sorted.ends, layer.local_index.defined());
   return Combine::apply(y, gates, sorted.permutation, sorted.position);

@@ -14,11 +14,12 @@
 namespace fomoe::trainer {
 
 struct MoeLayer {
-  at::Tensor router;        // [d, S], S experts scored
-  at::Tensor up;            // [N_le, d, d_expert]
-  at::Tensor down;          // [N_le, d_expert, d]
-  at::Tensor local_index;   // int64 [S]: position in `up`, or N_le for a ghost; undefined where S = N_le
-  std::int64_t chosen = 0;  // k, at most S
+  at::Tensor router;         // [d, S], S experts scored
+  at::Tensor up;             // [N_le, d, d_expert]
+  at::Tensor down;           // [N_le, d_expert, d]
+  at::Tensor local_index;    // int64 [S]: position in `up`, or N_le for a ghost; undefined where S = N_le
+  std::int64_t chosen = 0;   // k, at most S
+  bool own_kernels = false;  // moe_rows.hpp instead of LibTorch's operators
 };
 
 /// What the router did, where somebody asks.

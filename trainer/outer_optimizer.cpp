@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include "trainer/kernels/outer_step.hpp"
+
 namespace fomoe::trainer {
 
 using Kind = costmodel::OuterOptimizer;
@@ -19,6 +21,10 @@ void OuterOptimizer::update(at::Tensor anchor, at::Tensor first, at::Tensor seco
   const at::Tensor& d = difference;
   switch (options_.kind) {
     case Kind::nesterov:
+      if (fits_nesterov_kernel(anchor, first, d)) {
+        nesterov_step(anchor, first, d, options_.learning_rate, options_.momentum);
+        return;
+      }
       first.mul_(options_.momentum).add_(d);
       anchor.sub_(d + options_.momentum * first, options_.learning_rate);
       return;

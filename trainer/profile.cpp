@@ -89,6 +89,7 @@ ProfilePoint measure_point(const ProfileOptions& options, std::int64_t sequences
   model_options.device = cuda ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
   model_options.dtype = options.bf16 ? at::kBFloat16 : at::kFloat;
   model_options.seed = options.seed;
+  model_options.kernels = options.kernels;
   model_options.experts.skip_token = options.skip_token;
   std::vector<int> first(static_cast<std::size_t>(held));
   std::iota(first.begin(), first.end(), 0);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "costmodel/step_profile.hpp"
+#include "trainer/kernels/choice.hpp"
 
 namespace fomoe::trainer {
 
@@ -18,7 +19,8 @@ struct ProfileOptions {
   bool skip_token = false;
   DeviceKind device = DeviceKind::cpu;
   bool bf16 = false;  // fp32 otherwise
-  int threads = 0;    // 0: what LibTorch takes, one per core
+  Kernels kernels = Kernels::by_device;
+  int threads = 0;  // 0: what LibTorch takes, one per core
   std::int64_t steps = 20;
   std::int64_t warmup = 3;
   double time_budget_s = 60;  // per point, of timed steps; at least 3 steps are timed whatever it says

@@ -39,6 +39,7 @@ po::options_description described() {
     ("skip-token", po::bool_switch(), "the router scores all experts, and tokens skip those that are not held")
     ("device", po::value<std::string>()->default_value("auto"), "auto, cpu or cuda; auto is cuda where there is one")
     ("dtype", po::value<std::string>(), "fp32 or bf16 (default: fp32 on cpu, bf16 on cuda)")
+    ("kernels", po::value<std::string>()->default_value("auto"), "own (on cpu: plain loops on one core), library (LibTorch's operators) or auto: own on cuda, library on cpu")
     ("threads", po::value<std::string>(), "CPU threads (default: one per core)")
     ("steps", po::value<std::string>()->default_value(std::to_string(defaults.steps)), "timed steps per point, at least 3")
     ("warmup", po::value<std::string>()->default_value(std::to_string(defaults.warmup)), "steps before them that are not kept")
@@ -133,6 +134,12 @@ void choose_device(const po::variables_map& given, ProfileOptions& options) {
       given.count("dtype") ? given["dtype"].as<std::string>() : (cuda ? "bf16" : "fp32");
   if (dtype != "fp32" && dtype != "bf16") refuse("dtype", '"' + dtype + '"', "fp32 or bf16", "bf16");
   options.bf16 = dtype == "bf16";
+  const auto& kernels = given["kernels"].as<std::string>();
+  if (kernels != "auto" && kernels != "own" && kernels != "library")
+    refuse("kernels", '"' + kernels + '"', "auto, own or library", "library");
+  options.kernels = kernels == "auto"  ? Kernels::by_device
+                    : kernels == "own" ? Kernels::own
+                                       : Kernels::library;
 }
 
 ProfileOptions read_options(const po::variables_map& given) {

@@ -4,8 +4,8 @@
 //   int8 int4 int2         per block of `block_elements`: q = round(x·(2^(b−1) − 1)/max|x|), then the fp32
 //                          max|x| of each block behind all codes (QSGD's buckets, Alistarh et al. 2017,
 //                          without its random rounding)
-//   top-k                  of every 2^index_bits elements the share of largest magnitude: values (fp32, bf16,
-//                          fp16), then positions of index_bits bits
+//   top-k                  of every 2^index_bits elements the share of largest magnitude in fp32, of equal
+//                          ones the first: values (fp32, bf16, fp16), then positions of index_bits bits
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -16,9 +16,10 @@ at::Tensor random_tokens(std::int64_t sequences = 2) {
   return at::randint(tiny_shape().vocabulary, {sequences, tiny_shape().sequence_length}, at::kLong);
 }
 
-Model tiny_model(ExpertChoice experts = {}, at::ScalarType dtype = at::kDouble) {
+Model tiny_model(ExpertChoice experts = {}, Kernels kernels = Kernels::library) {
   ModelOptions options;
-  options.dtype = dtype;
+  options.dtype = at::kDouble;
+  options.kernels = kernels;
   options.experts = std::move(experts);
   Model model(tiny_shape(), options);
   // Initial weights are so small that every branch is its LN's epsilon; make them of order 1, and scales
@@ -67,6 +68,34 @@ TEST_CASE("the same, with some experts and a router that scores those") {
   check_gradients(tiny_model({{{1, 3}, {2}}, false}));  // N_le = 1 < k = 2 in the second layer
 }
 TEST_CASE("the same, with skip-token") { check_gradients(tiny_model({{{1, 3}, {2}}, true})); }
+TEST_CASE("the same, out of our own kernels, here as plain loops") {
+  check_gradients(tiny_model({}, Kernels::own));
+  check_gradients(tiny_model({{{1, 3}, {2}}, true}, Kernels::own));
+}
+
+TEST_CASE("our own kernels compute what LibTorch's operators do: loss and all gradients, in fp64 and fp32") {
+  for (const auto& [dtype, tolerance] : {std::pair{at::kDouble, 1e-11}, std::pair{at::kFloat, 1e-4}}) {
+    CAPTURE(c10::toString(dtype));
+    ModelOptions options;
+    options.dtype = dtype;
+    options.experts = {{{1, 3}, {2}}, true};
+    options.kernels = Kernels::library;
+    const Model library(tiny_shape(), options);
+    options.kernels = Kernels::own;
+    const Model own(tiny_shape(), options);
+    const at::Tensor tokens = random_tokens(), targets = tokens.roll(-1, 1);
+    const at::Tensor expected = library.loss(tokens, targets), loss = own.loss(tokens, targets);
+    CHECK(loss.item<double>() == doctest::Approx(expected.item<double>()).epsilon(tolerance));
+    expected.backward();
+    loss.backward();
+    for (std::size_t i = 0; i < own.parameters().size(); ++i) {
+      CAPTURE(own.parameters()[i].spec.name());
+      const at::Tensor wanted = library.parameters()[i].compute.grad();
+      CHECK(largest_difference(own.parameters()[i].compute.grad(), wanted) <=
+            tolerance * wanted.abs().max().item<double>());
+    }
+  }
+}
 
 TEST_CASE("the model is its equations: one layer, written out") {
   costmodel::ModelShape shape = tiny_shape();

@@ -10,7 +10,11 @@ namespace {
 constexpr double kTolerance = 1e-9;  // sums of tens of products of order 1, in fp64
 
 // Forward and all four gradients; memory is poisoned, so that a ghost's row that leaks shows as NaN.
-void check_against_loops(MoeCase& test) {
+void check_against_loops(MoeCase& test, bool own_kernels) {
+  CAPTURE(own_kernels);
+  test.layer.own_kernels = own_kernels;
+  for (at::Tensor* tensor : {&test.x, &test.layer.router, &test.layer.up, &test.layer.down})
+    tensor->mutable_grad().reset();
   const PoisonedMemory poison;
   const at::Tensor y = moe_forward(test.x, test.layer);
   y.backward(test.d_y);
@@ -24,6 +28,12 @@ void check_against_loops(MoeCase& test) {
         kTolerance);
   CHECK(largest_difference(test.layer.down.grad(), as_tensor(gradients.down, test.layer.down.sizes())) <
         kTolerance);
+}
+
+// With LibTorch's operators, and as on CUDA, with the loops in place of the kernels.
+void check_against_loops(MoeCase& test) {
+  check_against_loops(test, false);
+  check_against_loops(test, true);
 }
 
 }  // namespace

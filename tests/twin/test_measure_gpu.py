@@ -14,7 +14,7 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = str(ROOT / "experiments/measure_gpu.sh")
 FOMOE, TRAIN = os.environ["FOMOE"], os.environ["FOMOE_TRAIN"]
-STAGES = ["tests", "small", "medium", "skip", "large", "xl", "xxl", "rates", "eager", "compiled"]
+STAGES = ["tests", "kernels", "small", "medium", "library", "skip", "large", "xl", "xxl", "rates", "eager", "compiled"]
 
 # Writes what it is asked to write, as fast as it can. $BEHAVE says otherwise for calls whose arguments contain $WHERE.
 FAKE = """#!/bin/bash
@@ -26,10 +26,10 @@ while [ $# -gt 0 ]; do if [ "$1" = --output ]; then echo '{}' >"$2"; fi; shift; 
 
 @pytest.fixture
 def fakes(tmp_path):
-    """Programs that take no time: a folder with fomoe-train and test_gpu, and the environment that uses them."""
+    """Programs that take no time: a folder with fomoe-train, test_gpu and bench_kernels, and the environment that uses them."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    for name in ("fomoe-train", "test_gpu", "python"):
+    for name in ("fomoe-train", "test_gpu", "bench_kernels", "python"):
         (folder / name).write_text(FAKE)
         (folder / name).chmod(0o755)
     return folder, {**os.environ, "PYTHON": str(folder / "python")}
@@ -50,19 +50,25 @@ def test_the_rehearsal_runs_every_stage_with_the_real_programs(tmp_path):
     done = measure(output, pathlib.Path(TRAIN).parent, os.environ)
     assert done.returncode == 0, done.stdout + done.stderr
     assert status(output) == [(stage, "complete") for stage in STAGES]
-    profiles = sorted(path.name for path in output.glob("*/*.json") if path.name != "rates.json")
+    profiles = sorted(path.name for path in output.glob("*/*.json") if path.name not in ("rates.json", "kernels.json"))
     assert profiles == sorted([
-        "small.json", "medium.json", "medium-skip-token.json", "medium-eager-loop.json", "medium-eager-grouped.json",
+        "small.json", "medium.json", "medium-library-kernels.json", "medium-skip-token.json", "medium-eager-loop.json", "medium-eager-grouped.json",
         "medium-compiled.json", "large-1-layers.json", "large-2-layers.json", "xl-1-layers.json", "xl-2-layers.json",
         "xxl-1-layers.json", "xxl-2-layers.json"])
     rates = json.loads((output / "rates/rates.json").read_text())["rates"]
     assert {rate["kind"] for rate in rates} == {"matmul", "grouped", "copy"}
+    kernels = json.loads((output / "kernels/kernels.json").read_text())
+    assert kernels["rehearsal"]
+    both = {"peri_norm forward", "rotary forward and backward", "experts forward and backward", "largest_of_groups"}
+    for form in ("own", "library"):
+        assert both <= {row["kernel"] for row in kernels["kernels"] if row["kernels"] == form}
+    assert all(row["seconds"] > 0 for row in kernels["kernels"])
     assert "a rehearsal: none of this is a measurement" in (output / "machine.txt").read_text()
     with tarfile.open(output / "measurements.tar.gz") as archive:
         assert "./small/small.json" in archive.getnames() and "./machine.txt" in archive.getnames()
     # Every profile is one that fomoe reads; two depths of the tiny model are as good as those of a preset.
     for path in output.glob("*/*.json"):
-        if path.name == "rates.json":
+        if path.name in ("rates.json", "kernels.json"):
             continue
         scaled = subprocess.run([FOMOE, "profile", "scale", str(path), "--from", "A10", "--to", "L40S", "--output", "-"],
                                 capture_output=True, text=True)

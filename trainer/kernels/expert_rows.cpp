@@ -6,15 +6,12 @@
 #include <c10/cuda/CUDAGuard.h>
 
 #include <cmath>
-#include <type_traits>
 
 #include "trainer/kernels/expert_rows_kernels.hpp"
+#include "trainer/kernels/on_device.hpp"
 
 namespace fomoe::trainer {
 namespace {
-
-template <class T>
-using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 template <class S>
 S sigmoid(S z) {
@@ -89,12 +86,6 @@ void silu(const at::Tensor& d_a, const at::Tensor& h, const at::Tensor& ends, at
 
 void check(const at::Tensor& tensor, const char* name) {
   TORCH_CHECK(tensor.is_contiguous() && tensor.dim() == 2, name, ": a contiguous matrix");
-}
-
-RowType row_type(const at::Tensor& tensor) {
-  TORCH_CHECK(tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kBFloat16,
-              "rows of experts on CUDA: float or bf16");
-  return tensor.scalar_type() == at::kFloat ? RowType::fp32 : RowType::bf16;
 }
 
 DeviceRoute on_device(const Route& route, std::int64_t tokens, std::int64_t chosen) {

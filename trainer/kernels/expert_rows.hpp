@@ -11,8 +11,7 @@
 // depend on atomics.
 //
 // Not run on a GPU yet: the CUDA kernels compile for sm_90, and their test
-// (tests/trainer/gpu/expert_rows_test.cpp) waits for a machine with one. Until they have passed it and are
-// faster, moe.cpp does without them.
+// (tests/trainer/gpu/expert_rows_test.cpp) waits for a machine with one.
 #pragma once
 #include <cstdint>
 

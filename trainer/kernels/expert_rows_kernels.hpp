@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
-namespace fomoe::trainer {
+#include "trainer/kernels/team.hpp"
 
-enum class RowType { fp32, bf16 };
+namespace fomoe::trainer {
 
 /// The routing on the device; `experts` ≥ 1 entries of ends.
 struct DeviceRoute {

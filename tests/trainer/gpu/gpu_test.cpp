@@ -88,6 +88,37 @@ TEST_CASE("loss and gradients in bf16 on the GPU are those of fp32 on the CPU, t
   }
 }
 
+TEST_CASE("our own kernels compute what LibTorch's operators do: loss and all gradients, in fp32 and bf16") {
+  for (const bool skip_token : {false, true}) {
+    for (const auto& [dtype, least] : {std::pair{at::kFloat, 0.9999}, std::pair{at::kBFloat16, 0.9}}) {
+      CAPTURE(skip_token);
+      CAPTURE(c10::toString(dtype));
+      ModelOptions options;
+      options.device = at::Device(at::kCUDA, 0);
+      options.dtype = dtype;
+      options.experts.local.assign(4, {0, 3, 5});
+      options.experts.skip_token = skip_token;
+      options.kernels = Kernels::library;
+      const Model library(small_vocabulary(), options);
+      options.kernels = Kernels::own;
+      const Model own(small_vocabulary(), options);
+      at::manual_seed(6);
+      const at::Tensor tokens = at::randint(1000, {2, 64}, at::kLong).cuda(), targets = tokens.roll(-1, 1);
+      const at::Tensor expected = library.loss(tokens, targets), got = own.loss(tokens, targets);
+      CHECK(got.item<double>() == doctest::Approx(expected.item<double>()).epsilon(0.01));
+      expected.backward();
+      got.backward();
+      for (std::size_t i = 0; i < own.parameters().size(); ++i) {
+        CAPTURE(own.parameters()[i].spec.name());
+        const at::Tensor g = own.parameters()[i].compute.grad().to(at::kDouble),
+                         e = library.parameters()[i].compute.grad().to(at::kDouble);
+        // Directions: see above for tokens whose choices tie.
+        CHECK(((g * e).sum() / (g.norm() * e.norm())).item<double>() > least);
+      }
+    }
+  }
+}
+
 TEST_CASE("training learns a repeated batch") {
   ModelOptions options;
   options.device = at::Device(at::kCUDA, 0);

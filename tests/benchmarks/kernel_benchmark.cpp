@@ -1,0 +1,247 @@
+// Our own kernels beside LibTorch's operators, on this machine's device: JSON with seconds, and the bytes
+// that must be read and written at least, for comparison with a copy.
+//
+//   bench_kernels --output kernels.json     on a GPU: bf16, sizes of the presets
+//   bench_kernels --rehearse --output -     tiny sizes; without a GPU the kernels are loops on one core
+//
+// A time is the median of several calls after warm-up. Figures depend on the machine: not a test.
+#include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "experiments/scenario/json_io.hpp"
+#include "trainer/device_info.hpp"
+#include "trainer/kernels/codec.hpp"
+#include "trainer/kernels/peri_norm.hpp"
+#include "trainer/kernels/rotary.hpp"
+#include "trainer/moe.hpp"
+#include "trainer/outer_optimizer.hpp"
+#include "trainer/profile.hpp"
+#include "trainer/torch.hpp"
+
+using namespace fomoe::trainer;
+using nlohmann::json;
+
+namespace {
+
+struct Bench {
+  bool cuda, rehearse;
+  json rows = json::array();
+
+  [[nodiscard]] at::TensorOptions bf16() const { return options(at::kBFloat16); }
+  [[nodiscard]] at::TensorOptions options(at::ScalarType type) const {
+    return at::TensorOptions(type).device(cuda ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU));
+  }
+
+  double median_s(const std::function<void()>& work) const {
+    for (int i = 0; i < 3; ++i) work();
+    std::vector<double> times;
+    for (int i = 0; i < (rehearse ? 3 : 20); ++i) {
+      if (cuda) {
+        at::cuda::CUDAEvent begin(cudaEventDefault), end(cudaEventDefault);
+        begin.record();
+        work();
+        end.record();
+        end.synchronize();
+        times.push_back(1e-3 * static_cast<double>(begin.elapsed_time(end)));
+      } else {
+        const auto begin = std::chrono::steady_clock::now();
+        work();
+        times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+      }
+    }
+    std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2),
+                     times.end());
+    return times[times.size() / 2];
+  }
+
+  /// kernels: "own" or "library". bytes: what has to be read and written at least, 0 where that says nothing.
+  void add(const std::string& name, const char* kernels, json shape, double bytes,
+           const std::function<void()>& work) {
+    json row = {{"kernel", name}, {"kernels", kernels}, {"shape", std::move(shape)}};
+    row["seconds"] = median_s(work);
+    if (bytes > 0) row["bytes_per_s"] = bytes / row["seconds"].get<double>();
+    std::cerr << row.dump() << '\n';
+    rows.push_back(std::move(row));
+  }
+
+  /// Forward alone, and forward and backward to all inputs.
+  void add_with_gradients(const std::string& name, const char* kernels, const json& shape,
+                          double forward_bytes, double backward_bytes, const std::vector<at::Tensor>& inputs,
+                          const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& f) {
+    std::vector<at::Tensor> leaves;
+    for (const at::Tensor& input : inputs) leaves.push_back(input.detach().requires_grad_());
+    std::vector<at::Tensor> gradients;
+    for (const at::Tensor& out : f(leaves)) gradients.push_back(at::randn_like(out));
+    add(name + " forward", kernels, shape, forward_bytes, [&] { f(leaves); });
+    add(name + " forward and backward", kernels, shape, forward_bytes + backward_bytes,
+        [&] { torch::autograd::grad(f(leaves), leaves, gradients); });
+  }
+};
+
+void copy(Bench& bench) {
+  const std::int64_t bytes = bench.rehearse ? 1 << 16 : std::int64_t{1} << 30;
+  const at::Tensor from = at::zeros({bytes}, bench.options(at::kByte));
+  at::Tensor to = at::empty_like(from);
+  bench.add("copy", "library", {{"bytes", bytes}}, 2.0 * static_cast<double>(bytes), [&] { to.copy_(from); });
+}
+
+void peri_norms(Bench& bench, std::int64_t tokens, std::int64_t d) {
+  const json shape = {{"tokens", tokens}, {"d", d}};
+  const double matrix = 2.0 * static_cast<double>(tokens * d);
+  const std::vector<at::Tensor> inputs = {at::randn({tokens, d}, bench.bf16()),
+                                          at::randn({tokens, d}, bench.bf16()), at::ones({d}, bench.bf16()),
+                                          at::ones({d}, bench.bf16())};
+  for (const bool own : {true, false}) {
+    bench.add_with_gradients("peri_norm", own ? "own" : "library", shape, 4 * matrix, 6 * matrix, inputs,
+                             [&](const std::vector<at::Tensor>& in) -> std::vector<at::Tensor> {
+                               const auto f = own ? peri_norm : peri_norm_of_operators;
+                               const PeriNormed out = f(in[0], in[1], in[2], in[3], 0.25, 1e-5);
+                               return {out.sum, out.normed};
+                             });
+  }
+}
+
+void rotary(Bench& bench, std::int64_t sequences, std::int64_t length, std::int64_t heads,
+            std::int64_t head) {
+  const json shape = {{"sequences", sequences}, {"length", length}, {"heads", heads}, {"d_head", head}};
+  const double matrix = 2.0 * static_cast<double>(sequences * length * heads * head);
+  const at::Tensor projection = at::randn({sequences, length, 3, heads, head}, bench.bf16());
+  const RotaryTable table = rotary_table(length, head, bench.bf16());
+  for (const bool own : {true, false}) {
+    bench.add_with_gradients("rotary", own ? "own" : "library", shape, 4 * matrix, 6 * matrix, {projection},
+                             [&](const std::vector<at::Tensor>& in) -> std::vector<at::Tensor> {
+                               const auto f = own ? rotated_heads : rotated_heads_of_operators;
+                               const Heads out = f(in[0], table);
+                               return {out.q, out.k, out.v};
+                             });
+  }
+}
+
+// With `held` of S experts here, and a router that likes all alike, 1 − held/S of the slots are ghosts'.
+// Ideal: the time falls by as much as the slots that are computed.
+void experts(Bench& bench, std::int64_t tokens, std::int64_t d, std::int64_t width, std::int64_t scored,
+             std::int64_t chosen) {
+  const at::Tensor x = at::randn({tokens, d}, bench.bf16());
+  const at::Tensor router = at::randn({d, scored}, bench.bf16()) / std::sqrt(static_cast<double>(d));
+  for (const std::int64_t held : {scored, 3 * scored / 4, scored / 2, scored / 4, scored / 8}) {
+    if (held == 0) continue;
+    const at::Tensor up = at::randn({held, d, width}, bench.bf16()) / std::sqrt(static_cast<double>(d));
+    const at::Tensor down = at::randn({held, width, d}, bench.bf16()) / std::sqrt(static_cast<double>(width));
+    const at::Tensor index = at::clamp_max(at::arange(scored, bench.options(at::kLong)), held);
+    const at::Tensor chosen_experts = std::get<1>(at::mm(x, router).topk(chosen, 1));
+    const double computed = (chosen_experts < held).to(at::kDouble).mean().item<double>();
+    const json shape = {{"tokens", tokens},          {"d", d},
+                        {"d_expert", width},         {"experts", scored},
+                        {"active_experts", chosen},  {"local_experts", held},
+                        {"computed_share", computed}};
+    for (const bool own : {true, false}) {
+      bench.add_with_gradients(
+          "experts", own ? "own" : "library", shape, 0, 0, {x, router, up, down},
+          [&](const std::vector<at::Tensor>& in) -> std::vector<at::Tensor> {
+            return {moe_forward(in[0], MoeLayer{in[1], in[2], in[3], index, chosen, own})};
+          });
+    }
+  }
+}
+
+void codecs(Bench& bench, std::int64_t n) {
+  const at::Tensor x = at::randn({n}, bench.options(at::kFloat));
+  for (const int bits : {8, 4}) {
+    const at::Tensor bytes = encode_blocks(x, bits, 256);
+    const double moved = 4.0 * static_cast<double>(n) + static_cast<double>(bytes.numel());
+    const json shape = {{"values", n}, {"bits", bits}, {"block", 256}};
+    bench.add("encode_blocks", "own", shape, moved, [&] { encode_blocks(x, bits, 256); });
+    bench.add("decode_blocks", "own", shape, moved, [&] { decode_blocks(bytes, n, bits, 256); });
+  }
+  for (const double share : {1.0 / 64, 1.0 / 4}) {
+    const json shape = {{"values", n}, {"share", share}, {"group", 4096}};
+    bench.add("largest_of_groups", "own", shape, 4.0 * static_cast<double>(n) * (1 + 2 * share),
+              [&] { largest_of_groups(x, share, 12); });
+    const auto kept = static_cast<std::int64_t>(share * 4096);
+    bench.add("largest_of_groups", "library", shape, 4.0 * static_cast<double>(n) * (1 + 2 * share), [&] {
+      x.view({-1, 4096}).abs().topk(kept, 1);
+    });
+  }
+}
+
+void outer_steps(Bench& bench, std::int64_t n) {
+  const at::Tensor like = at::zeros({n}, bench.options(at::kFloat)), difference = at::randn_like(like);
+  OuterOptimizer optimizer({}, {like});
+  at::Tensor anchor = at::randn_like(like);
+  bench.add("outer step (Nesterov)", bench.cuda ? "own" : "library", {{"values", n}},
+            5 * 4.0 * static_cast<double>(n),  // reads θ, b and d, writes θ and b
+            [&] {
+              optimizer.step(
+                  0, [](const at::Tensor& state) { return state; }, anchor, difference);
+            });
+}
+
+int run(const std::vector<std::string>& arguments) {
+  std::string output;
+  Bench bench{cuda_available(), false};
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--rehearse") {
+      bench.rehearse = true;
+    } else if (arguments[i] == "--output" && i + 1 < arguments.size()) {
+      output = arguments[++i];
+    } else {
+      std::cerr << "bench_kernels: got \"" << arguments[i]
+                << "\"; expected [--rehearse] --output FILE; for example --output kernels.json\n";
+      return 2;
+    }
+  }
+  if (output.empty() || (!bench.cuda && !bench.rehearse)) {
+    std::cerr << (output.empty() ? "bench_kernels: --output: got nothing; expected a file or -; for example "
+                                   "--output kernels.json\n"
+                                 : "bench_kernels: expected a GPU; --rehearse goes without\n");
+    return 2;
+  }
+  at::manual_seed(1);
+  copy(bench);
+  if (bench.rehearse) {
+    peri_norms(bench, 16, 64);
+    rotary(bench, 1, 16, 2, 32);
+    experts(bench, 16, 64, 32, 8, 2);
+    codecs(bench, 8192);
+    outer_steps(bench, 8192);
+  } else {
+    for (const std::int64_t d : {1024, 2048, 4096}) peri_norms(bench, 16384, d);
+    rotary(bench, 8, 2048, 16, 128);
+    experts(bench, 8192, 1024, 128, 32, 8);
+    experts(bench, 8192, 2048, 128, 64, 16);
+    experts(bench, 4096, 4096, 128, 128, 32);
+    codecs(bench, std::int64_t{1} << 28);
+    outer_steps(bench, std::int64_t{1} << 28);
+  }
+  const json out = {{"device", bench.cuda ? cuda_name() : cpu_name()},
+                    {"versions", versions()},
+                    {"rehearsal", bench.rehearse},
+                    {"kernels", std::move(bench.rows)}};
+  const std::string text = out.dump(2) + '\n';
+  if (output == "-") {
+    std::cout << text;
+  } else {
+    fomoe::scenario::write_file(output, text);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    std::cerr << "bench_kernels: " << error.what() << '\n';
+    return 1;
+  }
+}

@@ -1,0 +1,188 @@
+// The arithmetic of codec.hpp, for a team where one works on a block or a group, by the byte elsewhere. The
+// CPU and the GPU give the same bytes: each operation is rounded by itself, and sums are of whole numbers.
+// C++17, free of LibTorch: nvcc reads this.
+#pragma once
+#include <cmath>
+#include <cstring>
+
+#include "trainer/kernels/team.hpp"
+
+namespace fomoe::trainer {
+
+// ---- integers with a scale for each block ----
+
+/// n values in codes of 2, 4 or 8 bits, the first in a byte's lowest bits; behind all codes an fp32 scale for
+/// each `block` values.
+struct BlockCodes {
+  std::int64_t n, block;
+  int bits;
+
+  [[nodiscard]] FOMOE_DEVICE std::int64_t blocks() const { return (n + block - 1) / block; }
+  [[nodiscard]] FOMOE_DEVICE std::int64_t code_bytes() const { return (n * bits + 7) / 8; }
+  /// Whether each byte of codes is of one block.
+  [[nodiscard]] FOMOE_DEVICE bool whole_bytes() const { return block * bits % 8 == 0; }
+  [[nodiscard]] FOMOE_DEVICE int largest_code() const { return (1 << (bits - 1)) - 1; }
+};
+
+FOMOE_DEVICE inline float scale_of_block(const BlockCodes& a, const std::uint8_t* bytes, std::int64_t block) {
+  float scale = 0;  // at any address
+  memcpy(&scale, bytes + a.code_bytes() + block * static_cast<std::int64_t>(sizeof scale), sizeof scale);
+  return scale;
+}
+
+/// q = round(x·(2^(b−1) − 1)/scale), as a number from 1 to 2^b − 1; that of 0 where x or the scale is no
+/// number or the scale is 0.
+FOMOE_DEVICE inline unsigned code_of(const BlockCodes& a, float x, float scale) {
+  const float q = x / scale * static_cast<float>(a.largest_code());
+  const int code = scale > 0 && q == q ? static_cast<int>(std::lround(q)) : 0;
+  return static_cast<unsigned>(code + (1 << (a.bits - 1)));
+}
+
+/// A byte of codes. scale(i) is that of value i.
+template <class Scale>
+FOMOE_DEVICE std::uint8_t byte_of_codes(const BlockCodes& a, const float* x, std::int64_t byte,
+                                        const Scale& scale) {
+  const std::int64_t per_byte = 8 / a.bits;
+  unsigned out = 0;
+  for (std::int64_t j = 0; j < per_byte; ++j) {
+    const std::int64_t i = byte * per_byte + j;
+    if (i < a.n) out |= code_of(a, x[i], scale(i)) << (j * a.bits);
+  }
+  return static_cast<std::uint8_t>(out);
+}
+
+/// The scale of a block, max|x|, and its codes, where its bytes are its own.
+template <class Team>
+FOMOE_DEVICE void encode_block(const Team& team, const BlockCodes& a, const float* x, std::int64_t block,
+                               std::uint8_t* bytes) {
+  const std::int64_t begin = block * a.block, end = begin + a.block < a.n ? begin + a.block : a.n;
+  float scale = 0;
+  for (std::int64_t i = begin + team.rank(); i < end; i += team.size()) {
+    const float magnitude = std::fabs(x[i]);
+    scale = scale < magnitude ? magnitude : scale;  // skips NaN
+  }
+  scale = team.largest(scale);
+  if (team.rank() == 0) {
+    memcpy(bytes + a.code_bytes() + block * static_cast<std::int64_t>(sizeof scale), &scale, sizeof scale);
+  }
+  if (!a.whole_bytes()) return;
+  const std::int64_t last = (end * a.bits + 7) / 8;
+  for (std::int64_t byte = begin * a.bits / 8 + team.rank(); byte < last; byte += team.size())
+    bytes[byte] = byte_of_codes(a, x, byte, [&](std::int64_t) { return scale; });
+}
+
+/// A byte of codes once all scales are there; for blocks that share bytes.
+FOMOE_DEVICE inline void encode_shared_byte(const BlockCodes& a, const float* x, std::int64_t byte,
+                                            std::uint8_t* bytes) {
+  bytes[byte] =
+      byte_of_codes(a, x, byte, [&](std::int64_t i) { return scale_of_block(a, bytes, i / a.block); });
+}
+
+template <class Team>
+FOMOE_DEVICE void decode_block(const Team& team, const BlockCodes& a, const std::uint8_t* bytes,
+                               std::int64_t block, float* x) {
+  const std::int64_t begin = block * a.block, end = begin + a.block < a.n ? begin + a.block : a.n;
+  const float scale = scale_of_block(a, bytes, block), largest = static_cast<float>(a.largest_code());
+  for (std::int64_t i = begin + team.rank(); i < end; i += team.size()) {
+    const unsigned code = (bytes[i * a.bits / 8] >> (i * a.bits % 8)) & ((1u << a.bits) - 1);
+    x[i] = static_cast<float>(static_cast<int>(code) - (1 << (a.bits - 1))) / largest * scale;
+  }
+}
+
+// ---- the largest of each group ----
+
+/// Of each `group` values the share of largest magnitude, of equal ones the first: ⌈share·n⌉ in all.
+struct TopK {
+  std::int64_t n, group;
+  double share;
+
+  [[nodiscard]] FOMOE_DEVICE std::int64_t groups() const { return (n + group - 1) / group; }
+  /// Kept among the first so many values.
+  [[nodiscard]] FOMOE_DEVICE std::int64_t kept_before(std::int64_t values) const {
+    return static_cast<std::int64_t>(std::ceil(share * static_cast<double>(values)));
+  }
+};
+
+/// |x| as a whole number of the same order; NaN is the largest.
+FOMOE_DEVICE inline std::uint32_t magnitude(float x) {
+  std::uint32_t bits = 0;
+  memcpy(&bits, &x, sizeof bits);
+  return bits & 0x7fffffffu;
+}
+
+/// The kept values of a group in the order of their positions, which count from the group's first value.
+template <class Team>
+FOMOE_DEVICE void top_k_of_group(const Team& team, const TopK& a, const float* x, std::int64_t group,
+                                 float* values, std::uint32_t* positions) {
+  const std::int64_t begin = group * a.group, size = begin + a.group < a.n ? a.group : a.n - begin;
+  const std::int64_t first = a.kept_before(begin), count = a.kept_before(begin + size) - first;
+  if (count == 0) return;
+  const float* in = x + begin;
+  const auto number_from = [&](std::uint32_t least) {
+    std::int64_t found = 0;
+    for (std::int64_t i = team.rank(); i < size; i += team.size()) found += magnitude(in[i]) >= least ? 1 : 0;
+    return team.sum(found);
+  };
+
+  // The largest magnitude that at least `count` reach, from its highest bit on.
+  std::uint32_t threshold = 0;
+  for (std::uint32_t bit = 1u << 30; bit != 0; bit /= 2) {
+    const std::int64_t found = number_from(threshold | bit);
+    if (found >= count) threshold |= bit;
+    if (found == count) break;  // those and no others
+  }
+  const std::int64_t equal_kept = count - number_from(threshold + 1);
+
+  std::int64_t above = 0, equal = 0;  // before the members' present values
+  for (std::int64_t base = 0; base < size; base += team.size()) {
+    const std::int64_t i = base + team.rank();
+    const std::uint32_t own = i < size ? magnitude(in[i]) : 0;
+    const bool is_above = i < size && own > threshold, is_equal = i < size && own == threshold;
+    // Two counts in one number: a team is smaller than 2^32.
+    const auto before =
+        team.before((is_above ? std::int64_t{1} : 0) + (is_equal ? std::int64_t{1} << 32 : 0));
+    const std::int64_t above_here = above + (before.sum & 0xffffffff),
+                       equal_here = equal + (before.sum >> 32);
+    if (is_above || (is_equal && equal_here < equal_kept)) {
+      const std::int64_t to = first + above_here + (equal_here < equal_kept ? equal_here : equal_kept);
+      values[to] = in[i];
+      positions[to] = static_cast<std::uint32_t>(i);
+    }
+    above += before.all & 0xffffffff;
+    equal += before.all >> 32;
+  }
+}
+
+/// A byte of numbers of `bits` bits each, one after another, the first in the lowest bits.
+FOMOE_DEVICE inline std::uint8_t byte_of_positions(const std::uint32_t* positions, std::int64_t count,
+                                                   int bits, std::int64_t byte) {
+  unsigned out = 0;
+  for (int b = 0; b < 8; ++b) {
+    const std::int64_t bit = 8 * byte + b, index = bit / bits;
+    const int within = static_cast<int>(bit % bits);
+    if (index < count && within < 32) out |= ((positions[index] >> within) & 1u) << b;
+  }
+  return static_cast<std::uint8_t>(out);
+}
+
+/// Of the index-th such number, its lowest 32 bits.
+FOMOE_DEVICE inline std::int64_t position_at(const std::uint8_t* bytes, int bits, std::int64_t index) {
+  std::int64_t out = 0;
+  for (int b = 0; b < bits && b < 32; ++b) {
+    const std::int64_t bit = index * bits + b;
+    out |= static_cast<std::int64_t>((bytes[bit / 8] >> (bit % 8)) & 1) << b;
+  }
+  return out;
+}
+
+/// A group's positions among all values.
+template <class Team>
+FOMOE_DEVICE void positions_of_group(const Team& team, const TopK& a, const std::uint8_t* bytes, int bits,
+                                     std::int64_t group, std::int64_t* positions) {
+  const std::int64_t begin = group * a.group, end = begin + a.group < a.n ? begin + a.group : a.n;
+  const std::int64_t last = a.kept_before(end);
+  for (std::int64_t j = a.kept_before(begin) + team.rank(); j < last; j += team.size())
+    positions[j] = begin + position_at(bytes, bits, j);
+}
+
+}  // namespace fomoe::trainer

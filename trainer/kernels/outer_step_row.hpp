@@ -1,0 +1,28 @@
+// The arithmetic of outer_step.hpp. C++17, free of LibTorch: nvcc reads this.
+#pragma once
+#include "trainer/kernels/team.hpp"
+
+namespace fomoe::trainer {
+
+template <class T>
+struct NesterovStep {
+  T *anchor, *momentum;
+  const T* difference;
+  std::int64_t n;
+  T rate, decay;  // η and μ
+};
+
+/// b ← μ·b + d,  θ ← θ − η·(d + μ·b), of the W elements from i on.
+template <int W, class T>
+FOMOE_DEVICE void nesterov_elements(const NesterovStep<T>& a, std::int64_t i) {
+  auto theta = load<W>(a.anchor + i), b = load<W>(a.momentum + i);
+  const auto d = load<W>(a.difference + i);
+  for (int w = 0; w < W; ++w) {
+    b.of[w] = a.decay * b.of[w] + d.of[w];
+    theta.of[w] -= a.rate * (d.of[w] + a.decay * b.of[w]);
+  }
+  store<W>(a.momentum + i, b);
+  store<W>(a.anchor + i, theta);
+}
+
+}  // namespace fomoe::trainer
