@@ -1,6 +1,7 @@
 #include "costmodel/memory.hpp"
 
 #include "costmodel/flops.hpp"
+#include "costmodel/memory_remedy.hpp"
 #include "costmodel/methods/method.hpp"
 
 namespace fomoe::costmodel {
@@ -110,7 +111,12 @@ std::string memory_note(const Scenario& scenario) {
   const double available = scenario.gpus.gpu_memory_bytes, needed = memory_per_gpu(scenario).total();
   if (available == 0 || needed <= available) return "";
   const auto gigabytes = [](double bytes) { return std::to_string(static_cast<std::int64_t>(bytes / 1e9)); };
-  return "does not fit: a GPU needs " + gigabytes(needed) + " GB and has " + gigabytes(available) + " GB";
+  const std::string remedy = remedy_text(memory_remedy(scenario));
+  return kDoesNotFit + ("a GPU needs " + gigabytes(needed) + " GB and has " + gigabytes(available) + " GB") +
+         (remedy.empty() ? "" : "; " + remedy) +
+         (micro_batch_sequences(scenario) == 0
+              ? "; activations, which nobody gave a micro-batch for, come on top"
+              : "");
 }
 
 }  // namespace fomoe::costmodel

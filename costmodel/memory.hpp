@@ -104,7 +104,9 @@ std::optional<std::int64_t> largest_micro_batch_sequences(const Scenario& scenar
 
 /// What memory figures include, for reports.
 Provenance memory_provenance(const Scenario& scenario);
-/// Empty, or in words that the fullest GPU's memory does not suffice.
+/// Empty, or in words that the fullest GPU's memory does not suffice, and what would help.
 std::string memory_note(const Scenario& scenario);
+/// How such a note begins: reports show it first.
+inline constexpr const char* kDoesNotFit = "does not fit: ";
 
 }  // namespace fomoe::costmodel

@@ -71,42 +71,54 @@ bool restarts_when_idle(const NetworkModel& network) {
   return network.idle_restart && network.congestion_control == CongestionControl::loss_based;
 }
 
-std::vector<std::string> switched_on(const NetworkModel& network) {
-  std::vector<std::string> terms;
+std::vector<NetworkTerm> switched_on(const NetworkModel& network) {
+  std::vector<NetworkTerm> terms;
   const NetworkModel off;
   if (network.background_share != off.background_share)
-    terms.push_back(text_of("other traffic takes ", network.background_share, " of every link"));
-  if (network.latency_factor != off.latency_factor)
-    terms.push_back(text_of("latencies × ", network.latency_factor));
-  if (network.jitter_s != off.jitter_s)
-    terms.push_back(text_of("jitter: up to ", network.jitter_s * 1e3, " ms on every flow's latency"));
-  if (network.ring_model != off.ring_model) terms.push_back("fluid rings: one flow a hop, latency paid once");
-  if (network.call_overhead_s != off.call_overhead_s)
-    terms.push_back(text_of(network.call_overhead_s * 1e3, " ms before each call of a collective"));
-  if (network.payload_bytes_per_s)
-    terms.push_back(text_of("sites prepare and merge payloads at ", *network.payload_bytes_per_s * 8 / 1e9,
-                            " Gbit/s, before each part is sent"));
-  if (network.early_receives) terms.push_back("receives are posted before their senders have anything");
-  if (network.send_buffer_bytes)
     terms.push_back(
-        text_of("a send has ended when no more than ", *network.send_buffer_bytes, " B are on their way"));
+        {"background_share", text_of("other traffic takes ", network.background_share, " of every link")});
+  if (network.latency_factor != off.latency_factor)
+    terms.push_back({"latency_factor", text_of("latencies × ", network.latency_factor)});
+  if (network.jitter_s != off.jitter_s)
+    terms.push_back(
+        {"jitter", text_of("jitter: up to ", network.jitter_s * 1e3, " ms on every flow's latency")});
+  if (network.ring_model != off.ring_model)
+    terms.push_back({"ring_model", "fluid rings: one flow a hop, latency paid once"});
+  if (network.call_overhead_s != off.call_overhead_s)
+    terms.push_back(
+        {"call_overhead", text_of(network.call_overhead_s * 1e3, " ms before each call of a collective")});
+  if (network.payload_bytes_per_s)
+    terms.push_back({"payload_rate",
+                     text_of("sites prepare and merge payloads at ", *network.payload_bytes_per_s * 8 / 1e9,
+                             " Gbit/s, before each part is sent")});
+  if (network.early_receives)
+    terms.push_back({"early_receives", "receives are posted before their senders have anything"});
+  if (network.send_buffer_bytes)
+    terms.push_back({"send_buffer", text_of("a send has ended when no more than ", *network.send_buffer_bytes,
+                                            " B are on their way")});
   if (network.tcp_window_bytes)
-    terms.push_back(text_of("TCP windows: a flow gets at most ", network.streams, " × ",
-                            *network.tcp_window_bytes, " B ÷ round trip"));
+    terms.push_back({"tcp_window", text_of("TCP windows: a flow gets at most ", network.streams, " × ",
+                                           *network.tcp_window_bytes, " B ÷ round trip")});
   if (network.congestion_control == CongestionControl::bbr)
     terms.push_back(
-        text_of("bbr: payload gets ", congestion_share(network),
-                " of every link, (1 − loss) × (1 − 0.2 s ÷ 10 s) (Cardwell et al. 2016)",
-                network.idle_restart ? "; it keeps its rate over silences: idle_restart is ignored" : ""));
+        {"congestion_control",
+         text_of("bbr: payload gets ", congestion_share(network),
+                 " of every link, (1 − loss) × (1 − 0.2 s ÷ 10 s) (Cardwell et al. 2016)",
+                 network.idle_restart ? "; it keeps its rate over silences: idle_restart is ignored" : "")});
   else if (network.loss_rate)
-    terms.push_back(text_of("loss: a flow gets at most ", network.streams, " × ", network.segment_bytes,
-                            " B ÷ round trip × √(3 ÷ (2 × ", *network.loss_rate, ")) (Mathis et al. 1997)"));
+    terms.push_back({"loss_rate", text_of("loss: a flow gets at most ", network.streams, " × ",
+                                          network.segment_bytes, " B ÷ round trip × √(3 ÷ (2 × ",
+                                          *network.loss_rate, ")) (Mathis et al. 1997)")});
   if (network.initial_window_bytes)
-    terms.push_back(
-        text_of("slow start from ", network.streams, " × ", *network.initial_window_bytes,
-                " B, doubling every round trip",
-                restarts_when_idle(network) ? ", again after every silence" : ", once a connection"));
+    terms.push_back({"initial_window", text_of("slow start from ", network.streams, " × ",
+                                               *network.initial_window_bytes, " B, doubling every round trip",
+                                               restarts_when_idle(network) ? ", again after every silence"
+                                                                           : ", once a connection")});
   return terms;
+}
+
+bool is_calibrated(const NetworkModel& network, const std::string& key) {
+  return std::find(network.calibrated.begin(), network.calibrated.end(), key) != network.calibrated.end();
 }
 
 }  // namespace fomoe::costmodel

@@ -48,6 +48,10 @@ struct NetworkModel {
   double segment_bytes = 1460;                 // with loss_rate
   std::optional<double> initial_window_bytes;  // of one stream; switches slow start on
   bool idle_restart = false;                   // slow start again after a silence
+
+  /// For reports: the terms that `fomoe calibrate` fitted, by their keys ("latency_factor"), and to what.
+  std::vector<std::string> calibrated;
+  std::string calibration;  // "links.json"
 };
 
 /// Share of a link's rate that congestion control leaves: 1 if loss_based. With bbr, which sends lost
@@ -88,7 +92,14 @@ double idle_limit_s(double round_trip_s);
 /// bbr keeps the rate that it has measured, whatever idle_restart says.
 bool restarts_when_idle(const NetworkModel& network);
 
-/// The terms that are on, in words with their values; empty where all are at their defaults.
-std::vector<std::string> switched_on(const NetworkModel& network);
+struct NetworkTerm {
+  std::string key;   // "latency_factor"
+  std::string text;  // with its value: "latencies × 1.1"
+};
+/// The terms that are on; empty where all are at their defaults.
+std::vector<NetworkTerm> switched_on(const NetworkModel& network);
+
+/// Whether `fomoe calibrate` fitted the term of that key.
+bool is_calibrated(const NetworkModel& network, const std::string& key);
 
 }  // namespace fomoe::costmodel

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 #include <utility>
 
 #include "costmodel/class_mean.hpp"
@@ -61,6 +62,26 @@ void find_busiest_link(RunReport& report, const platforms::Platform& platform, c
   report.bottleneck.link_busy_share = busiest_s / report.round.duration_s;
 }
 
+std::string short_text(double number) {
+  std::ostringstream text;
+  text << number;
+  return text.str();
+}
+
+void add_network_provenance(RunReport& report, const NetworkModel& network) {
+  const auto add = [&](const char* what, const std::string& key, const std::string& text) {
+    if (is_calibrated(network, key))
+      report.provenance.push_back({what, Origin::calibrated, text + "; fitted: " + network.calibration});
+    else
+      report.provenance.push_back({what, Origin::assumed, text});
+  };
+  const double efficiency = network.bandwidth_efficiency;
+  add("bandwidth efficiency", "bandwidth_efficiency",
+      efficiency == 1.0 ? "1: payload gets the whole link"
+                        : "payload gets " + short_text(efficiency) + " of every link");
+  for (const NetworkTerm& term : switched_on(network)) add("network model", term.key, term.text);
+}
+
 }  // namespace
 
 RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps) {
@@ -83,12 +104,7 @@ RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps) {
     report.provenance.push_back(
         {"steps that vary", variation.from_samples ? Origin::measured : Origin::assumed,
          variation.from_samples ? "drawn from the profile's samples" : "drawn; given in the scenario"});
-  const double efficiency = scenario.network.bandwidth_efficiency;
-  report.provenance.push_back(
-      {"bandwidth efficiency", Origin::assumed,
-       efficiency == 1.0 ? "1: payload gets the whole link" : "given in the scenario"});
-  for (const std::string& term : switched_on(scenario.network))
-    report.provenance.push_back({"network model", Origin::assumed, term});
+  add_network_provenance(report, scenario.network);
   report.provenance.push_back({"bytes sent", Origin::computed, "from the model's shape and the plan"});
   report.provenance.push_back(memory_provenance(scenario));
   if (const std::string note = memory_note(scenario); !note.empty()) report.notes.push_back(note);

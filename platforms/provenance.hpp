@@ -5,7 +5,10 @@
 
 namespace fomoe {
 
-enum class Origin { measured, computed, assumed };
+/// calibrated: fitted to measurements of something else, by `fomoe calibrate`.
+enum class Origin { measured, calibrated, computed, assumed };
+inline constexpr Origin kOrigins[] = {Origin::measured, Origin::calibrated, Origin::computed,
+                                      Origin::assumed};
 
 struct Provenance {
   std::string what;  // the quantity, for instance "step time"
@@ -17,6 +20,8 @@ inline const char* to_string(Origin origin) {
   switch (origin) {
     case Origin::measured:
       return "measured";
+    case Origin::calibrated:
+      return "calibrated";
     case Origin::computed:
       return "computed";
     case Origin::assumed:

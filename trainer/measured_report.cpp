@@ -201,4 +201,10 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
   return report;
 }
 
+costmodel::RoundTimeline measured_round(const costmodel::Plan& plan,
+                                        const std::vector<Observation>& observations,
+                                        std::int64_t first_round) {
+  return costmodel::round_timeline(plan, timeline_of(plan, observations, first_round));
+}
+
 }  // namespace fomoe::trainer

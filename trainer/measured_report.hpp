@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "costmodel/plan.hpp"
+#include "costmodel/round_timeline.hpp"
 #include "costmodel/run_report.hpp"
 #include "costmodel/scenario.hpp"
 #include "costmodel/timeline.hpp"
@@ -49,5 +50,10 @@ std::string note_on_links(const ReportContext& context);
 costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
                                      const std::vector<Observation>& observations,
                                      const ReportContext& context);
+
+/// One of the rounds, to be drawn: the middle one of those that were executed.
+costmodel::RoundTimeline measured_round(const costmodel::Plan& plan,
+                                        const std::vector<Observation>& observations,
+                                        std::int64_t first_round);
 
 }  // namespace fomoe::trainer

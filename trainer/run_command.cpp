@@ -229,6 +229,7 @@ int run_command(const std::vector<std::string>& arguments) {
     record.seeds.push_back({*how.seed, train(again, std::cerr, terminal)->report.quality->perplexity});
   }
   record.whole = result->first_round == 0;
+  record.round_timeline = result->round_timeline;
   const std::string json = scenario::run_report_json(result->report, request.scenario, record);
   if (text("output").empty()) {
     print_summary(result->report, request.scenario);

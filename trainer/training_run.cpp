@@ -16,6 +16,7 @@
 #include "costmodel/operation_seconds.hpp"
 #include "costmodel/spans.hpp"
 #include "experiments/scenario/json_io.hpp"
+#include "experiments/scenario/round_json.hpp"
 #include "trainer/checkpoints.hpp"
 #include "trainer/device_info.hpp"
 #include "trainer/measured_report.hpp"
@@ -334,7 +335,12 @@ class Run {
     if (const char* links = std::getenv("FOMOE_LINKS")) context.links = links;
     context.validation_sequences = batches_.validation_sequences();
     context.device = options_.device.is_cuda() ? cuda_name() : cpu_name();
-    return TrainingResult{measured_report(scenario_, plan_, all, context), first_round_};
+    // In turn, sites do not work at the same time: there is no round to draw.
+    const std::string round =
+        context.in_turn
+            ? ""
+            : scenario::to_json(measured_round(plan_, all, first_round_), plan_, scenario_.platform).dump();
+    return TrainingResult{measured_report(scenario_, plan_, all, context), first_round_, round};
   }
 
   const RunRequest& request_;

@@ -26,6 +26,7 @@ struct RunRequest {
 struct TrainingResult {
   costmodel::RunReport report;
   std::int64_t first_round = 0;  // that the report is of; above 0 where the run was resumed
+  std::string round_timeline;    // JSON of one round, as `fomoe simulate` writes it; empty: none
 };
 
 /// Trains. → the report, at rank 0 (or in turn); nothing at the other ranks. Messages and progress go to

@@ -8,6 +8,7 @@
 #include "experiments/commands/human.hpp"
 #include "experiments/commands/options.hpp"
 #include "experiments/scenario/json_values.hpp"
+#include "experiments/scenario/suggest.hpp"
 
 namespace fomoe::commands {
 
@@ -100,11 +101,18 @@ std::string calibration_toml(const Calibration& calibration) {
     text += fmt::format("{} = {}  # {} to {} (95 %)\n", term.name, toml_value(term), low, high);
   }
   text += given_terms(calibration);
-  if (calibration.data.run_ids.empty()) return text;
-  text += "\n[calibration]  # fomoe validate refuses these runs with this model\nruns = [";
-  for (std::size_t i = 0; i < calibration.data.run_ids.size(); ++i)
-    text += fmt::format("{}\"{}\"", i == 0 ? "" : ", ", calibration.data.run_ids[i]);
-  return text + "]\n";
+  std::vector<std::string> fitted;
+  for (const FittedTerm& term : calibration.terms) {
+    if (term.supported) fitted.push_back(term.name);
+  }
+  const auto list = [](const std::vector<std::string>& words) {
+    return words.empty() ? "[]" : "[\"" + scenario::joined(words, "\", \"") + "\"]";
+  };
+  text += fmt::format("\n[calibration]  # what was fitted\nterms = {}\n", list(fitted));
+  if (!calibration.data.run_ids.empty())
+    text += fmt::format("runs = {}  # fomoe validate refuses these with this model\n",
+                        list(calibration.data.run_ids));
+  return text;
 }
 
 std::string calibration_for_people(const Calibration& calibration) {

@@ -4,10 +4,12 @@
 #include <sstream>
 
 #include "costmodel/flops.hpp"
+#include "costmodel/memory.hpp"
 #include "experiments/commands/command.hpp"
 #include "experiments/commands/execute.hpp"
 #include "experiments/commands/human.hpp"
 #include "experiments/commands/options.hpp"
+#include "experiments/commands/sensitivity.hpp"
 #include "experiments/commands/verdict.hpp"
 #include "experiments/scenario/json_values.hpp"
 
@@ -63,6 +65,18 @@ std::string table(const std::vector<Case>& cases) {
   return aligned(rows);
 }
 
+/// What the fastest case depends on most.
+std::string of_the_fastest(const std::vector<Case>& cases,
+                           const std::vector<costmodel::Scenario>& scenarios) {
+  const auto fastest = std::min_element(cases.begin(), cases.end(), [](const Case& a, const Case& b) {
+    return a.report.wall_clock_s < b.report.wall_clock_s;
+  });
+  const std::string text =
+      sensitivity_text(formula_sensitivity(scenarios[static_cast<std::size_t>(fastest - cases.begin())]),
+                       fastest->report.wall_clock_s);
+  return text.empty() ? "" : "\nOf the fastest, the " + text;
+}
+
 }  // namespace
 
 void run_compare(const Arguments& arguments) {
@@ -105,7 +119,12 @@ void run_compare(const Arguments& arguments) {
 
   std::string answer;
   if (output.for_people()) {
-    answer = table(cases) + '\n' + verdict(cases) + '\n';
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      const std::string memory = costmodel::memory_note(scenarios[i]);
+      if (!memory.empty()) answer += fmt::format("{} does not run as configured: it {}.\n", texts[i], memory);
+    }
+    answer += (answer.empty() ? "" : "\n") + table(cases) + '\n' + verdict(cases) + '\n' +
+              of_the_fastest(cases, scenarios);
   } else if (output.csv()) {
     answer = "case," + csv_header() + '\n';
     for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -115,6 +134,7 @@ void run_compare(const Arguments& arguments) {
     scenario::Json list = scenario::Json::array();
     for (std::size_t i = 0; i < cases.size(); ++i) {
       scenario::Json report = scenario::to_json(cases[i].report);
+      report["sensitivity"] = sensitivity_json(formula_sensitivity(scenarios[i]));
       report["scenario"] = scenario::to_json(scenarios[i]);
       list.push_back({{"case", texts[i]}, {"report", report}});
     }

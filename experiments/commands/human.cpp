@@ -77,7 +77,7 @@ std::string human_provenance(const std::vector<Provenance>& provenance) {
   for (const Provenance& entry : provenance) what_width = std::max(what_width, width(entry.what));
   std::string text = "Inputs and where they come from\n";
   for (const Provenance& entry : provenance) {
-    text += fmt::format("  {:<8}  {}{}  {}\n", to_string(entry.origin), entry.what,
+    text += fmt::format("  {:<10}  {}{}  {}\n", to_string(entry.origin), entry.what,
                         std::string(what_width - width(entry.what), ' '), entry.detail);
   }
   return text;

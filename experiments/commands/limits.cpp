@@ -79,6 +79,8 @@ planner::Limits read_limits(const std::string& text, const costmodel::Scenario& 
   for (std::string part; std::getline(parts, part, ',');) {
     const std::size_t equals = part.find('=');
     const std::string name = part.substr(0, equals);
+    if (equals == std::string::npos && !part.empty() && part[0] >= '0' && part[0] <= '9' && part != text)
+      refuse(text, "numbers without commas: a comma begins the next limit");
     if (equals == std::string::npos || equals + 1 == part.size())
       refuse(part, "limit=value, with " + scenario::joined(kLimits) + " as the limit");
     const std::string value = part.substr(equals + 1);

@@ -10,6 +10,7 @@
 #include "experiments/commands/options.hpp"
 #include "experiments/scenario/accelerators.hpp"
 #include "experiments/scenario/answer.hpp"
+#include "experiments/scenario/hf_config.hpp"
 #include "experiments/scenario/keys.hpp"
 #include "experiments/scenario/platform_file.hpp"
 
@@ -28,6 +29,25 @@ std::string methods() {
   return text;
 }
 
+/// The configs that come with the program, where it is started in its folder.
+std::string published_models() {
+  const std::filesystem::path folder = "experiments/models";
+  std::error_code ignored;
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (entry.path().extension() == ".json") files.push_back(entry.path().string());
+  }
+  if (files.empty()) return "";
+  std::sort(files.begin(), files.end());
+  std::vector<Row> rows;
+  for (const std::string& file : files) {
+    const costmodel::ModelShape shape = scenario::read_hf_config(file);
+    rows.push_back({file, human_count(static_cast<double>(costmodel::count_parameters(shape).total()))});
+  }
+  return "\nFor model.hf_config, which takes any model's config.json, relative to the scenario file:\n" +
+         aligned(rows);
+}
+
 std::string models() {
   std::vector<Row> rows = {{"preset", "parameters", "d_model", "layers", "heads", "experts", "active_experts",
                             "d_expert", "vocabulary", "sequence_length"}};
@@ -38,7 +58,7 @@ std::string models() {
                     std::to_string(shape.d_expert), std::to_string(shape.vocabulary),
                     std::to_string(shape.sequence_length)});
   }
-  return aligned(rows);
+  return aligned(rows) + published_models();
 }
 
 std::string accelerators() {

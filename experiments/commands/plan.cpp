@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "costmodel/closed_form.hpp"
 #include "experiments/commands/command.hpp"
@@ -61,6 +63,47 @@ planner::Question read_question(const po::variables_map& values) {
   }
   (void)sweep::Grid(question.vary);  // refuses a key that is there twice
   return question;
+}
+
+/// Whether anything is out for what it takes or costs, so that a higher limit would help.
+bool breaks_a_limit(const planner::Screening& screened, const planner::Answer& answer) {
+  const auto is_amount = [](const std::string& reason) { return reason.ends_with(" than the limit"); };
+  return !screened.doubtful.empty() ||
+         std::any_of(screened.dropped.begin(), screened.dropped.end(),
+                     [&](const auto& dropped) { return is_amount(dropped.first); }) ||
+         std::any_of(answer.finalists.begin() + 1, answer.finalists.end(),
+                     [&](const planner::Finalist& one) { return is_amount(one.problem); });
+}
+
+/// Planned once more for each amount that is limited, with no limit but the memory of a GPU.
+std::vector<Least> least_of_all(const costmodel::Scenario& base, const planner::Question& question,
+                                const planner::Space& space, const planner::Finalist& own,
+                                const planner::AnswerOptions& answering) {
+  const planner::Limits& limits = answering.screening.limits;
+  std::vector<Least> found;
+  for (const auto& [measure, limited] : {std::pair{planner::Measure::time, limits.time_s.has_value()},
+                                         {planner::Measure::cost, limits.cost.has_value()},
+                                         {planner::Measure::energy, limits.energy_kwh.has_value()}}) {
+    if (!limited) continue;
+    planner::AnswerOptions free = answering;
+    free.top = 1;
+    free.screening.minimise = measure;
+    free.screening.limits = {};
+    free.screening.limits.gpu_memory_bytes = limits.gpu_memory_bytes;
+    const auto silent = [](std::uint64_t, std::uint64_t) {};
+    const planner::Screening screened =
+        planner::screen(base, question, space, free.screening, [](std::uint64_t) {});
+    const planner::Answer answer = planner::answer(question, space, screened, own, free, silent);
+    const planner::Finalist* least = nullptr;
+    for (std::size_t i = 1; i < answer.finalists.size(); ++i) {
+      const planner::Finalist& one = answer.finalists[i];
+      if (one.problem.empty() &&
+          (least == nullptr || one.simulated.of(measure) < least->simulated.of(measure)))
+        least = &one;
+    }
+    if (least != nullptr) found.push_back({measure, *least});
+  }
+  return found;
 }
 
 }  // namespace
@@ -126,7 +169,9 @@ void run_plan(const Arguments& arguments) {
     answer = planner::answer(question, space, screened, std::move(own), answering,
                              [&](std::uint64_t done, std::uint64_t all) { progress.at(done * 100 / all); });
   }
-  const PlanAnswer shown{question, space, screened, answer, answering};
+  PlanAnswer shown{question, space, screened, answer, answering};
+  if (answer.chosen.empty() && breaks_a_limit(screened, answer))
+    shown.least = least_of_all(base, question, space, answer.finalists.front(), answering);
   output.write(output.for_people() ? plan_text(shown) : output.csv() ? plan_csv(shown) : plan_json(shown));
 }
 

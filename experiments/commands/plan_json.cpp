@@ -102,6 +102,11 @@ std::string plan_json(const PlanAnswer& plan) {
                    {"simulated", answer.simulated},
                    {"dropped", dropped},
                    {"tried", plan.space.tried}};
+  for (const Least& least : plan.least) {
+    Json entry = finalist_json(plan, least.finalist);
+    entry["least"] = name_of(least.measure);
+    document["without_limits"].push_back(entry);
+  }
   if (!answer.chosen.empty())
     document["sensitivity"] =
         sensitivity_json(formula_sensitivity(answer.finalists[answer.chosen.front()].scenario));

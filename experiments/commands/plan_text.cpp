@@ -6,10 +6,12 @@
 #include <cmath>
 
 #include "costmodel/flops.hpp"
+#include "costmodel/memory_remedy.hpp"
 #include "costmodel/methods/method.hpp"
 #include "experiments/commands/human.hpp"
 #include "experiments/commands/limits.hpp"
 #include "experiments/commands/sensitivity.hpp"
+#include "experiments/scenario/suggest.hpp"
 
 namespace fomoe::commands {
 
@@ -96,8 +98,8 @@ class PlanText {
     return text +
            fmt::format(" on {} site{}", finalist.scenario.sites(), finalist.scenario.sites() == 1 ? "" : "s");
   }
-  [[nodiscard]] const char* measure_name() const {
-    switch (plan_.options.screening.minimise) {
+  [[nodiscard]] static const char* measure_name(Measure measure) {
+    switch (measure) {
       case Measure::time:
         return "least time";
       case Measure::cost:
@@ -108,12 +110,31 @@ class PlanText {
     return "";
   }
 
+  /// What is asked for is not to be had: what is?
+  std::string nothing_left() {
+    if (plan_.least.empty())
+      return fmt::format("Nothing is possible: all {} combinations were dropped, for the reasons below.\n",
+                         human_count(static_cast<double>(plan_.screening.candidates)));
+    std::string text = "Nothing keeps all limits. Without them:\n";
+    for (const Least& least : plan_.least) {
+      const Finalist& own = least.finalist;
+      std::vector<std::string> amounts;
+      for (const Measure measure : {Measure::time, Measure::cost, Measure::energy}) {
+        const std::string amount = amount_text(measure, own.simulated.of(measure), base_.scenario);
+        if (!amount.empty()) amounts.push_back(amount);
+      }
+      text += fmt::format("the {} is that of {}: {}\n  {}\n", measure_name(least.measure), name_of(own),
+                          scenario::joined(amounts), simulate_line(plan_.question, own));
+    }
+    return text;
+  }
+
   std::string head() {
-    if (answer_.chosen.empty())
-      return "Nothing that was simulated keeps all limits. What was closest is in the reasons below.\n";
+    if (answer_.chosen.empty()) return nothing_left();
     if (answer_.has_choice()) {
       const Finalist& best = at(answer_.chosen.front());
-      std::string text = fmt::format("Choice, {}: {}, {}.", measure_name(), name_of(best), amount(best));
+      std::string text = fmt::format("Choice, {}: {}, {}.", measure_name(plan_.options.screening.minimise),
+                                     name_of(best), amount(best));
       if (answer_.basis == Basis::equal_loss)
         text +=
             " That is to the loss of data-parallel training, by a larger model on more tokens; times and "
@@ -183,8 +204,15 @@ class PlanText {
       rows.push_back(cells(std::to_string(i + 1), at(answer_.chosen[i])));
     rows.push_back(cells("as it is", base_));
     std::string text = aligned(rows);
-    if (!base_.problem.empty()) text += fmt::format("The scenario as it is {}.\n", base_.problem);
+    if (!base_.problem.empty())
+      text += fmt::format("The scenario as it is {}{}.\n", base_.problem, would_fit());
     return text + "formula: the closed form's time against the simulated one, which is shown\n";
+  }
+
+  /// Where the scenario itself does not fit.
+  [[nodiscard]] std::string would_fit() const {
+    const std::string text = costmodel::remedy_text(costmodel::memory_remedy(base_.scenario));
+    return text.empty() ? "" : "; " + text;
   }
 
   std::string lines() {
@@ -236,7 +264,7 @@ class PlanText {
       rows.push_back({own.method(), amount(own)});
       reasons.push_back(name_of(own).substr(std::string(own.method()).size() + 1) + ": " + why);
     }
-    return "The best of each method:\n" + listed(rows, reasons) + '\n';
+    return rows.empty() ? "" : "The best of each method:\n" + listed(rows, reasons) + '\n';
   }
 
   /// Columns, then a sentence each.
@@ -297,7 +325,7 @@ class PlanText {
     if (highest - lowest < 1e-9) return "The closed form's times were those of the simulation.\n";
     return fmt::format(
         "The closed form's times were between {:.3g} % below and {:.3g} % above the simulated ones.\n",
-        -lowest * 100, highest * 100);
+        std::abs(lowest) * 100, highest * 100);
   }
 
   const PlanAnswer& plan_;

@@ -1,10 +1,17 @@
 // What `fomoe plan` found, for people and for machines.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "experiments/planner/answer.hpp"
 
 namespace fomoe::commands {
+
+/// Where nothing keeps the limits: who has the least of what was limited, limits aside.
+struct Least {
+  planner::Measure measure;
+  planner::Finalist finalist;
+};
 
 struct PlanAnswer {
   const planner::Question& question;
@@ -12,6 +19,7 @@ struct PlanAnswer {
   const planner::Screening& screening;
   const planner::Answer& answer;
   const planner::AnswerOptions& options;
+  std::vector<Least> least = {};
 };
 
 std::string plan_text(const PlanAnswer& plan);

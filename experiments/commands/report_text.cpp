@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "costmodel/flops.hpp"
+#include "costmodel/memory.hpp"
 #include "costmodel/model_shape.hpp"
 #include "experiments/commands/envelope.hpp"
 #include "experiments/commands/execute.hpp"
@@ -120,7 +121,8 @@ std::string quality_text(const costmodel::RunReport& report) {
 
 std::string network_terms(const costmodel::NetworkModel& network) {
   std::string text;
-  for (const std::string& term : costmodel::switched_on(network)) text += (text.empty() ? "" : "; ") + term;
+  for (const costmodel::NetworkTerm& term : costmodel::switched_on(network))
+    text += (text.empty() ? "" : "; ") + term.text;
   return text.empty() ? "no cap on a flow, no slow start, no loss, no jitter, no other traffic" : text;
 }
 
@@ -156,7 +158,12 @@ std::string waiting_text(const costmodel::RunReport& report) {
 std::string report_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario,
                         const std::string& more) {
   const bool simulated = report.executor == "simulated";
-  std::string text = title(report, scenario) + shares(report) + '\n';
+  const std::string memory = costmodel::memory_note(scenario);
+  std::string text = title(report, scenario);
+  if (!memory.empty())
+    text += fmt::format("This does not run as configured: it {}.\nBelow is what it would take if it did.\n\n",
+                        memory);
+  text += shares(report) + '\n';
   text += aligned({{"compute utilisation", human_percent(report.compute_utilization)},
                    {"throughput", human_count(report.tokens_per_s) + " tokens/s"},
                    {"sent per site per round", human_bytes(report.bytes_sent_per_site_per_round)},
@@ -175,7 +182,9 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
                             : "the slowest uplink, downlink and path and the longest latency stand for all");
   text += fmt::format("Executor: {}\n", report.executor);
   text += validation_range_text(report, scenario);
-  for (const std::string& note : report.notes) text += fmt::format("Note: {}\n", note);
+  for (const std::string& note : report.notes) {
+    if (note != memory) text += fmt::format("Note: {}\n", note);
+  }
   return text;
 }
 

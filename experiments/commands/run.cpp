@@ -19,7 +19,11 @@ void print_help() {
   fmt::print(
       "\nfomoe COMMAND --help explains a command.\n\nExamples:\n"
       "  fomoe simulate experiments/scenarios/two-sites.toml\n"
-      "  fomoe list methods\n");
+      "  fomoe list keys\n"
+      "  fomoe plan experiments/scenarios/four-regions.toml --within cost=4000USD\n"
+      "With --output run.json an answer is kept, and `fomoe report run.json --output report.html` makes a "
+      "page "
+      "of it.\n");
 }
 
 }  // namespace
@@ -34,7 +38,10 @@ void run(const Arguments& arguments) {
     if (command.name == name) return command.run({arguments.begin() + 1, arguments.end()});
     names.emplace_back(command.name);
   }
-  const std::string meant = scenario::nearest(name, names);
+  std::string meant = scenario::nearest(name, names);
+  for (const std::string& known : names) {
+    if (name.size() >= 3 && known.starts_with(name)) meant = known;  // "sim"
+  }
   throw UsageError(fmt::format("{}: unknown command; expected one of {}; for example fomoe list methods{}",
                                name, scenario::joined(names),
                                meant.empty() ? "" : "; did you mean " + meant + "?"));

@@ -67,7 +67,7 @@ std::string sensitivity_text(const ShownSensitivity& shown, double answer_s) {
   if (shown.executor == "closed-form" && std::abs(off) > kCloseEnough) {
     text += fmt::format(
         "by the closed form, whose wall clock is {} {} the one above, so that these can be off as much; "
-        "--sensitivity simulated asks the simulator\n",
+        "fomoe simulate --sensitivity simulated asks the simulator\n",
         human_percent(std::abs(off)), off > 0 ? "above" : "below");
   } else {
     text += shown.executor == "closed-form" ? "by the closed form\n" : "simulated\n";

@@ -110,7 +110,7 @@ void run_simulate(const Arguments& arguments) {
   engine.options.record_flows = !links_path.empty();
 
   const CalibrationFile calibration = read_calibration(*values);
-  const costmodel::Scenario scenario = read_scenario(*values, calibration.settings());
+  const costmodel::Scenario scenario = calibration.stated(read_scenario(*values, calibration.settings()));
   const std::int64_t replicas = read_replicas(*values, engine);
   sim::SimulatedRun run =
       given_plan.empty()

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "costmodel/closed_form.hpp"
+#include "costmodel/memory.hpp"
 #include "experiments/commands/command.hpp"
 #include "experiments/commands/execute.hpp"
 #include "experiments/commands/human.hpp"
@@ -16,6 +17,7 @@
 #include "experiments/scenario/document.hpp"
 #include "experiments/scenario/json_values.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
+#include "experiments/scenario/units.hpp"
 
 namespace fomoe::commands {
 
@@ -135,7 +137,28 @@ const char* name_of(Found::Kind kind) {
   return "";
 }
 
-std::string explained(const Unknown& unknown, const Solution& solution, const Scenario& scenario) {
+/// What a factor on all rates comes to: the slowest and the fastest path among the sites.
+std::string rates_text(const Unknown& unknown, const Scenario& at) {
+  if (unknown.name != "platform.rate_factor") return "";
+  double least = std::numeric_limits<double>::infinity(), most = 0;
+  for (int i = 0; i < at.sites(); ++i) {
+    for (int j = 0; j < at.sites(); ++j) {
+      if (i == j) continue;
+      const double rate = at.platform.path(i, j).bandwidth_bytes_per_s;
+      if (!std::isfinite(rate)) return "";
+      least = std::min(least, rate);
+      most = std::max(most, rate);
+    }
+  }
+  if (!(most > 0)) return "";
+  const auto text = [](double rate) { return fmt::format("{:.4g}", rate * scenario::kBitsPerByte / 1e9); };
+  return least == most
+             ? fmt::format(" That is {} Gb/s on every path.", text(least))
+             : fmt::format(" That is {} to {} Gb/s on the paths between the sites.", text(least), text(most));
+}
+
+std::string explained(const Unknown& unknown, const Solution& solution, const Scenario& scenario,
+                      const Reports& reports) {
   const Target& target = solution.target;
   const Found& found = solution.found;
   const std::string metric = target_amount(target, target.metric(*solution.at), scenario);
@@ -165,7 +188,11 @@ std::string explained(const Unknown& unknown, const Solution& solution, const Sc
   if (found.missed_again)
     text +=
         fmt::format(" Not monotone: at {} the target is missed again.", unknown.text(*found.missed_again));
-  return text + solution.alike;
+  const Scenario solved = reports.scenario_of(found.value);
+  text += rates_text(unknown, solved) + solution.alike;
+  if (const std::string memory = costmodel::memory_note(solved); !memory.empty())
+    text += fmt::format(" But it does not run so: it {}.", memory);
+  return text;
 }
 
 scenario::Json json_of(const Unknown& unknown, const Solution& solution) {
@@ -195,7 +222,7 @@ void run_solve(const Arguments& arguments) {
       "for", po::value<std::string>()->value_name("KEY"),
       "the key whose value is asked for: a count, rate, time, size, share, factor, power or price")(
       "target", po::value<std::string>()->value_name("NAME=VALUE"),
-      "compute_utilization=0.95, tokens_per_s=1e6, or at most wall_clock=3d, cost=5000, energy=800 (kWh) "
+      "compute_utilization=95%, tokens_per_s=1e6, or at most wall_clock=3d, cost=5000, energy=800 (kWh) "
       "(default: a "
       "table of 50, 80, 90, 95 and 99 % utilisation)")(
       "output", po::value<std::string>()->default_value("")->value_name("-|FILE.json"),
@@ -246,7 +273,7 @@ void run_solve(const Arguments& arguments) {
     scenario::Json list = scenario::Json::array();
     for (const Solution& solution : solutions) {
       scenario::Json entry = json_of(unknown, solution);
-      entry["why"] = explained(unknown, solution, base);
+      entry["why"] = explained(unknown, solution, base, precise);
       list.push_back(entry);
     }
     output.write(scenario::to_text({{"schema", "fomoe.solve/1"},
@@ -260,7 +287,7 @@ void run_solve(const Arguments& arguments) {
   for (const Solution& solution : solutions) {
     text += fmt::format("  {} {} {}: {}\n", solution.target.name, solution.target.at_least ? "≥" : "≤",
                         target_amount(solution.target, solution.target.value, base),
-                        explained(unknown, solution, base));
+                        explained(unknown, solution, base, precise));
   }
   text += fmt::format("Executor: {}, {} runs; the closed form bracketed\n", executor, precise.computed());
   output.write(text);

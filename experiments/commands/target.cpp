@@ -46,17 +46,26 @@ Target read_target(const std::string& text, const Scenario& scenario) {
   };
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals + 1 == text.size()) throw refuse("name=value");
-  const std::string name = text.substr(0, equals), value = text.substr(equals + 1);
-  const auto number = [&](double most, const char* expected) {
+  std::string name = text.substr(0, equals);
+  const std::string value = text.substr(equals + 1);
+  for (const char* other : {"utilization", "utilisation", "compute_utilisation"}) {
+    if (name == other) name = "compute_utilization";
+  }
+  const auto number = [&](double most, const std::string& expected) {
     double read = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), read);
-    if (error != std::errc{} || end != value.data() + value.size() || !(read > 0) || !(read <= most))
-      throw refuse(expected);
+    const bool percent = most == 1 && scenario::is_percentage(value);
+    const char* const last = value.data() + value.size() - (percent ? 1 : 0);
+    const auto [end, error] = std::from_chars(value.data(), last, read);
+    if (percent) read /= 100;
+    if (error != std::errc{} || end != last || !(read > 0) || !(read <= most))
+      throw refuse(expected + (most == 1 && read > 1 && read <= 100
+                                   ? fmt::format(" (did you mean {}={}%?)", name, read)
+                                   : ""));
     return read;
   };
   constexpr double any = std::numeric_limits<double>::max();
   if (name == "compute_utilization")
-    return {name, number(1, "a share above 0 and of at most 1"), true, utilization};
+    return {name, number(1, "a share above 0 and of at most 1, or a percentage"), true, utilization};
   if (name == "tokens_per_s")
     return {name, number(any, "a number above 0"), true, [](const RunReport& r) { return r.tokens_per_s; }};
   if (name == "wall_clock") {

@@ -55,6 +55,16 @@ std::vector<std::string> CalibrationFile::settings() const {
   return list;
 }
 
+costmodel::Scenario CalibrationFile::stated(costmodel::Scenario scenario) const {
+  if (terms.empty()) return scenario;
+  costmodel::NetworkModel& network = scenario.network;
+  network.calibration = path;
+  network.calibrated.clear();
+  for (const CalibratedTerm& term : terms)
+    network.calibrated.push_back(term.key.substr(term.key.find('.') + 1));
+  return scenario;
+}
+
 void add_calibration_option(po::options_description& options) {
   options.add_options()(
       "calibration", po::value<std::string>()->value_name("FILE.json"),

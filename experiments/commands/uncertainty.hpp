@@ -23,6 +23,8 @@ struct CalibrationFile {
   std::vector<CalibratedTerm> terms;  // those that the data supported
   /// Settings for read_scenario(), "network_model.latency_factor=1.9", in place of the scenario's own.
   [[nodiscard]] std::vector<std::string> settings() const;
+  /// Of a scenario that was read with them: its reports call these terms calibrated, and name the file.
+  [[nodiscard]] costmodel::Scenario stated(costmodel::Scenario scenario) const;
 };
 
 /// Adds --calibration.

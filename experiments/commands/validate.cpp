@@ -16,6 +16,7 @@
 #include "experiments/commands/validation_text.hpp"
 #include "experiments/scenario/network_file.hpp"
 #include "experiments/scenario/suggest.hpp"
+#include "experiments/scenario/units.hpp"
 
 namespace fomoe::commands {
 
@@ -39,13 +40,15 @@ ErrorLimit read_limit(const std::string& text) {
   limit.what =
       static_cast<costmodel::Compared>(std::find(names.begin(), names.end(), quantity) - names.begin());
   const std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), limit.most);
-  if (error != std::errc{} || end != value.data() + value.size() || !(limit.most >= 0) ||
-      !std::isfinite(limit.most)) {
-    throw UsageError(
-        fmt::format("--limit: got \"{}\"; expected QUANTITY=SHARE with a number of at least 0; "
-                    "for example {}",
-                    text, kExample));
+  const bool percent = scenario::is_percentage(value);
+  const char* const last = value.data() + value.size() - (percent ? 1 : 0);
+  const auto [end, error] = std::from_chars(value.data(), last, limit.most);
+  if (percent) limit.most /= 100;
+  if (error != std::errc{} || end != last || !(limit.most >= 0) || !std::isfinite(limit.most)) {
+    throw UsageError(fmt::format(
+        "--limit: got \"{}\"; expected QUANTITY=SHARE with a number of at least 0 or a percentage; "
+        "for example {}",
+        text, kExample));
   }
   return limit;
 }

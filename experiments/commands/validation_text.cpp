@@ -129,7 +129,7 @@ std::string bytes_line(const std::vector<ValidatedRun>& runs) {
 std::string network_line(const std::vector<ValidatedRun>& runs) {
   const auto text_of = [](const costmodel::NetworkModel& network) {
     std::string text = fmt::format("bandwidth_efficiency {}", network.bandwidth_efficiency);
-    for (const std::string& term : costmodel::switched_on(network)) text += "; " + term;
+    for (const costmodel::NetworkTerm& term : costmodel::switched_on(network)) text += "; " + term.text;
     return text;
   };
   const std::string first = text_of(runs.front().scenario.network);

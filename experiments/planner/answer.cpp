@@ -27,6 +27,7 @@ constexpr std::size_t kMostFinalists = 96, kMostDoubtful = 4;
 /// At most `count`, evenly over the list and with both ends: neighbours on a frontier are alike.
 std::vector<Candidate> thinned(const std::vector<Candidate>& list, std::size_t count) {
   if (list.size() <= count) return list;
+  if (count == 1) return {list.front()};
   std::vector<Candidate> kept;
   for (std::size_t i = 0; i < count; ++i) kept.push_back(list[i * (list.size() - 1) / (count - 1)]);
   return kept;

@@ -53,6 +53,39 @@ Chart round_chart(const DrawnRound& round) {
   return chart;
 }
 
+Chart sites_chart(const costmodel::RunReport& report) {
+  constexpr std::size_t kMostSites = 32;
+  const Scale unit = time_scale(report.round.duration_s);
+  Json labels = Json::array(), compute = Json::array(), exposed = Json::array(), idle = Json::array();
+  std::vector<Row> rows;
+  for (const costmodel::SiteReport& site : report.sites) {
+    if (rows.size() == kMostSites) break;
+    labels.push_back(site.name);
+    compute.push_back(site.compute_s / unit.size);
+    exposed.push_back(site.exposed_communication_s / unit.size);
+    idle.push_back(site.idle_s / unit.size);
+    rows.push_back({site.name, human_time(site.compute_s), human_time(site.exposed_communication_s),
+                    human_time(site.idle_s)});
+  }
+  Chart chart;
+  chart.label = fmt::format(
+      "How long each site computes, exchanges and waits in the mean of {} rounds, {} long; the result does "
+      "not say when.",
+      report.round.count, human_time(report.round.duration_s));
+  if (rows.size() < report.sites.size())
+    chart.label += fmt::format(" The first {} of {} sites.", rows.size(), report.sites.size());
+  chart.height_rem = 6 + 2.2 * static_cast<double>(rows.size());
+  chart.data = {{"kind", "bars"},
+                {"stacked", true},
+                {"labels", labels},
+                {"x_title", unit.name + " of the mean round"},
+                {"series", Json::array({bars_of("compute", compute),
+                                        bars_of("exposed communication", exposed), bars_of("idle", idle)})}};
+  chart.table = table("The mean round, site by site",
+                      {{"site"}, {"compute", true}, {"exposed", true}, {"idle", true}}, rows);
+  return chart;
+}
+
 Chart bytes_chart(const Run& run) {
   double most = 0, total = 0;
   for (const auto& [name, bytes] : run.sent_bytes) {

@@ -18,6 +18,8 @@ inline Json points_of(const std::string& name, bool line, const Json& points) {
 }
 
 Chart round_chart(const DrawnRound& round);
+/// What each site did in the mean round, for results without a timeline.
+Chart sites_chart(const costmodel::RunReport& report);
 Chart bytes_chart(const Run& run);
 Chart sensitivity_chart(const Sensitivities& sensitivity);
 Chart bandwidth_chart(const Run& run);

@@ -49,6 +49,10 @@ std::string heading(int level, std::string_view text) {
   return fmt::format("<h{0}>{1}</h{0}>\n", level, escaped(text));
 }
 
+std::string warning(std::string_view text) {
+  return fmt::format("<p class=\"warning\"><strong>{}</strong></p>\n", escaped(text));
+}
+
 std::string paragraph(std::string_view text) { return fmt::format("<p>{}</p>\n", escaped(text)); }
 
 std::string bullets(const std::vector<std::string>& texts) {

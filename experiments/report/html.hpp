@@ -16,6 +16,8 @@ std::string embedded(const scenario::Json& json);
 
 std::string heading(int level, std::string_view text);
 std::string paragraph(std::string_view text);
+/// A paragraph that stands out.
+std::string warning(std::string_view text);
 std::string bullets(const std::vector<std::string>& texts);
 
 struct Column {

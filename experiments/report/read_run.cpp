@@ -62,10 +62,11 @@ costmodel::Quality read_quality(const JsonObject& json) {
 }
 
 Provenance read_provenance(const JsonObject& json) {
-  for (const Origin origin : {Origin::measured, Origin::computed, Origin::assumed}) {
+  for (const Origin origin : kOrigins) {
     if (json.text("origin") == to_string(origin)) return {json.text("what"), origin, json.text("detail")};
   }
-  json.refuse("origin", '"' + json.text("origin") + '"', "\"measured\", \"computed\" or \"assumed\"");
+  json.refuse("origin", '"' + json.text("origin") + '"',
+              "\"measured\", \"calibrated\", \"computed\" or \"assumed\"");
 }
 
 DrawnRound read_drawn_round(const std::string& path, const JsonObject& json) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "costmodel/memory.hpp"
 #include "experiments/commands/execute.hpp"
 #include "experiments/commands/human.hpp"
 #include "experiments/commands/uncertainty.hpp"
@@ -44,7 +45,12 @@ std::string answer(const Run& run) {
   if (report.quality) list.emplace_back("perplexity", commands::perplexity_text(report));
   list.emplace_back("sent by a site a round", human_bytes(report.bytes_sent_per_site_per_round));
   list.emplace_back("throughput", human_count(report.tokens_per_s) + " tokens/s");
-  std::string html = figures(list);
+  std::string html;
+  for (const std::string& note : report.notes) {
+    if (note.starts_with(costmodel::kDoesNotFit))
+      html += warning("This does not run as configured: it " + note);
+  }
+  html += figures(list);
   std::string sentence = "It " + commands::waiting_text(report) + '.';
   if (report.wall_clock_interval_s)
     sentence += fmt::format(
@@ -120,7 +126,7 @@ std::string cost_section(const costmodel::RunReport& report) {
 
 std::string provenance(const std::vector<Provenance>& provenance) {
   std::string html = heading(3, "Where the numbers come from");
-  for (const Origin origin : {Origin::measured, Origin::computed, Origin::assumed}) {
+  for (const Origin origin : kOrigins) {
     std::vector<Row> rows;
     for (const Provenance& entry : provenance) {
       if (entry.origin == origin) rows.push_back({entry.what, entry.detail});
@@ -181,7 +187,11 @@ std::string run_section(const Run& run) {
   const costmodel::RunReport& report = run.figures;
   std::string html = answer(run);
   html += heading(3, "Where the time goes") + time_table(report);
-  if (run.round) html += heading(3, "Timeline of a round") + chart(round_chart(*run.round));
+  if (run.round) {
+    html += heading(3, "Timeline of a round") + chart(round_chart(*run.round));
+  } else if (report.executor != "closed-form") {  // there, sites are alike
+    html += heading(3, "The mean round of each site") + chart(sites_chart(report));
+  }
   html += waits(report);
   const bool sends = std::any_of(run.sent_bytes.begin(), run.sent_bytes.end(),
                                  [](const auto& of_class) { return of_class.second > 0; });

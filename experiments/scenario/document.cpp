@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <regex>
 #include <sstream>
 
 #include "experiments/scenario/keys.hpp"
@@ -38,20 +39,6 @@ std::optional<std::string> redefined_name(std::string_view message) {
   return std::string(message.substr(open + 1, close - open - 1));
 }
 
-[[noreturn]] void fail_parse(const std::string& path, const std::string& text,
-                             const toml::parse_error& error) {
-  const unsigned line = error.source().begin.line;
-  const std::string place = fmt::format("{}:{}", path, line);
-  const std::string description(error.description());
-  if (const auto name = redefined_name(description)) {
-    const std::string table = table_at(text, line);
-    const bool is_table = description.find("table '") != std::string::npos || table == *name;
-    const std::string key = is_table || table.empty() ? *name : table + '.' + *name;
-    fail(place, key, "the same name a second time", "every key and table once", "delete one of the two");
-  }
-  fail(place, "TOML", description, "a file in TOML", "local_steps = 32");
-}
-
 /// The TOML value of the text after "=", or nothing where the text is a bare word.
 std::optional<toml::table> parse_value(const std::string& text) {
   if (text.find('\n') != std::string::npos) return std::nullopt;
@@ -63,6 +50,51 @@ std::optional<toml::table> parse_value(const std::string& text) {
   } catch (const toml::parse_error&) {
     return std::nullopt;
   }
+}
+
+struct Unquoted {
+  std::string name, value;
+};
+
+/// The commonest mistake: mfu = 40%, bandwidth = 10Gbps, method = fomoe.
+std::optional<Unquoted> unquoted_value(const std::string& text, unsigned line) {
+  static const std::regex form(R"(\s*([A-Za-z0-9_-]+)\s*=\s*([^\s"'\[{#][^"#]*?)\s*(#.*)?)");
+  std::istringstream lines(text);
+  std::string current;
+  for (unsigned i = 0; i < line; ++i) std::getline(lines, current);
+  std::smatch parts;
+  if (!std::regex_match(current, parts, form) || parse_value(parts[2])) return std::nullopt;
+  return Unquoted{parts[1], parts[2]};
+}
+
+const Key* find_key(const std::string& dotted_name) {
+  for (const Key& key : scenario_keys()) {
+    if (dotted(key.table, key.name) == dotted_name) return &key;
+  }
+  return nullptr;
+}
+
+[[noreturn]] void fail_parse(const std::string& path, const std::string& text,
+                             const toml::parse_error& error) {
+  const unsigned line = error.source().begin.line;
+  const std::string place = fmt::format("{}:{}", path, line);
+  const std::string description(error.description());
+  if (const auto name = redefined_name(description)) {
+    const std::string table = table_at(text, line);
+    const bool is_table = description.find("table '") != std::string::npos || table == *name;
+    const std::string key = is_table || table.empty() ? *name : table + '.' + *name;
+    fail(place, key, "the same name a second time", "every key and table once", "delete one of the two");
+  }
+  if (const auto found = unquoted_value(text, line)) {
+    const std::string table = table_at(text, line);
+    const std::string name = table.empty() ? found->name : table + '.' + found->name;
+    const Key* const key = find_key(name);
+    const bool plain = key != nullptr && (key->kind == Kind::count || key->kind == Kind::yes_no);
+    fail(place, name, found->value + " without quotes",
+         key != nullptr ? expected_value(*key) : "quotes around all but numbers, true and false",
+         plain ? example_line(*key) : fmt::format("{} = \"{}\"", found->name, found->value));
+  }
+  fail(place, "TOML", description, "a file in TOML", "local_steps = 32");
 }
 
 }  // namespace

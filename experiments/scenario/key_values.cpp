@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "costmodel/methods/method.hpp"
 #include "costmodel/model_shape.hpp"
 #include "experiments/scenario/keys.hpp"
@@ -83,14 +85,15 @@ std::string expected_value(const Key& key) {
     case Kind::flop_rate:
       return positive("a FLOP rate", Quantity::flop_rate);
     case Kind::share:
-      return key.max < 1 ? fmt::format("a number above 0 and up to {}", key.max)
-                         : "a number above 0 and up to 1";
+      return fmt::format("a number above 0 and up to {}, or a percentage", std::min(1.0, key.max));
     case Kind::power:
       return positive("a power", Quantity::power);
     case Kind::money:
       return "a price of zero or more in quotes, with a currency of three capital letters";
     case Kind::factor:
       return "a number of at least 1";
+    case Kind::words:
+      return "texts in quotes, in brackets";
     case Kind::multiple:
       return fmt::format("a number above 0 and up to {:.0f}", key.max);
   }

@@ -217,6 +217,12 @@ constexpr Key kScenarioKeys[] = {
     {"network_model", "ring_model", Kind::choice, "\"stepwise\"", "",
      "a ring's chunks as flows one after another, or all bytes of a hop as one fluid flow", "\"fluid\""},
 
+    {"calibration", "terms", Kind::words, "", "none",
+     "keys of network_model that `fomoe calibrate` fitted: reports call them calibrated",
+     "[\"latency_factor\"]"},
+    {"calibration", "runs", Kind::words, "", "none",
+     "ids of the runs that they were fitted to: `fomoe validate` refuses these", "[\"0123456789abcdef\"]"},
+
     {"traffic", "data_site", Kind::text, "", "every site has its own data",
      "the site that holds the data set; the others read it while they train", "\"site-0\""},
     {"traffic", "data_bytes_per_token", Kind::count, "4", "", "bytes read for one token, with data_site", "4",

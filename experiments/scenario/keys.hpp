@@ -22,7 +22,8 @@ enum class Kind {
   power,
   money,
   factor,
-  multiple
+  multiple,
+  words
 };
 
 struct Key {

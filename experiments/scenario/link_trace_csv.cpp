@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <vector>
 
+#include "experiments/scenario/csv.hpp"
 #include "experiments/scenario/document.hpp"
 #include "experiments/scenario/suggest.hpp"
 #include "experiments/scenario/units.hpp"
@@ -49,52 +49,34 @@ double quantity(const std::string& cell, Quantity kind, const std::string& place
   }
 }
 
-std::vector<std::string> split(const std::string& line) {
-  std::vector<std::string> cells(1);
-  for (const char c : line) {
-    if (c == ',') {
-      cells.emplace_back();
-    } else if (c != '\r') {
-      cells.back() += c;
-    }
-  }
-  return cells;
-}
-
 }  // namespace
 
 void read_link_trace_csv(const std::string& path, platforms::Platform& platform) {
-  std::ifstream file(path);
-  std::string line;
-  if (!file || !std::getline(file, line))
-    fail(path + ":1", "trace", "no file that can be read", "a CSV of rates over time", kHeader);
-  if (split(line) != split(kHeader))
-    fail(path + ":1", "header", '"' + line + '"', fmt::format("\"{}\"", kHeader), kExampleRow);
+  CsvFile file(path, {"trace", "a CSV of rates over time", kHeader, kExampleRow});
   const auto links = links_by_name(platform);
-  for (int number = 2; std::getline(file, line); ++number) {
-    const std::string place = fmt::format("{}:{}", path, number);
-    const std::vector<std::string> cells = split(line);
-    if (cells.size() != 4) fail(place, "row", fmt::format("{} cells", cells.size()), "4 cells", kExampleRow);
-    const auto found = links.find(cells[1]);
+  while (file.next()) {
+    const std::string place = file.place();
+    const auto found = links.find(file.cell(1));
     if (found == links.end()) {
       std::vector<std::string> names;
       for (const auto& [name, change] : links) names.push_back(name);
-      fail(place, "link", '"' + cells[1] + '"', "a link of the platform, as reports call it",
-           "uplink of site-0", nearest(cells[1], names));
+      fail(place, "link", '"' + file.cell(1) + '"', "a link of the platform, as reports call it",
+           "uplink of site-0", nearest(file.cell(1), names));
     }
     LinkChange change = found->second;
-    change.at_s = quantity(cells[0], Quantity::duration, place, "time", "3600s");
-    if (!cells[2].empty())
-      change.bandwidth_bytes_per_s = quantity(cells[2], Quantity::rate, place, "bandwidth", "200Mbps");
-    if (!cells[3].empty()) {
+    change.at_s = quantity(file.cell(0), Quantity::duration, place, "time", "3600s");
+    if (!file.cell(2).empty())
+      change.bandwidth_bytes_per_s = quantity(file.cell(2), Quantity::rate, place, "bandwidth", "200Mbps");
+    if (!file.cell(3).empty()) {
       if (change.link != LinkChange::Link::path)
-        fail(place, "latency", '"' + cells[3] + '"', "an empty cell: only paths have a latency", kExampleRow);
-      change.latency_s = quantity(cells[3], Quantity::duration, place, "latency", "30ms");
+        fail(place, "latency", '"' + file.cell(3) + '"', "an empty cell: only paths have a latency",
+             kExampleRow);
+      change.latency_s = quantity(file.cell(3), Quantity::duration, place, "latency", "30ms");
     }
-    if (cells[2].empty() && cells[3].empty())
+    if (file.cell(2).empty() && file.cell(3).empty())
       fail(place, "row", "neither bandwidth nor latency", "at least one of them", kExampleRow);
     if (!platform.changes.empty() && change.at_s < platform.changes.back().at_s)
-      fail(place, "time", '"' + cells[0] + '"', "rows in the order of their times", kExampleRow);
+      fail(place, "time", '"' + file.cell(0) + '"', "rows in the order of their times", kExampleRow);
     platform.changes.push_back(change);
   }
   if (platform.changes.empty()) fail(path + ":2", "trace", "no rows", "at least one change", kExampleRow);

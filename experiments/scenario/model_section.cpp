@@ -5,6 +5,7 @@
 
 #include "experiments/scenario/hf_config.hpp"
 #include "experiments/scenario/sections.hpp"
+#include "experiments/scenario/suggest.hpp"
 #include "experiments/scenario/table_reader.hpp"
 
 namespace fomoe::scenario {
@@ -128,10 +129,15 @@ ModelShape read_model(const Document& document) {
     refuse_beside(table, "hf_config", false);
     const std::string path = document.beside(table.text("hf_config"));
     if (!std::filesystem::exists(path)) {
+      const std::string written = table.text("hf_config");
+      const std::string near = nearby_file(path, written);
+      // "Qwen/Qwen3-30B-A3B" names a model, and nothing is fetched.
+      const bool is_name = std::filesystem::path(path).extension() != ".json";
       table.refuse("hf_config",
-                   fmt::format("{} (no such file: {})",
-                               as_written(*find_table(document, "model")->get("hf_config")), path),
-                   "a model's config.json, relative to the scenario file");
+                   fmt::format("\"{}\" (no such file: {}{})", written, path,
+                               is_name ? "; models are not fetched by name" : ""),
+                   "a model's config.json, relative to the scenario file",
+                   near.empty() ? "" : '"' + near + '"');
     }
     shape = read_hf_config(path);
   } else if (table.has("dense_parameters")) {

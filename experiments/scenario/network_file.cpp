@@ -23,16 +23,8 @@ NetworkFile read_network_file(const std::string& path) {
   for (const auto& [name, node] : *network)
     file.overrides.push_back(fmt::format("network_model.{}={}", name.str(), as_written(node)));
 
-  const toml::table* calibration = find_table(document, "calibration");
-  if (calibration == nullptr) return file;
-  const toml::array* runs = calibration->get_as<toml::array>("runs");
-  for (std::size_t i = 0; runs != nullptr && i < runs->size(); ++i) {
-    const auto id = runs->get(i)->value<std::string>();
-    if (!id)
-      fail(document.place("calibration.runs"), "calibration.runs", as_written(*runs->get(i)),
-           "ids of runs in quotes", "runs = [\"0123456789abcdef\"]");
-    file.runs.push_back(*id);
-  }
+  file.runs = TableReader(document, scenario_keys(), "calibration", find_table(document, "calibration"))
+                  .words("runs");
   return file;
 }
 

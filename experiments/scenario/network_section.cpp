@@ -1,9 +1,33 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "experiments/scenario/sections.hpp"
 #include "experiments/scenario/table_reader.hpp"
 
 namespace fomoe::scenario {
+
+namespace {
+
+/// What [calibration] says of the terms, as `fomoe calibrate` wrote it.
+void read_calibration(const Document& document, const TableReader& terms, costmodel::NetworkModel& network) {
+  const TableReader table(document, scenario_keys(), "calibration", find_table(document, "calibration"));
+  for (const std::string& term : table.words("terms")) {
+    const auto keys = scenario_keys();
+    const bool known = std::any_of(keys.begin(), keys.end(), [&](const Key& key) {
+      return key.table == "network_model" && key.name == term;
+    });
+    if (!known) table.refuse("terms", '"' + term + '"', "keys of network_model");
+    // What --set gives is not what was fitted.
+    if (terms.has(term) && !document.overridden(dotted("network_model", term)))
+      network.calibrated.push_back(term);
+  }
+  const std::size_t runs = table.words("runs").size();
+  network.calibration = runs == 0 ? "[calibration] of the scenario"
+                                  : fmt::format("{} runs, in [calibration] of the scenario", runs);
+}
+
+}  // namespace
 
 costmodel::NetworkModel read_network_model(const Document& document) {
   const TableReader table(document, scenario_keys(), "network_model", find_table(document, "network_model"));
@@ -30,6 +54,7 @@ costmodel::NetworkModel read_network_model(const Document& document) {
   network.segment_bytes = table.quantity("segment_size");
   if (table.has("initial_window")) network.initial_window_bytes = table.quantity("initial_window");
   network.idle_restart = table.yes_no("idle_restart");
+  read_calibration(document, table, network);
   return network;
 }
 

@@ -2,10 +2,10 @@
 
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <string_view>
 #include <vector>
 
+#include "experiments/scenario/csv.hpp"
 #include "experiments/scenario/document.hpp"
 #include "experiments/scenario/platform_file.hpp"
 #include "experiments/scenario/units.hpp"
@@ -16,16 +16,6 @@ namespace {
 constexpr const char* kHeader =
     "src_region,dst_region,throughput_median_bits_per_s,throughput_samples,rtt_median_ms";
 constexpr const char* kExampleRow = "aws:us-east-1,azure:eastus,4850218610,1,1.9";
-
-std::vector<std::string_view> split(std::string_view line) {
-  std::vector<std::string_view> cells;
-  for (std::size_t comma = line.find(','); comma != std::string_view::npos; comma = line.find(',')) {
-    cells.push_back(line.substr(0, comma));
-    line.remove_prefix(comma + 1);
-  }
-  cells.push_back(line);
-  return cells;
-}
 
 /// A number above zero: neither a measured rate nor a measured round trip can be zero.
 double positive_number(std::string_view cell, const std::string& place, const char* column,
@@ -41,28 +31,15 @@ double positive_number(std::string_view cell, const std::string& place, const ch
 }  // namespace
 
 MeasuredPaths read_paths_csv(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  if (!file || !std::getline(file, line)) {
-    fail(path + ":1", "paths_csv", "no file that can be read", "a CSV of measured paths", kHeader);
-  }
-  const auto strip_return = [](std::string& text) {
-    if (!text.empty() && text.back() == '\r') text.pop_back();
-  };
-  strip_return(line);
-  if (line != kHeader)
-    fail(path + ":1", "header", fmt::format("\"{}\"", line), fmt::format("\"{}\"", kHeader), kExampleRow);
-
+  CsvFile file(path, {"paths_csv", "a CSV of measured paths", kHeader, kExampleRow});
   MeasuredPaths paths;
-  for (int number = 2; std::getline(file, line); ++number) {
-    strip_return(line);
-    const std::string place = fmt::format("{}:{}", path, number);
-    const std::vector<std::string_view> cells = split(line);
-    if (cells.size() != 5) fail(place, "row", fmt::format("{} cells", cells.size()), "5 cells", kExampleRow);
-    const double bits_per_s = positive_number(cells[2], place, "throughput_median_bits_per_s", "4850218610");
-    (void)positive_number(cells[3], place, "throughput_samples", "1");
-    const double round_trip_ms = positive_number(cells[4], place, "rtt_median_ms", "1.9");
-    const auto pair = std::make_pair(std::string(cells[0]), std::string(cells[1]));
+  while (file.next()) {
+    const std::string place = file.place();
+    const double bits_per_s =
+        positive_number(file.cell(2), place, "throughput_median_bits_per_s", "4850218610");
+    (void)positive_number(file.cell(3), place, "throughput_samples", "1");
+    const double round_trip_ms = positive_number(file.cell(4), place, "rtt_median_ms", "1.9");
+    const auto pair = std::make_pair(file.cell(0), file.cell(1));
     if (pair.first.empty() || pair.second.empty())
       fail(place, "src_region, dst_region", "an empty name", "two names", kExampleRow);
     if (!paths

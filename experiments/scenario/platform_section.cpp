@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -30,11 +29,8 @@ void refuse_beside(const TableReader& table, const char* what, std::initializer_
 platforms::Platform named_sites(const TableReader& table, const platforms::Platform& all) {
   std::vector<std::string> names;
   for (const platforms::Site& site : all.sites) names.push_back(site.name);
-  std::istringstream list(table.text("use_sites"));
   std::vector<int> chosen;
-  for (std::string name; std::getline(list, name, ',');) {
-    name.erase(0, name.find_first_not_of(' '));
-    name.erase(name.find_last_not_of(' ') + 1);
+  for (const std::string& name : table.list("use_sites")) {
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end())
       table.refuse("use_sites", fmt::format("\"{}\"", name), "names of the file's sites: " + joined(names),

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <vector>
 
+#include "experiments/scenario/csv.hpp"
 #include "experiments/scenario/document.hpp"
 #include "experiments/scenario/paper_tables.hpp"
 #include "experiments/scenario/suggest.hpp"
@@ -94,13 +95,8 @@ class QualityReader {
   }
 
   void read_row(const std::string& line) {
-    std::vector<std::string> cells;
-    std::istringstream stream(line);
-    for (std::string cell; cells.size() < 7 && std::getline(stream, cell, ',');) cells.push_back(cell);
-    std::string note;  // the last cell, commas and all
-    std::getline(stream, note);
-    if (cells.size() != 7 || std::count(line.begin(), line.end(), ',') < 7)
-      wrong("row", fmt::format("\"{}\"", line), "8 cells", kExampleRow);
+    const std::vector<std::string> cells = csv_cells(line, 8);  // the note may hold commas
+    if (cells.size() != 8) wrong("row", fmt::format("\"{}\"", line), "8 cells", kExampleRow);
     costmodel::QualityRow row;
     row.strategy = cells[0];
     if (row.strategy.empty()) wrong("strategy", "an empty name", "a method's name", kExampleRow);
@@ -114,7 +110,7 @@ class QualityReader {
       wrong("expert_overlap", cells[4], fmt::format("at most the {} sites", row.sites), kExampleRow);
     row.perplexity = number(cells[5], "perplexity", 1);
     if (!cells[6].empty()) row.plus_minus = number(cells[6], "plus_minus", 0);
-    row.note = note;
+    row.note = cells[7];
     table_.rows.push_back(row);
   }
 

@@ -17,7 +17,7 @@ Json to_json(const costmodel::SentBytes<double>& sent);
 /// By the closed form.
 Json to_json(const std::vector<costmodel::BandwidthPoint>& curve);
 
-/// Nodes by their sites' names.
+/// Nodes by their sites' names: "paris", "server at paris".
 Json to_json(const costmodel::RoundTimeline& timeline, const costmodel::Plan& plan,
              const platforms::Platform& platform);
 

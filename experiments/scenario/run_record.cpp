@@ -112,6 +112,7 @@ std::string run_report_json(const costmodel::RunReport& report, const costmodel:
   Json document = to_json(report);
   document["scenario"] = to_json(scenario);
   document["run"] = to_json(record);
+  if (!record.round_timeline.empty()) document["round_timeline"] = Json::parse(record.round_timeline);
   if (!record.seeds.empty()) document["seeds"] = to_json(record.seeds);
   return to_text(document);
 }

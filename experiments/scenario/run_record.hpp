@@ -23,13 +23,15 @@ struct RunRecord {
   bool in_turn = false;    // one process did the work of all sites
   bool whole = true;       // false: resumed, of the last rounds alone
   ScenarioSource source;
+  std::string round_timeline;     // JSON of one round as it was observed (round_json.hpp); empty: none
   std::vector<SeedResult> seeds;  // two or more, where the training was repeated; the first is the report's
 };
 
 /// A record of a run that starts now.
 RunRecord new_run_record();
 
-/// The report with its scenario, and the record under "run". Seeds, where there are several, under "seeds":
+/// The report with its scenario, the record under "run", and "round_timeline". Seeds, where there are
+/// several, under "seeds":
 ///   {"n", "perplexity": {"mean", "standard_deviation", "mean_low", "mean_high"}, "runs": [{"seed",
 ///   "perplexity"}]}, low and high at 95 % confidence (costmodel/replicas.hpp)
 std::string run_report_json(const costmodel::RunReport& report, const costmodel::Scenario& scenario,

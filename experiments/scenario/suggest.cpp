@@ -1,6 +1,7 @@
 #include "experiments/scenario/suggest.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 namespace fomoe::scenario {
 
@@ -34,6 +35,77 @@ std::string nearest(std::string_view typed, const std::vector<std::string>& cand
     }
   }
   return found;
+}
+
+std::string usual_name(std::string_view typed, const std::vector<std::string>& known) {
+  struct Synonym {
+    std::string_view other, own;
+  };
+  static constexpr Synonym synonyms[] = {
+      {"batch_size", "global_batch_sequences"},
+      {"global_batch_size", "global_batch_sequences"},
+      {"batch_tokens", "global_batch_tokens"},
+      {"total_tokens", "tokens"},
+      {"K", "local_steps"},
+      {"H", "local_steps"},
+      {"inner_steps", "local_steps"},
+      {"sync_every", "local_steps"},
+      {"algorithm", "method"},
+      {"dtype", "payload_dtype"},
+      {"precision", "payload_dtype"},
+      {"O_e", "expert_overlap"},
+      {"overlap", "expert_overlap"},
+      {"topology", "collective"},
+      {"gpu", "accelerator"},
+      {"gpu_type", "accelerator"},
+      {"device", "accelerator"},
+      {"gpus", "gpus_per_site"},
+      {"num_gpus", "gpus_per_site"},
+      {"memory", "gpu_memory"},
+      {"micro_batch_size", "micro_batch_sequences"},
+      {"gradient_checkpointing", "activation_checkpointing"},
+      {"fsdp", "sharded"},
+      {"utilization", "mfu"},
+      {"regions", "use_sites"},
+      {"names", "use_sites"},
+      {"num_sites", "sites"},
+      {"speed", "bandwidth"},
+      {"rtt", "latency"},
+      {"gpu_price", "gpu_hour"},
+      {"price", "gpu_hour"},
+      {"gpu_cost", "gpu_hour"},
+      {"model", "preset"},
+      {"config", "hf_config"},
+      {"hidden_size", "d_model"},
+      {"num_layers", "layers"},
+      {"n_layers", "layers"},
+      {"num_experts", "experts"},
+      {"top_k", "active_experts"},
+      {"num_heads", "heads"},
+      {"vocab_size", "vocabulary"},
+      {"context_length", "sequence_length"},
+      {"seq_len", "sequence_length"},
+      {"lr", "learning_rate"},
+  };
+  for (const Synonym& synonym : synonyms) {
+    if (synonym.other == typed && std::find(known.begin(), known.end(), synonym.own) != known.end())
+      return std::string(synonym.own);
+  }
+  return "";
+}
+
+std::string nearby_file(const std::string& path, const std::string& written) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  std::vector<std::string> names;
+  const fs::path folder = fs::path(path).parent_path();
+  for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, ignored)) {
+    if (entry.path().extension() == fs::path(path).extension())
+      names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  const std::string found = nearest(fs::path(path).filename().string(), names);
+  return found.empty() ? "" : (fs::path(written).parent_path() / found).string();
 }
 
 std::string joined(const std::vector<std::string>& words, std::string_view separator) {

@@ -12,6 +12,12 @@ int edit_distance(std::string_view a, std::string_view b);
 /// The candidate nearest to `typed`, or empty where none is near enough to be what was meant.
 std::string nearest(std::string_view typed, const std::vector<std::string>& candidates);
 
+/// What a key is called here that other programs call `typed` ("batch_size", "gpus"), if it is in `known`.
+std::string usual_name(std::string_view typed, const std::vector<std::string>& known);
+
+/// A file beside `path` whose name is near to its name, as `written` would name it; or empty.
+std::string nearby_file(const std::string& path, const std::string& written);
+
 /// "a", "b" or "c" joined with commas.
 std::string joined(const std::vector<std::string>& words, std::string_view separator = ", ");
 

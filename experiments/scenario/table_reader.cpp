@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 #include <stdexcept>
 
 #include "experiments/scenario/suggest.hpp"
@@ -50,6 +51,15 @@ const std::vector<std::string>& not_yet_available() {
   return names;
 }
 
+/// "tokens in [workload]", or for --set "workload.tokens", where the key was written under the wrong heading.
+std::string in_another_table(std::span<const Key> keys, const std::string& name, bool overridden) {
+  for (const Key& key : keys) {
+    if (key.name == name && !key.table.empty())
+      return overridden ? dotted(key.table, name) : fmt::format("{} in [{}]", name, key.table);
+  }
+  return "";
+}
+
 std::string unquoted(std::string_view example) {
   if (example.size() > 1 && example.front() == '"') example = example.substr(1, example.size() - 2);
   return std::string(example);
@@ -70,7 +80,8 @@ void TableReader::refuse_unknown_keys() const {
     const std::string name(toml_key.str());
     const bool is_table = name_.empty() && std::find(tables.begin(), tables.end(), name) != tables.end();
     if (is_table || std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const std::string meant = nearest(name, known);
+    const std::string other = usual_name(name, known);
+    const std::string meant = other.empty() ? nearest(name, known) : other;
     const bool is_key = std::any_of(keys_.begin(), keys_.end(),
                                     [&](const Key& key) { return key.table == name_ && key.name == meant; });
     const Key& first = row(is_key ? meant : known.front());
@@ -79,7 +90,7 @@ void TableReader::refuse_unknown_keys() const {
          document_.overridden(key)
              ? fmt::format("--set {}={}", dotted(name_, first.name), unquoted(first.example))
              : example_line(first),
-         meant);
+         meant.empty() ? in_another_table(keys_, name, document_.overridden(key)) : meant);
   }
 }
 
@@ -162,10 +173,23 @@ double TableReader::multiple(std::string_view name) const { return number_up_to(
 double TableReader::number_up_to(std::string_view name, double most) const {
   toml::table fallback;
   const toml::node* found = value(name, fallback);
+  const Key& key = row(name);
+  if (const auto written = found->value_exact<std::string>()) {
+    try {
+      const double number = parse_percentage(*written);
+      if (number > 0 && number <= most) return number;
+      refuse(name, expected_value(key));
+    } catch (const QuantityError& error) {
+      refuse(name, error.what(), expected_value(key));
+    }
+  }
   const bool is_number = found->is_integer() || found->is_floating_point();
   const double number = is_number ? found->value<double>().value_or(-1) : -1;
-  if (!(number > 0 && number <= most)) refuse(name, expected_value(row(name)));
-  return number;
+  if (number > 0 && number <= most) return number;
+  // 40 where 0.4 was meant.
+  const bool in_percent = key.kind == Kind::share && number > 10 && number <= 100 * most;
+  refuse(name, has(name) ? as_written(*found) : "nothing", expected_value(key),
+         in_percent ? fmt::format("{}", number / 100) : "");
 }
 
 double TableReader::factor(std::string_view name) const {
@@ -215,6 +239,31 @@ std::string TableReader::text(std::string_view name) const {
            meant.empty() || is_planned ? "" : '"' + meant + '"');
   }
   return *written;
+}
+
+std::vector<std::string> TableReader::words(std::string_view name) const {
+  std::vector<std::string> list;
+  if (!has(name)) return list;
+  const toml::array* array = node(name)->as_array();
+  if (array == nullptr) refuse(name, expected_value(row(name)));
+  for (const toml::node& entry : *array) {
+    const auto word = entry.value_exact<std::string>();
+    if (!word) refuse(name, as_written(entry) + " among them", expected_value(row(name)));
+    list.push_back(*word);
+  }
+  return list;
+}
+
+std::vector<std::string> TableReader::list(std::string_view name) const {
+  if (has(name) && node(name)->is_array()) return words(name);
+  std::vector<std::string> names;
+  std::istringstream text_of(text(name));
+  for (std::string word; std::getline(text_of, word, ',');) {
+    word.erase(0, word.find_first_not_of(' '));
+    word.erase(word.find_last_not_of(' ') + 1);
+    names.push_back(word);
+  }
+  return names;
 }
 
 void refuse_unknown_tables(const Document& document, std::span<const Key> keys,

@@ -32,7 +32,10 @@ class TableReader {
   [[nodiscard]] Money money(std::string_view name) const;
   [[nodiscard]] double multiple(std::string_view name) const;  // (0, the row's max]
   [[nodiscard]] bool yes_no(std::string_view name) const;
-  [[nodiscard]] std::string text(std::string_view name) const;  // also of Kind::choice
+  [[nodiscard]] std::string text(std::string_view name) const;                // also of Kind::choice
+  [[nodiscard]] std::vector<std::string> words(std::string_view name) const;  // empty where it is absent
+  /// "a, b" or ["a", "b"].
+  [[nodiscard]] std::vector<std::string> list(std::string_view name) const;
 
   [[nodiscard]] std::string place(std::string_view name) const;
   /// Fails at the key: "got … as written; expected …".

@@ -100,6 +100,16 @@ Money parse_money(std::string_view text) {
   return {amount, std::string(currency)};
 }
 
+double parse_percentage(std::string_view text) {
+  const auto refuse = [&](const std::string& reason, const std::string& suggestion) -> QuantityError {
+    return {'"' + std::string(text) + "\" (" + reason + ")", suggestion};
+  };
+  std::string_view sign;
+  const double number = leading_number(trimmed(text), sign, refuse);
+  if (sign != "%") throw refuse(sign.empty() ? "a text, not a number" : "no percentage", "");
+  return number / 100;  // rounds once
+}
+
 const char* to_string(Quantity quantity) {
   switch (quantity) {
     case Quantity::rate:

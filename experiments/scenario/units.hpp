@@ -33,6 +33,10 @@ struct Money {
 /// letters.
 Money parse_money(std::string_view text);
 
+/// "95%" or "95 %": 0.95. Throws QuantityError for anything else, and below zero.
+double parse_percentage(std::string_view text);
+inline bool is_percentage(std::string_view text) { return text.ends_with('%'); }
+
 /// "a data rate", "a time", …
 const char* to_string(Quantity quantity);
 /// The units that are read, in words for messages.

@@ -1,3 +1,5 @@
+#include "experiments/scenario/csv.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,21 +14,9 @@ namespace {
 
 using Cells = std::vector<std::string>;
 
-Cells split(const std::string& line) {
-  Cells cells(1);
-  for (const char c : line) {
-    if (c == ',') {
-      cells.emplace_back();
-    } else if (c != ' ') {
-      cells.back() += c;
-    }
-  }
-  return cells;
-}
-
 class Header {
  public:
-  Header(const std::string& path, const std::string& line) : columns_(split(line)) {
+  Header(const std::string& path, const std::string& line) : columns_(scenario::csv_cells(line)) {
     const Cells known = {"step_s", "forward_s", "backward_s", "optimizer_s", "sequences", "local_experts"};
     const std::string place = path + ":1";
     for (auto column = columns_.begin(); column != columns_.end(); ++column) {
@@ -84,7 +74,7 @@ Log read_csv(const std::string& path, const std::string& text) {
     }
     if (line.empty()) return;
     const std::string place = fmt::format("{}:{}", path, number);
-    const Cells cells = split(line);
+    const Cells cells = scenario::csv_cells(line);
     if (cells.size() != header->size()) {
       scenario::fail(place, "row", fmt::format("{} cells", cells.size()),
                      fmt::format("{}, one for each column of the header", header->size()), "0.42,8");

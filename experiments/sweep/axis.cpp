@@ -9,6 +9,7 @@
 #include "experiments/commands/options.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/scenario/single_key.hpp"
+#include "experiments/scenario/units.hpp"
 
 namespace fomoe::sweep {
 
@@ -64,8 +65,11 @@ std::vector<std::string> separated(const std::string& text) {
 
 double plain_number(const std::string& text, const std::string& part, const char* what) {
   double value = 0;
-  const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-  if (error != std::errc{} || end != part.data() + part.size() || !std::isfinite(value) || value <= 0)
+  const bool percent = scenario::is_percentage(part);
+  const char* const last = part.data() + part.size() - (percent ? 1 : 0);
+  const auto [end, error] = std::from_chars(part.data(), last, value);
+  if (percent) value /= 100;
+  if (error != std::errc{} || end != last || !std::isfinite(value) || value <= 0)
     refuse(text, fmt::format("\"{}\" as the {}", part, what), "a number above zero there");
   return value;
 }

@@ -72,7 +72,7 @@ class Stream {
                          const std::vector<std::string>& command, int out, int err) {
   try {
     become_ordinary();
-    join();  // which a process of real-time priority must not
+    join();           // which a process of real-time priority must not
     ::setpgid(0, 0);  // so that all it starts can be ended, and Ctrl-C reaches it through us alone
     enter(site);
     if (!of.cores.empty()) run_on(of.cores);

@@ -85,7 +85,7 @@ TEST_CASE("simulate --output -: the keys that others read") {
   for (const json& entry : run["provenance"]) {
     CHECK(entry["what"].is_string());
     CHECK(entry["detail"].is_string());
-    CHECK(std::set<std::string>{"measured", "computed", "assumed"}.contains(entry["origin"]));
+    CHECK(std::set<std::string>{"measured", "calibrated", "computed", "assumed"}.contains(entry["origin"]));
   }
   CHECK(run["notes"].is_array());
   CHECK(run["optimizer_steps"] == 191);  // ⌈100e6 ÷ (256 · 2048)⌉

@@ -222,7 +222,13 @@ TEST_CASE("limits drop, and the counts say so") {
   for (const json& row : limited["frontier"]) CHECK(row["simulated"]["wall_clock_s"] <= 90);
   const Ran words = run_in(source_dir(), "fomoe plan " + kTwoSites + " --within time=1s");
   CHECK(words.exit_status == 0);
-  CHECK(words.out.find("Nothing that was simulated keeps all limits.") == 0);
+  CHECK_MESSAGE(words.out.starts_with("Nothing keeps all limits. Without them:\nthe least time is that of "),
+                words.out);
+  // What is named has the least time there is: of a plan without limits the first row.
+  const json least = answer(kTwoSites + " --within time=1s")["without_limits"][0];
+  CHECK(least["least"] == "time");
+  CHECK(least["simulated"]["wall_clock_s"] ==
+        answer(kTwoSites + " --top 1")["frontier"][0]["simulated"]["wall_clock_s"]);
 }
 
 TEST_CASE("sites are chosen where step times say what fewer sites mean, and stay where they do not") {
@@ -261,6 +267,9 @@ TEST_CASE("mistakes of `fomoe plan`") {
   refused(plan + " --set prices.gpu_hour=2USD --within cost=5EUR",
           "fomoe: --within: got \"cost=5EUR\"; expected an amount above zero in USD; for example --within "
           "time=3d,cost=5000USD,energy=800kWh,perplexity=30,memory=80GiB");
+  refused(plan + " --set prices.gpu_hour=2USD --within cost=4,000USD",
+          "fomoe: --within: got \"cost=4,000USD\"; expected numbers without commas: a comma begins the next "
+          "limit; for example --within time=3d,cost=5000USD,energy=800kWh,perplexity=30,memory=80GiB");
   refused(plan + " --within perplexity=30",
           "fomoe: --within: got perplexity, and the scenario has no quality model; expected [quality]; for "
           "example "
@@ -280,6 +289,9 @@ TEST_CASE("platform.use_sites: named sites of a file") {
   const std::string first = " --set platform.use_sites='azure:westeurope, azure:eastus'";
   // The file's first two sites, by name and by number.
   CHECK(json_of(eight + first)["wall_clock_s"] == json_of(eight + " --set platform.sites=2")["wall_clock_s"]);
+  CHECK(json_of(eight +
+                " --set platform.use_sites='[\"azure:westeurope\", \"azure:eastus\"]'")["wall_clock_s"] ==
+        json_of(eight + " --set platform.sites=2")["wall_clock_s"]);
   const json other = json_of(eight + " --set platform.use_sites=aws:us-east-1,gcp:asia-south1-a");
   CHECK(other["sites"][0]["name"] == "aws:us-east-1");
   CHECK(other["sites"][1]["name"] == "gcp:asia-south1-a");

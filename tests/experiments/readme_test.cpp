@@ -1,9 +1,10 @@
-// The README's commands run, and where it prints an answer, that is what they answer.
+// The READMEs' commands run, and where they print an answer, that is what they answer.
 #include <doctest/doctest.h>
 
 #include <filesystem>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/experiments/run_fomoe.hpp"
@@ -56,7 +57,7 @@ std::vector<Example> read_examples(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("every command of the README that `fomoe` answers, and the answers that it prints") {
+TEST_CASE("every command of the READMEs that `fomoe` answers, and the answers that they print") {
   const Folder folder;
   for (const char* name : {"experiments", "platforms", "tools"})
     std::filesystem::create_directory_symlink(source_dir() + '/' + name, folder / name);
@@ -70,7 +71,12 @@ TEST_CASE("every command of the README that `fomoe` answers, and the answers tha
   std::filesystem::copy_file(source_dir() + "/experiments/validation/runs/ddp-near-small-k1.json",
                              folder / "measured.json");
   int ran_commands = 0, checked_answers = 0;
-  for (const Example& example : read_examples(read_all(source_dir() + "/README.md"))) {
+  std::vector<Example> examples;
+  for (const char* page : {"/README.md", "/experiments/README.md", "/trainer/README.md"}) {
+    for (Example& example : read_examples(read_all(source_dir() + page)))
+      examples.push_back(std::move(example));
+  }
+  for (const Example& example : examples) {
     Ran ran;
     for (const std::string& command : example.commands) {
       if (!command.starts_with("$fomoe ")) continue;

@@ -2,81 +2,14 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <regex>
-#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "tests/experiments/run_fomoe.hpp"
-
-namespace {
+#include "tests/experiments/report_page.hpp"
 
 using namespace fomoe::tests;
-using nlohmann::json;
-
-const std::string kTwoSites = source_dir() + "/experiments/scenarios/two-sites.toml";
-const std::string kPrices = " --set prices.file=" + source_dir() + "/experiments/data/prices-example.toml";
-
-void must_run(const std::string& folder, const std::string& command) {
-  const Ran ran = run_in(folder, command);
-  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
-}
-
-/// The page of the results in `folder`.
-std::string page_of(const Folder& folder, const std::string& results) {
-  const Ran ran = run_in(folder.path(), "fomoe report " + results + " --output report.html");
-  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
-  CHECK(ran.out.empty());
-  CHECK(ran.err == "wrote report.html\n");
-  return read_all(folder / "report.html");
-}
-
-json simulated(const Folder& folder, const std::string& options = "") {
-  must_run(folder.path(), "fomoe simulate " + kTwoSites + options + " --output run.json");
-  return json::parse(read_all(folder / "run.json"));
-}
-
-int count(const std::string& text, const std::string& part) {
-  int found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
-
-/// What the charts of the page show.
-std::vector<json> charts(const std::string& page) {
-  const std::string begin = "<script type=\"application/json\">";
-  std::vector<json> list;
-  for (std::size_t at = page.find(begin); at != std::string::npos; at = page.find(begin, at)) {
-    at += begin.size();
-    list.push_back(json::parse(page.substr(at, page.find("</script>", at) - at)));
-  }
-  return list;
-}
-
-/// Every tag that is opened is closed in turn.
-void check_nesting(std::string page) {
-  page = page.substr(0, page.rfind("<script>\n/*!"));  // the library and what follows
-  page = std::regex_replace(page, std::regex("<style>[^]*?</style>|<!--[^]*?-->"), "");
-  const std::set<std::string> alone = {"meta", "!DOCTYPE"};
-  std::vector<std::string> open;
-  const std::regex tag("<(/?)([!A-Za-z][A-Za-z0-9]*)[^>]*>");
-  for (std::sregex_iterator at(page.begin(), page.end(), tag), end; at != end; ++at) {
-    const std::string name = (*at)[2];
-    if (alone.contains(name)) continue;
-    if ((*at)[1] == "") {
-      open.push_back(name);
-      continue;
-    }
-    REQUIRE_FALSE(open.empty());
-    CHECK(open.back() == name);
-    open.pop_back();
-  }
-  CHECK(open == std::vector<std::string>{"html", "body"});  // cut off with the library
-}
-
-}  // namespace
 
 TEST_CASE("a simulated run: headings, a table beside every chart, and nothing that is fetched") {
   const Folder folder;
@@ -365,10 +298,10 @@ TEST_CASE("what is wrong is named, and no page is written") {
   refused(changed("/sites/1/name", 7), "bad.json: sites[1].name: got 7; expected a text" + remedy);
   refused(changed("/sites", json::array()),
           "bad.json: sites: got an empty one; expected an array with at least one entry" + remedy);
-  refused(
-      changed("/provenance/0/origin", "guessed"),
-      "bad.json: provenance[0].origin: got \"guessed\"; expected \"measured\", \"computed\" or \"assumed\"" +
-          remedy);
+  refused(changed("/provenance/0/origin", "guessed"),
+          "bad.json: provenance[0].origin: got \"guessed\"; expected \"measured\", \"calibrated\", "
+          "\"computed\" or \"assumed\"" +
+              remedy);
   refused(changed("/round_timeline/spans/0/node", 2),
           "bad.json: round_timeline.spans[0].node: got 2; expected a whole number from 0 to 1" + remedy);
   refused(changed("/scenario", 3), "bad.json: scenario: got 3; expected an object" + remedy);

@@ -225,6 +225,15 @@ TEST_CASE("solve: how much faster measured links have to be") {
       "fomoe solve experiments/scenarios/eight-regions.toml --set compute.step_time=1s --set "
       "strategy.local_steps=4 --for platform.rate_factor --target wall_clock=130min");
   CHECK(regions["answers"][0]["answer"] == "smallest");
+  // The scenario's slowest and fastest paths, so many times as fast.
+  const Ran words = run_in(source_dir(), "fomoe solve " + kTwoSites +
+                                             " --set platform.bandwidth=10Gbps --for platform.rate_factor "
+                                             "--target compute_utilization=0.9");
+  CHECK(words.out.find("Gb/s") == std::string::npos);  // equal sites: ports alone, no rate of a path
+  const Ran four = run_in(source_dir(),
+                          "fomoe solve experiments/scenarios/four-regions.toml --for platform.rate_factor "
+                          "--target utilization=95% --engine closed-form");
+  CHECK_MESSAGE(four.out.find(" Gb/s on the paths between the sites.") != std::string::npos, four.out);
 }
 
 TEST_CASE("explain: its last line is the closed form's answer") {

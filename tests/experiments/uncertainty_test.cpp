@@ -118,3 +118,45 @@ TEST_CASE("mistakes in a calibration file") {
   refused(json::array({fitted("bandwidth_efficiency", 0.9, 0.95, 1.2)}),
           "network_model.bandwidth_efficiency=1.2");
 }
+
+TEST_CASE("calibrated terms are called so, with their file: in JSON, in words, in the report") {
+  const Folder folder;
+  const std::string path = calibration(folder, kTerms);
+  const json run = run_json("--calibration " + path + " --set network_model.jitter=5ms");
+  int calibrated = 0;
+  for (const json& entry : run["provenance"]) {
+    const bool fitted_term = entry["detail"].get<std::string>().ends_with("; fitted: " + path);
+    CHECK(fitted_term == (entry["origin"] == "calibrated"));
+    if (fitted_term) ++calibrated;
+    if (entry["detail"].get<std::string>().starts_with("jitter")) CHECK(entry["origin"] == "assumed");
+  }
+  CHECK(calibrated == 2);  // latency_factor and call_overhead; payload_rate was not fitted
+  write_all(folder / "run.json", run.dump());
+  const Ran report = run_in(folder.path(), "fomoe report run.json --output r.html");
+  REQUIRE_MESSAGE(report.exit_status == 0, report.err);
+  CHECK(read_all(folder / "r.html").find("calibrated (2)") != std::string::npos);
+  const Ran words = run_in(source_dir(), "fomoe simulate " + kTwoSites + " --calibration " + path);
+  CHECK(words.out.find("\n  calibrated  network model") != std::string::npos);
+}
+
+TEST_CASE("what fomoe calibrate writes as TOML can be pasted into a scenario") {
+  const Folder folder;
+  const std::string runs = source_dir() + "/experiments/validation/runs/diloco-*-small-*.json";
+  const Ran fit =
+      run_in(folder.path(), "fomoe calibrate " + runs + " --terms latency_factor --output fit.toml");
+  REQUIRE_MESSAGE(fit.exit_status == 0, fit.err);
+  write_all(folder / "s.toml",
+            read_all(source_dir() + "/" + kTwoSites) + '\n' + read_all(folder / "fit.toml"));
+  const auto origin = [&](const std::string& more) {
+    const Ran ran = run_in(folder.path(), "fomoe simulate s.toml --sensitivity none --output - " + more);
+    REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+    const json run = json::parse(ran.out);
+    for (const json& entry : run["provenance"]) {
+      if (entry["detail"].get<std::string>().starts_with("latencies ×"))
+        return entry["origin"].get<std::string>();
+    }
+    return std::string();
+  };
+  CHECK(origin("") == "calibrated");
+  CHECK(origin("--set network_model.latency_factor=2") == "assumed");  // nobody fitted that
+}

@@ -1,6 +1,8 @@
 // fomoe-train as its users start it: real processes, real sockets, real files, and what is left after a kill.
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "tests/trainer/live/program.hpp"
 
 using namespace fomoe::tests;
@@ -80,6 +82,19 @@ TEST_CASE("every core method learns across processes; one process in turn ends i
     // (Corpus::synthetic_loss).
     CHECK(std::log(report["quality"]["perplexity"].get<double>()) < 2.5);
     CHECK(report["wall_clock_s"].get<double>() < 60);
+    // One round as it was, for `fomoe report`: every site computes within it.
+    const json& round = report["round_timeline"];
+    CHECK(round["duration_s"].get<double>() > 0);
+    CHECK(round["nodes"].size() >= 1);
+    std::set<int> computing;
+    for (const json& span : round["spans"]) {
+      CHECK(span["start_s"].get<double>() <= span["end_s"].get<double>());
+      CHECK(span["end_s"].get<double>() <= round["duration_s"].get<double>() * (1 + 1e-9));
+      if (span["kind"] == "compute") computing.insert(span["node"].get<int>());
+    }
+    // A server computes nothing, nor do sites without a batch.
+    CHECK_FALSE(computing.empty());
+    if (std::string(one.name) == "diloco") CHECK(computing.size() == round["nodes"].size());
 
     const Ended turn = run(train(settings, more("in-turn")));
     REQUIRE(turn.status == 0);

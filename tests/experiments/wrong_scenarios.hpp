@@ -1,0 +1,105 @@
+// Mistakes in a scenario: what is changed in a good one, and the message that this gives. The cases are in
+// wrong_*_test.cpp.
+#pragma once
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "costmodel/methods/method.hpp"
+#include "tests/experiments/run_fomoe.hpp"
+
+namespace fomoe::tests {
+
+// Line numbers in the expectations below count from the first line of this text.
+inline const std::string kGood = R"(seed = 1
+[model]
+preset = "small"
+[workload]
+tokens = 1e6
+global_batch_sequences = 16
+[strategy]
+method = "fomoe"
+local_steps = 4
+expert_overlap = 2
+[compute]
+step_time = "420ms"
+[platform]
+sites = 4
+bandwidth = "1Gbps"
+latency = "25ms"
+)";
+
+struct Wrong {
+  std::string from, to;  // the change to the good file; an empty `from` appends
+  std::string options;   // added to the command line
+  std::string message;   // what follows the file's name, or the whole line where it starts with --set
+};
+
+inline const std::string kRate =
+    "a data rate above zero in quotes, with a unit (bits as bps kbps Mbps Gbps Tbps, bytes as Bps kBps MBps "
+    "GBps or "
+    "KiBps MiBps GiBps); for example bandwidth = \"1Gbps\"";
+inline const std::string kLatency =
+    "a time of zero or more in quotes, with a unit (ns us ms s min h d); for example latency = \"25ms\"";
+inline const std::string kStepTime =
+    "a time above zero in quotes, with a unit (ns us ms s min h d); for example step_time = \"420ms\"";
+inline const std::string kSize =
+    "a size above zero in quotes, with a unit (B kB MB GB TB or KiB MiB GiB TiB); for example ";
+inline const std::string kStrategyKeys =
+    "one of method, local_steps, expert_overlap, placement, routing_counts, reshuffle_rounds, skip_token, "
+    "overlap_steps, fragments, outer_optimizer, outer_state_on_migration, moment1_period, moment2_period, "
+    "staleness, gossip_peers, "
+    "collective, "
+    "ring_order, bucket_bytes, "
+    "granularity, payload_dtype, compression, regions, secure_aggregation, router, capacity_factor, "
+    "max_sites_per_token, micro_batches, module_levels, module_choices";
+// A new method needs no change here.
+inline const std::string kMethods = [] {
+  std::string text = "one of ";
+  for (const fomoe::costmodel::Method& method : fomoe::costmodel::methods())
+    text += (text == "one of " ? "\"" : ", \"") + std::string(method.name) + '"';
+  return text;
+}();
+inline const std::string kMoney =
+    "a price of zero or more in quotes, with a currency of three capital letters; for example ";
+inline const std::string kTables =
+    "one of [model] [workload] [strategy] [compute] [platform] [network_model] [calibration] [traffic] "
+    "[prices] [energy] "
+    "[quality] [failures] [trainer]; for example [model]";
+inline const std::string kOneCompute =
+    "exactly one of profile, step_time, or mfu with peak_flops or accelerator";
+
+inline std::string changed(const Wrong& wrong) {
+  std::string text = kGood;
+  if (wrong.from.empty()) return text + wrong.to;
+  const std::size_t at = text.find(wrong.from);
+  REQUIRE_MESSAGE(at != std::string::npos, wrong.from);
+  return text.replace(at, wrong.from.size(), wrong.to);
+}
+
+/// Exit status 2, "file:line: key: got; expected; for example", and no file left behind.
+inline void check_refused(const std::vector<Wrong>& cases) {
+  for (const Wrong& wrong : cases) {
+    CAPTURE(wrong.to);
+    CAPTURE(wrong.options);
+    const Folder folder;
+    write_all(folder / "s.toml", changed(wrong));
+    const Ran ran = run_in(folder.path(),
+                           "fomoe simulate s.toml --output answer.json --trace trace.json " + wrong.options);
+    const bool by_option = wrong.message.starts_with("--set");
+    CHECK(ran.exit_status == 2);
+    CHECK(ran.err == (by_option ? "" : "s.toml") + wrong.message + "\n");
+    CHECK(ran.out.empty());
+    const std::regex shape(R"((s\.toml:\d+|--set \S+): \S+: got .+; expected .+; for example .+\n)");
+    CHECK(std::regex_match(ran.err, shape));
+    std::size_t files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+      files += entry.exists() ? 1 : 0;
+    CHECK(files == 1);  // the scenario alone
+  }
+}
+
+}  // namespace fomoe::tests
