@@ -76,7 +76,6 @@ class Chunks {
     for (const costmodel::Exchange& exchange : transfer.exchanges) {
       for (const costmodel::Payload& payload : exchange.payloads) {
         if (!from_partial(transfer, payload) && !to_partial(transfer, payload)) continue;
-        check_pieces();
         for (std::size_t p = 0; p < exchange.nodes.size(); ++p) {
           const Key key{exchange.nodes[p], payload.content, payload.groups};
           const int chunk = payload.chunks > 1 ? payload.chunk : static_cast<int>(p);
@@ -84,12 +83,16 @@ class Chunks {
           const auto found = left_.find(key);
           const bool there = found != left_.end() && found->second == std::pair(chunk, chunks);
           const bool scatters = transfer.pattern == Pattern::reduce_scatter;
-          if (scatters == (found != left_.end()) || (!scatters && !there) || (scatters && payload.chunks > 1))
+          const bool ordered =
+              transfer.collective == costmodel::Collective::direct && transfer.pattern != Pattern::all_reduce;
+          if (ordered || scatters == (found != left_.end()) || (!scatters && !there) ||
+              (scatters && payload.chunks > 1))
             refuse_method("\"" + scenario_.strategy.method + "\", which has the operation \"" + op.name +
                           "\"");
           if (scatters) left_[key] = {chunk, chunks};
           if (transfer.pattern == Pattern::all_gather) left_.erase(key);
         }
+        check_pieces();
       }
     }
   }

@@ -153,3 +153,22 @@ TEST_CASE(
     CHECK(said.find("hierarchical") != std::string::npos);
   }
 }
+
+TEST_CASE("methods that wait for others in the midst of a step are refused, whatever their sums") {
+  for (const char* method : {"fsdp", "pipeline_wan", "expert_parallel_wan", "remote_experts"}) {
+    for (const Collective collective : {Collective::ring, Collective::direct, Collective::recursive}) {
+      for (const std::int64_t bucket_bytes : {0, 1000}) {
+        CAPTURE(std::string(method));
+        costmodel::Scenario scenario = training_scenario(method, 4);
+        scenario.strategy.collective = collective;
+        scenario.strategy.bucket_bytes = bucket_bytes;
+        try {
+          (void)needs_of(scenario, costmodel::make_plan(scenario));
+          FAIL("not refused");
+        } catch (const fomoe::InputError& error) {
+          CHECK(std::string(error.what()).starts_with("strategy.method: got \"" + std::string(method) + '"'));
+        }
+      }
+    }
+  }
+}
