@@ -48,7 +48,7 @@ std::string human_bytes(double bytes) { return scaled(bytes, {"", "k", "M", "G",
 std::string human_count(double count) { return scaled(count, {"", "k", "M", "G", "T", "P", "E"}, ""); }
 
 std::string human_percent(double share) {
-  const double percent = share * 100;
+  const double percent = std::abs(share) < 1e-9 ? 0 : share * 100;  // what is left of rounding
   return percent >= 10 ? fmt::format("{:.1f} %", percent) : fmt::format("{:.3g} %", percent);
 }
 

@@ -115,7 +115,7 @@ class PlanText {
     if (plan_.least.empty())
       return fmt::format("Nothing is possible: all {} combinations were dropped, for the reasons below.\n",
                          human_count(static_cast<double>(plan_.screening.candidates)));
-    std::string text = "Nothing keeps all limits. Without them:\n";
+    std::string text = "Nothing keeps all limits. Without them, and whatever that costs in quality:\n";
     for (const Least& least : plan_.least) {
       const Finalist& own = least.finalist;
       std::vector<std::string> amounts;

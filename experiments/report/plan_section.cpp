@@ -39,7 +39,13 @@ Row cells(const std::string& place, const Candidate& row) {
 }
 
 std::string answer(const Plan& plan) {
-  if (plan.chosen.empty()) return paragraph("Nothing keeps all limits; below is why.");
+  if (plan.chosen.empty()) {
+    std::string html = paragraph("Nothing keeps all limits; below is why.");
+    for (const auto& [measure, row] : plan.least)
+      html += paragraph(fmt::format("Without limits the least {} is that of {}: {}{}.", measure, name_of(row),
+                                    time_of(row), row.cost ? fmt::format(", {:.2f}", *row.cost) : ""));
+    return html;
+  }
   const Candidate& first = plan.chosen.front();
   std::vector<std::pair<std::string, std::string>> list = {
       {plan.has_choice ? "the choice" : "fastest, with the fewest synchronisations", name_of(first)},

@@ -41,6 +41,11 @@ Plan read_plan(const std::string& path, const Json& document) {
        [&](const JsonObject& row) { plan.chosen.push_back(read_candidate(path, row)); });
   each(path, json, "methods",
        [&](const JsonObject& row) { plan.methods.push_back(read_candidate(path, row)); });
+  if (json.has("without_limits")) {
+    each(path, json, "without_limits", [&](const JsonObject& row) {
+      plan.least.emplace_back(row.text("least"), read_candidate(path, row));
+    });
+  }
   plan.as_it_is = read_candidate(path, inner(path, json, "scenario_as_it_is"));
   plan.candidates = amount(json, "candidates");
   plan.simulated = amount(json, "simulated");

@@ -67,7 +67,8 @@ struct Plan {
   std::string why_no_choice;  // of an answer without one
   bool has_choice = false;    // the first of `chosen`; the others follow it
   std::vector<Candidate> chosen;
-  std::vector<Candidate> methods;  // the best of each
+  std::vector<Candidate> methods;                        // the best of each
+  std::vector<std::pair<std::string, Candidate>> least;  // where nothing keeps the limits: of "cost", who
   Candidate as_it_is;
   double candidates = 0, simulated = 0;
   std::vector<Dropped> dropped;

@@ -61,6 +61,17 @@ TEST_CASE("memory remedy: one setting is enough where it is, though another woul
   CHECK(memory_remedy(scenario).settings == Settings{"compute.outer_state_on=host"});
 }
 
+TEST_CASE("memory remedy: where activations are what does not fit, recomputing them is all that is said") {
+  // Sharding and the host would save state, are tried first, and are not enough.
+  Scenario scenario = eight_replicas();
+  scenario.gpus.micro_batch_sequences = 100'000;
+  Scenario recomputed = scenario;
+  recomputed.gpus.activation_checkpointing = true;
+  scenario.gpus.gpu_memory_bytes = memory_per_gpu(recomputed).total();
+  REQUIRE(memory_per_gpu(scenario).activations > scenario.gpus.gpu_memory_bytes);
+  CHECK(memory_remedy(scenario).settings == Settings{"compute.activation_checkpointing=true"});
+}
+
 TEST_CASE("memory remedy: more GPUs where the site's own do not suffice, and no promise where none do") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   Scenario four = scenario;

@@ -208,6 +208,18 @@ TEST_CASE("a plan's result: its frontier, its methods and the lines to paste") {
   CHECK(page.find("--set strategy.method=") != std::string::npos);
 }
 
+TEST_CASE("a plan whose limits nothing keeps: what there is without them") {
+  const Folder folder;
+  must_run(folder.path(), "fomoe plan " + kTwoSites +
+                              " --vary strategy.method=diloco --vary strategy.local_steps=8,64"
+                              " --within time=1s --output plan.json");
+  const json plan = json::parse(read_all(folder / "plan.json"));
+  REQUIRE(plan["without_limits"].size() == 1);
+  const std::string page = page_of(folder, "plan.json");
+  check_nesting(page);
+  CHECK(page.find("<p>Without limits the least time is that of diloco, K = 64") != std::string::npos);
+}
+
 TEST_CASE("a sweep's result: a line for each combination of the other axes, every row in the table") {
   const Folder folder;
   must_run(folder.path(), "fomoe sweep " + kTwoSites +
