@@ -209,7 +209,7 @@ TEST_CASE("a site that may use a quarter of a core gets no more, and its control
   REQUIRE(used_s.size() == 4);  // two lines for each of two sites
   double most_s = 0;
   for (const double seconds : used_s) most_s = std::max(most_s, seconds);
-  CHECK(most_s < 0.36);  // of a second, and of the tenth in which it is counted
+  CHECK(most_s < 0.3);  // a second touches eleven periods of 25 ms in 100 ms: 0.275
   CHECK(most_s > 0.05);
   for (const auto& entry : std::filesystem::recursive_directory_iterator(
            "/sys/fs/cgroup", std::filesystem::directory_options::skip_permission_denied))
