@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <sstream>
 #include <utility>
 
@@ -80,6 +81,19 @@ void add_network_provenance(RunReport& report, const NetworkModel& network) {
       efficiency == 1.0 ? "1: payload gets the whole link"
                         : "payload gets " + short_text(efficiency) + " of every link");
   for (const NetworkTerm& term : switched_on(network)) add("network model", term.key, term.text);
+}
+
+// Of every round, by its place in the plan; empty where some were not executed.
+std::vector<double> durations_of_all(const Plan& plan, const std::vector<Timeline>& timelines) {
+  std::map<std::int64_t, double> by_round;
+  for (const Timeline& timeline : timelines) {
+    const std::vector<double> seconds = round_durations_s(timeline.round_end_s);
+    for (std::size_t i = 0; i < seconds.size(); ++i) by_round[timeline.rounds[i]] = seconds[i];
+  }
+  std::vector<double> all;
+  if (by_round.size() != static_cast<std::size_t>(plan.rounds) || by_round.size() > kListedRounds) return all;
+  for (const auto& [round, seconds] : by_round) all.push_back(seconds);
+  return all;
 }
 
 }  // namespace
@@ -192,6 +206,7 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan,
                              std::to_string(plan.rounds) + " rounds");
   }
   report.round.duration_s = report.wall_clock_s / rounds;
+  report.round_durations_s = durations_of_all(plan, timelines);
   for (SiteReport& site : report.sites) {
     site.idle_s = std::max(0.0, report.round.duration_s - site.compute_s - site.exposed_communication_s);
   }

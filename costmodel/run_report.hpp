@@ -1,6 +1,7 @@
 // What every executor answers: closed form, simulation and real training fill the same structure.
 // Definitions are beside the fields; the JSON keys have the same names.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -78,6 +79,8 @@ struct Quality {
   std::optional<double> equal_loss_factor;
 };
 
+inline constexpr std::size_t kListedRounds = 1000;
+
 struct RunReport {
   std::string executor;  // "closed-form", "simulated" or "measured"
   double wall_clock_s = 0;
@@ -88,6 +91,9 @@ struct RunReport {
   std::int64_t optimizer_steps = 0;
   std::int64_t tokens = 0;
   MeanRound round;
+  /// In the plan's order, where every round was executed and they are not too many to write (kListedRounds);
+  /// else empty. The first one has more to do than the mean says: connections and memory are new.
+  std::vector<double> round_durations_s;
   std::vector<SiteReport> sites;
   std::optional<Interval95> wall_clock_interval_s;  // 95 % confidence, where rounds are a sample
   Bottleneck bottleneck;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <stdexcept>
 
 namespace fomoe::costmodel {
@@ -29,7 +30,7 @@ double median_of(std::vector<double> values) {
 
 RunErrors errors_of(const RunReport& predicted, const RunReport& measured) {
   RunErrors errors{};
-  const auto at = [&](Compared what) -> double& { return errors[static_cast<std::size_t>(what)]; };
+  const auto at = [&](Compared what) -> std::optional<double>& { return errors[static_cast<std::size_t>(what)]; };
   at(Compared::wall_clock) = relative(predicted.wall_clock_s, measured.wall_clock_s);
   at(Compared::compute) = relative(predicted.round.compute_s, measured.round.compute_s);
   at(Compared::communication) = relative(predicted.round.communication_s, measured.round.communication_s);
@@ -37,6 +38,12 @@ RunErrors errors_of(const RunReport& predicted, const RunReport& measured) {
   at(Compared::utilization) = predicted.compute_utilization - measured.compute_utilization;
   at(Compared::bytes) =
       relative(predicted.bytes_sent_per_site_per_round, measured.bytes_sent_per_site_per_round);
+  const std::vector<double>&p = predicted.round_durations_s, &m = measured.round_durations_s;
+  if (p.size() > 1 && m.size() == p.size()) {
+    at(Compared::first_round) = relative(p.front(), m.front());
+    at(Compared::later_rounds) =
+        relative(std::accumulate(p.begin() + 1, p.end(), 0.0), std::accumulate(m.begin() + 1, m.end(), 0.0));
+  }
   return errors;
 }
 

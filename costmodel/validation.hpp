@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -11,18 +12,31 @@ namespace fomoe::costmodel {
 
 /// What is compared. All are predicted ÷ measured − 1, but for utilization, which is a share already:
 /// predicted − measured.
-enum class Compared : std::size_t { wall_clock, compute, communication, synchronization, utilization, bytes };
-inline constexpr std::size_t kComparedCount = 6;
+enum class Compared : std::size_t {
+  wall_clock,
+  compute,
+  communication,
+  synchronization,
+  utilization,
+  bytes,
+  first_round,
+  later_rounds
+};
+inline constexpr std::size_t kComparedCount = 8;
 inline constexpr std::array<std::string_view, kComparedCount> kComparedNames = {
-    "wall_clock", "compute", "communication", "synchronization", "utilization", "bytes"};
+    "wall_clock",  "compute", "communication", "synchronization",
+    "utilization", "bytes",   "first_round",   "later_rounds"};
 
 /// By Compared.
 ///   compute          of the mean round
 ///   communication    of the mean round: first byte wanted to last byte received, hidden or not
 ///   synchronization  of the mean round: bytes are under way
 ///   bytes            sent by a site in the mean round
-/// Where nothing was measured, the error is 0 if nothing was predicted, else infinite.
-using RunErrors = std::array<double, kComparedCount>;
+///   first_round      its duration; connections and memory are new in it
+///   later_rounds     what a long run consists of: the mean duration of all rounds but the first
+/// Where nothing was measured, the error is 0 if nothing was predicted, else infinite. None where a report
+/// does not list its rounds, or has but one.
+using RunErrors = std::array<std::optional<double>, kComparedCount>;
 RunErrors errors_of(const RunReport& predicted, const RunReport& measured);
 
 /// What decides how long a run takes, by which errors are reported apart.

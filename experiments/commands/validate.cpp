@@ -74,7 +74,7 @@ void run_validate(const Arguments& arguments) {
       "limit", po::value<std::vector<std::string>>()->value_name("QUANTITY=SHARE"),
       "exit status 1 where the worst error is larger, or with median. or p95. before it that "
       "statistic; any number of times; of wall_clock, compute, communication, "
-      "synchronization, utilization, bytes (default: none)")(
+      "synchronization, utilization, bytes, first_round, later_rounds (default: none)")(
       "network-model", po::value<std::string>()->value_name("FILE.toml"),
       "a [network_model], as `fomoe calibrate` writes it, in place of the same keys of the runs' scenarios "
       "(default: the scenarios')")("set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"),

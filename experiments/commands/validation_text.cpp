@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <optional>
 
 #include "costmodel/network_model.hpp"
 #include "experiments/commands/human.hpp"
@@ -22,14 +23,17 @@ namespace {
 std::string name_of(Compared what) {
   return std::string(costmodel::kComparedNames[static_cast<std::size_t>(what)]);
 }
-double error_of(const ValidatedRun& run, Compared what) { return run.errors[static_cast<std::size_t>(what)]; }
+std::optional<double> error_of(const ValidatedRun& run, Compared what) {
+  return run.errors[static_cast<std::size_t>(what)];
+}
 std::string stem(const ValidatedRun& run) { return std::filesystem::path(run.measured.path).stem().string(); }
 
 /// "+1.2 %"; of utilisation, "−0.4 pt".
 std::string signed_error(const ValidatedRun& run, Compared what) {
-  const double error = error_of(run, what);
-  if (!std::isfinite(error)) return "none seen";
-  return fmt::format("{:+.1f} {}", 100 * error, what == Compared::utilization ? "pt" : "%");
+  const std::optional<double> error = error_of(run, what);
+  if (!error) return "";
+  if (!std::isfinite(*error)) return "none seen";
+  return fmt::format("{:+.1f} {}", 100 * *error, what == Compared::utilization ? "pt" : "%");
 }
 
 std::string size(double error, Compared what) {
@@ -59,12 +63,20 @@ std::vector<Group> groups_of(const std::vector<ValidatedRun>& runs) {
   return groups;
 }
 
-ErrorSummary summary(const std::vector<ValidatedRun>& runs, const std::vector<std::size_t>& members,
-                     Compared what) {
+/// Of those of the runs that have such an error; none where no run has.
+std::optional<ErrorSummary> summary(const std::vector<ValidatedRun>& runs,
+                                    const std::vector<std::size_t>& members, Compared what) {
   std::vector<double> errors;
-  for (const std::size_t i : members) errors.push_back(error_of(runs[i], what));
+  std::vector<std::size_t> known;
+  for (const std::size_t i : members) {
+    const std::optional<double> error = error_of(runs[i], what);
+    if (!error) continue;
+    errors.push_back(*error);
+    known.push_back(i);
+  }
+  if (errors.empty()) return std::nullopt;
   ErrorSummary summary = costmodel::summary_of(errors);
-  summary.worst_run = members[summary.worst_run];
+  summary.worst_run = known[summary.worst_run];
   return summary;
 }
 
@@ -74,14 +86,14 @@ double statistic(const ErrorSummary& summary, const std::string& name) {
 
 std::string runs_table(const std::vector<ValidatedRun>& runs) {
   std::vector<Row> rows = {{"run", "method", "sites", "K", "bound", "measured", "predicted", "wall clock",
-                            "compute", "communication", "synchronisation", "utilisation"}};
+                            "compute", "communication", "synchronisation", "utilisation", "later rounds"}};
   for (const ValidatedRun& run : runs) {
     rows.push_back({stem(run), run.scenario.strategy.method, std::to_string(run.scenario.sites()),
                     std::to_string(run.scenario.strategy.local_steps), to_string(run.bound),
                     human_time(run.measured.report.wall_clock_s), human_time(run.predicted.wall_clock_s),
                     signed_error(run, Compared::wall_clock), signed_error(run, Compared::compute),
                     signed_error(run, Compared::communication), signed_error(run, Compared::synchronization),
-                    signed_error(run, Compared::utilization)});
+                    signed_error(run, Compared::utilization), signed_error(run, Compared::later_rounds)});
   }
   return aligned(rows);
 }
@@ -90,13 +102,15 @@ std::string groups_table(const std::vector<ValidatedRun>& runs) {
   std::vector<Row> rows = {{"runs", "", "error of", "median", "p95", "worst", "bias", "worst run"}};
   for (const Group& group : groups_of(runs)) {
     for (const Compared what : {Compared::wall_clock, Compared::compute, Compared::communication,
-                                Compared::synchronization, Compared::utilization}) {
-      const ErrorSummary of = summary(runs, group.members, what);
+                                Compared::synchronization, Compared::utilization, Compared::first_round,
+                                Compared::later_rounds}) {
+      const std::optional<ErrorSummary> of = summary(runs, group.members, what);
+      if (!of) continue;
       const bool first = what == Compared::wall_clock;
-      rows.push_back({first ? group.name : "", first ? std::to_string(of.runs) : "", name_of(what),
-                      size(of.median, what), size(of.p95, what), size(of.worst, what),
-                      fmt::format("{}{}", of.bias < 0 ? "" : "+", size(of.bias, what)),
-                      stem(runs[of.worst_run])});
+      rows.push_back({first ? group.name : "", first ? std::to_string(of->runs) : "", name_of(what),
+                      size(of->median, what), size(of->p95, what), size(of->worst, what),
+                      fmt::format("{}{}", of->bias < 0 ? "" : "+", size(of->bias, what)),
+                      stem(runs[of->worst_run])});
     }
   }
   return aligned(rows);
@@ -120,7 +134,7 @@ std::string bytes_line(const std::vector<ValidatedRun>& runs) {
   if (off == 0) return fmt::format("Bytes sent: as predicted, to the byte, in all {} runs.\n", runs.size());
   std::vector<std::size_t> all(runs.size());
   for (std::size_t i = 0; i < runs.size(); ++i) all[i] = i;
-  const ErrorSummary worst = summary(runs, all, Compared::bytes);
+  const ErrorSummary worst = summary(runs, all, Compared::bytes).value();
   return fmt::format("Bytes sent: differ in {} of {} runs, the most in {} ({}).\n", off, runs.size(),
                      stem(runs[worst.worst_run]), signed_error(runs[worst.worst_run], Compared::bytes));
 }
@@ -146,7 +160,8 @@ Json figures(const costmodel::RunReport& report) {
           {"synchronization_s", report.round.transferring_s},
           {"compute_utilization", report.compute_utilization},
           {"bytes_sent_per_site_per_round", report.bytes_sent_per_site_per_round},
-          {"rounds", report.round.count}};
+          {"rounds", report.round.count},
+          {"round_durations_s", report.round_durations_s}};
 }
 
 /// JSON has no infinity.
@@ -160,12 +175,17 @@ std::vector<std::string> check_limits(const std::vector<ValidatedRun>& runs,
   for (std::size_t i = 0; i < runs.size(); ++i) all[i] = i;
   std::vector<std::string> lines;
   for (const ErrorLimit& limit : limits) {
-    const ErrorSummary of = summary(runs, all, limit.what);
-    const double found = statistic(of, limit.statistic);
+    const std::optional<ErrorSummary> of = summary(runs, all, limit.what);
+    if (!of) {
+      lines.push_back(fmt::format("{}: no run lists its rounds, so that the limit cannot be held",
+                                  name_of(limit.what)));
+      continue;
+    }
+    const double found = statistic(*of, limit.statistic);
     if (found <= limit.most) continue;
     lines.push_back(fmt::format("{} error of {}: {}, more than the limit of {}{}", limit.statistic,
                                 name_of(limit.what), size(found, limit.what), size(limit.most, limit.what),
-                                limit.statistic == "worst" ? " (" + stem(runs[of.worst_run]) + ")" : ""));
+                                limit.statistic == "worst" ? " (" + stem(runs[of->worst_run]) + ")" : ""));
   }
   return lines;
 }
@@ -195,7 +215,8 @@ std::string validation_csv(const std::vector<ValidatedRun>& runs) {
                     m.round.compute_s, p.round.compute_s, m.round.communication_s, p.round.communication_s,
                     m.round.transferring_s, p.round.transferring_s, m.compute_utilization,
                     p.compute_utilization, m.bytes_sent_per_site_per_round, p.bytes_sent_per_site_per_round);
-    for (const double error : run.errors) text += std::isfinite(error) ? fmt::format(",{}", error) : ",";
+    for (const std::optional<double>& error : run.errors)
+      text += error && std::isfinite(*error) ? fmt::format(",{}", *error) : ",";
     text += '\n';
   }
   return text;
@@ -206,7 +227,7 @@ std::string validation_json(const std::vector<ValidatedRun>& runs) {
   for (const ValidatedRun& run : runs) {
     Json errors;
     for (std::size_t i = 0; i < costmodel::kComparedCount; ++i)
-      errors[std::string(costmodel::kComparedNames[i])] = number(run.errors[i]);
+      errors[std::string(costmodel::kComparedNames[i])] = run.errors[i] ? number(*run.errors[i]) : Json(nullptr);
     list.push_back({{"run", stem(run)},
                     {"id", run.measured.record.id},
                     {"started_at", run.measured.record.started_at},
@@ -220,12 +241,14 @@ std::string validation_json(const std::vector<ValidatedRun>& runs) {
   for (const Group& group : groups_of(runs)) {
     Json errors;
     for (std::size_t i = 0; i < costmodel::kComparedCount; ++i) {
-      const ErrorSummary of = summary(runs, group.members, static_cast<Compared>(i));
-      errors[std::string(costmodel::kComparedNames[i])] = {{"median", number(of.median)},
-                                                           {"p95", number(of.p95)},
-                                                           {"worst", number(of.worst)},
-                                                           {"bias", number(of.bias)},
-                                                           {"worst_run", stem(runs[of.worst_run])}};
+      const std::optional<ErrorSummary> of = summary(runs, group.members, static_cast<Compared>(i));
+      if (!of) continue;
+      errors[std::string(costmodel::kComparedNames[i])] = {{"runs", of->runs},
+                                                           {"median", number(of->median)},
+                                                           {"p95", number(of->p95)},
+                                                           {"worst", number(of->worst)},
+                                                           {"bias", number(of->bias)},
+                                                           {"worst_run", stem(runs[of->worst_run])}};
     }
     groups.push_back({{"name", group.name}, {"runs", group.members.size()}, {"errors", errors}});
   }

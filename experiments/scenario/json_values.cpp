@@ -256,6 +256,7 @@ static Json without_cost(const costmodel::RunReport& report) {
 
 Json to_json(const costmodel::RunReport& report) {
   Json json = without_cost(report);
+  if (!report.round_durations_s.empty()) json["round_durations_s"] = report.round_durations_s;
   if (report.wall_clock_interval_s)
     json["wall_clock_interval_s"] = {report.wall_clock_interval_s->low, report.wall_clock_interval_s->high};
   add_cost_and_quality(json, report);

@@ -92,6 +92,13 @@ costmodel::RunReport read_figures(const std::string& path, const Json& json) {
   report.round.exposed_communication_s = number(path, round, "round.", "exposed_communication_s");
   report.round.idle_s = number(path, round, "round.", "idle_s");
   report.round.overlap_achieved = number(path, round, "round.", "overlap_achieved");
+  if (!json.contains("round_durations_s")) return report;
+  const Json& durations = json["round_durations_s"];
+  if (!durations.is_array() || !std::all_of(durations.begin(), durations.end(), [](const Json& seconds) {
+        return seconds.is_number() && seconds.get<double>() >= 0;
+      }))
+    fail(path, "round_durations_s", durations.dump(), "a list of seconds", kRun.remedy);
+  report.round_durations_s = durations.get<std::vector<double>>();
   return report;
 }
 

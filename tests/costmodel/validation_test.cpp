@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 
 using namespace fomoe::costmodel;
 
@@ -21,7 +22,7 @@ RunReport report(double wall_clock_s, double compute_s, double communication_s) 
   return out;
 }
 
-double at(const RunErrors& errors, Compared what) { return errors[static_cast<std::size_t>(what)]; }
+double at(const RunErrors& errors, Compared what) { return errors[static_cast<std::size_t>(what)].value(); }
 
 }  // namespace
 
@@ -37,6 +38,24 @@ TEST_CASE("errors are predicted ÷ measured − 1; of utilisation, which is a sh
 TEST_CASE("nothing measured: no error where nothing was predicted, else an infinite one") {
   CHECK(at(errors_of(report(10, 8, 0), report(10, 8, 0)), Compared::communication) == 0);
   CHECK(std::isinf(at(errors_of(report(10, 8, 1), report(10, 8, 0)), Compared::communication)));
+}
+
+TEST_CASE("the first round and the mean of the later ones, where both reports list their rounds") {
+  RunReport predicted = report(10, 8, 2), measured = report(13, 8, 5);
+  const auto known = [&] {
+    const RunErrors errors = errors_of(predicted, measured);
+    return std::pair(errors[static_cast<std::size_t>(Compared::first_round)].has_value(),
+                     errors[static_cast<std::size_t>(Compared::later_rounds)].has_value());
+  };
+  CHECK(known() == std::pair(false, false));
+  predicted.round_durations_s = {4, 3, 3};
+  CHECK(known() == std::pair(false, false));
+  measured.round_durations_s = {5, 4, 4};
+  const RunErrors errors = errors_of(predicted, measured);
+  CHECK(at(errors, Compared::first_round) == doctest::Approx(4.0 / 5 - 1));
+  CHECK(at(errors, Compared::later_rounds) == doctest::Approx(3.0 / 4 - 1));
+  predicted.round_durations_s = measured.round_durations_s = {5};
+  CHECK(known() == std::pair(false, false));
 }
 
 TEST_CASE("what bounds a run: 30 % communication, and whether the prediction hides any of it") {
