@@ -40,6 +40,7 @@ void become_ordinary();
 struct SiteNetwork {
   Descriptor network;
   Descriptor tun;
+  Descriptor route_control;  // egress.hpp
 };
 
 struct NetworkOptions {

@@ -65,6 +65,9 @@ po::options_description make_options() {
       "of every link; Nx: N times its rate × its longest round trip, at least 256KiB; short queues lose "
       "packets, "
       "which no simulation here knows")(
+      "uplink-queue", po::value<std::string>()->default_value("host")->value_name("host|router"),
+      "where bytes wait that an uplink cannot take at once: in the site's own kernel, which holds sockets back, "
+      "or in one queue behind it, where acknowledgements wait behind data")(
       "cpus-per-site", po::value<int>()->value_name("N"),
       "pin each site to N cores and the relay to one of its own (default: the kernel decides)")(
       "cpu-quota", po::value<double>()->value_name("CORES"),
@@ -168,6 +171,12 @@ void read_queue(const std::string& text, wan::LayoutOptions& options) {
     throw InputError("--queue", text, "at least one packet (--mtu)", "--queue 512KiB");
 }
 
+wan::UplinkQueue read_uplink_queue(const std::string& text) {
+  if (text == "host") return wan::UplinkQueue::host;
+  if (text == "router") return wan::UplinkQueue::router;
+  throw InputError("--uplink-queue", "\"" + text + "\"", "host or router", "--uplink-queue router");
+}
+
 wan::Layout read_layout(const po::variables_map& values) {
   wan::LayoutOptions options;
   options.mtu = in_range(values, "mtu", 576, 65000, "--mtu 9000");
@@ -205,6 +214,7 @@ int run(const std::string& command, std::vector<std::string> arguments) {
     throw UsageError("--no-check: got it with check; expected it with run alone");
 
   session.check = !values.count("no-check");
+  session.uplink_queue = read_uplink_queue(values["uplink-queue"].as<std::string>());
   session.network.tun_device = values["tun-device"].as<std::string>();
   if (values.count("congestion-control"))
     session.network.congestion_control = values["congestion-control"].as<std::string>();

@@ -20,6 +20,7 @@ std::string report_json(const Layout& layout, const SessionOptions& options, con
   report["exit_status"] = supervised.status;
   Json& asked = report["asked"];
   asked["mtu"] = layout.mtu;
+  asked["uplink_queue"] = to_string(options.uplink_queue);
   for (const Link& link : layout.links) {
     asked["links"].push_back(
         {{"name", link.name}, {"bytes_per_s", link.bytes_per_s}, {"queue_bytes", link.queue_bytes}});

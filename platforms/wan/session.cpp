@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
 
 #include "experiments/scenario/json_io.hpp"
+#include "platforms/wan/egress.hpp"
 #include "platforms/wan/relay.hpp"
 #include "platforms/wan/tasks.hpp"
 
@@ -72,6 +74,15 @@ Supervised run_command(const Layout& layout, const SessionOptions& options,
   return done;
 }
 
+/// The relay shapes uplinks as well, to the same rate: what comes out of a site bunched is even behind it.
+void limit_uplinks(const Layout& layout, const std::vector<SiteNetwork>& sites) {
+  for (std::size_t site = 0; site < sites.size(); ++site) {
+    const Link& uplink = layout.links[2 * site];  // as lay_out() places it
+    if (std::isfinite(uplink.bytes_per_s))
+      limit_egress(sites[site].route_control, uplink.bytes_per_s, uplink.queue_bytes);
+  }
+}
+
 int checked_run(const Layout& layout, const SessionOptions& options, const CpuQuota* quota) {
   NetworkOptions network = options.network;
   for (int from = 0; from < layout.size(); ++from) {
@@ -94,6 +105,7 @@ int checked_run(const Layout& layout, const SessionOptions& options, const CpuQu
   if (options.check) {
     check.relay_bytes_per_s = measure_relay(layout, sites, cores, relay_core);
     if (const std::string reason = too_much_for_relay(check); !reason.empty()) throw Refusal(reason);
+    if (options.uplink_queue == UplinkQueue::host) limit_uplinks(layout, sites);
     {
       const Relay relay(layout, sites, relay_core);
       check.pairs = measure_pairs(layout, sites, cores);
@@ -108,6 +120,7 @@ int checked_run(const Layout& layout, const SessionOptions& options, const CpuQu
           "things may be why); --no-check goes on all the same");
     }
   }
+  if (!options.check && options.uplink_queue == UplinkQueue::host) limit_uplinks(layout, sites);
   if (options.command.empty()) {
     if (!options.report.empty()) {
       const Relay relay(layout, sites, relay_core);

@@ -11,10 +11,20 @@
 
 namespace fomoe::platforms::wan {
 
+/// Where bytes wait that a site's uplink cannot take at once.
+///   host    in the site's own kernel, as where a machine's interface is the bottleneck: sockets feel it and hold
+///           their data back (egress.hpp)
+///   router  behind the site, in one queue of the relay: data of all connections pile up there, and
+///           acknowledgements behind them
+/// All other queues are the relay's.
+enum class UplinkQueue { host, router };
+inline const char* to_string(UplinkQueue queue) { return queue == UplinkQueue::host ? "host" : "router"; }
+
 struct SessionOptions {
   NetworkOptions network;
   std::optional<CoreShares> cores;
   std::optional<double> quota_cores;  // of each site
+  UplinkQueue uplink_queue = UplinkQueue::host;
   bool check = true;
   int master_port = 29500;
   std::string report;                // a file; empty: none

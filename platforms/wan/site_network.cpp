@@ -15,6 +15,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "platforms/wan/egress.hpp"
 #include "platforms/wan/isolation.hpp"
 #include "platforms/wan/layout.hpp"
 
@@ -105,6 +106,7 @@ SiteNetwork make_site_network(std::uint32_t address, int mtu, const NetworkOptio
   if (::ioctl(control.get(), SIOCSIFMTU, &request) != 0)
     refuse_system_call(fmt::format("{}: MTU {}", kInterface, mtu));
   set_up(control.get(), kInterface);
+  site.route_control = open_route_control();
 
   if (!options.congestion_control.empty()) {
     if (!set_setting("tcp_congestion_control", options.congestion_control)) {

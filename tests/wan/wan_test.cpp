@@ -159,6 +159,57 @@ else:
   CHECK(value("transfer") <= wire_s + 1);
 }
 
+TEST_CASE("data that waits for an uplink delays others: in the site's own queue not for long, in a router's it does") {
+  if (!possible()) return;
+  const Folder folder;
+  // Site 1 sends for two seconds what takes longer, and pings over another connection meanwhile.
+  write_all(folder / "busy.py", R"(
+import os, socket, threading, time
+address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+if os.environ["RANK"] == "0":
+    with socket.create_server(address) as server:
+        bulk, pings = server.accept()[0], server.accept()[0]
+        def sink():
+            while bulk.recv(1 << 20): pass
+        threading.Thread(target=sink, daemon=True).start()
+        while got := pings.recv(1): pings.sendall(got)
+else:
+    def connected():
+        while True:
+            try: return socket.create_connection(address)
+            except ConnectionRefusedError: pass
+    bulk = connected()
+    pings = connected()
+    pings.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    until = time.monotonic() + 2
+    def fill():
+        while time.monotonic() < until: bulk.send(bytes(1 << 16))
+    threading.Thread(target=fill).start()
+    seen = []
+    while time.monotonic() < until:
+        begin = time.monotonic()
+        pings.sendall(b"?")
+        pings.recv(1)
+        seen.append(time.monotonic() - begin)
+    print("longest", max(seen))
+    os._exit(0)
+)");
+  const auto longest_s = [&](const std::string& where) {
+    const Ran ran = wan(std::string("run ") + kScenario +
+                        " --no-check --set platform.bandwidth=20Mbps --set platform.latency=20ms "
+                        "--congestion-control reno --uplink-queue " +
+                        where + " -- python3 " + (folder / "busy.py"));
+    INFO(ran.out, ran.err);
+    REQUIRE(ran.exit_status == 0);
+    const std::size_t at = ran.out.find("[site-1] longest ");
+    REQUIRE(at != std::string::npos);
+    return std::stod(ran.out.substr(at + 17));
+  };
+  // Reno fills the router's 8 × 40 ms, or what two seconds bring of them; the path itself takes 40 ms.
+  CHECK(longest_s("router") > 0.150);
+  CHECK(longest_s("host") < 0.100);
+}
+
 TEST_CASE("each site has its environment, its prefix and its exit status; rank 0's report is embedded") {
   if (!possible()) return;
   const Folder folder;
@@ -270,6 +321,7 @@ TEST_CASE("mistakes on the command line end with 2 and name the option") {
   refused("check " + scenario + " --mtu 3", "--mtu: got 3; expected 576 to 65000; for example --mtu 9000");
   refused("run " + scenario + " --cpu-quota 0 -- true", "--cpu-quota: got 0; expected 0.01 to 1024 cores");
   refused("check " + scenario + " --queu 1", "did you mean --queue?");
+  refused("check " + scenario + " --uplink-queue modem", "--uplink-queue: got \"modem\"; expected host or router");
   refused("check " + scenario + " --queue 7m", "--queue: got");
   refused("check " + scenario + " --queue 0x", "--queue: got 0x; expected a size, or a number");
   refused("check " + scenario + " --set platform.sites=1", "platform.sites");
