@@ -8,6 +8,8 @@ namespace fomoe::costmodel {
 
 namespace {
 
+constexpr double kLeastProbe_s = 0.2;  // of bbr
+
 template <class... Parts>
 std::string text_of(const Parts&... parts) {
   std::ostringstream text;
@@ -23,19 +25,22 @@ const char* to_string(CongestionControl control) {
   return control == CongestionControl::loss_based ? "loss_based" : "bbr";
 }
 
-double congestion_share(const NetworkModel& network) {
-  constexpr double kProbeS = 0.2, kProbeEveryS = 10;
+double bbr_probe_s(double round_trip_s) { return round_trip_s + std::max(kLeastProbe_s, round_trip_s); }
+
+double congestion_share(const NetworkModel& network, Probes probes) {
   if (network.congestion_control == CongestionControl::loss_based) return 1;
-  return (1 - network.loss_rate.value_or(0)) * (1 - kProbeS / kProbeEveryS);
+  const double probing = probes == Probes::averaged ? kLeastProbe_s / kBbrProbeEvery_s : 0;
+  return (1 - network.loss_rate.value_or(0)) * (1 - probing);
 }
 
-double free_share(const NetworkModel& network) {
-  return (1 - network.background_share) * congestion_share(network);
+double free_share(const NetworkModel& network, Probes probes) {
+  return (1 - network.background_share) * congestion_share(network, probes);
 }
 
-platforms::Platform effective_platform(const platforms::Platform& raw, const NetworkModel& network) {
+platforms::Platform effective_platform(const platforms::Platform& raw, const NetworkModel& network,
+                                       Probes probes) {
   platforms::Platform platform =
-      platforms::scaled_bandwidth(raw, network.bandwidth_efficiency * free_share(network));
+      platforms::scaled_bandwidth(raw, network.bandwidth_efficiency * free_share(network, probes));
   for (platforms::Path& path : platform.paths) path.latency_s *= network.latency_factor;
   for (platforms::LinkChange& change : platform.changes) {
     if (change.latency_s) *change.latency_s *= network.latency_factor;
@@ -58,9 +63,10 @@ double slow_start_s(const NetworkModel& network, double sent_before_bytes, doubl
   if (!network.initial_window_bytes || round_trip_s <= 0) return 0;
   double sent = 0, in_flight = network.streams * *network.initial_window_bytes + sent_before_bytes;
   double trips = 0;
+  const double growth = network.congestion_control == CongestionControl::bbr ? kBbrGrowth : 2;
   for (; in_flight < bytes_per_s * round_trip_s && sent + in_flight < bytes; ++trips) {
     sent += in_flight;
-    in_flight *= 2;
+    in_flight *= growth;
   }
   return std::max(0.0, trips * round_trip_s - sent / bytes_per_s);
 }

@@ -54,19 +54,32 @@ struct NetworkModel {
   std::string calibration;  // "links.json"
 };
 
+/// A sender of bbr that has seen no shorter round trip for 10 s sends next to nothing, so that queues empty,
+/// and looks again (Cardwell et al. 2016, ProbeRTT).
+inline constexpr double kBbrProbeEvery_s = 10;
+
+/// How long nothing of such a sender comes: until what it has under way is acknowledged, and then 200 ms or a
+/// round trip, whichever is longer.
+///   RTT + max(0.2 s, RTT)
+double bbr_probe_s(double round_trip_s);
+
+/// probes of bbr: their mean share of a link's rate, or left to who executes single flows.
+enum class Probes { averaged, apart };
+
 /// Share of a link's rate that congestion control leaves: 1 if loss_based. With bbr, which sends lost
-/// segments again and for 200 ms in every 10 s sends next to nothing to see the empty path's latency:
-///   (1 − p) · (1 − 0.2 ÷ 10)
-double congestion_share(const NetworkModel& network);
+/// segments again:
+///   (1 − p) · (1 − 0.2 ÷ 10), the second factor for probes that are averaged; 0.2: of short paths
+double congestion_share(const NetworkModel& network, Probes probes = Probes::averaged);
 
 /// What other traffic and congestion control leave of a link: (1 − background) · congestion_share.
-double free_share(const NetworkModel& network);
+double free_share(const NetworkModel& network, Probes probes = Probes::averaged);
 
 /// The most segments that bbr may lose: beyond, its first version slows down as well.
 inline constexpr double kMostBbrLoss = 0.15;
 
 /// The platform that flows see: rates · efficiency · free_share, latencies · factor.
-platforms::Platform effective_platform(const platforms::Platform& raw, const NetworkModel& network);
+platforms::Platform effective_platform(const platforms::Platform& raw, const NetworkModel& network,
+                                       Probes probes = Probes::averaged);
 
 /// The most that one flow gets however free the links are:
 ///   min(streams · window ÷ RTT, streams · segment ÷ RTT · √(3 ÷ 2p))
@@ -74,16 +87,20 @@ platforms::Platform effective_platform(const platforms::Platform& raw, const Net
 /// bbr has the first only.
 double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s);
 
-/// Time that slow start adds to a flow that could run at `bytes_per_s`. The window W doubles every RTT, until
-/// it fills the pipe after n = ⌈log2(rate · RTT ÷ W)⌉ round trips:
-///   n · RTT − W(2ⁿ − 1) ÷ rate
-/// A flow that ends within the ramp waits for acknowledgements k times, the most with W(2ᵏ − 1) < bytes; what
-/// is left then goes out at once:
-///   k · RTT − W(2ᵏ − 1) ÷ rate
-/// W: streams · initial window, and what the connection has sent since it started, each byte of which was
+/// Time that slow start adds to a flow that could run at `bytes_per_s`, its share of the links where several
+/// start at once. The window W grows g-fold every RTT, until it fills the pipe after n = ⌈log_g(rate · RTT ÷ W)⌉
+/// round trips:
+///   n · RTT − W(gⁿ − 1) ÷ (g − 1) ÷ rate
+/// A flow that ends within the ramp waits for acknowledgements k times, the most with
+/// W(gᵏ − 1) ÷ (g − 1) < bytes; what is left then goes out at once:
+///   k · RTT − W(gᵏ − 1) ÷ (g − 1) ÷ rate
+/// g: 2; of bbr 1.8, since it paces what it starts with (kBbrGrowth). W: streams · initial window, and what the connection has sent since it started, each byte of which was
 /// acknowledged (RFC 5681, RFC 6928).
 double slow_start_s(const NetworkModel& network, double sent_before_bytes, double bytes, double bytes_per_s,
                     double round_trip_s);
+
+/// Seen with `ss -ti` on an empty path of 200 ms: windows of 10, 22, 36, 62, 114, 190, 388, 666 segments.
+inline constexpr double kBbrGrowth = 1.8;
 
 /// Silence after which a connection starts slowly again, where idle_restart is on: one retransmission
 /// time-out, taken as two round trips and at least 200 ms.

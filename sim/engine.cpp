@@ -94,11 +94,13 @@ struct Engine::Simgrid {
 };
 
 Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform raw,
-               const costmodel::NetworkModel& network, std::uint64_t seed)
+               const costmodel::NetworkModel& network, std::uint64_t seed, costmodel::Probes probes)
     : nodes_(nodes),
       at_first_(std::move(raw)),
       platform_(at_first_),
       network_(network),
+      simulates_probes_(probes == costmodel::Probes::apart &&
+                        network.congestion_control == costmodel::CongestionControl::bbr),
       flow_start_(nodes, platform_, network, seed),
       simgrid_(std::make_unique<Simgrid>()) {
   Simgrid& sg = *simgrid_;
@@ -158,6 +160,7 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
     auto* flight = static_cast<const s4u::Comm&>(activity).template get_data<Simgrid::Flight>();
     Callback ended = std::move(flight->ended);
     flow_start_.ended(flight->from, flight->to, now());
+    if (this->probes({flight->from, flight->to})) --senders_.at({flight->from, flight->to}).flying;
     simgrid_->landed = std::move(flight->comm);
     simgrid_->free_flights.push_back(flight);
     ended();
@@ -179,11 +182,12 @@ void Engine::restart() {
   }
   flow_start_.restart();
   queues_.clear();
+  senders_.clear();
   stopped_ = false;
 }
 
-double Engine::wait_s(NodeId from, NodeId to, std::int64_t bytes) {
-  return flow_start_.wait_s(from, to, bytes, now());
+double Engine::wait_s(NodeId from, NodeId to, std::int64_t bytes, const Beside& beside) {
+  return flow_start_.wait_s(from, to, bytes, beside, now());
 }
 
 void Engine::after(double delay_s, Callback callback) {
@@ -239,6 +243,52 @@ void Engine::fly(NodeId from, NodeId to, std::int64_t bytes, Callback ended) {
   flight->comm->set_payload_size(static_cast<std::uint64_t>(bytes));
   flight->comm->set_data(flight);
   flight->comm->start();
+  if (!probes({from, to})) return;
+  Sender& sender = senders_[{from, to}];
+  // What comes back first after a silence tells an idle sender the round trip; it does not probe for it.
+  const bool silent = sender.flying++ == 0;
+  if (sender.seen_s < 0 || (silent && now() >= sender.seen_s + costmodel::kBbrProbeEvery_s)) sender.seen_s = now();
+  if (sender.probing) flight->comm->suspend();
+  count_down_to_probe({from, to});
+}
+
+bool Engine::probes(Pair pair) const {
+  return simulates_probes_ && nodes_[static_cast<std::size_t>(pair.first)].site !=
+                                  nodes_[static_cast<std::size_t>(pair.second)].site;
+}
+
+void Engine::count_down_to_probe(Pair pair) {
+  Sender& sender = senders_.at(pair);
+  if (sender.timed || sender.probing || sender.flying == 0) return;
+  sender.timed = true;
+  after(sender.seen_s + costmodel::kBbrProbeEvery_s - now(), [this, pair] {
+    senders_.at(pair).timed = false;
+    probe(pair);
+  });
+}
+
+void Engine::probe(Pair pair) {
+  Sender& sender = senders_.at(pair);
+  if (sender.flying == 0) return;
+  // It may have been silent since the timer was set, and have seen the round trip again.
+  if (now() < sender.seen_s + costmodel::kBbrProbeEvery_s * (1 - 1e-9)) return count_down_to_probe(pair);
+  const auto of_pair = [this, pair](const Simgrid::Flight& flight) {
+    return flight.comm && Pair(flight.from, flight.to) == pair;
+  };
+  for (const Simgrid::Flight& flight : simgrid_->flights) {
+    if (of_pair(flight)) flight.comm->suspend();
+  }
+  sender.probing = true;
+  after(costmodel::bbr_probe_s(latency_s(pair.first, pair.second) + latency_s(pair.second, pair.first)),
+        [this, pair, of_pair] {
+          Sender& rested = senders_.at(pair);
+          rested.probing = false;
+          rested.seen_s = now();
+          for (const Simgrid::Flight& flight : simgrid_->flights) {
+            if (of_pair(flight)) flight.comm->resume();
+          }
+          count_down_to_probe(pair);
+        });
 }
 
 // One timer at a time, so that a trace that repeats for ever ends with the last flow.

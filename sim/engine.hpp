@@ -21,7 +21,7 @@ class Engine {
   using Callback = std::function<void()>;
 
   Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform platform,
-         const costmodel::NetworkModel& network, std::uint64_t seed);
+         const costmodel::NetworkModel& network, std::uint64_t seed, costmodel::Probes probes);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -35,7 +35,7 @@ class Engine {
   /// After run(): the network as it was at first, and time 0. Cheaper than another process.
   void restart();
   /// Seconds before the first byte of a flow moves; asked once for each flow.
-  double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes);
+  double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, const Beside& beside);
   [[nodiscard]] double call_overhead_s() const { return network_.call_overhead_s; }
   /// That a node spends on what it is about to send.
   [[nodiscard]] double payload_s(double bytes) const {
@@ -71,6 +71,17 @@ class Engine {
     std::int64_t bytes = 0;
     Callback arrived, left;
   };
+  /// One direction of a connection under bbr: when it last saw the empty path's round trip.
+  struct Sender {
+    double seen_s = -1;  // never
+    int flying = 0;      // flows
+    bool timed = false;  // its next probe
+    bool probing = false;
+  };
+  using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;
+  [[nodiscard]] bool probes(Pair pair) const;
+  void count_down_to_probe(Pair pair);
+  void probe(Pair pair);
   /// No actors and no mailboxes: a flow costs the same however many there are.
   void fly(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Callback ended);
   void send_first(costmodel::NodeId from, costmodel::NodeId to);
@@ -86,9 +97,11 @@ class Engine {
   double start_s_ = 0;            // by SimGrid's clock, which cannot be set back
   bool stopped_ = false;
   const costmodel::NetworkModel& network_;
+  bool simulates_probes_ = false;
+  std::map<Pair, Sender> senders_;  // where it does
   FlowStart flow_start_;
   std::deque<Callback> soon_;
-  std::map<std::pair<costmodel::NodeId, costmodel::NodeId>, std::deque<Queued>> queues_;  // where buffered
+  std::map<Pair, std::deque<Queued>> queues_;  // where buffered
   std::unique_ptr<Simgrid> simgrid_;
 };
 

@@ -39,7 +39,7 @@ double FlowStart::cap_bytes_per_s(NodeId from, NodeId to) const {
 
 void FlowStart::restart() { connections_.assign(connections_.size(), {}); }
 
-double FlowStart::wait_s(NodeId from, NodeId to, std::int64_t bytes, double now_s) {
+double FlowStart::wait_s(NodeId from, NodeId to, std::int64_t bytes, const Beside& beside, double now_s) {
   const int a = site(from), b = site(to);
   if (a == b) return 0;  // inside a site
   const platforms::Path& path = platform_.path(a, b);
@@ -58,8 +58,10 @@ double FlowStart::wait_s(NodeId from, NodeId to, std::int64_t bytes, double now_
     used.sent_bytes = 0;
   if (network_.initial_window_bytes) {
     const double bytes_per_s = std::min(
-        {platform_.sites[static_cast<std::size_t>(a)].uplink_bytes_per_s, path.bandwidth_bytes_per_s,
-         platform_.sites[static_cast<std::size_t>(b)].downlink_bytes_per_s, cap_bytes_per_s(from, to)});
+        {platform_.sites[static_cast<std::size_t>(a)].uplink_bytes_per_s / beside.sent,
+         path.bandwidth_bytes_per_s,
+         platform_.sites[static_cast<std::size_t>(b)].downlink_bytes_per_s / beside.received,
+         cap_bytes_per_s(from, to)});
     wait_s += costmodel::slow_start_s(network_, used.sent_bytes, static_cast<double>(bytes), bytes_per_s,
                                       round_trip);
   }

@@ -8,6 +8,12 @@
 
 namespace fomoe::sim {
 
+/// How many flows share a link with one that starts, itself included.
+struct Beside {
+  int sent = 1;      // by its sender
+  int received = 1;  // by its receiver
+};
+
 class FlowStart {
  public:
   /// `platform` is the effective one.
@@ -18,8 +24,9 @@ class FlowStart {
   void restart();
 
   /// Seconds from a node's wish to send to the first byte: latency + jitter + slow start. Counts as a use
-  /// of the pair's connection; jitter is drawn anew every time.
-  double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, double now_s);
+  /// of the pair's connection; jitter is drawn anew every time. `beside`: flows that start with it.
+  double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, const Beside& beside,
+                double now_s);
   void ended(costmodel::NodeId from, costmodel::NodeId to, double now_s);
   /// The most that one flow of the pair gets.
   [[nodiscard]] double cap_bytes_per_s(costmodel::NodeId from, costmodel::NodeId to) const;

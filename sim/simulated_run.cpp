@@ -61,8 +61,6 @@ SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan 
                            const RunOptions& options) {
   SimulatedRun run;
   run.plan = std::move(plan);
-  const platforms::Platform platform = costmodel::effective_platform(scenario.platform, scenario.network);
-
   const costmodel::OperationSeconds operations(scenario, run.plan);
   const ComputeSeconds seconds = [&](const costmodel::Compute& compute, costmodel::NodeId node,
                                      std::int64_t round,
@@ -75,14 +73,20 @@ SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan 
   simulation.seed = scenario.seed;
   // Jitter makes every round a sample of its own, and so do links that change and steps that vary.
   const bool noise =
-      scenario.network.jitter_s > 0 || !platform.changes.empty() || scenario.variation.varies();
+      scenario.network.jitter_s > 0 || !scenario.platform.changes.empty() || scenario.variation.varies();
   if (noise)
     for (costmodel::RoundClass& rounds : run.plan.classes) rounds.identical = false;
 
   for (const costmodel::RoundClass& rounds : run.plan.classes)
     run.executed.push_back(executed_rounds(rounds, options));
+  bool every_round = true;
+  for (std::size_t c = 0; c < run.executed.size(); ++c)
+    every_round = every_round && static_cast<std::int64_t>(run.executed[c].size()) == run.plan.classes[c].count;
+  simulation.probes = every_round ? costmodel::Probes::apart : costmodel::Probes::averaged;
+  const platforms::Platform platform =
+      costmodel::effective_platform(scenario.platform, scenario.network, simulation.probes);
   const std::vector<std::vector<std::int64_t>> usual = run.executed;
-  if (!noise && !options.all_rounds && !options.rounds) {
+  if (!noise && !every_round && !options.all_rounds && !options.rounds) {
     for (std::size_t c = 0; c < usual.size(); ++c) {
       const costmodel::RoundClass& rounds = run.plan.classes[c];
       if (!rounds.identical && !rounds.overlapping && usual[c].size() > kFewestRandomRounds)

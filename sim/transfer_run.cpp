@@ -39,7 +39,9 @@ void TransferRun::index_flows(LaneRun& run) const {
     return static_cast<std::size_t>(node) * steps + static_cast<std::size_t>(step);
   };
   run.begin.assign(static_cast<std::size_t>(nodes_) * steps + 1, 0);
+  run.sends.assign(run.begin.size() - 1, 0);
   for (const Flow& flow : run.lane.flows) {
+    ++run.sends[key(flow.from, flow.step)];
     ++run.begin[key(flow.from, flow.step) + 1];
     ++run.begin[key(flow.to, flow.step) + 1];
   }
@@ -57,6 +59,17 @@ TransferRun::Range TransferRun::flows_of(const LaneRun& run, NodeId node, std::i
   const auto key = static_cast<std::size_t>(node) * static_cast<std::size_t>(run.lane.steps) +
                    static_cast<std::size_t>(step);
   return {run.begin[key], run.begin[key + 1]};
+}
+
+int TransferRun::sends_of(const LaneRun& run, NodeId node, std::int32_t step) const {
+  const auto key = static_cast<std::size_t>(node) * static_cast<std::size_t>(run.lane.steps) +
+                   static_cast<std::size_t>(step);
+  return static_cast<int>(run.sends[key]);
+}
+
+int TransferRun::receives_of(const LaneRun& run, NodeId node, std::int32_t step) const {
+  const auto [begin, end] = flows_of(run, node, step);
+  return static_cast<int>(end - begin) - sends_of(run, node, step);
 }
 
 std::int32_t TransferRun::step_from(const LaneRun& run, NodeId node, std::int32_t step) const {
@@ -132,11 +145,15 @@ void TransferRun::open_step(std::uint32_t lane, NodeId node, double overhead_s) 
     if (flow.to == node) run.awaited[index] = 1;
   }
   if (progress.pending == 0) engine_.soon([this, lane, node] { end_step(lane, node); });
+  const int sent = sends_of(run, node, progress.step);
   for (std::uint32_t i = begin; i < end; ++i) {
     const FlowIndex index = run.of_step[i];
     const Flow& flow = run.lane.flows[index];
     if (flow.to == node && engine_.early_receives()) continue;  // posted before
-    const double wait_s = flow.from == node ? engine_.wait_s(flow.from, flow.to, flow.bytes) : 0;
+    const double wait_s =
+        flow.from == node
+            ? engine_.wait_s(flow.from, flow.to, flow.bytes, {sent, receives_of(run, flow.to, progress.step)})
+            : 0;
     if (flow.from == node) run.lead_s[index] = overhead_s + wait_s;
     if (wait_s > 0) {
       engine_.after(wait_s, [this, lane, index] { end_ready(lane, index); });
