@@ -50,6 +50,9 @@ struct Engine::Simgrid {
   std::vector<s4u::Link*> path;      // of pairs of sites, where the path itself limits; else nullptr
   std::vector<s4u::Link*> backbone;
   std::map<double, s4u::Link*> caps;  // of flows, by their rate
+  // Of pairs of nodes whose probes are simulated, else empty: limits nothing, or for a while everything.
+  // (In SimGrid 3.32 a second suspend() of one communication has no effect.)
+  std::vector<s4u::Link*> valves;
   std::vector<s4u::Host*> hosts;      // of nodes
   std::vector<char> routed;           // pairs of nodes that have sent before
 
@@ -82,6 +85,7 @@ struct Engine::Simgrid {
     if (a != b) links.emplace_back(down[b]);
     if (const auto found = caps.find(cap_bytes_per_s); a != b && found != caps.end())
       links.emplace_back(found->second);
+    if (a != b && !valves.empty()) links.emplace_back(valves[f * hosts.size() + t]);
     zone->add_route(hosts[f]->get_netpoint(), hosts[t]->get_netpoint(), nullptr, nullptr, links, false);
   }
 
@@ -152,6 +156,8 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
                          ->seal();
     }
   }
+  for (std::size_t pair = 0; simulates_probes_ && pair < nodes.size() * nodes.size(); ++pair)
+    sg.valves.push_back(sg.link("valve-" + std::to_string(pair), kFastestFabric_bytes_per_s));
   sg.zone->seal();
   // Routes are added when a pair first sends: a table of all pairs of 1,000 sites would cost 2 s and 0.7 GB.
   sg.routed.assign(nodes.size() * nodes.size(), 0);
@@ -247,8 +253,8 @@ void Engine::fly(NodeId from, NodeId to, std::int64_t bytes, Callback ended) {
   Sender& sender = senders_[{from, to}];
   // What comes back first after a silence tells an idle sender the round trip; it does not probe for it.
   const bool silent = sender.flying++ == 0;
-  if (sender.seen_s < 0 || (silent && now() >= sender.seen_s + costmodel::kBbrProbeEvery_s)) sender.seen_s = now();
-  if (sender.probing) flight->comm->suspend();
+  if (sender.seen_s < 0 || (silent && now() >= sender.seen_s + costmodel::kBbrProbeEvery_s))
+    sender.seen_s = now();
   count_down_to_probe({from, to});
 }
 
@@ -272,21 +278,16 @@ void Engine::probe(Pair pair) {
   if (sender.flying == 0) return;
   // It may have been silent since the timer was set, and have seen the round trip again.
   if (now() < sender.seen_s + costmodel::kBbrProbeEvery_s * (1 - 1e-9)) return count_down_to_probe(pair);
-  const auto of_pair = [this, pair](const Simgrid::Flight& flight) {
-    return flight.comm && Pair(flight.from, flight.to) == pair;
-  };
-  for (const Simgrid::Flight& flight : simgrid_->flights) {
-    if (of_pair(flight)) flight.comm->suspend();
-  }
+  s4u::Link* valve = simgrid_->valves[static_cast<std::size_t>(pair.first) * nodes_.size() +
+                                      static_cast<std::size_t>(pair.second)];
+  valve->set_bandwidth(kDown_bytes_per_s);
   sender.probing = true;
   after(costmodel::bbr_probe_s(latency_s(pair.first, pair.second) + latency_s(pair.second, pair.first)),
-        [this, pair, of_pair] {
+        [this, pair, valve] {
+          valve->set_bandwidth(kFastestFabric_bytes_per_s);
           Sender& rested = senders_.at(pair);
           rested.probing = false;
           rested.seen_s = now();
-          for (const Simgrid::Flight& flight : simgrid_->flights) {
-            if (of_pair(flight)) flight.comm->resume();
-          }
           count_down_to_probe(pair);
         });
 }

@@ -21,6 +21,7 @@ constexpr std::int64_t kIdenticalRounds = 3;
 // Placements that are drawn anew make rounds differ a little: so few are enough where they agree so well.
 // Noise is another matter, since a few rounds may all lack what happens rarely.
 constexpr std::int64_t kRandomRounds = 8, kFewestRandomRounds = 4;
+constexpr std::size_t kMostProbingNodes = 64;
 constexpr double kNarrow = 0.01;  // 95 % confidence of the mean round, each way
 // The first ones fill the pipeline; the last one empties it.
 constexpr std::int64_t kOverlappingRounds = 8, kFewestOverlappingRounds = 5;
@@ -82,7 +83,9 @@ SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan 
   bool every_round = true;
   for (std::size_t c = 0; c < run.executed.size(); ++c)
     every_round = every_round && static_cast<std::int64_t>(run.executed[c].size()) == run.plan.classes[c].count;
-  simulation.probes = every_round ? costmodel::Probes::apart : costmodel::Probes::averaged;
+  // Of a sample of rounds, few would show what they cost on average.
+  const bool small = run.plan.nodes.size() <= kMostProbingNodes;
+  simulation.probes = every_round && small ? costmodel::Probes::apart : costmodel::Probes::averaged;
   const platforms::Platform platform =
       costmodel::effective_platform(scenario.platform, scenario.network, simulation.probes);
   const std::vector<std::vector<std::int64_t>> usual = run.executed;

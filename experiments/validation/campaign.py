@@ -9,6 +9,8 @@ again, so that an interrupted campaign goes on where it stopped.
   campaign.py                         all of them
   campaign.py --slice                 a few, in less than two minutes
   campaign.py --only 'diloco-*'       those whose names match
+  campaign.py --draw 30 --seed 7 > my-cases.csv       cases by chance, to be run with
+  campaign.py --drawn my-cases.csv --output my-runs
 
 Then: fomoe validate experiments/validation/runs/*.json
 """
@@ -24,154 +26,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from cases import MODELS, SLICE, cases, draw, overrides, read_drawn
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-
-# name → overrides. Rates are of links, IP and TCP headers included.
-PLATFORMS = {
-    "near": ["platform.sites=2", "platform.bandwidth=100Mbps", "platform.latency=10ms"],
-    "fast": ["platform.sites=2", "platform.bandwidth=1Gbps", "platform.latency=5ms"],
-    "half": ["platform.sites=2", "platform.bandwidth=500Mbps", "platform.latency=25ms"],
-    "three": ["platform.sites=3", "platform.bandwidth=200Mbps", "platform.latency=25ms"],
-    "four": ["platform.sites=4", "platform.bandwidth=200Mbps", "platform.latency=50ms"],
-    "far": ["platform.sites=4", "platform.bandwidth=50Mbps", "platform.latency=100ms"],
-    "uneven": ["platform.sites=3", "platform.uplink=50Mbps", "platform.downlink=200Mbps", "platform.latency=20ms"],
-    "slow": ["platform.file=slow-site.toml", "platform.sites=3"],
-}
-SITES = {"near": 2, "fast": 2, "half": 2, "three": 3, "four": 4, "far": 4, "uneven": 3, "slow": 3}
-# Parameters of a site, in fp32: 1.3, 12 and 101 MB.
-MODELS = {
-    "small": ["model.d_model=128", "model.d_expert=64", "model.vocabulary=512", "model.experts=8"],
-    "medium": ["model.d_model=256", "model.d_expert=256", "model.vocabulary=1024", "model.experts=8"],
-    "large": ["model.d_model=512", "model.d_expert=512", "model.vocabulary=4096", "model.experts=16"],
-}
-METHODS = {
-    "ddp": ["strategy.method=ddp"],
-    "diloco": ["strategy.method=diloco"],
-    "local_adamw": ["strategy.method=local_adamw"],
-    "streaming": ["strategy.method=streaming_diloco", "strategy.fragments=2", "strategy.overlap_steps=2"],
-    "fomoe-fixed": ["strategy.method=fomoe", "strategy.placement=fixed"],
-    "fomoe-random": ["strategy.method=fomoe", "strategy.placement=random"],
-    "fomoe-skip": ["strategy.method=fomoe", "strategy.placement=random", "strategy.skip_token=true"],
-}
-TOKENS_A_STEP = 16 * 16
-
-
-def case(platform, model, method, k, rounds, collective="direct", step="100ms", overlap=None, paced=True,
-         congestion="bbr", queue="8x", quota=None):
-    name = f"{method}-{platform}-{model}-k{k}" + ("-ring" if collective == "ring" else "")
-    if overlap:
-        name += f"-o{overlap}"
-    if not paced:
-        name += "-computed"
-    if quota:
-        name += f"-quota{quota}"
-    if congestion != "bbr":
-        name += "-" + congestion
-    if queue != "8x":
-        name += "-shallow"
-    steps = rounds if method == "ddp" else rounds * k
-    settings = PLATFORMS[platform] + MODELS[model] + METHODS[method] + [
-        f"strategy.local_steps={k}", f"strategy.collective={collective}", f"compute.step_time={step}",
-        f"workload.tokens={steps * TOKENS_A_STEP}"] + ([f"strategy.expert_overlap={overlap}"] if overlap else [])
-    if overlap and platform in ("three", "uneven", "slow"):
-        settings.append("model.experts=6")  # so that three sites hold equally many
-    return {"name": name, "platform": platform, "model": model, "settings": settings, "paced": paced,
-            "congestion": congestion, "queue": queue, "quota": quota,
-            "site_sequences": 16 // SITES[platform]}
-
-
-def cases():
-    yield case("near", "small", "diloco", 4, 8)
-    yield case("near", "medium", "diloco", 8, 4)
-    yield case("near", "medium", "ddp", 1, 6)
-    yield case("near", "small", "ddp", 1, 20)
-    yield case("near", "small", "ddp", 1, 20, "ring")
-    yield case("near", "medium", "local_adamw", 8, 3)
-    yield case("near", "medium", "streaming", 8, 4)
-    yield case("near", "medium", "fomoe-fixed", 8, 4, overlap=1)
-    yield case("near", "small", "diloco", 64, 2, step="50ms")
-    yield case("fast", "large", "diloco", 8, 4)
-    yield case("fast", "large", "ddp", 1, 5)
-    yield case("fast", "medium", "diloco", 16, 4, step="50ms")
-    yield case("fast", "medium", "local_adamw", 4, 6)
-    yield case("fast", "large", "streaming", 8, 4)
-    yield case("fast", "large", "fomoe-fixed", 8, 4, overlap=1)
-    yield case("half", "medium", "diloco", 8, 6)
-    yield case("half", "large", "diloco", 16, 3)
-    yield case("half", "medium", "ddp", 1, 15)
-    yield case("half", "large", "local_adamw", 8, 2)
-    yield case("three", "medium", "diloco", 8, 4)
-    yield case("three", "medium", "diloco", 8, 4, "ring")
-    yield case("three", "small", "ddp", 1, 15)
-    yield case("three", "small", "ddp", 1, 15, "ring")
-    yield case("three", "medium", "streaming", 8, 4)
-    yield case("three", "medium", "local_adamw", 16, 3)
-    yield case("three", "medium", "fomoe-random", 8, 4, overlap=1)
-    yield case("three", "medium", "fomoe-random", 8, 4, overlap=2)
-    yield case("four", "small", "diloco", 8, 6)
-    yield case("four", "medium", "diloco", 8, 3)
-    yield case("four", "medium", "diloco", 8, 3, "ring")
-    yield case("four", "small", "ddp", 1, 10)
-    yield case("four", "small", "ddp", 1, 8, "ring")
-    yield case("four", "medium", "fomoe-fixed", 8, 3, overlap=1)
-    yield case("four", "medium", "fomoe-fixed", 8, 3, overlap=2)
-    yield case("four", "medium", "fomoe-random", 8, 3, overlap=2)
-    yield case("four", "medium", "fomoe-random", 8, 3, overlap=4)
-    yield case("four", "medium", "fomoe-skip", 8, 3, overlap=2)
-    yield case("four", "medium", "fomoe-random", 8, 3, "ring", overlap=2)
-    yield case("far", "small", "diloco", 16, 4)
-    yield case("far", "small", "diloco", 16, 4, "ring")
-    yield case("far", "medium", "diloco", 16, 2)
-    yield case("far", "small", "ddp", 1, 6)
-    yield case("far", "small", "local_adamw", 16, 3)
-    yield case("far", "medium", "fomoe-random", 16, 2, overlap=1)
-    yield case("far", "small", "fomoe-skip", 16, 4, overlap=2)
-    yield case("uneven", "small", "diloco", 8, 5)
-    yield case("uneven", "medium", "diloco", 8, 3)
-    yield case("uneven", "medium", "diloco", 8, 3, "ring")
-    yield case("uneven", "small", "ddp", 1, 10)
-    yield case("uneven", "medium", "fomoe-random", 8, 3, overlap=2)
-    yield case("slow", "small", "diloco", 8, 5)
-    yield case("slow", "medium", "diloco", 8, 3)
-    yield case("slow", "medium", "diloco", 8, 3, "ring")
-    yield case("slow", "small", "ddp", 1, 15)
-    yield case("slow", "medium", "local_adamw", 8, 2)
-    yield case("slow", "medium", "fomoe-fixed", 8, 3, overlap=2)
-    # The same again with TCP that backs off at every loss.
-    yield case("near", "small", "diloco", 4, 8, congestion="reno")
-    yield case("near", "medium", "diloco", 8, 4, congestion="reno")
-    yield case("near", "medium", "ddp", 1, 6, congestion="reno")
-    yield case("half", "medium", "diloco", 8, 6, congestion="reno")
-    yield case("half", "large", "diloco", 16, 3, congestion="reno")
-    yield case("three", "medium", "diloco", 8, 4, congestion="reno")
-    yield case("three", "medium", "diloco", 8, 4, "ring", congestion="reno")
-    yield case("four", "small", "diloco", 8, 6, congestion="reno")
-    yield case("four", "medium", "fomoe-random", 8, 3, overlap=2, congestion="reno")
-    yield case("far", "small", "ddp", 1, 6, congestion="reno")
-    yield case("far", "small", "diloco", 16, 4, congestion="reno")
-    yield case("slow", "small", "diloco", 8, 5, congestion="reno")
-    # And with queues that hold one product of rate and round trip: what does not fit is lost.
-    yield case("near", "medium", "ddp", 1, 6, queue="1x")
-    yield case("half", "medium", "diloco", 8, 6, queue="1x")
-    yield case("three", "medium", "diloco", 8, 4, queue="1x")
-    yield case("three", "medium", "fomoe-random", 8, 4, overlap=1, queue="1x")
-    yield case("four", "medium", "diloco", 8, 3, queue="1x")
-    yield case("four", "medium", "fomoe-random", 8, 3, overlap=4, queue="1x")
-    yield case("slow", "small", "diloco", 8, 5, queue="1x")
-    # Computed for real, predicted from a profile that is measured just before.
-    yield case("near", "small", "diloco", 64, 4, paced=False)
-    yield case("near", "small", "ddp", 1, 40, paced=False)
-    yield case("near", "medium", "diloco", 16, 4, paced=False)
-    yield case("four", "small", "diloco", 64, 4, paced=False, quota=0.4)
-    yield case("four", "small", "ddp", 1, 20, paced=False, quota=0.4)
-
-
-SLICE = ["diloco-near-small-k4", "ddp-near-small-k1", "diloco-three-medium-k8-ring", "fomoe-fixed-near-medium-k8-o1"]
-
-
-def overrides(settings):
-    return [word for setting in settings for word in ("--set", setting)]
 
 
 def check_platform(one, checked, binaries, scenario):
@@ -213,7 +71,8 @@ def computed_scenario(one, folder, binaries):
 
 def wan_options(one):
     quota = ["--cpu-quota", str(one["quota"])] if one["quota"] else []
-    return ["--congestion-control", one["congestion"], "--queue", one["queue"]] + quota
+    return ["--congestion-control", one["congestion"], "--queue", one["queue"],
+            "--uplink-queue", one["uplink"]] + quota
 
 
 def write(path, text):
@@ -249,12 +108,12 @@ def run(one, out, binaries, scenario, conditions):
             table = csv.writer(file, lineterminator="\n")
             if new:
                 table.writerow(["run", "id", "started_at", "load_before", "load_after", "took_s", "relay_mean_late_s",
-                                "relay_most_late_s", "relay_packets", "relay_dropped_packets", "queue",
+                                "relay_most_late_s", "relay_packets", "relay_dropped_packets", "uplink_queue", "queue",
                                 "congestion_control", "slow_start_after_idle"])
             table.writerow([one["name"], measured["run"]["id"], measured["run"]["started_at"], f"{before:.2f}",
                             f"{after:.2f}", f"{took:.1f}", f"{relay['mean_late_s']:.3g}",
                             f"{relay['most_late_s']:.3g}", relay["packets"], relay["dropped_packets"],
-                            one["queue"], wan["congestion_control"], wan["slow_start_after_idle"]])
+                            one["uplink"], one["queue"], wan["congestion_control"], wan["slow_start_after_idle"]])
         write(target, result.read_text().replace(folder + "/", ""))  # a path that is gone
     print(f"{one['name']}: {measured['wall_clock_s']:.1f} s, load {before:.1f} to {after:.1f}", file=sys.stderr)
     return True
@@ -265,11 +124,20 @@ def main():
     parser.add_argument("--bin", type=Path, default=ROOT / "build/release/bin", help="where the programs are")
     parser.add_argument("--output", type=Path, default=HERE / "runs", help="folder of the reports")
     parser.add_argument("--only", default="*", help="names to run, with * and ?")
+    parser.add_argument("--draw", type=int, metavar="N", help="print N cases drawn at random, as CSV, and stop")
+    parser.add_argument("--seed", type=int, default=1, help="of --draw")
+    parser.add_argument("--drawn", type=Path, metavar="FILE.csv", help="run these cases instead of the chosen ones")
     parser.add_argument("--slice", action="store_true", help="a few cases, in less than two minutes")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no case after so long")
     parser.add_argument("--list", action="store_true", help="print the cases and stop")
     arguments = parser.parse_args()
-    chosen = [one for one in cases() if fnmatch.fnmatch(one["name"], arguments.only)]
+    if arguments.draw:
+        table = csv.DictWriter(sys.stdout, ["name", "settings"], lineterminator="\n")
+        table.writeheader()
+        table.writerows(draw(arguments.draw, arguments.seed, arguments.bin / "fomoe", HERE / "base.toml"))
+        return 0
+    all_cases = read_drawn(arguments.drawn) if arguments.drawn else cases()
+    chosen = [one for one in all_cases if fnmatch.fnmatch(one["name"], arguments.only)]
     if arguments.slice:
         chosen = [one for one in chosen if one["name"] in SLICE]
     if arguments.list:
@@ -277,7 +145,7 @@ def main():
             print(one["name"], *one["settings"])
         return 0
     arguments.output.mkdir(parents=True, exist_ok=True)
-    checked = arguments.output.parent / "checks" if not arguments.slice else None
+    checked = arguments.output.parent / "checks" if not (arguments.slice or arguments.drawn) else None
     if checked:
         checked.mkdir(exist_ok=True)
     started, failed = time.time(), 0

@@ -1,0 +1,203 @@
+"""What the validation campaign runs: cases that were chosen, and how others are drawn at random."""
+import csv
+import json
+import math
+import random
+import subprocess
+
+# name → overrides. Rates are of links, IP and TCP headers included.
+PLATFORMS = {
+    "near": ["platform.sites=2", "platform.bandwidth=100Mbps", "platform.latency=10ms"],
+    "fast": ["platform.sites=2", "platform.bandwidth=1Gbps", "platform.latency=5ms"],
+    "half": ["platform.sites=2", "platform.bandwidth=500Mbps", "platform.latency=25ms"],
+    "three": ["platform.sites=3", "platform.bandwidth=200Mbps", "platform.latency=25ms"],
+    "four": ["platform.sites=4", "platform.bandwidth=200Mbps", "platform.latency=50ms"],
+    "far": ["platform.sites=4", "platform.bandwidth=50Mbps", "platform.latency=100ms"],
+    "uneven": ["platform.sites=3", "platform.uplink=50Mbps", "platform.downlink=200Mbps", "platform.latency=20ms"],
+    "slow": ["platform.file=slow-site.toml", "platform.sites=3"],
+}
+SITES = {"near": 2, "fast": 2, "half": 2, "three": 3, "four": 4, "far": 4, "uneven": 3, "slow": 3}
+# Parameters of a site, in fp32: 1.3, 12 and 101 MB.
+MODELS = {
+    "small": ["model.d_model=128", "model.d_expert=64", "model.vocabulary=512", "model.experts=8"],
+    "medium": ["model.d_model=256", "model.d_expert=256", "model.vocabulary=1024", "model.experts=8"],
+    "large": ["model.d_model=512", "model.d_expert=512", "model.vocabulary=4096", "model.experts=16"],
+}
+METHODS = {
+    "ddp": ["strategy.method=ddp"],
+    "diloco": ["strategy.method=diloco"],
+    "local_adamw": ["strategy.method=local_adamw"],
+    "streaming": ["strategy.method=streaming_diloco", "strategy.fragments=2", "strategy.overlap_steps=2"],
+    "fomoe-fixed": ["strategy.method=fomoe", "strategy.placement=fixed"],
+    "fomoe-random": ["strategy.method=fomoe", "strategy.placement=random"],
+    "fomoe-skip": ["strategy.method=fomoe", "strategy.placement=random", "strategy.skip_token=true"],
+}
+TOKENS_A_STEP = 16 * 16
+
+
+def case(platform, model, method, k, rounds, collective="direct", step="100ms", overlap=None, paced=True,
+         congestion="bbr", queue="8x", uplink="host", quota=None):
+    name = f"{method}-{platform}-{model}-k{k}" + ("-ring" if collective == "ring" else "")
+    if overlap:
+        name += f"-o{overlap}"
+    if not paced:
+        name += "-computed"
+    if quota:
+        name += f"-quota{quota}"
+    if congestion != "bbr":
+        name += "-" + congestion
+    if uplink != "host":
+        name += "-router" if queue == "8x" else "-shallow"
+    steps = rounds if method == "ddp" else rounds * k
+    settings = PLATFORMS[platform] + MODELS[model] + METHODS[method] + [
+        f"strategy.local_steps={k}", f"strategy.collective={collective}", f"compute.step_time={step}",
+        f"workload.tokens={steps * TOKENS_A_STEP}"] + ([f"strategy.expert_overlap={overlap}"] if overlap else [])
+    if overlap and platform in ("three", "uneven", "slow"):
+        settings.append("model.experts=6")  # so that three sites hold equally many
+    return {"name": name, "platform": platform, "model": model, "settings": settings, "paced": paced,
+            "congestion": congestion, "queue": queue, "uplink": uplink, "quota": quota,
+            "site_sequences": 16 // SITES[platform]}
+
+
+def cases():
+    yield case("near", "small", "diloco", 4, 8)
+    yield case("near", "medium", "diloco", 8, 4)
+    yield case("near", "medium", "ddp", 1, 6)
+    yield case("near", "small", "ddp", 1, 20)
+    yield case("near", "small", "ddp", 1, 20, "ring")
+    yield case("near", "medium", "local_adamw", 8, 3)
+    yield case("near", "medium", "streaming", 8, 4)
+    yield case("near", "medium", "fomoe-fixed", 8, 4, overlap=1)
+    yield case("near", "small", "diloco", 64, 2, step="50ms")
+    yield case("fast", "large", "diloco", 8, 4)
+    yield case("fast", "large", "ddp", 1, 5)
+    yield case("fast", "medium", "diloco", 16, 4, step="50ms")
+    yield case("fast", "medium", "local_adamw", 4, 6)
+    yield case("fast", "large", "streaming", 8, 4)
+    yield case("fast", "large", "fomoe-fixed", 8, 4, overlap=1)
+    yield case("half", "medium", "diloco", 8, 6)
+    yield case("half", "large", "diloco", 16, 3)
+    yield case("half", "medium", "ddp", 1, 15)
+    yield case("half", "large", "local_adamw", 8, 2)
+    yield case("three", "medium", "diloco", 8, 4)
+    yield case("three", "medium", "diloco", 8, 4, "ring")
+    yield case("three", "small", "ddp", 1, 15)
+    yield case("three", "small", "ddp", 1, 15, "ring")
+    yield case("three", "medium", "streaming", 8, 4)
+    yield case("three", "medium", "local_adamw", 16, 3)
+    yield case("three", "medium", "fomoe-random", 8, 4, overlap=1)
+    yield case("three", "medium", "fomoe-random", 8, 4, overlap=2)
+    yield case("four", "small", "diloco", 8, 6)
+    yield case("four", "medium", "diloco", 8, 3)
+    yield case("four", "medium", "diloco", 8, 3, "ring")
+    yield case("four", "small", "ddp", 1, 10)
+    yield case("four", "small", "ddp", 1, 8, "ring")
+    yield case("four", "medium", "fomoe-fixed", 8, 3, overlap=1)
+    yield case("four", "medium", "fomoe-fixed", 8, 3, overlap=2)
+    yield case("four", "medium", "fomoe-random", 8, 3, overlap=2)
+    yield case("four", "medium", "fomoe-random", 8, 3, overlap=4)
+    yield case("four", "medium", "fomoe-skip", 8, 3, overlap=2)
+    yield case("four", "medium", "fomoe-random", 8, 3, "ring", overlap=2)
+    yield case("far", "small", "diloco", 16, 4)
+    yield case("far", "small", "diloco", 16, 4, "ring")
+    yield case("far", "medium", "diloco", 16, 2)
+    yield case("far", "small", "ddp", 1, 6)
+    yield case("far", "small", "local_adamw", 16, 3)
+    yield case("far", "medium", "fomoe-random", 16, 2, overlap=1)
+    yield case("far", "small", "fomoe-skip", 16, 4, overlap=2)
+    yield case("uneven", "small", "diloco", 8, 5)
+    yield case("uneven", "medium", "diloco", 8, 3)
+    yield case("uneven", "medium", "diloco", 8, 3, "ring")
+    yield case("uneven", "small", "ddp", 1, 10)
+    yield case("uneven", "medium", "fomoe-random", 8, 3, overlap=2)
+    yield case("slow", "small", "diloco", 8, 5)
+    yield case("slow", "medium", "diloco", 8, 3)
+    yield case("slow", "medium", "diloco", 8, 3, "ring")
+    yield case("slow", "small", "ddp", 1, 15)
+    yield case("slow", "medium", "local_adamw", 8, 2)
+    yield case("slow", "medium", "fomoe-fixed", 8, 3, overlap=2)
+    # The same again with TCP that backs off at every loss.
+    yield case("near", "small", "diloco", 4, 8, congestion="reno")
+    yield case("near", "medium", "diloco", 8, 4, congestion="reno")
+    yield case("near", "medium", "ddp", 1, 6, congestion="reno")
+    yield case("half", "medium", "diloco", 8, 6, congestion="reno")
+    yield case("half", "large", "diloco", 16, 3, congestion="reno")
+    yield case("three", "medium", "diloco", 8, 4, congestion="reno")
+    yield case("three", "medium", "diloco", 8, 4, "ring", congestion="reno")
+    yield case("four", "small", "diloco", 8, 6, congestion="reno")
+    yield case("four", "medium", "fomoe-random", 8, 3, overlap=2, congestion="reno")
+    yield case("far", "small", "ddp", 1, 6, congestion="reno")
+    yield case("far", "small", "diloco", 16, 4, congestion="reno")
+    yield case("slow", "small", "diloco", 8, 5, congestion="reno")
+    # With one queue behind each site, of all its connections.
+    yield case("near", "medium", "diloco", 8, 4, uplink="router")
+    yield case("half", "medium", "ddp", 1, 15, uplink="router")
+    yield case("three", "medium", "diloco", 8, 4, "ring", uplink="router")
+    yield case("four", "medium", "fomoe-random", 8, 3, overlap=2, uplink="router")
+    yield case("far", "medium", "diloco", 16, 2, uplink="router")
+    yield case("uneven", "medium", "diloco", 8, 3, uplink="router")
+    yield case("slow", "small", "diloco", 8, 5, uplink="router")
+    # And with such queues that hold one product of rate and round trip: what does not fit is lost.
+    yield case("near", "medium", "ddp", 1, 6, queue="1x", uplink="router")
+    yield case("half", "medium", "diloco", 8, 6, queue="1x", uplink="router")
+    yield case("three", "medium", "diloco", 8, 4, queue="1x", uplink="router")
+    yield case("three", "medium", "fomoe-random", 8, 4, overlap=1, queue="1x", uplink="router")
+    yield case("four", "medium", "diloco", 8, 3, queue="1x", uplink="router")
+    yield case("four", "medium", "fomoe-random", 8, 3, overlap=4, queue="1x", uplink="router")
+    yield case("slow", "small", "diloco", 8, 5, queue="1x", uplink="router")
+    # Computed for real, predicted from a profile that is measured just before.
+    yield case("near", "small", "diloco", 64, 4, paced=False)
+    yield case("near", "small", "ddp", 1, 40, paced=False)
+    yield case("near", "medium", "diloco", 16, 4, paced=False)
+    yield case("four", "small", "diloco", 64, 4, paced=False, quota=0.4)
+    yield case("four", "small", "ddp", 1, 20, paced=False, quota=0.4)
+
+
+SLICE = ["diloco-near-small-k4", "ddp-near-small-k1", "diloco-three-medium-k8-ring", "fomoe-fixed-near-medium-k8-o1"]
+
+
+def draw(count, seed, fomoe, scenario):
+    """Cases that nobody chose: every parameter by chance, as many rounds as are predicted to take 15 s. Rows of a
+    CSV: name and settings."""
+    chance = random.Random(seed)
+
+    def between(low, high):  # by powers
+        return math.exp(chance.uniform(math.log(low), math.log(high)))
+
+    for number in range(count):
+        sites = chance.choice([2, 2, 3, 3, 4])
+        down = round(between(40, min(900, 2400 / sites)))
+        method = chance.choice(sorted(METHODS))
+        k = 1 if method == "ddp" else chance.choice([3, 6, 12, 20, 32])
+        settings = [f"platform.sites={sites}", f"platform.downlink={down}Mbps",
+                    f"platform.uplink={round(down / chance.choice([1, 1, 1, 2, 3]))}Mbps",
+                    f"platform.latency={round(between(4, 80))}ms",
+                    f"model.d_model={chance.choice([96, 160, 256, 384])}",
+                    f"model.d_expert={chance.choice([64, 128, 192, 320])}",
+                    f"model.vocabulary={chance.choice([512, 2048])}", f"model.experts={sites * chance.choice([2, 4])}",
+                    *METHODS[method], f"strategy.local_steps={k}",
+                    f"strategy.collective={chance.choice(['direct', 'direct', 'ring'])}",
+                    f"compute.step_time={round(between(40, 200))}ms"]
+        if method.startswith("fomoe"):
+            settings.append(f"strategy.expert_overlap={chance.choice([1, 2])}")
+        if method == "streaming":
+            settings = [s for s in settings if s != "strategy.overlap_steps=2"]
+            settings.append(f"strategy.overlap_steps={min(2, k // 2)}")
+        few = overrides(settings + [f"workload.tokens={8 * k * TOKENS_A_STEP}"])
+        asked = subprocess.run([fomoe, "simulate", scenario, *few, "--output", "-"], stdout=subprocess.PIPE,
+                               check=True)
+        rounds = min(60, max(4, round(15 / json.loads(asked.stdout)["round"]["duration_s"])))
+        settings.append(f"workload.tokens={rounds * k * TOKENS_A_STEP}")
+        yield {"name": f"drawn-{seed}-{number:02}-{method}", "settings": " ".join(settings)}
+
+
+def read_drawn(path):
+    with open(path, newline="") as file:
+        for row in csv.DictReader(file):
+            yield {"name": row["name"], "platform": row["name"], "model": "", "settings": row["settings"].split(" "),
+                   "paced": True, "congestion": "bbr", "queue": "8x", "uplink": "host", "quota": None,
+                   "site_sequences": 0}
+
+
+def overrides(settings):
+    return [word for setting in settings for word in ("--set", setting)]

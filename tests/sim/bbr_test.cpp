@@ -1,0 +1,96 @@
+// What TCP's BBR does now and then and at first, computed by hand: one uplink of 1 MB/s, 50 ms one way.
+#include <doctest/doctest.h>
+
+#include "costmodel/network_model.hpp"
+#include "sim/simulated_run.hpp"
+#include "tests/scenarios.hpp"
+#include "tests/sim/transfers.hpp"
+
+using namespace fomoe;
+using namespace fomoe::tests;
+
+namespace {
+
+constexpr double kLatency_s = 0.05, kRate = 1e6, kProbe_s = 0.1 + 0.2;
+
+sim::Options bbr() {
+  sim::Options options;
+  options.network.congestion_control = costmodel::CongestionControl::bbr;
+  options.probes = costmodel::Probes::apart;
+  return options;
+}
+
+// From node 0 to node 1, `times` in turn, with `think_s` of computing before each.
+double end_s(std::int64_t bytes, int times, double think_s, const sim::Options& options) {
+  costmodel::Plan plan =
+      transfer_only(2, Pattern::point_to_point, Collective::ring, {exchange_of({0, 1}, bytes / 4)});
+  costmodel::RoundPlan round = plan.round(0);
+  round.ops.insert(round.ops.begin(), {"think", costmodel::Compute{costmodel::Work::whole_step, {0, 1}, 1, 1}, {}});
+  round.ops[1].after = {0};
+  plan.round = [round](std::int64_t) { return round; };
+  const std::vector<std::int64_t> rounds(static_cast<std::size_t>(times), 0);
+  return sim::simulate(
+             plan, rounds, platforms::uniform(2, kRate, kRate, kLatency_s),
+             [=](auto&&...) { return think_s; }, options)
+      .round_end_s.back();
+}
+
+}  // namespace
+
+TEST_CASE("bbr probes after 10 s of sending: for a round trip and 200 ms, or two round trips, nothing comes") {
+  check_close(costmodel::bbr_probe_s(0.1), kProbe_s);
+  check_close(costmodel::bbr_probe_s(0.3), 0.6);
+  check_close(end_s(9'000'000, 1, 0, bbr()), kLatency_s + 9);
+  // 10 s, a probe, 10 s, a probe, 2 s.
+  check_close(end_s(22'000'000, 1, 0, bbr()), kLatency_s + 22 + 2 * kProbe_s);
+}
+
+TEST_CASE("bbr: what is sent in between does not put a probe off, a silence at its time does") {
+  // Six times 1 s of computing, 50 ms and 2 s of sending: due 10 s after 1.05 s, in the fourth transfer.
+  check_close(end_s(2'000'000, 6, 1, bbr()), 6 * (1 + kLatency_s + 2) + kProbe_s);
+  // Due 10 s after 8.05 s, when nothing is sent; the next transfer begins at 18.1 s and starts the clock anew.
+  check_close(end_s(2'000'000, 3, 8, bbr()), 3 * (8 + kLatency_s + 2));
+}
+
+TEST_CASE("bbr: flows that begin together probe together") {
+  const costmodel::Plan plan = transfer_only(3, Pattern::point_to_point, Collective::ring,
+                                       {exchange_of({0, 1}, 2'000'000), exchange_of({0, 2}, 2'000'000)});
+  const double both_s = sim::simulate(
+                            plan, {0}, platforms::uniform(3, kRate, kRate, kLatency_s),
+                            [](auto&&...) { return 0.0; }, bbr())
+                            .round_end_s[0];
+  check_close(both_s, kLatency_s + 16 + kProbe_s);
+}
+
+TEST_CASE("bbr: a run whose every round is executed has probes, a sample of rounds their mean share") {
+  costmodel::Scenario scenario = ideal_scenario("diloco", 2);
+  scenario.compute = costmodel::GivenStepTime{0.001};
+  scenario.network.congestion_control = costmodel::CongestionControl::bbr;
+  const auto simulated = [&](sim::RunOptions options) { return sim::simulate_scenario(scenario, options).report; };
+  sim::RunOptions all;
+  all.all_rounds = true;
+  const costmodel::RunReport every = simulated(all), some = simulated({});
+  REQUIRE(every.round.count > 3);
+  REQUIRE(every.wall_clock_s < costmodel::kBbrProbeEvery_s);
+  scenario.network.congestion_control = costmodel::CongestionControl::loss_based;
+  check_close(every.wall_clock_s, simulated(all).wall_clock_s);  // too short for a probe
+  CHECK(some.wall_clock_s > every.wall_clock_s * 1.001);
+}
+
+TEST_CASE("bbr starts 1.8 times faster each round trip, and up to the share that flows get") {
+  costmodel::NetworkModel network = bbr().network;
+  network.initial_window_bytes = 10e3;
+  // The pipe holds 100 kB: windows of 10, 18, 32.4, 58.32 kB in 4 round trips, 118.72 kB together.
+  check_close(costmodel::slow_start_s(network, 0, 4e6, kRate, 0.1), 4 * 0.1 - 0.11872);
+  // Of two flows each needs half of it: 10, 18, 32.4 kB.
+  check_close(costmodel::slow_start_s(network, 0, 4e6, kRate / 2, 0.1), 3 * 0.1 - 60.4e3 / 0.5e6);
+  sim::Options options = bbr();
+  options.network = network;
+  const costmodel::Plan two = transfer_only(3, Pattern::point_to_point, Collective::ring,
+                                            {exchange_of({0, 1}, 1'000'000), exchange_of({0, 2}, 1'000'000)});
+  const double two_s = sim::simulate(
+                           two, {0}, platforms::uniform(3, kRate, kRate, kLatency_s),
+                           [](auto&&...) { return 0.0; }, options)
+                           .round_end_s[0];
+  check_close(two_s, kLatency_s + 3 * 0.1 - 60.4e3 / 0.5e6 + 8);
+}
