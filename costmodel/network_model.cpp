@@ -61,9 +61,9 @@ double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s) {
 double slow_start_s(const NetworkModel& network, double sent_before_bytes, double bytes, double bytes_per_s,
                     double round_trip_s) {
   if (!network.initial_window_bytes || round_trip_s <= 0) return 0;
-  double sent = 0, in_flight = network.streams * *network.initial_window_bytes + sent_before_bytes;
-  double trips = 0;
   const double growth = network.congestion_control == CongestionControl::bbr ? kBbrGrowth : 2;
+  double sent = 0, trips = 0;
+  double in_flight = network.streams * *network.initial_window_bytes + (growth - 1) * sent_before_bytes;
   for (; in_flight < bytes_per_s * round_trip_s && sent + in_flight < bytes; ++trips) {
     sent += in_flight;
     in_flight *= growth;
@@ -109,7 +109,7 @@ std::vector<NetworkTerm> switched_on(const NetworkModel& network) {
     terms.push_back(
         {"congestion_control",
          text_of("bbr: payload gets ", congestion_share(network),
-                 " of every link, (1 − loss) × (1 − 0.2 s ÷ 10 s) (Cardwell et al. 2016)",
+                 " of every link on average, (1 − loss) × (1 − 0.2 s ÷ 10 s) (Cardwell et al. 2016)",
                  network.idle_restart ? "; it keeps its rate over silences: idle_restart is ignored" : "")});
   else if (network.loss_rate)
     terms.push_back({"loss_rate", text_of("loss: a flow gets at most ", network.streams, " × ",
@@ -117,7 +117,11 @@ std::vector<NetworkTerm> switched_on(const NetworkModel& network) {
                                           *network.loss_rate, ")) (Mathis et al. 1997)")});
   if (network.initial_window_bytes)
     terms.push_back({"initial_window", text_of("slow start from ", network.streams, " × ",
-                                               *network.initial_window_bytes, " B, doubling every round trip",
+                                               *network.initial_window_bytes, " B, ",
+                                               network.congestion_control == CongestionControl::bbr
+                                                   ? "1.8 times as much"
+                                                   : "twice as much",
+                                               " every round trip",
                                                restarts_when_idle(network) ? ", again after every silence"
                                                                            : ", once a connection")});
   return terms;

@@ -88,18 +88,19 @@ platforms::Platform effective_platform(const platforms::Platform& raw, const Net
 double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s);
 
 /// Time that slow start adds to a flow that could run at `bytes_per_s`, its share of the links where several
-/// start at once. The window W grows g-fold every RTT, until it fills the pipe after n = ⌈log_g(rate · RTT ÷ W)⌉
-/// round trips:
+/// start at once. The window W grows g-fold every RTT until it fills the pipe, after
+/// n = ⌈log_g(rate · RTT ÷ W)⌉ round trips:
 ///   n · RTT − W(gⁿ − 1) ÷ (g − 1) ÷ rate
 /// A flow that ends within the ramp waits for acknowledgements k times, the most with
 /// W(gᵏ − 1) ÷ (g − 1) < bytes; what is left then goes out at once:
 ///   k · RTT − W(gᵏ − 1) ÷ (g − 1) ÷ rate
-/// g: 2; of bbr 1.8, since it paces what it starts with (kBbrGrowth). W: streams · initial window, and what the connection has sent since it started, each byte of which was
-/// acknowledged (RFC 5681, RFC 6928).
+/// g is 2, of bbr kBbrGrowth. W: streams · initial window, and (g − 1) times what the connection has sent since
+/// it started, each byte of which was acknowledged (RFC 5681, RFC 6928).
 double slow_start_s(const NetworkModel& network, double sent_before_bytes, double bytes, double bytes_per_s,
                     double round_trip_s);
 
-/// Seen with `ss -ti` on an empty path of 200 ms: windows of 10, 22, 36, 62, 114, 190, 388, 666 segments.
+/// bbr paces what it starts with. Seen with `ss -ti` on an empty path of 200 ms: windows of 10, 22, 36, 62,
+/// 114, 190, 388, 666 segments, a round trip apart.
 inline constexpr double kBbrGrowth = 1.8;
 
 /// Silence after which a connection starts slowly again, where idle_restart is on: one retransmission

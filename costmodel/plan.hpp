@@ -158,6 +158,14 @@ struct Plan {
   std::vector<std::string> notes;  // what the method made of the scenario, in words
 };
 
+/// Whether the rounds of one class after those of the other are the rounds in their order: there is one class, or
+/// a second one that is the last round alone.
+inline bool in_turn(const Plan& plan) {
+  const std::vector<RoundClass>& classes = plan.classes;
+  return classes.size() == 1 ||
+         (classes.size() == 2 && classes[1].count == 1 && classes[1].round_at(0) == plan.rounds - 1);
+}
+
 /// Elements of chunk c of n: ⌈elements/n⌉ for the first (elements mod n) chunks, ⌊elements/n⌋ for the others.
 std::int64_t chunk_elements(std::int64_t elements, int chunks, int chunk);
 /// Bytes of chunk c of n of an exchange; each payload is split by itself.

@@ -91,6 +91,7 @@ std::vector<double> durations_of_all(const Plan& plan, const std::vector<Timelin
     for (std::size_t i = 0; i < seconds.size(); ++i) by_round[timeline.rounds[i]] = seconds[i];
   }
   std::vector<double> all;
+  if (!in_turn(plan)) return all;
   if (by_round.size() != static_cast<std::size_t>(plan.rounds) || by_round.size() > kListedRounds) return all;
   for (const auto& [round, seconds] : by_round) all.push_back(seconds);
   return all;
@@ -148,7 +149,7 @@ void finish_report(RunReport& report) {
 }
 
 RunReport assemble_report(const Scenario& scenario, const Plan& plan,
-                          const std::vector<Timeline>& timelines) {
+                          const std::vector<Timeline>& timelines, Probes probes) {
   RunReport report = report_frame(scenario, plan.steps);
   report.notes.insert(report.notes.begin(), plan.notes.begin(), plan.notes.end());
   report.round.count = plan.rounds;
@@ -211,7 +212,7 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan,
     site.idle_s = std::max(0.0, report.round.duration_s - site.compute_s - site.exposed_communication_s);
   }
   finish_report(report);
-  find_busiest_link(report, effective_platform(scenario.platform, scenario.network), per_round);
+  find_busiest_link(report, effective_platform(scenario.platform, scenario.network, probes), per_round);
   add_cost(report, scenario);
   add_quality(report, scenario);
   add_goodput(report, scenario);

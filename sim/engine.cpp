@@ -60,6 +60,7 @@ struct Engine::Simgrid {
   struct Flight {
     s4u::CommPtr comm;
     NodeId from = 0, to = 0;
+    double bytes = 0;
     Callback ended;
   };
   std::deque<Flight> flights;  // addresses stay
@@ -105,6 +106,7 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
       network_(network),
       simulates_probes_(probes == costmodel::Probes::apart &&
                         network.congestion_control == costmodel::CongestionControl::bbr),
+      probe_clock_(surroundings()),
       flow_start_(nodes, platform_, network, seed),
       simgrid_(std::make_unique<Simgrid>()) {
   Simgrid& sg = *simgrid_;
@@ -165,8 +167,8 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
   s4u::Comm::on_completion_cb([this](const auto& activity) {
     auto* flight = static_cast<const s4u::Comm&>(activity).template get_data<Simgrid::Flight>();
     Callback ended = std::move(flight->ended);
-    flow_start_.ended(flight->from, flight->to, now());
-    if (this->probes({flight->from, flight->to})) --senders_.at({flight->from, flight->to}).flying;
+    flow_start_.ended(flight->from, flight->to, flight->bytes, now());
+    if (this->probes({flight->from, flight->to})) probe_clock_.flow_ended({flight->from, flight->to});
     simgrid_->landed = std::move(flight->comm);
     simgrid_->free_flights.push_back(flight);
     ended();
@@ -188,7 +190,7 @@ void Engine::restart() {
   }
   flow_start_.restart();
   queues_.clear();
-  senders_.clear();
+  probe_clock_.restart();
   stopped_ = false;
 }
 
@@ -243,53 +245,29 @@ void Engine::fly(NodeId from, NodeId to, std::int64_t bytes, Callback ended) {
   Simgrid::Flight* flight = simgrid_->flight();
   flight->from = from;
   flight->to = to;
+  flight->bytes = static_cast<double>(bytes);
   flight->ended = std::move(ended);
   flight->comm = s4u::Comm::sendto_init(simgrid_->hosts[static_cast<std::size_t>(from)],
                                         simgrid_->hosts[static_cast<std::size_t>(to)]);
   flight->comm->set_payload_size(static_cast<std::uint64_t>(bytes));
   flight->comm->set_data(flight);
   flight->comm->start();
-  if (!probes({from, to})) return;
-  Sender& sender = senders_[{from, to}];
-  // What comes back first after a silence tells an idle sender the round trip; it does not probe for it.
-  const bool silent = sender.flying++ == 0;
-  if (sender.seen_s < 0 || (silent && now() >= sender.seen_s + costmodel::kBbrProbeEvery_s))
-    sender.seen_s = now();
-  count_down_to_probe({from, to});
+  if (probes({from, to})) probe_clock_.flow_began({from, to});
 }
 
 bool Engine::probes(Pair pair) const {
-  return simulates_probes_ && nodes_[static_cast<std::size_t>(pair.first)].site !=
-                                  nodes_[static_cast<std::size_t>(pair.second)].site;
+  return simulates_probes_ && leaves_site(pair.first, pair.second);
 }
 
-void Engine::count_down_to_probe(Pair pair) {
-  Sender& sender = senders_.at(pair);
-  if (sender.timed || sender.probing || sender.flying == 0) return;
-  sender.timed = true;
-  after(sender.seen_s + costmodel::kBbrProbeEvery_s - now(), [this, pair] {
-    senders_.at(pair).timed = false;
-    probe(pair);
-  });
-}
-
-void Engine::probe(Pair pair) {
-  Sender& sender = senders_.at(pair);
-  if (sender.flying == 0) return;
-  // It may have been silent since the timer was set, and have seen the round trip again.
-  if (now() < sender.seen_s + costmodel::kBbrProbeEvery_s * (1 - 1e-9)) return count_down_to_probe(pair);
-  s4u::Link* valve = simgrid_->valves[static_cast<std::size_t>(pair.first) * nodes_.size() +
-                                      static_cast<std::size_t>(pair.second)];
-  valve->set_bandwidth(kDown_bytes_per_s);
-  sender.probing = true;
-  after(costmodel::bbr_probe_s(latency_s(pair.first, pair.second) + latency_s(pair.second, pair.first)),
-        [this, pair, valve] {
-          valve->set_bandwidth(kFastestFabric_bytes_per_s);
-          Sender& rested = senders_.at(pair);
-          rested.probing = false;
-          rested.seen_s = now();
-          count_down_to_probe(pair);
-        });
+ProbeClock::Surroundings Engine::surroundings() {
+  return {[this] { return now(); },
+          [this](double delay_s, Callback callback) { after(delay_s, std::move(callback)); },
+          [this](Pair pair) { return latency_s(pair.first, pair.second) + latency_s(pair.second, pair.first); },
+          [this](Pair pair, bool open) {
+            simgrid_->valves[static_cast<std::size_t>(pair.first) * nodes_.size() +
+                             static_cast<std::size_t>(pair.second)]
+                ->set_bandwidth(open ? kFastestFabric_bytes_per_s : kDown_bytes_per_s);
+          }};
 }
 
 // One timer at a time, so that a trace that repeats for ever ends with the last flow.

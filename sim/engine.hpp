@@ -12,6 +12,7 @@
 #include "costmodel/plan.hpp"
 #include "platforms/platform.hpp"
 #include "sim/flow_start.hpp"
+#include "sim/probe_clock.hpp"
 
 namespace fomoe::sim {
 
@@ -42,6 +43,9 @@ class Engine {
     return network_.payload_bytes_per_s ? bytes / *network_.payload_bytes_per_s : 0;
   }
 
+  [[nodiscard]] bool leaves_site(costmodel::NodeId from, costmodel::NodeId to) const {
+    return nodes_[static_cast<std::size_t>(from)].site != nodes_[static_cast<std::size_t>(to)].site;
+  }
   [[nodiscard]] bool early_receives() const { return network_.early_receives; }
   [[nodiscard]] double latency_s(costmodel::NodeId from, costmodel::NodeId to) const;
   [[nodiscard]] bool buffers_sends() const { return network_.send_buffer_bytes.has_value(); }
@@ -71,17 +75,9 @@ class Engine {
     std::int64_t bytes = 0;
     Callback arrived, left;
   };
-  /// One direction of a connection under bbr: when it last saw the empty path's round trip.
-  struct Sender {
-    double seen_s = -1;  // never
-    int flying = 0;      // flows
-    bool timed = false;  // its next probe
-    bool probing = false;
-  };
   using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;
   [[nodiscard]] bool probes(Pair pair) const;
-  void count_down_to_probe(Pair pair);
-  void probe(Pair pair);
+  [[nodiscard]] ProbeClock::Surroundings surroundings();
   /// No actors and no mailboxes: a flow costs the same however many there are.
   void fly(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Callback ended);
   void send_first(costmodel::NodeId from, costmodel::NodeId to);
@@ -98,7 +94,7 @@ class Engine {
   bool stopped_ = false;
   const costmodel::NetworkModel& network_;
   bool simulates_probes_ = false;
-  std::map<Pair, Sender> senders_;  // where it does
+  ProbeClock probe_clock_;  // where it does
   FlowStart flow_start_;
   std::deque<Callback> soon_;
   std::map<Pair, std::deque<Queued>> queues_;  // where buffered

@@ -65,14 +65,16 @@ double FlowStart::wait_s(NodeId from, NodeId to, std::int64_t bytes, const Besid
     wait_s += costmodel::slow_start_s(network_, used.sent_bytes, static_cast<double>(bytes), bytes_per_s,
                                       round_trip);
   }
-  used.sent_bytes += static_cast<double>(bytes);
   ++used.flows;
   used.last_used_s = now_s;
   return wait_s;
 }
 
-void FlowStart::ended(NodeId from, NodeId to, double now_s) {
-  if (!connections_.empty()) connection(from, to).last_used_s = now_s;
+void FlowStart::ended(NodeId from, NodeId to, double bytes, double now_s) {
+  if (connections_.empty()) return;
+  Connection& used = connection(from, to);
+  used.last_used_s = now_s;
+  used.sent_bytes += bytes;
 }
 
 }  // namespace fomoe::sim

@@ -21,7 +21,7 @@ constexpr std::int64_t kIdenticalRounds = 3;
 // Placements that are drawn anew make rounds differ a little: so few are enough where they agree so well.
 // Noise is another matter, since a few rounds may all lack what happens rarely.
 constexpr std::int64_t kRandomRounds = 8, kFewestRandomRounds = 4;
-constexpr std::size_t kMostProbingNodes = 64;
+constexpr std::size_t kMostProbingNodes = 64;  // each pair of them gets a link of its own
 constexpr double kNarrow = 0.01;  // 95 % confidence of the mean round, each way
 // The first ones fill the pipeline; the last one empties it.
 constexpr std::int64_t kOverlappingRounds = 8, kFewestOverlappingRounds = 5;
@@ -45,6 +45,17 @@ std::vector<std::int64_t> executed_rounds(const costmodel::RoundClass& rounds, c
   for (std::int64_t i = 0; i < std::min(wanted, rounds.count); ++i) indices.push_back(rounds.round_at(i));
   if (rounds.overlapping) indices.back() = rounds.round_at(rounds.count - 1);
   return indices;
+}
+
+/// A few rounds may all lack what happens every 10 s, or all have it: only where every round is executed, and all
+/// but a last shorter one in turn, is each probe of bbr simulated.
+costmodel::Probes probes_of(const costmodel::NetworkModel& network, const SimulatedRun& run) {
+  const auto& classes = run.plan.classes;
+  bool apart = network.congestion_control == costmodel::CongestionControl::bbr &&
+               run.plan.nodes.size() <= kMostProbingNodes && costmodel::in_turn(run.plan);
+  for (std::size_t c = 0; c < classes.size(); ++c)
+    apart = apart && static_cast<std::int64_t>(run.executed[c].size()) == classes[c].count;
+  return apart ? costmodel::Probes::apart : costmodel::Probes::averaged;
 }
 
 bool agree(const costmodel::Timeline& timeline) {
@@ -80,16 +91,12 @@ SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan 
 
   for (const costmodel::RoundClass& rounds : run.plan.classes)
     run.executed.push_back(executed_rounds(rounds, options));
-  bool every_round = true;
-  for (std::size_t c = 0; c < run.executed.size(); ++c)
-    every_round = every_round && static_cast<std::int64_t>(run.executed[c].size()) == run.plan.classes[c].count;
-  // Of a sample of rounds, few would show what they cost on average.
-  const bool small = run.plan.nodes.size() <= kMostProbingNodes;
-  simulation.probes = every_round && small ? costmodel::Probes::apart : costmodel::Probes::averaged;
+  run.probes = probes_of(scenario.network, run);
+  simulation.probes = run.probes;
   const platforms::Platform platform =
-      costmodel::effective_platform(scenario.platform, scenario.network, simulation.probes);
+      costmodel::effective_platform(scenario.platform, scenario.network, run.probes);
   const std::vector<std::vector<std::int64_t>> usual = run.executed;
-  if (!noise && !every_round && !options.all_rounds && !options.rounds) {
+  if (!noise && run.probes == costmodel::Probes::averaged && !options.all_rounds && !options.rounds) {
     for (std::size_t c = 0; c < usual.size(); ++c) {
       const costmodel::RoundClass& rounds = run.plan.classes[c];
       if (!rounds.identical && !rounds.overlapping && usual[c].size() > kFewestRandomRounds)
@@ -103,7 +110,7 @@ SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan 
     run.executed[c] = usual[c];
     timelines[c] = simulate(run.plan, usual[c], platform, seconds, simulation);
   }
-  run.report = costmodel::assemble_report(scenario, run.plan, timelines);
+  run.report = costmodel::assemble_report(scenario, run.plan, timelines, run.probes);
   run.report.executor = "simulated";
   for (std::size_t c = 0; c < timelines.size(); ++c) {
     run.report.notes.push_back("simulated " + std::to_string(timelines[c].rounds.size()) + " of " +
@@ -111,6 +118,8 @@ SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan 
                                std::to_string(run.plan.classes[c].steps) + " steps" +
                                (run.plan.classes[c].identical ? "" : ", a sample of rounds that differ"));
   }
+  if (run.probes == costmodel::Probes::apart)
+    run.report.notes.emplace_back("every probe of bbr was simulated, since every round was; otherwise they count with their mean share");
   run.timeline = costmodel::concatenated(timelines);
   return run;
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "costmodel/network_model.hpp"
 #include "costmodel/run_report.hpp"
 #include "costmodel/scenario.hpp"
 #include "costmodel/timeline.hpp"
@@ -13,7 +14,7 @@ namespace fomoe::sim {
 struct RunOptions {
   /// Rounds executed of each class of rounds; default 3 where they are identical, 8 where they are random or
   /// overlap, 32 where they do both; of random placements without other noise 4, where the 95 % confidence
-  /// interval of their mean is then within 1 %. Overlapping ones are at least 5, and more where rounds wait
+  /// interval of their mean is then within 1 % (not of a run with bbr that has no more than 8). Overlapping ones are at least 5, and more where rounds wait
   /// for others further back.
   std::optional<std::int64_t> rounds;
   bool all_rounds = false;    // execute every round of the run
@@ -26,6 +27,7 @@ struct SimulatedRun {
   costmodel::Plan plan;
   costmodel::Timeline timeline;                     // of the executed rounds, one class after another
   std::vector<std::vector<std::int64_t>> executed;  // rounds of each class
+  costmodel::Probes probes = costmodel::Probes::averaged;
 };
 
 /// The plan of any origin, on the scenario's platform with its step times.

@@ -39,9 +39,12 @@ void TransferRun::index_flows(LaneRun& run) const {
     return static_cast<std::size_t>(node) * steps + static_cast<std::size_t>(step);
   };
   run.begin.assign(static_cast<std::size_t>(nodes_) * steps + 1, 0);
-  run.sends.assign(run.begin.size() - 1, 0);
+  run.beside.assign(run.begin.size() - 1, {0, 0});
   for (const Flow& flow : run.lane.flows) {
-    ++run.sends[key(flow.from, flow.step)];
+    if (engine_.leaves_site(flow.from, flow.to)) {
+      ++run.beside[key(flow.from, flow.step)].sent;
+      ++run.beside[key(flow.to, flow.step)].received;
+    }
     ++run.begin[key(flow.from, flow.step) + 1];
     ++run.begin[key(flow.to, flow.step) + 1];
   }
@@ -61,15 +64,12 @@ TransferRun::Range TransferRun::flows_of(const LaneRun& run, NodeId node, std::i
   return {run.begin[key], run.begin[key + 1]};
 }
 
-int TransferRun::sends_of(const LaneRun& run, NodeId node, std::int32_t step) const {
-  const auto key = static_cast<std::size_t>(node) * static_cast<std::size_t>(run.lane.steps) +
-                   static_cast<std::size_t>(step);
-  return static_cast<int>(run.sends[key]);
-}
-
-int TransferRun::receives_of(const LaneRun& run, NodeId node, std::int32_t step) const {
-  const auto [begin, end] = flows_of(run, node, step);
-  return static_cast<int>(end - begin) - sends_of(run, node, step);
+Beside TransferRun::beside(const LaneRun& run, const Flow& flow) const {
+  const auto of = [&](NodeId node) {
+    return run.beside[static_cast<std::size_t>(node) * static_cast<std::size_t>(run.lane.steps) +
+                      static_cast<std::size_t>(flow.step)];
+  };
+  return {of(flow.from).sent, of(flow.to).received};
 }
 
 std::int32_t TransferRun::step_from(const LaneRun& run, NodeId node, std::int32_t step) const {
@@ -145,15 +145,12 @@ void TransferRun::open_step(std::uint32_t lane, NodeId node, double overhead_s) 
     if (flow.to == node) run.awaited[index] = 1;
   }
   if (progress.pending == 0) engine_.soon([this, lane, node] { end_step(lane, node); });
-  const int sent = sends_of(run, node, progress.step);
   for (std::uint32_t i = begin; i < end; ++i) {
     const FlowIndex index = run.of_step[i];
     const Flow& flow = run.lane.flows[index];
     if (flow.to == node && engine_.early_receives()) continue;  // posted before
     const double wait_s =
-        flow.from == node
-            ? engine_.wait_s(flow.from, flow.to, flow.bytes, {sent, receives_of(run, flow.to, progress.step)})
-            : 0;
+        flow.from == node ? engine_.wait_s(flow.from, flow.to, flow.bytes, beside(run, flow)) : 0;
     if (flow.from == node) run.lead_s[index] = overhead_s + wait_s;
     if (wait_s > 0) {
       engine_.after(wait_s, [this, lane, index] { end_ready(lane, index); });

@@ -40,7 +40,7 @@ class TransferRun {
     Lane lane;
     std::vector<FlowIndex> of_step;    // flows of (node, step), in the order of steps
     std::vector<std::uint32_t> begin;  // [node · steps + step]: where they begin in of_step
-    std::vector<std::uint32_t> sends;  // [node · steps + step]: of these flows, those that the node sends
+    std::vector<Beside> beside;        // [node · steps + step]: flows of the node that leave the site
     std::vector<char> ready;           // per flow: how many of its two ends are
     std::vector<char> awaited;         // per flow: the receiver has come to its step
     std::vector<char> arrived;         // per flow
@@ -52,8 +52,7 @@ class TransferRun {
   using Range = std::pair<std::uint32_t, std::uint32_t>;  // of of_step
   void index_flows(LaneRun& run) const;
   [[nodiscard]] Range flows_of(const LaneRun& run, costmodel::NodeId node, std::int32_t step) const;
-  [[nodiscard]] int sends_of(const LaneRun& run, costmodel::NodeId node, std::int32_t step) const;
-  [[nodiscard]] int receives_of(const LaneRun& run, costmodel::NodeId node, std::int32_t step) const;
+  [[nodiscard]] Beside beside(const LaneRun& run, const Flow& flow) const;
   /// The first of the node's steps from `step` on in which it has flows; run.lane.steps if there is none.
   [[nodiscard]] std::int32_t step_from(const LaneRun& run, costmodel::NodeId node, std::int32_t step) const;
   void post_receives(std::uint32_t lane, costmodel::NodeId node, std::int32_t step);

@@ -46,6 +46,8 @@ def case(platform, model, method, k, rounds, collective="direct", step="100ms", 
         name += f"-quota{quota}"
     if congestion != "bbr":
         name += "-" + congestion
+    if queue != "8x" and uplink == "host":
+        raise ValueError("short queues have a name of their own behind a router alone")
     if uplink != "host":
         name += "-router" if queue == "8x" else "-shallow"
     steps = rounds if method == "ddp" else rounds * k

@@ -63,8 +63,7 @@ po::options_description make_options() {
       "of every site's interface; larger costs the relay less")(
       "queue", po::value<std::string>()->default_value("8x")->value_name("SIZE|Nx"),
       "of every link; Nx: N times its rate × its longest round trip, at least 256KiB; short queues lose "
-      "packets, "
-      "which no simulation here knows")(
+      "packets, which no simulation here knows, the more with --uplink-queue router")(
       "uplink-queue", po::value<std::string>()->default_value("host")->value_name("host|router"),
       "where bytes wait that an uplink cannot take at once: in the site's own kernel, which holds sockets back, "
       "or in one queue behind it, where acknowledgements wait behind data")(

@@ -79,7 +79,7 @@ void limit_uplinks(const Layout& layout, const std::vector<SiteNetwork>& sites) 
   for (std::size_t site = 0; site < sites.size(); ++site) {
     const Link& uplink = layout.links[2 * site];  // as lay_out() places it
     if (std::isfinite(uplink.bytes_per_s))
-      limit_egress(sites[site].route_control, uplink.bytes_per_s, uplink.queue_bytes);
+      limit_egress(sites[site].route_control, uplink.bytes_per_s, uplink.queue_bytes, layout.mtu);
   }
 }
 

@@ -134,6 +134,34 @@ TEST_CASE("validate: a limit that is exceeded is exit status 1, and says which o
     CHECK(program(folder, std::string("validate same.json --limit ") + bad).exit_status == 2);
 }
 
+TEST_CASE("validate: the first round apart from the later ones, where the report lists its rounds") {
+  const Folder folder;
+  write_measured_run(folder / "run.json", kTwoSites, {}, {});
+  json report = json::parse(read_all(folder / "run.json"));
+  const auto rounds = report["round"]["count"].get<std::size_t>();
+  REQUIRE(report["round_durations_s"].size() == rounds);
+  report["round_durations_s"][0] = 2 * report["round_durations_s"][0].get<double>();
+  write_all(folder / "late.json", report.dump());
+  const Ran ran = program(folder, "validate late.json --limit later_rounds=1e-9 --output -");
+  INFO(ran.err);
+  REQUIRE(ran.exit_status == 0);
+  const json errors = json::parse(ran.out)["runs"][0]["errors"];
+  CHECK(errors["first_round"].get<double>() == doctest::Approx(-0.5));
+  CHECK(program(folder, "validate late.json --limit first_round=0.4").exit_status == 1);
+
+  report.erase("round_durations_s");
+  write_all(folder / "unlisted.json", report.dump());
+  const Ran unlisted = program(folder, "validate unlisted.json --limit later_rounds=0.1");
+  CHECK(unlisted.exit_status == 1);
+  CHECK(unlisted.err.find("later_rounds: no run lists its rounds") != std::string::npos);
+  CHECK(program(folder, "validate unlisted.json late.json --limit later_rounds=0.1").exit_status == 0);
+  report["round_durations_s"] = "many";
+  write_all(folder / "wrong.json", report.dump());
+  const Ran wrong = program(folder, "validate wrong.json");
+  CHECK(wrong.exit_status == 2);
+  CHECK(wrong.err.find("round_durations_s: got \"many\"; expected a list of seconds") != std::string::npos);
+}
+
 TEST_CASE("validate refuses what is no whole measured run, the same run twice, and keys of the run itself") {
   const Folder folder;
   write_measured_run(folder / "run.json", kTwoSites, {}, {});

@@ -52,6 +52,22 @@ TEST_CASE("bbr: what is sent in between does not put a probe off, a silence at i
   check_close(end_s(2'000'000, 3, 8, bbr()), 3 * (8 + kLatency_s + 2));
 }
 
+TEST_CASE("bbr: the latency of a step is no silence") {
+  // 200 transfers of 20 ms, each after 50 ms of latency: due at 10.05 s, 10 ms before the bytes of one would move.
+  check_close(end_s(20'000, 200, 0, bbr()), 200 * (kLatency_s + 0.02) + kProbe_s - 0.01);
+}
+
+TEST_CASE("bbr: probes of rounds that are played anew on the same network are those of the first time") {
+  const costmodel::Plan plan =
+      transfer_only(2, Pattern::point_to_point, Collective::ring, {exchange_of({0, 1}, 3'000'000)});
+  const auto played = sim::simulate_each(plan, {{0}, {0, 0}}, platforms::uniform(2, kRate, kRate, kLatency_s),
+                                         [](auto&&...) { return 0.0; }, bbr());
+  check_close(played[0].round_end_s[0], kLatency_s + 12 + kProbe_s);
+  check_close(played[1].round_end_s[0], kLatency_s + 12 + kProbe_s);
+  // 10 s after the first probe's end the second one.
+  check_close(played[1].round_end_s[1], 2 * (kLatency_s + 12) + 2 * kProbe_s);
+}
+
 TEST_CASE("bbr: flows that begin together probe together") {
   const costmodel::Plan plan = transfer_only(3, Pattern::point_to_point, Collective::ring,
                                        {exchange_of({0, 1}, 2'000'000), exchange_of({0, 2}, 2'000'000)});
@@ -82,6 +98,8 @@ TEST_CASE("bbr starts 1.8 times faster each round trip, and up to the share that
   network.initial_window_bytes = 10e3;
   // The pipe holds 100 kB: windows of 10, 18, 32.4, 58.32 kB in 4 round trips, 118.72 kB together.
   check_close(costmodel::slow_start_s(network, 0, 4e6, kRate, 0.1), 4 * 0.1 - 0.11872);
+  // What was sent before widened it by 0.8 of that: 10 + 0.8 · 28, as after windows of 10 and 18.
+  check_close(costmodel::slow_start_s(network, 28e3, 4e6, kRate, 0.1), 2 * 0.1 - (32.4e3 + 58.32e3) / 1e6);
   // Of two flows each needs half of it: 10, 18, 32.4 kB.
   check_close(costmodel::slow_start_s(network, 0, 4e6, kRate / 2, 0.1), 3 * 0.1 - 60.4e3 / 0.5e6);
   sim::Options options = bbr();

@@ -57,7 +57,7 @@ TEST_CASE("loss: a flow gets streams × segment ÷ round trip × √(3 ÷ 2p)") 
   check_close(round_s(one_flow(), platforms::uniform(2, 1e7, 1e7, 0.05), options), 0.05 + kBytes / cap);
 }
 
-TEST_CASE("bbr: losses cost what is sent again, and a fiftieth goes to probing; no cap by loss") {
+TEST_CASE("bbr: losses cost what is sent again, and probing a fiftieth on average; no cap by loss") {
   sim::Options options;
   options.network.congestion_control = costmodel::CongestionControl::bbr;
   options.network.loss_rate = 0.01;
