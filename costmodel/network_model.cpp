@@ -116,14 +116,12 @@ std::vector<NetworkTerm> switched_on(const NetworkModel& network) {
                                           network.segment_bytes, " B ÷ round trip × √(3 ÷ (2 × ",
                                           *network.loss_rate, ")) (Mathis et al. 1997)")});
   if (network.initial_window_bytes)
-    terms.push_back({"initial_window", text_of("slow start from ", network.streams, " × ",
-                                               *network.initial_window_bytes, " B, ",
-                                               network.congestion_control == CongestionControl::bbr
-                                                   ? "1.8 times as much"
-                                                   : "twice as much",
-                                               " every round trip",
-                                               restarts_when_idle(network) ? ", again after every silence"
-                                                                           : ", once a connection")});
+    terms.push_back(
+        {"initial_window",
+         text_of("slow start from ", network.streams, " × ", *network.initial_window_bytes, " B, ",
+                 network.congestion_control == CongestionControl::bbr ? "1.8 times as much" : "twice as much",
+                 " every round trip",
+                 restarts_when_idle(network) ? ", again after every silence" : ", once a connection")});
   return terms;
 }
 

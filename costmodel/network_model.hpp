@@ -94,8 +94,8 @@ double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s);
 /// A flow that ends within the ramp waits for acknowledgements k times, the most with
 /// W(gᵏ − 1) ÷ (g − 1) < bytes; what is left then goes out at once:
 ///   k · RTT − W(gᵏ − 1) ÷ (g − 1) ÷ rate
-/// g is 2, of bbr kBbrGrowth. W: streams · initial window, and (g − 1) times what the connection has sent since
-/// it started, each byte of which was acknowledged (RFC 5681, RFC 6928).
+/// g is 2, of bbr kBbrGrowth. W: streams · initial window, and (g − 1) times what the connection has sent
+/// since it started, each byte of which was acknowledged (RFC 5681, RFC 6928).
 double slow_start_s(const NetworkModel& network, double sent_before_bytes, double bytes, double bytes_per_s,
                     double round_trip_s);
 

@@ -158,8 +158,8 @@ struct Plan {
   std::vector<std::string> notes;  // what the method made of the scenario, in words
 };
 
-/// Whether the rounds of one class after those of the other are the rounds in their order: there is one class, or
-/// a second one that is the last round alone.
+/// Whether the rounds of one class after those of the other are the rounds in their order: there is one
+/// class, or a second one that is the last round alone.
 inline bool in_turn(const Plan& plan) {
   const std::vector<RoundClass>& classes = plan.classes;
   return classes.size() == 1 ||

@@ -148,8 +148,8 @@ void finish_report(RunReport& report) {
       round.compute_s >= round.exposed_communication_s ? "compute" : "communication";
 }
 
-RunReport assemble_report(const Scenario& scenario, const Plan& plan,
-                          const std::vector<Timeline>& timelines, Probes probes) {
+RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std::vector<Timeline>& timelines,
+                          Probes probes) {
   RunReport report = report_frame(scenario, plan.steps);
   report.notes.insert(report.notes.begin(), plan.notes.begin(), plan.notes.end());
   report.round.count = plan.rounds;

@@ -30,7 +30,9 @@ double median_of(std::vector<double> values) {
 
 RunErrors errors_of(const RunReport& predicted, const RunReport& measured) {
   RunErrors errors{};
-  const auto at = [&](Compared what) -> std::optional<double>& { return errors[static_cast<std::size_t>(what)]; };
+  const auto at = [&](Compared what) -> std::optional<double>& {
+    return errors[static_cast<std::size_t>(what)];
+  };
   at(Compared::wall_clock) = relative(predicted.wall_clock_s, measured.wall_clock_s);
   at(Compared::compute) = relative(predicted.round.compute_s, measured.round.compute_s);
   at(Compared::communication) = relative(predicted.round.communication_s, measured.round.communication_s);

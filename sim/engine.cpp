@@ -53,8 +53,8 @@ struct Engine::Simgrid {
   // Of pairs of nodes whose probes are simulated, else empty: limits nothing, or for a while everything.
   // (In SimGrid 3.32 a second suspend() of one communication has no effect.)
   std::vector<s4u::Link*> valves;
-  std::vector<s4u::Host*> hosts;      // of nodes
-  std::vector<char> routed;           // pairs of nodes that have sent before
+  std::vector<s4u::Host*> hosts;  // of nodes
+  std::vector<char> routed;       // pairs of nodes that have sent before
 
   // A flow under way: what SimGrid must not lose, and whom to call.
   struct Flight {
@@ -255,19 +255,19 @@ void Engine::fly(NodeId from, NodeId to, std::int64_t bytes, Callback ended) {
   if (probes({from, to})) probe_clock_.flow_began({from, to});
 }
 
-bool Engine::probes(Pair pair) const {
-  return simulates_probes_ && leaves_site(pair.first, pair.second);
-}
+bool Engine::probes(Pair pair) const { return simulates_probes_ && leaves_site(pair.first, pair.second); }
 
 ProbeClock::Surroundings Engine::surroundings() {
-  return {[this] { return now(); },
-          [this](double delay_s, Callback callback) { after(delay_s, std::move(callback)); },
-          [this](Pair pair) { return latency_s(pair.first, pair.second) + latency_s(pair.second, pair.first); },
-          [this](Pair pair, bool open) {
-            simgrid_->valves[static_cast<std::size_t>(pair.first) * nodes_.size() +
-                             static_cast<std::size_t>(pair.second)]
-                ->set_bandwidth(open ? kFastestFabric_bytes_per_s : kDown_bytes_per_s);
-          }};
+  return {
+      [this] { return now(); },
+      [this](double delay_s, Callback callback) { after(delay_s, std::move(callback)); },
+      [this](Pair pair) { return latency_s(pair.first, pair.second) + latency_s(pair.second, pair.first); },
+      [this](Pair pair, bool open) {
+        simgrid_
+            ->valves[static_cast<std::size_t>(pair.first) * nodes_.size() +
+                     static_cast<std::size_t>(pair.second)]
+            ->set_bandwidth(open ? kFastestFabric_bytes_per_s : kDown_bytes_per_s);
+      }};
 }
 
 // One timer at a time, so that a trace that repeats for ever ends with the last flow.

@@ -57,11 +57,11 @@ double FlowStart::wait_s(NodeId from, NodeId to, std::int64_t bytes, const Besid
       now_s - used.last_used_s > costmodel::idle_limit_s(round_trip))
     used.sent_bytes = 0;
   if (network_.initial_window_bytes) {
-    const double bytes_per_s = std::min(
-        {platform_.sites[static_cast<std::size_t>(a)].uplink_bytes_per_s / beside.sent,
-         path.bandwidth_bytes_per_s,
-         platform_.sites[static_cast<std::size_t>(b)].downlink_bytes_per_s / beside.received,
-         cap_bytes_per_s(from, to)});
+    const double bytes_per_s =
+        std::min({platform_.sites[static_cast<std::size_t>(a)].uplink_bytes_per_s / beside.sent,
+                  path.bandwidth_bytes_per_s,
+                  platform_.sites[static_cast<std::size_t>(b)].downlink_bytes_per_s / beside.received,
+                  cap_bytes_per_s(from, to)});
     wait_s += costmodel::slow_start_s(network_, used.sent_bytes, static_cast<double>(bytes), bytes_per_s,
                                       round_trip);
   }

@@ -28,8 +28,8 @@ class FlowStart {
   /// of the pair's connection; jitter is drawn anew every time. `beside`: flows that start with it.
   double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, const Beside& beside,
                 double now_s);
-  /// All of them have arrived, and widen the connection's window. Flows of one pair that are under way at the same
-  /// time share a connection and do not widen each other's.
+  /// All of them have arrived, and widen the connection's window. Flows of one pair that are under way at the
+  /// same time share a connection and do not widen each other's.
   void ended(costmodel::NodeId from, costmodel::NodeId to, double bytes, double now_s);
   /// The most that one flow of the pair gets.
   [[nodiscard]] double cap_bytes_per_s(costmodel::NodeId from, costmodel::NodeId to) const;

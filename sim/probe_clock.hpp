@@ -8,9 +8,9 @@
 
 namespace fomoe::sim {
 
-/// One direction of a connection for each ordered pair of nodes. A sender that has sent for 10 s since it last
-/// knew the round trip stops for costmodel::bbr_probe_s(); one that is silent at that time learns it from
-/// whatever it sends next. Silent: nothing of it has been under way for a round trip.
+/// One direction of a connection for each ordered pair of nodes. A sender that has sent for 10 s since it
+/// last knew the round trip stops for costmodel::bbr_probe_s(); one that is silent at that time learns it
+/// from whatever it sends next. Silent: nothing of it has been under way for a round trip.
 class ProbeClock {
  public:
   using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;

@@ -15,7 +15,8 @@ struct Options {
   bool bundle = true;             // see lower()
   costmodel::Pieces pieces = {};  // see lower()
   costmodel::NetworkModel network = {};
-  /// apart: each probe of bbr happens, when it is due; for few nodes, since every pair gets a link of its own.
+  /// apart: each probe of bbr happens, when it is due; for few nodes, since every pair gets a link of its
+  /// own.
   costmodel::Probes probes = costmodel::Probes::averaged;
   std::uint64_t seed = 0;     // of jitter
   bool record_flows = false;  // one by one, in the timeline

@@ -22,7 +22,7 @@ constexpr std::int64_t kIdenticalRounds = 3;
 // Noise is another matter, since a few rounds may all lack what happens rarely.
 constexpr std::int64_t kRandomRounds = 8, kFewestRandomRounds = 4;
 constexpr std::size_t kMostProbingNodes = 64;  // each pair of them gets a link of its own
-constexpr double kNarrow = 0.01;  // 95 % confidence of the mean round, each way
+constexpr double kNarrow = 0.01;               // 95 % confidence of the mean round, each way
 // The first ones fill the pipeline; the last one empties it.
 constexpr std::int64_t kOverlappingRounds = 8, kFewestOverlappingRounds = 5;
 // Of overlapping rounds that differ, the first quarter and the last two are no sample of the others.
@@ -47,8 +47,8 @@ std::vector<std::int64_t> executed_rounds(const costmodel::RoundClass& rounds, c
   return indices;
 }
 
-/// A few rounds may all lack what happens every 10 s, or all have it: only where every round is executed, and all
-/// but a last shorter one in turn, is each probe of bbr simulated.
+/// A few rounds may all lack what happens every 10 s, or all have it: only where every round is executed, and
+/// all but a last shorter one in turn, is each probe of bbr simulated.
 costmodel::Probes probes_of(const costmodel::NetworkModel& network, const SimulatedRun& run) {
   const auto& classes = run.plan.classes;
   bool apart = network.congestion_control == costmodel::CongestionControl::bbr &&
@@ -119,7 +119,9 @@ SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan 
                                (run.plan.classes[c].identical ? "" : ", a sample of rounds that differ"));
   }
   if (run.probes == costmodel::Probes::apart)
-    run.report.notes.emplace_back("every probe of bbr was simulated, since every round was; otherwise they count with their mean share");
+    run.report.notes.emplace_back(
+        "every probe of bbr was simulated, since every round was; otherwise they count with their mean "
+        "share");
   run.timeline = costmodel::concatenated(timelines);
   return run;
 }

@@ -14,8 +14,8 @@ namespace fomoe::sim {
 struct RunOptions {
   /// Rounds executed of each class of rounds; default 3 where they are identical, 8 where they are random or
   /// overlap, 32 where they do both; of random placements without other noise 4, where the 95 % confidence
-  /// interval of their mean is then within 1 % (not of a run with bbr that has no more than 8). Overlapping ones are at least 5, and more where rounds wait
-  /// for others further back.
+  /// interval of their mean is then within 1 % (not of a run with bbr that has no more than 8). Overlapping
+  /// ones are at least 5, and more where rounds wait for others further back.
   std::optional<std::int64_t> rounds;
   bool all_rounds = false;    // execute every round of the run
   bool bundle = true;         // see lower()

@@ -101,9 +101,9 @@ std::string runs_table(const std::vector<ValidatedRun>& runs) {
 std::string groups_table(const std::vector<ValidatedRun>& runs) {
   std::vector<Row> rows = {{"runs", "", "error of", "median", "p95", "worst", "bias", "worst run"}};
   for (const Group& group : groups_of(runs)) {
-    for (const Compared what : {Compared::wall_clock, Compared::compute, Compared::communication,
-                                Compared::synchronization, Compared::utilization, Compared::first_round,
-                                Compared::later_rounds}) {
+    for (const Compared what :
+         {Compared::wall_clock, Compared::compute, Compared::communication, Compared::synchronization,
+          Compared::utilization, Compared::first_round, Compared::later_rounds}) {
       const std::optional<ErrorSummary> of = summary(runs, group.members, what);
       if (!of) continue;
       const bool first = what == Compared::wall_clock;
@@ -177,8 +177,8 @@ std::vector<std::string> check_limits(const std::vector<ValidatedRun>& runs,
   for (const ErrorLimit& limit : limits) {
     const std::optional<ErrorSummary> of = summary(runs, all, limit.what);
     if (!of) {
-      lines.push_back(fmt::format("{}: no run lists its rounds, so that the limit cannot be held",
-                                  name_of(limit.what)));
+      lines.push_back(
+          fmt::format("{}: no run lists its rounds, so that the limit cannot be held", name_of(limit.what)));
       continue;
     }
     const double found = statistic(*of, limit.statistic);
@@ -227,7 +227,8 @@ std::string validation_json(const std::vector<ValidatedRun>& runs) {
   for (const ValidatedRun& run : runs) {
     Json errors;
     for (std::size_t i = 0; i < costmodel::kComparedCount; ++i)
-      errors[std::string(costmodel::kComparedNames[i])] = run.errors[i] ? number(*run.errors[i]) : Json(nullptr);
+      errors[std::string(costmodel::kComparedNames[i])] =
+          run.errors[i] ? number(*run.errors[i]) : Json(nullptr);
     list.push_back({{"run", stem(run)},
                     {"id", run.measured.record.id},
                     {"started_at", run.measured.record.started_at},
@@ -243,12 +244,10 @@ std::string validation_json(const std::vector<ValidatedRun>& runs) {
     for (std::size_t i = 0; i < costmodel::kComparedCount; ++i) {
       const std::optional<ErrorSummary> of = summary(runs, group.members, static_cast<Compared>(i));
       if (!of) continue;
-      errors[std::string(costmodel::kComparedNames[i])] = {{"runs", of->runs},
-                                                           {"median", number(of->median)},
-                                                           {"p95", number(of->p95)},
-                                                           {"worst", number(of->worst)},
-                                                           {"bias", number(of->bias)},
-                                                           {"worst_run", stem(runs[of->worst_run])}};
+      errors[std::string(costmodel::kComparedNames[i])] = {
+          {"runs", of->runs},         {"median", number(of->median)},
+          {"p95", number(of->p95)},   {"worst", number(of->worst)},
+          {"bias", number(of->bias)}, {"worst_run", stem(runs[of->worst_run])}};
     }
     groups.push_back({{"name", group.name}, {"runs", group.members.size()}, {"errors", errors}});
   }

@@ -90,8 +90,7 @@ Descriptor open_route_control() {
   return control;
 }
 
-void limit_egress(const Descriptor& route_control, double bytes_per_s, double queue_bytes,
-                  int mtu) {
+void limit_egress(const Descriptor& route_control, double bytes_per_s, double queue_bytes, int mtu) {
   tcmsg body{};
   body.tcm_family = AF_UNSPEC;
   body.tcm_ifindex = interface_index(route_control);
@@ -108,8 +107,7 @@ void limit_egress(const Descriptor& route_control, double bytes_per_s, double qu
   request.add(TCA_TBF_PARMS, parameters);
   // A packet that is larger would be dropped.
   const double least = std::max(kLeastBurst_bytes, static_cast<double>(mtu));
-  const auto burst =
-      static_cast<std::uint32_t>(std::clamp(bytes_per_s * kBurst_s, least, kMostSize_bytes));
+  const auto burst = static_cast<std::uint32_t>(std::clamp(bytes_per_s * kBurst_s, least, kMostSize_bytes));
   request.add(TCA_TBF_BURST, burst);
   if (rate > UINT32_MAX) request.add(TCA_TBF_RATE64, rate);
   request.end(options);

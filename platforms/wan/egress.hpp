@@ -9,9 +9,9 @@ namespace fomoe::platforms::wan {
 Descriptor open_route_control();
 
 /// The interface kInterface of that namespace, whose packets have `mtu` bytes at most, sends no more than
-/// `bytes_per_s`, IP headers included, and keeps `queue_bytes` besides. Sockets see that queue: TCP holds back
-/// what would wait in it (tcp_limit_output_bytes), so that acknowledgements are not long behind data. Replaces
-/// an earlier limit.
+/// `bytes_per_s`, IP headers included, and keeps `queue_bytes` besides. Sockets see that queue: TCP holds
+/// back what would wait in it (tcp_limit_output_bytes), so that acknowledgements are not long behind data.
+/// Replaces an earlier limit.
 void limit_egress(const Descriptor& route_control, double bytes_per_s, double queue_bytes, int mtu);
 
 }  // namespace fomoe::platforms::wan

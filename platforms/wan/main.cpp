@@ -65,7 +65,8 @@ po::options_description make_options() {
       "of every link; Nx: N times its rate × its longest round trip, at least 256KiB; short queues lose "
       "packets, which no simulation here knows, the more with --uplink-queue router")(
       "uplink-queue", po::value<std::string>()->default_value("host")->value_name("host|router"),
-      "where bytes wait that an uplink cannot take at once: in the site's own kernel, which holds sockets back, "
+      "where bytes wait that an uplink cannot take at once: in the site's own kernel, which holds sockets "
+      "back, "
       "or in one queue behind it, where acknowledgements wait behind data")(
       "cpus-per-site", po::value<int>()->value_name("N"),
       "pin each site to N cores and the relay to one of its own (default: the kernel decides)")(

@@ -12,7 +12,8 @@
 namespace fomoe::platforms::wan {
 
 /// Where bytes wait that a site's uplink cannot take at once.
-///   host    in the site's own kernel, as where a machine's interface is the bottleneck: sockets feel it and hold
+///   host    in the site's own kernel, as where a machine's interface is the bottleneck: sockets feel it and
+///   hold
 ///           their data back (egress.hpp)
 ///   router  behind the site, in one queue of the relay: data of all connections pile up there, and
 ///           acknowledgements behind them

@@ -25,7 +25,8 @@ double end_s(std::int64_t bytes, int times, double think_s, const sim::Options& 
   costmodel::Plan plan =
       transfer_only(2, Pattern::point_to_point, Collective::ring, {exchange_of({0, 1}, bytes / 4)});
   costmodel::RoundPlan round = plan.round(0);
-  round.ops.insert(round.ops.begin(), {"think", costmodel::Compute{costmodel::Work::whole_step, {0, 1}, 1, 1}, {}});
+  round.ops.insert(round.ops.begin(),
+                   {"think", costmodel::Compute{costmodel::Work::whole_step, {0, 1}, 1, 1}, {}});
   round.ops[1].after = {0};
   plan.round = [round](std::int64_t) { return round; };
   const std::vector<std::int64_t> rounds(static_cast<std::size_t>(times), 0);
@@ -37,7 +38,8 @@ double end_s(std::int64_t bytes, int times, double think_s, const sim::Options& 
 
 }  // namespace
 
-TEST_CASE("bbr probes after 10 s of sending: for a round trip and 200 ms, or two round trips, nothing comes") {
+TEST_CASE(
+    "bbr probes after 10 s of sending: for a round trip and 200 ms, or two round trips, nothing comes") {
   check_close(costmodel::bbr_probe_s(0.1), kProbe_s);
   check_close(costmodel::bbr_probe_s(0.3), 0.6);
   check_close(end_s(9'000'000, 1, 0, bbr()), kLatency_s + 9);
@@ -48,20 +50,23 @@ TEST_CASE("bbr probes after 10 s of sending: for a round trip and 200 ms, or two
 TEST_CASE("bbr: what is sent in between does not put a probe off, a silence at its time does") {
   // Six times 1 s of computing, 50 ms and 2 s of sending: due 10 s after 1.05 s, in the fourth transfer.
   check_close(end_s(2'000'000, 6, 1, bbr()), 6 * (1 + kLatency_s + 2) + kProbe_s);
-  // Due 10 s after 8.05 s, when nothing is sent; the next transfer begins at 18.1 s and starts the clock anew.
+  // Due 10 s after 8.05 s, when nothing is sent; the next transfer begins at 18.1 s and starts the clock
+  // anew.
   check_close(end_s(2'000'000, 3, 8, bbr()), 3 * (8 + kLatency_s + 2));
 }
 
 TEST_CASE("bbr: the latency of a step is no silence") {
-  // 200 transfers of 20 ms, each after 50 ms of latency: due at 10.05 s, 10 ms before the bytes of one would move.
+  // 200 transfers of 20 ms, each after 50 ms of latency: due at 10.05 s, 10 ms before the bytes of one would
+  // move.
   check_close(end_s(20'000, 200, 0, bbr()), 200 * (kLatency_s + 0.02) + kProbe_s - 0.01);
 }
 
 TEST_CASE("bbr: probes of rounds that are played anew on the same network are those of the first time") {
   const costmodel::Plan plan =
       transfer_only(2, Pattern::point_to_point, Collective::ring, {exchange_of({0, 1}, 3'000'000)});
-  const auto played = sim::simulate_each(plan, {{0}, {0, 0}}, platforms::uniform(2, kRate, kRate, kLatency_s),
-                                         [](auto&&...) { return 0.0; }, bbr());
+  const auto played = sim::simulate_each(
+      plan, {{0}, {0, 0}}, platforms::uniform(2, kRate, kRate, kLatency_s), [](auto&&...) { return 0.0; },
+      bbr());
   check_close(played[0].round_end_s[0], kLatency_s + 12 + kProbe_s);
   check_close(played[1].round_end_s[0], kLatency_s + 12 + kProbe_s);
   // 10 s after the first probe's end the second one.
@@ -69,12 +74,13 @@ TEST_CASE("bbr: probes of rounds that are played anew on the same network are th
 }
 
 TEST_CASE("bbr: flows that begin together probe together") {
-  const costmodel::Plan plan = transfer_only(3, Pattern::point_to_point, Collective::ring,
-                                       {exchange_of({0, 1}, 2'000'000), exchange_of({0, 2}, 2'000'000)});
-  const double both_s = sim::simulate(
-                            plan, {0}, platforms::uniform(3, kRate, kRate, kLatency_s),
-                            [](auto&&...) { return 0.0; }, bbr())
-                            .round_end_s[0];
+  const costmodel::Plan plan =
+      transfer_only(3, Pattern::point_to_point, Collective::ring,
+                    {exchange_of({0, 1}, 2'000'000), exchange_of({0, 2}, 2'000'000)});
+  const double both_s =
+      sim::simulate(
+          plan, {0}, platforms::uniform(3, kRate, kRate, kLatency_s), [](auto&&...) { return 0.0; }, bbr())
+          .round_end_s[0];
   check_close(both_s, kLatency_s + 16 + kProbe_s);
 }
 
@@ -82,7 +88,9 @@ TEST_CASE("bbr: a run whose every round is executed has probes, a sample of roun
   costmodel::Scenario scenario = ideal_scenario("diloco", 2);
   scenario.compute = costmodel::GivenStepTime{0.001};
   scenario.network.congestion_control = costmodel::CongestionControl::bbr;
-  const auto simulated = [&](sim::RunOptions options) { return sim::simulate_scenario(scenario, options).report; };
+  const auto simulated = [&](sim::RunOptions options) {
+    return sim::simulate_scenario(scenario, options).report;
+  };
   sim::RunOptions all;
   all.all_rounds = true;
   const costmodel::RunReport every = simulated(all), some = simulated({});
@@ -106,9 +114,9 @@ TEST_CASE("bbr starts 1.8 times faster each round trip, and up to the share that
   options.network = network;
   const costmodel::Plan two = transfer_only(3, Pattern::point_to_point, Collective::ring,
                                             {exchange_of({0, 1}, 1'000'000), exchange_of({0, 2}, 1'000'000)});
-  const double two_s = sim::simulate(
-                           two, {0}, platforms::uniform(3, kRate, kRate, kLatency_s),
-                           [](auto&&...) { return 0.0; }, options)
-                           .round_end_s[0];
+  const double two_s =
+      sim::simulate(
+          two, {0}, platforms::uniform(3, kRate, kRate, kLatency_s), [](auto&&...) { return 0.0; }, options)
+          .round_end_s[0];
   check_close(two_s, kLatency_s + 3 * 0.1 - 60.4e3 / 0.5e6 + 8);
 }

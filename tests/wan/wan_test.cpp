@@ -159,7 +159,9 @@ else:
   CHECK(value("transfer") <= wire_s + 1);
 }
 
-TEST_CASE("data that waits for an uplink delays others: in the site's own queue not for long, in a router's it does") {
+TEST_CASE(
+    "data that waits for an uplink delays others: in the site's own queue not for long, in a router's it "
+    "does") {
   if (!possible()) return;
   const Folder folder;
   // Site 1 sends for two seconds what takes longer, and pings over another connection meanwhile.
@@ -321,7 +323,8 @@ TEST_CASE("mistakes on the command line end with 2 and name the option") {
   refused("check " + scenario + " --mtu 3", "--mtu: got 3; expected 576 to 65000; for example --mtu 9000");
   refused("run " + scenario + " --cpu-quota 0 -- true", "--cpu-quota: got 0; expected 0.01 to 1024 cores");
   refused("check " + scenario + " --queu 1", "did you mean --queue?");
-  refused("check " + scenario + " --uplink-queue modem", "--uplink-queue: got \"modem\"; expected host or router");
+  refused("check " + scenario + " --uplink-queue modem",
+          "--uplink-queue: got \"modem\"; expected host or router");
   refused("check " + scenario + " --queue 7m", "--queue: got");
   refused("check " + scenario + " --queue 0x", "--queue: got 0x; expected a size, or a number");
   refused("check " + scenario + " --set platform.sites=1", "platform.sites");
