@@ -83,7 +83,8 @@ void add_network_provenance(RunReport& report, const NetworkModel& network) {
   for (const NetworkTerm& term : switched_on(network)) add("network model", term.key, term.text);
 }
 
-// Of every round, by its place in the plan; empty where some were not executed.
+// Of every round, by its place in the plan; empty where some were not executed, and where rounds run on into
+// the next ones: what ends last need not be of the last round.
 std::vector<double> durations_of_all(const Plan& plan, const std::vector<Timeline>& timelines) {
   std::map<std::int64_t, double> by_round;
   for (const Timeline& timeline : timelines) {
@@ -91,7 +92,7 @@ std::vector<double> durations_of_all(const Plan& plan, const std::vector<Timelin
     for (std::size_t i = 0; i < seconds.size(); ++i) by_round[timeline.rounds[i]] = seconds[i];
   }
   std::vector<double> all;
-  if (!in_turn(plan)) return all;
+  if (!in_turn(plan) || plan.classes.front().overlapping) return all;
   if (by_round.size() != static_cast<std::size_t>(plan.rounds) || by_round.size() > kListedRounds) return all;
   for (const auto& [round, seconds] : by_round) all.push_back(seconds);
   return all;

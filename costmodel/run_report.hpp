@@ -91,8 +91,8 @@ struct RunReport {
   std::int64_t optimizer_steps = 0;
   std::int64_t tokens = 0;
   MeanRound round;
-  /// In the plan's order, where every round was executed and they are not too many to write (kListedRounds);
-  /// else empty. The first one has more to do than the mean says: connections and memory are new.
+  /// In the plan's order, where every round was executed, none runs on into the next, and there are at most
+  /// kListedRounds; else empty. The first one has more to do: connections and memory are new.
   std::vector<double> round_durations_s;
   std::vector<SiteReport> sites;
   std::optional<Interval95> wall_clock_interval_s;  // 95 % confidence, where rounds are a sample

@@ -53,8 +53,11 @@ struct Engine::Simgrid {
   // Of pairs of nodes whose probes are simulated, else empty: limits nothing, or for a while everything.
   // (In SimGrid 3.32 a second suspend() of one communication has no effect.)
   std::vector<s4u::Link*> valves;
-  std::vector<s4u::Host*> hosts;  // of nodes
-  std::vector<char> routed;       // pairs of nodes that have sent before
+  bool changing = false;               // some links do, over time
+  std::deque<double> rates;            // of links that may change; addresses stay
+  std::map<s4u::Link*, double*> rate;  // of these links
+  std::vector<s4u::Host*> hosts;       // of nodes
+  std::vector<char> routed;            // pairs of nodes that have sent before
 
   // A flow under way: what SimGrid must not lose, and whom to call.
   struct Flight {
@@ -68,7 +71,25 @@ struct Engine::Simgrid {
   s4u::CommPtr landed;  // the last one: SimGrid still uses it while it calls back
 
   s4u::Link* link(const std::string& name, double bytes_per_s) {
+    if (changing) return adjustable_link(name, bytes_per_s);
     return zone->create_link(name, running_rate(bytes_per_s))->set_latency(0)->seal();
+  }
+
+  // SimGrid never lets a flow have more than its links had when it began. So these have all there is, and of
+  // that a share: their rate as it is now.
+  s4u::Link* adjustable_link(const std::string& name, double bytes_per_s) {
+    double* now = &rates.emplace_back(running_rate(std::min(bytes_per_s, kFastestFabric_bytes_per_s)));
+    s4u::Link* made = zone->create_link(name, kFastestFabric_bytes_per_s)
+                          ->set_latency(0)
+                          ->set_sharing_policy(s4u::Link::SharingPolicy::NONLINEAR,
+                                               [now](double /*capacity*/, int /*flows*/) { return *now; })
+                          ->seal();
+    rate[made] = now;
+    return made;
+  }
+  void set_rate(s4u::Link* of, double bytes_per_s) {
+    *rate.at(of) = running_rate(std::min(bytes_per_s, kFastestFabric_bytes_per_s));
+    of->set_bandwidth(kFastestFabric_bytes_per_s);  // has SimGrid ask for the share again
   }
 
   void route(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform, NodeId from,
@@ -112,6 +133,7 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
   Simgrid& sg = *simgrid_;
   sg.zone = s4u::create_full_zone("wan");
   const platforms::Platform& platform = platform_;
+  sg.changing = !platform.changes.empty();
   const int sites = platform.size();
   for (int i = 0; i < sites; ++i) {
     const platforms::Site& site = platform.sites[static_cast<std::size_t>(i)];
@@ -159,7 +181,7 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
     }
   }
   for (std::size_t pair = 0; simulates_probes_ && pair < nodes.size() * nodes.size(); ++pair)
-    sg.valves.push_back(sg.link("valve-" + std::to_string(pair), kFastestFabric_bytes_per_s));
+    sg.valves.push_back(sg.adjustable_link("valve-" + std::to_string(pair), kFastestFabric_bytes_per_s));
   sg.zone->seal();
   // Routes are added when a pair first sends: a table of all pairs of 1,000 sites would cost 2 s and 0.7 GB.
   sg.routed.assign(nodes.size() * nodes.size(), 0);
@@ -263,10 +285,9 @@ ProbeClock::Surroundings Engine::surroundings() {
       [this](double delay_s, Callback callback) { after(delay_s, std::move(callback)); },
       [this](Pair pair) { return latency_s(pair.first, pair.second) + latency_s(pair.second, pair.first); },
       [this](Pair pair, bool open) {
-        simgrid_
-            ->valves[static_cast<std::size_t>(pair.first) * nodes_.size() +
-                     static_cast<std::size_t>(pair.second)]
-            ->set_bandwidth(open ? kFastestFabric_bytes_per_s : kDown_bytes_per_s);
+        s4u::Link* valve = simgrid_->valves[static_cast<std::size_t>(pair.first) * nodes_.size() +
+                                            static_cast<std::size_t>(pair.second)];
+        simgrid_->set_rate(valve, open ? kFastestFabric_bytes_per_s : kDown_bytes_per_s);
       }};
 }
 
@@ -305,7 +326,7 @@ void Engine::set_rate(const platforms::LinkChange& of, double bytes_per_s) {
       link = simgrid_->backbone[from];
       break;
   }
-  if (link != nullptr) link->set_bandwidth(running_rate(std::min(bytes_per_s, kFastestFabric_bytes_per_s)));
+  if (link != nullptr) simgrid_->set_rate(link, bytes_per_s);
 }
 
 void Engine::change(const platforms::LinkChange& change) {

@@ -142,7 +142,7 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
   costmodel::Plan executed = plan;
   executed.rounds = plan.rounds - context.first_round;
   executed.steps = context.steps;
-  executed.classes = {{executed.rounds, 0, /*identical=*/false, nullptr}};
+  executed.classes = {{executed.rounds, 0, /*identical=*/false, nullptr, plan.classes.front().overlapping}};
   costmodel::Scenario measured = scenario;
   measured.compute = costmodel::GivenStepTime{1};  // nothing below uses it: times were measured
   const Timeline timeline = timeline_of(plan, observations, context.first_round);

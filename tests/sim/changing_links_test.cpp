@@ -94,6 +94,16 @@ TEST_CASE("a link that is down and comes back: the flow waits; one that stays do
       std::runtime_error);
 }
 
+TEST_CASE("a flow that begins while a link is slow, or down, gets what the link becomes") {
+  platforms::Platform platform = platforms::uniform(2, 1e9, 1e9, 0.5);
+  platform.changes = {rate_of(LinkChange::Link::uplink, 0, 0, 0.1, 1e8),
+                      rate_of(LinkChange::Link::uplink, 0, 0, 1.5, 1e9)};
+  // It begins at 0.5 s with 0.1 GB/s; from 1.5 s on it has 1 GB/s.
+  CHECK(seconds(platform, {{0, 1}}, 2) == doctest::Approx(1.5 + 1.9).epsilon(1e-9));
+  platform.changes[0].bandwidth_bytes_per_s = 0;
+  CHECK(seconds(platform, {{0, 1}}, 2) == doctest::Approx(1.5 + 2).epsilon(1e-6));
+}
+
 TEST_CASE("a backbone is shared by the paths of two regions, in each direction by itself") {
   platforms::Platform platform = platforms::uniform(4, 1e9, 1e9, 0);
   platform.backbones = {{"west", "east", 1e9}, {"east", "west", 1e9}};
