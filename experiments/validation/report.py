@@ -70,7 +70,8 @@ def runs_table(answer):
              "|---|--:|--:|--:|--:|--:|--:|--:|"]
     for run in answer["runs"]:
         scenario = run["scenario"]
-        errors = [f"{100 * run['errors'][key]:+.1f} %" for key in ("wall_clock", "first_round", "later_rounds")]
+        errors = [run["errors"][key] for key in ("wall_clock", "first_round", "later_rounds")]
+        errors = ["" if error is None else f"{100 * error:+.1f} %" for error in errors]  # none: rounds overlap
         lines.append(f"| {run['run']} | {len(scenario['platform']['sites'])} | {scenario['strategy']['local_steps']} | "
                      f"{run['measured']['wall_clock_s']:.2f} s | {run['predicted']['wall_clock_s']:.2f} s | "
                      + " | ".join(errors) + " |")
