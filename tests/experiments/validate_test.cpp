@@ -150,6 +150,7 @@ TEST_CASE("validate: the first round apart from the later ones, where the report
   CHECK(program(folder, "validate late.json --limit first_round=0.4").exit_status == 1);
 
   report.erase("round_durations_s");
+  report["run"]["id"] = "0123456789abcdef";
   write_all(folder / "unlisted.json", report.dump());
   const Ran unlisted = program(folder, "validate unlisted.json --limit later_rounds=0.1");
   CHECK(unlisted.exit_status == 1);
