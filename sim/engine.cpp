@@ -44,21 +44,6 @@ double& rate_of(platforms::Platform& platform, const platforms::LinkChange& chan
 
 struct Engine::Simgrid {
   s4u::Engine& engine = simgrid_engine();
-  s4u::NetZone* zone = nullptr;
-  std::vector<s4u::Link*> up, down;  // of sites
-  std::vector<s4u::Link*> fabric;    // of sites: each flow inside one has it for itself
-  std::vector<s4u::Link*> path;      // of pairs of sites, where the path itself limits; else nullptr
-  std::vector<s4u::Link*> backbone;
-  std::map<double, s4u::Link*> caps;  // of flows, by their rate
-  // Of pairs of nodes whose probes are simulated, else empty: limits nothing, or for a while everything.
-  // (In SimGrid 3.32 a second suspend() of one communication has no effect.)
-  std::vector<s4u::Link*> valves;
-  bool changing = false;               // some links do, over time
-  std::deque<double> rates;            // of links that may change; addresses stay
-  std::map<s4u::Link*, double*> rate;  // of these links
-  std::vector<s4u::Host*> hosts;       // of nodes
-  std::vector<char> routed;            // pairs of nodes that have sent before
-
   // A flow under way: what SimGrid must not lose, and whom to call.
   struct Flight {
     s4u::CommPtr comm;
@@ -66,6 +51,28 @@ struct Engine::Simgrid {
     double bytes = 0;
     Callback ended;
   };
+  // What a pair's sender lets through: at times nothing. (In SimGrid 3.32 a second suspend() of one
+  // communication has no effect.)
+  struct Valve {
+    s4u::Link* link = nullptr;
+    bool open = true;
+    double most_bytes_per_s = kFastestFabric_bytes_per_s;
+    double landed_bytes = 0;  // of flows that have ended
+    std::vector<Flight*> flights;
+  };
+  s4u::NetZone* zone = nullptr;
+  std::vector<s4u::Link*> up, down;  // of sites
+  std::vector<s4u::Link*> fabric;    // of sites: each flow inside one has it for itself
+  std::vector<s4u::Link*> path;      // of pairs of sites, where the path itself limits; else nullptr
+  std::vector<s4u::Link*> backbone;
+  std::map<double, s4u::Link*> caps;  // of flows, by their rate
+  std::vector<Valve> valves;  // of pairs of nodes whose senders are simulated one by one, else empty
+  bool changing = false;               // some links do, over time
+  std::deque<double> rates;            // of links that may change; addresses stay
+  std::map<s4u::Link*, double*> rate;  // of these links
+  std::vector<s4u::Host*> hosts;       // of nodes
+  std::vector<char> routed;            // pairs of nodes that have sent before
+
   std::deque<Flight> flights;  // addresses stay
   std::vector<Flight*> free_flights;
   s4u::CommPtr landed;  // the last one: SimGrid still uses it while it calls back
@@ -87,6 +94,9 @@ struct Engine::Simgrid {
     rate[made] = now;
     return made;
   }
+  Valve& valve(std::size_t nodes, Pair pair) {
+    return valves[static_cast<std::size_t>(pair.first) * nodes + static_cast<std::size_t>(pair.second)];
+  }
   void set_rate(s4u::Link* of, double bytes_per_s) {
     *rate.at(of) = running_rate(std::min(bytes_per_s, kFastestFabric_bytes_per_s));
     of->set_bandwidth(kFastestFabric_bytes_per_s);  // has SimGrid ask for the share again
@@ -107,7 +117,7 @@ struct Engine::Simgrid {
     if (a != b) links.emplace_back(down[b]);
     if (const auto found = caps.find(cap_bytes_per_s); a != b && found != caps.end())
       links.emplace_back(found->second);
-    if (a != b && !valves.empty()) links.emplace_back(valves[f * hosts.size() + t]);
+    if (a != b && !valves.empty()) links.emplace_back(valves[f * hosts.size() + t].link);
     zone->add_route(hosts[f]->get_netpoint(), hosts[t]->get_netpoint(), nullptr, nullptr, links, false);
   }
 
@@ -125,9 +135,10 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
       at_first_(std::move(raw)),
       platform_(at_first_),
       network_(network),
-      simulates_probes_(probes == costmodel::Probes::apart &&
+      simulates_senders_(probes == costmodel::Probes::apart &&
                         network.congestion_control == costmodel::CongestionControl::bbr),
-      probe_clock_(surroundings()),
+      probe_clock_(around_probes()),
+      sender_rates_(around_rates()),
       flow_start_(nodes, platform_, network, seed),
       simgrid_(std::make_unique<Simgrid>()) {
   Simgrid& sg = *simgrid_;
@@ -180,8 +191,9 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
                          ->seal();
     }
   }
-  for (std::size_t pair = 0; simulates_probes_ && pair < nodes.size() * nodes.size(); ++pair)
-    sg.valves.push_back(sg.adjustable_link("valve-" + std::to_string(pair), kFastestFabric_bytes_per_s));
+  for (std::size_t pair = 0; simulates_senders_ && pair < nodes.size() * nodes.size(); ++pair)
+    sg.valves.emplace_back().link =
+        sg.adjustable_link("valve-" + std::to_string(pair), kFastestFabric_bytes_per_s);
   sg.zone->seal();
   // Routes are added when a pair first sends: a table of all pairs of 1,000 sites would cost 2 s and 0.7 GB.
   sg.routed.assign(nodes.size() * nodes.size(), 0);
@@ -190,7 +202,14 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
     auto* flight = static_cast<const s4u::Comm&>(activity).template get_data<Simgrid::Flight>();
     Callback ended = std::move(flight->ended);
     flow_start_.ended(flight->from, flight->to, flight->bytes, now());
-    if (this->probes({flight->from, flight->to})) probe_clock_.flow_ended({flight->from, flight->to});
+    const Pair pair{flight->from, flight->to};
+    if (paces(pair)) {
+      Simgrid::Valve& valve = simgrid_->valve(nodes_.size(), pair);
+      valve.landed_bytes += flight->bytes;
+      valve.flights.erase(std::find(valve.flights.begin(), valve.flights.end(), flight));
+      probe_clock_.flow_ended(pair);
+      sender_rates_.flow_ended(pair);
+    }
     simgrid_->landed = std::move(flight->comm);
     simgrid_->free_flights.push_back(flight);
     ended();
@@ -213,6 +232,7 @@ void Engine::restart() {
   flow_start_.restart();
   queues_.clear();
   probe_clock_.restart();
+  sender_rates_.restart();
   stopped_ = false;
 }
 
@@ -274,21 +294,60 @@ void Engine::fly(NodeId from, NodeId to, std::int64_t bytes, Callback ended) {
   flight->comm->set_payload_size(static_cast<std::uint64_t>(bytes));
   flight->comm->set_data(flight);
   flight->comm->start();
-  if (probes({from, to})) probe_clock_.flow_began({from, to});
+  if (!paces({from, to})) return;
+  simgrid_->valve(nodes_.size(), {from, to}).flights.push_back(flight);
+  probe_clock_.flow_began({from, to});
+  sender_rates_.flow_began({from, to});
 }
 
-bool Engine::probes(Pair pair) const { return simulates_probes_ && leaves_site(pair.first, pair.second); }
+bool Engine::paces(Pair pair) const { return simulates_senders_ && leaves_site(pair.first, pair.second); }
 
-ProbeClock::Surroundings Engine::surroundings() {
-  return {
-      [this] { return now(); },
-      [this](double delay_s, Callback callback) { after(delay_s, std::move(callback)); },
-      [this](Pair pair) { return latency_s(pair.first, pair.second) + latency_s(pair.second, pair.first); },
-      [this](Pair pair, bool open) {
-        s4u::Link* valve = simgrid_->valves[static_cast<std::size_t>(pair.first) * nodes_.size() +
-                                            static_cast<std::size_t>(pair.second)];
-        simgrid_->set_rate(valve, open ? kFastestFabric_bytes_per_s : kDown_bytes_per_s);
-      }};
+ProbeClock::Surroundings Engine::around_probes() {
+  return {[this] { return now(); },
+          [this](double delay_s, Callback callback) { after(delay_s, std::move(callback)); },
+          [this](Pair pair) { return round_trip_s(pair); },
+          [this](Pair pair, bool open) {
+            sender_rates_.paused(pair, !open);
+            simgrid_->valve(nodes_.size(), pair).open = open;
+            set_valve(pair);
+          }};
+}
+
+SenderRates::Surroundings Engine::around_rates() {
+  return {[this] { return now(); },
+          [this](double delay_s, Callback callback) { after(delay_s, std::move(callback)); },
+          [this](Pair pair) { return round_trip_s(pair); },
+          [this](Pair pair) {
+            const auto [from, to] = sites(pair);
+            return std::min({platform_.sites[static_cast<std::size_t>(from)].uplink_bytes_per_s,
+                             platform_.path(from, to).bandwidth_bytes_per_s,
+                             platform_.sites[static_cast<std::size_t>(to)].downlink_bytes_per_s});
+          },
+          [this](Pair pair) {
+            const Simgrid::Valve& valve = simgrid_->valve(nodes_.size(), pair);
+            double bytes = valve.landed_bytes;
+            for (const Simgrid::Flight* flight : valve.flights)
+              bytes += flight->bytes - flight->comm->get_remaining();
+            return bytes;
+          },
+          [this](Pair pair) { return sites(pair); },
+          [this](Pair pair, double bytes_per_s) {
+            simgrid_->valve(nodes_.size(), pair).most_bytes_per_s = bytes_per_s;
+            set_valve(pair);
+          }};
+}
+
+void Engine::set_valve(Pair pair) {
+  const Simgrid::Valve& valve = simgrid_->valve(nodes_.size(), pair);
+  simgrid_->set_rate(valve.link, valve.open ? valve.most_bytes_per_s : kDown_bytes_per_s);
+}
+
+std::pair<int, int> Engine::sites(Pair pair) const {
+  return {nodes_[static_cast<std::size_t>(pair.first)].site, nodes_[static_cast<std::size_t>(pair.second)].site};
+}
+
+double Engine::round_trip_s(Pair pair) const {
+  return latency_s(pair.first, pair.second) + latency_s(pair.second, pair.first);
 }
 
 // One timer at a time, so that a trace that repeats for ever ends with the last flow.

@@ -13,6 +13,7 @@
 #include "platforms/platform.hpp"
 #include "sim/flow_start.hpp"
 #include "sim/probe_clock.hpp"
+#include "sim/sender_rates.hpp"
 
 namespace fomoe::sim {
 
@@ -76,8 +77,12 @@ class Engine {
     Callback arrived, left;
   };
   using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;
-  [[nodiscard]] bool probes(Pair pair) const;
-  [[nodiscard]] ProbeClock::Surroundings surroundings();
+  [[nodiscard]] bool paces(Pair pair) const;
+  [[nodiscard]] ProbeClock::Surroundings around_probes();
+  [[nodiscard]] SenderRates::Surroundings around_rates();
+  void set_valve(Pair pair);
+  [[nodiscard]] std::pair<int, int> sites(Pair pair) const;
+  [[nodiscard]] double round_trip_s(Pair pair) const;
   /// No actors and no mailboxes: a flow costs the same however many there are.
   void fly(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Callback ended);
   void send_first(costmodel::NodeId from, costmodel::NodeId to);
@@ -93,8 +98,9 @@ class Engine {
   double start_s_ = 0;            // by SimGrid's clock, which cannot be set back
   bool stopped_ = false;
   const costmodel::NetworkModel& network_;
-  bool simulates_probes_ = false;
-  ProbeClock probe_clock_;  // where it does
+  bool simulates_senders_ = false;
+  ProbeClock probe_clock_;    // where it does
+  SenderRates sender_rates_;  // there too
   FlowStart flow_start_;
   std::deque<Callback> soon_;
   std::map<Pair, std::deque<Queued>> queues_;  // where buffered

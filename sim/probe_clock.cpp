@@ -1,24 +1,16 @@
 #include "sim/probe_clock.hpp"
 
-#include <algorithm>
-
 #include "costmodel/network_model.hpp"
 
 namespace fomoe::sim {
 
-using costmodel::kBbrProbeEvery_s;
-
 bool ProbeClock::silent(const Sender& sender, Pair pair) const {
-  return sender.flying == 0 &&
-         (sender.ended_s < 0 || around_.now() > sender.ended_s + around_.round_trip_s(pair));
+  return sender.flying == 0 && around_.now() > sender.ended_s + around_.round_trip_s(pair);
 }
 
 void ProbeClock::flow_began(Pair pair) {
-  Sender& sender = senders_[pair];
-  const bool due = around_.now() >= sender.seen_s + kBbrProbeEvery_s;
-  if (sender.seen_s < 0 || (due && silent(sender, pair))) sender.seen_s = around_.now();
-  ++sender.flying;
-  count_down(pair);
+  ++senders_[pair].flying;
+  wait(pair);
 }
 
 void ProbeClock::flow_ended(Pair pair) {
@@ -27,29 +19,27 @@ void ProbeClock::flow_ended(Pair pair) {
   sender.ended_s = around_.now();
 }
 
-void ProbeClock::count_down(Pair pair) {
+void ProbeClock::wait(Pair pair) {
   Sender& sender = senders_.at(pair);
   if (sender.timed || sender.probing) return;
   sender.timed = true;
-  around_.after(std::max(0.0, sender.seen_s + kBbrProbeEvery_s - around_.now()), [this, pair] {
-    senders_.at(pair).timed = false;
-    come_due(pair);
+  const double due_in_s = sender.seen_s + costmodel::kBbrProbeEvery_s - around_.now();
+  around_.after(due_in_s > 0 ? due_in_s : around_.round_trip_s(pair), [this, pair] {
+    Sender& waited = senders_.at(pair);
+    waited.timed = false;
+    if (!silent(waited, pair)) probe(pair);
   });
 }
 
-void ProbeClock::come_due(Pair pair) {
-  Sender& sender = senders_.at(pair);
-  if (silent(sender, pair)) return;
-  // It may have been silent since the timer was set, and have learnt the round trip then.
-  if (around_.now() < sender.seen_s + kBbrProbeEvery_s * (1 - 1e-9)) return count_down(pair);
-  sender.probing = true;
+void ProbeClock::probe(Pair pair) {
+  senders_.at(pair).probing = true;
   around_.set_open(pair, false);
   around_.after(costmodel::bbr_probe_s(around_.round_trip_s(pair)), [this, pair] {
     around_.set_open(pair, true);
     Sender& rested = senders_.at(pair);
     rested.probing = false;
     rested.seen_s = around_.now();
-    if (!silent(rested, pair)) count_down(pair);
+    if (rested.flying > 0) wait(pair);
   });
 }
 

@@ -8,9 +8,10 @@
 
 namespace fomoe::sim {
 
-/// One direction of a connection for each ordered pair of nodes. A sender that has sent for 10 s since it
-/// last knew the round trip stops for costmodel::bbr_probe_s(); one that is silent at that time learns it
-/// from whatever it sends next. Silent: nothing of it has been under way for a round trip.
+/// One direction of a connection for each ordered pair of nodes; they were opened at time 0. 10 s after it last
+/// knew the round trip a sender stops for costmodel::bbr_probe_s(): at once where it sends, else when the first
+/// bytes that it sends next have been acknowledged. (Linux lets senders off that were silent, and does not mean
+/// those that have just been told, in a short message, that the receiver is ready.)
 class ProbeClock {
  public:
   using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;
@@ -29,15 +30,16 @@ class ProbeClock {
 
  private:
   struct Sender {
-    double seen_s = -1;   // the round trip; never
-    double ended_s = -1;  // the last flow
-    int flying = 0;       // flows
-    bool timed = false;   // the next probe
+    double seen_s = 0;   // the round trip
+    double ended_s = 0;  // the last flow
+    int flying = 0;      // flows
+    bool timed = false;  // the next probe
     bool probing = false;
   };
+  /// Nothing of it is under way, and all is acknowledged.
   [[nodiscard]] bool silent(const Sender& sender, Pair pair) const;
-  void count_down(Pair pair);
-  void come_due(Pair pair);
+  void wait(Pair pair);
+  void probe(Pair pair);
 
   Surroundings around_;
   std::map<Pair, Sender> senders_;

@@ -1,0 +1,68 @@
+// How fast senders of TCP's BBR believe that they can send, and how slowly they take over what others leave.
+#pragma once
+#include <deque>
+#include <functional>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "costmodel/plan.hpp"
+
+namespace fomoe::sim {
+
+/// One direction of a connection for each ordered pair of nodes. A sender paces its bytes by the most that came
+/// through within its last costmodel::kBbrMemory_round_trips of sending, silences not counted, and tries
+/// costmodel::kBbrRaise times as much once in kBbrCycle_round_trips (Cardwell et al. 2016, ProbeBW). One that
+/// links hold back keeps trying, and has the raise at once when they no longer do.
+class SenderRates {
+ public:
+  using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;
+  struct Surroundings {
+    std::function<double()> now;
+    std::function<void(double delay_s, std::function<void()>)> after;
+    std::function<double(Pair)> round_trip_s;
+    std::function<double(Pair)> alone_bytes_per_s;        // what the pair's links carry
+    std::function<double(Pair)> delivered_bytes;          // since the start, to the last byte under way
+    std::function<std::pair<int, int>(Pair)> ports;       // sites of sender and receiver
+    std::function<void(Pair, double bytes_per_s)> limit;  // the pair's bytes flow no faster
+  };
+  explicit SenderRates(Surroundings surroundings) : around_(std::move(surroundings)) {}
+
+  void flow_began(Pair pair);
+  /// Its bytes are in delivered_bytes.
+  void flow_ended(Pair pair);
+  /// The pair's bytes stop for a while, or flow again: says nothing of what the path carries.
+  void paused(Pair pair, bool is);
+  /// As new. Only where nothing is left to happen.
+  void restart();
+
+ private:
+  struct Sample {
+    double until_active_s = 0;
+    double bytes_per_s = 0;
+  };
+  struct Sender {
+    int flying = 0;  // flows
+    bool paused = false;
+    bool timed = false;
+    double active_s = 0;            // that anything was under way, up to the last sample
+    double sampled_s = 0;           // by the clock
+    double sampled_bytes = 0;       // delivered until then
+    std::deque<Sample> most_first;  // falling rates, of later and later samples
+    double limit_bytes_per_s;
+    bool held_back = false;  // by links, at the last sample
+    double next_raise_s = 0;
+  };
+  Sender& sender(Pair pair);
+  void begin_sample(Pair pair, Sender& sender) const;
+  void sample(Pair pair);
+  void sample_those_beside(Pair pair);
+  void wait_for_next_raise(Pair pair);
+  [[nodiscard]] bool acknowledged_late(Pair pair) const;
+
+  Surroundings around_;
+  std::map<Pair, Sender> senders_;
+  std::map<int, std::set<Pair>> sending_, receiving_;  // by site
+};
+
+}  // namespace fomoe::sim
