@@ -317,12 +317,8 @@ SenderRates::Surroundings Engine::around_rates() {
   return {[this] { return now(); },
           [this](double delay_s, Callback callback) { after(delay_s, std::move(callback)); },
           [this](Pair pair) { return round_trip_s(pair); },
-          [this](Pair pair) {
-            const auto [from, to] = sites(pair);
-            return std::min({platform_.sites[static_cast<std::size_t>(from)].uplink_bytes_per_s,
-                             platform_.path(from, to).bandwidth_bytes_per_s,
-                             platform_.sites[static_cast<std::size_t>(to)].downlink_bytes_per_s});
-          },
+          [this](int site) { return platform_.sites[static_cast<std::size_t>(site)].uplink_bytes_per_s; },
+          [this](Pair pair) { return flow_start_.draw(pair.first, pair.second) * 2 - 1; },
           [this](Pair pair) {
             const Simgrid::Valve& valve = simgrid_->valve(nodes_.size(), pair);
             double bytes = valve.landed_bytes;

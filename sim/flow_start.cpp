@@ -37,6 +37,11 @@ double FlowStart::cap_bytes_per_s(NodeId from, NodeId to) const {
   return costmodel::flow_cap_bytes_per_s(network_, round_trip_s(site(from), site(to)));
 }
 
+double FlowStart::draw(NodeId from, NodeId to, std::uint64_t which) const {
+  const std::uint64_t pair = static_cast<std::uint64_t>(from) * nodes_.size() + static_cast<std::uint64_t>(to);
+  return static_cast<double>(mixed(mixed(mixed(seed_) ^ pair) ^ which) >> 11) * 0x1p-53;
+}
+
 void FlowStart::restart() { connections_.assign(connections_.size(), {}); }
 
 double FlowStart::wait_s(NodeId from, NodeId to, std::int64_t bytes, const Beside& beside, double now_s) {
@@ -47,10 +52,7 @@ double FlowStart::wait_s(NodeId from, NodeId to, std::int64_t bytes, const Besid
   if (connections_.empty()) return wait_s;
   Connection& used = connection(from, to);
   if (network_.jitter_s > 0) {
-    const std::uint64_t pair =
-        static_cast<std::uint64_t>(from) * nodes_.size() + static_cast<std::uint64_t>(to);
-    const std::uint64_t draw = mixed(mixed(mixed(seed_) ^ pair) ^ used.flows);
-    wait_s += network_.jitter_s * static_cast<double>(draw >> 11) * 0x1p-53;
+    wait_s += network_.jitter_s * draw(from, to, used.flows);
   }
   const double round_trip = round_trip_s(a, b);
   if (costmodel::restarts_when_idle(network_) &&

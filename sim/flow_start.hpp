@@ -31,6 +31,8 @@ class FlowStart {
   /// All of them have arrived, and widen the connection's window. Flows of one pair that are under way at the
   /// same time share a connection and do not widen each other's.
   void ended(costmodel::NodeId from, costmodel::NodeId to, double bytes, double now_s);
+  /// A number in [0, 1), for each pair and seed another.
+  [[nodiscard]] double draw(costmodel::NodeId from, costmodel::NodeId to, std::uint64_t which = 0) const;
   /// The most that one flow of the pair gets.
   [[nodiscard]] double cap_bytes_per_s(costmodel::NodeId from, costmodel::NodeId to) const;
 

@@ -9,8 +9,10 @@ namespace fomoe::sim {
 
 namespace {
 
-// Less than this share of its limit: links hold the sender back.
+constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+// Less than this share of its pace: links hold the sender back.
 constexpr double kHeldBack = 0.97;
+constexpr double kStartupSpread = 0.15;
 // Shorter samples say nothing, and shorter round trips would make a clock of every link.
 constexpr double kShortestSample_round_trips = 0.01, kShortestRoundTrip_s = 1e-3;
 
@@ -18,13 +20,13 @@ constexpr double kShortestSample_round_trips = 0.01, kShortestRoundTrip_s = 1e-3
 
 SenderRates::Sender& SenderRates::sender(Pair pair) {
   const auto [found, is_new] = senders_.try_emplace(pair);
-  if (is_new) found->second.limit_bytes_per_s = std::numeric_limits<double>::infinity();
+  if (is_new) found->second.paces_bytes_per_s = found->second.limit_bytes_per_s = kUnlimited;
   return found->second;
 }
 
 void SenderRates::restart() {
   for (const auto& [pair, sender] : senders_)
-    around_.limit(pair, std::numeric_limits<double>::infinity());
+    around_.limit(pair, kUnlimited);
   senders_.clear();
 }
 
@@ -41,6 +43,7 @@ void SenderRates::flow_began(Pair pair) {
   sending_[from].insert(pair);
   receiving_[to].insert(pair);
   begin_sample(pair, began);
+  share_uplink(from);
   wait_for_next_raise(pair);
 }
 
@@ -50,6 +53,7 @@ void SenderRates::flow_ended(Pair pair) {
   const auto [from, to] = around_.ports(pair);
   sending_[from].erase(pair);
   receiving_[to].erase(pair);
+  share_uplink(from);
 }
 
 void SenderRates::paused(Pair pair, bool is) {
@@ -57,6 +61,7 @@ void SenderRates::paused(Pair pair, bool is) {
   if (one.flying > 0) sample_those_beside(pair);
   one.paused = is;
   if (!is) begin_sample(pair, one);
+  share_uplink(around_.ports(pair).first);
 }
 
 void SenderRates::sample_those_beside(Pair pair) {
@@ -72,25 +77,42 @@ void SenderRates::sample(Pair pair) {
   if (one.paused || passed_s < kShortestSample_round_trips * round_trip_s) return;
   const double bytes_per_s = (around_.delivered_bytes(pair) - one.sampled_bytes) / passed_s;
   begin_sample(pair, one);
+  const bool had_started = one.active_s >= costmodel::kBbrStartup_round_trips * round_trip_s;
   one.active_s += passed_s;
-  while (!one.most_first.empty() && one.most_first.back().bytes_per_s <= bytes_per_s) one.most_first.pop_back();
-  one.most_first.push_back({one.active_s, bytes_per_s});
+  if (one.active_s < costmodel::kBbrStartup_round_trips * round_trip_s) return;
+  const double seen = had_started ? bytes_per_s : bytes_per_s * (1 + kStartupSpread * around_.draw(pair));
+  while (!one.most_first.empty() && one.most_first.back().bytes_per_s <= seen) one.most_first.pop_back();
+  one.most_first.push_back({one.active_s, seen});
   while (one.most_first.front().until_active_s < one.active_s - costmodel::kBbrMemory_round_trips * round_trip_s)
     one.most_first.pop_front();
-  if (one.active_s < costmodel::kBbrStartup_round_trips * round_trip_s) return;
 
-  const double before = one.limit_bytes_per_s;
-  one.held_back = bytes_per_s < kHeldBack * one.limit_bytes_per_s;
+  const double before = one.paces_bytes_per_s;
+  one.held_back = bytes_per_s < kHeldBack * one.paces_bytes_per_s;
   if (one.held_back) {
-    one.limit_bytes_per_s = costmodel::kBbrRaise * one.most_first.front().bytes_per_s;
+    one.paces_bytes_per_s = costmodel::kBbrRaise * one.most_first.front().bytes_per_s;
     one.next_raise_s = around_.now() + (costmodel::kBbrCycle_round_trips - 1) * round_trip_s;
   } else if (around_.now() >= one.next_raise_s - 1e-9 * round_trip_s) {
-    one.limit_bytes_per_s *= costmodel::kBbrRaise;
+    one.paces_bytes_per_s *= costmodel::kBbrRaise;
     one.next_raise_s =
         around_.now() + (acknowledged_late(pair) ? costmodel::kBbrCycle_round_trips : 1) * round_trip_s;
   }
-  if (one.limit_bytes_per_s != before) around_.limit(pair, one.limit_bytes_per_s);
+  if (one.paces_bytes_per_s != before) share_uplink(around_.ports(pair).first);
   wait_for_next_raise(pair);
+}
+
+// What senders pace goes through one queue, which serves them in proportion:
+//   limit = pace · min(1, uplink ÷ sum of paces)
+void SenderRates::share_uplink(int site) {
+  double sum = 0;
+  for (const Pair& pair : sending_[site]) sum += senders_.at(pair).paused ? 0 : senders_.at(pair).paces_bytes_per_s;
+  const double share = sum < kUnlimited ? std::min(1.0, around_.uplink_bytes_per_s(site) / sum) : 1;
+  for (const Pair& pair : sending_[site]) {
+    Sender& one = senders_.at(pair);
+    const double limit = sum < kUnlimited ? one.paces_bytes_per_s * share : kUnlimited;
+    if (limit == one.limit_bytes_per_s) continue;
+    one.limit_bytes_per_s = limit;
+    around_.limit(pair, limit);
+  }
 }
 
 // A raise ends when a quarter more than the path holds is under way, which, as the sender learns meanwhile what it
@@ -104,8 +126,8 @@ bool SenderRates::acknowledged_late(Pair pair) const {
 
 void SenderRates::wait_for_next_raise(Pair pair) {
   Sender& one = sender(pair);
-  // A limit above what the links carry limits nothing; it may fall when others begin or end.
-  if (one.timed || one.limit_bytes_per_s >= around_.alone_bytes_per_s(pair)) return;
+  // A pace above what the uplink carries limits nothing; it may fall when others begin or end.
+  if (one.timed || one.paces_bytes_per_s >= around_.uplink_bytes_per_s(around_.ports(pair).first)) return;
   one.timed = true;
   const double round_trip_s = std::max(around_.round_trip_s(pair), kShortestRoundTrip_s);
   around_.after(std::max(round_trip_s, one.next_raise_s - around_.now()), [this, pair] {

@@ -21,7 +21,8 @@ class SenderRates {
     std::function<double()> now;
     std::function<void(double delay_s, std::function<void()>)> after;
     std::function<double(Pair)> round_trip_s;
-    std::function<double(Pair)> alone_bytes_per_s;        // what the pair's links carry
+    std::function<double(int)> uplink_bytes_per_s;        // of a site
+    std::function<double(Pair)> draw;                     // between -1 and 1, for each pair another
     std::function<double(Pair)> delivered_bytes;          // since the start, to the last byte under way
     std::function<std::pair<int, int>(Pair)> ports;       // sites of sender and receiver
     std::function<void(Pair, double bytes_per_s)> limit;  // the pair's bytes flow no faster
@@ -49,7 +50,8 @@ class SenderRates {
     double sampled_s = 0;           // by the clock
     double sampled_bytes = 0;       // delivered until then
     std::deque<Sample> most_first;  // falling rates, of later and later samples
-    double limit_bytes_per_s;
+    double paces_bytes_per_s;       // no more than that
+    double limit_bytes_per_s;       // what that comes to among the others of its uplink
     bool held_back = false;  // by links, at the last sample
     double next_raise_s = 0;
   };
@@ -57,6 +59,7 @@ class SenderRates {
   void begin_sample(Pair pair, Sender& sender) const;
   void sample(Pair pair);
   void sample_those_beside(Pair pair);
+  void share_uplink(int site);
   void wait_for_next_raise(Pair pair);
   [[nodiscard]] bool acknowledged_late(Pair pair) const;
 
