@@ -58,9 +58,9 @@ struct NetworkModel {
 /// and looks again (Cardwell et al. 2016, ProbeRTT).
 inline constexpr double kBbrProbeEvery_s = 10;
 
-/// It paces its bytes by the most that came through within its last 10 round trips, and tries a quarter more in
-/// one round trip of 8 (Cardwell et al. 2016, ProbeBW). At first it doubles what it tries, until three round
-/// trips brought no more (Startup).
+/// It paces its bytes by the most that came through within its last 10 round trips, and tries a quarter more
+/// in one round trip of 8 (Cardwell et al. 2016, ProbeBW). At first it doubles what it tries, until three
+/// round trips brought no more (Startup).
 inline constexpr double kBbrMemory_round_trips = 10, kBbrCycle_round_trips = 8, kBbrRaise = 1.25,
                         kBbrStartup_round_trips = 3;
 

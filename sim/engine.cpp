@@ -65,8 +65,8 @@ struct Engine::Simgrid {
   std::vector<s4u::Link*> fabric;    // of sites: each flow inside one has it for itself
   std::vector<s4u::Link*> path;      // of pairs of sites, where the path itself limits; else nullptr
   std::vector<s4u::Link*> backbone;
-  std::map<double, s4u::Link*> caps;  // of flows, by their rate
-  std::vector<Valve> valves;  // of pairs of nodes whose senders are simulated one by one, else empty
+  std::map<double, s4u::Link*> caps;   // of flows, by their rate
+  std::vector<Valve> valves;           // of pairs of nodes whose senders are simulated one by one, else empty
   bool changing = false;               // some links do, over time
   std::deque<double> rates;            // of links that may change; addresses stay
   std::map<s4u::Link*, double*> rate;  // of these links
@@ -136,7 +136,7 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
       platform_(at_first_),
       network_(network),
       simulates_senders_(probes == costmodel::Probes::apart &&
-                        network.congestion_control == costmodel::CongestionControl::bbr),
+                         network.congestion_control == costmodel::CongestionControl::bbr),
       probe_clock_(around_probes()),
       sender_rates_(around_rates()),
       flow_start_(nodes, platform_, network, seed),
@@ -339,7 +339,8 @@ void Engine::set_valve(Pair pair) {
 }
 
 std::pair<int, int> Engine::sites(Pair pair) const {
-  return {nodes_[static_cast<std::size_t>(pair.first)].site, nodes_[static_cast<std::size_t>(pair.second)].site};
+  return {nodes_[static_cast<std::size_t>(pair.first)].site,
+          nodes_[static_cast<std::size_t>(pair.second)].site};
 }
 
 double Engine::round_trip_s(Pair pair) const {
@@ -387,7 +388,7 @@ void Engine::set_rate(const platforms::LinkChange& of, double bytes_per_s) {
 void Engine::change(const platforms::LinkChange& change) {
   if (change.latency_s) platform_.path(change.from, change.to).latency_s = *change.latency_s;
   if (!change.bandwidth_bytes_per_s) return;
-  set_rate(change, *change.bandwidth_bytes_per_s);
+  sender_rates_.while_links_change([&] { set_rate(change, *change.bandwidth_bytes_per_s); });
   if (*change.bandwidth_bytes_per_s > 0) return;
   for (const Simgrid::Flight& flight : simgrid_->flights) {
     if (flight.comm) refuse_dead_links(flight.from, flight.to);

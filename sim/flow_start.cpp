@@ -38,7 +38,8 @@ double FlowStart::cap_bytes_per_s(NodeId from, NodeId to) const {
 }
 
 double FlowStart::draw(NodeId from, NodeId to, std::uint64_t which) const {
-  const std::uint64_t pair = static_cast<std::uint64_t>(from) * nodes_.size() + static_cast<std::uint64_t>(to);
+  const std::uint64_t pair =
+      static_cast<std::uint64_t>(from) * nodes_.size() + static_cast<std::uint64_t>(to);
   return static_cast<double>(mixed(mixed(mixed(seed_) ^ pair) ^ which) >> 11) * 0x1p-53;
 }
 

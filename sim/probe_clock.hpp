@@ -8,10 +8,10 @@
 
 namespace fomoe::sim {
 
-/// One direction of a connection for each ordered pair of nodes; they were opened at time 0. 10 s after it last
-/// knew the round trip a sender stops for costmodel::bbr_probe_s(): at once where it sends, else when the first
-/// bytes that it sends next have been acknowledged. (Linux lets senders off that were silent, and does not mean
-/// those that have just been told, in a short message, that the receiver is ready.)
+/// One direction of a connection for each ordered pair of nodes; they were opened at time 0. 10 s after it
+/// last knew the round trip a sender stops for costmodel::bbr_probe_s(): at once where it sends, else when
+/// the first bytes that it sends next have been acknowledged. (Linux lets senders off that were silent, and
+/// does not mean those that have just been told, in a short message, that the receiver is ready.)
 class ProbeClock {
  public:
   using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;

@@ -2,6 +2,7 @@
 #pragma once
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -10,8 +11,8 @@
 
 namespace fomoe::sim {
 
-/// One direction of a connection for each ordered pair of nodes. A sender paces its bytes by the most that came
-/// through within its last costmodel::kBbrMemory_round_trips of sending, silences not counted, and tries
+/// One direction of a connection for each ordered pair of nodes. A sender paces its bytes by the most that
+/// came through within its last costmodel::kBbrMemory_round_trips of sending, silences not counted, and tries
 /// costmodel::kBbrRaise times as much once in kBbrCycle_round_trips (Cardwell et al. 2016, ProbeBW). One that
 /// links hold back keeps trying, and has the raise at once when they no longer do.
 class SenderRates {
@@ -34,10 +35,13 @@ class SenderRates {
   void flow_ended(Pair pair);
   /// The pair's bytes stop for a while, or flow again: says nothing of what the path carries.
   void paused(Pair pair, bool is);
+  /// `change` changes rates of links.
+  void while_links_change(const std::function<void()>& change);
   /// As new. Only where nothing is left to happen.
   void restart();
 
  private:
+  static constexpr double kNever = std::numeric_limits<double>::infinity(), kUnlimited = kNever;
   struct Sample {
     double until_active_s = 0;
     double bytes_per_s = 0;
@@ -45,22 +49,25 @@ class SenderRates {
   struct Sender {
     int flying = 0;  // flows
     bool paused = false;
-    bool timed = false;
-    double active_s = 0;            // that anything was under way, up to the last sample
-    double sampled_s = 0;           // by the clock
-    double sampled_bytes = 0;       // delivered until then
-    std::deque<Sample> most_first;  // falling rates, of later and later samples
-    double paces_bytes_per_s;       // no more than that
-    double limit_bytes_per_s;       // what that comes to among the others of its uplink
-    bool held_back = false;  // by links, at the last sample
+    double active_s = 0;                    // that anything was under way, up to the last sample
+    double sampled_s = 0;                   // by the clock
+    double sampled_bytes = 0;               // delivered until then
+    std::deque<Sample> most_first;          // falling rates, of later and later samples
+    double paces_bytes_per_s = kUnlimited;  // no more than that
+    double limit_bytes_per_s = kUnlimited;  // what that comes to among the others of its uplink
+    bool held_back = false;                 // by links, at the last sample
     double next_raise_s = 0;
+    double look_s = kNever;  // when it is sampled again, whatever others do
+    double patience = 1;     // cycles until then, of one that is held back
   };
-  Sender& sender(Pair pair);
   void begin_sample(Pair pair, Sender& sender) const;
   void sample(Pair pair);
+  void sample_all(const std::set<Pair>& pairs);
   void sample_those_beside(Pair pair);
   void share_uplink(int site);
-  void wait_for_next_raise(Pair pair);
+  [[nodiscard]] double round_trip_s(Pair pair) const;
+  void look_at(Pair pair, double at_s);
+  void look(Pair pair);
   [[nodiscard]] bool acknowledged_late(Pair pair) const;
 
   Surroundings around_;

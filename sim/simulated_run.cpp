@@ -47,15 +47,36 @@ std::vector<std::int64_t> executed_rounds(const costmodel::RoundClass& rounds, c
   return indices;
 }
 
-/// A few rounds may all lack what happens every 10 s, or all have it: only where every round is executed, and
-/// all but a last shorter one in turn, is each probe of bbr simulated.
-costmodel::Probes probes_of(const costmodel::NetworkModel& network, const SimulatedRun& run) {
+/// Of a round, what a node computes before it sends anything; the least of all nodes.
+double silence_s(const costmodel::RoundPlan& round, std::int64_t index, std::size_t nodes,
+                 const ComputeSeconds& seconds) {
+  std::vector<double> silent_s(nodes, 0);
+  for (costmodel::OpId op = 0; op < static_cast<costmodel::OpId>(round.ops.size()); ++op) {
+    const auto* compute = std::get_if<costmodel::Compute>(&round.ops[static_cast<std::size_t>(op)].what);
+    if (compute == nullptr) break;
+    for (const costmodel::NodeId node : compute->nodes)
+      silent_s[static_cast<std::size_t>(node)] += seconds(*compute, node, index, op);
+  }
+  return *std::min_element(silent_s.begin(), silent_s.end());
+}
+
+/// A few rounds may all lack what happens every 10 s, or all have it. So senders of bbr are simulated one by
+/// one where every round is executed, all but a last shorter one in turn, and where nodes compute for so long
+/// that every round has a probe.
+costmodel::Probes probes_of(const costmodel::NetworkModel& network, const SimulatedRun& run,
+                            const ComputeSeconds& seconds) {
   const auto& classes = run.plan.classes;
-  bool apart = network.congestion_control == costmodel::CongestionControl::bbr &&
-               run.plan.nodes.size() <= kMostProbingNodes && costmodel::in_turn(run.plan);
-  for (std::size_t c = 0; c < classes.size(); ++c)
-    apart = apart && static_cast<std::int64_t>(run.executed[c].size()) == classes[c].count;
-  return apart ? costmodel::Probes::apart : costmodel::Probes::averaged;
+  if (network.congestion_control != costmodel::CongestionControl::bbr ||
+      run.plan.nodes.size() > kMostProbingNodes || !costmodel::in_turn(run.plan))
+    return costmodel::Probes::averaged;
+  for (std::size_t c = 0; c < classes.size(); ++c) {
+    if (static_cast<std::int64_t>(run.executed[c].size()) == classes[c].count) continue;
+    const std::int64_t first = run.executed[c].front();
+    if (classes[c].overlapping ||
+        silence_s(run.plan.round(first), first, run.plan.nodes.size(), seconds) < costmodel::kBbrProbeEvery_s)
+      return costmodel::Probes::averaged;
+  }
+  return costmodel::Probes::apart;
 }
 
 bool agree(const costmodel::Timeline& timeline) {
@@ -91,7 +112,7 @@ SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan 
 
   for (const costmodel::RoundClass& rounds : run.plan.classes)
     run.executed.push_back(executed_rounds(rounds, options));
-  run.probes = probes_of(scenario.network, run);
+  run.probes = probes_of(scenario.network, run, seconds);
   simulation.probes = run.probes;
   const platforms::Platform platform =
       costmodel::effective_platform(scenario.platform, scenario.network, run.probes);
@@ -120,8 +141,8 @@ SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan 
   }
   if (run.probes == costmodel::Probes::apart)
     run.report.notes.emplace_back(
-        "every probe of bbr was simulated, since every round was; otherwise they count with their mean "
-        "share");
+        "senders of bbr were simulated one by one: their probes, and how slowly they take over what others "
+        "leave");
   run.timeline = costmodel::concatenated(timelines);
   return run;
 }

@@ -50,6 +50,8 @@ void keep_freed_memory() {
   setenv("THP_MEM_ALLOC_ENABLE", "1", /*overwrite=*/0);  // read on LibTorch's first allocation
   if (std::getenv("MALLOC_MMAP_MAX_") == nullptr) ::mallopt(M_MMAP_MAX, 0);
   if (std::getenv("MALLOC_TRIM_THRESHOLD_") == nullptr) ::mallopt(M_TRIM_THRESHOLD, -1);  // never
+  // The heaps that glibc gives to other threads do give memory back.
+  if (std::getenv("MALLOC_ARENA_MAX") == nullptr) ::mallopt(M_ARENA_MAX, 1);
 }
 
 }  // namespace

@@ -47,18 +47,20 @@ TEST_CASE(
   check_close(end_s(22'000'000, 1, 0, bbr()), kLatency_s + 22 + 2 * kProbe_s);
 }
 
-TEST_CASE("bbr: what is sent in between does not put a probe off, a silence at its time does") {
-  // Six times 1 s of computing, 50 ms and 2 s of sending: due 10 s after 1.05 s, in the fourth transfer.
+TEST_CASE("bbr: neither what is sent in between nor a silence puts a probe off") {
+  // Six times 1 s of computing, 50 ms and 2 s of sending: due at 10 s, when the fourth is computed. So it
+  // begins a round trip after the fourth's first byte.
   check_close(end_s(2'000'000, 6, 1, bbr()), 6 * (1 + kLatency_s + 2) + kProbe_s);
-  // Due 10 s after 8.05 s, when nothing is sent; the next transfer begins at 18.1 s and starts the clock
-  // anew.
-  check_close(end_s(2'000'000, 3, 8, bbr()), 3 * (8 + kLatency_s + 2));
+  // Due at 10 s and 22.45 s, when nothing is sent: each transfer has one.
+  check_close(end_s(2'000'000, 2, 12, bbr()), 2 * (12 + kLatency_s + 2 + kProbe_s));
+  // Has ended when the probe begins.
+  check_close(end_s(50'000, 2, 12, bbr()), 2 * (12 + kLatency_s + 0.05));
 }
 
-TEST_CASE("bbr: the latency of a step is no silence") {
-  // 200 transfers of 20 ms, each after 50 ms of latency: due at 10.05 s, 10 ms before the bytes of one would
+TEST_CASE("bbr: a probe that comes due while acknowledgements arrive is not put off either") {
+  // 200 transfers of 25 ms, each after 50 ms of latency: due at 10 s, 25 ms before the bytes of one would
   // move.
-  check_close(end_s(20'000, 200, 0, bbr()), 200 * (kLatency_s + 0.02) + kProbe_s - 0.01);
+  check_close(end_s(25'000, 200, 0, bbr()), 200 * (kLatency_s + 0.025) + kProbe_s - 0.025);
 }
 
 TEST_CASE("bbr: probes of rounds that are played anew on the same network are those of the first time") {
@@ -76,11 +78,11 @@ TEST_CASE("bbr: probes of rounds that are played anew on the same network are th
 TEST_CASE("bbr: flows that begin together probe together") {
   const costmodel::Plan plan =
       transfer_only(3, Pattern::point_to_point, Collective::ring,
-                    {exchange_of({0, 1}, 2'000'000), exchange_of({0, 2}, 2'000'000)});
-  const double both_s =
-      sim::simulate(
-          plan, {0}, platforms::uniform(3, kRate, kRate, kLatency_s), [](auto&&...) { return 0.0; }, bbr())
-          .round_end_s[0];
+                    {exchange_of({0, 1}, 2'000'000), exchange_of({1, 2}, 2'000'000)});
+  const double both_s = sim::simulate(
+                            plan, {0}, platforms::uniform(3, kRate / 2, kRate / 2, kLatency_s),
+                            [](auto&&...) { return 0.0; }, bbr())
+                            .round_end_s[0];
   check_close(both_s, kLatency_s + 16 + kProbe_s);
 }
 
@@ -99,6 +101,20 @@ TEST_CASE("bbr: a run whose every round is executed has probes, a sample of roun
   scenario.network.congestion_control = costmodel::CongestionControl::loss_based;
   check_close(every.wall_clock_s, simulated(all).wall_clock_s);  // too short for a probe
   CHECK(some.wall_clock_s > every.wall_clock_s * 1.001);
+}
+
+TEST_CASE(
+    "bbr: where nodes compute for 10 s before they send, every round has a probe, and a sample of them is "
+    "enough") {
+  costmodel::Scenario scenario = ideal_scenario("diloco", 2);
+  scenario.network.congestion_control = costmodel::CongestionControl::bbr;
+  sim::RunOptions some;
+  some.rounds = 2;
+  const double steps = static_cast<double>(scenario.strategy.local_steps);
+  scenario.compute = costmodel::GivenStepTime{9.9 / steps};
+  CHECK(sim::simulate_scenario(scenario, some).probes == costmodel::Probes::averaged);
+  scenario.compute = costmodel::GivenStepTime{10.1 / steps};
+  CHECK(sim::simulate_scenario(scenario, some).probes == costmodel::Probes::apart);
 }
 
 TEST_CASE("bbr starts 1.8 times faster each round trip, and up to the share that flows get") {

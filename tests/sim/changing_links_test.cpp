@@ -120,3 +120,20 @@ TEST_CASE("a backbone is shared by the paths of two regions, in each direction b
   platform.changes = {rate_of(LinkChange::Link::backbone, 0, 0, 0.5, 5e8)};
   CHECK(seconds(platform, {{0, 2}}, 1) == doctest::Approx(1.5).epsilon(1e-9));  // 0.5 GB at 1, 0.5 at 0.5
 }
+
+TEST_CASE("bbr: a flow goes on after an outage as before it") {
+  costmodel::Plan plan =
+      tests::transfer_only(2, costmodel::Pattern::point_to_point, costmodel::Collective::ring,
+                           {tests::exchange_of({0, 1}, 2'000'000)});
+  platforms::Platform platform = platforms::uniform(2, 1e6, 1e6, 0.01);
+  platform.changes = {rate_of(LinkChange::Link::uplink, 0, 0, 5, 0),
+                      rate_of(LinkChange::Link::uplink, 0, 0, 8, 1e6)};
+  sim::Options options;
+  options.network.congestion_control = costmodel::CongestionControl::bbr;
+  options.probes = costmodel::Probes::apart;
+  const double end_s = sim::simulate(
+                           plan, {0}, platform, [](auto&&...) { return 0.0; }, options)
+                           .round_end_s[0];
+  // 3 s without a link, and a probe at 10 s.
+  CHECK(end_s == doctest::Approx(0.01 + 8 + 3 + 0.22).epsilon(1e-6));
+}

@@ -1,0 +1,207 @@
+// What a sender of BBR believes that it can send, by hand: uplinks of 1 MB/s, round trips of 0.1 s.
+#include "sim/sender_rates.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "sim/simulate.hpp"
+#include "tests/sim/transfers.hpp"
+
+using namespace fomoe;
+using namespace fomoe::tests;
+using sim::SenderRates;
+using Pair = SenderRates::Pair;
+
+namespace {
+
+constexpr double kRoundTrip_s = 0.1, kUplink = 1e6;
+
+// Uplinks that share what they carry equally among senders that nothing else limits, and a clock.
+struct Links {
+  double now_s = 0;
+  std::multimap<double, std::function<void()>> timers;
+  std::map<Pair, double> delivered, limit;
+  std::map<Pair, bool> sends;
+  std::map<Pair, double> draws;
+  double uplink = kUplink;
+  SenderRates rates{{[this] { return now_s; },
+                     [this](double delay_s, std::function<void()> call) {
+                       timers.emplace(now_s + delay_s, std::move(call));
+                     },
+                     [](Pair) { return kRoundTrip_s; },
+                     [this](int) { return uplink; },
+                     [this](Pair pair) { return draws[pair]; },
+                     [this](Pair pair) { return delivered[pair]; },
+                     [](Pair pair) { return pair; },
+                     [this](Pair pair, double bytes_per_s) { limit[pair] = bytes_per_s; }}};
+
+  double limit_of(Pair pair) const {
+    const auto found = limit.find(pair);
+    return found == limit.end() ? std::numeric_limits<double>::infinity() : found->second;
+  }
+  double rate(Pair pair) {
+    if (!sends[pair]) return 0;
+    double left = uplink;
+    int equal = 0;
+    for (const auto& [other, does] : sends) {
+      if (!does || other.first != pair.first) continue;
+      if (limit_of(other) < uplink)
+        left -= limit_of(other);
+      else
+        ++equal;
+    }
+    return limit_of(pair) < uplink ? limit_of(pair) : left / equal;
+  }
+  void until(double end_s) {
+    while (now_s < end_s) {
+      const double next_s = timers.empty() ? end_s : std::min(end_s, timers.begin()->first);
+      for (auto& [pair, bytes] : delivered) bytes += rate(pair) * (next_s - now_s);
+      now_s = next_s;
+      while (!timers.empty() && timers.begin()->first <= now_s + 1e-12) {
+        const auto call = std::move(timers.begin()->second);
+        timers.erase(timers.begin());
+        call();
+      }
+    }
+  }
+  void begin(Pair pair) {
+    delivered[pair] += 0;
+    rates.flow_began(pair);
+    sends[pair] = true;
+  }
+  void end(Pair pair) {
+    rates.flow_ended(pair);
+    sends[pair] = false;
+  }
+};
+
+const Pair kOne{0, 1}, kOther{0, 2};
+
+}  // namespace
+
+TEST_CASE("bbr: one alone, and two that begin and end together, have all that the link carries") {
+  Links links;
+  links.begin(kOne);
+  links.until(20);
+  check_close(links.delivered[kOne], 20 * kUplink);
+  links.end(kOne);
+  links.until(21);
+  links.begin(kOne);
+  links.until(41);
+  check_close(links.delivered[kOne], 40 * kUplink);
+}
+
+TEST_CASE("bbr: one that is left alone goes on with a quarter more, and 7 round trips later grows fast") {
+  Links links;
+  links.begin(kOne);
+  links.begin(kOther);
+  links.until(4);
+  links.end(kOne);
+  check_close(links.rate(kOther), 0.5e6 * 1.25);
+  links.until(4.69);
+  check_close(links.rate(kOther), 0.5e6 * 1.25);
+  links.until(4.71);
+  check_close(links.rate(kOther), 0.5e6 * 1.25 * 1.25);
+  links.until(4.81);
+  check_close(links.rate(kOther), 0.5e6 * 1.25 * 1.25 * 1.25);
+  links.until(4.91);
+  check_close(links.rate(kOther), kUplink);
+}
+
+TEST_CASE("bbr: where acknowledgements wait behind what the receiver sends, each raise ends after a round trip") {
+  Links links;
+  links.begin(kOne);
+  links.begin(kOther);
+  // The receiver's uplink is shared as well.
+  links.begin({2, 0});
+  links.begin({2, 1});
+  links.until(4);
+  links.end(kOne);
+  links.until(4.71);
+  check_close(links.rate(kOther), 0.5e6 * 1.25 * 1.25);
+  links.until(5.49);
+  check_close(links.rate(kOther), 0.5e6 * 1.25 * 1.25);
+  links.until(5.51);
+  check_close(links.rate(kOther), 0.5e6 * 1.25 * 1.25 * 1.25);
+}
+
+TEST_CASE("bbr: what a connection carried last is where its next transfer begins") {
+  Links links;
+  links.begin(kOne);
+  links.begin(kOther);
+  links.until(4);
+  links.end(kOne);
+  links.end(kOther);
+  links.until(30);
+  links.begin(kOther);
+  check_close(links.rate(kOther), 0.5e6 * 1.25);
+  // Another one that is new takes what is left, and both share when they believe in more than there is.
+  Links unequal;
+  unequal.begin(kOne);
+  unequal.begin(kOther);
+  unequal.until(4);
+  unequal.end(kOne);
+  unequal.until(8);  // the other has had it all
+  unequal.end(kOther);
+  unequal.begin(kOne);
+  unequal.begin(kOther);
+  check_close(unequal.rate(kOne), kUplink / 3);
+  check_close(unequal.rate(kOther), kUplink * 2 / 3);
+}
+
+TEST_CASE("bbr: a rate is forgotten after ten round trips of sending less") {
+  Links links;
+  links.begin(kOne);
+  links.until(4);
+  links.begin(kOther);  // new: shares equally until it is past its start
+  links.until(12);
+  links.end(kOther);
+  check_close(links.limit_of(kOne), 0.5e6 * 1.25);
+}
+
+TEST_CASE("bbr: senders leave their start with rates a little apart") {
+  Links links;
+  links.draws = {{kOne, 1}, {kOther, -1}};
+  links.begin(kOne);
+  links.begin(kOther);
+  links.until(0.5);
+  links.rates.while_links_change([] {});  // looks at them
+  check_close(links.rate(kOne) / links.rate(kOther), 1.15 / 0.85);
+  check_close(links.rate(kOne) + links.rate(kOther), kUplink);
+}
+
+TEST_CASE("bbr: an outage teaches a sender nothing, a slow time does") {
+  for (const double slow : {0.0, 0.1e6}) {
+    Links links;
+    links.begin(kOne);
+    links.until(4);
+    links.rates.while_links_change([&] { links.uplink = slow; });
+    links.until(64);
+    check_close(links.rate(kOne), slow);
+    links.rates.while_links_change([&] { links.uplink = kUplink; });
+    check_close(links.rate(kOne), slow > 0 ? 1.25 * slow : kUplink);
+  }
+}
+
+TEST_CASE("bbr: a simulated transfer that is left alone on an uplink takes it over late, with loss it does so at once") {
+  sim::Options options;
+  options.probes = costmodel::Probes::apart;
+  const costmodel::Plan plan =
+      transfer_only(3, Pattern::point_to_point, Collective::ring,
+                    {exchange_of({0, 1}, 500'000), exchange_of({0, 2}, 1'500'000)});
+  const auto end_s = [&] {
+    return sim::simulate(
+               plan, {0}, platforms::uniform(3, kUplink, kUplink, kRoundTrip_s / 2),
+               [](auto&&...) { return 0.0; }, options)
+        .round_end_s[0];
+  };
+  check_close(end_s(), 0.05 + 8);
+  options.network.congestion_control = costmodel::CongestionControl::bbr;
+  // After 4 s of half of it, 4 MB are left. The start put its rate at 0.425 to 0.575 MB/s; 1.25 times that for
+  // 0.7 s, then in steps of 0.1 s: 0.21 to 0.38 MB less than 4 s would carry.
+  CHECK(end_s() > 0.05 + 8 + 0.2);
+  CHECK(end_s() < 0.05 + 8 + 0.39);
+}
