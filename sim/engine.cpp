@@ -271,13 +271,15 @@ void Engine::send_first(NodeId from, NodeId to) {
     if (!queue.empty()) send_first(from, to);
     arrived();
   };
-  if (!first.left || fits_send_buffer(first.bytes)) return fly(from, to, first.bytes, end);
-  const auto kept = static_cast<std::int64_t>(*network_.send_buffer_bytes);
-  fly(from, to, first.bytes - kept, [this, from, to, kept, end] {
+  if (!first.left) return fly(from, to, first.bytes, end);
+  const auto kept = std::min(first.bytes, static_cast<std::int64_t>(flow_start_.send_buffer_bytes(from, to)));
+  const auto leave = [this, from, to, kept, end] {
     const Callback left = std::move(queues_.at({from, to}).front().left);
     fly(from, to, kept, end);
     left();
-  });
+  };
+  if (kept == first.bytes) return soon(leave);  // the buffer has grown since it was asked
+  fly(from, to, first.bytes - kept, leave);
 }
 
 void Engine::fly(NodeId from, NodeId to, std::int64_t bytes, Callback ended) {

@@ -51,8 +51,9 @@ class Engine {
   [[nodiscard]] double latency_s(costmodel::NodeId from, costmodel::NodeId to) const;
   [[nodiscard]] bool buffers_sends() const { return network_.send_buffer_bytes.has_value(); }
   /// Whether the sender's kernel takes so much off its hands at once.
-  [[nodiscard]] bool fits_send_buffer(std::int64_t bytes) const {
-    return buffers_sends() && static_cast<double>(bytes) <= *network_.send_buffer_bytes;
+  [[nodiscard]] bool fits_send_buffer(costmodel::NodeId from, costmodel::NodeId to,
+                                      std::int64_t bytes) const {
+    return buffers_sends() && static_cast<double>(bytes) <= flow_start_.send_buffer_bytes(from, to);
   }
 
   /// Calls back as soon as what runs now has returned.

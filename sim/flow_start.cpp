@@ -22,7 +22,8 @@ std::uint64_t mixed(std::uint64_t value) {
 FlowStart::FlowStart(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,
                      const costmodel::NetworkModel& network, std::uint64_t seed)
     : nodes_(nodes), platform_(platform), network_(network), seed_(seed) {
-  if (network.jitter_s > 0 || network.initial_window_bytes) connections_.resize(nodes.size() * nodes.size());
+  if (network.jitter_s > 0 || network.initial_window_bytes || network.send_buffer_bytes)
+    connections_.resize(nodes.size() * nodes.size());
 }
 
 double FlowStart::round_trip_s(int from_site, int to_site) const {
@@ -35,6 +36,14 @@ FlowStart::Connection& FlowStart::connection(NodeId from, NodeId to) {
 
 double FlowStart::cap_bytes_per_s(NodeId from, NodeId to) const {
   return costmodel::flow_cap_bytes_per_s(network_, round_trip_s(site(from), site(to)));
+}
+
+double FlowStart::send_buffer_bytes(NodeId from, NodeId to) const {
+  const double most = *network_.send_buffer_bytes;
+  if (network_.congestion_control != costmodel::CongestionControl::bbr || site(from) == site(to)) return most;
+  const Connection& used =
+      connections_[static_cast<std::size_t>(from) * nodes_.size() + static_cast<std::size_t>(to)];
+  return std::min(most, costmodel::kBbrSendBuffer_pipes * used.pipe_bytes);
 }
 
 double FlowStart::draw(NodeId from, NodeId to, std::uint64_t which) const {
@@ -59,15 +68,15 @@ double FlowStart::wait_s(NodeId from, NodeId to, std::int64_t bytes, const Besid
   if (costmodel::restarts_when_idle(network_) &&
       now_s - used.last_used_s > costmodel::idle_limit_s(round_trip))
     used.sent_bytes = 0;
-  if (network_.initial_window_bytes) {
-    const double bytes_per_s =
-        std::min({platform_.sites[static_cast<std::size_t>(a)].uplink_bytes_per_s / beside.sent,
-                  path.bandwidth_bytes_per_s,
-                  platform_.sites[static_cast<std::size_t>(b)].downlink_bytes_per_s / beside.received,
-                  cap_bytes_per_s(from, to)});
+  const double bytes_per_s =
+      std::min({platform_.sites[static_cast<std::size_t>(a)].uplink_bytes_per_s / beside.sent,
+                path.bandwidth_bytes_per_s,
+                platform_.sites[static_cast<std::size_t>(b)].downlink_bytes_per_s / beside.received,
+                cap_bytes_per_s(from, to)});
+  used.pipe_bytes = std::max(used.pipe_bytes, bytes_per_s * round_trip);
+  if (network_.initial_window_bytes)
     wait_s += costmodel::slow_start_s(network_, used.sent_bytes, static_cast<double>(bytes), bytes_per_s,
                                       round_trip);
-  }
   ++used.flows;
   used.last_used_s = now_s;
   return wait_s;

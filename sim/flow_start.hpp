@@ -31,6 +31,9 @@ class FlowStart {
   /// All of them have arrived, and widen the connection's window. Flows of one pair that are under way at the
   /// same time share a connection and do not widen each other's.
   void ended(costmodel::NodeId from, costmodel::NodeId to, double bytes, double now_s);
+  /// What the sender's kernel takes off its hands: the model's, or what Linux allows a flow of bbr like those
+  /// that have begun on the connection.
+  [[nodiscard]] double send_buffer_bytes(costmodel::NodeId from, costmodel::NodeId to) const;
   /// A number in [0, 1), for each pair and seed another.
   [[nodiscard]] double draw(costmodel::NodeId from, costmodel::NodeId to, std::uint64_t which = 0) const;
   /// The most that one flow of the pair gets.
@@ -40,6 +43,7 @@ class FlowStart {
   struct Connection {
     double last_used_s = -1;  // never
     double sent_bytes = 0;    // since it started, or started again
+    double pipe_bytes = 0;    // the most that a flow's share of the links and the round trip hold
     std::uint64_t flows = 0;
   };
   [[nodiscard]] double round_trip_s(int from_site, int to_site) const;

@@ -21,8 +21,8 @@ constexpr std::int64_t kIdenticalRounds = 3;
 // Placements that are drawn anew make rounds differ a little: so few are enough where they agree so well.
 // Noise is another matter, since a few rounds may all lack what happens rarely.
 constexpr std::int64_t kRandomRounds = 8, kFewestRandomRounds = 4;
-constexpr std::size_t kMostProbingNodes = 64;  // each pair of them gets a link of its own
-constexpr double kNarrow = 0.01;               // 95 % confidence of the mean round, each way
+constexpr std::size_t kMostPacedNodes = 16;  // each change of a pair's pace is an event
+constexpr double kNarrow = 0.01;             // 95 % confidence of the mean round, each way
 // The first ones fill the pipeline; the last one empties it.
 constexpr std::int64_t kOverlappingRounds = 8, kFewestOverlappingRounds = 5;
 // Of overlapping rounds that differ, the first quarter and the last two are no sample of the others.
@@ -67,7 +67,7 @@ costmodel::Probes probes_of(const costmodel::NetworkModel& network, const Simula
                             const ComputeSeconds& seconds) {
   const auto& classes = run.plan.classes;
   if (network.congestion_control != costmodel::CongestionControl::bbr ||
-      run.plan.nodes.size() > kMostProbingNodes || !costmodel::in_turn(run.plan))
+      run.plan.nodes.size() > kMostPacedNodes || !costmodel::in_turn(run.plan))
     return costmodel::Probes::averaged;
   for (std::size_t c = 0; c < classes.size(); ++c) {
     if (static_cast<std::int64_t>(run.executed[c].size()) == classes[c].count) continue;

@@ -31,10 +31,8 @@ struct Links {
                      [this](double delay_s, std::function<void()> call) {
                        timers.emplace(now_s + delay_s, std::move(call));
                      },
-                     [](Pair) { return kRoundTrip_s; },
-                     [this](int) { return uplink; },
-                     [this](Pair pair) { return draws[pair]; },
-                     [this](Pair pair) { return delivered[pair]; },
+                     [](Pair) { return kRoundTrip_s; }, [this](int) { return uplink; },
+                     [this](Pair pair) { return draws[pair]; }, [this](Pair pair) { return delivered[pair]; },
                      [](Pair pair) { return pair; },
                      [this](Pair pair, double bytes_per_s) { limit[pair] = bytes_per_s; }}};
 
@@ -111,7 +109,8 @@ TEST_CASE("bbr: one that is left alone goes on with a quarter more, and 7 round 
   check_close(links.rate(kOther), kUplink);
 }
 
-TEST_CASE("bbr: where acknowledgements wait behind what the receiver sends, each raise ends after a round trip") {
+TEST_CASE(
+    "bbr: where acknowledgements wait behind what the receiver sends, each raise ends after a round trip") {
   Links links;
   links.begin(kOne);
   links.begin(kOther);
@@ -186,12 +185,13 @@ TEST_CASE("bbr: an outage teaches a sender nothing, a slow time does") {
   }
 }
 
-TEST_CASE("bbr: a simulated transfer that is left alone on an uplink takes it over late, with loss it does so at once") {
+TEST_CASE(
+    "bbr: a simulated transfer that is left alone on an uplink takes it over late, with loss it does so at "
+    "once") {
   sim::Options options;
   options.probes = costmodel::Probes::apart;
-  const costmodel::Plan plan =
-      transfer_only(3, Pattern::point_to_point, Collective::ring,
-                    {exchange_of({0, 1}, 500'000), exchange_of({0, 2}, 1'500'000)});
+  const costmodel::Plan plan = transfer_only(3, Pattern::point_to_point, Collective::ring,
+                                             {exchange_of({0, 1}, 500'000), exchange_of({0, 2}, 1'500'000)});
   const auto end_s = [&] {
     return sim::simulate(
                plan, {0}, platforms::uniform(3, kUplink, kUplink, kRoundTrip_s / 2),
@@ -200,8 +200,8 @@ TEST_CASE("bbr: a simulated transfer that is left alone on an uplink takes it ov
   };
   check_close(end_s(), 0.05 + 8);
   options.network.congestion_control = costmodel::CongestionControl::bbr;
-  // After 4 s of half of it, 4 MB are left. The start put its rate at 0.425 to 0.575 MB/s; 1.25 times that for
-  // 0.7 s, then in steps of 0.1 s: 0.21 to 0.38 MB less than 4 s would carry.
+  // After 4 s of half of it, 4 MB are left. The start put its rate at 0.425 to 0.575 MB/s; 1.25 times that
+  // for 0.7 s, then in steps of 0.1 s: 0.21 to 0.38 MB less than 4 s would carry.
   CHECK(end_s() > 0.05 + 8 + 0.2);
   CHECK(end_s() < 0.05 + 8 + 0.39);
 }
