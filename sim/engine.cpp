@@ -65,7 +65,8 @@ struct Engine::Simgrid {
   std::vector<s4u::Link*> fabric;    // of sites: each flow inside one has it for itself
   std::vector<s4u::Link*> path;      // of pairs of sites, where the path itself limits; else nullptr
   std::vector<s4u::Link*> backbone;
-  std::map<double, s4u::Link*> caps;   // of flows, by their rate
+  std::map<double, s4u::Link*> caps;       // of flows, by their rate
+  std::map<Pair, const Flight*> in_order;  // where sends are buffered: the pair's only one
   std::vector<Valve> valves;           // of pairs of nodes whose senders are simulated one by one, else empty
   bool changing = false;               // some links do, over time
   std::deque<double> rates;            // of links that may change; addresses stay
@@ -139,6 +140,7 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
                          network.congestion_control == costmodel::CongestionControl::bbr),
       probe_clock_(around_probes()),
       sender_rates_(around_rates()),
+      send_buffers_(around_buffers()),
       flow_start_(nodes, platform_, network, seed),
       simgrid_(std::make_unique<Simgrid>()) {
   Simgrid& sg = *simgrid_;
@@ -230,14 +232,14 @@ void Engine::restart() {
     if (change.bandwidth_bytes_per_s) set_rate(change, rate_of(platform_, change));
   }
   flow_start_.restart();
-  queues_.clear();
+  send_buffers_.restart();
   probe_clock_.restart();
   sender_rates_.restart();
   stopped_ = false;
 }
 
 double Engine::wait_s(NodeId from, NodeId to, std::int64_t bytes, const Beside& beside) {
-  return flow_start_.wait_s(from, to, bytes, beside, now());
+  return flow_start_.wait_s(from, to, bytes, send_buffers_.landed_bytes({from, to}), beside, now());
 }
 
 void Engine::after(double delay_s, Callback callback) {
@@ -254,32 +256,9 @@ double Engine::latency_s(NodeId from, NodeId to) const {
       .latency_s;
 }
 
-void Engine::send(NodeId from, NodeId to, std::int64_t bytes, Callback arrived, Callback left) {
+void Engine::send(NodeId from, NodeId to, std::int64_t bytes, Callback arrived) {
   if (!buffers_sends()) return fly(from, to, bytes, std::move(arrived));
-  auto& queue = queues_[{from, to}];
-  queue.push_back({bytes, std::move(arrived), std::move(left)});
-  if (queue.size() == 1) send_first(from, to);
-}
-
-// In two parts where the sender waits for the first.
-void Engine::send_first(NodeId from, NodeId to) {
-  const Queued& first = queues_.at({from, to}).front();
-  const auto end = [this, from, to] {
-    auto& queue = queues_.at({from, to});
-    const Callback arrived = std::move(queue.front().arrived);
-    queue.pop_front();
-    if (!queue.empty()) send_first(from, to);
-    arrived();
-  };
-  if (!first.left) return fly(from, to, first.bytes, end);
-  const auto kept = std::min(first.bytes, static_cast<std::int64_t>(flow_start_.send_buffer_bytes(from, to)));
-  const auto leave = [this, from, to, kept, end] {
-    const Callback left = std::move(queues_.at({from, to}).front().left);
-    fly(from, to, kept, end);
-    left();
-  };
-  if (kept == first.bytes) return soon(leave);  // the buffer has grown since it was asked
-  fly(from, to, first.bytes - kept, leave);
+  send_buffers_.send({from, to}, bytes, std::move(arrived));
 }
 
 void Engine::fly(NodeId from, NodeId to, std::int64_t bytes, Callback ended) {
@@ -296,6 +275,7 @@ void Engine::fly(NodeId from, NodeId to, std::int64_t bytes, Callback ended) {
   flight->comm->set_payload_size(static_cast<std::uint64_t>(bytes));
   flight->comm->set_data(flight);
   flight->comm->start();
+  if (buffers_sends()) simgrid_->in_order[{from, to}] = flight;
   if (!paces({from, to})) return;
   simgrid_->valve(nodes_.size(), {from, to}).flights.push_back(flight);
   probe_clock_.flow_began({from, to});
@@ -333,6 +313,28 @@ SenderRates::Surroundings Engine::around_rates() {
             simgrid_->valve(nodes_.size(), pair).most_bytes_per_s = bytes_per_s;
             set_valve(pair);
           }};
+}
+
+SendBuffers::Surroundings Engine::around_buffers() {
+  return {[this](double delay_s, Callback callback) { after(delay_s, std::move(callback)); },
+          [this](Pair pair, std::int64_t bytes, Callback ended) {
+            fly(pair.first, pair.second, bytes, std::move(ended));
+          },
+          [this](Pair pair) {
+            const Simgrid::Flight* flight = simgrid_->in_order.at(pair);
+            return flight->bytes - flight->comm->get_remaining();
+          },
+          [this](Pair pair) { return fastest_bytes_per_s(pair); },
+          [this](Pair pair) { return flow_start_.send_buffer_bytes(pair.first, pair.second); }};
+}
+
+double Engine::fastest_bytes_per_s(Pair pair) const {
+  const auto [from, to] = sites(pair);
+  const platforms::Site& sender = platform_.sites[static_cast<std::size_t>(from)];
+  if (from == to) return std::min(sender.fabric_bytes_per_s, kFastestFabric_bytes_per_s);
+  return std::min({sender.uplink_bytes_per_s, platform_.path(from, to).bandwidth_bytes_per_s,
+                   platform_.sites[static_cast<std::size_t>(to)].downlink_bytes_per_s,
+                   flow_start_.cap_bytes_per_s(pair.first, pair.second)});
 }
 
 void Engine::set_valve(Pair pair) {

@@ -13,6 +13,7 @@
 #include "platforms/platform.hpp"
 #include "sim/flow_start.hpp"
 #include "sim/probe_clock.hpp"
+#include "sim/send_buffers.hpp"
 #include "sim/sender_rates.hpp"
 
 namespace fomoe::sim {
@@ -50,20 +51,18 @@ class Engine {
   [[nodiscard]] bool early_receives() const { return network_.early_receives; }
   [[nodiscard]] double latency_s(costmodel::NodeId from, costmodel::NodeId to) const;
   [[nodiscard]] bool buffers_sends() const { return network_.send_buffer_bytes.has_value(); }
-  /// Whether the sender's kernel takes so much off its hands at once.
-  [[nodiscard]] bool fits_send_buffer(costmodel::NodeId from, costmodel::NodeId to,
-                                      std::int64_t bytes) const {
-    return buffers_sends() && static_cast<double>(bytes) <= flow_start_.send_buffer_bytes(from, to);
+  /// Where sends are buffered: the node gives its kernel what it wishes to send. True: it has taken it.
+  /// False: `taken` will say so.
+  bool hand_over(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Callback taken) {
+    return send_buffers_.hand_over({from, to}, bytes, std::move(taken));
   }
 
   /// Calls back as soon as what runs now has returned.
   void soon(Callback callback) { soon_.push_back(std::move(callback)); }
   void after(double delay_s, Callback callback);
   /// Bytes start to move now, without latency, or where sends are buffered when all that the node sent that
-  /// one before has arrived. `arrived`: the last one has. `left`, where not empty: no more than the buffer
-  /// holds has yet to arrive.
-  void send(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Callback arrived,
-            Callback left = {});
+  /// one before has arrived. `arrived`: the last one has.
+  void send(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Callback arrived);
 
   /// Runs until nothing is left to happen, save changes of links. Throws std::runtime_error where a flow is
   /// on a link that is down for ever.
@@ -73,20 +72,17 @@ class Engine {
 
  private:
   struct Simgrid;
-  struct Queued {
-    std::int64_t bytes = 0;
-    Callback arrived, left;
-  };
   using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;
   [[nodiscard]] bool paces(Pair pair) const;
   [[nodiscard]] ProbeClock::Surroundings around_probes();
   [[nodiscard]] SenderRates::Surroundings around_rates();
+  [[nodiscard]] SendBuffers::Surroundings around_buffers();
   void set_valve(Pair pair);
   [[nodiscard]] std::pair<int, int> sites(Pair pair) const;
   [[nodiscard]] double round_trip_s(Pair pair) const;
+  [[nodiscard]] double fastest_bytes_per_s(Pair pair) const;
   /// No actors and no mailboxes: a flow costs the same however many there are.
   void fly(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Callback ended);
-  void send_first(costmodel::NodeId from, costmodel::NodeId to);
   void drain();
   void schedule_change(std::size_t index, double period_start_s);
   void change(const platforms::LinkChange& change);
@@ -102,9 +98,9 @@ class Engine {
   bool simulates_senders_ = false;
   ProbeClock probe_clock_;    // where it does
   SenderRates sender_rates_;  // there too
+  SendBuffers send_buffers_;
   FlowStart flow_start_;
   std::deque<Callback> soon_;
-  std::map<Pair, std::deque<Queued>> queues_;  // where buffered
   std::unique_ptr<Simgrid> simgrid_;
 };
 

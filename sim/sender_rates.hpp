@@ -14,7 +14,8 @@ namespace fomoe::sim {
 /// One direction of a connection for each ordered pair of nodes. A sender paces its bytes by the most that
 /// came through within its last costmodel::kBbrMemory_round_trips of sending, silences not counted, and tries
 /// costmodel::kBbrRaise times as much once in kBbrCycle_round_trips (Cardwell et al. 2016, ProbeBW). One that
-/// links hold back keeps trying, and has the raise at once when they no longer do.
+/// links hold back keeps trying, and has the raise at once when they no longer do. Those that share an uplink
+/// get shares in proportion to what they try.
 class SenderRates {
  public:
   using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;

@@ -25,7 +25,6 @@ TransferRun::TransferRun(std::vector<Lane> lanes, int nodes, std::int64_t round,
     run.ready.assign(run.lane.flows.size(), 0);
     run.awaited.assign(run.lane.flows.size(), 0);
     run.arrived.assign(run.lane.flows.size(), 0);
-    run.leaves.assign(run.lane.flows.size(), 0);
     run.start_s.assign(run.lane.flows.size(), 0);
     run.lead_s.assign(run.lane.flows.size(), 0);
     run.nodes.resize(static_cast<std::size_t>(nodes));
@@ -141,18 +140,24 @@ void TransferRun::open_step(std::uint32_t lane, NodeId node, double overhead_s) 
   for (std::uint32_t i = begin; i < end; ++i) {
     const FlowIndex index = run.of_step[i];
     const Flow& flow = run.lane.flows[index];
-    if (flow.from == node) run.leaves[index] = !engine_.fits_send_buffer(flow.from, flow.to, flow.bytes);
-    if (flow.from == node ? run.leaves[index] != 0 : run.arrived[index] == 0) ++progress.pending;
-    if (flow.to == node) run.awaited[index] = 1;
+    if (flow.to == node) {
+      run.awaited[index] = 1;
+      if (run.arrived[index] == 0) ++progress.pending;
+      continue;
+    }
+    run.lead_s[index] = engine_.wait_s(flow.from, flow.to, flow.bytes, beside(run, flow));
+    if (!engine_.buffers_sends() ||
+        !engine_.hand_over(flow.from, flow.to, flow.bytes,
+                           [this, lane, index, node] { end_done(lane, node, wanted_s(lane, index)); }))
+      ++progress.pending;
   }
   if (progress.pending == 0) engine_.soon([this, lane, node] { end_step(lane, node); });
   for (std::uint32_t i = begin; i < end; ++i) {
     const FlowIndex index = run.of_step[i];
     const Flow& flow = run.lane.flows[index];
     if (flow.to == node && engine_.early_receives()) continue;  // posted before
-    const double wait_s =
-        flow.from == node ? engine_.wait_s(flow.from, flow.to, flow.bytes, beside(run, flow)) : 0;
-    if (flow.from == node) run.lead_s[index] = overhead_s + wait_s;
+    const double wait_s = flow.from == node ? run.lead_s[index] : 0;
+    if (flow.from == node) run.lead_s[index] += overhead_s;
     if (wait_s > 0) {
       engine_.after(wait_s, [this, lane, index] { end_ready(lane, index); });
     } else {
@@ -167,11 +172,7 @@ void TransferRun::end_ready(std::uint32_t lane, FlowIndex index) {
   const Flow& flow = run.lane.flows[index];
   run.start_s[index] = engine_.now();
   timeline_.sent.at(flow.from, flow.to) += static_cast<double>(flow.bytes);
-  Engine::Callback left;
-  if (engine_.buffers_sends() && run.leaves[index] != 0)
-    left = [this, lane, index, from = flow.from] { end_done(lane, from, wanted_s(lane, index)); };
-  engine_.send(
-      flow.from, flow.to, flow.bytes, [this, lane, index] { flow_ended(lane, index); }, std::move(left));
+  engine_.send(flow.from, flow.to, flow.bytes, [this, lane, index] { flow_ended(lane, index); });
 }
 
 /// When the sender wished to send it.

@@ -44,7 +44,6 @@ class TransferRun {
     std::vector<char> ready;           // per flow: how many of its two ends are
     std::vector<char> awaited;         // per flow: the receiver has come to its step
     std::vector<char> arrived;         // per flow
-    std::vector<char> leaves;          // per flow: its sender waits for its kernel to take it
     std::vector<double> start_s;       // per flow: when its first byte moved
     std::vector<double> lead_s;        // per flow: what the sender waited before, from its wish to send
     std::vector<Progress> nodes;

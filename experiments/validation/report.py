@@ -21,10 +21,10 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 BEGIN, END = "<!-- figures: report.py -->\n", "<!-- end of figures -->\n"
 # What is known and not fitted: headers take 52 of 1500 bytes, and every second segment of the other direction is
-# acknowledged by 52 more: 1448 / 1526; Linux starts with 10 segments, its send buffers grow to 2 to 4 MB, the relay's
-# latency is what was asked (checks/).
+# acknowledged by 52 more: 1448 / 1526; Linux starts with 10 segments, its send buffers grow to 4 MiB at most
+# (tcp_wmem), the relay's latency is what was asked (checks/).
 GIVEN = [word for term in ("bandwidth_efficiency=0.949", "initial_window=14480B", "early_receives=true",
-                           "send_buffer=2MB", "congestion_control=bbr")
+                           "send_buffer=4MiB", "congestion_control=bbr")
          for word in ("--set", "network_model." + term)]
 BOUNDS = ["all", "compute-bound", "communication-bound", "overlapped"]
 SHOWN = ["wall_clock", "compute", "communication", "synchronization", "utilization", "first_round", "later_rounds"]

@@ -76,6 +76,55 @@ TEST_CASE("send buffer: the sender has done when the rest fits, the receiver whe
   check_close(end_of(whole, 1), kLatency_s + 2e6 / kRate);
 }
 
+TEST_CASE(
+    "send buffer: a sender goes on in time where its first byte waits for slow start, or for the receiver") {
+  const costmodel::Plan plan =
+      transfer_only(2, Pattern::point_to_point, Collective::ring, {exchange_of({0, 1}, 500'000)});
+  sim::Options options;
+  options.network.send_buffer_bytes = 1.999e6;
+  options.network.initial_window_bytes = 1e3;
+  // 7 windows, 1 to 64 kB, are sent at a round trip's pace, where the link takes them in 127 ms.
+  check_close(end_of(run(plan, options), 0), kLatency_s + 7 * 0.1 - 0.127 + 1e3 / kRate);
+  const costmodel::Timeline late = run(late_receiver(), options);
+  check_close(end_of(late, 0), 1 + 1e3 / kRate);
+}
+
+TEST_CASE("send buffer: it holds what several messages leave to be sent, not so much of each") {
+  costmodel::Plan plan = transfer_only(2, Pattern::point_to_point, Collective::ring, {});
+  costmodel::RoundPlan round;
+  round.ops.push_back(transfer_of(250'000, {}));
+  round.ops.push_back(transfer_of(250'000, {0}));
+  plan.round = [round](std::int64_t) { return round; };
+  sim::Options options;
+  options.network.send_buffer_bytes = 1.2e6;
+  const costmodel::Timeline two = run(plan, options);
+  check_close(end_of(two, 0), kLatency_s + 0.8e6 / kRate);
+  check_close(end_of(two, 1), kLatency_s + 2e6 / kRate);
+}
+
+TEST_CASE("send buffer: with bbr it grows with what the path holds, up to the model's") {
+  const costmodel::Plan plan =
+      transfer_only(2, Pattern::point_to_point, Collective::ring, {exchange_of({0, 1}, 500'000)});
+  sim::Options options;
+  options.network.congestion_control = costmodel::CongestionControl::bbr;
+  options.network.send_buffer_bytes = 4e6;
+  const double pipe_bytes = 2 * kLatency_s * kRate;
+  check_close(end_of(run(plan, options), 0),
+              kLatency_s + (2e6 - costmodel::kBbrSendBuffer_pipes * pipe_bytes) / kRate);
+  options.network.send_buffer_bytes = 0.5e6;
+  check_close(end_of(run(plan, options), 0), kLatency_s + 1.5e6 / kRate);
+}
+
+TEST_CASE("send buffer: a sender that shares its link goes on as soon as what it shares lets it") {
+  const costmodel::Plan plan = transfer_only(3, Pattern::point_to_point, Collective::ring,
+                                             {exchange_of({0, 1}, 500'000), exchange_of({0, 2}, 500'000)});
+  sim::Options options;
+  options.network.send_buffer_bytes = 0.5e6;
+  const costmodel::Timeline two = sim::simulate(
+      plan, {0}, platforms::uniform(3, kRate, kRate, kLatency_s), [](auto&&...) { return 0.0; }, options);
+  CHECK(std::abs(end_of(two, 0) - (kLatency_s + 3e6 / kRate)) < 1e-6);
+}
+
 TEST_CASE("send buffer: what one node sends another arrives in order; without it they share the link") {
   // 2 MB and 1 MB at once.
   costmodel::Plan plan = transfer_only(2, Pattern::point_to_point, Collective::ring, {});
