@@ -256,9 +256,9 @@ double Engine::latency_s(NodeId from, NodeId to) const {
       .latency_s;
 }
 
-void Engine::send(NodeId from, NodeId to, std::int64_t bytes, Callback arrived) {
+void Engine::send(NodeId from, NodeId to, std::int64_t bytes, Callback arrived, Callback taken) {
   if (!buffers_sends()) return fly(from, to, bytes, std::move(arrived));
-  send_buffers_.send({from, to}, bytes, std::move(arrived));
+  send_buffers_.send({from, to}, bytes, std::move(arrived), std::move(taken));
 }
 
 void Engine::fly(NodeId from, NodeId to, std::int64_t bytes, Callback ended) {
@@ -316,7 +316,8 @@ SenderRates::Surroundings Engine::around_rates() {
 }
 
 SendBuffers::Surroundings Engine::around_buffers() {
-  return {[this](double delay_s, Callback callback) { after(delay_s, std::move(callback)); },
+  return {[this] { return now(); },
+          [this](double delay_s, Callback callback) { after(delay_s, std::move(callback)); },
           [this](Pair pair, std::int64_t bytes, Callback ended) {
             fly(pair.first, pair.second, bytes, std::move(ended));
           },
@@ -332,9 +333,15 @@ double Engine::fastest_bytes_per_s(Pair pair) const {
   const auto [from, to] = sites(pair);
   const platforms::Site& sender = platform_.sites[static_cast<std::size_t>(from)];
   if (from == to) return std::min(sender.fabric_bytes_per_s, kFastestFabric_bytes_per_s);
-  return std::min({sender.uplink_bytes_per_s, platform_.path(from, to).bandwidth_bytes_per_s,
+  const platforms::Path& path = platform_.path(from, to);
+  const double between =
+      path.backbone < 0
+          ? path.bandwidth_bytes_per_s
+          : std::min(path.bandwidth_bytes_per_s,
+                     platform_.backbones[static_cast<std::size_t>(path.backbone)].bandwidth_bytes_per_s);
+  return std::min({sender.uplink_bytes_per_s, between,
                    platform_.sites[static_cast<std::size_t>(to)].downlink_bytes_per_s,
-                   flow_start_.cap_bytes_per_s(pair.first, pair.second)});
+                   flow_start_.cap_bytes_per_s(pair.first, pair.second), kFastestFabric_bytes_per_s});
 }
 
 void Engine::set_valve(Pair pair) {

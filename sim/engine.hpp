@@ -51,18 +51,19 @@ class Engine {
   [[nodiscard]] bool early_receives() const { return network_.early_receives; }
   [[nodiscard]] double latency_s(costmodel::NodeId from, costmodel::NodeId to) const;
   [[nodiscard]] bool buffers_sends() const { return network_.send_buffer_bytes.has_value(); }
-  /// Where sends are buffered: the node gives its kernel what it wishes to send. True: it has taken it.
-  /// False: `taken` will say so.
-  bool hand_over(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Callback taken) {
-    return send_buffers_.hand_over({from, to}, bytes, std::move(taken));
+  /// Where sends are buffered, and the node wishes to send: whether its kernel takes it at once.
+  bool takes(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes) {
+    return buffers_sends() && send_buffers_.holds({from, to}, bytes);
   }
 
   /// Calls back as soon as what runs now has returned.
   void soon(Callback callback) { soon_.push_back(std::move(callback)); }
   void after(double delay_s, Callback callback);
   /// Bytes start to move now, without latency, or where sends are buffered when all that the node sent that
-  /// one before has arrived. `arrived`: the last one has.
-  void send(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Callback arrived);
+  /// one before has arrived. `arrived`: the last one has. `taken`, where sends are buffered and it is not
+  /// empty: no more than the buffer holds has yet to arrive.
+  void send(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Callback arrived,
+            Callback taken = {});
 
   /// Runs until nothing is left to happen, save changes of links. Throws std::runtime_error where a flow is
   /// on a link that is down for ever.

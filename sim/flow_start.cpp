@@ -30,6 +30,10 @@ double FlowStart::round_trip_s(int from_site, int to_site) const {
   return platform_.path(from_site, to_site).latency_s + platform_.path(to_site, from_site).latency_s;
 }
 
+const FlowStart::Connection& FlowStart::connection(NodeId from, NodeId to) const {
+  return connections_[static_cast<std::size_t>(from) * nodes_.size() + static_cast<std::size_t>(to)];
+}
+
 FlowStart::Connection& FlowStart::connection(NodeId from, NodeId to) {
   return connections_[static_cast<std::size_t>(from) * nodes_.size() + static_cast<std::size_t>(to)];
 }
@@ -41,9 +45,8 @@ double FlowStart::cap_bytes_per_s(NodeId from, NodeId to) const {
 double FlowStart::send_buffer_bytes(NodeId from, NodeId to) const {
   const double most = *network_.send_buffer_bytes;
   if (network_.congestion_control != costmodel::CongestionControl::bbr || site(from) == site(to)) return most;
-  const Connection& used =
-      connections_[static_cast<std::size_t>(from) * nodes_.size() + static_cast<std::size_t>(to)];
-  return std::min(most, costmodel::kBbrSendBuffer_pipes * used.pipe_bytes);
+  const double pipe_bytes = connection(from, to).pipe_bytes;
+  return pipe_bytes > 0 ? std::min(most, costmodel::kBbrSendBuffer_pipes * pipe_bytes) : most;
 }
 
 double FlowStart::draw(NodeId from, NodeId to, std::uint64_t which) const {
@@ -74,7 +77,7 @@ double FlowStart::wait_s(NodeId from, NodeId to, std::int64_t bytes, double land
                 path.bandwidth_bytes_per_s,
                 platform_.sites[static_cast<std::size_t>(b)].downlink_bytes_per_s / beside.received,
                 cap_bytes_per_s(from, to)});
-  used.pipe_bytes = std::max(used.pipe_bytes, bytes_per_s * round_trip);
+  if (round_trip > 0) used.pipe_bytes = std::max(used.pipe_bytes, bytes_per_s * round_trip);
   if (network_.initial_window_bytes)
     wait_s += costmodel::slow_start_s(network_, used.sent_bytes + landed_bytes, static_cast<double>(bytes),
                                       bytes_per_s, round_trip);

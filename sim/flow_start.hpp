@@ -50,6 +50,7 @@ class FlowStart {
   [[nodiscard]] double round_trip_s(int from_site, int to_site) const;
   [[nodiscard]] int site(costmodel::NodeId node) const { return nodes_[static_cast<std::size_t>(node)].site; }
   Connection& connection(costmodel::NodeId from, costmodel::NodeId to);
+  [[nodiscard]] const Connection& connection(costmodel::NodeId from, costmodel::NodeId to) const;
 
   const std::vector<costmodel::Node>& nodes_;
   const platforms::Platform& platform_;

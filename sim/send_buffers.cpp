@@ -7,7 +7,7 @@ namespace fomoe::sim {
 namespace {
 
 constexpr double kWhole_bytes = 0.5;  // less is rounding
-constexpr double kShortestPause_s = 1e-9, kLongestPause_s = 1;
+constexpr double kShortestPause_s = 1e-6, kLongestPause_s = 1;
 
 }  // namespace
 
@@ -20,44 +20,41 @@ double SendBuffers::arrived_bytes(Pair pair) const {
   return connections_.at(pair).arrived_bytes + landed_bytes(pair);
 }
 
-double SendBuffers::too_many_bytes(Pair pair, double end_bytes) const {
-  return end_bytes - arrived_bytes(pair) - around_.size_bytes(pair);
-}
-
-bool SendBuffers::hand_over(Pair pair, std::int64_t bytes, Callback taken) {
+bool SendBuffers::holds(Pair pair, std::int64_t bytes) {
   Connection& connection = connections_[pair];
-  connection.handed_over_bytes += static_cast<double>(bytes);
-  const double end_bytes = connection.handed_over_bytes;
-  if (too_many_bytes(pair, end_bytes) < kWhole_bytes) return true;
-  look_later(pair, {end_bytes, -1, 0, std::move(taken)});
-  return false;
+  connection.wished_bytes += static_cast<double>(bytes);
+  return connection.wished_bytes - arrived_bytes(pair) < around_.size_bytes(pair) + kWhole_bytes;
 }
 
-// No sooner than the rest can have arrived: so nobody goes on too early, and where nothing else limits the flow,
-// nobody late. Again and again where something does; ever more seldom while nothing moves.
-void SendBuffers::look_later(Pair pair, Wait wait) {
-  Connection& connection = connections_.at(pair);
-  if (connection.messages.empty()) {
-    connection.for_first_byte.push_back(std::move(wait));
-    return;
-  }
-  const double seen_bytes = arrived_bytes(pair);
-  const double needed_s = too_many_bytes(pair, wait.end_bytes) / around_.fastest_bytes_per_s(pair);
-  const bool moves = seen_bytes > wait.seen_bytes;
-  const double pause_s =
-      std::max({needed_s, kShortestPause_s, moves ? 0 : std::min(2 * wait.pause_s, kLongestPause_s)});
-  around_.after(pause_s, [this, pair, wait = Wait{wait.end_bytes, seen_bytes, pause_s, std::move(wait.taken)}] {
-    if (too_many_bytes(pair, wait.end_bytes) < kWhole_bytes) return wait.taken();
-    look_later(pair, wait);
+void SendBuffers::send(Pair pair, std::int64_t bytes, Callback arrived, Callback taken) {
+  Connection& connection = connections_[pair];
+  connection.sent_bytes += static_cast<double>(bytes);
+  const double end_bytes = connection.sent_bytes;
+  const bool waits = static_cast<bool>(taken);
+  connection.messages.push_back({bytes, end_bytes, std::move(arrived), std::move(taken)});
+  if (connection.messages.size() == 1) send_first(pair);
+  if (waits) wait(pair, end_bytes, {around_.now(), arrived_bytes(pair)});
+}
+
+// Looks again no sooner than what is too much can have arrived, and after half the time that it would take at
+// the rate seen last: nobody goes on too early, and where the rate does not double meanwhile, nobody late.
+void SendBuffers::wait(Pair pair, double end_bytes, Look last) {
+  const Look look{around_.now(), arrived_bytes(pair)};
+  const double too_many_bytes = end_bytes - look.arrived_bytes - around_.size_bytes(pair);
+  double pause_s = too_many_bytes / std::max(around_.fastest_bytes_per_s(pair), kWhole_bytes);
+  if (look.arrived_bytes > last.arrived_bytes + kWhole_bytes)
+    pause_s = std::max(
+        pause_s, too_many_bytes * (look.at_s - last.at_s) / (look.arrived_bytes - last.arrived_bytes) / 2);
+  around_.after(std::clamp(pause_s, kShortestPause_s, kLongestPause_s), [this, pair, end_bytes, look] {
+    auto& messages = connections_.at(pair).messages;
+    const auto waits = std::find_if(messages.begin(), messages.end(),
+                                    [&](const Message& message) { return message.end_bytes == end_bytes; });
+    if (waits == messages.end()) return;  // it has arrived
+    if (end_bytes - arrived_bytes(pair) > around_.size_bytes(pair) + kWhole_bytes)
+      return wait(pair, end_bytes, look);
+    const Callback taken = std::exchange(waits->taken, {});
+    taken();
   });
-}
-
-void SendBuffers::send(Pair pair, std::int64_t bytes, Callback arrived) {
-  Connection& connection = connections_[pair];
-  connection.messages.push_back({bytes, std::move(arrived)});
-  if (connection.messages.size() > 1) return;
-  send_first(pair);
-  for (Wait& wait : std::exchange(connection.for_first_byte, {})) look_later(pair, std::move(wait));
 }
 
 void SendBuffers::send_first(Pair pair) {
@@ -67,6 +64,7 @@ void SendBuffers::send_first(Pair pair) {
     connection.messages.pop_front();
     connection.arrived_bytes += static_cast<double>(there.bytes);
     if (!connection.messages.empty()) send_first(pair);
+    if (there.taken) there.taken();
     there.arrived();
   });
 }

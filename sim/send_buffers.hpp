@@ -5,31 +5,33 @@
 #include <functional>
 #include <map>
 #include <utility>
-#include <vector>
 
 #include "costmodel/plan.hpp"
 
 namespace fomoe::sim {
 
-/// One direction of a connection for each ordered pair of nodes.
+/// One direction of a connection for each ordered pair of nodes. A send has ended for its sender when no more
+/// than the buffer holds has yet to arrive.
 class SendBuffers {
  public:
   using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;
   using Callback = std::function<void()>;
   struct Surroundings {
+    std::function<double()> now;
     std::function<void(double delay_s, Callback)> after;
     std::function<void(Pair, std::int64_t bytes, Callback ended)> fly;  // one at a time
     std::function<double(Pair)> landed_bytes;                           // of the one that flies, so far
-    std::function<double(Pair)> fastest_bytes_per_s;                    // that any of them is
+    std::function<double(Pair)> fastest_bytes_per_s;                    // that it could be now
     std::function<double(Pair)> size_bytes;                             // of the buffer; may grow
   };
   explicit SendBuffers(Surroundings surroundings) : around_(std::move(surroundings)) {}
 
-  /// A node wishes to send so many bytes; that has ended for it when no more than the buffer holds has yet to
-  /// arrive. True: at once. False: `taken` will say so.
-  bool hand_over(Pair pair, std::int64_t bytes, Callback taken);
-  /// They begin to move, when all that began before has arrived.
-  void send(Pair pair, std::int64_t bytes, Callback arrived);
+  /// A node wishes to send so many bytes. Whether the buffer holds them, beside what it has been given
+  /// before: then the send has ended for it, else `taken` of send() will say so.
+  bool holds(Pair pair, std::int64_t bytes);
+  /// They begin to move, when all that began before has arrived. `taken`, where not empty, is called once, at
+  /// the latest before `arrived`.
+  void send(Pair pair, std::int64_t bytes, Callback arrived, Callback taken);
   /// Of the message that moves, what has arrived.
   [[nodiscard]] double landed_bytes(Pair pair) const;
   /// As new. Only where nothing is left to happen.
@@ -38,23 +40,19 @@ class SendBuffers {
  private:
   struct Message {
     std::int64_t bytes = 0;
-    Callback arrived;
-  };
-  struct Wait {
-    double end_bytes = 0;   // handed over, up to what is waited for
-    double seen_bytes = 0;  // arrived, when it was looked at last
-    double pause_s = 0;
-    Callback taken;
+    double end_bytes = 0;  // of all that was sent, with it
+    Callback arrived, taken;
   };
   struct Connection {
-    double handed_over_bytes = 0;
+    double wished_bytes = 0, sent_bytes = 0;
     double arrived_bytes = 0;  // of messages that are there
     std::deque<Message> messages;
-    std::vector<Wait> for_first_byte;  // nothing moves yet
+  };
+  struct Look {
+    double at_s = 0, arrived_bytes = 0;
   };
   [[nodiscard]] double arrived_bytes(Pair pair) const;
-  [[nodiscard]] double too_many_bytes(Pair pair, double end_bytes) const;
-  void look_later(Pair pair, Wait wait);
+  void wait(Pair pair, double end_bytes, Look last);
   void send_first(Pair pair);
 
   Surroundings around_;

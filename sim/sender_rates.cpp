@@ -12,6 +12,8 @@ namespace {
 constexpr double kHeldBack = 0.97;
 // Rates at the end of the start-ups of 88 connections in traces were 8 % off their site's mean (median).
 constexpr double kStartupSpread = 0.15;
+constexpr int kMostCycles = 8;  // between two looks at a sender that is held back
+constexpr double kRounding = 1e-9;
 // Shorter samples say nothing, and shorter round trips would make a clock of every link.
 constexpr double kShortestSample_round_trips = 0.01, kShortestRoundTrip_s = 1e-3;
 
@@ -36,7 +38,7 @@ void SenderRates::flow_began(Pair pair) {
   receiving_[to].insert(pair);
   begin_sample(pair, began);
   share_uplink(from);
-  look_at(pair, std::max(began.next_raise_s, around_.now() + round_trip_s(pair)));
+  look_later(pair);
 }
 
 void SenderRates::flow_ended(Pair pair) {
@@ -59,7 +61,10 @@ void SenderRates::paused(Pair pair, bool is) {
 void SenderRates::while_links_change(const std::function<void()>& change) {
   for (const auto& [site, pairs] : sending_) sample_all(pairs);
   change();
-  for (const auto& [site, pairs] : sending_) share_uplink(site);
+  for (const auto& [site, pairs] : sending_) {
+    share_uplink(site);
+    for (const Pair& pair : pairs) look_later(pair);
+  }
 }
 
 void SenderRates::sample_those_beside(Pair pair) {
@@ -71,8 +76,7 @@ void SenderRates::sample_those_beside(Pair pair) {
 void SenderRates::sample_all(const std::set<Pair>& pairs) {
   for (const Pair& pair : pairs) {
     sample(pair);
-    senders_.at(pair).patience = 1;
-    look_at(pair, senders_.at(pair).next_raise_s);
+    look_later(pair);
   }
 }
 
@@ -85,9 +89,10 @@ void SenderRates::sample(Pair pair) {
   begin_sample(pair, one);
   if (bytes < 1) return;  // a link is down: nothing is acknowledged, and nothing learnt
   const double bytes_per_s = bytes / passed_s;
-  const bool had_started = one.active_s >= costmodel::kBbrStartup_round_trips * round_trip_s;
+  const double start_s = costmodel::kBbrStartup_round_trips * round_trip_s * (1 - kRounding);
+  const bool had_started = one.active_s >= start_s;
   one.active_s += passed_s;
-  if (one.active_s < costmodel::kBbrStartup_round_trips * round_trip_s) return;
+  if (one.active_s < start_s) return;
   const double seen = had_started ? bytes_per_s : bytes_per_s * (1 + kStartupSpread * around_.draw(pair));
   while (!one.most_first.empty() && one.most_first.back().bytes_per_s <= seen) one.most_first.pop_back();
   one.most_first.push_back({one.active_s, seen});
@@ -100,7 +105,7 @@ void SenderRates::sample(Pair pair) {
   if (one.held_back) {
     one.paces_bytes_per_s = costmodel::kBbrRaise * one.most_first.front().bytes_per_s;
     one.next_raise_s = around_.now() + (costmodel::kBbrCycle_round_trips - 1) * round_trip_s;
-  } else if (around_.now() >= one.next_raise_s - 1e-9 * round_trip_s) {
+  } else if (around_.now() >= one.next_raise_s - kRounding * round_trip_s) {
     one.paces_bytes_per_s *= costmodel::kBbrRaise;
     one.next_raise_s =
         around_.now() + (acknowledged_late(pair) ? costmodel::kBbrCycle_round_trips : 1) * round_trip_s;
@@ -108,52 +113,62 @@ void SenderRates::sample(Pair pair) {
   if (one.paces_bytes_per_s != before) share_uplink(around_.ports(pair).first);
 }
 
+double SenderRates::paced_bytes_per_s(int site) const {
+  const auto found = sending_.find(site);
+  if (found == sending_.end()) return 0;
+  double sum = 0;
+  for (const Pair& pair : found->second)
+    sum += senders_.at(pair).paused ? 0 : senders_.at(pair).paces_bytes_per_s;
+  return sum;
+}
+
 // What senders pace goes through one queue, which serves them in proportion:
 //   limit = pace · min(1, uplink ÷ sum of paces)
+// Beside one that has no pace yet they keep to theirs, and the link decides.
 void SenderRates::share_uplink(int site) {
-  double sum = 0;
-  for (const Pair& pair : sending_[site])
-    sum += senders_.at(pair).paused ? 0 : senders_.at(pair).paces_bytes_per_s;
-  const double share = sum < kUnlimited ? std::min(1.0, around_.uplink_bytes_per_s(site) / sum) : 1;
+  const double sum = paced_bytes_per_s(site);
+  const double share =
+      sum > 0 && sum < kUnlimited ? std::min(1.0, around_.uplink_bytes_per_s(site) / sum) : 1;
   for (const Pair& pair : sending_[site]) {
     Sender& one = senders_.at(pair);
-    const double limit = sum < kUnlimited ? one.paces_bytes_per_s * share : kUnlimited;
-    if (limit == one.limit_bytes_per_s) continue;
-    one.limit_bytes_per_s = limit;
-    around_.limit(pair, limit);
+    if (one.paused || one.paces_bytes_per_s * share == one.limit_bytes_per_s) continue;
+    one.limit_bytes_per_s = one.paces_bytes_per_s * share;
+    around_.limit(pair, one.limit_bytes_per_s);
   }
 }
 
 // A raise ends when a quarter more than the path holds is under way, which, as the sender learns meanwhile
-// what it holds, is so only where acknowledgements wait behind what the receiver sends.
+// what it holds, is so only where acknowledgements wait behind what the receiver's site sends.
 bool SenderRates::acknowledged_late(Pair pair) const {
-  const auto own = sending_.find(around_.ports(pair).second);
-  return own != sending_.end() && std::any_of(own->second.begin(), own->second.end(),
-                                              [&](Pair beside) { return senders_.at(beside).held_back; });
+  const int receiver = around_.ports(pair).second;
+  return paced_bytes_per_s(receiver) >= around_.uplink_bytes_per_s(receiver);
 }
 
-void SenderRates::look_at(Pair pair, double at_s) {
+// A new sender is looked at when its start is over. A pace above what the uplink carries limits nothing; it
+// may fall when others begin or end, or links change, and all those concerned are sampled then.
+void SenderRates::look_later(Pair pair, int cycles) {
   Sender& one = senders_.at(pair);
-  // A pace above what the uplink carries limits nothing; it may fall when others begin or end.
-  if (one.look_s <= at_s || one.paces_bytes_per_s >= around_.uplink_bytes_per_s(around_.ports(pair).first))
+  const double round_trip_s = this->round_trip_s(pair), next_s = around_.now() + round_trip_s;
+  double at_s =
+      std::max(one.next_raise_s, next_s) + (cycles - 1) * costmodel::kBbrCycle_round_trips * round_trip_s;
+  if (one.paces_bytes_per_s == kUnlimited)
+    at_s = std::max(one.sampled_s + costmodel::kBbrStartup_round_trips * round_trip_s - one.active_s, next_s);
+  else if (one.paces_bytes_per_s >= around_.uplink_bytes_per_s(around_.ports(pair).first))
     return;
+  if (one.look_s <= at_s) return;
   one.look_s = at_s;
-  around_.after(std::max(0.0, at_s - around_.now()), [this, pair, at_s] {
-    if (senders_.at(pair).look_s == at_s) look(pair);
+  around_.after(at_s - around_.now(), [this, pair, at_s, cycles] {
+    if (senders_.at(pair).look_s == at_s) look(pair, cycles);
   });
 }
 
-// Whether one that is held back still is, is looked at more and more seldom: when others leave, it is
-// sampled.
-void SenderRates::look(Pair pair) {
+// Whether one that is held back still is, is looked at more and more seldom.
+void SenderRates::look(Pair pair, int cycles) {
   Sender& one = senders_.at(pair);
   one.look_s = kNever;
   if (one.flying == 0) return;
   sample(pair);
-  one.patience = one.held_back ? 2 * one.patience : 1;
-  const double wait_s = one.patience * costmodel::kBbrCycle_round_trips * round_trip_s(pair);
-  look_at(pair, one.held_back ? around_.now() + wait_s
-                              : std::max(one.next_raise_s, around_.now() + round_trip_s(pair)));
+  look_later(pair, one.held_back ? std::min(2 * cycles, kMostCycles) : 1);
 }
 
 double SenderRates::round_trip_s(Pair pair) const {

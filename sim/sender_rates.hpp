@@ -13,9 +13,10 @@ namespace fomoe::sim {
 
 /// One direction of a connection for each ordered pair of nodes. A sender paces its bytes by the most that
 /// came through within its last costmodel::kBbrMemory_round_trips of sending, silences not counted, and tries
-/// costmodel::kBbrRaise times as much once in kBbrCycle_round_trips (Cardwell et al. 2016, ProbeBW). One that
-/// links hold back keeps trying, and has the raise at once when they no longer do. Those that share an uplink
-/// get shares in proportion to what they try.
+/// costmodel::kBbrRaise times as much once in kBbrCycle_round_trips (Cardwell et al. 2016, ProbeBW), or once
+/// begun again and again where acknowledgements are not late. One that links hold back keeps trying, and has
+/// the raise at once when they no longer do. Those that share an uplink get shares in proportion to what they
+/// try.
 class SenderRates {
  public:
   using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;
@@ -25,7 +26,7 @@ class SenderRates {
     std::function<double(Pair)> round_trip_s;
     std::function<double(int)> uplink_bytes_per_s;        // of a site
     std::function<double(Pair)> draw;                     // between -1 and 1, for each pair another
-    std::function<double(Pair)> delivered_bytes;          // since the start, to the last byte under way
+    std::function<double(Pair)> delivered_bytes;          // since some time: differences count
     std::function<std::pair<int, int>(Pair)> ports;       // sites of sender and receiver
     std::function<void(Pair, double bytes_per_s)> limit;  // the pair's bytes flow no faster
   };
@@ -59,7 +60,6 @@ class SenderRates {
     bool held_back = false;                 // by links, at the last sample
     double next_raise_s = 0;
     double look_s = kNever;  // when it is sampled again, whatever others do
-    double patience = 1;     // cycles until then, of one that is held back
   };
   void begin_sample(Pair pair, Sender& sender) const;
   void sample(Pair pair);
@@ -67,8 +67,9 @@ class SenderRates {
   void sample_those_beside(Pair pair);
   void share_uplink(int site);
   [[nodiscard]] double round_trip_s(Pair pair) const;
-  void look_at(Pair pair, double at_s);
-  void look(Pair pair);
+  void look_later(Pair pair, int cycles = 1);
+  void look(Pair pair, int cycles);
+  [[nodiscard]] double paced_bytes_per_s(int site) const;
   [[nodiscard]] bool acknowledged_late(Pair pair) const;
 
   Surroundings around_;

@@ -25,6 +25,7 @@ TransferRun::TransferRun(std::vector<Lane> lanes, int nodes, std::int64_t round,
     run.ready.assign(run.lane.flows.size(), 0);
     run.awaited.assign(run.lane.flows.size(), 0);
     run.arrived.assign(run.lane.flows.size(), 0);
+    run.waits.assign(run.lane.flows.size(), 0);
     run.start_s.assign(run.lane.flows.size(), 0);
     run.lead_s.assign(run.lane.flows.size(), 0);
     run.nodes.resize(static_cast<std::size_t>(nodes));
@@ -146,10 +147,8 @@ void TransferRun::open_step(std::uint32_t lane, NodeId node, double overhead_s) 
       continue;
     }
     run.lead_s[index] = engine_.wait_s(flow.from, flow.to, flow.bytes, beside(run, flow));
-    if (!engine_.buffers_sends() ||
-        !engine_.hand_over(flow.from, flow.to, flow.bytes,
-                           [this, lane, index, node] { end_done(lane, node, wanted_s(lane, index)); }))
-      ++progress.pending;
+    run.waits[index] = engine_.takes(flow.from, flow.to, flow.bytes) ? 0 : 1;
+    if (run.waits[index] != 0) ++progress.pending;
   }
   if (progress.pending == 0) engine_.soon([this, lane, node] { end_step(lane, node); });
   for (std::uint32_t i = begin; i < end; ++i) {
@@ -172,7 +171,11 @@ void TransferRun::end_ready(std::uint32_t lane, FlowIndex index) {
   const Flow& flow = run.lane.flows[index];
   run.start_s[index] = engine_.now();
   timeline_.sent.at(flow.from, flow.to) += static_cast<double>(flow.bytes);
-  engine_.send(flow.from, flow.to, flow.bytes, [this, lane, index] { flow_ended(lane, index); });
+  Engine::Callback taken;
+  if (engine_.buffers_sends() && run.waits[index] != 0)
+    taken = [this, lane, index, from = flow.from] { end_done(lane, from, wanted_s(lane, index)); };
+  engine_.send(
+      flow.from, flow.to, flow.bytes, [this, lane, index] { flow_ended(lane, index); }, std::move(taken));
 }
 
 /// When the sender wished to send it.

@@ -44,8 +44,9 @@ class TransferRun {
     std::vector<char> ready;           // per flow: how many of its two ends are
     std::vector<char> awaited;         // per flow: the receiver has come to its step
     std::vector<char> arrived;         // per flow
-    std::vector<double> start_s;       // per flow: when its first byte moved
-    std::vector<double> lead_s;        // per flow: what the sender waited before, from its wish to send
+    std::vector<char> waits;      // per flow: its sender does, until its kernel has taken it or it is there
+    std::vector<double> start_s;  // per flow: when its first byte moved
+    std::vector<double> lead_s;   // per flow: what the sender waited before, from its wish to send
     std::vector<Progress> nodes;
   };
 

@@ -3,7 +3,7 @@
 
 Half of the runs that can be calibrated with, every other one by name, are what the network terms are fitted
 to (network-bbr.toml); the other half, all that overlap, the series with other queues, with Reno and with real
-steps, and the cases drawn by chance (drawn/) are predicted with these terms.
+steps, and the cases drawn by chance (drawn/, and run a second time: drawn-again/) are predicted with these terms.
 
   report.py            rewrites README.md, network-bbr.toml and envelope.csv: the ranges that were tried
   report.py --check    exit status 1 where README.md has other figures than the runs give
@@ -11,6 +11,7 @@ steps, and the cases drawn by chance (drawn/) are predicted with these terms.
 import argparse
 import csv
 import json
+import math
 import statistics
 import subprocess
 import sys
@@ -84,6 +85,23 @@ def short(answer):
     return f"{100 * e['median']:.1f} %, {100 * e['p95']:.1f} %, {100 * e['worst']:.1f} %"
 
 
+def spread(shares):
+    shares = sorted(abs(share) for share in shares)
+    return ", ".join(f"{100 * share:.1f} %" for share in (
+        statistics.median(shares), shares[math.ceil(0.95 * len(shares)) - 1], shares[-1]))
+
+
+def repeated(first, second):
+    """What a run's wall clock says about another run of the same case: less error than that nobody can predict."""
+    pairs = [(one, other) for one in first for other in second if one["run"] == other["run"]]
+    clocks = [(one["measured"]["wall_clock_s"], other["measured"]["wall_clock_s"]) for one, other in pairs]
+    predicted = [one["predicted"]["wall_clock_s"] for one, _ in pairs]
+    return (f"{len(pairs)} cases were run twice (`drawn-again/`). Median, p95 and worst: second runs differ from first ones by "
+            f"{spread(b / a - 1 for a, b in clocks)}; predictions differ from second runs by "
+            f"{spread(p / b - 1 for p, (_, b) in zip(predicted, clocks))}, from the mean of both by "
+            f"{spread(2 * p / (a + b) - 1 for p, (a, b) in zip(predicted, clocks))}.\n\n")
+
+
 def load_line(names):
     rows = [row for row in csv.DictReader((HERE / "conditions.csv").open()) if row["run"] in names]
     load = [float(row["load_before"]) for row in rows]
@@ -140,7 +158,10 @@ def figures(binary):
         if drawn:
             text += f"\n### Cases drawn by chance, predicted with the same terms: {len(drawn)} runs\n\n"
             before, after = validated(drawn, None, binary), validated(drawn, network, binary)
-            text += wall_clocks(after, before) + errors_table({"groups": [
+            again = sorted((HERE / "drawn-again").glob("*.json"))
+            text += wall_clocks(after, before)
+            text += repeated(after["runs"], validated(again, network, binary)["runs"]) if again else ""
+            text += errors_table({"groups": [
                 group for group in after["groups"] if group["name"] in BOUNDS]}) + runs_table(after)
             answers.append(after)
         for suffix, title in apart.items():

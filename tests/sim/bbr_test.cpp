@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "costmodel/network_model.hpp"
+#include "sim/flow_start.hpp"
 #include "sim/simulated_run.hpp"
 #include "tests/scenarios.hpp"
 #include "tests/sim/transfers.hpp"
@@ -126,13 +127,9 @@ TEST_CASE("bbr starts 1.8 times faster each round trip, and up to the share that
   check_close(costmodel::slow_start_s(network, 28e3, 4e6, kRate, 0.1), 2 * 0.1 - (32.4e3 + 58.32e3) / 1e6);
   // Of two flows each needs half of it: 10, 18, 32.4 kB.
   check_close(costmodel::slow_start_s(network, 0, 4e6, kRate / 2, 0.1), 3 * 0.1 - 60.4e3 / 0.5e6);
-  sim::Options options = bbr();
-  options.network = network;
-  const costmodel::Plan two = transfer_only(3, Pattern::point_to_point, Collective::ring,
-                                            {exchange_of({0, 1}, 1'000'000), exchange_of({0, 2}, 1'000'000)});
-  const double two_s =
-      sim::simulate(
-          two, {0}, platforms::uniform(3, kRate, kRate, kLatency_s), [](auto&&...) { return 0.0; }, options)
-          .round_end_s[0];
-  check_close(two_s, kLatency_s + 3 * 0.1 - 60.4e3 / 0.5e6 + 8);
+  const std::vector<costmodel::Node> nodes = {{costmodel::NodeKind::worker, 0},
+                                              {costmodel::NodeKind::worker, 1}};
+  const platforms::Platform two_sites = platforms::uniform(2, kRate, kRate, kLatency_s);
+  sim::FlowStart start(nodes, two_sites, network, 0);
+  check_close(start.wait_s(0, 1, 4'000'000, 0, {2, 1}, 0), kLatency_s + 3 * 0.1 - 60.4e3 / 0.5e6);
 }

@@ -137,3 +137,21 @@ TEST_CASE("bbr: a flow goes on after an outage as before it") {
   // 3 s without a link, and a probe at 10 s.
   CHECK(end_s == doctest::Approx(0.01 + 8 + 3 + 0.22).epsilon(1e-6));
 }
+
+TEST_CASE("send buffer: a sender goes on after an outage, and after a slow time") {
+  const costmodel::Plan plan =
+      tests::transfer_only(2, costmodel::Pattern::point_to_point, costmodel::Collective::ring,
+                           {tests::exchange_of({0, 1}, 500'000)});
+  for (const double slow : {0.0, 10.0}) {
+    platforms::Platform platform = platforms::uniform(2, 1e6, 1e6, 0.05);
+    platform.changes = {rate_of(LinkChange::Link::uplink, 0, 0, 1, slow),
+                        rate_of(LinkChange::Link::uplink, 0, 0, 3, 1e6)};
+    sim::Options options;
+    options.network.send_buffer_bytes = 0.5e6;
+    const costmodel::Timeline timeline = sim::simulate(
+        plan, {0}, platform, [](auto&&...) { return 0.0; }, options);
+    // It goes on when 1.5 MB have arrived, and looks at least once a second.
+    CHECK(tests::end_of(timeline, 0) >= 0.05 + 1.5 + 2 - 1e-4);
+    CHECK(tests::end_of(timeline, 0) <= 0.05 + 1.5 + 2 + 0.5);
+  }
+}

@@ -152,13 +152,31 @@ TEST_CASE("bbr: what a connection carried last is where its next transfer begins
 }
 
 TEST_CASE("bbr: a rate is forgotten after ten round trips of sending less") {
+  for (const double half_s : {0.5, 1.5}) {
+    Links links;
+    links.begin(kOne);
+    links.until(4);
+    links.rates.while_links_change([&] { links.uplink = kUplink / 2; });
+    links.until(4 + half_s);
+    links.rates.while_links_change([&] { links.uplink = kUplink; });
+    check_close(links.rate(kOne), half_s < 1 ? kUplink : kUplink / 2 * 1.25);
+  }
+}
+
+TEST_CASE("bbr: one that has no pace yet shares with others, who keep to theirs, for three round trips") {
   Links links;
   links.begin(kOne);
+  links.begin(kOther);
   links.until(4);
-  links.begin(kOther);  // new: shares equally until it is past its start
-  links.until(12);
+  links.end(kOne);
   links.end(kOther);
-  check_close(links.limit_of(kOne), 0.5e6 * 1.25);
+  links.begin(kOther);
+  links.begin({0, 3});
+  check_close(links.limit_of(kOther), 0.5e6 * 1.25);
+  CHECK(links.limit_of({0, 3}) > kUplink);
+  links.until(4.31);
+  CHECK(links.limit_of({0, 3}) < kUplink);
+  check_close(links.rate(kOther) + links.rate({0, 3}), kUplink);
 }
 
 TEST_CASE("bbr: senders leave their start with rates a little apart") {
@@ -182,6 +200,8 @@ TEST_CASE("bbr: an outage teaches a sender nothing, a slow time does") {
     check_close(links.rate(kOne), slow);
     links.rates.while_links_change([&] { links.uplink = kUplink; });
     check_close(links.rate(kOne), slow > 0 ? 1.25 * slow : kUplink);
+    links.until(66);
+    check_close(links.rate(kOne), kUplink);
   }
 }
 

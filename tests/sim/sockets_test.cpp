@@ -97,6 +97,7 @@ TEST_CASE("send buffer: it holds what several messages leave to be sent, not so 
   plan.round = [round](std::int64_t) { return round; };
   sim::Options options;
   options.network.send_buffer_bytes = 1.2e6;
+  options.network.early_receives = true;  // else the second leaves when the receiver has the first
   const costmodel::Timeline two = run(plan, options);
   check_close(end_of(two, 0), kLatency_s + 0.8e6 / kRate);
   check_close(end_of(two, 1), kLatency_s + 2e6 / kRate);
@@ -113,6 +114,24 @@ TEST_CASE("send buffer: with bbr it grows with what the path holds, up to the mo
               kLatency_s + (2e6 - costmodel::kBbrSendBuffer_pipes * pipe_bytes) / kRate);
   options.network.send_buffer_bytes = 0.5e6;
   check_close(end_of(run(plan, options), 0), kLatency_s + 1.5e6 / kRate);
+}
+
+TEST_CASE("send buffer: what goes out first is taken first, whichever was wished first") {
+  // Node 1 asks for the second of two only, and for the first when it has that.
+  costmodel::Plan plan = transfer_only(2, Pattern::point_to_point, Collective::ring, {});
+  costmodel::RoundPlan round;
+  round.ops.push_back({"think", costmodel::Compute{costmodel::Work::whole_step, {1}, 1, 1}, {}});
+  round.ops.push_back(transfer_of(500'000, {0}));
+  round.ops.push_back(transfer_of(500'000, {}));
+  plan.round = [round](std::int64_t) { return round; };
+  sim::Options options;
+  options.network.send_buffer_bytes = 0.1e6;
+  const costmodel::Timeline two = run(plan, options);
+  std::vector<double> ends(3);
+  for (const auto& interval : two.intervals)
+    if (interval.node == 0) ends[static_cast<std::size_t>(interval.op)] = interval.end_s;
+  check_close(ends[2], kLatency_s + 1.9e6 / kRate);
+  check_close(ends[1], kLatency_s + 3.9e6 / kRate);
 }
 
 TEST_CASE("send buffer: a sender that shares its link goes on as soon as what it shares lets it") {
