@@ -87,6 +87,7 @@ class Engine {
   void drain();
   void schedule_change(std::size_t index, double period_start_s);
   void change(const platforms::LinkChange& change);
+  void undo_changes();
   void set_rate(const platforms::LinkChange& of, double bytes_per_s);
   void refuse_dead_links(costmodel::NodeId from, costmodel::NodeId to) const;
 
