@@ -10,7 +10,8 @@ namespace {
 
 // Less than this share of its pace: links hold the sender back.
 constexpr double kHeldBack = 0.97;
-// Rates at the end of the start-ups of 88 connections in traces were 8 % off their site's mean (median).
+// Assumed: rates at the end of a start-up are drawn evenly within so much. Those of 88 connections in traces
+// were 8 % off their site's mean (median).
 constexpr double kStartupSpread = 0.15;
 constexpr int kMostCycles = 8;  // between two looks at a sender that is held back
 constexpr double kRounding = 1e-9;

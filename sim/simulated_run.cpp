@@ -62,7 +62,7 @@ double silence_s(const costmodel::RoundPlan& round, std::int64_t index, std::siz
 
 /// A few rounds may all lack what happens every 10 s, or all have it. So senders of bbr are simulated one by
 /// one where every round is executed, all but a last shorter one in turn, and where nodes compute for so long
-/// that every round has a probe.
+/// that every round has a probe, as the first one that is executed tells.
 costmodel::Probes probes_of(const costmodel::NetworkModel& network, const SimulatedRun& run,
                             const ComputeSeconds& seconds) {
   const auto& classes = run.plan.classes;

@@ -201,7 +201,9 @@ constexpr Key kScenarioKeys[] = {
     {"network_model", "early_receives", Kind::yes_no, "false", "",
      "receives are posted before their senders have anything, as fomoe-train does", "true"},
     {"network_model", "send_buffer", Kind::size, "", "a send ends when its last byte has arrived",
-     "what a sender's kernel takes of one connection: a send ends when no more is on its way", "\"4MiB\""},
+     "what a sender's kernel takes of one connection: a send ends when no more is on its way; with bbr at "
+     "most",
+     "\"4MiB\""},
     {"network_model", "streams", Kind::count, "1", "", "TCP connections that one flow uses", "16", 65536},
     {"network_model", "tcp_window", Kind::size, "", "windows do not limit",
      "largest window of one connection: a flow gets at most streams x window / round trip", "\"16MiB\""},

@@ -74,6 +74,14 @@ struct Links {
     rates.flow_ended(pair);
     sends[pair] = false;
   }
+  // From now until end_s, each half of the uplink.
+  void share(Pair one, Pair other, double end_s) {
+    begin(one);
+    begin(other);
+    until(end_s);
+    end(one);
+    end(other);
+  }
 };
 
 const Pair kOne{0, 1}, kOther{0, 2};
@@ -129,11 +137,7 @@ TEST_CASE(
 
 TEST_CASE("bbr: what a connection carried last is where its next transfer begins") {
   Links links;
-  links.begin(kOne);
-  links.begin(kOther);
-  links.until(4);
-  links.end(kOne);
-  links.end(kOther);
+  links.share(kOne, kOther, 4);
   links.until(30);
   links.begin(kOther);
   check_close(links.rate(kOther), 0.5e6 * 1.25);
@@ -165,11 +169,7 @@ TEST_CASE("bbr: a rate is forgotten after ten round trips of sending less") {
 
 TEST_CASE("bbr: one that has no pace yet shares with others, who keep to theirs, for three round trips") {
   Links links;
-  links.begin(kOne);
-  links.begin(kOther);
-  links.until(4);
-  links.end(kOne);
-  links.end(kOther);
+  links.share(kOne, kOther, 4);
   links.begin(kOther);
   links.begin({0, 3});
   check_close(links.limit_of(kOther), 0.5e6 * 1.25);

@@ -134,6 +134,27 @@ TEST_CASE("send buffer: what goes out first is taken first, whichever was wished
   check_close(ends[1], kLatency_s + 3.9e6 / kRate);
 }
 
+TEST_CASE("send buffer: messages of no bytes are taken, and what they follow is taken once") {
+  costmodel::Plan plan = transfer_only(2, Pattern::point_to_point, Collective::ring, {});
+  costmodel::RoundPlan round;
+  round.ops.push_back(transfer_of(500'000, {}));
+  round.ops.push_back(transfer_of(0, {}));
+  plan.round = [round](std::int64_t) { return round; };
+  sim::Options options;
+  options.network.send_buffer_bytes = 1;
+  check_close(end_of(run(plan, options), 1), kLatency_s + 2e6 / kRate);
+}
+
+TEST_CASE("send buffer: what has arrived has widened the window, also of the message that just ends") {
+  const costmodel::Plan plan =
+      transfer_only(2, Pattern::all_reduce, Collective::direct, {exchange_of({0, 1}, 500'000)});
+  sim::Options options;
+  options.network.send_buffer_bytes = 4e6;
+  options.network.initial_window_bytes = 10e3;
+  // Four windows, 10 to 80 kB, at a round trip's pace; then both halves at the link's.
+  check_close(run(plan, options).round_end_s[0], kLatency_s + 4 * 0.1 - 0.15 + 1 + kLatency_s + 1);
+}
+
 TEST_CASE("send buffer: a sender that shares its link goes on as soon as what it shares lets it") {
   const costmodel::Plan plan = transfer_only(3, Pattern::point_to_point, Collective::ring,
                                              {exchange_of({0, 1}, 500'000), exchange_of({0, 2}, 500'000)});
