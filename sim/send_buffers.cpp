@@ -48,10 +48,8 @@ void SendBuffers::wait(Pair pair, double end_bytes, Look last) {
         pause_s, too_many_bytes * (look.at_s - last.at_s) / (look.arrived_bytes - last.arrived_bytes) / 2);
   around_.after(std::clamp(pause_s, kShortestPause_s, kLongestPause_s), [this, pair, end_bytes, look] {
     auto& messages = connections_.at(pair).messages;
-    const auto waits = std::find_if(messages.begin(), messages.end(), [&](const Message& message) {
-      return message.end_bytes == end_bytes &&
-             message.taken;  // one of no bytes ends where the one before does
-    });
+    const auto waits = std::find_if(messages.begin(), messages.end(),
+                                    [&](const Message& message) { return message.end_bytes == end_bytes; });
     if (waits == messages.end()) return;  // it has arrived
     if (end_bytes - arrived_bytes(pair) > around_.size_bytes(pair) + kWhole_bytes)
       return wait(pair, end_bytes, look);

@@ -29,8 +29,8 @@ class SendBuffers {
   /// A node wishes to send so many bytes. Whether the buffer holds them, beside what it has been given
   /// before: then the send has ended for it, else `taken` of send() will say so.
   bool holds(Pair pair, std::int64_t bytes);
-  /// They begin to move, when all that began before has arrived. `taken`, where not empty, is called once, at
-  /// the latest before `arrived`.
+  /// They, one at least, begin to move, when all that began before has arrived. `taken`, where not empty, is
+  /// called once, at the latest before `arrived`.
   void send(Pair pair, std::int64_t bytes, Callback arrived, Callback taken);
   /// Of the message that moves, what has arrived.
   [[nodiscard]] double landed_bytes(Pair pair) const;

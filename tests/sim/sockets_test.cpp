@@ -134,17 +134,6 @@ TEST_CASE("send buffer: what goes out first is taken first, whichever was wished
   check_close(ends[1], kLatency_s + 3.9e6 / kRate);
 }
 
-TEST_CASE("send buffer: messages of no bytes are taken, and what they follow is taken once") {
-  costmodel::Plan plan = transfer_only(2, Pattern::point_to_point, Collective::ring, {});
-  costmodel::RoundPlan round;
-  round.ops.push_back(transfer_of(500'000, {}));
-  round.ops.push_back(transfer_of(0, {}));
-  plan.round = [round](std::int64_t) { return round; };
-  sim::Options options;
-  options.network.send_buffer_bytes = 1;
-  check_close(end_of(run(plan, options), 1), kLatency_s + 2e6 / kRate);
-}
-
 TEST_CASE("send buffer: what has arrived has widened the window, also of the message that just ends") {
   const costmodel::Plan plan =
       transfer_only(2, Pattern::all_reduce, Collective::direct, {exchange_of({0, 1}, 500'000)});
