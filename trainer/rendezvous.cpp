@@ -20,6 +20,8 @@ namespace fomoe::trainer {
 namespace {
 
 using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
 
 std::optional<std::string> environment(const char* name) {
   const char* value = std::getenv(name);
@@ -144,44 +146,83 @@ Rendezvous::Rendezvous(const Launch& launch, std::vector<std::string> names, dou
 
 Rendezvous::~Rendezvous() = default;
 
+SiteLost Rendezvous::store_lost() const { return SiteLost(name_of(0) + ", which keeps the store, is lost"); }
+
 std::vector<std::string> Rendezvous::gather(const std::string& key, const std::string& text) {
-  const auto key_of = [&](int rank) { return key + "/" + std::to_string(rank); };
-  std::vector<std::string> texts;
+  std::vector<std::string> keys, texts;
+  for (int rank = 0; rank < launch_.world; ++rank) keys.push_back(key + "/" + std::to_string(rank));
+  const auto deadline = steady_clock::now() + milliseconds_of(timeout_s_);
   try {
-    connection_->store->set(key_of(launch_.rank), bytes_of(text));
+    connection_->store->set(keys[static_cast<std::size_t>(launch_.rank)], bytes_of(text));
   } catch (const std::exception&) {
-    throw SiteLost(name_of(0) + ", which keeps the store, is lost");
+    throw store_lost();
   }
-  const auto deadline = std::chrono::steady_clock::now() + milliseconds_of(timeout_s_);
-  for (int rank = 0; rank < launch_.world; ++rank) {
-    try {
-      const auto left = std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());
-      connection_->store->wait({key_of(rank)}, std::max(left, milliseconds(1)));
-      texts.push_back(text_of(connection_->store->get(key_of(rank))));
-    } catch (const std::exception&) {
-      std::string missing;
-      for (int other = rank; other < launch_.world; ++other) {
-        bool there = false;
-        try {
-          there = connection_->store->check({key_of(other)});
-        } catch (const std::exception&) {
-          throw SiteLost(name_of(0) + ", which keeps the store, is lost");
-        }
-        if (!there) missing += (missing.empty() ? "" : ", ") + name_of(other);
-      }
-      throw SiteLost(missing + " did not come within " + std::to_string(static_cast<int>(timeout_s_)) + " s");
-    }
+  try {
+    connection_->store->wait(keys, milliseconds_of(timeout_s_));
+  } catch (const std::exception&) {
+    throw missing_of(keys);
+  }
+  try {
+    for (const std::vector<std::uint8_t>& bytes : connection_->store->multiGet(keys))
+      texts.push_back(text_of(bytes));
+  } catch (const std::exception&) {
+    throw store_lost();
   }
   // Rank 0 keeps the store: it leaves last.
   if (launch_.rank == 0) {
-    while (connection_->store->add(key + "/done", 0) < launch_.world - 1 &&
-           std::chrono::steady_clock::now() < deadline) {
+    while (connection_->store->add(key + "/done", 0) < launch_.world - 1 && steady_clock::now() < deadline)
       std::this_thread::sleep_for(milliseconds(2));
-    }
   } else {
     connection_->store->add(key + "/done", 1);
   }
   return texts;
+}
+
+SiteLost Rendezvous::missing_of(const std::vector<std::string>& keys) {
+  std::string missing;
+  for (int rank = 0; rank < launch_.world; ++rank) {
+    bool there = false;
+    try {
+      there = connection_->store->check({keys[static_cast<std::size_t>(rank)]});
+    } catch (const std::exception&) {
+      return store_lost();
+    }
+    if (!there) missing += (missing.empty() ? "" : ", ") + name_of(rank);
+  }
+  return SiteLost(missing + " did not come within " + std::to_string(static_cast<int>(timeout_s_)) + " s");
+}
+
+void Rendezvous::measure_round_trips() {
+  constexpr int kTries = 5;  // the shortest counts: nothing was in its way
+  round_trip_s_ = timeout_s_;
+  try {
+    for (int tried = 0; tried < kTries; ++tried) {
+      const auto asked = steady_clock::now();
+      (void)connection_->store->check({"anything"});
+      round_trip_s_ = std::min(round_trip_s_, Seconds(steady_clock::now() - asked).count());
+    }
+  } catch (const std::exception&) {
+    throw store_lost();
+  }
+  for (const std::string& text : gather("round trip", std::to_string(round_trip_s_)))
+    longest_round_trip_s_ = std::max(longest_round_trip_s_, std::stod(text));
+}
+
+void Rendezvous::start_together() {
+  constexpr double kMargin_s = 0.1;  // on a busy machine, from one request to the next
+  gather("ready", "");
+  try {
+    if (launch_.rank == 0) {
+      // Others may have yet to hear that all are ready, and then to ask for the word.
+      std::this_thread::sleep_for(Seconds(longest_round_trip_s_ + kMargin_s));
+      connection_->store->set("go", bytes_of(""));
+    } else {
+      connection_->store->wait({"go"}, milliseconds_of(timeout_s_));
+    }
+  } catch (const std::exception&) {
+    throw store_lost();
+  }
+  std::this_thread::sleep_for(Seconds((longest_round_trip_s_ - round_trip_s_) / 2));
 }
 
 void Rendezvous::agree(const Digest& digest) {
@@ -208,6 +249,7 @@ void Rendezvous::agree(const Digest& digest) {
     throw UsageError(name_of(rank) + " was started with another " + what +
                      ": every site needs the same scenario, overrides, seed, data and version");
   }
+  measure_round_trips();
 }
 
 std::unique_ptr<Transport> Rendezvous::transport(const std::vector<costmodel::Node>& nodes,

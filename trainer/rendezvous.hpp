@@ -42,12 +42,19 @@ class Rendezvous {
   Rendezvous(const Launch& launch, std::vector<std::string> names, double timeout_s);
   ~Rendezvous();
 
-  /// Returns when every rank has called it with the same digest. Throws UsageError, naming the first rank
-  /// that differs and in what; SiteLost, naming the ranks that did not come.
+  /// Returns when every rank has called it with the same digest, and measures how far they are from rank 0.
+  /// Throws UsageError, naming the first rank that differs and in what; SiteLost, naming the ranks that did
+  /// not come.
   void agree(const Digest& digest);
 
   /// Everybody's text by rank, at every rank, when all have called it; `key` differs for each call.
   std::vector<std::string> gather(const std::string& key, const std::string& text);
+
+  /// After agree(): returns at every rank at the same moment, when all have called it. Rank 0's word reaches
+  /// the others half a round trip later: each waits for as long as its own is shorter than the longest. Paths
+  /// that take longer one way than the other are off by half the difference. To be called once. Throws
+  /// SiteLost like gather().
+  void start_together();
 
   /// Sends and receives among the ranks: over NCCL where every rank trains on a GPU of its own, else over
   /// Gloo (rank_transports.hpp). Throws SiteLost from exchange().
@@ -60,10 +67,15 @@ class Rendezvous {
  private:
   struct Connection;
   [[nodiscard]] std::string name_of(int rank) const;
+  [[nodiscard]] SiteLost store_lost() const;
+  /// Names the ranks whose keys (by rank) are not there.
+  [[nodiscard]] SiteLost missing_of(const std::vector<std::string>& keys);
+  void measure_round_trips();
 
   Launch launch_;
   std::vector<std::string> names_;
   double timeout_s_;
+  double round_trip_s_ = 0, longest_round_trip_s_ = 0;  // to the store
   std::unique_ptr<Connection> connection_;
 };
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <future>
 #include <string>
+#include <thread>
 
 #include "tests/trainer/support.hpp"
 #include "trainer/usage_error.hpp"
@@ -33,9 +34,55 @@ class TakenPort {
   TakenPort(const TakenPort&) = delete;
   TakenPort& operator=(const TakenPort&) = delete;
   [[nodiscard]] int number() const { return number_; }
+  [[nodiscard]] int socket() const { return socket_; }
 
  private:
   int socket_, number_ = 0;
+};
+
+/// A port of this machine that is free, for now.
+int free_port() { return TakenPort().number(); }
+
+/// Hands on what comes over one connection to a port of this machine, and what comes back, each piece later.
+class SlowPath {
+ public:
+  SlowPath(int to_port, std::chrono::milliseconds delay) : delay_(delay) {
+    accepting_ = std::async(std::launch::async, [this, to_port] {
+      const int near = ::accept(listener_.socket(), nullptr, nullptr);
+      const int far = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      address.sin_port = htons(static_cast<std::uint16_t>(to_port));
+      if (::connect(far, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+        auto back = std::async(std::launch::async, [&] { hand_on(far, near); });
+        hand_on(near, far);
+      }
+      ::close(near);
+      ::close(far);
+    });
+  }
+  [[nodiscard]] int port() const { return listener_.number(); }
+
+ private:
+  void hand_on(int from, int to) const {
+    char piece[4096];
+    for (ssize_t got = 0; (got = ::recv(from, piece, sizeof piece, 0)) > 0;) {
+      std::this_thread::sleep_for(delay_);
+      ssize_t sent = 0;
+      while (sent < got) {
+        const ssize_t more = ::send(to, piece + sent, static_cast<std::size_t>(got - sent), MSG_NOSIGNAL);
+        if (more <= 0) break;
+        sent += more;
+      }
+    }
+    ::shutdown(to, SHUT_RDWR);
+    ::shutdown(from, SHUT_RDWR);
+  }
+
+  TakenPort listener_;
+  std::chrono::milliseconds delay_;
+  std::future<void> accepting_;
 };
 
 Launch launch(int rank, int port) {
@@ -72,11 +119,7 @@ TEST_CASE("a port in use is said at once, not waited for") {
 
 TEST_CASE("a site with another version, or other data, is named at both with what differs") {
   for (const char* differs : {"data", "version of fomoe-train"}) {
-    int port = 0;
-    {
-      const TakenPort free_afterwards;
-      port = free_afterwards.number();
-    }
+    const int port = free_port();
     const auto of_rank = [&](int rank) {
       return said([&] {
         Rendezvous rendezvous(launch(rank, port), {"north", "south"}, /*timeout_s=*/60);
@@ -94,4 +137,26 @@ TEST_CASE("a site with another version, or other data, is named at both with wha
     CHECK(of_rank(0).find(expected) != std::string::npos);
     CHECK(other.get().find(expected) != std::string::npos);
   }
+}
+
+TEST_CASE("sites start at the same moment, however far they are from the first") {
+  using clock = std::chrono::steady_clock;
+  constexpr auto kLatency = std::chrono::milliseconds(200);
+  const int port = free_port();
+  clock::time_point started[2];
+  const auto run = [&](int rank, int at_port) {
+    Rendezvous rendezvous(launch(rank, at_port), {"north", "south"}, /*timeout_s=*/60);
+    rendezvous.agree({{"seed", "42"}});
+    rendezvous.start_together();
+    started[rank] = clock::now();
+    rendezvous.gather("end", "");  // or rank 0 would take the store away
+  };
+  auto first = std::async(std::launch::async, run, 0, port);
+  const SlowPath path(port, kLatency);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // for the store: the path connects once
+  auto second = std::async(std::launch::async, run, 1, path.port());
+  first.get();
+  second.get();
+  const auto apart = started[0] < started[1] ? started[1] - started[0] : started[0] - started[1];
+  CHECK(apart < kLatency / 2);
 }
