@@ -109,9 +109,10 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// Reads and encodes once what the first round sends, and forgets it: where nothing is computed, the first
-  /// exchange would otherwise be the first to touch code and memory that training steps have long used.
-  void warm_up();
+  /// Goes through the transfers of the first round as if all others sent zeros at once, and takes them over:
+  /// only where nothing is trained. The first exchanges would otherwise be the first to touch code and memory
+  /// that training steps have long used.
+  void rehearse();
   void run_round(std::int64_t index);
   /// Waits for transfers that run on. Their averages come after the end of the run and change no weights.
   void finish();

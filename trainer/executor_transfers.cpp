@@ -3,6 +3,7 @@
 
 #include "costmodel/spans.hpp"
 #include "trainer/executor.hpp"
+#include "trainer/rehearsal.hpp"
 
 namespace fomoe::trainer {
 
@@ -153,17 +154,26 @@ void Executor::expect_transfers(const costmodel::RoundPlan& plan, std::int64_t r
   }
 }
 
-void Executor::warm_up() {
-  for (auto& [node, worker] : workers_) worker->zero_gradients();
+void Executor::rehearse() {
+  RehearsalTransport nowhere(transport_);
+  PartialMeans partial;
   const costmodel::RoundPlan round = plan_.round(0);
+  std::vector<std::pair<const Transfer*, std::unique_ptr<TransferRun>>> runs;
+  for (auto& [node, worker] : workers_) worker->zero_gradients();
   for (const costmodel::Op& op : round.ops) {
     const auto* work = std::get_if<Transfer>(&op.what);
-    if (work == nullptr) continue;
+    if (work == nullptr || migrates(*work)) continue;
     TransferOptions options = transfer_options(*work, 0);
+    options.partial = &partial;
     options.lost = [](const PayloadAt&, const at::Tensor&, const at::Tensor&) {};  // so that it is encoded
-    TransferRun(*work, transport_, options).read([this, work](const PayloadAt& at) {
-      return source(*work, at);
-    });
+    runs.emplace_back(work, std::make_unique<TransferRun>(*work, nowhere, options));
+    runs.back().second->expect();
+  }
+  for (auto& [work, run] : runs) {
+    run->read([this, work = work](const PayloadAt& at) { return source(*work, at); });
+    run->exchange();
+    run->deliver([this](const PayloadAt& at, const at::Tensor& mean) { sink(at, mean); });
+    run.reset();
   }
 }
 

@@ -155,8 +155,8 @@ class Run {
     executor_->on_transfer = [this](const TransferRecord& transfer) {
       log_.transfer(transfer, site_name(transfer.node));
     };
-    if (request_.paced) executor_->warm_up();
-    if (rendezvous_) rendezvous_->gather("start", "");
+    if (request_.paced) executor_->rehearse();
+    if (rendezvous_) rendezvous_->start_together();
     executor_->zero_clock();
     reset_peak_memory(options_.device.is_cuda());
     const std::int64_t first_step = steps_done();

@@ -21,6 +21,40 @@ TrainingOptions paced() {
   return options;
 }
 
+struct Case {
+  const char* method;
+  int sites, overlap, fragments = 1;
+};
+constexpr Case kCases[] = {{"ddp", 2, 0},
+                           {"ddp", 2, 0, 2},
+                           {"diloco", 2, 0},
+                           {"local_adamw", 2, 0},
+                           {"streaming_diloco", 2, 0, 2},
+                           {"fomoe", 4, 2},
+                           {"sparse_loco", 2, 0}};
+
+costmodel::Scenario scenario_of(const Case& one) {
+  costmodel::Scenario scenario = paced_scenario(one.method, one.sites, one.overlap);
+  if (one.overlap > 0) scenario.strategy.placement = costmodel::PlacementKind::random;
+  scenario.strategy.fragments = one.fragments;
+  if (std::string(one.method) == "sparse_loco") {
+    scenario.strategy.wire.kept_share = 0.1;
+    scenario.strategy.wire.index_bits = 32;
+  }
+  return scenario;
+}
+
+/// Of many nodes it hosts the first, and reaches nobody.
+class LonelyTransport : public Transport {
+ public:
+  explicit LonelyTransport(const std::vector<costmodel::Node>& nodes) : Transport(nodes, {0}) {}
+  bool used = false;
+
+ protected:
+  void post(const std::vector<Message*>&, int) override { used = true; }
+  void move(const std::vector<Message*>&, int) override { used = true; }
+};
+
 double compute_s(const Executor& executor, costmodel::NodeId node) {
   double sum = 0;
   for (const costmodel::Interval& interval : executor.intervals()) {
@@ -47,21 +81,9 @@ TEST_CASE("a paced node computes for as long as the scenario says, and a slow si
 }
 
 TEST_CASE("a paced run sends the bytes of a real one, by class and receiver, and trains nothing") {
-  struct Case {
-    const char* method;
-    int sites, overlap, fragments = 1;
-  };
-  for (const Case& one :
-       {Case{"ddp", 2, 0}, Case{"ddp", 2, 0, 2}, Case{"diloco", 2, 0}, Case{"local_adamw", 2, 0},
-        Case{"streaming_diloco", 2, 0, 2}, Case{"fomoe", 4, 2}, Case{"sparse_loco", 2, 0}}) {
+  for (const Case& one : kCases) {
     CAPTURE(std::string(one.method));
-    costmodel::Scenario scenario = paced_scenario(one.method, one.sites, one.overlap);
-    if (one.overlap > 0) scenario.strategy.placement = costmodel::PlacementKind::random;
-    scenario.strategy.fragments = one.fragments;
-    if (std::string(one.method) == "sparse_loco") {
-      scenario.strategy.wire.kept_share = 0.1;
-      scenario.strategy.wire.index_bits = 32;
-    }
+    const costmodel::Scenario scenario = scenario_of(one);
     Training real(scenario, real_options()), slept(scenario, paced());
     const at::Tensor before = slept.weights(0).clone();
     real.run();
@@ -76,5 +98,38 @@ TEST_CASE("a paced run sends the bytes of a real one, by class and receiver, and
     // Experts move with random placements; what everybody holds stays what it was.
     if (one.overlap == 0) CHECK(at::allclose(slept.weights(0), before, 1e-6, 1e-7));
     CHECK(at::isfinite(slept.weights(0)).all().item<bool>());
+  }
+}
+
+TEST_CASE("a rehearsal needs nobody, sends nothing and waits for nothing") {
+  for (const Case& one : kCases) {
+    CAPTURE(std::string(one.method));
+    const costmodel::Scenario scenario = scenario_of(one);
+    Training of(scenario, paced());  // for its plan and batches
+    LonelyTransport transport(of.plan.nodes);
+    Executor executor(scenario, of.plan, transport, of.batches, paced());
+    const std::size_t noted = executor.intervals().size();
+    const PoisonedMemory poisoned;
+    executor.rehearse();
+    CHECK(!transport.used);
+    CHECK(transport.traffic(0).total_sent() == 0);
+    CHECK(executor.intervals().size() == noted);
+    for (const Parameter& parameter : executor.worker(0).model().parameters())
+      CHECK(at::isfinite(parameter.master).all().item<bool>());
+  }
+}
+
+TEST_CASE("after a rehearsal a run sends what it would have without") {
+  for (const Case& one : kCases) {
+    CAPTURE(std::string(one.method));
+    const costmodel::Scenario scenario = scenario_of(one);
+    Training plain(scenario, paced()), rehearsed(scenario, paced());
+    plain.run();
+    rehearsed.executor.rehearse();
+    rehearsed.run();
+    for (int node = 0; node < one.sites; ++node) {
+      CHECK(rehearsed.transport.traffic(node).sent == plain.transport.traffic(node).sent);
+      CHECK(rehearsed.transport.traffic(node).received == plain.transport.traffic(node).received);
+    }
   }
 }
