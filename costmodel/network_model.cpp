@@ -27,20 +27,26 @@ const char* to_string(CongestionControl control) {
 
 double bbr_probe_s(double round_trip_s) { return round_trip_s + std::max(kLeastProbe_s, round_trip_s); }
 
-double congestion_share(const NetworkModel& network, Probes probes) {
+double send_buffer_bytes(const NetworkModel& network, double pipe_bytes) {
+  const double most = *network.send_buffer_bytes;
+  if (network.congestion_control == CongestionControl::loss_based || pipe_bytes <= 0) return most;
+  return std::min(most, kBbrSendBuffer_pipes * pipe_bytes);
+}
+
+double congestion_share(const NetworkModel& network, Senders senders) {
   if (network.congestion_control == CongestionControl::loss_based) return 1;
-  const double probing = probes == Probes::averaged ? kLeastProbe_s / kBbrProbeEvery_s : 0;
+  const double probing = senders == Senders::averaged ? kLeastProbe_s / kBbrProbeEvery_s : 0;
   return (1 - network.loss_rate.value_or(0)) * (1 - probing);
 }
 
-double free_share(const NetworkModel& network, Probes probes) {
-  return (1 - network.background_share) * congestion_share(network, probes);
+double free_share(const NetworkModel& network, Senders senders) {
+  return (1 - network.background_share) * congestion_share(network, senders);
 }
 
 platforms::Platform effective_platform(const platforms::Platform& raw, const NetworkModel& network,
-                                       Probes probes) {
+                                       Senders senders) {
   platforms::Platform platform =
-      platforms::scaled_bandwidth(raw, network.bandwidth_efficiency * free_share(network, probes));
+      platforms::scaled_bandwidth(raw, network.bandwidth_efficiency * free_share(network, senders));
   for (platforms::Path& path : platform.paths) path.latency_s *= network.latency_factor;
   for (platforms::LinkChange& change : platform.changes) {
     if (change.latency_s) *change.latency_s *= network.latency_factor;

@@ -70,28 +70,34 @@ inline constexpr double kBbrMemory_round_trips = 10, kBbrCycle_round_trips = 8, 
 /// connections).
 inline constexpr double kBbrSendBuffer_pipes = 13.6;
 
+/// Of one connection, of which a flow's share of the rate, times the round trip, is at most `pipe_bytes`; 0:
+/// not known yet, as is anything where the path has no latency. Wants send_buffer_bytes.
+///   loss_based: send_buffer_bytes; bbr: min(send_buffer_bytes, kBbrSendBuffer_pipes · pipe)
+double send_buffer_bytes(const NetworkModel& network, double pipe_bytes);
+
 /// How long nothing of such a sender comes: until what it has under way is acknowledged, and then 200 ms or a
 /// round trip, whichever is longer.
 ///   RTT + max(0.2 s, RTT)
 double bbr_probe_s(double round_trip_s);
 
-/// probes of bbr: their mean share of a link's rate, or left to who executes single flows.
-enum class Probes { averaged, apart };
+/// What senders of bbr do beside sending: its mean share of a link's rate, or left to who executes single
+/// flows.
+enum class Senders { averaged, one_by_one };
 
 /// Share of a link's rate that congestion control leaves: 1 if loss_based. With bbr, which sends lost
 /// segments again:
-///   (1 − p) · (1 − 0.2 ÷ 10), the second factor for probes that are averaged; 0.2: of short paths
-double congestion_share(const NetworkModel& network, Probes probes = Probes::averaged);
+///   (1 − p) · (1 − 0.2 ÷ 10), the second factor where senders are averaged; 0.2: of short paths
+double congestion_share(const NetworkModel& network, Senders senders = Senders::averaged);
 
 /// What other traffic and congestion control leave of a link: (1 − background) · congestion_share.
-double free_share(const NetworkModel& network, Probes probes = Probes::averaged);
+double free_share(const NetworkModel& network, Senders senders = Senders::averaged);
 
 /// The most segments that bbr may lose: beyond, its first version slows down as well.
 inline constexpr double kMostBbrLoss = 0.15;
 
 /// The platform that flows see: rates · efficiency · free_share, latencies · factor.
 platforms::Platform effective_platform(const platforms::Platform& raw, const NetworkModel& network,
-                                       Probes probes = Probes::averaged);
+                                       Senders senders = Senders::averaged);
 
 /// The most that one flow gets however free the links are:
 ///   min(streams · window ÷ RTT, streams · segment ÷ RTT · √(3 ÷ 2p))

@@ -150,7 +150,7 @@ void finish_report(RunReport& report) {
 }
 
 RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std::vector<Timeline>& timelines,
-                          Probes probes) {
+                          Senders senders) {
   RunReport report = report_frame(scenario, plan.steps);
   report.notes.insert(report.notes.begin(), plan.notes.begin(), plan.notes.end());
   report.round.count = plan.rounds;
@@ -213,7 +213,7 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std:
     site.idle_s = std::max(0.0, report.round.duration_s - site.compute_s - site.exposed_communication_s);
   }
   finish_report(report);
-  find_busiest_link(report, effective_platform(scenario.platform, scenario.network, probes), per_round);
+  find_busiest_link(report, effective_platform(scenario.platform, scenario.network, senders), per_round);
   add_cost(report, scenario);
   add_quality(report, scenario);
   add_goodput(report, scenario);

@@ -20,8 +20,8 @@ void finish_report(RunReport& report);
 ///   random rounds: the mean of the executed ones
 ///   overlapping rounds: the third last executed one (so at least 5 are, or all). Executed are the first
 ///   rounds and, after them, the class's last one.
-/// `probes`: how the executor treated those of bbr; of links' rates their mean share is taken, or nothing.
+/// `senders`: how the executor treated those of bbr; of links' rates their mean share is taken, or nothing.
 RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std::vector<Timeline>& timelines,
-                          Probes probes = Probes::averaged);
+                          Senders senders = Senders::averaged);
 
 }  // namespace fomoe::costmodel

@@ -43,10 +43,8 @@ double FlowStart::cap_bytes_per_s(NodeId from, NodeId to) const {
 }
 
 double FlowStart::send_buffer_bytes(NodeId from, NodeId to) const {
-  const double most = *network_.send_buffer_bytes;
-  if (network_.congestion_control != costmodel::CongestionControl::bbr || site(from) == site(to)) return most;
-  const double pipe_bytes = connection(from, to).pipe_bytes;
-  return pipe_bytes > 0 ? std::min(most, costmodel::kBbrSendBuffer_pipes * pipe_bytes) : most;
+  const bool leaves_site = site(from) != site(to);
+  return costmodel::send_buffer_bytes(network_, leaves_site ? connection(from, to).pipe_bytes : 0);
 }
 
 double FlowStart::draw(NodeId from, NodeId to, std::uint64_t which) const {

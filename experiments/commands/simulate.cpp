@@ -161,7 +161,7 @@ void run_simulate(const Arguments& arguments) {
   if (!plan_path.empty()) written_plan.write(plan);
   if (!trace_path.empty()) trace.write(scenario::trace_json(run.plan, scenario.platform, run.timeline));
   if (!links_path.empty()) {
-    const auto effective = costmodel::effective_platform(scenario.platform, scenario.network, run.probes);
+    const auto effective = costmodel::effective_platform(scenario.platform, scenario.network, run.senders);
     links.write(scenario::links_csv(run.plan, effective, run.timeline));
   }
   output.write(answer);
