@@ -11,12 +11,12 @@
 namespace fomoe::sim {
 
 Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform raw,
-               const costmodel::NetworkModel& network, std::uint64_t seed, costmodel::Probes probes)
+               const costmodel::NetworkModel& network, std::uint64_t seed, costmodel::Senders senders)
     : nodes_(nodes),
       at_first_(std::move(raw)),
       platform_(at_first_),
       network_(network),
-      simulates_senders_(probes == costmodel::Probes::apart &&
+      simulates_senders_(senders == costmodel::Senders::one_by_one &&
                          network.congestion_control == costmodel::CongestionControl::bbr),
       probe_clock_(around_probes()),
       sender_rates_(around_rates()),

@@ -23,7 +23,7 @@ class Engine {
   using Callback = std::function<void()>;
 
   Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform platform,
-         const costmodel::NetworkModel& network, std::uint64_t seed, costmodel::Probes probes);
+         const costmodel::NetworkModel& network, std::uint64_t seed, costmodel::Senders senders);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

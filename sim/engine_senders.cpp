@@ -6,12 +6,21 @@
 
 namespace fomoe::sim {
 
+namespace {
+
+constexpr std::uint64_t kProbeDraws = 1ULL << 32;  // others than of jitter
+
+}  // namespace
+
 bool Engine::paces(Pair pair) const { return simulates_senders_ && leaves_site(pair.first, pair.second); }
 
 ProbeClock::Surroundings Engine::around_probes() {
   return {[this] { return now(); },
           [this](double delay_s, Callback callback) { after(delay_s, std::move(callback)); },
           [this](Pair pair) { return round_trip_s(pair); },
+          [this](Pair pair, std::uint64_t which) {
+            return flow_start_.draw(pair.first, pair.second, kProbeDraws + which);
+          },
           [this](Pair pair, bool open) {
             sender_rates_.paused(pair, !open);
             simgrid_->valve(nodes_.size(), pair).open = open;

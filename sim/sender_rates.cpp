@@ -37,7 +37,7 @@ void SenderRates::flow_began(Pair pair) {
   const auto [from, to] = around_.ports(pair);
   sending_[from].insert(pair);
   receiving_[to].insert(pair);
-  begin_sample(pair, began);
+  begin_spell(pair, began);
   share_uplink(from);
   look_later(pair);
 }
@@ -55,7 +55,7 @@ void SenderRates::paused(Pair pair, bool is) {
   Sender& one = senders_.at(pair);
   if (one.flying > 0) sample_those_beside(pair);
   one.paused = is;
-  if (!is) begin_sample(pair, one);
+  if (!is) begin_spell(pair, one);
   share_uplink(around_.ports(pair).first);
 }
 
@@ -81,33 +81,71 @@ void SenderRates::sample_all(const std::set<Pair>& pairs) {
   }
 }
 
+void SenderRates::begin_spell(Pair pair, Sender& sender) const {
+  begin_sample(pair, sender);
+  const double round_trip_s = this->round_trip_s(pair);
+  const double silence_s = sender.sent.empty() ? kNever : sender.sampled_s - sender.sent.back().ended_s;
+  if (!sender.sent.empty()) sender.active_s += std::min(silence_s, round_trip_s);
+  if (silence_s >= kShortestSample_round_trips * round_trip_s) sender.spell_began_s = sender.sampled_s;
+}
+
+// What the acknowledgement of the byte that goes out now will say. When it was sent
+//   - the acknowledgement of one that is a round trip older came: what was sent since that ÷ round trip;
+//   - nothing of that age was under way: what was sent since ÷ (round trip + what had passed since the last
+//     acknowledgement, or since it began to send where nothing was under way).
+double SenderRates::seen_bytes_per_s(const Sender& sender, double round_trip_s) const {
+  const double now_s = sender.sampled_s, back_s = now_s - round_trip_s;
+  double silent_from_s = -kNever;
+  for (const Span& span : sender.sent) {
+    if (span.ended_s <= back_s) {
+      silent_from_s = span.ended_s;
+    } else if (span.began_s <= back_s) {
+      const double share = (back_s - span.began_s) / (span.ended_s - span.began_s);
+      const double then_bytes = span.began_bytes + share * (span.ended_bytes - span.began_bytes);
+      return (sender.sampled_bytes - then_bytes) / round_trip_s;
+    } else {
+      const double from_s = std::max(silent_from_s, span.began_s - round_trip_s);
+      return (sender.sampled_bytes - span.began_bytes) / (now_s - from_s);
+    }
+  }
+  return 0;
+}
+
 void SenderRates::sample(Pair pair) {
   Sender& one = senders_.at(pair);
   const double round_trip_s = this->round_trip_s(pair);
-  const double passed_s = around_.now() - one.sampled_s;
+  const Span span{one.sampled_s, one.sampled_bytes, around_.now(), around_.delivered_bytes(pair)};
+  const double passed_s = span.ended_s - span.began_s, bytes = span.ended_bytes - span.began_bytes;
   if (one.paused || passed_s < kShortestSample_round_trips * round_trip_s) return;
-  const double bytes = around_.delivered_bytes(pair) - one.sampled_bytes;
   begin_sample(pair, one);
+  one.sent.push_back(span);
+  while (one.sent.front().ended_s < span.ended_s - 2 * round_trip_s) one.sent.pop_front();
   if (bytes < 1) return;  // a link is down: nothing is acknowledged, and nothing learnt
-  const double bytes_per_s = bytes / passed_s;
-  const double start_s = costmodel::kBbrStartup_round_trips * round_trip_s * (1 - kRounding);
-  const bool had_started = one.active_s >= start_s;
   one.active_s += passed_s;
-  if (one.active_s < start_s) return;
-  const double seen = had_started ? bytes_per_s : bytes_per_s * (1 + kStartupSpread * around_.draw(pair));
-  while (!one.most_first.empty() && one.most_first.back().bytes_per_s <= seen) one.most_first.pop_back();
-  one.most_first.push_back({one.active_s, seen});
-  while (one.most_first.front().until_active_s <
-         one.active_s - costmodel::kBbrMemory_round_trips * round_trip_s)
-    one.most_first.pop_front();
+  // Until then it cannot tell links that hold it back from having had nothing to send.
+  const double age_s = span.ended_s - one.spell_began_s;
+  const bool acknowledged = age_s >= round_trip_s * (1 - kRounding);
+  const double start_s = costmodel::kBbrStartup_round_trips * round_trip_s * (1 - kRounding);
+  const bool had_started = one.filled_s >= start_s;
+  if (acknowledged) one.filled_s += age_s - passed_s < round_trip_s * (1 - kRounding) ? age_s : passed_s;
+  if (one.filled_s < start_s) return;
+  const double seen =
+      seen_bytes_per_s(one, round_trip_s) * (had_started ? 1 : 1 + kStartupSpread * around_.draw(pair));
+  if (acknowledged || seen > one.most_first.front().bytes_per_s) {
+    while (!one.most_first.empty() && one.most_first.back().bytes_per_s <= seen) one.most_first.pop_back();
+    one.most_first.push_back({one.active_s, seen});
+    while (one.most_first.front().until_active_s <
+           one.active_s - costmodel::kBbrMemory_round_trips * round_trip_s)
+      one.most_first.pop_front();
+  }
 
-  const double before = one.paces_bytes_per_s;
-  one.held_back = bytes_per_s < kHeldBack * one.paces_bytes_per_s;
+  const double before = one.paces_bytes_per_s, most = one.most_first.front().bytes_per_s;
+  one.held_back = acknowledged && bytes < kHeldBack * one.paces_bytes_per_s * passed_s;
   if (one.held_back) {
-    one.paces_bytes_per_s = costmodel::kBbrRaise * one.most_first.front().bytes_per_s;
+    one.paces_bytes_per_s = costmodel::kBbrRaise * most;
     one.next_raise_s = around_.now() + (costmodel::kBbrCycle_round_trips - 1) * round_trip_s;
   } else if (around_.now() >= one.next_raise_s - kRounding * round_trip_s) {
-    one.paces_bytes_per_s *= costmodel::kBbrRaise;
+    one.paces_bytes_per_s = costmodel::kBbrRaise * most;
     one.next_raise_s =
         around_.now() + (acknowledged_late(pair) ? costmodel::kBbrCycle_round_trips : 1) * round_trip_s;
   }
@@ -145,16 +183,17 @@ bool SenderRates::acknowledged_late(Pair pair) const {
   return paced_bytes_per_s(receiver) >= around_.uplink_bytes_per_s(receiver);
 }
 
-// A new sender is looked at when its start is over. A pace above what the uplink carries limits nothing; it
-// may fall when others begin or end, or links change, and all those concerned are sampled then.
+// A new sender is looked at when its start is over. Of one alone a pace above what the uplink carries limits
+// nothing; it may fall when others begin, or links change, and all those concerned are sampled then.
 void SenderRates::look_later(Pair pair, int cycles) {
   Sender& one = senders_.at(pair);
   const double round_trip_s = this->round_trip_s(pair), next_s = around_.now() + round_trip_s;
   double at_s =
       std::max(one.next_raise_s, next_s) + (cycles - 1) * costmodel::kBbrCycle_round_trips * round_trip_s;
   if (one.paces_bytes_per_s == kUnlimited)
-    at_s = std::max(one.sampled_s + costmodel::kBbrStartup_round_trips * round_trip_s - one.active_s, next_s);
-  else if (one.paces_bytes_per_s >= around_.uplink_bytes_per_s(around_.ports(pair).first))
+    at_s = std::max(one.sampled_s + costmodel::kBbrStartup_round_trips * round_trip_s - one.filled_s, next_s);
+  else if (const int from = around_.ports(pair).first;
+           sending_[from].size() == 1 && one.paces_bytes_per_s >= around_.uplink_bytes_per_s(from))
     return;
   if (one.look_s <= at_s) return;
   one.look_s = at_s;

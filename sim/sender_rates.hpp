@@ -17,6 +17,11 @@ namespace fomoe::sim {
 /// begun again and again where acknowledgements are not late. One that links hold back keeps trying, and has
 /// the raise at once when they no longer do. Those that share an uplink get shares in proportion to what they
 /// try.
+///
+/// What came through is counted between two acknowledgements, a round trip apart at least (Cheng et al. 2017,
+/// draft-cheng-iccrg-delivery-rate-estimation), and until the first of them since it began a sender takes
+/// itself for the cause of a low rate. So bursts shorter than a round trip, as of a ring, teach little: they
+/// never lower a pace, and raise it only where they come in close order.
 class SenderRates {
  public:
   using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;
@@ -48,10 +53,18 @@ class SenderRates {
     double until_active_s = 0;
     double bytes_per_s = 0;
   };
+  /// Between two samples, while it sent.
+  struct Span {
+    double began_s = 0, began_bytes = 0;  // delivered until then
+    double ended_s = 0, ended_bytes = 0;
+  };
   struct Sender {
     int flying = 0;  // flows
     bool paused = false;
-    double active_s = 0;                    // that anything was under way, up to the last sample
+    std::deque<Span> sent;                  // of the last two round trips
+    double spell_began_s = 0;               // since when it has sent without a pause
+    double filled_s = 0;                    // in spells that had been acknowledged, up to the last sample
+    double active_s = 0;                    // that anything was not yet acknowledged
     double sampled_s = 0;                   // by the clock
     double sampled_bytes = 0;               // delivered until then
     std::deque<Sample> most_first;          // falling rates, of later and later samples
@@ -62,6 +75,8 @@ class SenderRates {
     double look_s = kNever;  // when it is sampled again, whatever others do
   };
   void begin_sample(Pair pair, Sender& sender) const;
+  void begin_spell(Pair pair, Sender& sender) const;
+  [[nodiscard]] double seen_bytes_per_s(const Sender& sender, double round_trip_s) const;
   void sample(Pair pair);
   void sample_all(const std::set<Pair>& pairs);
   void sample_those_beside(Pair pair);

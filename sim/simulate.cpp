@@ -121,7 +121,7 @@ void child(Pipe& pipe, const costmodel::Plan& plan, const std::vector<std::vecto
            const platforms::Platform& platform, const ComputeSeconds& seconds, const Options& options) {
   try {
     // Never destroyed, as the process ends here: SimGrid complains of flows that a failed run leaves behind.
-    auto* engine = new Engine(plan.nodes, platform, options.network, options.seed, options.probes);
+    auto* engine = new Engine(plan.nodes, platform, options.network, options.seed, options.senders);
     std::vector<Timeline> timelines;
     for (const std::vector<std::int64_t>& rounds : sequences) {
       if (!timelines.empty()) engine->restart();

@@ -15,9 +15,9 @@ struct Options {
   bool bundle = true;             // see lower()
   costmodel::Pieces pieces = {};  // see lower()
   costmodel::NetworkModel network = {};
-  /// apart: each probe of bbr happens, when it is due; for few nodes, since every pair gets a link of its
-  /// own.
-  costmodel::Probes probes = costmodel::Probes::averaged;
+  /// one_by_one: probes of bbr happen when they are due, and paces are simulated; for few nodes, since every
+  /// pair gets a link of its own.
+  costmodel::Senders senders = costmodel::Senders::averaged;
   std::uint64_t seed = 0;     // of jitter
   bool record_flows = false;  // one by one, in the timeline
 };

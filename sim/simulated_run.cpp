@@ -63,20 +63,20 @@ double silence_s(const costmodel::RoundPlan& round, std::int64_t index, std::siz
 /// A few rounds may all lack what happens every 10 s, or all have it. So senders of bbr are simulated one by
 /// one where every round is executed, all but a last shorter one in turn, and where nodes compute for so long
 /// that every round has a probe, as the first one that is executed tells.
-costmodel::Probes probes_of(const costmodel::NetworkModel& network, const SimulatedRun& run,
-                            const ComputeSeconds& seconds) {
+costmodel::Senders senders_of(const costmodel::NetworkModel& network, const SimulatedRun& run,
+                              const ComputeSeconds& seconds) {
   const auto& classes = run.plan.classes;
   if (network.congestion_control != costmodel::CongestionControl::bbr ||
       run.plan.nodes.size() > kMostPacedNodes || !costmodel::in_turn(run.plan))
-    return costmodel::Probes::averaged;
+    return costmodel::Senders::averaged;
   for (std::size_t c = 0; c < classes.size(); ++c) {
     if (static_cast<std::int64_t>(run.executed[c].size()) == classes[c].count) continue;
     const std::int64_t first = run.executed[c].front();
     if (classes[c].overlapping ||
         silence_s(run.plan.round(first), first, run.plan.nodes.size(), seconds) < costmodel::kBbrProbeEvery_s)
-      return costmodel::Probes::averaged;
+      return costmodel::Senders::averaged;
   }
-  return costmodel::Probes::apart;
+  return costmodel::Senders::one_by_one;
 }
 
 bool agree(const costmodel::Timeline& timeline) {
@@ -112,12 +112,12 @@ SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan 
 
   for (const costmodel::RoundClass& rounds : run.plan.classes)
     run.executed.push_back(executed_rounds(rounds, options));
-  run.probes = probes_of(scenario.network, run, seconds);
-  simulation.probes = run.probes;
+  run.senders = senders_of(scenario.network, run, seconds);
+  simulation.senders = run.senders;
   const platforms::Platform platform =
-      costmodel::effective_platform(scenario.platform, scenario.network, run.probes);
+      costmodel::effective_platform(scenario.platform, scenario.network, run.senders);
   const std::vector<std::vector<std::int64_t>> usual = run.executed;
-  if (!noise && run.probes == costmodel::Probes::averaged && !options.all_rounds && !options.rounds) {
+  if (!noise && run.senders == costmodel::Senders::averaged && !options.all_rounds && !options.rounds) {
     for (std::size_t c = 0; c < usual.size(); ++c) {
       const costmodel::RoundClass& rounds = run.plan.classes[c];
       if (!rounds.identical && !rounds.overlapping && usual[c].size() > kFewestRandomRounds)
@@ -131,7 +131,7 @@ SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan 
     run.executed[c] = usual[c];
     timelines[c] = simulate(run.plan, usual[c], platform, seconds, simulation);
   }
-  run.report = costmodel::assemble_report(scenario, run.plan, timelines, run.probes);
+  run.report = costmodel::assemble_report(scenario, run.plan, timelines, run.senders);
   run.report.executor = "simulated";
   for (std::size_t c = 0; c < timelines.size(); ++c) {
     run.report.notes.push_back("simulated " + std::to_string(timelines[c].rounds.size()) + " of " +
@@ -139,7 +139,7 @@ SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan 
                                std::to_string(run.plan.classes[c].steps) + " steps" +
                                (run.plan.classes[c].identical ? "" : ", a sample of rounds that differ"));
   }
-  if (run.probes == costmodel::Probes::apart)
+  if (run.senders == costmodel::Senders::one_by_one)
     run.report.notes.emplace_back(
         "senders of bbr were simulated one by one: their probes, and how slowly they take over what others "
         "leave");

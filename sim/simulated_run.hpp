@@ -27,7 +27,7 @@ struct SimulatedRun {
   costmodel::Plan plan;
   costmodel::Timeline timeline;                     // of the executed rounds, one class after another
   std::vector<std::vector<std::int64_t>> executed;  // rounds of each class
-  costmodel::Probes probes = costmodel::Probes::averaged;
+  costmodel::Senders senders = costmodel::Senders::averaged;
 };
 
 /// The plan of any origin, on the scenario's platform with its step times.

@@ -130,7 +130,7 @@ TEST_CASE("bbr: a flow goes on after an outage as before it") {
                       rate_of(LinkChange::Link::uplink, 0, 0, 8, 1e6)};
   sim::Options options;
   options.network.congestion_control = costmodel::CongestionControl::bbr;
-  options.probes = costmodel::Probes::apart;
+  options.senders = costmodel::Senders::one_by_one;
   const double end_s = sim::simulate(
                            plan, {0}, platform, [](auto&&...) { return 0.0; }, options)
                            .round_end_s[0];

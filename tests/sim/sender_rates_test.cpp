@@ -190,6 +190,61 @@ TEST_CASE("bbr: senders leave their start with rates a little apart") {
   check_close(links.rate(kOne) + links.rate(kOther), kUplink);
 }
 
+TEST_CASE("bbr: bursts shorter than a round trip neither end a start, nor lower a rate, nor raise it") {
+  Links links;
+  const auto bursts = [&](double burst_s, double silence_s) {
+    for (int i = 0; i < 50; ++i) {
+      links.begin(kOther);
+      links.until(links.now_s + burst_s);
+      links.end(kOther);
+      links.until(links.now_s + silence_s);
+    }
+  };
+  bursts(0.05, 0.2);
+  CHECK(links.limit_of(kOther) > kUplink);
+  links.share(kOne, kOther, links.now_s + 4);
+  links.until(links.now_s + 1);
+  bursts(0.05, 0.2);
+  check_close(links.limit_of(kOther), 0.5e6 * 1.25);
+  links.rates.while_links_change([&] { links.uplink = kUplink / 10; });
+  bursts(0.05, 0.2);
+  links.rates.while_links_change([&] { links.uplink = kUplink; });
+  bursts(0.05, 0.2);
+  check_close(links.limit_of(kOther), 0.5e6 * 1.25);
+  // Nine tenths of the time, of what is a quarter more: within a round trip 1.125 times as much came.
+  bursts(0.09, 0.01);
+  CHECK(links.limit_of(kOther) > 0.5e6 * 1.25 * 1.125);
+}
+
+TEST_CASE("bbr: what came within the last round trip counts, not how fast it came at last") {
+  Links links;
+  links.begin(kOne);
+  links.begin(kOther);
+  links.until(4);
+  links.end(kOne);
+  links.until(4.05);  // half a round trip of a quarter more
+  links.end(kOther);
+  links.until(30);
+  links.begin(kOther);
+  check_close(links.rate(kOther), 0.5e6 * 1.25);
+  links.until(30.05);
+  links.rates.while_links_change([] {});  // looks at it: a raise is due
+  check_close(links.rate(kOther), 0.5e6 * 1.125 * 1.25);
+}
+
+TEST_CASE("bbr: of three on an uplink the one that had it all is looked at too, and gives way") {
+  Links links;
+  const Pair third{0, 3};
+  links.share(kOne, kOther, 4);
+  links.begin(third);
+  links.until(8);
+  links.begin(kOne);
+  links.begin(kOther);
+  links.until(20);
+  CHECK(links.rate(third) < kUplink * 0.6);
+  check_close(links.rate(third) + links.rate(kOne) + links.rate(kOther), kUplink);
+}
+
 TEST_CASE("bbr: an outage teaches a sender nothing, a slow time does") {
   for (const double slow : {0.0, 0.1e6}) {
     Links links;
@@ -209,7 +264,7 @@ TEST_CASE(
     "bbr: a simulated transfer that is left alone on an uplink takes it over late, with loss it does so at "
     "once") {
   sim::Options options;
-  options.probes = costmodel::Probes::apart;
+  options.senders = costmodel::Senders::one_by_one;
   const costmodel::Plan plan = transfer_only(3, Pattern::point_to_point, Collective::ring,
                                              {exchange_of({0, 1}, 500'000), exchange_of({0, 2}, 1'500'000)});
   const auto end_s = [&] {
