@@ -152,7 +152,7 @@ class Executor {
   [[nodiscard]] bool brings_what(const costmodel::Transfer& sends, const OpOfRound& under_way);
   void start(const std::shared_ptr<const costmodel::RoundPlan>& plan, const OpOfRound& which);
   [[nodiscard]] TransferOptions transfer_options(const costmodel::Transfer& work, std::int64_t round);
-  void settle(const OpOfRound& which);
+  void settle(OpOfRound which);  // by value: callers pass keys of in_flight_, which it erases
   void settle_ages(const costmodel::Transfer& work);
   void migrate(const costmodel::Transfer& work, std::int64_t round, const std::string& name);
   void make_worker(costmodel::NodeId node, const PlanNeeds& needs);

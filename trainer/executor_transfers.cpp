@@ -205,7 +205,7 @@ void Executor::start(const std::shared_ptr<const costmodel::RoundPlan>& plan, co
   in_flight_[which] = std::move(flight);
 }
 
-void Executor::settle(const OpOfRound& which) {
+void Executor::settle(OpOfRound which) {
   const auto found = in_flight_.find(which);
   if (found == in_flight_.end()) return;
   const std::unique_ptr<InFlight> flight = std::move(found->second);
