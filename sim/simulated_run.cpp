@@ -9,6 +9,7 @@
 #include "costmodel/pieces.hpp"
 #include "costmodel/replicas.hpp"
 #include "costmodel/report_assembly.hpp"
+#include "costmodel/seen_flows.hpp"
 #include "platforms/input_error.hpp"
 #include "sim/simulate.hpp"
 
@@ -131,6 +132,9 @@ SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan 
     run.executed[c] = usual[c];
     timelines[c] = simulate(run.plan, usual[c], platform, seconds, simulation);
   }
+  if (options.seen_flows)
+    for (costmodel::Timeline& timeline : timelines)
+      timeline.flows = costmodel::seen_flows(timeline.intervals);
   run.report = costmodel::assemble_report(scenario, run.plan, timelines, run.senders);
   run.report.executor = "simulated";
   for (std::size_t c = 0; c < timelines.size(); ++c) {

@@ -20,6 +20,7 @@ struct RunOptions {
   bool all_rounds = false;    // execute every round of the run
   bool bundle = true;         // see lower()
   bool record_flows = false;  // one by one, in the timeline
+  bool seen_flows = false;  // the report as of a run that cannot see its bytes: see costmodel/seen_flows.hpp
 };
 
 struct SimulatedRun {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "costmodel/report_assembly.hpp"
+#include "costmodel/seen_flows.hpp"
 
 namespace fomoe::trainer {
 
@@ -17,27 +17,6 @@ using costmodel::Timeline;
 using nlohmann::json;
 
 namespace {
-
-// A node alone in a transfer waits; with a partner there, bytes flow.
-std::vector<costmodel::FlowSpan> flow_spans(const std::vector<Interval>& intervals) {
-  std::map<std::pair<std::int64_t, std::int32_t>, std::vector<const Interval*>> transfers;
-  for (const Interval& interval : intervals) {
-    if (interval.activity == Activity::transfer)
-      transfers[{interval.round, interval.op}].push_back(&interval);
-  }
-  std::vector<costmodel::FlowSpan> spans;
-  for (const auto& [key, parts] : transfers) {
-    for (const Interval* part : parts) {
-      double partner_s = std::numeric_limits<double>::infinity();
-      for (const Interval* other : parts) {
-        if (other != part) partner_s = std::min(partner_s, other->start_s);
-      }
-      const double start_s = std::max(part->start_s, partner_s);
-      if (start_s < part->end_s) spans.push_back({part->node, part->round, start_s, part->end_s});
-    }
-  }
-  return spans;
-}
 
 Timeline timeline_of(const costmodel::Plan& plan, const std::vector<Observation>& observations,
                      std::int64_t first_round) {
@@ -65,7 +44,7 @@ Timeline timeline_of(const costmodel::Plan& plan, const std::vector<Observation>
   // Nodes without a part in a round do not end it.
   for (std::size_t r = 1; r < rounds; ++r)
     timeline.round_end_s[r] = std::max(timeline.round_end_s[r], timeline.round_end_s[r - 1]);
-  timeline.flows = flow_spans(timeline.intervals);
+  timeline.flows = costmodel::seen_flows(timeline.intervals);
   return timeline;
 }
 

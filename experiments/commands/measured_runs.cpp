@@ -43,6 +43,7 @@ std::vector<std::string> network_overrides(const po::variables_map& values) {
 costmodel::RunReport predict(const costmodel::Scenario& scenario) {
   sim::RunOptions options;
   options.all_rounds = true;
+  options.seen_flows = true;
   return sim::simulate_scenario(scenario, options).report;
 }
 

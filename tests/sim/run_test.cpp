@@ -13,6 +13,7 @@
 #include "sim/simulated_run.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
+#include "tests/sim/transfers.hpp"
 
 using namespace fomoe;
 using costmodel::Collective;
@@ -264,4 +265,18 @@ TEST_CASE("random placements: four rounds where these agree within 1 %, else eig
   CHECK(executed(1e5) == 8);   // all of it communication, which differs by several per cent
   scenario.network.jitter_s = 1e-6;
   CHECK(executed(1e12) == 8);  // noise
+}
+
+TEST_CASE("asked for what a real run can see, it takes waiting for a third site for bytes under way") {
+  costmodel::Scenario scenario = tests::ideal_scenario("diloco", 3);
+  scenario.strategy.collective = Collective::ring;
+  scenario.platform.sites[2].compute_factor = 2;  // the others come early, both
+  sim::RunOptions as_measured;
+  as_measured.seen_flows = true;
+  const RunReport all = simulated(scenario), seen = simulated(scenario, as_measured);
+  const double late_s = all.sites[2].compute_s - all.sites[0].compute_s;
+  tests::check_close(all.wall_clock_s, seen.wall_clock_s);
+  tests::check_close(all.round.communication_s, seen.round.communication_s);
+  CHECK(seen.round.transferring_s > all.round.transferring_s + 0.3 * late_s);
+  CHECK(seen.round.idle_s < all.round.idle_s - 0.3 * late_s);
 }
