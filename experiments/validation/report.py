@@ -91,6 +91,16 @@ def spread(shares):
         statistics.median(shares), shares[math.ceil(0.95 * len(shares)) - 1], shares[-1]))
 
 
+def synchronous(runs):
+    """Wall clock of runs that do not overlap, and synchronization of those that communicate for 30 % of a round or more."""
+    runs = [run for run in runs if run["bound"] != "overlapped"]
+    busy = [run for run in runs if run["measured"]["communication_s"]
+            >= 0.3 * (run["measured"]["communication_s"] + run["measured"]["compute_s"])]
+    return (f"Of the {len(runs)} that do not overlap, median, p95 and worst: wall clock "
+            f"{spread(run['errors']['wall_clock'] for run in runs)}; synchronization, of the {len(busy)} that communicate for "
+            f"30 % of the time or more, {spread(run['errors']['synchronization'] for run in busy)}.\n\n")
+
+
 def repeated(first, second):
     """What a run's wall clock says about another run of the same case: less error than that nobody can predict."""
     pairs = [(one, other) for one in first for other in second if one["run"] == other["run"]]
@@ -153,13 +163,13 @@ def figures(binary):
         text += f"\n### TCP with BBR: {len(fitted_to)} runs to fit, {len(held_out)} to predict\n\n"
         text += f"```toml\n{shown}```\n\n"
         before, after = validated(held_out, None, binary), validated(held_out, network, binary)
-        text += wall_clocks(after, before) + errors_table(after)
+        text += wall_clocks(after, before) + synchronous(after["runs"]) + errors_table(after)
         answers += [after, validated(fitted_to, None, binary)]
         if drawn:
             text += f"\n### Cases drawn by chance, predicted with the same terms: {len(drawn)} runs\n\n"
             before, after = validated(drawn, None, binary), validated(drawn, network, binary)
             again = sorted((HERE / "drawn-again").glob("*.json"))
-            text += wall_clocks(after, before)
+            text += wall_clocks(after, before) + synchronous(after["runs"])
             text += repeated(after["runs"], validated(again, network, binary)["runs"]) if again else ""
             text += errors_table({"groups": [
                 group for group in after["groups"] if group["name"] in BOUNDS]}) + runs_table(after)
