@@ -6,8 +6,8 @@
 
 namespace fomoe::costmodel {
 
-/// A node alone in a transfer waits; as soon as any other is in it too, bytes flow, until the node has done:
-/// a span for each transfer and node of `intervals` that had company.
+/// A node that comes first to a transfer waits; as soon as any other has come, bytes flow, until the node has
+/// done: a span for each transfer and node of `intervals` that has not left by then.
 std::vector<FlowSpan> seen_flows(const std::vector<Interval>& intervals);
 
 }  // namespace fomoe::costmodel

@@ -30,7 +30,7 @@ inline constexpr std::array<std::string_view, kComparedCount> kComparedNames = {
 /// By Compared.
 ///   compute          of the mean round
 ///   communication    of the mean round: first byte wanted to last byte received, hidden or not
-///   synchronization  of the mean round: a site is in transfers, and so is another (seen_flows)
+///   synchronization  of the mean round: a site is in transfers to which another has come (seen_flows)
 ///   bytes            sent by a site in the mean round
 ///   first_round      its duration; connections and memory are new in it
 ///   later_rounds     what a long run consists of: the mean duration of all rounds but the first

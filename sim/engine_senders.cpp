@@ -8,7 +8,7 @@ namespace fomoe::sim {
 
 namespace {
 
-constexpr std::uint64_t kProbeDraws = 1ULL << 32;  // others than of jitter
+constexpr std::uint64_t kProbeDraws = 1ULL << 32;  // others than at the end of a start, and of jitter
 
 }  // namespace
 

@@ -17,6 +17,8 @@ std::uint64_t mixed(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
+constexpr std::uint64_t kJitterDraws = 2ULL << 32;
+
 }  // namespace
 
 FlowStart::FlowStart(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,
@@ -64,7 +66,7 @@ double FlowStart::wait_s(NodeId from, NodeId to, std::int64_t bytes, double land
   if (connections_.empty()) return wait_s;
   Connection& used = connection(from, to);
   if (network_.jitter_s > 0) {
-    wait_s += network_.jitter_s * draw(from, to, used.flows);
+    wait_s += network_.jitter_s * draw(from, to, kJitterDraws + used.flows);
   }
   const double round_trip = round_trip_s(a, b);
   if (costmodel::restarts_when_idle(network_) &&

@@ -30,7 +30,7 @@ class ProbeClock {
     std::function<double(Pair, std::uint64_t which)> draw;  // in [0, 1), each another
     std::function<void(Pair, bool open)> set_open;          // whether the pair's bytes flow
   };
-  /// Assumed: of 14 connections whose traces were looked at it was 9, and 0.2 s.
+  /// Assumed: of 14 connections whose traces were looked at it was 9 round trips and 0.2 s.
   static constexpr double kSetUp_round_trips = 10;
 
   explicit ProbeClock(Surroundings surroundings) : around_(std::move(surroundings)) {}

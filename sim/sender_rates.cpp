@@ -1,6 +1,7 @@
 #include "sim/sender_rates.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "costmodel/network_model.hpp"
 
@@ -13,6 +14,8 @@ constexpr double kHeldBack = 0.97;
 // Assumed: rates at the end of a start-up are drawn evenly within so much. Those of 88 connections in traces
 // were 8 % off their site's mean (median).
 constexpr double kStartupSpread = 0.15;
+// Linux's tcp_tso_autosize: of 1448 bytes each.
+constexpr double kLeastBurst_bytes_per_s = 2 * 1448 / 1e-3;
 constexpr int kMostCycles = 8;  // between two looks at a sender that is held back
 constexpr double kRounding = 1e-9;
 // Shorter samples say nothing, and shorter round trips would make a clock of every link.
@@ -37,14 +40,16 @@ void SenderRates::flow_began(Pair pair) {
   const auto [from, to] = around_.ports(pair);
   sending_[from].insert(pair);
   receiving_[to].insert(pair);
-  begin_spell(pair, began);
+  if (!began.paused) begin_spell(pair, began);
   share_uplink(from);
   look_later(pair);
 }
 
 void SenderRates::flow_ended(Pair pair) {
   sample_those_beside(pair);
-  if (--senders_.at(pair).flying > 0) return;
+  Sender& ended = senders_.at(pair);
+  if (--ended.flying > 0) return;
+  ended.silent_since_s = around_.now();
   const auto [from, to] = around_.ports(pair);
   sending_[from].erase(pair);
   receiving_[to].erase(pair);
@@ -55,7 +60,8 @@ void SenderRates::paused(Pair pair, bool is) {
   Sender& one = senders_.at(pair);
   if (one.flying > 0) sample_those_beside(pair);
   one.paused = is;
-  if (!is) begin_spell(pair, one);
+  if (is) one.silent_since_s = around_.now();
+  if (!is && one.flying > 0) begin_spell(pair, one);
   share_uplink(around_.ports(pair).first);
 }
 
@@ -82,11 +88,11 @@ void SenderRates::sample_all(const std::set<Pair>& pairs) {
 }
 
 void SenderRates::begin_spell(Pair pair, Sender& sender) const {
+  const double round_trip_s = this->round_trip_s(pair), silence_s = around_.now() - sender.silent_since_s;
+  if (silence_s < kShortestSample_round_trips * round_trip_s) return;  // it goes on
   begin_sample(pair, sender);
-  const double round_trip_s = this->round_trip_s(pair);
-  const double silence_s = sender.sent.empty() ? kNever : sender.sampled_s - sender.sent.back().ended_s;
-  if (!sender.sent.empty()) sender.active_s += std::min(silence_s, round_trip_s);
-  if (silence_s >= kShortestSample_round_trips * round_trip_s) sender.spell_began_s = sender.sampled_s;
+  sender.spell_began_s = sender.sampled_s;
+  sender.active_s += std::min(silence_s, round_trip_s);
 }
 
 // What the acknowledgement of the byte that goes out now will say. When it was sent
@@ -126,9 +132,9 @@ void SenderRates::sample(Pair pair) {
   const double age_s = span.ended_s - one.spell_began_s;
   const bool acknowledged = age_s >= round_trip_s * (1 - kRounding);
   const double start_s = costmodel::kBbrStartup_round_trips * round_trip_s * (1 - kRounding);
-  const bool had_started = one.filled_s >= start_s;
+  const bool had_started = !one.most_first.empty();
   if (acknowledged) one.filled_s += age_s - passed_s < round_trip_s * (1 - kRounding) ? age_s : passed_s;
-  if (one.filled_s < start_s) return;
+  if (!had_started && (!acknowledged || one.filled_s < start_s)) return;
   const double seen =
       seen_bytes_per_s(one, round_trip_s) * (had_started ? 1 : 1 + kStartupSpread * around_.draw(pair));
   if (acknowledged || seen > one.most_first.front().bytes_per_s) {
@@ -145,7 +151,7 @@ void SenderRates::sample(Pair pair) {
     one.paces_bytes_per_s = costmodel::kBbrRaise * most;
     one.next_raise_s = around_.now() + (costmodel::kBbrCycle_round_trips - 1) * round_trip_s;
   } else if (around_.now() >= one.next_raise_s - kRounding * round_trip_s) {
-    one.paces_bytes_per_s = costmodel::kBbrRaise * most;
+    one.paces_bytes_per_s = std::max(acknowledged ? 0 : before, costmodel::kBbrRaise * most);
     one.next_raise_s =
         around_.now() + (acknowledged_late(pair) ? costmodel::kBbrCycle_round_trips : 1) * round_trip_s;
   }
@@ -161,19 +167,44 @@ double SenderRates::paced_bytes_per_s(int site) const {
   return sum;
 }
 
-// What senders pace goes through one queue, which serves them in proportion:
-//   limit = pace · min(1, uplink ÷ sum of paces)
-// Beside one that has no pace yet they keep to theirs, and the link decides.
+// What senders pace goes through one queue, in which each has a burst or two at a time (TCP small queues):
+// what it paces in a millisecond, but two segments at least. So it serves them in proportion to
+//   weight = max(pace, 2 segments ÷ 1 ms)
+// and who paces less than such a share has its pace; the others have the rest. Beside one that has no pace
+// yet they keep to theirs, and the link decides.
 void SenderRates::share_uplink(int site) {
-  const double sum = paced_bytes_per_s(site);
-  const double share =
-      sum > 0 && sum < kUnlimited ? std::min(1.0, around_.uplink_bytes_per_s(site) / sum) : 1;
+  std::vector<Pair> sharing;
+  double left = around_.uplink_bytes_per_s(site), weights = 0;
+  const auto weight = [](const Sender& one) {
+    return std::max(one.paces_bytes_per_s, kLeastBurst_bytes_per_s);
+  };
   for (const Pair& pair : sending_[site]) {
-    Sender& one = senders_.at(pair);
-    if (one.paused || one.paces_bytes_per_s * share == one.limit_bytes_per_s) continue;
-    one.limit_bytes_per_s = one.paces_bytes_per_s * share;
-    around_.limit(pair, one.limit_bytes_per_s);
+    if (senders_.at(pair).paused) continue;
+    sharing.push_back(pair);
+    weights += weight(senders_.at(pair));
   }
+  const bool undecided = weights == kUnlimited;
+  for (bool settled = false; !settled && !sharing.empty();) {
+    settled = true;
+    const double share = undecided ? kUnlimited : left / weights;
+    std::erase_if(sharing, [&](const Pair& pair) {
+      const Sender& one = senders_.at(pair);
+      if (!undecided && one.paces_bytes_per_s > share * weight(one)) return false;
+      limit(pair, one.paces_bytes_per_s);
+      left -= one.paces_bytes_per_s;
+      weights -= weight(one);
+      settled = undecided;
+      return true;
+    });
+  }
+  for (const Pair& pair : sharing) limit(pair, left * weight(senders_.at(pair)) / weights);
+}
+
+void SenderRates::limit(Pair pair, double bytes_per_s) {
+  Sender& one = senders_.at(pair);
+  if (bytes_per_s == one.limit_bytes_per_s) return;
+  one.limit_bytes_per_s = bytes_per_s;
+  around_.limit(pair, bytes_per_s);
 }
 
 // A raise ends when a quarter more than the path holds is under way, which, as the sender learns meanwhile

@@ -16,7 +16,7 @@ namespace fomoe::sim {
 /// costmodel::kBbrRaise times as much once in kBbrCycle_round_trips (Cardwell et al. 2016, ProbeBW), or once
 /// begun again and again where acknowledgements are not late. One that links hold back keeps trying, and has
 /// the raise at once when they no longer do. Those that share an uplink get shares in proportion to what they
-/// try.
+/// try, equal ones where that is little.
 ///
 /// What came through is counted between two acknowledgements, a round trip apart at least (Cheng et al. 2017,
 /// draft-cheng-iccrg-delivery-rate-estimation), and until the first of them since it began a sender takes
@@ -62,6 +62,7 @@ class SenderRates {
     int flying = 0;  // flows
     bool paused = false;
     std::deque<Span> sent;                  // of the last two round trips
+    double silent_since_s = -kNever;        // while nothing flies; before, and during, its first flow
     double spell_began_s = 0;               // since when it has sent without a pause
     double filled_s = 0;                    // in spells that had been acknowledged, up to the last sample
     double active_s = 0;                    // that anything was not yet acknowledged
@@ -81,6 +82,7 @@ class SenderRates {
   void sample_all(const std::set<Pair>& pairs);
   void sample_those_beside(Pair pair);
   void share_uplink(int site);
+  void limit(Pair pair, double bytes_per_s);
   [[nodiscard]] double round_trip_s(Pair pair) const;
   void look_later(Pair pair, int cycles = 1);
   void look(Pair pair, int cycles);

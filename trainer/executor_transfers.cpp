@@ -175,6 +175,7 @@ void Executor::rehearse() {
     run->deliver([this](const PayloadAt& at, const at::Tensor& mean) { sink(at, mean); });
     run.reset();
   }
+  for (auto& [node, worker] : workers_) worker->discard_averages();
 }
 
 void Executor::start(const std::shared_ptr<const costmodel::RoundPlan>& plan, const OpOfRound& which) {

@@ -169,11 +169,14 @@ std::vector<std::string> Rendezvous::gather(const std::string& key, const std::s
     throw store_lost();
   }
   // Rank 0 keeps the store: it leaves last.
-  if (launch_.rank == 0) {
-    while (connection_->store->add(key + "/done", 0) < launch_.world - 1 && steady_clock::now() < deadline)
+  try {
+    if (launch_.rank > 0) connection_->store->add(key + "/done", 1);
+    while (launch_.rank == 0 && connection_->store->add(key + "/done", 0) < launch_.world - 1 &&
+           steady_clock::now() < deadline) {
       std::this_thread::sleep_for(milliseconds(2));
-  } else {
-    connection_->store->add(key + "/done", 1);
+    }
+  } catch (const std::exception&) {
+    throw store_lost();
   }
   return texts;
 }
@@ -189,6 +192,7 @@ SiteLost Rendezvous::missing_of(const std::vector<std::string>& keys) {
     }
     if (!there) missing += (missing.empty() ? "" : ", ") + name_of(rank);
   }
+  if (missing.empty()) missing = "the last of the sites";  // in between
   return SiteLost(missing + " did not come within " + std::to_string(static_cast<int>(timeout_s_)) + " s");
 }
 

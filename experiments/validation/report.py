@@ -94,8 +94,9 @@ def spread(shares):
 def synchronous(runs):
     """Wall clock of runs that do not overlap, and synchronization of those that communicate for 30 % of a round or more."""
     runs = [run for run in runs if run["bound"] != "overlapped"]
-    busy = [run for run in runs if run["measured"]["communication_s"]
-            >= 0.3 * (run["measured"]["communication_s"] + run["measured"]["compute_s"])]
+    busy = [run for run in runs if run["bound"] == "communication-bound"]
+    if not busy:
+        return ""
     return (f"Of the {len(runs)} that do not overlap, median, p95 and worst: wall clock "
             f"{spread(run['errors']['wall_clock'] for run in runs)}; synchronization, of the {len(busy)} that communicate for "
             f"30 % of the time or more, {spread(run['errors']['synchronization'] for run in busy)}.\n\n")
@@ -116,7 +117,7 @@ def load_line(names):
     rows = [row for row in csv.DictReader((HERE / "conditions.csv").open()) if row["run"] in names]
     load = [float(row["load_before"]) for row in rows]
     late = [float(row["relay_mean_late_s"]) * 1e6 for row in rows]
-    return (f"{len(rows)} runs on 2 cores; load average before a run {min(load):.1f} to {max(load):.1f}, median "
+    return (f"{len(rows)} runs on 2 cores, drawn ones twice; load average before a run {min(load):.1f} to {max(load):.1f}, median "
             f"{statistics.median(load):.1f}; the relay was {statistics.median(late):.0f} µs late on average "
             f"(median over runs; the latest {max(late):.0f} µs). Conditions of each run: `conditions.csv`.\n")
 

@@ -1,4 +1,4 @@
-// What a sender of BBR believes that it can send, by hand: uplinks of 1 MB/s, round trips of 0.1 s.
+// What a sender of BBR believes that it can send, by hand: uplinks of 100 MB/s, round trips of 0.1 s.
 #include "sim/sender_rates.hpp"
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@ using Pair = SenderRates::Pair;
 
 namespace {
 
-constexpr double kRoundTrip_s = 0.1, kUplink = 1e6;
+constexpr double kRoundTrip_s = 0.1, kUplink = 1e8;
 
 // Uplinks that share what they carry equally among senders that nothing else limits, and a clock.
 struct Links {
@@ -26,12 +26,12 @@ struct Links {
   std::map<Pair, double> delivered, limit;
   std::map<Pair, bool> sends;
   std::map<Pair, double> draws;
-  double uplink = kUplink;
+  double uplink = kUplink, round_trip_s = kRoundTrip_s;
   SenderRates rates{{[this] { return now_s; },
                      [this](double delay_s, std::function<void()> call) {
                        timers.emplace(now_s + delay_s, std::move(call));
                      },
-                     [](Pair) { return kRoundTrip_s; }, [this](int) { return uplink; },
+                     [this](Pair) { return round_trip_s; }, [this](int) { return uplink; },
                      [this](Pair pair) { return draws[pair]; }, [this](Pair pair) { return delivered[pair]; },
                      [](Pair pair) { return pair; },
                      [this](Pair pair, double bytes_per_s) { limit[pair] = bytes_per_s; }}};
@@ -106,13 +106,13 @@ TEST_CASE("bbr: one that is left alone goes on with a quarter more, and 7 round 
   links.begin(kOther);
   links.until(4);
   links.end(kOne);
-  check_close(links.rate(kOther), 0.5e6 * 1.25);
+  check_close(links.rate(kOther), 0.5 * kUplink * 1.25);
   links.until(4.69);
-  check_close(links.rate(kOther), 0.5e6 * 1.25);
+  check_close(links.rate(kOther), 0.5 * kUplink * 1.25);
   links.until(4.71);
-  check_close(links.rate(kOther), 0.5e6 * 1.25 * 1.25);
+  check_close(links.rate(kOther), 0.5 * kUplink * 1.25 * 1.25);
   links.until(4.81);
-  check_close(links.rate(kOther), 0.5e6 * 1.25 * 1.25 * 1.25);
+  check_close(links.rate(kOther), 0.5 * kUplink * 1.25 * 1.25 * 1.25);
   links.until(4.91);
   check_close(links.rate(kOther), kUplink);
 }
@@ -128,11 +128,11 @@ TEST_CASE(
   links.until(4);
   links.end(kOne);
   links.until(4.71);
-  check_close(links.rate(kOther), 0.5e6 * 1.25 * 1.25);
+  check_close(links.rate(kOther), 0.5 * kUplink * 1.25 * 1.25);
   links.until(5.49);
-  check_close(links.rate(kOther), 0.5e6 * 1.25 * 1.25);
+  check_close(links.rate(kOther), 0.5 * kUplink * 1.25 * 1.25);
   links.until(5.51);
-  check_close(links.rate(kOther), 0.5e6 * 1.25 * 1.25 * 1.25);
+  check_close(links.rate(kOther), 0.5 * kUplink * 1.25 * 1.25 * 1.25);
 }
 
 TEST_CASE("bbr: what a connection carried last is where its next transfer begins") {
@@ -140,7 +140,7 @@ TEST_CASE("bbr: what a connection carried last is where its next transfer begins
   links.share(kOne, kOther, 4);
   links.until(30);
   links.begin(kOther);
-  check_close(links.rate(kOther), 0.5e6 * 1.25);
+  check_close(links.rate(kOther), 0.5 * kUplink * 1.25);
   // Another one that is new takes what is left, and both share when they believe in more than there is.
   Links unequal;
   unequal.begin(kOne);
@@ -172,11 +172,27 @@ TEST_CASE("bbr: one that has no pace yet shares with others, who keep to theirs,
   links.share(kOne, kOther, 4);
   links.begin(kOther);
   links.begin({0, 3});
-  check_close(links.limit_of(kOther), 0.5e6 * 1.25);
+  check_close(links.limit_of(kOther), 0.5 * kUplink * 1.25);
   CHECK(links.limit_of({0, 3}) > kUplink);
   links.until(4.31);
   CHECK(links.limit_of({0, 3}) < kUplink);
   check_close(links.rate(kOther) + links.rate({0, 3}), kUplink);
+}
+
+TEST_CASE("bbr: senders that pace less than two segments a millisecond share equally, whatever they pace") {
+  constexpr double kSlow = 6e6;  // two segments a millisecond: 2.896e6
+  Links links;
+  links.uplink = kSlow;
+  links.draws = {{kOne, 1}, {kOther, -1}};
+  links.begin(kOne);
+  links.begin(kOther);
+  links.until(0.5);
+  links.rates.while_links_change([] {});  // looks at them: 1.25 times 3.45e6 and 2.55e6
+  check_close(links.rate(kOne) / links.rate(kOther), 3.45 / 2.55);
+  links.rates.while_links_change([&] { links.uplink = kSlow / 2; });
+  links.until(3);  // both have forgotten
+  check_close(links.rate(kOne), kSlow / 4);
+  check_close(links.rate(kOther), kSlow / 4);
 }
 
 TEST_CASE("bbr: senders leave their start with rates a little apart") {
@@ -205,15 +221,44 @@ TEST_CASE("bbr: bursts shorter than a round trip neither end a start, nor lower 
   links.share(kOne, kOther, links.now_s + 4);
   links.until(links.now_s + 1);
   bursts(0.05, 0.2);
-  check_close(links.limit_of(kOther), 0.5e6 * 1.25);
+  check_close(links.limit_of(kOther), 0.5 * kUplink * 1.25);
   links.rates.while_links_change([&] { links.uplink = kUplink / 10; });
   bursts(0.05, 0.2);
   links.rates.while_links_change([&] { links.uplink = kUplink; });
   bursts(0.05, 0.2);
-  check_close(links.limit_of(kOther), 0.5e6 * 1.25);
+  check_close(links.limit_of(kOther), 0.5 * kUplink * 1.25);
   // Nine tenths of the time, of what is a quarter more: within a round trip 1.125 times as much came.
   bursts(0.09, 0.01);
-  CHECK(links.limit_of(kOther) > 0.5e6 * 1.25 * 1.125);
+  CHECK(links.limit_of(kOther) > 0.5 * kUplink * 1.25 * 1.125);
+}
+
+TEST_CASE("bbr: messages that follow each other at once are one burst, however short they are") {
+  Links links;
+  for (int i = 0; i < 2000; ++i) {
+    links.begin(kOther);
+    links.until(links.now_s + 0.005 * kRoundTrip_s);
+    links.end(kOther);
+  }
+  check_close(links.limit_of(kOther), kUplink);
+}
+
+TEST_CASE("bbr: a start is over when three round trips have been seen, also where they become shorter") {
+  Links links;
+  links.round_trip_s = 0.3;
+  for (int i = 0; i < 2; ++i) {
+    links.begin(kOther);
+    links.until(links.now_s + 0.3);
+    links.end(kOther);
+    links.until(links.now_s + 1);
+  }
+  links.round_trip_s = kRoundTrip_s;  // of which it has seen six now, but none since
+  links.begin(kOther);
+  links.until(links.now_s + kRoundTrip_s / 2);
+  links.rates.while_links_change([] {});  // looks at it
+  CHECK(links.limit_of(kOther) > kUplink * 2);
+  links.until(links.now_s + kRoundTrip_s);
+  links.rates.while_links_change([] {});
+  check_close(links.limit_of(kOther), kUplink);
 }
 
 TEST_CASE("bbr: what came within the last round trip counts, not how fast it came at last") {
@@ -226,10 +271,10 @@ TEST_CASE("bbr: what came within the last round trip counts, not how fast it cam
   links.end(kOther);
   links.until(30);
   links.begin(kOther);
-  check_close(links.rate(kOther), 0.5e6 * 1.25);
+  check_close(links.rate(kOther), 0.5 * kUplink * 1.25);
   links.until(30.05);
   links.rates.while_links_change([] {});  // looks at it: a raise is due
-  check_close(links.rate(kOther), 0.5e6 * 1.125 * 1.25);
+  check_close(links.rate(kOther), 0.5 * kUplink * 1.125 * 1.25);
 }
 
 TEST_CASE("bbr: of three on an uplink the one that had it all is looked at too, and gives way") {
@@ -246,7 +291,7 @@ TEST_CASE("bbr: of three on an uplink the one that had it all is looked at too, 
 }
 
 TEST_CASE("bbr: an outage teaches a sender nothing, a slow time does") {
-  for (const double slow : {0.0, 0.1e6}) {
+  for (const double slow : {0.0, 0.1 * kUplink}) {
     Links links;
     links.begin(kOne);
     links.until(4);
@@ -265,8 +310,9 @@ TEST_CASE(
     "once") {
   sim::Options options;
   options.senders = costmodel::Senders::one_by_one;
-  const costmodel::Plan plan = transfer_only(3, Pattern::point_to_point, Collective::ring,
-                                             {exchange_of({0, 1}, 500'000), exchange_of({0, 2}, 1'500'000)});
+  const costmodel::Plan plan =
+      transfer_only(3, Pattern::point_to_point, Collective::ring,
+                    {exchange_of({0, 1}, 50'000'000), exchange_of({0, 2}, 1'50'000'000)});
   const auto end_s = [&] {
     return sim::simulate(
                plan, {0}, platforms::uniform(3, kUplink, kUplink, kRoundTrip_s / 2),
@@ -275,8 +321,8 @@ TEST_CASE(
   };
   check_close(end_s(), 0.05 + 8);
   options.network.congestion_control = costmodel::CongestionControl::bbr;
-  // After 4 s of half of it, 4 MB are left. The start put its rate at 0.425 to 0.575 MB/s; 1.25 times that
-  // for 0.7 s, then in steps of 0.1 s: 0.21 to 0.38 MB less than 4 s would carry.
+  // After 4 s of half of it, 400 MB are left. The start put its rate at 42.5 to 57.5 MB/s; 1.25 times that
+  // for 0.7 s, then in steps of 0.1 s: 21 to 38 MB less than 4 s would carry.
   CHECK(end_s() > 0.05 + 8 + 0.2);
   CHECK(end_s() < 0.05 + 8 + 0.39);
 }

@@ -49,12 +49,20 @@ class SlowPath {
   SlowPath(int to_port, std::chrono::milliseconds delay) : delay_(delay) {
     accepting_ = std::async(std::launch::async, [this, to_port] {
       const int near = ::accept(listener_.socket(), nullptr, nullptr);
-      const int far = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      int far = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
       sockaddr_in address{};
       address.sin_family = AF_INET;
       address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
       address.sin_port = htons(static_cast<std::uint16_t>(to_port));
-      if (::connect(far, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+      bool there = false;  // the store may take its time
+      for (int tried = 0; tried < 300 && !there; ++tried) {
+        there = ::connect(far, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+        if (there) break;
+        ::close(far);
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        far = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      }
+      if (there) {
         auto back = std::async(std::launch::async, [&] { hand_on(far, near); });
         hand_on(near, far);
       }
@@ -62,6 +70,9 @@ class SlowPath {
       ::close(far);
     });
   }
+  ~SlowPath() { ::shutdown(listener_.socket(), SHUT_RDWR); }
+  SlowPath(const SlowPath&) = delete;
+  SlowPath& operator=(const SlowPath&) = delete;
   [[nodiscard]] int port() const { return listener_.number(); }
 
  private:
@@ -153,7 +164,6 @@ TEST_CASE("sites start at the same moment, however far they are from the first")
   };
   auto first = std::async(std::launch::async, run, 0, port);
   const SlowPath path(port, kLatency);
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // for the store: the path connects once
   auto second = std::async(std::launch::async, run, 1, path.port());
   first.get();
   second.get();
