@@ -62,7 +62,7 @@ class SenderRates {
     int flying = 0;  // flows
     bool paused = false;
     std::deque<Span> sent;                  // of the last two round trips
-    double silent_since_s = -kNever;        // while nothing flies; before, and during, its first flow
+    double silent_since_s = -kNever;        // when the last flow ended, or paused
     double spell_began_s = 0;               // since when it has sent without a pause
     double filled_s = 0;                    // in spells that had been acknowledged, up to the last sample
     double active_s = 0;                    // that anything was not yet acknowledged

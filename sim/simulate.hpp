@@ -18,7 +18,7 @@ struct Options {
   /// one_by_one: probes of bbr happen when they are due, and paces are simulated; for few nodes, since every
   /// pair gets a link of its own.
   costmodel::Senders senders = costmodel::Senders::averaged;
-  std::uint64_t seed = 0;     // of jitter
+  std::uint64_t seed = 0;     // of jitter, and of chance among senders
   bool record_flows = false;  // one by one, in the timeline
 };
 
