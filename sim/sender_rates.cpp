@@ -151,7 +151,7 @@ void SenderRates::sample(Pair pair) {
     one.paces_bytes_per_s = costmodel::kBbrRaise * most;
     one.next_raise_s = around_.now() + (costmodel::kBbrCycle_round_trips - 1) * round_trip_s;
   } else if (around_.now() >= one.next_raise_s - kRounding * round_trip_s) {
-    one.paces_bytes_per_s = std::max(acknowledged ? 0 : before, costmodel::kBbrRaise * most);
+    one.paces_bytes_per_s = costmodel::kBbrRaise * most;
     one.next_raise_s =
         around_.now() + (acknowledged_late(pair) ? costmodel::kBbrCycle_round_trips : 1) * round_trip_s;
   }

@@ -21,7 +21,7 @@ namespace fomoe::sim {
 /// What came through is counted between two acknowledgements, a round trip apart at least (Cheng et al. 2017,
 /// draft-cheng-iccrg-delivery-rate-estimation), and until the first of them since it began a sender takes
 /// itself for the cause of a low rate. So bursts shorter than a round trip, as of a ring, teach little: they
-/// never lower a pace, and raise it only where they come in close order.
+/// never lower its estimate, and raise it only where they come in close order.
 class SenderRates {
  public:
   using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;
