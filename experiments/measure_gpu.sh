@@ -16,7 +16,10 @@
 # failed or hit its limit, 2 wrong usage, 3 the budget ran out (call again).
 #
 # large, xl and xxl are timed at two depths (embedding, head, and 2 or 4 layers): `fomoe profile compose` makes their
-# profiles of them, on any machine, as the last lines here say.
+# profiles of them, on any machine, as the last lines here say. Stage composition times what that can be checked with, and
+# experiments/gpu_summary.py says of FOLDER what came out.
+#
+# Steps are launched as CUDA graphs. Where stage graph fails, those of all later stages go kernel by kernel.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -45,14 +48,14 @@ train=$bin/fomoe-train
 # What is timed. The rehearsal has the same stages, each with the tiny model.
 if [ -n "$rehearse" ]; then
   tiny=d_model=64,layers=2,heads=2,experts=8,active_experts=2,d_expert=32,vocabulary=256
-  steps=(--steps 3 --warmup 1) device=cpu depths="1 2"
+  steps=(--steps 3 --warmup 1) device=cpu depths="1 2" deep=3 graphs=auto held_out=6
   model() { printf '%s\n' --scenario experiments/scenarios/tiny-training.toml --sequence-length 16; }
   twin_model() { printf '%s\n' --shape $tiny --sequence-length 16; }
   experts() { echo 8,4; }
   batches() { echo 1,2; }
   compiled=(--mode eager)  # compiling takes a minute or two, and says nothing about this script
 else
-  steps=(--steps 20 --warmup 5) device=cuda depths="2 4"
+  steps=(--steps 20 --warmup 5) device=cuda depths="2 4" deep=16 graphs=on held_out=12,6,3
   model() { printf '%s\n' --model "$1"; }
   twin_model() { printf '%s\n' --model "$1"; }
   experts() { case $1 in small) echo 8,4,2,1 ;; medium) echo 16,8,4,2,1 ;; large) echo 32,16,8,4 ;; xl) echo 64,32,16 ;; xxl) echo 128,64,32 ;; esac; }
@@ -67,7 +70,7 @@ export LD_LIBRARY_PATH=$torch_lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 ours() {  # MODEL FILE more…: a profile by fomoe-train
   local name=$1 file=$2; shift 2
   local words; mapfile -t words < <(model "$name")
-  "$train" profile "${words[@]}" --device $device "${steps[@]}" --time-budget 4s --output "$file" "$@"
+  "$train" profile "${words[@]}" --device $device --cuda-graph "$launches" "${steps[@]}" --time-budget 4s --output "$file" "$@"
 }
 peer() {  # MODEL FILE more…: a profile by the Python twin
   local name=$1 file=$2; shift 2
@@ -77,16 +80,23 @@ peer() {  # MODEL FILE more…: a profile by the Python twin
 
 # Stages: name, limit in seconds, and a function run_NAME whose first argument is the folder for its files. The most important
 # first; compiling comes last, since how long it takes is hard to say. The limits add up to more than the budget: few need theirs.
-stages=(tests:90 kernels:60 small:40 medium:70 library:30 skip:50 large:60 xl:70 xxl:80 rates:30 eager:50 compiled:240)
+stages=(tests:90 graph:30 kernels:60 small:40 medium:70 library:30 skip:50 large:60 xl:70 xxl:80 composition:60 rates:30 eager:70
+        compiled:240 compiled16:300)
 run_tests() {
   "$bin/test_gpu"
   local status=$?
   [ $status -eq 77 ] && [ -n "$rehearse" ] && return 0  # no GPU here
   return $status
 }
+run_graph() {  # the same steps both ways
+  launches=$graphs ours small "$1/small-by-graph.json" --local-experts "$(experts small)" --micro-batch-sequences 1 &&
+    launches=off ours small "$1/small-by-host.json" --local-experts "$(experts small)" --micro-batch-sequences 1
+}
 run_small() { ours small "$1/small.json" --local-experts "$(experts small)" --micro-batch-sequences "$(batches small)"; }
 run_medium() { ours medium "$1/medium.json" --local-experts "$(experts medium)" --micro-batch-sequences "$(batches medium)"; }
-run_kernels() { "$bin/bench_kernels" ${rehearse:+--rehearse} --output "$1/kernels.json"; }
+run_kernels() {
+  "$bin/bench_kernels" ${rehearse:+--rehearse} --cuda-graph "${launches/auto/on}" --output "$1/kernels.json"
+}
 run_library() {  # the same model out of LibTorch's operators
   ours medium "$1/medium-library-kernels.json" --kernels library --local-experts "$(experts medium)" --micro-batch-sequences 1
 }
@@ -97,14 +107,23 @@ run_eager() {
   for form in loop grouped; do
     peer medium "$1/medium-eager-$form.json" --mode eager --experts $form --micro-batch-sequences 1 || return
   done
+  peer large "$1/large-16-eager-grouped.json" --mode eager --layers "$deep" --experts grouped --micro-batch-sequences 1
 }
 run_compiled() { peer medium "$1/medium-compiled.json" "${compiled[@]}" --experts grouped --micro-batch-sequences 1; }
+run_compiled16() {
+  peer large "$1/large-16-compiled.json" "${compiled[@]}" --layers "$deep" --experts grouped --micro-batch-sequences 1
+}
 at_two_depths() {  # MODEL FOLDER
   local depth
   for depth in $depths; do
     ours "$1" "$2/$1-$depth-layers.json" --layers "$depth" --local-experts "$(experts "$1")" \
       --micro-batch-sequences "$(batches "$1")" || return
   done
+}
+# What composed and interpolated times are held against: medium whole is in stage medium.
+run_composition() {
+  at_two_depths medium "$1" && ours medium "$1/medium-held-out.json" --local-experts "$held_out" --micro-batch-sequences 1 &&
+    ours large "$1/large-16-layers.json" --layers "$deep" --local-experts "$(experts large)" --micro-batch-sequences 1
 }
 run_large() { at_two_depths large "$1"; }
 run_xl() { at_two_depths xl "$1"; }
@@ -150,9 +169,11 @@ for stage in "${stages[@]}"; do
   rm -rf "$output/$name" "$output/$name.part" && mkdir "$output/$name.part"
   clocks "$name" before
   begun=$SECONDS
+  launches=off
+  [ ! -e "$output/graph/complete" ] || launches=auto
   # In a process group of its own, so that the limit ends its children too.
   export -f model twin_model experts batches ours peer at_two_depths "run_$name"
-  export bin train python rehearse device depths tiny
+  export bin train python rehearse device depths tiny deep graphs held_out launches
   steps_text="${steps[*]}" compiled_text="${compiled[*]}" timeout -k 5 "$limit" bash -c \
     'read -ra steps <<<"$steps_text"; read -ra compiled <<<"$compiled_text"; run_'"$name"' "$1"' _ "$output/$name.part" \
     >"$output/$name.part/log.txt" 2>&1
@@ -177,5 +198,6 @@ if [ $worst -eq 0 ]; then
   printf '  fomoe profile compose %s/large/large-%s-layers.json %s/large/large-%s-layers.json --layers 128 --output large.json\n' \
     "$output" "${depths% *}" "$output" "${depths#* }"
   printf '  likewise xl --layers 256, xxl --layers 512\n'
+  printf 'What came out, beside what it should be: experiments/gpu_summary.py %s\n' "$output"
 fi
 exit $worst

@@ -22,7 +22,7 @@ namespace {
 constexpr const char* kFormat = "fomoe.checkpoint/1";
 constexpr std::size_t kKept = 3;  // a site may be one round and one unfinished write ahead of another
 
-json experts_json(AdamW& optimizer) {
+json experts_json(const AdamW& optimizer) {
   json layers = json::array();
   for (const auto& layer : optimizer.experts()) {
     json row = json::array();
@@ -168,8 +168,10 @@ void Checkpoints::load(Executor& executor, std::int64_t rounds) const {
     copy("moment_ages", executor.moment_ages().state());
     const json layers = json::parse(content.metadata["expert_steps"]);
     for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+      std::vector<ExpertSteps> experts = worker.inner().experts().at(layer);
       for (std::size_t e = 0; e < layers[layer].size(); ++e)
-        worker.inner().experts().at(layer).at(e) = {layers[layer][e][0], layers[layer][e][1]};
+        experts.at(e) = {layers[layer][e][0], layers[layer][e][1]};
+      worker.inner().set_experts(static_cast<std::int64_t>(layer), std::move(experts));
     }
     worker.model().refresh_compute_weights();
   }

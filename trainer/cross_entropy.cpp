@@ -21,10 +21,17 @@ at::Tensor losses_and_softmax(at::Tensor& logits, const at::Tensor& targets, at:
   return log_sum - target_logit;
 }
 
+// As far as it can be told without waiting for a device.
+bool is_one(const at::Tensor& gradient) {
+  if (!gradient.is_cpu()) return true;
+  return gradient.scalar_type() == at::kDouble ? *gradient.const_data_ptr<double>() == 1
+                                               : *gradient.const_data_ptr<float>() == 1;
+}
+
 struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& hidden,
                             const at::Tensor& embedding, const at::Tensor& targets, std::int64_t chunk_tokens,
-                            bool wants_gradients, const TiedGradientHandle& tied) {
+                            bool wants_gradients, const TiedGradientHandle& tied, double weight) {
     const std::int64_t tokens = hidden.size(0);
     const at::ScalarType accumulate = hidden.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
     at::Tensor total = at::zeros({}, hidden.options().dtype(accumulate));
@@ -39,10 +46,11 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
       total += losses_and_softmax(logits, target, accumulate).sum();
       if (!wants_gradients) continue;
 
-      // d loss / d logits = (softmax − one-hot)/T. The 1/T is applied to the [C, d] side of both products.
+      // d weight·loss / d logits = (softmax − one-hot)·weight/T. The factor is applied to the [C, d] side of
+      // both products.
       at::Tensor& d_logits = logits;
       d_logits.scatter_add_(1, target.unsqueeze(1), at::full({count, 1}, -1, logits.options()));
-      const double share = 1.0 / static_cast<double>(tokens);
+      const double share = weight / static_cast<double>(tokens);
       at::Tensor d_h = d_hidden.narrow(0, begin, count);
       at::mm_out(d_h, d_logits, embedding);
       d_h.mul_(share);
@@ -77,20 +85,14 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
       return tensor;
     };
     at::Tensor d_hidden = take("d_hidden"), d_embedding = take("d_embedding");
-    // Scaling V·d elements by 1 would cost a pass over memory. On a GPU, asking whether it is 1 would cost
-    // more.
-    const at::Tensor& outer = gradients[0];
-    if (outer.is_cuda() || outer.item<double>() != 1.0) {
-      d_hidden.mul_(outer);
-      d_embedding.mul_(outer);
-    }
+    if (!is_one(gradients[0])) throw std::logic_error("linear_cross_entropy: backward starts at the loss");
     const auto found = context->saved_data.find("tied");
     if (found != context->saved_data.end()) {
       const auto tied = c10::static_intrusive_pointer_cast<TiedGradient>(found->second.toCapsule());
       tied->unembedding = std::move(d_embedding).to(d_hidden.scalar_type());
       d_embedding = at::Tensor();
     }
-    return {d_hidden, d_embedding, {}, {}, {}, {}};
+    return {d_hidden, d_embedding, {}, {}, {}, {}, {}};
   }
 };
 
@@ -98,7 +100,7 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
 
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& embedding,
                                 const at::Tensor& targets, std::int64_t chunk_tokens,
-                                const TiedGradientHandle& tied) {
+                                const TiedGradientHandle& tied, double weight) {
   if (chunk_tokens <= 0) {
     const std::int64_t row_bytes = embedding.size(0) * static_cast<std::int64_t>(hidden.element_size());
     const std::int64_t most = std::max<std::int64_t>(1, kChunkBytes / row_bytes);
@@ -107,7 +109,7 @@ at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& embe
   }
   const bool wants_gradients =
       at::GradMode::is_enabled() && (hidden.requires_grad() || embedding.requires_grad());
-  return LinearCrossEntropy::apply(hidden, embedding, targets, chunk_tokens, wants_gradients, tied);
+  return LinearCrossEntropy::apply(hidden, embedding, targets, chunk_tokens, wants_gradients, tied, weight);
 }
 
 }  // namespace fomoe::trainer

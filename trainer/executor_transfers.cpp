@@ -242,9 +242,10 @@ void Executor::settle_ages(const Transfer& work) {
           const std::vector<int> local =
               local_experts(scenario_.model, worker.model().options().experts, group.layer_begin);
           const auto row = std::lower_bound(local.begin(), local.end(), group.expert_begin) - local.begin();
-          worker.inner()
-              .experts()[static_cast<std::size_t>(group.layer_begin)][static_cast<std::size_t>(row)]
-              .moments = age;
+          std::vector<ExpertSteps> experts =
+              worker.inner().experts()[static_cast<std::size_t>(group.layer_begin)];
+          experts[static_cast<std::size_t>(row)].moments = age;
+          worker.inner().set_experts(group.layer_begin, std::move(experts));
         }
       }
     }

@@ -36,16 +36,18 @@ void GradientPass::forward_one(std::int64_t size, const std::set<std::int64_t>& 
     stages_.back().balance = std::exchange(routing_->balance, at::Tensor());
   };
   routing_->balance.reset();
-  const at::Tensor loss = model_->loss(batch.tokens.to(device), batch.targets.to(device), routing_,
-                                       [&](std::int64_t layer, const at::Tensor& x) {
-                                         if (layer == 0 || !stops.contains(layer)) return x;
-                                         close(x);
-                                         stages_.push_back({layer, x.detach().requires_grad_(), {}, {}});
-                                         return stages_.back().input;
-                                       });
-  close(loss);
   share_ = static_cast<double>(size) / static_cast<double>(part_.count);
-  loss_ += share_ * loss.item<double>();
+  const auto cut = [&](std::int64_t layer, const at::Tensor& x) {
+    if (layer == 0 || !stops.contains(layer)) return x;
+    close(x);
+    stages_.push_back({layer, x.detach().requires_grad_(), {}, {}});
+    return stages_.back().input;
+  };
+  const at::Tensor loss =
+      model_->loss(batch.tokens.to(device), batch.targets.to(device), routing_, cut, share_);
+  close(loss);
+  const at::Tensor share_of_loss = loss.detach().to(at::kDouble) * share_;
+  loss_ = loss_.defined() ? loss_ + share_of_loss : share_of_loss;
   done_ += size;
 }
 
@@ -53,10 +55,10 @@ void GradientPass::backward(std::int64_t down_to) {
   while (!stages_.empty() && stages_.back().begin >= down_to) {
     const Stage stage = std::move(stages_.back());
     stages_.pop_back();
-    // The last stage's gradient is that of the loss itself: its share.
+    // The last stage starts at the loss, which knows its share.
     const bool of_loss = !upstream_.defined();
     torch::autograd::variable_list roots = {stage.output},
-                                   gradients = {of_loss ? at::full_like(stage.output, share_)
+                                   gradients = {of_loss ? at::ones_like(stage.output)
                                                         : std::exchange(upstream_, at::Tensor())};
     if (stage.balance.defined()) {
       roots.push_back(stage.balance);

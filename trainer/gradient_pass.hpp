@@ -37,7 +37,8 @@ class GradientPass {
   void backward(std::int64_t down_to);
 
   /// Cross-entropy, mean over the sequences; complete after the last forward.
-  [[nodiscard]] double loss() const { return loss_; }
+  /// Waits for the device.
+  [[nodiscard]] double loss() const { return loss_.defined() ? loss_.item<double>() : 0; }
 
  private:
   /// Of the layers from `begin` to the next stage's: what their backward pass starts from, and the leaf that
@@ -55,8 +56,9 @@ class GradientPass {
   Routing* routing_;
   double balance_weight_;
   Part part_;
-  std::int64_t done_ = 0;  // sequences whose forward has been
-  double loss_ = 0, share_ = 0;
+  std::int64_t done_ = 0;      // sequences whose forward has been
+  double share_ = 0;           // of the last micro-batch
+  at::Tensor loss_;            // fp64, on the device; none before the first forward
   std::vector<Stage> stages_;  // whose backward has not been
   at::Tensor upstream_;        // ∂L ÷ ∂ the last one's output; none: that is the loss
 };

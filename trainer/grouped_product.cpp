@@ -1,10 +1,15 @@
 #include "trainer/grouped_product.hpp"
 
+#include <ATen/cuda/CUDAContext.h>
+
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 namespace fomoe::trainer {
 namespace {
+
+constexpr std::int64_t kRowBytes = 16;  // rows are whole multiples of it
 
 // LibTorch's grouped product is one kernel for bf16 on GPUs. On CPU it is the loop below with less overhead
 // per group: for [256, 256] rows and 8 experts of width 128 in fp32 it took 109 µs against our 120 µs on two
@@ -14,7 +19,7 @@ bool library_takes(const at::Tensor& left, const at::Tensor& right) {
   const at::ScalarType type = left.scalar_type();
   const bool fast = type == at::kBFloat16 || (type == at::kFloat && left.is_cpu());
   const auto whole = [](std::int64_t columns, const at::Tensor& of) {
-    return columns * static_cast<std::int64_t>(of.element_size()) % 16 == 0;
+    return columns * static_cast<std::int64_t>(of.element_size()) % kRowBytes == 0;
   };
   // Weights come transposed as well: whichever of their two dimensions is dense.
   const bool weights_whole = right.dim() == 2 || whole(right.size(1), right);
@@ -64,6 +69,16 @@ at::Tensor grouped_outer(const at::Tensor& left, const at::Tensor& right, const 
     }
   }
   return out;
+}
+
+bool grouped_on_device(at::Device device, at::ScalarType type, std::initializer_list<std::int64_t> widths) {
+  if (!device.is_cuda() || type != at::kBFloat16) return false;
+  // Compute capability 9.0 and 10.0; on others it loops over the groups, whose ends it asks for.
+  const int major = at::cuda::getDeviceProperties(device.index())->major;
+  const auto whole = [&](std::int64_t width) {
+    return width * static_cast<std::int64_t>(at::elementSize(type)) % kRowBytes == 0;
+  };
+  return (major == 9 || major == 10) && std::all_of(widths.begin(), widths.end(), whole);
 }
 
 }  // namespace fomoe::trainer

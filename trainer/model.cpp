@@ -180,11 +180,11 @@ at::Tensor Model::hidden(const at::Tensor& tokens, const TiedGradientHandle& tie
 }
 
 at::Tensor Model::loss(const at::Tensor& tokens, const at::Tensor& targets, Routing* routing,
-                       const AtLayer& at_layer) const {
+                       const AtLayer& at_layer, double weight) const {
   const auto tied = c10::make_intrusive<TiedGradient>();
   return linear_cross_entropy(hidden(tokens, tied, routing, at_layer), parameters_.front().compute,
                               targets.flatten(),
-                              /*chunk_tokens=*/0, tied);
+                              /*chunk_tokens=*/0, tied, weight);
 }
 
 void Model::relabel_experts(ExpertChoice experts) {

@@ -58,8 +58,10 @@ class Model {
   using AtLayer = std::function<at::Tensor(std::int64_t layer, const at::Tensor& input)>;
 
   /// Mean cross-entropy over all positions. tokens, targets: int64 [B, S]; `targets` are the next tokens.
+  /// backward() of it gives the gradient of `weight`·loss (cross_entropy.hpp).
   [[nodiscard]] at::Tensor loss(const at::Tensor& tokens, const at::Tensor& targets,
-                                Routing* routing = nullptr, const AtLayer& at_layer = {}) const;
+                                Routing* routing = nullptr, const AtLayer& at_layer = {},
+                                double weight = 1) const;
 
   /// Final hidden states, after the last LN and divided by d/256. tokens [B, S] → [B·S, d].
   [[nodiscard]] at::Tensor hidden(const at::Tensor& tokens) const;

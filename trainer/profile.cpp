@@ -12,7 +12,9 @@
 #include <ostream>
 
 #include "trainer/adamw.hpp"
+#include "trainer/device_graph.hpp"
 #include "trainer/device_info.hpp"
+#include "trainer/grouped_product.hpp"
 #include "trainer/model.hpp"
 
 namespace fomoe::trainer {
@@ -66,16 +68,44 @@ Batch random_batch(const costmodel::ModelShape& shape, std::int64_t sequences, a
           text.narrow(1, 1, shape.sequence_length).contiguous()};
 }
 
-StepSample timed_step(Model& model, AdamW& optimizer, const Batch& batch, StepClock& clock) {
-  clock.mark(0);
-  const at::Tensor loss = model.loss(batch.tokens, batch.targets);
-  clock.mark(1);
-  loss.backward();
-  clock.mark(2);
-  optimizer.step();
-  clock.mark(3);
-  return clock.sample();
-}
+/// Training steps on the same batch. By graph its three parts are recorded apart, so that each can be timed;
+/// they share a pool, since each leaves tensors to the next.
+class TimedSteps {
+ public:
+  TimedSteps(Model& model, const Batch& batch, Launches launches)
+      : model_(&model),
+        optimizer_(model, {}),
+        batch_(batch),
+        clock_(model.options().device.is_cuda()),
+        pool_(launches == Launches::by_graph ? std::make_shared<GraphPool>(model.options().device) : nullptr),
+        forward_(pool_),
+        backward_(pool_),
+        update_(pool_) {}
+
+  StepSample step() {
+    clock_.mark(0);
+    forward_.run([this] { loss_ = model_->loss(batch_.tokens, batch_.targets); });
+    clock_.mark(1);
+    backward_.run([this] { loss_.backward(); });
+    clock_.mark(2);
+    optimizer_.prepare();
+    update_.run([this] { optimizer_.update(); });
+    optimizer_.count();
+    clock_.mark(3);
+    return clock_.sample();
+  }
+  /// Until they are recorded, and the recording has run once.
+  [[nodiscard]] std::int64_t setup_steps() const { return pool_ ? DeviceGraph::kPlainCalls + 1 : 0; }
+
+ private:
+  Model* model_;
+  AdamW optimizer_;
+  Batch batch_;
+  StepClock clock_;
+  std::shared_ptr<GraphPool> pool_;
+  at::Tensor loss_;  // before the graphs: they are the first to go
+  DeviceGraph forward_, backward_, update_;
+};
 
 double seconds(const StepSample& sample) { return sample.forward_s + sample.backward_s + sample.optimizer_s; }
 
@@ -96,10 +126,8 @@ ProfilePoint measure_point(const ProfileOptions& options, std::int64_t sequences
   model_options.experts.local.assign(static_cast<std::size_t>(options.model.layers), first);
 
   Model model(options.model, model_options);
-  AdamW optimizer(model, {});
-  const Batch batch = random_batch(options.model, sequences, model_options.device);
-  StepClock clock(cuda);
-  for (std::int64_t i = 0; i < options.warmup; ++i) timed_step(model, optimizer, batch, clock);
+  TimedSteps steps(model, random_batch(options.model, sequences, model_options.device), options.launches);
+  for (std::int64_t i = 0; i < steps.setup_steps() + options.warmup; ++i) steps.step();
 
   ProfilePoint point{sequences, held, options.skip_token, 0, {}};
   double spent = 0;
@@ -109,7 +137,7 @@ ProfilePoint measure_point(const ProfileOptions& options, std::int64_t sequences
                << " of " << options.steps << " steps\n";
       break;
     }
-    point.samples.push_back(timed_step(model, optimizer, batch, clock));
+    point.samples.push_back(steps.step());
     spent += seconds(point.samples.back());
   }
   point.peak_memory_bytes = peak_memory_bytes(cuda);
@@ -119,6 +147,17 @@ ProfilePoint measure_point(const ProfileOptions& options, std::int64_t sequences
 }  // namespace
 
 bool cuda_available() { return at::cuda::is_available(); }
+
+std::string graph_refused(const ProfileOptions& options) {
+  if (options.device != DeviceKind::cuda) return "the device is not a GPU";
+  if (!grouped_on_device(at::Device(at::kCUDA, 0), options.bf16 ? at::kBFloat16 : at::kFloat,
+                         {options.model.d_model, options.model.d_expert})) {
+    return "the experts' products wait for the host: they do not in bf16, of widths that are multiples of 8, "
+           "on "
+           "a GPU of compute capability 9.0 or 10.0";
+  }
+  return {};
+}
 
 StepProfile measure_profile(const ProfileOptions& options, std::ostream& progress) {
   const bool cuda = options.device == DeviceKind::cuda;
@@ -136,7 +175,7 @@ StepProfile measure_profile(const ProfileOptions& options, std::ostream& progres
   profile.versions = versions();
   profile.measured_at = utc_now();
   progress << profile.device_name << ", " << profile.threads << " threads, " << profile.dtype << ", "
-           << profile.versions << '\n';
+           << profile.versions << (options.launches == Launches::by_graph ? ", CUDA graphs" : "") << '\n';
 
   const std::size_t all = options.micro_batch_sequences.size() * options.local_experts.size();
   for (const std::int64_t sequences : options.micro_batch_sequences) {

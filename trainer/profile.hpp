@@ -12,6 +12,10 @@ namespace fomoe::trainer {
 
 enum class DeviceKind { cpu, cuda };
 
+/// How a GPU gets a step's kernels: one after the other from the host, or recorded once and then at once, as
+/// CUDA graphs of forward, backward and optimiser (device_graph.hpp).
+enum class Launches { by_host, by_graph };
+
 struct ProfileOptions {
   costmodel::ModelShape model;              // sequence_length: the length to time
   std::vector<std::int64_t> local_experts;  // N_le, each 1 … N_e
@@ -20,7 +24,8 @@ struct ProfileOptions {
   DeviceKind device = DeviceKind::cpu;
   bool bf16 = false;  // fp32 otherwise
   Kernels kernels = Kernels::by_device;
-  int threads = 0;  // 0: what LibTorch takes, one per core
+  Launches launches = Launches::by_host;  // by_graph: only where graph_refused() says nothing
+  int threads = 0;                        // 0: what LibTorch takes, one per core
   std::int64_t steps = 20;
   std::int64_t warmup = 3;
   double time_budget_s = 60;  // per point, of timed steps; at least 3 steps are timed whatever it says
@@ -44,5 +49,8 @@ costmodel::StepProfile measure_profile(const ProfileOptions& options, std::ostre
 
 /// Whether a CUDA device can be used.
 bool cuda_available();
+
+/// Why steps with these options cannot be recorded, in words; empty where they can.
+std::string graph_refused(const ProfileOptions& options);
 
 }  // namespace fomoe::trainer

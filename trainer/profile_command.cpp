@@ -40,6 +40,7 @@ po::options_description described() {
     ("device", po::value<std::string>()->default_value("auto"), "auto, cpu or cuda; auto is cuda where there is one")
     ("dtype", po::value<std::string>(), "fp32 or bf16 (default: fp32 on cpu, bf16 on cuda)")
     ("kernels", po::value<std::string>()->default_value("auto"), "own (on cpu: plain loops on one core), library (LibTorch's operators) or auto: own on cuda, library on cpu")
+    ("cuda-graph", po::value<std::string>()->default_value("auto"), "on (steps are recorded once and launched as a whole), off (kernel by kernel) or auto: on where it can be")
     ("threads", po::value<std::string>(), "CPU threads (default: one per core)")
     ("steps", po::value<std::string>()->default_value(std::to_string(defaults.steps)), "timed steps per point, at least 3")
     ("warmup", po::value<std::string>()->default_value(std::to_string(defaults.warmup)), "steps before them that are not kept")
@@ -142,12 +143,22 @@ void choose_device(const po::variables_map& given, ProfileOptions& options) {
                                        : Kernels::library;
 }
 
+void choose_launches(const po::variables_map& given, ProfileOptions& options) {
+  const auto& graph = given["cuda-graph"].as<std::string>();
+  if (graph != "auto" && graph != "on" && graph != "off")
+    refuse("cuda-graph", '"' + graph + '"', "auto, on or off", "auto");
+  const std::string refused = graph_refused(options);
+  if (graph == "on" && !refused.empty()) refuse("cuda-graph", "on, but " + refused, "auto or off", "auto");
+  options.launches = graph != "off" && refused.empty() ? Launches::by_graph : Launches::by_host;
+}
+
 ProfileOptions read_options(const po::variables_map& given) {
   constexpr std::int64_t kMost = 1'000'000'000;
   auto text = [&](const char* option) { return given[option].as<std::string>(); };
   ProfileOptions options;
   choose_model(given, options);
   choose_device(given, options);
+  choose_launches(given, options);
   options.skip_token = options.skip_token || given["skip-token"].as<bool>();
 
   costmodel::ModelShape& model = options.model;
@@ -202,6 +213,10 @@ int profile_command(const std::vector<std::string>& arguments) {
   costmodel::StepProfile profile = measure_profile(profile_options, std::cerr);
   profile.source = "fomoe-train profile";
   for (const std::string& argument : arguments) profile.source += ' ' + argument;
+  // What auto came to: times by graph and by host are not the same times.
+  if (profile_options.device == DeviceKind::cuda && given["cuda-graph"].defaulted())
+    profile.source +=
+        profile_options.launches == Launches::by_graph ? " --cuda-graph on" : " --cuda-graph off";
   const std::string json = scenario::step_profile_json(profile);
   if (output == "-") {
     std::cout << json << std::flush;

@@ -197,7 +197,7 @@ void Worker::change_experts(const ExpertChoice& next) {
           kept ? inner_.experts()[static_cast<std::size_t>(layer)][static_cast<std::size_t>(rows.back())]
                : ExpertSteps{0, 0});
     }
-    inner_.experts()[static_cast<std::size_t>(layer)] = std::move(steps);
+    inner_.set_experts(layer, std::move(steps));
   }
   visit_expert_tensors([&](std::size_t layer, std::int64_t dim, const at::Tensor& tensor, bool) {
     const at::Tensor before = tensor.clone();

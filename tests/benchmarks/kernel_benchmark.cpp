@@ -1,8 +1,10 @@
 // Our own kernels beside LibTorch's operators, on this machine's device: JSON with seconds, and the bytes
 // that must be read and written at least, for comparison with a copy.
 //
-//   bench_kernels --output kernels.json     on a GPU: bf16, sizes of the presets
-//   bench_kernels --rehearse --output -     tiny sizes; without a GPU the kernels are loops on one core
+//   bench_kernels --output kernels.json     on a GPU: bf16, sizes of the presets, each work as a CUDA graph
+//   bench_kernels --cuda-graph off --output kernels.json    with what a host takes to launch them, where that
+//   is longer bench_kernels --rehearse --output -     tiny sizes; without a GPU the kernels are loops on one
+//   core
 //
 // A time is the median of several calls after warm-up. Figures depend on the machine: not a test.
 #include <ATen/cuda/CUDAContext.h>
@@ -13,16 +15,20 @@
 #include <chrono>
 #include <functional>
 #include <iostream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "experiments/scenario/json_io.hpp"
+#include "trainer/device_graph.hpp"
 #include "trainer/device_info.hpp"
 #include "trainer/kernels/codec.hpp"
 #include "trainer/kernels/peri_norm.hpp"
 #include "trainer/kernels/rotary.hpp"
+#include "trainer/kernels/route.hpp"
 #include "trainer/moe.hpp"
+#include "trainer/moe_rows.hpp"
 #include "trainer/outer_optimizer.hpp"
 #include "trainer/profile.hpp"
 #include "trainer/torch.hpp"
@@ -34,6 +40,7 @@ namespace {
 
 struct Bench {
   bool cuda, rehearse;
+  bool by_graph = true;  // on a GPU
   json rows = json::array();
 
   [[nodiscard]] at::TensorOptions bf16() const { return options(at::kBFloat16); }
@@ -42,13 +49,14 @@ struct Bench {
   }
 
   double median_s(const std::function<void()>& work) const {
-    for (int i = 0; i < 3; ++i) work();
+    DeviceGraph graph(cuda && by_graph ? std::make_shared<GraphPool>(at::Device(at::kCUDA, 0)) : nullptr);
+    for (int i = 0; i < DeviceGraph::kPlainCalls + 1; ++i) graph.run(work);
     std::vector<double> times;
     for (int i = 0; i < (rehearse ? 3 : 20); ++i) {
       if (cuda) {
         at::cuda::CUDAEvent begin(cudaEventDefault), end(cudaEventDefault);
         begin.record();
-        work();
+        graph.run(work);
         end.record();
         end.synchronize();
         times.push_back(1e-3 * static_cast<double>(begin.elapsed_time(end)));
@@ -137,12 +145,18 @@ void experts(Bench& bench, std::int64_t tokens, std::int64_t d, std::int64_t wid
     const at::Tensor up = at::randn({held, d, width}, bench.bf16()) / std::sqrt(static_cast<double>(d));
     const at::Tensor down = at::randn({held, width, d}, bench.bf16()) / std::sqrt(static_cast<double>(width));
     const at::Tensor index = at::clamp_max(at::arange(scored, bench.options(at::kLong)), held);
-    const at::Tensor chosen_experts = std::get<1>(at::mm(x, router).topk(chosen, 1));
+    const auto [scores, chosen_experts] = at::mm(x, router).topk(chosen, 1);
     const double computed = (chosen_experts < held).to(at::kDouble).mean().item<double>();
     const json shape = {{"tokens", tokens},          {"d", d},
                         {"d_expert", width},         {"experts", scored},
                         {"active_experts", chosen},  {"local_experts", held},
                         {"computed_share", computed}};
+    // Of these rows alone, without the router: what is to fall in proportion to them.
+    const Route sorted = route(index.index_select(0, chosen_experts.flatten()), held);
+    bench.add_with_gradients("expert FFN", "own", shape, 0, 0, {x, at::sigmoid(scores), up, down},
+                             [&](const std::vector<at::Tensor>& in) -> std::vector<at::Tensor> {
+                               return {experts_by_rows(in[0], in[1], in[2], in[3], sorted)};
+                             });
     for (const bool own : {true, false}) {
       bench.add_with_gradients(
           "experts", own ? "own" : "library", shape, 0, 0, {x, router, up, down},
@@ -191,11 +205,15 @@ int run(const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--rehearse") {
       bench.rehearse = true;
+    } else if (arguments[i] == "--cuda-graph" && i + 1 < arguments.size() &&
+               (arguments[i + 1] == "on" || arguments[i + 1] == "off")) {
+      bench.by_graph = arguments[++i] == "on";
     } else if (arguments[i] == "--output" && i + 1 < arguments.size()) {
       output = arguments[++i];
     } else {
       std::cerr << "bench_kernels: got \"" << arguments[i]
-                << "\"; expected [--rehearse] --output FILE; for example --output kernels.json\n";
+                << "\"; expected [--rehearse] [--cuda-graph on|off] --output FILE; for example --output "
+                   "kernels.json\n";
       return 2;
     }
   }
@@ -216,6 +234,7 @@ int run(const std::vector<std::string>& arguments) {
   } else {
     for (const std::int64_t d : {1024, 2048, 4096}) peri_norms(bench, 16384, d);
     rotary(bench, 8, 2048, 16, 128);
+    experts(bench, 16384, 512, 128, 16, 4);
     experts(bench, 8192, 1024, 128, 32, 8);
     experts(bench, 8192, 2048, 128, 64, 16);
     experts(bench, 4096, 4096, 128, 128, 32);

@@ -18,11 +18,12 @@ struct Case {
     targets = at::randint(vocabulary, {tokens}, at::kLong);
   }
   void check(std::int64_t chunk_tokens, double tolerance) const {
-    // 3·loss, so that the gradient from outside is not 1.
+    // Of 3·loss, as of a micro-batch that is a part of a step.
     const at::Tensor expected = at::cross_entropy_loss(at::mm(hidden, embedding.t()), targets);
     const std::vector<at::Tensor> gradients = torch::autograd::grad({expected * 3}, {hidden, embedding});
-    const at::Tensor loss = linear_cross_entropy(hidden, embedding, targets, chunk_tokens);
-    const std::vector<at::Tensor> got = torch::autograd::grad({loss * 3}, {hidden, embedding});
+    const at::Tensor loss =
+        linear_cross_entropy(hidden, embedding, targets, chunk_tokens, /*tied=*/{}, /*weight=*/3);
+    const std::vector<at::Tensor> got = torch::autograd::grad({loss}, {hidden, embedding});
     CHECK(loss.item<double>() == doctest::Approx(expected.item<double>()).epsilon(tolerance));
     CHECK(largest_difference(got[0], gradients[0]) < tolerance);
     CHECK(largest_difference(got[1], gradients[1]) < tolerance);
@@ -81,6 +82,12 @@ TEST_CASE("without gradients the loss is the same; a second backward is refused"
   }
   loss.backward({}, /*retain_graph=*/true);
   CHECK_THROWS_AS(loss.backward({}, /*retain_graph=*/true), std::logic_error);
+}
+
+TEST_CASE("a factor behind the loss is refused: the gradients are ready, and would not know it") {
+  const Case test(10, 6, 50, at::kFloat);
+  const at::Tensor loss = linear_cross_entropy(test.hidden, test.embedding, test.targets);
+  CHECK_THROWS_AS((loss * 3).backward(), std::logic_error);
 }
 
 TEST_CASE("the gradient of a tied embedding is the sum of both uses, duplicates included") {

@@ -270,10 +270,7 @@ TEST_CASE("AdamW updates experts of unequal age as if each were alone") {
   at::manual_seed(1);
   const at::Tensor tokens = at::randint(17, {2, 6}, at::kLong);
   // Expert 1 of layer 0 restarted; the twin is new and has the rate that the restarted expert begins with.
-  mixed.experts()[0][1] = {0, 0};
-  for (ExpertSteps& expert : mixed.experts()[0]) {
-    if (expert.since_restart < 0) expert.moments = 50;
-  }
+  mixed.set_experts(0, {{50, -1}, {0, 0}, {50, -1}, {50, -1}});
   model.loss(tokens, tokens.roll(-1, 1)).backward();
   twin.loss(tokens, tokens.roll(-1, 1)).backward();
   mixed.step();

@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""What came out of `measure_gpu.sh --output FOLDER`, beside what it should be. No stage is needed: what it lacks is said.
+
+    python3 experiments/gpu_summary.py FOLDER
+    python3 experiments/gpu_summary.py FOLDER --accelerator H100-SXM      # whose peak MFU is of
+
+Times are medians of steps. Exit status: 0 whatever the figures, 2 wrong usage.
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+TWO_SITES = ROOT / "experiments/scenarios/two-sites.toml"  # any scenario: only its model is looked at
+PARTS = ("forward_s", "backward_s", "optimizer_s")
+
+
+class Missing(Exception):
+    """A file that a figure needs, of a stage that has not run or of a point that was not taken."""
+
+
+def read(path):
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        raise Missing(f"{path.parent.name}/{path.name}") from None
+
+
+def step_s(profile, sequences, held):
+    for point in profile["points"]:
+        if (point["micro_batch_sequences"], point["local_experts"]) == (sequences, held):
+            return sum(statistics.median(sample[part] for sample in point["samples"]) for part in PARTS)
+    raise Missing(f"a point of {sequences} sequences and {held} experts")
+
+
+def held_of(profile, sequences=1):
+    return sorted(point["local_experts"] for point in profile["points"] if point["micro_batch_sequences"] == sequences)
+
+
+def off(estimate, truth):
+    return abs(estimate / truth - 1)
+
+
+class Summary:
+    def __init__(self, folder, fomoe, accelerator):
+        self.folder, self.fomoe, self.accelerator = folder, fomoe, accelerator
+
+    def profile(self, name):
+        return read(self.folder / name)
+
+    def kernels(self, name, form="own", **shape):
+        rows = read(self.folder / "kernels/kernels.json")["kernels"]
+        return [row for row in rows if row["kernel"] == name and row["kernels"] == form
+                and all(row["shape"][key] == value for key, value in shape.items())]
+
+    def ask_fomoe(self, *arguments):
+        done = subprocess.run([self.fomoe, *map(str, arguments), "--output", "-"], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Missing(f"fomoe {arguments[0]}: {done.stderr.strip()}")
+        return json.loads(done.stdout)
+
+    def cost(self, model, *settings):
+        """Of one GPU that holds the whole model; ddp keeps no outer state."""
+        keys = ["name", "d_model", "layers", "heads", "experts", "active_experts", "d_expert", "vocabulary", "sequence_length"]
+        shape = [f"model.{key}={json.dumps(model[key])}" for key in keys if key != "name"]
+        words = [word for setting in (*shape, "strategy.method=ddp", *settings) for word in ("--set", setting)]
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as scenario:
+            text = TWO_SITES.read_text()
+            scenario.write(text.replace('preset = "small"', ""))
+            scenario.flush()
+            return self.ask_fomoe("cost", scenario.name, *words)
+
+    # Each yields rows: what, measured, goal.
+
+    def graph(self):
+        by_graph, by_host = self.profile("graph/small-by-graph.json"), self.profile("graph/small-by-host.json")
+        for held in held_of(by_graph):
+            graph_s, host_s = step_s(by_graph, 1, held), step_s(by_host, 1, held)
+            yield f"small, {held} experts held: a step by graph, and kernel by kernel", \
+                f"{graph_s * 1e3:.2f} and {host_s * 1e3:.2f} ms", "faster by graph"
+
+    def composition(self, model, shallow, deep, whole):
+        whole = self.profile(whole)
+        composed = self.ask_fomoe("profile", "compose", self.folder / shallow, self.folder / deep, "--layers", whole["model"]["layers"])
+        errors = [off(step_s(composed, 1, held), step_s(whole, 1, held)) for held in held_of(whole) if held in held_of(composed)]
+        yield f"{model}, {whole['model']['layers']} layers: composed against timed whole, worst of {len(errors)} expert counts", \
+            f"{max(errors):.1%}", "3 %"
+
+    def interpolation(self):
+        timed, held_out = self.profile("medium/medium.json"), self.profile("composition/medium-held-out.json")
+        errors = []
+        for held in held_of(held_out):
+            below = max(n for n in held_of(timed) if n < held)
+            above = min(n for n in held_of(timed) if n > held)
+            share = (held - below) / (above - below)
+            estimate = (1 - share) * step_s(timed, 1, below) + share * step_s(timed, 1, above)
+            errors.append(off(estimate, step_s(held_out, 1, held)))
+        yield f"medium: interpolated between expert counts, median of {len(errors)} held out", f"{statistics.median(errors):.1%}", "3 %"
+
+    def memory(self, name):
+        profile = self.profile(f"{name}/{name}.json")
+        for point in profile["points"]:
+            if point["local_experts"] != profile["model"]["experts"]:
+                continue
+            sequences = point["micro_batch_sequences"]
+            model = self.cost(profile["model"], f"compute.micro_batch_sequences={sequences}")["memory_bytes_per_gpu"]
+            yield f"{name}, {sequences} sequences: peak memory, and by the memory model", \
+                f"{point['peak_memory_bytes'] / 2**30:.2f} and {model / 2**30:.2f} GiB, {off(model, point['peak_memory_bytes']):.0%} off", "10 %"
+
+    def skip_token(self):
+        rows = self.kernels("expert FFN forward and backward")
+        whole = {row["shape"]["d"]: row for row in rows if row["shape"]["local_experts"] == row["shape"]["experts"]}
+        for row in rows:
+            shape, full = row["shape"], whole[row["shape"]["d"]]
+            if row is full:
+                continue
+            ideal_s = full["seconds"] * shape["computed_share"] / full["shape"]["computed_share"]
+            yield f"expert FFN, d = {shape['d']}, {1 - shape['computed_share']:.1%} ghosts: share of the ideal speed-up", \
+                f"{ideal_s / row['seconds']:.1%}", "95 %"
+
+    def skip_token_model(self):
+        """Amdahl: what experts take of the step, by the FFN's share of it where all are held, falls with the ghosts."""
+        profile = self.profile("skip/medium-skip-token.json")
+        model = profile["model"]
+        full_s = step_s(profile, 1, model["experts"])
+        rows = self.kernels("expert FFN forward and backward", d=model["d_model"], experts=model["experts"],
+                            local_experts=model["experts"])
+        expert_s = None
+        if rows:
+            expert_s = rows[0]["seconds"] * model["layers"] * model["sequence_length"] / rows[0]["shape"]["tokens"]
+        for held in held_of(profile):
+            ghosts = 1 - held / model["experts"]
+            ideal = f"; ideal {full_s / (full_s - expert_s * ghosts):.2f}" if expert_s else ""
+            yield f"medium, {ghosts:.1%} ghosts: speed-up of a step", f"{full_s / step_s(profile, 1, held):.2f}{ideal}", "the ideal line"
+
+    def peers(self, model, ours, eager, compiled):
+        ours = self.profile(ours)
+        held = ours["model"]["experts"]
+        tokens = ours["model"]["sequence_length"]
+        ours_s = step_s(ours, 1, held)
+        yield f"{model}: tokens/s, one sequence", f"{tokens / ours_s:,.0f}", ""
+        eager_s = min(step_s(self.profile(name), 1, held) for name in eager)
+        yield f"{model}: beside eager PyTorch", f"{eager_s / ours_s:.2f}x", "1.5x"
+        yield f"{model}: beside torch.compile", f"{step_s(self.profile(compiled), 1, held) / ours_s:.2f}x", "1.0x"
+
+    def mfu(self, name):
+        """With all experts held, where the two accountings of skip-token agree; attention is counted in two ways."""
+        profile = self.profile(f"{name}/{name}.json")
+        peak = self.peak_flop_per_s()
+        sequences = max(point["micro_batch_sequences"] for point in profile["points"])
+        rate = sequences * profile["model"]["sequence_length"] / step_s(profile, sequences, profile["model"]["experts"])
+        cost = self.cost(profile["model"])
+        for counted, not_counted in (("the full square", 0), ("its causal half", cost["flops"]["attention_per_token"] / 2)):
+            yield f"{name}, {sequences} sequences: MFU, attention over {counted}", \
+                f"{rate * (cost['flops_per_token'] - not_counted) / peak:.1%} of {self.accelerator}", ""
+
+    def peak_flop_per_s(self):
+        done = subprocess.run([self.fomoe, "list", "accelerators"], capture_output=True, text=True)
+        for line in done.stdout.splitlines()[1:]:
+            words = line.split()
+            if words[0] == self.accelerator:
+                return float(words[1]) * 1e12
+        raise Missing(f"--accelerator {self.accelerator}, of `fomoe list accelerators`")
+
+    def expert_rate(self):
+        rates = {rate["d"]: rate["flop_per_s"] for rate in read(self.folder / "rates/rates.json")["rates"] if rate["kind"] == "matmul"}
+        for row in self.kernels("expert FFN forward and backward"):
+            shape = row["shape"]
+            if shape["local_experts"] != shape["experts"] or shape["d"] not in rates:
+                continue
+            # Two products forward, four backward.
+            flop = 6 * 2 * shape["tokens"] * shape["active_experts"] * shape["d"] * shape["d_expert"]
+            yield f"expert FFN, d = {shape['d']}: share of a plain product's rate", f"{flop / row['seconds'] / rates[shape['d']]:.0%}", \
+                "60 %" if shape["d"] >= 2048 else ""
+
+    def bandwidth(self):
+        copy = self.kernels("copy", "library")[0]["bytes_per_s"]
+        for name in ("encode_blocks", "decode_blocks", "largest_of_groups", "outer step (Nesterov)"):
+            for row in self.kernels(name):
+                shape = ", ".join(f"{key} {value:g}" for key, value in row["shape"].items() if key in ("bits", "share"))
+                yield f"{name}{', ' if shape else ''}{shape}: share of a copy's bandwidth", f"{row['bytes_per_s'] / copy:.0%}", "80 %"
+
+    def beside_library(self):
+        for row in read(self.folder / "kernels/kernels.json")["kernels"]:
+            if row["kernels"] != "own":
+                continue
+            for other in self.kernels(row["kernel"], "library", **row["shape"]):
+                shape = ", ".join(f"{key} {value:.4g}" for key, value in row["shape"].items())
+                yield f"{row['kernel']}, {shape}: beside LibTorch's operators", \
+                    f"{other['seconds'] / row['seconds']:.2f}x", "1.0x"
+
+    def all(self):
+        medium_eager = ["eager/medium-eager-loop.json", "eager/medium-eager-grouped.json"]
+        return [
+            ("Launches", [lambda: self.graph()]),
+            ("Profiles", [lambda: self.composition("medium", *self.depths("composition", "medium"), "medium/medium.json"),
+                          lambda: self.composition("large", *self.depths("large", "large"), "composition/large-16-layers.json"),
+                          lambda: self.interpolation(), lambda: self.memory("small"), lambda: self.memory("medium")]),
+            ("Skip-token", [lambda: self.skip_token(), lambda: self.skip_token_model()]),
+            ("Speed", [lambda: self.peers("medium", "medium/medium.json", medium_eager, "compiled/medium-compiled.json"),
+                       lambda: self.peers("large, 16 layers", "composition/large-16-layers.json", ["eager/large-16-eager-grouped.json"],
+                                          "compiled16/large-16-compiled.json"),
+                       lambda: self.mfu("small"), lambda: self.mfu("medium")]),
+            ("Kernels", [lambda: self.expert_rate(), lambda: self.bandwidth(), lambda: self.beside_library()]),
+        ]
+
+    def depths(self, stage, model):
+        def layers(path):
+            return json.loads(path.read_text())["model"]["layers"]
+        found = sorted((self.folder / stage).glob(f"{model}-[0-9]*-layers.json"), key=layers)
+        if len(found) < 2:
+            raise Missing(f"{stage}/{model}-…-layers.json")
+        return [path.relative_to(self.folder) for path in found[:2]]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--fomoe", default=str(ROOT / "build/release/bin/fomoe"), help="the program (default: %(default)s)")
+    parser.add_argument("--accelerator", default="H200-SXM", help="of `fomoe list accelerators` (default: %(default)s)")
+    options = parser.parse_args()
+    if not (options.folder / "machine.txt").exists():
+        parser.error(f"got {options.folder}, without machine.txt; expected a folder that measure_gpu.sh wrote")
+    machine = (options.folder / "machine.txt").read_text()
+    if "a rehearsal" in machine:
+        print("A rehearsal: none of this is a measurement.")
+    for title, figures in Summary(options.folder, options.fomoe, options.accelerator).all():
+        print(f"\n{title}")
+        for figure in figures:
+            try:
+                for what, measured, goal in figure():
+                    print(f"  {what:<88} {measured:<28} {'goal: ' + goal if goal else ''}".rstrip())
+            except Missing as missing:
+                print(f"  not measured: {missing}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+// Work that asks the same of a device each time, launched as a whole. A training step is some thousand kernels,
+// and a host that launches each of them is slower than a fast GPU that computes them: a CUDA graph is
+// recorded once and launched by one call (CUDA C++ programming guide, "CUDA graphs").
+//
+// What is recorded are operations with their constants and addresses. So such work
+//   - reads nothing of a tensor's values on the host, and no shape of it depends on them,
+//   - takes what differs from call to call out of tensors that stay where they are,
+//   - leaves its results in the tensors of the call that was recorded, which whoever needs them keeps.
+// tests/trainer/repeatable_step_test.cpp holds a training step to the first of these, on a CPU.
+#pragma once
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "trainer/torch.hpp"
+
+namespace fomoe::trainer {
+
+/// Memory, and the stream that is recorded on, of graphs that are launched in turn, in the order in which they
+/// were recorded: what one has freed the next may use.
+struct GraphPool {
+  explicit GraphPool(at::Device device);
+  at::Device device;
+  c10::cuda::CUDAStream stream;
+  at::cuda::MempoolId_t memory;
+};
+
+class DeviceGraph {
+ public:
+  /// Calls that only do the work, before the one that records it: libraries set themselves up at their first.
+  static constexpr int kPlainCalls = 3;
+
+  /// Without a pool it never records: run() does the work each time.
+  explicit DeviceGraph(std::shared_ptr<GraphPool> pool) : pool_(std::move(pool)) {}
+
+  /// Has the device do the work, after all that the calling thread has asked of it before and before all that
+  /// comes after. Throws what the work throws; c10::Error where the work cannot be recorded.
+  void run(const std::function<void()>& work);
+
+ private:
+  void record(const std::function<void()>& work);
+
+  std::shared_ptr<GraphPool> pool_;
+  int calls_ = 0;
+  std::optional<at::cuda::CUDAGraph> graph_;
+};
+
+}  // namespace fomoe::trainer
