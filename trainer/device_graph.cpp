@@ -38,18 +38,22 @@ GraphPool::GraphPool(at::Device on)
       stream(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, on.index())),
       memory(at::cuda::graph_pool_handle()) {}
 
-void DeviceGraph::run(const std::function<void()>& work) {
+void DeviceGraph::plain(const std::function<void()>& work) {
   if (!pool_) {
     work();
     return;
   }
   const c10::cuda::CUDAGuard guard(pool_->device);
-  if (calls_ < kPlainCalls) {
-    const OnSideStream side(pool_->stream);
+  const OnSideStream side(pool_->stream);
+  work();
+}
+
+void DeviceGraph::launch(const std::function<void()>& work) {
+  if (!pool_) {
     work();
-    ++calls_;
     return;
   }
+  const c10::cuda::CUDAGuard guard(pool_->device);
   if (!graph_) record(work);
   graph_->replay();
 }

@@ -1,6 +1,6 @@
-// Work that asks the same of a device each time, launched as a whole. A training step is some thousand kernels,
-// and a host that launches each of them is slower than a fast GPU that computes them: a CUDA graph is
-// recorded once and launched by one call (CUDA C++ programming guide, "CUDA graphs").
+// Work that asks the same of a device each time, launched as a whole. A training step is some thousand
+// kernels, and a host that launches each of them is slower than a fast GPU that computes them: a CUDA graph
+// is recorded once and launched by one call (CUDA C++ programming guide, "CUDA graphs").
 //
 // What is recorded are operations with their constants and addresses. So such work
 //   - reads nothing of a tensor's values on the host, and no shape of it depends on them,
@@ -19,8 +19,8 @@
 
 namespace fomoe::trainer {
 
-/// Memory, and the stream that is recorded on, of graphs that are launched in turn, in the order in which they
-/// were recorded: what one has freed the next may use.
+/// Memory, and the stream that is recorded on, of graphs that are launched in turn, in the order in which
+/// they were recorded: what one has freed the next may use.
 struct GraphPool {
   explicit GraphPool(at::Device device);
   at::Device device;
@@ -30,21 +30,24 @@ struct GraphPool {
 
 class DeviceGraph {
  public:
-  /// Calls that only do the work, before the one that records it: libraries set themselves up at their first.
+  /// How often work is to be done plainly before it is recorded: libraries set themselves up at their first
+  /// calls.
   static constexpr int kPlainCalls = 3;
 
-  /// Without a pool it never records: run() does the work each time.
+  /// Without a pool it never records: the work is done each time.
   explicit DeviceGraph(std::shared_ptr<GraphPool> pool) : pool_(std::move(pool)) {}
 
-  /// Has the device do the work, after all that the calling thread has asked of it before and before all that
-  /// comes after. Throws what the work throws; c10::Error where the work cannot be recorded.
-  void run(const std::function<void()>& work);
+  /// Does the work, on the stream that would be recorded on. To the calling thread's own stream it is as if
+  /// it had been done there.
+  void plain(const std::function<void()>& work);
+  /// Has the device do the work, which is recorded at the first call and never called again. Throws what the
+  /// work throws; c10::Error where the work cannot be recorded.
+  void launch(const std::function<void()>& work);
 
  private:
   void record(const std::function<void()>& work);
 
   std::shared_ptr<GraphPool> pool_;
-  int calls_ = 0;
   std::optional<at::cuda::CUDAGraph> graph_;
 };
 

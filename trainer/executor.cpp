@@ -24,22 +24,6 @@ double clock_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-void clip_gradients(const Model& model, double norm) {
-  const at::NoGradGuard no_grad;
-  at::Tensor square;
-  for (const Parameter& parameter : model.parameters()) {
-    const at::Tensor gradient = parameter.compute.grad();
-    if (!gradient.defined()) continue;
-    const at::Tensor part = gradient.to(parameter.master.scalar_type()).square().sum();
-    square = square.defined() ? square + part : part;
-  }
-  if (!square.defined()) return;
-  const at::Tensor scale = (norm / (square.sqrt() + 1e-6)).clamp_max(1.0);
-  for (const Parameter& parameter : model.parameters()) {
-    if (parameter.compute.grad().defined()) parameter.compute.mutable_grad().mul_(scale);
-  }
-}
-
 }  // namespace
 
 Executor::Executor(const costmodel::Scenario& scenario, const costmodel::Plan& plan, Transport& transport,
@@ -76,7 +60,9 @@ void Executor::make_worker(NodeId node, const PlanNeeds& needs) {
   if (needs.outer_steps[n]) worker.outer = options_.outer;
   worker.keeps_anchor = needs.outer_steps[n] || needs.pseudo_gradients[n];
   worker.keeps_residual = needs.residuals && needs.pseudo_gradients[n];
-  workers_[node] = std::make_unique<Worker>(scenario_.model, plan_.groups, worker);
+  Worker& made = *(workers_[node] = std::make_unique<Worker>(scenario_.model, plan_.groups, worker));
+  steps_.try_emplace(node, made.model(), made.inner(),
+                     RecordedStep::Options{options_.balance_weight, options_.clip_norm, options_.launches});
   step_[node] = 0;
 }
 
@@ -202,8 +188,7 @@ void Executor::gradients(NodeId node, const costmodel::RoundPlan& plan, std::int
     Routing& routing = routing_[node];
     routing = {};
     routing.wants_balance = options_.balance_weight > 0;
-    open_pass_.try_emplace(node, workers_.at(node)->model(), batches_, routing, options_.balance_weight,
-                           part);
+    open_pass_.try_emplace(node, steps_.at(node), batches_, routing, part);
     StepRecord record;
     record.node = node;
     record.round = round;
@@ -230,13 +215,11 @@ void Executor::gradients(NodeId node, const costmodel::RoundPlan& plan, std::int
 
 void Executor::optimizer_step(NodeId node) {
   const double start_s = now_s();
-  Worker& worker = *workers_.at(node);
-  if (options_.clip_norm > 0) clip_gradients(worker.model(), options_.clip_norm);
   const auto step = static_cast<double>(step_.at(node));
   const auto warmup = static_cast<double>(options_.warmup_steps);
   const double rate = options_.inner.learning_rate * (warmup > 0 ? std::min(1.0, (step + 1) / warmup) : 1.0);
-  worker.inner().set_learning_rate(rate);
-  worker.inner().step();
+  workers_.at(node)->inner().set_learning_rate(rate);
+  steps_.at(node).update();
   open_pass_.erase(node);
   ++step_.at(node);
   StepRecord& record = open_step_.at(node);

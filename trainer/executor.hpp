@@ -40,6 +40,7 @@
 #include "trainer/collectives.hpp"
 #include "trainer/gradient_pass.hpp"
 #include "trainer/moment_ages.hpp"
+#include "trainer/recorded_step.hpp"
 #include "trainer/worker.hpp"
 
 namespace fomoe::trainer {
@@ -53,8 +54,9 @@ struct TrainingOptions {
   double kept_share = 0.5;        // of what a site trained while its differences travelled (see Worker)
   std::int64_t micro_batch_sequences = 0;  // of one forward and backward; 0: the whole local batch
   at::Device device = at::kCPU;
-  at::ScalarType dtype = at::kFloat;  // see ModelOptions
-  bool exact_wire = false;            // see WireCodec
+  at::ScalarType dtype = at::kFloat;      // see ModelOptions
+  Launches launches = Launches::by_host;  // by_graph: on GPUs only
+  bool exact_wire = false;                // see WireCodec
   /// Compute operations sleep for as long as the scenario says instead of computing; transfers are as real as
   /// ever. Tensors keep the values that they start with, gradients are 0.
   bool paced = false;
@@ -173,6 +175,7 @@ class Executor {
   TrainingOptions options_;
   std::optional<costmodel::OperationSeconds> pace_;  // of paced runs
   std::map<costmodel::NodeId, std::unique_ptr<Worker>> workers_;
+  std::map<costmodel::NodeId, RecordedStep> steps_;    // of the worker's model
   std::map<costmodel::NodeId, StepRecord> open_step_;  // has begun, the optimiser has not stepped
   std::map<costmodel::NodeId, GradientPass> open_pass_;
   std::map<costmodel::NodeId, Routing> routing_;

@@ -7,29 +7,32 @@
 
 namespace fomoe::trainer {
 
-GradientPass::GradientPass(const Model& model, Batches& batches, Routing& routing, double balance_weight,
-                           const Part& part)
-    : model_(&model), batches_(&batches), routing_(&routing), balance_weight_(balance_weight), part_(part) {
+GradientPass::GradientPass(RecordedStep& step, Batches& batches, Routing& routing, const Part& part)
+    : step_(&step), batches_(&batches), routing_(&routing), part_(part) {
   if (part_.micro_batch <= 0) part_.micro_batch = part_.count;
+}
+
+void GradientPass::add_to_loss(const at::Tensor& share_of_loss, std::int64_t size) {
+  loss_ =
+      loss_.defined() ? loss_ + share_of_loss : share_of_loss.clone();  // the step's own may be overwritten
+  done_ += size;
 }
 
 void GradientPass::micro_batches(bool but_the_last) {
   while (done_ < part_.count) {
     const std::int64_t size = std::min(part_.micro_batch, part_.count - done_);
     if (but_the_last && done_ + size == part_.count) return;
-    forward_one(size, {});
-    backward(0);
+    const double share = static_cast<double>(size) / static_cast<double>(part_.count);
+    const Batch batch = batches_->of_step(part_.step, part_.first + done_, size);
+    add_to_loss(step_->micro_batch(batch, *routing_, share), size);
   }
 }
 
 void GradientPass::forward(const std::set<std::int64_t>& stops) {
   micro_batches(/*but_the_last=*/true);
-  forward_one(part_.count - done_, stops);
-}
-
-void GradientPass::forward_one(std::int64_t size, const std::set<std::int64_t>& stops) {
+  const std::int64_t size = part_.count - done_;
   const Batch batch = batches_->of_step(part_.step, part_.first + done_, size);
-  const at::Device device = model_->options().device;
+  const at::Device device = step_->model().options().device;
   stages_ = {Stage{0, {}, {}, {}}};
   const auto close = [&](const at::Tensor& output) {
     stages_.back().output = output;
@@ -44,11 +47,9 @@ void GradientPass::forward_one(std::int64_t size, const std::set<std::int64_t>& 
     return stages_.back().input;
   };
   const at::Tensor loss =
-      model_->loss(batch.tokens.to(device), batch.targets.to(device), routing_, cut, share_);
+      step_->model().loss(batch.tokens.to(device), batch.targets.to(device), routing_, cut, share_);
   close(loss);
-  const at::Tensor share_of_loss = loss.detach().to(at::kDouble) * share_;
-  loss_ = loss_.defined() ? loss_ + share_of_loss : share_of_loss;
-  done_ += size;
+  add_to_loss(loss.detach().to(at::kDouble) * share_, size);
 }
 
 void GradientPass::backward(std::int64_t down_to) {
@@ -62,7 +63,7 @@ void GradientPass::backward(std::int64_t down_to) {
                                                         : std::exchange(upstream_, at::Tensor())};
     if (stage.balance.defined()) {
       roots.push_back(stage.balance);
-      gradients.push_back(at::full_like(stage.balance, share_ * balance_weight_));
+      gradients.push_back(at::full_like(stage.balance, share_ * step_->options().balance_weight));
     }
     torch::autograd::backward(roots, gradients);
     if (stage.input.defined()) upstream_ = stage.input.grad();

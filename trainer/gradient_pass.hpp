@@ -12,6 +12,7 @@
 
 #include "trainer/batches.hpp"
 #include "trainer/model.hpp"
+#include "trainer/recorded_step.hpp"
 #include "trainer/torch.hpp"
 
 namespace fomoe::trainer {
@@ -23,9 +24,9 @@ class GradientPass {
     std::int64_t step = 0, first = 0, count = 0, micro_batch = 0;
   };
   /// L = Σ_b (sequences of micro-batch b ÷ count)·(L_b + balance_weight·balance_b), b's cross-entropy and
-  /// load-balancing loss; its gradient is added to the model's. All referred to must outlive the pass.
-  GradientPass(const Model& model, Batches& batches, Routing& routing, double balance_weight,
-               const Part& part);
+  /// load-balancing loss; its gradient is added to that of the step's model. All referred to must outlive the
+  /// pass.
+  GradientPass(RecordedStep& step, Batches& batches, Routing& routing, const Part& part);
 
   /// Forward and backward of all micro-batches that are left, or of all but the last one.
   void micro_batches(bool but_the_last = false);
@@ -49,15 +50,14 @@ class GradientPass {
     at::Tensor output;   // the loss, or the next stage's input before it became a leaf
     at::Tensor balance;  // their share of the load-balancing loss; or none
   };
-  void forward_one(std::int64_t size, const std::set<std::int64_t>& stops);
+  void add_to_loss(const at::Tensor& share_of_loss, std::int64_t size);
 
-  const Model* model_;
+  RecordedStep* step_;
   Batches* batches_;
   Routing* routing_;
-  double balance_weight_;
   Part part_;
   std::int64_t done_ = 0;      // sequences whose forward has been
-  double share_ = 0;           // of the last micro-batch
+  double share_ = 0;           // of the last micro-batch, where it is cut
   at::Tensor loss_;            // fp64, on the device; none before the first forward
   std::vector<Stage> stages_;  // whose backward has not been
   at::Tensor upstream_;        // ∂L ÷ ∂ the last one's output; none: that is the loss

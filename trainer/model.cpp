@@ -56,17 +56,21 @@ Model::Model(const ModelShape& shape, ModelOptions options)
   index_local_experts();
 }
 
+// In place where there is one: recorded steps (device_graph.hpp) read it where it was.
 void Model::index_local_experts() {
-  local_index_.clear();
+  local_index_.resize(static_cast<std::size_t>(shape_.layers));
   for (std::int64_t layer = 0; layer < shape_.layers; ++layer) {
     const std::vector<int> local = local_experts(shape_, options_.experts, layer);
-    at::Tensor index;  // undefined: the router's columns are the local experts
-    if (options_.experts.skip_token) {
-      index = at::full({shape_.experts}, static_cast<std::int64_t>(local.size()), at::kLong);
+    if (options_.experts.skip_token) {  // else undefined: the router's columns are the local experts
+      at::Tensor index = at::full({shape_.experts}, static_cast<std::int64_t>(local.size()), at::kLong);
       for (std::size_t i = 0; i < local.size(); ++i) index[local[i]] = static_cast<std::int64_t>(i);
-      index = index.to(options_.device);
+      at::Tensor& kept = local_index_[static_cast<std::size_t>(layer)];
+      if (kept.defined()) {
+        kept.copy_(index);
+      } else {
+        kept = index.to(options_.device);
+      }
     }
-    local_index_.push_back(std::move(index));
   }
 }
 

@@ -14,8 +14,8 @@
 #include "trainer/adamw.hpp"
 #include "trainer/device_graph.hpp"
 #include "trainer/device_info.hpp"
-#include "trainer/grouped_product.hpp"
 #include "trainer/model.hpp"
+#include "trainer/recorded_step.hpp"
 
 namespace fomoe::trainer {
 
@@ -84,23 +84,29 @@ class TimedSteps {
 
   StepSample step() {
     clock_.mark(0);
-    forward_.run([this] { loss_ = model_->loss(batch_.tokens, batch_.targets); });
+    run(forward_, [this] { loss_ = model_->loss(batch_.tokens, batch_.targets); });
     clock_.mark(1);
-    backward_.run([this] { loss_.backward(); });
+    run(backward_, [this] { loss_.backward(); });
     clock_.mark(2);
     optimizer_.prepare();
-    update_.run([this] { optimizer_.update(); });
+    run(update_, [this] { optimizer_.update(); });
     optimizer_.count();
     clock_.mark(3);
+    ++steps_;
     return clock_.sample();
   }
   /// Until they are recorded, and the recording has run once.
   [[nodiscard]] std::int64_t setup_steps() const { return pool_ ? DeviceGraph::kPlainCalls + 1 : 0; }
 
  private:
+  void run(DeviceGraph& graph, const std::function<void()>& work) const {
+    steps_ < DeviceGraph::kPlainCalls ? graph.plain(work) : graph.launch(work);
+  }
+
   Model* model_;
   AdamW optimizer_;
   Batch batch_;
+  std::int64_t steps_ = 0;
   StepClock clock_;
   std::shared_ptr<GraphPool> pool_;
   at::Tensor loss_;  // before the graphs: they are the first to go
@@ -149,14 +155,9 @@ ProfilePoint measure_point(const ProfileOptions& options, std::int64_t sequences
 bool cuda_available() { return at::cuda::is_available(); }
 
 std::string graph_refused(const ProfileOptions& options) {
-  if (options.device != DeviceKind::cuda) return "the device is not a GPU";
-  if (!grouped_on_device(at::Device(at::kCUDA, 0), options.bf16 ? at::kBFloat16 : at::kFloat,
-                         {options.model.d_model, options.model.d_expert})) {
-    return "the experts' products wait for the host: they do not in bf16, of widths that are multiples of 8, "
-           "on "
-           "a GPU of compute capability 9.0 or 10.0";
-  }
-  return {};
+  return recording_refused(
+      options.model, options.device == DeviceKind::cuda ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU),
+      options.bf16 ? at::kBFloat16 : at::kFloat);
 }
 
 StepProfile measure_profile(const ProfileOptions& options, std::ostream& progress) {

@@ -7,14 +7,11 @@
 
 #include "costmodel/step_profile.hpp"
 #include "trainer/kernels/choice.hpp"
+#include "trainer/launches.hpp"
 
 namespace fomoe::trainer {
 
 enum class DeviceKind { cpu, cuda };
-
-/// How a GPU gets a step's kernels: one after the other from the host, or recorded once and then at once, as
-/// CUDA graphs of forward, backward and optimiser (device_graph.hpp).
-enum class Launches { by_host, by_graph };
 
 struct ProfileOptions {
   costmodel::ModelShape model;              // sequence_length: the length to time

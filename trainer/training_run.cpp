@@ -59,6 +59,12 @@ TrainingOptions options_of(const RunRequest& request) {
   }
   const bool bf16 = settings.dtype.empty() ? cuda : settings.dtype == "bf16";
   options.dtype = bf16 ? at::kBFloat16 : at::kFloat;
+  const std::string refused = recording_refused(request.scenario.model, options.device, options.dtype);
+  if (settings.cuda_graph == "on" && !refused.empty()) {
+    throw UsageError("trainer.cuda_graph: got on, but " + refused +
+                     "; expected auto or off; for example --set trainer.cuda_graph=auto");
+  }
+  options.launches = settings.cuda_graph != "off" && refused.empty() ? Launches::by_graph : Launches::by_host;
   return options;
 }
 

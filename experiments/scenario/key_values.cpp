@@ -34,6 +34,8 @@ std::vector<std::string> choices(const Key& key) {
     names = {"auto", "cpu", "cuda"};
   } else if (key.table == "trainer" && key.name == "dtype") {
     names = {"fp32", "bf16"};
+  } else if (key.table == "trainer" && key.name == "cuda_graph") {
+    names = {"auto", "on", "off"};
   } else if (key.table == "compute" && key.name == "dtype") {
     names = {"bf16", "fp16", "fp8", "tf32", "fp32"};
   } else if (key.name == "kind") {

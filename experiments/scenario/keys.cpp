@@ -318,6 +318,8 @@ constexpr Key kScenarioKeys[] = {
     {"trainer", "device", Kind::choice, "\"auto\"", "", "cuda where there is a GPU, else cpu", "\"cpu\""},
     {"trainer", "dtype", Kind::choice, "", "bf16 with fp32 masters on a GPU, fp32 on a CPU",
      "of weights and activations in forward and backward", "\"fp32\""},
+    {"trainer", "cuda_graph", Kind::choice, "\"auto\"", "",
+     "on: a GPU gets whole steps, recorded once; off: kernel by kernel; auto: on where it can be", "\"off\""},
     {"trainer", "timeout", Kind::duration, "\"5min\"", "",
      "how long a site waits for another before it gives it up for lost", "\"30s\""},
 };

@@ -34,6 +34,7 @@ TrainerSettings read_trainer_settings(const std::string& path, const ReadOptions
   settings.checkpoint_rounds = table.count("checkpoint_rounds");
   settings.device = table.text("device");
   if (table.has("dtype")) settings.dtype = table.text("dtype");
+  settings.cuda_graph = table.text("cuda_graph");
   settings.timeout_s = table.quantity("timeout");
 
   const TableReader compute(document, scenario_keys(), "compute", find_table(document, "compute"));

@@ -25,6 +25,7 @@ struct TrainerSettings {
   std::int64_t checkpoint_rounds = 1;
   std::string device;                      // auto, cpu, cuda
   std::string dtype;                       // fp32, bf16; empty: the device's
+  std::string cuda_graph;                  // auto, on, off
   std::int64_t micro_batch_sequences = 0;  // compute.micro_batch_sequences; 0: the whole local batch
   double timeout_s = 0;
 };

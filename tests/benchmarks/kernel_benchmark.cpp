@@ -50,13 +50,14 @@ struct Bench {
 
   double median_s(const std::function<void()>& work) const {
     DeviceGraph graph(cuda && by_graph ? std::make_shared<GraphPool>(at::Device(at::kCUDA, 0)) : nullptr);
-    for (int i = 0; i < DeviceGraph::kPlainCalls + 1; ++i) graph.run(work);
+    for (int i = 0; i < DeviceGraph::kPlainCalls; ++i) graph.plain(work);
+    graph.launch(work);
     std::vector<double> times;
     for (int i = 0; i < (rehearse ? 3 : 20); ++i) {
       if (cuda) {
         at::cuda::CUDAEvent begin(cudaEventDefault), end(cudaEventDefault);
         begin.record();
-        graph.run(work);
+        graph.launch(work);
         end.record();
         end.synchronize();
         times.push_back(1e-3 * static_cast<double>(begin.elapsed_time(end)));

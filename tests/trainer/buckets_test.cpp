@@ -37,13 +37,18 @@ TEST_CASE("a backward pass that stops between layers gives the bits of one that 
   Batches batches(Corpus::synthetic(shape.vocabulary, 5'000, 1), shape.sequence_length, 8, 0, 1);
   for (const std::int64_t micro_batch : {0, 3, 4}) {
     for (const double balance_weight : {0.0, 0.1}) {
-      const Model at_once(shape, {}), in_parts(shape, {});
+      Model at_once(shape, {}), in_parts(shape, {});
+      AdamW optimizers[2] = {AdamW(at_once, {}), AdamW(in_parts, {})};
+      RecordedStep::Options step_options;
+      step_options.balance_weight = balance_weight;
+      RecordedStep steps[2] = {RecordedStep(at_once, optimizers[0], step_options),
+                               RecordedStep(in_parts, optimizers[1], step_options)};
       Routing routing[2];
       for (Routing& one : routing) one.wants_balance = balance_weight > 0;
       const GradientPass::Part part{/*step=*/3, /*first=*/1, /*count=*/7, micro_batch};
-      GradientPass whole(at_once, batches, routing[0], balance_weight, part);
+      GradientPass whole(steps[0], batches, routing[0], part);
       whole.micro_batches();
-      GradientPass parts(in_parts, batches, routing[1], balance_weight, part);
+      GradientPass parts(steps[1], batches, routing[1], part);
       parts.micro_batches(/*but_the_last=*/true);
       parts.forward({4, 1});
       const auto& last = in_parts.parameters()[parameter_index(4, Role::up)].compute;

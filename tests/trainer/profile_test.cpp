@@ -93,6 +93,11 @@ TEST_CASE("mistakes on the command line name the option, what was expected and a
   CHECK(message({"--model", "small", "--time-budget", "60", "--output", "-"}).find("--time-budget: got") ==
         0);
   CHECK(message({"--model", "small", "--steps", "2", "--output", "-"}).find("--steps: got \"2\"") == 0);
+  CHECK(message({"--model", "small", "--cuda-graph", "maybe", "--output", "-"}).find("--cuda-graph: got") ==
+        0);
+  CHECK(message({"--model", "small", "--device", "cpu", "--cuda-graph", "on", "--output", "-"}) ==
+        "--cuda-graph: got on, but the device is not a GPU; expected auto or off; for example --cuda-graph "
+        "auto");
   CHECK(message({"--model", "small", "--nonsense"}).find("--nonsense") != std::string::npos);
   CHECK(message({"--model", "small", "stray"}) != "no error");
   if (!cuda_available()) {

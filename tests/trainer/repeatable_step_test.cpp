@@ -57,9 +57,8 @@ void note_end(const at::RecordFunction& function, at::ObserverContext*) {
 template <class Work>
 std::vector<std::string> operators_of(const Work& work) {
   asked.clear();
-  const auto handle = at::addThreadLocalCallback(at::RecordFunctionCallback(note_start, note_end)
-                                                     .needsInputs(true)
-                                                     .scopes({at::RecordScope::FUNCTION}));
+  const auto handle = at::addThreadLocalCallback(
+      at::RecordFunctionCallback(note_start, note_end).needsInputs(true).scopes({at::RecordScope::FUNCTION}));
   work();
   at::removeCallback(handle);
   return asked;
@@ -67,8 +66,9 @@ std::vector<std::string> operators_of(const Work& work) {
 
 /// Reading a value, or a size that depends on values.
 bool waits(const std::string& line) {
-  for (const char* name : {"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::equal",
-                           "aten::nonzero", "aten::masked_select", "aten::_unique", "aten::repeat_interleave"}) {
+  for (const char* name :
+       {"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::equal", "aten::nonzero",
+        "aten::masked_select", "aten::_unique", "aten::repeat_interleave"}) {
     if (line.rfind(name, 0) == 0) return true;
   }
   return false;
@@ -101,7 +101,8 @@ TEST_CASE("a training step asks the same of its device each time, and reads noth
     for (int step = 0; step < 4; ++step) {
       CAPTURE(step);
       const at::Tensor text = at::randint(17, {3, 7}, at::kLong);
-      const at::Tensor tokens = text.narrow(1, 0, 6).contiguous(), targets = text.narrow(1, 1, 6).contiguous();
+      const at::Tensor tokens = text.narrow(1, 0, 6).contiguous(),
+                       targets = text.narrow(1, 1, 6).contiguous();
       const auto pass = operators_of([&] {
         // Not Tensor::backward, which is an operator itself, with all the rest inside.
         torch::autograd::backward({model.loss(tokens, targets)}, {});
@@ -151,7 +152,8 @@ TEST_CASE("an update whose constants the host changes says so: it is not settled
 
 TEST_CASE("rates and counts that the host changes reach the device by prepare()") {
   const at::Tensor tokens = at::arange(6, at::kLong).unsqueeze(0);
-  Model model(tiny_shape(), {{}, at::kCPU, at::kDouble, 42}), twin(tiny_shape(), {{}, at::kCPU, at::kDouble, 42});
+  Model model(tiny_shape(), {{}, at::kCPU, at::kDouble, 42}),
+      twin(tiny_shape(), {{}, at::kCPU, at::kDouble, 42});
   AdamW optimizer(model, {}), other(twin, {});
   const auto step = [&](Model& of, AdamW& by) {
     of.loss(tokens, tokens.roll(-1, 1)).backward();

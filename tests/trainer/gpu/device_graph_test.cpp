@@ -1,12 +1,10 @@
 // Steps that were recorded once: the same training as kernel by kernel, without a wait or an allocation.
-#include "trainer/device_graph.hpp"
-
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 
 #include "tests/trainer/support.hpp"
-#include "trainer/adamw.hpp"
 #include "trainer/grouped_product.hpp"
+#include "trainer/recorded_step.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;
@@ -14,11 +12,13 @@ namespace costmodel = fomoe::costmodel;
 
 namespace {
 
+constexpr std::int64_t kMicroBatches = 2, kSequences = 2, kLength = 64;
+
 costmodel::ModelShape shape_for_graphs() {
   costmodel::ModelShape shape = *costmodel::find_preset("small");
   shape.layers = 2;
   shape.vocabulary = 1000;
-  shape.sequence_length = 64;
+  shape.sequence_length = kLength;
   return shape;
 }
 
@@ -27,39 +27,43 @@ bool can_record() {
                            {shape_for_graphs().d_model, shape_for_graphs().d_expert});
 }
 
-/// A model that trains on what is in `text`, forward, backward and optimiser each a piece of work.
-struct Training {
-  explicit Training(std::shared_ptr<GraphPool> pool, bool skip_token)
-      : model(shape_for_graphs(), options(skip_token)),
-        optimizer(model, {}),
-        text(at::zeros({4, 65}, at::TensorOptions().dtype(at::kLong).device(at::kCUDA))),
-        forward(pool),
-        backward(pool),
-        update(pool) {}
+ExpertChoice experts(bool skip_token, const std::vector<int>& held) {
+  ExpertChoice choice;
+  choice.skip_token = skip_token;
+  choice.local.assign(2, held);
+  return choice;
+}
 
-  static ModelOptions options(bool skip_token) {
-    ModelOptions options;
-    options.device = at::Device(at::kCUDA, 0);
-    options.dtype = at::kBFloat16;
-    options.experts.skip_token = skip_token;
-    options.experts.local.assign(2, {0, 3, 5});
-    return options;
-  }
-  void step() {
-    forward.run([this] {
-      loss = model.loss(text.narrow(1, 0, 64).contiguous(), text.narrow(1, 1, 64).contiguous());
-    });
-    backward.run([this] { loss.backward(); });
-    optimizer.prepare();
-    update.run([this] { optimizer.update(); });
-    optimizer.count();
+/// A site's training, by micro-batches.
+struct Training {
+  Training(Launches launches, bool skip_token)
+      : model(shape_for_graphs(),
+              {experts(skip_token, {0, 3, 5}), at::Device(at::kCUDA, 0), at::kBFloat16, 42}),
+        optimizer(model, {}),
+        step(model, optimizer, {/*balance_weight=*/0.01, /*clip_norm=*/1, launches}) {}
+
+  /// → the loss. `text` int64 [sequences, length + 1], on the host.
+  at::Tensor train(const at::Tensor& text) {
+    at::Tensor loss;
+    routing = {};
+    routing.wants_balance = true;
+    for (std::int64_t i = 0; i < kMicroBatches; ++i) {
+      const at::Tensor part = text.narrow(0, i * kSequences, kSequences);
+      const Batch batch{part.narrow(1, 0, kLength).contiguous(), part.narrow(1, 1, kLength).contiguous()};
+      const at::Tensor share = step.micro_batch(batch, routing, 1.0 / kMicroBatches);
+      loss = loss.defined() ? loss + share : share.clone();
+    }
+    step.update();
+    return loss;
   }
 
   Model model;
   AdamW optimizer;
-  at::Tensor text, loss;
-  DeviceGraph forward, backward, update;
+  Routing routing;
+  RecordedStep step;
 };
+
+at::Tensor some_text() { return at::randint(1000, {kMicroBatches * kSequences, kLength + 1}, at::kLong); }
 
 /// Waiting for the device is an error while it lives.
 class NoWaiting {
@@ -76,35 +80,91 @@ std::int64_t allocations() {
 
 }  // namespace
 
-TEST_CASE("ten recorded steps train as ten launched kernel by kernel") {
+TEST_CASE("recorded steps train as steps that are launched kernel by kernel") {
   if (!can_record()) return;  // grouped products wait for the host on this GPU
   for (const bool skip_token : {false, true}) {
     CAPTURE(skip_token);
-    const auto pool = std::make_shared<GraphPool>(at::Device(at::kCUDA, 0));
-    Training recorded(pool, skip_token), launched(nullptr, skip_token);
+    Training recorded(Launches::by_graph, skip_token), launched(Launches::by_host, skip_token);
     at::manual_seed(7);
-    for (int step = 0; step < 10; ++step) {
+    double first_loss = 0, last_loss = 0;
+    for (int step = 0; step < 20; ++step) {
       CAPTURE(step);
-      const at::Tensor text = at::randint(1000, {4, 65}, at::kLong);
+      const at::Tensor text = some_text();
+      std::vector<double> losses;
       for (Training* training : {&recorded, &launched}) {
-        training->text.copy_(text);
-        training->optimizer.set_learning_rate(1e-3 * (step + 1));
-        training->step();
+        training->optimizer.set_learning_rate(1e-3 * std::min(1.0, (step + 1) / 8.0));
+        if (step == 10) training->model.relabel_experts(experts(skip_token, {1, 3, 6}));
+        if (step == 15) {  // not settled: such a step is launched by the host, between recorded ones
+          training->optimizer.set_experts(0, {{15, -1}, {0, 0}, {15, -1}});
+          training->optimizer.set_experts(1, {{15, -1}, {15, -1}, {15, -1}});
+        }
+        losses.push_back(training->train(text).item<double>());
+        REQUIRE(training->routing.counts.size() == 2);
+        // Of this step's slots, neither fewer nor those of the steps before.
+        const std::int64_t slots = text.size(0) * kLength *
+                                   std::min<std::int64_t>(training->model.shape().active_experts,
+                                                          training->routing.counts[0].numel());
+        CHECK(training->routing.counts[0].sum().item<std::int64_t>() == slots);
+        if (step == 16) training->optimizer.set_experts(0, {{17, -1}, {17, -1}, {17, -1}});
       }
-      // The same kernels in the same order; attention's backward adds in the order in which blocks come.
-      CHECK(recorded.loss.item<double>() == doctest::Approx(launched.loss.item<double>()).epsilon(2e-3));
+      // The same kernels in the same order, but attention's backward adds as its blocks come.
+      CHECK(losses[0] == doctest::Approx(losses[1]).epsilon(5e-3));
+      if (step == 0) first_loss = losses[0];
+      last_loss = losses[0];
     }
-    CHECK(recorded.loss.item<double>() < 7);  // ln 1000 = 6.9: it has learned, if only the marginal
-    CHECK(recorded.optimizer.steps()[0].item<double>() == 10);
+    CHECK(last_loss < first_loss);
+    CHECK(recorded.optimizer.steps()[0].item<double>() == 20);
+    CHECK(recorded.optimizer.steps()[parameter_index(0, Role::up)].item<double>() ==
+          launched.optimizer.steps()[parameter_index(0, Role::up)].item<double>());
   }
 }
 
-TEST_CASE("a recorded step waits for nothing and allocates nothing") {
+TEST_CASE("a recorded step waits for nothing and allocates nothing on the device") {
   if (!can_record()) return;
-  Training training(std::make_shared<GraphPool>(at::Device(at::kCUDA, 0)), /*skip_token=*/true);
-  for (int step = 0; step <= DeviceGraph::kPlainCalls; ++step) training.step();
+  Training training(Launches::by_graph, /*skip_token=*/true);
+  const at::Tensor text = some_text();
+  for (int step = 0; step <= DeviceGraph::kPlainCalls; ++step) training.train(text);
+  const auto whole_step = [&] {  // without the sum of losses, which is the caller's
+    Routing routing;
+    routing.wants_balance = true;
+    for (std::int64_t i = 0; i < kMicroBatches; ++i) {
+      const at::Tensor part = text.narrow(0, i * kSequences, kSequences);
+      training.step.micro_batch(
+          {part.narrow(1, 0, kLength).contiguous(), part.narrow(1, 1, kLength).contiguous()}, routing,
+          1.0 / kMicroBatches);
+    }
+    training.step.update();
+  };
   const NoWaiting guard;
   const std::int64_t before = allocations();
-  for (int step = 0; step < 3; ++step) training.step();
+  for (int step = 0; step < 3; ++step) whole_step();
   CHECK(allocations() == before);
+}
+
+TEST_CASE("gradients of a recorded step are those of one that is launched by the host") {
+  if (!can_record()) return;
+  Training recorded(Launches::by_graph, true), launched(Launches::by_host, true);
+  at::manual_seed(8);
+  for (int step = 0; step < DeviceGraph::kPlainCalls + 2; ++step) {
+    const at::Tensor text = some_text();
+    // Rates of 0: both stay the same model.
+    for (Training* training : {&recorded, &launched}) {
+      training->optimizer.set_learning_rate(0);
+      Routing routing;
+      for (std::int64_t i = 0; i < kMicroBatches; ++i) {
+        const at::Tensor part = text.narrow(0, i * kSequences, kSequences);
+        training->step.micro_batch(
+            {part.narrow(1, 0, kLength).contiguous(), part.narrow(1, 1, kLength).contiguous()}, routing,
+            1.0 / kMicroBatches);
+      }
+    }
+    for (std::size_t i = 0; i < recorded.model.parameters().size(); ++i) {
+      CAPTURE(recorded.model.parameters()[i].spec.name());
+      const at::Tensor got = recorded.model.parameters()[i].compute.grad(),
+                       expected = launched.model.parameters()[i].compute.grad();
+      REQUIRE(got.defined());
+      CHECK(largest_difference(got, expected) <= 0.02 * expected.abs().max().item<double>());
+    }
+    for (Training* training : {&recorded, &launched}) training->step.update();
+  }
 }

@@ -8,7 +8,7 @@ TEST_CASE("what cannot be recorded says so, and the device can still be used") {
   DeviceGraph graph(std::make_shared<GraphPool>(at::Device(at::kCUDA, 0)));
   const at::Tensor value = at::ones({}, at::kCUDA);
   const auto reads = [&] { (void)value.item<double>(); };
-  for (int call = 0; call < DeviceGraph::kPlainCalls; ++call) graph.run(reads);
-  CHECK_THROWS_AS(graph.run(reads), c10::Error);
+  for (int call = 0; call < DeviceGraph::kPlainCalls; ++call) graph.plain(reads);
+  CHECK_THROWS_AS(graph.launch(reads), c10::Error);
   CHECK(at::ones({3}, at::kCUDA).sum().item<double>() == 3);
 }

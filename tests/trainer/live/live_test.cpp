@@ -272,6 +272,8 @@ TEST_CASE("mistakes: one line that says what was expected, status 2, and no file
              {"--in-turn"})
             .find("strategy.bucket_bytes: got 1000000B; expected one call for everything") !=
         std::string::npos);
+  CHECK(said({"trainer.device=cpu", "trainer.cuda_graph=on"}, {"--in-turn"})
+            .find("trainer.cuda_graph: got on, but the device is not a GPU") != std::string::npos);
   CHECK(said({"trainer.learning_rate=-1"}, {"--in-turn"}).find("trainer.learning_rate: got -1; expected") !=
         std::string::npos);
   CHECK(said({"trainer.lerning_rate=1"}, {"--in-turn"}).find("did you mean learning_rate?") !=
