@@ -25,10 +25,11 @@ class Missing(Exception):
 
 
 def read(path):
-    try:
-        return json.loads(path.read_text())
-    except FileNotFoundError:
-        raise Missing(f"{path.parent.name}/{path.name}") from None
+    unfinished = path.parent.with_name(path.parent.name + ".part") / path.name  # of a stage that failed later on
+    for candidate in (path, unfinished):
+        if candidate.exists():
+            return json.loads(candidate.read_text())
+    raise Missing(f"{path.parent.name}/{path.name}")
 
 
 def step_s(profile, sequences, held):

@@ -12,14 +12,14 @@
 # Stages run one after the other, each with its own limit. What is complete is not run again, so a call that was killed, or
 # that ran out of its budget, is continued by the same command. FOLDER/status.csv says how each stage went; FOLDER/STAGE/
 # has its files and log, FOLDER/machine.txt device, driver and versions, FOLDER/clocks.csv the clocks before and after each
-# stage. Where all is complete, FOLDER/measurements.tar.gz holds it all in one file. Exit status: 0 all complete, 1 a stage
+# stage. FOLDER/measurements.tar.gz holds all of it in one file, after each call. Exit status: 0 all complete, 1 a stage
 # failed or hit its limit, 2 wrong usage, 3 the budget ran out (call again).
 #
 # large, xl and xxl are timed at two depths (embedding, head, and 2 or 4 layers): `fomoe profile compose` makes their
 # profiles of them, on any machine, as the last lines here say. Stage composition times what that can be checked with, and
 # experiments/gpu_summary.py says of FOLDER what came out.
 #
-# Steps are launched as CUDA graphs. Where stage graph fails, those of all later stages go kernel by kernel.
+# Steps are launched as CUDA graphs. Where stage graph cannot, those of all later stages go kernel by kernel: status.csv says so.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -80,7 +80,7 @@ peer() {  # MODEL FILE more…: a profile by the Python twin
 
 # Stages: name, limit in seconds, and a function run_NAME whose first argument is the folder for its files. The most important
 # first; compiling comes last, since how long it takes is hard to say. The limits add up to more than the budget: few need theirs.
-stages=(tests:90 graph:30 kernels:60 small:40 medium:70 library:30 skip:50 large:60 xl:70 xxl:80 composition:60 rates:30 eager:70
+stages=(tests:90 graph:90 kernels:60 small:40 medium:70 library:30 skip:50 large:60 xl:70 xxl:80 composition:60 rates:30 eager:70
         compiled:240 compiled16:300)
 run_tests() {
   "$bin/test_gpu"
@@ -139,7 +139,7 @@ fi
 mkdir -p "$output" || fail "--output: got \"$output\"; expected a folder that can be made; for example --output gpu-measurements"
 
 status_file=$output/status.csv
-[ -e "$status_file" ] || echo "stage,status,seconds" >"$status_file"
+[ -e "$status_file" ] || echo "stage,status,seconds,cuda_graph" >"$status_file"
 started=$SECONDS
 clocks() {
   command -v nvidia-smi >/dev/null || return 0
@@ -155,6 +155,12 @@ clocks() {
   if command -v nvidia-smi >/dev/null; then nvidia-smi -q; else echo "no nvidia-smi"; fi
 } >"$output/machine.txt" 2>&1
 
+# What is in the folder, by name: of the folder itself tar would say that it changes, because of the archive in it.
+archive() {
+  (cd "$output" && rm -f measurements.tar.gz.tmp && tar --exclude=./measurements.tar.gz -czf measurements.tar.gz.tmp ./* &&
+    mv measurements.tar.gz.tmp measurements.tar.gz) || { echo "measure_gpu.sh: could not write $output/measurements.tar.gz" >&2; exit 1; }
+}
+
 worst=0
 for stage in "${stages[@]}"; do
   name=${stage%:*} limit=${stage#*:}
@@ -162,6 +168,7 @@ for stage in "${stages[@]}"; do
   left=$((budget - (SECONDS - started)))
   if [ $left -lt 5 ]; then
     printf 'The %s s of --budget are over before %s. Continue with the same command.\n' "$budget" "$name"
+    archive
     exit 3
   fi
   [ "$limit" -le $left ] || limit=$left
@@ -170,7 +177,7 @@ for stage in "${stages[@]}"; do
   clocks "$name" before
   begun=$SECONDS
   launches=off
-  [ ! -e "$output/graph/complete" ] || launches=auto
+  if [ -e "$output/graph/small-by-graph.json" ] || [ -e "$output/graph.part/small-by-graph.json" ]; then launches=auto; fi
   # In a process group of its own, so that the limit ends its children too.
   export -f model twin_model experts batches ours peer at_two_depths "run_$name"
   export bin train python rehearse device depths tiny deep graphs held_out launches
@@ -185,15 +192,13 @@ for stage in "${stages[@]}"; do
     124 | 137) how=limit; worst=1 ;;
     *) how="failed ($code)"; worst=1 ;;
   esac
-  echo "$name,$how,$took" >>"$status_file"
+  echo "$name,$how,$took,$launches" >>"$status_file"
   printf '%-9s %s after %s s\n' "$name" "$how" "$took"
   [ "$how" = complete ] || { printf '  its last lines, of %s:\n' "$output/$name.part/log.txt"; tail -5 "$output/$name.part/log.txt" | sed 's/^/  /'; }
 done
 
+archive
 if [ $worst -eq 0 ]; then
-  # What is in the folder, by name: of the folder itself tar would say that it changes, because of the archive in it.
-  (cd "$output" && rm -f measurements.tar.gz.tmp && tar --exclude=./measurements.tar.gz -czf measurements.tar.gz.tmp ./* &&
-    mv measurements.tar.gz.tmp measurements.tar.gz) || { echo "measure_gpu.sh: could not write $output/measurements.tar.gz" >&2; exit 1; }
   printf 'All complete. Profiles of the deep presets:\n'
   printf '  fomoe profile compose %s/large/large-%s-layers.json %s/large/large-%s-layers.json --layers 128 --output large.json\n' \
     "$output" "${depths% *}" "$output" "${depths#* }"

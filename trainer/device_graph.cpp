@@ -17,7 +17,10 @@ class OnSideStream {
   }
   ~OnSideStream() {
     c10::cuda::setCurrentCUDAStream(own_);
-    after(side_, own_);
+    try {
+      after(side_, own_);
+    } catch (const c10::Error&) {  // the device has failed, which whoever comes next is told
+    }
   }
   OnSideStream(const OnSideStream&) = delete;
   OnSideStream& operator=(const OnSideStream&) = delete;
@@ -68,15 +71,27 @@ void DeviceGraph::record(const std::function<void()>& work) {
   try {
     work();
   } catch (...) {
-    // A recording that was begun has to end before the device can be used again; that it fails is no news.
+    // A recording that was begun has to end before its stream can be used again; that it fails is no news.
     try {
       graph_->capture_end();
     } catch (const c10::Error&) {
+      give_up();
     }
     graph_.reset();
     throw;
   }
-  graph_->capture_end();
+  try {
+    graph_->capture_end();
+  } catch (const c10::Error&) {
+    give_up();
+    graph_.reset();
+    throw;
+  }
+}
+
+// LibTorch's allocator is told when a recording ends, but not where ending it fails.
+void DeviceGraph::give_up() const {
+  c10::cuda::CUDACachingAllocator::endAllocateToPool(pool_->device.index(), pool_->memory);
 }
 
 }  // namespace fomoe::trainer

@@ -41,11 +41,13 @@ class DeviceGraph {
   /// it had been done there.
   void plain(const std::function<void()>& work);
   /// Has the device do the work, which is recorded at the first call and never called again. Throws what the
-  /// work throws; c10::Error where the work cannot be recorded.
+  /// work throws; c10::Error where the work cannot be recorded, after which the process should end: LibTorch
+  /// does not wholly recover.
   void launch(const std::function<void()>& work);
 
  private:
   void record(const std::function<void()>& work);
+  void give_up() const;
 
   std::shared_ptr<GraphPool> pool_;
   std::optional<at::cuda::CUDAGraph> graph_;

@@ -76,40 +76,51 @@ class TimedSteps {
       : model_(&model),
         optimizer_(model, {}),
         batch_(batch),
-        clock_(model.options().device.is_cuda()),
+        clocks_{StepClock(model.options().device.is_cuda()), StepClock(model.options().device.is_cuda())},
         pool_(launches == Launches::by_graph ? std::make_shared<GraphPool>(model.options().device) : nullptr),
         forward_(pool_),
         backward_(pool_),
         update_(pool_) {}
 
-  StepSample step() {
-    clock_.mark(0);
-    run(forward_, [this] { loss_ = model_->loss(batch_.tokens, batch_.targets); });
-    clock_.mark(1);
-    run(backward_, [this] { loss_.backward(); });
-    clock_.mark(2);
-    optimizer_.prepare();
-    run(update_, [this] { optimizer_.update(); });
-    optimizer_.count();
-    clock_.mark(3);
-    ++steps_;
-    return clock_.sample();
+  /// Of the next step. A GPU has one more to do meanwhile: what a host takes to launch a step's first work
+  /// would count as forward where the GPU had to wait for it.
+  StepSample next() {
+    const std::int64_t ahead = model_->options().device.is_cuda() ? 1 : 0;
+    while (started_ <= sampled_ + ahead) start();
+    return sample();
+  }
+  /// Waits for all that the device has to do.
+  void finish() {
+    while (sampled_ < started_) sample();
   }
   /// Until they are recorded, and the recording has run once.
   [[nodiscard]] std::int64_t setup_steps() const { return pool_ ? DeviceGraph::kPlainCalls + 1 : 0; }
 
  private:
+  void start() {
+    StepClock& clock = clocks_[static_cast<std::size_t>(started_++ % 2)];
+    clock.mark(0);
+    run(forward_, [this] { loss_ = model_->loss(batch_.tokens, batch_.targets); });
+    clock.mark(1);
+    run(backward_, [this] { loss_.backward(); });
+    clock.mark(2);
+    optimizer_.prepare();
+    run(update_, [this] { optimizer_.update(); });
+    optimizer_.count();
+    clock.mark(3);
+  }
+  StepSample sample() { return clocks_[static_cast<std::size_t>(sampled_++ % 2)].sample(); }
   void run(DeviceGraph& graph, const std::function<void()>& work) const {
-    steps_ < DeviceGraph::kPlainCalls ? graph.plain(work) : graph.launch(work);
+    started_ <= DeviceGraph::kPlainCalls ? graph.plain(work) : graph.launch(work);
   }
 
   Model* model_;
   AdamW optimizer_;
   Batch batch_;
-  std::int64_t steps_ = 0;
-  StepClock clock_;
+  std::int64_t started_ = 0, sampled_ = 0;
+  std::array<StepClock, 2> clocks_;
   std::shared_ptr<GraphPool> pool_;
-  at::Tensor loss_;  // before the graphs: they are the first to go
+  at::Tensor loss_;
   DeviceGraph forward_, backward_, update_;
 };
 
@@ -133,7 +144,7 @@ ProfilePoint measure_point(const ProfileOptions& options, std::int64_t sequences
 
   Model model(options.model, model_options);
   TimedSteps steps(model, random_batch(options.model, sequences, model_options.device), options.launches);
-  for (std::int64_t i = 0; i < steps.setup_steps() + options.warmup; ++i) steps.step();
+  for (std::int64_t i = 0; i < steps.setup_steps() + options.warmup; ++i) steps.next();
 
   ProfilePoint point{sequences, held, options.skip_token, 0, {}};
   double spent = 0;
@@ -143,9 +154,10 @@ ProfilePoint measure_point(const ProfileOptions& options, std::int64_t sequences
                << " of " << options.steps << " steps\n";
       break;
     }
-    point.samples.push_back(steps.step());
+    point.samples.push_back(steps.next());
     spent += seconds(point.samples.back());
   }
+  steps.finish();
   point.peak_memory_bytes = peak_memory_bytes(cuda);
   return point;
 }

@@ -39,7 +39,8 @@ void clip_gradients(const Model& model, double norm) {
 std::string recording_refused(const costmodel::ModelShape& shape, at::Device device, at::ScalarType dtype) {
   if (!device.is_cuda()) return "the device is not a GPU";
   if (!grouped_on_device(device, dtype, {shape.d_model, shape.d_expert})) {
-    return "the experts' products wait for the host: they do not in bf16, of widths that are multiples of 8, on "
+    return "the experts' products wait for the host: they do not in bf16, of widths that are multiples of 8, "
+           "on "
            "a GPU of compute capability 9.0 or 10.0";
   }
   return {};
@@ -82,7 +83,8 @@ void RecordedStep::take(at::Tensor& into, const at::Tensor& from) const {
 }
 
 at::Tensor RecordedStep::micro_batch(const Batch& batch, Routing& routing, double weight) {
-  if (!recordable(batch, weight)) {
+  const bool first = !model_->parameters().front().compute.grad().defined();
+  if (!recordable(batch, weight) || (!first && !has_recorded_gradients())) {
     const at::Device device = model_->options().device;
     at::Tensor loss;
     first_.graph.plain([&] {
@@ -91,7 +93,6 @@ at::Tensor RecordedStep::micro_batch(const Batch& batch, Routing& routing, doubl
     });
     return loss;
   }
-  const bool first = !model_->parameters().front().compute.grad().defined();
   Whole& whole = first ? first_ : next_;
   take(tokens_, batch.tokens);
   take(targets_, batch.targets);
@@ -125,6 +126,10 @@ void RecordedStep::update() {
   if (has_recorded_gradients() && optimizer_->settled()) {
     update_.launch(work);
   } else {
+    // Kept until the caller's stream waits for the update: other threads may take freed memory of that
+    // stream.
+    std::vector<at::Tensor> gradients;
+    for (const Parameter& parameter : model_->parameters()) gradients.push_back(parameter.compute.grad());
     update_.plain(work);
   }
   optimizer_->count();

@@ -1,6 +1,7 @@
-// A node's training step as pieces of work that ask the same of its device each time: the gradient of a step's
-// first micro-batch, that of each that follows, and the optimiser's update. On a GPU they can be recorded and
-// launched as a whole; else each is done anew, and this is forward, backward and AdamW as they are.
+// A node's training step as pieces of work that ask the same of its device each time: the gradient of a
+// step's first micro-batch, that of each that follows, and the optimiser's update. On a GPU they can be
+// recorded and launched as a whole; else each is done anew, and this is forward, backward and AdamW as they
+// are.
 //
 // Recorded gradients stay where the recording put them: the model has the same tensors as its gradients in
 // each step, which others may read and write meanwhile, as all-reduces do.
@@ -18,9 +19,9 @@
 
 namespace fomoe::trainer {
 
-/// Adds to the model's gradients that of weight·(L + balance_weight·balance), cross-entropy and load-balancing
-/// loss (where `routing` wants it). tokens, targets: int64 [B, S] on the model's device. → weight·L, fp64, on
-/// the device.
+/// Adds to the model's gradients that of weight·(L + balance_weight·balance), cross-entropy and
+/// load-balancing loss (where `routing` wants it). tokens, targets: int64 [B, S] on the model's device. →
+/// weight·L, fp64, on the device.
 at::Tensor add_gradient(const Model& model, const at::Tensor& tokens, const at::Tensor& targets,
                         Routing& routing, double balance_weight, double weight);
 
@@ -43,8 +44,8 @@ class RecordedStep {
   [[nodiscard]] const Model& model() const { return *model_; }
   [[nodiscard]] const Options& options() const { return options_; }
 
-  /// add_gradient of a micro-batch that may be on the host. By graph only where it has the size and the weight
-  /// of the first one of all. → as there; overwritten by the next step's.
+  /// add_gradient of a micro-batch that may be on the host. By graph only where it has the size and the
+  /// weight of the first one of all. → as there; overwritten by the next step's.
   at::Tensor micro_batch(const Batch& batch, Routing& routing, double weight);
 
   /// Clips, updates, and forgets the gradients. By graph where they are recorded ones and the optimiser is

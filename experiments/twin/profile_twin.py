@@ -9,6 +9,7 @@ AdamW is PyTorch's fused one. forward: the loss; backward; optimizer: its step, 
 """
 
 import argparse
+import collections
 import dataclasses
 import datetime
 import json
@@ -52,7 +53,7 @@ class Clock:
         return dict(zip(("forward_s", "backward_s", "optimizer_s"), times))
 
 
-def timed_step(loss_of, optimizer, tokens, targets, cuda):
+def start_step(loss_of, optimizer, tokens, targets, cuda):
     clock = Clock(cuda)
     clock.mark()
     loss = loss_of(tokens, targets)
@@ -62,7 +63,17 @@ def timed_step(loss_of, optimizer, tokens, targets, cuda):
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     clock.mark()
-    return clock.parts()
+    return clock
+
+
+def timed_steps(start, cuda):
+    """Times of one step after the other. A GPU has the next one to do meanwhile: what the host takes to launch a step's first work
+    would count as forward where the GPU had to wait for it."""
+    clocks = collections.deque()
+    while True:
+        while len(clocks) < (2 if cuda else 1):
+            clocks.append(start())
+        yield clocks.popleft().parts()
 
 
 def peak_memory_bytes(cuda):
@@ -84,11 +95,12 @@ def measure_point(shape, sequences, held, options):
         loss_of = torch.compile(model.loss, mode=options.compile_mode, dynamic=False)
     text = torch.randint(shape.vocabulary, (sequences, shape.sequence_length + 1), device=options.device)
     tokens, targets = text[:, :-1].contiguous(), text[:, 1:].contiguous()
+    steps = timed_steps(lambda: start_step(loss_of, optimizer, tokens, targets, cuda), cuda)
     for _ in range(options.warmup):
-        timed_step(loss_of, optimizer, tokens, targets, cuda)
+        next(steps)
     samples, spent = [], 0.0
     while len(samples) < options.steps and (len(samples) < FEWEST_STEPS or spent < options.time_budget):
-        samples.append(timed_step(loss_of, optimizer, tokens, targets, cuda))
+        samples.append(next(steps))
         spent += sum(samples[-1].values())
     return {"micro_batch_sequences": sequences, "local_experts": held, "skip_token": options.skip_token,
             "peak_memory_bytes": peak_memory_bytes(cuda), "samples": samples}

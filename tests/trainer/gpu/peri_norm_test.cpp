@@ -15,7 +15,8 @@ TEST_CASE(
     // 2^−8 of a value; x' off by one is another in what follows.
     const double tolerance = type == at::kFloat ? 2e-5 : 2e-2;
     for (const std::int64_t rows : {0, 1, 7, 1000}) {
-      for (const std::int64_t d : {1, 33, 256, 2048, 8192}) {  // 8192: more shared memory than the default
+      for (const std::int64_t d :
+           {1, 33, 256, 2048, 4096, 8192}) {  // from 4096 on: more shared memory than the default
         CAPTURE(rows);
         CAPTURE(d);
         CAPTURE(c10::toString(type));
