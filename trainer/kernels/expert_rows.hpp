@@ -6,12 +6,11 @@
 // they hold in a result is undefined, NaN included. So work falls with the share of ghosts, and nothing has
 // to be cleared.
 //
-// On CUDA these are our own kernels (expert_rows.cu), on the CPU plain loops, the reference that the kernels
-// are tested against. float and bf16; sums in fp32, in the order of a token's choices, so that results do not
-// depend on atomics.
+// On CUDA float and bf16; sums in fp32, in the order of a token's choices, so that results do not depend on
+// atomics. The CPU runs the same row functions (expert_rows_row.hpp), one after the other.
 //
-// Not run on a GPU yet: the CUDA kernels compile for sm_90, and their test
-// (tests/trainer/gpu/expert_rows_test.cpp) waits for a machine with one.
+// Not run on a GPU yet: the kernels compile for sm_90, and tests/trainer/gpu/expert_rows_test.cpp waits for a
+// machine with one.
 #pragma once
 #include <cstdint>
 

@@ -3,30 +3,18 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
-#include <cstdint>
-
-#include "trainer/kernels/team.hpp"
+#include "trainer/kernels/expert_rows_row.hpp"
 
 namespace fomoe::trainer {
 
-/// The routing on the device; `experts` ≥ 1 entries of ends.
-struct DeviceRoute {
-  const std::int64_t* permutation;
-  const std::int64_t* position;
-  const std::int32_t* ends;
-  int experts;
-  std::int64_t tokens;
-  int chosen;
-};
-
 // Tensors are contiguous and of `type`. Each returns the launch error.
-cudaError_t launch_rows_of_experts(RowType type, const void* x, const DeviceRoute& route, std::int64_t d,
+cudaError_t launch_rows_of_experts(RowType type, const void* x, const RowRoute& route, std::int64_t d,
                                    void* rows, cudaStream_t stream);
 /// gates may be nullptr: all 1.
-cudaError_t launch_weighted_sum(RowType type, const void* y, const void* gates, const DeviceRoute& route,
+cudaError_t launch_weighted_sum(RowType type, const void* y, const void* gates, const RowRoute& route,
                                 std::int64_t d, void* out, cudaStream_t stream);
 cudaError_t launch_weighted_sum_backward(RowType type, const void* d_out, const void* y, const void* gates,
-                                         const DeviceRoute& route, std::int64_t d, void* d_y, void* d_gates,
+                                         const RowRoute& route, std::int64_t d, void* d_y, void* d_gates,
                                          cudaStream_t stream);
 /// d_a is nullptr: out = SiLU(h); else out = d_a·SiLU'(h).
 cudaError_t launch_silu(RowType type, const void* d_a, const void* h, const std::int32_t* ends, int experts,

@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""trainer/kernels as C++ that runs on emulated_gpu.hpp: emulate.py TRAINER/KERNELS OUT
+
+OUT/emulated/kernels/ gets every file of the folder, in namespace fomoe::emulated instead of fomoe::trainer. There all tensors are
+taken for a GPU's, and launches of kernels are emulated_gpu::launch.
+"""
+
+import pathlib
+import re
+import sys
+
+
+def launches(text, source):
+    """kernel<<<blocks, threads, shared, stream>>>(arguments); as calls of emulated_gpu::launch."""
+    text, found = re.subn(
+        r"(?P<kernel>\w+(?:<[^<>;]*>)?)\s*<<<(?P<blocks>.+?), (?P<threads>\w+), (?P<shared>.+?), stream>>>\((?P<arguments>.*?)\);",
+        r"{ emulated_gpu::launch(reinterpret_cast<const void*>(\g<kernel>), \g<blocks>, \g<threads>, \g<shared>, "
+        r"[&] { \g<kernel>(\g<arguments>); }); (void)stream; }", text, flags=re.DOTALL)
+    if "<<<" in text or found == 0:
+        sys.exit(f"emulate.py: {source}: got a launch that is not kernel<<<blocks, threads, shared, stream>>>(arguments);")
+    return text
+
+
+def emulated(source):
+    text = source.read_text()
+    if source.suffix == ".cu":
+        text = '#include "tests/trainer/emulated_gpu/emulated_gpu.hpp"\n' + launches(text, source)
+        text = re.sub(r"extern __shared__ ([\w:]+) (\w+)\[\];", r"\1* const \2 = static_cast<\1*>(emulated_gpu::shared_memory());", text)
+    text = re.sub(r"\b\w+\.is_cuda\(\)", "true", text)
+    text = re.sub(r"const c10::cuda::CUDAGuard \w+\(.*?\);", "", text)
+    text = text.replace("at::cuda::getCurrentCUDAStream()", "nullptr")
+    if "C10_CUDA_CHECK" in text:
+        text = '#include "tests/trainer/emulated_gpu/check.hpp"\n' + text.replace("C10_CUDA_CHECK(", "emulated_gpu::check(")
+    text = text.replace('#include "trainer/kernels/', '#include "emulated/kernels/')
+    # What is not a kernel of ours is the trainer's.
+    return text.replace("namespace fomoe::trainer {", "namespace fomoe::trainer {}\nnamespace fomoe::emulated {\nusing namespace fomoe::trainer;", 1)
+
+
+def main():
+    folder, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]) / "emulated/kernels"
+    out.mkdir(parents=True, exist_ok=True)
+    for source in sorted(folder.iterdir()):
+        target = out / (source.name + (".cpp" if source.suffix == ".cu" else ""))
+        target.write_text(emulated(source))
+
+
+if __name__ == "__main__":
+    main()

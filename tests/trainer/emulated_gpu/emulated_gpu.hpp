@@ -1,0 +1,113 @@
+// Enough of CUDA C++ for trainer/kernels/*.cu to run on a CPU, thread by thread: each thread of a block is a
+// fiber that runs until it waits for its warp or its block. It shows what a kernel computes, and launches that
+// a GPU would refuse; not how fast it is, and not races between threads that a GPU runs at once.
+//
+// emulate.py turns trainer/kernels into C++ for it, in namespace fomoe::emulated: launches become
+// emulated_gpu::launch, and dynamic shared memory a pointer.
+#pragma once
+#include <cuda_bf16.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <stdexcept>
+
+// Blocks run one after the other, so what a block shares is what they all share.
+#undef __shared__
+#define __shared__ static
+#define __launch_bounds__(threads)
+
+namespace emulated_gpu {
+
+struct Index {
+  unsigned x = 0;
+};
+
+/// Those of the thread that runs.
+extern Index thread_index, block_index, block_size;
+
+/// Of compute capability 9.0 (CUDA C++ programming guide, table of technical specifications).
+inline constexpr std::size_t kMostShared = 227 * 1024, kSharedUnasked = 48 * 1024;
+/// Left for what kernels declare __shared__ themselves, which counts too.
+inline constexpr std::size_t kOwnShared = 1024;
+
+/// Dynamic shared memory: kMostShared bytes, aligned to 16.
+void* shared_memory();
+
+/// Runs the kernel to its end. Refusals are cudaGetLastError's. Throws std::logic_error where threads wait for
+/// each other at different places for ever.
+void launch(const void* kernel, std::int64_t blocks, std::int64_t threads, std::size_t shared_bytes,
+            const std::function<void()>& body);
+cudaError_t last_error();
+cudaError_t ask_for_shared(const void* kernel, int bytes);
+
+void wait_for_block();
+void wait_for_warp();
+/// 32 places of 16 bytes of the running thread's warp.
+void* warp_places();
+
+template <class T>
+T from_lane(T value, int lane) {
+  static_assert(sizeof(T) <= 16);
+  auto* places = static_cast<char*>(warp_places());
+  std::memcpy(places + 16 * (thread_index.x % 32), &value, sizeof(T));
+  wait_for_warp();
+  std::memcpy(&value, places + 16 * lane, sizeof(T));
+  wait_for_warp();
+  return value;
+}
+
+}  // namespace emulated_gpu
+
+// The names that kernels use.
+#define threadIdx emulated_gpu::thread_index
+#define blockIdx emulated_gpu::block_index
+#define blockDim emulated_gpu::block_size
+#define cudaGetLastError emulated_gpu::last_error
+#define cudaFuncSetAttribute(kernel, attribute, bytes) emulated_gpu::ask_for_shared(kernel, bytes)
+#define cudaMemsetAsync(to, value, bytes, stream) (std::memset(to, value, bytes), (void)(stream), cudaSuccess)
+
+using std::min;
+inline void __syncthreads() { emulated_gpu::wait_for_block(); }
+inline void __syncwarp() { emulated_gpu::wait_for_warp(); }
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+inline float __expf(float x) { return std::exp(x); }
+inline std::int32_t atomicAdd(std::int32_t* to, std::int32_t value) {
+  const std::int32_t before = *to;
+  *to += value;
+  return before;
+}
+// All lanes take part: the mask is always whole.
+template <class T>
+T __shfl_sync(unsigned, T value, int lane) {
+  return emulated_gpu::from_lane(value, lane);
+}
+template <class T>
+T __shfl_xor_sync(unsigned, T value, int step) {
+  return emulated_gpu::from_lane(value, static_cast<int>(threadIdx.x % 32) ^ step);
+}
+// Lanes without such a neighbour keep their own.
+template <class T>
+T __shfl_up_sync(unsigned, T value, int step) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  return emulated_gpu::from_lane(value, lane >= step ? lane - step : lane);
+}
+template <class T>
+T __shfl_down_sync(unsigned, T value, int step) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  return emulated_gpu::from_lane(value, lane + step < 32 ? lane + step : lane);
+}
+inline unsigned __match_any_sync(unsigned, int value) {
+  auto* places = static_cast<int*>(emulated_gpu::warp_places());
+  places[threadIdx.x % 32] = value;
+  __syncwarp();
+  unsigned same = 0;
+  for (int lane = 0; lane < 32; ++lane) {
+    if (places[lane] == value) same |= 1u << lane;
+  }
+  __syncwarp();
+  return same;
+}
