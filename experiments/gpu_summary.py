@@ -181,7 +181,7 @@ class Summary:
 
     def bandwidth(self):
         copy = self.kernels("copy", "library")[0]["bytes_per_s"]
-        for name in ("encode_blocks", "decode_blocks", "largest_of_groups", "outer step (Nesterov)"):
+        for name in ("encode_blocks", "decode_blocks", "largest_of_groups", "outer step (Nesterov)", "AdamW"):
             for row in self.kernels(name):
                 shape = ", ".join(f"{key} {value:g}" for key, value in row["shape"].items() if key in ("bits", "share"))
                 yield f"{name}{', ' if shape else ''}{shape}: share of a copy's bandwidth", f"{row['bytes_per_s'] / copy:.0%}", "80 %"

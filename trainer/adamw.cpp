@@ -3,24 +3,34 @@
 #include <algorithm>
 #include <limits>
 
+#include "trainer/kernels/adam.hpp"
+
 namespace fomoe::trainer {
 
 namespace {
+
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+at::Tensor copy_of(const Parameter& parameter) {
+  return parameter.compute.is_same(parameter.master) ? at::Tensor() : parameter.compute.detach();
 }
+
+}  // namespace
 
 /// What one fused call updates: it takes one rate and one epsilon, and CompleteP has a few of each.
 struct AdamW::Group {
   double rate_scale, epsilon_scale;
   std::vector<at::Tensor> masters, gradients, moment1, moment2, steps;
+  std::vector<at::Tensor> copies;  // that compute, undefined where the masters do; of whole parameters
 
   void add(const at::Tensor& master, const at::Tensor& gradient, const at::Tensor& m, const at::Tensor& v,
-           const at::Tensor& step) {
+           const at::Tensor& step, const at::Tensor& copy = {}) {
     masters.push_back(master);
-    gradients.push_back(gradient.to(master.scalar_type()));  // no copy unless the model is bf16
+    gradients.push_back(gradient);
     moment1.push_back(m);
     moment2.push_back(v);
     steps.push_back(step);
+    copies.push_back(copy);
   }
 };
 
@@ -54,10 +64,17 @@ bool AdamW::alike(const std::vector<ExpertSteps>& experts) const {
   });
 }
 
-bool AdamW::settled() const {
+bool AdamW::all_alike() const {
   return std::all_of(experts_.begin(), experts_.end(), [&](const std::vector<ExpertSteps>& experts) {
-    return experts.empty() || (alike(experts) && warmth(experts.front()) == 1);
+    return experts.empty() || alike(experts);
   });
+}
+
+bool AdamW::settled() const {
+  return all_alike() &&
+         std::all_of(experts_.begin(), experts_.end(), [&](const std::vector<ExpertSteps>& experts) {
+           return experts.empty() || warmth(experts.front()) == 1;
+         });
 }
 
 void AdamW::set_experts(std::int64_t layer, std::vector<ExpertSteps> experts) {
@@ -71,17 +88,18 @@ AdamW::Group& AdamW::group_of(std::vector<Group>& groups, double rate_scale, dou
   for (Group& group : groups) {
     if (group.rate_scale == rate_scale && group.epsilon_scale == epsilon_scale) return group;
   }
-  groups.push_back({rate_scale, epsilon_scale, {}, {}, {}, {}, {}});
+  groups.push_back({rate_scale, epsilon_scale, {}, {}, {}, {}, {}, {}});
   return groups.back();
 }
 
 void AdamW::add_expert_tensor(std::size_t index, const at::Tensor& gradient, std::vector<Group>& groups) {
-  const ParameterSpec& spec = model_->parameters()[index].spec;
-  const at::Tensor master = model_->parameters()[index].master.detach();
+  const Parameter& parameter = model_->parameters()[index];
+  const ParameterSpec& spec = parameter.spec;
+  const at::Tensor master = parameter.master.detach();
   const std::vector<ExpertSteps>& experts = experts_[static_cast<std::size_t>(spec.layer)];
   if (alike(experts)) {
     group_of(groups, spec.rate_scale * warmth(experts.front()), spec.epsilon_scale)
-        .add(master, gradient, moment1_[index], moment2_[index], steps_[index]);
+        .add(master, gradient, moment1_[index], moment2_[index], steps_[index], copy_of(parameter));
     return;
   }
   const std::int64_t dim = spec.role == Role::router ? 1 : 0;
@@ -124,15 +142,30 @@ void AdamW::update() {
       add_expert_tensor(i, gradient, groups);
     } else {
       group_of(groups, parameter.spec.rate_scale, parameter.spec.epsilon_scale)
-          .add(parameter.master.detach(), gradient, moment1_[i], moment2_[i], steps_[i]);
+          .add(parameter.master.detach(), gradient, moment1_[i], moment2_[i], steps_[i], copy_of(parameter));
     }
   }
-  for (Group& group : groups) update(group);
+  // Our own kernel writes copies of whole parameters: not where experts have theirs apart.
+  const bool own = model_->own_kernels() && all_alike();
+  for (Group& group : groups) own ? update_by_own_kernel(group) : update_by_library(group);
   model_->clear_gradients();
-  model_->refresh_compute_weights();
+  if (!own) model_->refresh_compute_weights();
 }
 
-void AdamW::update(Group& group) const {
+void AdamW::update_by_own_kernel(Group& group) const {
+  for (std::size_t i = 0; i < group.gradients.size(); ++i) {
+    if (group.gradients[i].strides() != group.masters[i].strides()) {
+      group.gradients[i] =
+          at::empty_like(group.masters[i], group.gradients[i].scalar_type()).copy_(group.gradients[i]);
+    }
+  }
+  at::_foreach_add_(group.steps, 1);  // the kernel wants the count of the update it is about to make
+  adam_step({group.masters, group.moment1, group.moment2, group.gradients, group.copies, group.steps},
+            {rate_, group.rate_scale, options_.beta1, options_.beta2, options_.epsilon * group.epsilon_scale,
+             options_.weight_decay});
+}
+
+void AdamW::update_by_library(Group& group) const {
   // The kernel takes memory as it lies: router columns, which have strides, go through dense copies.
   std::vector<std::pair<at::Tensor, at::Tensor>> copies;
   const auto dense = [&](std::vector<at::Tensor>& tensors) {
@@ -146,8 +179,11 @@ void AdamW::update(Group& group) const {
   dense(group.moment1);
   dense(group.moment2);
   for (std::size_t i = 0; i < group.gradients.size(); ++i) {
-    if (group.gradients[i].strides() != group.masters[i].strides())
+    if (group.gradients[i].strides() != group.masters[i].strides()) {
       group.gradients[i] = at::empty_like(group.masters[i]).copy_(group.gradients[i]);
+    } else {
+      group.gradients[i] = group.gradients[i].to(group.masters[i].scalar_type());  // a copy only for bf16
+    }
   }
   at::_foreach_add_(group.steps, 1);  // the kernel wants the count of the update it is about to make
   at::Tensor rate = rate_ * group.rate_scale;

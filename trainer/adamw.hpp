@@ -1,6 +1,7 @@
-// AdamW as LibTorch's fused kernel, which reads and writes every parameter once, on CPU and GPU. Experts that
-// came from another site restart: their moments are zero, their bias correction counts from there, and their
-// rate warms up again, while their neighbours in the same tensor go on.
+// AdamW as our own kernel (kernels/adam.hpp) where the model computes with our own, else as LibTorch's fused
+// one, which reads and writes every parameter once too. Experts that came from another site restart: their
+// moments are zero, their bias correction counts from there, and their rate warms up again, while their
+// neighbours in the same tensor go on.
 #pragma once
 
 #include <vector>
@@ -61,9 +62,11 @@ class AdamW {
   [[nodiscard]] bool per_expert(const ParameterSpec& spec) const;
   [[nodiscard]] double warmth(const ExpertSteps& expert) const;
   [[nodiscard]] bool alike(const std::vector<ExpertSteps>& experts) const;
+  [[nodiscard]] bool all_alike() const;
   void add_expert_tensor(std::size_t index, const at::Tensor& gradient, std::vector<Group>& groups);
   Group& group_of(std::vector<Group>& groups, double rate_scale, double epsilon_scale) const;
-  void update(Group& group) const;
+  void update_by_own_kernel(Group& group) const;
+  void update_by_library(Group& group) const;
 
   Model* model_;  // not owned
   AdamWOptions options_;

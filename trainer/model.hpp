@@ -53,6 +53,7 @@ class Model {
   [[nodiscard]] const ModelOptions& options() const { return options_; }
   [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
   [[nodiscard]] std::int64_t parameter_count() const;
+  [[nodiscard]] bool own_kernels() const { return own_kernels_; }
 
   /// Called with a layer's number and its input [B·S, d]; what it returns is taken instead.
   using AtLayer = std::function<at::Tensor(std::int64_t layer, const at::Tensor& input)>;

@@ -23,6 +23,7 @@
 #include "experiments/scenario/json_io.hpp"
 #include "trainer/device_graph.hpp"
 #include "trainer/device_info.hpp"
+#include "trainer/kernels/adam.hpp"
 #include "trainer/kernels/codec.hpp"
 #include "trainer/kernels/peri_norm.hpp"
 #include "trainer/kernels/rotary.hpp"
@@ -211,6 +212,26 @@ void outer_steps(Bench& bench, std::int64_t n) {
             });
 }
 
+void adam_steps(Bench& bench, std::int64_t n) {
+  const at::Tensor master = at::randn({n}, bench.options(at::kFloat)), m = at::zeros_like(master),
+                   v = at::zeros_like(master), gradient = at::randn({n}, bench.bf16()),
+                   copy = master.to(at::kBFloat16), updates = at::ones({}, bench.options(at::kFloat)),
+                   rate = at::full({}, 1e-3, bench.options(at::kDouble)), fp32_rate = rate.to(at::kFloat);
+  const json shape = {{"values", n}};
+  const double bytes = 28.0 * static_cast<double>(n);  // reads θ, m, v and g, writes θ, m, v and the copy
+  bench.add("AdamW", "own", shape, bytes, [&] {
+    adam_step({{master}, {m}, {v}, {gradient}, {copy}, {updates}}, {rate, 1, 0.9, 0.95, 1e-8, 0});
+  });
+  bench.add("AdamW", "library", shape, bytes, [&] {
+    std::vector<at::Tensor> masters = {master}, gradients = {gradient.to(at::kFloat)}, first = {m},
+                            second = {v};
+    at::_fused_adamw_(masters, gradients, first, second, {}, {updates}, fp32_rate, 0.9, 0.95, 0, 1e-8, false,
+                      false);
+    at::Tensor into = copy;
+    into.copy_(master);
+  });
+}
+
 int run(const std::vector<std::string>& arguments) {
   std::string output;
   Bench bench{cuda_available(), false};
@@ -243,6 +264,7 @@ int run(const std::vector<std::string>& arguments) {
     bench.attempt([&] { experts(bench, 16, 64, 32, 8, 2); });
     bench.attempt([&] { codecs(bench, 8192); });
     bench.attempt([&] { outer_steps(bench, 8192); });
+    bench.attempt([&] { adam_steps(bench, 8192); });
   } else {
     for (const std::int64_t d : {1024, 2048, 4096}) bench.attempt([&] { peri_norms(bench, 16384, d); });
     bench.attempt([&] { rotary(bench, 8, 2048, 16, 128); });
@@ -252,6 +274,7 @@ int run(const std::vector<std::string>& arguments) {
     bench.attempt([&] { experts(bench, 4096, 4096, 128, 128, 32); });
     bench.attempt([&] { codecs(bench, std::int64_t{1} << 28); });
     bench.attempt([&] { outer_steps(bench, std::int64_t{1} << 28); });
+    bench.attempt([&] { adam_steps(bench, std::int64_t{1} << 28); });
   }
   const json out = {{"device", bench.cuda ? cuda_name() : cpu_name()},
                     {"versions", versions()},

@@ -105,7 +105,8 @@ TEST_CASE("emulated expert rows: gathered, activated, summed with gates, and bac
 TEST_CASE("emulated peri_norm: forward, backward and sums over rows") {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     for (const std::int64_t rows : {0, 1, 7}) {
-      for (const std::int64_t d : {1, 33, 256, 4096, 8192}) {  // from 4096 on: shared memory must be asked for
+      for (const std::int64_t d :
+           {1, 33, 256, 4096, 8192}) {  // from 4096 on: shared memory must be asked for
         CAPTURE(rows);
         CAPTURE(d);
         CAPTURE(c10::toString(type));
@@ -165,7 +166,8 @@ TEST_CASE("emulated codecs: the CPU's bytes, values and positions") {
         CAPTURE(n);
         const at::Tensor x = some_values(n), bytes = encode_blocks(x, bits, block);
         CHECK(at::equal(emulated::encode_blocks(x, bits, block), bytes));
-        CHECK(at::equal(emulated::decode_blocks(bytes, n, bits, block), decode_blocks(bytes, n, bits, block)));
+        CHECK(
+            at::equal(emulated::decode_blocks(bytes, n, bits, block), decode_blocks(bytes, n, bits, block)));
       }
     }
   }
@@ -218,8 +220,9 @@ TEST_CASE("the emulated GPU refuses what a GPU does, and finds threads that wait
   CHECK(launched(1, 32, 48 * 1024, count) == cudaErrorInvalidValue);  // what kernels declare counts too
   CHECK(ran == 3 * 64);
   // A barrier that half of the block never reaches; one half leaving first is no fault.
-  CHECK_THROWS_AS(launched(1, 64, 0, [] { emulated_gpu::thread_index.x < 16 ? __syncwarp() : __syncthreads(); }),
-                  std::logic_error);
+  CHECK_THROWS_AS(
+      launched(1, 64, 0, [] { emulated_gpu::thread_index.x < 16 ? __syncwarp() : __syncthreads(); }),
+      std::logic_error);
   CHECK(launched(1, 64, 0, [] {
           if (emulated_gpu::thread_index.x >= 32) __syncthreads();
         }) == cudaSuccess);

@@ -1,9 +1,9 @@
 #include "tests/trainer/emulated_gpu/emulated_gpu.hpp"
 
-#include <csetjmp>
 #include <ucontext.h>
 
 #include <array>
+#include <csetjmp>
 #include <deque>
 #include <map>
 #include <memory>

@@ -1,6 +1,6 @@
 // Enough of CUDA C++ for trainer/kernels/*.cu to run on a CPU, thread by thread: each thread of a block is a
-// fiber that runs until it waits for its warp or its block. It shows what a kernel computes, and launches that
-// a GPU would refuse; not how fast it is, and not races between threads that a GPU runs at once.
+// fiber that runs until it waits for its warp or its block. It shows what a kernel computes, and launches
+// that a GPU would refuse; not how fast it is, and not races between threads that a GPU runs at once.
 //
 // emulate.py turns trainer/kernels into C++ for it, in namespace fomoe::emulated: launches become
 // emulated_gpu::launch, and dynamic shared memory a pointer.
@@ -37,8 +37,8 @@ inline constexpr std::size_t kOwnShared = 1024;
 /// Dynamic shared memory: kMostShared bytes, aligned to 16.
 void* shared_memory();
 
-/// Runs the kernel to its end. Refusals are cudaGetLastError's. Throws std::logic_error where threads wait for
-/// each other at different places for ever.
+/// Runs the kernel to its end. Refusals are cudaGetLastError's. Throws std::logic_error where threads wait
+/// for each other at different places for ever.
 void launch(const void* kernel, std::int64_t blocks, std::int64_t threads, std::size_t shared_bytes,
             const std::function<void()>& body);
 cudaError_t last_error();
