@@ -12,17 +12,23 @@ namespace fomoe::trainer {
 
 void adam_step(const AdamTensors& tensors, const AdamRates& rates) {
   if (tensors.masters.empty()) return;
-  const AdamSettings settings{rates.rate.const_data_ptr<double>(), rates.rate_scale, rates.beta1, rates.beta2,
-                              rates.epsilon, rates.weight_decay};
+  const AdamSettings settings{rates.rate.const_data_ptr<double>(),
+                              rates.rate_scale,
+                              rates.beta1,
+                              rates.beta2,
+                              rates.epsilon,
+                              rates.weight_decay};
   const at::Tensor like = tensors.gradients.front();
   std::vector<AdamPiece> pieces;
   for (std::size_t i = 0; i < tensors.masters.size(); ++i) {
-    const at::Tensor &master = tensors.masters[i], &gradient = tensors.gradients[i], &copy = tensors.copies[i];
+    const at::Tensor &master = tensors.masters[i], &gradient = tensors.gradients[i],
+                     &copy = tensors.copies[i];
     const auto fits = [&](const at::Tensor& other, at::ScalarType type) {
       return other.scalar_type() == type && other.strides() == master.strides() &&
              other.sizes() == master.sizes();
     };
-    TORCH_CHECK(master.is_non_overlapping_and_dense() && master.scalar_type() == sum_type(like.scalar_type()) &&
+    TORCH_CHECK(master.is_non_overlapping_and_dense() &&
+                    master.scalar_type() == sum_type(like.scalar_type()) &&
                     fits(tensors.moment1[i], master.scalar_type()) &&
                     fits(tensors.moment2[i], master.scalar_type()) && fits(gradient, like.scalar_type()) &&
                     (!copy.defined() || fits(copy, like.scalar_type())),
@@ -34,8 +40,7 @@ void adam_step(const AdamTensors& tensors, const AdamRates& rates) {
   if (like.is_cuda()) {
     const c10::cuda::CUDAGuard guard(like.device());
     C10_CUDA_CHECK(launch_adam(row_type(like), settings, pieces.data(),
-                               static_cast<std::int64_t>(pieces.size()),
-                               at::cuda::getCurrentCUDAStream()));
+                               static_cast<std::int64_t>(pieces.size()), at::cuda::getCurrentCUDAStream()));
     return;
   }
   AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, like.scalar_type(), "adam_step", [&] {

@@ -11,8 +11,8 @@ namespace fomoe::trainer {
 namespace {
 
 constexpr int kThreads = 256, kMostPieces = 48;  // of 56 B each: arguments of a launch are at most 4 KB
-constexpr int kPack = 4;                          // 16 B of fp32
-constexpr std::int64_t kPerBlock = 16384;         // elements
+constexpr int kPack = 4;                         // 16 B of fp32
+constexpr std::int64_t kPerBlock = 16384;        // elements
 
 struct Pieces {
   AdamPiece of[kMostPieces];

@@ -2,8 +2,8 @@
 // copy that computes are written once, 28 B a parameter for bf16 models. LibTorch's fused kernel takes
 // gradients of the masters' type and makes no copy, which is 40 B with the casts before and after it.
 //
-// Not run on a GPU yet: the kernel compiles for sm_90, and tests/trainer/gpu/adam_test.cpp waits for a machine
-// with one. The CPU runs the same row function, on one core.
+// Not run on a GPU yet: the kernel compiles for sm_90, and tests/trainer/gpu/adam_test.cpp waits for a
+// machine with one. The CPU runs the same row function, on one core.
 #pragma once
 #include <vector>
 

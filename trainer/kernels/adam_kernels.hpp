@@ -6,7 +6,8 @@
 
 namespace fomoe::trainer {
 
-/// `pieces` is read before it returns. `type` is that of gradients and copies. Returns the first launch error.
+/// `pieces` is read before it returns. `type` is that of gradients and copies. Returns the first launch
+/// error.
 cudaError_t launch_adam(RowType type, const AdamSettings& settings, const AdamPiece* pieces,
                         std::int64_t count, cudaStream_t stream);
 

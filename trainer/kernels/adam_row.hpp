@@ -24,9 +24,9 @@ struct AdamPiece {
 /// What all elements of a tensor have in common.
 template <class S>
 struct AdamFactors {
-  S kept;             // 1 − η·λ
-  S step;             // η/(1 − β1^t)
-  S inverse_root;     // 1/√(1 − β2^t)
+  S kept;          // 1 − η·λ
+  S step;          // η/(1 − β1^t)
+  S inverse_root;  // 1/√(1 − β2^t)
 };
 
 template <class S>
