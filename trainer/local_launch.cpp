@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <iostream>
 #include <map>
 #include <stdexcept>
 #include <thread>
@@ -49,6 +51,37 @@ std::vector<std::string> without_local(const std::vector<std::string>& arguments
   return out;
 }
 
+/// → the exit status of the first that failed. One that waits for what will never come, or is stopped, would
+/// keep the others' failure from being told.
+int wait_for_all(std::map<pid_t, int> ranks) {
+  using Clock = std::chrono::steady_clock;
+  int failure = 0;
+  Clock::time_point failed_at;
+  bool stopped = false;
+  while (!ranks.empty()) {
+    int status = 0;
+    const pid_t ended = ::waitpid(-1, &status, failure == 0 ? 0 : WNOHANG);
+    if (ended < 0 && errno != EINTR) break;
+    if (ended > 0) {
+      const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      if (failure == 0 && code != 0) {
+        failure = code;
+        failed_at = Clock::now();
+      }
+      ranks.erase(ended);
+      continue;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (stopped || Clock::now() < failed_at + std::chrono::duration<double>(kPatienceS)) continue;
+    for (const auto& [process, rank] : ranks) {
+      std::cerr << "fomoe-train: rank " << rank << " goes on waiting for a site that has ended: stopped\n";
+      ::kill(process, SIGKILL);
+    }
+    stopped = true;
+  }
+  return failure;
+}
+
 }  // namespace
 
 int launch_local(const std::vector<std::string>& arguments, int processes, int threads) {
@@ -81,16 +114,7 @@ int launch_local(const std::vector<std::string>& arguments, int processes, int t
     }
     ranks[child] = rank;
   }
-  int failure = 0;
-  while (!ranks.empty()) {
-    int status = 0;
-    const pid_t ended = ::wait(&status);
-    if (ended < 0) break;
-    ranks.erase(ended);
-    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    if (failure == 0) failure = code;
-  }
-  return failure;
+  return wait_for_all(ranks);
 }
 
 }  // namespace fomoe::trainer

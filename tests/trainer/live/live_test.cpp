@@ -138,6 +138,19 @@ TEST_CASE("a site that is killed is named by the others, who end; the last check
   CHECK(state_after(folder / "killed", 4, 4) == state_after(folder / "whole", 4, 4));
 }
 
+TEST_CASE("a site that does not end when another has died is stopped, and the run ends") {
+  const Folder folder;
+  Process parent(train(kShort, {"--local", "--checkpoints", folder / "run"}), folder / "stderr");
+  REQUIRE(wait_for_file(folder / "run/round-00000001/node-3.safetensors"));
+  const std::vector<pid_t> sites = parent.children();
+  REQUIRE(sites.size() == 4);
+  ::kill(sites[1], SIGSTOP);  // as one that waits for what will never come
+  ::kill(sites[2], SIGKILL);
+  CHECK(parent.wait(/*limit_s=*/60) == 128 + SIGKILL);
+  CHECK(content(folder / "stderr").find("rank 1 goes on waiting for a site that has ended: stopped") !=
+        std::string::npos);
+}
+
 TEST_CASE("killed again and again at any moment, resumed each time: the same bits as in one go") {
   const Folder folder;
   const std::vector<std::string> settings = {"workload.tokens=262144",
