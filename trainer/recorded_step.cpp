@@ -123,7 +123,8 @@ void RecordedStep::update() {
     optimizer_->update();
   };
   optimizer_->prepare();
-  if (has_recorded_gradients() && optimizer_->settled()) {
+  const bool settled = optimizer_->settled();
+  if (has_recorded_gradients() && settled && settled_before_) {
     update_.launch(work);
   } else {
     // Kept until the caller's stream waits for the update: other threads may take freed memory of that
@@ -131,6 +132,7 @@ void RecordedStep::update() {
     std::vector<at::Tensor> gradients;
     for (const Parameter& parameter : model_->parameters()) gradients.push_back(parameter.compute.grad());
     update_.plain(work);
+    settled_before_ = settled_before_ || settled;
   }
   optimizer_->count();
   model_->clear_gradients();  // a launch of what was recorded leaves the host's handles as they were

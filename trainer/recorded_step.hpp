@@ -66,6 +66,7 @@ class RecordedStep {
   Options options_;
   std::shared_ptr<GraphPool> pool_;  // none: nothing is recorded
   int steps_ = 0;
+  bool settled_before_ = false;  // an update like that to be recorded has been made plainly
   // Of the first micro-batch of all, and so of the recorded ones.
   std::int64_t size_ = 0;
   double weight_ = 0;

@@ -74,6 +74,8 @@ bool waits(const std::string& line) {
   return false;
 }
 
+bool by_own_kernel(const std::string& line) { return line.rfind("fomoe::adam_step", 0) == 0; }
+
 // Rows of whole 16 bytes, so that LibTorch's grouped product takes them.
 costmodel::ModelShape shape_for_graphs() {
   costmodel::ModelShape shape = tiny_shape();
@@ -121,6 +123,7 @@ TEST_CASE("a training step asks the same of its device each time, and reads noth
       CHECK(pass.size() > 200);  // backward's too
       CHECK(pass == first_pass);
       CHECK(update == first_update);
+      CHECK(std::count_if(update.begin(), update.end(), by_own_kernel) > 0);
     }
   }
 }
@@ -142,7 +145,9 @@ TEST_CASE("an update whose constants the host changes says so: it is not settled
   CHECK(optimizer.settled());
   optimizer.set_experts(0, {{0, 0}, {1, -1}});  // one came anew
   CHECK(!optimizer.settled());
-  CHECK(step() != usual);
+  const auto apart = step();
+  CHECK(apart != usual);
+  CHECK(std::count_if(apart.begin(), apart.end(), by_own_kernel) == 0);
   optimizer.set_experts(0, {{0, 0}, {0, 0}});  // both did: alike, but warming up
   CHECK(!optimizer.settled());
   CHECK(step() != usual);

@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "tests/trainer/emulated_gpu/check.hpp"
+
 namespace emulated_gpu {
 
 Index thread_index, block_index, block_size;
@@ -106,6 +108,10 @@ void* shared_memory() { return shared.data(); }
 void* warp_places() { return places[thread_index.x / 32].data(); }
 void wait_for_block() { leave(Waits::for_block); }
 void wait_for_warp() { leave(Waits::for_warp); }
+
+void must_be_aligned(const void* address, std::size_t bytes) {
+  if (reinterpret_cast<std::uintptr_t>(address) % bytes != 0) error = cudaErrorMisalignedAddress;
+}
 
 cudaError_t last_error() { return std::exchange(error, cudaSuccess); }
 

@@ -1,6 +1,8 @@
 // Enough of CUDA C++ for trainer/kernels/*.cu to run on a CPU, thread by thread: each thread of a block is a
-// fiber that runs until it waits for its warp or its block. It shows what a kernel computes, and launches
-// that a GPU would refuse; not how fast it is, and not races between threads that a GPU runs at once.
+// fiber that runs until it waits for its warp or its block. It shows what a kernel computes, misaligned
+// packs, and launches with more threads or dynamic shared memory than a GPU has. It does not show how fast it
+// is, races between threads that a GPU runs at once, reading what __shared__ held before, registers, or
+// threads that wait at different places for barriers of one kind.
 //
 // emulate.py turns trainer/kernels into C++ for it, in namespace fomoe::emulated: launches become
 // emulated_gpu::launch, and dynamic shared memory a pointer.
