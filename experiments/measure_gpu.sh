@@ -63,8 +63,10 @@ else
   compiled=(--mode compile --compile-mode max-autotune)
 fi
 
-# These programs link LibTorch, which comes with PyTorch.
-torch_lib=$("$python" -c 'import os, torch; print(os.path.join(os.path.dirname(torch.__file__), "lib"))' 2>/dev/null) || torch_lib=
+# These programs link LibTorch, which comes with PyTorch, and CUDA's runtime, which comes with one of NVIDIA's packages.
+torch_lib=$("$python" -c 'import glob, os, torch
+packages = os.path.dirname(os.path.dirname(torch.__file__))
+print(":".join([os.path.join(packages, "torch/lib"), *sorted(glob.glob(os.path.join(packages, "nvidia/*/lib")))]))' 2>/dev/null) || torch_lib=
 export LD_LIBRARY_PATH=$torch_lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
 ours() {  # MODEL FILE more…: a profile by fomoe-train

@@ -11,6 +11,7 @@ import tarfile
 import time
 
 import pytest
+import torch
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = str(ROOT / "experiments/measure_gpu.sh")
@@ -116,6 +117,19 @@ def test_the_summary_says_how_far_off_compositions_and_interpolations_are(tmp_pa
     assert "medium: tokens/s, one sequence 20\n" in text
     assert "beside eager PyTorch 2.00x goal: 1.5x" in text and "beside torch.compile 1.25x goal: 1.0x" in text
     assert "not measured: graph/small-by-graph.json" in text and "not measured: kernels/kernels.json" in text
+
+
+def test_the_programs_need_no_library_that_a_machine_with_pytorch_lacks():
+    """They are carried to machines with GPUs: what Debian's packages brought stays behind."""
+    of_torch = {path.name for path in pathlib.Path(torch.__file__).parent.glob("lib/*.so*")}
+    of_torch |= {path.name for path in pathlib.Path(torch.__file__).parents[1].glob("nvidia/*/lib/*.so*")}
+    of_any_linux = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2"}
+    for name in ("fomoe-train", "test_gpu", "bench_kernels"):
+        program = pathlib.Path(TRAIN).parent / name
+        headers = subprocess.run(["objdump", "-p", str(program)], capture_output=True, text=True, check=True).stdout
+        needed = {line.split()[1] for line in headers.splitlines() if line.strip().startswith("NEEDED")}
+        assert "libtorch_cuda.so" in needed
+        assert needed <= of_torch | of_any_linux, (name, needed - of_torch - of_any_linux)
 
 
 def test_what_is_complete_is_not_run_again(tmp_path, fakes):
