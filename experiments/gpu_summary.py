@@ -186,6 +186,15 @@ class Summary:
                 shape = ", ".join(f"{key} {value:g}" for key, value in row["shape"].items() if key in ("bits", "share"))
                 yield f"{name}{', ' if shape else ''}{shape}: share of a copy's bandwidth", f"{row['bytes_per_s'] / copy:.0%}", "80 %"
 
+    def sanitizer(self):
+        log = self.folder / "sanitizer/log.txt"
+        if not log.exists():
+            log = self.folder / "sanitizer.part/log.txt"
+        if not log.exists():
+            raise Missing("sanitizer/log.txt")
+        found = [line.removeprefix("=========").strip() for line in log.read_text().splitlines() if "SUMMARY" in line]
+        yield "compute-sanitizer on the kernels' tests, memcheck and racecheck", "; ".join(found) or "not run", "0 errors"
+
     def beside_library(self):
         for row in read(self.folder / "kernels/kernels.json")["kernels"]:
             if row["kernels"] != "own":
@@ -207,7 +216,8 @@ class Summary:
                        lambda: self.peers("large, 16 layers", "composition/large-16-layers.json", ["eager/large-16-eager-grouped.json"],
                                           "compiled16/large-16-compiled.json"),
                        lambda: self.mfu("small"), lambda: self.mfu("medium")]),
-            ("Kernels", [lambda: self.expert_rate(), lambda: self.bandwidth(), lambda: self.beside_library()]),
+            ("Kernels", [lambda: self.expert_rate(), lambda: self.bandwidth(), lambda: self.sanitizer(),
+                         lambda: self.beside_library()]),
         ]
 
     def depths(self, stage, model):

@@ -83,7 +83,7 @@ peer() {  # MODEL FILE more…: a profile by the Python twin
 # Stages: name, limit in seconds, and a function run_NAME whose first argument is the folder for its files. The most important
 # first; compiling comes last, since how long it takes is hard to say. The limits add up to more than the budget: few need theirs.
 stages=(tests:90 graph:90 kernels:60 small:40 medium:70 library:30 skip:50 large:60 xl:70 xxl:80 composition:60 rates:30 eager:70
-        compiled:240 compiled16:300)
+        sanitizer:150 compiled:240 compiled16:300)
 run_tests() {
   "$bin/test_gpu"
   local status=$?
@@ -103,6 +103,17 @@ run_library() {  # the same model out of LibTorch's operators
   ours medium "$1/medium-library-kernels.json" --kernels library --local-experts "$(experts medium)" --micro-batch-sequences 1
 }
 run_skip() { ours medium "$1/medium-skip-token.json" --skip-token --local-experts "$(experts medium)" --micro-batch-sequences 1; }
+run_sanitizer() {  # of the tests of our kernels: memory that is not theirs, and races in shared memory
+  local tool tests
+  [ -z "$rehearse" ] || { echo "no GPU here"; return 0; }
+  command -v compute-sanitizer >/dev/null || { echo "no compute-sanitizer here"; return 0; }
+  for tool in memcheck racecheck; do
+    for tests in "--test-case=routing*" "--source-file=*rows*,*norm*,*rotary*,*codec*,*outer_step*,*adam*"; do
+      echo "$tool $tests:"
+      compute-sanitizer --tool $tool --error-exitcode 9 "$bin/test_gpu" "$tests" || return
+    done
+  done
+}
 run_rates() { "$python" experiments/twin/kernel_rates.py ${rehearse:+--rehearse} --output "$1/rates.json"; }
 run_eager() {
   local form

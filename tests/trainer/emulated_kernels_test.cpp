@@ -70,12 +70,16 @@ TEST_CASE("emulated expert rows: gathered, activated, summed with gates, and bac
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     for (const std::int64_t tokens : {1, 17}) {
       for (const std::int64_t d : {1, 33, 130, 512}) {
-        for (const std::int64_t kinds : {kExperts, kExperts + 1}) {  // with ghosts, and without
+        for (const char* kind : {"all here", "some ghosts", "all ghosts", "one expert for all"}) {
           CAPTURE(tokens);
           CAPTURE(d);
           CAPTURE(c10::toString(type));
           at::manual_seed(9);
-          const at::Tensor expert = at::randint(kinds, {tokens * kChosen}, at::kLong);
+          const std::string which = kind;
+          CAPTURE(which);
+          at::Tensor expert = at::randint(kExperts + (which == "some ghosts"), {tokens * kChosen}, at::kLong);
+          if (which == "all ghosts") expert.fill_(kExperts);
+          if (which == "one expert for all") expert.fill_(2);  // others are empty
           const Route route = route_reference(expert, kExperts);
           const emulated::Route same{route.permutation, route.position, route.ends};
           const std::int64_t here = route.ends[kExperts - 1].item<std::int64_t>();

@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = str(ROOT / "experiments/measure_gpu.sh")
 FOMOE, TRAIN = os.environ["FOMOE"], os.environ["FOMOE_TRAIN"]
 STAGES = ["tests", "graph", "kernels", "small", "medium", "library", "skip", "large", "xl", "xxl", "composition", "rates", "eager",
-          "compiled", "compiled16"]
+          "sanitizer", "compiled", "compiled16"]
 
 # Writes what it is asked to write, as fast as it can. $BEHAVE says otherwise for calls whose arguments contain $WHERE.
 FAKE = """#!/bin/bash
