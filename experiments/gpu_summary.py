@@ -9,6 +9,7 @@ Times are medians of steps. Exit status: 0 whatever the figures, 2 wrong usage.
 
 import argparse
 import json
+import math
 import pathlib
 import statistics
 import subprocess
@@ -67,14 +68,27 @@ class Summary:
 
     def cost(self, model, *settings):
         """Of one GPU that holds the whole model; ddp keeps no outer state."""
-        keys = ["name", "d_model", "layers", "heads", "experts", "active_experts", "d_expert", "vocabulary", "sequence_length"]
-        shape = [f"model.{key}={json.dumps(model[key])}" for key in keys if key != "name"]
-        words = [word for setting in (*shape, "strategy.method=ddp", *settings) for word in ("--set", setting)]
-        with tempfile.NamedTemporaryFile("w", suffix=".toml") as scenario:
-            text = TWO_SITES.read_text()
-            scenario.write(text.replace('preset = "small"', ""))
-            scenario.flush()
-            return self.ask_fomoe("cost", scenario.name, *words)
+        return self.of_scenario("cost", TWO_SITES.read_text(), model, "strategy.method=ddp", *settings)
+
+    def of_scenario(self, command, scenario, model, *settings):
+        """A command's answer on the scenario, but with this model."""
+        keys = ["d_model", "layers", "heads", "experts", "active_experts", "d_expert", "vocabulary", "sequence_length"]
+        settings = [f"model.{key}={model[key]}" for key in keys] + list(settings)
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write(scenario.replace('preset = "small"', ""))
+            file.flush()
+            return self.ask_fomoe(command, file.name, *(word for setting in settings for word in ("--set", setting)))
+
+    def estimated_step_s(self, profile_path, held):
+        """What fomoe concludes from the profile for a site with that many experts in each layer, one sequence a step: N_le = O_e·N_e/M."""
+        model = read(profile_path)["model"]
+        common = math.gcd(model["experts"], held)
+        sites, overlap = model["experts"] // common, held // common
+        scenario = TWO_SITES.read_text().replace('step_time = "420ms"', f'profile = "{profile_path.resolve()}"\nmicro_batch_sequences = 1')
+        run = self.of_scenario("simulate", scenario, model, f"platform.sites={sites}", f"strategy.expert_overlap={overlap}",
+                               f"workload.global_batch_sequences={sites}", "strategy.local_steps=1",
+                               f"workload.tokens={sites * model['sequence_length']}")
+        return run["round"]["compute_s"]
 
     # Each yields rows: what, measured, goal.
 
@@ -93,14 +107,9 @@ class Summary:
             f"{max(errors):.1%}", "3 %"
 
     def interpolation(self):
-        timed, held_out = self.profile("medium/medium.json"), self.profile("composition/medium-held-out.json")
-        errors = []
-        for held in held_of(held_out):
-            below = max(n for n in held_of(timed) if n < held)
-            above = min(n for n in held_of(timed) if n > held)
-            share = (held - below) / (above - below)
-            estimate = (1 - share) * step_s(timed, 1, below) + share * step_s(timed, 1, above)
-            errors.append(off(estimate, step_s(held_out, 1, held)))
+        held_out = self.profile("composition/medium-held-out.json")
+        errors = [off(self.estimated_step_s(self.folder / "medium/medium.json", held), step_s(held_out, 1, held))
+                  for held in held_of(held_out)]
         yield f"medium: interpolated between expert counts, median of {len(errors)} held out", f"{statistics.median(errors):.1%}", "3 %"
 
     def memory(self, name):
@@ -154,11 +163,11 @@ class Summary:
         profile = self.profile(f"{name}/{name}.json")
         peak = self.peak_flop_per_s()
         sequences = max(point["micro_batch_sequences"] for point in profile["points"])
-        rate = sequences * profile["model"]["sequence_length"] / step_s(profile, sequences, profile["model"]["experts"])
+        tokens_per_s = sequences * profile["model"]["sequence_length"] / step_s(profile, sequences, profile["model"]["experts"])
         cost = self.cost(profile["model"])
         for counted, not_counted in (("the full square", 0), ("its causal half", cost["flops"]["attention_per_token"] / 2)):
             yield f"{name}, {sequences} sequences: MFU, attention over {counted}", \
-                f"{rate * (cost['flops_per_token'] - not_counted) / peak:.1%} of {self.accelerator}", ""
+                f"{tokens_per_s * (cost['flops_per_token'] - not_counted) / peak:.1%} of {self.accelerator}", ""
 
     def peak_flop_per_s(self):
         done = subprocess.run([self.fomoe, "list", "accelerators"], capture_output=True, text=True)

@@ -42,20 +42,14 @@ GraphPool::GraphPool(at::Device on)
       memory(at::cuda::graph_pool_handle()) {}
 
 void DeviceGraph::plain(const std::function<void()>& work) {
-  if (!pool_) {
-    work();
-    return;
-  }
+  if (!pool_) return work();
   const c10::cuda::CUDAGuard guard(pool_->device);
   const OnSideStream side(pool_->stream);
   work();
 }
 
 void DeviceGraph::launch(const std::function<void()>& work) {
-  if (!pool_) {
-    work();
-    return;
-  }
+  if (!pool_) return work();
   const c10::cuda::CUDAGuard guard(pool_->device);
   if (!graph_) record(work);
   graph_->replay();

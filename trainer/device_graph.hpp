@@ -7,6 +7,8 @@
 //   - takes what differs from call to call out of tensors that stay where they are,
 //   - leaves its results in the tensors of the call that was recorded, which whoever needs them keeps.
 // tests/trainer/repeatable_step_test.cpp holds a training step to the first of these, on a CPU.
+//
+// Not run on a GPU yet: tests/trainer/gpu/device_graph_test.cpp waits for a machine with one.
 #pragma once
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDAStream.h>

@@ -62,7 +62,8 @@ TEST_CASE("adam_step is LibTorch's fused AdamW, and its copies are the masters r
       gradients.push_back(gradient.to(theirs.masters[0].scalar_type()));
     at::_fused_adamw_(masters, gradients, m, v, {}, theirs.updates, 0.01 * kScale, kBeta1, kBeta2, kDecay,
                       kEpsilon, false, false);
-    const double tolerance = type == at::kDouble ? 1e-14 : 2e-6;
+    // Four roundings of values below 8.
+    const double tolerance = 4 * (type == at::kDouble ? 0x1p-50 : 0x1p-21);
     for (std::size_t i = 0; i < masters.size(); ++i) {
       CAPTURE(i);
       if (masters[i].numel() == 0) continue;
@@ -85,10 +86,10 @@ TEST_CASE("emulated adam_step: every element of every tensor once, by packs and 
     for (std::size_t i = 0; i < cpu.masters.size(); ++i) {
       CAPTURE(i);
       if (cpu.masters[i].numel() == 0) continue;
-      // The same expressions, which a compiler may contract in one of them.
-      CHECK(largest_difference(gpu.masters[i], cpu.masters[i]) < 1e-6);
-      CHECK(largest_difference(gpu.moment1[i], cpu.moment1[i]) < 1e-6);
-      CHECK(largest_difference(gpu.moment2[i], cpu.moment2[i]) < 1e-6);
+      // The same expressions, which a compiler may contract in one of them: a rounding of values below 8.
+      CHECK(largest_difference(gpu.masters[i], cpu.masters[i]) <= 0x1p-21);
+      CHECK(largest_difference(gpu.moment1[i], cpu.moment1[i]) <= 0x1p-21);
+      CHECK(largest_difference(gpu.moment2[i], cpu.moment2[i]) <= 0x1p-21);
       if (type == at::kBFloat16) CHECK(at::equal(gpu.copies[i], gpu.masters[i].to(at::kBFloat16)));
     }
   }
@@ -131,9 +132,11 @@ TEST_CASE("a model trains alike by either kernel, also with experts of unequal a
       return out;
     };
     const auto own = trained(Kernels::own), library = trained(Kernels::library);
+    // Four roundings of values below 2 in each of six steps.
+    const double tolerance = 6 * 4 * (type == at::kDouble ? 0x1p-52 : 0x1p-23);
     for (std::size_t i = 0; i < own.size(); ++i) {
       CAPTURE(i);
-      CHECK(largest_difference(own[i], library[i]) < (type == at::kDouble ? 1e-13 : 1e-5));
+      CHECK(largest_difference(own[i], library[i]) < tolerance);
     }
   }
 }

@@ -24,8 +24,8 @@ namespace emulated = fomoe::emulated;
 
 namespace {
 
-/// fp32 sums of `terms` in another order are off by some 2^−24·√terms of the largest; rounded to bf16 they
-/// may fall to the neighbour, 2^−7 of a value away.
+/// fp32 sums of `terms` in another order are off by some 2^−24·√terms of the largest, of which four times is
+/// allowed; rounded to bf16 they may fall to the neighbour, 2^−7 of a value away.
 void check_near(const at::Tensor& got, const at::Tensor& wanted, std::int64_t terms) {
   REQUIRE(got.sizes() == wanted.sizes());
   if (wanted.numel() == 0) return;

@@ -11,11 +11,9 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <stdexcept>
 
 // Blocks run one after the other, so what a block shares is what they all share.
 #undef __shared__
@@ -76,7 +74,6 @@ using std::min;
 inline void __syncthreads() { emulated_gpu::wait_for_block(); }
 inline void __syncwarp() { emulated_gpu::wait_for_warp(); }
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
-inline float __expf(float x) { return std::exp(x); }
 inline std::int32_t atomicAdd(std::int32_t* to, std::int32_t value) {
   const std::int32_t before = *to;
   *to += value;
@@ -91,16 +88,11 @@ template <class T>
 T __shfl_xor_sync(unsigned, T value, int step) {
   return emulated_gpu::from_lane(value, static_cast<int>(threadIdx.x % 32) ^ step);
 }
-// Lanes without such a neighbour keep their own.
+// Lanes without such a neighbour keep theirs.
 template <class T>
 T __shfl_up_sync(unsigned, T value, int step) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   return emulated_gpu::from_lane(value, lane >= step ? lane - step : lane);
-}
-template <class T>
-T __shfl_down_sync(unsigned, T value, int step) {
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  return emulated_gpu::from_lane(value, lane + step < 32 ? lane + step : lane);
 }
 inline unsigned __match_any_sync(unsigned, int value) {
   auto* places = static_cast<int*>(emulated_gpu::warp_places());
