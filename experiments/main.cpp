@@ -5,10 +5,10 @@
 #include <stdexcept>
 #include <string>
 
-#include "experiments/commands/command.hpp"
-#include "experiments/commands/options.hpp"
+#include "experiments/cli/command.hpp"
+#include "experiments/cli/options.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
-#include "platforms/input_error.hpp"
+#include "platforms/support/input_error.hpp"
 
 namespace {
 
@@ -22,13 +22,13 @@ int main(int argc, char** argv) {
     // A full disk or a closed pipe must not look like an answer.
     if (std::fflush(stdout) != 0) throw std::runtime_error("stdout: cannot be written");
     return 0;
-  } catch (const fomoe::scenario::FileError& error) {
+  } catch (const fomoe::FileError& error) {
     fomoe::commands::message(error.what());  // begins with file:line, where editors look for it
     return kWrongInput;
   } catch (const fomoe::InputError& error) {
     fomoe::commands::message(std::string("fomoe: ") + error.what());
     return kWrongInput;
-  } catch (const fomoe::commands::UsageError& error) {
+  } catch (const fomoe::UsageError& error) {
     fomoe::commands::message(std::string("fomoe: ") + error.what());
     return kWrongInput;
   } catch (const std::exception& error) {

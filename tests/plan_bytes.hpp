@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string>
 
-#include "costmodel/methods/composition.hpp"
-#include "costmodel/plan.hpp"
-#include "costmodel/plan_summary.hpp"
+#include "costmodel/compose/composition.hpp"
+#include "costmodel/plan/plan.hpp"
+#include "costmodel/plan/plan_summary.hpp"
 
 namespace fomoe::tests {
 

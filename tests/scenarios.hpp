@@ -2,8 +2,9 @@
 #pragma once
 #include <string>
 
-#include "costmodel/methods/method.hpp"
-#include "costmodel/scenario.hpp"
+#include "costmodel/inputs/scenario.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/plan/method.hpp"
 
 namespace fomoe::tests {
 
@@ -27,7 +28,7 @@ inline costmodel::ModelShape divisible_shape() {
 inline costmodel::Scenario ideal_scenario(const std::string& method, int sites, int overlap = 0) {
   costmodel::Scenario scenario;
   scenario.model = divisible_shape();
-  scenario.strategy.method = method;
+  scenario.strategy.method = costmodel::find_method(method);
   scenario.strategy.local_steps = 5;
   scenario.strategy.expert_overlap = overlap == 0 ? sites : overlap;
   scenario.workload.global_batch_sequences = sites;

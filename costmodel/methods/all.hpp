@@ -1,6 +1,9 @@
 // Every method, each defined in the file of its name. Adding one: its file, and a line here.
 #pragma once
-#include "costmodel/methods/method.hpp"
+#include <string_view>
+#include <vector>
+
+#include "costmodel/plan/method.hpp"
 
 // In the order in which `fomoe list methods` prints them.
 #define FOMOE_METHODS(METHOD) \
@@ -29,5 +32,9 @@ namespace fomoe::costmodel {
 #define FOMOE_DECLARE(name) Method name();
 FOMOE_METHODS(FOMOE_DECLARE)
 #undef FOMOE_DECLARE
+
+const std::vector<Method>& methods();
+/// nullptr where there is none of that name.
+const Method* find_method(std::string_view name);
 
 }  // namespace fomoe::costmodel

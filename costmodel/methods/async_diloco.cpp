@@ -5,7 +5,7 @@
 // FedAvg's barrier. Every worker trains all rounds, so that the run ends with the slowest one: what is won is
 // the waiting for whoever is late now and then. Bytes are FedAvg's.
 #include "costmodel/methods/all.hpp"
-#include "costmodel/methods/building_blocks.hpp"
+#include "costmodel/plan/building_blocks.hpp"
 
 namespace fomoe::costmodel {
 

@@ -1,7 +1,7 @@
 // Everything at the first site: it trains on the whole global batch, the other sites do nothing, and nothing
 // crosses the WAN. What the others are compared with.
 #include "costmodel/methods/all.hpp"
-#include "costmodel/methods/building_blocks.hpp"
+#include "costmodel/plan/building_blocks.hpp"
 
 namespace fomoe::costmodel {
 

@@ -10,10 +10,11 @@
 #include <algorithm>
 #include <numeric>
 
-#include "costmodel/closed_form.hpp"
+#include "costmodel/formula/closed_form.hpp"
 #include "costmodel/methods/all.hpp"
-#include "costmodel/methods/building_blocks.hpp"
-#include "costmodel/site_model.hpp"
+#include "costmodel/model/site_model.hpp"
+#include "costmodel/plan/building_blocks.hpp"
+#include "costmodel/plan/site_shares.hpp"
 
 namespace fomoe::costmodel {
 

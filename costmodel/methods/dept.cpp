@@ -1,7 +1,7 @@
 // DEPT: every site keeps an embedding of its own; only the transformer's body is averaged among all sites, as
 // in DiLoCo. B = 2(M−1)/M · (S − S_embedding) per site and round.
 #include "costmodel/methods/all.hpp"
-#include "costmodel/methods/building_blocks.hpp"
+#include "costmodel/plan/building_blocks.hpp"
 
 namespace fomoe::costmodel {
 

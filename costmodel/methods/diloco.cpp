@@ -2,7 +2,7 @@
 // among all sites and an outer step applied, Nesterov's or, as FedOpt, Adam's or Yogi's, which change only
 // what a site keeps. B = 2(M−1)/M · S per site and round.
 #include "costmodel/methods/all.hpp"
-#include "costmodel/methods/building_blocks.hpp"
+#include "costmodel/plan/building_blocks.hpp"
 
 namespace fomoe::costmodel {
 

@@ -6,7 +6,7 @@
 // Values are int4 with one fp32 scale per 256 unless the scenario names a payload_dtype. Its adaptive
 // low-rank step before that is not modelled, nor its pipeline inside a site.
 #include "costmodel/methods/all.hpp"
-#include "costmodel/methods/building_blocks.hpp"
+#include "costmodel/plan/building_blocks.hpp"
 
 namespace fomoe::costmodel {
 

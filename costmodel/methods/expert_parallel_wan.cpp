@@ -10,7 +10,7 @@
 
 #include "costmodel/methods/all.hpp"
 #include "costmodel/methods/expert_traffic.hpp"
-#include "platforms/input_error.hpp"
+#include "platforms/support/input_error.hpp"
 
 namespace fomoe::costmodel {
 

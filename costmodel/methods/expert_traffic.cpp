@@ -4,9 +4,11 @@
 #include <cmath>
 #include <string>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/flops.hpp"
-#include "platforms/input_error.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/plan/site_shares.hpp"
+#include "platforms/support/input_error.hpp"
 
 namespace fomoe::costmodel {
 
@@ -152,7 +154,7 @@ Plan expert_plan(const Scenario& scenario) {
 void check_experts_divide(const Scenario& scenario) {
   const std::int64_t experts = scenario.model.experts;
   if (experts == 0 || scenario.model.opaque)
-    throw InputError("strategy.method", "\"" + scenario.strategy.method + "\"",
+    throw InputError("strategy.method", "\"" + scenario.strategy.method->name + "\"",
                      "a model with experts and a known width, since activations are sent to experts",
                      "\"fsdp\"");
   const int sites = scenario.sites();
@@ -169,7 +171,7 @@ void refuse_capacity_factor(const Scenario& scenario) {
   const double factor = scenario.strategy.capacity_factor;
   if (factor == 0) return;
   throw InputError("strategy.capacity_factor", std::to_string(factor),
-                   scenario.strategy.method + " without it: nothing is buffered there",
+                   scenario.strategy.method->name + " without it: nothing is buffered there",
                    "expert_parallel_wan");
 }
 

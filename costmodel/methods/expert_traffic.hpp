@@ -6,9 +6,9 @@
 // transfer is tokens · copies · d elements of a site, spread evenly over all M sites; what goes to itself
 // stays.
 #pragma once
-#include "costmodel/methods/building_blocks.hpp"
-#include "costmodel/methods/method.hpp"
-#include "costmodel/router_load.hpp"
+#include "costmodel/model/router_load.hpp"
+#include "costmodel/plan/building_blocks.hpp"
+#include "costmodel/plan/method.hpp"
 
 namespace fomoe::costmodel {
 

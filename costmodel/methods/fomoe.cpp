@@ -12,8 +12,8 @@
 #include <cmath>
 
 #include "costmodel/methods/all.hpp"
-#include "costmodel/methods/building_blocks.hpp"
-#include "costmodel/placement_affinity.hpp"
+#include "costmodel/plan/building_blocks.hpp"
+#include "costmodel/plan/placement_affinity.hpp"
 
 namespace fomoe::costmodel {
 

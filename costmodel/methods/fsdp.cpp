@@ -5,7 +5,7 @@
 // The whole model is gathered at once and nothing is prefetched behind compute: an upper bound on the time of
 // an implementation that gathers layer by layer, and exact where links are slow.
 #include "costmodel/methods/all.hpp"
-#include "costmodel/methods/building_blocks.hpp"
+#include "costmodel/plan/building_blocks.hpp"
 
 namespace fomoe::costmodel {
 

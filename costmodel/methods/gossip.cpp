@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "costmodel/math/random.hpp"
 #include "costmodel/methods/all.hpp"
-#include "costmodel/methods/building_blocks.hpp"
-#include "costmodel/random.hpp"
+#include "costmodel/plan/building_blocks.hpp"
 
 namespace fomoe::costmodel {
 

@@ -1,6 +1,6 @@
 #include <map>
 
-#include "costmodel/methods/composition.hpp"
+#include "costmodel/compose/composition.hpp"
 
 namespace fomoe::costmodel {
 

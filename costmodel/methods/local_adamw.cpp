@@ -1,7 +1,7 @@
 // LocalAdamW: K local steps, then parameters and both moments of the whole model are averaged among all
 // sites. B = 3 · 2(M−1)/M · S per site and round.
 #include "costmodel/methods/all.hpp"
-#include "costmodel/methods/building_blocks.hpp"
+#include "costmodel/plan/building_blocks.hpp"
 
 namespace fomoe::costmodel {
 

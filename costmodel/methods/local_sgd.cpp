@@ -1,7 +1,7 @@
 // Local SGD: K local steps, then the parameters of the whole model are averaged among all sites. Nothing else
 // is kept or sent. B = 2(M−1)/M · S per site and round.
 #include "costmodel/methods/all.hpp"
-#include "costmodel/methods/building_blocks.hpp"
+#include "costmodel/plan/building_blocks.hpp"
 
 namespace fomoe::costmodel {
 

@@ -12,8 +12,8 @@
 #include <string>
 
 #include "costmodel/methods/all.hpp"
-#include "costmodel/methods/building_blocks.hpp"
-#include "platforms/input_error.hpp"
+#include "costmodel/plan/building_blocks.hpp"
+#include "platforms/support/input_error.hpp"
 
 namespace fomoe::costmodel {
 

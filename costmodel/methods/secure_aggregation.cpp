@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "costmodel/methods/building_blocks.hpp"
-#include "costmodel/methods/composition.hpp"
-#include "costmodel/plan_summary.hpp"
+#include "costmodel/compose/composition.hpp"
+#include "costmodel/plan/building_blocks.hpp"
+#include "costmodel/plan/plan_summary.hpp"
 
 namespace fomoe::costmodel {
 

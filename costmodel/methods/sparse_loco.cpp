@@ -5,7 +5,7 @@
 //   B = (M−1) · S · 64/4096 · (2 + 12)/8 bytes per site and round, S in elements
 // `payload_dtype` and `compression` change the numbers. The codebook of the 2-bit values is not counted.
 #include "costmodel/methods/all.hpp"
-#include "costmodel/methods/building_blocks.hpp"
+#include "costmodel/plan/building_blocks.hpp"
 
 namespace fomoe::costmodel {
 

@@ -11,7 +11,7 @@
 #include <set>
 
 #include "costmodel/methods/all.hpp"
-#include "costmodel/methods/building_blocks.hpp"
+#include "costmodel/plan/building_blocks.hpp"
 
 namespace fomoe::costmodel {
 

@@ -6,20 +6,20 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "costmodel/fit.hpp"
-#include "costmodel/replicas.hpp"
-#include "costmodel/validation.hpp"
-#include "experiments/commands/calibrate_iperf3.hpp"
-#include "experiments/commands/calibration.hpp"
-#include "experiments/commands/command.hpp"
-#include "experiments/commands/human.hpp"
-#include "experiments/commands/measured_runs.hpp"
-#include "experiments/commands/options.hpp"
-#include "experiments/scenario/collectives_csv.hpp"
-#include "experiments/scenario/json_values.hpp"
-#include "experiments/scenario/suggest.hpp"
-#include "experiments/scenario/units.hpp"
-#include "platforms/input_error.hpp"
+#include "costmodel/math/fit.hpp"
+#include "costmodel/math/replicas.hpp"
+#include "costmodel/report/validation.hpp"
+#include "experiments/analysis/calibrate_iperf3.hpp"
+#include "experiments/analysis/calibration.hpp"
+#include "experiments/analysis/collectives_csv.hpp"
+#include "experiments/analysis/measured_runs.hpp"
+#include "experiments/cli/command.hpp"
+#include "experiments/cli/options.hpp"
+#include "experiments/results/json_values.hpp"
+#include "experiments/text/human.hpp"
+#include "experiments/text/suggest.hpp"
+#include "experiments/text/units.hpp"
+#include "platforms/support/input_error.hpp"
 
 namespace fomoe::commands {
 

@@ -3,15 +3,18 @@
 #include <algorithm>
 #include <sstream>
 
-#include "costmodel/flops.hpp"
-#include "costmodel/memory.hpp"
-#include "experiments/commands/command.hpp"
-#include "experiments/commands/execute.hpp"
-#include "experiments/commands/human.hpp"
-#include "experiments/commands/options.hpp"
-#include "experiments/commands/sensitivity.hpp"
-#include "experiments/commands/verdict.hpp"
-#include "experiments/scenario/json_values.hpp"
+#include "costmodel/compose/memory_remedy.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/model/memory.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/plan/site_shares.hpp"
+#include "experiments/analysis/sensitivity.hpp"
+#include "experiments/analysis/verdict.hpp"
+#include "experiments/cli/command.hpp"
+#include "experiments/cli/execute.hpp"
+#include "experiments/cli/options.hpp"
+#include "experiments/results/json_values.hpp"
+#include "experiments/text/human.hpp"
 
 namespace fomoe::commands {
 
@@ -28,7 +31,7 @@ std::vector<std::string> words(const std::string& text) {
 
 /// The method, and of the overrides those that no column of the table shows.
 std::string short_name(const costmodel::Scenario& scenario, const std::vector<std::string>& overrides) {
-  std::string name = scenario.strategy.method;
+  std::string name = scenario.strategy.method->name;
   for (const std::string& override_text : overrides) {
     const std::string key = override_text.substr(0, override_text.find('='));
     if (key == "strategy.method" || key == "strategy.local_steps" || key == "strategy.expert_overlap")

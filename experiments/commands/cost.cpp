@@ -2,15 +2,19 @@
 
 #include <optional>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/flops.hpp"
-#include "costmodel/memory.hpp"
-#include "costmodel/methods/method.hpp"
-#include "experiments/commands/command.hpp"
-#include "experiments/commands/human.hpp"
-#include "experiments/commands/options.hpp"
-#include "experiments/scenario/json_values.hpp"
-#include "experiments/scenario/round_json.hpp"
+#include "costmodel/compose/make_plan.hpp"
+#include "costmodel/compose/memory_remedy.hpp"
+#include "costmodel/compute/compute_times.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/model/memory.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/plan/site_shares.hpp"
+#include "experiments/cli/command.hpp"
+#include "experiments/cli/options.hpp"
+#include "experiments/results/json_values.hpp"
+#include "experiments/results/round_json.hpp"
+#include "experiments/text/human.hpp"
 
 namespace fomoe::commands {
 
@@ -148,8 +152,8 @@ std::string to_json_text(const Cost& cost, const costmodel::Scenario& scenario) 
 std::string to_human_text(const Cost& cost, const costmodel::Scenario& scenario) {
   const auto count = [](std::int64_t value) { return human_count(static_cast<double>(value)); };
   const auto& parameters = cost.parameters;
-  std::string text = fmt::format("{} on {} sites, model {}\n\n", scenario.strategy.method, scenario.sites(),
-                                 scenario.model.name);
+  std::string text = fmt::format("{} on {} sites, model {}\n\n", scenario.strategy.method->name,
+                                 scenario.sites(), scenario.model.name);
   if (const std::string memory = costmodel::memory_note(scenario); !memory.empty())
     text += fmt::format("This does not run as configured: it {}.\n\n", memory);
   std::vector<Row> rows = {{"parameters", count(parameters.total())},

@@ -4,13 +4,16 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/closed_form_parts.hpp"
-#include "costmodel/flops.hpp"
-#include "costmodel/methods/method.hpp"
-#include "experiments/commands/command.hpp"
-#include "experiments/commands/human.hpp"
-#include "experiments/commands/options.hpp"
-#include "experiments/scenario/answer.hpp"
+#include "costmodel/compute/compute_times.hpp"
+#include "costmodel/formula/closed_form_parts.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/model/summary_inputs.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/plan/site_shares.hpp"
+#include "experiments/cli/answer.hpp"
+#include "experiments/cli/command.hpp"
+#include "experiments/cli/options.hpp"
+#include "experiments/text/human.hpp"
 
 namespace fomoe::commands {
 
@@ -69,8 +72,8 @@ std::string traffic_lines(const Scenario& scenario, const costmodel::ClosedFormP
   const costmodel::Fixed fixed = costmodel::fixed_of(scenario);
   const auto sites = static_cast<double>(scenario.sites());
   const auto overlap = static_cast<double>(costmodel::effective_overlap(scenario));
-  std::string text = fmt::format("  {}: {}\n", scenario.strategy.method,
-                                 costmodel::find_method(scenario.strategy.method)->summary);
+  std::string text =
+      fmt::format("  {}: {}\n", scenario.strategy.method->name, scenario.strategy.method->summary);
   text += text_of({"averaging among M sites", "bytes sent for one byte of payload",
                    fmt::format("{}, M = {:.0f}", fixed.sparse_payloads ? "M − 1" : "2(M − 1)/M", sites),
                    fmt::format("{:.6g}", costmodel::averaging_factor(fixed, sites))});

@@ -3,16 +3,17 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "costmodel/methods/method.hpp"
-#include "costmodel/model_shape.hpp"
-#include "experiments/commands/command.hpp"
-#include "experiments/commands/human.hpp"
-#include "experiments/commands/options.hpp"
-#include "experiments/scenario/accelerators.hpp"
-#include "experiments/scenario/answer.hpp"
-#include "experiments/scenario/hf_config.hpp"
-#include "experiments/scenario/keys.hpp"
-#include "experiments/scenario/platform_file.hpp"
+#include "costmodel/inputs/model_shape.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/plan/method.hpp"
+#include "experiments/cli/answer.hpp"
+#include "experiments/cli/command.hpp"
+#include "experiments/cli/options.hpp"
+#include "experiments/files/accelerators.hpp"
+#include "experiments/files/hf_config.hpp"
+#include "experiments/files/platform_file.hpp"
+#include "experiments/scenario/keys/keys.hpp"
+#include "experiments/text/human.hpp"
 
 namespace fomoe::commands {
 

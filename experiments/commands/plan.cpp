@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include "costmodel/closed_form.hpp"
-#include "experiments/commands/command.hpp"
-#include "experiments/commands/execute.hpp"
-#include "experiments/commands/limits.hpp"
-#include "experiments/commands/options.hpp"
-#include "experiments/commands/plan_text.hpp"
-#include "experiments/commands/progress.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "experiments/analysis/limits.hpp"
+#include "experiments/cli/command.hpp"
+#include "experiments/cli/execute.hpp"
+#include "experiments/cli/options.hpp"
+#include "experiments/cli/progress.hpp"
+#include "experiments/output/plan_text.hpp"
 #include "experiments/planner/answer.hpp"
 
 namespace fomoe::commands {

@@ -8,13 +8,13 @@
 #include <sstream>
 #include <thread>
 
-#include "experiments/commands/command.hpp"
-#include "experiments/commands/human.hpp"
-#include "experiments/commands/options.hpp"
+#include "experiments/cli/command.hpp"
+#include "experiments/cli/options.hpp"
 #include "experiments/probe/coordinator.hpp"
 #include "experiments/probe/launch.hpp"
 #include "experiments/probe/site.hpp"
-#include "platforms/input_error.hpp"
+#include "experiments/text/human.hpp"
+#include "platforms/support/input_error.hpp"
 
 namespace fomoe::commands {
 

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "experiments/commands/options.hpp"
+#include "experiments/cli/answer.hpp"
+#include "experiments/cli/options.hpp"
 #include "experiments/commands/profile_command.hpp"
-#include "experiments/scenario/answer.hpp"
 
 namespace fomoe::commands {
 

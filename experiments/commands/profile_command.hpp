@@ -1,6 +1,6 @@
 // The three things that `fomoe profile` does.
 #pragma once
-#include "experiments/commands/command.hpp"
+#include "experiments/cli/command.hpp"
 
 namespace fomoe::commands {
 

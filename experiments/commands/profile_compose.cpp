@@ -2,9 +2,9 @@
 
 #include <charconv>
 
-#include "experiments/commands/options.hpp"
+#include "experiments/cli/options.hpp"
 #include "experiments/commands/profile_command.hpp"
-#include "experiments/scenario/json_io.hpp"
+#include "experiments/files/step_profile_io.hpp"
 #include "experiments/step_profiles/compose.hpp"
 
 namespace fomoe::commands {

@@ -2,12 +2,12 @@
 
 #include <charconv>
 
-#include "experiments/commands/options.hpp"
+#include "experiments/cli/options.hpp"
 #include "experiments/commands/profile_command.hpp"
-#include "experiments/scenario/json_io.hpp"
+#include "experiments/files/step_profile_io.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
-#include "experiments/scenario/suggest.hpp"
 #include "experiments/step_profiles/import.hpp"
+#include "experiments/text/suggest.hpp"
 
 namespace fomoe::commands {
 

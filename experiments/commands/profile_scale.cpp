@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "experiments/commands/options.hpp"
+#include "experiments/cli/options.hpp"
 #include "experiments/commands/profile_command.hpp"
-#include "experiments/scenario/json_io.hpp"
+#include "experiments/files/step_profile_io.hpp"
 #include "experiments/step_profiles/scale.hpp"
 
 namespace fomoe::commands {

@@ -1,5 +1,5 @@
-#include "experiments/commands/command.hpp"
-#include "experiments/commands/options.hpp"
+#include "experiments/cli/command.hpp"
+#include "experiments/cli/options.hpp"
 #include "experiments/report/page.hpp"
 
 namespace fomoe::commands {

@@ -2,13 +2,13 @@
 
 #include <filesystem>
 
-#include "experiments/commands/command.hpp"
-#include "experiments/commands/human.hpp"
-#include "experiments/commands/options.hpp"
+#include "experiments/cli/answer.hpp"
+#include "experiments/cli/command.hpp"
+#include "experiments/cli/options.hpp"
 #include "experiments/figures/figure.hpp"
-#include "experiments/scenario/answer.hpp"
-#include "experiments/scenario/json_io.hpp"
-#include "experiments/scenario/suggest.hpp"
+#include "experiments/text/human.hpp"
+#include "experiments/text/suggest.hpp"
+#include "platforms/support/atomic_file.hpp"
 
 namespace fomoe::commands {
 
@@ -82,8 +82,8 @@ void run_reproduce(const Arguments& arguments) {
         fmt::format("{}{}", experiment == list.front() ? "" : "\n", answer(*experiment, figure)));
     if (folder.empty()) continue;
     const std::string base = (std::filesystem::path(folder) / experiment->id).string();
-    scenario::write_file(base + ".csv", figures::csv_text(figure));
-    scenario::write_file(base + ".json", figures::json_text(*experiment, figure));
+    write_file(base + ".csv", figures::csv_text(figure));
+    write_file(base + ".json", figures::json_text(*experiment, figure));
     message(fmt::format("wrote {}.csv and .json", base));
   }
 }

@@ -1,11 +1,11 @@
 #include <fmt/format.h>
 
-#include "experiments/commands/command.hpp"
-#include "experiments/commands/options.hpp"
-#include "experiments/scenario/answer.hpp"
-#include "experiments/scenario/suggest.hpp"
-#include "experiments/scenario/xml_loader.hpp"
-#include "sim/xml_platform.hpp"
+#include "experiments/cli/answer.hpp"
+#include "experiments/cli/command.hpp"
+#include "experiments/cli/options.hpp"
+#include "experiments/files/xml_loader.hpp"
+#include "experiments/text/suggest.hpp"
+#include "sim/xml/xml_platform.hpp"
 
 namespace fomoe::commands {
 

@@ -5,19 +5,18 @@
 #include <string_view>
 #include <utility>
 
-#include "costmodel/closed_form_parts.hpp"
-#include "experiments/commands/command.hpp"
-#include "experiments/commands/envelope.hpp"
-#include "experiments/commands/execute.hpp"
-#include "experiments/commands/options.hpp"
-#include "experiments/commands/sensitivity.hpp"
-#include "experiments/commands/uncertainty.hpp"
-#include "experiments/scenario/json_io.hpp"
-#include "experiments/scenario/links_csv.hpp"
-#include "experiments/scenario/plan_json.hpp"
-#include "experiments/scenario/round_json.hpp"
-#include "experiments/scenario/trace_json.hpp"
-#include "sim/replicas.hpp"
+#include "costmodel/formula/closed_form_parts.hpp"
+#include "experiments/analysis/envelope.hpp"
+#include "experiments/analysis/sensitivity.hpp"
+#include "experiments/analysis/uncertainty.hpp"
+#include "experiments/cli/command.hpp"
+#include "experiments/cli/execute.hpp"
+#include "experiments/cli/options.hpp"
+#include "experiments/results/links_csv.hpp"
+#include "experiments/results/plan_json.hpp"
+#include "experiments/results/round_json.hpp"
+#include "experiments/results/trace_json.hpp"
+#include "sim/executor/replicas.hpp"
 
 namespace fomoe::commands {
 

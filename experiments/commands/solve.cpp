@@ -5,19 +5,20 @@
 #include <limits>
 #include <map>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/memory.hpp"
-#include "experiments/commands/command.hpp"
-#include "experiments/commands/execute.hpp"
-#include "experiments/commands/human.hpp"
-#include "experiments/commands/options.hpp"
-#include "experiments/commands/target.hpp"
-#include "experiments/commands/unknown.hpp"
+#include "costmodel/compose/memory_remedy.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/model/memory.hpp"
+#include "experiments/analysis/target.hpp"
+#include "experiments/analysis/unknown.hpp"
+#include "experiments/cli/command.hpp"
+#include "experiments/cli/execute.hpp"
+#include "experiments/cli/options.hpp"
 #include "experiments/planner/search.hpp"
-#include "experiments/scenario/document.hpp"
-#include "experiments/scenario/json_values.hpp"
+#include "experiments/results/json_values.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
-#include "experiments/scenario/units.hpp"
+#include "experiments/scenario/toml/document.hpp"
+#include "experiments/text/human.hpp"
+#include "experiments/text/units.hpp"
 
 namespace fomoe::commands {
 
@@ -42,7 +43,7 @@ class Reports {
     try {
       entry->second = execute(scenario_of(value), engine_).report;
       ++computed_;
-    } catch (const scenario::FileError& error) {
+    } catch (const FileError& error) {
       impossible_ = error.what();
     }
     return entry->second ? &*entry->second : nullptr;
@@ -105,7 +106,7 @@ Solution solve(const Unknown& unknown, const Target& target, Reports& quick, Rep
     solution.alike = fmt::format(" No other value is possible here: {}.", quick.impossible());
   }
   if (found.kind == Found::Kind::none) {
-    if (found.best == 0) throw scenario::FileError(quick.impossible());
+    if (found.best == 0) throw FileError(quick.impossible());
     solution.at = precise.at(found.best);
     return solution;
   }

@@ -4,10 +4,10 @@
 #include <optional>
 #include <thread>
 
-#include "experiments/commands/command.hpp"
-#include "experiments/commands/execute.hpp"
-#include "experiments/commands/options.hpp"
-#include "experiments/commands/progress.hpp"
+#include "experiments/cli/command.hpp"
+#include "experiments/cli/execute.hpp"
+#include "experiments/cli/options.hpp"
+#include "experiments/cli/progress.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/sweep/journal.hpp"
 #include "experiments/sweep/row_writer.hpp"
@@ -166,8 +166,7 @@ void run_sweep(const Arguments& arguments) {
   // Not one row: then it is no sweep with gaps but a mistake.
   if (rows > 0 && impossible == rows && shard.count == 1) {
     if (journal) journal->remove();
-    throw scenario::FileError(
-        fmt::format("--vary: no combination is possible; the first: {}", first_problem));
+    throw FileError(fmt::format("--vary: no combination is possible; the first: {}", first_problem));
   }
   writer.finish();
   if (journal) journal->remove();

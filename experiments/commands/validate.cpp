@@ -7,16 +7,16 @@
 #include <limits>
 #include <stdexcept>
 
-#include "costmodel/validation.hpp"
-#include "experiments/commands/command.hpp"
-#include "experiments/commands/human.hpp"
-#include "experiments/commands/measured_runs.hpp"
-#include "experiments/commands/options.hpp"
-#include "experiments/commands/progress.hpp"
-#include "experiments/commands/validation_text.hpp"
-#include "experiments/scenario/network_file.hpp"
-#include "experiments/scenario/suggest.hpp"
-#include "experiments/scenario/units.hpp"
+#include "costmodel/report/validation.hpp"
+#include "experiments/analysis/measured_runs.hpp"
+#include "experiments/cli/command.hpp"
+#include "experiments/cli/options.hpp"
+#include "experiments/cli/progress.hpp"
+#include "experiments/output/validation_text.hpp"
+#include "experiments/scenario/sections/network_file.hpp"
+#include "experiments/text/human.hpp"
+#include "experiments/text/suggest.hpp"
+#include "experiments/text/units.hpp"
 
 namespace fomoe::commands {
 

@@ -2,8 +2,10 @@
 // with random placement and DDP. A staircase: each synchronisation sends its burst at once.
 #include <algorithm>
 
-#include "costmodel/methods/method.hpp"
-#include "costmodel/plan_summary.hpp"
+#include "costmodel/compose/make_plan.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/plan/plan_summary.hpp"
 #include "experiments/figures/figure.hpp"
 
 namespace fomoe::figures {
@@ -24,7 +26,7 @@ Figure comms_scaling() {
        {Series{"ddp", "ddp", kSites}, Series{"full replica", "fomoe", kSites}, Series{"fomoe", "fomoe", 16},
         Series{"fomoe", "fomoe", 8}, Series{"fomoe", "fomoe", 4}}) {
     costmodel::Scenario scenario = paper_scenario(shape, kSites, kLocalSteps);
-    scenario.strategy.method = series.method;
+    scenario.strategy.method = costmodel::find_method(series.method);
     scenario.strategy.expert_overlap = series.overlap;
     const double bytes = costmodel::summarise(scenario).sent.total();
     const std::int64_t steps_per_round = costmodel::find_method(series.method)->every_step ? 1 : kLocalSteps;

@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "experiments/commands/human.hpp"
-#include "experiments/scenario/units.hpp"
+#include "costmodel/methods/all.hpp"
+#include "experiments/text/human.hpp"
+#include "experiments/text/units.hpp"
 
 namespace fomoe::figures {
 
@@ -82,7 +83,7 @@ costmodel::Scenario paper_scenario(const costmodel::ModelShape& shape, int sites
   costmodel::Scenario scenario;
   scenario.model = shape;
   scenario.workload = {kTrainingSteps * kGlobalBatch * shape.sequence_length, kGlobalBatch};
-  scenario.strategy.method = "fomoe";
+  scenario.strategy.method = costmodel::find_method("fomoe");
   scenario.strategy.local_steps = local_steps;
   scenario.strategy.expert_overlap = sites;
   scenario.strategy.placement = costmodel::PlacementKind::random;

@@ -6,8 +6,8 @@
 #include <variant>
 #include <vector>
 
-#include "costmodel/scenario.hpp"
-#include "experiments/scenario/json_values.hpp"
+#include "costmodel/inputs/scenario.hpp"
+#include "experiments/results/json_values.hpp"
 
 namespace fomoe::figures {
 

@@ -1,6 +1,6 @@
 // Paper, figure "total training FLOPs versus expert overlap": left a small model on 16 workers, right a large
 // one on 32; with the part that partial replicas avoid.
-#include "costmodel/flops.hpp"
+#include "costmodel/model/flops.hpp"
 #include "experiments/figures/figure.hpp"
 
 namespace fomoe::figures {

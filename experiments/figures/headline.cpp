@@ -2,8 +2,10 @@
 // does not say; here is a search over its own byte formulas.
 #include <cmath>
 
-#include "costmodel/methods/method.hpp"
-#include "costmodel/plan_summary.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/model/summary_inputs.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/plan/plan_summary.hpp"
 #include "experiments/figures/figure.hpp"
 
 namespace fomoe::figures {

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "costmodel/memory_throughput.hpp"
-#include "costmodel/placement.hpp"
-#include "costmodel/plan_summary.hpp"
+#include "costmodel/compose/make_plan.hpp"
+#include "costmodel/formula/memory_throughput.hpp"
+#include "costmodel/model/summary_inputs.hpp"
+#include "costmodel/plan/placement.hpp"
+#include "costmodel/plan/plan_summary.hpp"
 #include "experiments/figures/figure.hpp"
 
 namespace fomoe::figures {

@@ -3,11 +3,11 @@
 // regions of the paper's "sweet spot" analysis.
 #include <cmath>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/memory.hpp"
-#include "costmodel/paper_equations.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/formula/paper_equations.hpp"
+#include "costmodel/model/memory.hpp"
 #include "experiments/figures/figure.hpp"
-#include "sim/simulated_run.hpp"
+#include "sim/executor/simulated_run.hpp"
 
 namespace fomoe::figures {
 

@@ -9,9 +9,9 @@
 #include <limits>
 #include <set>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/flops.hpp"
-#include "costmodel/memory.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/model/memory.hpp"
 #include "experiments/planner/rules.hpp"
 #include "experiments/planner/simulated_finalist.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
@@ -55,7 +55,7 @@ class Chooser {
     reading.overrides.insert(reading.overrides.end(), finalist.settings.begin(), finalist.settings.end());
     try {
       finalist.scenario = scenario::read_scenario(question_.scenario_path, reading);
-    } catch (const scenario::FileError&) {
+    } catch (const FileError&) {
       return;  // with another collective, a combination may be impossible
     }
     finalists_.push_back(std::move(finalist));
@@ -198,8 +198,7 @@ class Decision {
 }  // namespace
 
 std::int64_t Finalist::steps_per_round() const {
-  return planner::steps_per_round(*costmodel::find_method(scenario.strategy.method),
-                                  scenario.strategy.local_steps);
+  return planner::steps_per_round(*scenario.strategy.method, scenario.strategy.local_steps);
 }
 
 Finalist base_line(const Scenario& base, const AnswerOptions& options) {

@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/scenario.hpp"
+#include "costmodel/inputs/scenario.hpp"
+#include "costmodel/plan/method.hpp"
 #include "experiments/planner/screening.hpp"
-#include "sim/simulated_run.hpp"
+#include "sim/executor/simulated_run.hpp"
 
 namespace fomoe::planner {
 
@@ -23,7 +24,7 @@ struct Finalist {
   std::optional<double> perplexity, plus_minus, equal_loss_factor;
   std::string quality_reason;  // of an unknown perplexity
   std::string problem;         // empty, or why it is out: a limit that it breaks when simulated, or an error
-  [[nodiscard]] const char* method() const { return scenario.strategy.method.c_str(); }
+  [[nodiscard]] const char* method() const { return scenario.strategy.method->name.c_str(); }
   [[nodiscard]] std::int64_t steps_per_round() const;
 };
 

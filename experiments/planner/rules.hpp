@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "costmodel/methods/method.hpp"
+#include "costmodel/plan/method.hpp"
 #include "experiments/planner/candidate.hpp"
 
 namespace fomoe::planner {

@@ -7,8 +7,9 @@
 #include <limits>
 #include <tuple>
 
-#include "costmodel/flops.hpp"
-#include "costmodel/methods/method.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/plan/site_shares.hpp"
 #include "experiments/planner/rules.hpp"
 #include "experiments/sweep/rows.hpp"
 

@@ -3,10 +3,10 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/memory.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/model/memory.hpp"
 #include "experiments/planner/rules.hpp"
-#include "experiments/scenario/json_values.hpp"
+#include "experiments/results/json_values.hpp"
 
 namespace fomoe::planner {
 

@@ -1,9 +1,9 @@
 // A candidate by both engines, in a process of its own: SimGrid knows one engine per process.
 #pragma once
-#include "costmodel/scenario.hpp"
+#include "costmodel/inputs/scenario.hpp"
 #include "experiments/planner/answer.hpp"
-#include "sim/child.hpp"
-#include "sim/simulated_run.hpp"
+#include "platforms/support/child.hpp"
+#include "sim/executor/simulated_run.hpp"
 
 namespace fomoe::planner {
 

@@ -7,11 +7,14 @@
 #include <set>
 #include <variant>
 
-#include "costmodel/flops.hpp"
-#include "costmodel/plan_summary.hpp"
-#include "experiments/commands/options.hpp"
-#include "experiments/scenario/document.hpp"
-#include "experiments/scenario/suggest.hpp"
+#include "costmodel/compose/make_plan.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/plan/plan_summary.hpp"
+#include "experiments/cli/options.hpp"
+#include "experiments/scenario/toml/document.hpp"
+#include "experiments/text/suggest.hpp"
 #include "platforms/choose_sites.hpp"
 
 namespace fomoe::planner {

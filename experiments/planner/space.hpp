@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/methods/method.hpp"
-#include "costmodel/scenario.hpp"
+#include "costmodel/inputs/scenario.hpp"
+#include "costmodel/plan/method.hpp"
 #include "experiments/sweep/axis.hpp"
 
 namespace fomoe::planner {

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "platforms/input_error.hpp"
+#include "platforms/support/input_error.hpp"
 
 namespace fomoe::probe {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "experiments/scenario/units.hpp"
+#include "experiments/text/units.hpp"
 
 namespace fomoe::probe {
 

@@ -6,11 +6,11 @@
 #include <stdexcept>
 #include <string>
 
-#include "experiments/commands/command.hpp"
-#include "experiments/commands/options.hpp"
-#include "experiments/scenario/answer.hpp"
+#include "experiments/cli/answer.hpp"
+#include "experiments/cli/command.hpp"
+#include "experiments/cli/options.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
-#include "platforms/input_error.hpp"
+#include "platforms/support/input_error.hpp"
 
 namespace {
 
@@ -23,11 +23,11 @@ std::string answer(const fomoe::commands::Arguments& arguments) {
   const fomoe::scenario::KeptAnswer kept;
   try {
     fomoe::commands::run(arguments);
-  } catch (const fomoe::scenario::FileError& error) {
+  } catch (const fomoe::FileError& error) {
     throw WrongInput(error.what());
   } catch (const fomoe::InputError& error) {
     throw WrongInput(error.what());
-  } catch (const fomoe::commands::UsageError& error) {
+  } catch (const fomoe::UsageError& error) {
     throw WrongInput(error.what());
   }
   return kept.text();

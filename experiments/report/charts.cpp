@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "experiments/commands/human.hpp"
 #include "experiments/report/scale.hpp"
+#include "experiments/text/human.hpp"
 
 namespace fomoe::report {
 

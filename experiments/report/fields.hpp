@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "experiments/files/json_object.hpp"
 #include "experiments/report/result.hpp"
-#include "experiments/scenario/json_object.hpp"
 
 namespace fomoe::report {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <map>
 
-#include "experiments/commands/execute.hpp"
-#include "experiments/commands/human.hpp"
+#include "experiments/cli/execute.hpp"
 #include "experiments/report/charts.hpp"
 #include "experiments/report/scale.hpp"
+#include "experiments/text/human.hpp"
 
 namespace fomoe::report {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/scenario/json_values.hpp"
+#include "experiments/results/json_values.hpp"
 
 namespace fomoe::report {
 

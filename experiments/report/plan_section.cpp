@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
-#include "experiments/commands/human.hpp"
 #include "experiments/report/charts.hpp"
 #include "experiments/report/html.hpp"
 #include "experiments/report/sections.hpp"
+#include "experiments/text/human.hpp"
 
 namespace fomoe::report {
 

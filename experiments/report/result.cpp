@@ -4,7 +4,7 @@
 #include <set>
 
 #include "experiments/report/fields.hpp"
-#include "experiments/scenario/document.hpp"
+#include "experiments/scenario/toml/document.hpp"
 
 namespace fomoe::report {
 

@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "costmodel/bandwidth_curve.hpp"
-#include "costmodel/round_timeline.hpp"
-#include "costmodel/run_report.hpp"
-#include "costmodel/sensitivity.hpp"
-#include "costmodel/uncertainty.hpp"
-#include "experiments/scenario/json_values.hpp"
+#include "costmodel/formula/bandwidth_curve.hpp"
+#include "costmodel/formula/sensitivity.hpp"
+#include "costmodel/formula/uncertainty.hpp"
+#include "costmodel/report/run_report.hpp"
+#include "costmodel/timeline/round_timeline.hpp"
+#include "experiments/results/json_values.hpp"
 
 namespace fomoe::report {
 

@@ -2,14 +2,15 @@
 
 #include <algorithm>
 
-#include "costmodel/memory.hpp"
-#include "experiments/commands/execute.hpp"
-#include "experiments/commands/human.hpp"
-#include "experiments/commands/uncertainty.hpp"
+#include "costmodel/compose/memory_remedy.hpp"
+#include "costmodel/model/memory.hpp"
+#include "experiments/analysis/uncertainty.hpp"
+#include "experiments/cli/execute.hpp"
 #include "experiments/report/charts.hpp"
 #include "experiments/report/html.hpp"
 #include "experiments/report/sections.hpp"
 #include "experiments/report/settings.hpp"
+#include "experiments/text/human.hpp"
 
 namespace fomoe::report {
 

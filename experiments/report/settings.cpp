@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "experiments/commands/human.hpp"
 #include "experiments/report/html.hpp"
+#include "experiments/text/human.hpp"
 
 namespace fomoe::report {
 

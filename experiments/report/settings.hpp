@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "experiments/scenario/json_values.hpp"
+#include "experiments/results/json_values.hpp"
 
 namespace fomoe::report {
 

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <map>
 
-#include "experiments/commands/human.hpp"
 #include "experiments/report/charts.hpp"
 #include "experiments/report/html.hpp"
 #include "experiments/report/scale.hpp"
 #include "experiments/report/sections.hpp"
-#include "experiments/scenario/units.hpp"
+#include "experiments/text/human.hpp"
+#include "experiments/text/units.hpp"
 
 namespace fomoe::report {
 

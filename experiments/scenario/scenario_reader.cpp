@@ -1,9 +1,10 @@
 #include "experiments/scenario/scenario_reader.hpp"
 
-#include "experiments/scenario/document.hpp"
-#include "experiments/scenario/sections.hpp"
-#include "experiments/scenario/table_reader.hpp"
-#include "platforms/input_error.hpp"
+#include "costmodel/compose/check.hpp"
+#include "experiments/scenario/sections/sections.hpp"
+#include "experiments/scenario/toml/document.hpp"
+#include "experiments/scenario/toml/table_reader.hpp"
+#include "platforms/support/input_error.hpp"
 
 namespace fomoe::scenario {
 namespace {

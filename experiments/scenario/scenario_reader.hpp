@@ -2,19 +2,14 @@
 #pragma once
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "costmodel/scenario.hpp"
+#include "costmodel/compose/check.hpp"
+#include "costmodel/inputs/scenario.hpp"
+#include "platforms/support/input_error.hpp"
 
 namespace fomoe::scenario {
-
-/// A mistake in a file or on the command line: "file:line: key: got …; expected …; for example …".
-/// Where a name is close to a known one the message ends with "; did you mean …?".
-class FileError : public std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 /// Every key is legal by itself, and together they are not; `reason` is the message without its place.
 class CombinationError : public FileError {

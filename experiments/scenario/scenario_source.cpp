@@ -7,8 +7,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "experiments/scenario/document.hpp"
-#include "experiments/scenario/sections.hpp"
+#include "experiments/scenario/sections/sections.hpp"
+#include "experiments/scenario/toml/document.hpp"
 
 namespace fomoe::scenario {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/scenario.hpp"
+#include "costmodel/inputs/scenario.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 
 namespace fomoe::scenario {

@@ -1,7 +1,7 @@
 #include "experiments/scenario/single_key.hpp"
 
-#include "experiments/scenario/document.hpp"
-#include "experiments/scenario/table_reader.hpp"
+#include "experiments/scenario/toml/document.hpp"
+#include "experiments/scenario/toml/table_reader.hpp"
 
 namespace fomoe::scenario {
 

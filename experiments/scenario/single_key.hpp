@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "experiments/scenario/keys.hpp"
+#include "experiments/scenario/keys/keys.hpp"
 
 namespace fomoe::scenario {
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "experiments/scenario/document.hpp"
-#include "experiments/scenario/table_reader.hpp"
+#include "experiments/scenario/toml/document.hpp"
+#include "experiments/scenario/toml/table_reader.hpp"
 
 namespace fomoe::scenario {
 

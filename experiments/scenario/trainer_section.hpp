@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "costmodel/scenario.hpp"
+#include "costmodel/inputs/scenario.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 
 namespace fomoe::scenario {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "platforms/input_error.hpp"
+#include "platforms/support/input_error.hpp"
 
 namespace fomoe::step_profiles {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-#include "costmodel/step_profile.hpp"
+#include "costmodel/inputs/step_profile.hpp"
 
 namespace fomoe::step_profiles {
 

@@ -1,13 +1,13 @@
-#include "experiments/scenario/csv.hpp"
+#include "experiments/files/csv.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "experiments/scenario/document.hpp"
-#include "experiments/scenario/suggest.hpp"
+#include "experiments/scenario/toml/document.hpp"
 #include "experiments/step_profiles/log_reader.hpp"
 #include "experiments/step_profiles/log_text.hpp"
+#include "experiments/text/suggest.hpp"
 
 namespace fomoe::step_profiles {
 namespace {

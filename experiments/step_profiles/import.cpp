@@ -8,8 +8,8 @@
 #include <sstream>
 #include <utility>
 
-#include "costmodel/step_seconds.hpp"
-#include "experiments/scenario/document.hpp"
+#include "costmodel/compute/step_seconds.hpp"
+#include "experiments/scenario/toml/document.hpp"
 #include "experiments/step_profiles/sha256.hpp"
 
 namespace fomoe::step_profiles {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "costmodel/step_profile.hpp"
+#include "costmodel/inputs/step_profile.hpp"
 #include "experiments/step_profiles/log_reader.hpp"
 
 namespace fomoe::step_profiles {
@@ -24,7 +24,7 @@ struct RunFacts {
 };
 
 /// The training steps in the log `path`. A point for each number of sequences and local experts; its
-/// micro-batch is one GPU's share of a step's sequences. Throws scenario::FileError where the log has no
+/// micro-batch is one GPU's share of a step's sequences. Throws FileError where the log has no
 /// steps, contradicts `facts`, or leaves open what they do not say.
 costmodel::StepProfile import_profile(const LogFormat& format, const std::string& path,
                                       const RunFacts& facts);

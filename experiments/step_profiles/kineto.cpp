@@ -7,7 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "experiments/scenario/document.hpp"
+#include "experiments/scenario/toml/document.hpp"
 #include "experiments/step_profiles/log_reader.hpp"
 
 namespace fomoe::step_profiles {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "costmodel/step_profile.hpp"
+#include "costmodel/inputs/step_profile.hpp"
 
 namespace fomoe::step_profiles {
 
@@ -33,7 +33,7 @@ struct LogFormat {
   std::string_view sentence;  // what is read
   std::string_view marker;    // a text that only such logs have, to recognise a log of another kind
   std::string_view example;   // a line that would be read
-  /// `text` is what `path` contains. Without a step in it: no steps. Throws scenario::FileError where a line
+  /// `text` is what `path` contains. Without a step in it: no steps. Throws FileError where a line
   /// is of this format and wrong.
   Log (*read)(const std::string& path, const std::string& text);
 };

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "experiments/scenario/document.hpp"
+#include "experiments/scenario/toml/document.hpp"
 
 namespace fomoe::step_profiles {
 namespace {

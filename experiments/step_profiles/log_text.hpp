@@ -17,7 +17,7 @@ void for_each_line(const std::string& text,
 std::optional<std::string> word_after(const std::string& line, std::string_view label);
 
 /// A number above zero, written plainly, with commas between thousands, or with a suffix K, M, G, B, T or P
-/// of powers of 1000. Throws scenario::FileError at `place` for anything else.
+/// of powers of 1000. Throws FileError at `place` for anything else.
 double logged_number(const std::string& word, const std::string& place, const std::string& label,
                      const std::string& example);
 /// The same, and whole.

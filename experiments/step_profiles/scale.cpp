@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "platforms/input_error.hpp"
+#include "platforms/support/input_error.hpp"
 
 namespace fomoe::step_profiles {
 namespace {

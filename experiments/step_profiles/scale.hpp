@@ -2,8 +2,8 @@
 #pragma once
 #include <string>
 
-#include "costmodel/step_profile.hpp"
-#include "experiments/scenario/accelerators.hpp"
+#include "costmodel/inputs/step_profile.hpp"
+#include "experiments/files/accelerators.hpp"
 
 namespace fomoe::step_profiles {
 

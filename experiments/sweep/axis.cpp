@@ -6,16 +6,16 @@
 #include <charconv>
 #include <cmath>
 
-#include "experiments/commands/options.hpp"
+#include "experiments/cli/options.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/scenario/single_key.hpp"
-#include "experiments/scenario/units.hpp"
+#include "experiments/text/units.hpp"
 
 namespace fomoe::sweep {
 
 namespace {
 
-using commands::UsageError;
+using UsageError;
 using scenario::Kind;
 
 constexpr double kMostValues = 1e7;
@@ -31,12 +31,12 @@ constexpr double kMostRows = 1e12;
 scenario::SingleKey read(const std::string& key, const std::string& value) {
   try {
     return scenario::read_single_key(key + '=' + value);
-  } catch (const scenario::FileError& error) {
+  } catch (const FileError& error) {
     std::string message = error.what();
     for (std::size_t at = message.find("--set "); at != std::string::npos;
          at = message.find("--set ", at + 1))
       message.replace(at, 6, "--vary ");
-    throw scenario::FileError(message);
+    throw FileError(message);
   }
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/scenario/keys.hpp"
+#include "experiments/scenario/keys/keys.hpp"
 
 namespace fomoe::sweep {
 

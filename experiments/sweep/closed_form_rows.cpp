@@ -6,13 +6,15 @@
 #include <unordered_map>
 #include <utility>
 
-#include "costmodel/quality.hpp"
-#include "costmodel/run_report.hpp"
-#include "costmodel/sweep.hpp"
-#include "experiments/scenario/document.hpp"
+#include "costmodel/compose/check.hpp"
+#include "costmodel/formula/sweep.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/report/run_report.hpp"
+#include "costmodel/value/quality.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
+#include "experiments/scenario/toml/document.hpp"
 #include "experiments/sweep/rows.hpp"
-#include "platforms/input_error.hpp"
+#include "platforms/support/input_error.hpp"
 
 namespace fomoe::sweep {
 
@@ -172,7 +174,7 @@ class ClosedFormSweep {
         --begin;  // this row is computed with the others
       } catch (const InputError& error) {
         chunk.problems[index] = error.what();
-      } catch (const scenario::FileError& error) {
+      } catch (const FileError& error) {
         chunk.problems[index] = error.what();
       }
     }

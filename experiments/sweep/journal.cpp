@@ -91,7 +91,7 @@ std::string identity_of(const Request& request, const sim::RunOptions& options) 
       const scenario::ScenarioSource source = scenario::scenario_source(request.scenario_path, reading);
       text += source.toml;
       for (const auto& [name, content] : source.files) text += name + '\0' + content + '\0';
-    } catch (const scenario::FileError& error) {
+    } catch (const FileError& error) {
       text += error.what();  // the rows will say so
     }
   };

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "experiments/commands/human.hpp"
-#include "experiments/scenario/answer.hpp"
+#include "experiments/cli/answer.hpp"
+#include "experiments/text/human.hpp"
 
 namespace fomoe::sweep {
 
@@ -44,7 +44,7 @@ const char* limited_by(const Chunk& chunk, std::size_t index) {
 
 RowWriter::RowWriter(const std::string& path, const Grid& grid, const std::string& executor)
     : grid_(grid), executor_(executor), csv_(path.ends_with(".csv")) {
-  if (path != "-") file_ = std::make_unique<scenario::AtomicFile>(path);
+  if (path != "-") file_ = std::make_unique<AtomicFile>(path);
   const std::vector<Axis>& axes = grid.axes();
   axis_texts_.resize(axes.size());
   axis_columns_.resize(axes.size());

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "experiments/scenario/atomic_file.hpp"
 #include "experiments/sweep/rows.hpp"
+#include "platforms/support/atomic_file.hpp"
 
 namespace fomoe::sweep {
 
@@ -35,7 +35,7 @@ class RowWriter {
   const Grid& grid_;
   std::string executor_;
   bool csv_;
-  std::unique_ptr<scenario::AtomicFile> file_;  // none: stdout
+  std::unique_ptr<AtomicFile> file_;  // none: stdout
   std::string buffer_;
   std::vector<std::vector<std::string>> axis_texts_;  // of axes short enough to keep, else empty
   std::vector<Column> axis_columns_;

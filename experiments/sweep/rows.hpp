@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "experiments/sweep/axis.hpp"
-#include "sim/simulated_run.hpp"
+#include "sim/executor/simulated_run.hpp"
 
 namespace fomoe::sweep {
 
@@ -73,7 +73,7 @@ struct Request {
 
 using Sink = std::function<void(const Chunk&)>;  // called with chunks in order
 
-/// By blocks of the closed form (costmodel/sweep.hpp); one core, constant memory.
+/// By blocks of the closed form (costmodel/formula/sweep.hpp); one core, constant memory.
 void closed_form_rows(const Request& request, const Sink& sink);
 
 /// Each row by itself in one of `jobs` worker processes. Throws std::runtime_error where a simulation fails.

@@ -11,9 +11,11 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "costmodel/flops.hpp"
-#include "costmodel/memory.hpp"
-#include "costmodel/plan_summary.hpp"
+#include "costmodel/compose/make_plan.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/model/memory.hpp"
+#include "costmodel/plan/plan_summary.hpp"
+#include "costmodel/plan/site_shares.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/sweep/rows.hpp"
 
@@ -107,7 +109,7 @@ void compute_row(const Request& request, const sim::RunOptions& options, std::ui
   } catch (const scenario::CombinationError& error) {
     record.status = Status::impossible;
     text = error.reason();
-  } catch (const scenario::FileError& error) {
+  } catch (const FileError& error) {
     record.status = Status::impossible;
     text = error.what();
   } catch (const std::exception& error) {

@@ -20,18 +20,18 @@
 #include <string>
 #include <vector>
 
-#include "experiments/scenario/json_io.hpp"
-#include "trainer/device_graph.hpp"
-#include "trainer/device_info.hpp"
-#include "trainer/kernels/adam.hpp"
-#include "trainer/kernels/codec.hpp"
-#include "trainer/kernels/peri_norm.hpp"
-#include "trainer/kernels/rotary.hpp"
-#include "trainer/kernels/route.hpp"
-#include "trainer/moe.hpp"
-#include "trainer/moe_rows.hpp"
-#include "trainer/outer_optimizer.hpp"
-#include "trainer/profile.hpp"
+#include "platforms/support/atomic_file.hpp"
+#include "trainer/kernels/adam/adam.hpp"
+#include "trainer/kernels/codec/codec.hpp"
+#include "trainer/kernels/peri_norm/peri_norm.hpp"
+#include "trainer/kernels/rotary/rotary.hpp"
+#include "trainer/kernels/route/route.hpp"
+#include "trainer/model/moe.hpp"
+#include "trainer/model/moe_rows.hpp"
+#include "trainer/optimizer/outer_optimizer.hpp"
+#include "trainer/step/device_graph.hpp"
+#include "trainer/step/device_info.hpp"
+#include "trainer/step/profile.hpp"
 #include "trainer/torch.hpp"
 
 using namespace fomoe::trainer;
@@ -284,7 +284,7 @@ int run(const std::vector<std::string>& arguments) {
   if (output == "-") {
     std::cout << text;
   } else {
-    fomoe::scenario::write_file(output, text);
+    fomoe::write_file(output, text);
   }
   return bench.failed ? 1 : 0;
 }

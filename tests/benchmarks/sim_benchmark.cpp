@@ -4,9 +4,10 @@
 
 #include <string>
 
-#include "costmodel/methods/method.hpp"
-#include "sim/simulate.hpp"
-#include "sim/simulated_run.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/plan/method.hpp"
+#include "sim/executor/simulate.hpp"
+#include "sim/executor/simulated_run.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;
@@ -48,7 +49,7 @@ BENCHMARK(xxl_plan)->Unit(benchmark::kMillisecond)->Iterations(3)->UseRealTime()
 // A DiLoCo round in a ring. 64 sites stepwise: 1 s; 1,000 sites fluid: 3 s.
 void diloco_round(benchmark::State& state) {
   costmodel::Scenario scenario = preset("large", static_cast<int>(state.range(0)), 0);
-  scenario.strategy.method = "diloco";
+  scenario.strategy.method = costmodel::find_method("diloco");
   scenario.network.ring_model =
       state.range(1) != 0 ? costmodel::RingModel::fluid : costmodel::RingModel::stepwise;
   const costmodel::Plan plan = costmodel::find_method("diloco")->plan(scenario);
@@ -65,7 +66,7 @@ BENCHMARK(diloco_round)
 void ring_flows(benchmark::State& state) {
   const auto flows = state.range(0);
   costmodel::Scenario scenario = preset("small", 64, 0);
-  scenario.strategy.method = "diloco";
+  scenario.strategy.method = costmodel::find_method("diloco");
   const costmodel::Plan plan = costmodel::find_method("diloco")->plan(scenario);
   const std::int64_t flows_per_round = 64 * 2 * 63;
   const std::vector<std::int64_t> rounds(static_cast<std::size_t>(flows / flows_per_round), 0);

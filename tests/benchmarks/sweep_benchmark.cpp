@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "costmodel/sweep.hpp"
+#include "costmodel/formula/sweep.hpp"
 #include "tests/scenarios.hpp"
 
 namespace {

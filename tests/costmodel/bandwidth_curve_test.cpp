@@ -1,9 +1,9 @@
 // The wall clock against the rate of all links.
-#include "costmodel/bandwidth_curve.hpp"
+#include "costmodel/formula/bandwidth_curve.hpp"
 
 #include <doctest/doctest.h>
 
-#include "costmodel/closed_form.hpp"
+#include "costmodel/formula/closed_form.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;

@@ -1,5 +1,5 @@
 // The steps of each pattern, played with sets instead of numbers: who has whose part of which chunk.
-#include "costmodel/collective_steps.hpp"
+#include "costmodel/plan/collective_steps.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,12 +1,12 @@
 // Money and energy, by hand. Prices here are round numbers, so that every sum can be checked on paper.
-#include "costmodel/cost.hpp"
+#include "costmodel/value/cost.hpp"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
 #include <cmath>
 
-#include "costmodel/closed_form.hpp"
+#include "costmodel/formula/closed_form.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;

@@ -1,10 +1,12 @@
 // Parameters, FLOPs and memory as integers that can be checked by hand.
 #include <doctest/doctest.h>
 
-#include "costmodel/flops.hpp"
-#include "costmodel/memory.hpp"
-#include "costmodel/model_shape.hpp"
-#include "platforms/input_error.hpp"
+#include "costmodel/inputs/model_shape.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/model/memory.hpp"
+#include "costmodel/plan/site_shares.hpp"
+#include "platforms/support/input_error.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;
@@ -88,7 +90,7 @@ TEST_CASE("combinations that cannot be are refused with the nearest that can") {
   CHECK_NOTHROW(check(scenario));
   scenario.workload.global_batch_sequences = 7;
   CHECK_THROWS_AS(check(scenario), InputError);
-  scenario.strategy.method = "diloco";
+  scenario.strategy.method = costmodel::find_method("diloco");
   scenario.workload.global_batch_sequences = 8;
   scenario.strategy.expert_overlap = 3;  // full-replica methods do not look at it
   CHECK_NOTHROW(check(scenario));

@@ -1,14 +1,15 @@
 // Data, checkpoints and rejoining sites: bytes by hand, and the formula against the plan.
-#include "costmodel/extra_traffic.hpp"
+#include "costmodel/compose/extra_traffic.hpp"
 
 #include <doctest/doctest.h>
 
 #include <map>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/make_plan.hpp"
-#include "costmodel/memory.hpp"
-#include "costmodel/methods/method.hpp"
+#include "costmodel/compose/make_plan.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/model/memory.hpp"
+#include "costmodel/plan/method.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;

@@ -1,6 +1,6 @@
 // The fit against models whose terms are known: recovered within their intervals, and refused where the data
 // cannot tell.
-#include "costmodel/fit.hpp"
+#include "costmodel/math/fit.hpp"
 
 #include <doctest/doctest.h>
 

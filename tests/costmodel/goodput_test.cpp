@@ -1,5 +1,5 @@
 // Runs with failures: single ones by hand, random ones against the closed form.
-#include "costmodel/goodput.hpp"
+#include "costmodel/value/goodput.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,11 +9,11 @@
 #include <string>
 #include <utility>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/extra_traffic.hpp"
-#include "costmodel/memory.hpp"
-#include "costmodel/random.hpp"
-#include "costmodel/replicas.hpp"
+#include "costmodel/compose/extra_traffic.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/math/random.hpp"
+#include "costmodel/math/replicas.hpp"
+#include "costmodel/model/memory.hpp"
 #include "tests/scenarios.hpp"
 
 namespace {

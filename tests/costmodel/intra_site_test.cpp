@@ -2,11 +2,12 @@
 // says.
 #include <doctest/doctest.h>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/flops.hpp"
-#include "costmodel/memory.hpp"
-#include "costmodel/memory_throughput.hpp"
-#include "platforms/input_error.hpp"
+#include "costmodel/compute/compute_times.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/formula/memory_throughput.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/model/memory.hpp"
+#include "platforms/support/input_error.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;

@@ -1,12 +1,12 @@
 // What a scenario that does not fit is told: the fewest settings with which it would.
-#include "costmodel/memory_remedy.hpp"
+#include "costmodel/compose/memory_remedy.hpp"
 
 #include <doctest/doctest.h>
 
 #include <string>
 #include <vector>
 
-#include "costmodel/memory.hpp"
+#include "costmodel/model/memory.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;

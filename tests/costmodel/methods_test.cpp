@@ -6,9 +6,12 @@
 #include <map>
 #include <set>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/methods/building_blocks.hpp"
-#include "costmodel/methods/method.hpp"
+#include "costmodel/compose/make_plan.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/model/summary_inputs.hpp"
+#include "costmodel/plan/building_blocks.hpp"
+#include "costmodel/plan/method.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
 

@@ -1,12 +1,14 @@
 // Models beyond the paper's family: dense ones, and those of which only counts are known.
 #include <doctest/doctest.h>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/flops.hpp"
-#include "costmodel/memory.hpp"
-#include "costmodel/methods/building_blocks.hpp"
-#include "costmodel/methods/method.hpp"
-#include "platforms/input_error.hpp"
+#include "costmodel/compose/make_plan.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/model/memory.hpp"
+#include "costmodel/plan/building_blocks.hpp"
+#include "costmodel/plan/method.hpp"
+#include "platforms/support/input_error.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;
@@ -113,7 +115,7 @@ TEST_CASE("a dense model: one group, no experts, and nothing to share out among 
   const PlanSummary summary = summarise(scenario);
   CHECK(summary.sent.dense == 1.5 * 2 * static_cast<double>(parameters_per_site(scenario)));
   CHECK(summary.sent.expert_sync == 0);
-  scenario.strategy.method = "fomoe";
+  scenario.strategy.method = costmodel::find_method("fomoe");
   CHECK_THROWS_AS(check(scenario), InputError);
 }
 

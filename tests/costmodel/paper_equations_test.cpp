@@ -1,16 +1,18 @@
 // The paper's equations by hand values, what they really predict, and that our closed form is the master
 // equation where its assumptions hold.
-#include "costmodel/paper_equations.hpp"
+#include "costmodel/formula/paper_equations.hpp"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
 #include <cmath>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/flops.hpp"
-#include "costmodel/placement.hpp"
-#include "costmodel/plan_summary.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/model/summary_inputs.hpp"
+#include "costmodel/plan/placement.hpp"
+#include "costmodel/plan/plan_summary.hpp"
+#include "costmodel/plan/site_shares.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;

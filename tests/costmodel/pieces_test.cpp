@@ -1,11 +1,11 @@
 // Tensor by tensor: sizes that add up, and what the calls of a collective send.
-#include "costmodel/pieces.hpp"
+#include "costmodel/plan/pieces.hpp"
 
 #include <doctest/doctest.h>
 
 #include <numeric>
 
-#include "costmodel/methods/method.hpp"
+#include "costmodel/plan/method.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
 

@@ -1,5 +1,5 @@
 // Affinity placement: the constraints of every placement, and the least routed mass skipped.
-#include "costmodel/placement_affinity.hpp"
+#include "costmodel/plan/placement_affinity.hpp"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

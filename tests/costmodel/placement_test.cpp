@@ -1,5 +1,5 @@
 // Placement: each expert on O_e workers, each worker N_le distinct experts, random ones unbiased.
-#include "costmodel/placement.hpp"
+#include "costmodel/plan/placement.hpp"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

@@ -1,11 +1,12 @@
 // Quality models: what they know, and that they say so where they do not.
-#include "costmodel/quality.hpp"
+#include "costmodel/value/quality.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
-#include "costmodel/closed_form.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/methods/all.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;
@@ -61,7 +62,7 @@ TEST_CASE("table: a row that fits is the answer, with its ± and its remark") {
   CHECK_FALSE(ask(partial).known);
   std::get<QualityTable>(*partial.quality).rows.push_back({"local_adamw", 5, "random", 4, 2, 31, -1, ""});
   CHECK(ask(partial).perplexity == 31);
-  partial.strategy.method = "gossip";
+  partial.strategy.method = costmodel::find_method("gossip");
   CHECK_FALSE(ask(partial).known);
 }
 
@@ -75,11 +76,12 @@ TEST_CASE("table: outside of it the answer is unknown, and names the key that no
     return quality.reason;
   };
   CHECK(reason([](Scenario& s) { s.strategy.local_steps = 7; }) == "local_steps 7; the table has 5, 10");
-  CHECK(reason([](Scenario& s) { s.strategy.method = "ddp"; }) == "method ddp; the table has diloco");
+  CHECK(reason([](Scenario& s) { s.strategy.method = costmodel::find_method("ddp"); }) ==
+        "method ddp; the table has diloco");
   CHECK(reason([](Scenario& s) { s.platform = platforms::uniform(2, 1e9, 1e9, 0); }) ==
         "2 sites; the table has 4");
   CHECK(reason([](Scenario& s) {
-          s.strategy.method = "fomoe";
+          s.strategy.method = costmodel::find_method("fomoe");
           s.strategy.expert_overlap = 1;
         }) == "expert_overlap 1; the table has 2, 4");
   CHECK(reason([](Scenario& s) { s.workload.tokens *= 2; }) == "tokens 4800 is not the table's 2400");
@@ -132,7 +134,7 @@ TEST_CASE("DiLoCo scaling law: unknown outside of what was fitted") {
     return quality.reason;
   };
   CHECK(reason([](Scenario& s) { s.strategy.local_steps = 32; }) == "local_steps 32; the law has 30");
-  CHECK(reason([](Scenario& s) { s.strategy.method = "local_adamw"; }) ==
+  CHECK(reason([](Scenario& s) { s.strategy.method = costmodel::find_method("local_adamw"); }) ==
         "method local_adamw; the law has ddp and diloco");
   CHECK(reason([](Scenario& s) { s.workload.tokens *= 2; }).ends_with(" tokens a parameter; the law has 20"));
   CHECK(reason([](Scenario& s) { s.model.experts = 8; }) == "a sparse model; the law has dense ones");

@@ -1,5 +1,5 @@
 // The order of a ring: exact for few sites, never worse than given for many.
-#include "costmodel/ring_order.hpp"
+#include "costmodel/plan/ring_order.hpp"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>

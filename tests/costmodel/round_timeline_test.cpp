@@ -1,5 +1,5 @@
 // One round cut out of an executed sequence.
-#include "costmodel/round_timeline.hpp"
+#include "costmodel/timeline/round_timeline.hpp"
 
 #include <doctest/doctest.h>
 

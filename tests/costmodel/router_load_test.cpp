@@ -1,5 +1,5 @@
 // What a router's imbalance costs: rows of the busiest expert and site, dropped and padded shares.
-#include "costmodel/router_load.hpp"
+#include "costmodel/model/router_load.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // What a run that cannot see its bytes takes for bytes under way.
-#include "costmodel/seen_flows.hpp"
+#include "costmodel/timeline/seen_flows.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,11 +1,11 @@
 // Which inputs the wall clock depends on.
-#include "costmodel/sensitivity.hpp"
+#include "costmodel/formula/sensitivity.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
-#include "costmodel/closed_form.hpp"
+#include "costmodel/formula/closed_form.hpp"
 #include "tests/scenarios.hpp"
 
 namespace {

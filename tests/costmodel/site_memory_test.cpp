@@ -1,10 +1,10 @@
 // Memory of a site's GPUs, by class and by hand.
 #include <doctest/doctest.h>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/memory.hpp"
-#include "costmodel/report_assembly.hpp"
-#include "platforms/input_error.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/model/memory.hpp"
+#include "costmodel/timeline/report_assembly.hpp"
+#include "platforms/support/input_error.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;

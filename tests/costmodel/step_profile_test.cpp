@@ -1,9 +1,11 @@
 // Step times from a profile: medians, interpolation, and refusal of what was not measured.
 #include <doctest/doctest.h>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/flops.hpp"
-#include "platforms/input_error.hpp"
+#include "costmodel/compute/compute_times.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/plan/site_shares.hpp"
+#include "platforms/support/input_error.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;

@@ -1,5 +1,5 @@
 // Draws of steps: their mean, their spread, and that they depend on nothing but the seed and the place.
-#include "costmodel/step_variation.hpp"
+#include "costmodel/compute/step_variation.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // The block path of a sweep against the closed form of each scenario by itself.
-#include "costmodel/sweep.hpp"
+#include "costmodel/formula/sweep.hpp"
 
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
@@ -8,9 +8,12 @@
 #include <cmath>
 #include <random>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/flops.hpp"
-#include "costmodel/memory.hpp"
+#include "costmodel/compose/make_plan.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/model/memory.hpp"
+#include "costmodel/plan/site_shares.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;
@@ -40,7 +43,7 @@ ProfiledCompute profile_for(const ModelShape& shape, bool skip_token) {
 // What the lanes of one block share.
 Scenario random_context() {
   Scenario scenario = tests::ideal_scenario("ddp", 2);
-  scenario.strategy.method = methods()[*rc::gen::inRange<std::size_t>(0, methods().size())].name;
+  scenario.strategy.method = &methods()[*rc::gen::inRange<std::size_t>(0, methods().size())];
   scenario.strategy.placement = one_of({PlacementKind::fixed, PlacementKind::random});
   scenario.strategy.collective = one_of({Collective::ring, Collective::direct});
   scenario.strategy.skip_token = *rc::gen::arbitrary<bool>();

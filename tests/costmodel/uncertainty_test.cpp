@@ -1,11 +1,11 @@
 // What the spread of inputs makes of the wall clock.
-#include "costmodel/uncertainty.hpp"
+#include "costmodel/formula/uncertainty.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
-#include "costmodel/closed_form.hpp"
+#include "costmodel/formula/closed_form.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;

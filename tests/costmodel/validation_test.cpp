@@ -1,5 +1,5 @@
 // Errors of predictions, and their summaries, by hand.
-#include "costmodel/validation.hpp"
+#include "costmodel/report/validation.hpp"
 
 #include <doctest/doctest.h>
 

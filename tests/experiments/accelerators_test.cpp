@@ -1,5 +1,5 @@
 // The catalogue of accelerators: its rows, what a scenario takes from it, and profiles scaled by it.
-#include "experiments/scenario/accelerators.hpp"
+#include "experiments/files/accelerators.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "experiments/scenario/json_io.hpp"
+#include "experiments/files/step_profile_io.hpp"
 #include "tests/experiments/run_fomoe.hpp"
 
 using namespace fomoe;

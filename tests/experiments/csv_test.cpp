@@ -1,5 +1,5 @@
 // The one reader of CSV: cells, quotes, and a file's header and rows.
-#include "experiments/scenario/csv.hpp"
+#include "experiments/files/csv.hpp"
 
 #include <doctest/doctest.h>
 
@@ -23,7 +23,7 @@ std::string complaint(const std::string& text) {
   try {
     CsvFile file(folder / "t.csv", {"table", "a CSV of tests", "a,b", "1,2"});
     while (file.next()) (void)file.cell(1);
-  } catch (const fomoe::scenario::FileError& error) {
+  } catch (const fomoe::FileError& error) {
     const std::string message = error.what();
     return message.substr(message.find("t.csv"));
   }

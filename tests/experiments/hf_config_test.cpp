@@ -1,6 +1,6 @@
 // Models as users have them: published totals and active counts from their config.json, and what is wrong in
 // one.
-#include "experiments/scenario/hf_config.hpp"
+#include "experiments/files/hf_config.hpp"
 
 #include <doctest/doctest.h>
 
@@ -39,7 +39,7 @@ std::string complaint(const std::string& from, const std::string& to) {
   write_all(folder / "c.json", text);
   try {
     (void)scenario::read_hf_config(folder / "c.json");
-  } catch (const scenario::FileError& error) {
+  } catch (const FileError& error) {
     return std::string(error.what()).substr((folder / "c.json").size());
   }
   return "accepted";

@@ -7,13 +7,14 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "experiments/scenario/json_io.hpp"
+#include "experiments/files/step_profile_io.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
+#include "platforms/support/atomic_file.hpp"
 #include "tests/experiments/run_fomoe.hpp"
 
 using namespace fomoe;
 using namespace fomoe::tests;
-using scenario::FileError;
+using FileError;
 using scenario::read_step_profile;
 using scenario::step_profile_json;
 
@@ -118,19 +119,19 @@ TEST_CASE("what is no JSON is refused with its line, a number out of range too")
 
 TEST_CASE("write_file replaces a whole file and leaves no other name behind") {
   const Folder folder;
-  scenario::write_file(folder / "a.json", "first");
-  scenario::write_file(folder / "a.json", "second");
+  write_file(folder / "a.json", "first");
+  write_file(folder / "a.json", "second");
   CHECK(read_all(folder / "a.json") == "second");
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }
 
 TEST_CASE("write_file that fails leaves nothing, and never replaces what is no file") {
   const Folder folder;
-  CHECK_THROWS_AS(scenario::write_file(folder / "no/a.json", "text"), std::runtime_error);
+  CHECK_THROWS_AS(write_file(folder / "no/a.json", "text"), std::runtime_error);
   std::filesystem::create_directory(folder / "a.json");
-  CHECK_THROWS_AS(scenario::write_file(folder / "a.json", "text"), std::runtime_error);
+  CHECK_THROWS_AS(write_file(folder / "a.json", "text"), std::runtime_error);
   REQUIRE(mkfifo((folder / "pipe.json").c_str(), 0600) == 0);
-  CHECK_THROWS_AS(scenario::write_file(folder / "pipe.json", "text"), std::runtime_error);
+  CHECK_THROWS_AS(write_file(folder / "pipe.json", "text"), std::runtime_error);
   CHECK(std::filesystem::is_fifo(folder / "pipe.json"));
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 2);
 }
@@ -139,7 +140,7 @@ TEST_CASE("write_file through a link writes what it points at") {
   const Folder folder;
   write_all(folder / "real.json", "old");
   std::filesystem::create_symlink("real.json", folder / "link.json");
-  scenario::write_file(folder / "link.json", "new");
+  write_file(folder / "link.json", "new");
   CHECK(std::filesystem::is_symlink(folder / "link.json"));
   CHECK(read_all(folder / "real.json") == "new");
 }

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "experiments/scenario/run_record.hpp"
-#include "sim/simulated_run.hpp"
+#include "experiments/results/run_record.hpp"
+#include "sim/executor/simulated_run.hpp"
 #include "tests/experiments/run_fomoe.hpp"
 
 namespace fomoe::tests {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "experiments/scenario/units.hpp"
+#include "experiments/text/units.hpp"
 #include "tests/experiments/run_fomoe.hpp"
 
 namespace {

@@ -1,6 +1,6 @@
 // Plans as JSON: what is written and read again simulates the same, a plan by hand gives the time computed by
 // hand, and every mistake has its place.
-#include "experiments/scenario/plan_json.hpp"
+#include "experiments/results/plan_json.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/methods/method.hpp"
-#include "experiments/scenario/json_io.hpp"
-#include "sim/simulated_run.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/plan/method.hpp"
+#include "experiments/results/run_report_json.hpp"
+#include "sim/executor/simulated_run.hpp"
 #include "tests/experiments/run_fomoe.hpp"
 #include "tests/scenarios.hpp"
 

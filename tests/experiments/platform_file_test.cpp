@@ -1,5 +1,5 @@
 // Platform files: the eight measured regions by hand, precedence of paths, and every mistake with its line.
-#include "experiments/scenario/platform_file.hpp"
+#include "experiments/files/platform_file.hpp"
 
 #include <doctest/doctest.h>
 
@@ -36,7 +36,7 @@ std::string complaint(const std::string& toml, const std::string& csv = "") {
   if (!csv.empty()) write_all(folder / "m.csv", csv);
   try {
     (void)read_platform_file(folder / "p.toml");
-  } catch (const scenario::FileError& error) {
+  } catch (const FileError& error) {
     return std::string(error.what()).substr(folder.path().size() + 1);
   }
   return "accepted";

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "experiments/scenario/prices_file.hpp"
-#include "experiments/scenario/units.hpp"
+#include "experiments/files/prices_file.hpp"
+#include "experiments/text/units.hpp"
 #include "tests/experiments/run_fomoe.hpp"
 
 using namespace fomoe;

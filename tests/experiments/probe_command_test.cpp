@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "experiments/scenario/platform_file.hpp"
+#include "experiments/files/platform_file.hpp"
 #include "tests/experiments/run_fomoe.hpp"
 
 using namespace fomoe;

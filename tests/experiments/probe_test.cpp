@@ -9,13 +9,13 @@
 #include <map>
 #include <thread>
 
+#include "experiments/files/platform_file.hpp"
 #include "experiments/probe/child_process.hpp"
 #include "experiments/probe/coordinator.hpp"
 #include "experiments/probe/iperf3_json.hpp"
 #include "experiments/probe/launch.hpp"
 #include "experiments/probe/site.hpp"
-#include "experiments/scenario/platform_file.hpp"
-#include "platforms/input_error.hpp"
+#include "platforms/support/input_error.hpp"
 #include "tests/experiments/run_fomoe.hpp"
 
 using namespace fomoe;

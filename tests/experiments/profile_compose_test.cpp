@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "experiments/scenario/json_io.hpp"
+#include "experiments/files/step_profile_io.hpp"
 #include "tests/experiments/run_fomoe.hpp"
 
 using namespace fomoe;

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "experiments/scenario/json_io.hpp"
+#include "experiments/files/step_profile_io.hpp"
 #include "experiments/step_profiles/sha256.hpp"
 #include "tests/experiments/run_fomoe.hpp"
 

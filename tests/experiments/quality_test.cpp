@@ -6,7 +6,7 @@
 #include <string>
 #include <tuple>
 
-#include "experiments/scenario/quality_csv.hpp"
+#include "experiments/files/quality_csv.hpp"
 #include "tests/experiments/run_fomoe.hpp"
 
 using namespace fomoe;

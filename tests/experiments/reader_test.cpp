@@ -8,7 +8,7 @@
 
 using namespace fomoe;
 using namespace fomoe::tests;
-using scenario::FileError;
+using FileError;
 using scenario::read_scenario;
 
 namespace {

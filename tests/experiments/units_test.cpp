@@ -1,5 +1,5 @@
 // Units: 8 between bits and bytes, 1000 against 1024, and everything that is refused.
-#include "experiments/scenario/units.hpp"
+#include "experiments/text/units.hpp"
 
 #include <doctest/doctest.h>
 

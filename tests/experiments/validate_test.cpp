@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "experiments/scenario/json_io.hpp"
+#include "experiments/results/run_report_json.hpp"
 #include "tests/experiments/measured_by_simulation.hpp"
 
 namespace scenario = fomoe::scenario;
@@ -80,12 +80,12 @@ TEST_CASE("mistakes in a report's scenario are named by the report; a file name 
   try {
     (void)scenario::read_scenario(source, "a/run.json");
     FAIL("it was read");
-  } catch (const scenario::FileError& error) {
+  } catch (const FileError& error) {
     CHECK(std::string(error.what()).starts_with("a/run.json/scenario.toml:"));
   }
   source = scenario::scenario_source(kTwoSites, {});
   source.files["../evil"] = "x";
-  CHECK_THROWS_AS((void)scenario::read_scenario(source, "run"), scenario::FileError);
+  CHECK_THROWS_AS((void)scenario::read_scenario(source, "run"), FileError);
   CHECK(!std::filesystem::exists(std::filesystem::temp_directory_path() / "evil"));
 }
 

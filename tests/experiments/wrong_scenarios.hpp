@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/methods/method.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/plan/method.hpp"
 #include "tests/experiments/run_fomoe.hpp"
 
 namespace fomoe::tests {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "sim/simulate.hpp"
+#include "sim/executor/simulate.hpp"
 
 namespace fomoe::oracles {
 

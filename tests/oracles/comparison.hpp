@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/network_model.hpp"
-#include "costmodel/plan.hpp"
+#include "costmodel/inputs/network_model.hpp"
+#include "costmodel/plan/plan.hpp"
 #include "platforms/platform.hpp"
 
 namespace fomoe::oracles {

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "platforms/input_error.hpp"
+#include "platforms/support/input_error.hpp"
 
 using namespace fomoe::platforms;
 

@@ -3,10 +3,10 @@
 
 #include <map>
 
-#include "platforms/input_error.hpp"
-#include "platforms/wan/check.hpp"
-#include "platforms/wan/cpu_quota.hpp"
-#include "platforms/wan/layout.hpp"
+#include "platforms/support/input_error.hpp"
+#include "platforms/wan/check/check.hpp"
+#include "platforms/wan/network/layout.hpp"
+#include "platforms/wan/session/cpu_quota.hpp"
 
 using namespace fomoe::platforms;
 using namespace fomoe::platforms::wan;

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <map>
 
-#include "platforms/wan/frame.hpp"
-#include "platforms/wan/relay_core.hpp"
+#include "platforms/wan/relay/frame.hpp"
+#include "platforms/wan/relay/relay_core.hpp"
 
 using namespace fomoe::platforms;
 using namespace fomoe::platforms::wan;

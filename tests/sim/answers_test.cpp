@@ -6,9 +6,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "costmodel/link_usage.hpp"
-#include "costmodel/methods/method.hpp"
-#include "sim/simulated_run.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/timeline/link_usage.hpp"
+#include "sim/executor/simulated_run.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "costmodel/make_plan.hpp"
-#include "sim/simulate.hpp"
-#include "sim/simulated_run.hpp"
+#include "costmodel/compose/make_plan.hpp"
+#include "sim/executor/simulate.hpp"
+#include "sim/executor/simulated_run.hpp"
 #include "tests/scenarios.hpp"
 #include "tests/sim/transfers.hpp"
 

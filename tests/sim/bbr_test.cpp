@@ -1,9 +1,9 @@
 // What TCP's BBR does now and then and at first, computed by hand: one uplink of 1 MB/s, 50 ms one way.
 #include <doctest/doctest.h>
 
-#include "costmodel/network_model.hpp"
-#include "sim/flow_start.hpp"
-#include "sim/simulated_run.hpp"
+#include "costmodel/inputs/network_model.hpp"
+#include "sim/executor/simulated_run.hpp"
+#include "sim/transport/flow_start.hpp"
 #include "tests/scenarios.hpp"
 #include "tests/sim/transfers.hpp"
 

@@ -2,7 +2,7 @@
 // hand.
 #include <doctest/doctest.h>
 
-#include "sim/simulate.hpp"
+#include "sim/executor/simulate.hpp"
 #include "tests/scenarios.hpp"
 #include "tests/sim/transfers.hpp"
 

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "costmodel/closed_form.hpp"
-#include "sim/simulated_run.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "sim/executor/simulated_run.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;

@@ -5,11 +5,13 @@
 #include <cmath>
 #include <map>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/methods/composition.hpp"
-#include "platforms/input_error.hpp"
-#include "sim/simulate.hpp"
-#include "sim/simulated_run.hpp"
+#include "costmodel/compose/composition.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/plan/method.hpp"
+#include "platforms/support/input_error.hpp"
+#include "sim/executor/simulate.hpp"
+#include "sim/executor/simulated_run.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;
@@ -38,17 +40,17 @@ bool close(double value, double expected, double tolerance) {
 void check_equal(const costmodel::Scenario& scenario) {
   const RunReport formula = costmodel::closed_form(scenario);
   const RunReport simulated = sim::simulate_scenario(scenario).report;
-  CAPTURE(scenario.strategy.method);
+  CAPTURE(scenario.strategy.method->name);
   CAPTURE(scenario.sites());
   CAPTURE(scenario.strategy.expert_overlap);
   CAPTURE(costmodel::to_string(scenario.strategy.collective));
   CHECK(close(simulated.bytes_per_token, formula.bytes_per_token, 1e-12));
   CHECK(close(simulated.bytes_sent_per_site_per_round, formula.bytes_sent_per_site_per_round, 1e-12));
-  if (kOnlyApproximate.contains(scenario.strategy.method)) return;
+  if (kOnlyApproximate.contains(scenario.strategy.method->name)) return;
   CHECK(close(simulated.wall_clock_s, formula.wall_clock_s, 1e-9));
   CHECK(close(simulated.compute_utilization, formula.compute_utilization, 1e-9));
-  if (kUnlikeSites.contains(scenario.strategy.method)) return;
-  if (kWantedLonger.contains(scenario.strategy.method)) {
+  if (kUnlikeSites.contains(scenario.strategy.method->name)) return;
+  if (kWantedLonger.contains(scenario.strategy.method->name)) {
     CHECK(simulated.round.communication_s >= formula.round.communication_s * (1 - 1e-9));
   } else {
     CHECK(close(simulated.round.communication_s, formula.round.communication_s, 1e-9));

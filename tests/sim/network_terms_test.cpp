@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "costmodel/network_model.hpp"
-#include "sim/simulated_run.hpp"
+#include "costmodel/inputs/network_model.hpp"
+#include "sim/executor/simulated_run.hpp"
 #include "tests/scenarios.hpp"
 #include "tests/sim/transfers.hpp"
 

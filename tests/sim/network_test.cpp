@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "sim/simulate.hpp"
-#include "sim/simulated_run.hpp"
+#include "sim/executor/simulate.hpp"
+#include "sim/executor/simulated_run.hpp"
 #include "tests/scenarios.hpp"
 #include "tests/sim/transfers.hpp"
 

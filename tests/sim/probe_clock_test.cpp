@@ -1,5 +1,5 @@
 // When a sender of BBR looks for the empty path's round trip, by hand: round trips of 0.1 s.
-#include "sim/probe_clock.hpp"
+#include "sim/transport/probe_clock.hpp"
 
 #include <doctest/doctest.h>
 

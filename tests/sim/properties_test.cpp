@@ -4,11 +4,12 @@
 
 #include <cmath>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/methods/composition.hpp"
-#include "costmodel/methods/method.hpp"
-#include "platforms/input_error.hpp"
-#include "sim/simulated_run.hpp"
+#include "costmodel/compose/composition.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/plan/method.hpp"
+#include "platforms/support/input_error.hpp"
+#include "sim/executor/simulated_run.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;

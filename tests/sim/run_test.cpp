@@ -6,11 +6,12 @@
 #include <cmath>
 #include <numeric>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/make_plan.hpp"
-#include "costmodel/methods/method.hpp"
-#include "sim/simulate.hpp"
-#include "sim/simulated_run.hpp"
+#include "costmodel/compose/make_plan.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/plan/method.hpp"
+#include "sim/executor/simulate.hpp"
+#include "sim/executor/simulated_run.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
 #include "tests/sim/transfers.hpp"
@@ -71,7 +72,8 @@ TEST_CASE("random placement, unbundled: the synchronisation takes (R_M·S_dense 
   }
 }
 
-TEST_CASE("random placement, bundled: never faster, and within the bound that sim/lowering.hpp states") {
+TEST_CASE(
+    "random placement, bundled: never faster, and within the bound that sim/executor/lowering.hpp states") {
   const auto excess = [](int layers, int overlap) {
     const costmodel::Scenario scenario = random_experts(8, overlap, layers);
     return synchronisation_only(scenario, true).round_end_s[0] /

@@ -1,5 +1,5 @@
 // What a sender of BBR believes that it can send, by hand: uplinks of 100 MB/s, round trips of 0.1 s.
-#include "sim/sender_rates.hpp"
+#include "sim/transport/sender_rates.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <limits>
 #include <map>
 
-#include "sim/simulate.hpp"
+#include "sim/executor/simulate.hpp"
 #include "tests/sim/transfers.hpp"
 
 using namespace fomoe;

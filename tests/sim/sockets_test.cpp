@@ -2,7 +2,7 @@
 // a sender's hands. One uplink of 1 MB/s, 50 ms one way, computed by hand.
 #include <doctest/doctest.h>
 
-#include "sim/simulate.hpp"
+#include "sim/executor/simulate.hpp"
 #include "tests/sim/transfers.hpp"
 
 using namespace fomoe;

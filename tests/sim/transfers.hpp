@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "sim/simulate.hpp"
+#include "sim/executor/simulate.hpp"
 
 namespace fomoe::tests {
 

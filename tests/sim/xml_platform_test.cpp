@@ -1,5 +1,5 @@
 // SimGrid's XML as our platforms: latencies, rates and what is said of links that we cannot represent.
-#include "sim/xml_platform.hpp"
+#include "sim/xml/xml_platform.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "platforms/input_error.hpp"
+#include "platforms/support/input_error.hpp"
 
 namespace {
 

@@ -1,9 +1,9 @@
 // AdamW by our own kernel against LibTorch's, and the kernel on the emulated GPU against the CPU's loop.
-#include "trainer/kernels/adam.hpp"
+#include "trainer/kernels/adam/adam.hpp"
 
 #include "emulated/kernels/adam.hpp"
 #include "tests/trainer/support.hpp"
-#include "trainer/adamw.hpp"
+#include "trainer/optimizer/adamw.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "tests/trainer/mailbox.hpp"
-#include "trainer/gradient_pass.hpp"
+#include "trainer/step/gradient_pass.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;

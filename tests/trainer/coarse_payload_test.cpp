@@ -4,7 +4,7 @@
 
 #include "tests/trainer/moe_case.hpp"
 #include "tests/trainer/training_case.hpp"
-#include "trainer/kernels/route.hpp"
+#include "trainer/kernels/route/route.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;

@@ -1,11 +1,11 @@
 // Codes with block scales and top-k: the bytes are the reference's, whoever makes them; and the row functions
 // with several members, as a GPU's block has them. How close values come back, collectives_test.cpp says.
-#include "trainer/kernels/codec.hpp"
+#include "trainer/kernels/codec/codec.hpp"
 
 #include "tests/trainer/codec_reference.hpp"
 #include "tests/trainer/support.hpp"
 #include "tests/trainer/thread_team.hpp"
-#include "trainer/kernels/codec_row.hpp"
+#include "trainer/kernels/codec/codec_row.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;

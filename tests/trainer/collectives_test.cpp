@@ -1,10 +1,10 @@
 // Patterns over the in-process transport: what everybody ends up with, and what it cost.
-#include "trainer/collectives.hpp"
+#include "trainer/comm/collectives.hpp"
 
 #include <numeric>
 
 #include "tests/trainer/support.hpp"
-#include "trainer/wire_codec.hpp"
+#include "trainer/comm/wire_codec.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;

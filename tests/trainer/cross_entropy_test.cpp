@@ -1,4 +1,4 @@
-#include "trainer/cross_entropy.hpp"
+#include "trainer/model/cross_entropy.hpp"
 
 #include <torch/csrc/autograd/autograd.h>
 

@@ -6,11 +6,11 @@
 
 #include "experiments/scenario/scenario_reader.hpp"
 #include "tests/trainer/support.hpp"
-#include "trainer/batches.hpp"
+#include "trainer/data/batches.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;
-using fomoe::scenario::FileError;
+using fomoe::FileError;
 
 namespace {
 

@@ -11,12 +11,12 @@
 #include "emulated/kernels/team.hpp"
 #include "tests/trainer/emulated_gpu/emulated_gpu.hpp"
 #include "tests/trainer/support.hpp"
-#include "trainer/kernels/codec.hpp"
-#include "trainer/kernels/expert_rows.hpp"
-#include "trainer/kernels/outer_step.hpp"
-#include "trainer/kernels/peri_norm.hpp"
-#include "trainer/kernels/rotary.hpp"
-#include "trainer/kernels/route.hpp"
+#include "trainer/kernels/codec/codec.hpp"
+#include "trainer/kernels/expert_rows/expert_rows.hpp"
+#include "trainer/kernels/outer_step/outer_step.hpp"
+#include "trainer/kernels/peri_norm/peri_norm.hpp"
+#include "trainer/kernels/rotary/rotary.hpp"
+#include "trainer/kernels/route/route.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;

@@ -1,6 +1,6 @@
 // Tokens to the rows of their experts and back: the plain loops that the CUDA kernels are tested against are
 // tested here, by hand, and against LibTorch's own derivatives.
-#include "trainer/kernels/expert_rows.hpp"
+#include "trainer/kernels/expert_rows/expert_rows.hpp"
 
 #include <limits>
 

@@ -1,6 +1,6 @@
 // What a measured report says of the links it was measured over.
 #include "tests/trainer/support.hpp"
-#include "trainer/measured_report.hpp"
+#include "trainer/run/measured_report.hpp"
 
 using fomoe::trainer::note_on_links;
 using fomoe::trainer::ReportContext;

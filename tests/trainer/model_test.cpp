@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "tests/trainer/support.hpp"
-#include "trainer/adamw.hpp"
-#include "trainer/rope.hpp"
+#include "trainer/kernels/rotary/rope.hpp"
+#include "trainer/optimizer/adamw.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;

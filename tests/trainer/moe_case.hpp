@@ -2,9 +2,9 @@
 #pragma once
 #include <vector>
 
+#include "tests/trainer/moe_reference.hpp"
 #include "tests/trainer/support.hpp"
-#include "trainer/moe.hpp"
-#include "trainer/moe_reference.hpp"
+#include "trainer/model/moe.hpp"
 
 namespace fomoe::trainer::testing {
 

@@ -1,6 +1,6 @@
 // The sparse layer against plain loops, in fp64.
 #include "tests/trainer/moe_case.hpp"
-#include "trainer/grouped_product.hpp"
+#include "trainer/model/grouped_product.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;

@@ -1,9 +1,9 @@
 // The outer step in one pass is that of OuterOptimizer, which on the CPU is LibTorch's operators.
-#include "trainer/kernels/outer_step.hpp"
+#include "trainer/kernels/outer_step/outer_step.hpp"
 
 #include "tests/trainer/support.hpp"
-#include "trainer/kernels/outer_step_row.hpp"
-#include "trainer/outer_optimizer.hpp"
+#include "trainer/kernels/outer_step/outer_step_row.hpp"
+#include "trainer/optimizer/outer_optimizer.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;

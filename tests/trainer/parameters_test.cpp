@@ -1,7 +1,7 @@
 // The model's tensors against the cost model's count.
-#include "trainer/parameters.hpp"
+#include "trainer/model/parameters.hpp"
 
-#include "costmodel/model_shape.hpp"
+#include "costmodel/inputs/model_shape.hpp"
 #include "tests/trainer/support.hpp"
 
 using namespace fomoe::trainer;

@@ -1,12 +1,12 @@
 // x' = x + s·LN(y)·h and LN(x')·g in one pass, forward and backward, against LibTorch's operators and their
 // derivatives; and the row functions with several members, as a GPU's block has them.
-#include "trainer/kernels/peri_norm.hpp"
+#include "trainer/kernels/peri_norm/peri_norm.hpp"
 
 #include <torch/csrc/autograd/autograd.h>
 
 #include "tests/trainer/support.hpp"
 #include "tests/trainer/thread_team.hpp"
-#include "trainer/kernels/peri_norm_row.hpp"
+#include "trainer/kernels/peri_norm/peri_norm_row.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;

@@ -3,8 +3,9 @@
 #include <cmath>
 #include <set>
 
-#include "costmodel/methods/method.hpp"
-#include "platforms/input_error.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/plan/method.hpp"
+#include "platforms/support/input_error.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/trainer/training_case.hpp"
 

@@ -1,10 +1,11 @@
 // What every training method's plan sends, found again in the models of the nodes that send it.
 #include <map>
 
-#include "costmodel/methods/method.hpp"
-#include "costmodel/placement.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/plan/placement.hpp"
 #include "tests/trainer/support.hpp"
-#include "trainer/tensor_groups.hpp"
+#include "trainer/model/tensor_groups.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;
@@ -19,7 +20,7 @@ costmodel::Scenario tiny_scenario(const costmodel::Method& method, costmodel::Pl
   costmodel::Scenario scenario;
   scenario.model = tiny_shape();
   scenario.workload = {/*tokens=*/4800, /*global_batch_sequences=*/8};  // 100 steps
-  scenario.strategy.method = method.name;
+  scenario.strategy.method = &method;
   scenario.strategy.local_steps = 4;
   scenario.strategy.expert_overlap = method.partial_experts ? 2 : kSites;
   scenario.strategy.placement = placement;
@@ -46,7 +47,7 @@ Model model_of(const costmodel::Scenario& scenario, int node) {
 }
 
 void check_round(const costmodel::Scenario& scenario) {
-  const costmodel::Plan plan = costmodel::find_method(scenario.strategy.method)->plan(scenario);
+  const costmodel::Plan plan = scenario.strategy.method->plan(scenario);
   std::map<int, Model> models;
   for (int node = 0; node < kSites; ++node) models.emplace(node, model_of(scenario, node));
   int payloads = 0;
@@ -79,7 +80,7 @@ void check_round(const costmodel::Scenario& scenario) {
       }
     }
   }
-  CHECK((payloads > 0) == !costmodel::find_method(scenario.strategy.method)->one_site);
+  CHECK((payloads > 0) == !scenario.strategy.method->one_site);
 }
 
 }  // namespace

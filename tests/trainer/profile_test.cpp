@@ -1,14 +1,15 @@
 // The profiler, and the program around it.
-#include "trainer/profile.hpp"
+#include "trainer/step/profile.hpp"
 
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
 
-#include "experiments/scenario/json_io.hpp"
+#include "experiments/files/step_profile_io.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
+#include "platforms/support/atomic_file.hpp"
 #include "tests/trainer/support.hpp"
-#include "trainer/profile_command.hpp"
+#include "trainer/commands/profile_command.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;
@@ -55,7 +56,7 @@ TEST_CASE("a profile has every setting, each with its samples, and reads back as
     }
   }
   const std::string path = FOMOE_BINARY_DIR "/trainer-test-profile.json";
-  fomoe::scenario::write_file(path, fomoe::scenario::step_profile_json(profile));
+  fomoe::write_file(path, fomoe::scenario::step_profile_json(profile));
   const costmodel::StepProfile read = fomoe::scenario::read_step_profile(path);
   CHECK(read.points[3].samples[4].backward_s == profile.points[3].samples[4].backward_s);
   CHECK(read.points[3].peak_memory_bytes == profile.points[3].peak_memory_bytes);
@@ -104,8 +105,7 @@ TEST_CASE("mistakes on the command line name the option, what was expected and a
     CHECK(message({"--model", "small", "--device", "cuda", "--output", "-"}).find("no usable CUDA device") !=
           std::string::npos);
   }
-  CHECK_THROWS_AS(profile_command({"--scenario", "/nonexistent.toml", "--output", "-"}),
-                  fomoe::scenario::FileError);
+  CHECK_THROWS_AS(profile_command({"--scenario", "/nonexistent.toml", "--output", "-"}), fomoe::FileError);
 }
 
 TEST_CASE("the program's exit codes: 0 ok, 2 the user's mistake, 1 anything else") {

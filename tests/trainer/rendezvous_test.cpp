@@ -1,5 +1,5 @@
 // How sites find each other: a port that somebody else has, and sites that were started differently.
-#include "trainer/rendezvous.hpp"
+#include "trainer/comm/rendezvous.hpp"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
@@ -10,8 +10,8 @@
 #include <string>
 #include <thread>
 
+#include "platforms/support/input_error.hpp"
 #include "tests/trainer/support.hpp"
-#include "trainer/usage_error.hpp"
 
 using namespace fomoe::trainer;
 

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "tests/trainer/support.hpp"
-#include "trainer/adamw.hpp"
+#include "trainer/optimizer/adamw.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;

@@ -1,12 +1,12 @@
 // q, k and v out of one projection, q and k turned by their positions, forward and backward; and the row
 // functions with several members, as a GPU's block has them. What a rotation is, model_test.cpp says.
-#include "trainer/kernels/rotary.hpp"
+#include "trainer/kernels/rotary/rotary.hpp"
 
 #include <torch/csrc/autograd/autograd.h>
 
 #include "tests/trainer/support.hpp"
 #include "tests/trainer/thread_team.hpp"
-#include "trainer/kernels/rotary_row.hpp"
+#include "trainer/kernels/rotary/rotary_row.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;

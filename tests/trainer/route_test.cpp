@@ -1,4 +1,4 @@
-#include "trainer/kernels/route.hpp"
+#include "trainer/kernels/route/route.hpp"
 
 #include "tests/trainer/support.hpp"
 

@@ -1,5 +1,5 @@
 // Recursive and hierarchical sums in whole trainings: the means of direct exchange, sent as the plan says.
-#include "platforms/input_error.hpp"
+#include "platforms/support/input_error.hpp"
 #include "tests/trainer/mailbox.hpp"
 
 using namespace fomoe::trainer;

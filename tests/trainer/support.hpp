@@ -11,8 +11,8 @@
 #undef CHECK_GT
 #include <doctest/doctest.h>
 
-#include "costmodel/model_shape.hpp"
-#include "trainer/model.hpp"
+#include "costmodel/inputs/model_shape.hpp"
+#include "trainer/model/model.hpp"
 
 namespace fomoe::trainer::testing {
 

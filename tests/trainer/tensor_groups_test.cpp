@@ -1,5 +1,5 @@
 // Groups of the plan against the tensors of the model.
-#include "trainer/tensor_groups.hpp"
+#include "trainer/model/tensor_groups.hpp"
 
 #include "tests/trainer/support.hpp"
 

@@ -7,10 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/collective_steps.hpp"
-#include "costmodel/make_plan.hpp"
+#include "costmodel/compose/make_plan.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/plan/collective_steps.hpp"
 #include "tests/trainer/support.hpp"
-#include "trainer/executor.hpp"
+#include "trainer/run/executor.hpp"
 
 namespace fomoe::trainer::testing {
 
@@ -19,7 +20,7 @@ inline costmodel::Scenario training_scenario(const std::string& method, int site
   costmodel::Scenario scenario;
   scenario.model = tiny_shape();
   scenario.workload = {/*tokens=*/12 * 8 * scenario.model.sequence_length, /*global_batch_sequences=*/8};
-  scenario.strategy.method = method;
+  scenario.strategy.method = costmodel::find_method(method);
   scenario.strategy.local_steps = 4;
   scenario.strategy.expert_overlap = overlap == 0 ? sites : overlap;
   scenario.strategy.collective = costmodel::Collective::direct;

@@ -4,7 +4,7 @@
 #include <tuple>
 #include <utility>
 
-#include "experiments/scenario/platform_file.hpp"
+#include "experiments/files/platform_file.hpp"
 #include "tests/experiments/run_fomoe.hpp"
 
 using namespace fomoe;

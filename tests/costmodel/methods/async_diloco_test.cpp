@@ -1,8 +1,8 @@
 // Asynchronous DiLoCo: FedAvg's bytes, and who waits for whom.
 #include <doctest/doctest.h>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/methods/method.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/plan/method.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
 

@@ -4,7 +4,8 @@
 #include <numeric>
 #include <set>
 
-#include "costmodel/methods/method.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/plan/method.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
 

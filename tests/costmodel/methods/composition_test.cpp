@@ -1,11 +1,13 @@
 // All-reduces in regions and of masked payloads, composed with methods that know of neither.
-#include "costmodel/methods/composition.hpp"
+#include "costmodel/compose/composition.hpp"
 
 #include <doctest/doctest.h>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/methods/method.hpp"
-#include "platforms/input_error.hpp"
+#include "costmodel/compose/make_plan.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/plan/method.hpp"
+#include "platforms/support/input_error.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
 

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/methods/composition.hpp"
-#include "costmodel/methods/method.hpp"
-#include "platforms/input_error.hpp"
+#include "costmodel/compose/composition.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/model/summary_inputs.hpp"
+#include "costmodel/plan/method.hpp"
+#include "platforms/support/input_error.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
 

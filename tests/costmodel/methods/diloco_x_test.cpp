@@ -1,9 +1,9 @@
 // DiLoCoX: one round late, as int4.
 #include <doctest/doctest.h>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/memory.hpp"
-#include "costmodel/methods/method.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/model/memory.hpp"
+#include "costmodel/plan/method.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
 

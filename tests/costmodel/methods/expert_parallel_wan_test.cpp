@@ -1,10 +1,12 @@
 // Activations to experts of other sites, inside every step.
 #include <doctest/doctest.h>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/memory.hpp"
-#include "costmodel/methods/method.hpp"
-#include "platforms/input_error.hpp"
+#include "costmodel/compose/make_plan.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/model/memory.hpp"
+#include "costmodel/model/summary_inputs.hpp"
+#include "costmodel/plan/method.hpp"
+#include "platforms/support/input_error.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
 

@@ -1,9 +1,11 @@
 // ZeRO-3 across sites: two gathers and a scatter in every step.
 #include <doctest/doctest.h>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/memory.hpp"
-#include "costmodel/methods/method.hpp"
+#include "costmodel/compute/compute_times.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/model/memory.hpp"
+#include "costmodel/plan/method.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
 

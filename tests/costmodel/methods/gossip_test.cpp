@@ -4,9 +4,10 @@
 #include <set>
 #include <utility>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/memory.hpp"
-#include "costmodel/methods/method.hpp"
+#include "costmodel/compose/make_plan.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/model/memory.hpp"
+#include "costmodel/plan/method.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
 

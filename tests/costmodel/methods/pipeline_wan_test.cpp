@@ -1,9 +1,9 @@
 // A pipeline whose stages are sites.
 #include <doctest/doctest.h>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/methods/method.hpp"
-#include "platforms/input_error.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/plan/method.hpp"
+#include "platforms/support/input_error.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
 

@@ -1,8 +1,9 @@
 // Learning@home: requests from site to site, and no synchronisation of experts.
 #include <doctest/doctest.h>
 
-#include "costmodel/methods/method.hpp"
-#include "platforms/input_error.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/plan/method.hpp"
+#include "platforms/support/input_error.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
 

@@ -1,9 +1,9 @@
 // Streaming DiLoCo: fragments in turn; what hides is tested on the simulator.
 #include <doctest/doctest.h>
 
-#include "costmodel/closed_form.hpp"
-#include "costmodel/memory.hpp"
-#include "costmodel/methods/method.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/model/memory.hpp"
+#include "costmodel/plan/method.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
 

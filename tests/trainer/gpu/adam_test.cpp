@@ -1,5 +1,5 @@
 // The kernel of adam.cu against the CPU's loop. Not run on a GPU yet.
-#include "trainer/kernels/adam.hpp"
+#include "trainer/kernels/adam/adam.hpp"
 
 #include "tests/trainer/support.hpp"
 

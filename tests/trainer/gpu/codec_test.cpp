@@ -1,9 +1,9 @@
 // The kernels of codec.cu: the CPU's bytes exactly, and a codec that decodes on the GPU. Not run on a GPU
 // yet.
-#include "trainer/kernels/codec.hpp"
+#include "trainer/kernels/codec/codec.hpp"
 
 #include "tests/trainer/support.hpp"
-#include "trainer/wire_codec.hpp"
+#include "trainer/comm/wire_codec.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "tests/trainer/support.hpp"
-#include "trainer/grouped_product.hpp"
-#include "trainer/recorded_step.hpp"
+#include "trainer/model/grouped_product.hpp"
+#include "trainer/step/recorded_step.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;

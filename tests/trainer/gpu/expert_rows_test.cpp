@@ -1,5 +1,5 @@
 // The kernels of expert_rows.cu against the plain loops of expert_rows.cpp. Not run on a GPU yet.
-#include "trainer/kernels/expert_rows.hpp"
+#include "trainer/kernels/expert_rows/expert_rows.hpp"
 
 #include "tests/trainer/support.hpp"
 

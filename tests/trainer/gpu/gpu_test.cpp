@@ -3,10 +3,10 @@
 #include <sstream>
 
 #include "tests/trainer/support.hpp"
-#include "trainer/adamw.hpp"
-#include "trainer/grouped_product.hpp"
-#include "trainer/kernels/route.hpp"
-#include "trainer/profile.hpp"
+#include "trainer/kernels/route/route.hpp"
+#include "trainer/model/grouped_product.hpp"
+#include "trainer/optimizer/adamw.hpp"
+#include "trainer/step/profile.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;

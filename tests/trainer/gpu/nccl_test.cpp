@@ -5,7 +5,7 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "tests/trainer/support.hpp"
-#include "trainer/rank_transports.hpp"
+#include "trainer/comm/rank_transports.hpp"
 
 using namespace fomoe::trainer;
 namespace costmodel = fomoe::costmodel;

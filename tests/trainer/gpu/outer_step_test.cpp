@@ -1,8 +1,8 @@
 // The kernel of outer_step.cu against the CPU. Not run on a GPU yet.
-#include "trainer/kernels/outer_step.hpp"
+#include "trainer/kernels/outer_step/outer_step.hpp"
 
 #include "tests/trainer/support.hpp"
-#include "trainer/outer_optimizer.hpp"
+#include "trainer/optimizer/outer_optimizer.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;

@@ -1,5 +1,5 @@
 // The kernels of peri_norm.cu against the CPU's rows. Not run on a GPU yet.
-#include "trainer/kernels/peri_norm.hpp"
+#include "trainer/kernels/peri_norm/peri_norm.hpp"
 
 #include <torch/csrc/autograd/autograd.h>
 

@@ -1,5 +1,5 @@
 // The kernels of rotary.cu against the CPU's rows. Not run on a GPU yet.
-#include "trainer/kernels/rotary.hpp"
+#include "trainer/kernels/rotary/rotary.hpp"
 
 #include <torch/csrc/autograd/autograd.h>
 

@@ -1,6 +1,6 @@
 // The last file by name: how well LibTorch goes on after a recording that failed is not in our hands.
 #include "tests/trainer/support.hpp"
-#include "trainer/device_graph.hpp"
+#include "trainer/step/device_graph.hpp"
 
 using namespace fomoe::trainer;
 

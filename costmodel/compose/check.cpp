@@ -1,0 +1,125 @@
+#include "costmodel/compose/check.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "costmodel/compose/composition.hpp"
+#include "costmodel/compute/compute_times.hpp"
+#include "costmodel/model/site_model.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/plan/plan_summary.hpp"
+#include "costmodel/plan/site_shares.hpp"
+#include "platforms/support/input_error.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+// O_e must make N_le = O_e·N_e/M a whole number; the legal values nearest to what was asked, for the message.
+void check_overlap(const Scenario& scenario) {
+  const int sites = scenario.sites();
+  const int overlap = scenario.strategy.expert_overlap;
+  const std::int64_t experts = scenario.model.experts;
+  const auto legal = [&](int value) {
+    return value >= 1 && value <= sites && (value * experts) % sites == 0;
+  };
+  if (legal(overlap)) return;
+  int below = overlap, above = overlap;
+  while (below >= 1 && !legal(below)) --below;
+  while (above <= sites && !legal(above)) ++above;
+  std::string nearest;
+  if (below >= 1) nearest = std::to_string(below);
+  if (above <= sites && above >= 1) nearest += (nearest.empty() ? "" : " or ") + std::to_string(above);
+  if (nearest.empty()) nearest = std::to_string(sites);
+  throw InputError("strategy.expert_overlap", std::to_string(overlap),
+                   "1 to " + std::to_string(sites) + " sites such that expert_overlap · " +
+                       std::to_string(experts) + " experts ÷ " + std::to_string(sites) +
+                       " sites is a whole number; the nearest is " + nearest,
+                   nearest.substr(0, nearest.find(' ')));
+}
+
+// Fragments are made of whole layers, take turns within a round of several steps, and are merged before they
+// are sent again.
+void check_overlapping(const Scenario& scenario, const Method& method) {
+  const Strategy& strategy = scenario.strategy;
+  if (has_axis(method, "fragments")) {
+    const bool by_steps = !method.every_step;
+    std::int64_t most = std::max<std::int64_t>(1, scenario.model.layers);
+    if (by_steps) most = std::min(most, strategy.local_steps);
+    if (strategy.fragments > most) {
+      std::string expected =
+          "at most one for each of the " + std::to_string(scenario.model.layers) + " layers";
+      if (by_steps) expected += " and each of the " + std::to_string(strategy.local_steps) + " local steps";
+      throw InputError("strategy.fragments", std::to_string(strategy.fragments), expected,
+                       std::to_string(most));
+    }
+  }
+  if (has_axis(method, "overlap_steps") && strategy.overlap_steps > strategy.local_steps) {
+    throw InputError("strategy.overlap_steps", std::to_string(strategy.overlap_steps),
+                     "at most the " + std::to_string(strategy.local_steps) +
+                         " local steps after which the same fragment is sent again",
+                     std::to_string(strategy.local_steps));
+  }
+}
+
+// Top-k keeps the largest differences; of parameters or moments it would keep the wrong thing.
+void check_compression(const Scenario& scenario, const Method& method) {
+  const Strategy& strategy = scenario.strategy;
+  if (!strategy.wire.sparse()) return;
+  const bool sends_differences =
+      has_axis(method, "compression") &&
+      (!has_axis(method, "outer_optimizer") || outer_steps_of(strategy.outer_optimizer) > 0);
+  if (sends_differences) return;
+  throw InputError("strategy.compression",
+                   "top_k with " + std::string(method.name) +
+                       (has_axis(method, "compression")
+                            ? std::string(" and outer_optimizer ") + to_string(strategy.outer_optimizer)
+                            : ""),
+                   "a method that sends gradients or pseudo-gradients (`fomoe list methods` names the "
+                   "keys of each: one with compression), with an outer optimiser that takes them (nesterov, "
+                   "adam, yogi)",
+                   "method = \"sparse_loco\"");
+}
+
+void check_affinity(const Scenario& scenario, const Method& method) {
+  const RoutingCounts& counts = scenario.strategy.routing_counts;
+  if (scenario.strategy.placement != PlacementKind::affinity || !counts.empty()) return;
+  if (!has_axis(method, "placement")) return;
+  throw InputError("strategy.placement", "\"affinity\" without routing_counts",
+                   "routing_counts, a CSV with the columns layer,expert,site,count",
+                   "routing_counts = \"routing.csv\"");
+}
+
+}  // namespace
+
+void check(const Scenario& scenario) {
+  const Method* method = scenario.strategy.method->name;
+  if (method->partial_experts) {
+    if (scenario.model.experts == 0) {
+      throw InputError("strategy.method", "\"" + std::string(method->name) + "\" for a model without experts",
+                       "a method that keeps full replicas, or a model with experts", "method = \"diloco\"");
+    }
+    check_overlap(scenario);
+  }
+  check_site_gpus(scenario);
+  check_overlapping(scenario, *method);
+  check_compression(scenario, *method);
+  check_affinity(scenario, *method);
+  if (has_axis(*method, "gossip_peers") &&
+      scenario.strategy.gossip_peers > std::max(1, scenario.sites() - 1)) {
+    throw InputError("strategy.gossip_peers", std::to_string(scenario.strategy.gossip_peers),
+                     "at most all other sites, " + std::to_string(std::max(1, scenario.sites() - 1)), "1");
+  }
+  if (scenario.workload.global_batch_sequences < scenario.sites()) {
+    throw InputError("workload.global_batch_sequences",
+                     std::to_string(scenario.workload.global_batch_sequences),
+                     "at least one sequence for each of the " + std::to_string(scenario.sites()) + " sites",
+                     std::to_string(scenario.sites()));
+  }
+  if (method->check != nullptr) method->check(scenario);
+  check_composition(scenario);
+  (void)compute_times(scenario, static_cast<double>(local_batch_sequences(
+                                    scenario, 0)));  // a profile of another model or batch is refused here
+}
+
+}  // namespace fomoe::costmodel

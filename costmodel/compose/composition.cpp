@@ -1,0 +1,120 @@
+#include "costmodel/compose/composition.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+
+#include "costmodel/plan/method.hpp"
+#include "platforms/support/input_error.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+Composed composed(const Scenario& scenario, const RoundPlan& plain) {
+  Composed result{plain, {}};
+  for (OpId id = 0; id < static_cast<OpId>(plain.ops.size()); ++id) result.last.push_back(id);
+  const auto apply = [&](Composed next) {
+    for (OpId& last : result.last) last = next.last[static_cast<std::size_t>(last)];
+    result.round = std::move(next.round);
+  };
+  if (scenario.strategy.secure_aggregation) apply(with_masks(scenario, result.round));
+  if (scenario.strategy.collective == Collective::hierarchical) apply(with_regions(scenario, result.round));
+  return result;
+}
+
+bool composes(const Scenario& scenario) {
+  return scenario.strategy.secure_aggregation || scenario.strategy.collective == Collective::hierarchical;
+}
+
+}  // namespace
+
+Plan composed_plan(const Scenario& scenario) {
+  Plan plan = scenario.strategy.method->plan(scenario);
+  if (!composes(scenario)) return plan;
+  plan.round = [scenario, plain = plan.round](std::int64_t index) {
+    Composed result = composed(scenario, plain(index));
+    std::map<std::int64_t, std::vector<OpId>> last;  // of earlier rounds, by how many back
+    for (Op& op : result.round.ops) {
+      for (EarlierOp& before : op.after_earlier) {
+        if (before.rounds_back > index) continue;  // before the first round: waited for by nobody
+        auto [found, is_new] = last.try_emplace(before.rounds_back);
+        if (is_new) found->second = composed(scenario, plain(index - before.rounds_back)).last;
+        if (before.op < static_cast<OpId>(found->second.size()))
+          before.op = found->second[static_cast<std::size_t>(before.op)];
+      }
+    }
+    return result.round;
+  };
+  return plan;
+}
+
+namespace {
+
+// Halves of halves: every group must be a power of two.
+void check_recursive(const Scenario& scenario) {
+  const Plan plan = scenario.strategy.method->plan(scenario);
+  for (const RoundClass& rounds : plan.classes) {
+    for (const Op& op : plan.round(rounds.round_at(0)).ops) {
+      const auto* transfer = std::get_if<Transfer>(&op.what);
+      if (transfer == nullptr || transfer->collective != Collective::recursive) continue;
+      const bool halves = transfer->pattern == Pattern::all_reduce ||
+                          transfer->pattern == Pattern::reduce_scatter ||
+                          transfer->pattern == Pattern::all_gather;
+      for (const Exchange& exchange : transfer->exchanges) {
+        if (halves && std::has_single_bit(exchange.nodes.size())) continue;
+        throw InputError("strategy.collective", "\"recursive\"",
+                         halves ? "\"ring\" or \"direct\" among " + std::to_string(exchange.nodes.size()) +
+                                      " sites, since halves of halves need a power of two"
+                                : "\"ring\" or \"direct\" with " + scenario.strategy.method->name +
+                                      ", which sends more than sums",
+                         "\"direct\"");
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void check_composition(const Scenario& scenario) {
+  if (scenario.strategy.collective == Collective::recursive) check_recursive(scenario);
+  if (!composes(scenario)) return;
+  const Strategy& strategy = scenario.strategy;
+  const int sites = scenario.sites();
+  if (strategy.collective == Collective::hierarchical &&
+      (strategy.regions < 2 || strategy.regions > sites || sites % strategy.regions != 0)) {
+    int nearest = std::clamp(strategy.regions, 2, std::max(2, sites));
+    while (nearest > 1 && sites % nearest != 0) --nearest;
+    throw InputError("strategy.regions", std::to_string(strategy.regions),
+                     "2 regions or more, which cut the " + std::to_string(sites) +
+                         " sites into equal groups, with collective = \"hierarchical\"",
+                     std::to_string(nearest > 1 ? nearest : sites));
+  }
+  const Method& method = *strategy.method;
+  const Plan plan = method.plan(scenario);
+  for (const RoundClass& rounds : plan.classes) {
+    const RoundPlan round = plan.round(rounds.round_at(0));
+    const std::vector<OpId>* start_of_sums = nullptr;
+    bool together = method.inside_step == nullptr || !method.inside_step(scenario);
+    for (const Op& op : round.ops) {
+      const auto* transfer = std::get_if<Transfer>(&op.what);
+      if (transfer == nullptr) continue;
+      if (transfer->collective == Collective::hierarchical && transfer->pattern != Pattern::all_reduce &&
+          transfer->pattern != Pattern::point_to_point)
+        throw InputError("strategy.collective", "\"hierarchical\"",
+                         "\"ring\" or \"direct\" with " + strategy.method->name +
+                             ", which sends more than sums that regions can compute",
+                         "\"ring\"");
+      if (transfer->pattern != Pattern::all_reduce) continue;
+      if (start_of_sums != nullptr && *start_of_sums != op.after) together = false;
+      start_of_sums = &op.after;
+    }
+    if (strategy.secure_aggregation && (start_of_sums == nullptr || !together))
+      throw InputError(
+          "strategy.secure_aggregation", "true",
+          "false with " + strategy.method->name + ": masks hide what is summed among sites, once in a round",
+          "false");
+  }
+}
+
+}  // namespace fomoe::costmodel

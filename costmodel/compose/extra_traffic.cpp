@@ -1,0 +1,137 @@
+#include "costmodel/compose/extra_traffic.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "costmodel/model/memory.hpp"
+#include "costmodel/plan/method.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+// Bytes that are no tensors of the model.
+Payload plain_bytes(Content content, TrafficClass traffic, std::int64_t bytes) {
+  WireFormat one_byte;
+  one_byte.type = ElementType::int8;
+  return {content, traffic, {}, one_byte, bytes};
+}
+
+NodeId node_at(const Plan& plan, int site) {
+  for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
+    if (plan.nodes[n].site == site && plan.nodes[n].kind == NodeKind::worker) return static_cast<NodeId>(n);
+  }
+  return 0;
+}
+
+Op extra_op(std::string name, std::vector<Exchange> exchanges) {
+  Op op;
+  op.name = std::move(name);
+  op.what = Transfer{Pattern::point_to_point, Collective::direct, std::move(exchanges)};
+  return op;
+}
+
+std::int64_t spread(double bytes, std::int64_t rounds) {
+  return static_cast<std::int64_t>(std::llround(bytes / static_cast<double>(rounds)));
+}
+
+struct Extra {
+  ExtraTraffic traffic;
+  std::int64_t state_bytes_per_checkpoint_round = 0, state_bytes_per_rejoin_round = 0;
+  double data_bytes_per_sequence = 0;
+};
+
+Op data_op(const Plan& plan, const Extra& extra, std::int64_t steps) {
+  std::vector<Exchange> exchanges;
+  const NodeId from = node_at(plan, *extra.traffic.data_site);
+  for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
+    const Node& node = plan.nodes[n];
+    if (node.site == *extra.traffic.data_site || node.sequences <= 0) continue;
+    const std::int64_t bytes =
+        std::llround(static_cast<double>(steps) * node.sequences * extra.data_bytes_per_sequence);
+    exchanges.push_back(
+        {{from, static_cast<NodeId>(n)}, {plain_bytes(Content::sequences, TrafficClass::data, bytes)}});
+  }
+  return extra_op("read data", std::move(exchanges));
+}
+
+Op checkpoint_op(const Plan& plan, const Extra& extra) {
+  std::vector<Exchange> exchanges;
+  const NodeId to = node_at(plan, *extra.traffic.checkpoint_site);
+  for (std::size_t n = 0; n < plan.nodes.size(); ++n) {
+    const Node& node = plan.nodes[n];
+    if (node.site == *extra.traffic.checkpoint_site || node.kind != NodeKind::worker) continue;
+    exchanges.push_back({{static_cast<NodeId>(n), to},
+                         {plain_bytes(Content::training_state, TrafficClass::checkpoint,
+                                      extra.state_bytes_per_checkpoint_round)}});
+  }
+  return extra_op("upload checkpoint", std::move(exchanges));
+}
+
+Op rejoin_op(const Plan& plan, const Extra& extra) {
+  Op op = extra_op(
+      "fetch state to rejoin",
+      {{{node_at(plan, rejoin_source(extra.traffic)), node_at(plan, *extra.traffic.rejoin_site)},
+        {plain_bytes(Content::training_state, TrafficClass::rejoin, extra.state_bytes_per_rejoin_round)}}});
+  return op;
+}
+
+// The rejoin becomes operation 0 of every round, so all ids move by one, those of the previous round too.
+void put_first(RoundPlan& round, Op first) {
+  for (Op& op : round.ops) {
+    for (OpId& id : op.after) ++id;
+    for (EarlierOp& before : op.after_earlier) ++before.op;
+    if (op.after.empty()) op.after.push_back(0);
+  }
+  round.ops.insert(round.ops.begin(), std::move(first));
+}
+
+}  // namespace
+
+double state_bytes_per_parameter(const Scenario& scenario) {
+  return 12 + outer_bytes_per_parameter(*scenario.strategy.method, scenario.strategy.outer_optimizer);
+}
+
+int rejoin_source(const ExtraTraffic& traffic) {
+  if (traffic.checkpoint_site && traffic.checkpoint_site != traffic.rejoin_site)
+    return *traffic.checkpoint_site;
+  return *traffic.rejoin_site == 0 ? 1 : 0;
+}
+
+Plan with_extra_traffic(const Scenario& scenario, Plan plan) {
+  const ExtraTraffic& traffic = scenario.traffic;
+  if (scenario.sites() == 1 || (!traffic.data_site && !traffic.checkpoint_site && !traffic.rejoin_site))
+    return plan;
+
+  Extra extra;
+  extra.traffic = traffic;
+  const double state_bytes =
+      state_bytes_per_parameter(scenario) * static_cast<double>(parameters_per_site(scenario));
+  extra.state_bytes_per_checkpoint_round = spread(state_bytes, traffic.checkpoint_rounds);
+  extra.state_bytes_per_rejoin_round = spread(state_bytes, traffic.rejoin_rounds);
+  extra.data_bytes_per_sequence =
+      static_cast<double>(scenario.model.sequence_length) * traffic.data_bytes_per_token;
+  // All rounds but the last have as many steps as the longest.
+  std::int64_t longest = 1;
+  for (const RoundClass& rounds : plan.classes) longest = std::max(longest, rounds.steps);
+
+  Plan nodes_only;
+  nodes_only.nodes = plan.nodes;
+  plan.round = [inner = plan.round, nodes_only, extra, longest, all_steps = plan.steps](std::int64_t index) {
+    RoundPlan round = inner(index);
+    if (extra.traffic.data_site)
+      round.ops.push_back(data_op(nodes_only, extra, std::min(longest, all_steps - index * longest)));
+    if (extra.traffic.checkpoint_site) round.ops.push_back(checkpoint_op(nodes_only, extra));
+    if (extra.traffic.rejoin_site) put_first(round, rejoin_op(nodes_only, extra));
+    return round;
+  };
+  if (traffic.checkpoint_site)
+    plan.notes.push_back("checkpoints: what is uploaded every " + std::to_string(traffic.checkpoint_rounds) +
+                         " rounds is spread over them");
+  if (traffic.rejoin_site)
+    plan.notes.push_back("rejoin: what is fetched every " + std::to_string(traffic.rejoin_rounds) +
+                         " rounds is spread over them");
+  return plan;
+}
+
+}  // namespace fomoe::costmodel

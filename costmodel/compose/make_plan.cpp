@@ -1,0 +1,21 @@
+#include "costmodel/compose/make_plan.hpp"
+
+#include "costmodel/compose/composition.hpp"
+#include "costmodel/compose/extra_traffic.hpp"
+#include "costmodel/model/summary_inputs.hpp"
+#include "costmodel/plan/method.hpp"
+
+namespace fomoe::costmodel {
+
+Plan make_plan(const Scenario& scenario) { return with_extra_traffic(scenario, composed_plan(scenario)); }
+
+PlanSummary summarise(const Scenario& scenario) {
+  const Axes<double> axes = axes_of(scenario);
+  const Fixed fixed = fixed_of(scenario);
+  PlanSummary summary = scenario.strategy.method->summarise(axes, fixed);
+  add_extra_traffic(summary, axes, axes.expert_overlap / axes.sites, fixed, scenario.traffic,
+                    state_bytes_per_parameter(scenario));
+  return summary;
+}
+
+}  // namespace fomoe::costmodel

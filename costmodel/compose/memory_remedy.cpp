@@ -1,0 +1,149 @@
+#include "costmodel/compose/memory_remedy.hpp"
+
+#include <functional>
+#include <optional>
+
+#include "costmodel/compose/check.hpp"
+#include "costmodel/model/memory.hpp"
+#include "costmodel/model/site_model.hpp"
+#include "platforms/support/input_error.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+constexpr int kMostTimesTheGpus = 64;
+
+struct Step {
+  std::string setting;
+  std::function<void(SiteGpus&)> apply;
+};
+
+/// Nothing where the scenario is impossible with them.
+std::optional<double> gpu_bytes_with(Scenario scenario, const std::vector<Step>& steps) {
+  for (const Step& step : steps) step.apply(scenario.gpus);
+  try {
+    check(scenario);
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+  return memory_per_gpu(scenario).total();
+}
+
+std::vector<Step> within_the_site(const SiteGpus& gpus) {
+  std::vector<Step> steps;
+  if (gpus.sharded * gpus.data_parallel() > gpus.sharded || gpus.zero_stage < 3) {
+    const int sharded = gpus.sharded * gpus.data_parallel();
+    if (sharded > 1) {
+      steps.push_back({"compute.sharded=" + std::to_string(sharded), [sharded](SiteGpus& g) {
+                         g.sharded = sharded;
+                         g.zero_stage = 3;
+                       }});
+      if (gpus.zero_stage < 3) steps.back().setting += " compute.zero_stage=3";
+    }
+  }
+  if (gpus.outer_state_on == OuterStateOn::device)
+    steps.push_back(
+        {"compute.outer_state_on=host", [](SiteGpus& g) { g.outer_state_on = OuterStateOn::host; }});
+  if (!gpus.activation_checkpointing)
+    steps.push_back(
+        {"compute.activation_checkpointing=true", [](SiteGpus& g) { g.activation_checkpointing = true; }});
+  if (gpus.micro_batch_sequences > 1)
+    steps.push_back({"compute.micro_batch_sequences=1", [](SiteGpus& g) { g.micro_batch_sequences = 1; }});
+  return steps;
+}
+
+/// Without the steps that it fits without.
+void leave_out_unneeded(const Scenario& scenario, std::vector<Step>& steps, double available) {
+  for (std::size_t i = 0; i < steps.size();) {
+    std::vector<Step> fewer = steps;
+    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+    const auto needed = gpu_bytes_with(scenario, fewer);
+    if (needed && *needed <= available) {
+      steps = fewer;
+    } else {
+      ++i;
+    }
+  }
+}
+
+}  // namespace
+
+MemoryRemedy memory_remedy(const Scenario& scenario) {
+  const double available = scenario.gpus.gpu_memory_bytes;
+  MemoryRemedy remedy{{}, memory_per_gpu(scenario).total(), true};
+  if (available == 0 || remedy.gpu_bytes <= available) return remedy;
+  remedy.fits = false;
+
+  std::vector<Step> taken;
+  const auto take = [&](const Step& step) {
+    std::vector<Step> with = taken;
+    with.push_back(step);
+    const auto needed = gpu_bytes_with(scenario, with);
+    if (!needed || *needed >= remedy.gpu_bytes) return;
+    taken = with;
+    remedy.gpu_bytes = *needed;
+    remedy.fits = *needed <= available;
+  };
+  for (const Step& step : within_the_site(scenario.gpus)) {
+    if (!remedy.fits) take(step);
+  }
+  const std::vector<Step> inside = taken;
+  const double inside_bytes = remedy.gpu_bytes;
+  for (int times = 2; times <= kMostTimesTheGpus && !remedy.fits; times *= 2) {
+    const int gpus = scenario.gpus.count * times;
+    const int sharded = scenario.gpus.sharded * scenario.gpus.data_parallel() * times;
+    taken.clear();
+    for (const Step& step : inside) {
+      if (!step.setting.starts_with("compute.sharded")) taken.push_back(step);
+    }
+    remedy.gpu_bytes = inside_bytes;
+    take({"compute.gpus_per_site=" + std::to_string(gpus) + " compute.sharded=" + std::to_string(sharded),
+          [gpus, sharded](SiteGpus& g) {
+            g.count = gpus;
+            g.sharded = sharded;
+            g.zero_stage = 3;
+          }});
+    if (!remedy.fits) {
+      taken = inside;
+      remedy.gpu_bytes = inside_bytes;
+    }
+  }
+  if (remedy.fits) {
+    leave_out_unneeded(scenario, taken, available);
+    remedy.gpu_bytes = *gpu_bytes_with(scenario, taken);
+  }
+  for (const Step& step : taken) {
+    // A step may be two settings.
+    std::size_t from = 0;
+    for (std::size_t space = step.setting.find(' '); space != std::string::npos;
+         from = space + 1, space = step.setting.find(' ', from))
+      remedy.settings.push_back(step.setting.substr(from, space - from));
+    remedy.settings.push_back(step.setting.substr(from));
+  }
+  return remedy;
+}
+
+std::string remedy_text(const MemoryRemedy& remedy) {
+  if (remedy.settings.empty()) return "";
+  std::string list;
+  for (std::size_t i = 0; i < remedy.settings.size(); ++i)
+    list += (i == 0 ? "" : i + 1 == remedy.settings.size() ? " and " : ", ") + remedy.settings[i];
+  const std::string size = std::to_string(static_cast<std::int64_t>(remedy.gpu_bytes / 1e9)) + " GB";
+  return remedy.fits ? "with " + list + " it would fit (" + size + ")"
+                     : "even with " + list + " it would need " + size + ": more GPUs a site or more memory";
+}
+
+std::string memory_note(const Scenario& scenario) {
+  const double available = scenario.gpus.gpu_memory_bytes, needed = memory_per_gpu(scenario).total();
+  if (available == 0 || needed <= available) return "";
+  const auto gigabytes = [](double bytes) { return std::to_string(static_cast<std::int64_t>(bytes / 1e9)); };
+  const std::string remedy = remedy_text(memory_remedy(scenario));
+  return kDoesNotFit + ("a GPU needs " + gigabytes(needed) + " GB and has " + gigabytes(available) + " GB") +
+         (remedy.empty() ? "" : "; " + remedy) +
+         (micro_batch_sequences(scenario) == 0
+              ? "; activations, which nobody gave a micro-batch for, come on top"
+              : "");
+}
+
+}  // namespace fomoe::costmodel

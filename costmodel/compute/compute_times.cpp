@@ -1,0 +1,155 @@
+#include "costmodel/compute/compute_times.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "costmodel/compute/step_seconds.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/plan/plan.hpp"
+#include "costmodel/plan/site_shares.hpp"
+#include "platforms/support/input_error.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+// A profile answers only for the model that was timed. The name is a label, not part of the shape.
+void check_same_model(const Scenario& scenario, const StepProfile& profile) {
+  ModelShape asked = scenario.model;
+  asked.name = profile.model.name;
+  if (asked == profile.model) return;
+  const auto describe = [](const ModelShape& m) {
+    return m.architecture + ", d_model " + std::to_string(m.d_model) + ", layers " +
+           std::to_string(m.layers) + ", heads " + std::to_string(m.heads) + ", experts " +
+           std::to_string(m.experts) + ", active " + std::to_string(m.active_experts) + ", d_expert " +
+           std::to_string(m.d_expert) + ", vocabulary " + std::to_string(m.vocabulary) +
+           ", sequence length " + std::to_string(m.sequence_length);
+  };
+  throw InputError("compute.profile", "steps of another model (" + describe(profile.model) + ")",
+                   "steps of the scenario's model (" + describe(scenario.model) + ")",
+                   "fomoe-train profile --scenario S.toml --output P.json");
+}
+
+ComputeTimes from_profile(const Scenario& scenario, const ProfiledCompute& compute, double sequences) {
+  const StepProfile& profile = compute.profile;
+  const SiteGpus& gpus = scenario.gpus;
+  check_same_model(scenario, profile);
+  const StepEstimate step = estimate_step(profile, compute.micro_batch_sequences, local_experts(scenario),
+                                          scenario.strategy.skip_token);
+  ComputeTimes times;
+  times.gradients_s =
+      profiled_gradients_s(sequences / gpus.count, static_cast<double>(compute.micro_batch_sequences),
+                           profiled_micro_batch_s(step.micro_batch.forward_s, step.micro_batch.backward_s,
+                                                  gpus.activation_checkpointing));
+  times.forward_s = forward_share(step.micro_batch, gpus.activation_checkpointing) * times.gradients_s;
+  times.optimizer_s = step.micro_batch.optimizer_s / optimizer_division(gpus);
+  times.provenance = step_provenance(profile, step.extrapolated);
+  if (gpus.tensor_parallel * gpus.pipeline_parallel > 1) {
+    times.provenance.push_back({"step time of a part of the model", Origin::assumed,
+                                "the measured one ÷ (tensor_parallel · pipeline_parallel)"});
+  }
+  if (gpus.sharded > 1)
+    times.provenance.push_back({"optimiser time of a shard", Origin::assumed, "the measured one ÷ sharded"});
+  if (gpus.activation_checkpointing)
+    times.provenance.push_back({"recomputation", Origin::assumed, "the measured forward time once more"});
+  return times;
+}
+
+ComputeTimes from_device(const Scenario& scenario, const AssumedDevice& device, double sequences) {
+  const double flops = recomputation_factor(scenario.gpus.activation_checkpointing) *
+                       flops_per_token(scenario.model, local_experts(scenario), scenario.strategy.skip_token,
+                                       FlopsAccounting::mechanism)
+                           .total();
+  ComputeTimes times;
+  times.gradients_s =
+      assumed_gradients_s(flops, sequences * static_cast<double>(scenario.model.sequence_length), device.mfu,
+                          device.peak_flops, static_cast<double>(scenario.gpus.count));
+  times.forward_s = forward_share(scenario.gpus.activation_checkpointing) * times.gradients_s;
+  times.provenance.push_back(
+      {"step time", Origin::assumed, "FLOPs ÷ (MFU · peak) with the scenario's MFU and peak"});
+  return times;
+}
+
+// Adds what the GPUs of a site cost each other, each part named in the report.
+void add_intra_site(const Scenario& scenario, double sequences, ComputeTimes& times) {
+  const SiteGpus& gpus = scenario.gpus;
+  if (gpus.count == 1) return;
+  const IntraSiteSeconds<double> seconds =
+      intra_site_seconds(site_model(scenario), site_load(scenario, sequences), times.gradients_s);
+  times.intra_site = seconds;
+  times.forward_s *= 1 + seconds.before_optimizer() / times.gradients_s;  // both passes alike
+  times.gradients_s += seconds.before_optimizer();
+  times.optimizer_s += seconds.updated_weights;
+  const auto state = [&](const char* name, double value, const char* formula) {
+    if (value > 0) times.provenance.push_back({name, Origin::computed, formula});
+  };
+  state("gradients inside a site", seconds.gradients,
+        "2 B · [(z−1)/z + 2(r−1)/(r·z)] of a GPU's parameters ÷ intra_site_bandwidth, not overlapped");
+  state("weights gathered after the optimiser", seconds.updated_weights,
+        "2 B · (z−1)/z of a GPU's parameters ÷ intra_site_bandwidth");
+  state("weights gathered in each micro-batch", seconds.weight_gathers,
+        "2 · 2 B · (z−1)/z of a GPU's parameters ÷ intra_site_bandwidth, not overlapped");
+  state("tensor-parallel all-reduces", seconds.tensor,
+        "4 a layer and micro-batch (6 with recomputation) · 2(t−1)/t · 2 B · tokens · d_model");
+  state("expert-parallel all-to-alls", seconds.expert,
+        "4 a layer and micro-batch (6 with recomputation) · (e−1)/e · 2 B · tokens · experts · d_model");
+  state("transfers between pipeline stages", seconds.stages, "2 · 2 B · tokens · d_model");
+  state("pipeline bubble", seconds.bubble, "(p−1)/micro-batches of what the micro-batches take");
+  if (gpus.intra_site_bytes_per_s == 0) {
+    times.provenance.push_back(
+        {"communication inside a site", Origin::assumed, "0 s: nobody gave compute.intra_site_bandwidth"});
+  }
+  const bool counts_micro_batches = gpus.pipeline_parallel > 1 || (gpus.sharded > 1 && gpus.zero_stage == 3);
+  if (counts_micro_batches && micro_batch_sequences(scenario) == 0) {
+    times.provenance.push_back(
+        {"micro-batch", Origin::assumed, "1 sequence: nobody gave compute.micro_batch_sequences"});
+  }
+}
+
+}  // namespace
+
+double work_s(const ComputeTimes& times, Work work) {
+  switch (work) {
+    case Work::gradients:
+      return times.gradients_s;
+    case Work::optimizer:
+      return times.optimizer_s;
+    case Work::whole_step:
+      return times.step_s();
+    case Work::outer_step:
+      return times.outer_step_s;
+    case Work::forward:
+      return times.forward_s;
+    case Work::backward:
+      return times.backward_s();
+  }
+  return 0;
+}
+
+ComputeTimes compute_times(const Scenario& scenario, double sequences) {
+  ComputeTimes times;
+  if (const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute)) {
+    times = from_profile(scenario, *profiled, sequences);
+  } else if (const auto* given = std::get_if<GivenStepTime>(&scenario.compute)) {
+    times.forward_s = forward_share(scenario.gpus.activation_checkpointing) * given->seconds;
+    times.gradients_s = given->seconds;  // the whole step: what the optimiser takes of it was not given
+    times.provenance.push_back({"step time", Origin::assumed,
+                                scenario.gpus.count == 1
+                                    ? "given in the scenario"
+                                    : "given in the scenario, for all GPUs of a site together"});
+  } else {
+    times = from_device(scenario, std::get<AssumedDevice>(scenario.compute), sequences);
+  }
+  if (!std::holds_alternative<GivenStepTime>(scenario.compute)) add_intra_site(scenario, sequences, times);
+  const Method* method = scenario.strategy.method;
+  if (method->inside_step != nullptr && method->inside_step(scenario) &&
+      !std::holds_alternative<ProfiledCompute>(scenario.compute))
+    times.provenance.push_back(
+        {"forward pass", Origin::assumed, "a third of the step: 2 of the 6 FLOPs per parameter and token"});
+  times.provenance.insert(times.provenance.end(), scenario.catalogue.begin(), scenario.catalogue.end());
+  times.provenance.push_back({"outer step time", Origin::assumed, "0 s: nobody gave one"});
+  return times;
+}
+
+}  // namespace fomoe::costmodel

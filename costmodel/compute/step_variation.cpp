@@ -1,0 +1,74 @@
+#include "costmodel/compute/step_variation.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "costmodel/math/random.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/plan/site_shares.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+double uniform(RandomEngine& engine) { return (static_cast<double>(engine() >> 11) + 0.5) * 0x1p-53; }
+
+std::vector<double> sample_factors(const Scenario& scenario) {
+  std::vector<double> factors = step_totals_s(sampled_point(scenario));
+  std::vector<double> sorted = factors;
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t n = sorted.size();
+  const double median = n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+  for (double& factor : factors) factor /= median;
+  return factors;
+}
+
+}  // namespace
+
+const ProfilePoint& sampled_point(const Scenario& scenario) {
+  const auto& profiled = std::get<ProfiledCompute>(scenario.compute);
+  const ProfilePoint* best = nullptr;
+  for (const ProfilePoint& point : profiled.profile.points) {
+    const bool same_batch = point.micro_batch_sequences == profiled.micro_batch_sequences;
+    if (best == nullptr || (same_batch && point.local_experts == local_experts(scenario))) best = &point;
+  }
+  return *best;
+}
+
+std::vector<double> step_totals_s(const ProfilePoint& point) {
+  std::vector<double> totals;
+  for (const StepSample& sample : point.samples)
+    totals.push_back(sample.forward_s + sample.backward_s + sample.optimizer_s);
+  return totals;
+}
+
+double drawn_step_factor(const Scenario& scenario, std::uint64_t node, std::uint64_t round, std::uint64_t op,
+                         std::int64_t repeat) {
+  const StepVariation& variation = scenario.variation;
+  if (!variation.varies()) return 1;
+  RandomEngine engine = seeded_engine(scenario.seed, (round * 4096 + op) * 4096 + node);
+  std::vector<double> samples;
+  if (variation.from_samples) samples = sample_factors(scenario);
+  const double sigma = std::sqrt(std::log1p(variation.coefficient * variation.coefficient));
+  double sum = 0;
+  for (std::int64_t step = 0; step < repeat; ++step) {
+    double factor = 1;
+    if (variation.from_samples) {
+      factor = samples[below(engine, samples.size())];
+    } else if (variation.coefficient > 0) {
+      const double radius = std::sqrt(-2 * std::log(uniform(engine)));  // Box and Muller 1958
+      factor = std::exp(sigma * radius * std::cos(2 * std::acos(-1.0) * uniform(engine)) - sigma * sigma / 2);
+    }
+    if (variation.straggler_share > 0 && uniform(engine) < variation.straggler_share)
+      factor *= variation.straggler_factor;
+    sum += factor;
+  }
+  return sum / static_cast<double>(repeat);
+}
+
+double expected_step_factor(const StepVariation& variation) {
+  return 1 + variation.straggler_share * (variation.straggler_factor - 1);
+}
+
+}  // namespace fomoe::costmodel

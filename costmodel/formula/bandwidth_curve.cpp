@@ -1,0 +1,30 @@
+#include "costmodel/formula/bandwidth_curve.hpp"
+
+#include <cmath>
+#include <utility>
+
+#include "costmodel/formula/closed_form.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+constexpr int kHalvesOfOctaves = 8;  // 2^(8/2) = 16
+}
+
+std::vector<BandwidthPoint> bandwidth_curve(const Scenario& scenario) {
+  Scenario bare = scenario;  // what the times do not depend on
+  bare.prices.reset();
+  bare.quality.reset();
+  bare.failures.reset();
+  std::vector<BandwidthPoint> curve;
+  for (int i = -kHalvesOfOctaves; i <= kHalvesOfOctaves; ++i) {
+    const double factor = std::exp2(i / 2.0);
+    Scenario scaled = bare;
+    scaled.platform = platforms::scaled_bandwidth(std::move(scaled.platform), factor);
+    const RunReport report = closed_form(scaled);
+    curve.push_back({factor, report.wall_clock_s, report.compute_utilization});
+  }
+  return curve;
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,123 @@
+#include "costmodel/formula/closed_form.hpp"
+
+#include <algorithm>
+
+#include "costmodel/compose/make_plan.hpp"
+#include "costmodel/compute/compute_times.hpp"
+#include "costmodel/compute/step_variation.hpp"
+#include "costmodel/formula/closed_form_parts.hpp"
+#include "costmodel/formula/round_times.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/plan/site_shares.hpp"
+#include "costmodel/timeline/report_assembly.hpp"
+#include "costmodel/value/cost.hpp"
+#include "costmodel/value/goodput.hpp"
+#include "costmodel/value/quality.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+struct SlowestLinks {
+  Links<double> links{platforms::kUnlimited, platforms::kUnlimited, 0};
+  std::string port = "uplink of every site";
+};
+
+// The formula knows one kind of site. Where sites differ it takes the slowest of everything: exact for equal
+// sites, pessimistic otherwise.
+SlowestLinks slowest_links(const platforms::Platform& platform) {
+  SlowestLinks slowest;
+  for (int i = 0; i < platform.size(); ++i) {
+    const platforms::Site& site = platform.sites[static_cast<std::size_t>(i)];
+    if (site.uplink_bytes_per_s < slowest.links.port_bytes_per_s) {
+      slowest.links.port_bytes_per_s = site.uplink_bytes_per_s;
+      slowest.port = "uplink of " + site.name;
+    }
+    if (site.downlink_bytes_per_s < slowest.links.port_bytes_per_s) {
+      slowest.links.port_bytes_per_s = site.downlink_bytes_per_s;
+      slowest.port = "downlink of " + site.name;
+    }
+    for (int j = 0; j < platform.size(); ++j) {
+      if (i == j) continue;
+      slowest.links.path_bytes_per_s =
+          std::min(slowest.links.path_bytes_per_s, platform.path(i, j).bandwidth_bytes_per_s);
+      slowest.links.latency_s = std::max(slowest.links.latency_s, platform.path(i, j).latency_s);
+    }
+  }
+  return slowest;
+}
+
+ComputeTimes times_of(const Scenario& scenario, int site) {
+  ComputeTimes times = compute_times(scenario, static_cast<double>(local_batch_sequences(scenario, site)));
+  times.slow_down(scenario.platform.sites[static_cast<std::size_t>(site)].compute_factor *
+                  (scenario.variation.from_samples ? 1 : expected_step_factor(scenario.variation)));
+  return times;
+}
+
+}  // namespace
+
+ClosedFormParts closed_form_parts(const Scenario& scenario) {
+  const SlowestLinks slowest = slowest_links(effective_platform(scenario.platform, scenario.network));
+  // Site 0 has the largest local batch; others may compute more slowly.
+  ComputeTimes slowest_site = times_of(scenario, 0);
+  for (int site = 1; site < scenario.sites(); ++site) {
+    if (const ComputeTimes times = times_of(scenario, site); times.step_s() > slowest_site.step_s())
+      slowest_site = times;
+  }
+  ClosedFormParts parts{summarise(scenario), slowest.links, slowest.port, slowest_site, {}};
+  parts.round = round_times(parts.summary, parts.links, slowest_site.parts(), slowest_site.outer_step_s);
+  return parts;
+}
+
+double closed_form_wall_clock_s(const Scenario& scenario) {
+  const ClosedFormParts parts = closed_form_parts(scenario);
+  return parts.summary.rounds * parts.round.duration_s;
+}
+
+RunReport closed_form(const Scenario& scenario) {
+  const ClosedFormParts parts = closed_form_parts(scenario);
+  const PlanSummary& summary = parts.summary;
+  const double rounds = summary.rounds;
+
+  RunReport report = report_frame(scenario, static_cast<std::int64_t>(summary.steps));
+  report.executor = "closed-form";
+  const NetworkModel& network = scenario.network;
+  if (network.tcp_window_bytes || network.loss_rate || network.initial_window_bytes || network.jitter_s > 0 ||
+      network.call_overhead_s > 0 || network.payload_bytes_per_s ||
+      network.ring_model != RingModel::stepwise || scenario.strategy.bucket_bytes > 0 ||
+      !scenario.platform.backbones.empty() || !scenario.platform.changes.empty() ||
+      scenario.variation.varies() || scenario.strategy.granularity != Granularity::flat) {
+    report.notes.push_back(
+        "the closed form leaves out TCP windows, loss, slow start, jitter, overhead a call and a byte, "
+        "buckets, single "
+        "tensors, fluid rings, shared backbones, rates that change and waiting for steps that vary: simulate "
+        "for "
+        "these");
+  }
+  const RoundTimes<double>& round = parts.round;
+
+  report.round.count = static_cast<std::int64_t>(rounds);
+  report.round.duration_s = round.duration_s;
+  report.round.communication_s = report.round.transferring_s = round.communication_s;
+  for (int site = 0; site < scenario.sites(); ++site) {
+    SiteReport& row = report.sites[static_cast<std::size_t>(site)];
+    if (local_batch_sequences(scenario, site) > 0) {
+      const ComputeTimes times = times_of(scenario, site);
+      row.compute_s = round_compute_s(summary, times.parts(), times.outer_step_s);
+    }
+    row.exposed_communication_s = round.exposed_s;
+    row.idle_s = round.slowest_compute_s + round.waiting_s - row.compute_s;
+    row.bytes_sent = row.bytes_received = rounds * summary.sent.total();
+  }
+  report.wall_clock_s = rounds * report.round.duration_s;
+  finish_report(report);
+  report.bottleneck.link = parts.port;
+  report.bottleneck.link_busy_share =
+      summary.sent.total() / parts.links.port_bytes_per_s / report.round.duration_s;
+  add_cost(report, scenario);
+  add_quality(report, scenario);
+  add_goodput(report, scenario);
+  return report;
+}
+
+}  // namespace fomoe::costmodel

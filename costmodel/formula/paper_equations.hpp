@@ -1,0 +1,84 @@
+// The FoMoE paper's cost model as it is printed, in its own symbols (arXiv 2606.19025, sections "Compute and
+// Memory Scaling" to "Wall-Clock Time Model" and the appendix "Theoretical Foundations and Cost Modeling").
+// The planner's own closed form counts latency, whole rounds and what the mechanism does; where the paper's
+// assumptions hold the two are equal, which a test shows.
+#pragma once
+#include "costmodel/inputs/scenario.hpp"
+#include "costmodel/report/run_report.hpp"
+
+namespace fomoe::costmodel::paper {
+
+struct Symbols {
+  double M = 1;         // sites
+  double O_e = 1;       // sites that hold each expert
+  double K = 1;         // local steps between two synchronisations
+  double gamma = 0;     // reshuffles per round, 1/T; 0: fixed placement
+  double rho = 1;       // share of the bytes that compression leaves, (0, 1]
+  double alpha = 0;     // share of the communication that hides behind compute
+  double S_dense = 0;   // bytes
+  double S_expert = 0;  // bytes of all experts of all layers: Σ_ℓ N_e · s_expert
+  double N_tok = 0;     // tokens
+  double B_g = 1;       // tokens of the global batch
+  double B_eff = 1;     // bytes per second
+  double F_token = 0;   // FLOPs per token of one worker
+  double MFU = 1;
+  double Phi_peak = 1;  // FLOP/s of one worker
+  /// 3 where the optimiser's moments travel too (LocalAdamW). It multiplies all-reduces alone: the moments of
+  /// a migrated expert restart and are never sent.
+  double state_factor = 1;
+};
+
+double R(double O_e);                          // 2(O_e − 1)/O_e
+double P(double O_e, double M, double gamma);  // γ(1 − O_e/M)
+double B_dense(const Symbols& s);              // 2(M − 1)/M · S_dense, × state_factor
+double B_sparse(const Symbols& s);    // (state_factor · R + P) · Σ N_le · s_expert, N_le = O_e/M · N_e
+double B_per_site(const Symbols& s);  // B_dense + B_sparse, bytes per round
+double BPT(const Symbols& s);         // M · B_per_site / (K · B_g): bytes of a site per token of that site
+double t_comp(const Symbols& s);      // F_token · (B_g/M) / (MFU · Φ_peak)
+double t_comm(const Symbols& s);      // ρ · B_per_site / B_eff
+double rounds(const Symbols& s);      // N_tok / (K · B_g), not rounded up
+double T_tot(const Symbols& s);       // rounds · [K · t_comp + (1 − α) · t_comm]
+
+// --- regions of the appendix "Optimization Surface"
+// --------------------------------------------------------------
+
+/// The paper draws them in words. Made exact here, with what the words are taken to mean:
+enum class Region {
+  communication_bound = 1,  // communication takes longer than compute, and not because of migration
+  memory_constrained = 2,   // compute takes longer, and every site holds more than half of the experts
+  sweet_spot = 3,           // compute takes longer, and a site holds at most half of the experts
+  placement_collapse = 4,   // communication takes longer, and would not without migration
+};
+Region region(const Symbols& s);
+/// Of a run, computed or simulated: times as they came out; memory is constrained where the fullest GPU needs
+/// more than the scenario says that it has, or, where it does not say, as above.
+Region region(const Scenario& scenario, const RunReport& report);
+const char* to_string(Region region);
+
+// --- Prediction 1: "the broadcast volume follows C · (1 − O_e/M)"
+// ----------------------------------------------------
+
+/// The share of a site's experts that a reshuffle replaces: 1 − O_e/M. This is what falls linearly.
+double migrated_fraction(double O_e, double M);
+/// What a site receives in one reshuffle: S_expert · (O_e/M) · (1 − O_e/M). C of the prediction holds N_le,
+/// which grows with O_e, so the volume is no line: it rises from O_e = 1 to its peak at O_e = M/2.
+double migrated_bytes(double S_expert, double O_e, double M);
+
+/// (R + P) · O_e/M, what the sparse bytes are proportional to: 2(O_e − 1)/M + γ(O_e/M)(1 − O_e/M).
+/// Its derivative by O_e is 2/M + γ(1/M)(1 − 2·O_e/M) ≥ (2 − γ)/M > 0: it rises with O_e for every γ ≤ 1.
+/// Hence O_e = 1 always sends least; the "placement convexity" and an optimal O_e above 1 do not follow from
+/// the equation.
+double sparse_factor(double O_e, double M, double gamma);
+
+// --- Prediction 2: "throughput rises faster than 1/O_e"
+// ------------------------------------------------------------
+
+/// The largest local batch of one site, in tokens: (memory − bytes_per_parameter · parameters held) ÷
+/// activation bytes per token; none where the parameters alone do not fit.
+double largest_local_batch(double memory_bytes, double dense_parameters, double expert_parameters, double O_e,
+                           double M, double bytes_per_parameter, double activation_bytes_per_token);
+/// Tokens per second of all sites when each takes local batches of B_l tokens: M·K·B_l / (K·t_comp + (1 −
+/// α)·t_comm), with t_comp proportional to B_l.
+double throughput(const Symbols& s, double B_l);
+
+}  // namespace fomoe::costmodel::paper

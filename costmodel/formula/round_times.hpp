@@ -1,0 +1,64 @@
+// From a plan's summary to seconds: the closed form itself, for one configuration or a block of them.
+#pragma once
+#include "costmodel/compute/step_seconds.hpp"
+#include "costmodel/math/lanes.hpp"
+#include "costmodel/plan/plan_summary.hpp"
+
+namespace fomoe::costmodel {
+
+/// The formula knows one kind of site: what payload gets of a site's slower direction and of a path.
+template <class V>
+struct Links {
+  V port_bytes_per_s;
+  V path_bytes_per_s;
+  V latency_s;  // one way
+};
+
+/// t = hops · latency + max(bytes ÷ port, bytes of the busiest pair ÷ path)
+template <class V>
+V stage_s(const Stage<V>& stage, const Links<V>& links) {
+  return stage.latency_hops * links.latency_s +
+         max_of(V(stage.bytes / links.port_bytes_per_s), V(stage.pair_bytes / links.path_bytes_per_s));
+}
+
+/// Seconds that a site computes in the mean round.
+template <class V>
+V round_compute_s(const Summary<V>& summary, const StepSeconds<V>& step, const V& outer_step_s) {
+  return summary.steps / summary.rounds *
+             (summary.compute_factor * step.gradients_s + summary.optimizer_factor * step.optimizer_s) +
+         summary.outer_steps_per_round * outer_step_s;
+}
+
+/// Of the mean round.
+template <class V>
+struct RoundTimes {
+  V slowest_compute_s;
+  V waiting_s;  // for other sites, inside the steps
+  V communication_s = constant<V>(0);
+  V exposed_s = constant<V>(0);  // what compute does not hide
+  V duration_s;
+};
+
+/// `step` of the slowest site. T = rounds · (compute + waiting + Σ_stages n · max(0, t_stage − what can
+/// hide)), n the times that a stage happens in a round; what hid behind the steps after it shows once, where
+/// the run ends.
+template <class V>
+RoundTimes<V> round_times(const Summary<V>& summary, const Links<V>& links, const StepSeconds<V>& step,
+                          const V& outer_step_s) {
+  RoundTimes<V> times;
+  times.slowest_compute_s = round_compute_s(summary, step, outer_step_s);
+  times.waiting_s = summary.steps / summary.rounds * summary.idle_factor * step.gradients_s;
+  for (int i = 0; i < summary.stage_count; ++i) {
+    const Stage<V>& stage = summary.stages[static_cast<std::size_t>(i)];
+    const V duration_s = stage_s(stage, links);
+    times.communication_s += stage.times_per_round * duration_s;
+    const V hidden_s = stage.hidden_steps * step.step_s() + stage.hidden_forwards * step.forward_s +
+                       stage.hidden_backwards * step.backward_s();
+    times.exposed_s += stage.times_per_round * max_of(V(duration_s - hidden_s), constant<V>(0));
+    if (stage.shown_at_end) times.exposed_s += min_of(duration_s, hidden_s) / summary.rounds;
+  }
+  times.duration_s = times.slowest_compute_s + times.waiting_s + times.exposed_s;
+  return times;
+}
+
+}  // namespace fomoe::costmodel

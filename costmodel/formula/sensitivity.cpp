@@ -1,0 +1,135 @@
+#include "costmodel/formula/sensitivity.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "costmodel/formula/closed_form_parts.hpp"
+#include "platforms/support/input_error.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+/// Returns what the input really was multiplied by; 1: the scenario does not have it.
+using Change = double (*)(Scenario&, double);
+
+double whole(std::int64_t& count, double factor) {
+  const std::int64_t before = count;
+  const std::int64_t step =
+      std::max<std::int64_t>(1, std::llround(static_cast<double>(before) * kSensitivityStep));
+  count = std::max<std::int64_t>(1, before + (factor < 1 ? -step : step));
+  return static_cast<double>(count) / static_cast<double>(before);
+}
+
+double scale(double& value, double factor) {
+  if (value == 0 || std::isinf(value)) return 1;
+  value *= factor;
+  return factor;
+}
+
+double rates(Scenario& scenario, double factor) {
+  scenario.platform = platforms::scaled_bandwidth(std::move(scenario.platform), factor);
+  return factor;
+}
+
+double latencies(Scenario& scenario, double factor) {
+  double changed = 1;
+  for (platforms::Path& path : scenario.platform.paths) {
+    if (path.latency_s > 0) changed = factor;
+    path.latency_s *= factor;
+  }
+  for (platforms::LinkChange& change : scenario.platform.changes) {
+    if (change.latency_s) *change.latency_s *= factor;
+  }
+  return changed;
+}
+
+struct Input {
+  const char* name;
+  Change change;
+};
+
+constexpr Input kInputs[] = {
+    {"workload.tokens", [](Scenario& s, double f) { return whole(s.workload.tokens, f); }},
+    {"workload.global_batch_sequences",
+     [](Scenario& s, double f) { return whole(s.workload.global_batch_sequences, f); }},
+    {"strategy.local_steps", [](Scenario& s, double f) { return whole(s.strategy.local_steps, f); }},
+    {"compute.step_time",
+     [](Scenario& s, double f) {
+       auto* given = std::get_if<GivenStepTime>(&s.compute);
+       return given == nullptr ? 1 : scale(given->seconds, f);
+     }},
+    {"measured step times",
+     [](Scenario& s, double f) {
+       if (!std::holds_alternative<ProfiledCompute>(s.compute)) return 1.0;
+       for (platforms::Site& site : s.platform.sites) site.compute_factor *= f;
+       return f;
+     }},
+    {"compute.peak_flops x mfu",
+     [](Scenario& s, double f) {
+       auto* device = std::get_if<AssumedDevice>(&s.compute);
+       return device == nullptr ? 1 : scale(device->peak_flops, f);
+     }},
+    {"compute.intra_site_bandwidth",
+     [](Scenario& s, double f) { return scale(s.gpus.intra_site_bytes_per_s, f); }},
+    {"link rates", rates},
+    {"latencies", latencies},
+    {"network_model.tcp_window",
+     [](Scenario& s, double f) {
+       return s.network.tcp_window_bytes ? scale(*s.network.tcp_window_bytes, f) : 1;
+     }},
+    {"network_model.loss_rate",
+     [](Scenario& s, double f) { return s.network.loss_rate ? scale(*s.network.loss_rate, f) : 1; }},
+    {"network_model.jitter", [](Scenario& s, double f) { return scale(s.network.jitter_s, f); }},
+    {"network_model.call_overhead",
+     [](Scenario& s, double f) { return scale(s.network.call_overhead_s, f); }},
+    {"network_model.background_share",
+     [](Scenario& s, double f) {
+       return s.network.background_share < 0.9 ? scale(s.network.background_share, f) : 1;
+     }},
+};
+
+}  // namespace
+
+std::vector<Sensitivity> sensitivity(const Scenario& scenario,
+                                     const std::function<double(const Scenario&)>& wall_clock_s) {
+  const double as_it_is_s = wall_clock_s(scenario);
+  std::vector<Sensitivity> list;
+  for (const Input& input : kInputs) {
+    Sensitivity row;
+    row.input = input.name;
+    Scenario less = scenario, more = scenario;
+    row.less_share = input.change(less, 1 - kSensitivityStep);
+    row.more_share = input.change(more, 1 + kSensitivityStep);
+    if (row.less_share == 1 && row.more_share == 1) continue;
+    try {
+      check(less);
+      check(more);
+      row.less_s = wall_clock_s(less);
+      row.more_s = wall_clock_s(more);
+    } catch (const InputError&) {
+      continue;  // one of both is no legal scenario
+    }
+    const double down = row.less_s / as_it_is_s - 1, up = row.more_s / as_it_is_s - 1;
+    row.change = std::abs(down) > std::abs(up) ? down : up;
+    list.push_back(row);
+  }
+  std::stable_sort(list.begin(), list.end(), [](const Sensitivity& a, const Sensitivity& b) {
+    return std::abs(a.change) > std::abs(b.change);
+  });
+  return list;
+}
+
+std::vector<Sensitivity> sensitivity(const Scenario& scenario) {
+  std::vector<Sensitivity> list = sensitivity(scenario, closed_form_wall_clock_s);
+  // Of windows, losses, jitter and calls the formula knows nothing: that they change nothing is no answer.
+  std::erase_if(list, [](const Sensitivity& row) {
+    return row.change == 0 && std::string_view(row.input).starts_with("network_model.");
+  });
+  return list;
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,100 @@
+#include "costmodel/formula/uncertainty.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <variant>
+
+#include "costmodel/compute/step_variation.hpp"
+#include "costmodel/formula/closed_form_parts.hpp"
+#include "costmodel/math/replicas.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+constexpr double kNormal95 = 1.959964;  // the 97.5 % point of the normal distribution
+
+Scenario with_compute(Scenario scenario, double factor) {
+  for (platforms::Site& site : scenario.platform.sites) site.compute_factor *= factor;
+  return scenario;
+}
+
+/// By what W changes where every step takes so many times as long.
+double compute_change_s(const Scenario& scenario, double factor) {
+  return closed_form_wall_clock_s(with_compute(scenario, factor)) - closed_form_wall_clock_s(scenario);
+}
+
+void add_measured_steps(std::vector<Uncertainty>& list, const Scenario& scenario, double answer_s) {
+  if (!std::holds_alternative<ProfiledCompute>(scenario.compute)) return;
+  const ProfilePoint& point = sampled_point(scenario);
+  if (point.samples.size() < 2) return;
+  const Spread spread = spread_of(step_totals_s(point));
+  const StepSample middle = median_step(point);
+  const double used_s = scenario.variation.from_samples
+                            ? spread.mean
+                            : middle.forward_s + middle.backward_s + middle.optimizer_s;
+  list.push_back({"measured step time", "s", spread.mean_low, spread.mean_high,
+                  answer_s + compute_change_s(scenario, spread.mean_low / used_s),
+                  answer_s + compute_change_s(scenario, spread.mean_high / used_s), "closed-form",
+                  "the mean of " + std::to_string(point.samples.size()) +
+                      " measured steps of one micro-batch, by Student's t"});
+}
+
+void add_varying_steps(std::vector<Uncertainty>& list, const Scenario& scenario, double answer_s) {
+  const StepVariation& variation = scenario.variation;
+  if (!variation.varies()) return;
+  double drawn = variation.coefficient;
+  if (variation.from_samples) {
+    const std::vector<double> steps_s = step_totals_s(sampled_point(scenario));
+    const auto n = static_cast<double>(steps_s.size());
+    // Drawn with replacement: of these n and no others.
+    if (n > 1) {
+      const Spread spread = spread_of(steps_s);
+      drawn = spread.standard_deviation * std::sqrt((n - 1) / n) / spread.mean;
+    }
+  }
+  const double p = variation.straggler_share, f = variation.straggler_factor;
+  const double square =
+      (1 + drawn * drawn) * (1 + p * (f * f - 1)) / std::pow(expected_step_factor(variation), 2);
+  const double steps = closed_form_parts(scenario).summary.steps;
+  const double half = kNormal95 * std::sqrt(std::max(0.0, square - 1) / steps);
+  list.push_back(
+      {"steps that vary", "", 1 - half, 1 + half, answer_s + compute_change_s(scenario, 1 - half),
+       answer_s + compute_change_s(scenario, 1 + half), "closed-form",
+       "the mean of the steps of one run, each drawn by itself, ÷ what is expected; at most so far"});
+}
+
+void add_jitter(std::vector<Uncertainty>& list, const Scenario& scenario, double answer_s) {
+  const double jitter_s = scenario.network.jitter_s;
+  if (jitter_s == 0) return;
+  Scenario later = scenario;
+  for (platforms::Path& path : later.platform.paths)
+    path.latency_s += jitter_s / scenario.network.latency_factor;
+  const double latencies = (closed_form_wall_clock_s(later) - closed_form_wall_clock_s(scenario)) / jitter_s;
+  if (!(latencies > 0)) return;  // all hidden behind compute
+  const double half_s = std::min(jitter_s / 2, kNormal95 * jitter_s / std::sqrt(12 * latencies));
+  list.push_back({"network_model.jitter", "s", jitter_s / 2 - half_s, jitter_s / 2 + half_s,
+                  answer_s - latencies * half_s, answer_s + latencies * half_s, "closed-form",
+                  "the mean draw of all latencies that a run waits for; at most so far"});
+}
+
+}  // namespace
+
+std::vector<Uncertainty> known_spread(const Scenario& scenario, double answer_s) {
+  std::vector<Uncertainty> list;
+  add_measured_steps(list, scenario, answer_s);
+  add_varying_steps(list, scenario, answer_s);
+  add_jitter(list, scenario, answer_s);
+  return list;
+}
+
+Interval95 in_quadrature(const std::vector<Uncertainty>& list, double answer_s) {
+  double below = 0, above = 0;
+  for (const Uncertainty& input : list) {
+    below += std::pow(std::max(0.0, answer_s - std::min(input.wall_clock_low_s, input.wall_clock_high_s)), 2);
+    above += std::pow(std::max(0.0, std::max(input.wall_clock_low_s, input.wall_clock_high_s) - answer_s), 2);
+  }
+  return {answer_s - std::sqrt(below), answer_s + std::sqrt(above)};
+}
+
+}  // namespace fomoe::costmodel

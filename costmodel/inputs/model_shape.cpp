@@ -1,0 +1,154 @@
+#include "costmodel/inputs/model_shape.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+struct Projections {
+  std::int64_t matrices = 0;
+  std::int64_t others = 0;  // biases and sinks
+  std::int64_t norms = 0;   // scales inside attention
+};
+
+// DeepSeek-V2, eqs. 9 to 19: W^DQ, W^UQ and W^QR; W^DKV and W^KR; W^UK and W^UV; W^O. A norm of each latent.
+Projections latent_attention(const ModelShape& shape, const LatentAttention& latent) {
+  const std::int64_t d = shape.d_model, query_dim = shape.heads * (latent.nope_dim + latent.rope_dim);
+  Projections layer;
+  layer.matrices =
+      latent.query_rank > 0 ? d * latent.query_rank + latent.query_rank * query_dim : d * query_dim;
+  layer.matrices += d * (latent.kv_rank + latent.rope_dim);
+  layer.matrices += latent.kv_rank * shape.heads * (latent.nope_dim + latent.v_dim);
+  layer.matrices += shape.heads * latent.v_dim * d;
+  layer.norms = latent.query_rank + latent.kv_rank;
+  return layer;
+}
+
+Projections attention_layer(const ModelShape& shape) {
+  if (shape.latent) return latent_attention(shape, *shape.latent);
+  const std::int64_t d = shape.d_model, head = query_key_dim(shape);
+  const std::int64_t queries = shape.heads * head, keys = kv_heads(shape) * head;
+  Projections layer;
+  layer.matrices = 2 * d * queries + 2 * d * keys;
+  if (shape.qkv_bias) layer.others += queries + 2 * keys;
+  if (shape.output_bias) layer.others += d;
+  if (shape.sinks) layer.others += shape.heads;
+  if (shape.query_key_norm == QueryKeyNorm::per_head) layer.norms = 2 * head;
+  if (shape.query_key_norm == QueryKeyNorm::all_heads) layer.norms = queries + keys;
+  return layer;
+}
+
+// Gate and up, or up alone: width biases each; down: d.
+std::int64_t ffn_elements(const ModelShape& shape, std::int64_t width) {
+  const std::int64_t biases = shape.ffn_bias ? (ffn_matrices(shape) - 1) * width + shape.d_model : 0;
+  return ffn_matrices(shape) * shape.d_model * width + biases;
+}
+
+std::int64_t experts_in_all_layers(const ModelShape& shape) { return moe_layers(shape) * shape.experts; }
+
+ParameterCounts opaque_counts(const ModelShape& shape) {
+  ParameterCounts counts;
+  counts.dense_ffn = shape.opaque->dense_parameters;
+  counts.expert = shape.opaque->expert_parameters;
+  return counts;
+}
+
+}  // namespace
+
+const std::vector<ModelShape>& presets() {
+  //  name, d, L, heads, N_e, k, d_expert, V, sequence
+  static const std::vector<ModelShape> all = {
+      {"small", 256, 4, 4, 8, 2, 128, 200'019, 2048},      {"medium", 512, 16, 8, 16, 4, 128, 200'019, 2048},
+      {"large", 1024, 128, 16, 32, 8, 128, 200'019, 2048}, {"xl", 2048, 256, 32, 64, 16, 128, 200'019, 2048},
+      {"xxl", 4096, 512, 64, 128, 32, 128, 200'019, 2048},
+  };
+  return all;
+}
+
+const ModelShape* find_preset(std::string_view name) {
+  for (const ModelShape& shape : presets()) {
+    if (shape.name == name) return &shape;
+  }
+  return nullptr;
+}
+
+std::int64_t moe_layers(const ModelShape& shape) {
+  return shape.experts > 0 ? shape.layers - shape.dense_layers : 0;
+}
+
+std::int64_t kv_heads(const ModelShape& shape) { return shape.kv_heads > 0 ? shape.kv_heads : shape.heads; }
+
+std::int64_t query_key_dim(const ModelShape& shape) {
+  if (shape.latent) return shape.latent->nope_dim + shape.latent->rope_dim;
+  return shape.head_dim > 0 ? shape.head_dim : shape.d_model / shape.heads;
+}
+
+std::int64_t value_dim(const ModelShape& shape) {
+  return shape.latent ? shape.latent->v_dim : query_key_dim(shape);
+}
+
+std::int64_t expert_elements(const ModelShape& shape) {
+  if (!shape.opaque) return ffn_elements(shape, shape.d_expert);
+  const std::int64_t experts = experts_in_all_layers(shape);
+  return experts > 0 ? shape.opaque->expert_parameters / experts : 0;
+}
+
+std::int64_t expert_elements(const ModelShape& shape, std::int64_t index) {
+  if (!shape.opaque) return expert_elements(shape);
+  // The first (total mod count) experts have one element more.
+  const std::int64_t larger = shape.opaque->expert_parameters % experts_in_all_layers(shape);
+  return expert_elements(shape) + (index < larger ? 1 : 0);
+}
+
+std::int64_t router_column_elements(const ModelShape& shape) {
+  if (shape.opaque) return 0;
+  return shape.d_model + (shape.router_bias ? 1 : 0);
+}
+
+ParameterCounts count_parameters(const ModelShape& shape) {
+  if (shape.opaque) return opaque_counts(shape);
+  const Projections layer = attention_layer(shape);
+  ParameterCounts counts;
+  counts.embedding = (shape.tied_embeddings ? 1 : 2) * shape.vocabulary * shape.d_model;
+  counts.attention = shape.layers * (layer.matrices + layer.others);
+  counts.dense_ffn = (shape.layers - moe_layers(shape)) * ffn_elements(shape, shape.d_ffn) +
+                     moe_layers(shape) * shape.shared_experts * expert_elements(shape);
+  counts.router = experts_in_all_layers(shape) * router_column_elements(shape);
+  counts.expert = experts_in_all_layers(shape) * expert_elements(shape);
+  counts.norm =
+      shape.d_model * (shape.norms_per_layer * shape.layers + shape.outer_norms) + shape.layers * layer.norms;
+  return counts;
+}
+
+std::int64_t active_parameters(const ModelShape& shape, bool with_embedding_table) {
+  const ParameterCounts counts = count_parameters(shape);
+  std::int64_t active = counts.dense() + counts.router;
+  if (shape.experts > 0) {
+    active += shape.opaque ? counts.expert / shape.experts * shape.active_experts +
+                                 counts.expert % shape.experts * shape.active_experts / shape.experts
+                           : moe_layers(shape) * shape.active_experts * expert_elements(shape);
+  }
+  const bool table_is_idle = !shape.opaque && !shape.tied_embeddings && !with_embedding_table;
+  return table_is_idle ? active - counts.embedding / 2 : active;
+}
+
+std::int64_t active_parameters(const ModelShape& shape) {
+  return active_parameters(shape, shape.embedding_counts_as_active);
+}
+
+MatrixParameters matrix_parameters(const ModelShape& shape) {
+  MatrixParameters matrices;
+  if (shape.opaque) {
+    matrices.dense = shape.opaque->dense_parameters;
+    matrices.experts = shape.opaque->expert_parameters;
+    return matrices;
+  }
+  const std::int64_t per_width = ffn_matrices(shape) * shape.d_model;
+  matrices.dense = shape.vocabulary * shape.d_model + shape.layers * attention_layer(shape).matrices +
+                   (shape.layers - moe_layers(shape)) * per_width * shape.d_ffn +
+                   moe_layers(shape) * shape.shared_experts * per_width * shape.d_expert;
+  matrices.router = experts_in_all_layers(shape) * shape.d_model;
+  matrices.experts = experts_in_all_layers(shape) * per_width * shape.d_expert;
+  return matrices;
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,117 @@
+#include "costmodel/inputs/step_profile.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "platforms/support/input_error.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+double median(std::vector<double> values) {
+  const std::size_t middle = values.size() / 2;
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle), values.end());
+  if (values.size() % 2 == 1) return values[middle];
+  const double upper = values[middle];
+  const double lower =
+      *std::max_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle));
+  return (lower + upper) / 2;
+}
+
+double lerp_clamped(double a, double b, double share) { return std::max(0.0, a + (b - a) * share); }
+
+std::string measured_batches(const StepProfile& profile, bool skip_token) {
+  std::set<std::int64_t> batches;
+  for (const ProfilePoint& point : profile.points) {
+    if (point.skip_token == skip_token) batches.insert(point.micro_batch_sequences);
+  }
+  std::string text;
+  for (const std::int64_t batch : batches) text += (text.empty() ? "" : ", ") + std::to_string(batch);
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace
+
+std::vector<Provenance> step_provenance(const StepProfile& profile, bool extrapolated) {
+  const std::string taken = profile.device_name + ", " + profile.dtype + ", " + profile.measured_at;
+  const std::string beyond = extrapolated ? "extrapolated beyond the measured expert counts: " : "";
+  if (!profile.origin) {
+    return {{"step time", extrapolated ? Origin::assumed : Origin::measured,
+             beyond + taken + " (" + profile.source + ")"}};
+  }
+  const ProfileOrigin& origin = *profile.origin;
+  const bool assumed = extrapolated || !origin.scaled.empty();
+  const Origin how = assumed                   ? Origin::assumed
+                     : origin.composed.empty() ? Origin::measured
+                                               : Origin::computed;
+  std::string detail = beyond + (origin.scaled.empty() ? "" : "scaled " + origin.scaled + ": ") +
+                       (origin.composed.empty() ? "" : "composed " + origin.composed + ": ");
+  if (origin.file.empty()) {
+    detail += taken + ", " + origin.kind + " (" + profile.source + ")";
+  } else {
+    detail += taken + ", imported from a " + origin.kind + " log: " + origin.file + ", " + origin.lines +
+              ", SHA-256 " + origin.sha256.substr(0, 12) + "… (" + profile.source + ")";
+  }
+  std::vector<Provenance> stated = {{"step time", how, detail}};
+  if (origin.whole_steps) {
+    stated.push_back({"parts of a step", Origin::assumed,
+                      "only whole steps were timed: a third is forward, the rest backward; the optimiser's "
+                      "time is in both and grows with the batch"});
+  }
+  if (origin.gpus > 1) {
+    stated.push_back(
+        {"step time of one GPU", Origin::computed,
+         "each of the " + std::to_string(origin.gpus) +
+             " GPUs is given an equal share of the step's sequences; what they sent each other is "
+             "in the time"});
+  }
+  return stated;
+}
+
+StepSample median_step(const ProfilePoint& point) {
+  std::vector<double> forward, backward, optimizer;
+  for (const StepSample& sample : point.samples) {
+    forward.push_back(sample.forward_s);
+    backward.push_back(sample.backward_s);
+    optimizer.push_back(sample.optimizer_s);
+  }
+  return {median(forward), median(backward), median(optimizer)};
+}
+
+StepEstimate estimate_step(const StepProfile& profile, std::int64_t micro_batch_sequences,
+                           std::int64_t local_experts, bool skip_token) {
+  std::vector<const ProfilePoint*> points;
+  for (const ProfilePoint& point : profile.points) {
+    if (point.micro_batch_sequences == micro_batch_sequences && point.skip_token == skip_token)
+      points.push_back(&point);
+  }
+  if (points.empty()) {
+    throw InputError("compute.profile",
+                     "no step of " + std::to_string(micro_batch_sequences) + " sequences " +
+                         (skip_token ? "with" : "without") + " skip-token in " + profile.source,
+                     "a measured micro-batch (there: " + measured_batches(profile, skip_token) + ")",
+                     "fomoe-train profile --micro-batch-sequences " + std::to_string(micro_batch_sequences) +
+                         (skip_token ? " --skip-token" : "") + " …");
+  }
+  std::sort(points.begin(), points.end(),
+            [](const ProfilePoint* a, const ProfilePoint* b) { return a->local_experts < b->local_experts; });
+  const auto exact = std::find_if(points.begin(), points.end(),
+                                  [&](const ProfilePoint* p) { return p->local_experts == local_experts; });
+  if (exact != points.end()) return {median_step(**exact), false};
+  if (points.size() == 1) return {median_step(*points.front()), true};
+
+  // The segment around the wanted count, or the nearest one.
+  std::size_t upper = 1;
+  while (upper + 1 < points.size() && points[upper]->local_experts < local_experts) ++upper;
+  const ProfilePoint& low = *points[upper - 1];
+  const ProfilePoint& high = *points[upper];
+  const double share = static_cast<double>(local_experts - low.local_experts) /
+                       static_cast<double>(high.local_experts - low.local_experts);
+  const StepSample a = median_step(low), b = median_step(high);
+  return {{lerp_clamped(a.forward_s, b.forward_s, share), lerp_clamped(a.backward_s, b.backward_s, share),
+           lerp_clamped(a.optimizer_s, b.optimizer_s, share)},
+          share < 0 || share > 1};
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,77 @@
+#include "costmodel/inputs/wire_format.hpp"
+
+#include <cmath>
+#include <cstdlib>
+
+namespace fomoe::costmodel {
+
+const char* to_string(ElementType type) {
+  switch (type) {
+    case ElementType::fp32:
+      return "fp32";
+    case ElementType::bf16:
+      return "bf16";
+    case ElementType::fp16:
+      return "fp16";
+    case ElementType::fp8:
+      return "fp8";
+    case ElementType::int8:
+      return "int8";
+    case ElementType::int4:
+      return "int4";
+    case ElementType::int2:
+      return "int2";
+    case ElementType::int32:
+      return "int32";
+  }
+  std::abort();
+}
+
+int bits_of(ElementType type) {
+  switch (type) {
+    case ElementType::fp32:
+    case ElementType::int32:
+      return 32;
+    case ElementType::bf16:
+    case ElementType::fp16:
+      return 16;
+    case ElementType::fp8:
+    case ElementType::int8:
+      return 8;
+    case ElementType::int4:
+      return 4;
+    case ElementType::int2:
+      return 2;
+  }
+  std::abort();
+}
+
+std::int64_t WireFormat::bytes(std::int64_t elements) const {
+  const auto kept = kept_share >= 1
+                        ? elements
+                        : static_cast<std::int64_t>(std::ceil(kept_share * static_cast<double>(elements)));
+  std::int64_t bits = kept * (bits_of(type) + index_bits);
+  if (block_elements > 0) bits += (elements + block_elements - 1) / block_elements * scale_bits;
+  return (bits + 7) / 8;
+}
+
+double WireFormat::bytes_per_element() const {
+  const double scale =
+      block_elements > 0 ? static_cast<double>(scale_bits) / static_cast<double>(block_elements) : 0;
+  return (kept_share * (bits_of(type) + index_bits) + scale) / 8;
+}
+
+WireFormat plain_format(ElementType type) {
+  const bool scaled = type == ElementType::int8 || type == ElementType::int4 || type == ElementType::int2;
+  return scaled ? WireFormat{type, 1, 0, 256, 32} : WireFormat{type, 1, 0, 0, 0};
+}
+
+WireFormat top_k_format(ElementType type, double kept_share, int index_bits) {
+  return {type, kept_share, index_bits, 0, 0};
+}
+
+WireFormat whole_parameter_format(const WireFormat& wire) {
+  return wire.sparse() ? plain_format(ElementType::bf16) : wire;
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,210 @@
+#include "costmodel/math/fit.hpp"
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "costmodel/math/replicas.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+// With one, intervals are wide (t = 12.7): what they exclude even so is worth knowing.
+constexpr int kSpareObservations = 1;
+constexpr double kNoEffect = 1e-3;    // of a prediction
+constexpr double kIndistinct = 1e-3;  // smallest ÷ largest singular value
+constexpr int kMostIterations = 12;
+constexpr double kConverged = 1e-5;  // of a term's scale
+// Below this predictions are equal up to rounding, and an interval would be narrower than the differences
+// that the derivatives are taken from can tell.
+constexpr double kLeastRelativeS = 1e-7;
+
+using Matrix = Eigen::MatrixXd;
+using Vector = Eigen::VectorXd;
+
+class Search {
+ public:
+  Search(const std::vector<FitTerm>& terms, const FitModel& model, const std::vector<double>& observed)
+      : terms_(terms), model_(model), observed_(observed) {
+    for (const FitTerm& term : terms) theta_.push_back(term.start);
+    for (std::size_t i = 0; i < terms.size(); ++i) active_.push_back(i);
+  }
+
+  [[nodiscard]] const std::vector<std::size_t>& active() const { return active_; }
+  [[nodiscard]] double value(std::size_t term) const { return theta_[term]; }
+  [[nodiscard]] const Vector& errors() const { return errors_; }
+
+  void leave_out(std::size_t term) {
+    theta_[term] = terms_[term].off;
+    std::erase(active_, term);
+  }
+
+  /// d error ÷ d (term ÷ scale) at the present values, active terms only.
+  Matrix jacobian() {
+    errors_ = errors_at(theta_);
+    Matrix j(errors_.size(), static_cast<Eigen::Index>(active_.size()));
+    for (std::size_t a = 0; a < active_.size(); ++a) {
+      const FitTerm& term = terms_[active_[a]];
+      std::vector<double> moved = theta_;
+      double step = term.scale;
+      if (moved[active_[a]] + step > term.high) step = -step;
+      moved[active_[a]] += step;
+      j.col(static_cast<Eigen::Index>(a)) = (errors_at(moved) - errors_) / (step / term.scale);
+    }
+    return j;
+  }
+
+  /// To the minimum; → the Jacobian there.
+  Matrix minimise() {
+    Matrix j = jacobian();
+    for (int i = 0; i < kMostIterations && !active_.empty(); ++i) {
+      const Vector step = j.completeOrthogonalDecomposition().solve(-errors_);
+      const double before = errors_.squaredNorm();
+      std::vector<double> next = theta_;
+      double share = 1, moved = 0;
+      for (int halved = 0; halved < 6; ++halved, share /= 2) {
+        moved = 0;
+        for (std::size_t a = 0; a < active_.size(); ++a) {
+          const FitTerm& term = terms_[active_[a]];
+          const double wanted = theta_[active_[a]] + share * step[static_cast<Eigen::Index>(a)] * term.scale;
+          next[active_[a]] = std::clamp(wanted, term.low, term.high);
+          moved = std::max(moved, std::abs(next[active_[a]] - theta_[active_[a]]) / term.scale);
+        }
+        if (errors_at(next).squaredNorm() <= before) break;
+        next = theta_;
+      }
+      const bool done = next == theta_ || moved < kConverged;
+      theta_ = next;
+      j = jacobian();
+      if (done) break;
+    }
+    return j;
+  }
+
+ private:
+  Vector errors_at(const std::vector<double>& theta) const {
+    const std::vector<double> predicted = model_(theta);
+    Vector errors(static_cast<Eigen::Index>(observed_.size()));
+    for (std::size_t i = 0; i < observed_.size(); ++i)
+      errors[static_cast<Eigen::Index>(i)] = predicted[i] / observed_[i] - 1;
+    return errors;
+  }
+
+  const std::vector<FitTerm>& terms_;
+  const FitModel& model_;
+  const std::vector<double>& observed_;
+  std::vector<double> theta_;
+  std::vector<std::size_t> active_;
+  Vector errors_;
+};
+
+/// The place in the active terms of one that changes nothing, or −1.
+Eigen::Index without_effect(const Matrix& jacobian) {
+  for (Eigen::Index a = 0; a < jacobian.cols(); ++a) {
+    if (jacobian.col(a).cwiseAbs().maxCoeff() < kNoEffect) return a;
+  }
+  return -1;
+}
+
+/// Active terms that only their sum is known of; empty where all can be told apart. Columns are brought to
+/// the same length first: a large effect and a small one can be told apart well.
+std::vector<Eigen::Index> indistinct(const Matrix& jacobian) {
+  Matrix equal = jacobian;
+  for (Eigen::Index a = 0; a < equal.cols(); ++a) equal.col(a).normalize();
+  const Eigen::JacobiSVD<Matrix> svd(equal, Eigen::ComputeThinV);
+  const Eigen::Index last = equal.cols() - 1;
+  std::vector<Eigen::Index> terms;
+  if (equal.cols() < 2 || svd.singularValues()[last] > kIndistinct * svd.singularValues()[0]) return terms;
+  for (Eigen::Index a = 0; a < equal.cols(); ++a) {
+    if (std::abs(svd.matrixV()(a, last)) > 0.1) terms.push_back(a);
+  }
+  return terms;
+}
+
+std::string number(double value) {
+  std::ostringstream text;
+  text.precision(4);
+  text << value;
+  return text.str();
+}
+
+}  // namespace
+
+Fit fit_terms(const std::vector<FitTerm>& terms, const FitModel& model, const std::vector<double>& observed) {
+  Fit fit;
+  for (const FitTerm& term : terms) fit.terms.push_back({term.name, false, term.off, 0, 0, ""});
+  const auto n = static_cast<int>(observed.size());
+  const int needed = static_cast<int>(terms.size()) + kSpareObservations;
+  if (n < needed) {
+    fit.refused = "too few observations: " + std::to_string(n) + " for " + std::to_string(terms.size()) +
+                  " terms, and at least " + std::to_string(needed) + " are needed";
+    return fit;
+  }
+  Search search(terms, model, observed);
+  Matrix jacobian = search.jacobian();
+  const auto leave_out = [&](Eigen::Index a, const std::string& why) {
+    const std::size_t term = search.active()[static_cast<std::size_t>(a)];
+    fit.terms[term].why_not = why;
+    search.leave_out(term);
+  };
+  while (!search.active().empty()) {
+    if (const Eigen::Index a = without_effect(jacobian); a >= 0) {
+      leave_out(a, "it changes none of the observed times");
+      jacobian = search.jacobian();
+      continue;
+    }
+    if (const std::vector<Eigen::Index> alike = indistinct(jacobian); alike.size() > 1) {
+      std::string others;
+      for (std::size_t i = 0; i + 1 < alike.size(); ++i)
+        others += (i == 0 ? "" : ", ") + terms[search.active()[static_cast<std::size_t>(alike[i])]].name;
+      leave_out(alike.back(), "its effect cannot be told from that of " + others +
+                                  ": in all observations they grow together (no spread in sizes, or in what "
+                                  "the terms multiply)");
+      jacobian = search.jacobian();
+      continue;
+    }
+    jacobian = search.minimise();
+    const auto p = static_cast<int>(search.active().size());
+    fit.degrees_of_freedom = n - p;
+    const double s = std::max(kLeastRelativeS, std::sqrt(search.errors().squaredNorm() / (n - p)));
+    const Matrix covariance =
+        s * s * (jacobian.transpose() * jacobian).completeOrthogonalDecomposition().pseudoInverse();
+    const double t = student_t(n - p);
+    Eigen::Index worst = -1;
+    double worst_ratio = 1;  // of half width to distance from off
+    for (Eigen::Index a = 0; a < p; ++a) {
+      const std::size_t term = search.active()[static_cast<std::size_t>(a)];
+      const double half = t * std::sqrt(covariance(a, a)) * terms[term].scale, value = search.value(term);
+      fit.terms[term] = {terms[term].name, true, value, value - half, value + half, ""};
+      const double distance = std::abs(value - terms[term].off);
+      const double ratio = distance > 0 ? half / distance : 1e9;
+      if (ratio >= worst_ratio) {
+        worst = a;
+        worst_ratio = ratio;
+      }
+    }
+    if (worst < 0) break;
+    const std::size_t term = search.active()[static_cast<std::size_t>(worst)];
+    const FittedTerm found = fit.terms[term];
+    fit.terms[term] = {terms[term].name, false, terms[term].off, 0, 0, ""};
+    leave_out(worst, "fitted alone it is " + number(found.value) + ", from " + number(found.low95) + " to " +
+                         number(found.high95) + ", which does not exclude " + number(terms[term].off) +
+                         ", where it is off");
+    jacobian = search.jacobian();
+  }
+  if (search.active().empty()) fit.degrees_of_freedom = n;
+  fit.sum_of_squares = search.errors().squaredNorm();
+  fit.relative_s = std::sqrt(fit.sum_of_squares / std::max(1, fit.degrees_of_freedom));
+  for (const double error : search.errors()) fit.errors.push_back(error);
+  return fit;
+}
+
+bool better_than_chance(const Fit& with_term, const Fit& without) {
+  const double t = student_t(std::max(1, with_term.degrees_of_freedom - 1));
+  return without.sum_of_squares >
+         with_term.sum_of_squares * (1 + t * t / std::max(1, with_term.degrees_of_freedom - 1));
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,64 @@
+// Floating-point operations of training, per token.
+#pragma once
+#include <cstdint>
+
+#include "costmodel/inputs/scenario.hpp"
+#include "costmodel/math/lanes.hpp"
+
+namespace fomoe::costmodel {
+
+/// Two definitions of what a skipped token saves; they agree without skip-token.
+/// `mechanism`: a chosen expert is local with probability N_le/N_e, and the router scores all experts.
+/// `paper`: σ_st·min(k, N_le)/k of the FFN and N_le/N_e of the router (FoMoE paper, eq.
+/// "flops_per_token_st").
+enum class FlopsAccounting { mechanism, paper };
+
+template <class V>
+struct FlopsOf {
+  V dense = constant<V>(0);  // projections of attention, dense feed-forward parts, unembedding
+  /// Scores and weighted values: 12·L·d·s for the paper's family. The whole square of a sequence, or of a
+  /// window where a layer has one: what causal masking could save is not credited.
+  V attention = constant<V>(0);
+  V expert = constant<V>(0);
+  V router = constant<V>(0);
+  [[nodiscard]] V total() const { return dense + attention + expert + router; }
+};
+using FlopsPerToken = FlopsOf<double>;
+
+/// Per token on a site that holds every expert: 6 per matrix parameter that a token uses.
+FlopsPerToken full_replica_flops(const ModelShape& shape);
+
+/// The same on a site that holds `local_experts` = N_le of N_e experts, of which a token uses at most k.
+template <class V>
+FlopsOf<V> partial_replica_flops(const FlopsPerToken& full, double experts, double active_experts,
+                                 const V& local_experts, bool skip_token, FlopsAccounting accounting) {
+  // Without experts (a dense model) both parts are 0, whatever the shares.
+  const V active_share = min_of(constant<V>(active_experts), local_experts) / max_of(active_experts, 1.0);
+  const V local_share = local_experts / max_of(experts, 1.0);  // σ_st
+  FlopsOf<V> flops;
+  flops.dense = constant<V>(full.dense);
+  flops.attention = constant<V>(full.attention);
+  if (!skip_token) {
+    flops.expert = active_share * full.expert;  // F_FFN · min(k, N_le)/k
+    flops.router = local_share * full.router;   // F_gate · N_le/N_e
+  } else if (accounting == FlopsAccounting::mechanism) {
+    flops.expert = local_share * full.expert;  // each of the k chosen is local with probability N_le/N_e
+    flops.router = constant<V>(full.router);   // all N_e are scored
+  } else {
+    flops.expert = local_share * active_share * full.expert;
+    flops.router = local_share * full.router;
+  }
+  return flops;
+}
+
+/// On all that a step executes where activations are computed again: one more forward pass, 2 FLOPs for each
+/// 6, of attention too.
+constexpr double recomputation_factor(bool activation_checkpointing) {
+  return activation_checkpointing ? 8.0 / 6.0 : 1.0;
+}
+
+/// Both in one. `local_experts` = N_le.
+FlopsPerToken flops_per_token(const ModelShape& shape, std::int64_t local_experts, bool skip_token,
+                              FlopsAccounting accounting);
+
+}  // namespace fomoe::costmodel

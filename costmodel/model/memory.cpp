@@ -1,0 +1,109 @@
+#include "costmodel/model/memory.hpp"
+
+#include "costmodel/model/flops.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/plan/site_shares.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+constexpr std::int64_t kMostSequences = std::int64_t{1} << 40;
+
+MemoryBytes fullest_stage(const SiteModel& model, const SiteLoad<double>& load, double micro_batch) {
+  MemoryBytes fullest;
+  for (int stage = 0; stage < model.gpus.pipeline_parallel; ++stage) {
+    const MemoryBytes gpu = memory_of_stage(model, load, stage, micro_batch);
+    if (gpu.total() > fullest.total()) fullest = gpu;
+  }
+  return fullest;
+}
+
+}  // namespace
+
+MemoryBytes memory_per_gpu(const Scenario& scenario) {
+  return memory_per_gpu(scenario, micro_batch_sequences(scenario));
+}
+
+MemoryBytes memory_per_gpu(const Scenario& scenario, std::int64_t micro_batch_sequences) {
+  return fullest_stage(site_model(scenario), site_load(scenario, 0),
+                       static_cast<double>(micro_batch_sequences));
+}
+
+MemoryBytes memory_per_site(const Scenario& scenario) {
+  return memory_of_site(site_model(scenario), site_load(scenario, 0));
+}
+
+double host_bytes_per_site(const Scenario& scenario) {
+  if (scenario.gpus.outer_state_on == OuterStateOn::device) return 0;
+  const SiteLoad<double> load = site_load(scenario, 0);
+  return site_model(scenario).outer_bytes_per_parameter * (load.dense + load.experts);
+}
+
+std::int64_t parameters_per_site(const Scenario& scenario) {
+  const ParameterCounts counts = count_parameters(scenario.model);
+  const Residency residency = scenario.strategy.method->residency;
+  if (residency == Residency::sharded || residency == Residency::sharded_gathered)
+    return chunk_elements(counts.total(), scenario.sites(), 0);
+  if (residency == Residency::experts_sharded)
+    return counts.total() - counts.expert + chunk_elements(counts.expert, scenario.sites(), 0);
+  const std::int64_t overlap = effective_overlap(scenario), sites = scenario.sites();
+  // A remainder is there only where an opaque count does not divide.
+  const auto held = [&](std::int64_t elements) {
+    return elements / sites * overlap + elements % sites * overlap / sites;
+  };
+  return counts.dense() + held(counts.expert) +
+         (scenario.strategy.skip_token ? counts.router : held(counts.router));
+}
+
+double outer_bytes_per_parameter(const Method& method, OuterOptimizer optimizer) {
+  if (!has_axis(method, "outer_optimizer")) return method.outer_bytes_per_parameter;
+  switch (optimizer) {
+    case OuterOptimizer::nesterov:
+      return 4 + 4;
+    case OuterOptimizer::adam:
+    case OuterOptimizer::yogi:
+      return 4 + 4 + 4;
+    case OuterOptimizer::average:
+    case OuterOptimizer::local_adamw:
+      return 0;
+  }
+  return 0;
+}
+
+std::optional<std::int64_t> largest_micro_batch_sequences(const Scenario& scenario) {
+  if (scenario.gpus.gpu_memory_bytes == 0 || scenario.model.opaque) return std::nullopt;
+  const SiteModel model = site_model(scenario);
+  const SiteLoad<double> load = site_load(scenario, 0);
+  const auto fits = [&](std::int64_t sequences) {
+    return fullest_stage(model, load, static_cast<double>(sequences)).total() <=
+           scenario.gpus.gpu_memory_bytes;
+  };
+  std::int64_t fitting = 0, too_many = 1;
+  while (too_many < kMostSequences && fits(too_many)) {
+    fitting = too_many;
+    too_many *= 2;
+  }
+  while (too_many - fitting > 1) {
+    const std::int64_t middle = fitting + (too_many - fitting) / 2;
+    (fits(middle) ? fitting : too_many) = middle;
+  }
+  return fitting;
+}
+
+Provenance memory_provenance(const Scenario& scenario) {
+  std::string text = "18 B a parameter and outer state";
+  if (scenario.gpus.outer_state_on == OuterStateOn::host) text = "18 B a parameter; outer state on the host";
+  if (scenario.gpus.count > 1) text += ", over " + std::to_string(scenario.gpus.count) + " GPUs of a site";
+  const std::int64_t micro_batch = micro_batch_sequences(scenario);
+  if (scenario.model.opaque) {
+    text += "; activations not included: unknown for opaque counts";
+  } else if (micro_batch == 0) {
+    text += "; activations not included: nobody gave compute.micro_batch_sequences";
+  } else {
+    text += "; activations of micro-batches of " + std::to_string(micro_batch) + " sequences";
+  }
+  return {"memory", Origin::computed, text};
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,108 @@
+// Bytes that training keeps resident, by class.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "costmodel/inputs/scenario.hpp"
+#include "costmodel/math/lanes.hpp"
+#include "costmodel/model/activations.hpp"
+#include "costmodel/model/parallelism.hpp"
+#include "platforms/provenance.hpp"
+
+namespace fomoe::costmodel {
+
+/// Mixed-precision AdamW: 2 + 4 + 8 + 4 = 18 B a parameter (FoMoE paper, "Memory Footprint"); outer state is
+/// 4 B anchor + 4 B momentum.
+template <class V>
+struct MemoryOf {
+  V weights = constant<V>(0);           // 2 B
+  V master_weights = constant<V>(0);    // 4 B
+  V moments = constant<V>(0);           // 8 B
+  V gradients = constant<V>(0);         // 4 B
+  V outer_state = constant<V>(0);       // 8 B where the method keeps one, and keeps it on the device
+  V gathered_weights = constant<V>(0);  // ZeRO 3: 2 B for each parameter of the layer that is being computed
+  V activations = constant<V>(0);       // of the micro-batch; 0 where nobody gave one
+  [[nodiscard]] V total() const {
+    return weights + master_weights + moments + gradients + outer_state + gathered_weights + activations;
+  }
+};
+using MemoryBytes = MemoryOf<double>;
+
+/// Of one GPU of a pipeline stage, with micro-batches of that many sequences; 0: without activations.
+template <class V>
+MemoryOf<V> memory_of_stage(const SiteModel& model, const SiteLoad<V>& load, int stage,
+                            double micro_batch_sequences) {
+  const SiteGpus& gpus = model.gpus;
+  const StageParameters<V> held = stage_parameters(model, load, stage);
+  const V whole = held.dense + held.experts;
+  const V parameters = whole * load.kept_share;
+  const V sharded = parameters / static_cast<double>(gpus.sharded);
+  MemoryOf<V> memory;
+  memory.weights = 2.0 * (gpus.zero_stage >= 3 ? sharded : parameters);
+  memory.gradients = 4.0 * (gpus.zero_stage >= 2 ? sharded : parameters);
+  memory.master_weights = 4.0 * sharded;
+  memory.moments = 8.0 * sharded;
+  if (gpus.outer_state_on == OuterStateOn::device)
+    memory.outer_state = model.outer_bytes_per_parameter * sharded;
+  if (gpus.sharded > 1 && gpus.zero_stage == 3)
+    memory.gathered_weights = 2.0 * largest_layer_parameters(model, load);
+  memory.gathered_weights += 2.0 * whole * load.gathered_share;
+  memory.gradients += 4.0 * whole * load.gathered_share;
+  memory.activations = activation_bytes(model, load.executed_experts, micro_batch_sequences, stage);
+  return memory;
+}
+
+struct Method;
+
+/// That the method says, or, where it leaves the outer optimiser open, of that one, in fp32: the parameters
+/// before the round (anchor) and the outer momentum; Adam and Yogi have a second moment too. Averaging keeps
+/// nothing.
+double outer_bytes_per_parameter(const Method& method, OuterOptimizer optimizer);
+
+/// Σ over the GPUs of a site.
+template <class V>
+MemoryOf<V> memory_of_site(const SiteModel& model, const SiteLoad<V>& load) {
+  const V gpus_per_stage = load.gpus / static_cast<double>(model.gpus.pipeline_parallel);
+  MemoryOf<V> site;
+  for (int stage = 0; stage < model.gpus.pipeline_parallel; ++stage) {
+    const MemoryOf<V> gpu = memory_of_stage(model, load, stage, model.micro_batch_sequences);
+    site.weights += gpus_per_stage * gpu.weights;
+    site.master_weights += gpus_per_stage * gpu.master_weights;
+    site.moments += gpus_per_stage * gpu.moments;
+    site.gradients += gpus_per_stage * gpu.gradients;
+    site.outer_state += gpus_per_stage * gpu.outer_state;
+    site.gathered_weights += gpus_per_stage * gpu.gathered_weights;
+    site.activations += gpus_per_stage * gpu.activations;
+  }
+  return site;
+}
+
+/// Of the fullest GPU of a site: that of the pipeline stage that holds most.
+template <class V>
+V bytes_of_fullest_gpu(const SiteModel& model, const SiteLoad<V>& load) {
+  V most = constant<V>(0);
+  for (int stage = 0; stage < model.gpus.pipeline_parallel; ++stage)
+    most = max_of(most, memory_of_stage(model, load, stage, model.micro_batch_sequences).total());
+  return most;
+}
+
+/// Of the fullest GPU, with the scenario's micro-batch or with another one.
+MemoryBytes memory_per_gpu(const Scenario& scenario);
+MemoryBytes memory_per_gpu(const Scenario& scenario, std::int64_t micro_batch_sequences);
+MemoryBytes memory_per_site(const Scenario& scenario);
+/// Host memory of a site where outer state is kept there: one copy, 8 B a parameter.
+double host_bytes_per_site(const Scenario& scenario);
+
+/// Parameters of one replica: all dense ones, and O_e/M of the experts and, without skip-token, of the
+/// router.
+std::int64_t parameters_per_site(const Scenario& scenario);
+
+/// The largest micro-batch with which the fullest GPU stays within its memory; 0 where one sequence does not
+/// fit. None where no memory is given, or where activations are unknown (opaque counts).
+std::optional<std::int64_t> largest_micro_batch_sequences(const Scenario& scenario);
+
+/// What memory figures include, for reports.
+Provenance memory_provenance(const Scenario& scenario);
+
+}  // namespace fomoe::costmodel

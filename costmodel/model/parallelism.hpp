@@ -1,0 +1,104 @@
+// What many GPUs cost inside a site: how the model is divided among them, and the time that this takes.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "costmodel/math/lanes.hpp"
+#include "costmodel/model/site_model.hpp"
+
+namespace fomoe::costmodel {
+
+/// Parameters on one GPU of a pipeline stage, before sharding.
+template <class V>
+struct StageParameters {
+  V dense, experts;
+};
+
+/// Layers are divided evenly among p stages, matrices among t GPUs, experts among e. The first stage also has
+/// the embedding, the last one the unembedding: a copy of its own where several stages tie them.
+template <class V>
+StageParameters<V> stage_parameters(const SiteModel& model, const SiteLoad<V>& load, int stage) {
+  const double stages = model.gpus.pipeline_parallel, tensor = model.gpus.tensor_parallel;
+  const bool first = stage == 0, last = stage + 1 == model.gpus.pipeline_parallel;
+  double tables = first || last ? model.table_elements : 0;
+  if (first && last) tables = model.embedding_elements;
+  return {((load.dense - model.embedding_elements) / stages + tables) / tensor,
+          load.experts / (stages * tensor * model.gpus.expert_parallel)};
+}
+
+/// The most that ZeRO 3 gathers at once: the mean dense part of a layer with its experts, or one table.
+template <class V>
+V largest_layer_parameters(const SiteModel& model, const SiteLoad<V>& load) {
+  const V layer = (load.dense - model.embedding_elements) / model.layers +
+                  load.experts / (max_of(model.moe_layers, 1.0) * model.gpus.expert_parallel);
+  return max_of(layer, constant<V>(model.table_elements)) / static_cast<double>(model.gpus.tensor_parallel);
+}
+
+/// Seconds in one optimiser step beyond the computation itself; nothing is overlapped: an upper bound.
+template <class V>
+struct IntraSiteSeconds {
+  V gradients = constant<V>(0);        // reduced among the replicas
+  V updated_weights = constant<V>(0);  // gathered after the optimiser, ZeRO 1 and 2
+  V weight_gathers = constant<V>(0);   // ZeRO 3
+  V tensor = constant<V>(0);
+  V expert = constant<V>(0);
+  V stages = constant<V>(0);  // transfers between pipeline stages
+  V bubble = constant<V>(0);
+  [[nodiscard]] V before_optimizer() const {
+    return gradients + weight_gathers + tensor + expert + stages + bubble;
+  }
+  [[nodiscard]] V total() const { return before_optimizer() + updated_weights; }
+};
+
+/// Bytes that each sends to reduce one byte to z shards and those among r replicas: (z−1)/z + 2(r−1)/(r·z).
+template <class V>
+V gradient_factor(double sharded, const V& replicas) {
+  return ((sharded - 1) + 2.0 * (replicas - 1.0) / replicas) / sharded;
+}
+
+/// z, t, e, p the degrees and r the data-parallel one; D and X a GPU's dense and expert parameters; T its
+/// replica's tokens in a step, in m micro-batches; b the fabric's bytes/s of one GPU; 2 B an element.
+///   gradients        2·[f(z, r·e)·D + f(z, r)·X]/b,  f = (z−1)/z + 2(r−1)/(r·z)
+///   updated weights  2·(z−1)/z·(D + X)/b                                             ZeRO 1 and 2
+///   weight gathers   m · 2 · 2·(z−1)/z·(D + X)/b, once forward and once backward     ZeRO 3
+///   tensor           4·L/p all-reduces a micro-batch (Shoeybi et al. 2019): 4·L/p · 2(t−1)/t · 2·T·d/b
+///   expert           4·L_moe/p all-to-alls a micro-batch: 4·L_moe/p · (e−1)/e · 2·T·k·d/b
+///   stages           2 · 2·T·d/b where p > 1
+///   bubble           (p−1)/m of the computation and of all that repeats with the micro-batches
+/// Recomputation repeats the forward half of tensor and expert: 6 instead of 4.
+template <class V>
+IntraSiteSeconds<V> intra_site_seconds(const SiteModel& model, const SiteLoad<V>& load,
+                                       const V& computation_s) {
+  const SiteGpus& gpus = model.gpus;
+  const double sharded = gpus.sharded, tensor = gpus.tensor_parallel, expert = gpus.expert_parallel,
+               stages = gpus.pipeline_parallel;
+  const double s_per_byte = gpus.intra_site_bytes_per_s > 0 ? 1 / gpus.intra_site_bytes_per_s : 0;
+  const V replicas = load.gpus / (sharded * tensor * expert * stages);
+  const V rank_sequences = load.sequences * (tensor * stages) / load.gpus;
+  const V micro_batches =
+      max_of(constant<V>(1), V(rank_sequences / max_of(model.micro_batch_sequences, 1.0)));
+  const StageParameters<V> held = stage_parameters(model, load, 0);
+  const V gathered_s = s_per_byte * 2.0 * (sharded - 1) / sharded * (held.dense + held.experts);
+  const V activations_s = s_per_byte * 2.0 * model.sequence_length * model.d_model * rank_sequences;
+  const double passes = gpus.activation_checkpointing ? 6 : 4;
+
+  IntraSiteSeconds<V> seconds;
+  seconds.gradients = s_per_byte * 2.0 *
+                      (gradient_factor<V>(sharded, replicas * expert) * held.dense +
+                       gradient_factor<V>(sharded, replicas) * held.experts);
+  if (gpus.zero_stage == 3) {
+    seconds.weight_gathers = 2.0 * micro_batches * gathered_s;
+  } else {
+    seconds.updated_weights = gathered_s;
+  }
+  seconds.tensor = passes * model.layers / stages * 2 * (tensor - 1) / tensor * activations_s;
+  seconds.expert =
+      passes * model.moe_layers / stages * (expert - 1) / expert * load.executed_experts * activations_s;
+  seconds.stages = (stages > 1 ? 2.0 : 0.0) * activations_s;
+  seconds.bubble =
+      (stages - 1) / micro_batches *
+      (computation_s + seconds.weight_gathers + seconds.tensor + seconds.expert + seconds.stages);
+  return seconds;
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,24 @@
+// What a site keeps of the parameters, their moments and gradients.
+#pragma once
+#include "costmodel/model/site_model.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/plan/plan_summary.hpp"
+
+namespace fomoe::costmodel {
+
+/// Puts into `load` what a site keeps where `held_share` = O_e/M of the experts are placed on it.
+template <class V>
+void keep(SiteLoad<V>& load, Residency residency, const Fixed& fixed, const V& sites, const V& held_share) {
+  load.dense = constant<V>(fixed.dense_elements);
+  load.experts = fixed.expert_elements * held_share;
+  if (residency == Residency::sharded || residency == Residency::sharded_gathered)
+    load.kept_share = 1.0 / sites;
+  if (residency == Residency::sharded_gathered) load.gathered_share = 1.0 - load.kept_share;
+  if (residency == Residency::experts_sharded) {
+    load.dense =
+        load.dense + (fixed.expert_elements - fixed.expert_parameters);  // the router, if not there yet
+    load.experts = fixed.expert_parameters / sites;
+  }
+}
+
+}  // namespace fomoe::costmodel

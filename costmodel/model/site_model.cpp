@@ -1,0 +1,102 @@
+#include "costmodel/model/site_model.hpp"
+
+#include <string>
+
+#include "costmodel/model/activations.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/model/memory.hpp"
+#include "costmodel/model/residency.hpp"
+#include "costmodel/model/summary_inputs.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/plan/site_shares.hpp"
+#include "platforms/support/input_error.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+void refuse(const char* key, std::int64_t got, const std::string& expected, std::int64_t example) {
+  throw InputError(std::string("compute.") + key, std::to_string(got), expected,
+                   std::string(key) + " = " + std::to_string(example));
+}
+
+}  // namespace
+
+const char* to_string(OuterStateOn where) { return where == OuterStateOn::device ? "device" : "host"; }
+
+std::int64_t micro_batch_sequences(const Scenario& scenario) {
+  if (const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute))
+    return profiled->micro_batch_sequences;
+  return scenario.gpus.micro_batch_sequences;
+}
+
+double sequences_per_pass(const Scenario& scenario) {
+  const SiteGpus& gpus = scenario.gpus;
+  const int replicas = gpus.count / (gpus.tensor_parallel * gpus.pipeline_parallel);
+  return static_cast<double>(micro_batch_sequences(scenario) * replicas);
+}
+
+SiteModel site_model(const Scenario& scenario) {
+  const ModelShape& shape = scenario.model;
+  SiteModel model;
+  model.gpus = scenario.gpus;
+  model.layers = static_cast<double>(shape.layers);
+  model.moe_layers = static_cast<double>(moe_layers(shape));
+  model.d_model = static_cast<double>(shape.d_model);
+  model.sequence_length = static_cast<double>(shape.sequence_length);
+  model.embedding_elements = static_cast<double>(count_parameters(shape).embedding);
+  model.table_elements = static_cast<double>(shape.vocabulary * shape.d_model);
+  model.experts = static_cast<double>(shape.experts);
+  model.active_experts = static_cast<double>(shape.active_experts);
+  model.skip_token = scenario.strategy.skip_token;
+  model.micro_batch_sequences = static_cast<double>(micro_batch_sequences(scenario));
+  model.outer_bytes_per_parameter =
+      outer_bytes_per_parameter(*scenario.strategy.method, scenario.strategy.outer_optimizer);
+  count_activations(shape, model);
+  return model;
+}
+
+SiteLoad<double> site_load(const Scenario& scenario, double sequences) {
+  const Fixed fixed = fixed_of(scenario);
+  SiteLoad<double> load{};
+  load.gpus = scenario.gpus.count;
+  load.executed_experts =
+      executed_experts(site_model(scenario), static_cast<double>(local_experts(scenario)));
+  load.sequences = sequences;
+  const double sites = scenario.sites();
+  keep(load, scenario.strategy.method->residency, fixed, sites, effective_overlap(scenario) / sites);
+  return load;
+}
+
+void check_site_gpus(const Scenario& scenario) {
+  const SiteGpus& gpus = scenario.gpus;
+  const ModelShape& shape = scenario.model;
+  const std::int64_t degrees =
+      std::int64_t{1} * gpus.sharded * gpus.tensor_parallel * gpus.expert_parallel * gpus.pipeline_parallel;
+  if (gpus.count % degrees != 0) {
+    refuse("gpus_per_site", gpus.count,
+           "a multiple of the product of the parallel degrees, " + std::to_string(degrees), degrees);
+  }
+  if (shape.opaque) {
+    const std::string expected = "1 for a model of which only counts are known";
+    if (gpus.tensor_parallel > 1) refuse("tensor_parallel", gpus.tensor_parallel, expected, 1);
+    if (gpus.expert_parallel > 1) refuse("expert_parallel", gpus.expert_parallel, expected, 1);
+    if (gpus.pipeline_parallel > 1) refuse("pipeline_parallel", gpus.pipeline_parallel, expected, 1);
+    return;
+  }
+  if (shape.heads % gpus.tensor_parallel != 0) {
+    refuse("tensor_parallel", gpus.tensor_parallel,
+           "a divisor of the model's " + std::to_string(shape.heads) + " heads", 1);
+  }
+  if (gpus.pipeline_parallel > shape.layers) {
+    refuse("pipeline_parallel", gpus.pipeline_parallel,
+           "at most the model's " + std::to_string(shape.layers) + " layers", 1);
+  }
+  const std::int64_t held = local_experts(scenario);
+  if (gpus.expert_parallel > 1 && (held == 0 || held % gpus.expert_parallel != 0)) {
+    refuse("expert_parallel", gpus.expert_parallel,
+           "a divisor of the " + std::to_string(held) + " experts that a site holds in each layer", 1);
+  }
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,11 @@
+// From a scenario to the inputs of its method's formula.
+#pragma once
+#include "costmodel/inputs/scenario.hpp"
+#include "costmodel/plan/plan_summary.hpp"
+
+namespace fomoe::costmodel {
+
+Axes<double> axes_of(const Scenario& scenario);
+Fixed fixed_of(const Scenario& scenario);
+
+}  // namespace fomoe::costmodel

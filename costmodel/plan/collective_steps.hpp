@@ -1,0 +1,134 @@
+// Who sends what to whom in each step of a pattern. The simulator makes flows of it, the trainer messages.
+//
+// Positions are those of an exchange's n nodes; chunks are of n, indices mod n. A node starts a step when all
+// that it sends and receives in the steps before has ended.
+//   ring (Patarasuk and Yuan 2009), position p
+//     all-reduce           step s = 0 … n−2      sends chunk p − s to p + 1, receives chunk p − 1 − s
+//                          step s = n−1 … 2n−3   sends chunk p + 1 − (s − n + 1)
+//     reduce-scatter       step s = 0 … n−2      chunk p − 1 − s, so that p ends with the sum of chunk p
+//     all-gather           step s = 0 … n−2      chunk p − s, starting from the own chunk p
+//     all-to-all broadcast step s = 0 … n−2      the S of position p − s
+//   recursive halving and doubling (Thakur et al. 2005) among n = 2ᵏ
+//     all-reduce           step s < k            sends to p xor n/2ˢ⁺¹ the chunks of that one's half
+//                          then, backwards       all chunks that p has the sum of
+//     reduce-scatter, all-gather: the first and the last k of these steps
+//   direct
+//     all-reduce           step 0                sends chunk j of the own copy to position j
+//                          step 1                sends the reduced own chunk to all
+//     others               the one step of the two that they need
+#pragma once
+#include <cstdlib>
+#include <stdexcept>
+
+#include "costmodel/plan/plan.hpp"
+
+namespace fomoe::costmodel {
+
+/// Position `from` sends position `to` the chunks [first, first + count), or all of S, uncut: where everybody
+/// has an S of its own, that of position `first`.
+struct Sending {
+  int from = 0, to = 0;
+  bool whole = false;
+  int first = 0, count = 0;
+};
+
+class CollectiveSteps {
+ public:
+  /// Throws std::invalid_argument for halves among a number of nodes that is no power of two.
+  CollectiveSteps(Pattern pattern, Collective collective, int nodes)
+      : pattern_(pattern), n_(nodes), ring_(in_ring(pattern, collective)) {
+    halves_ = collective == Collective::recursive && has_chunks();
+    while (halves_ && 1 << log_ < n_) ++log_;
+    if (halves_ && 1 << log_ != n_)
+      throw std::invalid_argument("recursive halving among a number of nodes that is no power of two");
+  }
+
+  /// Whether each node sends to the next one only.
+  [[nodiscard]] static bool in_ring(Pattern pattern, Collective collective) {
+    return collective == Collective::ring &&
+           (pattern == Pattern::all_reduce || pattern == Pattern::reduce_scatter ||
+            pattern == Pattern::all_gather || pattern == Pattern::all_to_all_broadcast);
+  }
+  [[nodiscard]] bool ring() const { return ring_; }
+
+  [[nodiscard]] int count() const {
+    if (n_ < 2) return 0;
+    const int parts = pattern_ == Pattern::all_reduce ? 2 : 1;
+    return parts * (ring_ ? n_ - 1 : halves_ ? log_ : 1);
+  }
+  /// So many steps, the first ones, add what arrives to what the receiver has; in the others it has what
+  /// arrives.
+  [[nodiscard]] int reducing() const {
+    if (pattern_ == Pattern::all_reduce) return count() / 2;
+    return pattern_ == Pattern::reduce_scatter || pattern_ == Pattern::reduce ? count() : 0;
+  }
+  /// Of which position p has the whole sum after these.
+  [[nodiscard]] int reduced_chunk(int p) const {
+    return ring_ && pattern_ == Pattern::all_reduce ? (p + 1) % n_ : p;
+  }
+
+  /// `send(Sending)` for all that is sent in step s, 0 ≤ s < count().
+  template <class Send>
+  void each(int s, const Send& send) const {
+    if (halves_) {
+      const bool halving = s < reducing();
+      return send_halves(halving ? n_ >> (s + 1) : 1 << (s % log_), halving, send);
+    }
+    switch (pattern_) {
+      case Pattern::all_reduce:
+        if (ring_) return send_round(s < n_ - 1 ? -s : 1 - (s - n_ + 1), false, send);
+        return send_to_all(s == 0, false, send);
+      case Pattern::reduce_scatter:
+        return ring_ ? send_round(-1 - s, false, send) : send_to_all(true, false, send);
+      case Pattern::all_gather:
+        return ring_ ? send_round(-s, false, send) : send_to_all(false, false, send);
+      case Pattern::all_to_all:
+        return send_to_all(true, false, send);
+      case Pattern::all_to_all_broadcast:
+        return ring_ ? send_round(-s, true, send) : send_to_all(false, true, send);
+      case Pattern::reduce:
+        for (int p = 1; p < n_; ++p) send(Sending{p, 0, true, p, 0});
+        return;
+      case Pattern::broadcast:
+      case Pattern::point_to_point:
+        for (int p = 1; p < n_; ++p) send(Sending{0, p, true, 0, 0});
+        return;
+    }
+    std::abort();
+  }
+
+ private:
+  [[nodiscard]] bool has_chunks() const {
+    return pattern_ == Pattern::all_reduce || pattern_ == Pattern::reduce_scatter ||
+           pattern_ == Pattern::all_gather;
+  }
+  // Position p sends chunk p + shift, or the S of that position, to the next.
+  template <class Send>
+  void send_round(int shift, bool whole, const Send& send) const {
+    for (int p = 0; p < n_; ++p)
+      send(Sending{p, (p + 1) % n_, whole, ((p + shift) % n_ + n_) % n_, whole ? 0 : 1});
+  }
+  // Everybody sends everybody the receiver's chunk, or the own one.
+  template <class Send>
+  void send_to_all(bool of_receiver, bool whole, const Send& send) const {
+    for (int p = 0; p < n_; ++p) {
+      for (int q = 0; q < n_; ++q) {
+        if (p != q) send(Sending{p, q, whole, of_receiver ? q : p, whole ? 0 : 1});
+      }
+    }
+  }
+  // Position p sends p xor distance the chunks of that one's half, or, doubling, those of its own.
+  template <class Send>
+  void send_halves(int distance, bool halving, const Send& send) const {
+    for (int p = 0; p < n_; ++p) {
+      const int q = p ^ distance;
+      send(Sending{p, q, false, (halving ? q : p) / distance * distance, distance});
+    }
+  }
+
+  Pattern pattern_;
+  int n_, log_ = 0;
+  bool ring_, halves_ = false;
+};
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,242 @@
+// A plan reduced to what the closed form needs: sums and counts of the mean round, as formulas of the numeric
+// axes.
+//
+// The formulas are written once, as templates over V: `double` for one scenario, `Block` for a sweep, where
+// each lane is a configuration. Branches on an axis must therefore be arithmetic (min, max, products with 0
+// or 1).
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "costmodel/inputs/scenario.hpp"
+#include "costmodel/math/lanes.hpp"
+
+namespace fomoe::costmodel {
+
+/// What a sweep varies.
+template <class V>
+struct Axes {
+  V sites;             // M
+  V local_steps;       // K
+  V expert_overlap;    // O_e; M for methods that keep full replicas
+  V reshuffle_rounds;  // T
+  V overlap_steps;
+  V fragments;
+  V tokens;
+  V global_batch_sequences;
+  V bytes_per_element;  // on the wire
+};
+
+/// How all-reduces are sent, with the number of regions where that is hierarchical.
+struct CollectiveShape {
+  Collective collective = Collective::ring;
+  double regions = 1;
+  CollectiveShape() = default;
+  CollectiveShape(Collective kind, double regions_ = 1) : collective(kind), regions(regions_) {}  // NOLINT
+  friend bool operator==(const CollectiveShape& a, Collective b) { return a.collective == b; }
+};
+
+/// What it does not.
+struct Fixed {
+  double dense_elements = 0;   // with skip-token the whole router is dense
+  double expert_elements = 0;  // of all experts of all layers, with their router columns unless skip-token
+  double embedding_elements = 0;
+  double layered_elements = 0;  // of dense_elements: what every layer has the same of
+  double sequence_length = 0;
+  double d_model = 0, layers = 0, moe_layers = 0, experts = 0, active_experts = 0;
+  CollectiveShape collective;
+  PlacementKind placement = PlacementKind::fixed;
+  OuterOptimizer outer_optimizer = OuterOptimizer::nesterov;
+  double migrated_contents =
+      1;  // what of an expert migrates: its parameters, with its outer state or without
+  bool sparse_payloads = false;                   // top-k: payloads of different sites do not add up
+  double moment1_period = 1, moment2_period = 1;  // rounds
+  double gossip_peers = 1;
+  bool secure_aggregation = false;
+  double tied_elements = 0;         // of the embedding where it is also the unembedding
+  double expert_parameters = 0;     // of all experts of all layers, without router columns
+  double expert_compute_share = 0;  // of a forward or backward pass
+  double max_sites_per_token = 0;   // 0: as many as its experts are on
+  double sent_rows = 1;             // activations sent ÷ tokens · k, mean over sites and layers
+  double busiest_rows = 1;          // the same of the busiest site of each layer, mean over layers
+  double micro_batches = 1;         // n, of a pipeline
+  double sequences_per_pass = 0;    // of a site, in one forward and backward pass; 0: all at once
+  double module_choices = 1;        // modules that each level offers to a path
+};
+
+/// Bytes that a site sends, mean over sites and rounds.
+template <class V>
+struct SentBytes {
+  V dense = constant<V>(0);
+  V expert_sync = constant<V>(0);
+  V migration = constant<V>(0);
+  V activations = constant<V>(0);
+  V data = constant<V>(0);  // beside the synchronisation: extra_traffic.hpp
+  V checkpoint = constant<V>(0);
+  V rejoin = constant<V>(0);
+  [[nodiscard]] V total() const {
+    return dense + expert_sync + migration + activations + data + checkpoint + rejoin;
+  }
+};
+
+/// Transfers that run at the same time; stages follow each other.
+template <class V>
+struct Stage {
+  V latency_hops = constant<V>(0);     // one-way latencies in sequence, of the longest transfer in the stage
+  V bytes = constant<V>(0);            // through the busiest port, each way; equal sites
+  V pair_bytes = constant<V>(0);       // the most that one ordered pair of sites exchanges
+  V times_per_round = constant<V>(1);  // 1/T for what happens every T-th round, n for what repeats in it
+  V hidden_steps = constant<V>(0);     // local steps that it may hide behind
+  bool shown_at_end = false;           // the run's last one has no steps left to hide behind
+  V hidden_forwards = constant<V>(0);  // forward passes, and parts of one, that it may hide behind
+  V hidden_backwards = constant<V>(0);
+};
+
+template <class V>
+struct Summary {
+  V steps = constant<V>(0);  // optimiser steps
+  V rounds = constant<V>(0);
+  V compute_factor = constant<V>(1);    // on forward and backward; mean over sites
+  V idle_factor = constant<V>(0);       // forwards and backwards that a site waits for others: a bubble
+  V optimizer_factor = constant<V>(1);  // the share of the parameters that a site updates
+  V outer_steps_per_round = constant<V>(0);
+  std::array<Stage<V>, 6> stages;  // two of them for extra traffic
+  int stage_count = 0;
+  SentBytes<V> sent;
+
+  void add(Stage<V> stage) { stages[static_cast<std::size_t>(stage_count++)] = std::move(stage); }
+};
+using PlanSummary = Summary<double>;
+
+// --- formulas that methods share ------------------------------------------------------------------------
+
+/// Bytes that each of n nodes sends to all-reduce one byte: 2(n−1)/n, for ring and direct alike.
+template <class V>
+V all_reduce_factor(const V& nodes) {
+  return 2.0 * (nodes - 1.0) / nodes;
+}
+/// One-way latencies in sequence: ring 2(n−1), direct 2, hierarchical 2(n/R−1) + 2(R−1), recursive halving
+/// and doubling 2·log₂ n (Thakur, Rabenseifner, Gropp 2005); none where there is one node.
+template <class V>
+V all_reduce_hops(const CollectiveShape& shape, const V& nodes) {
+  if (shape == Collective::ring) return 2.0 * (nodes - 1.0);
+  if (shape == Collective::hierarchical)
+    return 2.0 * (max_of(V(nodes / shape.regions), constant<V>(1)) - 1.0) + 2.0 * (shape.regions - 1);
+  if (shape == Collective::recursive) return 2.0 * log2_of(nodes);
+  return 2.0 * min_of(V(nodes - 1.0), constant<V>(1));
+}
+/// The part of all_reduce_factor that goes to one peer: ring, all of it; direct, 2/n; hierarchical, the
+/// larger of what goes to the neighbour inside the region and to the one in the next.
+template <class V>
+V all_reduce_pair_factor(const CollectiveShape& shape, const V& nodes) {
+  if (shape == Collective::ring) return all_reduce_factor(nodes);
+  if (shape == Collective::recursive) return all_reduce_factor(nodes);  // one peer at a time
+  if (shape == Collective::hierarchical) {
+    const V inside = max_of(V(nodes / shape.regions), constant<V>(1));
+    return max_of(V(all_reduce_factor(inside)), V(all_reduce_factor(constant<V>(shape.regions)) / inside));
+  }
+  return 2.0 / nodes * min_of(V(nodes - 1.0), constant<V>(1));
+}
+
+// Averaging: an all-reduce where payloads add up. Top-k payloads do not, since every site keeps other
+// positions: each site's whole payload goes to all others, n−1 times what one site has, in n−1 hops round the
+// ring or 1 directly.
+template <class V>
+V averaging_factor(const Fixed& fixed, const V& nodes) {
+  return fixed.sparse_payloads ? V(nodes - 1.0) : all_reduce_factor(nodes);
+}
+template <class V>
+V averaging_hops(const Fixed& fixed, const V& nodes) {
+  return all_reduce_hops(fixed.collective, nodes) * (fixed.sparse_payloads ? 0.5 : 1.0);
+}
+template <class V>
+V averaging_pair_factor(const Fixed& fixed, const V& nodes) {
+  if (!fixed.sparse_payloads) return all_reduce_pair_factor(fixed.collective, nodes);
+  if (fixed.collective == Collective::ring) return nodes - 1.0;
+  return min_of(V(nodes - 1.0), constant<V>(1));
+}
+
+/// Of all experts and the dense part, what is averaged at once: parameters and both moments, or one content.
+inline double contents_of(OuterOptimizer optimizer) {
+  return optimizer == OuterOptimizer::local_adamw ? 3 : 1;
+}
+/// 1 where averaged pseudo-gradients feed an outer step, 0 where averaging is all.
+inline double outer_steps_of(OuterOptimizer optimizer) {
+  return optimizer == OuterOptimizer::average || optimizer == OuterOptimizer::local_adamw ? 0 : 1;
+}
+
+// Bytes to each other site in a round of secure aggregation (costmodel/compose/composition.hpp).
+inline constexpr double kPublicKeyBytes = 64, kSecretShareBytes = 64, kUnmaskingBytes = 32;
+
+/// What composes with every method's formula, after it.
+template <class V>
+void compose(Summary<V>& summary, const Axes<V>& axes, const Fixed& fixed) {
+  if (!fixed.secure_aggregation) return;
+  const double bytes = kPublicKeyBytes + kSecretShareBytes + kUnmaskingBytes;
+  const V others = axes.sites - 1.0;
+  const V any = min_of(others, constant<V>(1));  // 0 where there is one site
+  Stage<V>& sums = summary.stages[0];
+  sums.latency_hops += 3.0 * any;
+  sums.bytes += bytes * others;
+  sums.pair_bytes += bytes * any;
+  summary.sent.dense += bytes * others * sums.times_per_round;
+}
+
+/// What of an expert migrates, in multiples of its parameters' elements.
+inline double migrated_contents_of(OuterOptimizer optimizer, OuterStateOnMigration what) {
+  if (what == OuterStateOnMigration::reset_all_owners || outer_steps_of(optimizer) == 0) return 1;
+  return optimizer == OuterOptimizer::nesterov ? 2 : 3;  // Adam and Yogi keep two moments
+}
+
+/// ⌈tokens ÷ global batch⌉ steps in rounds of `steps_per_round`, the last one perhaps short.
+template <class V>
+Summary<V> rounds_of(const Axes<V>& axes, const Fixed& fixed, const V& steps_per_round) {
+  Summary<V> summary;
+  summary.steps = ceil_of(V(axes.tokens / (axes.global_batch_sequences * fixed.sequence_length)));
+  summary.rounds = ceil_of(V(summary.steps / steps_per_round));
+  return summary;
+}
+
+/// One transfer in which all sites average so many elements.
+template <class V>
+Stage<V> averaging_stage(const Axes<V>& axes, const Fixed& fixed, const V& elements) {
+  Stage<V> stage;
+  stage.latency_hops = averaging_hops(fixed, axes.sites);
+  stage.bytes = averaging_factor(fixed, axes.sites) * axes.bytes_per_element * elements;
+  stage.pair_bytes = averaging_pair_factor(fixed, axes.sites) * axes.bytes_per_element * elements;
+  return stage;
+}
+
+/// All sites average `dense_elements` and all experts, `contents` times over, once a round.
+template <class V>
+Summary<V> full_model_summary(const Axes<V>& axes, const Fixed& fixed, const V& steps_per_round,
+                              double contents) {
+  Summary<V> summary = rounds_of(axes, fixed, steps_per_round);
+  const V factor = contents * averaging_factor(fixed, axes.sites) * axes.bytes_per_element;
+  summary.sent.dense = factor * fixed.dense_elements;
+  summary.sent.expert_sync = factor * fixed.expert_elements;
+  summary.add(
+      averaging_stage(axes, fixed, constant<V>(contents * (fixed.dense_elements + fixed.expert_elements))));
+  return summary;
+}
+
+/// All others send the whole model to the first site and get one back, each K steps: all of it passes through
+/// the first site's ports, one direction after the other.
+///   sent, mean over sites = ((M−1)·S up + (M−1)·S down) ÷ M
+template <class V>
+Summary<V> through_first_site(const Axes<V>& axes, const Fixed& fixed) {
+  Summary<V> summary = rounds_of(axes, fixed, axes.local_steps);
+  summary.outer_steps_per_round = constant<V>(1);
+  const V others = axes.sites - 1.0;
+  const V each_way = others / axes.sites * axes.bytes_per_element;
+  summary.sent.dense = 2.0 * each_way * fixed.dense_elements;
+  summary.sent.expert_sync = 2.0 * each_way * fixed.expert_elements;
+  Stage<V> stage;
+  stage.latency_hops = 2.0 * min_of(others, constant<V>(1));  // up, then down
+  stage.bytes = axes.sites * summary.sent.total();            // all of it through the first site's ports
+  stage.pair_bytes = summary.sent.total() * axes.sites / max_of(others, constant<V>(1));
+  summary.add(stage);
+  return summary;
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,234 @@
+#include "costmodel/plan/ring_order.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <sstream>
+#include <utility>
+
+#include "costmodel/inputs/network_model.hpp"
+#include "costmodel/model/summary_inputs.hpp"
+#include "costmodel/plan/plan_summary.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+constexpr std::size_t kExactNodes = 16;        // 2^15 sets of 16 ends each: milliseconds
+constexpr std::size_t kMostWork = 20'000'000;  // of searches for rings of their own, in sets · nodes
+
+bool all_equal(const HopTimes& times) {
+  double first = -1;
+  for (int i = 0; i < times.nodes; ++i) {
+    for (int j = 0; j < times.nodes; ++j) {
+      if (i == j) continue;
+      if (first < 0) first = times.at(i, j);
+      if (times.at(i, j) != first) return false;
+    }
+  }
+  return true;
+}
+
+// A ring through all nodes whose hops take at most `limit_s`, or nothing. reached[set] has a bit for every
+// node at which a path from node 0 through exactly that set can end.
+std::vector<NodeId> ring_within(const HopTimes& times, const std::vector<NodeId>& nodes, double limit_s) {
+  const std::size_t n = nodes.size();
+  const std::size_t all = (std::size_t{1} << n) - 1;
+  const auto allowed = [&](std::size_t a, std::size_t b) { return times.at(nodes[a], nodes[b]) <= limit_s; };
+  std::vector<std::uint32_t> allowed_before(n, 0);  // bit a: from a to this node
+  for (std::size_t a = 0; a < n; ++a) {
+    for (std::size_t b = 0; b < n; ++b) allowed_before[b] |= std::uint32_t{a != b && allowed(a, b)} << a;
+  }
+  std::vector<std::uint32_t> reached(all + 1, 0);
+  reached[1] = 1;
+  for (std::size_t set = 1; set <= all; set += 2) {
+    for (std::size_t next = 1; reached[set] != 0 && next < n; ++next) {
+      if (!(set >> next & 1) && (reached[set] & allowed_before[next]) != 0)
+        reached[set | std::size_t{1} << next] |= std::uint32_t{1} << next;
+    }
+  }
+  std::size_t last = n;
+  for (std::size_t end = 1; end < n; ++end) {
+    if ((reached[all] >> end & 1) && allowed(end, 0)) last = end;
+  }
+  if (last == n) return {};
+  std::vector<NodeId> ring = {nodes[last]};
+  std::size_t set = all;
+  while (last != 0) {
+    set &= ~(std::size_t{1} << last);
+    std::size_t before = 0;
+    while (!(reached[set] >> before & 1) || !allowed(before, last)) ++before;
+    last = before;
+    ring.push_back(nodes[last]);
+  }
+  std::reverse(ring.begin(), ring.end());
+  return ring;
+}
+
+std::vector<NodeId> exact_ring(const HopTimes& times, const std::vector<NodeId>& given) {
+  std::vector<double> limits;
+  for (const NodeId a : given) {
+    for (const NodeId b : given) {
+      if (a != b && times.at(a, b) < slowest_hop_s(times, given)) limits.push_back(times.at(a, b));
+    }
+  }
+  std::sort(limits.begin(), limits.end());
+  std::vector<NodeId> best = given;
+  std::size_t low = 0, high = limits.size();  // the first limit that a ring can keep is in [low, high]
+  while (low < high) {
+    const std::size_t middle = (low + high) / 2;
+    std::vector<NodeId> ring = ring_within(times, given, limits[middle]);
+    if (ring.empty()) {
+      low = middle + 1;
+    } else {
+      best = std::move(ring);
+      high = middle;
+    }
+  }
+  return best;
+}
+
+using Cost = std::pair<double, double>;  // slowest hop, then the sum of all hops
+
+Cost cost_of(const HopTimes& times, const std::vector<NodeId>& ring) {
+  Cost cost{0, 0};
+  for (std::size_t i = 0; i < ring.size(); ++i) {
+    const double hop_s = times.at(ring[i], ring[(i + 1) % ring.size()]);
+    cost.first = std::max(cost.first, hop_s);
+    cost.second += hop_s;
+  }
+  return cost;
+}
+
+std::vector<NodeId> nearest_neighbours(const HopTimes& times, std::vector<NodeId> nodes) {
+  for (std::size_t i = 0; i + 1 < nodes.size(); ++i) {
+    const auto next =
+        std::min_element(nodes.begin() + static_cast<std::ptrdiff_t>(i) + 1, nodes.end(),
+                         [&](NodeId a, NodeId b) { return times.at(nodes[i], a) < times.at(nodes[i], b); });
+    std::iter_swap(nodes.begin() + static_cast<std::ptrdiff_t>(i) + 1, next);
+  }
+  return nodes;
+}
+
+// Takes the slowest hop out, and two others, while three faster ones can join the parts A, B, C as A C B
+// (an or-3opt move, which keeps directions: hops there and back differ). Every move leaves one hop less of
+// the slowest kind, so that it ends.
+std::vector<NodeId> improved(const HopTimes& times, std::vector<NodeId> ring) {
+  const std::size_t n = ring.size();
+  const std::size_t most_moves = 300'000'000 / (n * n) + 8;  // about a second at most
+  for (std::size_t move = 0; move < most_moves; ++move) {
+    std::size_t slowest = 0;
+    for (std::size_t i = 1; i < n; ++i) {
+      if (times.at(ring[i], ring[(i + 1) % n]) > times.at(ring[slowest], ring[(slowest + 1) % n]))
+        slowest = i;
+    }
+    const double slowest_s = times.at(ring[slowest], ring[(slowest + 1) % n]);
+    std::rotate(ring.begin(), ring.begin() + static_cast<std::ptrdiff_t>((slowest + 1) % n), ring.end());
+    double best_s = slowest_s;
+    std::size_t best_a = 0, best_b = 0;  // the last of A, the last of B
+    for (std::size_t a = 0; a + 2 < n; ++a) {
+      for (std::size_t b = a + 1; b + 1 < n; ++b) {
+        const double joined_s = std::max(
+            {times.at(ring[a], ring[b + 1]), times.at(ring[n - 1], ring[a + 1]), times.at(ring[b], ring[0])});
+        if (joined_s >= best_s) continue;
+        best_s = joined_s;
+        best_a = a;
+        best_b = b;
+      }
+    }
+    if (best_s >= slowest_s) break;
+    std::rotate(ring.begin() + static_cast<std::ptrdiff_t>(best_a) + 1,
+                ring.begin() + static_cast<std::ptrdiff_t>(best_b) + 1, ring.end());
+  }
+  return ring;
+}
+
+}  // namespace
+
+HopTimes hop_times(const Scenario& scenario) {
+  const platforms::Platform platform = effective_platform(scenario.platform, scenario.network);
+  const Fixed fixed = fixed_of(scenario);
+  const double chunk_bytes = (fixed.dense_elements + fixed.expert_elements) *
+                             scenario.strategy.wire.bytes_per_element() / scenario.sites();
+  HopTimes times{platform.size(), std::vector<double>(platform.paths.size(), 0)};
+  for (int from = 0; from < platform.size(); ++from) {
+    for (int to = 0; to < platform.size(); ++to) {
+      if (from == to) continue;
+      const platforms::Path& path = platform.path(from, to);
+      const double round_trip_s = path.latency_s + platform.path(to, from).latency_s;
+      const double bytes_per_s = std::min({platform.sites[static_cast<std::size_t>(from)].uplink_bytes_per_s,
+                                           path.bandwidth_bytes_per_s,
+                                           platform.sites[static_cast<std::size_t>(to)].downlink_bytes_per_s,
+                                           flow_cap_bytes_per_s(scenario.network, round_trip_s)});
+      times.seconds[static_cast<std::size_t>(from * times.nodes + to)] =
+          path.latency_s + chunk_bytes / bytes_per_s;
+    }
+  }
+  return times;
+}
+
+double slowest_hop_s(const HopTimes& times, const std::vector<NodeId>& ring) {
+  return cost_of(times, ring).first;
+}
+
+std::vector<NodeId> best_ring(const HopTimes& times, const std::vector<NodeId>& given) {
+  if (given.size() < 3) return given;
+  if (given.size() <= kExactNodes) return exact_ring(times, given);
+  const std::vector<NodeId> a = improved(times, given), b = improved(times, nearest_neighbours(times, given));
+  const std::vector<NodeId>& found = cost_of(times, b) < cost_of(times, a) ? b : a;
+  return slowest_hop_s(times, found) < slowest_hop_s(times, given) ? found : given;
+}
+
+RingOrders::RingOrders(const Scenario& scenario) {
+  if (scenario.strategy.ring_order == RingOrder::given || scenario.strategy.collective != Collective::ring)
+    return;
+  times_ = hop_times(scenario);
+  active_ = !all_equal(times_);
+}
+
+void RingOrders::apply(std::vector<NodeId>& ring) {
+  if (!active_ || ring.size() < 3) return;
+  for (const NodeId node : ring) {
+    if (node >= times_.nodes) return;  // not a site's own worker
+  }
+  const auto found = known_.find(ring);
+  if (found != known_.end()) {
+    ring = found->second;
+  } else if (work_ < kMostWork) {
+    work_ += ring.size() << std::min(ring.size(), kExactNodes);
+    ring = known_[ring] = best_ring(times_, ring);
+  } else {
+    // Too many sets to search each: they follow the best ring of all sites.
+    if (rank_.empty()) {
+      std::vector<NodeId> all(static_cast<std::size_t>(times_.nodes));
+      std::iota(all.begin(), all.end(), 0);
+      rank_.resize(all.size());
+      const std::vector<NodeId> best = best_ring(times_, all);
+      for (std::size_t i = 0; i < best.size(); ++i) rank_[static_cast<std::size_t>(best[i])] = i;
+    }
+    std::sort(ring.begin(), ring.end(), [&](NodeId a, NodeId b) {
+      return rank_[static_cast<std::size_t>(a)] < rank_[static_cast<std::size_t>(b)];
+    });
+  }
+}
+
+std::string ring_order_note(const Scenario& scenario) {
+  std::vector<NodeId> given(static_cast<std::size_t>(scenario.sites()));
+  std::iota(given.begin(), given.end(), 0);
+  std::vector<NodeId> ring = given;
+  RingOrders(scenario).apply(ring);
+  if (ring == given) return "";
+  const HopTimes times = hop_times(scenario);
+  std::ostringstream note;
+  note << "ring order";
+  for (std::size_t i = 0; i < ring.size() && i < 16; ++i)
+    note << (i == 0 ? " " : " → ") << scenario.platform.sites[static_cast<std::size_t>(ring[i])].name;
+  if (ring.size() > 16) note << " → …";
+  note.precision(4);
+  note << ": slowest hop (latency + chunk ÷ rate) " << slowest_hop_s(times, ring) << " s instead of "
+       << slowest_hop_s(times, given) << " s in the given order (strategy.ring_order)";
+  return note.str();
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,88 @@
+#include "costmodel/report/validation.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+
+namespace fomoe::costmodel {
+
+namespace {
+
+constexpr double kCommunicationBound = 0.3;  // of the round
+// Hidden by less than this is rounding of sums, not a plan that overlaps.
+constexpr double kHidden = 1e-6;
+
+double relative(double predicted, double measured) {
+  if (measured == 0) return predicted == 0 ? 0 : std::numeric_limits<double>::infinity();
+  return predicted / measured - 1;
+}
+
+/// Mean of the two in the middle where there is an even number.
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t n = values.size();
+  return (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
+
+}  // namespace
+
+RunErrors errors_of(const RunReport& predicted, const RunReport& measured) {
+  RunErrors errors{};
+  const auto at = [&](Compared what) -> std::optional<double>& {
+    return errors[static_cast<std::size_t>(what)];
+  };
+  at(Compared::wall_clock) = relative(predicted.wall_clock_s, measured.wall_clock_s);
+  at(Compared::compute) = relative(predicted.round.compute_s, measured.round.compute_s);
+  at(Compared::communication) = relative(predicted.round.communication_s, measured.round.communication_s);
+  at(Compared::synchronization) = relative(predicted.round.transferring_s, measured.round.transferring_s);
+  at(Compared::utilization) = predicted.compute_utilization - measured.compute_utilization;
+  at(Compared::bytes) =
+      relative(predicted.bytes_sent_per_site_per_round, measured.bytes_sent_per_site_per_round);
+  const std::vector<double>&p = predicted.round_durations_s, &m = measured.round_durations_s;
+  if (p.size() > 1 && m.size() == p.size()) {
+    at(Compared::first_round) = relative(p.front(), m.front());
+    at(Compared::later_rounds) =
+        relative(std::accumulate(p.begin() + 1, p.end(), 0.0), std::accumulate(m.begin() + 1, m.end(), 0.0));
+  }
+  return errors;
+}
+
+const char* to_string(Bound bound) {
+  switch (bound) {
+    case Bound::compute:
+      return "compute-bound";
+    case Bound::communication:
+      return "communication-bound";
+    case Bound::overlapped:
+      return "overlapped";
+  }
+  return "";
+}
+
+Bound bound_of(const RunReport& predicted, const RunReport& measured) {
+  if (predicted.round.overlap_achieved > kHidden) return Bound::overlapped;
+  return measured.round.communication_s < kCommunicationBound * measured.round.duration_s
+             ? Bound::compute
+             : Bound::communication;
+}
+
+ErrorSummary summary_of(const std::vector<double>& errors) {
+  if (errors.empty()) throw std::invalid_argument("no errors to summarise");
+  std::vector<double> sizes;
+  for (const double error : errors) sizes.push_back(std::abs(error));
+  ErrorSummary summary;
+  summary.runs = errors.size();
+  summary.worst_run = static_cast<std::size_t>(std::max_element(sizes.begin(), sizes.end()) - sizes.begin());
+  summary.worst = sizes[summary.worst_run];
+  summary.median = median_of(sizes);
+  summary.bias = median_of(errors);
+  std::sort(sizes.begin(), sizes.end());
+  const auto rank =
+      static_cast<std::size_t>(std::ceil(0.95 * static_cast<double>(sizes.size()) * (1 - 1e-12)));
+  summary.p95 = sizes[std::max<std::size_t>(rank, 1) - 1];
+  return summary;
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,192 @@
+#include "costmodel/timeline/class_mean.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "costmodel/math/spans.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+std::vector<Span> clipped(std::vector<Span> spans, const Span& window) {
+  for (auto& [a, b] : spans) {
+    a = std::clamp(a, window.first, window.second);
+    b = std::clamp(b, window.first, window.second);
+  }
+  return spans;
+}
+
+// When any node of a site computed, and when any had a flow under way.
+struct SiteSpans {
+  std::vector<Span> computing, transferring;
+
+  [[nodiscard]] double compute_s() const { return covered(computing); }
+  [[nodiscard]] double transferring_s() const { return covered(transferring); }
+  // A flow is under way and nothing is computed.
+  [[nodiscard]] double exposed_s() const { return uncovered(transferring, computing); }
+  [[nodiscard]] SiteSpans within(const Span& window) const {
+    return {clipped(computing, window), clipped(transferring, window)};
+  }
+};
+
+// Of rounds from position `first` on.
+std::vector<SiteSpans> spans_by_site(const Plan& plan, std::size_t sites, const Timeline& timeline,
+                                     std::size_t first) {
+  std::vector<SiteSpans> spans(sites);
+  const auto site_of = [&](std::int32_t node) -> SiteSpans& {
+    return spans[static_cast<std::size_t>(plan.nodes[static_cast<std::size_t>(node)].site)];
+  };
+  for (const Interval& interval : timeline.intervals) {
+    if (interval.round < static_cast<std::int64_t>(first) || interval.activity != Activity::compute) continue;
+    site_of(interval.node).computing.push_back({interval.start_s, interval.end_s});
+  }
+  for (const FlowSpan& flow : timeline.flows) {
+    if (flow.round < static_cast<std::int64_t>(first)) continue;
+    site_of(flow.node).transferring.push_back({flow.start_s, flow.end_s});
+  }
+  return spans;
+}
+
+// When each site's workers had computed the last of the round at that position; 0 where there are none.
+std::vector<double> workers_done_s(const Plan& plan, std::size_t sites, const Timeline& timeline,
+                                   std::size_t position) {
+  std::vector<double> done_s(sites, 0.0);
+  for (const Interval& interval : timeline.intervals) {
+    const Node& node = plan.nodes[static_cast<std::size_t>(interval.node)];
+    if (interval.activity != Activity::compute || node.kind != NodeKind::worker) continue;
+    if (interval.round != static_cast<std::int64_t>(position)) continue;
+    double& site_s = done_s[static_cast<std::size_t>(node.site)];
+    site_s = std::max(site_s, interval.end_s);
+  }
+  return done_s;
+}
+
+// How long transfers of a round were wanted or under way at any node, by position. Rounds of different nodes
+// may overlap in time; each round's transfers count for themselves. A server is ready for the workers'
+// payloads all the time; it is they who want a transfer.
+std::vector<double> communication_by_round(const Plan& plan, const Timeline& timeline) {
+  std::map<std::pair<std::int64_t, std::int32_t>, Span> operations;  // (round, op) → hull over nodes
+  for (const Interval& interval : timeline.intervals) {
+    if (interval.activity != Activity::transfer) continue;
+    if (plan.nodes[static_cast<std::size_t>(interval.node)].kind == NodeKind::server) continue;
+    auto [it, inserted] =
+        operations.try_emplace({interval.round, interval.op}, interval.start_s, interval.end_s);
+    if (!inserted)
+      it->second = {std::min(it->second.first, interval.start_s),
+                    std::max(it->second.second, interval.end_s)};
+  }
+  std::vector<std::vector<Span>> by_round(timeline.rounds.size());
+  for (const auto& [key, span] : operations) by_round[static_cast<std::size_t>(key.first)].push_back(span);
+  std::vector<double> seconds;
+  for (const auto& spans : by_round) seconds.push_back(covered(spans));
+  return seconds;
+}
+
+// Of as many `missing` rounds that are like the mean of a sample: with s² the variance among its n rounds,
+// missing²·s²/n for the mean's own error, missing·s² for the others' scatter. Rounds count as independent.
+double variance_of_missing(const std::vector<double>& sample_s, double missing) {
+  const auto n = static_cast<double>(sample_s.size());
+  if (n < 2) return 0;
+  const double mean = std::accumulate(sample_s.begin(), sample_s.end(), 0.0) / n;
+  double squares = 0;
+  for (const double seconds : sample_s) squares += (seconds - mean) * (seconds - mean);
+  const double variance = squares / (n - 1);
+  return missing * missing * variance / n + missing * variance;
+}
+
+// Rounds that run on into each other, of which `missing` were not executed: these are like the steady state
+// before the last two, of which the one may be short and the other's transfers share links with it. Identical
+// ones are all like the last of it; others like the mean of all after the first quarter.
+ClassMean means_of_overlapping(const Plan& plan, std::size_t sites, const RoundClass& rounds,
+                               const Timeline& timeline, double missing) {
+  const std::size_t executed = timeline.rounds.size(), last = executed - 3;
+  const std::size_t first = rounds.identical ? last - 1 : executed / 4;
+  const auto steady_rounds = static_cast<double>(last - first);
+  const std::vector<double>& ends = timeline.round_end_s;
+  const std::vector<double> communication = communication_by_round(plan, timeline);
+  const auto count = static_cast<double>(rounds.count);
+
+  ClassMean means;
+  means.total_s = ends.back() + missing * (ends[last] - ends[first]) / steady_rounds;
+  if (!rounds.identical) {
+    const std::vector<double> each = round_durations_s(ends);
+    means.variance_s2 = variance_of_missing({each.begin() + static_cast<std::ptrdiff_t>(first) + 1,
+                                             each.begin() + static_cast<std::ptrdiff_t>(last) + 1},
+                                            missing);
+  }
+  for (std::size_t r = first + 1; r <= last; ++r)
+    means.communication_s += missing / steady_rounds * communication[r] / count;
+  for (const double seconds : communication) means.communication_s += seconds / count;
+  // A site may be rounds ahead of the slowest: what it did between the same rounds of its own counts.
+  const std::vector<double> from_s = workers_done_s(plan, sites, timeline, first);
+  const std::vector<double> to_s = workers_done_s(plan, sites, timeline, last);
+  const std::vector<SiteSpans> spans = spans_by_site(plan, sites, timeline, 0);
+  for (std::size_t s = 0; s < sites; ++s) {
+    const SiteSpans steady =
+        spans[s].within(to_s[s] > 0 ? Span{from_s[s], to_s[s]} : Span{ends[first], ends[last]});
+    const auto mean = [&](double all, double in_steady) {
+      return (all + missing / steady_rounds * in_steady) / count;
+    };
+    means.compute_s.push_back(mean(spans[s].compute_s(), steady.compute_s()));
+    means.exposed_s.push_back(mean(spans[s].exposed_s(), steady.exposed_s()));
+    means.transferring_s +=
+        mean(spans[s].transferring_s(), steady.transferring_s()) / static_cast<double>(sites);
+  }
+  return means;
+}
+
+// Identical rounds: only the last one counts, the state is steady there. Random rounds: all are samples.
+ClassMean means_of_separate(const Plan& plan, std::size_t sites, const RoundClass& rounds,
+                            const Timeline& timeline, double missing) {
+  const std::size_t executed = timeline.rounds.size();
+  const bool only_last = rounds.identical && !rounds.overlapping && missing > 0;
+  const std::size_t first = only_last ? executed - 1 : 0;
+  const auto window = static_cast<double>(executed - first);
+  const std::vector<double>& ends = timeline.round_end_s;
+  const std::vector<double> communication = communication_by_round(plan, timeline);
+
+  ClassMean means;
+  if (!rounds.identical && missing > 0)
+    means.variance_s2 = variance_of_missing(round_durations_s(ends), missing);
+  means.total_s = ends.back() + missing * (ends.back() - (first == 0 ? 0.0 : ends[first - 1])) / window;
+  for (std::size_t r = first; r < executed; ++r) means.communication_s += communication[r] / window;
+  for (const SiteSpans& site : spans_by_site(plan, sites, timeline, first)) {
+    means.compute_s.push_back(site.compute_s() / window);
+    means.exposed_s.push_back(site.exposed_s() / window);
+    means.transferring_s += site.transferring_s() / window / static_cast<double>(sites);
+  }
+  return means;
+}
+
+}  // namespace
+
+std::vector<double> round_durations_s(const std::vector<double>& round_end_s) {
+  std::vector<double> seconds;
+  double before_s = 0;
+  for (const double end_s : round_end_s) {
+    seconds.push_back(end_s - before_s);
+    before_s = end_s;
+  }
+  return seconds;
+}
+
+ClassMean class_mean(const Plan& plan, std::size_t sites, const RoundClass& rounds,
+                     const Timeline& timeline) {
+  const std::size_t executed = timeline.rounds.size();
+  const auto missing = static_cast<double>(rounds.count - static_cast<std::int64_t>(executed));
+  ClassMean means;
+  if (rounds.overlapping && missing > 0) {
+    means = means_of_overlapping(plan, sites, rounds, timeline, missing);
+  } else {
+    means = means_of_separate(plan, sites, rounds, timeline, missing);
+  }
+  means.sent = timeline.sent;
+  for (double& bytes : means.sent.bytes) bytes /= static_cast<double>(executed);
+  return means;
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,90 @@
+#include "costmodel/timeline/critical_path.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace fomoe::costmodel {
+
+namespace {
+
+class Walk {
+ public:
+  Walk(const Plan& plan, const Timeline& timeline) : timeline_(timeline), of_node_(plan.nodes.size()) {
+    for (const Interval& interval : timeline.intervals) {
+      of_node_[static_cast<std::size_t>(interval.node)].push_back(&interval);
+      if (interval.activity != Activity::transfer) continue;
+      const Interval*& joined = last_joined_[{interval.round, interval.op}];
+      if (joined == nullptr || interval.start_s > joined->start_s) joined = &interval;
+    }
+    for (auto& intervals : of_node_) {
+      std::sort(intervals.begin(), intervals.end(),
+                [](const Interval* a, const Interval* b) { return a->end_s < b->end_s; });
+    }
+  }
+
+  [[nodiscard]] const Interval* last_of_round(std::size_t position) const {
+    const Interval* last = nullptr;
+    for (const Interval& interval : timeline_.intervals) {
+      if (interval.round == static_cast<std::int64_t>(position) &&
+          (last == nullptr || interval.end_s > last->end_s))
+        last = &interval;
+    }
+    return last;
+  }
+
+  /// Where the interval really began: a transfer with the last node that joined before it ended.
+  [[nodiscard]] const Interval* beginning(const Interval* interval) const {
+    if (interval->activity != Activity::transfer) return interval;
+    const Interval* joined = last_joined_.at({interval->round, interval->op});
+    return joined->start_s < interval->end_s ? joined : interval;
+  }
+
+  /// What ended on the node, with any length, when this began there, or last before.
+  [[nodiscard]] const Interval* before(const Interval* interval) const {
+    const auto& intervals = of_node_[static_cast<std::size_t>(interval->node)];
+    const double tolerance_s = 1e-9 * (interval->end_s + 1e-9);
+    auto after = std::upper_bound(intervals.begin(), intervals.end(), interval->start_s + tolerance_s,
+                                  [](double time_s, const Interval* other) { return time_s < other->end_s; });
+    while (after != intervals.begin()) {
+      const Interval* found = *--after;
+      if (found != interval && found->start_s < interval->start_s) return found;
+    }
+    return nullptr;
+  }
+
+  [[nodiscard]] const std::string& name_of(const Interval* interval) const {
+    return timeline_
+        .op_names[static_cast<std::size_t>(interval->round)][static_cast<std::size_t>(interval->op)];
+  }
+
+ private:
+  const Timeline& timeline_;
+  std::vector<std::vector<const Interval*>> of_node_;  // in the order of their ends
+  std::map<std::pair<std::int64_t, std::int32_t>, const Interval*> last_joined_;  // (round, op)
+};
+
+}  // namespace
+
+std::vector<CriticalStep> critical_path(const Plan& plan, const std::vector<SiteReport>& sites,
+                                        const Timeline& timeline, std::size_t position) {
+  const Walk walk(plan, timeline);
+  const double begin_s = position == 0 ? 0 : timeline.round_end_s[position - 1];
+  std::vector<CriticalStep> steps;
+  for (const Interval* at = walk.last_of_round(position); at != nullptr && at->end_s > begin_s;) {
+    const Interval* from = walk.beginning(at);
+    const auto site = static_cast<std::size_t>(plan.nodes[static_cast<std::size_t>(from->node)].site);
+    const double seconds = at->end_s - std::max(begin_s, from->start_s);
+    const bool transfer = at->activity == Activity::transfer;
+    const std::string& name = walk.name_of(at);
+    if (!steps.empty() && steps.back().what == name && steps.back().site == sites[site].name) {
+      steps.back().seconds += seconds;
+    } else if (seconds > 0) {
+      steps.push_back({name, sites[site].name, transfer, seconds});
+    }
+    at = walk.before(from);
+  }
+  std::reverse(steps.begin(), steps.end());
+  return steps;
+}
+
+}  // namespace fomoe::costmodel

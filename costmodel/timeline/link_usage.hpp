@@ -1,0 +1,24 @@
+// How busy each link was, over time.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "costmodel/plan/plan.hpp"
+#include "costmodel/timeline/timeline.hpp"
+#include "platforms/platform.hpp"
+
+namespace fomoe::costmodel {
+
+/// Bytes per second of one link in equally long bins. Each flow counts with its mean rate from first to last
+/// byte; what a link carried in all bins together is exact.
+struct LinkUsage {
+  std::string link;
+  double capacity_bytes_per_s = 0;
+  std::vector<double> bytes_per_s;
+};
+
+/// Links that carried something, of a timeline whose flows were recorded. `platform`: the effective one.
+std::vector<LinkUsage> link_usage(const Plan& plan, const platforms::Platform& platform,
+                                  const Timeline& timeline, int bins);
+
+}  // namespace fomoe::costmodel

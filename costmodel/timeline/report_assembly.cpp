@@ -1,0 +1,225 @@
+#include "costmodel/timeline/report_assembly.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <sstream>
+#include <utility>
+
+#include "costmodel/compose/memory_remedy.hpp"
+#include "costmodel/compute/compute_times.hpp"
+#include "costmodel/math/replicas.hpp"
+#include "costmodel/model/memory.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/plan/site_shares.hpp"
+#include "costmodel/timeline/class_mean.hpp"
+#include "costmodel/timeline/critical_path.hpp"
+#include "costmodel/value/cost.hpp"
+#include "costmodel/value/goodput.hpp"
+#include "costmodel/value/quality.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+void find_busiest_link(RunReport& report, const platforms::Platform& platform, const PairBytes& per_round) {
+  double busiest_s = 0;
+  const auto consider = [&](const std::string& name, double bytes, double bytes_per_s) {
+    if (bytes / bytes_per_s <= busiest_s) return;
+    busiest_s = bytes / bytes_per_s;
+    report.bottleneck.link = name;
+  };
+  for (int i = 0; i < platform.size(); ++i) {
+    const platforms::Site& site = platform.sites[static_cast<std::size_t>(i)];
+    double sent = 0, received = 0;
+    for (int j = 0; j < platform.size(); ++j) {
+      sent += per_round.at(i, j);
+      received += per_round.at(j, i);
+    }
+    consider("uplink of " + site.name, sent, site.uplink_bytes_per_s);
+    consider("downlink of " + site.name, received, site.downlink_bytes_per_s);
+  }
+  for (std::size_t k = 0; k < platform.backbones.size(); ++k) {
+    double carried = 0;
+    for (int i = 0; i < platform.size(); ++i) {
+      for (int j = 0; j < platform.size(); ++j) {
+        if (i != j && platform.path(i, j).backbone == static_cast<int>(k)) carried += per_round.at(i, j);
+      }
+    }
+    const int index = static_cast<int>(k);
+    consider(platforms::link_name(platform, platforms::LinkChange::Link::backbone, index, index), carried,
+             platform.backbones[k].bandwidth_bytes_per_s);
+  }
+  for (int i = 0; i < platform.size(); ++i) {
+    for (int j = 0; j < platform.size(); ++j) {
+      // A path beside an equally slow port says more: it names both ends.
+      const double busy_s = per_round.at(i, j) / platform.path(i, j).bandwidth_bytes_per_s;
+      if (busy_s > 0 && busy_s >= busiest_s) {
+        busiest_s = busy_s;
+        report.bottleneck.link = "path " + platform.sites[static_cast<std::size_t>(i)].name + " to " +
+                                 platform.sites[static_cast<std::size_t>(j)].name;
+      }
+    }
+  }
+  if (report.bottleneck.link.empty()) report.bottleneck.link = "none: nothing is sent";
+  report.bottleneck.link_busy_share = busiest_s / report.round.duration_s;
+}
+
+std::string short_text(double number) {
+  std::ostringstream text;
+  text << number;
+  return text.str();
+}
+
+void add_network_provenance(RunReport& report, const NetworkModel& network) {
+  const auto add = [&](const char* what, const std::string& key, const std::string& text) {
+    if (is_calibrated(network, key))
+      report.provenance.push_back({what, Origin::calibrated, text + "; fitted: " + network.calibration});
+    else
+      report.provenance.push_back({what, Origin::assumed, text});
+  };
+  const double efficiency = network.bandwidth_efficiency;
+  add("bandwidth efficiency", "bandwidth_efficiency",
+      efficiency == 1.0 ? "1: payload gets the whole link"
+                        : "payload gets " + short_text(efficiency) + " of every link");
+  for (const NetworkTerm& term : switched_on(network)) add("network model", term.key, term.text);
+}
+
+// Of every round, by its place in the plan; empty where some were not executed, and where rounds run on into
+// the next ones: what ends last need not be of the last round.
+std::vector<double> durations_of_all(const Plan& plan, const std::vector<Timeline>& timelines) {
+  std::map<std::int64_t, double> by_round;
+  for (const Timeline& timeline : timelines) {
+    const std::vector<double> seconds = round_durations_s(timeline.round_end_s);
+    for (std::size_t i = 0; i < seconds.size(); ++i) by_round[timeline.rounds[i]] = seconds[i];
+  }
+  std::vector<double> all;
+  if (!in_turn(plan) || plan.classes.front().overlapping) return all;
+  if (by_round.size() != static_cast<std::size_t>(plan.rounds) || by_round.size() > kListedRounds) return all;
+  for (const auto& [round, seconds] : by_round) all.push_back(seconds);
+  return all;
+}
+
+}  // namespace
+
+RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps) {
+  RunReport report;
+  report.notes = ignored_axes(scenario);
+  report.optimizer_steps = optimizer_steps;
+  report.tokens = optimizer_steps * scenario.workload.global_batch_sequences * scenario.model.sequence_length;
+  const double memory_bytes = memory_per_site(scenario).total();
+  for (int site = 0; site < scenario.sites(); ++site) {
+    SiteReport row;
+    row.name = scenario.platform.sites[static_cast<std::size_t>(site)].name;
+    row.memory_bytes = local_batch_sequences(scenario, site) > 0 ? memory_bytes : 0;
+    report.sites.push_back(row);
+  }
+  report.provenance = compute_times(scenario, 1).provenance;
+  report.provenance.insert(report.provenance.end(), scenario.platform.provenance.begin(),
+                           scenario.platform.provenance.end());
+  const StepVariation& variation = scenario.variation;
+  if (variation.varies())
+    report.provenance.push_back(
+        {"steps that vary", variation.from_samples ? Origin::measured : Origin::assumed,
+         variation.from_samples ? "drawn from the profile's samples" : "drawn; given in the scenario"});
+  add_network_provenance(report, scenario.network);
+  report.provenance.push_back({"bytes sent", Origin::computed, "from the model's shape and the plan"});
+  report.provenance.push_back(memory_provenance(scenario));
+  if (const std::string note = memory_note(scenario); !note.empty()) report.notes.push_back(note);
+  return report;
+}
+
+void finish_report(RunReport& report) {
+  const auto sites = static_cast<double>(report.sites.size());
+  const auto rounds = static_cast<double>(report.round.count);
+  MeanRound& round = report.round;
+  round.compute_s = round.exposed_communication_s = round.idle_s = 0;
+  double sent = 0;
+  for (const SiteReport& site : report.sites) {
+    round.compute_s += site.compute_s / sites;
+    round.exposed_communication_s += site.exposed_communication_s / sites;
+    round.idle_s += site.idle_s / sites;
+    sent += site.bytes_sent;
+  }
+  if (round.transferring_s > 0)
+    round.overlap_achieved = std::max(0.0, 1 - round.exposed_communication_s / round.transferring_s);
+  report.compute_utilization = round.compute_s * rounds / report.wall_clock_s;
+  report.tokens_per_s = static_cast<double>(report.tokens) / report.wall_clock_s;
+  report.bytes_per_token = sent / static_cast<double>(report.tokens);
+  report.bytes_sent_per_site_per_round = sent / sites / rounds;
+  report.bottleneck.limited_by =
+      round.compute_s >= round.exposed_communication_s ? "compute" : "communication";
+}
+
+RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std::vector<Timeline>& timelines,
+                          Senders senders) {
+  RunReport report = report_frame(scenario, plan.steps);
+  report.notes.insert(report.notes.begin(), plan.notes.begin(), plan.notes.end());
+  report.round.count = plan.rounds;
+  const int nodes = static_cast<int>(plan.nodes.size());
+  const auto rounds = static_cast<double>(plan.rounds);
+  PairBytes per_round(static_cast<int>(report.sites.size()));
+  double variance_s2 = 0;
+  std::size_t fewest_samples = 0;
+  std::size_t longest = 0;  // the class whose rounds take most of the time
+  double longest_s = 0;
+
+  for (std::size_t c = 0; c < plan.classes.size(); ++c) {
+    const ClassMean means = class_mean(plan, report.sites.size(), plan.classes[c], timelines[c]);
+    const auto count = static_cast<double>(plan.classes[c].count);
+    report.wall_clock_s += means.total_s;
+    if (means.total_s > longest_s) longest = c;
+    longest_s = std::max(longest_s, means.total_s);
+    variance_s2 += means.variance_s2;
+    if (means.variance_s2 > 0)
+      fewest_samples = fewest_samples == 0 ? timelines[c].rounds.size()
+                                           : std::min(fewest_samples, timelines[c].rounds.size());
+    report.round.communication_s += means.communication_s * count / rounds;
+    report.round.transferring_s += means.transferring_s * count / rounds;
+    for (std::size_t s = 0; s < report.sites.size(); ++s) {
+      report.sites[s].compute_s += means.compute_s[s] * count / rounds;
+      report.sites[s].exposed_communication_s += means.exposed_s[s] * count / rounds;
+    }
+    for (int node = 0; node < nodes; ++node) {
+      const int from = plan.nodes[static_cast<std::size_t>(node)].site;
+      for (int peer = 0; peer < nodes; ++peer) {
+        const int to = plan.nodes[static_cast<std::size_t>(peer)].site;
+        if (from == to) continue;  // stays inside the site
+        const double bytes = means.sent.at(node, peer) * count;
+        report.sites[static_cast<std::size_t>(from)].bytes_sent += bytes;
+        report.sites[static_cast<std::size_t>(to)].bytes_received += bytes;
+        per_round.at(from, to) += bytes / rounds;
+      }
+    }
+  }
+  if (fewest_samples > 1) {
+    const double half = student_t(static_cast<std::int64_t>(fewest_samples) - 1) * std::sqrt(variance_s2);
+    if (half > 1e-6 * report.wall_clock_s)  // rounds that could differ need not
+      report.wall_clock_interval_s = Interval95{report.wall_clock_s - half, report.wall_clock_s + half};
+  }
+  if (longest < timelines.size() && !timelines[longest].rounds.empty()) {
+    // Of overlapping rounds the last one empties the pipeline: one in the middle is like most.
+    const std::size_t executed = timelines[longest].rounds.size();
+    const bool overlapping = plan.classes[longest].overlapping && executed > 3;
+    report.critical_path =
+        critical_path(plan, report.sites, timelines[longest], overlapping ? executed - 3 : executed - 1);
+    if (plan.rounds - plan.classes[longest].count > 1)  // more than a last, shorter one
+      report.notes.push_back("rounds are of " + std::to_string(plan.classes.size()) +
+                             " kinds: what a round waits for is of the kind that takes longest in all, " +
+                             std::to_string(plan.classes[longest].count) + " of " +
+                             std::to_string(plan.rounds) + " rounds");
+  }
+  report.round.duration_s = report.wall_clock_s / rounds;
+  report.round_durations_s = durations_of_all(plan, timelines);
+  for (SiteReport& site : report.sites) {
+    site.idle_s = std::max(0.0, report.round.duration_s - site.compute_s - site.exposed_communication_s);
+  }
+  finish_report(report);
+  find_busiest_link(report, effective_platform(scenario.platform, scenario.network, senders), per_round);
+  add_cost(report, scenario);
+  add_quality(report, scenario);
+  add_goodput(report, scenario);
+  return report;
+}
+
+}  // namespace fomoe::costmodel

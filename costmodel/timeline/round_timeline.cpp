@@ -1,0 +1,82 @@
+#include "costmodel/timeline/round_timeline.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace fomoe::costmodel {
+
+namespace {
+
+constexpr std::int32_t kMostNodes = 16;
+constexpr double kResolution = 250;  // of a round's length: about what a page shows
+
+/// The part inside of [0, duration], or one that is empty.
+RoundSpan cut(RoundSpan span, double begin_s, double duration_s) {
+  span.start_s = std::max(0.0, span.start_s - begin_s);
+  span.end_s = std::min(duration_s, span.end_s - begin_s);
+  return span;
+}
+
+void add_name(std::string& names, const std::string& name) {
+  if (names.empty()) {
+    names = name;
+  } else if (names != name && !names.ends_with(" and others")) {
+    names += " and others";
+  }
+}
+
+}  // namespace
+
+RoundTimeline round_timeline(const Plan& plan, const Timeline& timeline) {
+  RoundTimeline shown;
+  if (timeline.rounds.empty()) return shown;
+  const std::size_t middle = timeline.rounds.size() / 2;
+  const double begin_s = middle == 0 ? 0 : timeline.round_end_s[middle - 1];
+  shown.round = timeline.rounds[middle];
+  shown.duration_s = timeline.round_end_s[middle] - begin_s;
+  shown.resolution_s = shown.duration_s / kResolution;
+  const auto nodes = static_cast<std::int32_t>(plan.nodes.size());
+  shown.left_out_nodes = std::max(0, nodes - kMostNodes);
+
+  std::vector<RoundSpan> spans;
+  const auto add = [&](RoundSpan span) {
+    span = cut(std::move(span), begin_s, shown.duration_s);
+    if (span.end_s > span.start_s && span.node < kMostNodes) spans.push_back(std::move(span));
+  };
+  std::map<std::int64_t, RoundPlan> rounds;
+  for (const Interval& interval : timeline.intervals) {
+    if (interval.node >= kMostNodes || interval.end_s <= begin_s ||
+        interval.start_s >= begin_s + shown.duration_s)
+      continue;
+    const std::int64_t index = timeline.rounds[static_cast<std::size_t>(interval.round)];
+    if (!rounds.contains(index)) rounds[index] = plan.round(index);
+    add({interval.node, interval.activity == Activity::compute ? SpanKind::compute : SpanKind::transfer,
+         rounds[index].ops[static_cast<std::size_t>(interval.op)].name, interval.start_s, interval.end_s});
+  }
+  for (const FlowSpan& flow : timeline.flows)
+    add({flow.node, SpanKind::under_way, "", flow.start_s, flow.end_s});
+
+  std::stable_sort(spans.begin(), spans.end(), [](const RoundSpan& a, const RoundSpan& b) {
+    return std::tie(a.node, a.kind, a.start_s) < std::tie(b.node, b.kind, b.start_s);
+  });
+  for (RoundSpan& span : spans) {
+    const bool near = !shown.spans.empty() && shown.spans.back().node == span.node &&
+                      shown.spans.back().kind == span.kind &&
+                      span.start_s - shown.spans.back().end_s < shown.resolution_s;
+    // What follows without a gap that could be seen is one span, but two that are long enough to be seen and
+    // of different names stay two.
+    const bool own = near && shown.spans.back().what != span.what &&
+                     std::min(span.end_s - span.start_s,
+                              shown.spans.back().end_s - shown.spans.back().start_s) > shown.resolution_s;
+    if (!near || own) {
+      shown.spans.push_back(std::move(span));
+      continue;
+    }
+    add_name(shown.spans.back().what, span.what);
+    shown.spans.back().end_s = std::max(shown.spans.back().end_s, span.end_s);
+  }
+  return shown;
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,37 @@
+#include "costmodel/timeline/timeline.hpp"
+
+namespace fomoe::costmodel {
+
+Timeline concatenated(const std::vector<Timeline>& timelines) {
+  Timeline all;
+  double start_s = 0;
+  for (const Timeline& part : timelines) {
+    const auto first = static_cast<std::int64_t>(all.rounds.size());
+    all.rounds.insert(all.rounds.end(), part.rounds.begin(), part.rounds.end());
+    for (const double end_s : part.round_end_s) all.round_end_s.push_back(start_s + end_s);
+    for (Interval interval : part.intervals) {
+      interval.round += first;
+      interval.start_s += start_s;
+      interval.end_s += start_s;
+      all.intervals.push_back(interval);
+    }
+    for (FlowSpan span : part.flows) {
+      span.round += first;
+      span.start_s += start_s;
+      span.end_s += start_s;
+      all.flows.push_back(span);
+    }
+    for (FlowRecord record : part.flow_records) {
+      record.start_s += start_s;
+      record.end_s += start_s;
+      all.flow_records.push_back(record);
+    }
+    all.op_names.insert(all.op_names.end(), part.op_names.begin(), part.op_names.end());
+    if (all.sent.nodes == 0) all.sent = PairBytes(part.sent.nodes);
+    for (std::size_t i = 0; i < part.sent.bytes.size(); ++i) all.sent.bytes[i] += part.sent.bytes[i];
+    if (!all.round_end_s.empty()) start_s = all.round_end_s.back();
+  }
+  return all;
+}
+
+}  // namespace fomoe::costmodel

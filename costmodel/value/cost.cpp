@@ -1,0 +1,51 @@
+#include "costmodel/value/cost.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace fomoe::costmodel {
+
+int paid_gpus_per_site(const Scenario& scenario) { return scenario.gpus.count; }
+
+void add_cost(RunReport& report, const Scenario& scenario) {
+  if (!scenario.prices && !scenario.power) return;
+  const double gpus = paid_gpus_per_site(scenario);
+  const double duration_s = report.wall_clock_s;
+  const auto rounds = static_cast<double>(report.round.count);
+  Cost cost;
+  double joules = 0;
+  for (std::size_t i = 0; i < report.sites.size(); ++i) {
+    const SiteReport& site = report.sites[i];
+    const double busy_s = std::min(site.compute_s * rounds, duration_s);
+    const double site_joules =
+        scenario.power ? energy_joules(*scenario.power, gpus, duration_s, busy_s) : 0.0;
+    joules += site_joules;
+    if (!scenario.prices) continue;
+    const SitePrices& prices = scenario.prices->sites[i];
+    cost.gpu_cost += gpu_price(prices, gpus, duration_s);
+    cost.egress_cost += egress_price(prices.egress, site.bytes_sent, duration_s);
+    cost.port_cost += port_price(prices, duration_s);
+    cost.energy_cost += prices.energy_price_per_joule * site_joules;
+  }
+  cost.cost_total = cost.gpu_cost + cost.egress_cost + cost.port_cost + cost.energy_cost;
+  if (scenario.prices) {
+    cost.currency = scenario.prices->currency;
+    cost.as_of = scenario.prices->as_of;
+    const auto& stated = scenario.prices->provenance;
+    report.provenance.insert(report.provenance.end(), stated.begin(), stated.end());
+    report.provenance.push_back({"cost", Origin::computed,
+                                 std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs") +
+                                     " a site for the whole wall clock; egress of all that a site sends, in "
+                                     "monthly tiers; whole months of "
+                                     "ports. Storage, interruptions of spot GPUs and staff are not in it"});
+  }
+  if (scenario.power) {
+    cost.energy_kwh = joules / kJoulesPerKwh;
+    report.provenance.push_back(
+        {"energy", Origin::computed,
+         "GPU boards alone, from the scenario's power, idle share and PUE; no hosts, no network"});
+  }
+  report.cost = cost;
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,113 @@
+#include "experiments/analysis/envelope.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "costmodel/plan/method.hpp"
+#include "experiments/analysis/validation_envelope.hpp"
+#include "experiments/text/human.hpp"
+#include "experiments/text/suggest.hpp"
+
+namespace fomoe::commands {
+
+namespace {
+
+struct Range {
+  double low = 0, high = 0;
+};
+
+struct Envelope {
+  std::map<std::string, Range> ranges;
+  std::vector<std::string> methods;
+};
+
+/// Of the CSV that experiments/validation/report.py writes, which the program carries.
+const Envelope& envelope() {
+  static const Envelope read = [] {
+    Envelope out;
+    std::istringstream lines(kValidationEnvelope);
+    std::string line;
+    std::getline(lines, line);  // the header
+    while (std::getline(lines, line)) {
+      const std::size_t first = line.find(','), second = line.find(',', first + 1);
+      const std::string quantity = line.substr(0, first), low = line.substr(first + 1, second - first - 1);
+      if (quantity == "method") {
+        out.methods.push_back(low);
+      } else {
+        out.ranges[quantity] = {std::stod(low), std::stod(line.substr(second + 1))};
+      }
+    }
+    return out;
+  }();
+  return read;
+}
+
+std::string rate(double bytes_per_s) { return fmt::format("{:.4g} Mbit/s", bytes_per_s * 8 / 1e6); }
+std::string plain(double value) { return fmt::format("{:g}", value); }
+
+/// Of every pair of sites: what one connection could have, and its latency.
+struct Links {
+  Range bytes_per_s, latency_s;
+};
+Links links_of(const platforms::Platform& platform) {
+  Links links = {{platforms::kUnlimited, 0}, {platforms::kUnlimited, 0}};
+  for (int from = 0; from < platform.size(); ++from) {
+    for (int to = 0; to < platform.size(); ++to) {
+      if (from == to) continue;
+      const platforms::Path& path = platform.path(from, to);
+      const double bytes_per_s = std::min({platform.sites[static_cast<std::size_t>(from)].uplink_bytes_per_s,
+                                           platform.sites[static_cast<std::size_t>(to)].downlink_bytes_per_s,
+                                           path.bandwidth_bytes_per_s});
+      links.bytes_per_s.low = std::min(links.bytes_per_s.low, bytes_per_s);
+      links.bytes_per_s.high = std::max(links.bytes_per_s.high, bytes_per_s);
+      links.latency_s.low = std::min(links.latency_s.low, path.latency_s);
+      links.latency_s.high = std::max(links.latency_s.high, path.latency_s);
+    }
+  }
+  return links;
+}
+
+}  // namespace
+
+std::vector<std::string> outside_of_validation(const costmodel::RunReport& report,
+                                               const costmodel::Scenario& scenario) {
+  std::vector<std::string> lines;
+  const auto compare = [&](const char* what, const char* key, Range asked, std::string (*shown)(double)) {
+    const Range tried = envelope().ranges.at(key);
+    const std::string range = fmt::format("({} to {})", shown(tried.low), shown(tried.high));
+    // What is read from a CSV is rounded.
+    if (asked.high > tried.high * (1 + 1e-6))
+      lines.push_back(fmt::format("{} {}: {:.3g} times the most that was tried {}", what, shown(asked.high),
+                                  asked.high / tried.high, range));
+    if (asked.low < tried.low * (1 - 1e-6))
+      lines.push_back(fmt::format("{} {}: {:.3g} of the least that was tried {}", what, shown(asked.low),
+                                  asked.low / tried.low, range));
+  };
+  const auto sites = static_cast<double>(scenario.sites());
+  compare("sites", "sites", {sites, sites}, plain);
+  if (scenario.sites() > 1) {
+    const Links links = links_of(scenario.platform);
+    compare("links of", "bytes_per_s", links.bytes_per_s, rate);
+    compare("latency", "latency_s", links.latency_s, human_time);
+  }
+  const double bytes = report.bytes_sent_per_site_per_round;
+  compare("sent per site and round", "bytes_sent_per_site_per_round", {bytes, bytes}, human_bytes);
+  const auto& methods = envelope().methods;
+  if (std::find(methods.begin(), methods.end(), scenario.strategy.method->name) == methods.end())
+    lines.push_back(
+        fmt::format("method {}: tried were {}", scenario.strategy.method->name, scenario::joined(methods)));
+  return lines;
+}
+
+std::string validation_range_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
+  const std::vector<std::string> outside = outside_of_validation(report, scenario);
+  if (outside.empty())
+    return "Validation: inside the ranges that real runs were compared in "
+           "(experiments/validation/README.md)\n";
+  return "Validation: outside of what real runs were compared in: " + scenario::joined(outside, "; ") + '\n';
+}
+
+}  // namespace fomoe::commands

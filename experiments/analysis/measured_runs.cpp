@@ -1,0 +1,50 @@
+#include "experiments/analysis/measured_runs.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "experiments/cli/options.hpp"
+#include "sim/executor/simulated_run.hpp"
+
+namespace fomoe::commands {
+
+namespace po = boost::program_options;
+
+std::vector<ReadRun> read_runs(const std::vector<std::string>& paths,
+                               const std::vector<std::string>& overrides) {
+  std::vector<ReadRun> runs;
+  std::map<std::string, std::string> path_of;  // by run
+  for (const std::string& path : paths) {
+    scenario::MeasuredRun measured = scenario::read_measured_run(path);
+    const auto [first, is_new] = path_of.emplace(measured.record.id, path);
+    if (!is_new)
+      throw UsageError(fmt::format("{}: got run {} a second time; expected every run once, and it is {}",
+                                   path, measured.record.id, first->second));
+    costmodel::Scenario scenario = scenario::read_scenario(measured.record.source, path, overrides);
+    runs.push_back({std::move(measured), std::move(scenario)});
+  }
+  return runs;
+}
+
+std::vector<std::string> network_overrides(const po::variables_map& values) {
+  std::vector<std::string> overrides;
+  if (values.count("set")) overrides = values["set"].as<std::vector<std::string>>();
+  for (const std::string& assignment : overrides) {
+    if (!assignment.starts_with("network_model."))
+      throw UsageError(fmt::format(
+          "--set: got \"{}\"; expected a key of network_model: all else is what was run; for example --set "
+          "network_model.bandwidth_efficiency=0.95",
+          assignment));
+  }
+  return overrides;
+}
+
+costmodel::RunReport predict(const costmodel::Scenario& scenario) {
+  sim::RunOptions options;
+  options.all_rounds = true;
+  options.seen_flows = true;
+  return sim::simulate_scenario(scenario, options).report;
+}
+
+}  // namespace fomoe::commands

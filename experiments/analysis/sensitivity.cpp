@@ -1,0 +1,92 @@
+#include "experiments/analysis/sensitivity.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "costmodel/formula/closed_form_parts.hpp"
+#include "experiments/cli/options.hpp"
+#include "experiments/text/human.hpp"
+
+namespace fomoe::commands {
+
+namespace po = boost::program_options;
+
+namespace {
+
+constexpr std::size_t kMostLines = 5;
+constexpr double kWorthSaying = 1e-4, kCloseEnough = 0.02;
+
+std::string changed_by(double share) { return fmt::format("{:+.3g} %", (share - 1) * 100); }
+
+std::string change_text(double before_s, double after_s) {
+  const double change = (after_s / before_s - 1) * 100;
+  return std::abs(change) < 0.005 ? "no change" : fmt::format("{:+.2f} %", change);
+}
+
+}  // namespace
+
+void add_sensitivity_option(po::options_description& options) {
+  options.add_options()(
+      "sensitivity", po::value<std::string>()->default_value("closed-form")->value_name("ENGINE"),
+      "which engine says how the wall clock changes with each input 10 % less and 10 % more: "
+      "closed-form; simulated, two runs more for each input; or none");
+}
+
+ShownSensitivity formula_sensitivity(const costmodel::Scenario& scenario) {
+  return {"closed-form", costmodel::closed_form_wall_clock_s(scenario), costmodel::sensitivity(scenario)};
+}
+
+ShownSensitivity read_sensitivity(const po::variables_map& values, const costmodel::Scenario& scenario,
+                                  const Engine& engine) {
+  const std::string name =
+      choice("--sensitivity", values["sensitivity"].as<std::string>(), {"closed-form", "simulated", "none"});
+  if (name == "none") return {};
+  if (name == "closed-form") return formula_sensitivity(scenario);
+  Engine simulated = engine;
+  simulated.simulated = true;
+  const auto wall_clock_s = [&](const costmodel::Scenario& changed) {
+    return execute(changed, simulated).report.wall_clock_s;
+  };
+  return {"simulated", wall_clock_s(scenario), costmodel::sensitivity(scenario, wall_clock_s)};
+}
+
+std::string sensitivity_text(const ShownSensitivity& shown, double answer_s) {
+  std::vector<Row> rows = {{"wall clock if", "less", "", "more", ""}};
+  for (const costmodel::Sensitivity& input : shown.inputs) {
+    if (rows.size() > kMostLines || std::abs(input.change) < kWorthSaying) break;
+    rows.push_back({input.input, changed_by(input.less_share) + ":",
+                    change_text(shown.wall_clock_s, input.less_s), changed_by(input.more_share) + ":",
+                    change_text(shown.wall_clock_s, input.more_s)});
+  }
+  if (rows.size() == 1) return "";
+  rows.front() = {"wall clock if", "", "", "", ""};
+  std::string text = aligned(rows);
+  const double off = shown.wall_clock_s / answer_s - 1;
+  if (shown.executor == "closed-form" && std::abs(off) > kCloseEnough) {
+    text += fmt::format(
+        "by the closed form, whose wall clock is {} {} the one above, so that these can be off as much; "
+        "fomoe simulate --sensitivity simulated asks the simulator\n",
+        human_percent(std::abs(off)), off > 0 ? "above" : "below");
+  } else {
+    text += shown.executor == "closed-form" ? "by the closed form\n" : "simulated\n";
+  }
+  return text + '\n';
+}
+
+scenario::Json sensitivity_json(const ShownSensitivity& shown) {
+  scenario::Json list = scenario::Json::array();
+  for (const costmodel::Sensitivity& input : shown.inputs)
+    list.push_back({{"input", input.input},
+                    {"executor", shown.executor},
+                    {"wall_clock_s", shown.wall_clock_s},
+                    {"change", input.change},
+                    {"less_factor", input.less_share},
+                    {"less_wall_clock_s", input.less_s},
+                    {"more_factor", input.more_share},
+                    {"more_wall_clock_s", input.more_s}});
+  return list;
+}
+
+}  // namespace fomoe::commands

@@ -1,0 +1,97 @@
+#include "experiments/analysis/target.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <limits>
+
+#include "experiments/analysis/limits.hpp"
+#include "experiments/cli/options.hpp"
+#include "experiments/text/human.hpp"
+#include "experiments/text/units.hpp"
+
+namespace fomoe::commands {
+
+namespace {
+
+using costmodel::RunReport;
+using costmodel::Scenario;
+
+constexpr const char* kTargetExample =
+    "--target compute_utilization=0.95, --target wall_clock=3d, --target cost=5000, --target energy=800 or "
+    "--target tokens_per_s=1e6";
+
+double utilization(const RunReport& report) { return report.compute_utilization; }
+
+/// As --within reads them.
+planner::Limits limits_of(const std::string& text, const Scenario& scenario) {
+  try {
+    return read_limits(text, scenario);
+  } catch (const UsageError& error) {
+    const std::string message = error.what();
+    const std::size_t example = message.rfind("for example --within");
+    throw UsageError("--target" + message.substr(8, example == std::string::npos ? example : example - 8) +
+                     (example == std::string::npos ? "" : fmt::format("for example {}", kTargetExample)));
+  }
+}
+
+}  // namespace
+
+Target utilization_target(double share) { return {"compute_utilization", share, true, utilization}; }
+
+Target read_target(const std::string& text, const Scenario& scenario) {
+  const auto refuse = [&](const std::string& expected) -> UsageError {
+    return UsageError(
+        fmt::format("--target: got \"{}\"; expected {}; for example {}", text, expected, kTargetExample));
+  };
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals + 1 == text.size()) throw refuse("name=value");
+  std::string name = text.substr(0, equals);
+  const std::string value = text.substr(equals + 1);
+  for (const char* other : {"utilization", "utilisation", "compute_utilisation"}) {
+    if (name == other) name = "compute_utilization";
+  }
+  const auto number = [&](double most, const std::string& expected) {
+    double read = 0;
+    const bool percent = most == 1 && scenario::is_percentage(value);
+    const char* const last = value.data() + value.size() - (percent ? 1 : 0);
+    const auto [end, error] = std::from_chars(value.data(), last, read);
+    if (percent) read /= 100;
+    if (error != std::errc{} || end != last || !(read > 0) || !(read <= most))
+      throw refuse(expected + (most == 1 && read > 1 && read <= 100
+                                   ? fmt::format(" (did you mean {}={}%?)", name, read)
+                                   : ""));
+    return read;
+  };
+  constexpr double any = std::numeric_limits<double>::max();
+  if (name == "compute_utilization")
+    return {name, number(1, "a share above 0 and of at most 1, or a percentage"), true, utilization};
+  if (name == "tokens_per_s")
+    return {name, number(any, "a number above 0"), true, [](const RunReport& r) { return r.tokens_per_s; }};
+  if (name == "wall_clock") {
+    try {
+      if (const double seconds = scenario::parse_quantity(value, scenario::Quantity::duration); seconds > 0)
+        return {name, seconds, false, [](const RunReport& r) { return r.wall_clock_s; }};
+    } catch (const scenario::QuantityError&) {
+    }
+    throw refuse("a time with a unit");
+  }
+  if (name == "cost" || name == "energy") {
+    const planner::Limits limits = limits_of(text, scenario);
+    if (name == "cost")
+      return {name, *limits.cost, false, [](const RunReport& r) { return r.cost->cost_total; }};
+    return {name, *limits.energy_kwh, false, [](const RunReport& r) { return *r.cost->energy_kwh; }};
+  }
+  throw refuse("compute_utilization, wall_clock, cost, energy or tokens_per_s");
+}
+
+std::string target_amount(const Target& target, double value, const Scenario& scenario) {
+  // Five digits: 1 % less bandwidth changes the fourth.
+  if (target.name == "compute_utilization") return fmt::format("{:.5g} %", value * 100);
+  if (target.name == "wall_clock") return human_time(value);
+  if (target.name == "cost") return amount_text(planner::Measure::cost, value, scenario);
+  if (target.name == "energy") return amount_text(planner::Measure::energy, value, scenario);
+  return human_count(value) + " tokens/s";
+}
+
+}  // namespace fomoe::commands

@@ -1,0 +1,164 @@
+#include "experiments/analysis/verdict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "experiments/cli/execute.hpp"
+#include "experiments/text/human.hpp"
+
+namespace fomoe::commands {
+namespace {
+
+constexpr double kSameTime = 1.01;
+
+double total_sent(const Case& one) {
+  return one.report.bytes_sent_per_site_per_round * static_cast<double>(one.report.round.count);
+}
+
+std::string limit(const Case& one) {
+  const double idle = one.report.round.idle_s / one.report.round.duration_s;
+  return waiting_text(one.report) + (idle > 0.05 ? fmt::format(" and is idle {}", human_percent(idle)) : "");
+}
+
+std::string quoted(const Case& one) {
+  return fmt::format("{} with K = {}, O_e = {} ({})", one.name, one.steps_per_round(), one.expert_overlap,
+                     human_time(one.report.wall_clock_s));
+}
+
+std::string faster(double slow_s, double fast_s) {
+  const double ratio = slow_s / fast_s;
+  return ratio >= 2 ? fmt::format("It is {:.3g} times as fast as", ratio)
+                    : fmt::format("It takes {} less time than", human_percent(1 - 1 / ratio));
+}
+
+std::string amount(const Case& one) {
+  const std::string money = money_text(one.report);
+  return human_time(one.report.wall_clock_s) + (money.empty() ? "" : ", " + money);
+}
+
+/// At equal loss: `chosen` against the case it was compared with. A final perplexity that is no higher means
+/// that the other's was reached before the end, so the whole time is an upper bound; one that is higher means
+/// that it never was.
+std::string at_equal_loss(const Case& chosen, const Case& reference) {
+  const costmodel::Quality& own = *chosen.report.quality;
+  const costmodel::Quality& other = *reference.report.quality;
+  if (own.equal_loss_factor && other.equal_loss_factor) {
+    const double own_s = *own.equal_loss_factor * chosen.report.wall_clock_s;
+    const double other_s = *other.equal_loss_factor * reference.report.wall_clock_s;
+    return fmt::format(
+        " To the loss of data-parallel training, by a larger model on more tokens, it would take {}, and {} "
+        "{}.",
+        human_time(own_s), quoted(reference), human_time(other_s));
+  }
+  if (own.perplexity <= other.perplexity) {
+    return fmt::format(" At equal loss it is still ahead: it reaches the {} of {} ({}) in at most {}.",
+                       perplexity_text(reference.report), quoted(reference), amount(reference),
+                       amount(chosen));
+  }
+  return fmt::format(
+      " At equal loss it is not known to be faster: it does not reach the {} of {} in this token budget, so "
+      "the time to "
+      "that loss is unknown.",
+      perplexity_text(reference.report), quoted(reference));
+}
+
+/// What is known of quality, and loudly what is not. `reference` may be null.
+std::string on_quality(const std::vector<Case>& cases, const Case& chosen, const Case* reference) {
+  const bool asked =
+      std::any_of(cases.begin(), cases.end(), [](const Case& one) { return one.report.quality.has_value(); });
+  if (!asked) {
+    return " Model quality is not in this answer: fewer synchronisations and fewer copies of an expert can "
+           "cost "
+           "quality.";
+  }
+  std::string text;
+  const auto known = [](const Case& one) { return one.report.quality && one.report.quality->known; };
+  if (known(chosen)) {
+    text += fmt::format(" Its perplexity is {} ({}).", perplexity_text(chosen.report),
+                        chosen.report.quality->source);
+  } else {
+    text += fmt::format(
+        " Its model quality is UNKNOWN ({}): fewer synchronisations and fewer copies of an expert can "
+        "cost quality.",
+        chosen.report.quality ? chosen.report.quality->reason : "the case has no quality model");
+  }
+  if (known(chosen) && reference != nullptr && known(*reference)) text += at_equal_loss(chosen, *reference);
+  const Case* best = nullptr;
+  for (const Case& one : cases) {
+    if (known(one) && (best == nullptr || one.report.quality->perplexity < best->report.quality->perplexity))
+      best = &one;
+  }
+  if (best != nullptr && best != &chosen && best != reference)
+    text += fmt::format(" The lowest known perplexity, {}, is that of {}.", perplexity_text(best->report),
+                        quoted(*best));
+  const auto unknown =
+      std::count_if(cases.begin(), cases.end(), [&](const Case& one) { return !known(one); });
+  if (unknown > 0 && known(chosen))
+    text += fmt::format(" The quality of {} of the {} cases is unknown.", unknown, cases.size());
+  return text;
+}
+
+}  // namespace
+
+std::string verdict(const std::vector<Case>& cases) {
+  const auto by_time = [](const Case* a, const Case* b) {
+    return a->report.wall_clock_s < b->report.wall_clock_s;
+  };
+  std::vector<const Case*> order;
+  for (const Case& one : cases) order.push_back(&one);
+  std::stable_sort(order.begin(), order.end(), by_time);
+  std::vector<const Case*> equal;
+  for (const Case* one : order) {
+    if (one->report.wall_clock_s <= order.front()->report.wall_clock_s * kSameTime) equal.push_back(one);
+  }
+  const Case& chosen = **std::min_element(equal.begin(), equal.end(), [](const Case* a, const Case* b) {
+    return std::make_tuple(a->steps_per_round(), total_sent(*a)) <
+           std::make_tuple(b->steps_per_round(), total_sent(*b));
+  });
+
+  std::string text;
+  if (equal.size() == 1) {
+    text = fmt::format("Fastest: {}. It {}.", quoted(chosen), limit(chosen));
+  } else {
+    std::string others;
+    bool most_often = true;
+    for (const Case* one : equal) {
+      if (one == &chosen) continue;
+      others += (others.empty() ? "" : " and ") + quoted(*one);
+      most_often = most_often && one->steps_per_round() > chosen.steps_per_round();
+    }
+    if (equal.size() > 3) others = fmt::format("{} other cases", equal.size() - 1);
+    text = fmt::format(
+        "Fastest, within 1 % as fast as {}: {}, which of these {}. It {}.", others, quoted(chosen),
+        most_often ? "synchronises most often" : "synchronises no less often and sends the fewest bytes",
+        limit(chosen));
+  }
+  // Against the best that communicates more often; where there is none, against the next that is slower.
+  const Case* reference = nullptr;
+  for (const Case* one : order) {
+    if (reference == nullptr && one->steps_per_round() < chosen.steps_per_round()) reference = one;
+  }
+  for (const Case* one : order) {
+    if (reference == nullptr && std::find(equal.begin(), equal.end(), one) == equal.end()) reference = one;
+  }
+  if (reference != nullptr) {
+    text +=
+        fmt::format(" {} {}, which {}.", faster(reference->report.wall_clock_s, chosen.report.wall_clock_s),
+                    quoted(*reference), limit(*reference));
+  }
+  // Everybody knows what synchronising every step means, so it is worth a second comparison.
+  for (const Case* one : order) {
+    if (one == reference || one == &chosen || one->steps_per_round() > 1) continue;
+    text +=
+        fmt::format(" {} {}.", faster(one->report.wall_clock_s, chosen.report.wall_clock_s), quoted(*one));
+    break;
+  }
+  if (chosen.ring && waits_for_latency(chosen.report)) {
+    text += " A ring pays each latency many times: try strategy.collective=direct.";
+  }
+  return text + on_quality(cases, chosen, reference);
+}
+
+}  // namespace fomoe::commands

@@ -1,0 +1,23 @@
+#include "experiments/cli/answer.hpp"
+
+#include <cstdio>
+#include <stdexcept>
+
+namespace fomoe::scenario {
+
+namespace {
+std::string* kept = nullptr;
+}
+
+void write_answer(std::string_view text) {
+  if (kept != nullptr) {
+    kept->append(text);
+  } else if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) {
+    throw std::runtime_error("stdout: cannot be written");
+  }
+}
+
+KeptAnswer::KeptAnswer() { kept = &text_; }
+KeptAnswer::~KeptAnswer() { kept = nullptr; }
+
+}  // namespace fomoe::scenario

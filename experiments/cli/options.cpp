@@ -1,0 +1,141 @@
+#include "experiments/cli/options.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <sstream>
+
+#include "experiments/cli/answer.hpp"
+#include "experiments/scenario/scenario_reader.hpp"
+#include "experiments/text/suggest.hpp"
+#include "platforms/support/atomic_file.hpp"
+
+namespace fomoe::commands {
+
+namespace po = boost::program_options;
+
+namespace {
+
+void print_help(const Help& help, const po::options_description& options) {
+  std::ostringstream table;
+  table << options;
+  fmt::print("Usage: fomoe {} {}\nFor example: {}\n\n{}\n\n{}\nExamples:\n", help.command, help.usage,
+             help.examples.front(), help.text, table.str());
+  for (const std::string& example : help.examples) fmt::print("  {}\n", example);
+}
+
+std::string mean(const std::string& typed, const po::options_description& options) {
+  std::vector<std::string> known;
+  for (const auto& option : options.options()) known.push_back("--" + option->long_name());
+  const std::string meant = scenario::nearest(typed, known);
+  return meant.empty() ? "known: " + scenario::joined(known) : "did you mean " + meant + "?";
+}
+
+}  // namespace
+
+std::optional<po::variables_map> parse(const Arguments& arguments, const Help& help,
+                                       po::options_description options, const std::string& positional,
+                                       Positionals count) {
+  options.add_options()("help,h", "print this and stop");
+  for (const std::string& argument : arguments) {
+    // Before parsing, so that `fomoe simulate --help` does not complain about the missing scenario.
+    if (argument == "--help" || argument == "-h") {
+      print_help(help, options);
+      return std::nullopt;
+    }
+  }
+  po::options_description all = options;
+  all.add_options()(positional.c_str(), po::value<std::vector<std::string>>());
+  po::positional_options_description positions;
+  positions.add(positional.c_str(), -1);
+  const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+  const std::string see = fmt::format("; see fomoe {} --help", help.command);
+  po::variables_map values;
+  try {
+    po::store(po::command_line_parser(arguments).options(all).positional(positions).style(style).run(),
+              values);
+    po::notify(values);
+  } catch (const po::unknown_option& error) {
+    throw UsageError(fmt::format("{}: unknown option; {}{}", error.get_option_name(),
+                                 mean(error.get_option_name(), options), see));
+  } catch (const po::error& error) {
+    throw UsageError(error.what() + see);
+  }
+  const std::size_t given =
+      values.count(positional) ? values[positional].as<std::vector<std::string>>().size() : 0;
+  if (count == Positionals::none) {
+    if (given == 0) return values;
+    throw UsageError(fmt::format("got \"{}\"; expected options alone{}",
+                                 values[positional].as<std::vector<std::string>>().front(), see));
+  }
+  if (given == 0 || (given > 1 && count == Positionals::one)) {
+    throw UsageError(fmt::format("expected {} {}, got {}; for example {}",
+                                 count == Positionals::one ? "one" : "at least one", positional, given,
+                                 help.examples.front()));
+  }
+  return values;
+}
+
+void add_scenario_options(po::options_description& options) {
+  options.add_options()("set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"),
+                        "override a key of the scenario, any number of times; a bare word is a string "
+                        "(`fomoe list keys` prints all keys)")(
+      "seed", po::value<std::string>()->value_name("N"),
+      "override the scenario's seed (default: the scenario's, else 42)");
+}
+
+costmodel::Scenario read_scenario(const po::variables_map& values, const std::vector<std::string>& more) {
+  scenario::ReadOptions options;
+  if (values.count("set")) options.overrides = values["set"].as<std::vector<std::string>>();
+  // --seed N is the key `seed`, so that it is checked and reported like every other.
+  if (values.count("seed")) options.overrides.push_back("seed=" + values["seed"].as<std::string>());
+  options.overrides.insert(options.overrides.end(), more.begin(), more.end());
+  return scenario::read_scenario(values["scenario"].as<std::vector<std::string>>().front(), options);
+}
+
+Output::Output(const std::string& option, const std::string& path, const std::vector<std::string>& extensions)
+    : path_(path) {
+  if (path_.empty() || path_ == "-") return;
+  const std::filesystem::path file(path_);
+  bool known = false;
+  for (const std::string& extension : extensions) known = known || file.extension() == extension;
+  if (!known) {
+    throw UsageError(
+        fmt::format("{}: got \"{}\"; expected - or a file that ends in {}; for example {} result{}", option,
+                    path_, scenario::joined(extensions, " or "), option, extensions.front()));
+  }
+  const std::filesystem::path folder = file.parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder)) {
+    throw UsageError(fmt::format(
+        "{}: got \"{}\", in a folder that does not exist; expected an existing folder; for example "
+        "mkdir -p {}",
+        option, path_, folder.string()));
+  }
+}
+
+void Output::write(const std::string& text) const {
+  if (path_.empty() || path_ == "-") {
+    scenario::write_answer(text);
+    return;
+  }
+  write_file(path_, text);
+  message("wrote " + path_);
+}
+
+void message(const std::string& line) noexcept {
+  std::fputs(line.c_str(), stderr);
+  std::fputc('\n', stderr);
+}
+
+std::string choice(const std::string& what, const std::string& value, const std::vector<std::string>& known) {
+  for (const std::string& name : known) {
+    if (name == value) return value;
+  }
+  const std::string meant = scenario::nearest(value, known);
+  throw UsageError(fmt::format("{}: got \"{}\"; expected one of {}; for example {} {}{}", what, value,
+                               scenario::joined(known), what, known.front(),
+                               meant.empty() ? "" : "; did you mean " + meant + "?"));
+}
+
+}  // namespace fomoe::commands

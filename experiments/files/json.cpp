@@ -1,0 +1,9 @@
+#include "experiments/files/json.hpp"
+
+namespace fomoe::scenario {
+
+std::string to_text(const Json& document) {
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+}  // namespace fomoe::scenario

@@ -1,0 +1,12 @@
+// A model's whole shape in JSON and back, for files that must say exactly which model they are about.
+#pragma once
+#include "experiments/files/json_object.hpp"
+
+namespace fomoe::scenario {
+
+/// The nine numbers of the paper's family, and every other member that differs from that family's value.
+Json exact_shape_json(const costmodel::ModelShape& shape);
+/// What exact_shape_json wrote, found under "model" of `json`. Throws FileError.
+costmodel::ModelShape read_exact_shape(const std::string& path, const JsonKind& kind, const Json& json);
+
+}  // namespace fomoe::scenario

@@ -1,0 +1,56 @@
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+#include "experiments/files/csv.hpp"
+#include "experiments/files/platform_file.hpp"
+#include "experiments/scenario/toml/document.hpp"
+#include "experiments/text/units.hpp"
+
+namespace fomoe::scenario {
+namespace {
+
+constexpr const char* kHeader =
+    "src_region,dst_region,throughput_median_bits_per_s,throughput_samples,rtt_median_ms";
+constexpr const char* kExampleRow = "aws:us-east-1,azure:eastus,4850218610,1,1.9";
+
+/// A number above zero: neither a measured rate nor a measured round trip can be zero.
+double positive_number(std::string_view cell, const std::string& place, const char* column,
+                       const char* example) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), number);
+  if (error != std::errc{} || end != cell.data() + cell.size() || !std::isfinite(number) || number <= 0) {
+    fail(place, column, fmt::format("\"{}\"", cell), "a number above zero", example);
+  }
+  return number;
+}
+
+}  // namespace
+
+MeasuredPaths read_paths_csv(const std::string& path) {
+  CsvFile file(path, {"paths_csv", "a CSV of measured paths", kHeader, kExampleRow});
+  MeasuredPaths paths;
+  while (file.next()) {
+    const std::string place = file.place();
+    const double bits_per_s =
+        positive_number(file.cell(2), place, "throughput_median_bits_per_s", "4850218610");
+    (void)positive_number(file.cell(3), place, "throughput_samples", "1");
+    const double round_trip_ms = positive_number(file.cell(4), place, "rtt_median_ms", "1.9");
+    const auto pair = std::make_pair(file.cell(0), file.cell(1));
+    if (pair.first.empty() || pair.second.empty())
+      fail(place, "src_region, dst_region", "an empty name", "two names", kExampleRow);
+    if (!paths
+             .try_emplace(pair,
+                          MeasuredPath{bits_to_bytes(bits_per_s), round_trip_ms_to_one_way_s(round_trip_ms)})
+             .second) {
+      fail(place, "src_region, dst_region", fmt::format("{} to {} a second time", pair.first, pair.second),
+           "every pair once", kExampleRow);
+    }
+  }
+  return paths;
+}
+
+}  // namespace fomoe::scenario

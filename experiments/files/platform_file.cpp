@@ -1,0 +1,255 @@
+#include "experiments/files/platform_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "experiments/scenario/toml/table_reader.hpp"
+#include "experiments/text/suggest.hpp"
+
+namespace fomoe::scenario {
+namespace {
+
+std::string line_of(const Document& document, std::string_view table) {
+  return document.place(std::string(table), document.root().get(table), nullptr);
+}
+
+class PlatformReader {
+ public:
+  explicit PlatformReader(const std::string& path)
+      : document_(Document::read(path, "platform file", "platforms/eight-regions.toml")) {}
+
+  platforms::Platform read() {
+    refuse_unknown_tables(document_, platform_file_keys(), {"site", "path", "backbone"});
+    const TableReader top(document_, platform_file_keys(), "", &document_.root());
+    platform_.name = top.text("name");
+    source_ = top.text("source");
+    given_origin_ = top.yes_no("measured") ? Origin::measured : Origin::assumed;
+    if (top.has("paths_csv")) measured_ = read_paths_csv(document_.beside(top.text("paths_csv")));
+    read_sites();
+    read_default_path();
+    fill_paths();
+    read_given_paths();
+    require_every_pair();
+    read_backbones();
+    state_origins();
+    return platform_;
+  }
+
+ private:
+  void read_sites() {
+    for (const toml::table* table : find_tables(document_, "site")) {
+      const TableReader reader(document_, platform_file_keys(), "site", table);
+      platforms::Site site;
+      site.name = reader.text("name");
+      if (reader.has("region")) site.region = reader.text("region");
+      site.compute_factor = reader.multiple("compute_factor");
+      if (index_of(site.name))
+        reader.refuse("name", fmt::format("\"{}\" a second time", site.name), "every site once");
+      names_.push_back(site.name);
+      if (names_.size() > 1024) reader.refuse("name", "more than 1024 sites", "at most 1024 sites");
+      site.uplink_bytes_per_s = link(reader, "uplink", site.name, /*out=*/true);
+      site.downlink_bytes_per_s = link(reader, "downlink", site.name, /*out=*/false);
+      platform_.sites.push_back(site);
+    }
+    if (names_.empty()) fail(document_.path() + ":1", "site", "no site", "at least one [[site]]", "[[site]]");
+    // Which rates may be taken as a site's own is known only when all sites are.
+    for (platforms::Site& site : platform_.sites) {
+      if (site.uplink_bytes_per_s == 0) site.uplink_bytes_per_s = largest_measured(site.name, "uplink", true);
+      if (site.downlink_bytes_per_s == 0)
+        site.downlink_bytes_per_s = largest_measured(site.name, "downlink", false);
+    }
+  }
+
+  /// 0 where the largest measured rate is to be taken.
+  double link(const TableReader& reader, std::string_view key, const std::string& site, bool out) {
+    if (reader.has(key)) {
+      given_links_ = true;
+      return reader.quantity(key);
+    }
+    const bool measured = std::any_of(measured_.begin(), measured_.end(), [&](const auto& entry) {
+      return (out ? entry.first.first : entry.first.second) == site;
+    });
+    if (!measured) {
+      std::vector<std::string> known;
+      for (const auto& entry : measured_) known.push_back(out ? entry.first.first : entry.first.second);
+      const std::string meant = nearest(site, known);
+      reader.refuse(
+          key, measured_.empty() ? "nothing" : fmt::format("nothing, and no measured path of \"{}\"", site),
+          "a data rate with a unit, or a site that paths_csv has measured",
+          meant.empty() ? "" : '"' + meant + '"');
+    }
+    measured_links_ = true;
+    return 0;
+  }
+
+  double largest_measured(const std::string& site, const char* key, bool out) {
+    double largest = 0;
+    for (const auto& [pair, path] : measured_) {
+      const std::string& own = out ? pair.first : pair.second;
+      const std::string& other = out ? pair.second : pair.first;
+      if (own == site && other != site && index_of(other))
+        largest = std::max(largest, path.bandwidth_bytes_per_s);
+    }
+    if (largest == 0) {
+      fail(line_of(document_, "site"), std::string("site.") + key,
+           fmt::format("no measured path between \"{}\" and another site of the platform", site),
+           "a data rate with a unit", std::string(key) + " = \"10Gbps\"");
+    }
+    return largest;
+  }
+
+  void read_default_path() {
+    const toml::table* table = find_table(document_, "default_path");
+    if (table == nullptr) return;
+    const TableReader reader(document_, platform_file_keys(), "default_path", table);
+    default_path_ =
+        platforms::Path{reader.quantity("latency"),
+                        reader.has("bandwidth") ? reader.quantity("bandwidth") : platforms::kUnlimited};
+  }
+
+  void fill_paths() {
+    const int n = platform_.size();
+    platform_.paths.assign(static_cast<std::size_t>(n) * static_cast<std::size_t>(n), {});
+    covered_.assign(platform_.paths.size(), false);
+    for (int from = 0; from < n; ++from) {
+      for (int to = 0; to < n; ++to) {
+        if (from == to) continue;
+        const auto found = measured_.find({names_[from], names_[to]});
+        if (found != measured_.end()) {
+          set(from, to, {found->second.latency_s, found->second.bandwidth_bytes_per_s});
+          measured_paths_ = true;
+        } else if (default_path_) {
+          set(from, to, *default_path_);
+        }
+      }
+    }
+  }
+
+  void read_given_paths() {
+    std::vector<bool> given(platform_.paths.size(), false);
+    for (const toml::table* table : find_tables(document_, "path")) {
+      const TableReader reader(document_, platform_file_keys(), "path", table);
+      const int from = end_of(reader, "from"), to = end_of(reader, "to");
+      const auto position = static_cast<std::size_t>(from * platform_.size() + to);
+      if (from == to) reader.refuse("to", "the sending site itself", "another site");
+      if (given[position])
+        reader.refuse("to", fmt::format("{} to {} a second time", names_[from], names_[to]),
+                      "every path once");
+      given[position] = true;
+      platforms::Path path = covered_[position] ? platform_.path(from, to) : platforms::Path{};
+      path.latency_s = reader.quantity("latency");
+      if (reader.has("bandwidth")) path.bandwidth_bytes_per_s = reader.quantity("bandwidth");
+      set(from, to, path);
+      given_paths_ = true;
+    }
+  }
+
+  int end_of(const TableReader& reader, std::string_view key) {
+    const std::string name = reader.text(key);
+    if (const auto index = index_of(name)) return *index;
+    const std::string meant = nearest(name, names_);
+    reader.refuse(key, '"' + name + '"', "the name of a site: \"" + joined(names_, "\", \"") + '"',
+                  meant.empty() ? "" : '"' + meant + '"');
+  }
+
+  void require_every_pair() {
+    for (int from = 0; from < platform_.size(); ++from) {
+      for (int to = 0; to < platform_.size(); ++to) {
+        if (from == to || covered_[static_cast<std::size_t>(from * platform_.size() + to)]) continue;
+        fail(document_.path() + ":1", "path",
+             fmt::format("no path from \"{}\" to \"{}\"", names_[from], names_[to]),
+             "every ordered pair of sites in paths_csv, a [[path]] or [default_path]",
+             "[default_path] with latency = \"25ms\"");
+      }
+    }
+  }
+
+  void read_backbones() {
+    for (const toml::table* table : find_tables(document_, "backbone")) {
+      const TableReader reader(document_, platform_file_keys(), "backbone", table);
+      const std::string from = region_of(reader, "from"), to = region_of(reader, "to");
+      if (from == to) reader.refuse("to", "the region itself", "another region");
+      for (const platforms::Backbone& known : platform_.backbones) {
+        if (known.from == from && known.to == to)
+          reader.refuse("to", fmt::format("{} and {} a second time", from, to), "every pair of regions once");
+      }
+      for (const auto& [a, b] : {std::pair{from, to}, std::pair{to, from}}) {
+        platform_.backbones.push_back({a, b, reader.quantity("bandwidth")});
+        share(platform_.backbones.back(), static_cast<int>(platform_.backbones.size()) - 1);
+      }
+    }
+    if (!platform_.backbones.empty())
+      platform_.provenance.push_back(
+          {"backbones between regions", Origin::assumed, "given in the platform file"});
+  }
+
+  std::string region_of(const TableReader& reader, std::string_view key) {
+    const std::string name = reader.text(key);
+    std::vector<std::string> regions;
+    for (const platforms::Site& site : platform_.sites) {
+      if (site.region == name && !name.empty()) return name;
+      if (!site.region.empty()) regions.push_back(site.region);
+    }
+    const std::string meant = nearest(name, regions);
+    reader.refuse(key, '"' + name + '"', "the region of a [[site]]", meant.empty() ? "" : '"' + meant + '"');
+  }
+
+  void share(const platforms::Backbone& backbone, int index) {
+    for (int from = 0; from < platform_.size(); ++from) {
+      for (int to = 0; to < platform_.size(); ++to) {
+        if (platform_.sites[static_cast<std::size_t>(from)].region == backbone.from &&
+            platform_.sites[static_cast<std::size_t>(to)].region == backbone.to)
+          platform_.path(from, to).backbone = index;
+      }
+    }
+  }
+
+  void state_origins() {
+    const auto state = [&](const char* what, Origin origin, const std::string& detail) {
+      platform_.provenance.push_back({what, origin, detail});
+    };
+    const std::string of_file = fmt::format("{}: {}", platform_.name, source_);
+    if (measured_paths_) {
+      state("path rates", Origin::measured, of_file);
+      state("path latencies", Origin::measured,
+            platform_.name + ", from the same source; one way taken as half of the measured round trip");
+    }
+    if (given_paths_) state("paths given one by one", given_origin_, of_file);
+    if (default_path_) state("paths not described", Origin::assumed, of_file + "; [default_path]");
+    if (measured_links_) {
+      state("uplinks and downlinks", Origin::computed,
+            "largest measured rate out of and into each site, among the platform's sites");
+    }
+    if (given_links_) state("uplinks and downlinks", given_origin_, "given in the platform file; " + of_file);
+  }
+
+  std::optional<int> index_of(const std::string& name) const {
+    const auto found = std::find(names_.begin(), names_.end(), name);
+    if (found == names_.end()) return std::nullopt;
+    return static_cast<int>(found - names_.begin());
+  }
+
+  void set(int from, int to, const platforms::Path& path) {
+    platform_.path(from, to) = path;
+    covered_[static_cast<std::size_t>(from * platform_.size() + to)] = true;
+  }
+
+  Document document_;
+  platforms::Platform platform_;
+  std::string source_;
+  Origin given_origin_ = Origin::assumed;  // of what the file itself says, other than [default_path]
+  MeasuredPaths measured_;
+  std::vector<std::string> names_;
+  std::optional<platforms::Path> default_path_;
+  std::vector<bool> covered_;  // like platform_.paths
+  bool measured_paths_ = false, given_paths_ = false, measured_links_ = false, given_links_ = false;
+};
+
+}  // namespace
+
+platforms::Platform read_platform_file(const std::string& path) { return PlatformReader(path).read(); }
+
+}  // namespace fomoe::scenario

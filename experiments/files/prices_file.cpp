@@ -1,0 +1,136 @@
+#include "experiments/files/prices_file.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <optional>
+
+#include "experiments/scenario/toml/table_reader.hpp"
+
+namespace fomoe::scenario {
+namespace {
+
+constexpr double kBytesPerGb = 1e9, kSecondsPerHour = 3600, kJoulesPerKwh = 3.6e6;
+
+class PriceReader {
+ public:
+  PriceReader(const std::string& path, std::string pricing)
+      : document_(Document::read(path, "price file", "experiments/data/prices-example.toml")),
+        pricing_(std::move(pricing)) {}
+
+  costmodel::Prices read(const platforms::Platform& platform) {
+    refuse_unknown_tables(document_, price_file_keys(), {"gpu", "egress", "port", "electricity"});
+    const TableReader top(document_, price_file_keys(), "", &document_.root());
+    const std::string name = top.text("name"), source = top.text("source");
+    costmodel::Prices prices;
+    prices.as_of = top.text("as_of");
+    read_gpus();
+    read_egress();
+    read_prices("port", "month", ports_);
+    read_prices("electricity", "kwh", electricity_);
+
+    for (const platforms::Site& site : platform.sites) {
+      costmodel::SitePrices row;
+      const double* gpu = longest_match(gpus_, site.name);
+      if (gpu == nullptr) {
+        fail(document_.path() + ":1", "gpu." + pricing_,
+             fmt::format("no price for the site \"{}\"", site.name),
+             fmt::format("a [[gpu]] whose sites begins its name, or one without sites, with {}", pricing_),
+             fmt::format("[[gpu]] with {} = \"2.50USD\"", pricing_));
+      }
+      row.gpu_price_per_s = *gpu / kSecondsPerHour;
+      if (const auto* tiers = longest_match(egress_, site.name)) row.egress = *tiers;
+      if (const double* month = longest_match(ports_, site.name)) row.port_price_per_month = *month;
+      if (const double* kwh = longest_match(electricity_, site.name))
+        row.energy_price_per_joule = *kwh / kJoulesPerKwh;
+      prices.sites.push_back(row);
+    }
+    prices.currency = currency_;
+    prices.provenance.push_back(
+        {"prices", Origin::assumed,
+         fmt::format("{}, as of {}, {} GPUs, {}: {}", name, prices.as_of, pricing_, currency_, source)});
+    return prices;
+  }
+
+ private:
+  using ByPrefix = std::map<std::string, double>;
+
+  template <class T>
+  static const T* longest_match(const std::map<std::string, T>& rows, const std::string& site) {
+    const T* found = nullptr;
+    std::size_t length = 0;
+    for (const auto& [prefix, value] : rows) {
+      if (site.starts_with(prefix) && (found == nullptr || prefix.size() > length)) {
+        found = &value;
+        length = prefix.size();
+      }
+    }
+    return found;
+  }
+
+  static std::string prefix_of(const TableReader& reader) {
+    return reader.has("sites") ? reader.text("sites") : "";
+  }
+
+  /// All amounts of a file are in one currency.
+  double amount(const TableReader& reader, std::string_view key) {
+    const Money money = reader.money(key);
+    if (currency_.empty()) currency_ = money.currency;
+    if (money.currency != currency_)
+      reader.refuse(key, money.currency, fmt::format("{}, the currency of the prices above", currency_));
+    return money.amount;
+  }
+
+  void read_gpus() {
+    for (const toml::table* table : find_tables(document_, "gpu")) {
+      const TableReader reader(document_, price_file_keys(), "gpu", table);
+      for (const char* key : {"on_demand", "spot", "owned"}) {
+        if (!reader.has(key)) continue;
+        const double price = amount(reader, key);  // the others are checked as well
+        if (key == pricing_ && !gpus_.try_emplace(prefix_of(reader), price).second) refuse_twice(reader);
+      }
+    }
+  }
+
+  void read_egress() {
+    for (const toml::table* table : find_tables(document_, "egress")) {
+      const TableReader reader(document_, price_file_keys(), "egress", table);
+      std::vector<costmodel::EgressTier>& tiers = egress_[prefix_of(reader)];
+      costmodel::EgressTier tier;
+      tier.price_per_byte = amount(reader, "per_gb") / kBytesPerGb;
+      if (reader.has("up_to")) tier.up_to_bytes = reader.quantity("up_to");
+      if (!tiers.empty() && !(tier.up_to_bytes > tiers.back().up_to_bytes)) {
+        reader.refuse(reader.has("up_to") ? "up_to" : "per_gb",
+                      "a tier that ends no later than the one before",
+                      "tiers of the same sites in rising order, the last without up_to");
+      }
+      tiers.push_back(tier);
+    }
+  }
+
+  void read_prices(const char* name, const char* key, ByPrefix& rows) {
+    for (const toml::table* table : find_tables(document_, name)) {
+      const TableReader reader(document_, price_file_keys(), name, table);
+      if (!rows.try_emplace(prefix_of(reader), amount(reader, key)).second) refuse_twice(reader);
+    }
+  }
+
+  [[noreturn]] static void refuse_twice(const TableReader& reader) {
+    reader.refuse("sites", fmt::format("\"{}\" a second time", prefix_of(reader)),
+                  "every beginning of names once");
+  }
+
+  Document document_;
+  std::string pricing_, currency_;
+  ByPrefix gpus_, ports_, electricity_;
+  std::map<std::string, std::vector<costmodel::EgressTier>> egress_;
+};
+
+}  // namespace
+
+costmodel::Prices read_price_file(const std::string& path, const std::string& pricing,
+                                  const platforms::Platform& platform) {
+  return PriceReader(path, pricing).read(platform);
+}
+
+}  // namespace fomoe::scenario

@@ -1,0 +1,144 @@
+#include "experiments/files/quality_csv.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <vector>
+
+#include "experiments/files/csv.hpp"
+#include "experiments/files/paper_tables.hpp"
+#include "experiments/scenario/toml/document.hpp"
+#include "experiments/text/suggest.hpp"
+
+namespace fomoe::scenario {
+namespace {
+
+constexpr const char* kHeader =
+    "strategy,local_steps,placement,sites,expert_overlap,perplexity,plus_minus,note";
+constexpr const char* kExampleRow = "diloco,32,fixed,4,2,130.58,17.58,";
+
+class QualityReader {
+ public:
+  explicit QualityReader(std::string name) : name_(std::move(name)) {}
+
+  costmodel::QualityTable parse(std::string_view text) {
+    std::istringstream lines{std::string(text)};
+    bool header = false;
+    for (std::string line; std::getline(lines, line);) {
+      ++line_;
+      if (!line.empty() && line.back() == '\r') line.pop_back();
+      if (line.starts_with("# ") && !header) {
+        read_scope(line.substr(2));
+      } else if (!header) {
+        if (line != kHeader)
+          wrong("header", fmt::format("\"{}\"", line),
+                fmt::format("\"# key: value\" lines, then \"{}\"", kHeader), kHeader);
+        header = true;
+      } else {
+        read_row(line);
+      }
+    }
+    line_ = 1;
+    if (table_.source.empty())
+      wrong("source", "none", "a line \"# source: …\"", "# source: our runs of March");
+    for (const char* needed : {"parameters", "tokens"}) {
+      const bool given = std::any_of(table_.scope.begin(), table_.scope.end(),
+                                     [&](const auto& entry) { return entry.first == needed; });
+      if (!given)
+        wrong(needed, "none", fmt::format("a line \"# {}: …\": for what the table holds", needed),
+              fmt::format("# {}: 1.34e9", needed));
+    }
+    if (table_.rows.empty()) wrong("row", "none", "at least one", kExampleRow);
+    return std::move(table_);
+  }
+
+ private:
+  [[noreturn]] void wrong(const std::string& key, const std::string& got, const std::string& expected,
+                          const std::string& example, const std::string& suggestion = "") const {
+    fail(fmt::format("{}:{}", name_, line_), key, got, expected, example, suggestion);
+  }
+
+  double number(std::string_view cell, const std::string& column, double min) const {
+    double value = 0;
+    const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+    if (error != std::errc{} || end != cell.data() + cell.size() || !std::isfinite(value) || value < min)
+      wrong(column, fmt::format("\"{}\"", cell), fmt::format("a number of at least {}", min), kExampleRow);
+    return value;
+  }
+
+  std::int64_t whole(std::string_view cell, const std::string& column) const {
+    const double value = number(cell, column, 1);
+    if (value != std::floor(value) || value > 1e9)
+      wrong(column, fmt::format("\"{}\"", cell), "a whole number of at least 1", kExampleRow);
+    return static_cast<std::int64_t>(value);
+  }
+
+  void read_scope(const std::string& text) {
+    const std::size_t colon = text.find(": ");
+    const auto& names = costmodel::quality_scope_names();
+    const std::string key = text.substr(0, colon);
+    if (colon == std::string::npos || key == "note") return;  // a comment
+    const std::string value = text.substr(colon + 2);
+    if (key == "source") {
+      table_.source = value;
+    } else if (std::find(names.begin(), names.end(), key) != names.end()) {
+      table_.scope.emplace_back(key, number(value, key, 1));
+    } else {
+      wrong(key, "an unknown key", "one of source, note, " + joined(names), "# tokens: 1.34e9",
+            nearest(key, names));
+    }
+  }
+
+  void read_row(const std::string& line) {
+    const std::vector<std::string> cells = csv_cells(line, 8);  // the note may hold commas
+    if (cells.size() != 8) wrong("row", fmt::format("\"{}\"", line), "8 cells", kExampleRow);
+    costmodel::QualityRow row;
+    row.strategy = cells[0];
+    if (row.strategy.empty()) wrong("strategy", "an empty name", "a method's name", kExampleRow);
+    row.local_steps = whole(cells[1], "local_steps");
+    row.placement = cells[2];
+    if (row.placement != "fixed" && row.placement != "random")
+      wrong("placement", fmt::format("\"{}\"", cells[2]), "fixed or random", kExampleRow);
+    row.sites = static_cast<int>(whole(cells[3], "sites"));
+    row.expert_overlap = static_cast<int>(whole(cells[4], "expert_overlap"));
+    if (row.expert_overlap > row.sites)
+      wrong("expert_overlap", cells[4], fmt::format("at most the {} sites", row.sites), kExampleRow);
+    row.perplexity = number(cells[5], "perplexity", 1);
+    if (!cells[6].empty()) row.plus_minus = number(cells[6], "plus_minus", 0);
+    row.note = cells[7];
+    table_.rows.push_back(row);
+  }
+
+  std::string name_;
+  int line_ = 0;
+  costmodel::QualityTable table_;
+};
+
+}  // namespace
+
+costmodel::QualityTable parse_quality_csv(std::string_view text, const std::string& name) {
+  return QualityReader(name).parse(text);
+}
+
+costmodel::QualityTable read_quality_csv(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) fail(path + ":1", "file", "no file that can be read", "a table of perplexities", kHeader);
+  return parse_quality_csv(text.str(), path);
+}
+
+costmodel::QualityTable paper_table() {
+  costmodel::QualityTable table = parse_quality_csv(kPaperExp0, "paper_exp0.csv");
+  const costmodel::QualityTable exp1 = parse_quality_csv(kPaperExp1, "paper_exp1.csv");
+  table.source = "FoMoE paper (arXiv 2606.19025), tables exp0 and exp1: perplexity on C4 en";
+  table.rows.insert(table.rows.end(), exp1.rows.begin(), exp1.rows.end());
+  return table;
+}
+
+}  // namespace fomoe::scenario

@@ -1,0 +1,120 @@
+#include "experiments/files/step_profile_io.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "experiments/files/json_object.hpp"
+#include "experiments/files/model_shape_json.hpp"
+
+namespace fomoe::scenario {
+namespace {
+
+constexpr JsonKind kProfile = {"fomoe.step-profile/1", "profile", "a step profile",
+                               "a file that `fomoe-train profile` wrote"};
+
+const std::vector<std::string>& profile_keys() {
+  static const std::vector<std::string> keys = {"schema",  "model",  "device_kind", "device_name",
+                                                "threads", "dtype",  "versions",    "measured_at",
+                                                "source",  "origin", "points"};
+  return keys;
+}
+
+costmodel::ProfileOrigin read_origin(const std::string& path, const Json& json) {
+  const JsonObject reader(
+      path, kProfile, "origin", json,
+      {"kind", "file", "sha256", "lines", "warmup_dropped", "gpus", "whole_steps", "composed", "scaled"});
+  costmodel::ProfileOrigin origin;
+  origin.kind = reader.text("kind");
+  origin.file = reader.text("file");
+  origin.sha256 = reader.text("sha256");
+  origin.lines = reader.text("lines");
+  origin.warmup_dropped = reader.count("warmup_dropped", 0);
+  origin.gpus = reader.count("gpus", 1);
+  origin.whole_steps = reader.yes_no("whole_steps");
+  origin.composed = reader.text("composed");
+  origin.scaled = reader.text("scaled");
+  return origin;
+}
+
+Json origin_json(const costmodel::ProfileOrigin& origin) {
+  return {{"kind", origin.kind},
+          {"file", origin.file},
+          {"sha256", origin.sha256},
+          {"lines", origin.lines},
+          {"warmup_dropped", origin.warmup_dropped},
+          {"gpus", origin.gpus},
+          {"whole_steps", origin.whole_steps},
+          {"composed", origin.composed},
+          {"scaled", origin.scaled}};
+}
+
+costmodel::ProfilePoint read_point(const std::string& path, const std::string& where, const Json& json) {
+  const JsonObject reader(
+      path, kProfile, where, json,
+      {"micro_batch_sequences", "local_experts", "skip_token", "peak_memory_bytes", "samples"});
+  costmodel::ProfilePoint point;
+  point.micro_batch_sequences = reader.count("micro_batch_sequences", 1);
+  point.local_experts = reader.count("local_experts", 0);
+  point.skip_token = reader.yes_no("skip_token");
+  point.peak_memory_bytes = reader.count("peak_memory_bytes", 0);
+  for (const Json& sample : reader.filled_array("samples")) {
+    const JsonObject times(path, kProfile, fmt::format("{}.samples[{}]", where, point.samples.size()), sample,
+                           {"forward_s", "backward_s", "optimizer_s"});
+    point.samples.push_back(
+        {times.seconds("forward_s"), times.seconds("backward_s"), times.seconds("optimizer_s")});
+  }
+  return point;
+}
+
+}  // namespace
+
+costmodel::StepProfile read_step_profile(const std::string& path) {
+  const Json json = read_json_file(path, kProfile);
+  const JsonObject reader(path, kProfile, "", json, profile_keys());
+  costmodel::StepProfile profile;
+  profile.model = read_exact_shape(path, kProfile, reader.at("model", "an object"));
+  profile.device_kind = reader.text("device_kind");
+  profile.device_name = reader.text("device_name");
+  profile.threads = static_cast<int>(std::min<std::int64_t>(reader.count("threads", 0), 1 << 20));
+  profile.dtype = reader.text("dtype");
+  profile.versions = reader.text("versions");
+  profile.measured_at = reader.text("measured_at");
+  profile.source = path;
+  if (reader.has("origin")) profile.origin = read_origin(path, reader.at("origin", "an object"));
+  for (const Json& point : reader.filled_array("points")) {
+    profile.points.push_back(read_point(path, fmt::format("points[{}]", profile.points.size()), point));
+  }
+  return profile;
+}
+
+std::string step_profile_json(const costmodel::StepProfile& profile) {
+  Json points = Json::array();
+  for (const costmodel::ProfilePoint& point : profile.points) {
+    Json samples = Json::array();
+    for (const costmodel::StepSample& sample : point.samples) {
+      samples.push_back({{"forward_s", sample.forward_s},
+                         {"backward_s", sample.backward_s},
+                         {"optimizer_s", sample.optimizer_s}});
+    }
+    points.push_back({{"micro_batch_sequences", point.micro_batch_sequences},
+                      {"local_experts", point.local_experts},
+                      {"skip_token", point.skip_token},
+                      {"peak_memory_bytes", point.peak_memory_bytes},
+                      {"samples", samples}});
+  }
+  Json document = {{"schema", kProfile.schema},
+                   {"model", exact_shape_json(profile.model)},
+                   {"device_kind", profile.device_kind},
+                   {"device_name", profile.device_name},
+                   {"threads", profile.threads},
+                   {"dtype", profile.dtype},
+                   {"versions", profile.versions},
+                   {"measured_at", profile.measured_at},
+                   {"source", profile.source}};
+  if (profile.origin) document["origin"] = origin_json(*profile.origin);
+  document["points"] = points;
+  return to_text(document);
+}
+
+}  // namespace fomoe::scenario

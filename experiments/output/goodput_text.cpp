@@ -1,0 +1,65 @@
+#include "experiments/output/goodput_text.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "experiments/text/human.hpp"
+
+namespace fomoe::commands {
+namespace {
+
+std::string time_or_never(double seconds) { return std::isfinite(seconds) ? human_time(seconds) : "never"; }
+
+std::string rounds_text(std::int64_t rounds, const costmodel::RunReport& report) {
+  return fmt::format("every {} round{} ({})", rounds, rounds == 1 ? "" : "s",
+                     human_time(static_cast<double>(rounds) * report.round.duration_s));
+}
+
+}  // namespace
+
+std::string goodput_text(const costmodel::RunReport& report) {
+  if (!report.goodput) return "";
+  const costmodel::Goodput& goodput = *report.goodput;
+  const std::string currency = report.cost ? report.cost->currency : "";
+  const auto cost = [&](const std::optional<double>& amount) {
+    return amount ? fmt::format("{:.2f} {}", *amount, currency) : std::string();
+  };
+  std::vector<Row> rows = {
+      {fmt::format("with failures, policy {}", to_string(goodput.policy)),
+       fmt::format("goodput {}", human_percent(goodput.goodput)),
+       fmt::format("of {} samples; something fails every {}", goodput.samples,
+                   time_or_never(goodput.system_mtbf_s))},
+      {"  finishes, p50", time_or_never(goodput.finish_p50_s), cost(goodput.cost_p50)},
+      {"  finishes, p95", time_or_never(goodput.finish_p95_s), cost(goodput.cost_p95)},
+      {"  checkpoints", rounds_text(goodput.checkpoint_rounds, report),
+       human_time(goodput.checkpoint_s) + " each"},
+      {"  recommended", rounds_text(goodput.recommended_rounds, report),
+       fmt::format("goodput {}; Young {}, Daly {}", human_percent(goodput.recommended_goodput),
+                   time_or_never(goodput.young_interval_s), time_or_never(goodput.daly_interval_s))},
+      {"  recommended time-out", human_time(goodput.recommended_timeout_s),
+       fmt::format("the state of a site that comes back takes {}", human_time(goodput.transfer_s))}};
+  if (goodput.unfinished_share > 0)
+    rows.push_back({"  CANNOT FINISH", human_percent(goodput.unfinished_share) + " of the samples", ""});
+  return aligned(rows) + '\n';
+}
+
+std::string replicas_text(const costmodel::RunReport& report) {
+  if (!report.replicas) return "";
+  const costmodel::Replicas& replicas = *report.replicas;
+  const auto row = [](const char* name, const costmodel::Spread& spread, auto&& text) {
+    return Row{name,
+               text(spread.mean),
+               fmt::format("{} to {}", text(spread.mean_low), text(spread.mean_high)),
+               text(spread.p5),
+               text(spread.p50),
+               text(spread.p95)};
+  };
+  return aligned({{fmt::format("{} seeds from {}", replicas.count, replicas.first_seed), "mean",
+                   "95 % confidence", "p5", "p50", "p95"},
+                  row("  wall clock", replicas.wall_clock_s, human_time),
+                  row("  compute utilisation", replicas.compute_utilization, human_percent)}) +
+         '\n';
+}
+
+}  // namespace fomoe::commands

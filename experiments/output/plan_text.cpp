@@ -1,0 +1,354 @@
+#include "experiments/output/plan_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "costmodel/compose/memory_remedy.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/plan/site_shares.hpp"
+#include "experiments/analysis/limits.hpp"
+#include "experiments/analysis/sensitivity.hpp"
+#include "experiments/text/human.hpp"
+#include "experiments/text/suggest.hpp"
+
+namespace fomoe::commands {
+
+namespace {
+
+using planner::Answer;
+using planner::Basis;
+using planner::Finalist;
+using planner::Measure;
+
+std::string shell_word(const std::string& assignment) {
+  std::string text = assignment;
+  // Axes quote words for TOML; a bare word reads the same.
+  const std::size_t equals = text.find('=');
+  if (text.size() > equals + 2 && text[equals + 1] == '\'' && text.back() == '\'')
+    text = text.substr(0, equals + 1) + text.substr(equals + 2, text.size() - equals - 3);
+  const bool plain = text.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                         "_-+=.,:/@%") == std::string::npos;
+  if (plain) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string ratio_text(double ratio) {
+  if (ratio < 1.1) return human_percent(ratio - 1) + " more than";
+  return fmt::format("{:.3g} times", ratio);
+}
+
+/// What only some methods have: the placement, fragments, what --vary adds.
+std::string details(const PlanAnswer& plan, const Finalist& finalist) {
+  const costmodel::Strategy& strategy = finalist.scenario.strategy;
+  const costmodel::Method& method = *strategy.method;
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  if (method.partial_experts && costmodel::effective_overlap(finalist.scenario) < finalist.scenario.sites()) {
+    add(to_string(strategy.placement));
+    if (strategy.placement == costmodel::PlacementKind::random)
+      text += fmt::format(" T={}", strategy.reshuffle_rounds);
+  }
+  if (costmodel::has_axis(method, "fragments") && strategy.fragments > 1)
+    add(fmt::format("{} fragments", strategy.fragments));
+  if (costmodel::has_axis(method, "overlap_steps") && strategy.overlap_steps > 0)
+    add(fmt::format("{} steps late", strategy.overlap_steps));
+  for (const sweep::Axis& axis : plan.question.vary) {
+    static const std::vector<std::string> shown = {
+        "strategy.method",    "strategy.local_steps",   "strategy.expert_overlap",  "strategy.placement",
+        "strategy.fragments", "strategy.overlap_steps", "strategy.collective",      "strategy.payload_dtype",
+        "platform.use_sites", "platform.sites",         "strategy.reshuffle_rounds"};
+    if (std::find(shown.begin(), shown.end(), axis.key) != shown.end()) continue;
+    for (const std::string& setting : finalist.settings) {
+      if (setting.starts_with(axis.key + '=')) add(shell_word(setting));
+    }
+  }
+  return text;
+}
+
+class PlanText {
+ public:
+  explicit PlanText(const PlanAnswer& plan)
+      : plan_(plan), answer_(plan.answer), base_(answer_.finalists.front()) {
+    for (const Finalist& finalist : answer_.finalists) {
+      costs_ = costs_ || !std::isnan(finalist.simulated.cost);
+      energies_ = energies_ || !std::isnan(finalist.simulated.energy_kwh);
+      perplexities_ = perplexities_ || finalist.perplexity.has_value();
+    }
+  }
+
+  std::string text() {
+    return head() + '\n' + chosen_table() + '\n' + lines() + '\n' + sensitivities() + methods() + dropped() +
+           tried() + differences();
+  }
+
+ private:
+  [[nodiscard]] const Finalist& at(std::size_t i) const { return answer_.finalists[i]; }
+  [[nodiscard]] std::string amount(const Finalist& finalist) const {
+    return amount_text(plan_.options.screening.minimise, finalist.value, base_.scenario);
+  }
+  [[nodiscard]] std::string name_of(const Finalist& finalist) const {
+    std::string text = fmt::format("{} with K = {}", finalist.method(), finalist.steps_per_round());
+    if (finalist.scenario.strategy.method->partial_experts)
+      text += fmt::format(", O_e = {}", costmodel::effective_overlap(finalist.scenario));
+    return text +
+           fmt::format(" on {} site{}", finalist.scenario.sites(), finalist.scenario.sites() == 1 ? "" : "s");
+  }
+  [[nodiscard]] static const char* measure_name(Measure measure) {
+    switch (measure) {
+      case Measure::time:
+        return "least time";
+      case Measure::cost:
+        return "lowest cost";
+      case Measure::energy:
+        return "least energy";
+    }
+    return "";
+  }
+
+  /// What is asked for is not to be had: what is?
+  std::string nothing_left() {
+    if (plan_.least.empty())
+      return fmt::format("Nothing is possible: all {} combinations were dropped, for the reasons below.\n",
+                         human_count(static_cast<double>(plan_.screening.candidates)));
+    std::string text = "Nothing keeps all limits. Without them, and whatever that costs in quality:\n";
+    for (const Least& least : plan_.least) {
+      const Finalist& own = least.finalist;
+      std::vector<std::string> amounts;
+      for (const Measure measure : {Measure::time, Measure::cost, Measure::energy}) {
+        const std::string amount = amount_text(measure, own.simulated.of(measure), base_.scenario);
+        if (!amount.empty()) amounts.push_back(amount);
+      }
+      text += fmt::format("the {} is that of {}: {}\n  {}\n", measure_name(least.measure), name_of(own),
+                          scenario::joined(amounts), simulate_line(plan_.question, own));
+    }
+    return text;
+  }
+
+  std::string head() {
+    if (answer_.chosen.empty()) return nothing_left();
+    if (answer_.has_choice()) {
+      const Finalist& best = at(answer_.chosen.front());
+      std::string text = fmt::format("Choice, {}: {}, {}.", measure_name(plan_.options.screening.minimise),
+                                     name_of(best), amount(best));
+      if (answer_.basis == Basis::equal_loss)
+        text +=
+            " That is to the loss of data-parallel training, by a larger model on more tokens; times and "
+            "costs in "
+            "the table are of the runs as they are.";
+      if (answer_.basis == Basis::target)
+        text +=
+            fmt::format(" Of the candidates whose measured perplexity is at most {:.4g}{}: it has {:.4g}.",
+                        *answer_.target_perplexity,
+                        plan_.options.screening.limits.perplexity ? "" : ", that of the scenario as it is",
+                        *best.perplexity);
+      return text + " Quality is known for numbers on the wire that are no coarser than the scenario's.\n";
+    }
+    std::string text = fmt::format("No winner: {}.\n", answer_.why_unknown);
+    if (answer_.basis == Basis::unknown)
+      text +=
+          "Fewer synchronisations (K), experts at fewer of the sites (O_e/M), coarser numbers on the wire "
+          "and late "
+          "updates\n"
+          "can cost quality, and nothing here knows how much. So this is the frontier: each row is the best "
+          "there is\n"
+          "without taking more of any of these risks. Methods differ in quality in other ways too.\n";
+    return text;
+  }
+
+  Row titles() {
+    Row row = {"", "method", "K", "O_e/M", "wire", "collective", "sites", "time"};
+    if (costs_) row.emplace_back("cost");
+    if (energies_) row.emplace_back("energy");
+    if (answer_.basis == Basis::equal_loss) row.emplace_back("to equal loss");
+    if (perplexities_) row.emplace_back("perplexity");
+    row.insert(row.end(), {"utilisation", "formula", "with"});
+    return row;
+  }
+
+  Row cells(const std::string& label, const Finalist& finalist) {
+    const costmodel::Strategy& strategy = finalist.scenario.strategy;
+    const bool partial = strategy.method->partial_experts;
+    Row row = {label,
+               strategy.method->name,
+               std::to_string(finalist.steps_per_round()),
+               partial ? fmt::format("{}/{}", costmodel::effective_overlap(finalist.scenario),
+                                     finalist.scenario.sites())
+                       : "all",
+               to_string(strategy.wire.type),
+               costmodel::has_axis(*strategy.method, "collective") ? to_string(strategy.collective) : "",
+               std::to_string(finalist.scenario.sites()),
+               human_time(finalist.simulated.time_s)};
+    if (costs_) row.push_back(amount_text(Measure::cost, finalist.simulated.cost, base_.scenario));
+    if (energies_) row.push_back(amount_text(Measure::energy, finalist.simulated.energy_kwh, base_.scenario));
+    if (answer_.basis == Basis::equal_loss)
+      row.push_back(finalist.equal_loss_factor ? amount(finalist) : "unknown");
+    if (perplexities_)
+      row.push_back(finalist.perplexity ? fmt::format("{:.4g}", *finalist.perplexity) : "unknown");
+    const double off = finalist.closed_form.time_s / finalist.simulated.time_s - 1;
+    row.insert(row.end(), {human_percent(finalist.compute_utilization),
+                           std::abs(off) < 5e-4 ? "same" : fmt::format("{:+.2g} %", off * 100),
+                           "  " + details(plan_, finalist)});
+    return row;
+  }
+
+  std::string chosen_table() {
+    std::vector<Row> rows = {titles()};
+    for (std::size_t i = 0; i < answer_.chosen.size(); ++i)
+      rows.push_back(cells(std::to_string(i + 1), at(answer_.chosen[i])));
+    rows.push_back(cells("as it is", base_));
+    std::string text = aligned(rows);
+    if (!base_.problem.empty())
+      text += fmt::format("The scenario as it is {}{}.\n", base_.problem, would_fit());
+    return text + "formula: the closed form's time against the simulated one, which is shown\n";
+  }
+
+  /// Where the scenario itself does not fit.
+  [[nodiscard]] std::string would_fit() const {
+    const std::string text = costmodel::remedy_text(costmodel::memory_remedy(base_.scenario));
+    return text.empty() ? "" : "; " + text;
+  }
+
+  std::string lines() {
+    std::string text;
+    for (std::size_t i = 0; i < answer_.chosen.size(); ++i) {
+      if (answer_.has_choice() && i > 0) break;
+      text += fmt::format("{}{}\n", answer_.has_choice() ? "" : fmt::format("{}: ", i + 1),
+                          simulate_line(plan_.question, at(answer_.chosen[i])));
+    }
+    return text;
+  }
+
+  std::string sensitivities() {
+    if (answer_.chosen.empty()) return "";
+    const Finalist& first = at(answer_.chosen.front());
+    const std::string text = sensitivity_text(formula_sensitivity(first.scenario), first.simulated.time_s);
+    return text.empty() ? "" : (answer_.has_choice() ? "Of the choice, the " : "Of row 1, the ") + text;
+  }
+
+  [[nodiscard]] std::string place(std::size_t finalist) const {
+    const auto found = std::find(answer_.chosen.begin(), answer_.chosen.end(), finalist);
+    if (found == answer_.chosen.end()) return name_of(at(finalist));
+    return answer_.has_choice() && found == answer_.chosen.begin()
+               ? "the choice"
+               : fmt::format("row {}", found - answer_.chosen.begin() + 1);
+  }
+
+  std::string methods() {
+    std::vector<Row> rows;
+    std::vector<std::string> reasons;
+    for (const planner::MethodBest& best : answer_.methods) {
+      const Finalist& own = at(best.finalist);
+      std::string why;
+      if (!best.loses_to) {
+        why = answer_.has_choice() ? "the choice" : "on the frontier";
+      } else {
+        const Finalist& other = at(*best.loses_to);
+        why = fmt::format(
+            "{} {}",
+            own.value > other.value * (1 + 1e-6) ? ratio_text(own.value / other.value) : "the same as",
+            place(*best.loses_to));
+        if (answer_.basis == Basis::unknown) why += ", with no fewer synchronisations or copies";
+        if (answer_.basis == Basis::target || answer_.basis == Basis::perplexity)
+          why +=
+              own.perplexity ? fmt::format(" (perplexity {:.4g})", *own.perplexity) : " (perplexity unknown)";
+        if (own.exposed_share > 0.05)
+          why += fmt::format("; waits for the network {} of the time", human_percent(own.exposed_share));
+      }
+      rows.push_back({own.method(), amount(own)});
+      reasons.push_back(name_of(own).substr(std::string(own.method()).size() + 1) + ": " + why);
+    }
+    return rows.empty() ? "" : "The best of each method:\n" + listed(rows, reasons) + '\n';
+  }
+
+  /// Columns, then a sentence each.
+  static std::string listed(const std::vector<Row>& rows, const std::vector<std::string>& sentences) {
+    std::string columns = aligned(rows, "  "), text;
+    for (const std::string& sentence : sentences) {
+      const std::size_t end = columns.find('\n');
+      text += columns.substr(0, end) + "  " + sentence + '\n';
+      columns.erase(0, end + 1);
+    }
+    return text;
+  }
+
+  std::string dropped() {
+    std::vector<Row> rows;
+    std::vector<std::string> reasons;
+    const auto add = [&](std::uint64_t count, const std::string& reason) {
+      rows.push_back({"", human_count(static_cast<double>(count))});
+      reasons.push_back(reason);
+    };
+    const planner::Screening& screening = plan_.screening;
+    for (const auto& [reason, entry] : screening.dropped)
+      add(entry.count,
+          entry.example.empty() ? reason : fmt::format("impossible, for example {}", entry.example));
+    if (!screening.doubtful.empty())
+      add(screening.doubtful.offered(),
+          "break a limit by the formula, which is pessimistic where sites differ; the best of them were "
+          "simulated");
+    std::map<std::string, std::uint64_t> simulated;
+    for (std::size_t i = 1; i < answer_.finalists.size(); ++i) {
+      if (!at(i).problem.empty()) ++simulated[at(i).problem];
+    }
+    for (const auto& [reason, count] : simulated) add(count, "simulated: " + reason);
+    return rows.empty() ? "" : "Dropped:\n" + listed(rows, reasons) + '\n';
+  }
+
+  std::string tried() {
+    std::string text =
+        fmt::format("Tried {} combinations by the closed form, and simulated {}{}:\n",
+                    human_count(static_cast<double>(plan_.screening.candidates)), answer_.simulated,
+                    answer_.with_collectives
+                        ? ", each with every collective, since sites differ and the formula takes the "
+                          "slowest link for all"
+                        : "");
+    for (const std::string& line : plan_.space.tried) text += "  " + line + '\n';
+    return text;
+  }
+
+  std::string differences() {
+    double lowest = 0, highest = 0;
+    for (const Finalist& finalist : answer_.finalists) {
+      if (!(finalist.simulated.time_s > 0)) continue;
+      const double off = finalist.closed_form.time_s / finalist.simulated.time_s - 1;
+      lowest = std::min(lowest, off);
+      highest = std::max(highest, off);
+    }
+    // Less than what the sums' order leaves is no difference.
+    if (highest - lowest < 1e-9) return "The closed form's times were those of the simulation.\n";
+    return fmt::format(
+        "The closed form's times were between {:.3g} % below and {:.3g} % above the simulated ones.\n",
+        std::abs(lowest) * 100, highest * 100);
+  }
+
+  const PlanAnswer& plan_;
+  const Answer& answer_;
+  const Finalist& base_;
+  bool costs_ = false, energies_ = false, perplexities_ = false;
+};
+
+}  // namespace
+
+std::string simulate_line(const planner::Question& question, const planner::Finalist& finalist) {
+  std::string line = "fomoe simulate " + shell_word(question.scenario_path);
+  for (const std::string& assignment : question.overrides) {
+    // What the candidate sets wins.
+    const std::string key = assignment.substr(0, assignment.find('=') + 1);
+    const bool again = std::any_of(finalist.settings.begin(), finalist.settings.end(),
+                                   [&](const std::string& setting) { return setting.starts_with(key); });
+    if (!again) line += " --set " + shell_word(assignment);
+  }
+  for (const std::string& setting : finalist.settings) line += " --set " + shell_word(setting);
+  return line;
+}
+
+std::string plan_text(const PlanAnswer& plan) { return PlanText(plan).text(); }
+
+}  // namespace fomoe::commands

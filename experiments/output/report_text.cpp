@@ -1,0 +1,227 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "costmodel/compose/memory_remedy.hpp"
+#include "costmodel/inputs/model_shape.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/model/memory.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/plan/site_shares.hpp"
+#include "experiments/analysis/envelope.hpp"
+#include "experiments/cli/execute.hpp"
+#include "experiments/output/goodput_text.hpp"
+#include "experiments/text/human.hpp"
+
+namespace fomoe::commands {
+namespace {
+
+std::string title(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
+  const costmodel::Strategy& strategy = scenario.strategy;
+  const auto parameters = static_cast<double>(costmodel::count_parameters(scenario.model).total());
+  return fmt::format(
+      "{} on {} sites of platform {}\n"
+      "model {} with {} parameters; {} tokens in {} optimiser steps, {} rounds\n"
+      "overlap O_e = {}, {} placement{}, {} collective, {} on the wire\n\n",
+      strategy.method->name, scenario.sites(), scenario.platform.name, scenario.model.name,
+      human_count(parameters), human_count(static_cast<double>(report.tokens)), report.optimizer_steps,
+      report.round.count, costmodel::effective_overlap(scenario), to_string(strategy.placement),
+      strategy.skip_token ? ", skip-token" : "", to_string(strategy.collective),
+      to_string(strategy.wire.type));
+}
+
+/// The mean round times the number of rounds: shares of the wall clock.
+std::string shares(const costmodel::RunReport& report) {
+  const auto rounds = static_cast<double>(report.round.count);
+  const auto row = [&](const char* name, double per_round_s) {
+    return Row{name, human_time(per_round_s * rounds), human_percent(per_round_s / report.round.duration_s),
+               human_time(per_round_s) + " a round"};
+  };
+  return aligned(
+      {{"wall clock", human_time(report.wall_clock_s), "", human_time(report.round.duration_s) + " a round"},
+       row("  compute", report.round.compute_s),
+       row("  exposed communication", report.round.exposed_communication_s),
+       row("  idle", report.round.idle_s)});
+}
+
+std::string sites(const costmodel::RunReport& report) {
+  const auto rounds = static_cast<double>(report.round.count);
+  std::vector<Row> rows = {{"site, a round", "sent", "received", "compute", "exposed", "idle"}};
+  for (const costmodel::SiteReport& site : report.sites) {
+    rows.push_back({site.name, human_bytes(site.bytes_sent / rounds),
+                    human_bytes(site.bytes_received / rounds), human_time(site.compute_s),
+                    human_time(site.exposed_communication_s), human_time(site.idle_s)});
+  }
+  return aligned(rows);
+}
+
+/// What the round waits for, one after another; the five longest where there are more.
+std::string critical_path_text(const costmodel::RunReport& report) {
+  std::string text;
+  if (report.wall_clock_interval_s) {
+    text += fmt::format(
+        "wall clock between {} and {} with 95 % confidence: rounds differ, and some were executed\n",
+        human_time(report.wall_clock_interval_s->low), human_time(report.wall_clock_interval_s->high));
+  }
+  if (report.round.overlap_achieved > 0.005)
+    text += fmt::format("{} of the time in which bytes are under way hides behind compute\n",
+                        human_percent(report.round.overlap_achieved));
+  std::vector<costmodel::CriticalStep> steps = report.critical_path;
+  if (steps.size() > 5) {
+    std::stable_sort(steps.begin(), steps.end(),
+                     [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
+    steps.resize(5);
+  }
+  for (const costmodel::CriticalStep& step : steps) {
+    text += text.empty() || text.back() == '\n'
+                ? (report.critical_path.size() > 5 ? "longest waits of a round: " : "a round waits for: ")
+                : ", then ";
+    text += fmt::format("{} ({}, {})", step.what, step.site, human_time(step.seconds));
+  }
+  return text.empty() ? text : text + "\n\n";
+}
+
+std::string money(double amount, const std::string& currency) {
+  return fmt::format("{:.2f} {}", amount, currency);
+}
+
+std::string cost_table(const costmodel::RunReport& report) {
+  std::vector<Row> rows;
+  const costmodel::Cost& cost = *report.cost;
+  if (!cost.currency.empty()) {
+    const auto row = [&](const char* name, double amount) {
+      rows.push_back({name, money(amount, cost.currency),
+                      cost.cost_total > 0 ? human_percent(amount / cost.cost_total) : ""});
+    };
+    rows.push_back({"cost", money(cost.cost_total, cost.currency),
+                    cost.as_of.empty() ? "prices without a date" : "prices of " + cost.as_of});
+    row("  GPUs", cost.gpu_cost);
+    row("  egress", cost.egress_cost);
+    row("  ports", cost.port_cost);
+    row("  electricity", cost.energy_cost);
+  }
+  if (cost.energy_kwh) rows.push_back({"energy", fmt::format("{:.4g} kWh", *cost.energy_kwh), ""});
+  return aligned(rows) + '\n';
+}
+
+/// Loud where nobody knows.
+std::string quality_text(const costmodel::RunReport& report) {
+  const costmodel::Quality& quality = *report.quality;
+  if (!quality.known)
+    return fmt::format("perplexity: UNKNOWN, outside of what is known: {}\n  {}\n\n", quality.reason,
+                       quality.source);
+  std::string text = fmt::format("perplexity {}\n  {}\n", perplexity_text(report), quality.source);
+  if (quality.equal_loss_factor) {
+    const double factor = *quality.equal_loss_factor;
+    text += fmt::format("  to the loss of data-parallel training: {:.3g} times the compute, {}", factor,
+                        human_time(factor * report.wall_clock_s));
+    if (report.cost && !report.cost->currency.empty())
+      text += ", " + money(factor * report.cost->cost_total, report.cost->currency);
+    text += '\n';
+  }
+  return text + '\n';
+}
+
+std::string network_terms(const costmodel::NetworkModel& network) {
+  std::string text;
+  for (const costmodel::NetworkTerm& term : costmodel::switched_on(network))
+    text += (text.empty() ? "" : "; ") + term.text;
+  return text.empty() ? "no cap on a flow, no slow start, no loss, no jitter, no other traffic" : text;
+}
+
+}  // namespace
+
+std::string perplexity_text(const costmodel::RunReport& report) {
+  if (!report.quality) return "";
+  const costmodel::Quality& quality = *report.quality;
+  if (!quality.known) return "unknown";
+  return quality.plus_minus ? fmt::format("{:.2f} ± {:.2f}", quality.perplexity, *quality.plus_minus)
+                            : fmt::format("{:.2f}", quality.perplexity);
+}
+
+std::string money_text(const costmodel::RunReport& report) {
+  if (!report.cost || report.cost->currency.empty()) return "";
+  return money(report.cost->cost_total, report.cost->currency);
+}
+
+bool waits_for_latency(const costmodel::RunReport& report) {
+  const double waiting = report.round.exposed_communication_s / report.round.duration_s;
+  return waiting >= 0.005 && report.bottleneck.link_busy_share < waiting / 2;
+}
+
+std::string waiting_text(const costmodel::RunReport& report) {
+  const double waiting = report.round.exposed_communication_s / report.round.duration_s;
+  const std::string text = fmt::format("waits for the network {} of the time", human_percent(waiting));
+  if (waiting < 0.005) return text;
+  return text + fmt::format(", mostly for {} (the busiest link, {}, is {} busy)",
+                            waits_for_latency(report) ? "latency" : "bandwidth", report.bottleneck.link,
+                            human_percent(report.bottleneck.link_busy_share));
+}
+
+std::string report_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario,
+                        const std::string& more) {
+  const bool simulated = report.executor == "simulated";
+  const std::string memory = costmodel::memory_note(scenario);
+  std::string text = title(report, scenario);
+  if (!memory.empty())
+    text += fmt::format("This does not run as configured: it {}.\nBelow is what it would take if it did.\n\n",
+                        memory);
+  text += shares(report) + '\n';
+  text += aligned({{"compute utilisation", human_percent(report.compute_utilization)},
+                   {"throughput", human_count(report.tokens_per_s) + " tokens/s"},
+                   {"sent per site per round", human_bytes(report.bytes_sent_per_site_per_round)},
+                   {"sent per token", human_bytes(report.bytes_per_token)},
+                   {"memory per site", human_bytes(report.sites.front().memory_bytes)}});
+  text += fmt::format("\nlimited by {}; {}\n\n", report.bottleneck.limited_by, waiting_text(report));
+  text += critical_path_text(report);
+  if (report.cost) text += cost_table(report);
+  if (report.quality) text += quality_text(report);
+  text += goodput_text(report) + replicas_text(report);
+  if (report.sites.size() <= 16) text += sites(report) + '\n';
+  text += more + human_provenance(report.provenance);
+  text +=
+      fmt::format("\nNetwork: bandwidth_efficiency {}; {}\n", scenario.network.bandwidth_efficiency,
+                  simulated ? "fluid flows, max-min fair shares; " + network_terms(scenario.network)
+                            : "the slowest uplink, downlink and path and the longest latency stand for all");
+  text += fmt::format("Executor: {}\n", report.executor);
+  text += validation_range_text(report, scenario);
+  for (const std::string& note : report.notes) {
+    if (note != memory) text += fmt::format("Note: {}\n", note);
+  }
+  return text;
+}
+
+std::string csv_header() {
+  return "executor,method,sites,local_steps,expert_overlap,wall_clock_s,compute_utilization,tokens_per_s,"
+         "bytes_per_token,bytes_sent_per_site_per_round,memory_bytes_per_site,optimizer_steps,tokens,round_"
+         "count,"
+         "round_duration_s,round_compute_s,round_communication_s,round_exposed_communication_s,round_idle_s,"
+         "limited_by,busiest_link,link_busy_share,currency,cost_total,gpu_cost,egress_cost,port_cost,energy_"
+         "cost,"
+         "energy_kwh,perplexity,perplexity_plus_minus";
+}
+
+std::string csv_row(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
+  const costmodel::MeanRound& round = report.round;
+  const auto priced = report.cost && !report.cost->currency.empty();
+  const auto cost = report.cost.value_or(costmodel::Cost{});
+  const auto cell = [](bool known, double value) { return known ? fmt::format("{}", value) : std::string(); };
+  const auto quality = report.quality.value_or(costmodel::Quality{});
+  const std::string more = fmt::format(
+      ",{},{},{},{},{},{},{},{},{}", cost.currency, cell(priced, cost.cost_total),
+      cell(priced, cost.gpu_cost), cell(priced, cost.egress_cost), cell(priced, cost.port_cost),
+      cell(priced, cost.energy_cost), cell(cost.energy_kwh.has_value(), cost.energy_kwh.value_or(0)),
+      cell(quality.known, quality.perplexity),
+      cell(quality.known && quality.plus_minus, quality.plus_minus.value_or(0)));
+  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", report.executor,
+                     scenario.strategy.method->name, scenario.sites(), scenario.strategy.local_steps,
+                     costmodel::effective_overlap(scenario), report.wall_clock_s, report.compute_utilization,
+                     report.tokens_per_s, report.bytes_per_token, report.bytes_sent_per_site_per_round,
+                     report.sites.front().memory_bytes, report.optimizer_steps, report.tokens, round.count,
+                     round.duration_s, round.compute_s, round.communication_s, round.exposed_communication_s,
+                     round.idle_s, report.bottleneck.limited_by, csv_cell(report.bottleneck.link),
+                     report.bottleneck.link_busy_share) +
+         more;
+}
+
+}  // namespace fomoe::commands

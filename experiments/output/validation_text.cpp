@@ -1,0 +1,258 @@
+#include "experiments/output/validation_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+
+#include "costmodel/inputs/network_model.hpp"
+#include "costmodel/plan/method.hpp"
+#include "experiments/results/json_values.hpp"
+#include "experiments/text/human.hpp"
+
+namespace fomoe::commands {
+
+using costmodel::Bound;
+using costmodel::Compared;
+using costmodel::ErrorSummary;
+using scenario::Json;
+
+namespace {
+
+std::string name_of(Compared what) {
+  return std::string(costmodel::kComparedNames[static_cast<std::size_t>(what)]);
+}
+std::optional<double> error_of(const ValidatedRun& run, Compared what) {
+  return run.errors[static_cast<std::size_t>(what)];
+}
+std::string stem(const ValidatedRun& run) { return std::filesystem::path(run.measured.path).stem().string(); }
+
+/// "+1.2 %"; of utilisation, "−0.4 pt".
+std::string signed_error(const ValidatedRun& run, Compared what) {
+  const std::optional<double> error = error_of(run, what);
+  if (!error) return "";
+  if (!std::isfinite(*error)) return "none seen";
+  return fmt::format("{:+.1f} {}", 100 * *error, what == Compared::utilization ? "pt" : "%");
+}
+
+std::string size(double error, Compared what) {
+  if (!std::isfinite(error)) return "none seen";
+  return fmt::format("{:.2f} {}", 100 * error, what == Compared::utilization ? "pt" : "%");
+}
+
+struct Group {
+  std::string name;
+  std::vector<std::size_t> members;
+};
+
+std::vector<Group> groups_of(const std::vector<ValidatedRun>& runs) {
+  std::vector<Group> groups = {{"all", {}}};
+  const auto add = [&](const std::string& name, std::size_t run) {
+    auto found = std::find_if(groups.begin(), groups.end(), [&](const Group& g) { return g.name == name; });
+    if (found == groups.end()) found = groups.insert(groups.end(), {name, {}});
+    found->members.push_back(run);
+  };
+  for (std::size_t i = 0; i < runs.size(); ++i) groups.front().members.push_back(i);
+  for (const Bound bound : {Bound::compute, Bound::communication, Bound::overlapped}) {
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      if (runs[i].bound == bound) add(to_string(bound), i);
+    }
+  }
+  for (std::size_t i = 0; i < runs.size(); ++i) add(runs[i].scenario.strategy.method->name, i);
+  return groups;
+}
+
+/// Of those of the runs that have such an error; none where no run has.
+std::optional<ErrorSummary> summary(const std::vector<ValidatedRun>& runs,
+                                    const std::vector<std::size_t>& members, Compared what) {
+  std::vector<double> errors;
+  std::vector<std::size_t> known;
+  for (const std::size_t i : members) {
+    const std::optional<double> error = error_of(runs[i], what);
+    if (!error) continue;
+    errors.push_back(*error);
+    known.push_back(i);
+  }
+  if (errors.empty()) return std::nullopt;
+  ErrorSummary summary = costmodel::summary_of(errors);
+  summary.worst_run = known[summary.worst_run];
+  return summary;
+}
+
+double statistic(const ErrorSummary& summary, const std::string& name) {
+  return name == "median" ? summary.median : name == "p95" ? summary.p95 : summary.worst;
+}
+
+std::string runs_table(const std::vector<ValidatedRun>& runs) {
+  std::vector<Row> rows = {{"run", "method", "sites", "K", "bound", "measured", "predicted", "wall clock",
+                            "compute", "communication", "synchronisation", "utilisation", "later rounds"}};
+  for (const ValidatedRun& run : runs) {
+    rows.push_back({stem(run), run.scenario.strategy.method->name, std::to_string(run.scenario.sites()),
+                    std::to_string(run.scenario.strategy.local_steps), to_string(run.bound),
+                    human_time(run.measured.report.wall_clock_s), human_time(run.predicted.wall_clock_s),
+                    signed_error(run, Compared::wall_clock), signed_error(run, Compared::compute),
+                    signed_error(run, Compared::communication), signed_error(run, Compared::synchronization),
+                    signed_error(run, Compared::utilization), signed_error(run, Compared::later_rounds)});
+  }
+  return aligned(rows);
+}
+
+std::string groups_table(const std::vector<ValidatedRun>& runs) {
+  std::vector<Row> rows = {{"runs", "", "error of", "median", "p95", "worst", "bias", "worst run"}};
+  for (const Group& group : groups_of(runs)) {
+    for (const Compared what :
+         {Compared::wall_clock, Compared::compute, Compared::communication, Compared::synchronization,
+          Compared::utilization, Compared::first_round, Compared::later_rounds}) {
+      const std::optional<ErrorSummary> of = summary(runs, group.members, what);
+      if (!of) continue;
+      const bool first = what == Compared::wall_clock;
+      rows.push_back({first ? group.name : "", first ? std::to_string(of->runs) : "", name_of(what),
+                      size(of->median, what), size(of->p95, what), size(of->worst, what),
+                      fmt::format("{}{}", of->bias < 0 ? "" : "+", size(of->bias, what)),
+                      stem(runs[of->worst_run])});
+    }
+  }
+  return aligned(rows);
+}
+
+/// What was run with the compute paced says nothing about predictions of compute.
+std::string how_measured(const std::vector<ValidatedRun>& runs) {
+  const auto paced = std::count_if(runs.begin(), runs.end(),
+                                   [](const ValidatedRun& run) { return run.measured.record.paced; });
+  if (paced == 0) return "";
+  return fmt::format(
+      "Compute was paced in {} of {} runs: they slept for the step times that the prediction uses, and test "
+      "the "
+      "network alone.\n",
+      paced, runs.size());
+}
+
+std::string bytes_line(const std::vector<ValidatedRun>& runs) {
+  const auto off = std::count_if(runs.begin(), runs.end(),
+                                 [](const ValidatedRun& run) { return error_of(run, Compared::bytes) != 0; });
+  if (off == 0) return fmt::format("Bytes sent: as predicted, to the byte, in all {} runs.\n", runs.size());
+  std::vector<std::size_t> all(runs.size());
+  for (std::size_t i = 0; i < runs.size(); ++i) all[i] = i;
+  const ErrorSummary worst = summary(runs, all, Compared::bytes).value();
+  return fmt::format("Bytes sent: differ in {} of {} runs, the most in {} ({}).\n", off, runs.size(),
+                     stem(runs[worst.worst_run]), signed_error(runs[worst.worst_run], Compared::bytes));
+}
+
+/// The network terms of the runs, where all have the same.
+std::string network_line(const std::vector<ValidatedRun>& runs) {
+  const auto text_of = [](const costmodel::NetworkModel& network) {
+    std::string text = fmt::format("bandwidth_efficiency {}", network.bandwidth_efficiency);
+    for (const costmodel::NetworkTerm& term : costmodel::switched_on(network)) text += "; " + term.text;
+    return text;
+  };
+  const std::string first = text_of(runs.front().scenario.network);
+  for (const ValidatedRun& run : runs) {
+    if (text_of(run.scenario.network) != first) return "Network: the runs' scenarios have different terms.\n";
+  }
+  return "Network: " + first + ".\n";
+}
+
+Json figures(const costmodel::RunReport& report) {
+  return {{"wall_clock_s", report.wall_clock_s},
+          {"compute_s", report.round.compute_s},
+          {"communication_s", report.round.communication_s},
+          {"synchronization_s", report.round.transferring_s},
+          {"compute_utilization", report.compute_utilization},
+          {"bytes_sent_per_site_per_round", report.bytes_sent_per_site_per_round},
+          {"rounds", report.round.count},
+          {"round_durations_s", report.round_durations_s}};
+}
+
+/// JSON has no infinity.
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+}  // namespace
+
+std::vector<std::string> check_limits(const std::vector<ValidatedRun>& runs,
+                                      const std::vector<ErrorLimit>& limits) {
+  std::vector<std::size_t> all(runs.size());
+  for (std::size_t i = 0; i < runs.size(); ++i) all[i] = i;
+  std::vector<std::string> lines;
+  for (const ErrorLimit& limit : limits) {
+    const std::optional<ErrorSummary> of = summary(runs, all, limit.what);
+    if (!of) {
+      lines.push_back(
+          fmt::format("{}: no run lists its rounds, so that the limit cannot be held", name_of(limit.what)));
+      continue;
+    }
+    const double found = statistic(*of, limit.statistic);
+    if (found <= limit.most) continue;
+    lines.push_back(fmt::format("{} error of {}: {}, more than the limit of {}{}", limit.statistic,
+                                name_of(limit.what), size(found, limit.what), size(limit.most, limit.what),
+                                limit.statistic == "worst" ? " (" + stem(runs[of->worst_run]) + ")" : ""));
+  }
+  return lines;
+}
+
+std::string validation_text(const std::vector<ValidatedRun>& runs) {
+  return runs_table(runs) + '\n' + groups_table(runs) + '\n' + bytes_line(runs) + how_measured(runs) +
+         network_line(runs);
+}
+
+std::string validation_csv(const std::vector<ValidatedRun>& runs) {
+  std::string text =
+      "run,id,started_at,paced,method,sites,local_steps,expert_overlap,collective,bound,measured_wall_clock_"
+      "s,"
+      "predicted_wall_clock_s,measured_compute_s,predicted_compute_s,measured_communication_s,"
+      "predicted_communication_s,measured_synchronization_s,predicted_synchronization_s,measured_utilization,"
+      "predicted_utilization,measured_bytes,predicted_bytes";
+  for (const std::string_view name : costmodel::kComparedNames) text += fmt::format(",{}_error", name);
+  text += '\n';
+  for (const ValidatedRun& run : runs) {
+    const costmodel::RunReport &m = run.measured.report, &p = run.predicted;
+    const costmodel::Strategy& strategy = run.scenario.strategy;
+    text += fmt::format(
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", csv_cell(stem(run)),
+        run.measured.record.id, run.measured.record.started_at, run.measured.record.paced,
+        strategy.method->name, run.scenario.sites(), strategy.local_steps, strategy.expert_overlap,
+        to_string(strategy.collective), to_string(run.bound), m.wall_clock_s, p.wall_clock_s,
+        m.round.compute_s, p.round.compute_s, m.round.communication_s, p.round.communication_s,
+        m.round.transferring_s, p.round.transferring_s, m.compute_utilization, p.compute_utilization,
+        m.bytes_sent_per_site_per_round, p.bytes_sent_per_site_per_round);
+    for (const std::optional<double>& error : run.errors)
+      text += error && std::isfinite(*error) ? fmt::format(",{}", *error) : ",";
+    text += '\n';
+  }
+  return text;
+}
+
+std::string validation_json(const std::vector<ValidatedRun>& runs) {
+  Json list = Json::array(), groups = Json::array();
+  for (const ValidatedRun& run : runs) {
+    Json errors;
+    for (std::size_t i = 0; i < costmodel::kComparedCount; ++i)
+      errors[std::string(costmodel::kComparedNames[i])] =
+          run.errors[i] ? number(*run.errors[i]) : Json(nullptr);
+    list.push_back({{"run", stem(run)},
+                    {"id", run.measured.record.id},
+                    {"started_at", run.measured.record.started_at},
+                    {"paced", run.measured.record.paced},
+                    {"bound", to_string(run.bound)},
+                    {"measured", figures(run.measured.report)},
+                    {"predicted", figures(run.predicted)},
+                    {"errors", errors},
+                    {"scenario", scenario::to_json(run.scenario)}});
+  }
+  for (const Group& group : groups_of(runs)) {
+    Json errors;
+    for (std::size_t i = 0; i < costmodel::kComparedCount; ++i) {
+      const std::optional<ErrorSummary> of = summary(runs, group.members, static_cast<Compared>(i));
+      if (!of) continue;
+      errors[std::string(costmodel::kComparedNames[i])] = {
+          {"runs", of->runs},         {"median", number(of->median)},
+          {"p95", number(of->p95)},   {"worst", number(of->worst)},
+          {"bias", number(of->bias)}, {"worst_run", stem(runs[of->worst_run])}};
+    }
+    groups.push_back({{"name", group.name}, {"runs", group.members.size()}, {"errors", errors}});
+  }
+  return scenario::to_text({{"schema", "fomoe.validation/1"}, {"groups", groups}, {"runs", list}});
+}
+
+}  // namespace fomoe::commands

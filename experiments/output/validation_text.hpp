@@ -1,0 +1,36 @@
+// What `fomoe validate` answers: tables, CSV, JSON, and whether the limits hold.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "costmodel/report/validation.hpp"
+#include "experiments/analysis/measured_runs.hpp"
+
+namespace fomoe::commands {
+
+struct ValidatedRun {
+  scenario::MeasuredRun measured;
+  costmodel::Scenario scenario;
+  costmodel::RunReport predicted;
+  costmodel::RunErrors errors;
+  costmodel::Bound bound;
+};
+
+struct ErrorLimit {
+  costmodel::Compared what = costmodel::Compared::wall_clock;
+  std::string statistic;  // worst, p95, median
+  double most = 0;
+};
+
+/// One line for each limit that the runs together exceed.
+std::vector<std::string> check_limits(const std::vector<ValidatedRun>& runs,
+                                      const std::vector<ErrorLimit>& limits);
+
+/// Each run, then medians, 95th percentiles and worst cases of all, by what bounds them and by method.
+std::string validation_text(const std::vector<ValidatedRun>& runs);
+/// One line a run; units are in the column names, errors are shares.
+std::string validation_csv(const std::vector<ValidatedRun>& runs);
+/// Schema "fomoe.validation/1".
+std::string validation_json(const std::vector<ValidatedRun>& runs);
+
+}  // namespace fomoe::commands

@@ -1,0 +1,97 @@
+#include "experiments/results/cost_json.hpp"
+
+#include <cmath>
+
+namespace fomoe::scenario {
+namespace {
+
+Json traffic_json(const costmodel::ExtraTraffic& traffic, const platforms::Platform& platform) {
+  Json json = Json::object();
+  const auto site = [&](const char* key, const std::optional<int>& index) {
+    if (index) json[key] = platform.sites[static_cast<std::size_t>(*index)].name;
+  };
+  site("data_site", traffic.data_site);
+  if (traffic.data_site) json["data_bytes_per_token"] = traffic.data_bytes_per_token;
+  site("checkpoint_site", traffic.checkpoint_site);
+  if (traffic.checkpoint_site) json["checkpoint_rounds"] = traffic.checkpoint_rounds;
+  site("rejoin_site", traffic.rejoin_site);
+  if (traffic.rejoin_site) json["rejoin_rounds"] = traffic.rejoin_rounds;
+  return json;
+}
+
+Json prices_json(const costmodel::Prices& prices, const platforms::Platform& platform) {
+  Json sites = Json::array();
+  for (std::size_t i = 0; i < prices.sites.size(); ++i) {
+    const costmodel::SitePrices& site = prices.sites[i];
+    Json tiers = Json::array();
+    for (const costmodel::EgressTier& tier : site.egress) {
+      Json row = {{"price_per_byte", tier.price_per_byte}};
+      if (std::isfinite(tier.up_to_bytes)) row["up_to_bytes_per_month"] = tier.up_to_bytes;
+      tiers.push_back(row);
+    }
+    sites.push_back({{"site", platform.sites[i].name},
+                     {"gpu_price_per_s", site.gpu_price_per_s},
+                     {"port_price_per_month", site.port_price_per_month},
+                     {"energy_price_per_joule", site.energy_price_per_joule},
+                     {"egress", tiers}});
+  }
+  return {{"currency", prices.currency}, {"as_of", prices.as_of}, {"sites", sites}};
+}
+
+Json quality_json(const costmodel::QualityModel& model) {
+  const auto* table = std::get_if<costmodel::QualityTable>(&model);
+  if (table == nullptr) return {{"model", "diloco-scaling-law"}};
+  Json scope = Json::object();
+  for (const auto& [name, value] : table->scope) scope[name] = value;
+  return {{"source", table->source}, {"scope", scope}, {"rows", table->rows.size()}};
+}
+
+Json cost_json(const costmodel::Cost& cost) {
+  Json json = Json::object();
+  if (!cost.currency.empty()) {
+    json = {{"currency", cost.currency},       {"as_of", cost.as_of},
+            {"cost_total", cost.cost_total},   {"gpu_cost", cost.gpu_cost},
+            {"egress_cost", cost.egress_cost}, {"port_cost", cost.port_cost},
+            {"energy_cost", cost.energy_cost}};
+  }
+  if (cost.energy_kwh) json["energy_kwh"] = *cost.energy_kwh;
+  return json;
+}
+
+Json answered_quality_json(const costmodel::RunReport& report) {
+  const costmodel::Quality& quality = *report.quality;
+  Json json = {{"known", quality.known}, {"source", quality.source}};
+  if (!quality.known) {
+    json["reason"] = quality.reason;
+    return json;
+  }
+  json["perplexity"] = quality.perplexity;
+  if (quality.plus_minus) json["plus_minus"] = *quality.plus_minus;
+  if (quality.equal_loss_factor) {
+    json["equal_loss_factor"] = *quality.equal_loss_factor;
+    json["time_to_equal_loss_s"] = *quality.equal_loss_factor * report.wall_clock_s;
+    if (report.cost && !report.cost->currency.empty())
+      json["cost_to_equal_loss"] = *quality.equal_loss_factor * report.cost->cost_total;
+  }
+  return json;
+}
+
+}  // namespace
+
+void add_cost_and_quality(Json& json, const costmodel::Scenario& scenario) {
+  json["traffic"] = traffic_json(scenario.traffic, scenario.platform);
+  if (scenario.prices) json["prices"] = prices_json(*scenario.prices, scenario.platform);
+  if (scenario.power) {
+    json["energy"] = {{"gpu_power_w", scenario.power->board_w},
+                      {"idle_share", scenario.power->idle_share},
+                      {"pue", scenario.power->pue}};
+  }
+  if (scenario.quality) json["quality"] = quality_json(*scenario.quality);
+}
+
+void add_cost_and_quality(Json& json, const costmodel::RunReport& report) {
+  if (report.cost) json["cost"] = cost_json(*report.cost);
+  if (report.quality) json["quality"] = answered_quality_json(report);
+}
+
+}  // namespace fomoe::scenario

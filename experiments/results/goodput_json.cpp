@@ -1,0 +1,73 @@
+#include "experiments/results/goodput_json.hpp"
+
+#include <cmath>
+
+namespace fomoe::scenario {
+namespace {
+
+/// JSON has no infinity: null is what never ends, or never comes.
+Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json spread_json(const costmodel::Spread& spread) {
+  return {{"mean", spread.mean},
+          {"p5", spread.p5},
+          {"p50", spread.p50},
+          {"p95", spread.p95},
+          {"mean_95_percent", {spread.mean_low, spread.mean_high}}};
+}
+
+}  // namespace
+
+void add_failures(Json& json, const costmodel::Scenario& scenario) {
+  if (!scenario.failures) return;
+  const costmodel::Failures& failures = *scenario.failures;
+  Json entry = {{"site_mtbf_s", finite(failures.site_mtbf_s)},
+                {"link_mtbf_s", finite(failures.link_mtbf_s)},
+                {"preemptions_per_s", failures.preemptions_per_s},
+                {"detection_s", failures.detection_s},
+                {"restart_s", failures.restart_s},
+                {"link_repair_s", failures.link_repair_s ? Json(*failures.link_repair_s) : Json(nullptr)}};
+  if (failures.checkpoint_rounds) entry["checkpoint_rounds"] = *failures.checkpoint_rounds;
+  if (failures.checkpoint_interval_s) entry["checkpoint_interval_s"] = *failures.checkpoint_interval_s;
+  if (failures.checkpoint_s) entry["checkpoint_s"] = *failures.checkpoint_s;
+  if (failures.storage_bytes_per_s) entry["storage_bytes_per_s"] = *failures.storage_bytes_per_s;
+  entry["policy"] = to_string(failures.policy);
+  if (failures.timeout_s) entry["timeout_s"] = *failures.timeout_s;
+  entry["samples"] = failures.samples;
+  json["failures"] = entry;
+}
+
+void add_goodput(Json& json, const costmodel::RunReport& report) {
+  if (!report.goodput) return;
+  const costmodel::Goodput& goodput = *report.goodput;
+  Json entry = {{"policy", to_string(goodput.policy)},
+                {"samples", goodput.samples},
+                {"goodput", goodput.goodput},
+                {"unfinished_share", goodput.unfinished_share},
+                {"finish_p50_s", finite(goodput.finish_p50_s)},
+                {"finish_p95_s", finite(goodput.finish_p95_s)}};
+  if (goodput.cost_p50) entry["cost_p50"] = *goodput.cost_p50;
+  if (goodput.cost_p95) entry["cost_p95"] = *goodput.cost_p95;
+  entry["system_mtbf_s"] = finite(goodput.system_mtbf_s);
+  entry["checkpoint_s"] = goodput.checkpoint_s;
+  entry["checkpoint_rounds"] = goodput.checkpoint_rounds;
+  entry["transfer_s"] = goodput.transfer_s;
+  if (goodput.policy == costmodel::FailurePolicy::drop) entry["timeout_s"] = goodput.timeout_s;
+  entry["young_interval_s"] = finite(goodput.young_interval_s);
+  entry["daly_interval_s"] = finite(goodput.daly_interval_s);
+  entry["recommended_checkpoint_rounds"] = goodput.recommended_rounds;
+  entry["recommended_goodput"] = goodput.recommended_goodput;
+  entry["recommended_timeout_s"] = goodput.recommended_timeout_s;
+  json["goodput"] = entry;
+}
+
+void add_replicas(Json& json, const costmodel::RunReport& report) {
+  if (!report.replicas) return;
+  const costmodel::Replicas& replicas = *report.replicas;
+  json["replicas"] = {{"count", replicas.count},
+                      {"first_seed", replicas.first_seed},
+                      {"wall_clock_s", spread_json(replicas.wall_clock_s)},
+                      {"compute_utilization", spread_json(replicas.compute_utilization)}};
+}
+
+}  // namespace fomoe::scenario

@@ -1,0 +1,14 @@
+// Failures of scenarios, goodput and replicas of reports, as JSON. What the scenario does not state is left
+// out.
+#pragma once
+#include "costmodel/inputs/scenario.hpp"
+#include "costmodel/report/run_report.hpp"
+#include "experiments/results/json_values.hpp"
+
+namespace fomoe::scenario {
+
+void add_failures(Json& json, const costmodel::Scenario& scenario);
+void add_goodput(Json& json, const costmodel::RunReport& report);
+void add_replicas(Json& json, const costmodel::RunReport& report);
+
+}  // namespace fomoe::scenario

@@ -1,0 +1,272 @@
+#include "experiments/results/json_values.hpp"
+
+#include <cmath>
+
+#include "costmodel/plan/method.hpp"
+#include "experiments/results/cost_json.hpp"
+#include "experiments/results/goodput_json.hpp"
+#include "experiments/results/run_report_json.hpp"
+
+namespace fomoe::scenario {
+namespace {
+
+Json compute_kind_json(const costmodel::ComputeSpec& compute) {
+  if (const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&compute)) {
+    return {{"profile", profiled->profile.source},
+            {"device_name", profiled->profile.device_name},
+            {"measured_at", profiled->profile.measured_at},
+            {"micro_batch_sequences", profiled->micro_batch_sequences}};
+  }
+  if (const auto* given = std::get_if<costmodel::GivenStepTime>(&compute))
+    return {{"step_time_s", given->seconds}};
+  const auto& device = std::get<costmodel::AssumedDevice>(compute);
+  return {{"peak_flop_per_s", device.peak_flops}, {"mfu", device.mfu}};
+}
+
+/// What nobody gave has no key.
+Json compute_json(const costmodel::Scenario& scenario) {
+  const costmodel::SiteGpus& gpus = scenario.gpus;
+  Json json = compute_kind_json(scenario.compute);
+  if (gpus.micro_batch_sequences > 0) json["micro_batch_sequences"] = gpus.micro_batch_sequences;
+  json["gpus_per_site"] = gpus.count;
+  json["data_parallel"] = gpus.data_parallel();
+  json["sharded"] = gpus.sharded;
+  if (gpus.sharded > 1) json["zero_stage"] = gpus.zero_stage;
+  json["tensor_parallel"] = gpus.tensor_parallel;
+  json["expert_parallel"] = gpus.expert_parallel;
+  json["pipeline_parallel"] = gpus.pipeline_parallel;
+  if (gpus.intra_site_bytes_per_s > 0) json["intra_site_bytes_per_s"] = gpus.intra_site_bytes_per_s;
+  if (gpus.gpu_memory_bytes > 0) json["gpu_memory_bytes"] = gpus.gpu_memory_bytes;
+  json["activation_checkpointing"] = gpus.activation_checkpointing;
+  json["outer_state_on"] = to_string(gpus.outer_state_on);
+  return json;
+}
+
+Json compression_json(const costmodel::WireFormat& wire) {
+  if (!wire.sparse()) return {{"kind", "none"}};
+  return {{"kind", "top_k"}, {"kept_share", wire.kept_share}, {"index_bits", wire.index_bits}};
+}
+
+Json network_json(const costmodel::NetworkModel& network) {
+  Json json = {{"bandwidth_efficiency", network.bandwidth_efficiency},
+               {"background_share", network.background_share},
+               {"latency_factor", network.latency_factor},
+               {"jitter_s", network.jitter_s},
+               {"call_overhead_s", network.call_overhead_s},
+               {"early_receives", network.early_receives},
+               {"streams", network.streams},
+               {"segment_bytes", network.segment_bytes},
+               {"idle_restart", network.idle_restart},
+               {"congestion_control", to_string(network.congestion_control)},
+               {"ring_model", to_string(network.ring_model)}};
+  // Terms that are off have no key.
+  if (network.payload_bytes_per_s) json["payload_bytes_per_s"] = *network.payload_bytes_per_s;
+  if (network.send_buffer_bytes) json["send_buffer_bytes"] = *network.send_buffer_bytes;
+  if (network.tcp_window_bytes) json["tcp_window_bytes"] = *network.tcp_window_bytes;
+  if (network.loss_rate) json["loss_rate"] = *network.loss_rate;
+  if (network.initial_window_bytes) json["initial_window_bytes"] = *network.initial_window_bytes;
+  return json;
+}
+
+Json platform_json(const platforms::Platform& platform) {
+  Json sites = Json::array(), paths = Json::array();
+  for (const platforms::Site& site : platform.sites) {
+    Json entry = {{"name", site.name},
+                  {"uplink_bytes_per_s", site.uplink_bytes_per_s},
+                  {"downlink_bytes_per_s", site.downlink_bytes_per_s}};
+    if (site.compute_factor != 1) entry["compute_factor"] = site.compute_factor;
+    if (!site.region.empty()) entry["region"] = site.region;
+    sites.push_back(entry);
+  }
+  for (int from = 0; from < platform.size(); ++from) {
+    for (int to = 0; to < platform.size(); ++to) {
+      if (from == to) continue;
+      const platforms::Path& path = platform.path(from, to);
+      Json entry = {{"from", platform.sites[from].name},
+                    {"to", platform.sites[to].name},
+                    {"latency_s", path.latency_s}};
+      // JSON has no infinity: an unlimited path has no bandwidth key.
+      if (std::isfinite(path.bandwidth_bytes_per_s))
+        entry["bandwidth_bytes_per_s"] = path.bandwidth_bytes_per_s;
+      paths.push_back(entry);
+    }
+  }
+  Json json = {{"name", platform.name}, {"sites", sites}, {"paths", paths}};
+  for (const platforms::Backbone& backbone : platform.backbones)
+    json["backbones"].push_back({{"from", backbone.from},
+                                 {"to", backbone.to},
+                                 {"bandwidth_bytes_per_s", backbone.bandwidth_bytes_per_s}});
+  if (!platform.changes.empty()) json["changes"] = platform.changes.size();
+  return json;
+}
+
+/// The shape as if it were one of the paper's family: the members that its models differ in.
+costmodel::ModelShape paper_part(const costmodel::ModelShape& shape) {
+  return {shape.name,           shape.d_model,  shape.layers,     shape.heads,          shape.experts,
+          shape.active_experts, shape.d_expert, shape.vocabulary, shape.sequence_length};
+}
+
+}  // namespace
+
+Json to_json(const costmodel::ModelShape& shape) {
+  if (shape.opaque) {
+    return {{"name", shape.name},
+            {"architecture", shape.architecture},
+            {"dense_parameters", shape.opaque->dense_parameters},
+            {"expert_parameters", shape.opaque->expert_parameters},
+            {"layers", shape.layers},
+            {"experts", shape.experts},
+            {"active_experts", shape.active_experts},
+            {"sequence_length", shape.sequence_length}};
+  }
+  Json json = paper_shape_json(shape);
+  json["architecture"] = shape.architecture;
+  if (shape == paper_part(shape)) return json;
+  json["kv_heads"] = costmodel::kv_heads(shape);
+  json["query_key_dim"] = costmodel::query_key_dim(shape);
+  json["value_dim"] = costmodel::value_dim(shape);
+  json["gated"] = shape.gated;
+  json["dense_layers"] = shape.layers - costmodel::moe_layers(shape);
+  json["d_ffn"] = shape.d_ffn;
+  json["shared_experts"] = shape.shared_experts;
+  json["window_tokens"] = shape.window_tokens;
+  json["window_layers"] = shape.window_layers;
+  json["tied_embeddings"] = shape.tied_embeddings;
+  return json;
+}
+
+Json paper_shape_json(const costmodel::ModelShape& shape) {
+  return {{"name", shape.name},
+          {"d_model", shape.d_model},
+          {"layers", shape.layers},
+          {"heads", shape.heads},
+          {"experts", shape.experts},
+          {"active_experts", shape.active_experts},
+          {"d_expert", shape.d_expert},
+          {"vocabulary", shape.vocabulary},
+          {"sequence_length", shape.sequence_length}};
+}
+
+Json to_json(const std::vector<Provenance>& provenance) {
+  Json list = Json::array();
+  for (const Provenance& entry : provenance) {
+    list.push_back({{"what", entry.what}, {"origin", to_string(entry.origin)}, {"detail", entry.detail}});
+  }
+  return list;
+}
+
+static Json without_cost(const costmodel::Scenario& scenario) {
+  const costmodel::Strategy& strategy = scenario.strategy;
+  return {{"seed", scenario.seed},
+          {"model", to_json(scenario.model)},
+          {"workload",
+           {{"tokens", scenario.workload.tokens},
+            {"global_batch_sequences", scenario.workload.global_batch_sequences}}},
+          {"strategy",
+           {{"method", strategy.method->name},
+            {"local_steps", strategy.local_steps},
+            {"expert_overlap", strategy.expert_overlap},
+            {"placement", to_string(strategy.placement)},
+            {"reshuffle_rounds", strategy.reshuffle_rounds},
+            {"skip_token", strategy.skip_token},
+            {"collective", to_string(strategy.collective)},
+            {"ring_order", to_string(strategy.ring_order)},
+            {"bucket_bytes", strategy.bucket_bytes},
+            {"granularity", to_string(strategy.granularity)},
+            {"payload_dtype", to_string(strategy.wire.type)},
+            {"compression", compression_json(strategy.wire)},
+            {"routing_counts", strategy.routing_counts.source},
+            {"overlap_steps", strategy.overlap_steps},
+            {"fragments", strategy.fragments},
+            {"outer_optimizer", to_string(strategy.outer_optimizer)},
+            {"outer_state_on_migration", to_string(strategy.outer_state_on_migration)},
+            {"moment1_period", strategy.moment1_period},
+            {"moment2_period", strategy.moment2_period},
+            {"gossip_peers", strategy.gossip_peers},
+            {"staleness", strategy.staleness ? Json(*strategy.staleness) : Json()},
+            {"regions", strategy.regions},
+            {"secure_aggregation", strategy.secure_aggregation},
+            {"router", to_string(strategy.router)},
+            {"capacity_factor", strategy.capacity_factor},
+            {"max_sites_per_token", strategy.max_sites_per_token},
+            {"micro_batches", strategy.micro_batches},
+            {"module_levels", strategy.module_levels},
+            {"module_choices", strategy.module_choices}}},
+          {"compute", compute_json(scenario)},
+          {"platform", platform_json(scenario.platform)},
+          {"network_model", network_json(scenario.network)}};
+}
+
+Json to_json(const costmodel::Scenario& scenario) {
+  Json json = without_cost(scenario);
+  add_cost_and_quality(json, scenario);
+  add_failures(json, scenario);
+  return json;
+}
+
+static Json without_cost(const costmodel::RunReport& report) {
+  Json sites = Json::array();
+  for (const costmodel::SiteReport& site : report.sites) {
+    sites.push_back({{"name", site.name},
+                     {"bytes_sent", site.bytes_sent},
+                     {"bytes_received", site.bytes_received},
+                     {"memory_bytes", site.memory_bytes},
+                     {"compute_s", site.compute_s},
+                     {"exposed_communication_s", site.exposed_communication_s},
+                     {"idle_s", site.idle_s}});
+  }
+  const costmodel::MeanRound& round = report.round;
+  Json path = Json::array();
+  for (const costmodel::CriticalStep& step : report.critical_path)
+    path.push_back({{"what", step.what},
+                    {"site", step.site},
+                    {"kind", step.transfer ? "transfer" : "compute"},
+                    {"seconds", step.seconds}});
+  return {{"schema", "fomoe.run/1"},
+          {"executor", report.executor},
+          {"wall_clock_s", report.wall_clock_s},
+          {"compute_utilization", report.compute_utilization},
+          {"tokens_per_s", report.tokens_per_s},
+          {"bytes_per_token", report.bytes_per_token},
+          {"bytes_sent_per_site_per_round", report.bytes_sent_per_site_per_round},
+          {"optimizer_steps", report.optimizer_steps},
+          {"tokens", report.tokens},
+          {"round",
+           {{"count", round.count},
+            {"duration_s", round.duration_s},
+            {"compute_s", round.compute_s},
+            {"communication_s", round.communication_s},
+            {"exposed_communication_s", round.exposed_communication_s},
+            {"transferring_s", round.transferring_s},
+            {"overlap_achieved", round.overlap_achieved},
+            {"idle_s", round.idle_s}}},
+          {"sites", sites},
+          {"critical_path", path},
+          {"bottleneck",
+           {{"limited_by", report.bottleneck.limited_by},
+            {"link", report.bottleneck.link},
+            {"link_busy_share", report.bottleneck.link_busy_share}}},
+          {"provenance", to_json(report.provenance)},
+          {"notes", report.notes}};
+}
+
+Json to_json(const costmodel::RunReport& report) {
+  Json json = without_cost(report);
+  if (!report.round_durations_s.empty()) json["round_durations_s"] = report.round_durations_s;
+  if (report.wall_clock_interval_s)
+    json["wall_clock_interval_s"] = {report.wall_clock_interval_s->low, report.wall_clock_interval_s->high};
+  add_cost_and_quality(json, report);
+  add_goodput(json, report);
+  add_replicas(json, report);
+  return json;
+}
+
+std::string run_report_json(const costmodel::RunReport& report) { return to_text(to_json(report)); }
+
+std::string run_report_json(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
+  Json document = to_json(report);
+  document["scenario"] = to_json(scenario);
+  return to_text(document);
+}
+
+}  // namespace fomoe::scenario

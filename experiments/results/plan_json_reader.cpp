@@ -1,0 +1,328 @@
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "experiments/files/json_object.hpp"
+#include "experiments/results/plan_json.hpp"
+#include "experiments/results/plan_names.hpp"
+#include "experiments/scenario/toml/document.hpp"
+#include "experiments/text/suggest.hpp"
+
+namespace fomoe::scenario {
+namespace {
+
+using namespace costmodel;
+
+constexpr JsonKind kPlan = {"fomoe.plan/1", "plan", "a plan",
+                            "experiments/plans/hub-and-spoke.json, or a file that `fomoe simulate "
+                            "--write-plan` wrote"};
+// Products of these stay inside 64 bits: elements · bits, count · steps.
+constexpr std::int64_t kMostElements = 1'000'000'000'000'000, kMostRounds = 1'000'000'000,
+                       kMostSteps = 1'000'000'000, kMostNodes = 65536;
+// The first rounds and the last: what the steady state of overlapping rounds is read from.
+constexpr std::int64_t kFewestOverlapping = 5;
+
+class PlanReader {
+ public:
+  PlanReader(const std::string& path, int sites)
+      : path_(path), sites_(sites), json_(read_json_file(path, kPlan)) {}
+
+  Plan read() {
+    const JsonObject top =
+        object(json_, "", {"schema", "optimizer_steps", "nodes", "groups", "classes", "rounds", "notes"});
+    read_nodes(top);
+    read_groups(top);
+    read_rounds(top);
+    read_classes(top);
+    if (top.has("optimizer_steps")) plan_.steps = top.count("optimizer_steps", 1, kMostRounds * kMostSteps);
+    if (top.has("notes")) {
+      for (const Json& note : top.array("notes")) {
+        if (!note.is_string()) top.refuse_value("notes", note, "texts");
+        plan_.notes.push_back(note.get<std::string>());
+      }
+    }
+    plan_.notes.push_back("the plan was read from " + path_ + "; the scenario's method did not make it");
+    plan_.round = [rounds = rounds_](std::int64_t index) { return *rounds.at(index); };
+    return std::move(plan_);
+  }
+
+ private:
+  [[nodiscard]] JsonObject object(const Json& json, const std::string& where,
+                                  const std::vector<std::string>& keys) const {
+    return {path_, kPlan, where, json, keys};
+  }
+
+  template <class Value>
+  Value choice(const JsonObject& reader, const std::string& name, Value fallback, bool required) const {
+    if (!required && !reader.has(name)) return fallback;
+    std::vector<std::string> known;
+    for (const auto& [value, text] : names_of(fallback)) known.push_back('"' + text + '"');
+    const Json& written = reader.at(name, "one of " + joined(known));
+    for (const auto& [value, text] : names_of(fallback))
+      if (written == text) return value;
+    reader.refuse_value(name, written, "one of " + joined(known));
+  }
+
+  void read_nodes(const JsonObject& top) {
+    for (const Json& json : top.filled_array("nodes")) {
+      const JsonObject reader =
+          object(json, fmt::format("nodes[{}]", plan_.nodes.size()), {"kind", "site", "sequences"});
+      if (static_cast<std::int64_t>(plan_.nodes.size()) == kMostNodes)
+        top.refuse("nodes", "more", fmt::format("at most {} nodes", kMostNodes));
+      Node node;
+      node.kind = choice(reader, "kind", NodeKind::worker, false);
+      const std::string expected =
+          fmt::format("a site of the scenario's platform, a whole number from 0 to {}", sites_ - 1);
+      const Json& site = reader.at("site", expected);
+      if (!site.is_number_integer() || site < 0 || site >= sites_)
+        reader.refuse_value("site", site, expected);
+      node.site = site.get<int>();
+      if (reader.has("sequences"))
+        node.sequences = reader.number("sequences", "sequences of a step, zero or more");
+      plan_.nodes.push_back(node);
+    }
+  }
+
+  static std::pair<std::int64_t, std::int64_t> range(const JsonObject& reader, const std::string& name) {
+    const std::string expected = "two whole numbers, the first and the one after the last";
+    const auto ends = reader.counts(name, 0, kMostElements, expected);
+    if (ends.size() != 2 || ends[0] > ends[1])
+      reader.refuse(name, reader.at(name, expected).dump(), expected);
+    return {ends[0], ends[1]};
+  }
+
+  void read_groups(const JsonObject& top) {
+    if (!top.has("groups")) return;
+    for (const Json& json : top.array("groups")) {
+      const JsonObject reader = object(json, fmt::format("groups[{}]", plan_.groups.size()),
+                                       {"classes", "layers", "experts", "elements"});
+      TensorGroup group;
+      for (const Json& written : reader.array("classes")) {
+        const auto& names = names_of(TensorClass{});
+        const auto found = std::find_if(names.begin(), names.end(),
+                                        [&](const auto& pair) { return written == pair.second; });
+        if (found == names.end())
+          reader.refuse_value("classes", written,
+                              "\"embedding\", \"attention\", \"norm\", \"router\", \"expert\"");
+        group.classes.push_back(found->first);
+      }
+      std::tie(group.layer_begin, group.layer_end) = range(reader, "layers");
+      std::tie(group.expert_begin, group.expert_end) = range(reader, "experts");
+      group.elements = reader.count("elements", 0, kMostElements);
+      plan_.groups.push_back(std::move(group));
+    }
+  }
+
+  [[nodiscard]] std::vector<NodeId> nodes(const JsonObject& reader) const {
+    const auto last = static_cast<std::int64_t>(plan_.nodes.size()) - 1;
+    const std::string expected = fmt::format("different nodes of the plan, whole numbers from 0 to {}", last);
+    (void)reader.filled_array("nodes");
+    std::vector<NodeId> ids;
+    std::set<std::int64_t> seen;
+    for (const std::int64_t id : reader.counts("nodes", 0, last, expected)) {
+      if (!seen.insert(id).second) reader.refuse("nodes", fmt::format("{} twice", id), expected);
+      ids.push_back(static_cast<NodeId>(id));
+    }
+    return ids;
+  }
+
+  [[nodiscard]] WireFormat format(const JsonObject& payload, const std::string& where) const {
+    const JsonObject reader = object(payload.at("format", "an object"), where + ".format",
+                                     {"type", "kept_share", "index_bits", "block_elements", "scale_bits"});
+    WireFormat format;
+    format.type = choice(reader, "type", ElementType::bf16, true);
+    if (reader.has("kept_share")) {
+      format.kept_share = reader.number("kept_share", "a number above 0 and up to 1");
+      if (!(format.kept_share > 0 && format.kept_share <= 1))
+        reader.refuse_value("kept_share", reader.at("kept_share", ""), "a number above 0 and up to 1");
+    }
+    if (reader.has("index_bits")) format.index_bits = static_cast<int>(reader.count("index_bits", 0, 64));
+    if (reader.has("block_elements"))
+      format.block_elements = reader.count("block_elements", 0, kMostElements);
+    if (reader.has("scale_bits")) format.scale_bits = static_cast<int>(reader.count("scale_bits", 0, 64));
+    return format;
+  }
+
+  [[nodiscard]] Payload payload(const Json& json, const std::string& where) const {
+    const JsonObject reader = object(
+        json, where, {"content", "traffic", "groups", "bytes", "elements", "format", "chunk", "chunks"});
+    Payload payload;
+    payload.content = choice(reader, "content", Content::parameter, false);
+    payload.traffic = choice(reader, "traffic", TrafficClass::dense, false);
+    if (reader.has("bytes")) {
+      for (const char* other : {"elements", "format", "groups"})
+        if (reader.has(other)) reader.refuse("bytes", fmt::format("it beside {}", other), "bytes alone");
+      payload.format.type = ElementType::int8;  // one byte each
+      payload.elements = reader.count("bytes", 0, kMostElements);
+      return payload;
+    }
+    if (!reader.has("elements")) reader.refuse("bytes", "nothing", "bytes, or elements with format");
+    payload.elements = reader.count("elements", 0, kMostElements);
+    payload.format = format(reader, where);
+    if (reader.has("groups")) {
+      const auto last = static_cast<std::int64_t>(plan_.groups.size()) - 1;
+      for (const std::int64_t id : reader.counts(
+               "groups", 0, last, fmt::format("groups of the plan, whole numbers from 0 to {}", last)))
+        payload.groups.push_back(static_cast<GroupId>(id));
+    }
+    if (reader.has("chunks")) payload.chunks = static_cast<int>(reader.count("chunks", 1, kMostNodes));
+    if (reader.has("chunk")) payload.chunk = static_cast<int>(reader.count("chunk", 0, payload.chunks - 1));
+    return payload;
+  }
+
+  [[nodiscard]] Transfer transfer(const Json& json, const std::string& where) const {
+    const JsonObject reader = object(json, where, {"pattern", "collective", "exchanges"});
+    Transfer transfer;
+    transfer.pattern = choice(reader, "pattern", Pattern::all_reduce, true);
+    transfer.collective = choice(reader, "collective", Collective::direct, false);
+    for (const Json& entry : reader.array("exchanges")) {
+      const std::string here = fmt::format("{}.exchanges[{}]", where, transfer.exchanges.size());
+      const JsonObject inner = object(entry, here, {"nodes", "payloads"});
+      Exchange exchange;
+      exchange.nodes = nodes(inner);
+      if (transfer.pattern == Pattern::point_to_point && exchange.nodes.size() != 2)
+        inner.refuse("nodes", fmt::format("{} nodes", exchange.nodes.size()),
+                     "the sender and the receiver of point_to_point");
+      const bool halves = transfer.pattern == Pattern::all_reduce ||
+                          transfer.pattern == Pattern::reduce_scatter ||
+                          transfer.pattern == Pattern::all_gather;
+      if (transfer.collective == Collective::recursive && halves &&
+          !std::has_single_bit(exchange.nodes.size()))
+        inner.refuse("nodes", fmt::format("{} nodes", exchange.nodes.size()),
+                     "a power of two of them, since recursive sends halves of halves");
+      for (const Json& part : inner.array("payloads"))
+        exchange.payloads.push_back(
+            payload(part, fmt::format("{}.payloads[{}]", here, exchange.payloads.size())));
+      transfer.exchanges.push_back(std::move(exchange));
+    }
+    return transfer;
+  }
+
+  [[nodiscard]] Compute compute(const Json& json, const std::string& where) const {
+    const JsonObject reader = object(json, where, {"work", "nodes", "repeat", "share", "whole_model"});
+    Compute compute;
+    compute.work = choice(reader, "work", Work::whole_step, true);
+    compute.nodes = nodes(reader);
+    if (reader.has("repeat")) compute.repeat = reader.count("repeat", 0, kMostSteps);
+    if (reader.has("share")) compute.share = reader.number("share", "a share of the work, zero or more");
+    if (reader.has("whole_model")) compute.whole_model = reader.yes_no("whole_model");
+    return compute;
+  }
+
+  void after_earlier(const JsonObject& reader, const std::string& where, Op& op) const {
+    std::size_t position = 0;
+    for (const Json& entry : reader.array("after_earlier")) {
+      const std::string here = fmt::format("{}.after_earlier[{}]", where, position++);
+      const JsonObject inner = object(entry, here, {"op", "rounds_back"});
+      op.after_earlier.push_back({static_cast<OpId>(inner.count("op", 0, most_ops_ - 1)),
+                                  inner.count("rounds_back", 1, kMostRounds)});
+    }
+  }
+
+  // An operation waits for earlier ones only, so that no plan can wait for itself.
+  [[nodiscard]] Op op(const Json& json, const std::string& where, std::int64_t index) const {
+    const JsonObject reader =
+        object(json, where,
+               {"name", "compute", "transfer", "after", "after_previous_round", "after_earlier", "detached"});
+    Op op;
+    op.name = reader.text("name");
+    if (reader.has("compute") == reader.has("transfer"))
+      reader.refuse("compute", reader.has("compute") ? "it beside transfer" : "nothing",
+                    "one of compute and transfer");
+    if (reader.has("compute")) {
+      op.what = compute(reader.at("compute", ""), where + ".compute");
+    } else {
+      op.what = transfer(reader.at("transfer", ""), where + ".transfer");
+    }
+    const std::string earlier =
+        index == 0 ? "nothing: it is the first operation"
+                   : fmt::format("earlier operations, whole numbers from 0 to {}", index - 1);
+    if (reader.has("after"))
+      for (const std::int64_t id : reader.counts("after", 0, index - 1, earlier))
+        op.after.push_back(static_cast<OpId>(id));
+    if (reader.has("after_previous_round"))
+      for (const std::int64_t id :
+           reader.counts("after_previous_round", 0, most_ops_ - 1,
+                         fmt::format("operations of a round, whole numbers from 0 to {}", most_ops_ - 1)))
+        op.after_earlier.push_back({static_cast<OpId>(id), 1});
+    if (reader.has("after_earlier")) after_earlier(reader, where, op);
+    if (reader.has("detached")) op.detached = reader.yes_no("detached");
+    return op;
+  }
+
+  void read_rounds(const JsonObject& top) {
+    const Json& list = top.filled_array("rounds");
+    for (const Json& json : list)
+      if (json.is_object() && json.contains("ops") && json["ops"].is_array())
+        most_ops_ = std::max(most_ops_, static_cast<std::int64_t>(json["ops"].size()));
+    std::size_t position = 0;
+    for (const Json& json : list) {
+      const std::string where = fmt::format("rounds[{}]", position++);
+      const JsonObject reader = object(json, where, {"indices", "ops"});
+      auto round = std::make_shared<RoundPlan>();
+      for (const Json& entry : reader.filled_array("ops")) {
+        const auto index = static_cast<std::int64_t>(round->ops.size());
+        round->ops.push_back(op(entry, fmt::format("{}.ops[{}]", where, index), index));
+      }
+      (void)reader.filled_array("indices");
+      for (const std::int64_t index :
+           reader.counts("indices", 0, kMostRounds, "whole numbers of at least 0")) {
+        if (!rounds_.emplace(index, round).second)
+          reader.refuse("indices", fmt::format("{} a second time", index), "every round once");
+      }
+    }
+  }
+
+  void read_classes(const JsonObject& top) {
+    for (const Json& json : top.filled_array("classes")) {
+      const JsonObject reader = object(json, fmt::format("classes[{}]", plan_.classes.size()),
+                                       {"count", "steps", "identical", "overlapping", "rounds"});
+      RoundClass alike;
+      alike.count = reader.count("count", 1, kMostRounds);
+      alike.steps = reader.count("steps", 0, kMostSteps);
+      if (reader.has("identical")) alike.identical = reader.yes_no("identical");
+      if (reader.has("overlapping")) alike.overlapping = reader.yes_no("overlapping");
+      (void)reader.filled_array("rounds");
+      const auto written = reader.counts("rounds", 0, kMostRounds, "indices of rounds");
+      const auto known = static_cast<std::int64_t>(written.size());
+      for (const std::int64_t index : written)
+        if (!rounds_.contains(index))
+          reader.refuse("rounds", std::to_string(index), "a round that some entry of rounds describes");
+      for (const std::int64_t index : written)
+        for (const Op& op : rounds_.at(index)->ops)
+          for (const EarlierOp& before : op.after_earlier)
+            alike.reach = std::max(alike.reach, before.rounds_back);
+      if (known > alike.count)
+        reader.refuse("rounds", fmt::format("{} rounds", known),
+                      fmt::format("at most count = {}", alike.count));
+      if (alike.overlapping && known < std::min(kFewestOverlapping, alike.count))
+        reader.refuse("rounds", fmt::format("{} rounds", known),
+                      fmt::format("at least {} where rounds overlap: the first ones and the last",
+                                  std::min(kFewestOverlapping, alike.count)));
+      if (!alike.identical || alike.overlapping) alike.known = known;
+      alike.round_at = [written, last = alike.count - 1](std::int64_t i) {
+        return i == last ? written.back()
+                         : written[std::min(static_cast<std::size_t>(i), written.size() - 1)];
+      };
+      plan_.rounds += alike.count;
+      plan_.steps += alike.count * alike.steps;
+      plan_.classes.push_back(std::move(alike));
+    }
+    if (plan_.steps == 0) top.refuse("classes", "no optimiser steps", "at least one step in some class");
+  }
+
+  const std::string& path_;
+  int sites_;
+  Json json_;
+  Plan plan_;
+  std::map<std::int64_t, std::shared_ptr<const RoundPlan>> rounds_;
+  std::int64_t most_ops_ = 0;
+};
+
+}  // namespace
+
+costmodel::Plan read_plan(const std::string& path, int sites) { return PlanReader(path, sites).read(); }
+
+}  // namespace fomoe::scenario

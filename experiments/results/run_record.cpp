@@ -1,0 +1,149 @@
+#include "experiments/results/run_record.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <random>
+
+#include "costmodel/math/replicas.hpp"
+#include "experiments/files/json_object.hpp"
+#include "experiments/results/json_values.hpp"
+#include "experiments/scenario/toml/document.hpp"
+
+namespace fomoe::scenario {
+namespace {
+
+constexpr JsonKind kRun = {"fomoe.run/1", "run report", "a report that fomoe-train run --output wrote",
+                           "fomoe-train run S.toml --local --output run.json"};
+constexpr JsonKind kWan = {"fomoe.wan/1", "report", "a report that fomoe-wan run --report wrote",
+                           "fomoe-wan run S.toml --report run.json -- fomoe-train run S.toml"};
+
+Json to_json(const RunRecord& record) {
+  return {{"id", record.id},
+          {"started_at", record.started_at},
+          {"paced", record.paced},
+          {"in_turn", record.in_turn},
+          {"whole", record.whole},
+          {"scenario_toml", record.source.toml},
+          {"files", record.source.files}};
+}
+
+Json to_json(const std::vector<SeedResult>& seeds) {
+  std::vector<double> perplexities;
+  Json runs = Json::array();
+  for (const SeedResult& one : seeds) {
+    perplexities.push_back(one.perplexity);
+    runs.push_back({{"seed", one.seed}, {"perplexity", one.perplexity}});
+  }
+  const costmodel::Spread spread = costmodel::spread_of(perplexities);
+  return {{"n", seeds.size()},
+          {"perplexity",
+           {{"mean", spread.mean},
+            {"standard_deviation", spread.standard_deviation},
+            {"mean_low", spread.mean_low},
+            {"mean_high", spread.mean_high}}},
+          {"runs", runs}};
+}
+
+RunRecord read_record(const std::string& path, const Json& json) {
+  const JsonObject object(path, kRun, "run", json,
+                          {"id", "started_at", "paced", "in_turn", "whole", "scenario_toml", "files"});
+  RunRecord record;
+  record.id = object.text("id");
+  record.started_at = object.text("started_at");
+  record.paced = object.yes_no("paced");
+  record.in_turn = object.yes_no("in_turn");
+  record.whole = object.yes_no("whole");
+  record.source.toml = object.text("scenario_toml");
+  const Json& files = object.at("files", "the files of the scenario");
+  for (const auto& item : files.items()) {
+    if (!item.value().is_string()) object.refuse_value("files", item.value(), "texts");
+    record.source.files[item.key()] = item.value().get<std::string>();
+  }
+  return record;
+}
+
+// Reports have more keys than these, and may get further ones: only those that are needed are asked for.
+double number(const std::string& path, const Json& json, const std::string& where, const char* key) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_number() || !std::isfinite(found->get<double>()) ||
+      found->get<double>() < 0) {
+    fail(path, where + key, found == json.end() ? "nothing" : found->dump(), "a number of at least 0",
+         kRun.remedy);
+  }
+  return found->get<double>();
+}
+
+costmodel::RunReport read_figures(const std::string& path, const Json& json) {
+  costmodel::RunReport report;
+  report.executor = json["executor"];
+  report.wall_clock_s = number(path, json, "", "wall_clock_s");
+  report.compute_utilization = number(path, json, "", "compute_utilization");
+  report.bytes_sent_per_site_per_round = number(path, json, "", "bytes_sent_per_site_per_round");
+  if (!json.contains("round") || !json["round"].is_object())
+    fail(path, "round", "nothing", "the mean round", kRun.remedy);
+  const Json& round = json["round"];
+  report.round.count = static_cast<std::int64_t>(number(path, round, "round.", "count"));
+  report.round.duration_s = number(path, round, "round.", "duration_s");
+  report.round.compute_s = number(path, round, "round.", "compute_s");
+  report.round.communication_s = number(path, round, "round.", "communication_s");
+  report.round.transferring_s = number(path, round, "round.", "transferring_s");
+  report.round.exposed_communication_s = number(path, round, "round.", "exposed_communication_s");
+  report.round.idle_s = number(path, round, "round.", "idle_s");
+  report.round.overlap_achieved = number(path, round, "round.", "overlap_achieved");
+  if (!json.contains("round_durations_s")) return report;
+  const Json& durations = json["round_durations_s"];
+  if (!durations.is_array() || !std::all_of(durations.begin(), durations.end(), [](const Json& seconds) {
+        return seconds.is_number() && seconds.get<double>() >= 0;
+      }))
+    fail(path, "round_durations_s", durations.dump(), "a list of seconds", kRun.remedy);
+  report.round_durations_s = durations.get<std::vector<double>>();
+  return report;
+}
+
+}  // namespace
+
+RunRecord new_run_record() {
+  RunRecord record;
+  std::random_device device;
+  record.id = fmt::format("{:08x}{:08x}", device(), device());
+  record.started_at =
+      fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                  fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
+  return record;
+}
+
+std::string run_report_json(const costmodel::RunReport& report, const costmodel::Scenario& scenario,
+                            const RunRecord& record) {
+  Json document = to_json(report);
+  document["scenario"] = to_json(scenario);
+  document["run"] = to_json(record);
+  if (!record.round_timeline.empty()) document["round_timeline"] = Json::parse(record.round_timeline);
+  if (!record.seeds.empty()) document["seeds"] = to_json(record.seeds);
+  return to_text(document);
+}
+
+MeasuredRun read_measured_run(const std::string& path) {
+  Json json = read_any_json(path, {&kRun, &kWan});
+  if (json["schema"] == kWan.schema) {
+    if (!json.contains("run_report") || !json["run_report"].is_object())
+      fail(path, "run_report", "nothing", "the report of a training", kWan.remedy);
+    json = Json(json["run_report"]);
+  }
+  const bool has = json.contains("executor") && json["executor"].is_string();
+  if (!has || json["executor"] != "measured") {
+    fail(path, "executor", has ? json["executor"].dump() : "nothing", "\"measured\", a run that took place",
+         kRun.remedy);
+  }
+  if (!json.contains("run"))
+    fail(path, "run", "nothing", "the scenario of the run, which reports carry since this version",
+         kRun.remedy);
+  MeasuredRun run = {path, read_record(path, json["run"]), read_figures(path, json)};
+  if (run.record.in_turn)
+    fail(path, "run.in_turn", "true", "false: the sites worked at once, each a process", kRun.remedy);
+  if (!run.record.whole) fail(path, "run.whole", "false", "true: a run that was not resumed", kRun.remedy);
+  return run;
+}
+
+}  // namespace fomoe::scenario

@@ -1,0 +1,112 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "costmodel/inputs/model_shape.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/plan/method.hpp"
+#include "experiments/scenario/keys/keys.hpp"
+#include "experiments/text/suggest.hpp"
+#include "experiments/text/units.hpp"
+
+namespace fomoe::scenario {
+
+std::vector<std::string> choices(const Key& key) {
+  std::vector<std::string> names;
+  if (key.name == "preset" && key.table == "model") {
+    for (const auto& shape : costmodel::presets()) names.push_back(shape.name);
+  } else if (key.name == "method") {
+    for (const auto& method : costmodel::methods()) names.emplace_back(method.name);
+  } else if (key.name == "pricing") {
+    names = {"on_demand", "spot", "owned"};
+  } else if (key.table == "quality") {
+    names = {"paper-table", "diloco-scaling-law"};
+  } else if (key.name == "placement") {
+    names = {"fixed", "random", "affinity"};
+  } else if (key.name == "collective") {
+    names = {"ring", "direct", "hierarchical", "recursive"};
+  } else if (key.name == "router") {
+    names = {"uniform", "hash", "expert_choice"};
+  } else if (key.name == "outer_state_on") {
+    names = {"device", "host"};
+  } else if (key.name == "outer_optimizer") {
+    names = {"nesterov", "adam", "yogi", "average", "local_adamw"};
+  } else if (key.table == "trainer" && key.name == "device") {
+    names = {"auto", "cpu", "cuda"};
+  } else if (key.table == "trainer" && key.name == "dtype") {
+    names = {"fp32", "bf16"};
+  } else if (key.table == "trainer" && key.name == "cuda_graph") {
+    names = {"auto", "on", "off"};
+  } else if (key.table == "compute" && key.name == "dtype") {
+    names = {"bf16", "fp16", "fp8", "tf32", "fp32"};
+  } else if (key.name == "kind") {
+    names = {"top_k"};
+  } else if (key.name == "ring_model") {
+    names = {"stepwise", "fluid"};
+  } else if (key.name == "congestion_control") {
+    names = {"loss_based", "bbr"};
+  } else if (key.name == "policy") {
+    names = {"wait", "drop"};
+  } else if (key.name == "preset" && key.table == "platform") {
+    names = {"consumer", "two-continents"};
+  } else if (key.name == "granularity") {
+    names = {"flat", "tensor"};
+  } else if (key.name == "outer_state_on_migration") {
+    names = {"reset_all_owners", "transfer"};
+  } else if (key.name == "ring_order") {
+    names = {"given", "best"};
+  } else if (key.name == "payload_dtype") {
+    names = {"fp32", "bf16", "fp16", "fp8", "int8", "int4", "int2"};
+  }
+  return names;
+}
+
+std::string expected_value(const Key& key) {
+  const auto positive = [](const char* what, Quantity quantity) {
+    return fmt::format("{} above zero in quotes, with a unit ({})", what, known_units(quantity));
+  };
+  switch (key.kind) {
+    case Kind::text:
+      return "a text in quotes";
+    case Kind::choice:
+      return "one of \"" + joined(choices(key), "\", \"") + '"';
+    case Kind::count:
+      if (key.max == 0) return "0, the only value that is available";
+      return key.max >= 1e12 ? fmt::format("a whole number of at least {:.0f}", key.min)
+                             : fmt::format("a whole number from {:.0f} to {:.0f}", key.min, key.max);
+    case Kind::yes_no:
+      return "true or false";
+    case Kind::rate:
+      return positive("a data rate", Quantity::rate);
+    case Kind::latency:
+      return fmt::format("a time of zero or more in quotes, with a unit ({})",
+                         known_units(Quantity::duration));
+    case Kind::duration:
+      return positive("a time", Quantity::duration);
+    case Kind::size:
+      return positive("a size", Quantity::size);
+    case Kind::flop_rate:
+      return positive("a FLOP rate", Quantity::flop_rate);
+    case Kind::share:
+      return fmt::format("a number above 0 and up to {}, or a percentage", std::min(1.0, key.max));
+    case Kind::power:
+      return positive("a power", Quantity::power);
+    case Kind::money:
+      return "a price of zero or more in quotes, with a currency of three capital letters";
+    case Kind::factor:
+      return "a number of at least 1";
+    case Kind::words:
+      return "texts in quotes, in brackets";
+    case Kind::multiple:
+      return fmt::format("a number above 0 and up to {:.0f}", key.max);
+  }
+  return "";
+}
+
+std::string dotted(std::string_view table, std::string_view name) {
+  return table.empty() ? std::string(name) : fmt::format("{}.{}", table, name);
+}
+
+std::string example_line(const Key& key) { return fmt::format("{} = {}", key.name, key.example); }
+
+}  // namespace fomoe::scenario

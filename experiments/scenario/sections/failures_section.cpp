@@ -1,0 +1,46 @@
+#include <fmt/format.h>
+
+#include "experiments/scenario/sections/sections.hpp"
+#include "experiments/scenario/toml/table_reader.hpp"
+
+namespace fomoe::scenario {
+
+std::optional<costmodel::Failures> read_failures(const Document& document) {
+  const toml::table* found = find_table(document, "failures");
+  if (found == nullptr) return std::nullopt;
+  const TableReader table(document, scenario_keys(), "failures", found);
+  const auto one_of = [&](const char* key, const char* other) {
+    if (table.has(key) && table.has(other))
+      table.refuse(key, fmt::format("it beside {}", other), fmt::format("one of {} and {}", key, other));
+  };
+  one_of("checkpoint_time", "checkpoint_rounds");
+  one_of("checkpoint_cost", "storage_bandwidth");
+  one_of("link_repair", "links_stay_dead");
+  if (!table.has("checkpoint_cost") && !table.has("storage_bandwidth"))
+    table.refuse("checkpoint_cost", "nothing", "checkpoint_cost or storage_bandwidth");
+  const auto optional_quantity = [&](const char* key) {
+    return table.has(key) ? std::optional(table.quantity(key)) : std::nullopt;
+  };
+  costmodel::Failures failures;
+  if (table.has("site_mtbf")) failures.site_mtbf_s = table.quantity("site_mtbf");
+  if (table.has("link_mtbf")) failures.link_mtbf_s = table.quantity("link_mtbf");
+  if (table.has("preemptions_per_day"))
+    failures.preemptions_per_s = table.multiple("preemptions_per_day") / 86400;
+  failures.detection_s = table.quantity("detection_time");
+  failures.restart_s = table.quantity("restart_time");
+  const bool dead = table.has("links_stay_dead") && table.yes_no("links_stay_dead");
+  if (!dead) failures.link_repair_s = table.quantity("link_repair");
+  if (table.has("checkpoint_rounds")) failures.checkpoint_rounds = table.count("checkpoint_rounds");
+  failures.checkpoint_interval_s = optional_quantity("checkpoint_time");
+  failures.checkpoint_s = optional_quantity("checkpoint_cost");
+  failures.storage_bytes_per_s = optional_quantity("storage_bandwidth");
+  failures.policy =
+      table.text("policy") == "drop" ? costmodel::FailurePolicy::drop : costmodel::FailurePolicy::wait;
+  if (table.has("timeout") && failures.policy == costmodel::FailurePolicy::wait)
+    table.refuse("timeout", "it with policy = \"wait\"", "it only with policy = \"drop\"");
+  failures.timeout_s = optional_quantity("timeout");
+  failures.samples = table.count("samples");
+  return failures;
+}
+
+}  // namespace fomoe::scenario

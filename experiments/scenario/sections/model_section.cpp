@@ -1,0 +1,186 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "experiments/files/hf_config.hpp"
+#include "experiments/scenario/sections/sections.hpp"
+#include "experiments/scenario/toml/table_reader.hpp"
+#include "experiments/text/suggest.hpp"
+
+namespace fomoe::scenario {
+namespace {
+
+using costmodel::ModelShape;
+
+struct ShapeKey {
+  const char* name;
+  std::int64_t ModelShape::*member;
+  bool also_opaque;  // says something about opaque counts as well
+};
+constexpr ShapeKey kShapeKeys[] = {
+    {"d_model", &ModelShape::d_model, false},
+    {"layers", &ModelShape::layers, true},
+    {"heads", &ModelShape::heads, false},
+    {"experts", &ModelShape::experts, true},
+    {"active_experts", &ModelShape::active_experts, true},
+    {"d_expert", &ModelShape::d_expert, false},
+    {"vocabulary", &ModelShape::vocabulary, false},
+};
+constexpr double kMaxParameters = 1e16;
+
+void check_active_experts(const TableReader& table, const ModelShape& shape) {
+  if (shape.active_experts <= shape.experts) return;
+  table.refuse(table.has("active_experts") || !table.has("experts") ? "active_experts" : "experts",
+               fmt::format("active_experts = {} with experts = {}", shape.active_experts, shape.experts),
+               "active_experts of at most experts");
+}
+
+void check_shape(const TableReader& table, const ModelShape& shape) {
+  if (shape.d_model % shape.heads != 0 || (shape.d_model / shape.heads) % 2 != 0) {
+    table.refuse(table.has("heads") || !table.has("d_model") ? "heads" : "d_model",
+                 fmt::format("heads = {} with d_model = {}", shape.heads, shape.d_model),
+                 "d_model divisible by heads, with an even quotient (rotary embeddings turn pairs)");
+  }
+  check_active_experts(table, shape);
+  // Counted in floating point first: the exact count is 64 bits wide.
+  const auto real = [](std::int64_t value) { return static_cast<double>(value); };
+  const double parameters =
+      real(shape.vocabulary) * real(shape.d_model) +
+      real(shape.layers) * real(shape.d_model) *
+          (4 * real(shape.d_model) + real(shape.experts) * (1 + 2 * real(shape.d_expert)) + 4);
+  if (parameters > kMaxParameters) {
+    table.refuse("d_model", fmt::format("a model of {:.3g} parameters", parameters),
+                 "at most 1e16 parameters");
+  }
+}
+
+void refuse_beside(const TableReader& table, const char* chosen, bool opaque) {
+  for (const ShapeKey& key : kShapeKeys) {
+    if (table.has(key.name) && !(opaque && key.also_opaque))
+      table.refuse(key.name, fmt::format("it beside {}", chosen), fmt::format("it without {}", chosen));
+  }
+  for (const char* other : {"preset", "hf_config", "dense_parameters", "expert_parameters"}) {
+    const bool allowed = opaque && std::string_view(other).ends_with("_parameters");
+    if (table.has(other) && std::string_view(other) != chosen && !allowed)
+      table.refuse(other, fmt::format("it beside {}", chosen), "one description of the model");
+  }
+}
+
+ModelShape read_opaque(const TableReader& table) {
+  refuse_beside(table, "dense_parameters", true);
+  ModelShape shape;
+  shape.name = shape.architecture = "opaque";
+  shape.opaque = costmodel::OpaqueCounts{table.count("dense_parameters"), 0};
+  shape.layers = table.has("layers") ? table.count("layers") : 1;
+  if (!table.has("expert_parameters")) {
+    for (const char* name : {"experts", "active_experts"}) {
+      if (table.has(name)) table.refuse(name, "it without expert_parameters", "expert_parameters beside it");
+    }
+    shape.dense_layers = shape.layers;
+    return shape;
+  }
+  shape.opaque->expert_parameters = table.count("expert_parameters");
+  shape.experts = table.has("experts") ? table.count("experts") : 1;
+  shape.active_experts = table.has("active_experts") ? table.count("active_experts") : shape.experts;
+  check_active_experts(table, shape);
+  const double in_all_layers = static_cast<double>(shape.layers) * static_cast<double>(shape.experts);
+  if (in_all_layers > static_cast<double>(shape.opaque->expert_parameters)) {
+    table.refuse("expert_parameters", fmt::format("fewer parameters than the {:.3g} experts", in_all_layers),
+                 "the parameters of all experts of all layers together");
+  }
+  if (static_cast<double>(shape.opaque->dense_parameters) +
+          static_cast<double>(shape.opaque->expert_parameters) >
+      kMaxParameters) {
+    table.refuse("dense_parameters", "too many parameters", "at most 1e16 parameters");
+  }
+  return shape;
+}
+
+ModelShape read_own_shape(const TableReader& table) {
+  ModelShape shape;
+  shape.name = "custom";
+  const bool from_preset = table.has("preset");
+  const bool any_shape_key = std::any_of(std::begin(kShapeKeys), std::end(kShapeKeys),
+                                         [&](const ShapeKey& key) { return table.has(key.name); });
+  if (table.has("expert_parameters"))
+    table.refuse("expert_parameters", "it without dense_parameters", "dense_parameters beside it");
+  if (from_preset) {
+    shape = *costmodel::find_preset(table.text("preset"));
+    if (any_shape_key) shape.name += "-modified";
+  } else if (!any_shape_key) {
+    table.refuse("preset", "neither a preset nor shape keys",
+                 "a preset, or all of d_model, layers, heads, experts, active_experts, d_expert, vocabulary, "
+                 "or hf_config, or dense_parameters");
+  }
+  for (const ShapeKey& key : kShapeKeys) {
+    if (!from_preset || table.has(key.name)) shape.*key.member = table.count(key.name);
+  }
+  check_shape(table, shape);
+  return shape;
+}
+
+}  // namespace
+
+ModelShape read_model(const Document& document) {
+  const TableReader table(document, scenario_keys(), "model", find_table(document, "model"));
+  ModelShape shape;
+  if (table.has("hf_config")) {
+    refuse_beside(table, "hf_config", false);
+    const std::string path = document.beside(table.text("hf_config"));
+    if (!std::filesystem::exists(path)) {
+      const std::string written = table.text("hf_config");
+      const std::string near = nearby_file(path, written);
+      // "Qwen/Qwen3-30B-A3B" names a model, and nothing is fetched.
+      const bool is_name = std::filesystem::path(path).extension() != ".json";
+      table.refuse("hf_config",
+                   fmt::format("\"{}\" (no such file: {}{})", written, path,
+                               is_name ? "; models are not fetched by name" : ""),
+                   "a model's config.json, relative to the scenario file",
+                   near.empty() ? "" : '"' + near + '"');
+    }
+    shape = read_hf_config(path);
+  } else if (table.has("dense_parameters")) {
+    shape = read_opaque(table);
+  } else {
+    shape = read_own_shape(table);
+  }
+  // An opaque model whose batch is given in tokens needs no sequences: then one is a token.
+  const toml::table* workload = find_table(document, "workload");
+  const bool in_tokens = shape.opaque && workload != nullptr && workload->contains("global_batch_tokens");
+  if (table.has("sequence_length") || shape.sequence_length == 0) {
+    const bool of_tokens = in_tokens && !table.has("sequence_length");
+    shape.sequence_length = of_tokens ? 1 : table.count("sequence_length");
+  }
+  return shape;
+}
+
+costmodel::Workload read_workload(const Document& document, std::int64_t sequence_length) {
+  const TableReader table(document, scenario_keys(), "workload", find_table(document, "workload"));
+  costmodel::Workload workload;
+  workload.tokens = table.count("tokens");
+  if (table.has("global_batch_tokens")) {
+    const std::int64_t tokens = table.count("global_batch_tokens");
+    if (table.has("global_batch_sequences"))
+      table.refuse("global_batch_tokens", "it beside global_batch_sequences", "one of the two");
+    if (tokens % sequence_length != 0) {
+      const std::int64_t below = tokens / sequence_length * sequence_length;
+      table.refuse("global_batch_tokens", std::to_string(tokens),
+                   fmt::format("a multiple of the sequence length {}, such as {}", sequence_length,
+                               below > 0 ? below : sequence_length));
+    }
+    workload.global_batch_sequences = tokens / sequence_length;
+  } else {
+    workload.global_batch_sequences = table.count("global_batch_sequences");
+  }
+  // Tokens of one step must stay a whole number that a double holds exactly.
+  const double step_tokens =
+      static_cast<double>(workload.global_batch_sequences) * static_cast<double>(sequence_length);
+  if (step_tokens > 9e15) {
+    table.refuse("global_batch_sequences", fmt::format("{:.3g} tokens in one step", step_tokens),
+                 "at most 9e15 tokens in one step");
+  }
+  return workload;
+}
+
+}  // namespace fomoe::scenario

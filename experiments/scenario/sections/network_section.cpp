@@ -1,0 +1,61 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "experiments/scenario/sections/sections.hpp"
+#include "experiments/scenario/toml/table_reader.hpp"
+
+namespace fomoe::scenario {
+
+namespace {
+
+/// What [calibration] says of the terms, as `fomoe calibrate` wrote it.
+void read_calibration(const Document& document, const TableReader& terms, costmodel::NetworkModel& network) {
+  const TableReader table(document, scenario_keys(), "calibration", find_table(document, "calibration"));
+  for (const std::string& term : table.words("terms")) {
+    const auto keys = scenario_keys();
+    const bool known = std::any_of(keys.begin(), keys.end(), [&](const Key& key) {
+      return key.table == "network_model" && key.name == term;
+    });
+    if (!known) table.refuse("terms", '"' + term + '"', "keys of network_model");
+    // What --set gives is not what was fitted.
+    if (terms.has(term) && !document.overridden(dotted("network_model", term)))
+      network.calibrated.push_back(term);
+  }
+  const std::size_t runs = table.words("runs").size();
+  network.calibration = runs == 0 ? "[calibration] of the scenario"
+                                  : fmt::format("{} runs, in [calibration] of the scenario", runs);
+}
+
+}  // namespace
+
+costmodel::NetworkModel read_network_model(const Document& document) {
+  const TableReader table(document, scenario_keys(), "network_model", find_table(document, "network_model"));
+  costmodel::NetworkModel network;
+  network.bandwidth_efficiency = table.share("bandwidth_efficiency");
+  network.ring_model =
+      table.text("ring_model") == "fluid" ? costmodel::RingModel::fluid : costmodel::RingModel::stepwise;
+  if (table.has("background_share")) network.background_share = table.share("background_share");
+  network.latency_factor = table.multiple("latency_factor");
+  network.jitter_s = table.quantity("jitter");
+  network.call_overhead_s = table.quantity("call_overhead");
+  if (table.has("payload_rate")) network.payload_bytes_per_s = table.quantity("payload_rate");
+  network.early_receives = table.yes_no("early_receives");
+  if (table.has("send_buffer")) network.send_buffer_bytes = table.quantity("send_buffer");
+  network.streams = table.small_count("streams");
+  if (table.has("tcp_window")) network.tcp_window_bytes = table.quantity("tcp_window");
+  if (table.has("loss_rate")) network.loss_rate = table.share("loss_rate");
+  if (table.text("congestion_control") == "bbr") {
+    network.congestion_control = costmodel::CongestionControl::bbr;
+    if (network.loss_rate && *network.loss_rate > costmodel::kMostBbrLoss)
+      table.refuse("loss_rate",
+                   fmt::format("at most {} with congestion_control = \"bbr\"", costmodel::kMostBbrLoss));
+  }
+  network.segment_bytes = table.quantity("segment_size");
+  if (table.has("initial_window")) network.initial_window_bytes = table.quantity("initial_window");
+  network.idle_restart = table.yes_no("idle_restart");
+  read_calibration(document, table, network);
+  return network;
+}
+
+}  // namespace fomoe::scenario

@@ -1,0 +1,171 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "experiments/files/link_trace_csv.hpp"
+#include "experiments/files/platform_file.hpp"
+#include "experiments/files/xml_loader.hpp"
+#include "experiments/scenario/sections/sections.hpp"
+#include "experiments/scenario/toml/table_reader.hpp"
+#include "experiments/text/suggest.hpp"
+#include "platforms/choose_sites.hpp"
+
+namespace fomoe::scenario {
+namespace {
+
+constexpr double kSameSiteLatency_s = 0.0005;  // assumed, of two drawn sites that are like the same one
+
+std::string as_rate(double bytes_per_s) { return fmt::format("{:.4g} Gbit/s", bytes_per_s * 8 / 1e9); }
+
+void refuse_beside(const TableReader& table, const char* what, std::initializer_list<const char*> keys,
+                   const std::string& expected) {
+  for (const char* key : keys) {
+    if (table.has(key)) table.refuse(key, fmt::format("it beside {}", what), expected);
+  }
+}
+
+platforms::Platform named_sites(const TableReader& table, const platforms::Platform& all) {
+  std::vector<std::string> names;
+  for (const platforms::Site& site : all.sites) names.push_back(site.name);
+  std::vector<int> chosen;
+  for (const std::string& name : table.list("use_sites")) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end())
+      table.refuse("use_sites", fmt::format("\"{}\"", name), "names of the file's sites: " + joined(names),
+                   nearest(name, names));
+    const int index = static_cast<int>(found - names.begin());
+    if (std::find(chosen.begin(), chosen.end(), index) != chosen.end())
+      table.refuse("use_sites", fmt::format("\"{}\" a second time", name), "every site once");
+    chosen.push_back(index);
+  }
+  return platforms::chosen_sites(all, chosen);
+}
+
+platforms::Platform from_file(const Document& document, const TableReader& table, std::uint64_t seed) {
+  refuse_beside(table, "file", {"preset", "bandwidth", "uplink", "downlink", "latency"},
+                "link rates and latencies in the platform file alone, with rate_factor on all its rates");
+  const std::string path = document.beside(table.text("file"));
+  const platforms::Platform all = is_xml_platform(path) ? read_xml_platform(path) : read_platform_file(path);
+  if (table.has("use_sites"))
+    refuse_beside(table, "use_sites", {"sites", "generate"}, "use_sites, or sites, or generate");
+  if (table.yes_no("generate")) {
+    const double sigma = table.share("rate_spread");
+    platforms::Platform drawn =
+        platforms::generated(all, table.small_count("sites"), seed, sigma, kSameSiteLatency_s);
+    drawn.provenance.push_back(
+        {"sites", Origin::assumed,
+         fmt::format(
+             "drawn at random, each like one of {}; the logarithm of every rate is off by a normal draw "
+             "with a standard deviation of {}; {} ms between two that are like the same one",
+             all.name, sigma, kSameSiteLatency_s * 1e3)});
+    return drawn;
+  }
+  if (table.has("use_sites")) return named_sites(table, all);
+  if (!table.has("sites")) return all;
+  const int count = table.small_count("sites");
+  if (count > all.size()) {
+    table.refuse("sites", std::to_string(count),
+                 fmt::format("at most the {} sites of the file, or generate = true", all.size()));
+  }
+  return platforms::first_sites(all, count);
+}
+
+platforms::Platform equal_sites(const TableReader& table) {
+  const int sites = table.small_count("sites");
+  if (!table.has("bandwidth") && !table.has("uplink") && !table.has("downlink"))
+    (void)table.quantity("bandwidth");
+  if (table.has("bandwidth") && table.has("uplink") && table.has("downlink")) {
+    table.refuse("bandwidth", "it beside uplink and downlink", "bandwidth, or uplink and downlink");
+  }
+  // bandwidth gives both directions; uplink or downlink beside it is the one that differs.
+  const auto direction = [&](const char* key) {
+    return table.quantity(table.has(key) || !table.has("bandwidth") ? key : "bandwidth");
+  };
+  const double uplink = direction("uplink"), downlink = direction("downlink"),
+               latency_s = table.quantity("latency");
+  platforms::Platform platform = platforms::uniform(sites, uplink, downlink, latency_s);
+  platform.provenance.push_back({"link rates", Origin::assumed,
+                                 fmt::format("given in the scenario: {} up and {} down at each of {} sites",
+                                             as_rate(uplink), as_rate(downlink), sites)});
+  platform.provenance.push_back(
+      {"latency", Origin::assumed,
+       fmt::format("given in the scenario: {:.4g} ms one way between any two sites", latency_s * 1e3)});
+  return platform;
+}
+
+platforms::Platform consumer(int sites) {
+  platforms::Platform platform = platforms::uniform(sites, bits_to_bytes(20e6), bits_to_bytes(100e6), 0.015);
+  platform.name = "consumer";
+  platform.provenance.push_back(
+      {"links", Origin::assumed, "preset consumer: 100 Mbit/s down, 20 Mbit/s up, 15 ms"});
+  return platform;
+}
+
+// The first half of the sites on one side; the sea is one backbone of 10 Gb/s each way.
+platforms::Platform two_continents(int sites) {
+  platforms::Platform platform = platforms::uniform(sites, bits_to_bytes(10e9), bits_to_bytes(10e9), 0.005);
+  platform.name = "two-continents";
+  platform.backbones = {{"west", "east", bits_to_bytes(10e9)}, {"east", "west", bits_to_bytes(10e9)}};
+  for (int site = 0; site < sites; ++site)
+    platform.sites[static_cast<std::size_t>(site)].region = 2 * site < sites ? "west" : "east";
+  for (int from = 0; from < sites; ++from) {
+    for (int to = 0; to < sites; ++to) {
+      const bool from_west = 2 * from < sites, to_west = 2 * to < sites;
+      if (from_west != to_west) platform.path(from, to) = {0.040, platforms::kUnlimited, from_west ? 0 : 1};
+    }
+  }
+  platform.provenance.push_back({"links", Origin::assumed,
+                                 "preset two-continents: 10 Gbit/s up and down at each site, 5 ms within a "
+                                 "continent; 40 ms and a shared "
+                                 "10 Gbit/s each way between the two halves of the sites"});
+  return platform;
+}
+
+platforms::Platform preset(const TableReader& table) {
+  refuse_beside(table, "preset", {"bandwidth", "uplink", "downlink", "latency"},
+                "none of these with a preset");
+  const int sites = table.small_count("sites");
+  return table.text("preset") == "consumer" ? consumer(sites) : two_continents(sites);
+}
+
+}  // namespace
+
+platforms::Platform read_platform(const Document& document, std::uint64_t seed) {
+  const TableReader table(document, scenario_keys(), "platform", find_table(document, "platform"));
+  if (!table.has("file")) {
+    if (table.has("use_sites"))
+      table.refuse("use_sites", "it without file", "a platform file with named sites");
+    if (table.yes_no("generate")) table.refuse("generate", "it without file", "a platform file to draw from");
+    if (table.has("rate_spread"))
+      table.refuse("rate_spread", "it without file", "a platform file to draw from, with generate = true");
+  }
+  platforms::Platform platform = table.has("file")     ? from_file(document, table, seed)
+                                 : table.has("preset") ? preset(table)
+                                                       : equal_sites(table);
+  if (const int gateways = table.small_count("gateways"); gateways > 1) {
+    platform = platforms::with_gateways(std::move(platform), gateways);
+    platform.provenance.push_back(
+        {"link rates", Origin::assumed,
+         fmt::format("× {}: so many machines carry each site's traffic, each at the rates above", gateways)});
+  }
+  if (table.has("trace")) {
+    read_link_trace_csv(document.beside(table.text("trace")), platform);
+    if (table.has("trace_period")) platform.changes_period_s = table.quantity("trace_period");
+    if (platform.changes_period_s > 0 && platform.changes.back().at_s >= platform.changes_period_s)
+      table.refuse("trace_period", "less than the trace takes",
+                   fmt::format("more than {:g}s, when the last change of the trace happens",
+                               platform.changes.back().at_s));
+  } else if (table.has("trace_period")) {
+    table.refuse("trace_period", "it without trace", "a trace that starts again after it");
+  }
+  if (const double factor = table.multiple("rate_factor"); factor != 1) {
+    platform = platforms::scaled_bandwidth(std::move(platform), factor);
+    platform.provenance.push_back(
+        {"link rates", Origin::assumed, fmt::format("× {}: platform.rate_factor", factor)});
+  }
+  return platform;
+}
+
+}  // namespace fomoe::scenario

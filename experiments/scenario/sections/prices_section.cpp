@@ -1,0 +1,69 @@
+#include <fmt/format.h>
+
+#include "experiments/files/prices_file.hpp"
+#include "experiments/scenario/sections/sections.hpp"
+#include "experiments/scenario/toml/table_reader.hpp"
+
+namespace fomoe::scenario {
+namespace {
+
+costmodel::Prices given_prices(const TableReader& table, int sites) {
+  costmodel::Prices prices;
+  const auto amount = [&](const char* key) {
+    const Money money = table.money(key);
+    if (prices.currency.empty()) prices.currency = money.currency;
+    if (money.currency != prices.currency)
+      table.refuse(key, money.currency, fmt::format("{}, the currency of gpu_hour", prices.currency));
+    return money.amount;
+  };
+  costmodel::SitePrices row;
+  row.gpu_price_per_s = amount("gpu_hour") / 3600;
+  if (table.has("egress_per_gb")) {
+    costmodel::EgressTier all;
+    all.price_per_byte = amount("egress_per_gb") / 1e9;
+    row.egress = {all};
+  }
+  if (table.has("port_month")) row.port_price_per_month = amount("port_month");
+  if (table.has("kwh")) row.energy_price_per_joule = amount("kwh") / costmodel::kJoulesPerKwh;
+  if (table.has("as_of")) prices.as_of = table.text("as_of");
+  prices.sites.assign(static_cast<std::size_t>(sites), row);
+  prices.provenance.push_back(
+      {"prices", Origin::assumed,
+       fmt::format("given in the scenario, {}",
+                   prices.as_of.empty() ? "their date is not stated" : "as of " + prices.as_of)});
+  return prices;
+}
+
+}  // namespace
+
+std::optional<costmodel::Prices> read_prices(const Document& document, const platforms::Platform& platform) {
+  const toml::table* section = find_table(document, "prices");
+  if (section == nullptr) return std::nullopt;
+  const TableReader table(document, scenario_keys(), "prices", section);
+  if (!table.has("file")) {
+    if (table.has("pricing")) table.refuse("pricing", "it without file", "it beside file, or gpu_hour alone");
+    if (!table.has("gpu_hour")) table.refuse("gpu_hour", "nothing", "a price file, or gpu_hour");
+    return given_prices(table, platform.size());
+  }
+  for (const char* key : {"gpu_hour", "egress_per_gb", "port_month", "kwh", "as_of"}) {
+    if (table.has(key)) table.refuse(key, "it beside file", "prices in the price file alone");
+  }
+  return read_price_file(document.beside(table.text("file")), table.text("pricing"), platform);
+}
+
+std::optional<costmodel::GpuPower> read_energy(const Document& document, std::vector<Provenance>& catalogue) {
+  const toml::table* section = find_table(document, "energy");
+  if (section == nullptr) return std::nullopt;
+  const TableReader table(document, scenario_keys(), "energy", section);
+  costmodel::GpuPower power{0, table.share("idle_share"), table.factor("pue")};
+  const Accelerator* accelerator = table.has("gpu_power") ? nullptr : read_accelerator(document);
+  if (accelerator != nullptr && accelerator->power_w) {
+    power.board_w = *accelerator->power_w;
+    catalogue.push_back(from_catalogue("GPU power", fmt::format("{:g} W", power.board_w), *accelerator));
+  } else {
+    power.board_w = table.quantity("gpu_power");
+  }
+  return power;
+}
+
+}  // namespace fomoe::scenario

@@ -1,0 +1,48 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "experiments/scenario/sections/sections.hpp"
+#include "experiments/scenario/toml/table_reader.hpp"
+#include "experiments/text/suggest.hpp"
+
+namespace fomoe::scenario {
+namespace {
+
+/// The index of the site that a key names.
+std::optional<int> site_of(const TableReader& table, const char* key, const platforms::Platform& platform) {
+  if (!table.has(key)) return std::nullopt;
+  const std::string name = table.text(key);
+  std::vector<std::string> names;
+  for (const platforms::Site& site : platform.sites) names.push_back(site.name);
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return static_cast<int>(found - names.begin());
+  const std::string meant = nearest(name, names);
+  table.refuse(key, '"' + name + '"', "the name of a site: \"" + joined(names, "\", \"") + '"',
+               meant.empty() ? "" : '"' + meant + '"');
+}
+
+}  // namespace
+
+costmodel::ExtraTraffic read_traffic(const Document& document, const platforms::Platform& platform) {
+  const TableReader table(document, scenario_keys(), "traffic", find_table(document, "traffic"));
+  const auto only_beside = [&](const char* key, const char* owner) {
+    if (table.has(key) && !table.has(owner))
+      table.refuse(key, fmt::format("it without {}", owner), fmt::format("it only beside {}", owner));
+  };
+  only_beside("data_bytes_per_token", "data_site");
+  only_beside("checkpoint_rounds", "checkpoint_site");
+  only_beside("rejoin_rounds", "rejoin_site");
+  costmodel::ExtraTraffic traffic;
+  traffic.data_site = site_of(table, "data_site", platform);
+  traffic.data_bytes_per_token = static_cast<double>(table.count("data_bytes_per_token"));
+  traffic.checkpoint_site = site_of(table, "checkpoint_site", platform);
+  traffic.checkpoint_rounds = table.count("checkpoint_rounds");
+  traffic.rejoin_site = site_of(table, "rejoin_site", platform);
+  traffic.rejoin_rounds = table.count("rejoin_rounds");
+  if (traffic.rejoin_site && platform.size() == 1)
+    table.refuse("rejoin_site", "it with one site", "at least two sites, so that another one has the state");
+  return traffic;
+}
+
+}  // namespace fomoe::scenario

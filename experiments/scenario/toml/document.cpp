@@ -1,0 +1,206 @@
+#include "experiments/scenario/toml/document.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <regex>
+#include <sstream>
+
+#include "experiments/scenario/keys/keys.hpp"
+#include "platforms/support/input_error.hpp"
+
+namespace fomoe::scenario {
+namespace {
+
+/// The [table] that a line of a file belongs to, for messages about keys that the parser refused.
+std::string table_at(const std::string& text, unsigned line) {
+  std::istringstream lines(text);
+  std::string current, table;
+  for (unsigned i = 1; i <= line && std::getline(lines, current); ++i) {
+    const std::size_t open = current.find_first_not_of(" \t[");
+    const std::size_t close = current.find(']');
+    if (!current.empty() && current.find_first_not_of(" \t") == current.find('[') &&
+        open != std::string::npos && close != std::string::npos && close > open) {
+      table = current.substr(open, close - open);
+    }
+  }
+  return table;
+}
+
+/// The name in toml++'s "cannot redefine existing integer 'local_steps'", where the message is of that kind.
+std::optional<std::string> redefined_name(std::string_view message) {
+  if (message.find("cannot redefine") == std::string_view::npos) return std::nullopt;
+  const std::size_t open = message.find('\'');
+  const std::size_t close = message.find('\'', open + 1);
+  if (open == std::string_view::npos || close == std::string_view::npos) return std::nullopt;
+  return std::string(message.substr(open + 1, close - open - 1));
+}
+
+/// The TOML value of the text after "=", or nothing where the text is a bare word.
+std::optional<toml::table> parse_value(const std::string& text) {
+  if (text.find('\n') != std::string::npos) return std::nullopt;
+  try {
+    toml::table table = toml::parse("value = " + text);
+    const toml::node* node = table.get("value");
+    if (node == nullptr || node->is_date() || node->is_time() || node->is_date_time()) return std::nullopt;
+    return table;
+  } catch (const toml::parse_error&) {
+    return std::nullopt;
+  }
+}
+
+struct Unquoted {
+  std::string name, value;
+};
+
+/// The commonest mistake: mfu = 40%, bandwidth = 10Gbps, method = fomoe.
+std::optional<Unquoted> unquoted_value(const std::string& text, unsigned line) {
+  static const std::regex form(R"(\s*([A-Za-z0-9_-]+)\s*=\s*([^\s"'\[{#][^"#]*?)\s*(#.*)?)");
+  std::istringstream lines(text);
+  std::string current;
+  for (unsigned i = 0; i < line; ++i) std::getline(lines, current);
+  std::smatch parts;
+  if (!std::regex_match(current, parts, form) || parse_value(parts[2])) return std::nullopt;
+  return Unquoted{parts[1], parts[2]};
+}
+
+const Key* find_key(const std::string& dotted_name) {
+  for (const Key& key : scenario_keys()) {
+    if (dotted(key.table, key.name) == dotted_name) return &key;
+  }
+  return nullptr;
+}
+
+[[noreturn]] void fail_parse(const std::string& path, const std::string& text,
+                             const toml::parse_error& error) {
+  const unsigned line = error.source().begin.line;
+  const std::string place = fmt::format("{}:{}", path, line);
+  const std::string description(error.description());
+  if (const auto name = redefined_name(description)) {
+    const std::string table = table_at(text, line);
+    const bool is_table = description.find("table '") != std::string::npos || table == *name;
+    const std::string key = is_table || table.empty() ? *name : table + '.' + *name;
+    fail(place, key, "the same name a second time", "every key and table once", "delete one of the two");
+  }
+  if (const auto found = unquoted_value(text, line)) {
+    const std::string table = table_at(text, line);
+    const std::string name = table.empty() ? found->name : table + '.' + found->name;
+    const Key* const key = find_key(name);
+    const bool plain = key != nullptr && (key->kind == Kind::count || key->kind == Kind::yes_no);
+    fail(place, name, found->value + " without quotes",
+         key != nullptr ? expected_value(*key) : "quotes around all but numbers, true and false",
+         plain ? example_line(*key) : fmt::format("{} = \"{}\"", found->name, found->value));
+  }
+  fail(place, "TOML", description, "a file in TOML", "local_steps = 32");
+}
+
+}  // namespace
+
+void fail(const std::string& place, const std::string& key, const std::string& got,
+          const std::string& expected, const std::string& example, const std::string& suggestion) {
+  std::string message =
+      fmt::format("{}: {}: got {}; expected {}; for example {}", place, key, got, expected, example);
+  if (!suggestion.empty()) message += fmt::format("; did you mean {}?", suggestion);
+  throw FileError(message);
+}
+
+std::string as_written(const toml::node& node) {
+  if (const auto text = node.value_exact<std::string>()) return '"' + *text + '"';
+  if (const auto number = node.value_exact<std::int64_t>()) return std::to_string(*number);
+  if (const auto number = node.value_exact<double>()) return fmt::format("{}", *number);
+  if (const auto flag = node.value_exact<bool>()) return *flag ? "true" : "false";
+  if (node.is_table()) return "a table";
+  if (node.is_array()) return "an array";
+  return "a date or time";
+}
+
+Document Document::read(const std::string& path, const std::string& what, const std::string& example_path) {
+  std::error_code ignored;
+  std::ifstream file(path, std::ios::binary);
+  if (!file || std::filesystem::is_directory(path, ignored)) {
+    fail(path + ":1", what, "no file that can be read", "a file in TOML", example_path);
+  }
+  std::ostringstream content;
+  content << file.rdbuf();
+  Document document;
+  document.path_ = path;
+  const std::string text = content.str();
+  try {
+    document.root_ = toml::parse(text, path);
+  } catch (const toml::parse_error& error) {
+    fail_parse(path, text, error);
+  }
+  return document;
+}
+
+void Document::override_key(const std::string& assignment) {
+  const std::string place = "--set " + assignment;
+  const std::string example = "--set strategy.local_steps=64";
+  const std::size_t equals = assignment.find('=');
+  const std::string key = assignment.substr(0, equals);
+  if (equals == std::string::npos || equals == 0) fail(place, key, "no key=value", "one key=value", example);
+  const std::string text = assignment.substr(equals + 1);
+  if (text.empty()) fail(place, key, "no value after =", "key=value", example);
+
+  const std::size_t last_dot = key.rfind('.');
+  const std::size_t dot = is_table(scenario_keys(), key.substr(0, last_dot)) ? last_dot : key.find('.');
+  const std::string table_name = dot == std::string::npos ? "" : key.substr(0, dot);
+  const std::string name = dot == std::string::npos ? key : key.substr(dot + 1);
+  if (name.empty() || name.find('.') != std::string::npos ||
+      (dot != std::string::npos && table_name.empty())) {
+    fail(place, key, "a key of another form", "table.key", example);
+  }
+
+  toml::table* table = &root_;
+  if (!table_name.empty()) {
+    for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+      end = table_name.find('.', begin);
+      const std::string part = table_name.substr(begin, end == std::string::npos ? end : end - begin);
+      if (!table->contains(part)) table->insert(part, toml::table{});
+      toml::table* inner = table->get_as<toml::table>(part);
+      if (inner == nullptr) {
+        const std::string so_far = table_name.substr(0, end);
+        fail(this->place(so_far), so_far, as_written(*table->get(part)), "a table", "[" + so_far + "]");
+      }
+      table = inner;
+    }
+  }
+  overrides_[key] = assignment;
+  if (const auto parsed = parse_value(text)) {
+    // A whole table would hide which override a later message is about.
+    if (parsed->get("value")->is_table()) fail(place, key, "a table", "one key at a time", example);
+    table->insert_or_assign(name, *parsed->get("value"));
+  } else if (text.front() == '"' || text.front() == '\'' || text.front() == '[' || text.front() == '{') {
+    fail(place, key, text, "a TOML value or a bare word", example);
+  } else {
+    table->insert_or_assign(name, text);
+  }
+}
+
+void Document::displace(std::string_view table, std::string_view name) {
+  if (toml::table* found = root_.get_as<toml::table>(table)) found->erase(name);
+}
+
+std::string Document::beside(const std::string& name) const {
+  return (std::filesystem::path(path_).parent_path() / name).lexically_normal().string();
+}
+
+std::string Document::place(const std::string& key, const toml::node* node, const toml::node* table) const {
+  if (const auto found = overrides_.find(key); found != overrides_.end()) return "--set " + found->second;
+  unsigned line = node != nullptr ? node->source().begin.line : 0;
+  if (line == 0 && table != nullptr) line = table->source().begin.line;
+  return fmt::format("{}:{}", path_, std::max(line, 1U));
+}
+
+std::string Document::place(const std::string& key) const {
+  const std::size_t dot = key.find('.');
+  const toml::node* outer = root_.get(key.substr(0, dot));
+  if (dot == std::string::npos) return place(key, outer, nullptr);
+  const toml::table* table = outer != nullptr ? outer->as_table() : nullptr;
+  return place(key, table != nullptr ? table->get(key.substr(dot + 1)) : nullptr, table);
+}
+
+}  // namespace fomoe::scenario

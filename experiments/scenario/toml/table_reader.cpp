@@ -1,0 +1,320 @@
+#include "experiments/scenario/toml/table_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <stdexcept>
+
+#include "experiments/text/suggest.hpp"
+#include "experiments/text/units.hpp"
+
+namespace fomoe::scenario {
+namespace {
+
+std::vector<std::string> names_in(std::span<const Key> keys, std::string_view table) {
+  std::vector<std::string> names;
+  for (const Key& key : keys) {
+    if (key.table == table) names.emplace_back(key.name);
+    // A table in this one, once.
+    const bool inside = !table.empty() && key.table.size() > table.size() + 1 &&
+                        key.table.starts_with(table) && key.table[table.size()] == '.';
+    const std::string name(inside ? key.table.substr(table.size() + 1) : "");
+    if (inside && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+std::vector<std::string> tables_of(std::span<const Key> keys) {
+  std::vector<std::string> tables;
+  for (const Key& key : keys) {
+    const std::string name(key.table);
+    if (!name.empty() && name.find('.') == std::string::npos &&
+        std::find(tables.begin(), tables.end(), name) == tables.end())
+      tables.push_back(name);
+  }
+  return tables;
+}
+
+Quantity quantity_of(Kind kind) {
+  if (kind == Kind::rate) return Quantity::rate;
+  if (kind == Kind::size) return Quantity::size;
+  if (kind == Kind::flop_rate) return Quantity::flop_rate;
+  if (kind == Kind::power) return Quantity::power;
+  return Quantity::duration;
+}
+
+/// What people who know the field will try, and deserve a plain answer about.
+const std::vector<std::string>& not_yet_available() {
+  static const std::vector<std::string> names = {"hierarchical", "server"};
+  return names;
+}
+
+/// "tokens in [workload]", or for --set "workload.tokens", where the key was written under the wrong heading.
+std::string in_another_table(std::span<const Key> keys, const std::string& name, bool overridden) {
+  for (const Key& key : keys) {
+    if (key.name == name && !key.table.empty())
+      return overridden ? dotted(key.table, name) : fmt::format("{} in [{}]", name, key.table);
+  }
+  return "";
+}
+
+std::string unquoted(std::string_view example) {
+  if (example.size() > 1 && example.front() == '"') example = example.substr(1, example.size() - 2);
+  return std::string(example);
+}
+
+}  // namespace
+
+TableReader::TableReader(const Document& document, std::span<const Key> keys, std::string_view name,
+                         const toml::table* table)
+    : document_(document), keys_(keys), name_(name), table_(table) {
+  if (table_ != nullptr) refuse_unknown_keys();
+}
+
+void TableReader::refuse_unknown_keys() const {
+  const std::vector<std::string> known = names_in(keys_, name_);
+  const std::vector<std::string> tables = tables_of(keys_);
+  for (const auto& [toml_key, toml_node] : *table_) {
+    const std::string name(toml_key.str());
+    const bool is_table = name_.empty() && std::find(tables.begin(), tables.end(), name) != tables.end();
+    if (is_table || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string other = usual_name(name, known);
+    const std::string meant = other.empty() ? nearest(name, known) : other;
+    const bool is_key = std::any_of(keys_.begin(), keys_.end(),
+                                    [&](const Key& key) { return key.table == name_ && key.name == meant; });
+    const Key& first = row(is_key ? meant : known.front());
+    const std::string key = dotted(name_, name);
+    fail(document_.place(key, &toml_node, table_), key, "an unknown key", "one of " + joined(known),
+         document_.overridden(key)
+             ? fmt::format("--set {}={}", dotted(name_, first.name), unquoted(first.example))
+             : example_line(first),
+         meant.empty() ? in_another_table(keys_, name, document_.overridden(key)) : meant);
+  }
+}
+
+const Key& TableReader::row(std::string_view name) const {
+  for (const Key& key : keys_) {
+    if (key.table == name_ && key.name == name) return key;
+  }
+  throw std::logic_error(fmt::format("no row for the key {}", dotted(name_, name)));
+}
+
+const toml::node* TableReader::node(std::string_view name) const {
+  return table_ == nullptr ? nullptr : table_->get(name);
+}
+
+std::string TableReader::place(std::string_view name) const {
+  return document_.place(dotted(name_, name), node(name), table_);
+}
+
+std::string TableReader::example(const Key& key) const {
+  const std::string full = dotted(name_, key.name);
+  // Someone who mistyped on the command line needs a line for the command line.
+  return document_.overridden(full) ? fmt::format("--set {}={}", full, unquoted(key.example))
+                                    : example_line(key);
+}
+
+void TableReader::refuse(std::string_view name, const std::string& got, const std::string& expected,
+                         const std::string& suggestion) const {
+  fail(place(name), dotted(name_, name), got, expected, example(row(name)), suggestion);
+}
+
+void TableReader::refuse(std::string_view name, const std::string& expected) const {
+  refuse(name, has(name) ? as_written(*node(name)) : "nothing", expected);
+}
+
+const toml::node* TableReader::value(std::string_view name, toml::table& fallback) const {
+  if (const toml::node* found = node(name)) return found;
+  const Key& key = row(name);
+  if (key.fallback.empty()) refuse(name, expected_value(key));
+  fallback = toml::parse(fmt::format("value = {}", key.fallback));
+  return fallback.get("value");
+}
+
+std::int64_t TableReader::count(std::string_view name) const {
+  toml::table fallback;
+  const toml::node* found = value(name, fallback);
+  const Key& key = row(name);
+  // 1.34e9 is a float in TOML and a count to people; what is not whole is refused, never rounded.
+  const bool is_number = found->is_integer() || found->is_floating_point();
+  const double number = is_number ? found->value<double>().value_or(-1) : -1;
+  if (!is_number || !(number >= key.min && number <= key.max) || number != std::floor(number)) {
+    refuse(name, expected_value(key));
+  }
+  return found->is_integer() ? *found->value<std::int64_t>() : static_cast<std::int64_t>(number);
+}
+
+double TableReader::quantity(std::string_view name) const {
+  toml::table fallback;
+  const toml::node* found = value(name, fallback);
+  const Key& key = row(name);
+  const auto written = found->value_exact<std::string>();
+  if (!written) {
+    const bool is_number = found->is_integer() || found->is_floating_point();
+    refuse(name, as_written(*found) + (is_number ? " (no unit)" : ""), expected_value(key));
+  }
+  try {
+    const double si = parse_quantity(*written, quantity_of(key.kind));
+    if (si == 0 && key.kind != Kind::latency)
+      refuse(name, as_written(*found) + " (zero)", expected_value(key));
+    return si;
+  } catch (const QuantityError& error) {
+    refuse(name, error.what(), expected_value(key), error.suggestion());
+  }
+}
+
+double TableReader::share(std::string_view name) const {
+  return number_up_to(name, std::min(1.0, row(name).max));
+}
+double TableReader::multiple(std::string_view name) const { return number_up_to(name, row(name).max); }
+
+double TableReader::number_up_to(std::string_view name, double most) const {
+  toml::table fallback;
+  const toml::node* found = value(name, fallback);
+  const Key& key = row(name);
+  if (const auto written = found->value_exact<std::string>()) {
+    try {
+      const double number = parse_percentage(*written);
+      if (number > 0 && number <= most) return number;
+      refuse(name, expected_value(key));
+    } catch (const QuantityError& error) {
+      refuse(name, error.what(), expected_value(key));
+    }
+  }
+  const bool is_number = found->is_integer() || found->is_floating_point();
+  const double number = is_number ? found->value<double>().value_or(-1) : -1;
+  if (number > 0 && number <= most) return number;
+  // 40 where 0.4 was meant.
+  const bool in_percent = key.kind == Kind::share && number > 10 && number <= 100 * most;
+  refuse(name, has(name) ? as_written(*found) : "nothing", expected_value(key),
+         in_percent ? fmt::format("{}", number / 100) : "");
+}
+
+double TableReader::factor(std::string_view name) const {
+  toml::table fallback;
+  const toml::node* found = value(name, fallback);
+  const bool is_number = found->is_integer() || found->is_floating_point();
+  const double number = is_number ? found->value<double>().value_or(-1) : -1;
+  if (!(number >= 1) || !std::isfinite(number)) refuse(name, expected_value(row(name)));
+  return number;
+}
+
+Money TableReader::money(std::string_view name) const {
+  toml::table fallback;
+  const toml::node* found = value(name, fallback);
+  const auto written = found->value_exact<std::string>();
+  if (!written) {
+    const bool is_number = found->is_integer() || found->is_floating_point();
+    refuse(name, as_written(*found) + (is_number ? " (no currency)" : ""), expected_value(row(name)));
+  }
+  try {
+    return parse_money(*written);
+  } catch (const QuantityError& error) {
+    refuse(name, error.what(), expected_value(row(name)), error.suggestion());
+  }
+}
+
+bool TableReader::yes_no(std::string_view name) const {
+  toml::table fallback;
+  const toml::node* found = value(name, fallback);
+  if (!found->is_boolean()) refuse(name, expected_value(row(name)));
+  return *found->value<bool>();
+}
+
+std::string TableReader::text(std::string_view name) const {
+  toml::table fallback;
+  const toml::node* found = value(name, fallback);
+  const Key& key = row(name);
+  const auto written = found->value_exact<std::string>();
+  if (!written || written->empty()) refuse(name, expected_value(key));
+  if (key.kind != Kind::choice) return *written;
+  const std::vector<std::string> known = choices(key);
+  if (std::find(known.begin(), known.end(), *written) == known.end()) {
+    const std::string meant = nearest(*written, known);
+    const auto& planned = not_yet_available();
+    const bool is_planned = std::find(planned.begin(), planned.end(), *written) != planned.end();
+    refuse(name, as_written(*found) + (is_planned ? " (not available)" : ""), expected_value(key),
+           meant.empty() || is_planned ? "" : '"' + meant + '"');
+  }
+  return *written;
+}
+
+std::vector<std::string> TableReader::words(std::string_view name) const {
+  std::vector<std::string> list;
+  if (!has(name)) return list;
+  const toml::array* array = node(name)->as_array();
+  if (array == nullptr) refuse(name, expected_value(row(name)));
+  for (const toml::node& entry : *array) {
+    const auto word = entry.value_exact<std::string>();
+    if (!word) refuse(name, as_written(entry) + " among them", expected_value(row(name)));
+    list.push_back(*word);
+  }
+  return list;
+}
+
+std::vector<std::string> TableReader::list(std::string_view name) const {
+  if (has(name) && node(name)->is_array()) return words(name);
+  std::vector<std::string> names;
+  std::istringstream text_of(text(name));
+  for (std::string word; std::getline(text_of, word, ',');) {
+    word.erase(0, word.find_first_not_of(' '));
+    word.erase(word.find_last_not_of(' ') + 1);
+    names.push_back(word);
+  }
+  return names;
+}
+
+void refuse_unknown_tables(const Document& document, std::span<const Key> keys,
+                           const std::vector<std::string>& arrays) {
+  const std::vector<std::string> tables = tables_of(keys);
+  for (const auto& [toml_key, node] : document.root()) {
+    const std::string name(toml_key.str());
+    const bool known = std::find(tables.begin(), tables.end(), name) != tables.end();
+    const bool is_array = std::find(arrays.begin(), arrays.end(), name) != arrays.end();
+    const std::string form = is_array ? "[[" + name + "]]" : "[" + name + "]";
+    if (known) {
+      const bool right = is_array ? node.is_array_of_tables() : node.is_table();
+      if (!right) {
+        fail(document.place(name, &node, nullptr), name, as_written(node),
+             is_array ? "a list of tables" : "a table", form);
+      }
+    } else if (node.is_table() || node.is_array_of_tables()) {
+      std::string place = document.place(name, &node, nullptr);
+      // A table that exists only because of --set has no line; name the override instead.
+      if (const toml::table* table = node.as_table()) {
+        for (const auto& [inner, value] : *table) {
+          const std::string key = name + '.' + std::string(inner.str());
+          if (document.overridden(key) && table->source().begin.line == 0)
+            place = document.place(key, &value, nullptr);
+        }
+      }
+      const std::string meant = nearest(name, tables);
+      fail(place, name, "an unknown table", "one of [" + joined(tables, "] [") + "]",
+           "[" + tables.front() + "]", meant.empty() ? "" : "[" + meant + "]");
+    }
+  }
+}
+
+const toml::table* find_table(const Document& document, std::string_view name) {
+  const std::size_t dot = name.find('.');
+  const toml::table* outer = document.root().get_as<toml::table>(name.substr(0, dot));
+  if (dot == std::string_view::npos || outer == nullptr) return outer;
+  const toml::node* node = outer->get(name.substr(dot + 1));
+  if (node != nullptr && !node->is_table()) {
+    fail(document.place(std::string(name), node, outer), std::string(name), as_written(*node), "a table",
+         fmt::format("[{}]", name));
+  }
+  return node == nullptr ? nullptr : node->as_table();
+}
+
+std::vector<const toml::table*> find_tables(const Document& document, std::string_view name) {
+  std::vector<const toml::table*> found;
+  if (const toml::array* array = document.root().get_as<toml::array>(name)) {
+    for (const toml::node& node : *array) found.push_back(node.as_table());
+  }
+  return found;
+}
+
+}  // namespace fomoe::scenario

@@ -1,0 +1,268 @@
+// fomoe-wan: a scenario's platform as network namespaces of this machine. Exit status: CMD's; 2 where the
+// input is wrong, 1 where this machine cannot do it.
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <boost/program_options.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "experiments/scenario/scenario_reader.hpp"
+#include "experiments/text/suggest.hpp"
+#include "experiments/text/units.hpp"
+#include "platforms/support/input_error.hpp"
+#include "platforms/wan/session/session.hpp"
+
+namespace {
+
+namespace po = boost::program_options;
+namespace wan = fomoe::platforms::wan;
+using fomoe::InputError;
+
+constexpr int kWrongInput = 2, kFailure = 1;
+
+class UsageError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+constexpr const char* kHelp =
+    R"(fomoe-wan: a scenario's platform on this machine, one network namespace per site
+
+Usage: fomoe-wan check SCENARIO.toml [options]
+       fomoe-wan run SCENARIO.toml [options] -- CMD [ARGUMENT…]
+
+check  lays the platform out and measures it: rates and round trips of all pairs,
+       asked and measured, and the most that the relay carries
+run    the same, then CMD once per site with RANK, WORLD_SIZE, LOCAL_RANK=0,
+       MASTER_ADDR, MASTER_PORT, GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME and
+       FOMOE_LINKS, by which reports know that links were emulated;
+       with --report also FOMOE_REPORT, a file for a RunReport
+
+Every packet between two sites passes a relay, which shapes uplinks, downlinks,
+paths and backbones to the platform's rates, IP and TCP headers included, and
+delays by the latencies. [network_model] is not applied: links are raw. Needs user
+namespaces or root, and /dev/net/tun; the host's interfaces are never touched, and
+all that was made is gone when it ends. CMD's sites reach each other and nothing else.
+
+)";
+constexpr const char* kExamples = R"(
+Examples:
+  fomoe-wan check experiments/scenarios/two-sites.toml --set platform.bandwidth=100Mbps
+  fomoe-wan run experiments/scenarios/two-sites.toml --set platform.bandwidth=100Mbps --report run.json -- ip addr
+)";
+
+po::options_description make_options() {
+  po::options_description options("Options");
+  options.add_options()("set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"),
+                        "override a key of the scenario, any number of times")(
+      "mtu", po::value<int>()->default_value(1500)->value_name("BYTES"),
+      "of every site's interface; larger costs the relay less")(
+      "queue", po::value<std::string>()->default_value("8x")->value_name("SIZE|Nx"),
+      "of every link; Nx: N times its rate × its longest round trip, at least 256KiB; short queues lose "
+      "packets, which no simulation here knows, the more with --uplink-queue router")(
+      "uplink-queue", po::value<std::string>()->default_value("host")->value_name("host|router"),
+      "where bytes wait that an uplink cannot take at once: in the site's own kernel, which holds sockets "
+      "back, "
+      "or in one queue behind it, where acknowledgements wait behind data")(
+      "cpus-per-site", po::value<int>()->value_name("N"),
+      "pin each site to N cores and the relay to one of its own (default: the kernel decides)")(
+      "cpu-quota", po::value<double>()->value_name("CORES"),
+      "time that CMD gets at each site, in cores: 0.4 is two fifths of one (default: no limit)")(
+      "congestion-control", po::value<std::string>()->value_name("NAME"),
+      "TCP's in every site (default: bbr, which fills links in both directions at once, else cubic, else "
+      "reno: what "
+      "the kernel lets a namespace use)")(
+      "master-port", po::value<int>()->default_value(29500)->value_name("PORT"), "MASTER_PORT")(
+      "no-check", "do not measure the emulation before CMD")(
+      "report", po::value<std::string>()->value_name("FILE.json"),
+      "what was asked and measured, how each site ended, and rank 0's RunReport")(
+      "tun-device", po::value<std::string>()->default_value("/dev/net/tun")->value_name("FILE"),
+      "where this machine has its TUN device")("help,h", "print this and stop");
+  return options;
+}
+
+void print_help(const po::options_description& options) {
+  std::ostringstream table;
+  table << options;
+  fmt::print("{}{}{}", kHelp, table.str(), kExamples);
+}
+
+po::variables_map parse(const std::vector<std::string>& arguments, const po::options_description& options) {
+  po::options_description all = options;
+  all.add_options()("scenario", po::value<std::vector<std::string>>());
+  po::positional_options_description positions;
+  positions.add("scenario", -1);
+  const auto style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+  po::variables_map values;
+  try {
+    po::store(po::command_line_parser(arguments).options(all).positional(positions).style(style).run(),
+              values);
+    po::notify(values);
+  } catch (const po::unknown_option& error) {
+    std::vector<std::string> known;
+    for (const auto& option : options.options()) known.push_back("--" + option->long_name());
+    const std::string meant = fomoe::scenario::nearest(error.get_option_name(), known);
+    throw UsageError(fmt::format("{}: unknown option; {}; CMD's own options come after --",
+                                 error.get_option_name(),
+                                 meant.empty() ? "see fomoe-wan --help" : "did you mean " + meant + "?"));
+  } catch (const po::error& error) {
+    throw UsageError(std::string(error.what()) + "; see fomoe-wan --help");
+  }
+  const std::size_t given =
+      values.count("scenario") ? values["scenario"].as<std::vector<std::string>>().size() : 0;
+  if (given != 1) {
+    throw UsageError(fmt::format(
+        "expected one scenario, got {}; for example fomoe-wan check experiments/scenarios/two-sites.toml",
+        given));
+  }
+  return values;
+}
+
+int in_range(const po::variables_map& values, const char* option, int least, int most, const char* example) {
+  const int value = values[option].as<int>();
+  if (value < least || value > most)
+    throw InputError(std::string("--") + option, std::to_string(value), fmt::format("{} to {}", least, most),
+                     example);
+  return value;
+}
+
+std::vector<int> allowed_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  ::sched_getaffinity(0, sizeof set, &set);
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  return cores;
+}
+
+double read_quota(double cores, int sites) {
+  if (!(cores >= 0.01 && cores <= 1024))
+    throw InputError("--cpu-quota", fmt::format("{}", cores), "0.01 to 1024 cores", "--cpu-quota 0.4");
+  const auto all = static_cast<double>(allowed_cores().size());
+  if (cores * sites + 1 > all)
+    fmt::print(
+        stderr,
+        "fomoe-wan: {} sites of {} cores and the relay's one are more than the {} cores of this machine: "
+        "the relay may be late\n",
+        sites, cores, all);
+  return cores;
+}
+
+void read_queue(const std::string& text, wan::LayoutOptions& options) {
+  if (text.ends_with('x')) {
+    const std::string number = text.substr(0, text.size() - 1);
+    char* end = nullptr;
+    options.queue_products = std::strtod(number.c_str(), &end);
+    if (number.empty() || *end != 0 || !(options.queue_products > 0 && options.queue_products <= 1000))
+      throw InputError("--queue", text, "a size, or a number from 0 to 1000 and x", "--queue 1x");
+    return;
+  }
+  try {
+    options.queue_bytes = fomoe::scenario::parse_quantity(text, fomoe::scenario::Quantity::size);
+  } catch (const fomoe::scenario::QuantityError& error) {
+    throw InputError("--queue", error.what(), "a size, or a number and x", "--queue 512KiB or --queue 1x");
+  }
+  if (*options.queue_bytes < options.mtu)
+    throw InputError("--queue", text, "at least one packet (--mtu)", "--queue 512KiB");
+}
+
+wan::UplinkQueue read_uplink_queue(const std::string& text) {
+  if (text == "host") return wan::UplinkQueue::host;
+  if (text == "router") return wan::UplinkQueue::router;
+  throw InputError("--uplink-queue", "\"" + text + "\"", "host or router", "--uplink-queue router");
+}
+
+wan::Layout read_layout(const po::variables_map& values) {
+  wan::LayoutOptions options;
+  options.mtu = in_range(values, "mtu", 576, 65000, "--mtu 9000");
+  read_queue(values["queue"].as<std::string>(), options);
+  fomoe::scenario::ReadOptions read;
+  if (values.count("set")) read.overrides = values["set"].as<std::vector<std::string>>();
+  read.compute_required = false;
+  const auto scenario =
+      fomoe::scenario::read_scenario(values["scenario"].as<std::vector<std::string>>().front(), read);
+  if (scenario.platform.size() < 2)
+    throw InputError("platform.sites", std::to_string(scenario.platform.size()), "at least 2", "sites = 2");
+  return wan::lay_out(scenario.platform, options);
+}
+
+int run(const std::string& command, std::vector<std::string> arguments) {
+  wan::SessionOptions session;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] != "--") continue;
+    session.command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1, arguments.end());
+    arguments.resize(i);
+    break;
+  }
+  const po::options_description options = make_options();
+  for (const std::string& argument : arguments) {
+    if (argument != "--help" && argument != "-h") continue;
+    print_help(options);
+    return 0;
+  }
+  const po::variables_map values = parse(arguments, options);
+  if (command == "run" && session.command.empty())
+    throw UsageError("expected -- and a command; for example fomoe-wan run S.toml -- fomoe-train run S.toml");
+  if (command == "check" && !session.command.empty())
+    throw UsageError("check starts no command; for example fomoe-wan run S.toml -- CMD");
+  if (command == "check" && values.count("no-check"))
+    throw UsageError("--no-check: got it with check; expected it with run alone");
+
+  session.check = !values.count("no-check");
+  session.uplink_queue = read_uplink_queue(values["uplink-queue"].as<std::string>());
+  session.network.tun_device = values["tun-device"].as<std::string>();
+  if (values.count("congestion-control"))
+    session.network.congestion_control = values["congestion-control"].as<std::string>();
+  session.master_port = in_range(values, "master-port", 1024, 65535, "--master-port 29500");
+  const wan::Layout layout = read_layout(values);
+  if (values.count("cpus-per-site")) {
+    session.cores = wan::share_cores(allowed_cores(), layout.size(), values["cpus-per-site"].as<int>());
+    if (session.cores->shared)
+      fmt::print(stderr, "fomoe-wan: there are fewer cores than the sites ask for, so some share one\n");
+  }
+  if (values.count("cpu-quota"))
+    session.quota_cores = read_quota(values["cpu-quota"].as<double>(), layout.size());
+  if (values.count("report")) {
+    // The isolated process starts elsewhere for CMD as well, so one absolute name for all.
+    session.report = std::filesystem::absolute(values["report"].as<std::string>()).string();
+    const auto folder = std::filesystem::path(session.report).parent_path();
+    if (!std::filesystem::is_directory(folder))
+      throw InputError("--report", "\"" + session.report + "\", in a folder that does not exist",
+                       "an existing folder", "mkdir -p " + folder.string());
+  }
+  return wan::run_session(layout, session);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    std::vector<std::string> arguments(argv + 1, argv + argc);
+    const std::string command = arguments.empty() ? "" : arguments.front();
+    if (command == "--help" || command == "-h" || command == "help") {
+      print_help(make_options());
+      return 0;
+    }
+    if (command != "run" && command != "check")
+      throw UsageError(fmt::format("got \"{}\"; expected run or check; see fomoe-wan --help", command));
+    arguments.erase(arguments.begin());
+    return run(command, std::move(arguments));
+  } catch (const fomoe::FileError& error) {
+    fmt::print(stderr, "{}\n", error.what());  // begins with file:line, where editors look for it
+    return kWrongInput;
+  } catch (const InputError& error) {
+    fmt::print(stderr, "fomoe-wan: {}\n", error.what());
+    return kWrongInput;
+  } catch (const UsageError& error) {
+    fmt::print(stderr, "fomoe-wan: {}\n", error.what());
+    return kWrongInput;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "fomoe-wan: {}\n", error.what());
+    return kFailure;
+  }
+}

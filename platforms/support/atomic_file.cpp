@@ -1,0 +1,65 @@
+#include "platforms/support/atomic_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+
+namespace fomoe {
+
+namespace fs = std::filesystem;
+
+AtomicFile::AtomicFile(const std::string& path)
+    // Through a link, so that the link stays one; a rename over a device or a pipe would replace it.
+    : target_(fs::is_symlink(path) ? fs::weakly_canonical(path).string() : path) {
+  if (fs::exists(target_) && !fs::is_regular_file(target_)) {
+    throw std::runtime_error(path + ": cannot be written: it exists and is no regular file");
+  }
+  temporary_ = target_ + ".XXXXXX.tmp";
+  descriptor_ = mkstemps(temporary_.data(), 4);
+  if (descriptor_ < 0) {
+    temporary_.clear();
+    fail();
+  }
+  // mkstemps gives 0600; a result is an ordinary file.
+  const mode_t mask = umask(0);
+  umask(mask);
+  (void)fchmod(descriptor_, 0666 & ~mask);
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(descriptor_, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail();
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void AtomicFile::commit() {
+  if (fsync(descriptor_) != 0) fail();
+  if (rename(temporary_.c_str(), target_.c_str()) != 0) fail();
+  temporary_.clear();
+}
+
+void AtomicFile::fail() const {
+  throw std::runtime_error(target_ + ": cannot be written: " + std::strerror(errno));
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  AtomicFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+}  // namespace fomoe

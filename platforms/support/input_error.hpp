@@ -1,0 +1,35 @@
+// The user's mistakes. The programs print what() and exit with status 2.
+#pragma once
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace fomoe {
+
+/// A scenario with a wrong value: which key, what was found, what was expected and an example that works. The
+/// reader of the file adds file and line.
+class InputError : public std::runtime_error {
+ public:
+  InputError(std::string key, std::string got, std::string expected, std::string example)
+      : std::runtime_error(key + ": got " + got + "; expected " + expected + "; for example " + example),
+        key_(std::move(key)) {}
+
+  /// Dotted key of the scenario that the mistake is about, for instance "strategy.expert_overlap".
+  [[nodiscard]] const std::string& key() const { return key_; }
+
+ private:
+  std::string key_;
+};
+
+/// A mistake in a file or in an override: "file:line: key: got …; expected …; for example …". Where a name is
+/// close to a known one the message ends with "; did you mean …?".
+class FileError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// A mistake on the command line or in the environment.
+class UsageError : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace fomoe

@@ -1,0 +1,132 @@
+// One site's network namespace: loopback, and one TUN whose other end is the relay's.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/if_tun.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "platforms/wan/network/egress.hpp"
+#include "platforms/wan/network/isolation.hpp"
+#include "platforms/wan/network/layout.hpp"
+
+namespace fomoe::platforms::wan {
+
+namespace {
+
+ifreq request_for(const std::string& interface) {
+  ifreq request{};
+  std::memcpy(request.ifr_name, interface.data(), std::min<std::size_t>(interface.size(), IFNAMSIZ - 1));
+  return request;
+}
+
+Descriptor open_tun(const std::string& device) {
+  Descriptor tun(::open(device.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  const std::string why = std::strerror(errno);
+  if (tun.get() < 0) {
+    throw Refusal(
+        fmt::format("{}: {}; fomoe-wan needs TUN devices: load the module on the host (`modprobe tun`), in a "
+                    "container start it with --device /dev/net/tun, and let this user open it (`chmod 666 "
+                    "/dev/net/tun` on the host)",
+                    device, why));
+  }
+  ifreq request = request_for(kInterface);
+  request.ifr_flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR;
+  if (::ioctl(tun.get(), TUNSETIFF, &request) != 0)
+    throw Refusal(fmt::format("{}: creates no interface: {}", device, std::strerror(errno)));
+  // Runs of TCP segments come uncut: see frame.hpp.
+  if (::ioctl(tun.get(), TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO4) != 0)
+    refuse_system_call(device + ": segmentation offload");
+  return tun;
+}
+
+void set_up(int control, const std::string& interface) {
+  ifreq request = request_for(interface);
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  if (::ioctl(control, SIOCSIFFLAGS, &request) != 0) refuse_system_call(interface + ": set up");
+}
+
+void set_address(int control, unsigned long what, const std::string& dotted_quad) {
+  ifreq request = request_for(kInterface);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  ::inet_pton(AF_INET, dotted_quad.c_str(), &address.sin_addr);
+  std::memcpy(&request.ifr_addr, &address, sizeof address);
+  if (::ioctl(control, what, &request) != 0)
+    refuse_system_call(std::string(kInterface) + ": address " + dotted_quad);
+}
+
+bool set_setting(const std::string& name, const std::string& value) {
+  std::ofstream file("/proc/sys/net/ipv4/" + name);
+  file << value << std::flush;
+  return static_cast<bool>(file);
+}
+
+/// The kernel's own limits, or larger ones where a long fat path needs them to be filled.
+void allow_in_flight(const std::string& name, double bytes) {
+  std::istringstream now(network_setting(name));
+  long long least = 4096, first = 65536, most = 0;
+  now >> least >> first >> most;
+  const auto wanted = static_cast<long long>(std::min(bytes, 1e9));
+  if (wanted > most) set_setting(name, fmt::format("{} {} {}", least, first, wanted));
+}
+
+}  // namespace
+
+std::string network_setting(const std::string& name) {
+  std::ifstream file("/proc/sys/net/ipv4/" + name);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+SiteNetwork make_site_network(std::uint32_t address, int mtu, const NetworkOptions& options) {
+  if (::unshare(CLONE_NEWNET) != 0) refuse_system_call("this machine allows no network namespace");
+  SiteNetwork site;
+  site.network = Descriptor(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+  if (site.network.get() < 0) refuse_system_call("/proc/thread-self/ns/net");
+  site.tun = open_tun(options.tun_device);
+
+  const Descriptor control(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (control.get() < 0) refuse_system_call("socket");
+  set_up(control.get(), "lo");
+  set_address(control.get(), SIOCSIFADDR, dotted(address));
+  set_address(control.get(), SIOCSIFNETMASK, "255.255.255.0");  // all other sites are behind the interface
+  ifreq request = request_for(kInterface);
+  request.ifr_mtu = mtu;
+  if (::ioctl(control.get(), SIOCSIFMTU, &request) != 0)
+    refuse_system_call(fmt::format("{}: MTU {}", kInterface, mtu));
+  set_up(control.get(), kInterface);
+  site.route_control = open_route_control();
+
+  if (!options.congestion_control.empty()) {
+    if (!set_setting("tcp_congestion_control", options.congestion_control)) {
+      throw Refusal(
+          fmt::format("--congestion-control: this kernel does not let a namespace use {}; it allows: {}",
+                      options.congestion_control, network_setting("tcp_allowed_congestion_control")));
+    }
+  } else {
+    for (const char* name : {"bbr", "cubic", "reno"})
+      if (set_setting("tcp_congestion_control", name)) break;
+  }
+  // Otherwise a connection starts with what the kernel learnt from the checks, or from another run.
+  set_setting("tcp_no_metrics_save", "1");
+  allow_in_flight("tcp_wmem", options.most_bytes_in_flight);
+  allow_in_flight("tcp_rmem", options.most_bytes_in_flight);
+  return site;
+}
+
+void enter(const SiteNetwork& site) {
+  if (::setns(site.network.get(), CLONE_NEWNET) != 0) refuse_system_call("setns");
+}
+
+}  // namespace fomoe::platforms::wan

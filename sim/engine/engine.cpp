@@ -1,0 +1,176 @@
+#include "sim/engine/engine.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <simgrid/kernel/Timer.hpp>
+#include <string>
+#include <utility>
+
+#include "sim/engine/engine_simgrid.hpp"
+
+namespace fomoe::sim {
+
+Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform raw,
+               const costmodel::NetworkModel& network, std::uint64_t seed, costmodel::Senders senders)
+    : nodes_(nodes),
+      at_first_(std::move(raw)),
+      platform_(at_first_),
+      network_(network),
+      simulates_senders_(senders == costmodel::Senders::one_by_one &&
+                         network.congestion_control == costmodel::CongestionControl::bbr),
+      probe_clock_(around_probes()),
+      sender_rates_(around_rates()),
+      send_buffers_(around_buffers()),
+      flow_start_(nodes, platform_, network, seed),
+      simgrid_(std::make_unique<Simgrid>()) {
+  Simgrid& sg = *simgrid_;
+  sg.zone = s4u::create_full_zone("wan");
+  const platforms::Platform& platform = platform_;
+  sg.changing = !platform.changes.empty();
+  const int sites = platform.size();
+  for (int i = 0; i < sites; ++i) {
+    const platforms::Site& site = platform.sites[static_cast<std::size_t>(i)];
+    sg.up.push_back(sg.link("up-" + std::to_string(i), site.uplink_bytes_per_s));
+    sg.down.push_back(sg.link("down-" + std::to_string(i), site.downlink_bytes_per_s));
+    sg.fabric.push_back(sg.zone
+                            ->create_link("fabric-" + std::to_string(i),
+                                          std::min(site.fabric_bytes_per_s, kFastestFabric_bytes_per_s))
+                            ->set_sharing_policy(s4u::Link::SharingPolicy::FATPIPE)
+                            ->set_latency(0)
+                            ->seal());
+  }
+  sg.path.assign(platform.paths.size(), nullptr);
+  std::vector<char> changing(platform.paths.size(), 0);
+  for (const platforms::LinkChange& change : platform.changes) {
+    if (change.link == platforms::LinkChange::Link::path)
+      changing[static_cast<std::size_t>(change.from * sites + change.to)] = 1;
+  }
+  // A path that is as fast as a port at one of its ends limits nothing.
+  for (std::size_t pair = 0; pair < platform.paths.size(); ++pair) {
+    const std::size_t a = pair / platform.sites.size(), b = pair % platform.sites.size();
+    const double bytes_per_s = platform.paths[pair].bandwidth_bytes_per_s;
+    const double ports =
+        std::min(platform.sites[a].uplink_bytes_per_s, platform.sites[b].downlink_bytes_per_s);
+    if (a == b || (!changing[pair] && (bytes_per_s >= ports && platform.changes.empty()))) continue;
+    if (!changing[pair] && !std::isfinite(bytes_per_s)) continue;
+    sg.path[pair] = sg.link("path-" + std::to_string(a) + "-" + std::to_string(b),
+                            std::min(bytes_per_s, kFastestFabric_bytes_per_s));
+  }
+  for (std::size_t i = 0; i < platform.backbones.size(); ++i)
+    sg.backbone.push_back(
+        sg.link("backbone-" + std::to_string(i), platform.backbones[i].bandwidth_bytes_per_s));
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    sg.hosts.push_back(sg.zone->create_host("node-" + std::to_string(n), 1.0)->seal());
+  }
+  // A cap holds for each flow by itself: a link that does not share ("fat pipe"), one for each different cap.
+  for (std::size_t a = 0; (network.tcp_window_bytes || network.loss_rate) && a < nodes.size(); ++a) {
+    for (std::size_t b = 0; b < nodes.size(); ++b) {
+      const double cap = flow_start_.cap_bytes_per_s(static_cast<NodeId>(a), static_cast<NodeId>(b));
+      if (a == b || !std::isfinite(cap) || sg.caps.count(cap)) continue;
+      sg.caps[cap] = sg.zone->create_link("cap-" + std::to_string(sg.caps.size()), cap)
+                         ->set_latency(0)
+                         ->set_sharing_policy(s4u::Link::SharingPolicy::FATPIPE)
+                         ->seal();
+    }
+  }
+  for (std::size_t pair = 0; simulates_senders_ && pair < nodes.size() * nodes.size(); ++pair)
+    sg.valves.emplace_back().link =
+        sg.adjustable_link("valve-" + std::to_string(pair), kFastestFabric_bytes_per_s);
+  sg.zone->seal();
+  // Routes are added when a pair first sends: a table of all pairs of 1,000 sites would cost 2 s and 0.7 GB.
+  sg.routed.assign(nodes.size() * nodes.size(), 0);
+
+  s4u::Comm::on_completion_cb([this](const auto& activity) {
+    auto* flight = static_cast<const s4u::Comm&>(activity).template get_data<Simgrid::Flight>();
+    Callback ended = std::move(flight->ended);
+    flow_start_.ended(flight->from, flight->to, flight->bytes, now());
+    const Pair pair{flight->from, flight->to};
+    if (paces(pair)) {
+      Simgrid::Valve& valve = simgrid_->valve(nodes_.size(), pair);
+      valve.landed_bytes += flight->bytes;
+      valve.flights.erase(std::find(valve.flights.begin(), valve.flights.end(), flight));
+      probe_clock_.flow_ended(pair);
+      sender_rates_.flow_ended(pair);
+    }
+    simgrid_->landed = std::move(flight->comm);
+    simgrid_->free_flights.push_back(flight);
+    ended();
+    drain();
+  });
+}
+
+Engine::~Engine() = default;
+
+void Engine::prepare() { (void)simgrid_engine(); }
+
+double Engine::now() const { return s4u::Engine::get_clock() - start_s_; }
+
+void Engine::restart() {
+  start_s_ = s4u::Engine::get_clock();
+  undo_changes();
+  flow_start_.restart();
+  send_buffers_.restart();
+  probe_clock_.restart();
+  sender_rates_.restart();
+  stopped_ = false;
+}
+
+double Engine::wait_s(NodeId from, NodeId to, std::int64_t bytes, const Beside& beside) {
+  return flow_start_.wait_s(from, to, bytes, send_buffers_.landed_bytes({from, to}), beside, now());
+}
+
+void Engine::after(double delay_s, Callback callback) {
+  simgrid::kernel::timer::Timer::set(s4u::Engine::get_clock() + delay_s,
+                                     [this, callback = std::move(callback)] {
+                                       callback();
+                                       drain();
+                                     });
+}
+
+double Engine::latency_s(NodeId from, NodeId to) const {
+  return platform_
+      .path(nodes_[static_cast<std::size_t>(from)].site, nodes_[static_cast<std::size_t>(to)].site)
+      .latency_s;
+}
+
+void Engine::send(NodeId from, NodeId to, std::int64_t bytes, Callback arrived, Callback taken) {
+  if (!buffers_sends()) return fly(from, to, bytes, std::move(arrived));
+  send_buffers_.send({from, to}, bytes, std::move(arrived), std::move(taken));
+}
+
+void Engine::fly(NodeId from, NodeId to, std::int64_t bytes, Callback ended) {
+  if (!platform_.changes.empty()) refuse_dead_links(from, to);
+  simgrid_->route(nodes_, platform_, from, to,
+                  simgrid_->caps.empty() ? 0 : flow_start_.cap_bytes_per_s(from, to));
+  Simgrid::Flight* flight = simgrid_->flight();
+  flight->from = from;
+  flight->to = to;
+  flight->bytes = static_cast<double>(bytes);
+  flight->ended = std::move(ended);
+  flight->comm = s4u::Comm::sendto_init(simgrid_->hosts[static_cast<std::size_t>(from)],
+                                        simgrid_->hosts[static_cast<std::size_t>(to)]);
+  flight->comm->set_payload_size(static_cast<std::uint64_t>(bytes));
+  flight->comm->set_data(flight);
+  flight->comm->start();
+  if (buffers_sends()) simgrid_->in_order[{from, to}] = flight;
+  if (!paces({from, to})) return;
+  simgrid_->valve(nodes_.size(), {from, to}).flights.push_back(flight);
+  probe_clock_.flow_began({from, to});
+  sender_rates_.flow_began({from, to});
+}
+
+void Engine::drain() {
+  while (!soon_.empty()) {
+    const Callback next = std::move(soon_.front());
+    soon_.pop_front();
+    next();
+  }
+}
+
+void Engine::run() {
+  after(0, [] {});  // drains what was asked for before the start
+  schedule_change(0, 0);
+  simgrid_->engine.run();
+}
+
+}  // namespace fomoe::sim

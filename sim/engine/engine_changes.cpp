@@ -1,0 +1,110 @@
+// Links whose rates and latencies change over time.
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "sim/engine/engine_simgrid.hpp"
+
+namespace fomoe::sim {
+
+namespace {
+
+double& rate_of(platforms::Platform& platform, const platforms::LinkChange& change) {
+  const auto from = static_cast<std::size_t>(change.from);
+  switch (change.link) {
+    case platforms::LinkChange::Link::uplink:
+      return platform.sites[from].uplink_bytes_per_s;
+    case platforms::LinkChange::Link::downlink:
+      return platform.sites[from].downlink_bytes_per_s;
+    case platforms::LinkChange::Link::path:
+      return platform.path(change.from, change.to).bandwidth_bytes_per_s;
+    case platforms::LinkChange::Link::backbone:
+      return platform.backbones[from].bandwidth_bytes_per_s;
+  }
+  throw std::logic_error("a link of no kind");
+}
+
+}  // namespace
+
+void Engine::undo_changes() {
+  platform_ = at_first_;
+  for (const platforms::LinkChange& change : platform_.changes) {
+    if (change.bandwidth_bytes_per_s) set_rate(change, rate_of(platform_, change));
+  }
+}
+
+// One timer at a time, so that a trace that repeats for ever ends with the last flow.
+void Engine::schedule_change(std::size_t index, double period_start_s) {
+  if (platform_.changes.empty() || stopped_) return;
+  if (index == platform_.changes.size()) {
+    if (platform_.changes_period_s == 0) return;
+    index = 0;
+    period_start_s += platform_.changes_period_s;
+  }
+  const double at_s = period_start_s + platform_.changes[index].at_s;
+  after(std::max(0.0, at_s - now()), [this, index, period_start_s] {
+    if (stopped_) return;
+    change(platform_.changes[index]);
+    schedule_change(index + 1, period_start_s);
+  });
+}
+
+void Engine::set_rate(const platforms::LinkChange& of, double bytes_per_s) {
+  using Link = platforms::LinkChange::Link;
+  rate_of(platform_, of) = bytes_per_s;
+  const auto from = static_cast<std::size_t>(of.from);
+  s4u::Link* link = nullptr;
+  switch (of.link) {
+    case Link::uplink:
+      link = simgrid_->up[from];
+      break;
+    case Link::downlink:
+      link = simgrid_->down[from];
+      break;
+    case Link::path:
+      link = simgrid_->path[from * platform_.sites.size() + static_cast<std::size_t>(of.to)];
+      break;
+    case Link::backbone:
+      link = simgrid_->backbone[from];
+      break;
+  }
+  if (link != nullptr) simgrid_->set_rate(link, bytes_per_s);
+}
+
+void Engine::change(const platforms::LinkChange& change) {
+  if (change.latency_s) platform_.path(change.from, change.to).latency_s = *change.latency_s;
+  if (!change.bandwidth_bytes_per_s) return;
+  sender_rates_.while_links_change([&] { set_rate(change, *change.bandwidth_bytes_per_s); });
+  if (*change.bandwidth_bytes_per_s > 0) return;
+  for (const Simgrid::Flight& flight : simgrid_->flights) {
+    if (flight.comm) refuse_dead_links(flight.from, flight.to);
+  }
+}
+
+// A link at rate 0 carries on when the trace says so; one that nothing will bring back carries nothing.
+void Engine::refuse_dead_links(NodeId from, NodeId to) const {
+  using Link = platforms::LinkChange::Link;
+  const int a = nodes_[static_cast<std::size_t>(from)].site, b = nodes_[static_cast<std::size_t>(to)].site;
+  if (a == b || platform_.changes_period_s > 0) return;
+  const auto refuse_if_dead = [&](Link link, int i, int j, double rate) {
+    if (rate > 0) return;
+    for (const platforms::LinkChange& later : platform_.changes) {
+      if (later.at_s > now() && later.link == link && later.from == i && later.to == j &&
+          later.bandwidth_bytes_per_s.value_or(0) > 0)
+        return;
+    }
+    throw std::runtime_error(
+        "the run cannot finish: " + platforms::link_name(platform_, link, i, j) + " is down for ever from " +
+        std::to_string(now()) + " s on, and " + platform_.sites[static_cast<std::size_t>(a)].name +
+        " has something to send to " + platform_.sites[static_cast<std::size_t>(b)].name);
+  };
+  const platforms::Path& path = platform_.path(a, b);
+  refuse_if_dead(Link::uplink, a, a, platform_.sites[static_cast<std::size_t>(a)].uplink_bytes_per_s);
+  refuse_if_dead(Link::downlink, b, b, platform_.sites[static_cast<std::size_t>(b)].downlink_bytes_per_s);
+  refuse_if_dead(Link::path, a, b, path.bandwidth_bytes_per_s);
+  if (path.backbone >= 0)
+    refuse_if_dead(Link::backbone, path.backbone, path.backbone,
+                   platform_.backbones[static_cast<std::size_t>(path.backbone)].bandwidth_bytes_per_s);
+}
+
+}  // namespace fomoe::sim

@@ -1,0 +1,47 @@
+#include "sim/engine/simgrid_engine.hpp"
+
+#include <simgrid/s4u.hpp>
+
+namespace fomoe::sim {
+
+namespace s4u = simgrid::s4u;
+
+namespace {
+
+// SimGrid's defaults are a TCP model fitted to clusters. Ours is a fluid: every flow gets its max-min fair
+// share of each link it crosses, at once, whatever its latency. Latencies are therefore kept out of the
+// engine (it would weight shares by 1/latency) and applied as a delay before the flow; a flow has no window
+// cap.
+int configured(char** argv_storage) {
+  static const char* const settings[] = {
+      "fomoe",
+      "--cfg=network/model:CM02",
+      "--cfg=network/crosstraffic:0",
+      "--cfg=network/TCP-gamma:1e15",
+      "--cfg=network/weight-S:0",
+      "--cfg=network/latency-factor:1",
+      "--cfg=network/bandwidth-factor:1",
+      "--cfg=surf/precision:1e-12",
+      "--log=root.thresh:error",
+  };
+  int count = 0;
+  for (const char* setting : settings) argv_storage[count++] = const_cast<char*>(setting);
+  return count;
+}
+
+struct Arguments {
+  char* argv[16] = {};
+  int argc = 0;
+  char** values = argv;
+  Arguments() { argc = configured(argv); }
+};
+
+}  // namespace
+
+s4u::Engine& simgrid_engine() {
+  static Arguments arguments;
+  static auto* engine = new s4u::Engine(&arguments.argc, arguments.values);
+  return *engine;
+}
+
+}  // namespace fomoe::sim

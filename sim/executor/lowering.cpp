@@ -1,0 +1,165 @@
+#include "sim/executor/lowering.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <span>
+
+#include "costmodel/plan/collective_steps.hpp"
+
+namespace fomoe::sim {
+
+using costmodel::CollectiveSteps;
+using costmodel::Exchange;
+using costmodel::NodeId;
+using costmodel::Payload;
+using costmodel::RingModel;
+using costmodel::Sending;
+using costmodel::Transfer;
+
+namespace {
+
+/// What one call of a collective sends.
+struct Piece {
+  std::int64_t whole = 0;            // S
+  std::vector<std::int64_t> chunks;  // of S, one per node
+};
+
+/// An exchange as bytes: what lowering needs of it. Exchanges of equal payloads share their pieces.
+struct Split {
+  std::span<const NodeId> nodes;
+  std::shared_ptr<const std::vector<Piece>> pieces;
+};
+
+Piece whole_exchange(const Exchange& exchange) {
+  const int n = static_cast<int>(exchange.nodes.size());
+  Piece piece{exchange.bytes(), {}};
+  for (int c = 0; c < n; ++c) piece.chunks.push_back(costmodel::chunk_bytes(exchange, n, c));
+  return piece;
+}
+
+void add_pieces(const Payload& payload, int nodes, const costmodel::Pieces& cut, std::vector<Piece>& pieces) {
+  for (const std::int64_t elements : cut(payload)) {
+    Piece piece{payload.format.bytes(elements), {}};
+    for (int c = 0; c < nodes; ++c)
+      piece.chunks.push_back(payload.format.bytes(costmodel::chunk_elements(elements, nodes, c)));
+    pieces.push_back(std::move(piece));
+  }
+}
+
+bool same_sizes(const Exchange& a, const Exchange& b) {
+  return a.nodes.size() == b.nodes.size() &&
+         std::equal(a.payloads.begin(), a.payloads.end(), b.payloads.begin(), b.payloads.end(),
+                    [](const Payload& x, const Payload& y) {
+                      return x.elements == y.elements && x.format == y.format;
+                    });
+}
+
+std::vector<Split> split(const std::vector<Exchange>& exchanges, const costmodel::Pieces& cut) {
+  std::vector<Split> splits;
+  splits.reserve(exchanges.size());
+  for (std::size_t i = 0; i < exchanges.size(); ++i) {
+    const Exchange& exchange = exchanges[i];
+    if (i > 0 && same_sizes(exchange, exchanges[i - 1])) {
+      splits.push_back({exchange.nodes, splits.back().pieces});
+      continue;
+    }
+    auto pieces = std::make_shared<std::vector<Piece>>();
+    if (!cut) pieces->push_back(whole_exchange(exchange));
+    for (const Payload& payload : exchange.payloads) {
+      if (cut) add_pieces(payload, static_cast<int>(exchange.nodes.size()), cut, *pieces);
+    }
+    splits.push_back({exchange.nodes, std::move(pieces)});
+  }
+  return splits;
+}
+
+CollectiveSteps steps_of(const Transfer& transfer, const Split& exchange) {
+  return {transfer.pattern, transfer.collective, static_cast<int>(exchange.nodes.size())};
+}
+
+/// The flows of one piece of an exchange in one step, handed to `flow(from, to, bytes)`.
+template <class Flow>
+void add_step(const CollectiveSteps& steps, const Split& exchange, const Piece& piece, int s,
+              const Flow& flow) {
+  steps.each(s, [&](const Sending& sent) {
+    std::int64_t bytes = sent.whole ? piece.whole : 0;
+    for (int c = sent.first; c < sent.first + sent.count; ++c)
+      bytes += piece.chunks[static_cast<std::size_t>(c)];
+    flow(exchange.nodes[static_cast<std::size_t>(sent.from)],
+         exchange.nodes[static_cast<std::size_t>(sent.to)], bytes);
+  });
+}
+
+/// Adds up what flows between each pair of nodes in one step.
+class PairSums {
+ public:
+  explicit PairSums(int nodes) : nodes_(static_cast<std::size_t>(nodes)), bytes_(nodes_ * nodes_, 0) {}
+
+  void add(NodeId from, NodeId to, std::int64_t bytes) {
+    if (bytes == 0) return;
+    const std::size_t pair = static_cast<std::size_t>(from) * nodes_ + static_cast<std::size_t>(to);
+    if (bytes_[pair] == 0) pairs_.push_back(pair);
+    bytes_[pair] += bytes;
+  }
+
+  /// Appends a flow for each pair, in the order of their ids, and starts again from nothing.
+  void move_to(Lane& lane, int step) {
+    std::sort(pairs_.begin(), pairs_.end());
+    for (const std::size_t pair : pairs_) {
+      lane.flows.push_back(
+          {static_cast<NodeId>(pair / nodes_), static_cast<NodeId>(pair % nodes_), step, bytes_[pair]});
+      bytes_[pair] = 0;
+    }
+    pairs_.clear();
+  }
+
+ private:
+  std::size_t nodes_;
+  std::vector<std::int64_t> bytes_;  // row = from
+  std::vector<std::size_t> pairs_;   // that are not zero
+};
+
+Lane lane_of(const Transfer& transfer, std::span<const Split> exchanges, bool fluid, PairSums& sums) {
+  Lane lane;
+  int steps = 0;
+  std::size_t calls = 0;
+  for (const Split& exchange : exchanges) {
+    steps = std::max(steps, steps_of(transfer, exchange).count());
+    calls = std::max(calls, exchange.pieces->size());
+  }
+  if (steps == 0) return lane;
+  lane.steps_per_call = fluid ? 1 : steps;
+  lane.steps = static_cast<int>(calls) * lane.steps_per_call;
+  for (std::size_t call = 0; call < calls; ++call) {
+    const int first = static_cast<int>(call) * lane.steps_per_call;
+    for (int s = 0; s < steps; ++s) {
+      for (const Split& exchange : exchanges) {
+        const CollectiveSteps of_exchange = steps_of(transfer, exchange);
+        if (s >= of_exchange.count() || call >= exchange.pieces->size()) continue;
+        add_step(of_exchange, exchange, (*exchange.pieces)[call], s,
+                 [&](NodeId from, NodeId to, std::int64_t bytes) { sums.add(from, to, bytes); });
+      }
+      if (!fluid) sums.move_to(lane, first + s);
+    }
+    if (fluid) sums.move_to(lane, first);
+  }
+  return lane;
+}
+
+}  // namespace
+
+std::vector<Lane> lower(const Transfer& transfer, int nodes, const LoweringOptions& options) {
+  const std::vector<Split> exchanges = split(transfer.exchanges, options.pieces);
+  const bool fluid = options.ring_model == RingModel::fluid &&
+                     CollectiveSteps::in_ring(transfer.pattern, transfer.collective);
+  PairSums sums(nodes);
+  std::vector<Lane> lanes;
+  if (options.bundle) {
+    lanes.push_back(lane_of(transfer, exchanges, fluid, sums));
+  } else {
+    for (const Split& exchange : exchanges) lanes.push_back(lane_of(transfer, {&exchange, 1}, fluid, sums));
+  }
+  return lanes;
+}
+
+}  // namespace fomoe::sim

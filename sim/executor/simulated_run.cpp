@@ -1,0 +1,154 @@
+#include "sim/executor/simulated_run.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "costmodel/compose/make_plan.hpp"
+#include "costmodel/compute/operation_seconds.hpp"
+#include "costmodel/math/replicas.hpp"
+#include "costmodel/plan/pieces.hpp"
+#include "costmodel/timeline/class_mean.hpp"
+#include "costmodel/timeline/report_assembly.hpp"
+#include "costmodel/timeline/seen_flows.hpp"
+#include "platforms/support/input_error.hpp"
+#include "sim/executor/simulate.hpp"
+
+namespace fomoe::sim {
+
+namespace {
+
+// Identical rounds reach a steady state within a few: sites that end a round early start the next one early.
+constexpr std::int64_t kIdenticalRounds = 3;
+// Placements that are drawn anew make rounds differ a little: so few are enough where they agree so well.
+// Noise is another matter, since a few rounds may all lack what happens rarely.
+constexpr std::int64_t kRandomRounds = 8, kFewestRandomRounds = 4;
+constexpr std::size_t kMostPacedNodes = 16;  // each change of a pair's pace is an event
+constexpr double kNarrow = 0.01;             // 95 % confidence of the mean round, each way
+// The first ones fill the pipeline; the last one empties it.
+constexpr std::int64_t kOverlappingRounds = 8, kFewestOverlappingRounds = 5;
+// Of overlapping rounds that differ, the first quarter and the last two are no sample of the others.
+constexpr std::int64_t kRandomOverlappingRounds = 32;
+
+std::vector<std::int64_t> executed_rounds(const costmodel::RoundClass& rounds, const RunOptions& options) {
+  std::int64_t usual = rounds.identical ? kIdenticalRounds : kRandomRounds;
+  if (rounds.overlapping)
+    usual = (rounds.identical ? kOverlappingRounds : kRandomOverlappingRounds) + 2 * (rounds.reach - 1);
+  std::int64_t wanted = options.all_rounds ? rounds.count : options.rounds.value_or(usual);
+  if (rounds.overlapping) wanted = std::max(wanted, kFewestOverlappingRounds);
+  if (rounds.known && std::min(wanted, rounds.count) > *rounds.known) {
+    if (options.all_rounds || options.rounds)
+      throw InputError("--rounds", std::to_string(std::min(wanted, rounds.count)),
+                       "at most the " + std::to_string(*rounds.known) + " rounds that the plan describes",
+                       "--rounds " + std::to_string(*rounds.known));
+    wanted = *rounds.known;
+  }
+  std::vector<std::int64_t> indices;
+  for (std::int64_t i = 0; i < std::min(wanted, rounds.count); ++i) indices.push_back(rounds.round_at(i));
+  if (rounds.overlapping) indices.back() = rounds.round_at(rounds.count - 1);
+  return indices;
+}
+
+/// Of a round, what a node computes before it sends anything; the least of all nodes.
+double silence_s(const costmodel::RoundPlan& round, std::int64_t index, std::size_t nodes,
+                 const ComputeSeconds& seconds) {
+  std::vector<double> silent_s(nodes, 0);
+  for (costmodel::OpId op = 0; op < static_cast<costmodel::OpId>(round.ops.size()); ++op) {
+    const auto* compute = std::get_if<costmodel::Compute>(&round.ops[static_cast<std::size_t>(op)].what);
+    if (compute == nullptr) break;
+    for (const costmodel::NodeId node : compute->nodes)
+      silent_s[static_cast<std::size_t>(node)] += seconds(*compute, node, index, op);
+  }
+  return *std::min_element(silent_s.begin(), silent_s.end());
+}
+
+/// A few rounds may all lack what happens every 10 s, or all have it. So senders of bbr are simulated one by
+/// one where every round is executed, all but a last shorter one in turn, and where nodes compute for so long
+/// that every round has a probe, as the first one that is executed tells.
+costmodel::Senders senders_of(const costmodel::NetworkModel& network, const SimulatedRun& run,
+                              const ComputeSeconds& seconds) {
+  const auto& classes = run.plan.classes;
+  if (network.congestion_control != costmodel::CongestionControl::bbr ||
+      run.plan.nodes.size() > kMostPacedNodes || !costmodel::in_turn(run.plan))
+    return costmodel::Senders::averaged;
+  for (std::size_t c = 0; c < classes.size(); ++c) {
+    if (static_cast<std::int64_t>(run.executed[c].size()) == classes[c].count) continue;
+    const std::int64_t first = run.executed[c].front();
+    if (classes[c].overlapping ||
+        silence_s(run.plan.round(first), first, run.plan.nodes.size(), seconds) < costmodel::kBbrProbeEvery_s)
+      return costmodel::Senders::averaged;
+  }
+  return costmodel::Senders::one_by_one;
+}
+
+bool agree(const costmodel::Timeline& timeline) {
+  const costmodel::Spread spread = costmodel::spread_of(costmodel::round_durations_s(timeline.round_end_s));
+  return spread.mean_high - spread.mean <= kNarrow * spread.mean;
+}
+
+}  // namespace
+
+SimulatedRun simulate_scenario(const costmodel::Scenario& scenario, const RunOptions& options) {
+  return simulate_plan(scenario, costmodel::make_plan(scenario), options);
+}
+
+SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan plan,
+                           const RunOptions& options) {
+  SimulatedRun run;
+  run.plan = std::move(plan);
+  const costmodel::OperationSeconds operations(scenario, run.plan);
+  const ComputeSeconds seconds = [&](const costmodel::Compute& compute, costmodel::NodeId node,
+                                     std::int64_t round,
+                                     costmodel::OpId op) { return operations.of(compute, node, round, op); };
+  Options simulation;
+  simulation.bundle = options.bundle;
+  simulation.record_flows = options.record_flows;
+  simulation.pieces = costmodel::pieces_of(scenario, run.plan);
+  simulation.network = scenario.network;
+  simulation.seed = scenario.seed;
+  // Jitter makes every round a sample of its own, and so do links that change and steps that vary.
+  const bool noise =
+      scenario.network.jitter_s > 0 || !scenario.platform.changes.empty() || scenario.variation.varies();
+  if (noise)
+    for (costmodel::RoundClass& rounds : run.plan.classes) rounds.identical = false;
+
+  for (const costmodel::RoundClass& rounds : run.plan.classes)
+    run.executed.push_back(executed_rounds(rounds, options));
+  run.senders = senders_of(scenario.network, run, seconds);
+  simulation.senders = run.senders;
+  const platforms::Platform platform =
+      costmodel::effective_platform(scenario.platform, scenario.network, run.senders);
+  const std::vector<std::vector<std::int64_t>> usual = run.executed;
+  if (!noise && run.senders == costmodel::Senders::averaged && !options.all_rounds && !options.rounds) {
+    for (std::size_t c = 0; c < usual.size(); ++c) {
+      const costmodel::RoundClass& rounds = run.plan.classes[c];
+      if (!rounds.identical && !rounds.overlapping && usual[c].size() > kFewestRandomRounds)
+        run.executed[c].resize(kFewestRandomRounds);
+    }
+  }
+  std::vector<costmodel::Timeline> timelines =
+      simulate_each(run.plan, run.executed, platform, seconds, simulation);
+  for (std::size_t c = 0; c < usual.size(); ++c) {
+    if (run.executed[c].size() == usual[c].size() || agree(timelines[c])) continue;
+    run.executed[c] = usual[c];
+    timelines[c] = simulate(run.plan, usual[c], platform, seconds, simulation);
+  }
+  if (options.seen_flows)
+    for (costmodel::Timeline& timeline : timelines)
+      timeline.flows = costmodel::seen_flows(timeline.intervals);
+  run.report = costmodel::assemble_report(scenario, run.plan, timelines, run.senders);
+  run.report.executor = "simulated";
+  for (std::size_t c = 0; c < timelines.size(); ++c) {
+    run.report.notes.push_back("simulated " + std::to_string(timelines[c].rounds.size()) + " of " +
+                               std::to_string(run.plan.classes[c].count) + " rounds of " +
+                               std::to_string(run.plan.classes[c].steps) + " steps" +
+                               (run.plan.classes[c].identical ? "" : ", a sample of rounds that differ"));
+  }
+  if (run.senders == costmodel::Senders::one_by_one)
+    run.report.notes.emplace_back(
+        "senders of bbr were simulated one by one: their probes, and how slowly they take over what others "
+        "leave");
+  run.timeline = costmodel::concatenated(timelines);
+  return run;
+}
+
+}  // namespace fomoe::sim

@@ -1,0 +1,294 @@
+#include "sim/xml/xml_platform.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <set>
+#include <simgrid/s4u.hpp>
+#include <sstream>
+
+#include "platforms/support/child.hpp"
+#include "platforms/support/input_error.hpp"
+#include "sim/engine/simgrid_engine.hpp"
+
+namespace fomoe::sim {
+
+namespace s4u = simgrid::s4u;
+
+namespace {
+
+constexpr int kMostHosts = 1024;
+constexpr const char* kExample = "the files in tests/sim/platforms";
+
+// One line a fact, so that what crosses from the child can be read: numbers in hexadecimal keep every digit.
+std::string loaded(const std::string& path) {
+  const s4u::Engine& engine = simgrid_engine();
+  engine.load_platform(path);
+  const std::vector<s4u::Host*> hosts = engine.get_all_hosts();
+  std::ostringstream text;
+  text << std::hexfloat << hosts.size() << '\n';
+  for (const s4u::Host* host : hosts) text << host->get_name() << '\n';
+  if (hosts.size() > kMostHosts) return text.str();
+  std::map<const s4u::Link*, std::size_t> numbers;
+  std::vector<const s4u::Link*> links;
+  std::ostringstream routes;
+  routes << std::hexfloat;
+  for (const s4u::Host* from : hosts) {
+    for (const s4u::Host* to : hosts) {
+      if (from == to) continue;
+      std::vector<s4u::Link*> route;
+      double latency_s = 0;
+      from->route_to(to, route, &latency_s);
+      routes << latency_s << ' ' << route.size();
+      for (const s4u::Link* link : route) {
+        const auto [known, inserted] = numbers.emplace(link, links.size());
+        if (inserted) links.push_back(link);
+        routes << ' ' << known->second;
+      }
+      routes << '\n';
+    }
+  }
+  text << links.size() << '\n';
+  for (const s4u::Link* link : links)
+    text << link->get_bandwidth() << ' '
+         << (link->get_sharing_policy() == s4u::Link::SharingPolicy::FATPIPE ? 0 : 1) << ' '
+         << link->get_name() << '\n';
+  return text.str() + routes.str();
+}
+
+double number(std::istream& text) {
+  std::string word;
+  text >> word;
+  return std::strtod(word.c_str(), nullptr);  // streams do not read hexadecimal floats
+}
+
+// What SimGrid says, in one line and without its own place in its source.
+std::string in_one_line(const std::string& message) {
+  std::istringstream lines(message);
+  std::string chosen;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty()) continue;
+    if (chosen.empty()) chosen = line;
+    if (line.find("arse error") != std::string::npos || line.find(".xml") != std::string::npos) {
+      chosen = line;
+      break;
+    }
+  }
+  if (chosen.size() > 300) chosen = chosen.substr(0, 300) + "…";
+  return chosen.empty() || chosen.starts_with("Segmentation fault")
+             ? "it stopped without a reason: a route may be missing"
+             : chosen;
+}
+
+std::vector<std::string> some_of(const std::vector<std::string>& names) {
+  std::vector<std::string> some(names.begin(),
+                                names.begin() + std::min<std::ptrdiff_t>(5, std::ssize(names)));
+  if (some.size() < names.size()) some.push_back(std::to_string(names.size() - some.size()) + " more");
+  return some;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : some_of(words)) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+using Pair = std::pair<int, int>;  // (from, to)
+
+/// Whose a link is, by the pairs of hosts whose routes use it.
+struct Role {
+  int uplink_of = -1, downlink_of = -1;
+  bool one_path = false;     // of one pair, or of both directions of one
+  bool half_duplex = false;  // both directions share it
+};
+
+Role role_of(const std::vector<Pair>& users, int hosts) {
+  Role role;
+  const auto all = [&](auto&& predicate) { return std::all_of(users.begin(), users.end(), predicate); };
+  const auto others = static_cast<std::size_t>(hosts - 1);
+  const auto [a, b] = users.front();
+  role.one_path = all([&, a = a, b = b](Pair p) { return p == Pair(a, b) || p == Pair(b, a); });
+  role.half_duplex = role.one_path && users.size() == 2;
+  if (role.one_path) return role;
+  if (users.size() == others && all([a = a](Pair p) { return p.first == a; })) role.uplink_of = a;
+  if (users.size() == others && all([b = b](Pair p) { return p.second == b; })) role.downlink_of = b;
+  for (const int host : {a, b}) {
+    if (users.size() == 2 * others && all([&](Pair p) { return p.first == host || p.second == host; })) {
+      role.uplink_of = role.downlink_of = host;
+      role.half_duplex = true;
+    }
+  }
+  return role;
+}
+
+struct Shared {
+  std::vector<std::string> names;     // that became backbones
+  std::vector<std::string> left_out;  // on paths that share a slower one
+};
+
+// A path has one backbone: the slowest of the links that it shares with other paths.
+Shared share_backbones(platforms::Platform& platform, const std::vector<XmlLink>& links,
+                       const std::vector<XmlRoute>& routes, const std::vector<char>& contended) {
+  Shared shared;
+  std::map<int, int> numbers;  // of backbones, by link
+  std::set<int> left_out;
+  for (std::size_t pair = 0; pair < routes.size(); ++pair) {
+    int slowest = -1;
+    for (const int link : routes[pair].links) {
+      const auto l = static_cast<std::size_t>(link);
+      if (!contended[l]) continue;
+      const bool first = slowest < 0;
+      const bool slower =
+          first || links[l].bytes_per_s < links[static_cast<std::size_t>(slowest)].bytes_per_s;
+      if (!first && link != slowest) left_out.insert(slower ? slowest : link);
+      if (slower) slowest = link;
+    }
+    if (slowest < 0) continue;
+    const auto [found, inserted] = numbers.emplace(slowest, static_cast<int>(platform.backbones.size()));
+    if (inserted) {
+      const XmlLink& link = links[static_cast<std::size_t>(slowest)];
+      platform.backbones.push_back({link.name, "all that use it", link.bytes_per_s});
+      shared.names.push_back(link.name);
+    }
+    platform.paths[pair].backbone = found->second;
+  }
+  for (const int link : left_out) shared.left_out.push_back(links[static_cast<std::size_t>(link)].name);
+  return shared;
+}
+
+}  // namespace
+
+platforms::Platform platform_of_routes(const std::string& name, const std::vector<std::string>& hosts,
+                                       const std::vector<XmlLink>& links,
+                                       const std::vector<XmlRoute>& routes) {
+  platforms::Platform platform;
+  platform.name = name;
+  const int n = static_cast<int>(hosts.size());
+  for (const std::string& host : hosts)
+    platform.sites.push_back({host, platforms::kUnlimited, platforms::kUnlimited});
+  platform.paths.assign(routes.size(), {});
+  std::vector<std::vector<Pair>> users(links.size());
+  for (int from = 0; from < n; ++from) {
+    for (int to = 0; to < n; ++to) {
+      if (from == to) continue;
+      const XmlRoute& route = routes[static_cast<std::size_t>(from * n + to)];
+      platforms::Path& path = platform.path(from, to);
+      path.latency_s = route.latency_s;
+      for (const int link : route.links) {
+        path.bandwidth_bytes_per_s =
+            std::min(path.bandwidth_bytes_per_s, links[static_cast<std::size_t>(link)].bytes_per_s);
+        auto& pairs = users[static_cast<std::size_t>(link)];
+        if (pairs.empty() || pairs.back() != Pair(from, to)) pairs.emplace_back(from, to);
+      }
+    }
+  }
+
+  std::vector<std::string> half_duplex, fat;
+  std::vector<char> contended(links.size(), 0);
+  for (std::size_t link = 0; link < links.size(); ++link) {
+    if (users[link].empty()) continue;
+    if (!links[link].shared) {
+      fat.push_back(links[link].name);
+      continue;
+    }
+    const Role role = role_of(users[link], n);
+    const auto limit = [&](double& rate) { rate = std::min(rate, links[link].bytes_per_s); };
+    if (role.uplink_of >= 0)
+      limit(platform.sites[static_cast<std::size_t>(role.uplink_of)].uplink_bytes_per_s);
+    if (role.downlink_of >= 0)
+      limit(platform.sites[static_cast<std::size_t>(role.downlink_of)].downlink_bytes_per_s);
+    if (role.half_duplex) half_duplex.push_back(links[link].name);
+    if (!role.one_path && role.uplink_of < 0 && role.downlink_of < 0) contended[link] = 1;
+  }
+  const Shared shared = share_backbones(platform, links, routes, contended);
+  for (int site = 0; site < n; ++site) {
+    double out = 0, in = 0;
+    for (int other = 0; other < n; ++other) {
+      if (other == site) continue;
+      out += platform.path(site, other).bandwidth_bytes_per_s;
+      in += platform.path(other, site).bandwidth_bytes_per_s;
+    }
+    platforms::Site& own = platform.sites[static_cast<std::size_t>(site)];
+    if (own.uplink_bytes_per_s == platforms::kUnlimited) own.uplink_bytes_per_s = out;
+    if (own.downlink_bytes_per_s == platforms::kUnlimited) own.downlink_bytes_per_s = in;
+  }
+
+  const auto state = [&](const char* what, const std::string& detail) {
+    platform.provenance.push_back({what, Origin::assumed, detail});
+  };
+  state("platform",
+        name + ", read by SimGrid: routes of " + std::to_string(n) + " hosts; their speeds are not used");
+  if (!shared.names.empty())
+    state("shared links", joined(shared.names) + " as backbones, whose rate all paths through them share");
+  if (!shared.left_out.empty())
+    state("links beside a slower shared one",
+          "each path by itself: that paths compete for " + joined(shared.left_out) + " is not modelled");
+  if (!half_duplex.empty())
+    state("half-duplex links",
+          "full duplex: that the two directions compete for " + joined(half_duplex) + " is not modelled");
+  if (!fat.empty())
+    state("links that do not share",
+          joined(fat) + " as the rate of each path, which the flows of the same two sites share");
+  return platform;
+}
+
+platforms::Platform read_xml_platform(const std::string& path) {
+  const auto refuse = [&](const std::string& got, const std::string& expected) -> void {
+    throw InputError(path, got, expected, kExample);
+  };
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored))
+    refuse("no file that can be read", "a SimGrid platform in XML");
+  std::string answer;
+  try {
+    answer = Child([&] { return loaded(path); }).wait();
+  } catch (const ChildError& error) {
+    refuse("what SimGrid cannot read (" + in_one_line(error.what()) + ")",
+           "a SimGrid platform in XML, version 4.1, with a route between any two hosts");
+  }
+  std::istringstream text(answer);
+  std::size_t count = 0;
+  text >> count;
+  if (count < 2 || count > kMostHosts)
+    refuse(std::to_string(count) + (count == 1 ? " host" : " hosts"),
+           "from 2 to " + std::to_string(kMostHosts) + " hosts");
+  std::vector<std::string> hosts(count);
+  for (std::string& host : hosts) std::getline(text >> std::ws, host);
+  std::size_t link_count = 0;
+  text >> link_count;
+  std::vector<XmlLink> links(link_count);
+  for (XmlLink& link : links) {
+    link.bytes_per_s = number(text);
+    text >> link.shared;
+    std::getline(text >> std::ws, link.name);
+  }
+  std::vector<XmlRoute> routes(count * count);
+  for (std::size_t from = 0; from < count; ++from) {
+    for (std::size_t to = 0; to < count; ++to) {
+      if (from == to) continue;
+      XmlRoute& route = routes[from * count + to];
+      route.latency_s = number(text);
+      std::size_t length = 0;
+      text >> length;
+      route.links.resize(length);
+      for (int& link : route.links) text >> link;
+    }
+  }
+  for (const XmlLink& link : links) {
+    if (!(link.bytes_per_s > 0) || link.bytes_per_s > std::numeric_limits<double>::max())
+      refuse("link " + link.name + " with a bandwidth of " + std::to_string(link.bytes_per_s) + " B/s",
+             "bandwidths above zero");
+  }
+  for (std::size_t pair = 0; pair < routes.size(); ++pair) {
+    if (pair / count != pair % count && routes[pair].links.empty())
+      refuse("no link from " + hosts[pair / count] + " to " + hosts[pair % count],
+             "a route with links between any two hosts");
+    if (!(routes[pair].latency_s >= 0))
+      refuse("a negative latency from " + hosts[pair / count] + " to " + hosts[pair % count],
+             "latencies of zero or more");
+  }
+  return platform_of_routes(std::filesystem::path(path).filename().string(), hosts, links, routes);
+}
+
+}  // namespace fomoe::sim

@@ -1,0 +1,205 @@
+#include "trainer/comm/collectives.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+
+#include "trainer/comm/pattern_lane.hpp"
+#include "trainer/comm/phase.hpp"
+
+namespace fomoe::trainer {
+
+using costmodel::Exchange;
+using costmodel::NodeId;
+using costmodel::Payload;
+using costmodel::Transfer;
+
+/// A payload of an exchange, cut into the pieces that its calls send.
+struct TransferRun::Cut {
+  const Exchange& exchange;
+  const Payload& payload;
+  bool from_partial = false, to_partial = false;
+  std::vector<std::unique_ptr<PatternLane>> lanes = {};  // by piece
+
+  [[nodiscard]] std::int64_t given(int position) const {
+    std::int64_t sum = 0;
+    for (const auto& lane : lanes) sum += lane->given(position);
+    return sum;
+  }
+  void give(int position, const at::Tensor& flat) {
+    if (flat.numel() != given(position)) throw std::logic_error("a payload is not as long as the plan says");
+    std::int64_t begin = 0;
+    for (const auto& lane : lanes) {
+      lane->give(position, flat.narrow(0, begin, lane->given(position)));
+      begin += lane->given(position);
+    }
+  }
+  [[nodiscard]] at::Tensor as_read(const at::Tensor& flat) const {
+    std::int64_t begin = 0;
+    std::vector<at::Tensor> parts;
+    for (const auto& lane : lanes) {
+      parts.push_back(lane->as_read(flat.narrow(0, begin, lane->elements())));
+      begin += lane->elements();
+    }
+    return at::cat(parts);
+  }
+  [[nodiscard]] at::Tensor result(int position) {
+    std::vector<at::Tensor> parts;
+    for (const auto& lane : lanes) parts.push_back(lane->result(position));
+    return parts.size() == 1 ? parts.front() : at::cat(parts);
+  }
+};
+
+void PartialMeans::put(Key key, at::Tensor chunk) {
+  const std::lock_guard lock(mutex_);
+  chunks_.insert_or_assign(std::move(key), std::move(chunk));
+}
+
+at::Tensor PartialMeans::take(const Key& key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = chunks_.find(key);
+  if (found == chunks_.end()) throw std::logic_error("a chunk is sent on that nobody has left");
+  at::Tensor chunk = std::move(found->second);
+  chunks_.erase(found);
+  return chunk;
+}
+
+bool from_partial(const Transfer& transfer, const Payload& payload) {
+  return transfer.pattern == costmodel::Pattern::all_gather || payload.chunks > 1;
+}
+
+bool to_partial(const Transfer& transfer, const Payload& payload) {
+  return transfer.pattern == costmodel::Pattern::reduce_scatter || payload.chunks > 1;
+}
+
+namespace {
+
+std::vector<std::int64_t> cut(const Payload& payload, const costmodel::Pieces& pieces) {
+  if (!pieces || payload.elements == 0) return {payload.elements};
+  std::vector<std::int64_t> elements = pieces(payload);
+  if (std::accumulate(elements.begin(), elements.end(), std::int64_t{0}) != payload.elements)
+    throw std::logic_error("the pieces of a payload are not as long as the payload");
+  return elements;
+}
+
+}  // namespace
+
+TransferRun::TransferRun(const Transfer& transfer, Transport& transport, const TransferOptions& options)
+    : transport_(&transport), options_(options) {
+  const at::Tensor like = at::empty({0}, options.exact_wire ? at::kDouble : at::kFloat);
+  std::vector<std::vector<PatternLane*>> calls;
+  for (const Exchange& exchange : transfer.exchanges) {
+    const bool concerned = std::any_of(exchange.nodes.begin(), exchange.nodes.end(),
+                                       [&](NodeId node) { return transport.hosts(node); });
+    if (!concerned) continue;
+    std::size_t call = 0;  // the pieces of an exchange follow each other, payload after payload
+    for (const Payload& payload : exchange.payloads) {
+      auto parts = std::make_unique<Cut>(
+          Cut{exchange, payload, from_partial(transfer, payload), to_partial(transfer, payload)});
+      if (!options.pieces) call = 0;
+      for (const std::int64_t elements : cut(payload, options.pieces)) {
+        parts->lanes.push_back(
+            make_lane(transfer, {exchange, payload, elements}, transport, options.exact_wire, like));
+        if (calls.size() <= call) calls.emplace_back();
+        calls[call++].push_back(parts->lanes.back().get());
+      }
+      cuts_.push_back(std::move(parts));
+    }
+  }
+  for (const std::vector<PatternLane*>& lanes : calls) {
+    int phases = 0;
+    for (const PatternLane* lane : lanes) phases = std::max(phases, lane->phases());
+    for (int phase = 0; phase < phases; ++phase) {
+      Step& step = steps_.emplace_back(Step{{}, phase});
+      std::copy_if(lanes.begin(), lanes.end(), std::back_inserter(step.lanes),
+                   [&](const PatternLane* lane) { return phase < lane->phases(); });
+    }
+  }
+}
+
+TransferRun::~TransferRun() = default;
+
+void TransferRun::at_hosted(const AtNode& visit) {
+  for (const auto& cut : cuts_) {
+    for (std::size_t p = 0; p < cut->exchange.nodes.size(); ++p) {
+      const PayloadAt at{cut->exchange, cut->payload, cut->exchange.nodes[p]};
+      if (transport_->hosts(at.node)) visit(*cut, static_cast<int>(p), at);
+    }
+  }
+}
+
+PartialMeans::Key TransferRun::key(const PayloadAt& at) const {
+  return {options_.round, at.node, at.payload.content, at.payload.groups};
+}
+
+std::unique_ptr<Phase> TransferRun::laid_out(const Step& step) const {
+  auto phase = std::make_unique<Phase>(*transport_, options_.channel);
+  for (PatternLane* lane : step.lanes) lane->add_to(*phase, step.phase);
+  phase->expect();
+  return phase;
+}
+
+void TransferRun::expect() {
+  if (!steps_.empty() && !first_) first_ = laid_out(steps_.front());
+}
+
+void TransferRun::read(const PayloadSource& source) {
+  at_hosted([&](Cut& cut, int position, const PayloadAt& at) {
+    if (cut.from_partial || !cut.lanes.front()->contributes(position)) return;
+    const at::Tensor flat = source(at);
+    cut.give(position, flat);
+    if (options_.lost) options_.lost(at, flat, cut.as_read(flat));
+  });
+}
+
+void TransferRun::exchange() {
+  const at::NoGradGuard no_grad;
+  expect();
+  at_hosted([&](Cut& cut, int position, const PayloadAt& at) {
+    if (cut.from_partial) cut.give(position, options_.partial->take(key(at)));
+  });
+  std::unique_ptr<Phase> phase = std::move(first_);
+  for (std::size_t s = 0; s < steps_.size(); ++s) {
+    // What partners send next, they will have while this phase is still under way here.
+    std::unique_ptr<Phase> next = s + 1 < steps_.size() ? laid_out(steps_[s + 1]) : nullptr;
+    for (PatternLane* lane : steps_[s].lanes) lane->before(steps_[s].phase);
+    phase->run();
+    for (PatternLane* lane : steps_[s].lanes) lane->after(steps_[s].phase);
+    phase = std::move(next);
+  }
+  at_hosted([&](Cut& cut, int position, const PayloadAt& at) {
+    if (cut.to_partial) options_.partial->put(key(at), cut.result(position).clone());
+  });
+  std::erase_if(cuts_, [](const auto& cut) { return cut->to_partial; });  // nothing of them is delivered
+}
+
+void TransferRun::deliver(const PayloadSink& sink) {
+  at_hosted([&](Cut& cut, int position, const PayloadAt& at) {
+    if (cut.lanes.front()->gets_result(position)) sink(at, cut.result(position));
+  });
+}
+
+at::Tensor as_read(const Payload& payload, const at::Tensor& flat, const TransferOptions& options) {
+  const at::NoGradGuard no_grad;
+  const WireCodec codec(payload.format, options.exact_wire);
+  std::vector<at::Tensor> parts;
+  std::int64_t begin = 0;
+  for (const std::int64_t elements : cut(payload, options.pieces)) {
+    parts.push_back(codec.round_trip(flat.narrow(0, begin, elements)));
+    begin += elements;
+  }
+  return at::cat(parts);
+}
+
+void run_transfer(const Transfer& transfer, Transport& transport, const PayloadSource& source,
+                  const PayloadSink& sink, const TransferOptions& options) {
+  TransferRun run(transfer, transport, options);
+  run.read(source);
+  run.exchange();
+  run.deliver(sink);
+}
+
+}  // namespace fomoe::trainer

@@ -1,0 +1,96 @@
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <set>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+#include "trainer/comm/rank_transports.hpp"
+#include "trainer/comm/rendezvous.hpp"
+
+namespace fomoe::trainer {
+namespace {
+
+class NcclTransport : public Transport {
+ public:
+  NcclTransport(const RankTransportOptions& options, c10::intrusive_ptr<c10d::ProcessGroupNCCL> group)
+      : Transport(options.nodes, nodes_of_site(options.nodes, options.rank)),
+        names_(options.names),
+        device_(options.device),
+        group_(std::move(group)) {
+    // A communicator is made by its first call, in which all ranks must take part; later calls need not.
+    const c10::cuda::CUDAGuard guard(device_);
+    std::vector<at::Tensor> nothing = {at::zeros({1}, at::device(device_).dtype(at::kByte))};
+    group_->allreduce(nothing)->wait();
+    at::cuda::getCurrentCUDAStream().synchronize();
+  }
+
+  [[nodiscard]] bool concurrent() const override { return false; }
+
+ protected:
+  // One group of sends and receives, in the messages' order, which is that of (from, to) at both ends.
+  void move(const std::vector<Message*>& messages, int /*channel*/) override {
+    const c10::cuda::CUDAGuard guard(device_);
+    std::vector<at::Tensor> buffers;
+    int partner = -1;
+    try {
+      group_->startCoalescing();
+      for (Message* message : messages) {
+        const bool sending = hosts(message->from);
+        partner = nodes()[static_cast<std::size_t>(sending ? message->to : message->from)].site;
+        buffers.push_back(sending ? message->sent.to(device_)
+                                  : at::empty({message->bytes()}, at::device(device_).dtype(at::kByte)));
+        std::vector<at::Tensor> buffer = {buffers.back()};
+        if (sending) {
+          group_->send(buffer, partner, /*tag=*/0);
+        } else {
+          group_->recv(buffer, partner, /*tag=*/0);
+        }
+      }
+      group_->endCoalescing()->wait();
+      for (std::size_t m = 0; m < messages.size(); ++m) {
+        if (!hosts(messages[m]->from)) messages[m]->received = buffers[m].cpu();
+      }
+    } catch (const std::exception& error) {
+      const std::string reason = error.what();
+      throw SiteLost(names_[static_cast<std::size_t>(partner)] + " (rank " + std::to_string(partner) +
+                     ") or another site of this exchange is lost: " + reason.substr(0, reason.find('\n')));
+    }
+  }
+
+ private:
+  std::vector<std::string> names_;
+  at::Device device_;
+  c10::intrusive_ptr<c10d::ProcessGroupNCCL> group_;
+};
+
+}  // namespace
+
+std::string device_identity(const at::Device& device) {
+  if (!device.is_cuda()) return "cpu";
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  const cudaDeviceProp* properties = at::cuda::getDeviceProperties(device.index());
+  // Of the machine and the slot that the GPU is in: two processes may number GPUs differently.
+  return "cuda " + std::string(host) + ' ' + std::to_string(properties->pciDomainID) + ':' +
+         std::to_string(properties->pciBusID) + ':' + std::to_string(properties->pciDeviceID);
+}
+
+bool own_gpu_each(const std::vector<std::string>& identities) {
+  const std::set<std::string> distinct(identities.begin(), identities.end());
+  return distinct.size() == identities.size() && !distinct.contains("cpu");
+}
+
+std::unique_ptr<Transport> nccl_transport(const RankTransportOptions& options) {
+  // Otherwise a lost site ends this process from a thread of NCCL's, before we can say which it was.
+  ::setenv("TORCH_NCCL_BLOCKING_WAIT", "1", /*overwrite=*/0);
+  auto how = c10d::ProcessGroupNCCL::Options::create();
+  how->timeout = std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.timeout_s));
+  return std::make_unique<NcclTransport>(
+      options, c10::make_intrusive<c10d::ProcessGroupNCCL>(options.store, options.rank,
+                                                           static_cast<int>(options.names.size()), how));
+}
+
+}  // namespace fomoe::trainer

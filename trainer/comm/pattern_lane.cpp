@@ -1,0 +1,259 @@
+#include "trainer/comm/pattern_lane.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+namespace fomoe::trainer {
+
+using costmodel::Collective;
+using costmodel::Pattern;
+using costmodel::Sending;
+using costmodel::Transfer;
+
+namespace {
+
+/// Direct all-reduce: position q gets chunk q of everybody, adds them in the order of positions, and sends
+/// the mean back out.
+class OrderedSum : public PatternLane {
+ public:
+  OrderedSum(const Transfer& transfer, const PieceOf& piece, Transport& transport, bool exact)
+      : PatternLane(transfer, piece, transport, exact),
+        heard_(static_cast<std::size_t>(size()), std::vector<at::Tensor>(static_cast<std::size_t>(size()))),
+        encoded_mean_(static_cast<std::size_t>(size())) {}
+
+  void add_to(Phase& phase, int step) override {
+    steps().each(step, [&](const Sending& sent) {
+      const int p = sent.from, q = sent.to, c = sent.first;
+      if (step < steps().reducing()) {
+        send(
+            phase, p, q, chunk_size(c), [this, p, c] { return codec().encode(chunk(value(p), c)); },
+            [this, p, q](const at::Tensor& bytes) { heard(q, p) = decoded(bytes, q, q); });
+      } else {
+        send(
+            phase, p, q, chunk_size(c), [this, p] { return encoded_mean_[static_cast<std::size_t>(p)]; },
+            [this, q, c](const at::Tensor& bytes) { chunk(value(q), c).copy_(decoded(bytes, q, c)); });
+      }
+    });
+  }
+
+  void after(int step) override {
+    if (step != 0) return;
+    for (int q = 0; q < size(); ++q) {
+      if (!hosted(q)) continue;
+      heard(q, q) = codec().round_trip(chunk(value(q), q));
+      at::Tensor sum = heard(q, 0).clone();
+      for (int p = 1; p < size(); ++p) sum += heard(q, p);
+      sum /= size();
+      encoded_mean_[static_cast<std::size_t>(q)] = codec().encode(sum);
+      // A copy, since sources may hand out their own tensors.
+      value(q) = value(q).clone();
+      chunk(value(q), q).copy_(decoded(encoded_mean_[static_cast<std::size_t>(q)], q, q));
+    }
+  }
+
+  [[nodiscard]] at::Tensor as_read(const at::Tensor& flat) const override { return chunks_as_read(flat); }
+
+ private:
+  at::Tensor& heard(int at, int from) {
+    return heard_[static_cast<std::size_t>(at)][static_cast<std::size_t>(from)];
+  }
+  [[nodiscard]] at::Tensor decoded(const at::Tensor& bytes, int at, int c) {
+    return codec().decode(bytes, chunk_size(c), value(at));
+  }
+
+  std::vector<std::vector<at::Tensor>> heard_;  // [at][from]: chunk `at`
+  std::vector<at::Tensor> encoded_mean_;        // by position: its chunk
+};
+
+/// Around the ring, or by halving and doubling: chunks of sums that grow on their way, then the means as they
+/// are. Sums are taken in another order for each chunk; the result is still the same bits everywhere, since
+/// one node makes each chunk and its bytes are passed on as they came.
+class GrowingSum : public PatternLane {
+ public:
+  GrowingSum(const Transfer& transfer, const PieceOf& piece, Transport& transport, bool exact)
+      : PatternLane(transfer, piece, transport, exact),
+        pattern_(transfer.pattern),
+        encoded_(static_cast<std::size_t>(size()),
+                 std::vector<at::Tensor>(static_cast<std::size_t>(size()))) {}
+
+  [[nodiscard]] std::int64_t given(int p) const override {
+    return pattern_ == Pattern::all_gather ? chunk_size(p) : elements();
+  }
+
+  // A copy of what was given, since sources may hand out their own tensors.
+  void before(int step) override {
+    if (step > 0) return;
+    for (int p = 0; p < size(); ++p) {
+      if (!hosted(p)) continue;
+      if (pattern_ != Pattern::all_gather) {
+        value(p) = value(p).clone();
+        continue;
+      }
+      const at::Tensor own = value(p);
+      value(p) = at::empty({elements()}, own.options());
+      chunk(value(p), p).copy_(own);
+      encode(p, p);
+    }
+  }
+
+  void add_to(Phase& phase, int step) override {
+    const bool reducing = step < steps().reducing(), last = step + 1 == phases();
+    steps().each(step, [&](const Sending& sent) {
+      const int p = sent.from, q = sent.to;
+      for (int c = sent.first; c < sent.first + sent.count; ++c) {
+        send(
+            phase, p, q, chunk_size(c),
+            [this, p, c, reducing] {
+              return reducing ? codec().encode(chunk(value(p), c)) : passed_on(p, c);
+            },
+            [this, q, c, reducing, last](const at::Tensor& bytes) {
+              at::Tensor mine = chunk(value(q), c);
+              const at::Tensor heard = codec().decode(bytes, chunk_size(c), mine);
+              if (reducing) {
+                mine += heard;
+              } else {
+                mine.copy_(heard);
+                if (!last) encoded(q, c) = bytes;
+              }
+            });
+      }
+    });
+  }
+
+  void after(int step) override {
+    if (step + 1 != steps().reducing()) return;
+    for (int p = 0; p < size(); ++p) {
+      if (!hosted(p)) continue;
+      const int c = steps().reduced_chunk(p);
+      chunk(value(p), c) /= size();
+      if (pattern_ == Pattern::all_reduce) encode(p, c);
+    }
+  }
+
+  [[nodiscard]] at::Tensor result(int p) override {
+    return pattern_ == Pattern::reduce_scatter ? chunk(value(p), p) : value(p);
+  }
+  [[nodiscard]] at::Tensor as_read(const at::Tensor& flat) const override { return chunks_as_read(flat); }
+
+ private:
+  // From here on others and the node itself have what they read of it.
+  void encode(int p, int c) {
+    at::Tensor mine = chunk(value(p), c);
+    encoded(p, c) = codec().encode(mine).clone();
+    mine.copy_(codec().decode(encoded(p, c), mine.numel(), mine));
+  }
+  // Around the ring each node sends each chunk once.
+  at::Tensor passed_on(int p, int c) {
+    return steps().ring() ? std::exchange(encoded(p, c), at::Tensor()) : encoded(p, c);
+  }
+  at::Tensor& encoded(int p, int c) {
+    return encoded_[static_cast<std::size_t>(p)][static_cast<std::size_t>(c)];
+  }
+
+  Pattern pattern_;
+  std::vector<std::vector<at::Tensor>> encoded_;  // [position][chunk]: means to pass on
+};
+
+/// Everybody's payload to everybody, who all take the same mean. By ring each passes on what it got.
+class EverybodyToAll : public PatternLane {
+ public:
+  EverybodyToAll(const Transfer& transfer, const PieceOf& piece, Transport& transport, bool exact)
+      : PatternLane(transfer, piece, transport, exact),
+        heard_(static_cast<std::size_t>(size()), std::vector<at::Tensor>(static_cast<std::size_t>(size()))) {}
+
+  void before(int step) override {
+    for (int p = 0; step == 0 && p < size(); ++p) {
+      if (hosted(p)) heard(p, p) = codec().encode(value(p));
+    }
+  }
+
+  void add_to(Phase& phase, int step) override {
+    steps().each(step, [&](const Sending& sent) {
+      const int p = sent.from, q = sent.to, origin = sent.first;
+      send(
+          phase, p, q, elements(), [this, p, origin] { return heard(p, origin); },
+          [this, q, origin](const at::Tensor& bytes) { heard(q, origin) = bytes; });
+    });
+  }
+
+  [[nodiscard]] at::Tensor result(int position) override {
+    if (size() < 2) return value(position);
+    at::Tensor sum = codec().decode(heard(position, 0), elements(), value(position)).clone();
+    for (int p = 1; p < size(); ++p) sum += codec().decode(heard(position, p), elements(), value(position));
+    return sum / size();
+  }
+
+ private:
+  at::Tensor& heard(int at, int from) {
+    return heard_[static_cast<std::size_t>(at)][static_cast<std::size_t>(from)];
+  }
+  std::vector<std::vector<at::Tensor>> heard_;  // [at][from], encoded
+};
+
+/// Everybody to the first (a mean over the senders), or the first to everybody.
+class Rooted : public PatternLane {
+ public:
+  Rooted(const Transfer& transfer, const PieceOf& piece, Transport& transport, bool exact,
+         const at::Tensor& like)
+      : PatternLane(transfer, piece, transport, exact),
+        to_first_(transfer.pattern == Pattern::reduce),
+        like_(like),
+        heard_(static_cast<std::size_t>(size())) {}
+
+  void add_to(Phase& phase, int step) override {
+    steps().each(step, [&](const Sending& sent) {
+      const int other = to_first_ ? sent.from : sent.to;
+      send(
+          phase, sent.from, sent.to, elements(),
+          [this, from = sent.from] { return codec().encode(value(from)); },
+          [this, other](const at::Tensor& bytes) {
+            heard_[static_cast<std::size_t>(other)] = codec().decode(bytes, elements(), like_);
+          });
+    });
+  }
+
+  [[nodiscard]] bool contributes(int p) const override { return to_first_ == (p > 0); }
+  [[nodiscard]] bool gets_result(int p) const override { return to_first_ == (p == 0) && size() > 1; }
+  [[nodiscard]] at::Tensor result(int p) override {
+    if (!to_first_) return heard_[static_cast<std::size_t>(p)];
+    at::Tensor sum = heard_[1].clone();
+    for (int q = 2; q < size(); ++q) sum += heard_[static_cast<std::size_t>(q)];
+    return sum / (size() - 1);
+  }
+
+ private:
+  bool to_first_;
+  at::Tensor like_;
+  std::vector<at::Tensor> heard_;  // by the position that is not the first
+};
+
+}  // namespace
+
+std::unique_ptr<PatternLane> make_lane(const Transfer& transfer, const PieceOf& piece, Transport& transport,
+                                       bool exact, const at::Tensor& like) {
+  const bool ordered = transfer.collective == Collective::direct;
+  const bool sparse = piece.payload.format.sparse();
+  switch (transfer.pattern) {
+    case Pattern::all_reduce:
+      if (sparse) break;  // sums of kept values are no longer sparse
+      if (ordered) return std::make_unique<OrderedSum>(transfer, piece, transport, exact);
+      return std::make_unique<GrowingSum>(transfer, piece, transport, exact);
+    case Pattern::reduce_scatter:
+    case Pattern::all_gather:
+      if (sparse || ordered) break;
+      return std::make_unique<GrowingSum>(transfer, piece, transport, exact);
+    case Pattern::all_to_all_broadcast:
+      return std::make_unique<EverybodyToAll>(transfer, piece, transport, exact);
+    case Pattern::reduce:
+    case Pattern::broadcast:
+    case Pattern::point_to_point:
+      return std::make_unique<Rooted>(transfer, piece, transport, exact, like);
+    default:
+      break;
+  }
+  throw std::invalid_argument(
+      "the trainer does not do this pattern: it knows all-reduce, reduce-scatter and all-gather by ring or "
+      "halves, everybody to all, reduce, broadcast and point to point");
+}
+
+}  // namespace fomoe::trainer

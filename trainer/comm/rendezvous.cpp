@@ -1,0 +1,294 @@
+#include "trainer/comm/rendezvous.hpp"
+
+#include <arpa/inet.h>
+#include <c10/util/Logging.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include "platforms/support/input_error.hpp"
+#include "trainer/comm/rank_transports.hpp"
+
+namespace fomoe::trainer {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+std::optional<std::string> environment(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr || *value == '\0') return std::nullopt;
+  return value;
+}
+
+int whole_number(const char* name, const std::string& text, int least, int most) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+    throw UsageError(std::string(name) + ": got \"" + text + "\"; expected a whole number from " +
+                     std::to_string(least) + " to " + std::to_string(most) + "; for example " + name + "=" +
+                     std::to_string(least));
+  }
+  return value;
+}
+
+std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
+std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
+
+milliseconds milliseconds_of(double seconds) {
+  return milliseconds(static_cast<std::int64_t>(1e3 * seconds));
+}
+
+// This machine's address as rank 0 sees it: the one that a packet to rank 0 would leave from. Names and
+// interfaces need no configuration then, neither in a container nor in a network namespace.
+std::string own_address(const Launch& launch) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_DGRAM;
+  if (::getaddrinfo(launch.address.c_str(), std::to_string(launch.port).c_str(), &hints, &found) != 0)
+    return "127.0.0.1";
+  std::string address = "127.0.0.1";
+  const int probe = ::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_storage own{};
+  socklen_t length = sizeof own;
+  if (probe >= 0 && ::connect(probe, found->ai_addr, found->ai_addrlen) == 0 &&
+      ::getsockname(probe, reinterpret_cast<sockaddr*>(&own), &length) == 0) {
+    char text[NI_MAXHOST];
+    if (::getnameinfo(reinterpret_cast<sockaddr*>(&own), length, text, sizeof text, nullptr, 0,
+                      NI_NUMERICHOST) == 0) {
+      address = text;
+    }
+  }
+  if (probe >= 0) ::close(probe);
+  ::freeaddrinfo(found);
+  return address;
+}
+
+}  // namespace
+
+std::optional<Launch> launch_from_environment() {
+  const char* rank_name = environment("RANK") ? "RANK" : "SLURM_PROCID";
+  const char* world_name = environment("RANK") ? "WORLD_SIZE" : "SLURM_NTASKS";
+  const auto rank = environment(rank_name), world = environment(world_name);
+  if (!rank) return std::nullopt;
+  const auto need = [](const char* name, const std::optional<std::string>& value, const char* example) {
+    if (!value) {
+      throw UsageError(std::string(name) +
+                       ": got nothing; expected it in the environment beside the rank, as torchrun sets it; "
+                       "for example " +
+                       name + "=" + example);
+    }
+    return *value;
+  };
+  Launch launch;
+  launch.world = whole_number(world_name, need(world_name, world, "2"), 1, 100'000);
+  launch.rank = whole_number(rank_name, *rank, 0, launch.world - 1);
+  const char* local_name = environment("RANK") ? "LOCAL_RANK" : "SLURM_LOCALID";
+  launch.local_rank = launch.rank;
+  if (const auto local = environment(local_name))
+    launch.local_rank = whole_number(local_name, *local, 0, launch.world - 1);
+  if (launch.world == 1 && !environment("MASTER_ADDR")) return std::nullopt;
+  launch.address = need("MASTER_ADDR", environment("MASTER_ADDR"), "10.0.0.1");
+  launch.port =
+      whole_number("MASTER_PORT", need("MASTER_PORT", environment("MASTER_PORT"), "29500"), 1, 65535);
+  launch.agent_store = environment("TORCHELASTIC_USE_AGENT_STORE") == "True";
+  return launch;
+}
+
+struct Rendezvous::Connection {
+  c10::intrusive_ptr<c10d::Store> store;
+};
+
+std::string Rendezvous::name_of(int rank) const {
+  return names_.at(static_cast<std::size_t>(rank)) + " (rank " + std::to_string(rank) + ")";
+}
+
+Rendezvous::Rendezvous(const Launch& launch, std::vector<std::string> names, double timeout_s)
+    : launch_(launch),
+      names_(std::move(names)),
+      timeout_s_(timeout_s),
+      connection_(std::make_unique<Connection>()) {
+  // c10d would print stack traces of what we say in a line; whoever wants them sets the variable.
+  ::setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
+  c10::initLogging();
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(launch.port);
+  options.isServer = launch.rank == 0 && !launch.agent_store;
+  options.numWorkers = launch.world;
+  options.waitWorkers = false;  // agree() says who is missing
+  options.timeout = milliseconds_of(timeout_s);
+  try {
+    // torchrun keeps one store over restarts: each attempt has keys of its own.
+    connection_->store = c10::make_intrusive<c10d::PrefixStore>(
+        "fomoe" + environment("TORCHELASTIC_RESTART_COUNT").value_or(""),
+        c10::make_intrusive<c10d::TCPStore>(launch.address, options));
+  } catch (const std::exception& error) {
+    const std::string reason = error.what();
+    if (options.isServer) {
+      if (reason.find("EADDRINUSE") != std::string::npos || reason.find("in use") != std::string::npos) {
+        throw UsageError("MASTER_PORT: got " + std::to_string(launch.port) +
+                         ", which is in use on this machine; expected a free port; for example MASTER_PORT=" +
+                         std::to_string(launch.port < 65'000 ? launch.port + 1 : 29'500));
+      }
+      throw UsageError("MASTER_ADDR: got " + launch.address +
+                       ", on which rank 0 cannot listen: " + reason.substr(0, reason.find('\n')));
+    }
+    throw SiteLost(name_of(0) + " does not answer at " + launch.address + ":" + std::to_string(launch.port));
+  }
+}
+
+Rendezvous::~Rendezvous() = default;
+
+SiteLost Rendezvous::store_lost() const { return SiteLost(name_of(0) + ", which keeps the store, is lost"); }
+
+std::vector<std::string> Rendezvous::gather(const std::string& key, const std::string& text) {
+  std::vector<std::string> keys, texts;
+  for (int rank = 0; rank < launch_.world; ++rank) keys.push_back(key + "/" + std::to_string(rank));
+  const auto deadline = steady_clock::now() + milliseconds_of(timeout_s_);
+  try {
+    connection_->store->set(keys[static_cast<std::size_t>(launch_.rank)], bytes_of(text));
+  } catch (const std::exception&) {
+    throw store_lost();
+  }
+  try {
+    connection_->store->wait(keys, milliseconds_of(timeout_s_));
+  } catch (const std::exception&) {
+    throw missing_of(keys);
+  }
+  try {
+    for (const std::vector<std::uint8_t>& bytes : connection_->store->multiGet(keys))
+      texts.push_back(text_of(bytes));
+  } catch (const std::exception&) {
+    throw store_lost();
+  }
+  // Rank 0 keeps the store: it leaves last.
+  try {
+    if (launch_.rank > 0) connection_->store->add(key + "/done", 1);
+    while (launch_.rank == 0 && connection_->store->add(key + "/done", 0) < launch_.world - 1 &&
+           steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(milliseconds(2));
+    }
+  } catch (const std::exception&) {
+    throw store_lost();
+  }
+  return texts;
+}
+
+SiteLost Rendezvous::missing_of(const std::vector<std::string>& keys) {
+  std::string missing;
+  for (int rank = 0; rank < launch_.world; ++rank) {
+    bool there = false;
+    try {
+      there = connection_->store->check({keys[static_cast<std::size_t>(rank)]});
+    } catch (const std::exception&) {
+      return store_lost();
+    }
+    if (!there) missing += (missing.empty() ? "" : ", ") + name_of(rank);
+  }
+  if (missing.empty()) missing = "the last of the sites";  // in between
+  return SiteLost(missing + " did not come within " + std::to_string(static_cast<int>(timeout_s_)) + " s");
+}
+
+void Rendezvous::measure_round_trips() {
+  constexpr int kTries = 5;  // the shortest counts: nothing was in its way
+  round_trip_s_ = timeout_s_;
+  try {
+    for (int tried = 0; tried < kTries; ++tried) {
+      const auto asked = steady_clock::now();
+      (void)connection_->store->check({"anything"});
+      round_trip_s_ = std::min(round_trip_s_, Seconds(steady_clock::now() - asked).count());
+    }
+  } catch (const std::exception&) {
+    throw store_lost();
+  }
+  for (const std::string& text : gather("round trip", std::to_string(round_trip_s_)))
+    longest_round_trip_s_ = std::max(longest_round_trip_s_, std::stod(text));
+}
+
+void Rendezvous::start_together() {
+  constexpr double kMargin_s = 0.1;  // on a busy machine, from one request to the next
+  gather("ready", "");
+  try {
+    if (launch_.rank == 0) {
+      // Others may have yet to hear that all are ready, and then to ask for the word.
+      std::this_thread::sleep_for(Seconds(longest_round_trip_s_ + kMargin_s));
+      connection_->store->set("go", bytes_of(""));
+    } else {
+      connection_->store->wait({"go"}, milliseconds_of(timeout_s_));
+    }
+  } catch (const std::exception&) {
+    throw store_lost();
+  }
+  std::this_thread::sleep_for(Seconds((longest_round_trip_s_ - round_trip_s_) / 2));
+}
+
+void Rendezvous::agree(const Digest& digest) {
+  std::string text;
+  for (const auto& [name, value] : digest) text += name + '\n' + value + '\n';
+  const std::vector<std::string> texts = gather("agree", text);
+  for (int rank = 1; rank < launch_.world; ++rank) {
+    if (texts[static_cast<std::size_t>(rank)] == texts[0]) continue;
+    std::string what = "something";
+    std::size_t begin[2] = {0, 0};
+    const auto line = [&](int of) {
+      const std::string& from = texts[of == 0 ? 0 : static_cast<std::size_t>(rank)];
+      const std::size_t end = std::min(from.find('\n', begin[of]), from.size());
+      std::string out = from.substr(std::min(begin[of], from.size()), end - std::min(begin[of], end));
+      begin[of] = end + 1;
+      return out;
+    };
+    for (std::size_t i = 0; i < digest.size(); ++i) {
+      const std::string name = line(0), value = line(0), other_name = line(1), other = line(1);
+      if (name == other_name && value == other) continue;
+      what = name + " (" + other + " there, " + value + " at rank 0)";
+      break;
+    }
+    throw UsageError(name_of(rank) + " was started with another " + what +
+                     ": every site needs the same scenario, overrides, seed, data and version");
+  }
+  measure_round_trips();
+}
+
+std::unique_ptr<Transport> Rendezvous::transport(const std::vector<costmodel::Node>& nodes,
+                                                 const at::Device& device) {
+  const std::vector<std::string> devices = gather("device", device_identity(device));
+  RankTransportOptions options;
+  options.nodes = nodes;
+  options.names = names_;
+  options.rank = launch_.rank;
+  options.timeout_s = timeout_s_;
+  options.device = device;
+  try {
+    if (own_gpu_each(devices)) {
+      options.store = c10::make_intrusive<c10d::PrefixStore>("nccl", connection_->store);
+      return nccl_transport(options);
+    }
+    options.store = c10::make_intrusive<c10d::PrefixStore>("gloo", connection_->store);
+    return gloo_transport(options, own_address(launch_));
+  } catch (const std::exception& error) {
+    const std::string reason = error.what();
+    throw SiteLost("the sites cannot connect to each other: " + reason.substr(0, reason.find('\n')));
+  }
+}
+
+std::string Rendezvous::explain(const SiteLost& lost) {
+  const std::string own = lost.what();
+  try {
+    // The first to see it writes; the others read. An empty expectation means: if nobody has.
+    const std::string first = text_of(connection_->store->compareSet("lost", {}, bytes_of(own)));
+    // Others may still ask: rank 0 keeps the store open for them a little longer.
+    if (launch_.rank == 0 && !launch_.agent_store) std::this_thread::sleep_for(std::chrono::seconds(2));
+    return first;
+  } catch (const std::exception&) {
+    return name_of(0) + " is lost, and with it the store through which sites find each other";
+  }
+}
+
+}  // namespace fomoe::trainer

@@ -1,0 +1,120 @@
+#include "trainer/commands/local_launch.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <iostream>
+#include <map>
+#include <stdexcept>
+#include <thread>
+
+namespace fomoe::trainer {
+namespace {
+
+// A port that was free a moment ago. Rank 0 says so where somebody else takes it in between.
+int free_port() {
+  const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  if (probe < 0 || ::bind(probe, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      ::getsockname(probe, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+    throw std::runtime_error(std::string("no free port on this machine: ") + std::strerror(errno));
+  }
+  ::close(probe);
+  return ntohs(address.sin_port);
+}
+
+std::vector<std::string> without_local(const std::vector<std::string>& arguments) {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].starts_with("--local=")) continue;
+    if (arguments[i] == "--local") {
+      const bool count = i + 1 < arguments.size() && !arguments[i + 1].empty() &&
+                         std::all_of(arguments[i + 1].begin(), arguments[i + 1].end(),
+                                     [](unsigned char c) { return std::isdigit(c) != 0; });
+      if (count) ++i;
+      continue;
+    }
+    out.push_back(arguments[i]);
+  }
+  return out;
+}
+
+/// → the exit status of the first that failed. One that waits for what will never come, or is stopped, would
+/// keep the others' failure from being told.
+int wait_for_all(std::map<pid_t, int> ranks) {
+  using Clock = std::chrono::steady_clock;
+  int failure = 0;
+  Clock::time_point failed_at;
+  bool stopped = false;
+  while (!ranks.empty()) {
+    int status = 0;
+    const pid_t ended = ::waitpid(-1, &status, failure == 0 ? 0 : WNOHANG);
+    if (ended < 0 && errno != EINTR) break;
+    if (ended > 0) {
+      const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      if (failure == 0 && code != 0) {
+        failure = code;
+        failed_at = Clock::now();
+      }
+      ranks.erase(ended);
+      continue;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (stopped || Clock::now() < failed_at + std::chrono::duration<double>(kPatienceS)) continue;
+    for (const auto& [process, rank] : ranks) {
+      std::cerr << "fomoe-train: rank " << rank << " goes on waiting for a site that has ended: stopped\n";
+      ::kill(process, SIGKILL);
+    }
+    stopped = true;
+  }
+  return failure;
+}
+
+}  // namespace
+
+int launch_local(const std::vector<std::string>& arguments, int processes, int threads) {
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  std::vector<std::string> command = {"/proc/self/exe", "run"};
+  for (std::string& argument : without_local(arguments)) command.push_back(std::move(argument));
+  if (threads == 0) command.push_back("--threads=" + std::to_string(std::max(1, cores / processes)));
+  std::vector<char*> argv;
+  for (std::string& word : command) argv.push_back(word.data());
+  argv.push_back(nullptr);
+
+  const int port = free_port();
+  const pid_t parent = ::getpid();
+  std::map<pid_t, int> ranks;
+  for (int rank = 0; rank < processes; ++rank) {
+    const pid_t child = ::fork();
+    if (child < 0)
+      throw std::runtime_error(std::string("no process can be started: ") + std::strerror(errno));
+    if (child == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+      if (::getppid() != parent) ::_exit(1);
+      ::setenv("RANK", std::to_string(rank).c_str(), 1);
+      ::setenv("LOCAL_RANK", std::to_string(rank).c_str(), 1);
+      ::setenv("WORLD_SIZE", std::to_string(processes).c_str(), 1);
+      ::setenv("MASTER_ADDR", "127.0.0.1", 1);
+      ::setenv("MASTER_PORT", std::to_string(port).c_str(), 1);
+      ::unsetenv("TORCHELASTIC_USE_AGENT_STORE");
+      ::execv(argv[0], argv.data());
+      ::_exit(127);
+    }
+    ranks[child] = rank;
+  }
+  return wait_for_all(ranks);
+}
+
+}  // namespace fomoe::trainer

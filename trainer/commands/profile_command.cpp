@@ -1,0 +1,230 @@
+#include "trainer/commands/profile_command.hpp"
+
+#include <boost/program_options.hpp>
+#include <charconv>
+#include <iostream>
+#include <limits>
+#include <variant>
+
+#include "experiments/files/step_profile_io.hpp"
+#include "experiments/scenario/scenario_reader.hpp"
+#include "experiments/text/suggest.hpp"
+#include "experiments/text/units.hpp"
+#include "platforms/support/atomic_file.hpp"
+#include "trainer/step/profile.hpp"
+
+namespace fomoe::trainer {
+
+namespace po = boost::program_options;
+
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples
+  fomoe-train profile --model small --sequence-length 128 --output -
+  fomoe-train profile --model small --sequence-length 128 --local-experts 4,8 --micro-batch-sequences 1,2 --output small.json
+)";
+
+po::options_description described() {
+  const ProfileOptions defaults;
+  po::options_description options("fomoe-train profile: times forward, backward and optimiser of real steps");
+  // clang-format off
+  options.add_options()
+    ("help", "this text")
+    ("model", po::value<std::string>(), "a preset: small, medium, large, xl or xxl")
+    ("scenario", po::value<std::string>(), "or the model and skip_token of this scenario file")
+    ("layers", po::value<std::string>(), "this many layers instead of the model's")
+    ("local-experts", po::value<std::string>(), "experts held in each layer, a count or several with commas (default: what the scenario's sites hold, or all)")
+    ("micro-batch-sequences", po::value<std::string>(), "sequences per micro-batch, a count or several with commas (default: the scenario's, or 1)")
+    ("sequence-length", po::value<std::string>(), "tokens per sequence (default: the model's)")
+    ("skip-token", po::bool_switch(), "the router scores all experts, and tokens skip those that are not held")
+    ("device", po::value<std::string>()->default_value("auto"), "auto, cpu or cuda; auto is cuda where there is one")
+    ("dtype", po::value<std::string>(), "fp32 or bf16 (default: fp32 on cpu, bf16 on cuda)")
+    ("kernels", po::value<std::string>()->default_value("auto"), "own (on cpu: plain loops on one core), library (LibTorch's operators) or auto: own on cuda, library on cpu")
+    ("cuda-graph", po::value<std::string>()->default_value("auto"), "on (steps are recorded once and launched as a whole), off (kernel by kernel) or auto: on where it can be")
+    ("threads", po::value<std::string>(), "CPU threads (default: one per core)")
+    ("steps", po::value<std::string>()->default_value(std::to_string(defaults.steps)), "timed steps per point, at least 3")
+    ("warmup", po::value<std::string>()->default_value(std::to_string(defaults.warmup)), "steps before them that are not kept")
+    ("time-budget", po::value<std::string>()->default_value("60s"), "stop a point after this time, though not before 3 steps")
+    ("seed", po::value<std::string>()->default_value(std::to_string(defaults.seed)), "of weights and tokens")
+    ("output", po::value<std::string>(), "file to write, or - for standard output");
+  // clang-format on
+  return options;
+}
+
+[[noreturn]] void refuse(const std::string& option, const std::string& got, const std::string& expected,
+                         const std::string& example) {
+  throw UsageError("--" + option + ": got " + got + "; expected " + expected + "; for example --" + option +
+                   " " + example);
+}
+
+std::int64_t whole_number(const std::string& option, const std::string& text, std::int64_t least,
+                          std::int64_t most) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+    refuse(option, '"' + text + '"',
+           "a whole number from " + std::to_string(least) + " to " + std::to_string(most),
+           std::to_string(least));
+  }
+  return value;
+}
+
+std::vector<std::int64_t> whole_numbers(const std::string& option, const std::string& text,
+                                        std::int64_t most) {
+  std::vector<std::int64_t> out;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    out.push_back(whole_number(option, text.substr(begin, comma - begin), 1, most));
+    begin = comma + 1;
+  }
+  return out;
+}
+
+double duration_s(const std::string& option, const std::string& text) {
+  try {
+    return scenario::parse_quantity(text, scenario::Quantity::duration);
+  } catch (const scenario::QuantityError& error) {
+    refuse(option, error.what(), "a time with its unit", "60s");
+  }
+}
+
+void choose_model(const po::variables_map& given, ProfileOptions& options) {
+  if (given.count("model") + given.count("scenario") != 1) {
+    throw UsageError("give either --model or --scenario; for example --model small");
+  }
+  if (given.count("scenario")) {
+    scenario::ReadOptions how;
+    how.compute_required = false;  // the profile that it names may be the one we are about to make
+    const costmodel::Scenario scenario = scenario::read_scenario(given["scenario"].as<std::string>(), how);
+    if (scenario.model.architecture != costmodel::ModelShape{}.architecture) {
+      refuse("scenario", "a model of architecture " + scenario.model.architecture,
+             "one of the paper's family: a preset or shape keys in [model]",
+             "experiments/scenarios/two-sites.toml");
+    }
+    options.model = scenario.model;
+    options.skip_token = scenario.strategy.skip_token;
+    // What its sites will run: N_le = O_e·N_e/M experts, and its own micro-batch where it says one.
+    options.local_experts = {scenario.strategy.expert_overlap * scenario.model.experts / scenario.sites()};
+    const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&scenario.compute);
+    if (profiled != nullptr) options.micro_batch_sequences = {profiled->micro_batch_sequences};
+    return;
+  }
+  const auto& name = given["model"].as<std::string>();
+  const costmodel::ModelShape* preset = costmodel::find_preset(name);
+  if (preset == nullptr) {
+    std::vector<std::string> names;
+    for (const costmodel::ModelShape& shape : costmodel::presets()) names.push_back(shape.name);
+    const std::string near = scenario::nearest(name, names);
+    refuse("model", '"' + name + '"', "one of " + scenario::joined(names),
+           near.empty() ? names.front() : near);
+  }
+  options.model = *preset;
+}
+
+void choose_device(const po::variables_map& given, ProfileOptions& options) {
+  const auto& device = given["device"].as<std::string>();
+  if (device != "auto" && device != "cpu" && device != "cuda")
+    refuse("device", '"' + device + '"', "auto, cpu or cuda", "cpu");
+  if (device == "cuda" && !cuda_available()) {
+    throw UsageError(
+        "--device: got cuda, but there is no usable CUDA device on this machine; for example --device cpu");
+  }
+  const bool cuda = device == "cuda" || (device == "auto" && cuda_available());
+  options.device = cuda ? DeviceKind::cuda : DeviceKind::cpu;
+  const std::string dtype =
+      given.count("dtype") ? given["dtype"].as<std::string>() : (cuda ? "bf16" : "fp32");
+  if (dtype != "fp32" && dtype != "bf16") refuse("dtype", '"' + dtype + '"', "fp32 or bf16", "bf16");
+  options.bf16 = dtype == "bf16";
+  const auto& kernels = given["kernels"].as<std::string>();
+  if (kernels != "auto" && kernels != "own" && kernels != "library")
+    refuse("kernels", '"' + kernels + '"', "auto, own or library", "library");
+  options.kernels = kernels == "auto"  ? Kernels::by_device
+                    : kernels == "own" ? Kernels::own
+                                       : Kernels::library;
+}
+
+void choose_launches(const po::variables_map& given, ProfileOptions& options) {
+  const auto& graph = given["cuda-graph"].as<std::string>();
+  if (graph != "auto" && graph != "on" && graph != "off")
+    refuse("cuda-graph", '"' + graph + '"', "auto, on or off", "auto");
+  const std::string refused = graph_refused(options);
+  if (graph == "on" && !refused.empty()) refuse("cuda-graph", "on, but " + refused, "auto or off", "auto");
+  options.launches = graph != "off" && refused.empty() ? Launches::by_graph : Launches::by_host;
+}
+
+ProfileOptions read_options(const po::variables_map& given) {
+  constexpr std::int64_t kMost = 1'000'000'000;
+  auto text = [&](const char* option) { return given[option].as<std::string>(); };
+  ProfileOptions options;
+  choose_model(given, options);
+  choose_device(given, options);
+  choose_launches(given, options);
+  options.skip_token = options.skip_token || given["skip-token"].as<bool>();
+
+  costmodel::ModelShape& model = options.model;
+  if (given.count("layers")) {
+    const std::int64_t layers = whole_number("layers", text("layers"), 1, 100'000);
+    if (layers != model.layers) model.name = "custom";
+    model.layers = layers;
+  }
+  if (given.count("sequence-length")) {
+    model.sequence_length = whole_number("sequence-length", text("sequence-length"), 1, kMost);
+  }
+  if (given.count("local-experts")) {
+    options.local_experts = whole_numbers("local-experts", text("local-experts"), model.experts);
+  } else if (options.local_experts.empty()) {
+    options.local_experts = {model.experts};
+  }
+  if (given.count("micro-batch-sequences")) {
+    options.micro_batch_sequences =
+        whole_numbers("micro-batch-sequences", text("micro-batch-sequences"), kMost);
+  } else if (options.micro_batch_sequences.empty()) {
+    options.micro_batch_sequences = {1};
+  }
+  if (given.count("threads"))
+    options.threads = static_cast<int>(whole_number("threads", text("threads"), 1, 4096));
+  options.steps = whole_number("steps", text("steps"), kFewestSteps, kMost);
+  options.warmup = whole_number("warmup", text("warmup"), 0, kMost);
+  options.time_budget_s = duration_s("time-budget", text("time-budget"));
+  options.seed = static_cast<std::uint64_t>(
+      whole_number("seed", text("seed"), 0, std::numeric_limits<std::int64_t>::max()));
+  return options;
+}
+
+}  // namespace
+
+int profile_command(const std::vector<std::string>& arguments) {
+  const po::options_description options = described();
+  po::variables_map given;
+  try {
+    po::store(po::command_line_parser(arguments).options(options).positional({}).run(), given);
+  } catch (const po::error& error) {
+    throw UsageError(std::string(error.what()) + "; fomoe-train profile --help lists the options");
+  }
+  if (given.count("help")) {
+    std::cout << options << kExamples;
+    return 0;
+  }
+  const ProfileOptions profile_options = read_options(given);
+  if (!given.count("output"))
+    throw UsageError("--output: got nothing; expected a file name or -; for example --output small.json");
+  const auto& output = given["output"].as<std::string>();
+
+  costmodel::StepProfile profile = measure_profile(profile_options, std::cerr);
+  profile.source = "fomoe-train profile";
+  for (const std::string& argument : arguments) profile.source += ' ' + argument;
+  // What auto came to: times by graph and by host are not the same times.
+  if (profile_options.device == DeviceKind::cuda && given["cuda-graph"].defaulted())
+    profile.source +=
+        profile_options.launches == Launches::by_graph ? " --cuda-graph on" : " --cuda-graph off";
+  const std::string json = scenario::step_profile_json(profile);
+  if (output == "-") {
+    std::cout << json << std::flush;
+  } else {
+    write_file(output, json);
+  }
+  return 0;
+}
+
+}  // namespace fomoe::trainer

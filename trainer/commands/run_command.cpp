@@ -1,0 +1,250 @@
+#include "trainer/commands/run_command.hpp"
+
+#include <unistd.h>
+
+#include <boost/program_options.hpp>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <limits>
+#include <string_view>
+
+#include "costmodel/math/replicas.hpp"
+#include "costmodel/plan/method.hpp"
+#include "experiments/results/run_record.hpp"
+#include "experiments/results/run_report_json.hpp"
+#include "experiments/scenario/scenario_reader.hpp"
+#include "platforms/support/atomic_file.hpp"
+#include "trainer/commands/local_launch.hpp"
+#include "trainer/run/training_run.hpp"
+
+namespace fomoe::trainer {
+
+namespace po = boost::program_options;
+
+namespace {
+
+constexpr const char* kExamples = R"(
+How it is started
+  --local [M]     starts M processes here, one a site (M: as many as the scenario has sites)
+  --in-turn       one process trains every site, one after the other, with the same result
+  neither         one site of several: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torchrun sets them, or
+                  Slurm's SLURM_PROCID and SLURM_NTASKS with MASTER_ADDR and MASTER_PORT (see
+                  experiments/slurm/train.sbatch); rank r is site r
+
+Examples
+  fomoe-train run experiments/scenarios/tiny-training.toml --local --output -
+  fomoe-train run experiments/scenarios/tiny-training.toml --local --paced --output -
+  fomoe-train run experiments/scenarios/tiny-training.toml --in-turn --seeds 3
+  fomoe-train run experiments/scenarios/tiny-training.toml --in-turn --set strategy.method=ddp --log steps.jsonl --output run.json
+  torchrun --no-python --nproc-per-node 4 fomoe-train run experiments/scenarios/tiny-training.toml --output run.json
+)";
+
+po::options_description described() {
+  po::options_description options("fomoe-train run SCENARIO.toml: trains what the scenario says");
+  // clang-format off
+  options.add_options()
+    ("help", "this text")
+    ("scenario", po::value<std::string>(), "the scenario file; [trainer] has the settings of the training")
+    ("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"), "change a key, for instance strategy.local_steps=64; may be given several times")
+    ("seed", po::value<std::string>()->value_name("N"), "of weights, data order and placements (default: the scenario's)")
+    ("local", po::value<int>()->implicit_value(0)->value_name("[M]"), "start M processes on this machine")
+    ("seeds", po::value<int>()->value_name("N"), "with --in-turn: train N times, with seeds that follow each other; the report is the first one's, with mean and spread of the perplexities")
+    ("in-turn", po::bool_switch(), "train all sites in this process")
+    ("paced", po::bool_switch(), "compute nothing: sleep for as long as the scenario's profile or step time says; transfers stay real")
+    ("threads", po::value<int>()->value_name("N"), "CPU threads of a process (default: the cores ÷ processes with --local, else all)")
+    ("checkpoints", po::value<std::string>()->value_name("DIR"), "write checkpoints there")
+    ("resume", po::bool_switch(), "go on from the last checkpoint in --checkpoints, or start where there is none")
+    ("log", po::value<std::string>()->value_name("FILE.jsonl"), "a line of JSON for each step; rank r > 0 adds .rank-r to the name")
+    ("routing-counts", po::value<std::string>()->value_name("FILE.csv"), "how often each site's tokens chose each expert, for strategy.routing_counts")
+    ("output", po::value<std::string>()->value_name("-|FILE.json"), "the report, as `fomoe simulate` writes it (default: a summary for people)");
+  // clang-format on
+  return options;
+}
+
+[[noreturn]] void refuse(const std::string& option, const std::string& got, const std::string& expected,
+                         const std::string& example) {
+  throw UsageError("--" + option + ": got " + got + "; expected " + expected + "; for example --" + option +
+                   " " + example);
+}
+
+std::uint64_t seed_of(const std::string& text) {
+  std::uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error != std::errc() || end != text.data() + text.size())
+    refuse("seed", '"' + text + '"', "a whole number of at least 0", "42");
+  return seed;
+}
+
+// Before hours of training, not after them.
+void check_output(const std::string& option, const std::string& path) {
+  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+  if (!std::filesystem::is_directory(folder))
+    refuse(option, '"' + path + '"', "a file in a folder that exists", "run.json");
+}
+
+// 1 where it was not given.
+int seeds_of(const po::variables_map& given) {
+  if (!given.count("seeds")) return 1;
+  const int seeds = given["seeds"].as<int>();
+  if (seeds < 2) refuse("seeds", std::to_string(seeds), "a whole number of at least 2", "3");
+  if (!given["in-turn"].as<bool>())
+    refuse("seeds", "no --in-turn", "that one process trains all sites", "3 --in-turn");
+  for (const char* option : {"checkpoints", "routing-counts"}) {
+    if (given.count(option))
+      refuse("seeds", std::string("--") + option + " too, which is of one training", "one of the two",
+             "3 --in-turn");
+  }
+  return seeds;
+}
+
+std::string with_seed(const std::string& path, std::uint64_t seed) {
+  if (path.empty()) return path;
+  const std::filesystem::path whole(path);
+  return (whole.parent_path() /
+          (whole.stem().string() + ".seed-" + std::to_string(seed) + whole.extension().string()))
+      .string();
+}
+
+void print_seeds(const std::vector<scenario::SeedResult>& seeds) {
+  std::vector<double> perplexities;
+  for (const scenario::SeedResult& one : seeds) perplexities.push_back(one.perplexity);
+  const costmodel::Spread spread = costmodel::spread_of(perplexities);
+  std::printf("  perplexity over %zu seeds: mean %.4g, standard deviation %.3g\n", seeds.size(), spread.mean,
+              spread.standard_deviation);
+}
+
+void print_summary(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
+  std::printf("%s: %lld steps, %lld rounds, %lld sites in %.1f s\n", scenario.strategy.method->name.c_str(),
+              static_cast<long long>(report.optimizer_steps), static_cast<long long>(report.round.count),
+              static_cast<long long>(scenario.sites()), report.wall_clock_s);
+  std::printf("  %.4g tokens/s, utilisation %.1f %%, exposed communication %.1f %%, idle %.1f %%\n",
+              report.tokens_per_s, 100 * report.compute_utilization,
+              100 * report.round.exposed_communication_s / report.round.duration_s,
+              100 * report.round.idle_s / report.round.duration_s);
+  std::printf("  %.4g MB sent per site and round, %.4g bytes per token\n",
+              report.bytes_sent_per_site_per_round / 1e6, report.bytes_per_token);
+  if (report.quality)
+    std::printf("  perplexity %.4g (%s)\n", report.quality->perplexity, report.quality->source.c_str());
+  for (const std::string& note : report.notes) std::printf("  note: %s\n", note.c_str());
+}
+
+}  // namespace
+
+int run_command(const std::vector<std::string>& arguments) {
+  const po::options_description options = described();
+  po::positional_options_description positional;
+  positional.add("scenario", 1);
+  po::variables_map given;
+  try {
+    po::store(po::command_line_parser(arguments).options(options).positional(positional).run(), given);
+  } catch (const po::error& error) {
+    throw UsageError(std::string(error.what()) + "; fomoe-train run --help lists the options");
+  }
+  if (given.count("help")) {
+    std::cout << options << kExamples;
+    return 0;
+  }
+  const auto text = [&](const char* option) {
+    return given.count(option) ? given[option].as<std::string>() : std::string();
+  };
+  if (!given.count("scenario")) {
+    throw UsageError(
+        "SCENARIO.toml: got nothing; expected a scenario file; for example fomoe-train run "
+        "experiments/scenarios/tiny-training.toml --local");
+  }
+  const bool in_turn = given["in-turn"].as<bool>(), local = given.count("local") > 0;
+  if (in_turn && local)
+    throw UsageError("--in-turn: got --local too; expected one of the two; for example --in-turn");
+  if (given["resume"].as<bool>() && !given.count("checkpoints"))
+    throw UsageError(
+        "--resume: got no --checkpoints; expected the directory to resume from; for example "
+        "--checkpoints run --resume");
+  const bool paced = given["paced"].as<bool>();
+  for (const char* option : {"in-turn", "checkpoints", "routing-counts", "seeds"}) {
+    if (paced && given.count(option) && !(std::string_view(option) == "in-turn" && !in_turn)) {
+      throw UsageError("--paced: got --" + std::string(option) +
+                       " too, but a paced run trains nothing; expected one of the two; for example --paced "
+                       "--local");
+    }
+  }
+  for (const char* option : {"output", "log", "routing-counts"}) {
+    if (!text(option).empty() && text(option) != "-") check_output(option, text(option));
+  }
+
+  scenario::ReadOptions how;
+  how.compute_required = paced;
+  if (given.count("set")) how.overrides = given["set"].as<std::vector<std::string>>();
+  if (given.count("seed")) how.seed = seed_of(text("seed"));
+  RunRequest request;
+  request.scenario = scenario::read_scenario(text("scenario"), how);
+  request.settings = scenario::read_trainer_settings(text("scenario"), how, request.scenario);
+  request.checkpoints = text("checkpoints");
+  request.resume = given["resume"].as<bool>();
+  request.log = text("log");
+  request.routing_counts = text("routing-counts");
+  request.paced = paced;
+  const int seeds = seeds_of(given);
+  if (seeds > 1 && request.settings.validation_sequences == 0)
+    refuse("seeds", "no validation sequences", "some, whose perplexities differ",
+           std::to_string(seeds) + " --in-turn --set trainer.validation_sequences=64");
+  if (given.count("threads")) {
+    request.threads = given["threads"].as<int>();
+    if (request.threads < 1)
+      refuse("threads", std::to_string(request.threads), "a whole number of at least 1", "2");
+  }
+
+  if (local) {
+    const int asked = given["local"].as<int>(), sites = request.scenario.sites();
+    if (asked != 0 && asked != sites) {
+      refuse("local", std::to_string(asked), "the scenario's number of sites, " + std::to_string(sites),
+             std::to_string(sites));
+    }
+    return launch_local(arguments, sites, request.threads);
+  }
+  if (!in_turn) {
+    request.launch = launch_from_environment();
+    if (!request.launch && request.scenario.sites() > 1) {
+      throw UsageError(
+          "RANK: got nothing; expected --local, --in-turn, or RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT "
+          "in "
+          "the environment; for example fomoe-train run " +
+          text("scenario") + " --local");
+    }
+  }
+  // Before training: the files that it names may be others afterwards.
+  scenario::RunRecord record = scenario::new_run_record();
+  record.paced = paced;
+  record.in_turn = !request.launch.has_value();
+  record.source = scenario::scenario_source(text("scenario"), how);
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  const auto result = train(request, std::cerr, terminal);
+  if (!result) return 0;
+  if (seeds > 1) record.seeds = {{request.scenario.seed, result->report.quality->perplexity}};
+  for (int more = 1; more < seeds; ++more) {
+    how.seed = request.scenario.seed + static_cast<std::uint64_t>(more);
+    RunRequest again = request;  // sites may be drawn by the seed, too
+    again.scenario = scenario::read_scenario(text("scenario"), how);
+    again.log = with_seed(request.log, *how.seed);
+    std::cerr << "seed " << *how.seed << '\n';
+    record.seeds.push_back({*how.seed, train(again, std::cerr, terminal)->report.quality->perplexity});
+  }
+  record.whole = result->first_round == 0;
+  record.round_timeline = result->round_timeline;
+  const std::string json = scenario::run_report_json(result->report, request.scenario, record);
+  if (text("output").empty()) {
+    print_summary(result->report, request.scenario);
+    if (seeds > 1) print_seeds(record.seeds);
+  } else if (text("output") == "-") {
+    std::cout << json << std::flush;
+  } else {
+    write_file(text("output"), json);
+  }
+  // Set by fomoe-wan run --report.
+  if (const char* wanted = std::getenv("FOMOE_REPORT"); wanted != nullptr && *wanted != 0)
+    write_file(wanted, json);
+  return 0;
+}
+
+}  // namespace fomoe::trainer

@@ -1,0 +1,184 @@
+#include "trainer/data/corpus.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <string_view>
+
+#include "costmodel/math/random.hpp"
+#include "experiments/scenario/scenario_reader.hpp"
+
+namespace fomoe::trainer {
+
+using FileError;
+
+namespace {
+
+constexpr double kPredictable = 0.8;
+
+struct Mapped {
+  std::shared_ptr<const std::byte> data;
+  std::int64_t bytes = 0;
+};
+
+Mapped map_file(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat info {};
+  if (file < 0 || ::fstat(file, &info) != 0) {
+    const std::string reason = std::strerror(errno);
+    if (file >= 0) ::close(file);
+    throw FileError(path + ": cannot be read: " + reason);
+  }
+  const auto bytes = static_cast<std::size_t>(info.st_size);
+  void* address = bytes == 0 ? MAP_FAILED : ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
+  ::close(file);
+  if (address == MAP_FAILED) throw FileError(path + ": got an empty file; expected token ids");
+  return {std::shared_ptr<const std::byte>(static_cast<const std::byte*>(address),
+                                           [address, bytes](const std::byte*) { ::munmap(address, bytes); }),
+          info.st_size};
+}
+
+/// The array's header: "\x93NUMPY", version, length, then a Python dictionary.
+struct NpyHeader {
+  std::size_t length = 0;  // bytes before the data
+  std::string type;        // "<u2"
+  std::int64_t size = 0;
+};
+
+NpyHeader npy_header(const Mapped& file, const std::string& path) {
+  const auto refuse = [&](const std::string& what) {
+    throw FileError(path + ": " + what +
+                    "; expected a one-dimensional NumPy array of uint16, uint32, int32 or int64");
+  };
+  const auto* bytes = reinterpret_cast<const unsigned char*>(file.data.get());
+  if (file.bytes < 12 || std::memcmp(bytes, "\x93NUMPY", 6) != 0) refuse("got no NumPy file");
+  const bool wide = bytes[6] >= 2;  // version 2: the length has four bytes
+  NpyHeader header;
+  const std::size_t begin = wide ? 12 : 10;
+  std::size_t text = static_cast<std::size_t>(bytes[8]) | static_cast<std::size_t>(bytes[9]) << 8;
+  if (wide) text |= static_cast<std::size_t>(bytes[10]) << 16 | static_cast<std::size_t>(bytes[11]) << 24;
+  header.length = begin + text;
+  if (header.length > static_cast<std::size_t>(file.bytes)) refuse("got a truncated header");
+  const std::string_view dictionary(reinterpret_cast<const char*>(bytes) + begin, text);
+  const auto after = [&](std::string_view key) {
+    const std::size_t at = dictionary.find(key);
+    if (at == std::string_view::npos) refuse("got a header without " + std::string(key));
+    return dictionary.substr(at + key.size());
+  };
+  const std::string_view type = after("'descr': '");
+  header.type = type.substr(0, type.find('\''));
+  std::string_view shape = after("'shape': (");
+  shape = shape.substr(0, shape.find(')'));
+  const std::size_t comma = shape.find(',');
+  if (comma == std::string_view::npos || shape.find_first_not_of(" ", comma + 1) != std::string_view::npos)
+    refuse("got shape (" + std::string(shape) + ")");
+  header.size = std::atoll(std::string(shape.substr(0, comma)).c_str());
+  return header;
+}
+
+}  // namespace
+
+Corpus Corpus::open(const std::string& path, std::int64_t vocabulary) {
+  const Mapped file = map_file(path);
+  Corpus corpus;
+  std::int64_t width = vocabulary <= 65'536 ? 2 : 4, offset = 0;
+  corpus.width_ = width == 2 ? Width::u16 : Width::u32;
+  if (path.ends_with(".npy")) {
+    const NpyHeader header = npy_header(file, path);
+    if (header.type == "<u2") {
+      corpus.width_ = Width::u16;
+    } else if (header.type == "<u4") {
+      corpus.width_ = Width::u32;
+    } else if (header.type == "<i4") {
+      corpus.width_ = Width::i32;
+    } else if (header.type == "<i8") {
+      corpus.width_ = Width::i64;
+    } else {
+      throw FileError(path + ": got an array of " + header.type +
+                      "; expected uint16, uint32, int32 or int64, little endian");
+    }
+    width = corpus.width_ == Width::u16 ? 2 : corpus.width_ == Width::i64 ? 8 : 4;
+    offset = static_cast<std::int64_t>(header.length);
+    corpus.size_ = header.size;
+    if (offset + corpus.size_ * width != file.bytes)
+      throw FileError(path + ": got " + std::to_string(file.bytes - offset) + " bytes of data; expected " +
+                      std::to_string(corpus.size_ * width) + " as its header says");
+  } else if (path.ends_with(".bin")) {
+    if (file.bytes % width != 0)
+      throw FileError(path + ": got " + std::to_string(file.bytes) + " bytes; expected ids of " +
+                      std::to_string(width) + " bytes each");
+    corpus.size_ = file.bytes / width;
+  } else {
+    throw FileError(path + ": got a file of unknown kind; expected a name that ends in .bin or .npy");
+  }
+  corpus.data_ = {file.data, file.data.get() + offset};
+
+  std::vector<std::int64_t> ids(std::size_t{1} << 16);
+  for (std::int64_t begin = 0; begin < corpus.size_; begin += static_cast<std::int64_t>(ids.size())) {
+    const std::int64_t count = std::min(static_cast<std::int64_t>(ids.size()), corpus.size_ - begin);
+    corpus.copy(begin, count, ids.data());
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t id = ids[static_cast<std::size_t>(i)];
+      if (id < 0 || id >= vocabulary)
+        throw FileError(path + ": got token id " + std::to_string(id) + " at position " +
+                        std::to_string(begin + i) +
+                        "; expected ids below model.vocabulary = " + std::to_string(vocabulary));
+    }
+  }
+  return corpus;
+}
+
+Corpus Corpus::synthetic(std::int64_t vocabulary, std::int64_t tokens, std::uint64_t seed) {
+  const auto bytes = static_cast<std::size_t>(tokens) * sizeof(std::uint32_t);
+  const std::shared_ptr<std::byte[]> data(new std::byte[bytes]);
+  costmodel::RandomEngine engine = costmodel::seeded_engine(seed, 0x70cea5);
+  std::uint64_t token = 0;
+  const auto v = static_cast<std::uint64_t>(vocabulary);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(tokens); ++i) {
+    const auto id = static_cast<std::uint32_t>(token);
+    std::memcpy(data.get() + i * sizeof id, &id, sizeof id);
+    const bool predictable = costmodel::below(engine, 1000) < static_cast<std::uint64_t>(1000 * kPredictable);
+    token = predictable ? (5 * token + 7) % v : costmodel::below(engine, v);
+  }
+  Corpus corpus;
+  corpus.data_ = {data, data.get()};
+  corpus.size_ = tokens;
+  corpus.width_ = Width::u32;
+  return corpus;
+}
+
+double Corpus::synthetic_loss(std::int64_t vocabulary) {
+  const auto v = static_cast<double>(vocabulary);
+  const double other = (1 - kPredictable) / v, likely = kPredictable + other;
+  return -likely * std::log(likely) - (v - 1) * other * std::log(other);
+}
+
+void Corpus::copy(std::int64_t begin, std::int64_t count, std::int64_t* out) const {
+  const auto read = [&](auto example) {
+    using T = decltype(example);
+    const std::byte* from = data_.get() + static_cast<std::size_t>(begin) * sizeof(T);
+    for (std::int64_t i = 0; i < count; ++i) {
+      T id;
+      std::memcpy(&id, from + static_cast<std::size_t>(i) * sizeof id, sizeof id);
+      out[i] = static_cast<std::int64_t>(id);
+    }
+  };
+  switch (width_) {
+    case Width::u16:
+      return read(std::uint16_t{});
+    case Width::u32:
+      return read(std::uint32_t{});
+    case Width::i32:
+      return read(std::int32_t{});
+    case Width::i64:
+      return read(std::int64_t{});
+  }
+}
+
+}  // namespace fomoe::trainer

@@ -1,0 +1,103 @@
+#include "trainer/io/safetensors.hpp"
+
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "experiments/scenario/scenario_reader.hpp"
+#include "platforms/support/atomic_file.hpp"
+
+namespace fomoe::trainer {
+
+using nlohmann::json;
+
+namespace {
+
+struct Dtype {
+  const char* name;
+  at::ScalarType type;
+};
+constexpr Dtype kDtypes[] = {{"F32", at::kFloat}, {"F64", at::kDouble}, {"I64", at::kLong}};
+
+const char* name_of(at::ScalarType type) {
+  for (const Dtype& dtype : kDtypes) {
+    if (dtype.type == type) return dtype.name;
+  }
+  throw std::logic_error("a dtype that checkpoints do not have");
+}
+
+}  // namespace
+
+void write_safetensors(const std::string& path, const NamedTensors& tensors, const Metadata& metadata) {
+  json header = {{"__metadata__", metadata}};
+  std::int64_t offset = 0;
+  for (const auto& [name, tensor] : tensors) {
+    const auto bytes = static_cast<std::int64_t>(tensor.nbytes());
+    header[name] = {{"dtype", name_of(tensor.scalar_type())},
+                    {"shape", tensor.sizes().vec()},
+                    {"data_offsets", {offset, offset + bytes}}};
+    offset += bytes;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // tensors begin at a multiple of 8
+  const std::uint64_t length = text.size();
+  AtomicFile file(path);
+  file.write({reinterpret_cast<const char*>(&length), sizeof length});
+  file.write(text);
+  for (const auto& [name, tensor] : tensors) {
+    const at::Tensor flat = tensor.contiguous();
+    file.write({static_cast<const char*>(flat.const_data_ptr()), flat.nbytes()});
+  }
+  file.commit();
+}
+
+SafetensorsFile read_safetensors(const std::string& path) {
+  const auto refuse = [&](const std::string& got) {
+    throw FileError(path + ": got " + got +
+                    "; expected a whole checkpoint that fomoe-train wrote; for example one that "
+                    "--checkpoints DIR made");
+  };
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) refuse("no file that can be read");
+  const std::int64_t size = file.tellg();
+  file.seekg(0);
+  std::uint64_t length = 0;
+  file.read(reinterpret_cast<char*>(&length), sizeof length);
+  if (!file || length > static_cast<std::uint64_t>(size) - sizeof length)
+    refuse("a truncated or foreign file");
+  std::string text(length, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(length));
+  const json header = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!file || !header.is_object() || !header.contains("__metadata__")) refuse("a foreign file");
+
+  SafetensorsFile out;
+  std::int64_t end = 0;
+  const std::int64_t data = static_cast<std::int64_t>(sizeof length + length);
+  try {
+    out.metadata = header["__metadata__"].get<Metadata>();
+    for (const auto& [name, entry] : header.items()) {
+      if (name == "__metadata__") continue;
+      const Dtype* dtype = nullptr;
+      for (const Dtype& known : kDtypes) {
+        if (entry.at("dtype").get<std::string>() == known.name) dtype = &known;
+      }
+      if (dtype == nullptr) refuse("a tensor of an unknown dtype");
+      const std::int64_t begin = entry.at("data_offsets").at(0), stop = entry.at("data_offsets").at(1);
+      at::Tensor tensor = at::empty(entry.at("shape").get<std::vector<std::int64_t>>(), dtype->type);
+      if (static_cast<std::int64_t>(tensor.nbytes()) != stop - begin || begin < 0) refuse("a foreign file");
+      if (data + stop > size) refuse("a truncated file");
+      file.seekg(data + begin);
+      file.read(static_cast<char*>(tensor.mutable_data_ptr()), stop - begin);
+      if (!file) refuse("a truncated file");
+      end = std::max(end, stop);
+      out.tensors.emplace(name, std::move(tensor));
+    }
+  } catch (const json::exception&) {
+    refuse("a foreign file");
+  }
+  if (data + end != size) refuse("a file that is longer than its header says");
+  return out;
+}
+
+}  // namespace fomoe::trainer

@@ -1,0 +1,14 @@
+// What adam.cu offers to adam.cpp: raw device pointers, so that nvcc never reads LibTorch's headers.
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include "trainer/kernels/adam/adam_row.hpp"
+
+namespace fomoe::trainer {
+
+/// `pieces` is read before it returns. `type` is that of gradients and copies. Returns the first launch
+/// error.
+cudaError_t launch_adam(RowType type, const AdamSettings& settings, const AdamPiece* pieces,
+                        std::int64_t count, cudaStream_t stream);
+
+}  // namespace fomoe::trainer

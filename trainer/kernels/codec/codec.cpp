@@ -1,0 +1,126 @@
+#include "trainer/kernels/codec/codec.hpp"
+
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include "trainer/kernels/codec/codec_kernels.hpp"
+
+namespace fomoe::trainer {
+namespace {
+
+constexpr std::int64_t kMostValues = std::int64_t{1} << 32;  // positions have 32 bits
+
+/// `launch` on x's stream, or `loop(i)` for i = 0 … count − 1.
+template <class Launch, class Loop>
+void run(const at::Tensor& on, std::int64_t count, const Launch& launch, const Loop& loop) {
+  if (count == 0) return;
+  if (on.is_cuda()) {
+    const c10::cuda::CUDAGuard guard(on.device());
+    C10_CUDA_CHECK(launch(at::cuda::getCurrentCUDAStream()));
+    return;
+  }
+  for (std::int64_t i = 0; i < count; ++i) loop(i);
+}
+
+void check(const at::Tensor& tensor, at::ScalarType type, const char* what) {
+  TORCH_CHECK(tensor.dim() == 1 && tensor.is_contiguous() && tensor.scalar_type() == type, what,
+              ": a contiguous vector of ", type);
+}
+
+BlockCodes block_codes(std::int64_t n, int bits, std::int64_t block) {
+  TORCH_CHECK((bits == 8 || bits == 4 || bits == 2) && block > 0, "codes of 8, 4 or 2 bits in blocks");
+  return {n, block, bits};
+}
+
+TopK top_k(std::int64_t n, double share, int index_bits) {
+  TORCH_CHECK(n <= kMostValues && index_bits >= 0, "top-k of at most 2^32 values");
+  return {n, index_bits >= 32 ? kMostValues : std::int64_t{1} << index_bits, share};
+}
+
+}  // namespace
+
+at::Tensor encode_blocks(const at::Tensor& x, int bits, std::int64_t block) {
+  check(x, at::kFloat, "values to encode");
+  const BlockCodes codes = block_codes(x.numel(), bits, block);
+  at::Tensor bytes = at::empty({codes.code_bytes() + 4 * codes.blocks()}, x.options().dtype(at::kByte));
+  const auto* in = x.const_data_ptr<float>();
+  auto* out = bytes.mutable_data_ptr<std::uint8_t>();
+  run(
+      x, codes.blocks(),
+      [&](cudaStream_t stream) { return launch_encode_blocks(codes, codes.blocks(), in, out, stream); },
+      [&](std::int64_t i) { encode_block(Alone{}, codes, in, i, out); });
+  if (codes.whole_bytes()) return bytes;
+  run(
+      x, codes.code_bytes(),
+      [&](cudaStream_t stream) {
+        return launch_encode_shared_bytes(codes, codes.code_bytes(), in, out, stream);
+      },
+      [&](std::int64_t i) { encode_shared_byte(codes, in, i, out); });
+  return bytes;
+}
+
+at::Tensor decode_blocks(const at::Tensor& bytes, std::int64_t n, int bits, std::int64_t block) {
+  check(bytes, at::kByte, "codes");
+  const BlockCodes codes = block_codes(n, bits, block);
+  TORCH_CHECK(bytes.numel() == codes.code_bytes() + 4 * codes.blocks(), "codes of ", n, " values: got ",
+              bytes.numel(), " bytes");
+  at::Tensor x = at::empty({n}, bytes.options().dtype(at::kFloat));
+  const auto* in = bytes.const_data_ptr<std::uint8_t>();
+  auto* out = x.mutable_data_ptr<float>();
+  run(
+      bytes, codes.blocks(),
+      [&](cudaStream_t stream) { return launch_decode_blocks(codes, codes.blocks(), in, out, stream); },
+      [&](std::int64_t i) { decode_block(Alone{}, codes, in, i, out); });
+  return x;
+}
+
+std::int64_t kept_values(std::int64_t n, double share) { return TopK{n, 1, share}.kept_before(n); }
+
+KeptValues largest_of_groups(const at::Tensor& x, double share, int index_bits) {
+  check(x, at::kFloat, "values to choose from");
+  const TopK top = top_k(x.numel(), share, index_bits);
+  KeptValues kept{at::empty({top.kept_before(top.n)}, x.options()),
+                  at::empty({top.kept_before(top.n)}, x.options().dtype(at::kInt))};
+  const auto* in = x.const_data_ptr<float>();
+  auto* values = kept.values.mutable_data_ptr<float>();
+  auto* positions = reinterpret_cast<std::uint32_t*>(kept.positions.mutable_data_ptr<std::int32_t>());
+  run(
+      x, top.groups(),
+      [&](cudaStream_t stream) { return launch_top_k(top, top.groups(), in, values, positions, stream); },
+      [&](std::int64_t i) { top_k_of_group(Alone{}, top, in, i, values, positions); });
+  return kept;
+}
+
+at::Tensor pack_positions(const at::Tensor& positions, int index_bits) {
+  check(positions, at::kInt, "positions");
+  const std::int64_t count = positions.numel(), bytes = (count * index_bits + 7) / 8;
+  at::Tensor packed = at::empty({bytes}, positions.options().dtype(at::kByte));
+  const auto* in = reinterpret_cast<const std::uint32_t*>(positions.const_data_ptr<std::int32_t>());
+  auto* out = packed.mutable_data_ptr<std::uint8_t>();
+  run(
+      positions, bytes,
+      [&](cudaStream_t stream) { return launch_pack_positions(in, count, index_bits, bytes, out, stream); },
+      [&](std::int64_t i) { out[i] = byte_of_positions(in, count, index_bits, i); });
+  return packed;
+}
+
+at::Tensor unpack_positions(const at::Tensor& bytes, std::int64_t n, double share, int index_bits) {
+  check(bytes, at::kByte, "packed positions");
+  const TopK top = top_k(n, share, index_bits);
+  const std::int64_t count = top.kept_before(n);
+  TORCH_CHECK(bytes.numel() == (count * index_bits + 7) / 8, "positions of ", count, " values: got ",
+              bytes.numel(), " bytes");
+  at::Tensor positions = at::empty({count}, bytes.options().dtype(at::kLong));
+  const auto* in = bytes.const_data_ptr<std::uint8_t>();
+  auto* out = positions.mutable_data_ptr<std::int64_t>();
+  run(
+      bytes, top.groups(),
+      [&](cudaStream_t stream) {
+        return launch_unpack_positions(top, top.groups(), in, index_bits, out, stream);
+      },
+      [&](std::int64_t i) { positions_of_group(Alone{}, top, in, index_bits, i, out); });
+  return positions;
+}
+
+}  // namespace fomoe::trainer

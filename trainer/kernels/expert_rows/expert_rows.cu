@@ -1,0 +1,130 @@
+// See expert_rows.hpp for what; expert_rows_row.hpp has the arithmetic, which the CPU runs too. Not run on a
+// GPU yet.
+//
+// A warp for each row, token or slot, whose lanes read 16 bytes at a time; for SiLU a thread for each 16
+// bytes. Warps of ghosts' rows return at once. The number of rows that are here is read on the device:
+// nothing waits for the host.
+#include <cuda_bf16.h>
+
+#include "trainer/kernels/expert_rows/expert_rows_kernels.hpp"
+#include "trainer/kernels/gpu_team.cuh"
+
+namespace fomoe::trainer {
+namespace {
+
+constexpr int kThreads = 256, kWarps = kThreads / 32;
+
+__device__ std::int64_t warp_index() {
+  return static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
+}
+
+template <class T, int W>
+__global__ void gather_rows(const T* x, RowRoute route, std::int64_t d, T* rows) {
+  const std::int64_t row = warp_index();
+  if (row < route.rows()) gather_row<T, W>(WarpTeam{}, x, route, d, row, rows);
+}
+
+template <class T, int W>
+__global__ void sum_rows(const T* y, const T* gates, RowRoute route, std::int64_t d, T* out) {
+  const std::int64_t token = warp_index();
+  if (token < route.tokens) sum_rows_of_token<T, W>(WarpTeam{}, y, gates, route, d, token, out);
+}
+
+template <class T, int W>
+__global__ void sum_rows_backward(const T* d_out, const T* y, const T* gates, RowRoute route, std::int64_t d,
+                                  T* d_y, T* d_gates) {
+  const std::int64_t slot = warp_index();
+  if (slot < route.rows())
+    sum_rows_backward_of_slot<T, W>(WarpTeam{}, d_out, y, gates, route, d, slot, d_y, d_gates);
+}
+
+template <class T, int W>
+__global__ void silu_rows(const T* d_a, const T* h, const std::int32_t* ends, int experts, std::int64_t width,
+                          T* out) {
+  const std::int64_t i = W * (static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x);
+  if (i < ends[experts - 1] * width) silu_elements<W>(d_a, h, i, out);
+}
+
+template <class T>
+const T* as(const void* data) {
+  return static_cast<const T*>(data);
+}
+template <class T>
+T* as(void* data) {
+  return static_cast<T*>(data);
+}
+
+unsigned blocks_for(std::int64_t work, std::int64_t per_block) {
+  return static_cast<unsigned>((work + per_block - 1) / per_block);
+}
+
+template <class T>
+constexpr int kPack = 16 / sizeof(T);
+
+template <class T>
+cudaError_t gather(const void* x, const RowRoute& route, std::int64_t d, void* rows, cudaStream_t stream) {
+  const auto kernel = in_packs<T>(d, {x, rows}) ? gather_rows<T, kPack<T>> : gather_rows<T, 1>;
+  kernel<<<blocks_for(route.tokens * route.chosen, kWarps), kThreads, 0, stream>>>(as<T>(x), route, d,
+                                                                                   as<T>(rows));
+  return cudaGetLastError();
+}
+template <class T>
+cudaError_t sum(const void* y, const void* gates, const RowRoute& route, std::int64_t d, void* out,
+                cudaStream_t stream) {
+  const auto kernel = in_packs<T>(d, {y, out}) ? sum_rows<T, kPack<T>> : sum_rows<T, 1>;
+  kernel<<<blocks_for(route.tokens, kWarps), kThreads, 0, stream>>>(as<T>(y), as<T>(gates), route, d,
+                                                                    as<T>(out));
+  return cudaGetLastError();
+}
+template <class T>
+cudaError_t sum_backward(const void* d_out, const void* y, const void* gates, const RowRoute& route,
+                         std::int64_t d, void* d_y, void* d_gates, cudaStream_t stream) {
+  const auto kernel =
+      in_packs<T>(d, {d_out, y, d_y}) ? sum_rows_backward<T, kPack<T>> : sum_rows_backward<T, 1>;
+  kernel<<<blocks_for(route.tokens * route.chosen, kWarps), kThreads, 0, stream>>>(
+      as<T>(d_out), as<T>(y), as<T>(gates), route, d, as<T>(d_y), as<T>(d_gates));
+  return cudaGetLastError();
+}
+template <class T>
+cudaError_t silu(const void* d_a, const void* h, const std::int32_t* ends, int experts, std::int64_t rows,
+                 std::int64_t width, void* out, cudaStream_t stream) {
+  const bool packs = in_packs<T>(width, {d_a, h, out});
+  const auto kernel = packs ? silu_rows<T, kPack<T>> : silu_rows<T, 1>;
+  const std::int64_t per_block = std::int64_t{kThreads} * (packs ? kPack<T> : 1);
+  kernel<<<blocks_for(rows * width, per_block), kThreads, 0, stream>>>(as<T>(d_a), as<T>(h), ends, experts,
+                                                                       width, as<T>(out));
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+cudaError_t launch_rows_of_experts(RowType type, const void* x, const RowRoute& route, std::int64_t d,
+                                   void* rows, cudaStream_t stream) {
+  if (route.tokens == 0) return cudaSuccess;
+  return type == RowType::fp32 ? gather<float>(x, route, d, rows, stream)
+                               : gather<__nv_bfloat16>(x, route, d, rows, stream);
+}
+
+cudaError_t launch_weighted_sum(RowType type, const void* y, const void* gates, const RowRoute& route,
+                                std::int64_t d, void* out, cudaStream_t stream) {
+  if (route.tokens == 0) return cudaSuccess;
+  return type == RowType::fp32 ? sum<float>(y, gates, route, d, out, stream)
+                               : sum<__nv_bfloat16>(y, gates, route, d, out, stream);
+}
+
+cudaError_t launch_weighted_sum_backward(RowType type, const void* d_out, const void* y, const void* gates,
+                                         const RowRoute& route, std::int64_t d, void* d_y, void* d_gates,
+                                         cudaStream_t stream) {
+  if (route.tokens == 0) return cudaSuccess;
+  return type == RowType::fp32 ? sum_backward<float>(d_out, y, gates, route, d, d_y, d_gates, stream)
+                               : sum_backward<__nv_bfloat16>(d_out, y, gates, route, d, d_y, d_gates, stream);
+}
+
+cudaError_t launch_silu(RowType type, const void* d_a, const void* h, const std::int32_t* ends, int experts,
+                        std::int64_t rows, std::int64_t width, void* out, cudaStream_t stream) {
+  if (rows == 0) return cudaSuccess;
+  return type == RowType::fp32 ? silu<float>(d_a, h, ends, experts, rows, width, out, stream)
+                               : silu<__nv_bfloat16>(d_a, h, ends, experts, rows, width, out, stream);
+}
+
+}  // namespace fomoe::trainer

@@ -1,0 +1,89 @@
+#include "trainer/kernels/rotary/rotary.hpp"
+
+#include <ATen/Dispatch.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include "trainer/kernels/on_device.hpp"
+#include "trainer/kernels/rotary/rotary_kernels.hpp"
+
+namespace fomoe::trainer {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// projection [B, S, 3, H, h]; v undefined: forward.
+void run(const at::Tensor& projection, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+         const at::Tensor& cos, const at::Tensor& sin) {
+  const bool backward = v.defined();
+  const Rotary arguments{projection.data_ptr(),
+                         q.data_ptr(),
+                         k.data_ptr(),
+                         backward ? v.data_ptr() : nullptr,
+                         cos.const_data_ptr(),
+                         sin.const_data_ptr(),
+                         projection.size(0) * projection.size(1),
+                         projection.size(1),
+                         projection.size(3),
+                         projection.size(4) / 2};
+  if (projection.is_cuda()) {
+    const c10::cuda::CUDAGuard guard(projection.device());
+    const auto launch = backward ? launch_rotary_backward : launch_rotary;
+    C10_CUDA_CHECK(launch(row_type(projection), arguments, at::cuda::getCurrentCUDAStream()));
+    return;
+  }
+  AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, projection.scalar_type(), "rotated_heads", [&] {
+    for (std::int64_t token = 0; token < arguments.tokens; ++token) {
+      if (backward) {
+        rotary_token_backward<scalar_t, 1>(Alone{}, arguments, token);
+      } else {
+        rotary_token<scalar_t, 1>(Alone{}, arguments, token);
+      }
+    }
+  });
+}
+
+struct RotatedHeads : torch::autograd::Function<RotatedHeads> {
+  static variable_list forward(AutogradContext* context, const at::Tensor& projection, const at::Tensor& cos,
+                               const at::Tensor& sin) {
+    context->save_for_backward({cos, sin});
+    const at::Tensor v = projection.select(2, 2);
+    const at::Tensor q = at::empty(v.sizes(), v.options()), k = at::empty(v.sizes(), v.options());
+    run(projection, q, k, {}, cos, sin);
+    return {q, k, v};
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor d_q = gradients[0].contiguous(), d_k = gradients[1].contiguous(),
+                     d_v = gradients[2].contiguous();
+    const at::IntArrayRef sizes = d_q.sizes();
+    const at::Tensor d_projection = at::empty({sizes[0], sizes[1], 3, sizes[2], sizes[3]}, d_q.options());
+    run(d_projection, d_q, d_k, d_v, saved[0], saved[1]);
+    return {d_projection, {}, {}};
+  }
+};
+
+}  // namespace
+
+Heads rotated_heads(const at::Tensor& projection, const RotaryTable& table) {
+  TORCH_CHECK(projection.dim() == 5 && projection.size(2) == 3 && projection.size(4) % 2 == 0 &&
+                  projection.is_contiguous(),
+              "rotated_heads: a contiguous [B, S, 3, H, even h], not ", projection.sizes());
+  for (const at::Tensor& angles : {table.cos, table.sin}) {
+    TORCH_CHECK(angles.numel() == projection.size(1) * (projection.size(4) / 2) && angles.is_contiguous() &&
+                    angles.scalar_type() == projection.scalar_type() &&
+                    angles.device() == projection.device(),
+                "rotated_heads: angles of other positions, another dtype or device");
+  }
+  const variable_list out = RotatedHeads::apply(projection, table.cos, table.sin);
+  return {out[0], out[1], out[2]};
+}
+
+Heads rotated_heads_of_operators(const at::Tensor& projection, const RotaryTable& table) {
+  return {rope(projection.select(2, 0), table), rope(projection.select(2, 1), table),
+          projection.select(2, 2)};
+}
+
+}  // namespace fomoe::trainer

@@ -1,0 +1,115 @@
+#include "trainer/model/cross_entropy.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace fomoe::trainer {
+namespace {
+
+constexpr std::int64_t kChunkBytes = std::int64_t{512} << 20;
+
+// Losses of a chunk's tokens; `logits` [C, V] become softmax(logits).
+//   loss = log Σ exp(l) − l_target,   log Σ exp(l) = l_max − log p_max
+// p_max is at least 1/V, so its logarithm is safe, which that of p_target is not.
+at::Tensor losses_and_softmax(at::Tensor& logits, const at::Tensor& targets, at::ScalarType accumulate) {
+  const at::Tensor target_logit = logits.gather(1, targets.unsqueeze(1)).to(accumulate);
+  const auto [largest, where] = logits.max(/*dim=*/1, /*keepdim=*/true);
+  // In place: both of LibTorch's kernels read a row's element before they write it. A test compares with
+  // log_softmax.
+  at::_softmax_out(logits, logits, /*dim=*/1, /*half_to_float=*/false);
+  const at::Tensor log_sum = largest.to(accumulate) - logits.gather(1, where).to(accumulate).log();
+  return log_sum - target_logit;
+}
+
+// As far as it can be told without waiting for a device.
+bool is_one(const at::Tensor& gradient) {
+  if (!gradient.is_cpu()) return true;
+  return gradient.scalar_type() == at::kDouble ? *gradient.const_data_ptr<double>() == 1
+                                               : *gradient.const_data_ptr<float>() == 1;
+}
+
+struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& hidden,
+                            const at::Tensor& embedding, const at::Tensor& targets, std::int64_t chunk_tokens,
+                            bool wants_gradients, const TiedGradientHandle& tied, double weight) {
+    const std::int64_t tokens = hidden.size(0);
+    const at::ScalarType accumulate = hidden.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+    at::Tensor total = at::zeros({}, hidden.options().dtype(accumulate));
+    at::Tensor d_hidden, d_embedding;
+    if (wants_gradients) d_hidden = at::empty_like(hidden);
+
+    for (std::int64_t begin = 0; begin < tokens; begin += chunk_tokens) {
+      const std::int64_t count = std::min(chunk_tokens, tokens - begin);
+      const at::Tensor h = hidden.narrow(0, begin, count);
+      const at::Tensor target = targets.narrow(0, begin, count);
+      at::Tensor logits = at::mm(h, embedding.t());
+      total += losses_and_softmax(logits, target, accumulate).sum();
+      if (!wants_gradients) continue;
+
+      // d weight·loss / d logits = (softmax − one-hot)·weight/T. The factor is applied to the [C, d] side of
+      // both products.
+      at::Tensor& d_logits = logits;
+      d_logits.scatter_add_(1, target.unsqueeze(1), at::full({count, 1}, -1, logits.options()));
+      const double share = weight / static_cast<double>(tokens);
+      at::Tensor d_h = d_hidden.narrow(0, begin, count);
+      at::mm_out(d_h, d_logits, embedding);
+      d_h.mul_(share);
+      const at::Tensor scaled_h = h * share;
+      if (!d_embedding.defined()) {
+        d_embedding = at::mm(d_logits.t(), scaled_h);
+        // Sums over many bf16 chunks would lose their small addends.
+        if (count < tokens) d_embedding = d_embedding.to(accumulate);
+      } else if (d_embedding.scalar_type() == logits.scalar_type()) {
+        d_embedding.addmm_(d_logits.t(), scaled_h);
+      } else {
+        d_embedding += at::mm(d_logits.t(), scaled_h);
+      }
+    }
+    if (wants_gradients) {
+      context->saved_data["d_hidden"] = d_hidden;
+      context->saved_data["d_embedding"] = d_embedding;
+      if (tied) context->saved_data["tied"] = c10::IValue::make_capsule(tied);
+    }
+    return total / static_cast<double>(tokens);
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& gradients) {
+    // Taken out rather than copied: as sole owner the leaf may keep it as it is.
+    auto take = [&](const char* key) {
+      const auto found = context->saved_data.find(key);
+      if (found == context->saved_data.end())
+        throw std::logic_error("linear_cross_entropy: a second backward");
+      at::Tensor tensor = std::move(found->second).toTensor();
+      context->saved_data.erase(found);
+      return tensor;
+    };
+    at::Tensor d_hidden = take("d_hidden"), d_embedding = take("d_embedding");
+    if (!is_one(gradients[0])) throw std::logic_error("linear_cross_entropy: backward starts at the loss");
+    const auto found = context->saved_data.find("tied");
+    if (found != context->saved_data.end()) {
+      const auto tied = c10::static_intrusive_pointer_cast<TiedGradient>(found->second.toCapsule());
+      tied->unembedding = std::move(d_embedding).to(d_hidden.scalar_type());
+      d_embedding = at::Tensor();
+    }
+    return {d_hidden, d_embedding, {}, {}, {}, {}, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& embedding,
+                                const at::Tensor& targets, std::int64_t chunk_tokens,
+                                const TiedGradientHandle& tied, double weight) {
+  if (chunk_tokens <= 0) {
+    const std::int64_t row_bytes = embedding.size(0) * static_cast<std::int64_t>(hidden.element_size());
+    const std::int64_t most = std::max<std::int64_t>(1, kChunkBytes / row_bytes);
+    const std::int64_t chunks = (hidden.size(0) + most - 1) / most;
+    chunk_tokens = (hidden.size(0) + chunks - 1) / chunks;  // equal chunks
+  }
+  const bool wants_gradients =
+      at::GradMode::is_enabled() && (hidden.requires_grad() || embedding.requires_grad());
+  return LinearCrossEntropy::apply(hidden, embedding, targets, chunk_tokens, wants_gradients, tied, weight);
+}
+
+}  // namespace fomoe::trainer

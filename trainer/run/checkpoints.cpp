@@ -1,0 +1,180 @@
+#include "trainer/run/checkpoints.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "experiments/scenario/scenario_reader.hpp"
+
+namespace fomoe::trainer {
+
+namespace fs = std::filesystem;
+using costmodel::NodeId;
+using nlohmann::json;
+
+namespace {
+
+constexpr const char* kFormat = "fomoe.checkpoint/1";
+constexpr std::size_t kKept = 3;  // a site may be one round and one unfinished write ahead of another
+
+json experts_json(const AdamW& optimizer) {
+  json layers = json::array();
+  for (const auto& layer : optimizer.experts()) {
+    json row = json::array();
+    for (const ExpertSteps& expert : layer) row.push_back({expert.moments, expert.since_restart});
+    layers.push_back(std::move(row));
+  }
+  return layers;
+}
+
+/// What the directory's entries say on disk too, so that a crash of the machine does not lose the renaming.
+void sync_folder(const std::string& path) {
+  const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  ::fsync(folder);
+  ::close(folder);
+}
+
+}  // namespace
+
+Checkpoints::Checkpoints(std::string directory, std::string digest)
+    : directory_(std::move(directory)), digest_(std::move(digest)) {}
+
+Checkpoints::~Checkpoints() {
+  if (writer_.joinable()) writer_.join();
+}
+
+std::string Checkpoints::folder(std::int64_t rounds) const {
+  char name[32];
+  std::snprintf(name, sizeof name, "round-%08lld", static_cast<long long>(rounds));
+  return directory_ + "/" + name;
+}
+
+std::string Checkpoints::file(std::int64_t rounds, NodeId node) const {
+  return folder(rounds) + "/node-" + std::to_string(node) + ".safetensors";
+}
+
+void Checkpoints::wait() {
+  if (writer_.joinable()) writer_.join();
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void Checkpoints::save(Executor& executor, std::int64_t rounds) {
+  wait();
+  if (executor.hosted().empty()) return;  // a site that trains nothing
+  struct Snapshot {
+    std::string path;
+    NamedTensors tensors;
+    Metadata metadata;
+  };
+  std::vector<Snapshot> snapshots;
+  for (const NodeId node : executor.hosted()) {
+    Snapshot snapshot{file(rounds, node), {}, {}};
+    for (const auto& [name, tensor] : executor.worker(node).state())
+      snapshot.tensors.emplace_back(name, tensor.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true));
+    snapshot.tensors.emplace_back("moment_ages", executor.moment_ages().state().clone());
+    snapshot.metadata = {{"format", kFormat},
+                         {"digest", digest_},
+                         {"node", std::to_string(node)},
+                         {"rounds", std::to_string(rounds)},
+                         {"steps", std::to_string(executor.steps(node))},
+                         {"expert_steps", experts_json(executor.worker(node).inner()).dump()}};
+    snapshots.push_back(std::move(snapshot));
+  }
+  writer_ = std::thread([this, rounds, nodes = executor.hosted(), snapshots = std::move(snapshots)] {
+    try {
+      fs::create_directories(folder(rounds));
+      for (const Snapshot& snapshot : snapshots)
+        write_safetensors(snapshot.path, snapshot.tensors, snapshot.metadata);
+      sync_folder(folder(rounds));
+      sync_folder(directory_);
+      remove_older(nodes);
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+  });
+}
+
+void Checkpoints::remove_older(const std::vector<NodeId>& nodes) const {
+  const std::vector<std::int64_t> rounds = complete(nodes);
+  for (std::size_t i = 0; i + kKept < rounds.size(); ++i) {
+    std::error_code ignored;
+    std::vector<fs::path> mine;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder(rounds[i]), ignored)) {
+      // Also what a killed process left half-written, under a temporary name that begins alike.
+      const std::string name = entry.path().filename().string();
+      for (const NodeId node : nodes) {
+        if (name.starts_with("node-" + std::to_string(node) + ".")) mine.push_back(entry.path());
+      }
+    }
+    for (const fs::path& path : mine) fs::remove(path, ignored);
+    fs::remove(folder(rounds[i]), ignored);  // only once it is empty: other sites' files stay
+  }
+}
+
+std::vector<std::int64_t> Checkpoints::complete(const std::vector<NodeId>& nodes) const {
+  std::vector<std::int64_t> found;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory_, error)) {
+    const std::string name = entry.path().filename().string();
+    std::int64_t rounds = 0;
+    if (!name.starts_with("round-")) continue;
+    const auto [end, bad] = std::from_chars(name.data() + 6, name.data() + name.size(), rounds);
+    if (bad != std::errc() || end != name.data() + name.size()) continue;
+    if (std::all_of(nodes.begin(), nodes.end(),
+                    [&, r = rounds](NodeId node) { return fs::exists(file(r, node)); })) {
+      found.push_back(rounds);
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+void Checkpoints::load(Executor& executor, std::int64_t rounds) const {
+  std::map<NodeId, SafetensorsFile> files;
+  for (const NodeId node : executor.hosted()) {
+    const std::string path = file(rounds, node);
+    SafetensorsFile content = read_safetensors(path);
+    const auto refuse = [&](const std::string& got, const std::string& expected) {
+      throw FileError(path + ": got " + got + "; expected " + expected +
+                      "; for example another directory with --checkpoints");
+    };
+    if (content.metadata["format"] != kFormat)
+      refuse("a file of another kind", "a checkpoint of fomoe-train");
+    if (content.metadata["digest"] != digest_)
+      refuse("the checkpoint of another run", "one of this scenario, seed, data and version");
+    if (content.metadata["node"] != std::to_string(node) ||
+        content.metadata["rounds"] != std::to_string(rounds))
+      refuse("the checkpoint of another node or round", "the one that belongs here");
+    files.emplace(node, std::move(content));
+  }
+  if (!files.empty()) executor.resume_at(rounds, std::stoll(files.begin()->second.metadata["steps"]));
+  for (auto& [node, content] : files) {
+    Worker& worker = executor.worker(node);
+    const auto copy = [&](const std::string& name, at::Tensor into) {
+      const auto found = content.tensors.find(name);
+      if (found == content.tensors.end() || found->second.sizes() != into.sizes())
+        throw FileError(file(rounds, node) + ": got a checkpoint without a fitting tensor " + name +
+                        "; expected a whole one");
+      const at::NoGradGuard no_grad;
+      into.copy_(found->second);
+    };
+    for (const auto& [name, tensor] : worker.state()) copy(name, tensor);
+    copy("moment_ages", executor.moment_ages().state());
+    const json layers = json::parse(content.metadata["expert_steps"]);
+    for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+      std::vector<ExpertSteps> experts = worker.inner().experts().at(layer);
+      for (std::size_t e = 0; e < layers[layer].size(); ++e)
+        experts.at(e) = {layers[layer][e][0], layers[layer][e][1]};
+      worker.inner().set_experts(static_cast<std::int64_t>(layer), std::move(experts));
+    }
+    worker.model().refresh_compute_weights();
+  }
+}
+
+}  // namespace fomoe::trainer

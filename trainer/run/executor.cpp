@@ -1,0 +1,232 @@
+#include "trainer/run/executor.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <thread>
+#include <utility>
+
+namespace fomoe::trainer {
+
+using costmodel::Activity;
+using costmodel::Compute;
+using costmodel::NodeId;
+using costmodel::NodeKind;
+using costmodel::OpId;
+using costmodel::Transfer;
+using costmodel::Work;
+
+namespace {
+
+double clock_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+Executor::Executor(const costmodel::Scenario& scenario, const costmodel::Plan& plan, Transport& transport,
+                   Batches& batches, const TrainingOptions& options)
+    : scenario_(scenario),
+      plan_(plan),
+      transport_(transport),
+      batches_(batches),
+      options_(options),
+      ages_(static_cast<int>(plan.nodes.size()), scenario.model.layers, scenario.model.experts,
+            options.inner.beta2),
+      pieces_(costmodel::pieces_of(scenario, plan)),
+      background_(transport.concurrent() ? kChannels : 1) {
+  const PlanNeeds needs = needs_of(scenario, plan);
+  if (options.paced) pace_.emplace(scenario_, plan_);
+  for (NodeId node = 0; node < static_cast<NodeId>(plan.nodes.size()); ++node) {
+    if (transport.hosts(node)) make_worker(node, needs);
+  }
+  zero_clock();
+}
+
+void Executor::make_worker(NodeId node, const PlanNeeds& needs) {
+  const auto n = static_cast<std::size_t>(node);
+  WorkerOptions worker;
+  worker.model.device = options_.device;
+  worker.model.dtype = options_.dtype;
+  worker.model.seed = scenario_.seed;
+  worker.model.experts = expert_choice(nullptr, node, scenario_.strategy.skip_token);
+  if (plan_.placement && plan_.nodes[n].kind == NodeKind::worker) {
+    const costmodel::Placement placement = plan_.placement(0);
+    worker.model.experts = expert_choice(&placement, node, scenario_.strategy.skip_token);
+  }
+  worker.inner = options_.inner;
+  if (needs.outer_steps[n]) worker.outer = options_.outer;
+  worker.keeps_anchor = needs.outer_steps[n] || needs.pseudo_gradients[n];
+  worker.keeps_residual = needs.residuals && needs.pseudo_gradients[n];
+  Worker& made = *(workers_[node] = std::make_unique<Worker>(scenario_.model, plan_.groups, worker));
+  steps_.try_emplace(node, made.model(), made.inner(),
+                     RecordedStep::Options{options_.balance_weight, options_.clip_norm, options_.launches});
+  step_[node] = 0;
+}
+
+std::vector<NodeId> Executor::hosted() const {
+  std::vector<NodeId> nodes;
+  for (const auto& [node, worker] : workers_) nodes.push_back(node);
+  return nodes;
+}
+
+void Executor::zero_clock() { clock_zero_ = clock_s(); }
+double Executor::now_s() const { return clock_s() - clock_zero_; }
+
+void Executor::resume_at(std::int64_t index, std::int64_t steps) {
+  for (auto& [node, worker] : workers_) {
+    step_[node] = steps;
+    if (!plan_.placement || plan_.nodes[static_cast<std::size_t>(node)].kind != NodeKind::worker) continue;
+    const costmodel::Placement placement = plan_.placement(index);
+    worker->change_experts(expert_choice(&placement, node, scenario_.strategy.skip_token));
+  }
+}
+
+void Executor::run_round(std::int64_t index) {
+  const auto round = std::make_shared<const costmodel::RoundPlan>(plan_.round(index));
+  const auto ops = static_cast<OpId>(round->ops.size());
+  round_ = index;
+  started_.assign(round->ops.size(), false);
+  done_.assign(round->ops.size(), false);
+  expect_transfers(*round, index);
+  for (op_ = 0; op_ < ops; ++op_) {
+    const costmodel::Op& op = round->ops[static_cast<std::size_t>(op_)];
+    start_ready(round, index, op_);
+    if (started_[static_cast<std::size_t>(op_)]) continue;
+    for (const OpId before : op.after) settle({index, before});
+    for (const costmodel::EarlierOp& before : op.after_earlier)
+      settle({index - before.rounds_back, before.op});
+    const auto* work = std::get_if<Transfer>(&op.what);
+    if (work != nullptr && !migrates(*work)) {
+      start(round, {index, op_});
+      continue;
+    }
+    work == nullptr ? compute(*round, index) : migrate(*work, index, op.name);
+    done_[static_cast<std::size_t>(op_)] = true;
+  }
+  for (OpId id = 0; id < ops; ++id) {
+    if (!round->ops[static_cast<std::size_t>(id)].detached) settle({index, id});
+  }
+  std::erase_if(started_at_, [&](const auto& entry) { return entry.first.first < index; });
+}
+
+void Executor::note(NodeId node, const OpOfRound& which, Activity activity, double start_s, double end_s) {
+  intervals_.push_back({node, which.second, which.first, activity, start_s, end_s});
+}
+
+void Executor::compute(const costmodel::RoundPlan& plan, std::int64_t round) {
+  const costmodel::Op& op = plan.ops[static_cast<std::size_t>(op_)];
+  const auto& work = std::get<Compute>(op.what);
+  // How far the node has trained on since it sent what this operation merges.
+  const auto trained_on = [&](NodeId node) {
+    std::int64_t most = 0;
+    const auto consider = [&](const OpOfRound& which) {
+      const auto found = started_at_.find(which);
+      if (found != started_at_.end()) most = std::max(most, step_.at(node) - found->second.at(node));
+    };
+    for (const OpId before : op.after) consider({round, before});
+    for (const costmodel::EarlierOp& before : op.after_earlier)
+      consider({round - before.rounds_back, before.op});
+    return most;
+  };
+  for (const NodeId node : work.nodes) {
+    const bool steps = work.work == Work::whole_step || work.work == Work::optimizer;
+    if (steps) ages_.trained(node, work.repeat);
+    const auto found = workers_.find(node);
+    if (found == workers_.end()) continue;
+    const double start_s = now_s();
+    if (pace_) pace(work, node, round);
+    for (std::int64_t i = 0; i < work.repeat && !pace_; ++i) {
+      if (work.work == Work::outer_step) {
+        found->second->outer_step(work.whole_model, trained_on(node) > 0 ? options_.kept_share : 0);
+        continue;
+      }
+      if (work.work != Work::optimizer) gradients(node, plan, round);
+      if (steps) optimizer_step(node);
+    }
+    note(node, {round, op_}, Activity::compute, start_s, now_s());
+  }
+}
+
+// Sleeps until each step's end by the clock of the operation's start, so that late wake-ups do not add up.
+void Executor::pace(const Compute& work, NodeId node, std::int64_t round) {
+  const double seconds = pace_->of(work, node, round, op_);
+  const auto start = std::chrono::steady_clock::now();
+  Worker& worker = *workers_.at(node);
+  if (work.work != Work::outer_step && work.work != Work::optimizer) worker.zero_gradients();
+  if (work.work == Work::outer_step) worker.discard_averages();
+  for (std::int64_t i = 0; i < work.repeat; ++i) {
+    const double until_s = seconds * static_cast<double>(i + 1) / static_cast<double>(work.repeat);
+    std::this_thread::sleep_until(start + std::chrono::duration<double>(until_s));
+    if (work.work != Work::whole_step && work.work != Work::optimizer) continue;
+    StepRecord record;
+    record.node = node;
+    record.round = round;
+    record.step = step_.at(node)++;
+    record.loss = std::numeric_limits<double>::quiet_NaN();
+    record.tokens = static_cast<std::int64_t>(plan_.nodes[static_cast<std::size_t>(node)].sequences) *
+                    scenario_.model.sequence_length;
+    record.seconds = seconds / static_cast<double>(work.repeat);
+    record.routing = &routing_[node];
+    if (on_step) on_step(record);
+  }
+}
+
+// All of it, or the part of the step that the operation names.
+void Executor::gradients(NodeId node, const costmodel::RoundPlan& plan, std::int64_t round) {
+  const double start_s = now_s();
+  const auto& work = std::get<Compute>(plan.ops[static_cast<std::size_t>(op_)].what);
+  if (!open_pass_.contains(node)) {
+    GradientPass::Part part;
+    for (NodeId before = 0; before < node; ++before)
+      part.first += static_cast<std::int64_t>(plan_.nodes[static_cast<std::size_t>(before)].sequences);
+    part.step = step_.at(node);
+    part.count = static_cast<std::int64_t>(plan_.nodes[static_cast<std::size_t>(node)].sequences);
+    part.micro_batch = options_.micro_batch_sequences;
+    Routing& routing = routing_[node];
+    routing = {};
+    routing.wants_balance = options_.balance_weight > 0;
+    open_pass_.try_emplace(node, steps_.at(node), batches_, routing, part);
+    StepRecord record;
+    record.node = node;
+    record.round = round;
+    record.step = part.step;
+    record.tokens = part.count * scenario_.model.sequence_length;
+    open_step_[node] = record;
+  }
+  GradientPass& pass = open_pass_.at(node);
+  if (work.work == Work::forward) {
+    std::set<std::int64_t> stops;
+    for (OpId op = op_; op < static_cast<OpId>(plan.ops.size()); ++op) {
+      const auto* later = std::get_if<Compute>(&plan.ops[static_cast<std::size_t>(op)].what);
+      if (later != nullptr && later->work == Work::backward) stops.insert(*backward_until(plan_, plan, op));
+    }
+    pass.forward(stops);
+  } else if (work.work == Work::backward) {
+    pass.backward(*backward_until(plan_, plan, op_));
+  } else {
+    pass.micro_batches(/*but_the_last=*/work.share < 1);
+  }
+  open_step_.at(node).loss = pass.loss();
+  open_step_.at(node).seconds += now_s() - start_s;
+}
+
+void Executor::optimizer_step(NodeId node) {
+  const double start_s = now_s();
+  const auto step = static_cast<double>(step_.at(node));
+  const auto warmup = static_cast<double>(options_.warmup_steps);
+  const double rate = options_.inner.learning_rate * (warmup > 0 ? std::min(1.0, (step + 1) / warmup) : 1.0);
+  workers_.at(node)->inner().set_learning_rate(rate);
+  steps_.at(node).update();
+  open_pass_.erase(node);
+  ++step_.at(node);
+  StepRecord& record = open_step_.at(node);
+  record.learning_rate = rate;
+  record.seconds += now_s() - start_s;
+  record.routing = &routing_.at(node);
+  if (on_step) on_step(record);
+}
+
+}  // namespace fomoe::trainer

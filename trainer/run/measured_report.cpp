@@ -1,0 +1,189 @@
+#include "trainer/run/measured_report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "costmodel/timeline/report_assembly.hpp"
+#include "costmodel/timeline/seen_flows.hpp"
+
+namespace fomoe::trainer {
+
+using costmodel::Activity;
+using costmodel::Interval;
+using costmodel::NodeId;
+using costmodel::Timeline;
+using nlohmann::json;
+
+namespace {
+
+Timeline timeline_of(const costmodel::Plan& plan, const std::vector<Observation>& observations,
+                     std::int64_t first_round) {
+  Timeline timeline;
+  timeline.sent = costmodel::PairBytes(static_cast<int>(plan.nodes.size()));
+  const auto rounds = static_cast<std::size_t>(plan.rounds - first_round);
+  timeline.round_end_s.assign(rounds, 0);
+  for (std::size_t r = 0; r < rounds; ++r) {
+    timeline.rounds.push_back(first_round + static_cast<std::int64_t>(r));
+    auto& names = timeline.op_names.emplace_back();
+    for (const costmodel::Op& op : plan.round(timeline.rounds.back()).ops) names.push_back(op.name);
+  }
+  for (const Observation& seen : observations) {
+    for (Interval interval : seen.intervals) {
+      interval.round -= first_round;  // position in the executed sequence
+      double& end_s = timeline.round_end_s[static_cast<std::size_t>(interval.round)];
+      end_s = std::max(end_s, interval.end_s);
+      timeline.intervals.push_back(interval);
+    }
+    for (const Observation::OfNode& one : seen.nodes) {
+      for (std::size_t to = 0; to < one.traffic.sent_to.size(); ++to)
+        timeline.sent.at(one.node, static_cast<int>(to)) = static_cast<double>(one.traffic.sent_to[to]);
+    }
+  }
+  // Nodes without a part in a round do not end it.
+  for (std::size_t r = 1; r < rounds; ++r)
+    timeline.round_end_s[r] = std::max(timeline.round_end_s[r], timeline.round_end_s[r - 1]);
+  timeline.flows = costmodel::seen_flows(timeline.intervals);
+  return timeline;
+}
+
+}  // namespace
+
+std::string to_text(const Observation& observation) {
+  json out = {{"peak_memory_bytes", observation.peak_memory_bytes},
+              {"nodes", json::array()},
+              {"intervals", json::array()}};
+  for (const Observation::OfNode& one : observation.nodes) {
+    out["nodes"].push_back({{"node", one.node},
+                            {"sent", one.traffic.sent},
+                            {"received", one.traffic.received},
+                            {"sent_to", one.traffic.sent_to},
+                            {"validation_loss", one.validation_loss},
+                            {"routed", one.routed}});
+  }
+  for (const Interval& i : observation.intervals)
+    out["intervals"].push_back({i.node, i.op, i.round, static_cast<int>(i.activity), i.start_s, i.end_s});
+  return out.dump();
+}
+
+Observation observation_from(const std::string& text) {
+  const json in = json::parse(text);
+  Observation out;
+  out.peak_memory_bytes = in.at("peak_memory_bytes");
+  for (const json& one : in.at("nodes")) {
+    out.nodes.push_back({one.at("node"),
+                         {one.at("sent").get<BytesByClass>(), one.at("received").get<BytesByClass>(),
+                          one.at("sent_to").get<std::vector<std::int64_t>>()},
+                         one.at("validation_loss"),
+                         one.at("routed").get<std::vector<std::vector<std::int64_t>>>()});
+  }
+  for (const json& i : in.at("intervals"))
+    out.intervals.push_back({i[0], i[1], i[2], static_cast<Activity>(i[3].get<int>()), i[4], i[5]});
+  return out;
+}
+
+std::string routing_csv(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
+                        const std::vector<Observation>& observations) {
+  std::string text = "layer,expert,site,count\n";
+  for (const Observation& seen : observations) {
+    for (const Observation::OfNode& one : seen.nodes) {
+      const auto site = static_cast<std::size_t>(plan.nodes[static_cast<std::size_t>(one.node)].site);
+      for (std::size_t layer = 0; layer < one.routed.size(); ++layer) {
+        for (std::size_t expert = 0; expert < one.routed[layer].size(); ++expert) {
+          text += std::to_string(layer) + ',' + std::to_string(expert) + ',' +
+                  scenario.platform.sites[site].name + ',' + std::to_string(one.routed[layer][expert]) + '\n';
+        }
+      }
+    }
+  }
+  return text;
+}
+
+std::string note_on_links(const ReportContext& context) {
+  if (context.links.starts_with("emulated") && !context.in_turn) {
+    return std::string(
+               "links were emulated by fomoe-wan on one machine: uplinks, downlinks, paths and latencies "
+               "of the platform that it was given, ") +
+           (context.links == "emulated and checked" ? "measured before the run to be within 5 % of it"
+                                                    : "not measured before the run (--no-check)") +
+           "; link_busy_share compares measured bytes with this scenario's links";
+  }
+  return "links were whatever lies between the processes, not the scenario's: link_busy_share compares "
+         "measured "
+         "bytes with the scenario's links";
+}
+
+costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
+                                     const std::vector<Observation>& observations,
+                                     const ReportContext& context) {
+  // All rounds were executed, in order: one class, whose timeline is the whole run.
+  costmodel::Plan executed = plan;
+  executed.rounds = plan.rounds - context.first_round;
+  executed.steps = context.steps;
+  executed.classes = {{executed.rounds, 0, /*identical=*/false, nullptr, plan.classes.front().overlapping}};
+  costmodel::Scenario measured = scenario;
+  measured.compute = costmodel::GivenStepTime{1};  // nothing below uses it: times were measured
+  const Timeline timeline = timeline_of(plan, observations, context.first_round);
+
+  costmodel::RunReport report = costmodel::assemble_report(measured, executed, {timeline});
+  report.executor = "measured";
+  double loss = 0;
+  int validated = 0;
+  for (const Observation& seen : observations) {
+    for (const Observation::OfNode& one : seen.nodes) {
+      const auto site = static_cast<std::size_t>(plan.nodes[static_cast<std::size_t>(one.node)].site);
+      report.sites[site].memory_bytes = static_cast<double>(seen.peak_memory_bytes);
+      if (one.validation_loss < 0) continue;
+      loss += one.validation_loss;
+      ++validated;
+    }
+  }
+  if (validated > 0) {
+    costmodel::Quality quality;
+    quality.known = true;
+    quality.perplexity = std::exp(loss / validated);
+    quality.source = "measured: " + std::to_string(context.validation_sequences) +
+                     " validation sequences, mean loss of the models of " + std::to_string(validated) +
+                     " sites";
+    report.quality = quality;
+  }
+  // Measured instead of the frame's assumed and computed inputs; what came after these (prices, energy)
+  // stays.
+  std::vector<Provenance> provenance = {
+      {"times", Origin::measured, "of this run on " + context.device},
+      {"bytes sent", Origin::measured, "counted at each send"},
+      {"memory", Origin::measured, "peak of the process that trained the site"}};
+  if (context.paced) {
+    for (Provenance origin : context.pace) {
+      origin.what = "paced " + origin.what;
+      provenance.push_back(std::move(origin));
+    }
+    report.notes.emplace_back(
+        "compute was paced: every operation slept for as long as the scenario says; transfers were real, "
+        "nothing was trained");
+  }
+  const std::size_t frame = costmodel::report_frame(measured, executed.steps).provenance.size();
+  provenance.insert(provenance.end(), report.provenance.begin() + static_cast<std::ptrdiff_t>(frame),
+                    report.provenance.end());
+  report.provenance = std::move(provenance);
+  if (context.in_turn) {
+    report.notes.emplace_back(
+        "one process trained all sites in turn: bytes and quality are those of the run, times are of this "
+        "process and not of sites that work at once");
+  }
+  if (context.first_round > 0) {
+    report.notes.push_back("resumed after round " + std::to_string(context.first_round) +
+                           ": times, bytes and tokens are of the rounds since then");
+  }
+  report.notes.push_back(note_on_links(context));
+  return report;
+}
+
+costmodel::RoundTimeline measured_round(const costmodel::Plan& plan,
+                                        const std::vector<Observation>& observations,
+                                        std::int64_t first_round) {
+  return costmodel::round_timeline(plan, timeline_of(plan, observations, first_round));
+}
+
+}  // namespace fomoe::trainer

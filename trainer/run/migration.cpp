@@ -1,0 +1,80 @@
+// Executor::migrate: experts change their owners.
+#include <algorithm>
+#include <set>
+#include <span>
+#include <string>
+#include <tuple>
+
+#include "trainer/run/executor.hpp"
+
+namespace fomoe::trainer {
+
+using costmodel::Content;
+using costmodel::NodeId;
+using costmodel::NodeKind;
+using costmodel::Payload;
+using costmodel::TensorGroup;
+using costmodel::TrafficClass;
+using costmodel::Transfer;
+
+namespace {
+
+bool contains(std::span<const int> nodes, NodeId node) {
+  return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+}
+
+}  // namespace
+
+bool migrates(const Transfer& transfer) {
+  return std::any_of(transfer.exchanges.begin(), transfer.exchanges.end(), [](const auto& exchange) {
+    return std::any_of(exchange.payloads.begin(), exchange.payloads.end(),
+                       [](const Payload& payload) { return payload.traffic == TrafficClass::migration; });
+  });
+}
+
+// Old owners send, then everybody changes to the next round's experts, then new owners take what they got,
+// and the owners that stay what the new ones read of it: on a coarse wire all must still agree.
+// Where outer state is not sent, that of an expert whose owners change starts anew at all of them, old ones
+// included.
+void Executor::migrate(const Transfer& work, std::int64_t round, const std::string& name) {
+  const double start_s = now_s();
+  std::vector<std::pair<PayloadAt, at::Tensor>> arrived;
+  const TransferOptions options = transfer_options(work, round);
+  const std::unique_ptr<TransferRun> run = std::move(expected_[static_cast<std::size_t>(op_)]);
+  run->read([this, &work](const PayloadAt& at) { return source(work, at); });
+  background_.run([&run] { run->exchange(); }).get();  // in its turn, where transfers take turns
+  run->deliver([&](const PayloadAt& at, const at::Tensor& values) { arrived.emplace_back(at, values); });
+
+  const costmodel::Placement before = plan_.placement(round), next = plan_.placement(round + 1);
+  for (auto& [node, worker] : workers_) {
+    if (plan_.nodes[static_cast<std::size_t>(node)].kind != NodeKind::worker) continue;
+    worker->change_experts(expert_choice(&next, node, scenario_.strategy.skip_token));
+  }
+  std::vector<std::pair<int, int>> moved;
+  std::vector<bool> took_part(plan_.nodes.size(), false);
+  std::set<std::tuple<Content, int, int>> sent;  // an expert may go to several new owners
+  bool with_outer_state = false;
+  for (const costmodel::Exchange& exchange : work.exchanges) {
+    for (const NodeId node : exchange.nodes) took_part[static_cast<std::size_t>(node)] = true;
+    for (const Payload& payload : exchange.payloads) {
+      with_outer_state = with_outer_state || payload.content == Content::outer_moment1;
+      const TensorGroup& group = plan_.groups[static_cast<std::size_t>(payload.groups.front())];
+      const int layer = static_cast<int>(group.layer_begin), expert = static_cast<int>(group.expert_begin);
+      moved.emplace_back(layer, expert);
+      ages_.restarted(exchange.nodes.back(), layer, expert);
+      if (!sent.insert({payload.content, layer, expert}).second) continue;
+      for (const NodeId node : next.owners(layer, expert)) {
+        const auto found = workers_.find(node);
+        if (found == workers_.end() || !contains(before.owners(layer, expert), node)) continue;
+        found->second->write(payload, as_read(payload, found->second->read(payload), options));
+      }
+    }
+  }
+  for (const auto& [at, values] : arrived) sink(at, values);
+  for (auto& [node, worker] : workers_) {
+    if (!with_outer_state) worker->reset_outer_state(moved);
+    if (took_part[static_cast<std::size_t>(node)]) note_transfer(node, {round, op_}, name, start_s, now_s());
+  }
+}
+
+}  // namespace fomoe::trainer

@@ -1,0 +1,235 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "costmodel/plan/method.hpp"
+#include "platforms/support/input_error.hpp"
+#include "trainer/comm/wire_codec.hpp"
+#include "trainer/run/executor.hpp"
+
+namespace fomoe::trainer {
+
+using costmodel::Compute;
+using costmodel::Content;
+using costmodel::Pattern;
+using costmodel::TrafficClass;
+using costmodel::Transfer;
+using costmodel::Work;
+
+namespace {
+
+[[noreturn]] void refuse_method(const std::string& got) {
+  throw InputError(
+      "strategy.method", got,
+      "a method that fomoe-train executes: sums and averages after steps or behind the backward pass, "
+      "reductions to a server, migration of experts; nothing that a step waits for in its midst",
+      "method = \"diloco\"");
+}
+
+void check_model(const costmodel::ModelShape& shape) {
+  if (shape.architecture != costmodel::ModelShape{}.architecture || shape.dense_layers > 0 ||
+      shape.experts < 1 || shape.opaque) {
+    throw InputError("model", "a model of architecture " + shape.architecture,
+                     "one of the FoMoE paper's family, a preset or shape keys", "preset = \"small\"");
+  }
+}
+
+void check_transfer(const costmodel::Scenario& scenario, const costmodel::Op& op, const Transfer& transfer) {
+  const std::string got =
+      "\"" + scenario.strategy.method->name + "\", which has the operation \"" + op.name + "\"";
+  for (const costmodel::Exchange& exchange : transfer.exchanges) {
+    for (const costmodel::Payload& payload : exchange.payloads) {
+      if (payload.traffic == TrafficClass::data || payload.traffic == TrafficClass::checkpoint ||
+          payload.traffic == TrafficClass::rejoin) {
+        throw InputError("traffic", "a [traffic] table",
+                         "none: fomoe-train sends what the method sends and nothing beside it",
+                         "a scenario without [traffic]");
+      }
+      if (payload.content == Content::activation || payload.content == Content::training_state ||
+          payload.content == Content::sequences || payload.content == Content::key ||
+          payload.format.type == costmodel::ElementType::int32) {
+        refuse_method(got);
+      }
+      if (payload.traffic == TrafficClass::migration && payload.groups.size() != 1) refuse_method(got);
+      if (transfer.pattern == Pattern::point_to_point && payload.traffic != TrafficClass::migration)
+        refuse_method(got);
+      try {
+        (void)WireCodec(payload.format);
+      } catch (const std::invalid_argument& error) {
+        throw InputError("strategy.payload_dtype", error.what(), "fp32, bf16 or fp16 with compression",
+                         "payload_dtype = \"bf16\"");
+      }
+    }
+  }
+  if (transfer.pattern == Pattern::all_to_all) refuse_method(got);
+}
+
+/// Chunks are sent on by those who have them: a reduce-scatter of the round has left them there, and an
+/// all-gather takes them away.
+class Chunks {
+ public:
+  explicit Chunks(const costmodel::Scenario& scenario) : scenario_(scenario) {}
+
+  void check(const costmodel::Op& op, const Transfer& transfer) {
+    for (const costmodel::Exchange& exchange : transfer.exchanges) {
+      for (const costmodel::Payload& payload : exchange.payloads) {
+        if (!from_partial(transfer, payload) && !to_partial(transfer, payload)) continue;
+        for (std::size_t p = 0; p < exchange.nodes.size(); ++p) {
+          const Key key{exchange.nodes[p], payload.content, payload.groups};
+          const int chunk = payload.chunks > 1 ? payload.chunk : static_cast<int>(p);
+          const int chunks = payload.chunks > 1 ? payload.chunks : static_cast<int>(exchange.nodes.size());
+          const auto found = left_.find(key);
+          const bool there = found != left_.end() && found->second == std::pair(chunk, chunks);
+          const bool scatters = transfer.pattern == Pattern::reduce_scatter;
+          const bool ordered =
+              transfer.collective == costmodel::Collective::direct && transfer.pattern != Pattern::all_reduce;
+          if (ordered || scatters == (found != left_.end()) || (!scatters && !there) ||
+              (scatters && payload.chunks > 1))
+            refuse_method("\"" + scenario_.strategy.method->name + "\", which has the operation \"" +
+                          op.name + "\"");
+          if (scatters) left_[key] = {chunk, chunks};
+          if (transfer.pattern == Pattern::all_gather) left_.erase(key);
+        }
+        check_pieces();
+      }
+    }
+  }
+
+ private:
+  // Chunks of pieces are not the pieces of a chunk.
+  void check_pieces() const {
+    const costmodel::Strategy& strategy = scenario_.strategy;
+    if (strategy.bucket_bytes == 0 && strategy.granularity != costmodel::Granularity::tensor) return;
+    throw InputError(
+        strategy.bucket_bytes > 0 ? "strategy.bucket_bytes" : "strategy.granularity",
+        strategy.bucket_bytes > 0 ? std::to_string(strategy.bucket_bytes) + "B" : "\"tensor\"",
+        "one call for everything: fomoe-train does not cut the chunks of hierarchical sums into pieces",
+        "collective = \"ring\"");
+  }
+
+  using Key = std::tuple<costmodel::NodeId, Content, std::vector<costmodel::GroupId>>;
+  const costmodel::Scenario& scenario_;
+  std::map<Key, std::pair<int, int>> left_;  // which chunk, of how many
+};
+
+/// A step in parts is one forward pass and one backward pass, which stops where gradients are sent and ends
+/// with the embedding's.
+void check_parts_of_step(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
+                         const costmodel::RoundPlan& round) {
+  constexpr double kRounding = 1e-9;
+  double gradients = 0, forward = 0, backward = 0;
+  std::int64_t down_to = scenario.model.layers;
+  for (std::size_t id = 0; id < round.ops.size(); ++id) {
+    const costmodel::Op& op = round.ops[id];
+    const std::string got =
+        "\"" + scenario.strategy.method->name + "\", which has the operation \"" + op.name + "\"";
+    const auto* compute = std::get_if<Compute>(&op.what);
+    if (compute == nullptr || compute->work == Work::outer_step) continue;
+    const double share = compute->share * static_cast<double>(compute->repeat);
+    switch (compute->work) {
+      case Work::gradients:
+        if (forward > 0) refuse_method(got);
+        gradients += share;
+        break;
+      case Work::forward:
+        if (forward > 0 || compute->repeat != 1) refuse_method(got);
+        forward += share;
+        break;
+      case Work::backward: {
+        const auto until = backward_until(plan, round, static_cast<costmodel::OpId>(id));
+        if (!until || *until >= down_to || compute->repeat != 1) refuse_method(got);
+        down_to = *until;
+        backward += share;
+        break;
+      }
+      case Work::optimizer:
+        if (compute->share != 1 || std::abs(gradients + forward - 1) > kRounding ||
+            std::abs(forward - backward) > kRounding || (forward > 0 && down_to > 0))
+          refuse_method(got);
+        gradients = forward = backward = 0;
+        down_to = scenario.model.layers;
+        break;
+      default:
+        if (compute->share != 1 || gradients + forward > 0) refuse_method(got);
+    }
+  }
+  if (gradients + forward > 0)
+    refuse_method("\"" + scenario.strategy.method->name + "\", which has gradients that no optimiser takes");
+}
+
+bool lossy(const costmodel::WireFormat& format) { return format.sparse() || format.block_elements > 0; }
+
+void note_transfer(const Transfer& transfer, PlanNeeds& needs) {
+  for (const costmodel::Exchange& exchange : transfer.exchanges) {
+    for (const costmodel::Payload& payload : exchange.payloads) {
+      if (payload.content != Content::pseudo_gradient) continue;
+      needs.residuals = needs.residuals || lossy(payload.format);
+      for (std::size_t p = 0; p < exchange.nodes.size(); ++p) {
+        const bool receives_only = transfer.pattern == Pattern::reduce && p == 0;
+        if (!receives_only) needs.pseudo_gradients[static_cast<std::size_t>(exchange.nodes[p])] = true;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<std::int64_t> backward_until(const costmodel::Plan& plan, const costmodel::RoundPlan& round,
+                                           costmodel::OpId backward) {
+  std::optional<std::int64_t> lowest;
+  for (const costmodel::Op& op : round.ops) {
+    const auto* transfer = std::get_if<Transfer>(&op.what);
+    if (transfer == nullptr || std::find(op.after.begin(), op.after.end(), backward) == op.after.end())
+      continue;
+    for (const costmodel::Exchange& exchange : transfer->exchanges) {
+      for (const costmodel::Payload& payload : exchange.payloads) {
+        if (payload.content != Content::gradient) continue;
+        for (const costmodel::GroupId id : payload.groups) {
+          const std::int64_t layer = plan.groups[static_cast<std::size_t>(id)].layer_begin;
+          lowest = std::min(layer, lowest.value_or(layer));
+        }
+      }
+    }
+  }
+  return lowest;
+}
+
+PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& plan) {
+  check_model(scenario.model);
+  PlanNeeds needs;
+  needs.outer_steps.resize(plan.nodes.size(), false);
+  needs.pseudo_gradients.resize(plan.nodes.size(), false);
+  std::set<std::int64_t> rounds = {plan.rounds - 1};
+  for (const costmodel::RoundClass& kind : plan.classes) rounds.insert(kind.round_at(0));
+  for (const std::int64_t index : rounds) {
+    const costmodel::RoundPlan round = plan.round(index);
+    Chunks chunks(scenario);
+    for (const costmodel::Op& op : round.ops) {
+      const std::string got =
+          "\"" + scenario.strategy.method->name + "\", which has the operation \"" + op.name + "\"";
+      needs.detached = needs.detached || op.detached;
+      if (const auto* transfer = std::get_if<Transfer>(&op.what)) {
+        check_transfer(scenario, op, *transfer);
+        chunks.check(op, *transfer);
+        note_transfer(*transfer, needs);
+        continue;
+      }
+      const auto& compute = std::get<Compute>(op.what);
+      // The differences of a whole model that is still under way would be overwritten before they are sent.
+      if (!op.after_earlier.empty() && (compute.work != Work::outer_step || compute.whole_model))
+        refuse_method(got);
+      if (compute.work == Work::outer_step) {
+        for (const costmodel::NodeId node : compute.nodes)
+          needs.outer_steps[static_cast<std::size_t>(node)] = true;
+      }
+    }
+    check_parts_of_step(scenario, plan, round);
+  }
+  return needs;
+}
+
+}  // namespace fomoe::trainer

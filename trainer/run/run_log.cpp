@@ -1,0 +1,138 @@
+#include "trainer/run/run_log.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <stdexcept>
+
+#include "costmodel/model/flops.hpp"
+#include "costmodel/plan/site_shares.hpp"
+
+namespace fomoe::trainer {
+
+using nlohmann::json;
+
+namespace {
+
+double clock_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+json routing_json(const Routing& routing, const ExpertChoice& held) {
+  json layers = json::array();
+  for (std::size_t layer = 0; layer < routing.counts.size(); ++layer) {
+    const at::Tensor counts = routing.counts[layer].to(at::kCPU, at::kDouble);
+    const double all = counts.sum().item<double>();
+    const at::Tensor p = counts / std::max(all, 1.0);
+    const double entropy = -at::xlogy(p, p).sum().item<double>();
+    const double mean = all / static_cast<double>(counts.numel());
+    const double deviation = std::sqrt((counts - mean).square().mean().item<double>());
+    double local = all;
+    if (held.skip_token && !held.local.empty()) {
+      local = 0;
+      for (const int expert : held.local[layer]) local += counts[expert].item<double>();
+    }
+    layers.push_back({{"entropy", entropy},
+                      {"load_cv", mean > 0 ? deviation / mean : 0},
+                      {"ghost_share", all > 0 ? 1 - local / all : 0}});
+  }
+  return layers;
+}
+
+}  // namespace
+
+RunLog::RunLog(const std::string& path) {
+  if (path.empty()) return;
+  file_.open(path, std::ios::app);
+  if (!file_) throw std::runtime_error(path + ": cannot be written");
+}
+
+void RunLog::step(const StepRecord& record, const std::string& site, const ExpertChoice& held) {
+  if (!file_.is_open()) return;
+  file_ << json{{"kind", "step"},
+                {"site", site},
+                {"round", record.round},
+                {"step", record.step},
+                {"loss", record.loss},
+                {"learning_rate", record.learning_rate},
+                {"tokens", record.tokens},
+                {"step_s", record.seconds},
+                {"routing", routing_json(*record.routing, held)}}
+                   .dump() +
+               "\n";
+}
+
+void RunLog::transfer(const TransferRecord& record, const std::string& site) {
+  if (!file_.is_open()) return;
+  file_ << json{{"kind", "transfer"},           {"site", site},
+                {"round", record.round},        {"operation", record.operation},
+                {"start_s", record.start_s},    {"transfer_s", record.end_s - record.start_s},
+                {"exposed_s", record.exposed_s}}
+                   .dump() +
+               "\n";
+}
+
+void RunLog::validation(const std::string& site, std::int64_t round, double loss, std::int64_t sequences) {
+  if (!file_.is_open()) return;
+  file_ << json{{"kind", "validation"},         {"site", site},          {"round", round}, {"loss", loss},
+                {"perplexity", std::exp(loss)}, {"sequences", sequences}}
+                   .dump() +
+               "\n";
+}
+
+Progress::Progress(std::ostream& out, bool terminal, const costmodel::Scenario& scenario,
+                   const costmodel::Plan& plan, std::int64_t first_round, std::function<double()> exposed_s)
+    : out_(out),
+      terminal_(terminal),
+      scenario_(scenario),
+      plan_(plan),
+      first_round_(first_round),
+      rounds_done_(first_round),
+      exposed_s_(std::move(exposed_s)),
+      started_s_(clock_s()) {}
+
+void Progress::step(const StepRecord& record) {
+  if (first_step_ < 0) first_step_ = record.step;
+  steps_ = record.step + 1;
+  loss_ = record.loss;
+  const double now_s = clock_s();
+  const double every_s = terminal_ ? 0.5 : 10;
+  if (now_s - started_s_ > 2 && now_s - printed_s_ > every_s) print(now_s - started_s_);
+}
+
+void Progress::print(double elapsed_s) {
+  printed_s_ = clock_s();
+  const double exposed_share = elapsed_s > 0 ? exposed_s_() / elapsed_s : 0;
+  const double sequences =
+      static_cast<double>((steps_ - first_step_) * scenario_.workload.global_batch_sequences);
+  const double tokens_per_s = sequences * static_cast<double>(scenario_.model.sequence_length) / elapsed_s;
+  const double left_s = elapsed_s * static_cast<double>(plan_.steps - steps_) /
+                        static_cast<double>(std::max<std::int64_t>(1, steps_ - first_step_));
+  char mfu[32] = "";
+  if (const auto* device = std::get_if<costmodel::AssumedDevice>(&scenario_.compute)) {
+    const double peak = device->peak_flops * scenario_.gpus.count * scenario_.sites();
+    const double flops =
+        costmodel::flops_per_token(scenario_.model, costmodel::local_experts(scenario_),
+                                   scenario_.strategy.skip_token, costmodel::FlopsAccounting::mechanism)
+            .total();
+    std::snprintf(mfu, sizeof mfu, " · MFU %.1f %%", 100 * flops * tokens_per_s / peak);
+  }
+  char loss[32] = "paced";  // nothing is trained then
+  if (!std::isnan(loss_)) std::snprintf(loss, sizeof loss, "loss %.3f", loss_);
+  char line[256];
+  std::snprintf(line, sizeof line,
+                "round %lld/%lld · step %lld/%lld · %s · %.3g tokens/s%s · exposed %.1f %% · ETA %.0f s",
+                static_cast<long long>(std::min(rounds_done_ + 1, plan_.rounds)),
+                static_cast<long long>(plan_.rounds), static_cast<long long>(steps_),
+                static_cast<long long>(plan_.steps), loss, tokens_per_s, mfu, 100 * exposed_share, left_s);
+  out_ << (terminal_ ? "\r\033[K" : "") << line << (terminal_ ? "" : "\n") << std::flush;
+}
+
+void Progress::end() {
+  if (first_step_ >= 0) print(clock_s() - started_s_);
+  if (terminal_) out_ << '\n' << std::flush;
+}
+
+}  // namespace fomoe::trainer

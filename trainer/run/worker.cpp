@@ -1,0 +1,248 @@
+#include "trainer/run/worker.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace fomoe::trainer {
+
+using costmodel::Content;
+using costmodel::Payload;
+
+namespace {
+
+std::vector<at::Tensor> masters_of(const Model& model) {
+  std::vector<at::Tensor> out;
+  for (const Parameter& parameter : model.parameters()) out.push_back(parameter.master.detach());
+  return out;
+}
+
+std::vector<at::Tensor> copies_of(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> out;
+  for (const at::Tensor& tensor : tensors) out.push_back(tensor.clone());
+  return out;
+}
+
+/// The dimension along which a parameter has local experts, or −1.
+std::int64_t expert_dim(const ParameterSpec& spec, bool skip_token) {
+  if (spec.role == Role::up || spec.role == Role::down) return 0;
+  return spec.role == Role::router && !skip_token ? 1 : -1;
+}
+
+}  // namespace
+
+ExpertChoice expert_choice(const costmodel::Placement* placement, costmodel::NodeId node, bool skip_token) {
+  ExpertChoice choice;
+  choice.skip_token = skip_token;
+  if (placement == nullptr) return choice;
+  for (int layer = 0; layer < placement->layers(); ++layer)
+    choice.local.push_back(placement->local_experts(layer, node));
+  return choice;
+}
+
+Worker::Worker(const costmodel::ModelShape& shape, const std::vector<costmodel::TensorGroup>& groups,
+               const WorkerOptions& options)
+    : groups_(groups), options_(options), model_(shape, options.model), inner_(model_, options.inner) {
+  const std::vector<at::Tensor> masters = masters_of(model_);
+  if (options_.keeps_anchor) anchor_ = copies_of(masters);
+  if (options_.keeps_residual) {
+    for (const at::Tensor& master : masters) residual_.push_back(at::zeros_like(master));
+  }
+  if (options_.outer) outer_.emplace(*options_.outer, masters);
+}
+
+std::vector<ParameterSlice> Worker::slices_of(const Payload& payload) const {
+  std::vector<ParameterSlice> out;
+  for (const costmodel::GroupId id : payload.groups) {
+    const std::vector<ParameterSlice> more = slices(model_, groups_.at(static_cast<std::size_t>(id)));
+    out.insert(out.end(), more.begin(), more.end());
+  }
+  return out;
+}
+
+at::Tensor Worker::part(Content content, const ParameterSlice& slice) {
+  const Parameter& parameter = model_.parameters()[slice.parameter];
+  switch (content) {
+    case Content::parameter:
+      return slice.of(parameter.master.detach());
+    case Content::gradient:
+      if (!parameter.compute.grad().defined())
+        throw std::logic_error("a gradient is sent before it is computed: " + parameter.spec.name());
+      return slice.of(parameter.compute.grad());
+    case Content::moment1:
+      return slice.of(inner_.moment1()[slice.parameter]);
+    case Content::moment2:
+      return slice.of(inner_.moment2()[slice.parameter]);
+    case Content::outer_moment1:
+    case Content::outer_moment2:
+      if (!outer_) throw std::logic_error("outer state of a node that takes no outer steps is sent");
+      return slice.of(
+          (content == Content::outer_moment1 ? outer_->first() : outer_->second()).at(slice.parameter));
+    case Content::pseudo_gradient:
+      return slice.of(anchor_.at(slice.parameter)) - slice.of(parameter.master.detach());
+    default:
+      throw std::invalid_argument("the trainer has no tensors of this content");
+  }
+}
+
+at::Tensor Worker::read(const Payload& payload) {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> parts;
+  for (const ParameterSlice& slice : slices_of(payload)) {
+    at::Tensor values = part(payload.content, slice);
+    if (!residual_.empty() && payload.content == Content::pseudo_gradient)
+      values = values + slice.of(residual_[slice.parameter]);
+    parts.push_back(values.reshape({-1}).to(model_.parameters()[slice.parameter].master.scalar_type()));
+  }
+  return at::cat(parts);
+}
+
+void Worker::write(const Payload& payload, const at::Tensor& flat) {
+  const at::NoGradGuard no_grad;
+  std::int64_t begin = 0;
+  for (const ParameterSlice& slice : slices_of(payload)) {
+    const Parameter& parameter = model_.parameters()[slice.parameter];
+    const at::Tensor shape = slice.of(parameter.master.detach());
+    const at::Tensor values = flat.narrow(0, begin, shape.numel()).view(shape.sizes());
+    begin += shape.numel();
+    if (payload.content == Content::pseudo_gradient) {
+      averages_.push_back({slice, values});
+      continue;
+    }
+    part(payload.content, slice).copy_(values);
+    if (payload.content == Content::parameter && !anchor_.empty())
+      slice.of(anchor_[slice.parameter]).copy_(values);
+  }
+  if (payload.content == Content::parameter) model_.refresh_compute_weights();
+}
+
+void Worker::keep_residual(const Payload& payload, const at::Tensor& residual) {
+  if (residual_.empty()) return;
+  std::int64_t begin = 0;
+  for (const ParameterSlice& slice : slices_of(payload)) {
+    at::Tensor kept = slice.of(residual_[slice.parameter]);
+    kept.copy_(residual.narrow(0, begin, kept.numel()).view(kept.sizes()));
+    begin += kept.numel();
+  }
+}
+
+void Worker::outer_step(bool whole, double kept_share) {
+  const at::NoGradGuard no_grad;
+  if (!outer_) throw std::logic_error("an outer step at a node that keeps no outer state");
+  const auto merge = [&](const ParameterSlice& slice, const at::Tensor& difference) {
+    at::Tensor anchor = slice.of(anchor_[slice.parameter]);
+    outer_->step(
+        slice.parameter, [&](const at::Tensor& state) { return slice.of(state); }, anchor, difference);
+    at::Tensor values = slice.of(model_.parameters()[slice.parameter].master.detach());
+    if (kept_share == 0) {
+      values.copy_(anchor);
+    } else {
+      values.mul_(kept_share).add_(anchor, 1 - kept_share);
+    }
+  };
+  if (whole) {
+    std::vector<at::Tensor> differences;
+    for (std::size_t i = 0; i < anchor_.size(); ++i)
+      differences.push_back(anchor_[i] - model_.parameters()[i].master.detach());
+    for (const Average& average : averages_)
+      average.slice.of(differences[average.slice.parameter]).copy_(average.value);
+    for (std::size_t i = 0; i < anchor_.size(); ++i) merge({i, 0, 0, anchor_[i].size(0)}, differences[i]);
+  } else {
+    for (const Average& average : averages_)
+      merge(average.slice, average.value.to(anchor_[average.slice.parameter].device()));
+  }
+  averages_.clear();
+  model_.refresh_compute_weights();
+}
+
+void Worker::zero_gradients() {
+  const at::NoGradGuard no_grad;
+  for (const Parameter& parameter : model_.parameters()) {
+    at::Tensor& gradient = parameter.compute.mutable_grad();
+    if (!gradient.defined()) gradient = at::zeros_like(parameter.compute);
+  }
+}
+
+template <class Visit>
+void Worker::visit_expert_tensors(const Visit& visit) {
+  for (std::size_t i = 0; i < model_.parameters().size(); ++i) {
+    const ParameterSpec& spec = model_.parameters()[i].spec;
+    const std::int64_t dim = expert_dim(spec, model_.options().experts.skip_token);
+    if (dim < 0) continue;
+    const auto layer = static_cast<std::size_t>(spec.layer);
+    visit(layer, dim, model_.parameters()[i].master.detach(), false);
+    visit(layer, dim, inner_.moment1()[i], false);
+    visit(layer, dim, inner_.moment2()[i], false);
+    if (!anchor_.empty()) visit(layer, dim, anchor_[i], false);
+    if (!residual_.empty()) visit(layer, dim, residual_[i], false);
+    if (!outer_) continue;
+    visit(layer, dim, outer_->first()[i], true);
+    if (!outer_->second().empty()) visit(layer, dim, outer_->second()[i], true);
+  }
+}
+
+void Worker::change_experts(const ExpertChoice& next) {
+  const at::NoGradGuard no_grad;
+  constexpr std::int64_t kNew = -1;
+  std::vector<std::vector<std::int64_t>> row_before;  // per layer and new row: the old one
+  for (std::int64_t layer = 0; layer < model_.shape().layers; ++layer) {
+    const std::vector<int> before = local_experts(model_.shape(), model_.options().experts, layer);
+    const std::vector<int> after = local_experts(model_.shape(), next, layer);
+    std::vector<std::int64_t>& rows = row_before.emplace_back();
+    std::vector<ExpertSteps> steps;
+    for (const int expert : after) {
+      const auto found = std::lower_bound(before.begin(), before.end(), expert);
+      const bool kept = found != before.end() && *found == expert;
+      rows.push_back(kept ? found - before.begin() : kNew);
+      steps.push_back(
+          kept ? inner_.experts()[static_cast<std::size_t>(layer)][static_cast<std::size_t>(rows.back())]
+               : ExpertSteps{0, 0});
+    }
+    inner_.set_experts(layer, std::move(steps));
+  }
+  visit_expert_tensors([&](std::size_t layer, std::int64_t dim, const at::Tensor& tensor, bool) {
+    const at::Tensor before = tensor.clone();
+    for (std::size_t row = 0; row < row_before[layer].size(); ++row) {
+      at::Tensor values = tensor.select(dim, static_cast<std::int64_t>(row));
+      const std::int64_t old_row = row_before[layer][row];
+      if (old_row == kNew) {
+        values.zero_();
+      } else {
+        values.copy_(before.select(dim, old_row));
+      }
+    }
+  });
+  model_.relabel_experts(next);
+  model_.refresh_compute_weights();
+}
+
+void Worker::reset_outer_state(const std::vector<std::pair<int, int>>& experts) {
+  for (const auto& [wanted_layer, expert] : experts) {
+    const std::vector<int> local = local_experts(model_.shape(), model_.options().experts, wanted_layer);
+    const auto found = std::lower_bound(local.begin(), local.end(), expert);
+    if (found == local.end() || *found != expert) continue;
+    visit_expert_tensors(
+        [&, layer_index = static_cast<std::size_t>(wanted_layer)](
+            std::size_t layer, std::int64_t dim, const at::Tensor& tensor, bool outer_state) {
+          if (outer_state && layer == layer_index) tensor.select(dim, found - local.begin()).zero_();
+        });
+  }
+}
+
+std::vector<std::pair<std::string, at::Tensor>> Worker::state() {
+  std::vector<std::pair<std::string, at::Tensor>> out;
+  for (std::size_t i = 0; i < model_.parameters().size(); ++i) {
+    const std::string name = model_.parameters()[i].spec.name();
+    out.emplace_back(name, model_.parameters()[i].master.detach());
+    out.emplace_back(name + ".moment1", inner_.moment1()[i]);
+    out.emplace_back(name + ".moment2", inner_.moment2()[i]);
+    out.emplace_back(name + ".steps", inner_.steps()[i]);
+    if (!anchor_.empty()) out.emplace_back(name + ".anchor", anchor_[i]);
+    if (!residual_.empty()) out.emplace_back(name + ".residual", residual_[i]);
+    if (!outer_) continue;
+    out.emplace_back(name + ".outer1", outer_->first()[i]);
+    if (!outer_->second().empty()) out.emplace_back(name + ".outer2", outer_->second()[i]);
+  }
+  return out;
+}
+
+}  // namespace fomoe::trainer

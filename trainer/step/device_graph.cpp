@@ -1,0 +1,91 @@
+#include "trainer/step/device_graph.hpp"
+
+#include <ATen/cuda/CUDAEvent.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAGuard.h>
+
+namespace fomoe::trainer {
+namespace {
+
+/// Work in its scope goes to `side`, between what the thread's own stream had before and what it gets after.
+class OnSideStream {
+ public:
+  explicit OnSideStream(c10::cuda::CUDAStream side)
+      : own_(c10::cuda::getCurrentCUDAStream(side.device_index())), side_(side) {
+    after(own_, side_);
+    c10::cuda::setCurrentCUDAStream(side_);
+  }
+  ~OnSideStream() {
+    c10::cuda::setCurrentCUDAStream(own_);
+    try {
+      after(side_, own_);
+    } catch (const c10::Error&) {  // the device has failed, which whoever comes next is told
+    }
+  }
+  OnSideStream(const OnSideStream&) = delete;
+  OnSideStream& operator=(const OnSideStream&) = delete;
+
+ private:
+  static void after(c10::cuda::CUDAStream first, c10::cuda::CUDAStream then) {
+    at::cuda::CUDAEvent event;
+    event.record(first);
+    event.block(then);
+  }
+  c10::cuda::CUDAStream own_, side_;
+};
+
+}  // namespace
+
+GraphPool::GraphPool(at::Device on)
+    : device(on),
+      stream(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, on.index())),
+      memory(at::cuda::graph_pool_handle()) {}
+
+void DeviceGraph::plain(const std::function<void()>& work) {
+  if (!pool_) return work();
+  const c10::cuda::CUDAGuard guard(pool_->device);
+  const OnSideStream side(pool_->stream);
+  work();
+}
+
+void DeviceGraph::launch(const std::function<void()>& work) {
+  if (!pool_) return work();
+  const c10::cuda::CUDAGuard guard(pool_->device);
+  if (!graph_) record(work);
+  graph_->replay();
+}
+
+void DeviceGraph::record(const std::function<void()>& work) {
+  const OnSideStream side(pool_->stream);
+  // What plain calls have left to the allocator would lie beside the graph's own memory.
+  c10::cuda::CUDACachingAllocator::emptyCache();
+  graph_.emplace();
+  // Other threads may go on with theirs, on streams of theirs.
+  graph_->capture_begin(pool_->memory, cudaStreamCaptureModeThreadLocal);
+  try {
+    work();
+  } catch (...) {
+    // A recording that was begun has to end before its stream can be used again; that it fails is no news.
+    try {
+      graph_->capture_end();
+    } catch (const c10::Error&) {
+      give_up();
+    }
+    graph_.reset();
+    throw;
+  }
+  try {
+    graph_->capture_end();
+  } catch (const c10::Error&) {
+    give_up();
+    graph_.reset();
+    throw;
+  }
+}
+
+// LibTorch's allocator is told when a recording ends, but not where ending it fails.
+void DeviceGraph::give_up() const {
+  c10::cuda::CUDACachingAllocator::endAllocateToPool(pool_->device.index(), pool_->memory);
+}
+
+}  // namespace fomoe::trainer

@@ -1,0 +1,211 @@
+#include "trainer/step/profile.hpp"
+
+#include <ATen/Parallel.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <ATen/cuda/CUDAEvent.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <numeric>
+#include <optional>
+#include <ostream>
+
+#include "trainer/model/model.hpp"
+#include "trainer/optimizer/adamw.hpp"
+#include "trainer/step/device_graph.hpp"
+#include "trainer/step/device_info.hpp"
+#include "trainer/step/recorded_step.hpp"
+
+namespace fomoe::trainer {
+
+using costmodel::ProfilePoint;
+using costmodel::StepProfile;
+using costmodel::StepSample;
+
+namespace {
+
+/// Four marks around the three parts of a step: on the GPU's own time line where there is one, since the host
+/// runs ahead of it.
+class StepClock {
+ public:
+  explicit StepClock(bool cuda) : cuda_(cuda) {
+    if (cuda_) {
+      for (auto& event : events_) event.emplace(cudaEventDefault);  // with timing
+    }
+  }
+  void mark(std::size_t i) {
+    if (cuda_) {
+      events_[i]->record();
+    } else {
+      times_[i] = std::chrono::steady_clock::now();
+    }
+  }
+  [[nodiscard]] StepSample sample() {
+    if (cuda_) events_[3]->synchronize();
+    return {between(0), between(1), between(2)};
+  }
+
+ private:
+  [[nodiscard]] double between(std::size_t i) const {
+    if (cuda_) return 1e-3 * static_cast<double>(events_[i]->elapsed_time(*events_[i + 1]));  // given in ms
+    return std::chrono::duration<double>(times_[i + 1] - times_[i]).count();
+  }
+
+  bool cuda_;
+  std::array<std::optional<at::cuda::CUDAEvent>, 4> events_;
+  std::array<std::chrono::steady_clock::time_point, 4> times_{};
+};
+
+struct Batch {
+  at::Tensor tokens, targets;  // int64 [B, S]
+};
+
+Batch random_batch(const costmodel::ModelShape& shape, std::int64_t sequences, at::Device device) {
+  const at::Tensor text =
+      at::randint(shape.vocabulary, {sequences, shape.sequence_length + 1}, at::kLong).to(device);
+  return {text.narrow(1, 0, shape.sequence_length).contiguous(),
+          text.narrow(1, 1, shape.sequence_length).contiguous()};
+}
+
+/// Training steps on the same batch. By graph its three parts are recorded apart, so that each can be timed;
+/// they share a pool, since each leaves tensors to the next.
+class TimedSteps {
+ public:
+  TimedSteps(Model& model, const Batch& batch, Launches launches)
+      : model_(&model),
+        optimizer_(model, {}),
+        batch_(batch),
+        clocks_{StepClock(model.options().device.is_cuda()), StepClock(model.options().device.is_cuda())},
+        pool_(launches == Launches::by_graph ? std::make_shared<GraphPool>(model.options().device) : nullptr),
+        forward_(pool_),
+        backward_(pool_),
+        update_(pool_) {}
+
+  /// Of the next step. A GPU has one more to do meanwhile: what a host takes to launch a step's first work
+  /// would count as forward where the GPU had to wait for it.
+  StepSample next() {
+    const std::int64_t ahead = model_->options().device.is_cuda() ? 1 : 0;
+    while (started_ <= sampled_ + ahead) start();
+    return sample();
+  }
+  /// Waits for all that the device has to do.
+  void finish() {
+    while (sampled_ < started_) sample();
+  }
+  /// Until they are recorded, and the recording has run once.
+  [[nodiscard]] std::int64_t setup_steps() const { return pool_ ? DeviceGraph::kPlainCalls + 1 : 0; }
+
+ private:
+  void start() {
+    StepClock& clock = clocks_[static_cast<std::size_t>(started_++ % 2)];
+    clock.mark(0);
+    run(forward_, [this] { loss_ = model_->loss(batch_.tokens, batch_.targets); });
+    clock.mark(1);
+    run(backward_, [this] { loss_.backward(); });
+    clock.mark(2);
+    optimizer_.prepare();
+    run(update_, [this] { optimizer_.update(); });
+    optimizer_.count();
+    clock.mark(3);
+  }
+  StepSample sample() { return clocks_[static_cast<std::size_t>(sampled_++ % 2)].sample(); }
+  void run(DeviceGraph& graph, const std::function<void()>& work) const {
+    started_ <= DeviceGraph::kPlainCalls ? graph.plain(work) : graph.launch(work);
+  }
+
+  Model* model_;
+  AdamW optimizer_;
+  Batch batch_;
+  std::int64_t started_ = 0, sampled_ = 0;
+  std::array<StepClock, 2> clocks_;
+  std::shared_ptr<GraphPool> pool_;
+  at::Tensor loss_;
+  DeviceGraph forward_, backward_, update_;
+};
+
+double seconds(const StepSample& sample) { return sample.forward_s + sample.backward_s + sample.optimizer_s; }
+
+ProfilePoint measure_point(const ProfileOptions& options, std::int64_t sequences, std::int64_t held,
+                           std::ostream& progress) {
+  const bool cuda = options.device == DeviceKind::cuda;
+  reset_peak_memory(cuda);
+  at::manual_seed(options.seed);
+
+  ModelOptions model_options;
+  model_options.device = cuda ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
+  model_options.dtype = options.bf16 ? at::kBFloat16 : at::kFloat;
+  model_options.seed = options.seed;
+  model_options.kernels = options.kernels;
+  model_options.experts.skip_token = options.skip_token;
+  std::vector<int> first(static_cast<std::size_t>(held));
+  std::iota(first.begin(), first.end(), 0);
+  model_options.experts.local.assign(static_cast<std::size_t>(options.model.layers), first);
+
+  Model model(options.model, model_options);
+  TimedSteps steps(model, random_batch(options.model, sequences, model_options.device), options.launches);
+  for (std::int64_t i = 0; i < steps.setup_steps() + options.warmup; ++i) steps.next();
+
+  ProfilePoint point{sequences, held, options.skip_token, 0, {}};
+  double spent = 0;
+  for (std::int64_t i = 0; i < options.steps; ++i) {
+    if (i >= kFewestSteps && spent >= options.time_budget_s) {
+      progress << "  the time budget of " << options.time_budget_s << " s ended this point after " << i
+               << " of " << options.steps << " steps\n";
+      break;
+    }
+    point.samples.push_back(steps.next());
+    spent += seconds(point.samples.back());
+  }
+  steps.finish();
+  point.peak_memory_bytes = peak_memory_bytes(cuda);
+  return point;
+}
+
+}  // namespace
+
+bool cuda_available() { return at::cuda::is_available(); }
+
+std::string graph_refused(const ProfileOptions& options) {
+  return recording_refused(
+      options.model, options.device == DeviceKind::cuda ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU),
+      options.bf16 ? at::kBFloat16 : at::kFloat);
+}
+
+StepProfile measure_profile(const ProfileOptions& options, std::ostream& progress) {
+  const bool cuda = options.device == DeviceKind::cuda;
+  if (options.threads > 0) at::set_num_threads(options.threads);
+  // A confident model's softmax is full of numbers below 1e-38, on which CPU matrix products take 20 times as
+  // long. Set before the first parallel region, since threads inherit it.
+  at::globalContext().setFlushDenormal(true);
+
+  StepProfile profile;
+  profile.model = options.model;
+  profile.device_kind = cuda ? "cuda" : "cpu";
+  profile.device_name = cuda ? cuda_name() : cpu_name();
+  profile.threads = at::get_num_threads();
+  profile.dtype = options.bf16 ? "bf16" : "fp32";
+  profile.versions = versions();
+  profile.measured_at = utc_now();
+  progress << profile.device_name << ", " << profile.threads << " threads, " << profile.dtype << ", "
+           << profile.versions << (options.launches == Launches::by_graph ? ", CUDA graphs" : "") << '\n';
+
+  const std::size_t all = options.micro_batch_sequences.size() * options.local_experts.size();
+  for (const std::int64_t sequences : options.micro_batch_sequences) {
+    for (const std::int64_t held : options.local_experts) {
+      progress << '[' << profile.points.size() + 1 << '/' << all << "] " << sequences << " x "
+               << options.model.sequence_length << " tokens, " << held << " of " << options.model.experts
+               << " experts held\n"
+               << std::flush;
+      profile.points.push_back(measure_point(options, sequences, held, progress));
+      const StepSample median = median_step(profile.points.back());
+      progress << "  median of " << profile.points.back().samples.size() << " steps: forward "
+               << median.forward_s * 1e3 << " ms, backward " << median.backward_s * 1e3 << " ms, optimizer "
+               << median.optimizer_s * 1e3 << " ms; peak memory "
+               << static_cast<double>(profile.points.back().peak_memory_bytes) / (1 << 30) << " GiB\n";
+    }
+  }
+  return profile;
+}
+
+}  // namespace fomoe::trainer
