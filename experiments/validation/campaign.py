@@ -48,7 +48,7 @@ def check_platform(one, checked, binaries, scenario):
     kept = {key: found[key] for key in ("relay_most_bytes_per_s", "aggregate_bytes_per_s", "rates_include", "pairs",
                                         "congestion_control", "slow_start_after_idle", "tcp_wmem",
                                         "tcp_rmem")}
-    write(path, json.dumps(kept, indent=1) + "\n")
+    write(path, one_line(json.dumps(kept)))
     return True
 
 
@@ -73,6 +73,11 @@ def wan_options(one):
     quota = ["--cpu-quota", str(one["quota"])] if one["quota"] else []
     return ["--congestion-control", one["congestion"], "--queue", one["queue"],
             "--uplink-queue", one["uplink"]] + quota
+
+
+def one_line(text):
+    """The JSON text without white space between its tokens. Numbers keep every digit that was written."""
+    return re.sub(r'("(?:[^"\\]|\\.)*")|\s+', lambda found: found[1] or "", text) + "\n"
 
 
 def write(path, text):
@@ -116,7 +121,8 @@ def run(one, out, binaries, scenario, conditions):
                             f"{after:.2f}", f"{took:.1f}", f"{relay['mean_late_s']:.3g}",
                             f"{relay['most_late_s']:.3g}", relay["packets"], relay["dropped_packets"],
                             one["uplink"], one["queue"], wan["congestion_control"], wan["slow_start_after_idle"]])
-        write(target, result.read_text().replace(folder + "/", ""))  # a path that is gone
+        # The report names files of the temporary folder, which no longer exists when somebody reads it.
+        write(target, one_line(result.read_text().replace(folder + "/", "")))
     print(f"{one['name']}: {measured['wall_clock_s']:.1f} s, load {before:.1f} to {after:.1f}", file=sys.stderr)
     return True
 
