@@ -163,7 +163,8 @@ def load_line(names):
     late = [float(row["relay_mean_late_s"]) * 1e6 for row in rows]
     return (f"{len(rows)} runs on 2 cores, the drawn cases twice; load average before a run "
             f"{min(load):.1f} to {max(load):.1f}, median {statistics.median(load):.1f}; the relay was "
-            f"{statistics.median(late):.0f} µs late on average (median over runs; most {max(late):.0f} µs). `conditions.csv` has the conditions of each run.\n")
+            f"{statistics.median(late):.0f} µs late on average (median over runs; most {max(late):.0f} µs). "
+            f"`conditions.csv` has the conditions of each run.\n")
 
 
 def envelope(answers):
