@@ -7,7 +7,7 @@ overlaps with compute, the series with other queues, with Reno and with real ste
 twice (drawn/ and drawn-again/).
 
   report.py            rewrites the figures in README.md between their two marks, and these files beside it:
-                       errors.csv (each series, group and quantity), predictions.csv (each predicted run),
+                       errors.csv (each series, group and quantity), predictions.csv (each drawn case),
                        network-bbr.toml (the fitted terms), envelope.csv (the ranges that were tried)
   report.py --check    writes nothing; exit status 1 if any of these files differs from what the runs give
 """
@@ -32,10 +32,13 @@ GIVEN = [word for term in ("bandwidth_efficiency=0.949", "initial_window=14480B"
                            "send_buffer=4MiB", "congestion_control=bbr")
          for word in ("--set", "network_model." + term)]
 QUANTITIES = ["wall_clock", "compute", "communication", "synchronization", "utilization", "first_round", "later_rounds"]
+# The groups of errors.csv; of other series the group of all runs.
+BOUNDS = ["all", "compute-bound", "communication-bound", "overlapped"]
+GROUPS = {"chosen": [*BOUNDS, "ddp", "diloco", "fomoe", "local_adamw", "streaming_diloco"], "drawn": BOUNDS}
 # Runs whose names end so are series of their own.
 SUFFIXES = {"-router": "router", "-shallow": "shallow", "-reno": "reno", "-quota0.4": "computed-quota",
             "-computed": "computed"}
-TITLES = {"chosen": "chosen runs that were not fitted to",
+TITLES = {"chosen": "chosen runs that took no part in the fit",
           "drawn": "drawn cases",
           "router": "one queue behind each site for all its connections (`-router`)",
           "shallow": "the same with short queues, which lose packets (`-shallow`)",
@@ -68,11 +71,6 @@ def percent(share, unit="%"):
     return f"{100 * share:.1f} {unit}"
 
 
-def number(value):
-    """A fraction to a tenth of a percent, without a negative zero; nothing where there is no value."""
-    return "" if value is None else f"{round(value, 3) + 0.0:.3f}"
-
-
 def csv_text(header, rows):
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -82,26 +80,27 @@ def csv_text(header, rows):
 
 
 def errors_csv(answers):
-    """One row for each series, group of runs and quantity."""
-    columns = ["median", "p95", "worst", "bias"]
-    rows = [[series, group["name"], group["runs"], quantity, *(number(errors[column]) for column in columns),
-             errors["worst_run"]]
+    """One row for each series, group of runs and quantity, in percent; for utilization in percentage points."""
+    columns = ["median", "p95", "worst"]
+    rows = [[series, group["name"], group["runs"], quantity, *(f"{100 * errors[column]:.1f}" for column in columns),
+             f"{100 * errors['bias']:+.1f}", errors["worst_run"]]
             for series, answer in answers.items() for group in answer["groups"] for quantity in QUANTITIES
-            if (errors := group["errors"].get(quantity)) is not None]
-    return csv_text(["series", "group", "runs", "error_of", *columns, "worst_run"], rows)
+            if group["name"] in GROUPS.get(series, ["all"]) and (errors := group["errors"].get(quantity)) is not None]
+    return csv_text(["series", "group", "runs", "error_of", *columns, "bias", "worst_run"], rows)
 
 
-def predictions_csv(answers):
-    """One row for each predicted run."""
+def predictions_csv(answer):
+    """One row for each drawn case, errors in percent."""
     rows = []
-    for series, answer in answers.items():
-        for run in answer["runs"]:
-            strategy, sites = run["scenario"]["strategy"], run["scenario"]["platform"]["sites"]
-            rows.append([series, run["run"], strategy["method"], run["bound"], len(sites), strategy["local_steps"],
-                         f"{run['measured']['wall_clock_s']:.2f}", f"{run['predicted']['wall_clock_s']:.2f}",
-                         *(number(run["errors"].get(quantity)) for quantity in QUANTITIES)])
-    return csv_text(["series", "run", "method", "bound", "sites", "local_steps", "measured_s", "predicted_s",
-                     *(quantity + "_error" for quantity in QUANTITIES)], rows)
+    for run in answer["runs"]:
+        scenario = run["scenario"]
+        errors = [run["errors"][quantity] for quantity in ("wall_clock", "first_round", "later_rounds")]
+        rows.append([run["run"], len(scenario["platform"]["sites"]), scenario["strategy"]["local_steps"],
+                     f"{run['measured']['wall_clock_s']:.2f}", f"{run['predicted']['wall_clock_s']:.2f}",
+                     # Rounds that overlap have no duration of their own, so they have no errors.
+                     *("" if error is None else f"{100 * error:+.1f}" for error in errors)])
+    return csv_text(["run", "sites", "local_steps", "measured_s", "predicted_s", "wall_clock_error", "first_round_error",
+                     "later_rounds_error"], rows)
 
 
 def wall_clock_table(answers, without_terms):
@@ -198,14 +197,13 @@ def figures(binary):
         second_runs = validated(again, network, binary)["runs"]
     without_terms = {series: validated(members[series], None, binary) for series in TITLES}
     text = load_line({run.stem for run in runs + drawn})
-    text += f"\nThe terms, fitted to {len(fitted_to)} of the chosen runs:\n\n"
-    text += "```toml\n" + terms.split("\n[calibration]")[0] + "```\n\n### Wall clock\n\n"
+    text += f"\n{len(fitted_to)} of the chosen runs were used for the fit (`network-bbr.toml`).\n\n### Wall clock\n\n"
     text += wall_clock_table(answers, without_terms) + "\nMedian, p95 and worst:\n\n"
     text += "".join(synchronous(series, answers[series]["runs"]) for series in ("chosen", "drawn"))
     text += repeated(answers["drawn"]["runs"], second_runs)
     text += "\n### All quantities\n\n" + quantities_table(answers["chosen"], answers["drawn"])
     ranges = [*answers.values(), validated(fitted_to, None, binary)]
-    return text, {"errors.csv": errors_csv(answers), "predictions.csv": predictions_csv(answers),
+    return text, {"errors.csv": errors_csv(answers), "predictions.csv": predictions_csv(answers["drawn"]),
                   "network-bbr.toml": terms, "envelope.csv": envelope(ranges)}
 
 
