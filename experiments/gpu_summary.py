@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""What came out of `measure_gpu.sh --output FOLDER`, beside what it should be. No stage is needed: what it lacks is said.
+"""Prints the results of `measure_gpu.sh --output FOLDER` beside their goals. Results of stages that have not run are listed
+as not measured.
 
     python3 experiments/gpu_summary.py FOLDER
-    python3 experiments/gpu_summary.py FOLDER --accelerator H100-SXM      # whose peak MFU is of
+    python3 experiments/gpu_summary.py FOLDER --accelerator H100-SXM      # MFU relative to this accelerator's peak
 
 Times are medians of steps. Exit status: 0 whatever the figures, 2 wrong usage.
 """
@@ -17,16 +18,16 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-TWO_SITES = ROOT / "experiments/scenarios/two-sites.toml"  # any scenario: only its model is looked at
+TWO_SITES = ROOT / "experiments/scenarios/two-sites.toml"  # any scenario would do, since the model is replaced
 PARTS = ("forward_s", "backward_s", "optimizer_s")
 
 
 class Missing(Exception):
-    """A file that a figure needs, of a stage that has not run or of a point that was not taken."""
+    """A figure needs a file of a stage that has not run, or a point that was not measured."""
 
 
 def read(path):
-    unfinished = path.parent.with_name(path.parent.name + ".part") / path.name  # of a stage that failed later on
+    unfinished = path.parent.with_name(path.parent.name + ".part") / path.name  # where a stage failed after this file
     for candidate in (path, unfinished):
         if candidate.exists():
             return json.loads(candidate.read_text())
@@ -67,11 +68,11 @@ class Summary:
         return json.loads(done.stdout)
 
     def cost(self, model, *settings):
-        """Of one GPU that holds the whole model; ddp keeps no outer state."""
+        """The cost of one GPU that holds the whole model. The method is ddp, which keeps no outer state."""
         return self.of_scenario("cost", TWO_SITES.read_text(), model, "strategy.method=ddp", *settings)
 
     def of_scenario(self, command, scenario, model, *settings):
-        """A command's answer on the scenario, but with this model."""
+        """The answer of a command for the scenario with this model."""
         keys = ["d_model", "layers", "heads", "experts", "active_experts", "d_expert", "vocabulary", "sequence_length"]
         settings = [f"model.{key}={model[key]}" for key in keys] + list(settings)
         with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
@@ -80,7 +81,8 @@ class Summary:
             return self.ask_fomoe(command, file.name, *(word for setting in settings for word in ("--set", setting)))
 
     def estimated_step_s(self, profile_path, held):
-        """What fomoe concludes from the profile for a site with that many experts in each layer, one sequence a step: N_le = O_e·N_e/M."""
+        """The step time that fomoe derives from the profile for a site that holds `held` experts in each layer and computes one
+        sequence per step. The scenario's sites M and overlap O_e give N_le = O_e·N_e/M = held."""
         model = read(profile_path)["model"]
         common = math.gcd(model["experts"], held)
         sites, overlap = model["experts"] // common, held // common
@@ -90,7 +92,7 @@ class Summary:
                                f"workload.tokens={sites * model['sequence_length']}")
         return run["round"]["compute_s"]
 
-    # Each yields rows: what, measured, goal.
+    # Each of the following methods yields rows of three texts: what is measured, its value, its goal.
 
     def graph(self):
         by_graph, by_host = self.profile("graph/small-by-graph.json"), self.profile("graph/small-by-host.json")
@@ -134,7 +136,8 @@ class Summary:
                 f"{ideal_s / row['seconds']:.1%}", "95 %"
 
     def skip_token_model(self):
-        """Amdahl: what experts take of the step, by the FFN's share of it where all are held, falls with the ghosts."""
+        """The ideal speed-up by Amdahl's law: the time of the expert FFN, as measured with all experts held, falls in proportion to
+        the ghosts."""
         profile = self.profile("skip/medium-skip-token.json")
         model = profile["model"]
         full_s = step_s(profile, 1, model["experts"])
@@ -159,7 +162,7 @@ class Summary:
         yield f"{model}: beside torch.compile", f"{step_s(self.profile(compiled), 1, held) / ours_s:.2f}x", "1.0x"
 
     def mfu(self, name):
-        """With all experts held, where the two accountings of skip-token agree; attention is counted in two ways."""
+        """MFU with all experts held, where both accountings of skip-token agree. Attention is counted in two ways."""
         profile = self.profile(f"{name}/{name}.json")
         peak = self.peak_flop_per_s()
         sequences = max(point["micro_batch_sequences"] for point in profile["points"])
@@ -175,7 +178,7 @@ class Summary:
             words = line.split()
             if words[0] == self.accelerator:
                 return float(words[1]) * 1e12
-        raise Missing(f"--accelerator {self.accelerator}, of `fomoe list accelerators`")
+        raise Missing(f"--accelerator {self.accelerator} is not in `fomoe list accelerators`")
 
     def expert_rate(self):
         rates = {rate["d"]: rate["flop_per_s"] for rate in read(self.folder / "rates/rates.json")["rates"] if rate["kind"] == "matmul"}
@@ -183,7 +186,7 @@ class Summary:
             shape = row["shape"]
             if shape["local_experts"] != shape["experts"] or shape["d"] not in rates:
                 continue
-            # Two products forward, four backward.
+            # The FFN has two matrix products forward and four backward.
             flop = 6 * 2 * shape["tokens"] * shape["active_experts"] * shape["d"] * shape["d_expert"]
             yield f"expert FFN, d = {shape['d']}: share of a plain product's rate", f"{flop / row['seconds'] / rates[shape['d']]:.0%}", \
                 "60 %" if shape["d"] >= 2048 else ""
@@ -242,7 +245,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--fomoe", default=str(ROOT / "build/release/bin/fomoe"), help="the program (default: %(default)s)")
-    parser.add_argument("--accelerator", default="H200-SXM", help="of `fomoe list accelerators` (default: %(default)s)")
+    parser.add_argument("--accelerator", default="H200-SXM", help="a name from `fomoe list accelerators` (default: %(default)s)")
     options = parser.parse_args()
     if not (options.folder / "machine.txt").exists():
         parser.error(f"got {options.folder}, without machine.txt; expected a folder that measure_gpu.sh wrote")

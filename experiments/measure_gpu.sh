@@ -1,25 +1,25 @@
 #!/usr/bin/env bash
-# All that is to be measured on a GPU, in one command of at most nine minutes: the gpu tests, our kernels beside LibTorch's
-# operators, step profiles of the five presets, rates of kernels, and the same model in PyTorch, eager and compiled.
+# Measures on a GPU, in calls of at most nine minutes: the gpu tests, our kernels beside LibTorch's operators, step profiles
+# of the five presets, rates of kernels, and the same model in PyTorch, eager and compiled.
 #
 # Usage: experiments/measure_gpu.sh --output FOLDER [options]
-#   --output FOLDER     where everything goes; made where it does not exist
-#   --bin FOLDER        with fomoe-train, test_gpu and bench_kernels (default: build/release/bin)
-#   --budget SECONDS    of this call (default: 530)
-#   --rehearse          the same stages with a tiny model on the CPU: whether it would run to its end
-#   --list              the stages and their limits
+#   --output FOLDER     the folder for all results; it is created if it does not exist
+#   --bin FOLDER        the folder with fomoe-train, test_gpu and bench_kernels (default: build/release/bin)
+#   --budget SECONDS    the time for this call (default: 530)
+#   --rehearse          runs the same stages with a tiny model on the CPU, to test that this script runs to its end
+#   --list              prints the stages and their limits
 #
-# Stages run one after the other, each with its own limit. What is complete is not run again, so a call that was killed, or
-# that ran out of its budget, is continued by the same command. FOLDER/status.csv says how each stage went; FOLDER/STAGE/
-# has its files and log, FOLDER/machine.txt device, driver and versions, FOLDER/clocks.csv the clocks before and after each
-# stage. FOLDER/measurements.tar.gz holds all of it in one file, after each call. Exit status: 0 all complete, 1 a stage
-# failed or hit its limit, 2 wrong usage, 3 the budget ran out (call again).
+# Stages run one after the other, each with its own limit. Complete stages are not run again, so the same command continues
+# a call that was killed or that ran out of its budget. FOLDER/status.csv has the outcome of each stage, FOLDER/STAGE/ its
+# files and log, FOLDER/machine.txt device, driver and versions, and FOLDER/clocks.csv the clocks before and after each
+# stage. After each call, FOLDER/measurements.tar.gz holds all of these files. Exit status: 0 all stages are complete, 1 a
+# stage failed or hit its limit, 2 wrong usage, 3 the budget ran out (call again).
 #
-# large, xl and xxl are timed at two depths (embedding, head, and 2 or 4 layers): `fomoe profile compose` makes their
-# profiles of them, on any machine, as the last lines here say. Stage composition times what that can be checked with, and
-# experiments/gpu_summary.py says of FOLDER what came out.
+# large, xl and xxl are timed at two depths (embedding, head, and 2 or 4 layers). `fomoe profile compose` computes their
+# profiles from these, on any machine; the last lines of the output show the commands. Stage composition times models that
+# this computation can be checked with. experiments/gpu_summary.py FOLDER summarises the results.
 #
-# Steps are launched as CUDA graphs. Where stage graph cannot, those of all later stages go kernel by kernel: status.csv says so.
+# Steps are launched as CUDA graphs. If stage graph fails, all later stages launch kernel by kernel, and status.csv says so.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -45,7 +45,7 @@ python=${PYTHON:-python3}
 [ -n "${PYTHON:-}" ] || [ ! -x .venv/bin/python3 ] || python=.venv/bin/python3
 train=$bin/fomoe-train
 
-# What is timed. The rehearsal has the same stages, each with the tiny model.
+# What is timed. The rehearsal runs the same stages with the tiny model.
 if [ -n "$rehearse" ]; then
   tiny=d_model=64,layers=2,heads=2,experts=8,active_experts=2,d_expert=32,vocabulary=256
   steps=(--steps 3 --warmup 1) device=cpu depths="1 2" deep=3 graphs=auto held_out=6
@@ -53,7 +53,7 @@ if [ -n "$rehearse" ]; then
   twin_model() { printf '%s\n' --shape $tiny --sequence-length 16; }
   experts() { echo 8,4; }
   batches() { echo 1,2; }
-  compiled=(--mode eager)  # compiling takes a minute or two, and says nothing about this script
+  compiled=(--mode eager)  # compiling takes a minute or two and would not test this script
 else
   steps=(--steps 20 --warmup 5) device=cuda depths="2 4" deep=16 graphs=on held_out=12,6,3
   model() { printf '%s\n' --model "$1"; }
@@ -63,25 +63,26 @@ else
   compiled=(--mode compile --compile-mode max-autotune)
 fi
 
-# These programs link LibTorch, which comes with PyTorch, and CUDA's runtime, which comes with one of NVIDIA's packages.
+# These programs link LibTorch, which PyTorch contains, and CUDA's runtime, which one of NVIDIA's Python packages contains.
 torch_lib=$("$python" -c 'import glob, os, torch
 packages = os.path.dirname(os.path.dirname(torch.__file__))
 print(":".join([os.path.join(packages, "torch/lib"), *sorted(glob.glob(os.path.join(packages, "nvidia/*/lib")))]))' 2>/dev/null) || torch_lib=
 export LD_LIBRARY_PATH=$torch_lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
-ours() {  # MODEL FILE more…: a profile by fomoe-train
+ours() {  # MODEL FILE OPTION…: takes a profile with fomoe-train
   local name=$1 file=$2; shift 2
   local words; mapfile -t words < <(model "$name")
   "$train" profile "${words[@]}" --device $device --cuda-graph "$launches" "${steps[@]}" --time-budget 4s --output "$file" "$@"
 }
-peer() {  # MODEL FILE more…: a profile by the Python twin
+peer() {  # MODEL FILE OPTION…: takes a profile with the Python twin
   local name=$1 file=$2; shift 2
   local words; mapfile -t words < <(twin_model "$name")
   "$python" experiments/twin/profile_twin.py "${words[@]}" --device $device "${steps[@]}" --time-budget 4 --output "$file" "$@"
 }
 
-# Stages: name, limit in seconds, and a function run_NAME whose first argument is the folder for its files. The most important
-# first; compiling comes last, since how long it takes is hard to say. The limits add up to more than the budget: few need theirs.
+# Each stage has a name, a limit in seconds, and a function run_NAME whose first argument is the folder for its files. The
+# most important stages come first; compiling comes last, since its time is hard to predict. The limits add up to more than
+# the budget, since few stages reach theirs.
 stages=(tests:90 graph:90 kernels:60 small:40 medium:70 library:30 skip:50 large:60 xl:70 xxl:80 composition:60 rates:30 eager:70
         sanitizer:150 compiled:240 compiled16:300)
 run_tests() {
@@ -90,7 +91,7 @@ run_tests() {
   [ $status -eq 77 ] && [ -n "$rehearse" ] && return 0  # no GPU here
   return $status
 }
-run_graph() {  # the same steps both ways
+run_graph() {  # the same steps as a graph and kernel by kernel
   launches=$graphs ours small "$1/small-by-graph.json" --local-experts "$(experts small)" --micro-batch-sequences 1 &&
     launches=off ours small "$1/small-by-host.json" --local-experts "$(experts small)" --micro-batch-sequences 1
 }
@@ -99,11 +100,11 @@ run_medium() { ours medium "$1/medium.json" --local-experts "$(experts medium)" 
 run_kernels() {
   "$bin/bench_kernels" ${rehearse:+--rehearse} --cuda-graph "${launches/auto/on}" --output "$1/kernels.json"
 }
-run_library() {  # the same model out of LibTorch's operators
+run_library() {  # the same model with LibTorch's operators
   ours medium "$1/medium-library-kernels.json" --kernels library --local-experts "$(experts medium)" --micro-batch-sequences 1
 }
 run_skip() { ours medium "$1/medium-skip-token.json" --skip-token --local-experts "$(experts medium)" --micro-batch-sequences 1; }
-run_sanitizer() {  # of the tests of our kernels: memory that is not theirs, and races in shared memory
+run_sanitizer() {  # checks the tests of our kernels for invalid memory accesses and for races in shared memory
   local tool tests
   [ -z "$rehearse" ] || { echo "no GPU here"; return 0; }
   command -v compute-sanitizer >/dev/null || { echo "no compute-sanitizer here"; return 0; }
@@ -133,7 +134,7 @@ at_two_depths() {  # MODEL FOLDER
       --micro-batch-sequences "$(batches "$1")" || return
   done
 }
-# What composed and interpolated times are held against: medium whole is in stage medium.
+# The times that composed and interpolated times are compared with. Stage medium times the whole medium model.
 run_composition() {
   at_two_depths medium "$1" && ours medium "$1/medium-held-out.json" --local-experts "$held_out" --micro-batch-sequences 1 &&
     ours large "$1/large-16-layers.json" --layers "$deep" --local-experts "$(experts large)" --micro-batch-sequences 1
@@ -168,7 +169,7 @@ clocks() {
   if command -v nvidia-smi >/dev/null; then nvidia-smi -q; else echo "no nvidia-smi"; fi
 } >"$output/machine.txt" 2>&1
 
-# What is in the folder, by name: of the folder itself tar would say that it changes, because of the archive in it.
+# The files are named one by one: tar warns that the folder changes while it writes the archive into the same folder.
 archive() {
   (cd "$output" && rm -f measurements.tar.gz.tmp && tar --exclude=./measurements.tar.gz -czf measurements.tar.gz.tmp ./* &&
     mv measurements.tar.gz.tmp measurements.tar.gz) || { echo "measure_gpu.sh: could not write $output/measurements.tar.gz" >&2; exit 1; }
@@ -185,13 +186,13 @@ for stage in "${stages[@]}"; do
     exit 3
   fi
   [ "$limit" -le $left ] || limit=$left
-  # Under another name until it is complete: what a kill leaves behind is never taken for a result.
+  # A stage's folder has another name until it is complete, so the files of a killed stage are never taken for results.
   rm -rf "$output/$name" "$output/$name.part" && mkdir "$output/$name.part"
   clocks "$name" before
   begun=$SECONDS
   launches=off
   if [ -e "$output/graph/small-by-graph.json" ] || [ -e "$output/graph.part/small-by-graph.json" ]; then launches=auto; fi
-  # In a process group of its own, so that the limit ends its children too.
+  # timeout starts a process group of its own, so that the limit also ends the children.
   export -f model twin_model experts batches ours peer at_two_depths "run_$name"
   export bin train python rehearse device depths tiny deep graphs held_out launches
   steps_text="${steps[*]}" compiled_text="${compiled[*]}" timeout -k 5 "$limit" bash -c \
@@ -207,15 +208,15 @@ for stage in "${stages[@]}"; do
   esac
   echo "$name,$how,$took,$launches" >>"$status_file"
   printf '%-9s %s after %s s\n' "$name" "$how" "$took"
-  [ "$how" = complete ] || { printf '  its last lines, of %s:\n' "$output/$name.part/log.txt"; tail -5 "$output/$name.part/log.txt" | sed 's/^/  /'; }
+  [ "$how" = complete ] || { printf '  the last lines of %s:\n' "$output/$name.part/log.txt"; tail -5 "$output/$name.part/log.txt" | sed 's/^/  /'; }
 done
 
 archive
 if [ $worst -eq 0 ]; then
-  printf 'All complete. Profiles of the deep presets:\n'
+  printf 'All stages are complete. To compute the profiles of the deep presets:\n'
   printf '  fomoe profile compose %s/large/large-%s-layers.json %s/large/large-%s-layers.json --layers 128 --output large.json\n' \
     "$output" "${depths% *}" "$output" "${depths#* }"
-  printf '  likewise xl --layers 256, xxl --layers 512\n'
-  printf 'What came out, beside what it should be: experiments/gpu_summary.py %s\n' "$output"
+  printf '  and the same for xl with --layers 256 and xxl with --layers 512\n'
+  printf 'To print the results beside their goals: experiments/gpu_summary.py %s\n' "$output"
 fi
 exit $worst

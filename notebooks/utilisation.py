@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The picture in the README: how busy the GPUs of experiments/scenarios/four-regions.toml are if its links were slower or faster.
+"""Draws the README's picture: the utilisation of the GPUs in experiments/scenarios/four-regions.toml for slower and faster links.
 
     notebooks/utilisation.py [--fomoe build/release/bin/fomoe]     writes notebooks/utilisation.svg
-    notebooks/utilisation.py --check                               exits with 1 where that is not what fomoe answers now
+    notebooks/utilisation.py --check                               exits with 1 if fomoe's answers have changed
 
-Every point is simulated. The picture has a background of its own, light or dark as its reader likes it.
+Every point is simulated. The picture has its own background, light or dark by the reader's preference.
 """
 import argparse
 import json
@@ -18,7 +18,7 @@ PICTURE = ROOT / "notebooks" / "utilisation.svg"
 SCENARIO = "experiments/scenarios/four-regions.toml"
 FACTORS = "0.001..100*8/decade"
 
-# name, class, settings; where the name stands: share of the GPUs' time, and on which side of the line
+# Name, CSS class, settings; then the height of the name on the axis, and its side of the line.
 CURVES = [
     ("FoMoE, O_e = 1", "a", "method=fomoe local_steps=64 expert_overlap=1", 0.84, "right"),
     ("DiLoCo", "b", "method=diloco local_steps=64", 0.62, "right"),
@@ -46,7 +46,7 @@ STYLE = """
 
 
 def simulated(fomoe: str, settings: str) -> list[tuple[float, float]]:
-    """(rate factor, share of the time that the GPUs compute), by rising factor."""
+    """Pairs of rate factor and share of the time that the GPUs compute, by rising factor."""
     command = [fomoe, "sweep", SCENARIO, "--vary", f"platform.rate_factor={FACTORS}", "--output", "-"]
     for setting in settings.split():
         command += ["--set", "strategy." + setting]
@@ -116,7 +116,7 @@ def main() -> int:
         return 0
     if PICTURE.read_text(encoding="utf-8") == drawn:
         return 0
-    print(f"{PICTURE.relative_to(ROOT)} is not what fomoe answers now: run notebooks/utilisation.py", file=sys.stderr)
+    print(f"{PICTURE.relative_to(ROOT)} differs from fomoe's answers: run notebooks/utilisation.py", file=sys.stderr)
     return 1
 
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "costmodel/compose/check.hpp"
 #include "costmodel/formula/closed_form_parts.hpp"
 #include "platforms/support/input_error.hpp"
 

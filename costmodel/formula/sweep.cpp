@@ -11,6 +11,7 @@
 #include "costmodel/compute/step_variation.hpp"
 #include "costmodel/formula/round_times.hpp"
 #include "costmodel/model/memory.hpp"
+#include "costmodel/model/residency.hpp"
 #include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/value/cost.hpp"
 
@@ -25,7 +26,7 @@ double at(const std::vector<double>& table, double index) {
 }
 Block at(const std::vector<double>& table, const Block& index) {
   Block values;
-  for (Eigen::Index lane = 0; lane < index.size(); ++lane) values[lane] = at(table, double(index[lane]));
+  for (std::size_t lane = 0; lane < Block::kLanes; ++lane) values[lane] = at(table, index[lane]);
   return values;
 }
 

@@ -1,5 +1,7 @@
 #include "experiments/files/json.hpp"
 
+template class nlohmann::basic_json<nlohmann::ordered_map>;
+
 namespace fomoe::scenario {
 
 std::string to_text(const Json& document) {

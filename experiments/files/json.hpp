@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+extern template class nlohmann::basic_json<nlohmann::ordered_map>;  // compiled once, in json.cpp
+
 namespace fomoe::scenario {
 
 using Json = nlohmann::ordered_json;

@@ -1,5 +1,6 @@
 // A model's whole shape in JSON and back, for files that must say exactly which model they are about.
 #pragma once
+#include "costmodel/inputs/model_shape.hpp"
 #include "experiments/files/json_object.hpp"
 
 namespace fomoe::scenario {

@@ -24,14 +24,14 @@ using costmodel::Block;
 using costmodel::Configuration;
 using costmodel::Scenario;
 
-constexpr auto kLanes = static_cast<std::size_t>(Block::SizeAtCompileTime);
+constexpr auto kLanes = Block::kLanes;
 constexpr std::size_t kKeptContexts = 1024, kKeptProblems = 1 << 16;
 constexpr std::size_t kFormulaColumns = column("perplexity");  // what stands before it
 
 /// A key whose value is one lane.
 struct Lane {
   const char* key;
-  void (*set)(Configuration<Block>&, Eigen::Index, double);
+  void (*set)(Configuration<Block>&, std::size_t, double);
   /// The same in the scenario that check() and the quality model see; none where neither asks.
   void (*set_in_scenario)(Scenario&, double);
   /// Whether a combination is possible: always, or where the method's fragments take turns within K steps.
@@ -39,37 +39,37 @@ struct Lane {
 };
 
 constexpr Lane kLaneKeys[] = {
-    {"workload.tokens", [](auto& c, Eigen::Index i, double v) { c.axes.tokens[i] = v; },
+    {"workload.tokens", [](auto& c, std::size_t i, double v) { c.axes.tokens[i] = v; },
      [](Scenario& s, double v) { s.workload.tokens = static_cast<std::int64_t>(v); }, Lane::Decides::no},
     {"workload.global_batch_sequences",
-     [](auto& c, Eigen::Index i, double v) { c.axes.global_batch_sequences[i] = v; },
+     [](auto& c, std::size_t i, double v) { c.axes.global_batch_sequences[i] = v; },
      [](Scenario& s, double v) { s.workload.global_batch_sequences = static_cast<std::int64_t>(v); },
      Lane::Decides::yes},
-    {"strategy.local_steps", [](auto& c, Eigen::Index i, double v) { c.axes.local_steps[i] = v; },
+    {"strategy.local_steps", [](auto& c, std::size_t i, double v) { c.axes.local_steps[i] = v; },
      [](Scenario& s, double v) { s.strategy.local_steps = static_cast<std::int64_t>(v); },
      Lane::Decides::with_fragments},
-    {"strategy.expert_overlap", [](auto& c, Eigen::Index i, double v) { c.axes.expert_overlap[i] = v; },
+    {"strategy.expert_overlap", [](auto& c, std::size_t i, double v) { c.axes.expert_overlap[i] = v; },
      [](Scenario& s, double v) { s.strategy.expert_overlap = static_cast<int>(v); }, Lane::Decides::yes},
-    {"strategy.reshuffle_rounds", [](auto& c, Eigen::Index i, double v) { c.axes.reshuffle_rounds[i] = v; },
+    {"strategy.reshuffle_rounds", [](auto& c, std::size_t i, double v) { c.axes.reshuffle_rounds[i] = v; },
      nullptr, Lane::Decides::no},
-    {"strategy.overlap_steps", [](auto& c, Eigen::Index i, double v) { c.axes.overlap_steps[i] = v; },
+    {"strategy.overlap_steps", [](auto& c, std::size_t i, double v) { c.axes.overlap_steps[i] = v; },
      [](Scenario& s, double v) { s.strategy.overlap_steps = static_cast<std::int64_t>(v); },
      Lane::Decides::yes},
-    {"strategy.fragments", [](auto& c, Eigen::Index i, double v) { c.axes.fragments[i] = v; },
+    {"strategy.fragments", [](auto& c, std::size_t i, double v) { c.axes.fragments[i] = v; },
      [](Scenario& s, double v) { s.strategy.fragments = static_cast<int>(v); }, Lane::Decides::yes},
-    {"compute.step_time", [](auto& c, Eigen::Index i, double v) { c.step_time_s[i] = v; }, nullptr,
+    {"compute.step_time", [](auto& c, std::size_t i, double v) { c.step_time_s[i] = v; }, nullptr,
      Lane::Decides::no},
-    {"compute.peak_flops", [](auto& c, Eigen::Index i, double v) { c.peak_flops[i] = v; }, nullptr,
+    {"compute.peak_flops", [](auto& c, std::size_t i, double v) { c.peak_flops[i] = v; }, nullptr,
      Lane::Decides::no},
-    {"compute.mfu", [](auto& c, Eigen::Index i, double v) { c.mfu[i] = v; }, nullptr, Lane::Decides::no},
+    {"compute.mfu", [](auto& c, std::size_t i, double v) { c.mfu[i] = v; }, nullptr, Lane::Decides::no},
     {"network_model.bandwidth_efficiency",
-     [](auto& c, Eigen::Index i, double v) { c.bandwidth_efficiency[i] = v; }, nullptr, Lane::Decides::no},
+     [](auto& c, std::size_t i, double v) { c.bandwidth_efficiency[i] = v; }, nullptr, Lane::Decides::no},
 };
 
 /// The same, where sites are equal and come from no file. `sites` first: a default O_e follows it; bandwidth
 /// before the directions that override it.
 constexpr Lane kEqualSitesKeys[] = {
-    {"platform.sites", [](auto& c, Eigen::Index i, double v) { c.axes.sites[i] = v; },
+    {"platform.sites", [](auto& c, std::size_t i, double v) { c.axes.sites[i] = v; },
      [](Scenario& s, double v) {
        const platforms::Site site = s.platform.sites.front();
        s.platform =
@@ -77,13 +77,13 @@ constexpr Lane kEqualSitesKeys[] = {
      },
      Lane::Decides::yes},
     {"platform.bandwidth",
-     [](auto& c, Eigen::Index i, double v) { c.uplink_bytes_per_s[i] = c.downlink_bytes_per_s[i] = v; },
+     [](auto& c, std::size_t i, double v) { c.uplink_bytes_per_s[i] = c.downlink_bytes_per_s[i] = v; },
      nullptr, Lane::Decides::no},
-    {"platform.uplink", [](auto& c, Eigen::Index i, double v) { c.uplink_bytes_per_s[i] = v; }, nullptr,
+    {"platform.uplink", [](auto& c, std::size_t i, double v) { c.uplink_bytes_per_s[i] = v; }, nullptr,
      Lane::Decides::no},
-    {"platform.downlink", [](auto& c, Eigen::Index i, double v) { c.downlink_bytes_per_s[i] = v; }, nullptr,
+    {"platform.downlink", [](auto& c, std::size_t i, double v) { c.downlink_bytes_per_s[i] = v; }, nullptr,
      Lane::Decides::no},
-    {"platform.latency", [](auto& c, Eigen::Index i, double v) { c.latency_s[i] = v; }, nullptr,
+    {"platform.latency", [](auto& c, std::size_t i, double v) { c.latency_s[i] = v; }, nullptr,
      Lane::Decides::no},
 };
 
@@ -188,7 +188,7 @@ class ClosedFormSweep {
       const std::vector<double>& values = request_.grid.axes()[axis].numbers;
       for (std::size_t i = begin; i < end; ++i) {
         const std::uint64_t row = chunk.first_row + order_[i].second;
-        lane->set(configuration_, static_cast<Eigen::Index>(i - begin),
+        lane->set(configuration_, i - begin,
                   values[request_.grid.digit(row, axis)]);
       }
     }
@@ -220,7 +220,7 @@ class ClosedFormSweep {
                                                                &o.energy_kwh};
     for (std::size_t c = 0; c < kFormulaColumns; ++c) {
       for (std::size_t i = begin; i < end; ++i)
-        chunk.results[c][order_[i].second] = (*columns[c])[static_cast<Eigen::Index>(i - begin)];
+        chunk.results[c][order_[i].second] = (*columns[c])[i - begin];
     }
     for (std::size_t i = begin; i < end; ++i) {
       const std::size_t index = order_[i].second;
@@ -232,7 +232,7 @@ class ClosedFormSweep {
       double perplexity = kUnknown, equal_loss_factor = kUnknown;
       if (asked && chunk.problems[index].empty()) {
         const costmodel::Quality& known =
-            quality(context, chunk.first_row + index, o.tokens[static_cast<Eigen::Index>(i - begin)]);
+            quality(context, chunk.first_row + index, o.tokens[i - begin]);
         if (known.known) perplexity = known.perplexity;
         equal_loss_factor = known.equal_loss_factor.value_or(kUnknown);
       }

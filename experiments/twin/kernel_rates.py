@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Rates that kernels are judged by, on this device: matrix products, grouped products, copies. Writes JSON.
+"""Measures reference rates of this device for kernels: matrix products, grouped products, copies. Writes JSON.
 
-    python3 experiments/twin/kernel_rates.py --output rates.json          # on a GPU: bf16, sizes of the presets
-    python3 experiments/twin/kernel_rates.py --rehearse --output -        # tiny sizes, also on a CPU
+    python3 experiments/twin/kernel_rates.py --output rates.json          # on a GPU, in bf16, with the presets' sizes
+    python3 experiments/twin/kernel_rates.py --rehearse --output -        # tiny sizes; runs on a CPU too
 
-matmul: [tokens, d]·[d, d]. grouped: [tokens·k, d]·[N, d, d_e] as an expert layer does, experts loaded alike. copy: bytes read
-plus bytes written. Each is the median of several timed calls after warm-up; rates are of the useful work, in FLOP/s and B/s.
+matmul is [tokens, d]·[d, d]. grouped is [tokens·k, d]·[N, d, d_e], the product of an expert layer with equally loaded experts.
+copy counts bytes read plus bytes written. Each time is the median of several calls after warm-up. Rates count useful work
+only, in FLOP/s and B/s.
 """
 
 import argparse
@@ -67,12 +68,12 @@ def copy(count, cuda, device, calls):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rehearse", action="store_true", help="tiny sizes, on the CPU where there is no GPU")
+    parser.add_argument("--rehearse", action="store_true", help="use tiny sizes, and the CPU if there is no GPU")
     parser.add_argument("--output", required=True)
     options = parser.parse_args()
     cuda = torch.cuda.is_available()
     if not cuda and not options.rehearse:
-        parser.error("expected a GPU; --rehearse goes without")
+        parser.error("expected a GPU; --rehearse runs without one")
     device, calls = ("cuda", 20) if cuda else ("cpu", 3)
     rates = []
     for d in [32] if options.rehearse else [1024, 2048, 4096]:

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Step times of the Python twin as a step profile, which scenarios read like those of `fomoe-train profile`.
+"""Measures step times of the Python twin and writes a step profile, in the format of `fomoe-train profile`.
 
     .venv/bin/python experiments/twin/profile_twin.py --model small --sequence-length 128 --output eager.json
     .venv/bin/python experiments/twin/profile_twin.py --model medium --mode compile --experts grouped --output compiled.json
     build/release/bin/fomoe simulate experiments/scenarios/two-sites.toml --set compute.profile=eager.json
 
-AdamW is PyTorch's fused one. forward: the loss; backward; optimizer: its step, and dropping the gradients.
+The optimizer is PyTorch's fused AdamW. A step has three parts: forward computes the loss, backward the gradients, and
+optimizer is the optimizer's step including the release of the gradients.
 """
 
 import argparse
@@ -31,7 +32,8 @@ FEWEST_STEPS = 3
 
 
 class Clock:
-    """Marks between the parts of a step: events on the GPU's stream, so that nothing waits for the host; else wall clock."""
+    """Marks the time between the parts of a step: on a GPU with events on its stream, so that the GPU does not wait for the host;
+    on a CPU by wall clock."""
 
     def __init__(self, cuda):
         self.cuda, self.marks = cuda, []
@@ -67,8 +69,8 @@ def start_step(loss_of, optimizer, tokens, targets, cuda):
 
 
 def timed_steps(start, cuda):
-    """Times of one step after the other. A GPU has the next one to do meanwhile: what the host takes to launch a step's first work
-    would count as forward where the GPU had to wait for it."""
+    """Yields the times of successive steps. On a GPU the next step is queued before a step is waited for. Otherwise the GPU would
+    wait while the host launches a step's first work, and that time would count as forward."""
     clocks = collections.deque()
     while True:
         while len(clocks) < (2 if cuda else 1):
@@ -81,7 +83,7 @@ def peak_memory_bytes(cuda):
 
 
 def measure_point(shape, sequences, held, options):
-    """One point of the profile: a fresh model, warm-up steps, then timed ones."""
+    """Measures one point of the profile with a fresh model: warm-up steps, then timed steps."""
     cuda = options.device == "cuda"
     if cuda:
         torch.cuda.empty_cache()
@@ -153,16 +155,16 @@ def counts(text):
 
 def arguments_parser():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", choices=sorted(PRESETS), help="a preset; or --shape")
-    parser.add_argument("--shape", metavar="d_model=…,layers=…", help="all of d_model, layers, heads, experts, active_experts, "
-                        "d_expert and vocabulary")
-    parser.add_argument("--layers", type=int, help="this many layers instead of the model's")
+    parser.add_argument("--model", choices=sorted(PRESETS), help="a preset; give this or --shape")
+    parser.add_argument("--shape", metavar="d_model=…,layers=…", help="a model by its d_model, layers, heads, experts, active_experts, "
+                        "d_expert and vocabulary, all of them")
+    parser.add_argument("--layers", type=int, help="number of layers (default: the model's)")
     parser.add_argument("--sequence-length", type=int)
     parser.add_argument("--mode", choices=["eager", "compile"], default="eager")
     parser.add_argument("--compile-mode", choices=["default", "reduce-overhead", "max-autotune"], default="default")
     parser.add_argument("--experts", choices=["loop", "grouped"], default="loop",
                         help="one expert after the other, or one grouped product")
-    parser.add_argument("--local-experts", type=counts, metavar="N,…", help="held in each layer (default: all)")
+    parser.add_argument("--local-experts", type=counts, metavar="N,…", help="experts held in each layer (default: all)")
     parser.add_argument("--micro-batch-sequences", type=counts, default=[1], metavar="N,…")
     parser.add_argument("--skip-token", action="store_true")
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
@@ -170,7 +172,7 @@ def arguments_parser():
     parser.add_argument("--threads", type=int)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--warmup", type=int, default=3)
-    parser.add_argument("--time-budget", type=float, default=60, metavar="SECONDS", help="of a point's timed steps")
+    parser.add_argument("--time-budget", type=float, default=60, metavar="SECONDS", help="limit for the timed steps of each point")
     parser.add_argument("--seed", type=int, default=42)
     parser.add_argument("--output", required=True, metavar="P.json|-")
     return parser
@@ -205,8 +207,8 @@ def main():
         parser.error("--device: got cuda, but there is no usable CUDA device on this machine; for example --device cpu")
     options.dtype = options.dtype or ("bf16" if options.device == "cuda" else "fp32")
     if options.mode == "compile" and options.experts == "grouped" and options.dtype != "bf16":
-        parser.error("--dtype: got fp32 with --mode compile and --experts grouped, whose product PyTorch compiles for bf16 "
-                     "alone; expected bf16; for example --dtype bf16")
+        parser.error("--dtype: got fp32 with --mode compile and --experts grouped, whose product PyTorch compiles only for "
+                     "bf16; expected bf16; for example --dtype bf16")
     options.local_experts = options.local_experts or [shape.experts]
     if max(options.local_experts) > shape.experts:
         parser.error(f"--local-experts: got {max(options.local_experts)}; expected at most the model's {shape.experts}")
@@ -217,7 +219,7 @@ def main():
     if options.output == "-":
         sys.stdout.write(text)
         return
-    # Under a temporary name, so that nobody ever reads half a profile.
+    # The file is written under a temporary name, so that nobody reads an incomplete profile.
     temporary = f"{options.output}.{os.getpid()}.tmp"
     pathlib.Path(temporary).write_text(text)
     os.replace(temporary, options.output)

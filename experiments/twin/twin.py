@@ -1,9 +1,9 @@
-"""The FoMoE paper's transformer in PyTorch: what fomoe-train's C++ model computes, as one would write it in Python.
+"""The FoMoE paper's transformer in PyTorch. It computes the same as fomoe-train's C++ model.
 
     x0      = LN(E[token])
     x      += s·LN(Attention(LN(x)))      s = 4 / L
     x      += s·LN(MoE(LN(x)))
-    logits  = LN(x)·Eᵀ / (d / 256)        E is the embedding: tied
+    logits  = LN(x)·Eᵀ / (d / 256)        E is the embedding, tied to the output
 
 Attention is causal, with rotary queries and keys and scores q·k / d_head. LN has a scale and no bias (epsilon 1e-5). A
 token's gates are sigmoids of its k largest scores; an expert is SiLU(x·up)·down. Parameters have the names and the shapes of
@@ -67,10 +67,10 @@ class Layer(torch.nn.Module):
 
 
 class Model(torch.nn.Module):
-    """`held`: experts of each layer that are here, the first ones (default: all). With `skip_token` the router scores all
-    experts, and what a token would send to one that is not here (a ghost) is left out; else it scores those that are here.
-    `experts`: "loop" multiplies for one expert after the other, "grouped" for all in one grouped product, without a shape that
-    depends on the data. `dtype`: of the matrix products; parameters are fp32 and cast as they are used.
+    """`held` is the number of experts of each layer that this site holds: the first ones (default: all). With `skip_token` the
+    router scores all experts, and contributions of experts that are not held (ghosts) are left out. Without it the router scores
+    the held experts only. `experts` is "loop" (one expert after the other) or "grouped" (all experts in one grouped product, whose
+    shapes do not depend on the data). `dtype` is the type of the matrix products; parameters are fp32 and cast when they are used.
     """
 
     def __init__(self, shape, held=None, skip_token=False, experts="loop", dtype=torch.float32, device=None):
@@ -86,14 +86,14 @@ class Model(torch.nn.Module):
         self.final_norm = torch.nn.Parameter(torch.ones(shape.d_model, device=device))
         self.layers = torch.nn.ModuleList(Layer(shape, self.held, scored, device) for _ in range(shape.layers))
         head = shape.d_model // shape.heads
-        # In fp64, for angles of S radians, and then rounded once.
+        # Angles reach S radians, so they are computed in fp64 and rounded once.
         frequency = 10000.0 ** (-torch.arange(0, head, 2, dtype=torch.float64, device=device) / head)
         angle = torch.arange(shape.sequence_length, dtype=torch.float64, device=device)[:, None] * frequency
         self.register_buffer("cos", angle.cos()[:, None, :].to(dtype), persistent=False)
         self.register_buffer("sin", angle.sin()[:, None, :].to(dtype), persistent=False)
 
     def loss(self, tokens, targets):
-        """Mean cross-entropy in nats. tokens, targets: int64 [B, S], targets the next tokens."""
+        """Mean cross-entropy in nats. tokens and targets are int64 [B, S]; targets are the next tokens."""
         x = self.hidden(tokens)
         logits = x @ self.embedding.to(self.dtype).t()
         return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
@@ -136,19 +136,19 @@ class Model(torch.nn.Module):
 
     def looped(self, x, chosen, gate, up, down):
         y = torch.zeros_like(x)
-        for e in range(self.held):  # ghosts are in no turn of this loop
+        for e in range(self.held):  # no e is a ghost
             token, slot = (chosen == e).nonzero(as_tuple=True)
             rows = F.silu(x[token] @ up[e]) @ down[e]
             y.index_add_(0, token, rows * gate[token, slot, None])
         return y
 
     def grouped(self, x, chosen, gate, up, down):
-        slots = chosen.flatten().clamp(max=self.held)  # ghosts are a last group of their own
+        slots = chosen.flatten().clamp(max=self.held)  # ghosts form an extra group at the end
         order = slots.argsort(stable=True)
         held = torch.arange(self.held, device=x.device)
         ends = (slots[:, None] == held).sum(0).cumsum(0).to(torch.int32)
         rows = x[order // self.chosen]
-        # Rows of no group are written by neither the product nor its gradient, and 0·NaN would spread from there.
+        # Neither the product nor its gradient writes rows outside of all groups, and 0·NaN would spread from them.
         ghost = (torch.arange(len(order), device=x.device) >= ends[-1])[:, None] if self.skip_token else None
         if self.skip_token:
             rows = rows.masked_fill(ghost, 0)
@@ -181,7 +181,7 @@ def read_safetensors(path):
 
 
 def load_checkpoint(model, path):
-    """The weights of one site's checkpoint of fomoe-train; moments and counters are left aside."""
+    """Loads the weights from one site's checkpoint of fomoe-train; moments and counters are ignored."""
     tensors = read_safetensors(path)
     with torch.no_grad():
         for name, parameter in model.named_parameters():

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Real runs over emulated links, to hold predictions against.
+"""Runs training over emulated links, to compare predictions with.
 
-Every case is `fomoe-wan run base.toml … -- fomoe-train run base.toml …` on this machine: one process a site,
-real tensors over real TCP, compute paced unless the case says otherwise. A finished case is kept and not run
-again, so that an interrupted campaign goes on where it stopped.
+Every case is `fomoe-wan run base.toml … -- fomoe-train run base.toml …` on this machine: one process per site sends real
+tensors over real TCP. Compute is paced unless the case says otherwise. A finished case is kept and not run again, so an
+interrupted campaign continues where it stopped.
 
-  campaign.py --list                  the cases
-  campaign.py                         all of them
-  campaign.py --slice                 a few, in less than two minutes
-  campaign.py --only 'diloco-*'       those whose names match
-  campaign.py --draw 30 --seed 7 > my-cases.csv       cases by chance, to be run with
+  campaign.py --list                  lists the cases
+  campaign.py                         runs all cases
+  campaign.py --slice                 runs four cases, in less than two minutes
+  campaign.py --only 'diloco-*'       runs the cases whose names match
+  campaign.py --draw 30 --seed 7 > my-cases.csv       draws cases at random; the next line runs them
   campaign.py --drawn my-cases.csv --output my-runs
 
-Then: fomoe validate experiments/validation/runs/*.json
+To compare the runs with predictions: fomoe validate experiments/validation/runs/*.json
 """
 import argparse
 import csv
@@ -33,7 +33,8 @@ ROOT = HERE.parent.parent
 
 
 def check_platform(one, checked, binaries, scenario):
-    """Once for each platform: does the emulation do what is asked? With BBR, which fills links in both directions."""
+    """Measures once for each platform whether the emulation has the rates and latencies asked for. The check uses BBR,
+    which fills links in both directions."""
     path = checked / f"{one['platform']}.json"
     if path.exists():
         return True
@@ -42,19 +43,19 @@ def check_platform(one, checked, binaries, scenario):
         done = subprocess.run([binaries / "fomoe-wan", "check", scenario, "--report", report, "--congestion-control",
                                "bbr"] + overrides(one["settings"]), stdout=subprocess.DEVNULL)
         if done.returncode != 0:
-            print(f"{one['platform']}: fomoe-wan check refuses it", file=sys.stderr)
+            print(f"{one['platform']}: fomoe-wan check refuses this platform", file=sys.stderr)
             return False
         found = json.loads(report.read_text())
     kept = {key: found[key] for key in ("relay_most_bytes_per_s", "aggregate_bytes_per_s", "rates_include", "pairs",
                                         "congestion_control", "slow_start_after_idle", "tcp_wmem",
                                         "tcp_rmem")}
-    write(path, json.dumps(kept, indent=1) + "\n")
+    write(path, one_line(json.dumps(kept)))
     return True
 
 
 def computed_scenario(one, folder, binaries):
-    """base.toml with the case's model, and a profile of its steps, which the case is then predicted from: taken at
-    all sites at once, so that they share this machine's cores as in the run."""
+    """Writes base.toml with the case's model, and a profile of its steps, from which the case is predicted later. The
+    profile is taken at all sites at the same time, so that they share this machine's cores as in the run."""
     text = (HERE / "base.toml").read_text()
     for setting in MODELS[one["model"]]:
         key, value = setting.removeprefix("model.").split("=")
@@ -75,6 +76,11 @@ def wan_options(one):
             "--uplink-queue", one["uplink"]] + quota
 
 
+def one_line(text):
+    """The JSON text without white space between its tokens. Numbers keep every digit that was written."""
+    return re.sub(r'("(?:[^"\\]|\\.)*")|\s+', lambda found: found[1] or "", text) + "\n"
+
+
 def write(path, text):
     temporary = path.with_suffix(path.suffix + ".tmp")
     temporary.write_text(text)
@@ -88,7 +94,7 @@ def run(one, out, binaries, scenario, conditions):
         settings = one["settings"]
         if not one["paced"]:
             scenario = computed_scenario(one, Path(folder), binaries)
-            # Where cores are shared or limited, steps vary: their median says little of their mean.
+            # Steps vary where cores are shared or limited, and their median says little about their mean.
             settings = [s for s in settings if not s.startswith("compute.")]
             settings += ["compute.profile=profile.json", "compute.draw_samples=true"]
         train = [binaries / "fomoe-train", "run", scenario, "--threads", "1", "--output", result]
@@ -116,21 +122,22 @@ def run(one, out, binaries, scenario, conditions):
                             f"{after:.2f}", f"{took:.1f}", f"{relay['mean_late_s']:.3g}",
                             f"{relay['most_late_s']:.3g}", relay["packets"], relay["dropped_packets"],
                             one["uplink"], one["queue"], wan["congestion_control"], wan["slow_start_after_idle"]])
-        write(target, result.read_text().replace(folder + "/", ""))  # a path that is gone
+        # The report names files of the temporary folder, which no longer exists when somebody reads it.
+        write(target, one_line(result.read_text().replace(folder + "/", "")))
     print(f"{one['name']}: {measured['wall_clock_s']:.1f} s, load {before:.1f} to {after:.1f}", file=sys.stderr)
     return True
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bin", type=Path, default=ROOT / "build/release/bin", help="where the programs are")
+    parser.add_argument("--bin", type=Path, default=ROOT / "build/release/bin", help="folder of the programs")
     parser.add_argument("--output", type=Path, default=HERE / "runs", help="folder of the reports")
-    parser.add_argument("--only", default="*", help="names to run, with * and ?")
-    parser.add_argument("--draw", type=int, metavar="N", help="print N cases drawn at random, as CSV, and stop")
-    parser.add_argument("--seed", type=int, default=1, help="of --draw")
+    parser.add_argument("--only", default="*", help="run the cases whose names match; * and ? are wildcards")
+    parser.add_argument("--draw", type=int, metavar="N", help="print N random cases as CSV, and stop")
+    parser.add_argument("--seed", type=int, default=1, help="seed of --draw")
     parser.add_argument("--drawn", type=Path, metavar="FILE.csv", help="run these cases instead of the chosen ones")
-    parser.add_argument("--slice", action="store_true", help="a few cases, in less than two minutes")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no case after so long")
+    parser.add_argument("--slice", action="store_true", help="run four cases, in less than two minutes")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no further case after this many seconds")
     parser.add_argument("--list", action="store_true", help="print the cases and stop")
     arguments = parser.parse_args()
     if arguments.draw is not None:
@@ -155,7 +162,7 @@ def main():
         if (arguments.output / (one["name"] + ".json")).exists():
             continue
         if time.time() - started > arguments.seconds:
-            print("time is up; the same command goes on from here", file=sys.stderr)
+            print("--seconds are over; the same command continues here", file=sys.stderr)
             break
         if checked and not check_platform(one, checked, arguments.bin, HERE / "base.toml"):
             failed += 1

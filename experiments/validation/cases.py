@@ -1,11 +1,11 @@
-"""What the validation campaign runs: cases that were chosen, and how others are drawn at random."""
+"""The chosen cases of the validation campaign, and how further cases are drawn at random."""
 import csv
 import json
 import math
 import random
 import subprocess
 
-# name → overrides. Rates are of links, IP and TCP headers included.
+# Overrides by name. Rates are those of links, so they include IP and TCP headers.
 PLATFORMS = {
     "near": ["platform.sites=2", "platform.bandwidth=100Mbps", "platform.latency=10ms"],
     "fast": ["platform.sites=2", "platform.bandwidth=1Gbps", "platform.latency=5ms"],
@@ -17,7 +17,7 @@ PLATFORMS = {
     "slow": ["platform.file=slow-site.toml", "platform.sites=3"],
 }
 SITES = {"near": 2, "fast": 2, "half": 2, "three": 3, "four": 4, "far": 4, "uneven": 3, "slow": 3}
-# Parameters of a site, in fp32: 1.3, 12 and 101 MB.
+# The parameters of a site take 1.3, 12 and 101 MB in fp32.
 MODELS = {
     "small": ["model.d_model=128", "model.d_expert=64", "model.vocabulary=512", "model.experts=8"],
     "medium": ["model.d_model=256", "model.d_expert=256", "model.vocabulary=1024", "model.experts=8"],
@@ -47,7 +47,7 @@ def case(platform, model, method, k, rounds, collective="direct", step="100ms", 
     if congestion != "bbr":
         name += "-" + congestion
     if queue != "8x" and uplink == "host":
-        raise ValueError("short queues have a name of their own behind a router alone")
+        raise ValueError("short queues are only named for uplink=\"router\"")
     if uplink != "host":
         name += "-router" if queue == "8x" else "-shallow"
     steps = rounds if method == "ddp" else rounds * k
@@ -55,7 +55,7 @@ def case(platform, model, method, k, rounds, collective="direct", step="100ms", 
         f"strategy.local_steps={k}", f"strategy.collective={collective}", f"compute.step_time={step}",
         f"workload.tokens={steps * TOKENS_A_STEP}"] + ([f"strategy.expert_overlap={overlap}"] if overlap else [])
     if overlap and platform in ("three", "uneven", "slow"):
-        settings.append("model.experts=6")  # so that three sites hold equally many
+        settings.append("model.experts=6")  # three sites then hold equally many
     return {"name": name, "platform": platform, "model": model, "settings": settings, "paced": paced,
             "congestion": congestion, "queue": queue, "uplink": uplink, "quota": quota,
             "site_sequences": 16 // SITES[platform]}
@@ -118,7 +118,7 @@ def cases():
     yield case("slow", "small", "ddp", 1, 15)
     yield case("slow", "medium", "local_adamw", 8, 2)
     yield case("slow", "medium", "fomoe-fixed", 8, 3, overlap=2)
-    # The same again with TCP that backs off at every loss.
+    # Some of these cases again with Reno, which slows down at every loss.
     yield case("near", "small", "diloco", 4, 8, congestion="reno")
     yield case("near", "medium", "diloco", 8, 4, congestion="reno")
     yield case("near", "medium", "ddp", 1, 6, congestion="reno")
@@ -131,7 +131,7 @@ def cases():
     yield case("far", "small", "ddp", 1, 6, congestion="reno")
     yield case("far", "small", "diloco", 16, 4, congestion="reno")
     yield case("slow", "small", "diloco", 8, 5, congestion="reno")
-    # With one queue behind each site, of all its connections.
+    # All connections of a site share one queue behind it.
     yield case("near", "medium", "diloco", 8, 4, uplink="router")
     yield case("half", "medium", "ddp", 1, 15, uplink="router")
     yield case("three", "medium", "diloco", 8, 4, "ring", uplink="router")
@@ -139,7 +139,7 @@ def cases():
     yield case("far", "medium", "diloco", 16, 2, uplink="router")
     yield case("uneven", "medium", "diloco", 8, 3, uplink="router")
     yield case("slow", "small", "diloco", 8, 5, uplink="router")
-    # And with such queues that hold one product of rate and round trip: what does not fit is lost.
+    # The same, but the queue holds only rate × round trip; packets that do not fit are lost.
     yield case("near", "medium", "ddp", 1, 6, queue="1x", uplink="router")
     yield case("half", "medium", "diloco", 8, 6, queue="1x", uplink="router")
     yield case("three", "medium", "diloco", 8, 4, queue="1x", uplink="router")
@@ -147,7 +147,7 @@ def cases():
     yield case("four", "medium", "diloco", 8, 3, queue="1x", uplink="router")
     yield case("four", "medium", "fomoe-random", 8, 3, overlap=4, queue="1x", uplink="router")
     yield case("slow", "small", "diloco", 8, 5, queue="1x", uplink="router")
-    # Computed for real, predicted from a profile that is measured just before.
+    # Steps are computed instead of paced, and predicted from a profile measured just before the run.
     yield case("near", "small", "diloco", 64, 4, paced=False)
     yield case("near", "small", "ddp", 1, 40, paced=False)
     yield case("near", "medium", "diloco", 16, 4, paced=False)
@@ -159,11 +159,11 @@ SLICE = ["diloco-near-small-k4", "ddp-near-small-k1", "diloco-three-medium-k8-ri
 
 
 def draw(count, seed, fomoe, scenario):
-    """Cases that nobody chose: every parameter by chance, as many rounds as are predicted to take 15 s. Rows of a
-    CSV: name and settings."""
+    """Yields random cases as rows of a CSV: name and settings. Each has as many rounds as are predicted to take 15 s,
+    at least 4 and at most 60."""
     chance = random.Random(seed)
 
-    def between(low, high):  # by powers
+    def between(low, high):  # uniform in the logarithm
         return math.exp(chance.uniform(math.log(low), math.log(high)))
 
     for number in range(count):

@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
-"""Recomputes the figures in README.md, between its two marks, from the raw runs in runs/.
+"""Predicts the measured runs, and writes how far off the predictions are.
 
-Half of the runs that can be calibrated with, every other one by name, are what the network terms are fitted
-to (network-bbr.toml); the other half, all that overlap, the series with other queues, with Reno and with real
-steps, and the cases drawn by chance (drawn/, and run a second time: drawn-again/) are predicted with these terms.
+The chosen runs that can be calibrated with are sorted by name; the network terms (network-bbr.toml) are fitted to every
+other one. All other runs are predicted with these terms: the rest of the chosen runs, the runs whose synchronisation
+overlaps with compute, the series with other queues, with Reno and with real steps, and the drawn cases, which were run
+twice (drawn/ and drawn-again/).
 
-  report.py            rewrites README.md, network-bbr.toml and envelope.csv: the ranges that were tried
-  report.py --check    exit status 1 where README.md has other figures than the runs give
+  report.py            rewrites the figures in README.md between their two marks, and these files beside it:
+                       errors.csv (each series, group and quantity), predictions.csv (each drawn case),
+                       network-bbr.toml (the fitted terms), envelope.csv (the ranges that were tried)
+  report.py --check    writes nothing; exit status 1 if any of these files differs from what the runs give
 """
 import argparse
 import csv
+import io
 import json
 import math
 import statistics
@@ -21,14 +25,26 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 BEGIN, END = "<!-- figures: report.py -->\n", "<!-- end of figures -->\n"
-# What is known and not fitted: headers take 52 of 1500 bytes, and every second segment of the other direction is
-# acknowledged by 52 more: 1448 / 1526; Linux starts with 10 segments, its send buffers grow to 4 MiB at most
-# (tcp_wmem), the relay's latency is what was asked (checks/).
+# These terms are known, so they are given instead of fitted. Headers take 52 of each packet's 1500 bytes, and every
+# second segment of the other direction is acknowledged by 52 more: 1448 / 1526. Linux starts with 10 segments, and its
+# send buffers grow to 4 MiB at most (tcp_wmem). checks/ shows that the relay's latency is the one asked for.
 GIVEN = [word for term in ("bandwidth_efficiency=0.949", "initial_window=14480B", "early_receives=true",
                            "send_buffer=4MiB", "congestion_control=bbr")
          for word in ("--set", "network_model." + term)]
+QUANTITIES = ["wall_clock", "compute", "communication", "synchronization", "utilization", "first_round", "later_rounds"]
+# The groups of errors.csv; of other series the group of all runs.
 BOUNDS = ["all", "compute-bound", "communication-bound", "overlapped"]
-SHOWN = ["wall_clock", "compute", "communication", "synchronization", "utilization", "first_round", "later_rounds"]
+GROUPS = {"chosen": [*BOUNDS, "ddp", "diloco", "fomoe", "local_adamw", "streaming_diloco"], "drawn": BOUNDS}
+# Runs whose names end so are series of their own.
+SUFFIXES = {"-router": "router", "-shallow": "shallow", "-reno": "reno", "-quota0.4": "computed-quota",
+            "-computed": "computed"}
+TITLES = {"chosen": "chosen runs that took no part in the fit",
+          "drawn": "drawn cases",
+          "router": "one queue behind each site for all its connections (`-router`)",
+          "shallow": "the same with short queues, which lose packets (`-shallow`)",
+          "reno": "TCP with Reno, with the terms fitted to BBR (`-reno`)",
+          "computed": "real steps, predicted from a profile taken just before (`-computed`)",
+          "computed-quota": "the same at four sites of 0.4 cores each (`-quota0.4`)"}
 
 
 def fomoe(arguments, binary):
@@ -40,7 +56,8 @@ def fomoe(arguments, binary):
 
 
 def halves(runs):
-    """Overlapped runs tell nothing of how long one transfer takes by itself: they are predicted only."""
+    """The runs to fit and the runs to predict. Overlapped runs do not show how long a transfer takes by itself, so they
+    are predicted only."""
     usable = [run for run in runs if not run.name.startswith("streaming")]
     return usable[::2], [run for run in runs if run not in usable[::2]]
 
@@ -50,80 +67,107 @@ def validated(runs, network, binary):
     return json.loads(fomoe(["validate", *runs, *more, "--output", "-"], binary))
 
 
-def errors_table(answer):
-    lines = ["| runs | | error of | median | p95 | worst | bias | worst run |", "|---|---|---|---|---|---|---|---|"]
-    for group in answer["groups"]:
-        for quantity in SHOWN:
-            e = group["errors"].get(quantity)
-            if e is None:
-                continue
-            unit = "pt" if quantity == "utilization" else "%"
-            first = quantity == SHOWN[0]
-            cells = [f"{100 * e[k]:.1f} {unit}" for k in ("median", "p95", "worst")]
-            lines.append(f"| {group['name'] if first else ''} | {group['runs'] if first else ''} | {quantity} | "
-                         + " | ".join(cells) + f" | {100 * e['bias']:+.1f} {unit} | {e['worst_run']} |")
-    return "\n".join(lines) + "\n"
+def percent(share, unit="%"):
+    return f"{100 * share:.1f} {unit}"
 
 
-def runs_table(answer):
-    """Each run with what was drawn for it."""
-    lines = ["", "| run | sites | K | measured | predicted | wall clock | first round | later rounds |",
-             "|---|--:|--:|--:|--:|--:|--:|--:|"]
+def csv_text(header, rows):
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def errors_csv(answers):
+    """One row for each series, group of runs and quantity, in percent; for utilization in percentage points."""
+    columns = ["median", "p95", "worst"]
+    rows = [[series, group["name"], group["runs"], quantity, *(f"{100 * errors[column]:.1f}" for column in columns),
+             f"{100 * errors['bias']:+.1f}", errors["worst_run"]]
+            for series, answer in answers.items() for group in answer["groups"] for quantity in QUANTITIES
+            if group["name"] in GROUPS.get(series, ["all"]) and (errors := group["errors"].get(quantity)) is not None]
+    return csv_text(["series", "group", "runs", "error_of", *columns, "bias", "worst_run"], rows)
+
+
+def predictions_csv(answer):
+    """One row for each drawn case, errors in percent."""
+    rows = []
     for run in answer["runs"]:
         scenario = run["scenario"]
-        errors = [run["errors"][key] for key in ("wall_clock", "first_round", "later_rounds")]
-        errors = ["" if error is None else f"{100 * error:+.1f} %" for error in errors]  # none: rounds overlap
-        lines.append(f"| {run['run']} | {len(scenario['platform']['sites'])} | {scenario['strategy']['local_steps']} | "
-                     f"{run['measured']['wall_clock_s']:.2f} s | {run['predicted']['wall_clock_s']:.2f} s | "
-                     + " | ".join(errors) + " |")
+        errors = [run["errors"][quantity] for quantity in ("wall_clock", "first_round", "later_rounds")]
+        rows.append([run["run"], len(scenario["platform"]["sites"]), scenario["strategy"]["local_steps"],
+                     f"{run['measured']['wall_clock_s']:.2f}", f"{run['predicted']['wall_clock_s']:.2f}",
+                     # Rounds that overlap have no duration of their own, so they have no errors.
+                     *("" if error is None else f"{100 * error:+.1f}" for error in errors)])
+    return csv_text(["run", "sites", "local_steps", "measured_s", "predicted_s", "wall_clock_error", "first_round_error",
+                     "later_rounds_error"], rows)
+
+
+def wall_clock_table(answers, without_terms):
+    lines = ["| series | runs | median | p95 | worst | bias | worst run | without any term: median, p95, worst |",
+             "|---|--:|--:|--:|--:|--:|---|---|"]
+    for series, answer in answers.items():
+        errors = answer["groups"][0]["errors"]["wall_clock"]
+        fluid = without_terms[series]["groups"][0]["errors"]["wall_clock"]
+        lines.append(f"| {TITLES[series]} | {answer['groups'][0]['runs']} | "
+                     + " | ".join(percent(errors[key]) for key in ("median", "p95", "worst"))
+                     + f" | {100 * errors['bias']:+.1f} % | {errors['worst_run']} | "
+                     + ", ".join(percent(fluid[key]) for key in ("median", "p95", "worst")) + " |")
     return "\n".join(lines) + "\n"
 
 
-def short(answer):
-    group = answer["groups"][0]
-    e = group["errors"]["wall_clock"]
-    return f"{100 * e['median']:.1f} %, {100 * e['p95']:.1f} %, {100 * e['worst']:.1f} %"
+def quantities_table(chosen, drawn):
+    lines = ["| error of | chosen: median | p95 | worst | bias | drawn: median | p95 | worst | bias |",
+             "|---|--:|--:|--:|--:|--:|--:|--:|--:|"]
+    for quantity in QUANTITIES:
+        unit = "pt" if quantity == "utilization" else "%"
+        cells = []
+        for answer in (chosen, drawn):
+            errors = answer["groups"][0]["errors"][quantity]
+            cells += [percent(errors[key], unit) for key in ("median", "p95", "worst")]
+            cells.append(f"{100 * errors['bias']:+.1f} {unit}")
+        lines.append(f"| `{quantity}` | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
 
 
 def spread(shares):
     shares = sorted(abs(share) for share in shares)
-    return ", ".join(f"{100 * share:.1f} %" for share in (
+    return ", ".join(percent(share) for share in (
         statistics.median(shares), shares[math.ceil(0.95 * len(shares)) - 1], shares[-1]))
 
 
-def synchronous(runs):
-    """Wall clock of runs that do not overlap, and synchronization of those that communicate for 30 % of a round or more."""
+def synchronous(series, runs):
+    """Wall clock of the runs that do not overlap; synchronization of those that communicate for 30 % of the time."""
     runs = [run for run in runs if run["bound"] != "overlapped"]
     busy = [run for run in runs if run["bound"] == "communication-bound"]
-    if not busy:
-        return ""
-    return (f"Of the {len(runs)} that do not overlap, median, p95 and worst: wall clock "
-            f"{spread(run['errors']['wall_clock'] for run in runs)}; synchronization, of the {len(busy)} that communicate for "
-            f"30 % of the time or more, {spread(run['errors']['synchronization'] for run in busy)}.\n\n")
+    return (f"- The {len(runs)} {series} runs that do not overlap: wall clock "
+            f"{spread(run['errors']['wall_clock'] for run in runs)}; synchronization of the {len(busy)} that communicate for "
+            f"30 % of the time or more: {spread(run['errors']['synchronization'] for run in busy)}.\n")
 
 
 def repeated(first, second):
-    """What a run's wall clock says about another run of the same case: less error than that nobody can predict."""
+    """How far two runs of the same case differ: no prediction can be nearer to both."""
     pairs = [(one, other) for one in first for other in second if one["run"] == other["run"]]
     clocks = [(one["measured"]["wall_clock_s"], other["measured"]["wall_clock_s"]) for one, other in pairs]
     predicted = [one["predicted"]["wall_clock_s"] for one, _ in pairs]
-    return (f"{len(pairs)} cases were run twice (`drawn-again/`). Median, p95 and worst: second runs differ from first ones by "
+    return (f"- {len(pairs)} drawn cases were run twice (`drawn-again/`). Second runs differ from first ones by "
             f"{spread(b / a - 1 for a, b in clocks)}; predictions differ from second runs by "
-            f"{spread(p / b - 1 for p, (_, b) in zip(predicted, clocks))}, from the mean of both by "
-            f"{spread(2 * p / (a + b) - 1 for p, (a, b) in zip(predicted, clocks))}.\n\n")
+            f"{spread(p / b - 1 for p, (_, b) in zip(predicted, clocks))}, from the mean of both runs by "
+            f"{spread(2 * p / (a + b) - 1 for p, (a, b) in zip(predicted, clocks))}.\n")
 
 
 def load_line(names):
     rows = [row for row in csv.DictReader((HERE / "conditions.csv").open()) if row["run"] in names]
     load = [float(row["load_before"]) for row in rows]
     late = [float(row["relay_mean_late_s"]) * 1e6 for row in rows]
-    return (f"{len(rows)} runs on 2 cores, drawn ones twice; load average before a run {min(load):.1f} to {max(load):.1f}, median "
-            f"{statistics.median(load):.1f}; the relay was {statistics.median(late):.0f} µs late on average "
-            f"(median over runs; the latest {max(late):.0f} µs). Conditions of each run: `conditions.csv`.\n")
+    return (f"{len(rows)} runs on 2 cores, the drawn cases twice; load average before a run "
+            f"{min(load):.1f} to {max(load):.1f}, median {statistics.median(load):.1f}; the relay was "
+            f"{statistics.median(late):.0f} µs late on average (median over runs; most {max(late):.0f} µs). "
+            f"`conditions.csv` has the conditions of each run.\n")
 
 
 def envelope(answers):
-    """Ranges of what was run, of all links between two sites; `fomoe simulate` says how far a case lies outside."""
+    """The ranges that were run, over all links between two sites; `fomoe simulate` says how far a case lies outside."""
     seen = {"sites": [], "bytes_per_s": [], "latency_s": [], "bytes_sent_per_site_per_round": []}
     methods = set()
     for run in (run for answer in answers for run in answer["runs"]):
@@ -139,50 +183,28 @@ def envelope(answers):
     return "\n".join(lines + [f"method,{name}," for name in sorted(methods)]) + "\n"
 
 
-def wall_clocks(after, before):
-    return (f"Wall clock, median, p95 and worst error: {short(after)}; without any term of `[network_model]`: "
-            f"{short(before)}.\n\n")
-
-
 def figures(binary):
-    runs = sorted((HERE / "runs").glob("*.json"))
-    drawn = sorted((HERE / "drawn").glob("*.json"))
-    text = load_line({run.stem for run in runs + drawn})
-    apart = {"-router": "One queue for all connections behind each site, predicted with the same terms",
-             "-shallow": "Such queues of one product of rate and round trip, which lose packets, predicted with the same terms",
-             "-reno": "TCP with Reno, predicted with the terms that were fitted to BBR",
-             "-quota0.4": "Steps computed for real at four sites of 0.4 cores each, predicted from a profile taken there",
-             "-computed": "Steps computed for real, predicted from a profile measured just before each run"}
-    written, answers = {}, []
-    fitted_to, held_out = halves([run for run in runs if not run.stem.endswith(tuple(apart))])
+    """The text between the marks of README.md, and the content of each file beside it."""
+    runs, drawn, again = (sorted((HERE / folder).glob("*.json")) for folder in ("runs", "drawn", "drawn-again"))
+    fitted_to, held_out = halves([run for run in runs if not run.stem.endswith(tuple(SUFFIXES))])
+    members = {"chosen": held_out, "drawn": drawn}
+    members |= {SUFFIXES[suffix]: [run for run in runs if run.stem.endswith(suffix)] for suffix in SUFFIXES}
     with tempfile.TemporaryDirectory() as folder:
         network = Path(folder) / "network-bbr.toml"
-        fomoe(["calibrate", *fitted_to, "--terms", "call_overhead,payload_rate",
-               *GIVEN, "--output", network], binary)
-        written[network.name] = network.read_text()
-        shown = written[network.name].split("\n[calibration]")[0]
-        text += f"\n### TCP with BBR: {len(fitted_to)} runs to fit, {len(held_out)} to predict\n\n"
-        text += f"```toml\n{shown}```\n\n"
-        before, after = validated(held_out, None, binary), validated(held_out, network, binary)
-        text += wall_clocks(after, before) + synchronous(after["runs"]) + errors_table(after)
-        answers += [after, validated(fitted_to, None, binary)]
-        if drawn:
-            text += f"\n### Cases drawn by chance, predicted with the same terms: {len(drawn)} runs\n\n"
-            before, after = validated(drawn, None, binary), validated(drawn, network, binary)
-            again = sorted((HERE / "drawn-again").glob("*.json"))
-            text += wall_clocks(after, before) + synchronous(after["runs"])
-            text += repeated(after["runs"], validated(again, network, binary)["runs"]) if again else ""
-            text += errors_table({"groups": [
-                group for group in after["groups"] if group["name"] in BOUNDS]}) + runs_table(after)
-            answers.append(after)
-        for suffix, title in apart.items():
-            members = [run for run in runs if run.stem.endswith(suffix)]
-            before, after = validated(members, None, binary), validated(members, network, binary)
-            text += f"\n### {title}: {len(members)} runs\n\n" + wall_clocks(after, before)
-            text += errors_table({"groups": after["groups"][:1]})
-            answers.append(after)
-    written["envelope.csv"] = envelope(answers)
-    return text, written
+        fomoe(["calibrate", *fitted_to, "--terms", "call_overhead,payload_rate", *GIVEN, "--output", network], binary)
+        terms = network.read_text()
+        answers = {series: validated(members[series], network, binary) for series in TITLES}
+        second_runs = validated(again, network, binary)["runs"]
+    without_terms = {series: validated(members[series], None, binary) for series in TITLES}
+    text = load_line({run.stem for run in runs + drawn})
+    text += f"\n{len(fitted_to)} of the chosen runs were used for the fit (`network-bbr.toml`).\n\n### Wall clock\n\n"
+    text += wall_clock_table(answers, without_terms) + "\nMedian, p95 and worst:\n\n"
+    text += "".join(synchronous(series, answers[series]["runs"]) for series in ("chosen", "drawn"))
+    text += repeated(answers["drawn"]["runs"], second_runs)
+    text += "\n### All quantities\n\n" + quantities_table(answers["chosen"], answers["drawn"])
+    ranges = [*answers.values(), validated(fitted_to, None, binary)]
+    return text, {"errors.csv": errors_csv(answers), "predictions.csv": predictions_csv(answers["drawn"]),
+                  "network-bbr.toml": terms, "envelope.csv": envelope(ranges)}
 
 
 def main():
@@ -190,20 +212,19 @@ def main():
     parser.add_argument("--fomoe", type=Path, default=ROOT / "build/release/bin/fomoe", help="the program")
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
     arguments = parser.parse_args()
-    readme = HERE / "README.md"
-    page = readme.read_text()
-    before, rest = page.split(BEGIN)
-    old, after = rest.split(END)
-    text, models = figures(arguments.fomoe.resolve())
+    before, rest = (HERE / "README.md").read_text().split(BEGIN)
+    text, wanted = figures(arguments.fomoe.resolve())
+    wanted["README.md"] = before + BEGIN + text + END + rest.split(END)[1]
+    stale = [name for name, content in wanted.items()
+             if not (HERE / name).exists() or (HERE / name).read_text() != content]
     if arguments.check:
-        if text != old:
-            print("README.md has other figures than the runs give: run report.py", file=sys.stderr)
-        return 0 if text == old else 1
-    for name, model in models.items():
-        (HERE / name).write_text(model)
-    temporary = readme.with_suffix(".md.tmp")
-    temporary.write_text(before + BEGIN + text + END + after)
-    temporary.replace(readme)
+        if stale:
+            print(f"{', '.join(stale)}: not what the runs give now; run report.py", file=sys.stderr)
+        return 1 if stale else 0
+    for name in stale:
+        temporary = HERE / (name + ".tmp")
+        temporary.write_text(wanted[name])
+        temporary.replace(HERE / name)
     return 0
 
 

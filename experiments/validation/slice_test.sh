@@ -1,6 +1,6 @@
 #!/bin/sh
-# A few cases of the campaign, run anew and held against their predictions; in less than two minutes.
-#   slice_test.sh BIN      77: this machine cannot emulate the links, and says why
+# Runs a few cases of the campaign and compares them with their predictions, in less than two minutes.
+#   slice_test.sh BIN      exit status 77: this machine cannot emulate the links; the output says why
 here=$(dirname "$0")
 bin=$1
 folder=$(mktemp -d) || exit 1
@@ -11,7 +11,7 @@ if ! "$bin/fomoe-wan" run "$here/base.toml" --no-check --congestion-control bbr 
 fi
 python3 "$here/campaign.py" --slice --bin "$bin" --output "$folder/runs" || exit 1
 cat "$folder/conditions.csv"
-# Bytes are exact. A machine that is busy with other things is late: of wall clocks a quarter is asked for here,
-# README.md has what a calm one gives.
+# Bytes must be exact. A busy machine is late, so wall clocks may be off by a quarter here; README.md has the errors on an
+# idle machine.
 "$bin/fomoe" validate "$folder"/runs/*.json --network-model "$here/network-bbr.toml" \
   --limit bytes=0 --limit wall_clock=0.25

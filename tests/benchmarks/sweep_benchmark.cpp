@@ -33,7 +33,7 @@ std::vector<costmodel::Configuration<Block>> random_blocks(const costmodel::Scen
   };
   std::vector<costmodel::Configuration<Block>> blocks(16, replicated(costmodel::configuration_of(scenario)));
   for (auto& block : blocks) {
-    for (Eigen::Index lane = 0; lane < Block::SizeAtCompileTime; ++lane) {
+    for (std::size_t lane = 0; lane < Block::kLanes; ++lane) {
       const double sites = std::exp2(std::floor(uniform(1, 6)));
       block.axes.sites[lane] = sites;
       block.axes.expert_overlap[lane] = std::exp2(std::floor(uniform(0, std::log2(sites) + 1)));
@@ -62,7 +62,7 @@ void closed_form_block(benchmark::State& state, const char* method, bool assumed
     benchmark::DoNotOptimize(outcome);
     benchmark::ClobberMemory();
   }
-  constexpr auto lanes = static_cast<double>(Block::SizeAtCompileTime);
+  constexpr auto lanes = static_cast<double>(Block::kLanes);
   state.counters["configurations/s"] =
       benchmark::Counter(static_cast<double>(state.iterations()) * lanes, benchmark::Counter::kIsRate);
 }

@@ -46,12 +46,12 @@ TEST_CASE("egress: tiers start anew every month") {
 TEST_CASE("egress: the block of a sweep computes what the single scenario does") {
   const bool ok = rc::check("lane by lane", [] {
     Block bytes, duration_s;
-    for (int i = 0; i < Block::RowsAtCompileTime; ++i) {
+    for (std::size_t i = 0; i < Block::kLanes; ++i) {
       bytes[i] = static_cast<double>(*rc::gen::inRange<std::int64_t>(0, 400'000'000'000'000));
       duration_s[i] = static_cast<double>(*rc::gen::inRange(1, 20'000'000));
     }
     const Block prices = egress_price(kTiers, bytes, duration_s);
-    for (int i = 0; i < Block::RowsAtCompileTime; ++i) {
+    for (std::size_t i = 0; i < Block::kLanes; ++i) {
       RC_ASSERT(std::abs(prices[i] - egress_price(kTiers, bytes[i], duration_s[i])) <=
                 1e-9 * (1 + prices[i]));
       // More bytes never cost less, and no byte more than the first tier's price.

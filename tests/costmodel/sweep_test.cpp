@@ -21,7 +21,7 @@ using namespace fomoe::costmodel;
 
 namespace {
 
-constexpr Eigen::Index kLanes = Block::SizeAtCompileTime;
+constexpr std::size_t kLanes = Block::kLanes;
 
 template <class T>
 T one_of(std::initializer_list<T> values) {
@@ -102,7 +102,7 @@ Scenario random_lane(Scenario scenario, std::mt19937_64& random) {
   return scenario;
 }
 
-void set_lane(Configuration<Block>& block, Eigen::Index lane, const Configuration<double>& one) {
+void set_lane(Configuration<Block>& block, std::size_t lane, const Configuration<double>& one) {
   block.axes.sites[lane] = one.axes.sites;
   block.axes.local_steps[lane] = one.axes.local_steps;
   block.axes.expert_overlap[lane] = one.axes.expert_overlap;
@@ -133,13 +133,13 @@ TEST_CASE("a block of configurations equals the closed form of each scenario, to
     std::mt19937_64 random(*rc::gen::arbitrary<std::uint64_t>());
     std::vector<Scenario> scenarios;
     Configuration<Block> block = replicated(configuration_of(context));
-    for (Eigen::Index lane = 0; lane < kLanes; ++lane) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
       scenarios.push_back(random_lane(context, random));
       set_lane(block, lane, configuration_of(scenarios.back()));
     }
     Outcome<Block> outcome;
     evaluate(sweep_context(context), block, outcome);
-    for (Eigen::Index lane = 0; lane < kLanes; ++lane) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
       const Scenario& scenario = scenarios[static_cast<std::size_t>(lane)];
       const RunReport report = closed_form(scenario);
       const double round_s = report.round.duration_s;
@@ -189,7 +189,7 @@ TEST_CASE("fragments and late steps in lanes: each is the closed form of its sce
   std::vector<Scenario> lanes;
   for (const int fragments : {1, 2, 3, 4, 8}) {
     for (const std::int64_t late : {0, 1, 3, 12}) {
-      const auto lane = static_cast<Eigen::Index>(lanes.size());
+      const auto lane = lanes.size();
       lanes.push_back(scenario);
       lanes.back().strategy.fragments = fragments;
       lanes.back().strategy.overlap_steps = late;
@@ -200,7 +200,7 @@ TEST_CASE("fragments and late steps in lanes: each is the closed form of its sce
   Outcome<Block> outcome;
   evaluate(sweep_context(scenario), block, outcome);
   for (std::size_t i = 0; i < lanes.size(); ++i)
-    CHECK(agree(outcome.wall_clock_s[static_cast<Eigen::Index>(i)], closed_form(lanes[i]).wall_clock_s));
+    CHECK(agree(outcome.wall_clock_s[i], closed_form(lanes[i]).wall_clock_s));
 }
 
 TEST_CASE("sites that pay different prices: the cost is the sum of theirs") {

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Runs the oracles and writes their table into README.md, beside this file:  tests/oracles/table.sh [BUILD_FOLDER]
+# Runs the oracles and writes their answers into table.csv, beside this file:  tests/oracles/table.sh [BUILD_FOLDER]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 program=${1:-build/release}/bin/test_oracles
 [ -x "$program" ] || { echo "There is no $program: build it first (./test.sh -L oracle)" >&2; exit 1; }
-readme=tests/oracles/README.md
-table=$(mktemp)
-trap 'rm -f "$table"' EXIT
-for suite in smpi ns3; do FOMOE_ORACLE_TABLE=$table "$program" --test-suite=$suite >/dev/null; done
+table=tests/oracles/table.csv
+rows=$(mktemp)
+trap 'rm -f "$rows"' EXIT
+for suite in smpi ns3; do FOMOE_ORACLE_TABLE=$rows "$program" --test-suite=$suite >/dev/null; done
+# The program writes "| case | fomoe (s) | oracle (s) | difference | cause |".
 {
-  sed '/^| case/,$d' "$readme"
-  printf '| case | fomoe (s) | oracle (s) | difference | cause |\n|---|--:|--:|--:|---|\n'
-  cat "$table"
-} >"$readme.tmp"
-mv "$readme.tmp" "$readme"
-echo "$(wc -l <"$table") rows in $readme"
+  echo case,fomoe_s,oracle_s,difference,cause
+  sed -E 's/^\| (.*) \| (.*) \| (.*) \| (.*) \| (.*) \|$/"\1",\2,\3,\4,"\5"/' "$rows"
+} >"$table.tmp"
+mv "$table.tmp" "$table"
+echo "$(wc -l <"$rows") rows in $table"

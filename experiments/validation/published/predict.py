@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Predicts times that others published, from two of them each, and rewrites the figures in README.md.
+"""Predicts times that others published, after fitting to two of them for each backend.
 
-  predict.py           rewrites README.md, between its marks, and errors.csv
-  predict.py --check   exit status 1 where they have other figures than this gives
+  predict.py           rewrites errors.csv, and the figures in README.md between their marks
+  predict.py --check   writes nothing; exit status 1 if either file has other figures
 """
 import argparse
 import csv
@@ -17,14 +17,14 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 BEGIN, END = "<!-- figures: predict.py -->\n", "<!-- end of figures -->\n"
 
-# Two times of a backend are calibrated with: the fewest nodes, both payloads, the link in the middle.
+# The two times that are fitted for each backend: the fewest nodes, both payloads, the middle one of the links.
 CALIBRATED = {backend: (f"tc-allreduce-4-{backend}-128-2G5ms", f"tc-allreduce-4-{backend}-256-2G5ms")
               for backend in ("nccl", "gloo")}
 RINGS = ["fluid", "stepwise"]
 
 
 def fomoe(binary, arguments, otherwise=None):
-    """What it says; None where it fails with `otherwise` in its message."""
+    """The standard output of fomoe; None if it fails with `otherwise` in its message."""
     done = subprocess.run([str(binary), *arguments], capture_output=True, text=True, cwd=HERE)
     if otherwise and otherwise in done.stderr:
         return None
@@ -34,7 +34,7 @@ def fomoe(binary, arguments, otherwise=None):
 
 
 def efficiency(binary, rows, ring):
-    """bandwidth_efficiency, fitted to the rows; 1 where they do not exclude that it is."""
+    """bandwidth_efficiency fitted to the rows; 1 if the rows are compatible with 1."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "two.csv"
         lines = ["collective,sites,payload,bandwidth,latency,seconds"]
@@ -120,7 +120,7 @@ def main():
     wanted = {HERE / "README.md": before + BEGIN + figures + END + after, HERE / "errors.csv": errors}
     if arguments.check:
         stale = [str(path) for path, content in wanted.items() if not path.exists() or path.read_text() != content]
-        sys.exit(f"other figures than {__file__} gives: {', '.join(stale)}" if stale else 0)
+        sys.exit(f"not the figures that {__file__} gives now: {', '.join(stale)}" if stale else 0)
     for path, content in wanted.items():
         temporary = path.with_suffix(".tmp")
         temporary.write_text(content)

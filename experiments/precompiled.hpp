@@ -1,0 +1,6 @@
+// The headers that most files here include, precompiled. Every file still includes what it uses.
+#pragma once
+#include <fmt/format.h>
+
+#include "costmodel/precompiled.hpp"
+#include "experiments/files/json.hpp"
