@@ -93,7 +93,7 @@ void check_affinity(const Scenario& scenario, const Method& method) {
 }  // namespace
 
 void check(const Scenario& scenario) {
-  const Method* method = scenario.strategy.method->name;
+  const Method* method = scenario.strategy.method;
   if (method->partial_experts) {
     if (scenario.model.experts == 0) {
       throw InputError("strategy.method", "\"" + std::string(method->name) + "\" for a model without experts",

@@ -14,7 +14,7 @@ bool has_axis(const Method& method, std::string_view key) {
 }
 
 std::vector<std::string> ignored_axes(const Scenario& scenario) {
-  const Method& method = *scenario.strategy.method->name;
+  const Method& method = *scenario.strategy.method;
   const Strategy& asked = scenario.strategy;
   const Strategy usual;
   std::vector<std::string> notes;

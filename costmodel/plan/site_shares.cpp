@@ -5,7 +5,7 @@
 namespace fomoe::costmodel {
 
 int effective_overlap(const Scenario& scenario) {
-  return scenario.strategy.method->name->partial_experts ? scenario.strategy.expert_overlap : scenario.sites();
+  return scenario.strategy.method->partial_experts ? scenario.strategy.expert_overlap : scenario.sites();
 }
 
 std::int64_t local_experts(const Scenario& scenario) {
@@ -13,7 +13,7 @@ std::int64_t local_experts(const Scenario& scenario) {
 }
 
 std::int64_t local_batch_sequences(const Scenario& scenario, int site) {
-  if (scenario.strategy.method->name->one_site) return site == 0 ? scenario.workload.global_batch_sequences : 0;
+  if (scenario.strategy.method->one_site) return site == 0 ? scenario.workload.global_batch_sequences : 0;
   return chunk_elements(scenario.workload.global_batch_sequences, scenario.sites(), site);
 }
 
