@@ -127,4 +127,16 @@ ModelShape read_exact_shape(const std::string& path, const JsonKind& kind, const
   return shape;
 }
 
+Json paper_shape_json(const costmodel::ModelShape& shape) {
+  return {{"name", shape.name},
+          {"d_model", shape.d_model},
+          {"layers", shape.layers},
+          {"heads", shape.heads},
+          {"experts", shape.experts},
+          {"active_experts", shape.active_experts},
+          {"d_expert", shape.d_expert},
+          {"vocabulary", shape.vocabulary},
+          {"sequence_length", shape.sequence_length}};
+}
+
 }  // namespace fomoe::scenario

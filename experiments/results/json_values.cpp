@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "costmodel/plan/method.hpp"
+#include "experiments/files/model_shape_json.hpp"
 #include "experiments/results/cost_json.hpp"
 #include "experiments/results/goodput_json.hpp"
 #include "experiments/results/run_report_json.hpp"
@@ -133,18 +134,6 @@ Json to_json(const costmodel::ModelShape& shape) {
   json["window_layers"] = shape.window_layers;
   json["tied_embeddings"] = shape.tied_embeddings;
   return json;
-}
-
-Json paper_shape_json(const costmodel::ModelShape& shape) {
-  return {{"name", shape.name},
-          {"d_model", shape.d_model},
-          {"layers", shape.layers},
-          {"heads", shape.heads},
-          {"experts", shape.experts},
-          {"active_experts", shape.active_experts},
-          {"d_expert", shape.d_expert},
-          {"vocabulary", shape.vocabulary},
-          {"sequence_length", shape.sequence_length}};
 }
 
 Json to_json(const std::vector<Provenance>& provenance) {

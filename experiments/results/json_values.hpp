@@ -10,8 +10,6 @@
 namespace fomoe::scenario {
 
 Json to_json(const costmodel::ModelShape& shape);
-/// The nine numbers that describe a model of the paper's family; what a step profile says of its model.
-Json paper_shape_json(const costmodel::ModelShape& shape);
 Json to_json(const std::vector<Provenance>& provenance);
 /// The scenario after defaults and overrides; SI units, with the unit in the key.
 Json to_json(const costmodel::Scenario& scenario);
