@@ -22,9 +22,9 @@ class Pairs {
   }
   [[nodiscard]] int sites() const { return sites_; }
 
-  using Badness = std::pair<double, double>;  // slowest pair, sum over pairs
-  [[nodiscard]] Badness badness(const std::vector<int>& set) const {
-    Badness worst{0, 0};
+  using Cost = std::pair<double, double>;  // slowest pair, sum over pairs
+  [[nodiscard]] Cost badness(const std::vector<int>& set) const {
+    Cost worst{0, 0};
     for (std::size_t a = 0; a < set.size(); ++a) {
       for (std::size_t b = 0; b < a; ++b) {
         const double pair_s = seconds_[static_cast<std::size_t>(set[a] * sites_ + set[b])];
@@ -71,9 +71,9 @@ void each_set(int sites, int count, const Visit& visit) {
 
 std::vector<int> best_of_all(const Pairs& pairs, int count) {
   std::vector<int> best;
-  Pairs::Badness least{0, 0};
+  Pairs::Cost least{0, 0};
   each_set(pairs.sites(), count, [&](const std::vector<int>& set) {
-    const Pairs::Badness badness = pairs.badness(set);
+    const Pairs::Cost badness = pairs.badness(set);
     if (best.empty() || badness < least) {
       best = set;
       least = badness;

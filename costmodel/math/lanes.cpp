@@ -25,17 +25,17 @@ Block evaluated(const Expression& expression) {
 
 Block Block::Constant(double value) { return evaluated(Lanes::Constant(value)); }
 
-#define FOMOE_OPERATOR(OP)                                                                     \
-  Block& Block::operator OP##=(const Block& other) {                                           \
-    lanes(*this) OP##= lanes(other);                                                          \
-    return *this;                                                                              \
-  }                                                                                            \
-  Block& Block::operator OP##=(double value) {                                                 \
-    lanes(*this) OP##= Lanes::Constant(value);                                                \
-    return *this;                                                                              \
-  }                                                                                            \
+#define FOMOE_OPERATOR(OP)                                                                      \
+  Block& Block::operator OP##=(const Block& other) {                                            \
+    lanes(*this) OP## = lanes(other);                                                           \
+    return *this;                                                                               \
+  }                                                                                             \
+  Block& Block::operator OP##=(double value) {                                                  \
+    lanes(*this) OP## = Lanes::Constant(value);                                                 \
+    return *this;                                                                               \
+  }                                                                                             \
   Block operator OP(const Block& a, const Block& b) { return evaluated(lanes(a) OP lanes(b)); } \
-  Block operator OP(const Block& a, double b) { return evaluated(lanes(a) OP b); }             \
+  Block operator OP(const Block& a, double b) { return evaluated(lanes(a) OP b); }              \
   Block operator OP(double a, const Block& b) { return evaluated(a OP lanes(b)); }
 FOMOE_OPERATOR(+)
 FOMOE_OPERATOR(-)

@@ -20,10 +20,12 @@ std::vector<std::string> ignored_axes(const Scenario& scenario) {
   std::vector<std::string> notes;
   const auto note = [&](const char* key, bool is_asked) {
     if (is_asked && !has_axis(method, key))
-      notes.push_back(std::string(method.name) + " has no " + key + ": what the scenario says of it is ignored");
+      notes.push_back(std::string(method.name) + " has no " + key +
+                      ": what the scenario says of it is ignored");
   };
   if (asked.expert_overlap != effective_overlap(scenario) && asked.expert_overlap != 0)
-    notes.push_back(std::string(method.name) + " keeps every expert at every site: expert_overlap is ignored");
+    notes.push_back(std::string(method.name) +
+                    " keeps every expert at every site: expert_overlap is ignored");
   note("overlap_steps", asked.overlap_steps != usual.overlap_steps);
   note("fragments", asked.fragments != usual.fragments);
   note("outer_optimizer", asked.outer_optimizer != usual.outer_optimizer);

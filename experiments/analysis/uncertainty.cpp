@@ -85,7 +85,7 @@ CalibrationFile read_calibration(const po::variables_map& values) {
     const std::string name = entry.text("name");
     const scenario::Key* key = find_term(name);
     if (key == nullptr) entry.refuse("name", '"' + name + '"', "a number of [network_model]");
-    if (!entry.yes_no("supported")) continue;
+    if (!entry.boolean("supported")) continue;
     const std::string number = "a number of zero or more";
     CalibratedTerm term{"network_model." + name, scenario::si_unit(key->kind), entry.number("value", number),
                         entry.number("low95", number), entry.number("high95", number)};

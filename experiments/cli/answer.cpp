@@ -17,7 +17,7 @@ void write_answer(std::string_view text) {
   }
 }
 
-KeptAnswer::KeptAnswer() { kept = &text_; }
-KeptAnswer::~KeptAnswer() { kept = nullptr; }
+CapturedOutput::CapturedOutput() { kept = &text_; }
+CapturedOutput::~CapturedOutput() { kept = nullptr; }
 
 }  // namespace fomoe::scenario

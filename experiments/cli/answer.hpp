@@ -9,12 +9,12 @@ namespace fomoe::scenario {
 void write_answer(std::string_view text);
 
 /// While it lives, answers are kept instead of printed. One at a time.
-class KeptAnswer {
+class CapturedOutput {
  public:
-  KeptAnswer();
-  ~KeptAnswer();
-  KeptAnswer(const KeptAnswer&) = delete;
-  KeptAnswer& operator=(const KeptAnswer&) = delete;
+  CapturedOutput();
+  ~CapturedOutput();
+  CapturedOutput(const CapturedOutput&) = delete;
+  CapturedOutput& operator=(const CapturedOutput&) = delete;
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:

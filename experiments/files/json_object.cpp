@@ -82,7 +82,7 @@ double JsonObject::number(const std::string& name, const std::string& expected) 
   return value.get<double>();
 }
 
-bool JsonObject::yes_no(const std::string& name) const {
+bool JsonObject::boolean(const std::string& name) const {
   const Json& value = at(name, "true or false");
   if (!value.is_boolean()) refuse_value(name, value, "true or false");
   return value.get<bool>();

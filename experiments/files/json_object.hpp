@@ -35,7 +35,7 @@ class JsonObject {
   [[nodiscard]] double seconds(const std::string& name) const {
     return number(name, "seconds of zero or more");
   }
-  [[nodiscard]] bool yes_no(const std::string& name) const;
+  [[nodiscard]] bool boolean(const std::string& name) const;
   [[nodiscard]] const Json& array(const std::string& name) const;
   [[nodiscard]] const Json& filled_array(const std::string& name) const;
   /// Whole numbers from `least` to `most`; a wrong one is named by its place in the array.

@@ -111,7 +111,7 @@ ModelShape read_exact_shape(const std::string& path, const JsonKind& kind, const
     if (reader.has(member.name)) shape.*member.member = reader.count(member.name, 0);
   }
   for (const auto& member : kFlags) {
-    if (reader.has(member.name)) shape.*member.member = reader.yes_no(member.name);
+    if (reader.has(member.name)) shape.*member.member = reader.boolean(member.name);
   }
   if (reader.has("query_key_norm")) {
     const std::string name = reader.text("query_key_norm");

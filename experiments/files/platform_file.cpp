@@ -26,7 +26,7 @@ class PlatformReader {
     const TableReader top(document_, platform_file_keys(), "", &document_.root());
     platform_.name = top.text("name");
     source_ = top.text("source");
-    given_origin_ = top.yes_no("measured") ? Origin::measured : Origin::assumed;
+    given_origin_ = top.boolean("measured") ? Origin::measured : Origin::assumed;
     if (top.has("paths_csv")) measured_ = read_paths_csv(document_.beside(top.text("paths_csv")));
     read_sites();
     read_default_path();

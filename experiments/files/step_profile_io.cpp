@@ -31,7 +31,7 @@ costmodel::ProfileOrigin read_origin(const std::string& path, const Json& json) 
   origin.lines = reader.text("lines");
   origin.warmup_dropped = reader.count("warmup_dropped", 0);
   origin.gpus = reader.count("gpus", 1);
-  origin.whole_steps = reader.yes_no("whole_steps");
+  origin.whole_steps = reader.boolean("whole_steps");
   origin.composed = reader.text("composed");
   origin.scaled = reader.text("scaled");
   return origin;
@@ -56,7 +56,7 @@ costmodel::ProfilePoint read_point(const std::string& path, const std::string& w
   costmodel::ProfilePoint point;
   point.micro_batch_sequences = reader.count("micro_batch_sequences", 1);
   point.local_experts = reader.count("local_experts", 0);
-  point.skip_token = reader.yes_no("skip_token");
+  point.skip_token = reader.boolean("skip_token");
   point.peak_memory_bytes = reader.count("peak_memory_bytes", 0);
   for (const Json& sample : reader.filled_array("samples")) {
     const JsonObject times(path, kProfile, fmt::format("{}.samples[{}]", where, point.samples.size()), sample,

@@ -20,7 +20,7 @@ struct WrongInput : std::runtime_error {
 
 // The GIL stays held: SimGrid's set-up, and what is kept of an answer, are one a process.
 std::string answer(const fomoe::commands::Arguments& arguments) {
-  const fomoe::scenario::KeptAnswer kept;
+  const fomoe::scenario::CapturedOutput kept;
   try {
     fomoe::commands::run(arguments);
   } catch (const fomoe::FileError& error) {

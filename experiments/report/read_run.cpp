@@ -49,7 +49,7 @@ costmodel::Cost read_cost(const JsonObject& json) {
 
 costmodel::Quality read_quality(const JsonObject& json) {
   costmodel::Quality quality;
-  quality.known = json.yes_no("known");
+  quality.known = json.boolean("known");
   quality.source = json.text("source");
   if (!quality.known) {
     quality.reason = json.text("reason");

@@ -207,7 +207,7 @@ class PlanReader {
     compute.nodes = nodes(reader);
     if (reader.has("repeat")) compute.repeat = reader.count("repeat", 0, kMostSteps);
     if (reader.has("share")) compute.share = reader.number("share", "a share of the work, zero or more");
-    if (reader.has("whole_model")) compute.whole_model = reader.yes_no("whole_model");
+    if (reader.has("whole_model")) compute.whole_model = reader.boolean("whole_model");
     return compute;
   }
 
@@ -248,7 +248,7 @@ class PlanReader {
                          fmt::format("operations of a round, whole numbers from 0 to {}", most_ops_ - 1)))
         op.after_earlier.push_back({static_cast<OpId>(id), 1});
     if (reader.has("after_earlier")) after_earlier(reader, where, op);
-    if (reader.has("detached")) op.detached = reader.yes_no("detached");
+    if (reader.has("detached")) op.detached = reader.boolean("detached");
     return op;
   }
 
@@ -282,8 +282,8 @@ class PlanReader {
       RoundClass alike;
       alike.count = reader.count("count", 1, kMostRounds);
       alike.steps = reader.count("steps", 0, kMostSteps);
-      if (reader.has("identical")) alike.identical = reader.yes_no("identical");
-      if (reader.has("overlapping")) alike.overlapping = reader.yes_no("overlapping");
+      if (reader.has("identical")) alike.identical = reader.boolean("identical");
+      if (reader.has("overlapping")) alike.overlapping = reader.boolean("overlapping");
       (void)reader.filled_array("rounds");
       const auto written = reader.counts("rounds", 0, kMostRounds, "indices of rounds");
       const auto known = static_cast<std::int64_t>(written.size());

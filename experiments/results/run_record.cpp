@@ -52,9 +52,9 @@ RunRecord read_record(const std::string& path, const Json& json) {
   RunRecord record;
   record.id = object.text("id");
   record.started_at = object.text("started_at");
-  record.paced = object.yes_no("paced");
-  record.in_turn = object.yes_no("in_turn");
-  record.whole = object.yes_no("whole");
+  record.paced = object.boolean("paced");
+  record.in_turn = object.boolean("in_turn");
+  record.whole = object.boolean("whole");
   record.source.toml = object.text("scenario_toml");
   const Json& files = object.at("files", "the files of the scenario");
   for (const auto& item : files.items()) {

@@ -49,8 +49,8 @@ SingleKey read_single_key(const std::string& assignment) {
     single.number = reader.multiple(name);
   } else if (is_number(kind)) {
     single.number = reader.quantity(name);
-  } else if (kind == Kind::yes_no) {
-    single.word = reader.yes_no(name) ? "true" : "false";
+  } else if (kind == Kind::boolean) {
+    single.word = reader.boolean(name) ? "true" : "false";
   } else if (kind == Kind::text || kind == Kind::choice) {
     single.word = reader.text(name);
   } else {

@@ -29,7 +29,7 @@ constexpr std::size_t kKeptContexts = 1024, kKeptProblems = 1 << 16;
 constexpr std::size_t kFormulaColumns = column("perplexity");  // what stands before it
 
 /// A key whose value is one lane.
-struct Lane {
+struct SweptKey {
   const char* key;
   void (*set)(Configuration<Block>&, std::size_t, double);
   /// The same in the scenario that check() and the quality model see; none where neither asks.
@@ -38,53 +38,53 @@ struct Lane {
   enum class Decides { no, yes, with_fragments } decides;
 };
 
-constexpr Lane kLaneKeys[] = {
+constexpr SweptKey kLaneKeys[] = {
     {"workload.tokens", [](auto& c, std::size_t i, double v) { c.axes.tokens[i] = v; },
-     [](Scenario& s, double v) { s.workload.tokens = static_cast<std::int64_t>(v); }, Lane::Decides::no},
+     [](Scenario& s, double v) { s.workload.tokens = static_cast<std::int64_t>(v); }, SweptKey::Decides::no},
     {"workload.global_batch_sequences",
      [](auto& c, std::size_t i, double v) { c.axes.global_batch_sequences[i] = v; },
      [](Scenario& s, double v) { s.workload.global_batch_sequences = static_cast<std::int64_t>(v); },
-     Lane::Decides::yes},
+     SweptKey::Decides::yes},
     {"strategy.local_steps", [](auto& c, std::size_t i, double v) { c.axes.local_steps[i] = v; },
      [](Scenario& s, double v) { s.strategy.local_steps = static_cast<std::int64_t>(v); },
-     Lane::Decides::with_fragments},
+     SweptKey::Decides::with_fragments},
     {"strategy.expert_overlap", [](auto& c, std::size_t i, double v) { c.axes.expert_overlap[i] = v; },
-     [](Scenario& s, double v) { s.strategy.expert_overlap = static_cast<int>(v); }, Lane::Decides::yes},
+     [](Scenario& s, double v) { s.strategy.expert_overlap = static_cast<int>(v); }, SweptKey::Decides::yes},
     {"strategy.reshuffle_rounds", [](auto& c, std::size_t i, double v) { c.axes.reshuffle_rounds[i] = v; },
-     nullptr, Lane::Decides::no},
+     nullptr, SweptKey::Decides::no},
     {"strategy.overlap_steps", [](auto& c, std::size_t i, double v) { c.axes.overlap_steps[i] = v; },
      [](Scenario& s, double v) { s.strategy.overlap_steps = static_cast<std::int64_t>(v); },
-     Lane::Decides::yes},
+     SweptKey::Decides::yes},
     {"strategy.fragments", [](auto& c, std::size_t i, double v) { c.axes.fragments[i] = v; },
-     [](Scenario& s, double v) { s.strategy.fragments = static_cast<int>(v); }, Lane::Decides::yes},
+     [](Scenario& s, double v) { s.strategy.fragments = static_cast<int>(v); }, SweptKey::Decides::yes},
     {"compute.step_time", [](auto& c, std::size_t i, double v) { c.step_time_s[i] = v; }, nullptr,
-     Lane::Decides::no},
+     SweptKey::Decides::no},
     {"compute.peak_flops", [](auto& c, std::size_t i, double v) { c.peak_flops[i] = v; }, nullptr,
-     Lane::Decides::no},
-    {"compute.mfu", [](auto& c, std::size_t i, double v) { c.mfu[i] = v; }, nullptr, Lane::Decides::no},
+     SweptKey::Decides::no},
+    {"compute.mfu", [](auto& c, std::size_t i, double v) { c.mfu[i] = v; }, nullptr, SweptKey::Decides::no},
     {"network_model.bandwidth_efficiency",
-     [](auto& c, std::size_t i, double v) { c.bandwidth_efficiency[i] = v; }, nullptr, Lane::Decides::no},
+     [](auto& c, std::size_t i, double v) { c.bandwidth_efficiency[i] = v; }, nullptr, SweptKey::Decides::no},
 };
 
 /// The same, where sites are equal and come from no file. `sites` first: a default O_e follows it; bandwidth
 /// before the directions that override it.
-constexpr Lane kEqualSitesKeys[] = {
+constexpr SweptKey kEqualSitesKeys[] = {
     {"platform.sites", [](auto& c, std::size_t i, double v) { c.axes.sites[i] = v; },
      [](Scenario& s, double v) {
        const platforms::Site site = s.platform.sites.front();
        s.platform =
            platforms::uniform(static_cast<int>(v), site.uplink_bytes_per_s, site.downlink_bytes_per_s, 0);
      },
-     Lane::Decides::yes},
+     SweptKey::Decides::yes},
     {"platform.bandwidth",
      [](auto& c, std::size_t i, double v) { c.uplink_bytes_per_s[i] = c.downlink_bytes_per_s[i] = v; },
-     nullptr, Lane::Decides::no},
+     nullptr, SweptKey::Decides::no},
     {"platform.uplink", [](auto& c, std::size_t i, double v) { c.uplink_bytes_per_s[i] = v; }, nullptr,
-     Lane::Decides::no},
+     SweptKey::Decides::no},
     {"platform.downlink", [](auto& c, std::size_t i, double v) { c.downlink_bytes_per_s[i] = v; }, nullptr,
-     Lane::Decides::no},
+     SweptKey::Decides::no},
     {"platform.latency", [](auto& c, std::size_t i, double v) { c.latency_s[i] = v; }, nullptr,
-     Lane::Decides::no},
+     SweptKey::Decides::no},
 };
 
 bool given(const scenario::Document& document, const char* table, const char* key) {
@@ -141,8 +141,8 @@ class ClosedFormSweep {
 
  private:
   template <std::size_t N>
-  void add_lanes(const Lane (&keys)[N]) {
-    for (const Lane& lane : keys) {
+  void add_lanes(const SweptKey (&keys)[N]) {
+    for (const SweptKey& lane : keys) {
       for (std::size_t a = 0; a < request_.grid.axes().size(); ++a) {
         if (request_.grid.axes()[a].key == lane.key) lanes_.emplace_back(&lane, a);
       }
@@ -188,8 +188,7 @@ class ClosedFormSweep {
       const std::vector<double>& values = request_.grid.axes()[axis].numbers;
       for (std::size_t i = begin; i < end; ++i) {
         const std::uint64_t row = chunk.first_row + order_[i].second;
-        lane->set(configuration_, i - begin,
-                  values[request_.grid.digit(row, axis)]);
+        lane->set(configuration_, i - begin, values[request_.grid.digit(row, axis)]);
       }
     }
     if (default_overlap_) configuration_.axes.expert_overlap = configuration_.axes.sites;
@@ -219,8 +218,7 @@ class ClosedFormSweep {
                                                                &o.cost_total,
                                                                &o.energy_kwh};
     for (std::size_t c = 0; c < kFormulaColumns; ++c) {
-      for (std::size_t i = begin; i < end; ++i)
-        chunk.results[c][order_[i].second] = (*columns[c])[i - begin];
+      for (std::size_t i = begin; i < end; ++i) chunk.results[c][order_[i].second] = (*columns[c])[i - begin];
     }
     for (std::size_t i = begin; i < end; ++i) {
       const std::size_t index = order_[i].second;
@@ -231,8 +229,7 @@ class ClosedFormSweep {
       const std::size_t index = order_[i].second;
       double perplexity = kUnknown, equal_loss_factor = kUnknown;
       if (asked && chunk.problems[index].empty()) {
-        const costmodel::Quality& known =
-            quality(context, chunk.first_row + index, o.tokens[i - begin]);
+        const costmodel::Quality& known = quality(context, chunk.first_row + index, o.tokens[i - begin]);
         if (known.known) perplexity = known.perplexity;
         equal_loss_factor = known.equal_loss_factor.value_or(kUnknown);
       }
@@ -273,8 +270,8 @@ class ClosedFormSweep {
   const std::string& problem(Context& context, std::uint64_t row) {
     std::uint64_t key = 0;
     for (const auto& [lane, axis] : lanes_) {
-      if (lane->decides == Lane::Decides::no ||
-          (lane->decides == Lane::Decides::with_fragments && !context.has_fragments))
+      if (lane->decides == SweptKey::Decides::no ||
+          (lane->decides == SweptKey::Decides::with_fragments && !context.has_fragments))
         continue;
       key = key * request_.grid.axes()[axis].size() + request_.grid.digit(row, axis);
     }
@@ -290,9 +287,9 @@ class ClosedFormSweep {
   }
 
   const Request& request_;
-  std::vector<std::pair<const Lane*, std::size_t>> lanes_;  // with the axis
-  std::vector<std::size_t> words_;                          // axes that make contexts
-  bool default_overlap_ = false;                            // O_e is the number of sites
+  std::vector<std::pair<const SweptKey*, std::size_t>> lanes_;  // with the axis
+  std::vector<std::size_t> words_;                              // axes that make contexts
+  bool default_overlap_ = false;                                // O_e is the number of sites
   std::unordered_map<std::uint64_t, std::unique_ptr<Context>> contexts_;
   std::vector<std::pair<std::uint64_t, std::size_t>> order_;  // rows of a chunk by context
   Configuration<Block> configuration_;

@@ -87,7 +87,7 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
     const Pair pair{flight->from, flight->to};
     if (paces(pair)) {
       Simgrid::Valve& valve = simgrid_->valve(nodes_.size(), pair);
-      valve.landed_bytes += flight->bytes;
+      valve.delivered_bytes += flight->bytes;
       valve.flights.erase(std::find(valve.flights.begin(), valve.flights.end(), flight));
       probe_clock_.flow_ended(pair);
       sender_rates_.flow_ended(pair);
@@ -116,7 +116,7 @@ void Engine::restart() {
 }
 
 double Engine::wait_s(NodeId from, NodeId to, std::int64_t bytes, const Beside& beside) {
-  return flow_start_.wait_s(from, to, bytes, send_buffers_.landed_bytes({from, to}), beside, now());
+  return flow_start_.wait_s(from, to, bytes, send_buffers_.delivered_bytes({from, to}), beside, now());
 }
 
 void Engine::after(double delay_s, Callback callback) {

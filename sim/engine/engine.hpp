@@ -74,9 +74,9 @@ class Engine {
   struct Simgrid;
   using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;
   [[nodiscard]] bool paces(Pair pair) const;
-  [[nodiscard]] ProbeClock::Surroundings around_probes();
-  [[nodiscard]] SenderRates::Surroundings around_rates();
-  [[nodiscard]] SendBuffers::Surroundings around_buffers();
+  [[nodiscard]] ProbeClock::Environment around_probes();
+  [[nodiscard]] SenderRates::Environment around_rates();
+  [[nodiscard]] SendBuffers::Environment around_buffers();
   void set_valve(Pair pair);
   [[nodiscard]] std::pair<int, int> sites(Pair pair) const;
   [[nodiscard]] double round_trip_s(Pair pair) const;

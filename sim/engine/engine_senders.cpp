@@ -14,7 +14,7 @@ constexpr std::uint64_t kProbeDraws = 1ULL << 32;  // others than at the end of 
 
 bool Engine::paces(Pair pair) const { return simulates_senders_ && leaves_site(pair.first, pair.second); }
 
-ProbeClock::Surroundings Engine::around_probes() {
+ProbeClock::Environment Engine::around_probes() {
   return {[this] { return now(); },
           [this](double delay_s, Callback callback) { after(delay_s, std::move(callback)); },
           [this](Pair pair) { return round_trip_s(pair); },
@@ -28,7 +28,7 @@ ProbeClock::Surroundings Engine::around_probes() {
           }};
 }
 
-SenderRates::Surroundings Engine::around_rates() {
+SenderRates::Environment Engine::around_rates() {
   return {[this] { return now(); },
           [this](double delay_s, Callback callback) { after(delay_s, std::move(callback)); },
           [this](Pair pair) { return round_trip_s(pair); },
@@ -36,7 +36,7 @@ SenderRates::Surroundings Engine::around_rates() {
           [this](Pair pair) { return flow_start_.draw(pair.first, pair.second) * 2 - 1; },
           [this](Pair pair) {
             const Simgrid::Valve& valve = simgrid_->valve(nodes_.size(), pair);
-            double bytes = valve.landed_bytes;
+            double bytes = valve.delivered_bytes;
             for (const Simgrid::Flight* flight : valve.flights)
               bytes += flight->bytes - flight->comm->get_remaining();
             return bytes;
@@ -48,7 +48,7 @@ SenderRates::Surroundings Engine::around_rates() {
           }};
 }
 
-SendBuffers::Surroundings Engine::around_buffers() {
+SendBuffers::Environment Engine::around_buffers() {
   return {[this] { return now(); },
           [this](double delay_s, Callback callback) { after(delay_s, std::move(callback)); },
           [this](Pair pair, std::int64_t bytes, Callback ended) {

@@ -37,7 +37,7 @@ struct Engine::Simgrid {
     s4u::Link* link = nullptr;
     bool open = true;
     double most_bytes_per_s = kFastestFabric_bytes_per_s;
-    double landed_bytes = 0;  // of flows that have ended
+    double delivered_bytes = 0;  // of flows that have ended
     std::vector<Flight*> flights;
   };
   s4u::NetZone* zone = nullptr;

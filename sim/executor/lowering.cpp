@@ -103,10 +103,10 @@ class PairSums {
   }
 
   /// Appends a flow for each pair, in the order of their ids, and starts again from nothing.
-  void move_to(Lane& lane, int step) {
+  void move_to(Channel& channel, int step) {
     std::sort(pairs_.begin(), pairs_.end());
     for (const std::size_t pair : pairs_) {
-      lane.flows.push_back(
+      channel.flows.push_back(
           {static_cast<NodeId>(pair / nodes_), static_cast<NodeId>(pair % nodes_), step, bytes_[pair]});
       bytes_[pair] = 0;
     }
@@ -119,19 +119,19 @@ class PairSums {
   std::vector<std::size_t> pairs_;   // that are not zero
 };
 
-Lane lane_of(const Transfer& transfer, std::span<const Split> exchanges, bool fluid, PairSums& sums) {
-  Lane lane;
+Channel lane_of(const Transfer& transfer, std::span<const Split> exchanges, bool fluid, PairSums& sums) {
+  Channel channel;
   int steps = 0;
   std::size_t calls = 0;
   for (const Split& exchange : exchanges) {
     steps = std::max(steps, steps_of(transfer, exchange).count());
     calls = std::max(calls, exchange.pieces->size());
   }
-  if (steps == 0) return lane;
-  lane.steps_per_call = fluid ? 1 : steps;
-  lane.steps = static_cast<int>(calls) * lane.steps_per_call;
+  if (steps == 0) return channel;
+  channel.steps_per_call = fluid ? 1 : steps;
+  channel.steps = static_cast<int>(calls) * channel.steps_per_call;
   for (std::size_t call = 0; call < calls; ++call) {
-    const int first = static_cast<int>(call) * lane.steps_per_call;
+    const int first = static_cast<int>(call) * channel.steps_per_call;
     for (int s = 0; s < steps; ++s) {
       for (const Split& exchange : exchanges) {
         const CollectiveSteps of_exchange = steps_of(transfer, exchange);
@@ -139,27 +139,28 @@ Lane lane_of(const Transfer& transfer, std::span<const Split> exchanges, bool fl
         add_step(of_exchange, exchange, (*exchange.pieces)[call], s,
                  [&](NodeId from, NodeId to, std::int64_t bytes) { sums.add(from, to, bytes); });
       }
-      if (!fluid) sums.move_to(lane, first + s);
+      if (!fluid) sums.move_to(channel, first + s);
     }
-    if (fluid) sums.move_to(lane, first);
+    if (fluid) sums.move_to(channel, first);
   }
-  return lane;
+  return channel;
 }
 
 }  // namespace
 
-std::vector<Lane> lower(const Transfer& transfer, int nodes, const LoweringOptions& options) {
+std::vector<Channel> lower(const Transfer& transfer, int nodes, const LoweringOptions& options) {
   const std::vector<Split> exchanges = split(transfer.exchanges, options.pieces);
   const bool fluid = options.ring_model == RingModel::fluid &&
                      CollectiveSteps::in_ring(transfer.pattern, transfer.collective);
   PairSums sums(nodes);
-  std::vector<Lane> lanes;
+  std::vector<Channel> channels;
   if (options.bundle) {
-    lanes.push_back(lane_of(transfer, exchanges, fluid, sums));
+    channels.push_back(lane_of(transfer, exchanges, fluid, sums));
   } else {
-    for (const Split& exchange : exchanges) lanes.push_back(lane_of(transfer, {&exchange, 1}, fluid, sums));
+    for (const Split& exchange : exchanges)
+      channels.push_back(lane_of(transfer, {&exchange, 1}, fluid, sums));
   }
-  return lanes;
+  return channels;
 }
 
 }  // namespace fomoe::sim

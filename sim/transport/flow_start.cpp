@@ -57,7 +57,7 @@ double FlowStart::draw(NodeId from, NodeId to, std::uint64_t which) const {
 
 void FlowStart::restart() { connections_.assign(connections_.size(), {}); }
 
-double FlowStart::wait_s(NodeId from, NodeId to, std::int64_t bytes, double landed_bytes,
+double FlowStart::wait_s(NodeId from, NodeId to, std::int64_t bytes, double delivered_bytes,
                          const Beside& beside, double now_s) {
   const int a = site(from), b = site(to);
   if (a == b) return 0;  // inside a site
@@ -79,7 +79,7 @@ double FlowStart::wait_s(NodeId from, NodeId to, std::int64_t bytes, double land
                 cap_bytes_per_s(from, to)});
   if (round_trip > 0) used.pipe_bytes = std::max(used.pipe_bytes, bytes_per_s * round_trip);
   if (network_.initial_window_bytes)
-    wait_s += costmodel::slow_start_s(network_, used.sent_bytes + landed_bytes, static_cast<double>(bytes),
+    wait_s += costmodel::slow_start_s(network_, used.sent_bytes + delivered_bytes, static_cast<double>(bytes),
                                       bytes_per_s, round_trip);
   ++used.flows;
   used.last_used_s = now_s;

@@ -25,9 +25,9 @@ class FlowStart {
   void restart();
 
   /// Seconds from a node's wish to send to the first byte: latency + jitter + slow start. Counts as a use
-  /// of the pair's connection; jitter is drawn anew every time. `landed_bytes`: of a flow before it on the
+  /// of the pair's connection; jitter is drawn anew every time. `delivered_bytes`: of a flow before it on the
   /// connection that has not ended. `beside`: flows that start with it.
-  double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, double landed_bytes,
+  double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, double delivered_bytes,
                 const Beside& beside, double now_s);
   /// All of them have arrived, and widen the connection's window. Flows of one pair that are under way at the
   /// same time share a connection and do not widen each other's.

@@ -11,7 +11,7 @@ constexpr double kShortest = 1.5, kRounding_s = 1e-9;
 }  // namespace
 
 bool ProbeClock::silent(const Sender& sender, Pair pair) const {
-  return sender.flying == 0 && around_.now() > sender.ended_s + around_.round_trip_s(pair);
+  return sender.in_flight == 0 && around_.now() > sender.ended_s + around_.round_trip_s(pair);
 }
 
 void ProbeClock::flow_began(Pair pair) {
@@ -19,13 +19,13 @@ void ProbeClock::flow_began(Pair pair) {
   Sender& sender = found->second;
   if (is_new) sender.known_s = -kSetUp_round_trips * around_.round_trip_s(pair);
   if (silent(sender, pair)) compare_round_trips(pair, sender);
-  ++sender.flying;
+  ++sender.in_flight;
   wait(pair);
 }
 
 void ProbeClock::flow_ended(Pair pair) {
   Sender& sender = senders_.at(pair);
-  --sender.flying;
+  --sender.in_flight;
   sender.ended_s = around_.now();
 }
 
@@ -62,7 +62,7 @@ void ProbeClock::probe(Pair pair) {
     rested.probing = false;
     rested.known_s = around_.now();
     rested.undisturbed = 0;
-    if (rested.flying > 0) wait(pair);
+    if (rested.in_flight > 0) wait(pair);
   });
 }
 

@@ -23,7 +23,7 @@ namespace fomoe::sim {
 class ProbeClock {
  public:
   using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;
-  struct Surroundings {
+  struct Environment {
     std::function<double()> now;
     std::function<void(double delay_s, std::function<void()>)> after;
     std::function<double(Pair)> round_trip_s;
@@ -33,7 +33,7 @@ class ProbeClock {
   /// Assumed: of 14 connections whose traces were looked at it was 9 round trips and 0.2 s.
   static constexpr double kSetUp_round_trips = 10;
 
-  explicit ProbeClock(Surroundings surroundings) : around_(std::move(surroundings)) {}
+  explicit ProbeClock(Environment surroundings) : around_(std::move(surroundings)) {}
 
   void flow_began(Pair pair);
   void flow_ended(Pair pair);
@@ -46,7 +46,7 @@ class ProbeClock {
     int undisturbed = 1;  // round trips since it began to compare them
     std::uint64_t draws = 0;
     double ended_s = -std::numeric_limits<double>::infinity();  // the last flow
-    int flying = 0;                                             // flows
+    int in_flight = 0;                                          // flows
     bool timed = false;                                         // the next probe
     bool probing = false;
   };
@@ -57,7 +57,7 @@ class ProbeClock {
   void wait(Pair pair);
   void probe(Pair pair);
 
-  Surroundings around_;
+  Environment around_;
   std::map<Pair, Sender> senders_;
 };
 

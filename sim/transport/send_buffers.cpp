@@ -12,13 +12,13 @@ constexpr double kShortestPause_s = 1e-6, kLongestPause_s = 1;
 
 }  // namespace
 
-double SendBuffers::landed_bytes(Pair pair) const {
+double SendBuffers::delivered_bytes(Pair pair) const {
   const auto found = connections_.find(pair);
-  return found == connections_.end() || found->second.messages.empty() ? 0 : around_.landed_bytes(pair);
+  return found == connections_.end() || found->second.messages.empty() ? 0 : around_.delivered_bytes(pair);
 }
 
 double SendBuffers::arrived_bytes(Pair pair) const {
-  return connections_.at(pair).arrived_bytes + landed_bytes(pair);
+  return connections_.at(pair).arrived_bytes + delivered_bytes(pair);
 }
 
 bool SendBuffers::holds(Pair pair, std::int64_t bytes) {

@@ -16,15 +16,15 @@ class SendBuffers {
  public:
   using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;
   using Callback = std::function<void()>;
-  struct Surroundings {
+  struct Environment {
     std::function<double()> now;
     std::function<void(double delay_s, Callback)> after;
     std::function<void(Pair, std::int64_t bytes, Callback ended)> fly;  // one at a time
-    std::function<double(Pair)> landed_bytes;                           // of the one that flies, so far
+    std::function<double(Pair)> delivered_bytes;                        // of the one that flies, so far
     std::function<double(Pair)> fastest_bytes_per_s;                    // that it could be now
     std::function<double(Pair)> size_bytes;                             // of the buffer; may grow
   };
-  explicit SendBuffers(Surroundings surroundings) : around_(std::move(surroundings)) {}
+  explicit SendBuffers(Environment surroundings) : around_(std::move(surroundings)) {}
 
   /// A node wishes to send so many bytes. Whether the buffer holds them, beside what it has been given
   /// before: then the send has ended for it, else `taken` of send() will say so.
@@ -33,7 +33,7 @@ class SendBuffers {
   /// called once, at the latest before `arrived`.
   void send(Pair pair, std::int64_t bytes, Callback arrived, Callback taken);
   /// Of the message that moves, what has arrived.
-  [[nodiscard]] double landed_bytes(Pair pair) const;
+  [[nodiscard]] double delivered_bytes(Pair pair) const;
   /// As new. Only where nothing is left to happen.
   void restart() { connections_.clear(); }
 
@@ -55,7 +55,7 @@ class SendBuffers {
   void wait(Pair pair, double end_bytes, Look last);
   void send_first(Pair pair);
 
-  Surroundings around_;
+  Environment around_;
   std::map<Pair, Connection> connections_;
 };
 

@@ -36,7 +36,7 @@ void SenderRates::begin_sample(Pair pair, Sender& sender) const {
 void SenderRates::flow_began(Pair pair) {
   sample_those_beside(pair);
   Sender& began = senders_[pair];
-  if (began.flying++ > 0) return;
+  if (began.in_flight++ > 0) return;
   const auto [from, to] = around_.ports(pair);
   sending_[from].insert(pair);
   receiving_[to].insert(pair);
@@ -48,7 +48,7 @@ void SenderRates::flow_began(Pair pair) {
 void SenderRates::flow_ended(Pair pair) {
   sample_those_beside(pair);
   Sender& ended = senders_.at(pair);
-  if (--ended.flying > 0) return;
+  if (--ended.in_flight > 0) return;
   ended.silent_since_s = around_.now();
   const auto [from, to] = around_.ports(pair);
   sending_[from].erase(pair);
@@ -58,10 +58,10 @@ void SenderRates::flow_ended(Pair pair) {
 
 void SenderRates::paused(Pair pair, bool is) {
   Sender& one = senders_.at(pair);
-  if (one.flying > 0) sample_those_beside(pair);
+  if (one.in_flight > 0) sample_those_beside(pair);
   one.paused = is;
   if (is) one.silent_since_s = around_.now();
-  if (!is && one.flying > 0) begin_spell(pair, one);
+  if (!is && one.in_flight > 0) begin_spell(pair, one);
   share_uplink(around_.ports(pair).first);
 }
 
@@ -237,7 +237,7 @@ void SenderRates::look_later(Pair pair, int cycles) {
 void SenderRates::look(Pair pair, int cycles) {
   Sender& one = senders_.at(pair);
   one.look_s = kNever;
-  if (one.flying == 0) return;
+  if (one.in_flight == 0) return;
   sample(pair);
   look_later(pair, one.held_back ? std::min(2 * cycles, kMostCycles) : 1);
 }

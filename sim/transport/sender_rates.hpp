@@ -25,7 +25,7 @@ namespace fomoe::sim {
 class SenderRates {
  public:
   using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;
-  struct Surroundings {
+  struct Environment {
     std::function<double()> now;
     std::function<void(double delay_s, std::function<void()>)> after;
     std::function<double(Pair)> round_trip_s;
@@ -35,7 +35,7 @@ class SenderRates {
     std::function<std::pair<int, int>(Pair)> ports;       // sites of sender and receiver
     std::function<void(Pair, double bytes_per_s)> limit;  // the pair's bytes flow no faster
   };
-  explicit SenderRates(Surroundings surroundings) : around_(std::move(surroundings)) {}
+  explicit SenderRates(Environment surroundings) : around_(std::move(surroundings)) {}
 
   void flow_began(Pair pair);
   /// Its bytes are in delivered_bytes.
@@ -59,7 +59,7 @@ class SenderRates {
     double ended_s = 0, ended_bytes = 0;
   };
   struct Sender {
-    int flying = 0;  // flows
+    int in_flight = 0;  // flows
     bool paused = false;
     std::deque<Span> sent;                  // of the last two round trips
     double silent_since_s = -kNever;        // when the last flow ended, or paused
@@ -89,7 +89,7 @@ class SenderRates {
   [[nodiscard]] double paced_bytes_per_s(int site) const;
   [[nodiscard]] bool acknowledged_late(Pair pair) const;
 
-  Surroundings around_;
+  Environment around_;
   std::map<Pair, Sender> senders_;
   std::map<int, std::set<Pair>> sending_, receiving_;  // by site
 };

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "trainer/comm/pattern_lane.hpp"
+#include "trainer/comm/pattern_run.hpp"
 #include "trainer/comm/phase.hpp"
 
 namespace fomoe::trainer {
@@ -22,33 +22,33 @@ struct TransferRun::Cut {
   const Exchange& exchange;
   const Payload& payload;
   bool from_partial = false, to_partial = false;
-  std::vector<std::unique_ptr<PatternLane>> lanes = {};  // by piece
+  std::vector<std::unique_ptr<PatternRun>> runs = {};  // by piece
 
   [[nodiscard]] std::int64_t given(int position) const {
     std::int64_t sum = 0;
-    for (const auto& lane : lanes) sum += lane->given(position);
+    for (const auto& run : runs) sum += run->given(position);
     return sum;
   }
   void give(int position, const at::Tensor& flat) {
     if (flat.numel() != given(position)) throw std::logic_error("a payload is not as long as the plan says");
     std::int64_t begin = 0;
-    for (const auto& lane : lanes) {
-      lane->give(position, flat.narrow(0, begin, lane->given(position)));
-      begin += lane->given(position);
+    for (const auto& run : runs) {
+      run->give(position, flat.narrow(0, begin, run->given(position)));
+      begin += run->given(position);
     }
   }
   [[nodiscard]] at::Tensor as_read(const at::Tensor& flat) const {
     std::int64_t begin = 0;
     std::vector<at::Tensor> parts;
-    for (const auto& lane : lanes) {
-      parts.push_back(lane->as_read(flat.narrow(0, begin, lane->elements())));
-      begin += lane->elements();
+    for (const auto& run : runs) {
+      parts.push_back(run->as_read(flat.narrow(0, begin, run->elements())));
+      begin += run->elements();
     }
     return at::cat(parts);
   }
   [[nodiscard]] at::Tensor result(int position) {
     std::vector<at::Tensor> parts;
-    for (const auto& lane : lanes) parts.push_back(lane->result(position));
+    for (const auto& run : runs) parts.push_back(run->result(position));
     return parts.size() == 1 ? parts.front() : at::cat(parts);
   }
 };
@@ -90,7 +90,7 @@ std::vector<std::int64_t> cut(const Payload& payload, const costmodel::Pieces& p
 TransferRun::TransferRun(const Transfer& transfer, Transport& transport, const TransferOptions& options)
     : transport_(&transport), options_(options) {
   const at::Tensor like = at::empty({0}, options.exact_wire ? at::kDouble : at::kFloat);
-  std::vector<std::vector<PatternLane*>> calls;
+  std::vector<std::vector<PatternRun*>> calls;
   for (const Exchange& exchange : transfer.exchanges) {
     const bool concerned = std::any_of(exchange.nodes.begin(), exchange.nodes.end(),
                                        [&](NodeId node) { return transport.hosts(node); });
@@ -101,21 +101,21 @@ TransferRun::TransferRun(const Transfer& transfer, Transport& transport, const T
           Cut{exchange, payload, from_partial(transfer, payload), to_partial(transfer, payload)});
       if (!options.pieces) call = 0;
       for (const std::int64_t elements : cut(payload, options.pieces)) {
-        parts->lanes.push_back(
+        parts->runs.push_back(
             make_lane(transfer, {exchange, payload, elements}, transport, options.exact_wire, like));
         if (calls.size() <= call) calls.emplace_back();
-        calls[call++].push_back(parts->lanes.back().get());
+        calls[call++].push_back(parts->runs.back().get());
       }
       cuts_.push_back(std::move(parts));
     }
   }
-  for (const std::vector<PatternLane*>& lanes : calls) {
+  for (const std::vector<PatternRun*>& runs : calls) {
     int phases = 0;
-    for (const PatternLane* lane : lanes) phases = std::max(phases, lane->phases());
+    for (const PatternRun* run : runs) phases = std::max(phases, run->phases());
     for (int phase = 0; phase < phases; ++phase) {
       Step& step = steps_.emplace_back(Step{{}, phase});
-      std::copy_if(lanes.begin(), lanes.end(), std::back_inserter(step.lanes),
-                   [&](const PatternLane* lane) { return phase < lane->phases(); });
+      std::copy_if(runs.begin(), runs.end(), std::back_inserter(step.runs),
+                   [&](const PatternRun* run) { return phase < run->phases(); });
     }
   }
 }
@@ -137,7 +137,7 @@ PartialMeans::Key TransferRun::key(const PayloadAt& at) const {
 
 std::unique_ptr<Phase> TransferRun::laid_out(const Step& step) const {
   auto phase = std::make_unique<Phase>(*transport_, options_.channel);
-  for (PatternLane* lane : step.lanes) lane->add_to(*phase, step.phase);
+  for (PatternRun* run : step.runs) run->add_to(*phase, step.phase);
   phase->expect();
   return phase;
 }
@@ -148,7 +148,7 @@ void TransferRun::expect() {
 
 void TransferRun::read(const PayloadSource& source) {
   at_hosted([&](Cut& cut, int position, const PayloadAt& at) {
-    if (cut.from_partial || !cut.lanes.front()->contributes(position)) return;
+    if (cut.from_partial || !cut.runs.front()->contributes(position)) return;
     const at::Tensor flat = source(at);
     cut.give(position, flat);
     if (options_.lost) options_.lost(at, flat, cut.as_read(flat));
@@ -165,9 +165,9 @@ void TransferRun::exchange() {
   for (std::size_t s = 0; s < steps_.size(); ++s) {
     // What partners send next, they will have while this phase is still under way here.
     std::unique_ptr<Phase> next = s + 1 < steps_.size() ? laid_out(steps_[s + 1]) : nullptr;
-    for (PatternLane* lane : steps_[s].lanes) lane->before(steps_[s].phase);
+    for (PatternRun* run : steps_[s].runs) run->before(steps_[s].phase);
     phase->run();
-    for (PatternLane* lane : steps_[s].lanes) lane->after(steps_[s].phase);
+    for (PatternRun* run : steps_[s].runs) run->after(steps_[s].phase);
     phase = std::move(next);
   }
   at_hosted([&](Cut& cut, int position, const PayloadAt& at) {
@@ -178,7 +178,7 @@ void TransferRun::exchange() {
 
 void TransferRun::deliver(const PayloadSink& sink) {
   at_hosted([&](Cut& cut, int position, const PayloadAt& at) {
-    if (cut.lanes.front()->gets_result(position)) sink(at, cut.result(position));
+    if (cut.runs.front()->gets_result(position)) sink(at, cut.result(position));
   });
 }
 

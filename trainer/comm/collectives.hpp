@@ -31,7 +31,7 @@
 
 namespace fomoe::trainer {
 
-class PatternLane;
+class PatternRun;
 class Phase;
 
 /// A payload at one of the nodes of its exchange.
@@ -104,7 +104,7 @@ class TransferRun {
   void at_hosted(const AtNode& visit);
   [[nodiscard]] PartialMeans::Key key(const PayloadAt& at) const;
   struct Step {
-    std::vector<PatternLane*> lanes;
+    std::vector<PatternRun*> runs;
     int phase = 0;
   };
   [[nodiscard]] std::unique_ptr<Phase> laid_out(const Step& step) const;

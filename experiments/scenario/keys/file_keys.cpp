@@ -7,7 +7,7 @@ constexpr Key kPlatformFileKeys[] = {
     {"", "name", Kind::text, "", "", "of the platform", "\"eight-regions\""},
     {"", "source", Kind::text, "", "", "where the numbers come from, in one sentence",
      "\"iperf3 between our sites, 2025-03-01\""},
-    {"", "measured", Kind::yes_no, "false", "",
+    {"", "measured", Kind::boolean, "false", "",
      "the rates and latencies in this file were measured, as the source says; fomoe probe writes it", "true"},
     {"", "paths_csv", Kind::text, "", "no measurements", "measured paths, relative to this file",
      "\"eight-regions.csv\""},

@@ -74,7 +74,7 @@ std::string expected_value(const Key& key) {
       if (key.max == 0) return "0, the only value that is available";
       return key.max >= 1e12 ? fmt::format("a whole number of at least {:.0f}", key.min)
                              : fmt::format("a whole number from {:.0f} to {:.0f}", key.min, key.max);
-    case Kind::yes_no:
+    case Kind::boolean:
       return "true or false";
     case Kind::rate:
       return positive("a data rate", Quantity::rate);

@@ -12,7 +12,7 @@ enum class Kind {
   text,
   choice,
   count,
-  yes_no,
+  boolean,
   rate,
   latency,
   duration,

@@ -129,7 +129,7 @@ costmodel::SiteGpus read_site_gpus(const Document& document, std::vector<Provena
         from_catalogue("GPU memory", fmt::format("{:g} GiB", gpus.gpu_memory_bytes / 0x1p30), *accelerator));
   }
   if (table.has("micro_batch_sequences")) gpus.micro_batch_sequences = table.count("micro_batch_sequences");
-  gpus.activation_checkpointing = table.yes_no("activation_checkpointing");
+  gpus.activation_checkpointing = table.boolean("activation_checkpointing");
   gpus.outer_state_on = table.text("outer_state_on") == "host" ? costmodel::OuterStateOn::host
                                                                : costmodel::OuterStateOn::device;
   return gpus;
@@ -138,7 +138,7 @@ costmodel::SiteGpus read_site_gpus(const Document& document, std::vector<Provena
 costmodel::StepVariation read_step_variation(const Document& document) {
   const TableReader table(document, scenario_keys(), "compute", find_table(document, "compute"));
   costmodel::StepVariation variation;
-  variation.from_samples = table.yes_no("draw_samples");
+  variation.from_samples = table.boolean("draw_samples");
   if (variation.from_samples && !table.has("profile"))
     table.refuse("draw_samples", "it without a profile", "a profile, whose samples are drawn");
   if (variation.from_samples && table.has("step_variation"))

@@ -28,7 +28,7 @@ std::optional<costmodel::Failures> read_failures(const Document& document) {
     failures.preemptions_per_s = table.multiple("preemptions_per_day") / 86400;
   failures.detection_s = table.quantity("detection_time");
   failures.restart_s = table.quantity("restart_time");
-  const bool dead = table.has("links_stay_dead") && table.yes_no("links_stay_dead");
+  const bool dead = table.has("links_stay_dead") && table.boolean("links_stay_dead");
   if (!dead) failures.link_repair_s = table.quantity("link_repair");
   if (table.has("checkpoint_rounds")) failures.checkpoint_rounds = table.count("checkpoint_rounds");
   failures.checkpoint_interval_s = optional_quantity("checkpoint_time");

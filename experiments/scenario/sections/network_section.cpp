@@ -40,7 +40,7 @@ costmodel::NetworkModel read_network_model(const Document& document) {
   network.jitter_s = table.quantity("jitter");
   network.call_overhead_s = table.quantity("call_overhead");
   if (table.has("payload_rate")) network.payload_bytes_per_s = table.quantity("payload_rate");
-  network.early_receives = table.yes_no("early_receives");
+  network.early_receives = table.boolean("early_receives");
   if (table.has("send_buffer")) network.send_buffer_bytes = table.quantity("send_buffer");
   network.streams = table.small_count("streams");
   if (table.has("tcp_window")) network.tcp_window_bytes = table.quantity("tcp_window");
@@ -53,7 +53,7 @@ costmodel::NetworkModel read_network_model(const Document& document) {
   }
   network.segment_bytes = table.quantity("segment_size");
   if (table.has("initial_window")) network.initial_window_bytes = table.quantity("initial_window");
-  network.idle_restart = table.yes_no("idle_restart");
+  network.idle_restart = table.boolean("idle_restart");
   read_calibration(document, table, network);
   return network;
 }

@@ -50,7 +50,7 @@ platforms::Platform from_file(const Document& document, const TableReader& table
   const platforms::Platform all = is_xml_platform(path) ? read_xml_platform(path) : read_platform_file(path);
   if (table.has("use_sites"))
     refuse_beside(table, "use_sites", {"sites", "generate"}, "use_sites, or sites, or generate");
-  if (table.yes_no("generate")) {
+  if (table.boolean("generate")) {
     const double sigma = table.share("rate_spread");
     platforms::Platform drawn =
         platforms::generated(all, table.small_count("sites"), seed, sigma, kSameSiteLatency_s);
@@ -137,7 +137,8 @@ platforms::Platform read_platform(const Document& document, std::uint64_t seed) 
   if (!table.has("file")) {
     if (table.has("use_sites"))
       table.refuse("use_sites", "it without file", "a platform file with named sites");
-    if (table.yes_no("generate")) table.refuse("generate", "it without file", "a platform file to draw from");
+    if (table.boolean("generate"))
+      table.refuse("generate", "it without file", "a platform file to draw from");
     if (table.has("rate_spread"))
       table.refuse("rate_spread", "it without file", "a platform file to draw from, with generate = true");
   }

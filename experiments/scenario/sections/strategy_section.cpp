@@ -84,7 +84,7 @@ costmodel::Strategy read_strategy(const Document& document, const costmodel::Mod
         read_routing_counts(document.beside(table.text("routing_counts")), model, platform);
   }
   strategy.reshuffle_rounds = table.count("reshuffle_rounds");
-  strategy.skip_token = table.yes_no("skip_token");
+  strategy.skip_token = table.boolean("skip_token");
   strategy.collective = collective(table.text("collective"));
   strategy.ring_order =
       table.text("ring_order") == "given" ? costmodel::RingOrder::given : costmodel::RingOrder::best;
@@ -102,7 +102,7 @@ costmodel::Strategy read_strategy(const Document& document, const costmodel::Mod
   if (table.has("staleness")) strategy.staleness = table.count("staleness");
   strategy.gossip_peers = table.small_count("gossip_peers");
   strategy.regions = table.small_count("regions");
-  strategy.secure_aggregation = table.yes_no("secure_aggregation");
+  strategy.secure_aggregation = table.boolean("secure_aggregation");
   if (strategy.secure_aggregation) {
     if (table.has("payload_dtype"))
       table.refuse("payload_dtype", "it beside secure_aggregation",

@@ -89,7 +89,7 @@ const Key* find_key(const std::string& dotted_name) {
     const std::string table = table_at(text, line);
     const std::string name = table.empty() ? found->name : table + '.' + found->name;
     const Key* const key = find_key(name);
-    const bool plain = key != nullptr && (key->kind == Kind::count || key->kind == Kind::yes_no);
+    const bool plain = key != nullptr && (key->kind == Kind::count || key->kind == Kind::boolean);
     fail(place, name, found->value + " without quotes",
          key != nullptr ? expected_value(*key) : "quotes around all but numbers, true and false",
          plain ? example_line(*key) : fmt::format("{} = \"{}\"", found->name, found->value));

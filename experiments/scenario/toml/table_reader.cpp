@@ -216,7 +216,7 @@ Money TableReader::money(std::string_view name) const {
   }
 }
 
-bool TableReader::yes_no(std::string_view name) const {
+bool TableReader::boolean(std::string_view name) const {
   toml::table fallback;
   const toml::node* found = value(name, fallback);
   if (!found->is_boolean()) refuse(name, expected_value(row(name)));

@@ -31,7 +31,7 @@ class TableReader {
   [[nodiscard]] double factor(std::string_view name) const;  // at least 1
   [[nodiscard]] Money money(std::string_view name) const;
   [[nodiscard]] double multiple(std::string_view name) const;  // (0, the row's max]
-  [[nodiscard]] bool yes_no(std::string_view name) const;
+  [[nodiscard]] bool boolean(std::string_view name) const;
   [[nodiscard]] std::string text(std::string_view name) const;                // also of Kind::choice
   [[nodiscard]] std::vector<std::string> words(std::string_view name) const;  // empty where it is absent
   /// "a, b" or ["a", "b"].

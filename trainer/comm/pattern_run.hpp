@@ -22,9 +22,9 @@ struct PieceOf {
   std::int64_t elements;
 };
 
-class PatternLane {
+class PatternRun {
  public:
-  PatternLane(const costmodel::Transfer& transfer, const PieceOf& piece, Transport& transport, bool exact)
+  PatternRun(const costmodel::Transfer& transfer, const PieceOf& piece, Transport& transport, bool exact)
       : steps_(transfer.pattern, transfer.collective, static_cast<int>(piece.exchange.nodes.size())),
         exchange_(&piece.exchange),
         traffic_(piece.payload.traffic),
@@ -32,9 +32,9 @@ class PatternLane {
         transport_(&transport),
         codec_(piece.payload.format, exact),
         values_(piece.exchange.nodes.size()) {}
-  virtual ~PatternLane() = default;
-  PatternLane(const PatternLane&) = delete;
-  PatternLane& operator=(const PatternLane&) = delete;
+  virtual ~PatternRun() = default;
+  PatternRun(const PatternRun&) = delete;
+  PatternRun& operator=(const PatternRun&) = delete;
 
   [[nodiscard]] std::int64_t elements() const { return elements_; }
   [[nodiscard]] virtual bool contributes(int /*position*/) const { return true; }
@@ -96,7 +96,7 @@ class PatternLane {
 
 /// Throws std::invalid_argument for a pattern or wire format that is not done. `like`: for dtype and device
 /// of what nodes read that send nothing.
-std::unique_ptr<PatternLane> make_lane(const costmodel::Transfer& transfer, const PieceOf& piece,
-                                       Transport& transport, bool exact, const at::Tensor& like);
+std::unique_ptr<PatternRun> make_lane(const costmodel::Transfer& transfer, const PieceOf& piece,
+                                      Transport& transport, bool exact, const at::Tensor& like);
 
 }  // namespace fomoe::trainer

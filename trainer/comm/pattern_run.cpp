@@ -1,4 +1,4 @@
-#include "trainer/comm/pattern_lane.hpp"
+#include "trainer/comm/pattern_run.hpp"
 
 #include <stdexcept>
 #include <utility>
@@ -14,11 +14,12 @@ namespace {
 
 /// Direct all-reduce: position q gets chunk q of everybody, adds them in the order of positions, and sends
 /// the mean back out.
-class OrderedSum : public PatternLane {
+class DirectAllReduce : public PatternRun {
  public:
-  OrderedSum(const Transfer& transfer, const PieceOf& piece, Transport& transport, bool exact)
-      : PatternLane(transfer, piece, transport, exact),
-        heard_(static_cast<std::size_t>(size()), std::vector<at::Tensor>(static_cast<std::size_t>(size()))),
+  DirectAllReduce(const Transfer& transfer, const PieceOf& piece, Transport& transport, bool exact)
+      : PatternRun(transfer, piece, transport, exact),
+        received_(static_cast<std::size_t>(size()),
+                  std::vector<at::Tensor>(static_cast<std::size_t>(size()))),
         encoded_mean_(static_cast<std::size_t>(size())) {}
 
   void add_to(Phase& phase, int step) override {
@@ -55,23 +56,23 @@ class OrderedSum : public PatternLane {
 
  private:
   at::Tensor& heard(int at, int from) {
-    return heard_[static_cast<std::size_t>(at)][static_cast<std::size_t>(from)];
+    return received_[static_cast<std::size_t>(at)][static_cast<std::size_t>(from)];
   }
   [[nodiscard]] at::Tensor decoded(const at::Tensor& bytes, int at, int c) {
     return codec().decode(bytes, chunk_size(c), value(at));
   }
 
-  std::vector<std::vector<at::Tensor>> heard_;  // [at][from]: chunk `at`
-  std::vector<at::Tensor> encoded_mean_;        // by position: its chunk
+  std::vector<std::vector<at::Tensor>> received_;  // [at][from]: chunk `at`
+  std::vector<at::Tensor> encoded_mean_;           // by position: its chunk
 };
 
 /// Around the ring, or by halving and doubling: chunks of sums that grow on their way, then the means as they
 /// are. Sums are taken in another order for each chunk; the result is still the same bits everywhere, since
 /// one node makes each chunk and its bytes are passed on as they came.
-class GrowingSum : public PatternLane {
+class RingReduce : public PatternRun {
  public:
-  GrowingSum(const Transfer& transfer, const PieceOf& piece, Transport& transport, bool exact)
-      : PatternLane(transfer, piece, transport, exact),
+  RingReduce(const Transfer& transfer, const PieceOf& piece, Transport& transport, bool exact)
+      : PatternRun(transfer, piece, transport, exact),
         pattern_(transfer.pattern),
         encoded_(static_cast<std::size_t>(size()),
                  std::vector<at::Tensor>(static_cast<std::size_t>(size()))) {}
@@ -155,11 +156,12 @@ class GrowingSum : public PatternLane {
 };
 
 /// Everybody's payload to everybody, who all take the same mean. By ring each passes on what it got.
-class EverybodyToAll : public PatternLane {
+class AllGather : public PatternRun {
  public:
-  EverybodyToAll(const Transfer& transfer, const PieceOf& piece, Transport& transport, bool exact)
-      : PatternLane(transfer, piece, transport, exact),
-        heard_(static_cast<std::size_t>(size()), std::vector<at::Tensor>(static_cast<std::size_t>(size()))) {}
+  AllGather(const Transfer& transfer, const PieceOf& piece, Transport& transport, bool exact)
+      : PatternRun(transfer, piece, transport, exact),
+        received_(static_cast<std::size_t>(size()),
+                  std::vector<at::Tensor>(static_cast<std::size_t>(size()))) {}
 
   void before(int step) override {
     for (int p = 0; step == 0 && p < size(); ++p) {
@@ -185,20 +187,20 @@ class EverybodyToAll : public PatternLane {
 
  private:
   at::Tensor& heard(int at, int from) {
-    return heard_[static_cast<std::size_t>(at)][static_cast<std::size_t>(from)];
+    return received_[static_cast<std::size_t>(at)][static_cast<std::size_t>(from)];
   }
-  std::vector<std::vector<at::Tensor>> heard_;  // [at][from], encoded
+  std::vector<std::vector<at::Tensor>> received_;  // [at][from], encoded
 };
 
 /// Everybody to the first (a mean over the senders), or the first to everybody.
-class Rooted : public PatternLane {
+class Rooted : public PatternRun {
  public:
   Rooted(const Transfer& transfer, const PieceOf& piece, Transport& transport, bool exact,
          const at::Tensor& like)
-      : PatternLane(transfer, piece, transport, exact),
+      : PatternRun(transfer, piece, transport, exact),
         to_first_(transfer.pattern == Pattern::reduce),
         like_(like),
-        heard_(static_cast<std::size_t>(size())) {}
+        received_(static_cast<std::size_t>(size())) {}
 
   void add_to(Phase& phase, int step) override {
     steps().each(step, [&](const Sending& sent) {
@@ -207,7 +209,7 @@ class Rooted : public PatternLane {
           phase, sent.from, sent.to, elements(),
           [this, from = sent.from] { return codec().encode(value(from)); },
           [this, other](const at::Tensor& bytes) {
-            heard_[static_cast<std::size_t>(other)] = codec().decode(bytes, elements(), like_);
+            received_[static_cast<std::size_t>(other)] = codec().decode(bytes, elements(), like_);
           });
     });
   }
@@ -215,35 +217,35 @@ class Rooted : public PatternLane {
   [[nodiscard]] bool contributes(int p) const override { return to_first_ == (p > 0); }
   [[nodiscard]] bool gets_result(int p) const override { return to_first_ == (p == 0) && size() > 1; }
   [[nodiscard]] at::Tensor result(int p) override {
-    if (!to_first_) return heard_[static_cast<std::size_t>(p)];
-    at::Tensor sum = heard_[1].clone();
-    for (int q = 2; q < size(); ++q) sum += heard_[static_cast<std::size_t>(q)];
+    if (!to_first_) return received_[static_cast<std::size_t>(p)];
+    at::Tensor sum = received_[1].clone();
+    for (int q = 2; q < size(); ++q) sum += received_[static_cast<std::size_t>(q)];
     return sum / (size() - 1);
   }
 
  private:
   bool to_first_;
   at::Tensor like_;
-  std::vector<at::Tensor> heard_;  // by the position that is not the first
+  std::vector<at::Tensor> received_;  // by the position that is not the first
 };
 
 }  // namespace
 
-std::unique_ptr<PatternLane> make_lane(const Transfer& transfer, const PieceOf& piece, Transport& transport,
-                                       bool exact, const at::Tensor& like) {
+std::unique_ptr<PatternRun> make_lane(const Transfer& transfer, const PieceOf& piece, Transport& transport,
+                                      bool exact, const at::Tensor& like) {
   const bool ordered = transfer.collective == Collective::direct;
   const bool sparse = piece.payload.format.sparse();
   switch (transfer.pattern) {
     case Pattern::all_reduce:
       if (sparse) break;  // sums of kept values are no longer sparse
-      if (ordered) return std::make_unique<OrderedSum>(transfer, piece, transport, exact);
-      return std::make_unique<GrowingSum>(transfer, piece, transport, exact);
+      if (ordered) return std::make_unique<DirectAllReduce>(transfer, piece, transport, exact);
+      return std::make_unique<RingReduce>(transfer, piece, transport, exact);
     case Pattern::reduce_scatter:
     case Pattern::all_gather:
       if (sparse || ordered) break;
-      return std::make_unique<GrowingSum>(transfer, piece, transport, exact);
+      return std::make_unique<RingReduce>(transfer, piece, transport, exact);
     case Pattern::all_to_all_broadcast:
-      return std::make_unique<EverybodyToAll>(transfer, piece, transport, exact);
+      return std::make_unique<AllGather>(transfer, piece, transport, exact);
     case Pattern::reduce:
     case Pattern::broadcast:
     case Pattern::point_to_point:
