@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Holds the sources to levels.txt: folders include each other in one direction only, and stay small enough to read.
+
+    structure_test.py          prints each include that points upwards and each folder that is too large; exit status 1 if any
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MOST_FILES = 25  # in a folder: "about twenty"
+MOST_LINES = 400  # in a file
+SOURCES = (".hpp", ".cpp", ".cu", ".cuh")
+# Programs: each links folders of every level.
+PROGRAMS = {"experiments/main.cpp", "experiments/python/module.cpp", "trainer/commands/main.cpp"}
+
+
+def read_levels(text):
+    names = [line.split("#")[0].strip() for line in text.splitlines()]
+    return {name: level for level, name in enumerate(name for name in names if name)}
+
+
+def problems_of(files, levels):
+    """`files`: path -> text, both relative to the root of the repository."""
+    problems = []
+    counts, lines = {}, {}
+    for path, text in files.items():
+        folder = str(pathlib.PurePosixPath(path).parent)
+        counts[folder] = counts.get(folder, 0) + 1
+        lines[path] = text.count("\n")
+        if path in PROGRAMS:
+            continue
+        if folder not in levels:
+            problems.append(f"{path}: its folder is not in levels.txt")
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            found = re.match(r'\s*#include "([^"]+)"', line)
+            if not found:
+                continue
+            included = str(pathlib.PurePosixPath(found[1]).parent)
+            if included not in levels:
+                problems.append(f'{path}:{number}: includes "{found[1]}", whose folder is not in levels.txt')
+            elif levels[included] > levels[folder]:
+                problems.append(f'{path}:{number}: includes "{found[1]}" of a higher level')
+    problems += [f"{folder}: {count} files; at most {MOST_FILES}" for folder, count in sorted(counts.items()) if count > MOST_FILES]
+    problems += [f"{path}: {count} lines; at most {MOST_LINES}" for path, count in sorted(lines.items()) if count > MOST_LINES]
+    return problems
+
+
+def check_the_check():
+    """Each kind of problem is found in sources that have it."""
+    levels = read_levels("low # a comment\n\nhigh\n")
+    assert not problems_of({"high/a.hpp": '#include "low/b.hpp"\n', "low/b.hpp": ""}, levels)
+    assert problems_of({"low/b.hpp": '#include "high/a.hpp"\n'}, levels) == ['low/b.hpp:1: includes "high/a.hpp" of a higher level']
+    assert "not in levels.txt" in problems_of({"other/b.hpp": ""}, levels)[0]
+    assert "at most" in problems_of({"low/b.hpp": "\n" * (MOST_LINES + 1)}, levels)[0]
+    assert "at most" in problems_of({f"low/{i}.hpp": "" for i in range(MOST_FILES + 1)}, levels)[0]
+
+
+def main():
+    check_the_check()
+    levels = read_levels((ROOT / "tests/structure/levels.txt").read_text())
+    top = sorted({name.split("/")[0] for name in levels})
+    files = {str(path.relative_to(ROOT)): path.read_text() for folder in top for path in sorted((ROOT / folder).rglob("*"))
+             if path.suffix in SOURCES}
+    problems = problems_of(files, levels)
+    print("\n".join(problems) or f"{len(files)} files in {len(levels)} folders: all includes point downwards")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
