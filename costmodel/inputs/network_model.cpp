@@ -8,7 +8,7 @@ namespace fomoe::costmodel {
 
 namespace {
 
-constexpr double kLeastProbe_s = 0.2;  // of bbr
+constexpr double kLeastProbe_s = 0.2;  // minimum duration of BBR's ProbeRTT
 
 template <class... Parts>
 std::string text_of(const Parts&... parts) {
