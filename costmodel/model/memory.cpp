@@ -48,7 +48,7 @@ std::int64_t parameters_per_site(const Scenario& scenario) {
   if (residency == Residency::experts_sharded)
     return counts.total() - counts.expert + chunk_elements(counts.expert, scenario.sites(), 0);
   const std::int64_t overlap = effective_overlap(scenario), sites = scenario.sites();
-  // A remainder is there only where an opaque count does not divide.
+  // The division has a remainder only for the expert count of an opaque model.
   const auto held = [&](std::int64_t elements) {
     return elements / sites * overlap + elements % sites * overlap / sites;
   };
