@@ -11,14 +11,15 @@ namespace fomoe::costmodel {
 
 namespace {
 
-// With one, intervals are wide (t = 12.7): what they exclude even so is worth knowing.
+// Fewest degrees of freedom: with one, intervals are wide (t = 12.7), but the values that they exclude are
+// still useful.
 constexpr int kSpareObservations = 1;
-constexpr double kNoEffect = 1e-3;    // of a prediction
+constexpr double kNoEffect = 1e-3;    // relative change of a prediction
 constexpr double kIndistinct = 1e-3;  // smallest ÷ largest singular value
 constexpr int kMostIterations = 12;
-constexpr double kConverged = 1e-5;  // of a term's scale
-// Below this predictions are equal up to rounding, and an interval would be narrower than the differences
-// that the derivatives are taken from can tell.
+constexpr double kConverged = 1e-5;  // in units of a term's scale
+// Relative errors below this are rounding. An interval would then be narrower than the accuracy of the finite
+// differences.
 constexpr double kLeastRelativeS = 1e-7;
 
 using Matrix = Eigen::MatrixXd;
@@ -41,7 +42,7 @@ class Search {
     std::erase(active_, term);
   }
 
-  /// d error ÷ d (term ÷ scale) at the present values, active terms only.
+  /// Derivatives of the errors by term ÷ scale at the present values; active terms only.
   Matrix jacobian() {
     errors_ = errors_at(theta_);
     Matrix j(errors_.size(), static_cast<Eigen::Index>(active_.size()));
@@ -56,7 +57,7 @@ class Search {
     return j;
   }
 
-  /// To the minimum; → the Jacobian there.
+  /// Moves the values to the minimum and returns the Jacobian there.
   Matrix minimise() {
     Matrix j = jacobian();
     for (int i = 0; i < kMostIterations && !active_.empty(); ++i) {
@@ -100,7 +101,7 @@ class Search {
   Vector errors_;
 };
 
-/// The place in the active terms of one that changes nothing, or −1.
+/// Index in the active terms of a term without effect, or −1.
 Eigen::Index without_effect(const Matrix& jacobian) {
   for (Eigen::Index a = 0; a < jacobian.cols(); ++a) {
     if (jacobian.col(a).cwiseAbs().maxCoeff() < kNoEffect) return a;
@@ -108,8 +109,8 @@ Eigen::Index without_effect(const Matrix& jacobian) {
   return -1;
 }
 
-/// Active terms that only their sum is known of; empty where all can be told apart. Columns are brought to
-/// the same length first: a large effect and a small one can be told apart well.
+/// Active terms that the data cannot distinguish from each other; empty if all are distinguishable. Columns
+/// are normalised first, because a large effect and a small one are easily distinguished.
 std::vector<Eigen::Index> indistinct(const Matrix& jacobian) {
   Matrix equal = jacobian;
   for (Eigen::Index a = 0; a < equal.cols(); ++a) equal.col(a).normalize();
@@ -173,7 +174,7 @@ Fit fit_terms(const std::vector<FitTerm>& terms, const FitModel& model, const st
         s * s * (jacobian.transpose() * jacobian).completeOrthogonalDecomposition().pseudoInverse();
     const double t = student_t(n - p);
     Eigen::Index worst = -1;
-    double worst_ratio = 1;  // of half width to distance from off
+    double worst_ratio = 1;  // half width ÷ distance of the value from `off`
     for (Eigen::Index a = 0; a < p; ++a) {
       const std::size_t term = search.active()[static_cast<std::size_t>(a)];
       const double half = t * std::sqrt(covariance(a, a)) * terms[term].scale, value = search.value(term);

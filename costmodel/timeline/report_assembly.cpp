@@ -85,8 +85,8 @@ void add_network_provenance(RunReport& report, const NetworkModel& network) {
   for (const NetworkTerm& term : switched_on(network)) add("network model", term.key, term.text);
 }
 
-// Durations of all rounds in the order of the plan. Empty if some rounds were not executed or if rounds
-// overlap, since the end of a round is not defined then.
+// Durations of all rounds in the order of the plan. Empty if some rounds were not executed. Also empty if
+// rounds overlap: the operation that ends last then need not belong to the last round.
 std::vector<double> durations_of_all(const Plan& plan, const std::vector<Timeline>& timelines) {
   std::map<std::int64_t, double> by_round;
   for (const Timeline& timeline : timelines) {
