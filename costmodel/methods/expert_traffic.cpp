@@ -142,8 +142,7 @@ void append_dense_synchronisation(const Scenario& scenario, const std::vector<Te
 
 Plan expert_plan(const Scenario& scenario) {
   Scenario with_whole_router = scenario;
-  with_whole_router.strategy.skip_token =
-      true;  // as in the trained plan, the router is not part of an expert
+  with_whole_router.strategy.skip_token = true;  // with it the dense group has the whole router
   Plan plan = plan_of_rounds(with_whole_router, 1);
   if (scenario.strategy.local_steps > 1)
     plan.notes.push_back("experts are reached in every step: local_steps is ignored");

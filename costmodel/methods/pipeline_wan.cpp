@@ -49,8 +49,8 @@ class Schedule {
   }
 
   // A stage computes a micro-batch when it has arrived and the previous one is done; the micro-batch leaves
-  // when the channel is free. Operations of other nodes end at once, so a chain of operations gives a stage's
-  // own order.
+  // when the channel is free. An operation ends at once on nodes that do not take part in it, so a chain of
+  // operations orders only the work of the stage itself.
   void pass(Work work) {
     const bool forward = work == Work::forward;
     const std::string label = forward ? "forward " : "backward ";
