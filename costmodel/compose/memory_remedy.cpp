@@ -12,7 +12,7 @@ namespace fomoe::costmodel {
 
 namespace {
 
-constexpr int kMostTimesTheGpus = 64;
+constexpr int kMaxGpuFactor = 64;
 
 struct Step {
   std::string setting;
@@ -90,7 +90,7 @@ MemoryRemedy memory_remedy(const Scenario& scenario) {
   }
   const std::vector<Step> inside = taken;
   const double inside_bytes = remedy.gpu_bytes;
-  for (int times = 2; times <= kMostTimesTheGpus && !remedy.fits; times *= 2) {
+  for (int times = 2; times <= kMaxGpuFactor && !remedy.fits; times *= 2) {
     const int gpus = scenario.gpus.count * times;
     const int sharded = scenario.gpus.sharded * scenario.gpus.data_parallel() * times;
     taken.clear();

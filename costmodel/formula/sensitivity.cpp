@@ -97,7 +97,7 @@ constexpr Input kInputs[] = {
 
 std::vector<Sensitivity> sensitivity(const Scenario& scenario,
                                      const std::function<double(const Scenario&)>& wall_clock_s) {
-  const double as_it_is_s = wall_clock_s(scenario);
+  const double unchanged_s = wall_clock_s(scenario);
   std::vector<Sensitivity> list;
   for (const Input& input : kInputs) {
     Sensitivity row;
@@ -114,7 +114,7 @@ std::vector<Sensitivity> sensitivity(const Scenario& scenario,
     } catch (const InputError&) {
       continue;  // one of the two changes gives an invalid scenario
     }
-    const double down = row.less_s / as_it_is_s - 1, up = row.more_s / as_it_is_s - 1;
+    const double down = row.less_s / unchanged_s - 1, up = row.more_s / unchanged_s - 1;
     row.change = std::abs(down) > std::abs(up) ? down : up;
     list.push_back(row);
   }

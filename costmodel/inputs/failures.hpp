@@ -18,7 +18,7 @@ struct Failures {
   double restart_s = 0;
   std::optional<double> link_repair_s;  // empty: a failed link is never repaired
   std::optional<std::int64_t> checkpoint_rounds;
-  /// used if checkpoint_rounds is empty; both empty: Daly's interval
+  /// Used if checkpoint_rounds is empty; both empty: Daly's interval.
   std::optional<double> checkpoint_interval_s;
   std::optional<double> checkpoint_s;         // duration of one checkpoint; empty: from storage_bytes_per_s
   std::optional<double> storage_bytes_per_s;  // storage bandwidth of each site
@@ -36,7 +36,7 @@ struct Goodput {
   std::int64_t checkpoint_rounds = 0;
   double transfer_s = 0;  // time to send the state to a site that returns
   double timeout_s = 0;   // time-out of the drop policy
-  /// useful time ÷ wall-clock time, mean over samples; 0 if a sample never ends
+  /// Useful time ÷ wall-clock time, mean over samples; 0 if a sample never ends.
   double goodput = 0;
   double unfinished_share = 0;                // share of the samples that never end
   double finish_p50_s = 0, finish_p95_s = 0;  // infinite if the sample at this percentile never ends

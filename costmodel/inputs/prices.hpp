@@ -22,7 +22,7 @@ struct SitePrices {
   double gpu_price_per_s = 0;         // price of one GPU, computing or waiting
   double port_price_per_month = 0;    // price of dedicated links, for every month begun
   double energy_price_per_joule = 0;  // 0 where the GPU's price includes it
-  /// in ascending order of up_to_bytes; the last tier's price applies beyond it
+  /// In ascending order of up_to_bytes; the last tier's price applies beyond it.
   std::vector<EgressTier> egress;
 };
 

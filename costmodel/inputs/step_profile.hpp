@@ -39,7 +39,7 @@ struct ProfileOrigin {
   /// Only whole steps were timed: a third of the time counts as forward, the rest as backward, and the
   /// optimiser has none of its own.
   bool whole_steps = false;
-  /// how the times were composed from those of fewer layers; empty: the whole model was timed
+  /// How the times were composed from those of fewer layers; empty: the whole model was timed.
   std::string composed;
   std::string scaled;  // how the times were converted from another device; empty: they were measured here
 };
@@ -52,7 +52,7 @@ struct StepProfile {
   std::string dtype;        // type of the matrix multiplications: "fp32" or "bf16"
   std::string versions;     // library and driver versions
   std::string measured_at;  // UTC, ISO 8601
-  /// the file of the profile, or the command that measured it
+  /// The file of the profile, or the command that measured it.
   std::string source;
   std::optional<ProfileOrigin> origin = std::nullopt;  // empty: timed by `fomoe-train profile`
   std::vector<ProfilePoint> points;

@@ -13,14 +13,14 @@ namespace {
 
 // Fewest degrees of freedom: with one, intervals are wide (t = 12.7), but the values that they exclude are
 // still useful.
-constexpr int kSpareObservations = 1;
-constexpr double kNoEffect = 1e-3;    // relative change of a prediction
-constexpr double kIndistinct = 1e-3;  // smallest ÷ largest singular value
-constexpr int kMostIterations = 12;
+constexpr int kMinDegreesOfFreedom = 1;
+constexpr double kNoEffect = 1e-3;               // relative change of a prediction
+constexpr double kMinSingularValueRatio = 1e-3;  // smallest ÷ largest singular value
+constexpr int kMaxIterations = 12;
 constexpr double kConverged = 1e-5;  // in units of a term's scale
 // Relative errors below this are rounding. An interval would then be narrower than the accuracy of the finite
 // differences.
-constexpr double kLeastRelativeS = 1e-7;
+constexpr double kMinRelativeError = 1e-7;
 
 using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
@@ -60,7 +60,7 @@ class Search {
   /// Moves the values to the minimum and returns the Jacobian there.
   Matrix minimise() {
     Matrix j = jacobian();
-    for (int i = 0; i < kMostIterations && !active_.empty(); ++i) {
+    for (int i = 0; i < kMaxIterations && !active_.empty(); ++i) {
       const Vector step = j.completeOrthogonalDecomposition().solve(-errors_);
       const double before = errors_.squaredNorm();
       std::vector<double> next = theta_;
@@ -117,7 +117,8 @@ std::vector<Eigen::Index> indistinct(const Matrix& jacobian) {
   const Eigen::JacobiSVD<Matrix> svd(equal, Eigen::ComputeThinV);
   const Eigen::Index last = equal.cols() - 1;
   std::vector<Eigen::Index> terms;
-  if (equal.cols() < 2 || svd.singularValues()[last] > kIndistinct * svd.singularValues()[0]) return terms;
+  if (equal.cols() < 2 || svd.singularValues()[last] > kMinSingularValueRatio * svd.singularValues()[0])
+    return terms;
   for (Eigen::Index a = 0; a < equal.cols(); ++a) {
     if (std::abs(svd.matrixV()(a, last)) > 0.1) terms.push_back(a);
   }
@@ -137,7 +138,7 @@ Fit fit_terms(const std::vector<FitTerm>& terms, const FitModel& model, const st
   Fit fit;
   for (const FitTerm& term : terms) fit.terms.push_back({term.name, false, term.off, 0, 0, ""});
   const auto n = static_cast<int>(observed.size());
-  const int needed = static_cast<int>(terms.size()) + kSpareObservations;
+  const int needed = static_cast<int>(terms.size()) + kMinDegreesOfFreedom;
   if (n < needed) {
     fit.refused = "too few observations: " + std::to_string(n) + " for " + std::to_string(terms.size()) +
                   " terms, and at least " + std::to_string(needed) + " are needed";
@@ -169,7 +170,7 @@ Fit fit_terms(const std::vector<FitTerm>& terms, const FitModel& model, const st
     jacobian = search.minimise();
     const auto p = static_cast<int>(search.active().size());
     fit.degrees_of_freedom = n - p;
-    const double s = std::max(kLeastRelativeS, std::sqrt(search.errors().squaredNorm() / (n - p)));
+    const double s = std::max(kMinRelativeError, std::sqrt(search.errors().squaredNorm() / (n - p)));
     const Matrix covariance =
         s * s * (jacobian.transpose() * jacobian).completeOrthogonalDecomposition().pseudoInverse();
     const double t = student_t(n - p);

@@ -8,7 +8,7 @@ namespace fomoe::costmodel {
 
 namespace {
 
-constexpr std::int64_t kMostSequences = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxSequences = std::int64_t{1} << 40;
 
 MemoryBytes fullest_stage(const SiteModel& model, const SiteLoad<double>& load, double micro_batch) {
   MemoryBytes fullest;
@@ -80,7 +80,7 @@ std::optional<std::int64_t> largest_micro_batch_sequences(const Scenario& scenar
            scenario.gpus.gpu_memory_bytes;
   };
   std::int64_t fitting = 0, too_many = 1;
-  while (too_many < kMostSequences && fits(too_many)) {
+  while (too_many < kMaxSequences && fits(too_many)) {
     fitting = too_many;
     too_many *= 2;
   }

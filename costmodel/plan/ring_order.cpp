@@ -15,8 +15,8 @@ namespace fomoe::costmodel {
 
 namespace {
 
-constexpr std::size_t kExactNodes = 16;        // 2^15 sets with up to 16 ends each take milliseconds
-constexpr std::size_t kMostWork = 20'000'000;  // limit on separate searches, in sets · nodes
+constexpr std::size_t kExactNodes = 16;             // 2^15 sets with up to 16 ends each take milliseconds
+constexpr std::size_t kMaxSearchWork = 20'000'000;  // limit on separate searches, in sets · nodes
 
 bool all_equal(const HopTimes& times) {
   double first = -1;
@@ -116,8 +116,8 @@ std::vector<NodeId> nearest_neighbours(const HopTimes& times, std::vector<NodeId
 // one hop of the slowest time, so the search ends.
 std::vector<NodeId> improved(const HopTimes& times, std::vector<NodeId> ring) {
   const std::size_t n = ring.size();
-  const std::size_t most_moves = 300'000'000 / (n * n) + 8;  // limits the search to about a second
-  for (std::size_t move = 0; move < most_moves; ++move) {
+  const std::size_t max_moves = 300'000'000 / (n * n) + 8;  // limits the search to about a second
+  for (std::size_t move = 0; move < max_moves; ++move) {
     std::size_t slowest = 0;
     for (std::size_t i = 1; i < n; ++i) {
       if (times.at(ring[i], ring[(i + 1) % n]) > times.at(ring[slowest], ring[(slowest + 1) % n]))
@@ -195,7 +195,7 @@ void RingOrders::apply(std::vector<NodeId>& ring) {
   const auto found = known_.find(ring);
   if (found != known_.end()) {
     ring = found->second;
-  } else if (work_ < kMostWork) {
+  } else if (work_ < kMaxSearchWork) {
     work_ += ring.size() << std::min(ring.size(), kExactNodes);
     ring = known_[ring] = best_ring(times_, ring);
   } else {

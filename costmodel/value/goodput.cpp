@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 // Limits beyond which a run counts as never ending: consecutive events without progress, and events in total.
-constexpr int kMostInVain = 100'000, kMostEvents = 500'000;
+constexpr int kMaxEventsWithoutProgress = 100'000, kMaxEvents = 500'000;
 
 // Number of checkpoints in `work_s` of work: one after every τ of work, none at the end.
 double checkpoints_in(double work_s, double interval_s) {
@@ -29,18 +29,19 @@ double finish_waiting_s(const FaultyRun& run, const Gap& gap) {
   const double site_rate = sites * run.site_failures_per_s, link_rate = sites * run.link_failures_per_s;
   const double cycle_s = run.interval_s + run.checkpoint_s, recovery_s = run.outage_s + run.transfer_s;
   double t = 0, left_s = run.work_s, into_s = 0;  // into_s: time since the last checkpoint
-  int events = 0, in_vain = 0;
+  int events = 0, events_without_progress = 0;
   const auto site_fails = [&] {
     into_s = 0;
     int tries = 0;
     for (double y = gap(site_rate); y < recovery_s; y = gap(site_rate)) {
       t += y;
-      if (++tries == kMostInVain || ++events >= kMostEvents) return false;
+      if (++tries == kMaxEventsWithoutProgress || ++events >= kMaxEvents) return false;
     }
     t += recovery_s;
     return true;
   };
-  for (; events < kMostEvents && in_vain < kMostInVain; ++events, ++in_vain) {
+  for (; events < kMaxEvents && events_without_progress < kMaxEventsWithoutProgress;
+       ++events, ++events_without_progress) {
     const double count = checkpoints_in(left_s, run.interval_s);
     const double needed_s = left_s + count * run.checkpoint_s - into_s;
     const double to_site = gap(site_rate), to_link = gap(link_rate);
@@ -58,23 +59,25 @@ double finish_waiting_s(const FaultyRun& run, const Gap& gap) {
       t += std::min(y, run.link_outage_s);
     }
     if (site_failed && !site_fails()) return kNever;
-    if (saved > 0) in_vain = 0;
+    if (saved > 0) events_without_progress = 0;
   }
   return kNever;
 }
 
 // Simulates round by round; rounds without events are advanced together.
 double finish_dropping_s(const FaultyRun& run, const Gap& gap) {
-  const double spread_s = run.checkpoint_s * run.round_s / run.interval_s;  // checkpoint time in every round
-  const double round_s = run.round_s + spread_s;
+  const double checkpoint_s_per_round =
+      run.checkpoint_s * run.round_s / run.interval_s;  // checkpoint time in every round
+  const double round_s = run.round_s + checkpoint_s_per_round;
   const double rate = run.site_failures_per_s + run.link_failures_per_s;
   double t = 0, left_s = run.work_s, saved_left_s = run.work_s;
   std::vector<double> returns;  // times at which absent sites return
   double to_failure = -1;       // until a working site fails; −1: not drawn yet
   double least_left_s = left_s;
-  int in_vain = 0;
-  for (int event = 0; event < kMostEvents && in_vain < kMostInVain; ++event, ++in_vain) {
-    if (left_s < least_left_s) in_vain = 0;
+  int events_without_progress = 0;
+  for (int event = 0; event < kMaxEvents && events_without_progress < kMaxEventsWithoutProgress;
+       ++event, ++events_without_progress) {
+    if (left_s < least_left_s) events_without_progress = 0;
     least_left_s = std::min(least_left_s, left_s);
     std::erase_if(returns, [&](double when) { return when <= t * (1 + 1e-12); });
     const int up = run.sites - static_cast<int>(returns.size());
@@ -108,9 +111,9 @@ double finish_dropping_s(const FaultyRun& run, const Gap& gap) {
     }
     // One site fails within this round.
     const double x = to_failure;
-    const bool of_link =
+    const bool link_failed =
         run.site_failures_per_s <= 0 || gap(run.link_failures_per_s) < gap(run.site_failures_per_s);
-    const double absence_s = (of_link ? run.link_outage_s : run.outage_s) + run.transfer_s;
+    const double absence_s = (link_failed ? run.link_outage_s : run.outage_s) + run.transfer_s;
     if (run.timeout_s >= absence_s) {
       t += round_s + absence_s + x;  // the site computes its part of the round again
       left_s -= run.round_s * share;
@@ -155,13 +158,13 @@ struct Samples {
 
 // Limit on the random draws of all samples: runs with very many failures differ little, so they need fewer
 // samples.
-constexpr std::int64_t kMostDraws = 2'000'000, kFewestSamples = 5;
+constexpr std::int64_t kMaxDraws = 2'000'000, kMinSamples = 5;
 
 // All configurations use the same seed, so that differences between them are not random.
 Samples sample(const FaultyRun& run, std::int64_t wanted, std::uint64_t seed) {
   Samples samples;
   std::int64_t draws = 0;
-  for (std::int64_t i = 0; i < wanted && (i < kFewestSamples || draws < kMostDraws); ++i) {
+  for (std::int64_t i = 0; i < wanted && (i < kMinSamples || draws < kMaxDraws); ++i) {
     RandomEngine random = seeded_engine(seed, 0x60'0d'00'00ULL + static_cast<std::uint64_t>(i));
     const auto exponential = [&](double events_per_s) {
       if (events_per_s <= 0) return kNever;
