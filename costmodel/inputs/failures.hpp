@@ -36,7 +36,7 @@ struct Goodput {
   std::int64_t checkpoint_rounds = 0;
   double transfer_s = 0;  // time to send the state to a site that returns
   double timeout_s = 0;   // time-out of the drop policy
-  /// Useful time ÷ wall-clock time, mean over samples; 0 if a sample never ends.
+  /// Useful time ÷ wall-clock time, mean over samples; a sample that never ends counts as 0.
   double goodput = 0;
   double unfinished_share = 0;                // share of the samples that never end
   double finish_p50_s = 0, finish_p95_s = 0;  // infinite if the sample at this percentile never ends
