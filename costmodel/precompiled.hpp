@@ -1,5 +1,5 @@
-// The headers of the standard library that most files include, precompiled. Every file still includes what it
-// uses.
+// Precompiled standard headers that most files of the cost model include. Every file still includes the
+// headers that it uses.
 #pragma once
 #include <algorithm>
 #include <cmath>

@@ -15,7 +15,8 @@ namespace fomoe::costmodel {
 
 namespace {
 
-// O_e must make N_le = O_e·N_e/M a whole number; the legal values nearest to what was asked, for the message.
+// Checks that N_le = O_e·N_e/M is a whole number. The message names the legal values nearest to the given
+// one.
 void check_overlap(const Scenario& scenario) {
   const int sites = scenario.sites();
   const int overlap = scenario.strategy.expert_overlap;
@@ -38,8 +39,8 @@ void check_overlap(const Scenario& scenario) {
                    nearest.substr(0, nearest.find(' ')));
 }
 
-// Fragments are made of whole layers, take turns within a round of several steps, and are merged before they
-// are sent again.
+// Fragments consist of whole layers and take turns within a round of several steps. Each must be merged
+// before it is sent again.
 void check_overlapping(const Scenario& scenario, const Method& method) {
   const Strategy& strategy = scenario.strategy;
   if (has_axis(method, "fragments")) {
@@ -62,7 +63,7 @@ void check_overlapping(const Scenario& scenario, const Method& method) {
   }
 }
 
-// Top-k keeps the largest differences; of parameters or moments it would keep the wrong thing.
+// Top-k keeps the largest elements, which is correct for differences, but not for parameters or moments.
 void check_compression(const Scenario& scenario, const Method& method) {
   const Strategy& strategy = scenario.strategy;
   if (!strategy.wire.sparse()) return;
@@ -119,7 +120,7 @@ void check(const Scenario& scenario) {
   if (method->check != nullptr) method->check(scenario);
   check_composition(scenario);
   (void)compute_times(scenario, static_cast<double>(local_batch_sequences(
-                                    scenario, 0)));  // a profile of another model or batch is refused here
+                                    scenario, 0)));  // rejects a profile of another model or batch
 }
 
 }  // namespace fomoe::costmodel

@@ -1,11 +1,11 @@
-// What a scenario's keys may not say together.
+// Validation of combinations of scenario keys.
 #pragma once
 #include "costmodel/inputs/scenario.hpp"
 
 namespace fomoe::costmodel {
 
-/// Refuses combinations that no single key shows: throws InputError naming the key and the nearest legal
-/// values.
+/// Rejects combinations of keys whose values are legal one by one. Throws InputError with the key and the
+/// nearest legal values.
 void check(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

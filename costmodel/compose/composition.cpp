@@ -34,10 +34,10 @@ Plan composed_plan(const Scenario& scenario) {
   if (!composes(scenario)) return plan;
   plan.round = [scenario, plain = plan.round](std::int64_t index) {
     Composed result = composed(scenario, plain(index));
-    std::map<std::int64_t, std::vector<OpId>> last;  // of earlier rounds, by how many back
+    std::map<std::int64_t, std::vector<OpId>> last;  // rounds back → Composed::last of that earlier round
     for (Op& op : result.round.ops) {
       for (EarlierOp& before : op.after_earlier) {
-        if (before.rounds_back > index) continue;  // before the first round: waited for by nobody
+        if (before.rounds_back > index) continue;  // refers to a round before the first one: nobody waits
         auto [found, is_new] = last.try_emplace(before.rounds_back);
         if (is_new) found->second = composed(scenario, plain(index - before.rounds_back)).last;
         if (before.op < static_cast<OpId>(found->second.size()))
@@ -51,7 +51,7 @@ Plan composed_plan(const Scenario& scenario) {
 
 namespace {
 
-// Halves of halves: every group must be a power of two.
+// Recursive halving requires that every group has a power of two of nodes.
 void check_recursive(const Scenario& scenario) {
   const Plan plan = scenario.strategy.method->plan(scenario);
   for (const RoundClass& rounds : plan.classes) {

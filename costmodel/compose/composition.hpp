@@ -1,35 +1,38 @@
-// How all-reduces are carried out, whatever the method: what composes with every plan that has some.
+// Techniques that change how all-reduces are executed. They apply to the plan of every method that has
+// all-reduces.
 //
-// collective = hierarchical. Sites are in R regions of n = M/R consecutive ones. Three operations in place of
-// one, each on a ring: a reduce-scatter inside each region, an all-reduce of each chunk among the sites of
-// the same rank in all regions, an all-gather inside each region (Rabenseifner 2004; Jia et al. 2018, arXiv
-// 1807.11205). Every site sends 2(M−1)/M·S as in one ring, of which only 2(R−1)/R · S/n leaves its region, in
-// 2(n−1) + 2(R−1) latencies instead of 2(M−1). Groups of sites that regions do not cut evenly keep their
-// ring.
+// collective = hierarchical. The sites form R regions of n = M/R consecutive sites. Three operations, each on
+// a ring, replace one all-reduce: a reduce-scatter inside each region, an all-reduce of each chunk among the
+// sites of equal rank in all regions, and an all-gather inside each region (Rabenseifner 2004; Jia et al.
+// 2018, arXiv 1807.11205). Every site sends 2(M−1)/M·S as in one ring, but only 2(R−1)/R · S/n leaves its
+// region, in 2(n−1) + 2(R−1) latencies instead of 2(M−1). Groups of sites that regions do not divide evenly
+// keep their ring.
 //
 // secure_aggregation. Every pair of sites agrees on a mask that one adds and the other subtracts, so that
-// only sums can be read (Bonawitz et al. 2017, "Practical Secure Aggregation"). Payloads are 32-bit integers.
-// In every round, to each other site: two public keys, 2·32 B; two encrypted shares of secrets, 2·32 B; and
-// after the sum one share, 32 B, that removes the masks of sites that dropped out. Without a server these go
-// between all pairs. Arithmetic on masks takes time that nobody gave: 0.
+// only sums are readable (Bonawitz et al. 2017, "Practical Secure Aggregation"). Payloads are 32-bit
+// integers. In every round a site sends to each other site two public keys, 2·32 B; two encrypted shares of
+// secrets, 2·32 B; and after the sum one share, 32 B, that removes the masks of sites that dropped out. There
+// is no server, so these messages go between all pairs. The time for arithmetic on masks is unknown and
+// counts as 0.
 #pragma once
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/plan/plan.hpp"
 
 namespace fomoe::costmodel {
 
-/// The plan of the scenario's method, composed. Executors run it with the traffic beside it: make_plan().
+/// The plan of the scenario's method with these techniques applied. Executors run make_plan(), which adds the
+/// extra traffic.
 Plan composed_plan(const Scenario& scenario);
 
-/// Refuses what the method's plan cannot be composed with: throws InputError.
+/// Throws InputError if the method's plan does not support the requested techniques.
 void check_composition(const Scenario& scenario);
 
-/// Payloads that are masked: 32-bit integers, nothing left out.
+/// Wire format of masked payloads: 32-bit integers without sparsity.
 WireFormat masked_format();
 
-// The steps of composed_plan, on one round.
+// The techniques of composed_plan() for one round.
 
-/// `last[old]`: the operation that ends what was operation `old`.
+/// A transformed round. `last[old]` is the operation that completes the former operation `old`.
 struct Composed {
   RoundPlan round;
   std::vector<OpId> last;

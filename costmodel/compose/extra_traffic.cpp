@@ -10,7 +10,7 @@ namespace fomoe::costmodel {
 
 namespace {
 
-// Bytes that are no tensors of the model.
+// A payload of bytes that are not tensors of the model.
 Payload plain_bytes(Content content, TrafficClass traffic, std::int64_t bytes) {
   WireFormat one_byte;
   one_byte.type = ElementType::int8;
@@ -76,7 +76,8 @@ Op rejoin_op(const Plan& plan, const Extra& extra) {
   return op;
 }
 
-// The rejoin becomes operation 0 of every round, so all ids move by one, those of the previous round too.
+// Inserts the rejoin as operation 0 of every round. All operation ids increase by one, including those of
+// earlier rounds.
 void put_first(RoundPlan& round, Op first) {
   for (Op& op : round.ops) {
     for (OpId& id : op.after) ++id;
@@ -111,7 +112,7 @@ Plan with_extra_traffic(const Scenario& scenario, Plan plan) {
   extra.state_bytes_per_rejoin_round = spread(state_bytes, traffic.rejoin_rounds);
   extra.data_bytes_per_sequence =
       static_cast<double>(scenario.model.sequence_length) * traffic.data_bytes_per_token;
-  // All rounds but the last have as many steps as the longest.
+  // All rounds except the last have as many steps as the longest.
   std::int64_t longest = 1;
   for (const RoundClass& rounds : plan.classes) longest = std::max(longest, rounds.steps);
 

@@ -1,39 +1,41 @@
-// Traffic that is easily forgotten: reading the data set from another site, uploading checkpoints, the state
-// of a site that comes back. It becomes operations of the plan, so that executors need no special case.
+// Traffic beside the synchronisation: reading the data set from another site, uploading checkpoints, and the
+// state of a site that rejoins. It becomes operations of the plan, so that executors need no special case.
 //
-// What happens every n-th round is spread over the rounds, 1/n in each: the bytes are exact, rounds stay
+// An event of every n-th round is spread over all rounds, 1/n in each: the bytes are exact and rounds remain
 // equal.
-// - data: each site reads its own sequences of the next round while it trains; its next round waits for them.
-// - checkpoint: every site uploads what it would need to go on, while it trains; the next one waits for its
-// end.
-// - rejoin: the site fetches that state before it trains, and the others wait for it where they synchronise.
+//   data        each site reads its sequences of the next round while it trains; its next round waits for
+//   them checkpoint  every site uploads the state that it needs to resume while it trains; the next upload
+//   waits for
+//               the end of this one
+//   rejoin      the site fetches that state before it trains; the others wait for it where they synchronise
 #pragma once
 #include "costmodel/plan/plan.hpp"
 #include "costmodel/plan/plan_summary.hpp"
 
 namespace fomoe::costmodel {
 
-/// What a site needs to go on exactly: fp32 weights and both moments, and the method's outer state.
+/// Bytes per parameter of the state that a site needs to resume exactly: fp32 weights and both moments, and
+/// the method's outer state.
 double state_bytes_per_parameter(const Scenario& scenario);
 
-/// Where a rejoining site fetches its state: the checkpoint's site, or the first other one.
+/// The site from which a rejoining site fetches its state: the checkpoint's site, or the first other site.
 int rejoin_source(const ExtraTraffic& traffic);
 
-/// `plan` with the traffic that the scenario adds.
+/// Returns `plan` with the operations of the scenario's extra traffic.
 Plan with_extra_traffic(const Scenario& scenario, Plan plan);
 
-/// The same as a formula, `held_share` = O_e/M, for equal sites. Exact where the transfers of a round fit
-/// into its compute.
+/// Adds the extra traffic to a summary, for equal sites; `held_share` = O_e/M. Exact if the transfers of a
+/// round fit into its compute time.
 template <class V>
 void add_extra_traffic(Summary<V>& summary, const Axes<V>& axes, const V& held_share, const Fixed& fixed,
                        const ExtraTraffic& traffic, double state_bytes_per_parameter) {
   if (!traffic.data_site && !traffic.checkpoint_site && !traffic.rejoin_site) return;
   const V steps_per_round = summary.steps / summary.rounds;
   const V others = axes.sites - 1.0;
-  const V any = min_of(others, constant<V>(1));  // one site alone sends nothing
+  const V any = min_of(others, constant<V>(1));  // 0 if there is only one site, which sends nothing
   const V state_bytes =
       state_bytes_per_parameter * (fixed.dense_elements + fixed.expert_elements * held_share);
-  V read = constant<V>(0), uploaded = constant<V>(0);  // by each of the other sites, in one round
+  V read = constant<V>(0), uploaded = constant<V>(0);  // bytes of each of the other sites in one round
   if (traffic.data_site) {
     read = steps_per_round * axes.global_batch_sequences / axes.sites *
            (fixed.sequence_length * traffic.data_bytes_per_token);
@@ -42,8 +44,8 @@ void add_extra_traffic(Summary<V>& summary, const Axes<V>& axes, const V& held_s
   summary.sent.data = read * others / axes.sites;
   summary.sent.checkpoint = uploaded * others / axes.sites;
 
-  // The data set's site sends to all others, the checkpoint's receives from all; where they are two, each is
-  // also one of the other's others.
+  // The data set's site sends to all others, and the checkpoint's site receives from all others. If these are
+  // two sites, each of them also sends to or receives from the other one.
   const double apart =
       traffic.data_site && traffic.checkpoint_site && *traffic.data_site != *traffic.checkpoint_site;
   Stage<V> background;

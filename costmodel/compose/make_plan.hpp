@@ -1,5 +1,5 @@
-// From a scenario to what all executors run: its method's plan, composed with how sums are carried out
-// (methods/composition.hpp), with the traffic that is beside the synchronisation (extra_traffic.hpp).
+// The plan that all executors run for a scenario: the plan of its method, with the techniques of
+// compose/composition.hpp and the traffic beside the synchronisation (extra_traffic.hpp).
 #pragma once
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/plan/plan.hpp"
@@ -9,7 +9,7 @@ namespace fomoe::costmodel {
 
 Plan make_plan(const Scenario& scenario);
 
-/// The mean round of the scenario's plan, by its method's formula.
+/// Summary of the mean round of the scenario's plan, by its method's formula.
 PlanSummary summarise(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

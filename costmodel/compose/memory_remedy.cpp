@@ -12,14 +12,14 @@ namespace fomoe::costmodel {
 
 namespace {
 
-constexpr int kMostTimesTheGpus = 64;
+constexpr int kMaxGpuFactor = 64;
 
 struct Step {
   std::string setting;
   std::function<void(SiteGpus&)> apply;
 };
 
-/// Nothing where the scenario is impossible with them.
+/// Bytes of the fullest GPU with the steps applied; empty if the scenario is invalid with them.
 std::optional<double> gpu_bytes_with(Scenario scenario, const std::vector<Step>& steps) {
   for (const Step& step : steps) step.apply(scenario.gpus);
   try {
@@ -53,7 +53,7 @@ std::vector<Step> within_the_site(const SiteGpus& gpus) {
   return steps;
 }
 
-/// Without the steps that it fits without.
+/// Removes each step without which the state still fits.
 void leave_out_unneeded(const Scenario& scenario, std::vector<Step>& steps, double available) {
   for (std::size_t i = 0; i < steps.size();) {
     std::vector<Step> fewer = steps;
@@ -90,7 +90,7 @@ MemoryRemedy memory_remedy(const Scenario& scenario) {
   }
   const std::vector<Step> inside = taken;
   const double inside_bytes = remedy.gpu_bytes;
-  for (int times = 2; times <= kMostTimesTheGpus && !remedy.fits; times *= 2) {
+  for (int times = 2; times <= kMaxGpuFactor && !remedy.fits; times *= 2) {
     const int gpus = scenario.gpus.count * times;
     const int sharded = scenario.gpus.sharded * scenario.gpus.data_parallel() * times;
     taken.clear();
@@ -114,7 +114,7 @@ MemoryRemedy memory_remedy(const Scenario& scenario) {
     remedy.gpu_bytes = *gpu_bytes_with(scenario, taken);
   }
   for (const Step& step : taken) {
-    // A step may be two settings.
+    // A step can consist of two settings.
     std::size_t from = 0;
     for (std::size_t space = step.setting.find(' '); space != std::string::npos;
          from = space + 1, space = step.setting.find(' ', from))

@@ -1,4 +1,4 @@
-// What would make a site's state fit into the memory of its GPUs.
+// Search for settings with which a site's state fits into the memory of its GPUs.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,23 +8,26 @@
 namespace fomoe::costmodel {
 
 struct MemoryRemedy {
-  std::vector<std::string> settings;  // "compute.sharded=8"; the fewest of those that were tried
-  double gpu_bytes = 0;               // of the fullest GPU with them
+  std::vector<std::string> settings;  // "compute.sharded=8"; without unnecessary settings
+  double gpu_bytes = 0;               // bytes of the fullest GPU with these settings
   bool fits = false;
 };
 
-/// In this order, each beside those before it, until the state fits: shard over all replicas of the site
-/// (ZeRO 3), outer state on the host, recompute activations, a micro-batch of one sequence, then 2, 4, … 64
-/// times the GPUs, sharded over all. What the last of them makes unnecessary is left out. Settings that the
-/// scenario refuses are skipped. Without settings where it fits as it is, or where no memory is given.
+/// Tries these settings cumulatively, in this order, until the state fits: shard over all replicas of the
+/// site (ZeRO 3), outer state on the host, activation checkpointing, a micro-batch of one sequence, then 2,
+/// 4, … 64 times the GPUs, sharded over all. Settings that a later one makes unnecessary are removed.
+/// Settings that the scenario does not allow are skipped. Returns no settings if the state fits as it is or
+/// if no GPU memory is given.
 MemoryRemedy memory_remedy(const Scenario& scenario);
 
-/// "with compute.sharded=8 and compute.outer_state_on=host it would fit (66 GB)", or that nothing tried does.
+/// "with compute.sharded=8 and compute.outer_state_on=host it would fit (66 GB)", or a text that none of the
+/// tried settings suffices. Empty without settings.
 std::string remedy_text(const MemoryRemedy& remedy);
 
-/// Empty, or in words that the fullest GPU's memory does not suffice, and what would help.
+/// A note that the state exceeds the fullest GPU's memory, with the remedy in words. Empty if it fits or if
+/// no GPU memory is given.
 std::string memory_note(const Scenario& scenario);
-/// How such a note begins: reports show it first.
+/// Beginning of such a note; reports show notes with this beginning first.
 inline constexpr const char* kDoesNotFit = "does not fit: ";
 
 }  // namespace fomoe::costmodel

@@ -14,7 +14,7 @@ namespace fomoe::costmodel {
 
 namespace {
 
-// A profile answers only for the model that was timed. The name is a label, not part of the shape.
+// A profile is valid only for the model that was timed. The name is a label and not part of the shape.
 void check_same_model(const Scenario& scenario, const StepProfile& profile) {
   ModelShape asked = scenario.model;
   asked.name = profile.model.name;
@@ -71,14 +71,15 @@ ComputeTimes from_device(const Scenario& scenario, const AssumedDevice& device, 
   return times;
 }
 
-// Adds what the GPUs of a site cost each other, each part named in the report.
+// Adds the communication among the GPUs of a site; the report names each part.
 void add_intra_site(const Scenario& scenario, double sequences, ComputeTimes& times) {
   const SiteGpus& gpus = scenario.gpus;
   if (gpus.count == 1) return;
   const IntraSiteSeconds<double> seconds =
       intra_site_seconds(site_model(scenario), site_load(scenario, sequences), times.gradients_s);
   times.intra_site = seconds;
-  times.forward_s *= 1 + seconds.before_optimizer() / times.gradients_s;  // both passes alike
+  // Both passes grow by the same factor.
+  times.forward_s *= 1 + seconds.before_optimizer() / times.gradients_s;
   times.gradients_s += seconds.before_optimizer();
   times.optimizer_s += seconds.updated_weights;
   const auto state = [&](const char* name, double value, const char* formula) {
@@ -133,7 +134,7 @@ ComputeTimes compute_times(const Scenario& scenario, double sequences) {
     times = from_profile(scenario, *profiled, sequences);
   } else if (const auto* given = std::get_if<GivenStepTime>(&scenario.compute)) {
     times.forward_s = forward_share(scenario.gpus.activation_checkpointing) * given->seconds;
-    times.gradients_s = given->seconds;  // the whole step: what the optimiser takes of it was not given
+    times.gradients_s = given->seconds;  // the whole step: the optimiser's part is unknown
     times.provenance.push_back({"step time", Origin::assumed,
                                 scenario.gpus.count == 1
                                     ? "given in the scenario"

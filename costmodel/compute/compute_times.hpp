@@ -1,4 +1,4 @@
-// How long a site computes for each part of an optimiser step.
+// Computation times of a site for each part of an optimiser step.
 #pragma once
 #include <vector>
 
@@ -9,13 +9,13 @@
 
 namespace fomoe::costmodel {
 
-/// Seconds that one site computes.
+/// Computation times of one site, in seconds.
 struct ComputeTimes {
-  double gradients_s = 0;  // forward and backward of the site's whole local batch
-  double forward_s = 0;    // of gradients_s
+  double gradients_s = 0;  // forward and backward pass of the site's whole local batch
+  double forward_s = 0;    // forward part of gradients_s
   double optimizer_s = 0;
   double outer_step_s = 0;
-  IntraSiteSeconds<double> intra_site;  // part of the first two
+  IntraSiteSeconds<double> intra_site;  // intra-site communication, included in the times above
   std::vector<Provenance> provenance;
   [[nodiscard]] double backward_s() const { return gradients_s - forward_s; }
   [[nodiscard]] double step_s() const { return gradients_s + optimizer_s; }
@@ -28,11 +28,11 @@ struct ComputeTimes {
   [[nodiscard]] StepSeconds<double> parts() const { return {gradients_s, forward_s, optimizer_s}; }
 };
 
-/// Seconds of one `work` of a site.
+/// Seconds that a site takes for one unit of `work`.
 double work_s(const ComputeTimes& times, Work work);
 
-/// Of a node that trains on `sequences` in each optimiser step. Throws InputError where the profile does not
-/// fit the scenario's model or batch.
+/// Computation times of a node that trains on `sequences` sequences in each optimiser step. Throws InputError
+/// if the profile does not fit the scenario's model or batch.
 ComputeTimes compute_times(const Scenario& scenario, double sequences);
 
 }  // namespace fomoe::costmodel

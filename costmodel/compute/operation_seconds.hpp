@@ -1,5 +1,5 @@
-// How long a node computes for an operation of a plan, as the scenario says: of its profile, given step time
-// or assumed device, its site's compute_factor and what is drawn for the step.
+// Computation time of a node for an operation of a plan: from the scenario's profile, given step time or
+// assumed device, the site's compute_factor and the random variation of the step.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -12,18 +12,18 @@ namespace fomoe::costmodel {
 
 class OperationSeconds {
  public:
-  /// Throws InputError where the profile does not fit. The scenario must outlive it.
+  /// Throws InputError if the profile does not fit. The scenario must outlive this object.
   OperationSeconds(const Scenario& scenario, const Plan& plan);
 
-  /// work_s · the site's compute_factor · repeat · share · drawn factor
+  /// Seconds: work_s · the site's compute_factor · repeat · share · drawn_step_factor.
   [[nodiscard]] double of(const Compute& compute, NodeId node, std::int64_t round, OpId op) const;
-  /// Where the step time comes from.
+  /// Origin of the step time.
   [[nodiscard]] const std::vector<Provenance>& provenance() const { return times_.front().provenance; }
 
  private:
   const Scenario& scenario_;
   std::vector<ComputeTimes> times_;      // by node
-  std::vector<double> compute_factors_;  // by node, of its site
+  std::vector<double> compute_factors_;  // compute_factor of the node's site, by node
 };
 
 }  // namespace fomoe::costmodel

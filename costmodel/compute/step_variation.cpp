@@ -57,7 +57,8 @@ double drawn_step_factor(const Scenario& scenario, std::uint64_t node, std::uint
     if (variation.from_samples) {
       factor = samples[below(engine, samples.size())];
     } else if (variation.coefficient > 0) {
-      const double radius = std::sqrt(-2 * std::log(uniform(engine)));  // Box and Muller 1958
+      // Box-Muller transform (Box and Muller 1958).
+      const double radius = std::sqrt(-2 * std::log(uniform(engine)));
       factor = std::exp(sigma * radius * std::cos(2 * std::acos(-1.0) * uniform(engine)) - sigma * sigma / 2);
     }
     if (variation.straggler_share > 0 && uniform(engine) < variation.straggler_share)

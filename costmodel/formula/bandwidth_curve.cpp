@@ -8,16 +8,16 @@
 namespace fomoe::costmodel {
 
 namespace {
-constexpr int kHalvesOfOctaves = 8;  // 2^(8/2) = 16
+constexpr int kHalfOctaves = 8;  // 2^(8/2) = 16
 }
 
 std::vector<BandwidthPoint> bandwidth_curve(const Scenario& scenario) {
-  Scenario bare = scenario;  // what the times do not depend on
+  Scenario bare = scenario;  // without inputs that do not affect the times
   bare.prices.reset();
   bare.quality.reset();
   bare.failures.reset();
   std::vector<BandwidthPoint> curve;
-  for (int i = -kHalvesOfOctaves; i <= kHalvesOfOctaves; ++i) {
+  for (int i = -kHalfOctaves; i <= kHalfOctaves; ++i) {
     const double factor = std::exp2(i / 2.0);
     Scenario scaled = bare;
     scaled.platform = platforms::scaled_bandwidth(std::move(scaled.platform), factor);

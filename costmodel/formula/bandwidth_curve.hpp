@@ -1,4 +1,4 @@
-// The wall clock against the bandwidth between the sites: all links slower and faster together.
+// Wall clock as a function of the bandwidth between the sites, with all links scaled together.
 #pragma once
 #include <vector>
 
@@ -7,12 +7,12 @@
 namespace fomoe::costmodel {
 
 struct BandwidthPoint {
-  double rate_factor = 1;  // every link's rate ÷ that of the scenario
+  double rate_factor = 1;  // rate of every link ÷ its rate in the scenario
   double wall_clock_s = 0;
   double compute_utilization = 0;
 };
 
-/// By the closed form, at rate factors 2^(i/2) from 1/16 to 16, ascending; one of them is 1.
+/// Evaluates the closed form at rate factors 2^(i/2) from 1/16 to 16, in ascending order; one of them is 1.
 std::vector<BandwidthPoint> bandwidth_curve(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

@@ -23,8 +23,8 @@ struct SlowestLinks {
   std::string port = "uplink of every site";
 };
 
-// The formula knows one kind of site. Where sites differ it takes the slowest of everything: exact for equal
-// sites, pessimistic otherwise.
+// The formula has one kind of site. If sites differ, it takes the slowest value of each quantity: exact for
+// equal sites, pessimistic otherwise.
 SlowestLinks slowest_links(const platforms::Platform& platform) {
   SlowestLinks slowest;
   for (int i = 0; i < platform.size(); ++i) {
@@ -58,7 +58,7 @@ ComputeTimes times_of(const Scenario& scenario, int site) {
 
 ClosedFormParts closed_form_parts(const Scenario& scenario) {
   const SlowestLinks slowest = slowest_links(effective_platform(scenario.platform, scenario.network));
-  // Site 0 has the largest local batch; others may compute more slowly.
+  // Site 0 has the largest local batch; other sites may compute more slowly.
   ComputeTimes slowest_site = times_of(scenario, 0);
   for (int site = 1; site < scenario.sites(); ++site) {
     if (const ComputeTimes times = times_of(scenario, site); times.step_s() > slowest_site.step_s())

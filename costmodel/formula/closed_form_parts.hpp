@@ -1,4 +1,4 @@
-// The closed form, taken apart: what its last line is made of.
+// Intermediate results of the closed form.
 #pragma once
 #include <string>
 
@@ -10,14 +10,14 @@
 namespace fomoe::costmodel {
 
 struct ClosedFormParts {
-  PlanSummary summary;        // of the mean round
-  Links<double> links;        // the slowest uplink, downlink and path and the longest latency, effective
-  std::string port;           // the slowest: "uplink of paris"
-  ComputeTimes slowest_site;  // of one step
+  PlanSummary summary;        // summary of the mean round
+  Links<double> links;        // effective; slowest uplink, downlink and path, longest latency
+  std::string port;           // slowest port: "uplink of paris"
+  ComputeTimes slowest_site;  // times of one step
   RoundTimes<double> round;
 };
 
-/// closed_form() answers with these: wall clock = rounds · round.duration_s.
+/// The parts from which closed_form() computes its report: wall clock = rounds · round.duration_s.
 ClosedFormParts closed_form_parts(const Scenario& scenario);
 double closed_form_wall_clock_s(const Scenario& scenario);
 

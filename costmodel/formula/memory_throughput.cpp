@@ -28,7 +28,7 @@ MemoryThroughput memory_throughput(Scenario scenario, int expert_overlap) {
   point.global_batch_sequences = scenario.sites() * replicas * *largest;
   scenario.gpus.micro_batch_sequences = *largest;
   scenario.workload.global_batch_sequences = point.global_batch_sequences;
-  // Whole rounds, so that no short last one blurs the ratio.
+  // Whole rounds, so that a short last round does not affect the ratio.
   const std::int64_t round_tokens =
       scenario.strategy.local_steps * point.global_batch_sequences * scenario.model.sequence_length;
   scenario.workload.tokens =

@@ -1,7 +1,7 @@
-// The FoMoE paper's cost model as it is printed, in its own symbols (arXiv 2606.19025, sections "Compute and
-// Memory Scaling" to "Wall-Clock Time Model" and the appendix "Theoretical Foundations and Cost Modeling").
-// The planner's own closed form counts latency, whole rounds and what the mechanism does; where the paper's
-// assumptions hold the two are equal, which a test shows.
+// The FoMoE paper's cost model as printed, in its own symbols (arXiv 2606.19025, sections "Compute and Memory
+// Scaling" to "Wall-Clock Time Model" and the appendix "Theoretical Foundations and Cost Modeling"). The
+// planner's own closed form also counts latency, whole rounds and the real mechanism. Where the paper's
+// assumptions hold, the two are equal, which a test shows.
 #pragma once
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/report/run_report.hpp"
@@ -10,11 +10,11 @@ namespace fomoe::costmodel::paper {
 
 struct Symbols {
   double M = 1;         // sites
-  double O_e = 1;       // sites that hold each expert
+  double O_e = 1;       // number of sites that hold each expert
   double K = 1;         // local steps between two synchronisations
   double gamma = 0;     // reshuffles per round, 1/T; 0: fixed placement
-  double rho = 1;       // share of the bytes that compression leaves, (0, 1]
-  double alpha = 0;     // share of the communication that hides behind compute
+  double rho = 1;       // bytes after compression ÷ bytes before, (0, 1]
+  double alpha = 0;     // share of the communication that compute hides
   double S_dense = 0;   // bytes
   double S_expert = 0;  // bytes of all experts of all layers: Σ_ℓ N_e · s_expert
   double N_tok = 0;     // tokens
@@ -23,8 +23,8 @@ struct Symbols {
   double F_token = 0;   // FLOPs per token of one worker
   double MFU = 1;
   double Phi_peak = 1;  // FLOP/s of one worker
-  /// 3 where the optimiser's moments travel too (LocalAdamW). It multiplies all-reduces alone: the moments of
-  /// a migrated expert restart and are never sent.
+  /// 3 if the optimiser's moments are averaged too (LocalAdamW), otherwise 1. It multiplies all-reduces only:
+  /// the moments of a migrated expert restart and are never sent.
   double state_factor = 1;
 };
 
@@ -40,9 +40,8 @@ double rounds(const Symbols& s);      // N_tok / (K · B_g), not rounded up
 double T_tot(const Symbols& s);       // rounds · [K · t_comp + (1 − α) · t_comm]
 
 // --- regions of the appendix "Optimization Surface"
-// --------------------------------------------------------------
 
-/// The paper draws them in words. Made exact here, with what the words are taken to mean:
+/// The paper describes these regions in words. The definitions here are exact interpretations:
 enum class Region {
   communication_bound = 1,  // communication takes longer than compute, and not because of migration
   memory_constrained = 2,   // compute takes longer, and every site holds more than half of the experts
@@ -50,35 +49,34 @@ enum class Region {
   placement_collapse = 4,   // communication takes longer, and would not without migration
 };
 Region region(const Symbols& s);
-/// Of a run, computed or simulated: times as they came out; memory is constrained where the fullest GPU needs
-/// more than the scenario says that it has, or, where it does not say, as above.
+/// The region of a computed or simulated run, by its reported times. Memory is constrained if the fullest GPU
+/// needs more memory than the scenario gives it; without a given memory, as defined above.
 Region region(const Scenario& scenario, const RunReport& report);
 const char* to_string(Region region);
 
 // --- Prediction 1: "the broadcast volume follows C · (1 − O_e/M)"
-// ----------------------------------------------------
 
-/// The share of a site's experts that a reshuffle replaces: 1 − O_e/M. This is what falls linearly.
+/// Share of a site's experts that a reshuffle replaces: 1 − O_e/M. Only this share falls linearly in O_e.
 double migrated_fraction(double O_e, double M);
-/// What a site receives in one reshuffle: S_expert · (O_e/M) · (1 − O_e/M). C of the prediction holds N_le,
-/// which grows with O_e, so the volume is no line: it rises from O_e = 1 to its peak at O_e = M/2.
+/// Bytes that a site receives in one reshuffle: S_expert · (O_e/M) · (1 − O_e/M). The factor C of the
+/// prediction contains N_le, which grows with O_e, so the volume is not linear: it rises from O_e = 1 to its
+/// peak at O_e = M/2.
 double migrated_bytes(double S_expert, double O_e, double M);
 
-/// (R + P) · O_e/M, what the sparse bytes are proportional to: 2(O_e − 1)/M + γ(O_e/M)(1 − O_e/M).
-/// Its derivative by O_e is 2/M + γ(1/M)(1 − 2·O_e/M) ≥ (2 − γ)/M > 0: it rises with O_e for every γ ≤ 1.
-/// Hence O_e = 1 always sends least; the "placement convexity" and an optimal O_e above 1 do not follow from
+/// (R + P) · O_e/M, to which the sparse bytes are proportional: 2(O_e − 1)/M + γ(O_e/M)(1 − O_e/M). Its
+/// derivative by O_e is 2/M + γ(1/M)(1 − 2·O_e/M) ≥ (2 − γ)/M > 0, so it rises with O_e for every γ ≤ 1.
+/// Hence O_e = 1 always sends least. The "placement convexity" and an optimal O_e above 1 do not follow from
 /// the equation.
 double sparse_factor(double O_e, double M, double gamma);
 
 // --- Prediction 2: "throughput rises faster than 1/O_e"
-// ------------------------------------------------------------
 
-/// The largest local batch of one site, in tokens: (memory − bytes_per_parameter · parameters held) ÷
-/// activation bytes per token; none where the parameters alone do not fit.
+/// Largest local batch of one site in tokens: (memory − bytes_per_parameter · parameters held) ÷ activation
+/// bytes per token; 0 if the parameters alone do not fit.
 double largest_local_batch(double memory_bytes, double dense_parameters, double expert_parameters, double O_e,
                            double M, double bytes_per_parameter, double activation_bytes_per_token);
-/// Tokens per second of all sites when each takes local batches of B_l tokens: M·K·B_l / (K·t_comp + (1 −
-/// α)·t_comm), with t_comp proportional to B_l.
+/// Tokens per second of all sites with local batches of B_l tokens: M·K·B_l / (K·t_comp + (1 − α)·t_comm),
+/// with t_comp proportional to B_l.
 double throughput(const Symbols& s, double B_l);
 
 }  // namespace fomoe::costmodel::paper

@@ -1,4 +1,4 @@
-// From a plan's summary to seconds: the closed form itself, for one configuration or a block of them.
+// The closed form itself: converts a plan's summary to seconds, for one configuration or a block of them.
 #pragma once
 #include "costmodel/compute/step_seconds.hpp"
 #include "costmodel/math/lanes.hpp"
@@ -6,22 +6,23 @@
 
 namespace fomoe::costmodel {
 
-/// The formula knows one kind of site: what payload gets of a site's slower direction and of a path.
+/// Payload rates and latency of the links. The formula has one kind of site: a port is a site's slower
+/// direction.
 template <class V>
 struct Links {
   V port_bytes_per_s;
   V path_bytes_per_s;
-  V latency_s;  // one way
+  V latency_s;  // one-way
 };
 
-/// t = hops · latency + max(bytes ÷ port, bytes of the busiest pair ÷ path)
+/// Duration of a stage: hops · latency + max(bytes ÷ port, bytes of the busiest pair ÷ path).
 template <class V>
 V stage_s(const Stage<V>& stage, const Links<V>& links) {
   return stage.latency_hops * links.latency_s +
          max_of(V(stage.bytes / links.port_bytes_per_s), V(stage.pair_bytes / links.path_bytes_per_s));
 }
 
-/// Seconds that a site computes in the mean round.
+/// Computation time of a site in the mean round, in seconds.
 template <class V>
 V round_compute_s(const Summary<V>& summary, const StepSeconds<V>& step, const V& outer_step_s) {
   return summary.steps / summary.rounds *
@@ -29,19 +30,20 @@ V round_compute_s(const Summary<V>& summary, const StepSeconds<V>& step, const V
          summary.outer_steps_per_round * outer_step_s;
 }
 
-/// Of the mean round.
+/// Times of the mean round, in seconds.
 template <class V>
 struct RoundTimes {
   V slowest_compute_s;
-  V waiting_s;  // for other sites, inside the steps
+  V waiting_s;  // waiting for other sites inside the steps
   V communication_s = constant<V>(0);
-  V exposed_s = constant<V>(0);  // what compute does not hide
+  V exposed_s = constant<V>(0);  // communication that compute does not hide
   V duration_s;
 };
 
-/// `step` of the slowest site. T = rounds · (compute + waiting + Σ_stages n · max(0, t_stage − what can
-/// hide)), n the times that a stage happens in a round; what hid behind the steps after it shows once, where
-/// the run ends.
+/// Times of the mean round, with `step` of the slowest site:
+///   T = rounds · (compute + waiting + Σ_stages n · max(0, t_stage − hidden))
+/// n is the number of times that a stage occurs in a round, `hidden` the compute time that can hide it. A
+/// transfer that later steps hide is exposed once, at the end of the run (Stage::shown_at_end).
 template <class V>
 RoundTimes<V> round_times(const Summary<V>& summary, const Links<V>& links, const StepSeconds<V>& step,
                           const V& outer_step_s) {

@@ -14,7 +14,7 @@ namespace fomoe::costmodel {
 
 namespace {
 
-/// Returns what the input really was multiplied by; 1: the scenario does not have it.
+/// Returns the factor that was really applied; 1 if the scenario does not have the input.
 using Change = double (*)(Scenario&, double);
 
 double whole(std::int64_t& count, double factor) {
@@ -97,7 +97,7 @@ constexpr Input kInputs[] = {
 
 std::vector<Sensitivity> sensitivity(const Scenario& scenario,
                                      const std::function<double(const Scenario&)>& wall_clock_s) {
-  const double as_it_is_s = wall_clock_s(scenario);
+  const double unchanged_s = wall_clock_s(scenario);
   std::vector<Sensitivity> list;
   for (const Input& input : kInputs) {
     Sensitivity row;
@@ -112,9 +112,9 @@ std::vector<Sensitivity> sensitivity(const Scenario& scenario,
       row.less_s = wall_clock_s(less);
       row.more_s = wall_clock_s(more);
     } catch (const InputError&) {
-      continue;  // one of both is no legal scenario
+      continue;  // one of the two changes gives an invalid scenario
     }
-    const double down = row.less_s / as_it_is_s - 1, up = row.more_s / as_it_is_s - 1;
+    const double down = row.less_s / unchanged_s - 1, up = row.more_s / unchanged_s - 1;
     row.change = std::abs(down) > std::abs(up) ? down : up;
     list.push_back(row);
   }
@@ -126,7 +126,7 @@ std::vector<Sensitivity> sensitivity(const Scenario& scenario,
 
 std::vector<Sensitivity> sensitivity(const Scenario& scenario) {
   std::vector<Sensitivity> list = sensitivity(scenario, closed_form_wall_clock_s);
-  // Of windows, losses, jitter and calls the formula knows nothing: that they change nothing is no answer.
+  // The formula does not model windows, losses, jitter and calls, so a zero change means nothing there.
   std::erase_if(list, [](const Sensitivity& row) {
     return row.change == 0 && std::string_view(row.input).starts_with("network_model.");
   });

@@ -19,7 +19,7 @@ namespace fomoe::costmodel {
 
 namespace {
 
-// Entries of a table at whole numbers; lanes that no scenario allows read some entry.
+// Looks up table entries by integer lanes. Lanes that are not valid scenarios read an arbitrary entry.
 double at(const std::vector<double>& table, double index) {
   const double last = static_cast<double>(table.size() - 1);
   return table[static_cast<std::size_t>(std::clamp(index, 0.0, last))];
@@ -30,7 +30,7 @@ Block at(const std::vector<double>& table, const Block& index) {
   return values;
 }
 
-/// One optimiser step of a site.
+/// Times of one optimiser step of a site.
 template <class V>
 StepSeconds<V> step_seconds(const SweepContext& context, const Configuration<V>& configuration,
                             const V& flops_per_token, const V& local_experts, const SiteLoad<V>& load) {
@@ -39,7 +39,7 @@ StepSeconds<V> step_seconds(const SweepContext& context, const Configuration<V>&
     return {step_s, V(forward_share(context.site.gpus.activation_checkpointing) * step_s), constant<V>(0)};
   }
   V gradients_s = constant<V>(0), optimizer_s = constant<V>(0);
-  V forward = constant<V>(forward_share(context.site.gpus.activation_checkpointing));  // share
+  V forward = constant<V>(forward_share(context.site.gpus.activation_checkpointing));  // forward share
   if (context.compute == SweepContext::Compute::assumed) {
     gradients_s = assumed_gradients_s(flops_per_token, V(load.sequences * context.fixed.sequence_length),
                                       configuration.mfu, configuration.peak_flops, load.gpus);
@@ -72,7 +72,7 @@ bool same(const SitePrices& a, const SitePrices& b) {
                     });
 }
 
-/// As add_cost() of a report, for sites that are equal.
+/// The same cost as add_cost() for a report, for equal sites.
 template <class V>
 void add_cost(const SweepContext& context, const Configuration<V>& configuration, Outcome<V>& outcome) {
   const V& duration_s = outcome.wall_clock_s;
@@ -117,8 +117,8 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
   outcome.memory_bytes_per_site = memory_of_site(context.site, load).total();
   outcome.memory_bytes_per_gpu = bytes_of_fullest_gpu(context.site, load);
 
-  // The global batch is dealt out as evenly as it goes: the slowest site has ⌈B/M⌉ sequences, the mean is
-  // B/M; over the sites that train.
+  // The global batch is divided as evenly as possible: the slowest site has ⌈B/M⌉ sequences, the mean is B/M,
+  // over the sites that train.
   const V training_sites = method.one_site ? constant<V>(1) : axes.sites;
   const V mean_sequences = axes.global_batch_sequences / training_sites;
   load.sequences = ceil_of(mean_sequences);
@@ -186,7 +186,7 @@ SweepContext sweep_context(const Scenario& scenario) {
   context.traffic = scenario.traffic;
   context.state_bytes_per_parameter = state_bytes_per_parameter(scenario);
   if (scenario.prices) {
-    // A price list of more sites than the platform has is for a sweep over their number.
+    // A price list for more sites than the platform has serves sweeps over the number of sites.
     const auto sites = static_cast<std::size_t>(scenario.sites());
     for (std::size_t i = 0; i < sites; ++i) {
       const SitePrices& site = scenario.prices->sites[i];

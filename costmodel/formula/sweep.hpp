@@ -1,8 +1,8 @@
 // The whole closed form for many configurations side by side: one lane is one configuration.
 //
-// What is a number and varies freely is an axis of Configuration; what decides between formulas (model,
-// method, placement kind, collective, …) is a SweepContext. Sites are equal. Values of lanes are legal: see
-// check().
+// Numeric values that vary freely are axes of Configuration. Choices between formulas (model, method,
+// placement kind, collective, …) are in SweepContext. Sites are equal. Lanes must hold values that check()
+// accepts.
 #pragma once
 #include <optional>
 #include <utility>
@@ -20,28 +20,29 @@ namespace fomoe::costmodel {
 template <class V>
 struct Configuration {
   Axes<V> axes;
-  // Raw, before bandwidth_efficiency.
+  // Raw rates, before bandwidth_efficiency.
   V uplink_bytes_per_s, downlink_bytes_per_s, path_bytes_per_s, latency_s, bandwidth_efficiency;
-  V free_share;  // see network_model.hpp
-  // Of [compute]; the first three where its kind uses them. The degrees of SweepContext divide gpus_per_site.
+  V free_share;  // payload share of the links: see network_model.hpp
+  // Values of [compute]; the first three are used if its kind needs them. The degrees of SweepContext divide
+  // gpus_per_site.
   V step_time_s, peak_flops, mfu, gpus_per_site;
 };
 
-/// The fields of RunReport and `fomoe cost` that have no site's or link's name; the same definitions.
+/// The fields of RunReport and of `fomoe cost` that do not belong to a named site or link; same definitions.
 template <class V>
 struct Outcome {
   V wall_clock_s, compute_utilization, tokens_per_s;
   V bytes_per_token, bytes_sent_per_site_per_round;
   SentBytes<V> sent;
-  V memory_bytes_per_site, memory_bytes_per_gpu, flops_per_token;  // of the fullest GPU
+  V memory_bytes_per_site, memory_bytes_per_gpu, flops_per_token;  // memory_bytes_per_gpu: fullest GPU
   V optimizer_steps, tokens;
   V round_count, round_duration_s, round_compute_s, round_communication_s, round_exposed_communication_s,
       round_idle_s;
   V link_busy_share;
-  V cost_total, energy_kwh;  // NaN where the context has no prices, no power
+  V cost_total, energy_kwh;  // NaN if the context has no prices, or no power
 };
 
-/// What configurations that are computed side by side have in common.
+/// Values that all configurations of a block have in common.
 struct SweepContext {
   enum class Compute { given, assumed, profiled };
 
@@ -51,27 +52,27 @@ struct SweepContext {
   FlopsPerToken full_flops;
   SiteModel site;
   Compute compute = Compute::given;
-  double step_factor = 1;  // of slow sites and stragglers, on every step
-  // Of a profile, by the number of local experts 0 … N_e.
+  double step_factor = 1;  // factor of slow sites and stragglers on every step
+  // From a profile, indexed by the number of local experts 0 … N_e.
   double micro_batch_sequences = 1;
   std::vector<double> micro_batch_s, forward_share, optimizer_s;
   ExtraTraffic traffic;
   double state_bytes_per_parameter = 0;
-  /// Sites differ in nothing but their prices: which there are, and what share of the sites pays them. Empty:
-  /// no prices.
+  /// Sites differ only in their prices: each price list with the share of the sites that pay it. Empty
+  /// without prices.
   std::vector<std::pair<SitePrices, double>> prices;
   std::optional<GpuPower> power;
 };
 
 SweepContext sweep_context(const Scenario& scenario);
 
-/// Of a scenario with equal sites: the slowest link and the longest latency stand for all, as in
-/// closed_form().
+/// Configuration of a scenario with equal sites: the slowest link and the longest latency represent all, as
+/// in closed_form().
 Configuration<double> configuration_of(const Scenario& scenario);
-/// All lanes the same.
+/// A block with the same configuration in all lanes.
 Configuration<Block> replicated(const Configuration<double>& configuration);
 
-/// The closed form. For V = double and V = Block.
+/// Evaluates the closed form, for V = double and V = Block.
 template <class V>
 void evaluate(const SweepContext& context, const Configuration<V>& configuration, Outcome<V>& outcome);
 extern template void evaluate(const SweepContext&, const Configuration<double>&, Outcome<double>&);

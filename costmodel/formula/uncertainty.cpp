@@ -19,7 +19,7 @@ Scenario with_compute(Scenario scenario, double factor) {
   return scenario;
 }
 
-/// By what W changes where every step takes so many times as long.
+/// Change of W if every step takes `factor` times as long.
 double compute_change_s(const Scenario& scenario, double factor) {
   return closed_form_wall_clock_s(with_compute(scenario, factor)) - closed_form_wall_clock_s(scenario);
 }
@@ -47,7 +47,7 @@ void add_varying_steps(std::vector<Uncertainty>& list, const Scenario& scenario,
   if (variation.from_samples) {
     const std::vector<double> steps_s = step_totals_s(sampled_point(scenario));
     const auto n = static_cast<double>(steps_s.size());
-    // Drawn with replacement: of these n and no others.
+    // Draws with replacement have the variance of these n samples, not the estimate for a population.
     if (n > 1) {
       const Spread spread = spread_of(steps_s);
       drawn = spread.standard_deviation * std::sqrt((n - 1) / n) / spread.mean;
@@ -71,7 +71,7 @@ void add_jitter(std::vector<Uncertainty>& list, const Scenario& scenario, double
   for (platforms::Path& path : later.platform.paths)
     path.latency_s += jitter_s / scenario.network.latency_factor;
   const double latencies = (closed_form_wall_clock_s(later) - closed_form_wall_clock_s(scenario)) / jitter_s;
-  if (!(latencies > 0)) return;  // all hidden behind compute
+  if (!(latencies > 0)) return;  // compute hides all latencies
   const double half_s = std::min(jitter_s / 2, kNormal95 * jitter_s / std::sqrt(12 * latencies));
   list.push_back({"network_model.jitter", "s", jitter_s / 2 - half_s, jitter_s / 2 + half_s,
                   answer_s - latencies * half_s, answer_s + latencies * half_s, "closed-form",

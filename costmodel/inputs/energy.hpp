@@ -1,16 +1,18 @@
-// Electrical energy of a site's GPUs.
+// Electrical energy that the GPUs of a site consume.
 #pragma once
 
 namespace fomoe::costmodel {
 
 struct GpuPower {
-  double board_w = 0;     // of one GPU that computes
-  double idle_share = 0;  // of board_w, drawn by a GPU that waits
-  double pue = 1;  // power usage effectiveness: what the building draws ÷ what the GPUs draw, at least 1
+  double board_w = 0;     // power of one computing GPU, watts
+  double idle_share = 0;  // power of a waiting GPU ÷ board_w
+  double pue = 1;         // power usage effectiveness: power of the building ÷ power of its GPUs, ≥ 1
 };
 
-/// E = gpus · PUE · P_board · [busy + idle_share · (duration − busy)]
-/// In terms of utilisation u = busy ÷ duration, board power is P_board · (idle_share + (1 − idle_share) · u).
+/// Energy in joules of a site whose GPUs compute for `busy_s` of `duration_s` seconds:
+///   E = gpus · PUE · P_board · [busy + idle_share · (duration − busy)]
+/// With the utilisation u = busy ÷ duration, the mean board power is P_board · (idle_share + (1 − idle_share)
+/// · u).
 template <class V>
 V energy_joules(const GpuPower& power, const V& gpus, const V& duration_s, const V& busy_s) {
   return gpus * (power.pue * power.board_w) * (busy_s + power.idle_share * (duration_s - busy_s));

@@ -1,4 +1,5 @@
-// What fails, how often, and what is done about it. In SI units; of every site alike.
+// The failure model of a scenario (rates, recovery times, checkpoints) and the goodput computed from it. All
+// values are in SI units and apply to every site alike.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -12,34 +13,36 @@ inline const char* to_string(FailurePolicy policy) { return policy == FailurePol
 struct Failures {
   double site_mtbf_s = std::numeric_limits<double>::infinity();
   double link_mtbf_s = std::numeric_limits<double>::infinity();
-  double preemptions_per_s = 0;  // of one site that is rented as spot
+  double preemptions_per_s = 0;  // rate at which one spot site is preempted
   double detection_s = 0;
   double restart_s = 0;
-  std::optional<double> link_repair_s;  // none: a link that fails stays dead
+  std::optional<double> link_repair_s;  // empty: a failed link is never repaired
   std::optional<std::int64_t> checkpoint_rounds;
-  std::optional<double> checkpoint_interval_s;  // where no rounds are given; neither: Daly's
-  std::optional<double> checkpoint_s;           // what one takes
-  std::optional<double> storage_bytes_per_s;    // of each site, where that is not given
+  /// Used if checkpoint_rounds is empty; both empty: Daly's interval.
+  std::optional<double> checkpoint_interval_s;
+  std::optional<double> checkpoint_s;         // duration of one checkpoint; empty: from storage_bytes_per_s
+  std::optional<double> storage_bytes_per_s;  // storage bandwidth of each site
   FailurePolicy policy = FailurePolicy::wait;
-  std::optional<double> timeout_s;  // none: the recommended one
+  std::optional<double> timeout_s;  // empty: the recommended time-out
   std::int64_t samples = 1000;
 };
 
-/// Of a run with failures: times of samples, and what to choose.
+/// Results of the failure simulation: statistics over its samples, and recommended settings.
 struct Goodput {
   FailurePolicy policy = FailurePolicy::wait;
-  std::int64_t samples = 0;  // fewer than wanted where each has very many failures
-  double system_mtbf_s = 0;  // between failures of anything; infinite where nothing fails
-  double checkpoint_s = 0;   // what one takes
+  std::int64_t samples = 0;  // simulated runs; fewer than requested if each has very many failures
+  double system_mtbf_s = 0;  // mean time between failures of any component; infinite without failures
+  double checkpoint_s = 0;   // duration of one checkpoint
   std::int64_t checkpoint_rounds = 0;
-  double transfer_s = 0;        // of the state to a site that comes back
-  double timeout_s = 0;         // of drop
-  double goodput = 0;           // mean over samples of useful time ÷ wall clock; 0 where one never ends
-  double unfinished_share = 0;  // of samples
-  double finish_p50_s = 0, finish_p95_s = 0;  // infinite where that sample never ends
-  std::optional<double> cost_p50, cost_p95;   // where there are prices and an end
+  double transfer_s = 0;  // time to send the state to a site that returns
+  double timeout_s = 0;   // time-out of the drop policy
+  /// Useful time ÷ wall-clock time, mean over samples; a sample that never ends counts as 0.
+  double goodput = 0;
+  double unfinished_share = 0;                // share of the samples that never end
+  double finish_p50_s = 0, finish_p95_s = 0;  // infinite if the sample at this percentile never ends
+  std::optional<double> cost_p50, cost_p95;   // empty without prices or without a finite end
   double young_interval_s = 0, daly_interval_s = 0;
-  std::int64_t recommended_rounds = 0;  // between checkpoints: the best of the sampled ones
+  std::int64_t recommended_rounds = 0;  // rounds between checkpoints with the best simulated goodput
   double recommended_goodput = 0;
   double recommended_timeout_s = 0;
 };

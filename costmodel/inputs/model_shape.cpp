@@ -6,11 +6,12 @@ namespace {
 
 struct Projections {
   std::int64_t matrices = 0;
-  std::int64_t others = 0;  // biases and sinks
-  std::int64_t norms = 0;   // scales inside attention
+  std::int64_t others = 0;  // elements of biases and sinks
+  std::int64_t norms = 0;   // elements of norm scales inside the attention
 };
 
-// DeepSeek-V2, eqs. 9 to 19: W^DQ, W^UQ and W^QR; W^DKV and W^KR; W^UK and W^UV; W^O. A norm of each latent.
+// Matrices of DeepSeek-V2, eqs. 9 to 19, in this order: W^DQ, W^UQ and W^QR; W^DKV and W^KR; W^UK and W^UV;
+// W^O. Each latent has a norm.
 Projections latent_attention(const ModelShape& shape, const LatentAttention& latent) {
   const std::int64_t d = shape.d_model, query_dim = shape.heads * (latent.nope_dim + latent.rope_dim);
   Projections layer;
@@ -37,7 +38,7 @@ Projections attention_layer(const ModelShape& shape) {
   return layer;
 }
 
-// Gate and up, or up alone: width biases each; down: d.
+// The gate and up projections have `width` biases each; the down projection has d.
 std::int64_t ffn_elements(const ModelShape& shape, std::int64_t width) {
   const std::int64_t biases = shape.ffn_bias ? (ffn_matrices(shape) - 1) * width + shape.d_model : 0;
   return ffn_matrices(shape) * shape.d_model * width + biases;

@@ -8,7 +8,7 @@ namespace fomoe::costmodel {
 
 namespace {
 
-constexpr double kLeastProbe_s = 0.2;  // of bbr
+constexpr double kMinProbe_s = 0.2;  // minimum duration of BBR's ProbeRTT
 
 template <class... Parts>
 std::string text_of(const Parts&... parts) {
@@ -25,7 +25,7 @@ const char* to_string(CongestionControl control) {
   return control == CongestionControl::loss_based ? "loss_based" : "bbr";
 }
 
-double bbr_probe_s(double round_trip_s) { return round_trip_s + std::max(kLeastProbe_s, round_trip_s); }
+double bbr_probe_s(double round_trip_s) { return round_trip_s + std::max(kMinProbe_s, round_trip_s); }
 
 double send_buffer_bytes(const NetworkModel& network, double pipe_bytes) {
   const double most = *network.send_buffer_bytes;
@@ -35,7 +35,7 @@ double send_buffer_bytes(const NetworkModel& network, double pipe_bytes) {
 
 double congestion_share(const NetworkModel& network, Senders senders) {
   if (network.congestion_control == CongestionControl::loss_based) return 1;
-  const double probing = senders == Senders::averaged ? kLeastProbe_s / kBbrProbeEvery_s : 0;
+  const double probing = senders == Senders::averaged ? kMinProbe_s / kBbrProbeEvery_s : 0;
   return (1 - network.loss_rate.value_or(0)) * (1 - probing);
 }
 

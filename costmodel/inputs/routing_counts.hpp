@@ -1,4 +1,4 @@
-// How often each site's tokens chose each expert.
+// Routing statistics: how often the tokens of each site chose each expert.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@ namespace fomoe::costmodel {
 struct RoutingCounts {
   int layers = 0, experts = 0, sites = 0;
   std::vector<std::int64_t> counts;  // [layer][expert][site], ≥ 0
-  std::string source;                // where they come from, for reports
+  std::string source;                // origin of the counts, for reports
 
   [[nodiscard]] bool empty() const { return counts.empty(); }
   [[nodiscard]] std::int64_t at(int layer, int expert, int site) const {
@@ -26,7 +26,7 @@ struct RoutingCounts {
   }
 };
 
-/// All zero.
+/// Routing counts of the given size, all zero.
 inline RoutingCounts make_routing_counts(int layers, int experts, int sites) {
   RoutingCounts counts{layers, experts, sites, {}, {}};
   counts.counts.assign(

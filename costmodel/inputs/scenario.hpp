@@ -1,5 +1,5 @@
-// What a user asks: model, workload, strategy, compute, platform. Plain data in SI units; every value is
-// legal once the reader has made it.
+// The scenario: model, workload, strategy, compute and platform that the user asks about. Plain data in SI
+// units; the reader has validated every value.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -20,91 +20,94 @@
 
 namespace fomoe::costmodel {
 
-struct Method;  // costmodel/plan/method.hpp
+struct Method;  // defined in costmodel/plan/method.hpp
 
 enum class PlacementKind { fixed, random, affinity };
 enum class Collective { ring, direct, hierarchical, recursive };
 enum class Granularity { flat, tensor };  // what one call of a collective sends: everything, or one tensor
-enum class RingOrder { given, best };     // of the sites in a ring; best: see ring_order.hpp
-/// What is made of the sites' differences after K local steps. nesterov, adam, yogi: an outer step on
+enum class RingOrder { given, best };     // order of the sites in a ring; best: see ring_order.hpp
+/// How the sites' parameters are combined after K local steps. nesterov, adam, yogi: an outer step on
 /// averaged pseudo-gradients (DiLoCo; FedOpt, Reddi et al. 2021, arXiv 2003.00295). average: parameters are
-/// averaged. local_adamw: parameters and both moments are.
+/// averaged. local_adamw: parameters and both AdamW moments are averaged.
 enum class OuterOptimizer { nesterov, adam, yogi, average, local_adamw };
-/// What becomes of an expert's outer momentum when its owners change. reset: all owners, old ones included,
-/// start anew, so that they agree. transfer: it travels with the expert.
+/// Outer momentum of an expert whose owners change. reset_all_owners: all owners, old ones included, restart
+/// it at zero, so that they agree. transfer: the momentum is sent with the expert.
 enum class OuterStateOnMigration { reset_all_owners, transfer };
-/// Who decides how many tokens each expert gets (costmodel/model/router_load.hpp).
+/// Model of how many tokens each expert receives (costmodel/model/router_load.hpp).
 enum class RouterModel { uniform, hash, expert_choice };
 
 struct Workload {
-  std::int64_t tokens = 0;                  // to be processed by all sites together
-  std::int64_t global_batch_sequences = 0;  // per optimiser step, over all sites
+  std::int64_t tokens = 0;                  // training tokens of all sites together
+  std::int64_t global_batch_sequences = 0;  // sequences per optimiser step, all sites together
 };
 
 struct Strategy {
-  const Method* method = nullptr;  // one that `fomoe list methods` prints; the reader always sets it
-  std::int64_t local_steps = 1;    // K
-  int expert_overlap = 0;          // O_e: how many sites hold each expert, 1 … sites
-  std::int64_t overlap_steps = 0;  // steps that a synchronisation may hide behind, where the method can
-  int fragments = 1;  // parts of the model that are synchronised in turn; of ddp, buckets of gradients
+  const Method* method = nullptr;  // a method that `fomoe list methods` prints; the reader always sets it
+  std::int64_t local_steps = 1;    // K, optimiser steps between synchronisations
+  int expert_overlap = 0;          // O_e: number of sites that hold each expert, 1 … sites
+  std::int64_t overlap_steps = 0;  // local steps that may hide a synchronisation, if the method supports it
+  int fragments = 1;  // parts of the model that are synchronised in turn; gradient buckets of ddp
   PlacementKind placement = PlacementKind::fixed;
   std::int64_t reshuffle_rounds = 1;  // T: a random placement is redrawn at the end of every T-th round
   bool skip_token = false;
-  RoutingCounts routing_counts;  // of placement = affinity
+  RoutingCounts routing_counts;  // used if placement is affinity
   Collective collective = Collective::ring;
   RingOrder ring_order = RingOrder::best;
-  std::int64_t bucket_bytes = 0;  // most that one call of a collective sends at once; 0: everything
+  std::int64_t bucket_bytes = 0;  // most bytes of one call of a collective; 0: unlimited
   Granularity granularity = Granularity::flat;
   WireFormat wire = plain_format(ElementType::bf16);
   OuterOptimizer outer_optimizer = OuterOptimizer::nesterov;
   OuterStateOnMigration outer_state_on_migration = OuterStateOnMigration::reset_all_owners;
-  std::int64_t moment1_period = 3;  // rounds from one synchronisation of the first moment to the next
+  std::int64_t moment1_period = 3;  // rounds between synchronisations of the first moment
   std::int64_t moment2_period = 6;
-  std::optional<std::int64_t> staleness;  // rounds that a site may be ahead of the slowest; none: any
-  int gossip_peers = 1;                   // sites that each site exchanges with in a round
-  int max_sites_per_token = 0;  // that the experts of one token are on; 0: as many as there are experts
+  std::optional<std::int64_t> staleness;  // rounds that a site may be ahead of the slowest; empty: unlimited
+  int gossip_peers = 1;                   // sites with which each site exchanges in a round
+  /// Maximum number of sites that hold the experts of one token; 0: unlimited.
+  int max_sites_per_token = 0;
   RouterModel router = RouterModel::uniform;
-  double capacity_factor = 0;       // of an expert's buffer, in mean loads; 0: buffers grow as needed
-  std::int64_t micro_batches = 8;   // n, that a pipeline cuts the global batch into
-  int module_levels = 1;            // of a path, from input to output
-  int module_choices = 1;           // modules that each level offers
-  int regions = 1;                  // of equally many consecutive sites, for hierarchical all-reduces
+  double capacity_factor = 0;      // capacity of an expert's buffer, in mean loads; 0: unlimited
+  std::int64_t micro_batches = 8;  // n, micro-batches of a pipeline per global batch
+  int module_levels = 1;           // modules of a path from input to output
+  int module_choices = 1;          // modules that each level offers
+  /// Regions of a hierarchical all-reduce: equally many consecutive sites each.
+  int regions = 1;
   bool secure_aggregation = false;  // sums of masked payloads (costmodel/compose/composition.hpp)
 };
 
-/// A step profile, and the micro-batch a site accumulates from.
+/// Compute times from a step profile, and the micro-batch size with which a site accumulates gradients.
 struct ProfiledCompute {
   StepProfile profile;
   std::int64_t micro_batch_sequences = 0;
 };
-/// One optimiser step of one site, whatever the batch.
+/// A given time for one optimiser step of one site, whatever the batch.
 struct GivenStepTime {
   double seconds = 0;
 };
-/// FLOPs ÷ (MFU · peak of all GPUs of a site). Recomputed FLOPs count as executed.
+/// Compute times from a peak rate: FLOPs ÷ (MFU · peak of all GPUs of a site). Recomputed FLOPs count as
+/// executed.
 struct AssumedDevice {
   double peak_flops = 0;  // FLOP/s of one GPU
-  double mfu = 0;         // (0, 1]
+  double mfu = 0;         // model FLOPs utilisation, (0, 1]
 };
-/// How long steps take beside their mean. Each step of each site is drawn by itself.
+/// Random variation of step times around their mean. Each step of each site is drawn independently.
 struct StepVariation {
-  double coefficient = 0;       // of variation, of a log-normal draw with mean 1
-  double straggler_share = 0;   // of the steps …
-  double straggler_factor = 1;  // … that take so many times as long
-  bool from_samples = false;    // a profile's samples, drawn with replacement, instead of the log-normal
+  double coefficient = 0;       // coefficient of variation of a log-normal factor with mean 1
+  double straggler_share = 0;   // share of the steps that are stragglers
+  double straggler_factor = 1;  // factor on the time of a straggler step
+  bool from_samples = false;    // draws a profile's samples with replacement instead of the log-normal
   [[nodiscard]] bool varies() const { return coefficient > 0 || straggler_share > 0 || from_samples; }
 };
 
 using ComputeSpec = std::variant<ProfiledCompute, GivenStepTime, AssumedDevice>;
 
-/// Traffic beside the synchronisation, all off by default. Sites by their index in the platform.
+/// Traffic beside the synchronisation, all off by default. Sites are given by their index in the platform.
 struct ExtraTraffic {
-  std::optional<int>
-      data_site;  // holds the data set; the other sites read their sequences from it as they train
+  std::optional<int> data_site;  // site with the data set; the other sites read their sequences from it
   double data_bytes_per_token = 0;
-  std::optional<int> checkpoint_site;  // every other site uploads its state there, once in checkpoint_rounds
+  /// Site to which every other site uploads its state once in checkpoint_rounds
+  std::optional<int> checkpoint_site;
   std::int64_t checkpoint_rounds = 1;
-  std::optional<int> rejoin_site;  // comes back without its state once in rejoin_rounds, and fetches it
+  std::optional<int> rejoin_site;  // site that returns without its state once in rejoin_rounds and fetches it
   std::int64_t rejoin_rounds = 1;
 };
 
@@ -114,9 +117,9 @@ struct Scenario {
   Strategy strategy;
   ComputeSpec compute;
   StepVariation variation;
-  SiteGpus gpus;                      // of every site
-  std::vector<Provenance> catalogue;  // what the accelerator catalogue filled in
-  platforms::Platform platform;       // raw, before the network model
+  SiteGpus gpus;                      // GPUs of each site
+  std::vector<Provenance> catalogue;  // values that the accelerator catalogue supplied
+  platforms::Platform platform;       // raw, before the network model applies
   NetworkModel network;
   ExtraTraffic traffic;
   std::optional<Prices> prices;

@@ -101,7 +101,7 @@ StepEstimate estimate_step(const StepProfile& profile, std::int64_t micro_batch_
   if (exact != points.end()) return {median_step(**exact), false};
   if (points.size() == 1) return {median_step(*points.front()), true};
 
-  // The segment around the wanted count, or the nearest one.
+  // The segment that contains the wanted count, or the nearest one.
   std::size_t upper = 1;
   while (upper + 1 < points.size() && points[upper]->local_experts < local_experts) ++upper;
   const ProfilePoint& low = *points[upper - 1];

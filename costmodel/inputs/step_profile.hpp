@@ -1,4 +1,4 @@
-// Measured training-step times of one model on one device, and what a scenario may conclude from them.
+// Measured training-step times of one model on one device, and the step times that are estimated from them.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -17,58 +17,62 @@ struct StepSample {
   double optimizer_s = 0;
 };
 
-/// All samples taken at one setting; warm-up steps are not among them.
+/// All samples taken at one setting, without warm-up steps.
 struct ProfilePoint {
   std::int64_t micro_batch_sequences = 0;
-  std::int64_t local_experts = 0;  // N_le, experts held in each layer
-  bool skip_token = false;         // the router scores all N_e experts, ghosts are dropped
+  std::int64_t local_experts = 0;  // N_le, experts per layer on the device
+  bool skip_token = false;         // the router scores all N_e experts and skips the absent ones
   std::int64_t peak_memory_bytes = 0;
   std::vector<StepSample> samples;
 };
 
-/// Where times come from that `fomoe-train profile` did not take here, and what was assumed of them.
+/// Origin of step times that `fomoe-train profile` did not take on this device, and the assumptions made
+/// about them.
 struct ProfileOrigin {
   std::string kind;    // "torchtitan", "megatron", "nanotron", "kineto", "csv", "pytorch-eager", …
-  std::string file;    // the log they were read from; empty where a program timed them itself
-  std::string sha256;  // of that file
-  std::string lines;   // of that file, "7-96, 45 of them"
-  std::int64_t warmup_dropped = 0;  // samples of each point that were left out as warm-up
-  std::int64_t gpus = 1;            // that took the step together; a point's sequences are one GPU's share
-  /// Only whole steps were timed: a third is taken for forward, the rest for backward, nothing for the
-  /// optimiser.
+  std::string file;    // the log with the times; empty if a program timed them itself
+  std::string sha256;  // hash of `file`
+  std::string lines;   // lines of `file` that were used: "7-96, 45 of them"
+  std::int64_t warmup_dropped = 0;  // samples of each point that were discarded as warm-up
+  /// GPUs that executed the step together; a point's sequences are one GPU's share
+  std::int64_t gpus = 1;
+  /// Only whole steps were timed: a third of the time counts as forward, the rest as backward, and the
+  /// optimiser has none of its own.
   bool whole_steps = false;
-  std::string composed;  // how the times follow from those of fewer layers; empty: the whole model was timed
-  std::string scaled;    // how the times were converted to this device from another's; empty: they were not
+  /// How the times were composed from those of fewer layers; empty: the whole model was timed.
+  std::string composed;
+  std::string scaled;  // how the times were converted from another device; empty: they were measured here
 };
 
 struct StepProfile {
-  ModelShape model;         // sequence_length: the length that was timed
+  ModelShape model;         // its sequence_length is the length that was timed
   std::string device_kind;  // "cpu" or "cuda"
   std::string device_name;
-  int threads = 0;                                     // CPU threads used
-  std::string dtype;                                   // of the matrix multiplications: "fp32" or "bf16"
-  std::string versions;                                // library and driver, in words
-  std::string measured_at;                             // UTC, ISO 8601
-  std::string source;                                  // file it was read from, or the command that made it
-  std::optional<ProfileOrigin> origin = std::nullopt;  // nothing: timed by `fomoe-train profile`
+  int threads = 0;          // CPU threads used
+  std::string dtype;        // type of the matrix multiplications: "fp32" or "bf16"
+  std::string versions;     // library and driver versions
+  std::string measured_at;  // UTC, ISO 8601
+  /// The file of the profile, or the command that measured it.
+  std::string source;
+  std::optional<ProfileOrigin> origin = std::nullopt;  // empty: timed by `fomoe-train profile`
   std::vector<ProfilePoint> points;
 };
 
-/// What a report says of steps from this profile: measured, where they were neither scaled from another
-/// device nor `extrapolated` from other expert counts, and what was assumed besides.
+/// The report's statement about step times from this profile and their assumptions. They are "measured"
+/// unless they were scaled from another device or `extrapolated` from other expert counts.
 std::vector<Provenance> step_provenance(const StepProfile& profile, bool extrapolated);
 
-/// Median over samples of each part.
+/// Median over the samples, for each of the three parts.
 StepSample median_step(const ProfilePoint& point);
 
 struct StepEstimate {
-  StepSample micro_batch;     // one micro-batch forward and backward; optimizer_s once per step
-  bool extrapolated = false;  // outside the local-expert counts that were measured
+  StepSample micro_batch;     // forward and backward of one micro-batch; optimizer_s once per step
+  bool extrapolated = false;  // local_experts is outside the measured range
 };
 
-/// Step of `micro_batch_sequences` with `local_experts`, linear between the measured expert counts and
-/// along the nearest segment outside them. Throws InputError("compute.profile") where the profile has no
-/// point of that micro-batch and skip_token.
+/// Step time of a micro-batch of `micro_batch_sequences` with `local_experts` experts per layer: linear
+/// between the measured expert counts, and along the nearest segment outside them. Throws
+/// InputError("compute.profile") if the profile has no point with that micro-batch and skip_token.
 StepEstimate estimate_step(const StepProfile& profile, std::int64_t micro_batch_sequences,
                            std::int64_t local_experts, bool skip_token);
 

@@ -11,15 +11,16 @@ namespace fomoe::costmodel {
 
 namespace {
 
-// With one, intervals are wide (t = 12.7): what they exclude even so is worth knowing.
-constexpr int kSpareObservations = 1;
-constexpr double kNoEffect = 1e-3;    // of a prediction
-constexpr double kIndistinct = 1e-3;  // smallest ÷ largest singular value
-constexpr int kMostIterations = 12;
-constexpr double kConverged = 1e-5;  // of a term's scale
-// Below this predictions are equal up to rounding, and an interval would be narrower than the differences
-// that the derivatives are taken from can tell.
-constexpr double kLeastRelativeS = 1e-7;
+// Fewest degrees of freedom: with one, intervals are wide (t = 12.7), but the values that they exclude are
+// still useful.
+constexpr int kMinDegreesOfFreedom = 1;
+constexpr double kNoEffect = 1e-3;               // relative change of a prediction
+constexpr double kMinSingularValueRatio = 1e-3;  // smallest ÷ largest singular value
+constexpr int kMaxIterations = 12;
+constexpr double kConverged = 1e-5;  // in units of a term's scale
+// Relative errors below this are rounding. An interval would then be narrower than the accuracy of the finite
+// differences.
+constexpr double kMinRelativeError = 1e-7;
 
 using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
@@ -41,7 +42,7 @@ class Search {
     std::erase(active_, term);
   }
 
-  /// d error ÷ d (term ÷ scale) at the present values, active terms only.
+  /// Derivatives of the errors by term ÷ scale at the present values; active terms only.
   Matrix jacobian() {
     errors_ = errors_at(theta_);
     Matrix j(errors_.size(), static_cast<Eigen::Index>(active_.size()));
@@ -56,10 +57,10 @@ class Search {
     return j;
   }
 
-  /// To the minimum; → the Jacobian there.
+  /// Moves the values to the minimum and returns the Jacobian there.
   Matrix minimise() {
     Matrix j = jacobian();
-    for (int i = 0; i < kMostIterations && !active_.empty(); ++i) {
+    for (int i = 0; i < kMaxIterations && !active_.empty(); ++i) {
       const Vector step = j.completeOrthogonalDecomposition().solve(-errors_);
       const double before = errors_.squaredNorm();
       std::vector<double> next = theta_;
@@ -100,7 +101,7 @@ class Search {
   Vector errors_;
 };
 
-/// The place in the active terms of one that changes nothing, or −1.
+/// Index in the active terms of a term without effect, or −1.
 Eigen::Index without_effect(const Matrix& jacobian) {
   for (Eigen::Index a = 0; a < jacobian.cols(); ++a) {
     if (jacobian.col(a).cwiseAbs().maxCoeff() < kNoEffect) return a;
@@ -108,15 +109,16 @@ Eigen::Index without_effect(const Matrix& jacobian) {
   return -1;
 }
 
-/// Active terms that only their sum is known of; empty where all can be told apart. Columns are brought to
-/// the same length first: a large effect and a small one can be told apart well.
+/// Active terms that the data cannot distinguish from each other; empty if all are distinguishable. Columns
+/// are normalised first, because a large effect and a small one are easily distinguished.
 std::vector<Eigen::Index> indistinct(const Matrix& jacobian) {
   Matrix equal = jacobian;
   for (Eigen::Index a = 0; a < equal.cols(); ++a) equal.col(a).normalize();
   const Eigen::JacobiSVD<Matrix> svd(equal, Eigen::ComputeThinV);
   const Eigen::Index last = equal.cols() - 1;
   std::vector<Eigen::Index> terms;
-  if (equal.cols() < 2 || svd.singularValues()[last] > kIndistinct * svd.singularValues()[0]) return terms;
+  if (equal.cols() < 2 || svd.singularValues()[last] > kMinSingularValueRatio * svd.singularValues()[0])
+    return terms;
   for (Eigen::Index a = 0; a < equal.cols(); ++a) {
     if (std::abs(svd.matrixV()(a, last)) > 0.1) terms.push_back(a);
   }
@@ -136,7 +138,7 @@ Fit fit_terms(const std::vector<FitTerm>& terms, const FitModel& model, const st
   Fit fit;
   for (const FitTerm& term : terms) fit.terms.push_back({term.name, false, term.off, 0, 0, ""});
   const auto n = static_cast<int>(observed.size());
-  const int needed = static_cast<int>(terms.size()) + kSpareObservations;
+  const int needed = static_cast<int>(terms.size()) + kMinDegreesOfFreedom;
   if (n < needed) {
     fit.refused = "too few observations: " + std::to_string(n) + " for " + std::to_string(terms.size()) +
                   " terms, and at least " + std::to_string(needed) + " are needed";
@@ -168,12 +170,12 @@ Fit fit_terms(const std::vector<FitTerm>& terms, const FitModel& model, const st
     jacobian = search.minimise();
     const auto p = static_cast<int>(search.active().size());
     fit.degrees_of_freedom = n - p;
-    const double s = std::max(kLeastRelativeS, std::sqrt(search.errors().squaredNorm() / (n - p)));
+    const double s = std::max(kMinRelativeError, std::sqrt(search.errors().squaredNorm() / (n - p)));
     const Matrix covariance =
         s * s * (jacobian.transpose() * jacobian).completeOrthogonalDecomposition().pseudoInverse();
     const double t = student_t(n - p);
     Eigen::Index worst = -1;
-    double worst_ratio = 1;  // of half width to distance from off
+    double worst_ratio = 1;  // half width ÷ distance of the value from `off`
     for (Eigen::Index a = 0; a < p; ++a) {
       const std::size_t term = search.active()[static_cast<std::size_t>(a)];
       const double half = t * std::sqrt(covariance(a, a)) * terms[term].scale, value = search.value(term);

@@ -6,7 +6,7 @@ namespace fomoe::costmodel {
 
 namespace {
 
-// Eigen's fixed-size arrays give vector instructions for each operator.
+// Eigen's fixed-size arrays compile to vector instructions for each operator.
 using Lanes = Eigen::Array<double, static_cast<int>(Block::kLanes), 1>;
 Eigen::Map<const Lanes, Eigen::Aligned64> lanes(const Block& block) {
   return Eigen::Map<const Lanes, Eigen::Aligned64>(block.data());

@@ -1,6 +1,6 @@
-// Formulas are written once, as templates over V: `double` for one configuration, `Block` for a sweep, in
-// which each lane is a configuration. A branch on an axis must therefore be arithmetic (min, max, products
-// with 0 or 1).
+// Lanes of a sweep. Formulas are written once, as templates over V: `double` for one configuration, `Block`
+// for a sweep, in which each lane is a configuration. A branch on an axis must therefore be arithmetic (min,
+// max, products with 0 or 1).
 #pragma once
 #include <array>
 #include <cmath>

@@ -1,5 +1,5 @@
-// Random numbers that are the same with every standard library: the same seed must give the same bytes
-// everywhere.
+// Random numbers that do not depend on the standard library: the same seed gives the same values on every
+// platform.
 #pragma once
 #include <cstdint>
 #include <random>
@@ -10,7 +10,7 @@ namespace fomoe::costmodel {
 
 using RandomEngine = std::mt19937_64;
 
-/// One independent stream for each (seed, stream).
+/// An independent random stream for each (seed, stream).
 inline RandomEngine seeded_engine(std::uint64_t seed, std::uint64_t stream) {
   std::seed_seq sequence{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32),
                          static_cast<std::uint32_t>(stream), static_cast<std::uint32_t>(stream >> 32)};

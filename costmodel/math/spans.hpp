@@ -1,4 +1,4 @@
-// Stretches of time, as [begin, end) in seconds.
+// Unions and differences of time spans [begin, end), in seconds.
 #pragma once
 #include <utility>
 #include <vector>
@@ -7,10 +7,11 @@ namespace fomoe::costmodel {
 
 using Span = std::pair<double, double>;
 
-/// Total length of their union.
+/// Total length of the union of the spans.
 double covered(std::vector<Span> spans);
 
-/// How much of their union is in none of `hiding`: ∪(spans ∪ hiding) − ∪ hiding.
+/// Length of the part of the union of `spans` that no span of `hiding` covers: |∪(spans ∪ hiding)| − |∪
+/// hiding|.
 double uncovered(const std::vector<Span>& spans, const std::vector<Span>& hiding);
 
 }  // namespace fomoe::costmodel

@@ -1,11 +1,11 @@
-// Every method, each defined in the file of its name. Adding one: its file, and a line here.
+// The list of all methods, each defined in the file of its name. A new method needs its file and a line here.
 #pragma once
 #include <string_view>
 #include <vector>
 
 #include "costmodel/plan/method.hpp"
 
-// In the order in which `fomoe list methods` prints them.
+// In the order in which `fomoe list methods` prints the methods.
 #define FOMOE_METHODS(METHOD) \
   METHOD(centralised)         \
   METHOD(ddp)                 \
@@ -34,7 +34,7 @@ FOMOE_METHODS(FOMOE_DECLARE)
 #undef FOMOE_DECLARE
 
 const std::vector<Method>& methods();
-/// nullptr where there is none of that name.
+/// Returns nullptr if no method has that name.
 const Method* find_method(std::string_view name);
 
 }  // namespace fomoe::costmodel

@@ -1,9 +1,10 @@
-// Asynchronous DiLoCo: after K local steps a worker sends its pseudo-gradient to a server at the first site,
-// which applies it at once and sends the new model back; the worker trains on as soon as it has that. Nobody
-// waits for a slower site, save within `staleness` s: the model after round r is sent only when the
-// pseudo-gradients of round r − s of all workers have arrived (stale-synchronous, Ho et al. 2013); s = 0 is
-// FedAvg's barrier. Every worker trains all rounds, so that the run ends with the slowest one: what is won is
-// the waiting for whoever is late now and then. Bytes are FedAvg's.
+// Asynchronous DiLoCo: after K local steps a worker sends its pseudo-gradient to a server at the first site.
+// The server applies it at once and sends the new model back; the worker continues as soon as it has the
+// model. A worker waits for slower sites only if it is more than `staleness` s rounds ahead: the model after
+// round r is sent only when the pseudo-gradients of round r − s of all workers have arrived
+// (stale-synchronous, Ho et al. 2013). s = 0 is FedAvg's barrier. Every worker trains all rounds, so the run
+// ends with the slowest worker; the method saves only the waiting for workers that are late occasionally.
+// Bytes are those of FedAvg.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 
@@ -12,12 +13,12 @@ namespace fomoe::costmodel {
 namespace {
 
 constexpr OpId kLocalSteps = 0;
-// Operations of worker w; the models of all of `workers` come after all that goes up.
+// Ids of the operations of worker w. The downloads of all `workers` come after all uploads.
 constexpr OpId up_of(int w) { return 1 + 2 * w; }
 constexpr OpId applied_of(int w) { return up_of(w) + 1; }
 constexpr OpId down_of(int w, int workers) { return 1 + 2 * workers + w; }
 
-// The model of `worker` waits for the other workers' pseudo-gradients of s rounds before.
+// The download of `worker` waits for the other workers' pseudo-gradients of s rounds before.
 void bound_staleness(Op& down, int worker, int workers, std::int64_t staleness) {
   for (int other = 0; other < workers; ++other) {
     if (other == worker) continue;
@@ -49,8 +50,8 @@ Plan plan(const Scenario& scenario) {
     RoundPlan round;
     round.ops.push_back(
         compute_op(scenario, "local steps", Work::whole_step, steps_of_round(plan, local_steps, index), {}));
-    // All that is after the local steps is detached, for the server's sake: it takes what comes next from a
-    // fast worker while it still waits for a slow one. A worker waits for its model here.
+    // All operations after the local steps are detached because of the server: it accepts the next upload of
+    // a fast worker while it still waits for a slow one. A worker waits for its download here.
     const auto send = [&](const char* name, NodeId from, NodeId to, const Exchange& what, OpId after) {
       Exchange exchange = what;
       exchange.nodes = {from, to};
@@ -91,7 +92,7 @@ Method async_diloco() {
   method.source =
       "Liu et al. 2024, Asynchronous Local-SGD (arXiv 2401.09135); Ho et al. 2013, Stale Synchronous "
       "Parallel";
-  method.outer_bytes_per_parameter = 4;  // fp32: what the pseudo-gradient is the difference to
+  method.outer_bytes_per_parameter = 4;  // fp32 reference model of the pseudo-gradient
   method.plan = plan;
   use_formula(method, Formula{});
   return method;

@@ -1,5 +1,5 @@
-// Everything at the first site: it trains on the whole global batch, the other sites do nothing, and nothing
-// crosses the WAN. What the others are compared with.
+// Centralised training, the baseline of comparisons: the first site trains on the whole global batch, the
+// other sites are idle, and nothing crosses the WAN.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 

@@ -1,11 +1,12 @@
 // Data-parallel training: gradients of the whole model are all-reduced in every step, between the backward
 // pass and the optimiser. B = 2(M−1)/M · S per site and step.
 //
-// With P `fragments`, P buckets of whole layers, as PyTorch's DistributedDataParallel sends them (Li et al.
-// 2020, section 3.2): the backward pass goes from the last layer to the first, and the gradients of a bucket
-// are on their way, one bucket after the other, as soon as the pass has left its layers. The tables travel
-// with the last bucket: where they are tied, the embedding adds to their gradient at the very end. Sums of
-// several micro-batches are complete in the last one only, so that its backward pass alone hides anything:
+// With P `fragments`, the gradients form P buckets of whole layers, as in PyTorch's DistributedDataParallel
+// (Li et al. 2020, section 3.2). The backward pass goes from the last layer to the first. The gradients of a
+// bucket are sent as soon as the pass has left its layers, one bucket after the other. The embedding tables
+// are in the last bucket, because a tied embedding adds to their gradient at the very end. Gradients that are
+// summed over several micro-batches are complete only in the last one, so only its backward pass hides
+// transfers:
 //   exposed = t_P + max(0, Σ_{p<P} t_p − s·(1 − 1/P)·t_backward),   s the last micro-batch's share of a step
 #include <algorithm>
 #include <numeric>
@@ -20,7 +21,7 @@ namespace fomoe::costmodel {
 
 namespace {
 
-// The layers of a bucket, [begin, end); bucket 0 has the last ones of the model.
+// The layers of a bucket, [begin, end). Bucket 0 has the last layers of the model.
 struct Layers {
   std::int64_t begin, end;
   [[nodiscard]] double share(std::int64_t layers) const {
@@ -104,11 +105,11 @@ struct Formula {
   Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
     Summary<V> summary = full_model_summary(axes, fixed, constant<V>(1), 1);
     summary.stage_count = 0;
-    // Half of the norms that only the first and the last layer have go with the last layer's bucket.
+    // Half of the norms outside the layers go with the last layer's bucket.
     const double edge = (fixed.dense_elements - fixed.embedding_elements - fixed.layered_elements) / 2;
     const V middle = (fixed.layered_elements + fixed.expert_elements) / axes.fragments;
     const V others = axes.fragments - 1.0;
-    const V any = min_of(others, constant<V>(1));  // P = 1: one bucket is the first and the last
+    const V any = min_of(others, constant<V>(1));  // 0 if P = 1: one bucket is the first and the last
     summary.add(averaging_stage(axes, fixed, V(middle + fixed.embedding_elements + (2.0 - any) * edge)));
     Stage<V> hidden = averaging_stage(axes, fixed, V(others * middle + any * edge));
     hidden.latency_hops *= others;

@@ -1,5 +1,5 @@
-// DEPT: every site keeps an embedding of its own; only the transformer's body is averaged among all sites, as
-// in DiLoCo. B = 2(M−1)/M · (S − S_embedding) per site and round.
+// DEPT: every site keeps its own embedding; only the transformer's body is averaged among all sites, as in
+// DiLoCo. B = 2(M−1)/M · (S − S_embedding) per site and round.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 
@@ -30,7 +30,7 @@ Plan plan(const Scenario& scenario) {
   plan.round = [=](std::int64_t index) {
     RoundPlan round = local_round(scenario, steps_of_round(plan, local_steps, index),
                                   "average all but embeddings", exchange, optimizer);
-    // The embedding stays as its site trained it.
+    // The outer step leaves out the embedding, which remains as its site trained it.
     if (outer_steps_of(optimizer) > 0) std::get<Compute>(round.ops.back().what).whole_model = false;
     return round;
   };

@@ -1,6 +1,6 @@
-// DES-LOC: parameters and the two AdamW moments are averaged among all sites with periods of their own:
-// parameters every K steps (a round), the first moment every k_u-th round, the second every k_v-th, at the
-// end of the round and together with the parameters.
+// DES-LOC: parameters and the two AdamW moments are averaged among all sites, each with its own period.
+// Parameters are averaged every K steps (a round), the first moment every k_u-th round and the second every
+// k_v-th round, at the end of the round and together with the parameters.
 //   B = (1 + 1/k_u + 1/k_v) · 2(M−1)/M · S per site and round; k_u = 3, k_v = 6 are typical (FoMoE paper)
 #include <numeric>
 
@@ -34,7 +34,7 @@ struct Formula {
   template <class V>
   Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
     Summary<V> summary = full_model_summary(axes, fixed, axes.local_steps, 1);
-    // Of the run's rounds, ⌊rounds/k⌋ are the last of k.
+    // A moment with period k is sent in ⌊rounds/k⌋ rounds of the run.
     const V moments = (floor_of(V(summary.rounds / fixed.moment1_period)) +
                        floor_of(V(summary.rounds / fixed.moment2_period))) /
                       summary.rounds;

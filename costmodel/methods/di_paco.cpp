@@ -1,11 +1,11 @@
-// DiPaCo: every site trains one path, a whole model made of one module of each level. Levels are cut from
-// input to output into parts of the layers, and each offers C choices; a module is shared by the M/C sites
-// whose paths use it. After K local steps the pseudo-gradient of each module is averaged among its sites and
-// an outer Nesterov step applied; the embedding is shared by all paths (assumed). Per site and round, with g
-// = M/C:
+// DiPaCo: every site trains one path, a whole model that consists of one module of each level. The levels cut
+// the layers into parts from input to output, and each level offers C choices. The M/C sites whose paths use
+// a module share it. After K local steps the pseudo-gradient of each module is averaged among its sites and
+// an outer Nesterov step is applied. All paths share the embedding (assumption). Per site and round, with g =
+// M/C:
 //   B = 2(M−1)/M · S_embedding  +  2(g−1)/g · (S − S_embedding)
-// Site p takes choice ⌊p/C^l⌋ mod C of level l, as long as C^(l+1) divides M; deeper levels repeat that
-// pattern, so with few sites not every combination of modules is some site's path.
+// Site p takes choice ⌊p/C^l⌋ mod C of level l, as long as C^(l+1) divides M. Deeper levels repeat that
+// pattern, so with few sites some combinations of modules belong to no site.
 #include <algorithm>
 #include <string>
 
@@ -17,9 +17,9 @@ namespace fomoe::costmodel {
 
 namespace {
 
-// Sites of each choice of a level.
+// The sites that share each choice of a level.
 std::vector<std::vector<NodeId>> sharers(int sites, int choices, int level) {
-  int digits = 1, power = choices;  // C^digits divides M
+  int digits = 1, power = choices;  // largest number such that C^digits divides M
   while (choices > 1 && power <= sites / choices && sites % (power * choices) == 0) {
     power *= choices;
     ++digits;
@@ -32,7 +32,7 @@ std::vector<std::vector<NodeId>> sharers(int sites, int choices, int level) {
   return groups;
 }
 
-// The embedding, then each level's part without and with experts.
+// Groups: the embedding, then the dense part and the experts of each level.
 std::vector<TensorGroup> module_groups(const Scenario& scenario) {
   const ModelShape& shape = scenario.model;
   const ParameterCounts counts = count_parameters(shape);
@@ -44,7 +44,7 @@ std::vector<TensorGroup> module_groups(const Scenario& scenario) {
   const std::int64_t experts_of_layer = experts_left / std::max<std::int64_t>(moe_layers(shape), 1);
   for (int level = 0; level < levels; ++level) {
     const std::int64_t end = begin + chunk_elements(shape.layers, levels, level);
-    // What is outside the layers goes with the last level.
+    // Parameters outside the layers go with the last level.
     const std::int64_t dense = level + 1 == levels ? dense_left : (end - begin) * dense_of_layer;
     const std::int64_t with_experts = end - std::max(begin, std::min(end, layer_of_moe_layer(shape, 0)));
     const std::int64_t experts = level + 1 == levels ? experts_left : with_experts * experts_of_layer;
@@ -93,13 +93,13 @@ struct Formula {
     const V embedding = fixed.embedding_elements * axes.bytes_per_element;
     const V dense = (fixed.dense_elements - fixed.embedding_elements) * axes.bytes_per_element;
     const V experts = fixed.expert_elements * axes.bytes_per_element;
-    // With skip-token the router counts as dense elsewhere; a module keeps its own.
+    // With skip-token the dense part of other methods includes the router, but a module keeps its own.
     summary.sent.dense = all_reduce_factor(axes.sites) * embedding + all_reduce_factor(sharers) * dense;
     summary.sent.expert_sync = all_reduce_factor(sharers) * experts;
     Stage<V> stage;
     stage.latency_hops = all_reduce_hops(fixed.collective, axes.sites);
     stage.bytes = summary.sent.total();
-    // At most: of two sites that share every level.
+    // Upper bound: the bytes between two sites that share every level.
     stage.pair_bytes = all_reduce_pair_factor(fixed.collective, axes.sites) * embedding +
                        all_reduce_pair_factor(fixed.collective, sharers) * (dense + experts);
     summary.add(stage);

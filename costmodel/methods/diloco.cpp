@@ -1,6 +1,6 @@
-// DiLoCo: K local steps, then the pseudo-gradient (parameters before − after) of the whole model is averaged
-// among all sites and an outer step applied, Nesterov's or, as FedOpt, Adam's or Yogi's, which change only
-// what a site keeps. B = 2(M−1)/M · S per site and round.
+// DiLoCo: after K local steps the pseudo-gradient (parameters before − after) of the whole model is averaged
+// among all sites, and an outer step is applied. The outer optimiser is Nesterov's or, as in FedOpt, Adam's
+// or Yogi's; it changes only the state that a site keeps. B = 2(M−1)/M · S per site and round.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 

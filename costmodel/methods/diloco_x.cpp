@@ -1,10 +1,10 @@
-// DiLoCoX, its one-round delay: the pseudo-gradients of a round are averaged while the next round trains, and
-// waited for at its end. The outer step of round r+1 thus applies the average of round r, then the
-// pseudo-gradients of round r+1 leave. B = 2(M−1)/M · S per site and round; a synchronisation hides behind K
-// steps:
+// DiLoCoX with its one-round delay: the pseudo-gradients of a round are averaged while the next round trains,
+// which waits for them at its end. The outer step of round r+1 thus applies the average of round r; then the
+// pseudo-gradients of round r+1 are sent. B = 2(M−1)/M · S per site and round. K steps hide a
+// synchronisation:
 //   round = K·t_step + max(0, t_sync − K·t_step)
-// Values are int4 with one fp32 scale per 256 unless the scenario names a payload_dtype. Its adaptive
-// low-rank step before that is not modelled, nor its pipeline inside a site.
+// Values are int4 with one fp32 scale per 256 unless the scenario gives a payload_dtype. DiLoCoX's adaptive
+// low-rank compression and its pipeline inside a site are not modelled.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 
@@ -22,7 +22,7 @@ Plan plan(const Scenario& scenario) {
     RoundPlan round;
     round.ops.push_back(
         compute_op(scenario, "local steps", Work::whole_step, steps_of_round(plan, local_steps, index), {}));
-    // In round 0 there is nothing yet to apply.
+    // Round 0 has no average to apply.
     round.ops.push_back(compute_op(scenario, "outer step, of the round before", Work::outer_step,
                                    index == 0 ? 0 : 1, {kLocalSteps}));
     round.ops.back().after_earlier = {{kAverage, 1}};
@@ -53,7 +53,7 @@ Method diloco_x() {
       "pseudo-gradients of the whole model as int4, averaged among all sites while the next K steps run";
   method.axes = "local_steps, collective, payload_dtype, compression";
   method.source = "Qi et al. 2025, DiLoCoX (arXiv 2506.21263)";
-  method.outer_bytes_per_parameter = 12;  // fp32 anchor, momentum, and the pseudo-gradient under way
+  method.outer_bytes_per_parameter = 12;  // fp32 anchor, momentum, and the pseudo-gradient in flight
   method.usual_wire = plain_format(ElementType::int4);
   method.plan = plan;
   use_formula(method, Formula{});

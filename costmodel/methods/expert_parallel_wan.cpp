@@ -1,11 +1,11 @@
 // Expert parallelism across the WAN: every site keeps the dense part and N_e/M experts of each layer. Four
-// times in each layer and step (dispatch and combine, forward and backward) an all-to-all takes activations
-// to the experts' sites or back, and dense gradients are all-reduced in every step. Per site and step:
+// times in each layer and step (dispatch and combine, forward and backward), an all-to-all sends activations
+// to the experts' sites or back. Dense gradients are all-reduced in every step. Per site and step:
 //   B = 4·L · tokens·copies·d·bytes · (M−1)/M · c   +   2(M−1)/M · S_dense
-// tokens = B_g·s/M of the site, c the capacity factor (1 without). A token's activation is sent once for each
-// of its k experts (GShard, Lepikhin et al. 2020; DeepSpeed-MoE, Rajbhandari et al. 2022), or, with
-// max_sites_per_token = m, once for each of at most m sites (node-limited routing, DeepSeek-V3 2024): copies
-// = min(k, m), which is a bound where two experts of a token share one of its m sites.
+// tokens = B_g·s/M of the site; c is the capacity factor (1 without). A token's activation is sent once for
+// each of its k experts (GShard, Lepikhin et al. 2020; DeepSpeed-MoE, Rajbhandari et al. 2022). With
+// max_sites_per_token = m it is sent once for each of at most m sites (node-limited routing, DeepSeek-V3
+// 2024): copies = min(k, m), an upper bound if two experts of a token are on one of its m sites.
 #include <algorithm>
 
 #include "costmodel/methods/all.hpp"

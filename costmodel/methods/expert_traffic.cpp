@@ -37,7 +37,7 @@ class StepBuilder {
     for (int layer = 0; layer < layers_; ++layer) {
       const std::string name = "layer " + std::to_string(layer);
       compute_dense("forward " + name, Work::forward);
-      if (layer < first_) continue;  // without experts
+      if (layer < first_) continue;  // a layer without experts
       transfer("dispatch " + name, layer, true);
       compute_experts("experts forward " + name, Work::forward, layer);
       transfer("combine " + name, layer, false);
@@ -69,7 +69,7 @@ class StepBuilder {
     append({name, Compute{work, all_workers(scenario_), 1, (1 - expert_share_) / layers_}, {}});
   }
 
-  // One operation, or one for each site where they have unequal loads.
+  // Adds one operation for all sites, or one for each site if they have unequal loads.
   void compute_experts(const std::string& name, Work work, int layer) {
     const std::vector<double>& rows = load(layer).sites;
     const double share = expert_share_ / (layers_ - first_);
@@ -85,7 +85,7 @@ class StepBuilder {
     last_ = parts;
   }
 
-  // To the experts, or back.
+  // Adds the transfer of activations to the experts' sites, or back.
   void transfer(const std::string& name, int layer, bool to_experts) {
     const std::vector<double>& rows = load(layer).sites;
     const int sites = scenario_.sites();
@@ -117,7 +117,7 @@ class StepBuilder {
   RoundPlan& round_;
   std::vector<OpId> last_;
   double expert_share_ = 0;
-  int layers_ = 0, first_ = 0;  // and the first of them that has experts
+  int layers_ = 0, first_ = 0;  // first_: first layer with experts
 };
 
 }  // namespace
@@ -142,7 +142,7 @@ void append_dense_synchronisation(const Scenario& scenario, const std::vector<Te
 
 Plan expert_plan(const Scenario& scenario) {
   Scenario with_whole_router = scenario;
-  with_whole_router.strategy.skip_token = true;  // as there, the router is no part of an expert
+  with_whole_router.strategy.skip_token = true;  // with it the dense group has the whole router
   Plan plan = plan_of_rounds(with_whole_router, 1);
   if (scenario.strategy.local_steps > 1)
     plan.notes.push_back("experts are reached in every step: local_steps is ignored");

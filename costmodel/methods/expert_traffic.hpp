@@ -1,10 +1,10 @@
-// Steps in which activations travel to experts of other sites and back, in every layer: what expert-parallel
-// methods share.
+// Steps in which activations are sent to experts at other sites and back in every layer: the common part of
+// the expert-parallel methods.
 //
-// A site's step has tokens = B_g·s/M of its own. In each layer, forward: its dense part, activations out,
-// experts, activations back; backward the same in reverse order, with gradients of activations. One such
-// transfer is tokens · copies · d elements of a site, spread evenly over all M sites; what goes to itself
-// stays.
+// A site has tokens = B_g·s/M of its own in a step. The forward pass of each layer has four parts: its dense
+// part, activations to the experts, the experts, activations back. The backward pass has the same parts in
+// reverse order, with gradients of activations. One transfer has tokens · copies · d elements of a site,
+// spread evenly over all M sites; the share of the site itself is not sent.
 #pragma once
 #include "costmodel/model/router_load.hpp"
 #include "costmodel/plan/building_blocks.hpp"
@@ -13,33 +13,35 @@
 namespace fomoe::costmodel {
 
 struct ExpertTraffic {
-  std::int64_t copies_per_token = 1;  // times that one token's activation leaves, for all of its experts
-  std::vector<LayerLoad> loads;       // of each layer, or one for all
-  bool separate_requests = false;     // from site to site, not as one all-to-all
+  std::int64_t copies_per_token = 1;  // copies of one token's activation that are sent for all its experts
+  std::vector<LayerLoad> loads;       // load of each layer, or one entry for all
+  bool separate_requests = false;     // one message per pair of sites instead of one all-to-all
 };
 
-/// Appends both passes of one step; the id of the last operation.
+/// Appends forward and backward pass of one step. Returns the id of the last operation.
 OpId append_expert_step(const Scenario& scenario, const ExpertTraffic& traffic, RoundPlan& round);
 
-/// Gradients of all but the experts, among all sites, then the optimiser. `after`: the backward pass.
+/// Appends the all-reduce of all gradients except the experts' among all sites, then the optimiser. `after`
+/// is the backward pass.
 void append_dense_synchronisation(const Scenario& scenario, const std::vector<TensorGroup>& groups,
                                   OpId after, RoundPlan& round);
 
-/// A plan of single steps whose dense group holds the whole router: every site scores all experts.
+/// A plan with one step per round whose dense group includes the whole router, because every site scores all
+/// experts.
 Plan expert_plan(const Scenario& scenario);
 
-/// Refuses experts that do not divide among the sites.
+/// Throws InputError if the experts do not divide evenly among the sites.
 void check_experts_divide(const Scenario& scenario);
 
-/// Refuses a capacity factor: for methods without buffers.
+/// Throws InputError if a capacity factor is given, for methods without buffers.
 void refuse_capacity_factor(const Scenario& scenario);
 
-/// 4·L transfers of activations, and the all-reduce of dense gradients.
+/// Summary with 4·L transfers of activations and the all-reduce of dense gradients.
 template <class V>
 Summary<V> expert_traffic_summary(const Axes<V>& axes, const Fixed& fixed, const V& copies_per_token) {
   Summary<V> summary = rounds_of(axes, fixed, constant<V>(1));
-  const V others = min_of(V(axes.sites - 1.0), constant<V>(1));  // 0 where there is one site
-  // To one site: tokens · copies · d / M.
+  const V others = min_of(V(axes.sites - 1.0), constant<V>(1));  // 0 if there is only one site
+  // Bytes to one site: tokens · copies · d / M elements.
   const V tokens = axes.global_batch_sequences * fixed.sequence_length / axes.sites;
   const V pair_bytes = tokens * copies_per_token * fixed.d_model * axes.bytes_per_element / axes.sites;
   Stage<V> activations;
@@ -58,7 +60,7 @@ Summary<V> expert_traffic_summary(const Axes<V>& axes, const Fixed& fixed, const
   gradients.pair_bytes = all_reduce_pair_factor(fixed.collective, axes.sites) * dense_bytes;
   summary.add(gradients);
 
-  // The busiest site computes, in each layer, more rows than the mean, and the others wait for it.
+  // In each layer the busiest site computes more rows than the mean, and the other sites wait for it.
   summary.compute_factor = constant<V>(1 + fixed.expert_compute_share * (fixed.sent_rows - 1));
   summary.idle_factor = constant<V>(fixed.expert_compute_share * (fixed.busiest_rows - fixed.sent_rows));
   const double all = fixed.dense_elements + fixed.expert_elements;

@@ -1,8 +1,10 @@
-// FedAvg with a server, as Photon runs it: after K local steps every worker sends its pseudo-gradient to a
-// server at the first site, which averages, applies its outer step and sends the new model back. The first
-// site's own worker reaches the server inside the site; each other site sends S up and receives S down:
+// FedAvg with a server, as in Photon: after K local steps every worker sends its pseudo-gradient to a server
+// at the first site. The server averages them, applies its outer step and sends the new model back. The first
+// site's own worker communicates with the server inside the site; each other site sends S up and receives S
+// down:
 //   sent, mean over sites = ((M−1)·S up + (M−1)·S down) ÷ M = 2(M−1)/M · S
-// as in a ring, but all of it passes through the first site's links: (M−1)·S each way, one after the other.
+// This equals a ring, but all of it passes through the first site's links: (M−1)·S each way, one direction
+// after the other.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 
@@ -19,7 +21,7 @@ Plan plan(const Scenario& scenario) {
       "fedavg: the server stands at the first site; its own copy of the model and the outer momentum, 8 B a "
       "parameter, are not in the memory of that site's GPUs");
 
-  // The hub comes first in a reduce and in a broadcast.
+  // The hub is the first node of a reduce and of a broadcast.
   const auto exchange_of = [&](Content content) {
     Exchange exchange = full_model_exchange(scenario, plan.groups, {content});
     exchange.nodes.insert(exchange.nodes.begin(), server);
@@ -59,7 +61,7 @@ Method fedavg() {
   method.axes = "local_steps, payload_dtype";
   method.source =
       "McMahan et al. 2017, FedAvg (arXiv 1602.05629); Sani et al. 2024, Photon (arXiv 2411.02908)";
-  method.outer_bytes_per_parameter = 4;  // fp32: what the pseudo-gradient is the difference to
+  method.outer_bytes_per_parameter = 4;  // fp32 reference model of the pseudo-gradient
   method.plan = plan;
   use_formula(method, Formula{});
   return method;

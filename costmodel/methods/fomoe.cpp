@@ -1,12 +1,12 @@
 // FoMoE: each site holds N_le = O_e·N_e/M experts of every layer. After K local steps the dense part is
-// averaged among all sites and each expert among its O_e owners, at the same time; then an outer step. A
-// random placement is redrawn at the end of every T-th round, and experts new to a site are fetched from an
-// old owner. An affinity placement is made once, from routing counts.
+// averaged among all sites and each expert among its O_e owners, at the same time; an outer step follows. A
+// random placement is redrawn at the end of every T-th round, and a site fetches its new experts from an old
+// owner. An affinity placement is computed once, from routing counts.
 //   B_dense  = c · 2(M−1)/M · S_dense
-//   B_sparse = (c·R + P) · Σ N_le · s_expert,  R = 2(O_e−1)/O_e,  P = (1 − O_e/M)/T     (FoMoE paper, eq.
-//   sparse_bytes_cost)
-// c = 1 for pseudo-gradients or parameters; 3 with outer_optimizer = local_adamw, which averages both moments
-// too. Moments never migrate: a new owner's restart at zero. Outer state migrates where
+//   B_sparse = (c·R + P) · Σ N_le · s_expert,  R = 2(O_e−1)/O_e,  P = (1 − O_e/M)/T
+//              (FoMoE paper, eq. sparse_bytes_cost)
+// c = 1 for pseudo-gradients or parameters. c = 3 with outer_optimizer = local_adamw, which also averages
+// both moments. Moments never migrate: they restart at zero on a new owner. Outer state migrates if
 // outer_state_on_migration = transfer: P then counts 2 times (momentum), or 3 times with adam and yogi.
 #include <algorithm>
 #include <cmath>
@@ -49,7 +49,8 @@ PlacementOfEpoch placement_of_epoch(const Scenario& scenario) {
   return [placement](std::int64_t) { return placement; };
 }
 
-// Every expert is an exchange of its own: executors bundle as they need, bytes stay countable per expert.
+// Every expert is an exchange of its own, so that its bytes can be counted; executors bundle exchanges as
+// needed.
 std::vector<Exchange> owner_exchanges(const Scenario& scenario, const std::vector<TensorGroup>& groups,
                                       const Placement& placement) {
   std::vector<Exchange> exchanges;
@@ -169,7 +170,7 @@ struct Formula {
     const V dense_bytes = fixed.dense_elements * axes.bytes_per_element;
     const V held_share = axes.expert_overlap / axes.sites;
     const V held_bytes = fixed.expert_elements * held_share * axes.bytes_per_element;
-    // Migrating experts are sent whole; see whole_parameter_format().
+    // Migrating experts are sent as whole parameters; see whole_parameter_format().
     const V migrated_bytes_per_element =
         fixed.sparse_payloads ? constant<V>(plain_format(ElementType::bf16).bytes_per_element())
                               : axes.bytes_per_element;
@@ -183,7 +184,8 @@ struct Formula {
     Stage<V> synchronisation;
     synchronisation.latency_hops = averaging_hops(fixed, axes.sites);
     synchronisation.bytes = summary.sent.dense + summary.sent.expert_sync;
-    // Fixed blocks exchange among the same few sites; other owner sets are taken to spread over all pairs.
+    // Owners in fixed blocks exchange with the same few sites. Other sets of owners are assumed to spread
+    // over all pairs.
     const V peers = max_of(V(axes.sites - 1.0), constant<V>(1));
     const V expert_pair_bytes =
         fixed.placement == PlacementKind::fixed
@@ -194,7 +196,7 @@ struct Formula {
     summary.add(synchronisation);
     if (random) {
       Stage<V> migration;
-      // Nothing migrates, and no latency is paid, where every site holds all experts.
+      // 0 if every site holds all experts: nothing migrates and no latency is incurred.
       migration.latency_hops = ceil_of(V(1.0 - held_share));
       migration.bytes = missing_bytes;
       migration.pair_bytes = missing_bytes / peers;

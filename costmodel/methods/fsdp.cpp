@@ -1,9 +1,10 @@
-// Fully sharded data parallelism (ZeRO stage 3) across the sites: each keeps 1/M of parameters, gradients and
-// moments. In every step the parameters are all-gathered before the forward pass and, freed meanwhile, again
-// before the backward pass; then gradients are reduce-scattered, and each site updates its shard:
+// Fully sharded data parallelism (ZeRO stage 3) across the sites: each site keeps 1/M of parameters,
+// gradients and moments. In every step the parameters are all-gathered before the forward pass, freed, and
+// all-gathered again before the backward pass. Then gradients are reduce-scattered, and each site updates its
+// shard:
 //   B = 3(M−1)/M · S   per site and step (Rajbhandari et al. 2020, section 7: 1.5 times data parallelism)
-// The whole model is gathered at once and nothing is prefetched behind compute: an upper bound on the time of
-// an implementation that gathers layer by layer, and exact where links are slow.
+// The whole model is gathered at once and compute hides no gather. This is an upper bound on the time of an
+// implementation that gathers layer by layer, and exact if links are slow.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 
@@ -40,7 +41,7 @@ Plan plan(const Scenario& scenario) {
 struct Formula {
   template <class V>
   Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    // An all-gather or a reduce-scatter is half of an all-reduce; three of them follow each other.
+    // An all-gather or a reduce-scatter is half of an all-reduce. Three of them run one after the other.
     Summary<V> summary = full_model_summary(axes, fixed, constant<V>(1), 1.5);
     summary.stages[0].latency_hops = 1.5 * all_reduce_hops(fixed.collective, axes.sites);
     summary.optimizer_factor = 1 / axes.sites;

@@ -1,7 +1,7 @@
-// Gossip, as GASLoC: after K local steps every site exchanges its parameters with a few others only, drawn
-// anew in every round, and pulls its own towards theirs. A round's pairs are `gossip_peers` disjoint
-// matchings of a random order of the sites, so nobody meets the same peer twice in it. In each matching ⌊M/2⌋
-// pairs exchange S both ways; where M is odd, one site sits out.
+// Gossip, as in GASLoC: after K local steps every site exchanges its parameters with a few random other sites
+// and moves its own towards theirs. The pairs of a round are `gossip_peers` disjoint matchings of a random
+// order of the sites, so no pair exchanges twice in a round. In each matching ⌊M/2⌋ pairs exchange S both
+// ways; if M is odd, one site is left out.
 //   B = peers · 2⌊M/2⌋/M · S per site and round, mean over sites; the busiest port carries peers · S
 #include <algorithm>
 #include <utility>
@@ -14,8 +14,8 @@ namespace fomoe::costmodel {
 
 namespace {
 
-// The p-th of the M−1 rounds of a tournament (M with a bye for odd M): disjoint matchings that cover every
-// pair once (circle method: the last player stands still, the others turn).
+// Matching p of the M−1 rounds of a round-robin tournament (M rounds with a bye for odd M). The matchings are
+// disjoint and cover every pair once (circle method: the last player is fixed, the others rotate).
 std::vector<std::pair<int, int>> matching(int sites, int p) {
   const int players = sites + sites % 2;
   std::vector<std::pair<int, int>> pairs;
@@ -91,7 +91,7 @@ Method gossip() {
   method.axes = "local_steps, gossip_peers, payload_dtype";
   method.averages_everything = false;
   method.source = "Cagnasso et al. 2026, GASLoC (arXiv 2606.11081)";
-  method.outer_bytes_per_parameter = 8;  // fp32 parameters before the round, and their momentum
+  method.outer_bytes_per_parameter = 8;  // fp32 parameters before the round and their momentum
   method.plan = plan;
   use_formula(method, Formula{});
   return method;

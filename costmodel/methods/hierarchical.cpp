@@ -6,7 +6,8 @@ namespace fomoe::costmodel {
 
 namespace {
 
-// Of the exchange's nodes; empty where regions do not cut them evenly into two or more groups of two or more.
+// Groups of the exchange's nodes by region. Empty unless the regions divide them evenly into two or more
+// groups of two or more nodes.
 std::vector<std::vector<NodeId>> region_groups(const Scenario& scenario, const Exchange& exchange) {
   std::map<int, std::vector<NodeId>> by_region;
   for (const NodeId node : exchange.nodes)

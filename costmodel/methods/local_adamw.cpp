@@ -1,4 +1,4 @@
-// LocalAdamW: K local steps, then parameters and both moments of the whole model are averaged among all
+// LocalAdamW: after K local steps, parameters and both moments of the whole model are averaged among all
 // sites. B = 3 · 2(M−1)/M · S per site and round.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"

@@ -1,5 +1,5 @@
-// Local SGD: K local steps, then the parameters of the whole model are averaged among all sites. Nothing else
-// is kept or sent. B = 2(M−1)/M · S per site and round.
+// Local SGD: after K local steps, the parameters of the whole model are averaged among all sites. There is no
+// other state or traffic. B = 2(M−1)/M · S per site and round.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 

@@ -1,13 +1,13 @@
 // Pipeline parallelism across the WAN: site s of M is stage s and keeps 1/M of the layers, in order. The
 // global batch passes all stages in n micro-batches; activations go to the next stage, gradients of
-// activations back. The schedule is GPipe's: all forward passes, then all backward passes, then the optimiser
-// (1F1B has the same bubble and keeps fewer activations). With f and b a stage's forward and backward of one
-// micro-batch and t the transfer of its activations (B_g/n · s · d elements), a line of equal stages and
-// channels takes
-//   M(f + b) + 2(M−1)·t + (n−1)·[max(f, t) + max(b, t)]                        bubble (M−1)/n where t = 0
-// A channel carries one micro-batch at a time: the next leaves when the last has arrived. The embedding is
-// tied to the unembedding, so first and last stage all-reduce its gradient in every step (Megatron-LM,
-// Narayanan et al. 2021). Assumed: layers are cut so that stages take equally long.
+// activations go back. The schedule is GPipe's: all forward passes, then all backward passes, then the
+// optimiser (1F1B has the same bubble and keeps fewer activations). f and b are a stage's forward and
+// backward time of one micro-batch; t is the transfer time of its activations (B_g/n · s · d elements). With
+// equal stages and equal channels between neighbours, a step takes
+//   M(f + b) + 2(M−1)·t + (n−1)·[max(f, t) + max(b, t)]                        bubble (M−1)/n if t = 0
+// A channel carries one micro-batch at a time: the next one leaves when the last one has arrived. The
+// embedding is tied to the unembedding, so the first and the last stage all-reduce its gradient in every step
+// (Megatron-LM, Narayanan et al. 2021). Assumption: layers are divided so that all stages take equally long.
 #include <algorithm>
 #include <string>
 
@@ -48,9 +48,9 @@ class Schedule {
     return static_cast<OpId>(round_.ops.size()) - 1;
   }
 
-  // A micro-batch is computed where it has arrived and the stage is through with the one before; it leaves
-  // when the channel is free. Operations of other nodes end at once, so that a chain of them is a stage's own
-  // order.
+  // A stage computes a micro-batch when it has arrived and the previous one is done; the micro-batch leaves
+  // when the channel is free. An operation ends at once on nodes that do not take part in it, so a chain of
+  // operations orders only the work of the stage itself.
   void pass(Work work) {
     const bool forward = work == Work::forward;
     const std::string label = forward ? "forward " : "backward ";
@@ -62,8 +62,8 @@ class Schedule {
     for (int micro_batch = 0; micro_batch < micro_batches_; ++micro_batch) {
       const std::int64_t sequences =
           chunk_elements(scenario_.workload.global_batch_sequences, micro_batches_, micro_batch);
-      // A step of a site's share of the batch through all layers is as much as one of the whole batch through
-      // its.
+      // A step of a site's share of the batch through all layers has as much work as the whole batch through
+      // the stage's layers.
       const double share =
           static_cast<double>(sequences) / static_cast<double>(scenario_.workload.global_batch_sequences);
       std::vector<OpId> arrived;
@@ -118,17 +118,17 @@ struct Formula {
     Summary<V> summary = rounds_of(axes, fixed, constant<V>(1));
     const double n = fixed.micro_batches;
     const V hops = axes.sites - 1.0;
-    const V others = min_of(hops, constant<V>(1));  // 0 where there is one site
+    const V others = min_of(hops, constant<V>(1));  // 0 if there is only one site
     summary.idle_factor = hops / n;
     summary.optimizer_factor = 1 / axes.sites;
 
-    Stage<V> fill;  // the first micro-batch goes all the way, and back
+    Stage<V> fill;  // the first micro-batch passes all stages, forward and back
     fill.latency_hops = constant<V>(1);
     fill.bytes = fill.pair_bytes =
         axes.global_batch_sequences / n * fixed.sequence_length * fixed.d_model * axes.bytes_per_element;
     fill.times_per_round = 2.0 * hops;
     summary.add(fill);
-    Stage<V> forward = fill;  // the others follow, hidden behind compute as far as that takes longer
+    Stage<V> forward = fill;  // the other micro-batches follow; compute hides their transfers
     forward.times_per_round = (n - 1) * others;
     forward.hidden_forwards = constant<V>(1 / n);
     summary.add(forward);

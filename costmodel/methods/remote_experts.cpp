@@ -1,10 +1,10 @@
-// Remote experts (Learning@home): a token's activation goes to each of its k experts by a request of its own,
-// from the token's site to the expert's, and the answer comes back; backward the same with gradients. Nothing
-// is batched into a collective, no buffer is padded, nothing is dropped, and experts, each on one site, are
-// never synchronised. Per site and step:
+// Remote experts (Learning@home): a token's site sends the token's activation to the sites of its k experts,
+// one request for each expert, and receives the answers; the backward pass does the same with gradients.
+// There are no collectives of activations, no padded buffers and no dropped tokens. Each expert is on one
+// site and is never synchronised. Per site and step:
 //   B = 4·L · tokens·k·d·bytes · (M−1)/M   +   2(M−1)/M · S_dense
-// Assumed: dense gradients are all-reduced in every step. The paper trains asynchronously and leaves open how
-// sites agree on the dense part; here a site waits for its answers.
+// Assumption: dense gradients are all-reduced in every step. The paper trains asynchronously and does not say
+// how sites agree on the dense part; here a site waits for its answers.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/methods/expert_traffic.hpp"
 
@@ -34,7 +34,7 @@ struct Formula {
   }
 };
 
-// Its requests carry exactly the rows that the router asks for.
+// Requests carry exactly the rows that the router chooses, so there is no capacity factor.
 void check_requests(const Scenario& scenario) {
   check_experts_divide(scenario);
   refuse_capacity_factor(scenario);

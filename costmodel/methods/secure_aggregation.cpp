@@ -13,7 +13,7 @@ bool is_sum(const Op& op) {
   return transfer != nullptr && transfer->pattern == Pattern::all_reduce;
 }
 
-// Every site sends so many bytes to every other.
+// Every site sends `bytes` to every other site.
 Op to_all_others(const Scenario& scenario, const char* name, double bytes, std::vector<OpId> after) {
   const Payload payload{Content::key,
                         TrafficClass::dense,

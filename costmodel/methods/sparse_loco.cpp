@@ -1,9 +1,10 @@
-// SparseLoCo: as DiLoCo, but a site sends only the largest values of its pseudo-gradient: 64 of every 4096,
-// each as 2 bits with a 12-bit position; what was not sent is kept and added to the next one (error
-// feedback), in place of an outer momentum. Sites keep different positions, so payloads do not add up on the
-// way: everybody's goes to everybody, and a site's traffic grows with their number.
+// SparseLoCo: like DiLoCo, but a site sends only the largest values of its pseudo-gradient, 64 of every 4096,
+// each as 2 bits with a 12-bit position. Values that are not sent are added to the next pseudo-gradient
+// (error feedback), in place of an outer momentum. Sites keep different positions, so payloads cannot be
+// summed on the way: every site's payload goes to every other site, and a site's traffic grows with the
+// number of sites.
 //   B = (M−1) · S · 64/4096 · (2 + 12)/8 bytes per site and round, S in elements
-// `payload_dtype` and `compression` change the numbers. The codebook of the 2-bit values is not counted.
+// `payload_dtype` and `compression` change these numbers. The codebook of the 2-bit values is not counted.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 
@@ -33,7 +34,7 @@ struct Formula {
   Summary<V> operator()(const Axes<V>& axes, const Fixed& whole) const {
     Fixed fixed = whole;
     fixed.sparse_payloads =
-        true;  // even where the scenario keeps every value: nothing is added up on the way
+        true;  // even if the scenario keeps every value: payloads are not summed on the way
     Summary<V> summary = full_model_summary(axes, fixed, axes.local_steps, 1);
     summary.outer_steps_per_round = constant<V>(1);
     return summary;

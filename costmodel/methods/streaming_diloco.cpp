@@ -1,12 +1,13 @@
 // Streaming DiLoCo: the model is cut into P fragments of whole layers (layer l belongs to fragment l mod P,
-// the paper's strided pattern). Each fragment is averaged every K steps as in DiLoCo, fragment p at step
-// ⌊(p+1)·K/P⌋ of the round, so that they take turns. While a fragment travels its site trains on; τ =
-// `overlap_steps` later it waits for what has not arrived and applies the fragment's outer step. The last
-// fragment also has the embedding, which belongs to no layer (the paper does not say where it goes).
-//   B = 2(M−1)/M · S per site and round, at a peak of S/P at a time
+// the paper's strided pattern). Each fragment is averaged every K steps as in DiLoCo. Fragment p is sent
+// after step ⌊(p+1)·K/P⌋ of the round, so that the fragments take turns. The site continues to train while a
+// fragment is sent. τ = `overlap_steps` later it waits until the fragment has arrived and applies the
+// fragment's outer step. The last fragment also has the embedding, which belongs to no layer (the paper does
+// not assign it).
+//   B = 2(M−1)/M · S per site and round, in transfers of S/P
 //   round = K·t_step + Σ_p max(0, t_p − min(τ, K/P)·t_step)
-// Behind more than K/P steps a fragment cannot hide for long: the next one is then already on the wire.
-// The paper sends 4-bit floats: payload_dtype = "int4" comes nearest.
+// More than K/P steps cannot hide a fragment, because the next fragment is then already in flight. The paper
+// sends 4-bit floats; payload_dtype = "int4" is the closest format.
 #include <algorithm>
 #include <set>
 
@@ -22,7 +23,7 @@ struct Fragments {
 
   // The step of a full round after which the fragment is sent.
   [[nodiscard]] std::int64_t sent_at(std::int64_t p) const { return (p + 1) * local_steps / count; }
-  // The step after which it is waited for; beyond `local_steps` that is in the next round.
+  // The step after which the site waits for the fragment; beyond `local_steps` it is in the next round.
   [[nodiscard]] std::int64_t waited_at(std::int64_t p) const { return sent_at(p) + overlap_steps; }
   [[nodiscard]] bool reaches_next_round(std::int64_t p) const { return waited_at(p) > local_steps; }
 };
@@ -35,8 +36,8 @@ Exchange fragment_exchange(const Scenario& scenario, const std::vector<TensorGro
   return layers_exchange(scenario, groups, Content::pseudo_gradient, layers, fragment == fragments - 1);
 }
 
-// Builds one round by walking over its steps. The operations of full rounds have the same ids in every round,
-// so that a round knows what to wait for in the one before.
+// Builds one round step by step. The operations of full rounds have the same ids in every round, so that a
+// round can refer to operations of the previous one.
 class RoundBuilder {
  public:
   RoundBuilder(const Scenario& scenario, const std::vector<Exchange>& exchanges, const Fragments& fragments,
@@ -84,11 +85,11 @@ class RoundBuilder {
   }
 
   OpId add_outer_step(std::int64_t p, std::vector<OpId> after, std::vector<OpId> after_previous) {
-    // In the first round nothing arrives from the one before.
+    // In the first round no fragment arrives from a previous one.
     Op op = compute_op(scenario_, "outer step of fragment " + std::to_string(p), Work::outer_step,
                        first_ && !after_previous.empty() ? 0 : 1, std::move(after));
     std::get<Compute>(op.what).share = 1.0 / static_cast<double>(fragments_.count);
-    std::get<Compute>(op.what).whole_model = false;  // the other fragments go on as they are
+    std::get<Compute>(op.what).whole_model = false;  // the outer step does not touch the other fragments
     for (const OpId before : after_previous) op.after_earlier.push_back({before, 1});
     return merged_[static_cast<std::size_t>(p)] = add(std::move(op));
   }
@@ -124,10 +125,10 @@ class RoundBuilder {
   bool first_;
   std::int64_t steps_;
   RoundPlan round_;
-  OpId trained_ = -1;         // the latest local steps
-  std::vector<OpId> gates_;   // what the next local steps wait for
-  std::vector<OpId> sent_;    // by fragment: its transfer in this round
-  std::vector<OpId> merged_;  // by fragment: its outer step in this round
+  OpId trained_ = -1;         // latest local steps
+  std::vector<OpId> gates_;   // operations that the next local steps wait for
+  std::vector<OpId> sent_;    // transfer of each fragment in this round
+  std::vector<OpId> merged_;  // outer step of each fragment in this round
 };
 
 Plan plan(const Scenario& scenario) {
@@ -140,7 +141,7 @@ Plan plan(const Scenario& scenario) {
   for (int p = 0; p < strategy.fragments; ++p)
     exchanges.push_back(fragment_exchange(scenario, plan.groups, p));
 
-  // Which operations of a full round send the fragments.
+  // Finds the operations of a full round that send the fragments.
   RoundBuilder full(scenario, exchanges, fragments, false, strategy.local_steps);
   (void)full.build(std::vector<OpId>(static_cast<std::size_t>(fragments.count), 0));
   plan.round = [=, steps = plan.steps, sent = full.sent()](std::int64_t index) {
@@ -156,11 +157,12 @@ struct Formula {
     Summary<V> summary = full_model_summary(axes, fixed, axes.local_steps, 1);
     summary.outer_steps_per_round = constant<V>(1);
     const V hidden_steps = min_of(axes.overlap_steps, V(axes.local_steps / axes.fragments));
-    // Half of the norms that only the first and the last layer have go with the first fragment, the other
-    // half and the embedding with the last, and all fragments have the same number of layers (in the mean).
+    // The first fragment has half of the norms outside the layers; the last one has the other half and the
+    // embedding. All fragments have the same mean number of layers.
     const double edge = (fixed.dense_elements - fixed.embedding_elements - fixed.layered_elements) / 2;
     const V middle = (fixed.layered_elements + fixed.expert_elements) / axes.fragments;
-    const V has_first = min_of(V(axes.fragments - 1.0), constant<V>(1));  // P = 1: the last is the first
+    // 0 if P = 1: the only fragment counts as the last.
+    const V has_first = min_of(V(axes.fragments - 1.0), constant<V>(1));
     const V has_middle = max_of(V(axes.fragments - 2.0), constant<V>(0));
     const auto add = [&](const V& elements, const V& times) {
       Stage<V> stage = averaging_stage(axes, fixed, elements);

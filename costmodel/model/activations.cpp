@@ -5,16 +5,16 @@ namespace fomoe::costmodel {
 namespace {
 
 constexpr double kHalf = 2;    // bytes of a 16-bit element
-constexpr double kSingle = 4;  // of router scores and logits
+constexpr double kSingle = 4;  // bytes of a 32-bit element: router scores and logits
 
 double real(std::int64_t value) { return static_cast<double>(value); }
 
-// Elements of a token that attention and its own norms keep.
+// Elements per token that attention and its norms keep for the backward pass.
 double attention_elements(const ModelShape& shape) {
   const double d = real(shape.d_model), heads = real(shape.heads);
   const double queries = heads * real(query_key_dim(shape)), values = heads * real(value_dim(shape));
   if (shape.latent) {
-    // Inputs and outputs of the latents' norms; keys and values are expanded to all heads.
+    // The norms of the latents keep inputs and outputs; keys and values are expanded to all heads.
     const double latents = 2 * real(shape.latent->query_rank + shape.latent->kv_rank);
     return d + latents + real(shape.latent->rope_dim) + 2 * queries + 2 * values;
   }

@@ -5,11 +5,11 @@
 namespace fomoe::costmodel {
 
 namespace {
-// 2 FLOPs per parameter forward, 4 backward (Kaplan et al. 2020).
+// 2 FLOPs per parameter in the forward pass, 4 in the backward pass (Kaplan et al. 2020).
 constexpr double kTrainingFlopsPerParameter = 6.0;
 
-// Scores and weighted values: 2·s·(a·d_qk + a·d_v) forward in a layer that sees s tokens, 3 times that with
-// the backward pass; 12·d·s where a·d_qk = a·d_v = d.
+// FLOPs of attention scores and weighted values: 2·s·(a·d_qk + a·d_v) in the forward pass of a layer that
+// sees s tokens, 3 times that with the backward pass; 12·d·s if a·d_qk = a·d_v = d.
 double attention_flops_per_token(const ModelShape& shape) {
   if (shape.opaque) return 0;
   const auto width = static_cast<double>(shape.heads * (query_key_dim(shape) + value_dim(shape)));
@@ -23,7 +23,7 @@ double attention_flops_per_token(const ModelShape& shape) {
 FlopsPerToken full_replica_flops(const ModelShape& shape) {
   const MatrixParameters matrices = matrix_parameters(shape);
   FlopsPerToken flops;
-  // The unembedding multiplies; the embedding look-up does not. A tied matrix counts once.
+  // The unembedding is a matrix product, the embedding look-up is not. A tied matrix counts once.
   flops.dense = kTrainingFlopsPerParameter * static_cast<double>(matrices.dense);
   flops.attention = attention_flops_per_token(shape);
   flops.router = kTrainingFlopsPerParameter * static_cast<double>(matrices.router);

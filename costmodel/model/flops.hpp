@@ -7,17 +7,16 @@
 
 namespace fomoe::costmodel {
 
-/// Two definitions of what a skipped token saves; they agree without skip-token.
-/// `mechanism`: a chosen expert is local with probability N_le/N_e, and the router scores all experts.
-/// `paper`: σ_st·min(k, N_le)/k of the FFN and N_le/N_e of the router (FoMoE paper, eq.
-/// "flops_per_token_st").
+/// Two definitions of the FLOPs that skip-token saves. They are equal without skip-token. `mechanism`: a
+/// chosen expert is local with probability N_le/N_e, and the router scores all experts. `paper`: σ_st·min(k,
+/// N_le)/k of the FFN and N_le/N_e of the router (FoMoE paper, eq. "flops_per_token_st").
 enum class FlopsAccounting { mechanism, paper };
 
 template <class V>
 struct FlopsOf {
   V dense = constant<V>(0);  // projections of attention, dense feed-forward parts, unembedding
-  /// Scores and weighted values: 12·L·d·s for the paper's family. The whole square of a sequence, or of a
-  /// window where a layer has one: what causal masking could save is not credited.
+  /// Scores and weighted values: 12·L·d·s for the paper's family. The whole square of a sequence counts, or
+  /// of its window in layers with a window; possible savings by causal masking are not credited.
   V attention = constant<V>(0);
   V expert = constant<V>(0);
   V router = constant<V>(0);
@@ -25,10 +24,11 @@ struct FlopsOf {
 };
 using FlopsPerToken = FlopsOf<double>;
 
-/// Per token on a site that holds every expert: 6 per matrix parameter that a token uses.
+/// FLOPs per token on a site that holds every expert: 6 for each matrix parameter that a token uses.
 FlopsPerToken full_replica_flops(const ModelShape& shape);
 
-/// The same on a site that holds `local_experts` = N_le of N_e experts, of which a token uses at most k.
+/// FLOPs per token on a site that holds `local_experts` = N_le of N_e experts; a token uses at most k of
+/// them.
 template <class V>
 FlopsOf<V> partial_replica_flops(const FlopsPerToken& full, double experts, double active_experts,
                                  const V& local_experts, bool skip_token, FlopsAccounting accounting) {
@@ -42,8 +42,9 @@ FlopsOf<V> partial_replica_flops(const FlopsPerToken& full, double experts, doub
     flops.expert = active_share * full.expert;  // F_FFN · min(k, N_le)/k
     flops.router = local_share * full.router;   // F_gate · N_le/N_e
   } else if (accounting == FlopsAccounting::mechanism) {
-    flops.expert = local_share * full.expert;  // each of the k chosen is local with probability N_le/N_e
-    flops.router = constant<V>(full.router);   // all N_e are scored
+    /// Each of the k chosen experts is local with probability N_le/N_e.
+    flops.expert = local_share * full.expert;
+    flops.router = constant<V>(full.router);  // the router scores all N_e experts
   } else {
     flops.expert = local_share * active_share * full.expert;
     flops.router = local_share * full.router;
@@ -51,13 +52,14 @@ FlopsOf<V> partial_replica_flops(const FlopsPerToken& full, double experts, doub
   return flops;
 }
 
-/// On all that a step executes where activations are computed again: one more forward pass, 2 FLOPs for each
-/// 6, of attention too.
+/// Executed ÷ model FLOPs of a step. Activation checkpointing repeats the forward pass, including attention:
+/// 2 more FLOPs for each 6.
 constexpr double recomputation_factor(bool activation_checkpointing) {
   return activation_checkpointing ? 8.0 / 6.0 : 1.0;
 }
 
-/// Both in one. `local_experts` = N_le.
+/// FLOPs per token on a site with `local_experts` = N_le experts per layer: full_replica_flops() and
+/// partial_replica_flops() in one call.
 FlopsPerToken flops_per_token(const ModelShape& shape, std::int64_t local_experts, bool skip_token,
                               FlopsAccounting accounting);
 

@@ -8,7 +8,7 @@ namespace fomoe::costmodel {
 
 namespace {
 
-constexpr std::int64_t kMostSequences = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxSequences = std::int64_t{1} << 40;
 
 MemoryBytes fullest_stage(const SiteModel& model, const SiteLoad<double>& load, double micro_batch) {
   MemoryBytes fullest;
@@ -48,7 +48,7 @@ std::int64_t parameters_per_site(const Scenario& scenario) {
   if (residency == Residency::experts_sharded)
     return counts.total() - counts.expert + chunk_elements(counts.expert, scenario.sites(), 0);
   const std::int64_t overlap = effective_overlap(scenario), sites = scenario.sites();
-  // A remainder is there only where an opaque count does not divide.
+  // The division has a remainder only for the expert count of an opaque model.
   const auto held = [&](std::int64_t elements) {
     return elements / sites * overlap + elements % sites * overlap / sites;
   };
@@ -80,7 +80,7 @@ std::optional<std::int64_t> largest_micro_batch_sequences(const Scenario& scenar
            scenario.gpus.gpu_memory_bytes;
   };
   std::int64_t fitting = 0, too_many = 1;
-  while (too_many < kMostSequences && fits(too_many)) {
+  while (too_many < kMaxSequences && fits(too_many)) {
     fitting = too_many;
     too_many *= 2;
   }

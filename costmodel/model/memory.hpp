@@ -1,4 +1,4 @@
-// Bytes that training keeps resident, by class.
+// Memory that training needs on a GPU and on a site, by class.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,24 +12,25 @@
 
 namespace fomoe::costmodel {
 
-/// Mixed-precision AdamW: 2 + 4 + 8 + 4 = 18 B a parameter (FoMoE paper, "Memory Footprint"); outer state is
-/// 4 B anchor + 4 B momentum.
+/// Bytes of mixed-precision AdamW: 2 + 4 + 8 + 4 = 18 B per parameter (FoMoE paper, "Memory Footprint").
+/// Outer state is a 4 B anchor and a 4 B momentum.
 template <class V>
 struct MemoryOf {
-  V weights = constant<V>(0);           // 2 B
-  V master_weights = constant<V>(0);    // 4 B
-  V moments = constant<V>(0);           // 8 B
-  V gradients = constant<V>(0);         // 4 B
-  V outer_state = constant<V>(0);       // 8 B where the method keeps one, and keeps it on the device
-  V gathered_weights = constant<V>(0);  // ZeRO 3: 2 B for each parameter of the layer that is being computed
-  V activations = constant<V>(0);       // of the micro-batch; 0 where nobody gave one
+  V weights = constant<V>(0);           // 2 B per parameter
+  V master_weights = constant<V>(0);    // 4 B per parameter
+  V moments = constant<V>(0);           // 8 B per parameter
+  V gradients = constant<V>(0);         // 4 B per parameter
+  V outer_state = constant<V>(0);       // 8 B per parameter if the method has outer state on the device
+  V gathered_weights = constant<V>(0);  // ZeRO 3: 2 B per parameter of the layer in computation
+  V activations = constant<V>(0);       // of one micro-batch; 0 if its size is not given
   [[nodiscard]] V total() const {
     return weights + master_weights + moments + gradients + outer_state + gathered_weights + activations;
   }
 };
 using MemoryBytes = MemoryOf<double>;
 
-/// Of one GPU of a pipeline stage, with micro-batches of that many sequences; 0: without activations.
+/// Memory of one GPU of a pipeline stage, with micro-batches of `micro_batch_sequences` sequences; 0 leaves
+/// out the activations.
 template <class V>
 MemoryOf<V> memory_of_stage(const SiteModel& model, const SiteLoad<V>& load, int stage,
                             double micro_batch_sequences) {
@@ -55,12 +56,12 @@ MemoryOf<V> memory_of_stage(const SiteModel& model, const SiteLoad<V>& load, int
 
 struct Method;
 
-/// That the method says, or, where it leaves the outer optimiser open, of that one, in fp32: the parameters
-/// before the round (anchor) and the outer momentum; Adam and Yogi have a second moment too. Averaging keeps
-/// nothing.
+/// Bytes per parameter of outer optimiser state: the method's own value, or, if the scenario chooses the
+/// outer optimiser, fp32 state of `optimizer`. That is the parameters before the round (anchor) and the outer
+/// momentum; Adam and Yogi also have a second moment. Averaging keeps no state.
 double outer_bytes_per_parameter(const Method& method, OuterOptimizer optimizer);
 
-/// Σ over the GPUs of a site.
+/// Memory of a site: sum over its GPUs.
 template <class V>
 MemoryOf<V> memory_of_site(const SiteModel& model, const SiteLoad<V>& load) {
   const V gpus_per_stage = load.gpus / static_cast<double>(model.gpus.pipeline_parallel);
@@ -78,7 +79,7 @@ MemoryOf<V> memory_of_site(const SiteModel& model, const SiteLoad<V>& load) {
   return site;
 }
 
-/// Of the fullest GPU of a site: that of the pipeline stage that holds most.
+/// Total bytes of the fullest GPU of a site, which is in the pipeline stage that holds most.
 template <class V>
 V bytes_of_fullest_gpu(const SiteModel& model, const SiteLoad<V>& load) {
   V most = constant<V>(0);
@@ -87,22 +88,23 @@ V bytes_of_fullest_gpu(const SiteModel& model, const SiteLoad<V>& load) {
   return most;
 }
 
-/// Of the fullest GPU, with the scenario's micro-batch or with another one.
+/// Memory of the fullest GPU of a site, with the scenario's micro-batch or with the given one.
 MemoryBytes memory_per_gpu(const Scenario& scenario);
 MemoryBytes memory_per_gpu(const Scenario& scenario, std::int64_t micro_batch_sequences);
 MemoryBytes memory_per_site(const Scenario& scenario);
-/// Host memory of a site where outer state is kept there: one copy, 8 B a parameter.
+/// Host memory of a site whose outer state is on the host (outer_state_on = host): one copy of the outer
+/// state; otherwise 0.
 double host_bytes_per_site(const Scenario& scenario);
 
-/// Parameters of one replica: all dense ones, and O_e/M of the experts and, without skip-token, of the
+/// Parameters of one replica: all dense ones, O_e/M of the experts and, without skip-token, O_e/M of the
 /// router.
 std::int64_t parameters_per_site(const Scenario& scenario);
 
-/// The largest micro-batch with which the fullest GPU stays within its memory; 0 where one sequence does not
-/// fit. None where no memory is given, or where activations are unknown (opaque counts).
+/// The largest micro-batch with which the fullest GPU stays within its memory; 0 if not even one sequence
+/// fits. Empty if the GPU memory is not given or if activations are unknown (opaque models).
 std::optional<std::int64_t> largest_micro_batch_sequences(const Scenario& scenario);
 
-/// What memory figures include, for reports.
+/// The report's statement on what the memory figures include.
 Provenance memory_provenance(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

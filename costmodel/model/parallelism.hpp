@@ -1,4 +1,4 @@
-// What many GPUs cost inside a site: how the model is divided among them, and the time that this takes.
+// Parallelism inside a site: how its GPUs share the model, and the communication time that this costs.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,14 +8,15 @@
 
 namespace fomoe::costmodel {
 
-/// Parameters on one GPU of a pipeline stage, before sharding.
+/// Parameters on one GPU of a pipeline stage, before ZeRO sharding.
 template <class V>
 struct StageParameters {
   V dense, experts;
 };
 
-/// Layers are divided evenly among p stages, matrices among t GPUs, experts among e. The first stage also has
-/// the embedding, the last one the unembedding: a copy of its own where several stages tie them.
+/// Layers are divided evenly among p stages, matrices among t GPUs, experts among e GPUs. The first stage
+/// also has the embedding and the last one the unembedding. If these are tied, each of the two stages has its
+/// own copy.
 template <class V>
 StageParameters<V> stage_parameters(const SiteModel& model, const SiteLoad<V>& load, int stage) {
   const double stages = model.gpus.pipeline_parallel, tensor = model.gpus.tensor_parallel;
@@ -26,7 +27,8 @@ StageParameters<V> stage_parameters(const SiteModel& model, const SiteLoad<V>& l
           load.experts / (stages * tensor * model.gpus.expert_parallel)};
 }
 
-/// The most that ZeRO 3 gathers at once: the mean dense part of a layer with its experts, or one table.
+/// Largest number of parameters that ZeRO 3 gathers at once: the mean dense part of a layer with its experts,
+/// or one embedding table.
 template <class V>
 V largest_layer_parameters(const SiteModel& model, const SiteLoad<V>& load) {
   const V layer = (load.dense - model.embedding_elements) / model.layers +
@@ -34,12 +36,13 @@ V largest_layer_parameters(const SiteModel& model, const SiteLoad<V>& load) {
   return max_of(layer, constant<V>(model.table_elements)) / static_cast<double>(model.gpus.tensor_parallel);
 }
 
-/// Seconds in one optimiser step beyond the computation itself; nothing is overlapped: an upper bound.
+/// Seconds in one optimiser step in addition to computation. Nothing is overlapped, so this is an upper
+/// bound.
 template <class V>
 struct IntraSiteSeconds {
-  V gradients = constant<V>(0);        // reduced among the replicas
-  V updated_weights = constant<V>(0);  // gathered after the optimiser, ZeRO 1 and 2
-  V weight_gathers = constant<V>(0);   // ZeRO 3
+  V gradients = constant<V>(0);        // reduction of gradients among the replicas
+  V updated_weights = constant<V>(0);  // gather after the optimiser, ZeRO 1 and 2
+  V weight_gathers = constant<V>(0);   // gathers of weights in the passes, ZeRO 3
   V tensor = constant<V>(0);
   V expert = constant<V>(0);
   V stages = constant<V>(0);  // transfers between pipeline stages
@@ -50,22 +53,25 @@ struct IntraSiteSeconds {
   [[nodiscard]] V total() const { return before_optimizer() + updated_weights; }
 };
 
-/// Bytes that each sends to reduce one byte to z shards and those among r replicas: (z−1)/z + 2(r−1)/(r·z).
+/// Bytes that each GPU sends to reduce one byte to z shards and each shard among r replicas: (z−1)/z +
+/// 2(r−1)/(r·z).
 template <class V>
 V gradient_factor(double sharded, const V& replicas) {
   return ((sharded - 1) + 2.0 * (replicas - 1.0) / replicas) / sharded;
 }
 
-/// z, t, e, p the degrees and r the data-parallel one; D and X a GPU's dense and expert parameters; T its
-/// replica's tokens in a step, in m micro-batches; b the fabric's bytes/s of one GPU; 2 B an element.
+/// Times of intra-site communication. z, t, e, p are the sharded, tensor, expert and pipeline degrees, r is
+/// the data-parallel one. D and X are the dense and expert parameters of a GPU. T is the number of tokens of
+/// its replica in a step, in m micro-batches. b is the fabric bandwidth of one GPU in bytes/s. An element has
+/// 2 B.
 ///   gradients        2·[f(z, r·e)·D + f(z, r)·X]/b,  f = (z−1)/z + 2(r−1)/(r·z)
 ///   updated weights  2·(z−1)/z·(D + X)/b                                             ZeRO 1 and 2
 ///   weight gathers   m · 2 · 2·(z−1)/z·(D + X)/b, once forward and once backward     ZeRO 3
 ///   tensor           4·L/p all-reduces a micro-batch (Shoeybi et al. 2019): 4·L/p · 2(t−1)/t · 2·T·d/b
 ///   expert           4·L_moe/p all-to-alls a micro-batch: 4·L_moe/p · (e−1)/e · 2·T·k·d/b
-///   stages           2 · 2·T·d/b where p > 1
+///   stages           2 · 2·T·d/b if p > 1
 ///   bubble           (p−1)/m of the computation and of all that repeats with the micro-batches
-/// Recomputation repeats the forward half of tensor and expert: 6 instead of 4.
+/// Activation recomputation repeats the forward half of tensor and expert: the factor is 6 instead of 4.
 template <class V>
 IntraSiteSeconds<V> intra_site_seconds(const SiteModel& model, const SiteLoad<V>& load,
                                        const V& computation_s) {

@@ -1,4 +1,4 @@
-// What a site keeps of the parameters, their moments and gradients.
+// Residency: which part of the parameters, moments and gradients a site keeps.
 #pragma once
 #include "costmodel/model/site_model.hpp"
 #include "costmodel/plan/method.hpp"
@@ -6,7 +6,8 @@
 
 namespace fomoe::costmodel {
 
-/// Puts into `load` what a site keeps where `held_share` = O_e/M of the experts are placed on it.
+/// Sets the parameters and shares in `load` that a site keeps if `held_share` = O_e/M of the experts are
+/// placed on it.
 template <class V>
 void keep(SiteLoad<V>& load, Residency residency, const Fixed& fixed, const V& sites, const V& held_share) {
   load.dense = constant<V>(fixed.dense_elements);
@@ -16,7 +17,8 @@ void keep(SiteLoad<V>& load, Residency residency, const Fixed& fixed, const V& s
   if (residency == Residency::sharded_gathered) load.gathered_share = 1.0 - load.kept_share;
   if (residency == Residency::experts_sharded) {
     load.dense =
-        load.dense + (fixed.expert_elements - fixed.expert_parameters);  // the router, if not there yet
+        /// Adds the router unless dense already includes it.
+        load.dense + (fixed.expert_elements - fixed.expert_parameters);
     load.experts = fixed.expert_parameters / sites;
   }
 }

@@ -12,12 +12,12 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// The fullest of n equal bins, in mean loads.
+// Expected load of the fullest of n equal bins, in mean loads.
 double fullest_of(double bins, double rows) {
   return bins > 1 ? 1 + std::sqrt(2 * std::log(bins) * bins / rows) : 1;
 }
 
-// E max(0, load − c) of a load that is normal around 1 with deviation σ: σ·φ(z) − (c − 1)·Q(z), z = (c −
+// E max(0, load − c) for a load that is normal with mean 1 and deviation σ: σ·φ(z) − (c − 1)·Q(z), z = (c −
 // 1)/σ.
 double expected_excess(double capacity, double deviation) {
   const double z = (capacity - 1) / deviation;
@@ -26,7 +26,7 @@ double expected_excess(double capacity, double deviation) {
   return deviation * density - (capacity - 1) * tail;
 }
 
-// Over all sites.
+// Counts of each expert of a layer, summed over all sites.
 std::vector<double> counts_of(const RoutingCounts& counts, int layer) {
   std::vector<double> of_experts(static_cast<std::size_t>(counts.experts), 0.0);
   for (int expert = 0; expert < counts.experts; ++expert) {
@@ -43,7 +43,7 @@ std::vector<double> in_mean_loads(const std::vector<double>& counts) {
   return loads;
 }
 
-// Experts first … last of the site's block.
+// Mean load of the experts in the site's block.
 double block_mean(const std::vector<double>& loads, int sites, int site) {
   const auto n = static_cast<std::ptrdiff_t>(loads.size());
   const auto begin = loads.begin() + n * site / sites, end = loads.begin() + n * (site + 1) / sites;
@@ -62,7 +62,7 @@ LayerLoad layer_load(RouterModel router, double capacity_factor, const std::vect
   const bool measured = !counts.empty() && router != RouterModel::expert_choice;
   const std::vector<double> loads = measured ? in_mean_loads(counts) : std::vector<double>{};
   const double deviation =
-      std::sqrt(experts / rows);  // of an expert's load under hash: Poisson around rows/N_e
+      std::sqrt(experts / rows);  // deviation of an expert's load under hash: Poisson with mean rows/N_e
 
   if (capacity_factor > 0 || router == RouterModel::expert_choice) {
     const double capacity = capacity_factor > 0 ? capacity_factor : 1;
@@ -87,7 +87,7 @@ LayerLoad layer_load(RouterModel router, double capacity_factor, const std::vect
   } else if (router == RouterModel::hash) {
     load.busiest_expert = fullest_of(experts, rows);
     const double busiest = std::min(fullest_of(sites, rows), static_cast<double>(sites));
-    // One site has the most; the others share the rest.
+    // One site has the maximum; the others share the remaining rows equally.
     load.sites.assign(static_cast<std::size_t>(sites), sites > 1 ? (sites - busiest) / (sites - 1) : 1);
     load.sites.front() = busiest;
   }
@@ -111,7 +111,7 @@ std::vector<LayerLoad> router_loads(const Scenario& scenario) {
     loads.push_back(layer_load(strategy.router, strategy.capacity_factor, counts_of(counts, layer), experts,
                                sites, rows));
   if (hash && strategy.capacity_factor == 0) {
-    // In every layer another site is the fullest, so that none is over a whole pass.
+    // Each layer has another fullest site, so that no site is the fullest over a whole pass.
     for (int layer = 1; layer < static_cast<int>(shape.layers); ++layer) {
       loads.push_back(loads.front());
       std::rotate(loads.back().sites.begin(), loads.back().sites.end() - layer % sites,

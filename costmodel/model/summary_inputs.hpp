@@ -1,4 +1,4 @@
-// From a scenario to the inputs of its method's formula.
+// Converts a scenario to the inputs of its method's formula.
 #pragma once
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/plan/plan_summary.hpp"

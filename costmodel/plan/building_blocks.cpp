@@ -49,7 +49,7 @@ std::int64_t dense_layer_elements(const Scenario& scenario) {
   const ModelShape& shape = scenario.model;
   const ParameterCounts counts = count_parameters(shape);
   if (shape.layers == 0) return 0;
-  // Norms are d_model wide: as many as divide evenly among the layers.
+  // Norms are d_model wide. Each layer counts an equal whole number of them.
   const std::int64_t width = std::max<std::int64_t>(1, shape.d_model);
   const std::int64_t norms = counts.norm / width / shape.layers * width;
   const std::int64_t router = scenario.strategy.skip_token ? counts.router / shape.layers : 0;
@@ -123,7 +123,7 @@ Plan plan_of_rounds(const Scenario& scenario, std::int64_t local_steps, std::int
       plan.classes.push_back(
           {migrating, local_steps, false, [period](std::int64_t i) { return (i + 1) * period - 1; }});
     }
-    if (full > migrating) {  // period > 1: all others
+    if (full > migrating) {  // period > 1: the rounds without migration
       plan.classes.push_back(
           {full - migrating, local_steps, false, [period](std::int64_t i) { return i + i / (period - 1); }});
     }
@@ -145,7 +145,7 @@ void classify_rounds(Plan& plan, std::int64_t period, const std::function<int(st
   if (plan.classes.empty() || plan.classes[0].count <= 1) return;
   const RoundClass all = plan.classes[0];
   const std::int64_t distinct = std::min(period, all.count);
-  std::map<int, std::vector<std::int64_t>> by_kind;  // → the rounds of one period that are of this kind
+  std::map<int, std::vector<std::int64_t>> by_kind;  // kind → rounds of one period
   for (std::int64_t round = 0; round < distinct; ++round) by_kind[kind(round)].push_back(round);
   std::vector<RoundClass> classes;
   for (auto& [name, rounds] : by_kind) {

@@ -1,21 +1,23 @@
-// Who sends what to whom in each step of a pattern. The simulator makes flows of it, the trainer messages.
+// The messages of each step of a communication pattern. The simulator turns them into flows, the trainer into
+// messages.
 //
-// Positions are those of an exchange's n nodes; chunks are of n, indices mod n. A node starts a step when all
-// that it sends and receives in the steps before has ended.
+// S is the data of an exchange, p the position of one of its n nodes. S has n chunks; indices are mod n. A
+// node starts a step when all its sends and receives of the previous steps have ended.
 //   ring (Patarasuk and Yuan 2009), position p
 //     all-reduce           step s = 0 … n−2      sends chunk p − s to p + 1, receives chunk p − 1 − s
 //                          step s = n−1 … 2n−3   sends chunk p + 1 − (s − n + 1)
-//     reduce-scatter       step s = 0 … n−2      chunk p − 1 − s, so that p ends with the sum of chunk p
-//     all-gather           step s = 0 … n−2      chunk p − s, starting from the own chunk p
-//     all-to-all broadcast step s = 0 … n−2      the S of position p − s
-//   recursive halving and doubling (Thakur et al. 2005) among n = 2ᵏ
-//     all-reduce           step s < k            sends to p xor n/2ˢ⁺¹ the chunks of that one's half
-//                          then, backwards       all chunks that p has the sum of
-//     reduce-scatter, all-gather: the first and the last k of these steps
+//     reduce-scatter       step s = 0 … n−2      sends chunk p − 1 − s; p ends with the sum of chunk p
+//     all-gather           step s = 0 … n−2      sends chunk p − s, starting with its own chunk p
+//     all-to-all broadcast step s = 0 … n−2      sends the S of position p − s
+//   recursive halving and doubling (Thakur et al. 2005) among n = 2ᵏ nodes
+//     all-reduce           step s < k            sends to q = p xor n/2ˢ⁺¹ the chunks of q's half
+//                          then, backwards       sends all chunks of which p has the sum
+//     reduce-scatter       the first k of these steps
+//     all-gather           the last k of these steps
 //   direct
-//     all-reduce           step 0                sends chunk j of the own copy to position j
-//                          step 1                sends the reduced own chunk to all
-//     others               the one step of the two that they need
+//     all-reduce           step 0                sends chunk j of its copy to position j
+//                          step 1                sends its reduced chunk to all
+//     other patterns       one step: step 0 or step 1 of the all-reduce
 #pragma once
 #include <cstdlib>
 #include <stdexcept>
@@ -24,8 +26,8 @@
 
 namespace fomoe::costmodel {
 
-/// Position `from` sends position `to` the chunks [first, first + count), or all of S, uncut: where everybody
-/// has an S of its own, that of position `first`.
+/// Position `from` sends the chunks [first, first + count) to position `to`. With `whole` it sends all of S,
+/// uncut; in an all-to-all broadcast that is the S of position `first`.
 struct Sending {
   int from = 0, to = 0;
   bool whole = false;
@@ -34,7 +36,7 @@ struct Sending {
 
 class CollectiveSteps {
  public:
-  /// Throws std::invalid_argument for halves among a number of nodes that is no power of two.
+  /// Throws std::invalid_argument if recursive halving has a number of nodes that is no power of two.
   CollectiveSteps(Pattern pattern, Collective collective, int nodes)
       : pattern_(pattern), n_(nodes), ring_(in_ring(pattern, collective)) {
     halves_ = collective == Collective::recursive && has_chunks();
@@ -43,7 +45,7 @@ class CollectiveSteps {
       throw std::invalid_argument("recursive halving among a number of nodes that is no power of two");
   }
 
-  /// Whether each node sends to the next one only.
+  /// Whether each node sends only to the next node in the ring.
   [[nodiscard]] static bool in_ring(Pattern pattern, Collective collective) {
     return collective == Collective::ring &&
            (pattern == Pattern::all_reduce || pattern == Pattern::reduce_scatter ||
@@ -56,18 +58,18 @@ class CollectiveSteps {
     const int parts = pattern_ == Pattern::all_reduce ? 2 : 1;
     return parts * (ring_ ? n_ - 1 : halves_ ? log_ : 1);
   }
-  /// So many steps, the first ones, add what arrives to what the receiver has; in the others it has what
-  /// arrives.
+  /// Number of leading steps in which the receiver adds what arrives to its own data. In the later steps it
+  /// stores what arrives.
   [[nodiscard]] int reducing() const {
     if (pattern_ == Pattern::all_reduce) return count() / 2;
     return pattern_ == Pattern::reduce_scatter || pattern_ == Pattern::reduce ? count() : 0;
   }
-  /// Of which position p has the whole sum after these.
+  /// The chunk whose complete sum position p holds after the reducing steps.
   [[nodiscard]] int reduced_chunk(int p) const {
     return ring_ && pattern_ == Pattern::all_reduce ? (p + 1) % n_ : p;
   }
 
-  /// `send(Sending)` for all that is sent in step s, 0 ≤ s < count().
+  /// Calls `send(Sending)` for every message of step s, 0 ≤ s < count().
   template <class Send>
   void each(int s, const Send& send) const {
     if (halves_) {
@@ -102,13 +104,13 @@ class CollectiveSteps {
     return pattern_ == Pattern::all_reduce || pattern_ == Pattern::reduce_scatter ||
            pattern_ == Pattern::all_gather;
   }
-  // Position p sends chunk p + shift, or the S of that position, to the next.
+  // Position p sends chunk p + shift, or the whole S of that position, to position p + 1.
   template <class Send>
   void send_round(int shift, bool whole, const Send& send) const {
     for (int p = 0; p < n_; ++p)
       send(Sending{p, (p + 1) % n_, whole, ((p + shift) % n_ + n_) % n_, whole ? 0 : 1});
   }
-  // Everybody sends everybody the receiver's chunk, or the own one.
+  // Every position sends to every other one the receiver's chunk or its own chunk.
   template <class Send>
   void send_to_all(bool of_receiver, bool whole, const Send& send) const {
     for (int p = 0; p < n_; ++p) {
@@ -117,7 +119,8 @@ class CollectiveSteps {
       }
     }
   }
-  // Position p sends p xor distance the chunks of that one's half, or, doubling, those of its own.
+  // Position p exchanges with q = p xor distance. When halving it sends the chunks of q's half, when doubling
+  // those of its own half.
   template <class Send>
   void send_halves(int distance, bool halving, const Send& send) const {
     for (int p = 0; p < n_; ++p) {

@@ -1,5 +1,5 @@
-// A training method: one pure function from scenario to plan, and the same as a formula. One file and its
-// test each.
+// A training method: a pure function from a scenario to a plan, and the same method as a closed formula. Each
+// method has one file and one test.
 #pragma once
 #include <optional>
 #include <string>
@@ -11,38 +11,43 @@
 
 namespace fomoe::costmodel {
 
-/// What a site keeps of the parameters, their moments and gradients.
+/// Which part of the parameters, moments and gradients a site keeps.
 enum class Residency {
-  replica,           // everything, or O_e/M of the experts where the method places them
+  replica,           // everything, or O_e/M of the experts if the method places experts
   sharded,           // 1/M of everything
-  sharded_gathered,  // 1/M of everything; in a step, weights and gradients of the whole model beside it
-  experts_sharded,   // all but the experts, and 1/M of these
+  sharded_gathered,  // 1/M of everything; during a step also the whole model's weights and gradients
+  experts_sharded,   // everything except the experts, and 1/M of the experts
 };
 
 struct Method {
-  std::string name;          // strategy.method
-  std::string_view summary;  // what is sent, to whom, when: one line
-  std::string_view axes;     // keys of [strategy] that change it, with ", " between
+  std::string name;          // value of strategy.method
+  std::string_view summary;  // one line: what is sent, to whom and when
+  std::string_view axes;     // keys of [strategy] that affect the method, separated by ", "
   std::string_view source;
-  bool partial_experts = false;          // sites may hold a part of the experts (expert_overlap < sites)
-  double outer_bytes_per_parameter = 0;  // of outer optimiser state that a site keeps
-  bool every_step = false;               // synchronises after each step: local_steps does not apply
-  bool one_site = false;                 // the first site trains on the whole global batch, the others idle
-  std::optional<WireFormat> usual_wire = {};  // where the scenario names no payload_dtype; else bf16
-  /// After a synchronisation all sites that hold a parameter hold the same average of all of them.
+  /// Supports sites that hold a part of the experts (expert_overlap < sites).
+  bool partial_experts = false;
+  double outer_bytes_per_parameter = 0;  // outer optimiser state that a site keeps
+  bool every_step = false;               // synchronises after each step; local_steps does not apply
+  /// The first site trains on the whole global batch, the others are idle.
+  bool one_site = false;
+  std::optional<WireFormat> usual_wire = {};  // default if the scenario has no payload_dtype; empty: bf16
+  /// True if, after a synchronisation, all sites that hold a parameter hold the same average over all of
+  /// them.
   bool averages_everything = true;
-  /// Sends between parts of a step: forward and backward pass are timed apart. None: never.
+  /// Whether the method sends data within a step, so that forward and backward pass are timed separately.
+  /// nullptr: it never does.
   bool (*inside_step)(const Scenario&) = nullptr;
   Residency residency = Residency::replica;
-  void (*check)(const Scenario&) = nullptr;  // throws InputError where the scenario does not suit the method
+  void (*check)(const Scenario&) = nullptr;  // throws InputError if the method cannot run the scenario
   Plan (*plan)(const Scenario&) = nullptr;
-  Summary<double> (*summarise)(const Axes<double>&, const Fixed&) = nullptr;  // the mean round of `plan`
+  /// Summary of the mean round of `plan`.
+  Summary<double> (*summarise)(const Axes<double>&, const Fixed&) = nullptr;
   Summary<Block> (*summarise_block)(const Axes<Block>&,
-                                    const Fixed&) = nullptr;  // the same formula, for sweeps
+                                    const Fixed&) = nullptr;  // the same formula over lanes, for sweeps
 };
 
-/// Registers one generic formula for both: `Formula` is a type without state whose operator()(axes, fixed) is
-/// a template over V.
+/// Sets both summary functions of `method` from one generic formula. `Formula` is a stateless type whose
+/// operator()(axes, fixed) is a template over V.
 template <class Formula>
 void use_formula(Method& method, Formula) {
   method.summarise = [](const Axes<double>& axes, const Fixed& fixed) {
@@ -57,11 +62,11 @@ void use_formula(Method& method, Formula) {
   };
 }
 
-/// For methods that always send between parts of a step.
+/// Value of Method::inside_step for methods that always send within a step.
 inline bool always(const Scenario&) { return true; }
 
 bool has_axis(const Method& method, std::string_view key);
-/// Keys that the scenario sets and its method does not have, in words.
+/// Notes in words on the keys that the scenario sets although its method ignores them.
 std::vector<std::string> ignored_axes(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

@@ -46,7 +46,7 @@ std::vector<std::int64_t> tensor_elements(const ModelShape& shape, const TensorG
     }
   }
   const std::int64_t sum = std::accumulate(tensors.begin(), tensors.end(), std::int64_t{0});
-  if (sum > group.elements) return {group.elements};  // a part of what its classes have
+  if (sum > group.elements) return {group.elements};  // the group has only a part of its tensors
   if (sum < group.elements) tensors.push_back(group.elements - sum);
   return tensors;
 }

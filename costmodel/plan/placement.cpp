@@ -12,20 +12,20 @@ namespace fomoe::costmodel {
 
 namespace {
 
-// Expert e on workers (e·O_e … e·O_e + O_e − 1) mod M. Every worker appears N_e·O_e/M times, and never twice
-// for one expert because O_e ≤ M.
+// The cyclic pattern: expert e is on the workers (e·O_e … e·O_e + O_e − 1) mod M. Every worker appears
+// N_e·O_e/M times, and never twice for one expert because O_e ≤ M.
 int cyclic_owner(int expert, int slot, int workers, int overlap) {
   return static_cast<int>((static_cast<std::int64_t>(expert) * overlap + slot) % workers);
 }
 
-// The experts of one worker in one layer, as bits: trades are most of the work of drawing a placement.
+// The experts of one worker in one layer, as a bit set: trades take most of the time to draw a placement.
 class ExpertSet {
  public:
   explicit ExpertSet(int experts) : words_(static_cast<std::size_t>(experts + 63) / 64, 0) {}
 
   void insert(int expert) { words_[static_cast<std::size_t>(expert) / 64] |= bit(expert); }
   void erase(int expert) { words_[static_cast<std::size_t>(expert) / 64] &= ~bit(expert); }
-  /// Appends what this has and `other` has not, in order.
+  /// Appends the experts that are in this set but not in `other`, in ascending order.
   void append_missing_from(const ExpertSet& other, std::vector<int>& list) const {
     for (std::size_t w = 0; w < words_.size(); ++w) {
       for (std::uint64_t bits = words_[w] & ~other.words_[w]; bits != 0; bits &= bits - 1)
@@ -38,9 +38,9 @@ class ExpertSet {
   std::vector<std::uint64_t> words_;
 };
 
-// A trade pools what only one of two workers holds and deals it out again at random: it keeps every expert's
-// and every worker's count. Repeated trades approach the uniform distribution over such assignments (Strona
-// et al. 2014, "curveball"). `pool` is only there to be reused.
+// Pools the experts that only one of the two workers holds and deals them out again at random, which keeps
+// every expert's and every worker's count. Repeated trades approach the uniform distribution over such
+// assignments (Strona et al. 2014, "curveball"). `pool` is a reusable buffer.
 void trade(ExpertSet& a, ExpertSet& b, std::vector<int>& pool, RandomEngine& engine) {
   pool.clear();
   a.append_missing_from(b, pool);
@@ -111,8 +111,8 @@ Placement random_placement(int layers, int experts, int workers, int overlap, st
   RandomEngine engine = seeded_engine(seed, epoch);
   std::vector<int> worker_of(static_cast<std::size_t>(workers)), pool;
   for (int layer = 0; layer < layers; ++layer) {
-    // Relabelling workers and experts at random makes every (expert, worker) pair equally likely, exactly:
-    // O_e/M. The trades before it make the sets of owners vary beyond shifts of one pattern.
+    // Random labels of workers and experts make every (expert, worker) pair equally likely, with probability
+    // exactly O_e/M. The trades add variety: without them the sets of owners would be shifts of one pattern.
     std::iota(worker_of.begin(), worker_of.end(), 0);
     shuffle(worker_of, engine);
     std::vector<int> expert_of(static_cast<std::size_t>(experts));

@@ -1,4 +1,4 @@
-// Which workers hold which experts.
+// Expert placement: which workers hold which experts.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace fomoe::costmodel {
 
-/// Every expert of every layer on exactly `overlap` workers; every worker holds exactly N_le = O_e·N_e/M
-/// distinct experts of each layer (FoMoE paper, "Expert placement modes").
+/// Places every expert of every layer on exactly `overlap` workers. Every worker holds exactly N_le =
+/// O_e·N_e/M distinct experts of each layer (FoMoE paper, "Expert placement modes").
 class Placement {
  public:
   Placement(int layers, int experts, int workers, int overlap);
@@ -31,20 +31,21 @@ class Placement {
   std::vector<int> owners_;  // [layer][expert][overlap]
 };
 
-/// The same in every layer: consecutive blocks of O_e workers where O_e divides M, else a cyclic pattern.
+/// The same placement in every layer: consecutive blocks of O_e workers if O_e divides M, otherwise a cyclic
+/// pattern.
 Placement fixed_placement(int layers, int experts, int workers, int overlap);
 
-/// Drawn anew for each (seed, epoch); each (expert, worker) pair has probability O_e/M.
+/// A random placement that depends on (seed, epoch) only. Each (expert, worker) pair has probability O_e/M.
 Placement random_placement(int layers, int experts, int workers, int overlap, std::uint64_t seed,
                            std::uint64_t epoch);
 
-/// One expert that a worker must fetch, and the owner that sends it.
+/// The transfer of one expert to a worker that needs it, from an old owner.
 struct Migration {
   int layer, expert, sender, receiver;
 };
 
-/// What must move from one placement to the next. Each receiver is served by the old owner that has been
-/// given the least to send so far (lowest id on a tie), which balances senders greedily.
+/// Transfers that turn one placement into the next. Each receiver is served by the old owner that has the
+/// fewest transfers so far (the lowest id on a tie), which balances the senders greedily.
 std::vector<Migration> migrations(const Placement& from, const Placement& to);
 
 }  // namespace fomoe::costmodel

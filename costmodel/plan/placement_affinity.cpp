@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 4;
 
-// One layer. `loss[e][w]` is what it costs that worker w holds expert e: minus what that saves.
+// The transportation problem of one layer. `loss[e][w]` is the negative of what the objective saves if worker
+// w holds expert e.
 class Layer {
  public:
   Layer(int experts, int workers, int capacity, std::vector<std::int64_t> loss)
@@ -24,10 +25,10 @@ class Layer {
   [[nodiscard]] bool holds(int expert, int worker) const { return holds_[index(expert, worker)] != 0; }
 
   // Gives the expert one more owner at the least added cost. That may take a chain: the new owner passes
-  // another expert on to a second worker, that one to a third, and so on to one with room. The cheapest chain
-  // is a shortest path over the workers; as every chain is a cheapest one, no cycle of moves lowers the cost,
-  // and the assignment stays an optimum for the owners given out so far (successive shortest paths, Ford and
-  // Fulkerson).
+  // another expert on to a second worker, that one to a third, and so on to a worker with room. The cheapest
+  // chain is a shortest path over the workers. Because every chain is a cheapest one, no cycle of moves
+  // lowers the cost, and the assignment remains optimal for the owners assigned so far (successive shortest
+  // paths, Ford and Fulkerson).
   void add_owner(int expert) {
     std::vector<std::int64_t> cost(static_cast<std::size_t>(workers_), kNever);
     std::vector<int> from(static_cast<std::size_t>(workers_), -1),
@@ -38,7 +39,7 @@ class Layer {
     std::vector<std::int64_t> move_cost;
     std::vector<int> move_expert;
     cheapest_moves(move_cost, move_expert);
-    for (bool changed = true; changed;) {  // Bellman and Ford; at most M − 1 passes
+    for (bool changed = true; changed;) {  // Bellman and Ford: at most M − 1 passes
       changed = false;
       for (int a = 0; a < workers_; ++a) {
         if (cost[static_cast<std::size_t>(a)] == kNever) continue;
@@ -75,7 +76,7 @@ class Layer {
            static_cast<std::size_t>(worker);
   }
 
-  // For every (a, b), the expert that is cheapest to move from a to b.
+  // Finds, for every pair (a, b) of workers, the expert that is cheapest to move from a to b.
   void cheapest_moves(std::vector<std::int64_t>& cost, std::vector<int>& expert) const {
     const auto pairs = static_cast<std::size_t>(workers_) * static_cast<std::size_t>(workers_);
     cost.assign(pairs, kNever);

@@ -1,4 +1,4 @@
-// A plan reduced to what the closed form needs: sums and counts of the mean round, as formulas of the numeric
+// The summary of a plan for the closed form: sums and counts of the mean round, as formulas of the numeric
 // axes.
 //
 // The formulas are written once, as templates over V: `double` for one scenario, `Block` for a sweep, where
@@ -13,7 +13,7 @@
 
 namespace fomoe::costmodel {
 
-/// What a sweep varies.
+/// The quantities that a sweep can vary.
 template <class V>
 struct Axes {
   V sites;             // M
@@ -24,10 +24,10 @@ struct Axes {
   V fragments;
   V tokens;
   V global_batch_sequences;
-  V bytes_per_element;  // on the wire
+  V bytes_per_element;  // mean bytes of an element on the wire
 };
 
-/// How all-reduces are sent, with the number of regions where that is hierarchical.
+/// The collective of all-reduces, and the number of regions if it is hierarchical.
 struct CollectiveShape {
   Collective collective = Collective::ring;
   double regions = 1;
@@ -36,42 +36,41 @@ struct CollectiveShape {
   friend bool operator==(const CollectiveShape& a, Collective b) { return a.collective == b; }
 };
 
-/// What it does not.
+/// The quantities of a scenario that are the same in all lanes of a sweep.
 struct Fixed {
-  double dense_elements = 0;   // with skip-token the whole router is dense
-  double expert_elements = 0;  // of all experts of all layers, with their router columns unless skip-token
+  double dense_elements = 0;   // includes the whole router with skip-token
+  double expert_elements = 0;  // experts of all layers, with their router columns unless skip-token
   double embedding_elements = 0;
-  double layered_elements = 0;  // of dense_elements: what every layer has the same of
+  double layered_elements = 0;  // part of dense_elements that every layer has alike
   double sequence_length = 0;
   double d_model = 0, layers = 0, moe_layers = 0, experts = 0, active_experts = 0;
   CollectiveShape collective;
   PlacementKind placement = PlacementKind::fixed;
   OuterOptimizer outer_optimizer = OuterOptimizer::nesterov;
-  double migrated_contents =
-      1;  // what of an expert migrates: its parameters, with its outer state or without
-  bool sparse_payloads = false;                   // top-k: payloads of different sites do not add up
-  double moment1_period = 1, moment2_period = 1;  // rounds
+  double migrated_contents = 1;  // content sent per migrated expert ÷ its parameters; > 1 with outer state
+  bool sparse_payloads = false;  // top-k: payloads of different sites do not add up
+  double moment1_period = 1, moment2_period = 1;  // rounds between synchronisations of a moment
   double gossip_peers = 1;
   bool secure_aggregation = false;
-  double tied_elements = 0;         // of the embedding where it is also the unembedding
-  double expert_parameters = 0;     // of all experts of all layers, without router columns
-  double expert_compute_share = 0;  // of a forward or backward pass
-  double max_sites_per_token = 0;   // 0: as many as its experts are on
-  double sent_rows = 1;             // activations sent ÷ tokens · k, mean over sites and layers
-  double busiest_rows = 1;          // the same of the busiest site of each layer, mean over layers
-  double micro_batches = 1;         // n, of a pipeline
-  double sequences_per_pass = 0;    // of a site, in one forward and backward pass; 0: all at once
+  double tied_elements = 0;         // elements of the embedding if it is also the unembedding
+  double expert_parameters = 0;     // experts of all layers, without router columns
+  double expert_compute_share = 0;  // share of the experts in the FLOPs of a pass
+  double max_sites_per_token = 0;   // 0: unlimited
+  double sent_rows = 1;             // activations sent ÷ (tokens · k), mean over sites and layers
+  double busiest_rows = 1;          // the same for the busiest site of each layer, mean over layers
+  double micro_batches = 1;         // n, micro-batches of a pipeline
+  double sequences_per_pass = 0;    // sequences of a site in one forward and backward pass; 0: all at once
   double module_choices = 1;        // modules that each level offers to a path
 };
 
-/// Bytes that a site sends, mean over sites and rounds.
+/// Bytes that a site sends per round, mean over sites and rounds.
 template <class V>
 struct SentBytes {
   V dense = constant<V>(0);
   V expert_sync = constant<V>(0);
   V migration = constant<V>(0);
   V activations = constant<V>(0);
-  V data = constant<V>(0);  // beside the synchronisation: extra_traffic.hpp
+  V data = constant<V>(0);  // extra traffic beside the synchronisation: extra_traffic.hpp
   V checkpoint = constant<V>(0);
   V rejoin = constant<V>(0);
   [[nodiscard]] V total() const {
@@ -79,28 +78,29 @@ struct SentBytes {
   }
 };
 
-/// Transfers that run at the same time; stages follow each other.
+/// Transfers that run at the same time. The stages of a summary run one after the other.
 template <class V>
 struct Stage {
-  V latency_hops = constant<V>(0);     // one-way latencies in sequence, of the longest transfer in the stage
-  V bytes = constant<V>(0);            // through the busiest port, each way; equal sites
-  V pair_bytes = constant<V>(0);       // the most that one ordered pair of sites exchanges
-  V times_per_round = constant<V>(1);  // 1/T for what happens every T-th round, n for what repeats in it
-  V hidden_steps = constant<V>(0);     // local steps that it may hide behind
-  bool shown_at_end = false;           // the run's last one has no steps left to hide behind
-  V hidden_forwards = constant<V>(0);  // forward passes, and parts of one, that it may hide behind
+  V latency_hops = constant<V>(0);     // sequential one-way latencies of the longest transfer
+  V bytes = constant<V>(0);            // bytes through the busiest port, each way; sites are equal
+  V pair_bytes = constant<V>(0);       // most bytes between one ordered pair of sites
+  V times_per_round = constant<V>(1);  // 1/T if the stage runs in every T-th round, n if n times per round
+  V hidden_steps = constant<V>(0);     // local steps that may hide the stage
+  bool shown_at_end = false;           // no steps hide the stage in the last round of the run
+  V hidden_forwards = constant<V>(0);  // forward passes, possibly fractional, that may hide the stage
   V hidden_backwards = constant<V>(0);
 };
 
 template <class V>
 struct Summary {
-  V steps = constant<V>(0);  // optimiser steps
+  V steps = constant<V>(0);  // optimiser steps of the run
   V rounds = constant<V>(0);
-  V compute_factor = constant<V>(1);    // on forward and backward; mean over sites
-  V idle_factor = constant<V>(0);       // forwards and backwards that a site waits for others: a bubble
-  V optimizer_factor = constant<V>(1);  // the share of the parameters that a site updates
+  V compute_factor = constant<V>(1);  // factor on forward and backward time, mean over sites
+  /// Time that a site waits for others (pipeline bubble), in forward and backward passes.
+  V idle_factor = constant<V>(0);
+  V optimizer_factor = constant<V>(1);  // share of the parameters that a site updates
   V outer_steps_per_round = constant<V>(0);
-  std::array<Stage<V>, 6> stages;  // two of them for extra traffic
+  std::array<Stage<V>, 6> stages;  // at most two of them are for extra traffic
   int stage_count = 0;
   SentBytes<V> sent;
 
@@ -115,8 +115,8 @@ template <class V>
 V all_reduce_factor(const V& nodes) {
   return 2.0 * (nodes - 1.0) / nodes;
 }
-/// One-way latencies in sequence: ring 2(n−1), direct 2, hierarchical 2(n/R−1) + 2(R−1), recursive halving
-/// and doubling 2·log₂ n (Thakur, Rabenseifner, Gropp 2005); none where there is one node.
+/// Sequential one-way latencies of an all-reduce: ring 2(n−1), direct 2, hierarchical 2(n/R−1) + 2(R−1),
+/// recursive halving and doubling 2·log₂ n (Thakur, Rabenseifner, Gropp 2005); 0 for one node.
 template <class V>
 V all_reduce_hops(const CollectiveShape& shape, const V& nodes) {
   if (shape == Collective::ring) return 2.0 * (nodes - 1.0);
@@ -125,8 +125,8 @@ V all_reduce_hops(const CollectiveShape& shape, const V& nodes) {
   if (shape == Collective::recursive) return 2.0 * log2_of(nodes);
   return 2.0 * min_of(V(nodes - 1.0), constant<V>(1));
 }
-/// The part of all_reduce_factor that goes to one peer: ring, all of it; direct, 2/n; hierarchical, the
-/// larger of what goes to the neighbour inside the region and to the one in the next.
+/// The part of all_reduce_factor that a node sends to one peer. ring: all of it. direct: 2/n. hierarchical:
+/// the larger of the parts for the neighbour inside the region and for the one in the next region.
 template <class V>
 V all_reduce_pair_factor(const CollectiveShape& shape, const V& nodes) {
   if (shape == Collective::ring) return all_reduce_factor(nodes);
@@ -138,9 +138,9 @@ V all_reduce_pair_factor(const CollectiveShape& shape, const V& nodes) {
   return 2.0 / nodes * min_of(V(nodes - 1.0), constant<V>(1));
 }
 
-// Averaging: an all-reduce where payloads add up. Top-k payloads do not, since every site keeps other
-// positions: each site's whole payload goes to all others, n−1 times what one site has, in n−1 hops round the
-// ring or 1 directly.
+// Averaging is an all-reduce if payloads add up. Top-k payloads do not add up, because every site keeps other
+// positions: each site sends its whole payload to all others. That is n−1 times the payload of one site, in
+// n−1 hops round the ring or 1 hop directly.
 template <class V>
 V averaging_factor(const Fixed& fixed, const V& nodes) {
   return fixed.sparse_payloads ? V(nodes - 1.0) : all_reduce_factor(nodes);
@@ -156,25 +156,26 @@ V averaging_pair_factor(const Fixed& fixed, const V& nodes) {
   return min_of(V(nodes - 1.0), constant<V>(1));
 }
 
-/// Of all experts and the dense part, what is averaged at once: parameters and both moments, or one content.
+/// Contents that are averaged at once: the parameters and both moments, or one content.
 inline double contents_of(OuterOptimizer optimizer) {
   return optimizer == OuterOptimizer::local_adamw ? 3 : 1;
 }
-/// 1 where averaged pseudo-gradients feed an outer step, 0 where averaging is all.
+/// 1 if averaged pseudo-gradients feed an outer step, 0 if averaging is the whole synchronisation.
 inline double outer_steps_of(OuterOptimizer optimizer) {
   return optimizer == OuterOptimizer::average || optimizer == OuterOptimizer::local_adamw ? 0 : 1;
 }
 
-// Bytes to each other site in a round of secure aggregation (costmodel/compose/composition.hpp).
+// Bytes that a site sends to each other site in a round of secure aggregation
+// (costmodel/compose/composition.hpp).
 inline constexpr double kPublicKeyBytes = 64, kSecretShareBytes = 64, kUnmaskingBytes = 32;
 
-/// What composes with every method's formula, after it.
+/// Adds the techniques that combine with every method's formula (here secure aggregation) to its summary.
 template <class V>
 void compose(Summary<V>& summary, const Axes<V>& axes, const Fixed& fixed) {
   if (!fixed.secure_aggregation) return;
   const double bytes = kPublicKeyBytes + kSecretShareBytes + kUnmaskingBytes;
   const V others = axes.sites - 1.0;
-  const V any = min_of(others, constant<V>(1));  // 0 where there is one site
+  const V any = min_of(others, constant<V>(1));  // 0 if there is only one site
   Stage<V>& sums = summary.stages[0];
   sums.latency_hops += 3.0 * any;
   sums.bytes += bytes * others;
@@ -182,13 +183,13 @@ void compose(Summary<V>& summary, const Axes<V>& axes, const Fixed& fixed) {
   summary.sent.dense += bytes * others * sums.times_per_round;
 }
 
-/// What of an expert migrates, in multiples of its parameters' elements.
+/// Content that is sent for a migrated expert, in multiples of the elements of its parameters.
 inline double migrated_contents_of(OuterOptimizer optimizer, OuterStateOnMigration what) {
   if (what == OuterStateOnMigration::reset_all_owners || outer_steps_of(optimizer) == 0) return 1;
-  return optimizer == OuterOptimizer::nesterov ? 2 : 3;  // Adam and Yogi keep two moments
+  return optimizer == OuterOptimizer::nesterov ? 2 : 3;  // Adam and Yogi send two moments
 }
 
-/// ⌈tokens ÷ global batch⌉ steps in rounds of `steps_per_round`, the last one perhaps short.
+/// A summary with ⌈tokens ÷ global batch⌉ steps in rounds of `steps_per_round`; the last round may be short.
 template <class V>
 Summary<V> rounds_of(const Axes<V>& axes, const Fixed& fixed, const V& steps_per_round) {
   Summary<V> summary;
@@ -197,7 +198,7 @@ Summary<V> rounds_of(const Axes<V>& axes, const Fixed& fixed, const V& steps_per
   return summary;
 }
 
-/// One transfer in which all sites average so many elements.
+/// One transfer in which all sites average `elements` elements.
 template <class V>
 Stage<V> averaging_stage(const Axes<V>& axes, const Fixed& fixed, const V& elements) {
   Stage<V> stage;
@@ -207,7 +208,7 @@ Stage<V> averaging_stage(const Axes<V>& axes, const Fixed& fixed, const V& eleme
   return stage;
 }
 
-/// All sites average `dense_elements` and all experts, `contents` times over, once a round.
+/// All sites average the dense elements and all experts, `contents` times over, once a round.
 template <class V>
 Summary<V> full_model_summary(const Axes<V>& axes, const Fixed& fixed, const V& steps_per_round,
                               double contents) {
@@ -220,9 +221,10 @@ Summary<V> full_model_summary(const Axes<V>& axes, const Fixed& fixed, const V& 
   return summary;
 }
 
-/// All others send the whole model to the first site and get one back, each K steps: all of it passes through
-/// the first site's ports, one direction after the other.
-///   sent, mean over sites = ((M−1)·S up + (M−1)·S down) ÷ M
+/// All other sites send the whole model to the first site and receive one back, every K steps. All bytes pass
+/// through the first site's ports, one direction after the other. Bytes sent per site, for a model of S
+/// bytes, mean over the M sites:
+///   ((M−1)·S up + (M−1)·S down) ÷ M
 template <class V>
 Summary<V> through_first_site(const Axes<V>& axes, const Fixed& fixed) {
   Summary<V> summary = rounds_of(axes, fixed, axes.local_steps);
@@ -232,8 +234,9 @@ Summary<V> through_first_site(const Axes<V>& axes, const Fixed& fixed) {
   summary.sent.dense = 2.0 * each_way * fixed.dense_elements;
   summary.sent.expert_sync = 2.0 * each_way * fixed.expert_elements;
   Stage<V> stage;
-  stage.latency_hops = 2.0 * min_of(others, constant<V>(1));  // up, then down
-  stage.bytes = axes.sites * summary.sent.total();            // all of it through the first site's ports
+  stage.latency_hops = 2.0 * min_of(others, constant<V>(1));  // one up, one down
+  /// Everything passes through the first site's ports.
+  stage.bytes = axes.sites * summary.sent.total();
   stage.pair_bytes = summary.sent.total() * axes.sites / max_of(others, constant<V>(1));
   summary.add(stage);
   return summary;

@@ -15,8 +15,8 @@ namespace fomoe::costmodel {
 
 namespace {
 
-constexpr std::size_t kExactNodes = 16;        // 2^15 sets of 16 ends each: milliseconds
-constexpr std::size_t kMostWork = 20'000'000;  // of searches for rings of their own, in sets · nodes
+constexpr std::size_t kExactNodes = 16;             // 2^15 sets with up to 16 ends each take milliseconds
+constexpr std::size_t kMaxSearchWork = 20'000'000;  // limit on separate searches, in sets · nodes
 
 bool all_equal(const HopTimes& times) {
   double first = -1;
@@ -30,13 +30,13 @@ bool all_equal(const HopTimes& times) {
   return true;
 }
 
-// A ring through all nodes whose hops take at most `limit_s`, or nothing. reached[set] has a bit for every
-// node at which a path from node 0 through exactly that set can end.
+// Returns a ring through all nodes whose hops take at most `limit_s`, or an empty one if there is none.
+// reached[set] has a bit for every node at which a path from node 0 through exactly that set can end.
 std::vector<NodeId> ring_within(const HopTimes& times, const std::vector<NodeId>& nodes, double limit_s) {
   const std::size_t n = nodes.size();
   const std::size_t all = (std::size_t{1} << n) - 1;
   const auto allowed = [&](std::size_t a, std::size_t b) { return times.at(nodes[a], nodes[b]) <= limit_s; };
-  std::vector<std::uint32_t> allowed_before(n, 0);  // bit a: from a to this node
+  std::vector<std::uint32_t> allowed_before(n, 0);  // bit a: the hop from a to this node is allowed
   for (std::size_t a = 0; a < n; ++a) {
     for (std::size_t b = 0; b < n; ++b) allowed_before[b] |= std::uint32_t{a != b && allowed(a, b)} << a;
   }
@@ -75,7 +75,7 @@ std::vector<NodeId> exact_ring(const HopTimes& times, const std::vector<NodeId>&
   }
   std::sort(limits.begin(), limits.end());
   std::vector<NodeId> best = given;
-  std::size_t low = 0, high = limits.size();  // the first limit that a ring can keep is in [low, high]
+  std::size_t low = 0, high = limits.size();  // the smallest limit with a ring is at an index in [low, high]
   while (low < high) {
     const std::size_t middle = (low + high) / 2;
     std::vector<NodeId> ring = ring_within(times, given, limits[middle]);
@@ -89,7 +89,7 @@ std::vector<NodeId> exact_ring(const HopTimes& times, const std::vector<NodeId>&
   return best;
 }
 
-using Cost = std::pair<double, double>;  // slowest hop, then the sum of all hops
+using Cost = std::pair<double, double>;  // slowest hop, sum of all hops
 
 Cost cost_of(const HopTimes& times, const std::vector<NodeId>& ring) {
   Cost cost{0, 0};
@@ -111,13 +111,13 @@ std::vector<NodeId> nearest_neighbours(const HopTimes& times, std::vector<NodeId
   return nodes;
 }
 
-// Takes the slowest hop out, and two others, while three faster ones can join the parts A, B, C as A C B
-// (an or-3opt move, which keeps directions: hops there and back differ). Every move leaves one hop less of
-// the slowest kind, so that it ends.
+// Local search by or-3opt moves: removes the slowest hop and two others if three faster hops can join the
+// parts A, B, C as A C B. The move keeps directions, because a hop and its reverse differ. Every move removes
+// one hop of the slowest time, so the search ends.
 std::vector<NodeId> improved(const HopTimes& times, std::vector<NodeId> ring) {
   const std::size_t n = ring.size();
-  const std::size_t most_moves = 300'000'000 / (n * n) + 8;  // about a second at most
-  for (std::size_t move = 0; move < most_moves; ++move) {
+  const std::size_t max_moves = 300'000'000 / (n * n) + 8;  // limits the search to about a second
+  for (std::size_t move = 0; move < max_moves; ++move) {
     std::size_t slowest = 0;
     for (std::size_t i = 1; i < n; ++i) {
       if (times.at(ring[i], ring[(i + 1) % n]) > times.at(ring[slowest], ring[(slowest + 1) % n]))
@@ -126,7 +126,7 @@ std::vector<NodeId> improved(const HopTimes& times, std::vector<NodeId> ring) {
     const double slowest_s = times.at(ring[slowest], ring[(slowest + 1) % n]);
     std::rotate(ring.begin(), ring.begin() + static_cast<std::ptrdiff_t>((slowest + 1) % n), ring.end());
     double best_s = slowest_s;
-    std::size_t best_a = 0, best_b = 0;  // the last of A, the last of B
+    std::size_t best_a = 0, best_b = 0;  // last index of A, last index of B
     for (std::size_t a = 0; a + 2 < n; ++a) {
       for (std::size_t b = a + 1; b + 1 < n; ++b) {
         const double joined_s = std::max(
@@ -190,16 +190,16 @@ RingOrders::RingOrders(const Scenario& scenario) {
 void RingOrders::apply(std::vector<NodeId>& ring) {
   if (!active_ || ring.size() < 3) return;
   for (const NodeId node : ring) {
-    if (node >= times_.nodes) return;  // not a site's own worker
+    if (node >= times_.nodes) return;  // the node is not the worker of a site
   }
   const auto found = known_.find(ring);
   if (found != known_.end()) {
     ring = found->second;
-  } else if (work_ < kMostWork) {
+  } else if (work_ < kMaxSearchWork) {
     work_ += ring.size() << std::min(ring.size(), kExactNodes);
     ring = known_[ring] = best_ring(times_, ring);
   } else {
-    // Too many sets to search each: they follow the best ring of all sites.
+    // Beyond the limit on searches, a ring follows the order of the best ring of all sites.
     if (rank_.empty()) {
       std::vector<NodeId> all(static_cast<std::size_t>(times_.nodes));
       std::iota(all.begin(), all.end(), 0);

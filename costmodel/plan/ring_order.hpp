@@ -1,4 +1,4 @@
-// In which order a ring visits its nodes.
+// Search for the order in which a ring visits its nodes.
 #pragma once
 #include <map>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace fomoe::costmodel {
 
-/// Seconds of one step over each hop, row = from.
+/// Seconds of one ring step over each hop; row = sender.
 struct HopTimes {
   int nodes = 0;
   std::vector<double> seconds;
@@ -16,21 +16,21 @@ struct HopTimes {
   }
 };
 
-/// latency + chunk ÷ min(uplink, path, downlink, cap of a flow), of the effective platform. The chunk is that
-/// of the whole model, 1/M of it on the wire.
+/// Time of each hop on the effective platform: latency + chunk ÷ min(uplink, path, downlink, cap of a flow).
+/// The chunk is 1/M of the whole model on the wire.
 HopTimes hop_times(const Scenario& scenario);
 
 double slowest_hop_s(const HopTimes& times, const std::vector<NodeId>& ring);
 
-/// Every node of a stepwise ring sends in every step, so a ring of n nodes takes its 2(n−1) steps of the
-/// slowest hop where nothing else uses the links. This is the order with the fastest slowest hop: exactly
-/// that for up to 16 nodes, by dynamic programming over sets of visited nodes; above that a search that takes
-/// out the slowest hop again and again (or-3opt moves) and never ends worse than it began. The given order
-/// where no other is better.
+/// The order of the nodes with the fastest slowest hop, or the given order if no other is better. Every node
+/// of a stepwise ring sends in every step, so a ring of n nodes takes 2(n−1) times its slowest hop if nothing
+/// else uses the links. The result is exact for up to 16 nodes (dynamic programming over sets of visited
+/// nodes). For more nodes a local search removes the slowest hop repeatedly (or-3opt moves); its result is
+/// never worse than the given order.
 std::vector<NodeId> best_ring(const HopTimes& times, const std::vector<NodeId>& given);
 
-/// Orders the rings of one scenario, each set of nodes once. Leaves them as given where the scenario says so
-/// or nothing runs in a ring.
+/// Orders the rings of one scenario, and searches only once for each set of nodes. Keeps the given order if
+/// the scenario says so or if its collective is not a ring.
 class RingOrders {
  public:
   explicit RingOrders(const Scenario& scenario);
@@ -39,12 +39,13 @@ class RingOrders {
  private:
   bool active_ = false;
   HopTimes times_;
-  std::vector<std::size_t> rank_;  // of each node in the best ring of all
+  std::vector<std::size_t> rank_;  // position of each node in the best ring of all sites
   std::map<std::vector<NodeId>, std::vector<NodeId>> known_;
   std::size_t work_ = 0;
 };
 
-/// "ring order a → b → … : slowest hop x s instead of y s as given"; empty where the given order stays.
+/// The note "ring order a → b → … : slowest hop x s instead of y s in the given order"; empty if the given
+/// order remains.
 std::string ring_order_note(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

@@ -1,4 +1,4 @@
-// The share of the experts and of the batch that each site has.
+// The share of the experts and of the batch of each site.
 #pragma once
 #include <cstdint>
 
@@ -6,17 +6,17 @@
 
 namespace fomoe::costmodel {
 
-/// O_e as it takes effect: the number of sites for methods that keep full replicas.
+/// The effective O_e: expert_overlap, or the number of sites for methods that keep full replicas.
 int effective_overlap(const Scenario& scenario);
 
-/// N_le = O_e·N_e/M; check() has refused what does not divide.
+/// N_le = O_e·N_e/M. check() has rejected values that do not divide evenly.
 std::int64_t local_experts(const Scenario& scenario);
 
-/// Sequences of the global batch that a site processes in one step; sites differ by at most one, save where
-/// the method trains at the first site alone.
+/// Sequences of the global batch that a site processes in one step. Sites differ by at most one sequence,
+/// unless the method trains at the first site alone.
 std::int64_t local_batch_sequences(const Scenario& scenario, int site);
 
-/// ⌈tokens ÷ global batch⌉.
+/// Optimiser steps of the run: ⌈tokens ÷ global batch⌉.
 std::int64_t optimizer_steps(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

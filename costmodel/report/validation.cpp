@@ -10,8 +10,8 @@ namespace fomoe::costmodel {
 
 namespace {
 
-constexpr double kCommunicationBound = 0.3;  // of the round
-// Hidden by less than this is rounding of sums, not a plan that overlaps.
+constexpr double kCommunicationBound = 0.3;  // share of the round
+// An overlap below this is rounding, not a plan that overlaps.
 constexpr double kHidden = 1e-6;
 
 double relative(double predicted, double measured) {
@@ -19,7 +19,7 @@ double relative(double predicted, double measured) {
   return predicted / measured - 1;
 }
 
-/// Mean of the two in the middle where there is an even number.
+/// Median; the mean of the two middle values if their number is even.
 double median_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t n = values.size();

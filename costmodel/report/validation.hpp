@@ -1,4 +1,4 @@
-// How far a prediction is from what was measured, of one run and of many.
+// Errors of predictions against measurements, for one run and for many.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace fomoe::costmodel {
 
-/// What is compared. All are predicted ÷ measured − 1, but for utilization, which is a share already:
-/// predicted − measured.
+/// Quantities that are compared. The error is predicted ÷ measured − 1, except for utilization, which is a
+/// share: predicted − measured.
 enum class Compared : std::size_t {
   wall_clock,
   compute,
@@ -27,33 +27,34 @@ inline constexpr std::array<std::string_view, kComparedCount> kComparedNames = {
     "wall_clock",  "compute", "communication", "synchronization",
     "utilization", "bytes",   "first_round",   "later_rounds"};
 
-/// By Compared.
+/// Errors of one run, indexed by Compared:
 ///   compute          of the mean round
-///   communication    of the mean round: first byte wanted to last byte received, hidden or not
-///   synchronization  of the mean round: a site is in transfers to which another has come (seen_flows)
+///   communication    of the mean round: readiness for the first byte to last byte received, hidden or not
+///   synchronization  of the mean round: a site is in transfers that another site has entered (seen_flows)
 ///   bytes            sent by a site in the mean round
-///   first_round      its duration; connections and memory are new in it
-///   later_rounds     what a long run consists of: the mean duration of all rounds but the first
-/// Where nothing was measured, the error is 0 if nothing was predicted, else infinite. None where a report
-/// does not list its rounds, or has but one.
+///   first_round      duration of the first round, in which connections and memory are new
+///   later_rounds     mean duration of all rounds except the first, which dominate a long run
+/// If the measurement is 0, the error is 0 if the prediction is 0 too, otherwise infinite. An error is empty
+/// if a report does not list its rounds or has only one.
 using RunErrors = std::array<std::optional<double>, kComparedCount>;
 RunErrors errors_of(const RunReport& predicted, const RunReport& measured);
 
-/// What decides how long a run takes, by which errors are reported apart.
+/// The resource that determines the duration of a run. Errors are reported separately for each.
 enum class Bound { compute, communication, overlapped };
 const char* to_string(Bound bound);
-/// overlapped: the plan lets transfers hide behind compute (α above 0 in the prediction); else communication
-/// where it takes 30 % of the measured round or more.
+/// overlapped: the plan hides transfers behind compute (α above 0 in the prediction). communication: it takes
+/// 30 % of the measured round or more. Otherwise compute.
 Bound bound_of(const RunReport& predicted, const RunReport& measured);
 
-/// Of the absolute values of one quantity's errors. p95: the smallest that 95 % do not exceed.
+/// Statistics of the absolute errors of one quantity. p95 is the smallest value that 95 % of them do not
+/// exceed.
 struct ErrorSummary {
   std::size_t runs = 0;
   double median = 0, p95 = 0, worst = 0;
-  std::size_t worst_run = 0;  // its place
-  double bias = 0;            // median with sign: above 0, predictions are too high
+  std::size_t worst_run = 0;  // index of the run with the worst error
+  double bias = 0;            // median with sign; above 0, predictions are too high
 };
-/// Throws std::invalid_argument where there are no errors.
+/// Throws std::invalid_argument if `errors` is empty.
 ErrorSummary summary_of(const std::vector<double>& errors);
 
 }  // namespace fomoe::costmodel

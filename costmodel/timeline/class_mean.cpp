@@ -20,20 +20,20 @@ std::vector<Span> clipped(std::vector<Span> spans, const Span& window) {
   return spans;
 }
 
-// When any node of a site computed, and when any had a flow under way.
+// Spans in which any node of a site computed, and in which any had a flow in flight.
 struct SiteSpans {
   std::vector<Span> computing, transferring;
 
   [[nodiscard]] double compute_s() const { return covered(computing); }
   [[nodiscard]] double transferring_s() const { return covered(transferring); }
-  // A flow is under way and nothing is computed.
+  // Seconds in which a flow is in flight and nothing is computed.
   [[nodiscard]] double exposed_s() const { return uncovered(transferring, computing); }
   [[nodiscard]] SiteSpans within(const Span& window) const {
     return {clipped(computing, window), clipped(transferring, window)};
   }
 };
 
-// Of rounds from position `first` on.
+// Spans of each site in the rounds from position `first` on.
 std::vector<SiteSpans> spans_by_site(const Plan& plan, std::size_t sites, const Timeline& timeline,
                                      std::size_t first) {
   std::vector<SiteSpans> spans(sites);
@@ -51,7 +51,8 @@ std::vector<SiteSpans> spans_by_site(const Plan& plan, std::size_t sites, const 
   return spans;
 }
 
-// When each site's workers had computed the last of the round at that position; 0 where there are none.
+// Time at which each site's workers ended their last computation of the round at that position; 0 for sites
+// without workers.
 std::vector<double> workers_done_s(const Plan& plan, std::size_t sites, const Timeline& timeline,
                                    std::size_t position) {
   std::vector<double> done_s(sites, 0.0);
@@ -65,11 +66,11 @@ std::vector<double> workers_done_s(const Plan& plan, std::size_t sites, const Ti
   return done_s;
 }
 
-// How long transfers of a round were wanted or under way at any node, by position. Rounds of different nodes
-// may overlap in time; each round's transfers count for themselves. A server is ready for the workers'
-// payloads all the time; it is they who want a transfer.
+// Seconds in which transfers of a round were waiting or in flight at any node, by position. Rounds of
+// different nodes may overlap in time; the transfers of each round are counted separately. A server is always
+// ready for the workers' payloads, so only the workers' waiting counts.
 std::vector<double> communication_by_round(const Plan& plan, const Timeline& timeline) {
-  std::map<std::pair<std::int64_t, std::int32_t>, Span> operations;  // (round, op) → hull over nodes
+  std::map<std::pair<std::int64_t, std::int32_t>, Span> operations;  // (round, op) → span over all nodes
   for (const Interval& interval : timeline.intervals) {
     if (interval.activity != Activity::transfer) continue;
     if (plan.nodes[static_cast<std::size_t>(interval.node)].kind == NodeKind::server) continue;
@@ -86,8 +87,9 @@ std::vector<double> communication_by_round(const Plan& plan, const Timeline& tim
   return seconds;
 }
 
-// Of as many `missing` rounds that are like the mean of a sample: with s² the variance among its n rounds,
-// missing²·s²/n for the mean's own error, missing·s² for the others' scatter. Rounds count as independent.
+// Variance of the total duration of `missing` rounds that were not executed, estimated from a sample. With s²
+// the variance among its n rounds, it is missing²·s²/n for the error of the sample mean plus missing·s² for
+// the scatter of the missing rounds. Rounds count as independent.
 double variance_of_missing(const std::vector<double>& sample_s, double missing) {
   const auto n = static_cast<double>(sample_s.size());
   if (n < 2) return 0;
@@ -98,9 +100,10 @@ double variance_of_missing(const std::vector<double>& sample_s, double missing) 
   return missing * missing * variance / n + missing * variance;
 }
 
-// Rounds that run on into each other, of which `missing` were not executed: these are like the steady state
-// before the last two, of which the one may be short and the other's transfers share links with it. Identical
-// ones are all like the last of it; others like the mean of all after the first quarter.
+// The mean round of overlapping rounds, of which `missing` were not executed. The missing rounds count as
+// steady-state rounds. The last two executed rounds are not steady: the last may be short, and its transfers
+// share links with the other one. Identical missing rounds equal the last steady one; others equal the mean
+// of the steady ones after the first quarter.
 ClassMean means_of_overlapping(const Plan& plan, std::size_t sites, const RoundClass& rounds,
                                const Timeline& timeline, double missing) {
   const std::size_t executed = timeline.rounds.size(), last = executed - 3;
@@ -121,7 +124,8 @@ ClassMean means_of_overlapping(const Plan& plan, std::size_t sites, const RoundC
   for (std::size_t r = first + 1; r <= last; ++r)
     means.communication_s += missing / steady_rounds * communication[r] / count;
   for (const double seconds : communication) means.communication_s += seconds / count;
-  // A site may be rounds ahead of the slowest: what it did between the same rounds of its own counts.
+  // A site may be rounds ahead of the slowest. Its steady spans are those between its own ends of the same
+  // rounds.
   const std::vector<double> from_s = workers_done_s(plan, sites, timeline, first);
   const std::vector<double> to_s = workers_done_s(plan, sites, timeline, last);
   const std::vector<SiteSpans> spans = spans_by_site(plan, sites, timeline, 0);
@@ -139,7 +143,8 @@ ClassMean means_of_overlapping(const Plan& plan, std::size_t sites, const RoundC
   return means;
 }
 
-// Identical rounds: only the last one counts, the state is steady there. Random rounds: all are samples.
+// The mean round of separate rounds. Identical rounds: only the last one counts, because it is in the steady
+// state. Random rounds: all are samples.
 ClassMean means_of_separate(const Plan& plan, std::size_t sites, const RoundClass& rounds,
                             const Timeline& timeline, double missing) {
   const std::size_t executed = timeline.rounds.size();

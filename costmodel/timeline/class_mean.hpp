@@ -1,4 +1,4 @@
-// From a timeline of some rounds of a class to the mean round of all of them.
+// The mean round of a class of rounds, computed from a timeline of some of its rounds.
 #pragma once
 #include <vector>
 
@@ -7,20 +7,20 @@
 
 namespace fomoe::costmodel {
 
-/// The mean round of one class, and how long all its rounds take together.
+/// The mean round of one class, and the total duration of all its rounds.
 struct ClassMean {
   double total_s = 0;
   double communication_s = 0;
-  double variance_s2 = 0;                    // of total_s, where rounds are a sample
-  double transferring_s = 0;                 // mean over sites
-  std::vector<double> compute_s, exposed_s;  // by site
-  PairBytes sent;                            // by node, per round
+  double variance_s2 = 0;                    // variance of total_s if the executed rounds are a sample
+  double transferring_s = 0;                 // seconds per round with flows in flight, mean over sites
+  std::vector<double> compute_s, exposed_s;  // seconds per round, by site
+  PairBytes sent;                            // bytes per round, by node
 };
 
-/// From the ends of rounds that follow each other.
+/// Durations of consecutive rounds from their ends.
 std::vector<double> round_durations_s(const std::vector<double>& round_end_s);
 
-/// `timeline`: the class's executed rounds, of overlapping ones at least five, or all.
+/// `timeline` holds the executed rounds of the class. For overlapping rounds these are at least five, or all.
 ClassMean class_mean(const Plan& plan, std::size_t sites, const RoundClass& rounds, const Timeline& timeline);
 
 }  // namespace fomoe::costmodel

@@ -32,14 +32,15 @@ class Walk {
     return last;
   }
 
-  /// Where the interval really began: a transfer with the last node that joined before it ended.
+  /// The interval that determines the beginning: for a transfer, that of the last node to join it before it
+  /// ended.
   [[nodiscard]] const Interval* beginning(const Interval* interval) const {
     if (interval->activity != Activity::transfer) return interval;
     const Interval* joined = last_joined_.at({interval->round, interval->op});
     return joined->start_s < interval->end_s ? joined : interval;
   }
 
-  /// What ended on the node, with any length, when this began there, or last before.
+  /// The latest interval of nonzero length that ended on the node when this one began, or before.
   [[nodiscard]] const Interval* before(const Interval* interval) const {
     const auto& intervals = of_node_[static_cast<std::size_t>(interval->node)];
     const double tolerance_s = 1e-9 * (interval->end_s + 1e-9);
@@ -59,8 +60,10 @@ class Walk {
 
  private:
   const Timeline& timeline_;
-  std::vector<std::vector<const Interval*>> of_node_;  // in the order of their ends
-  std::map<std::pair<std::int64_t, std::int32_t>, const Interval*> last_joined_;  // (round, op)
+  // By node, in the order of their ends.
+  std::vector<std::vector<const Interval*>> of_node_;
+  // (round, op) → interval of the node that joined last.
+  std::map<std::pair<std::int64_t, std::int32_t>, const Interval*> last_joined_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a round's length is made of: the longest chain of waits, walked back from the round's last moment.
+// The critical path of a round: the longest chain of waits, followed backwards from the end of the round.
 #pragma once
 #include "costmodel/plan/plan.hpp"
 #include "costmodel/report/run_report.hpp"
@@ -6,9 +6,10 @@
 
 namespace fomoe::costmodel {
 
-/// From the end of the round before to the end of the round at `position`, in the order of time. A
-/// computation is waited for by its own node alone. A transfer begins for all with the last node that joins
-/// it: the chain goes on with that node. Steps in a row with the same name at the same site are one.
+/// The critical path from the end of the previous round to the end of the round at `position`, in
+/// chronological order. Only its own node waits for a computation. A transfer begins for all its nodes when
+/// the last node joins it, so the chain continues with that node. Consecutive steps with the same name at the
+/// same site are merged.
 std::vector<CriticalStep> critical_path(const Plan& plan, const std::vector<SiteReport>& sites,
                                         const Timeline& timeline, std::size_t position);
 

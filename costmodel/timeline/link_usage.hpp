@@ -1,4 +1,4 @@
-// How busy each link was, over time.
+// Utilisation of each link over time.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,14 +10,15 @@
 namespace fomoe::costmodel {
 
 /// Bytes per second of one link in equally long bins. Each flow counts with its mean rate from first to last
-/// byte; what a link carried in all bins together is exact.
+/// byte. The sum over all bins is exact.
 struct LinkUsage {
   std::string link;
   double capacity_bytes_per_s = 0;
   std::vector<double> bytes_per_s;
 };
 
-/// Links that carried something, of a timeline whose flows were recorded. `platform`: the effective one.
+/// Usage of the links that carried bytes, from a timeline with recorded flows. `platform` is the effective
+/// one.
 std::vector<LinkUsage> link_usage(const Plan& plan, const platforms::Platform& platform,
                                   const Timeline& timeline, int bins);
 

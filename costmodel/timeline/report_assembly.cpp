@@ -52,7 +52,7 @@ void find_busiest_link(RunReport& report, const platforms::Platform& platform, c
   }
   for (int i = 0; i < platform.size(); ++i) {
     for (int j = 0; j < platform.size(); ++j) {
-      // A path beside an equally slow port says more: it names both ends.
+      // If a path is as slow as a port, the report names the path, because its name contains both ends.
       const double busy_s = per_round.at(i, j) / platform.path(i, j).bandwidth_bytes_per_s;
       if (busy_s > 0 && busy_s >= busiest_s) {
         busiest_s = busy_s;
@@ -85,8 +85,8 @@ void add_network_provenance(RunReport& report, const NetworkModel& network) {
   for (const NetworkTerm& term : switched_on(network)) add("network model", term.key, term.text);
 }
 
-// Of every round, by its place in the plan; empty where some were not executed, and where rounds run on into
-// the next ones: what ends last need not be of the last round.
+// Durations of all rounds in the order of the plan. Empty if some rounds were not executed. Also empty if
+// rounds overlap: the operation that ends last then need not belong to the last round.
 std::vector<double> durations_of_all(const Plan& plan, const std::vector<Timeline>& timelines) {
   std::map<std::int64_t, double> by_round;
   for (const Timeline& timeline : timelines) {
@@ -161,7 +161,7 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std:
   PairBytes per_round(static_cast<int>(report.sites.size()));
   double variance_s2 = 0;
   std::size_t fewest_samples = 0;
-  std::size_t longest = 0;  // the class whose rounds take most of the time
+  std::size_t longest = 0;  // class whose rounds take most of the time
   double longest_s = 0;
 
   for (std::size_t c = 0; c < plan.classes.size(); ++c) {
@@ -194,16 +194,16 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std:
   }
   if (fewest_samples > 1) {
     const double half = student_t(static_cast<std::int64_t>(fewest_samples) - 1) * std::sqrt(variance_s2);
-    if (half > 1e-6 * report.wall_clock_s)  // rounds that could differ need not
+    if (half > 1e-6 * report.wall_clock_s)  // no interval if the sampled rounds did not differ
       report.wall_clock_interval_s = Interval95{report.wall_clock_s - half, report.wall_clock_s + half};
   }
   if (longest < timelines.size() && !timelines[longest].rounds.empty()) {
-    // Of overlapping rounds the last one empties the pipeline: one in the middle is like most.
+    // The last one of overlapping rounds empties the pipeline, so a round from the middle is representative.
     const std::size_t executed = timelines[longest].rounds.size();
     const bool overlapping = plan.classes[longest].overlapping && executed > 3;
     report.critical_path =
         critical_path(plan, report.sites, timelines[longest], overlapping ? executed - 3 : executed - 1);
-    if (plan.rounds - plan.classes[longest].count > 1)  // more than a last, shorter one
+    if (plan.rounds - plan.classes[longest].count > 1)  // more than one round, so not only a shorter last one
       report.notes.push_back("rounds are of " + std::to_string(plan.classes.size()) +
                              " kinds: what a round waits for is of the kind that takes longest in all, " +
                              std::to_string(plan.classes[longest].count) + " of " +

@@ -1,4 +1,4 @@
-// From observations to the report: the same for every executor.
+// Assembly of a run report from the observations of any executor.
 #pragma once
 #include <vector>
 
@@ -8,19 +8,22 @@
 
 namespace fomoe::costmodel {
 
-/// Names, memory, token counts and provenance: what does not depend on how the plan was executed.
+/// The parts of a report that do not depend on the execution: names, memory, token counts and provenance.
 RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps);
 
-/// Means over sites and the ratios, once wall clock, round count and duration and every site are filled in.
+/// Computes means over sites and ratios. Wall clock, round count, round duration and all sites must be set.
 void finish_report(RunReport& report);
 
-/// The whole run from executed rounds. `timelines[i]` holds rounds of `plan.classes[i]`, chained from its
-/// first on. Where fewer were executed than the class has, the others are taken to last as long as
+/// The report of a whole run from its executed rounds. `timelines[i]` holds rounds of `plan.classes[i]`,
+/// chained from its first round on. If fewer rounds were executed than the class has, the duration of the
+/// others is estimated:
 ///   identical rounds: the last executed one (a steady state; the first ones may differ by a transient)
 ///   random rounds: the mean of the executed ones
-///   overlapping rounds: the third last executed one (so at least 5 are, or all). Executed are the first
-///   rounds and, after them, the class's last one.
-/// `senders`: how the executor treated those of bbr; of links' rates their mean share is taken, or nothing.
+///   overlapping rounds: the third last executed one (so at least 5 rounds are executed, or all); the
+///   executed
+///     rounds are the first ones of the class and, after them, its last one
+/// `senders`: how the executor modelled BBR senders (see Senders); it determines the link rates of the
+/// report.
 RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std::vector<Timeline>& timelines,
                           Senders senders = Senders::averaged);
 

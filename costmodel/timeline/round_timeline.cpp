@@ -9,9 +9,9 @@ namespace fomoe::costmodel {
 namespace {
 
 constexpr std::int32_t kMostNodes = 16;
-constexpr double kResolution = 250;  // of a round's length: about what a page shows
+constexpr double kResolution = 250;  // resolvable parts of a round in a drawing
 
-/// The part inside of [0, duration], or one that is empty.
+/// Cuts the span to [0, duration]; the result is empty if it lies outside.
 RoundSpan cut(RoundSpan span, double begin_s, double duration_s) {
   span.start_s = std::max(0.0, span.start_s - begin_s);
   span.end_s = std::min(duration_s, span.end_s - begin_s);
@@ -64,8 +64,8 @@ RoundTimeline round_timeline(const Plan& plan, const Timeline& timeline) {
     const bool near = !shown.spans.empty() && shown.spans.back().node == span.node &&
                       shown.spans.back().kind == span.kind &&
                       span.start_s - shown.spans.back().end_s < shown.resolution_s;
-    // What follows without a gap that could be seen is one span, but two that are long enough to be seen and
-    // of different names stay two.
+    // Merges spans without a visible gap between them, unless both are long enough to be visible and have
+    // different names.
     const bool own = near && shown.spans.back().what != span.what &&
                      std::min(span.end_s - span.start_s,
                               shown.spans.back().end_s - shown.spans.back().start_s) > shown.resolution_s;

@@ -1,4 +1,4 @@
-// One executed round, small enough to draw: who computed, waited and sent when.
+// One executed round in a form for drawing: the spans in which each node computed, waited and sent.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace fomoe::costmodel {
 
-/// transfer: from wanting the first byte to the last one sent and received, waiting included.
-/// under_way: bytes of the node are on their way.
+/// transfer: from the moment the node is ready for the first byte to the last byte sent and received, waiting
+/// included. under_way: bytes of the node are in flight.
 enum class SpanKind { compute, transfer, under_way };
 inline const char* to_string(SpanKind kind) {
   return kind == SpanKind::compute ? "compute" : kind == SpanKind::transfer ? "transfer" : "bytes under way";
@@ -19,21 +19,21 @@ inline const char* to_string(SpanKind kind) {
 struct RoundSpan {
   std::int32_t node = 0;
   SpanKind kind = SpanKind::compute;
-  std::string what;               // names of the operations; empty for bytes under way
-  double start_s = 0, end_s = 0;  // since the round began
+  std::string what;               // names of the operations; empty for under_way
+  double start_s = 0, end_s = 0;  // seconds since the round began
 };
 
 struct RoundTimeline {
-  std::int64_t round = 0;  // of the plan
+  std::int64_t round = 0;  // index in the plan
   double duration_s = 0;
-  double resolution_s = 0;       // spans with a shorter gap between them are shown as one
-  std::vector<RoundSpan> spans;  // by node, kind and start
+  double resolution_s = 0;       // spans with a shorter gap are merged
+  std::vector<RoundSpan> spans;  // sorted by node, kind and start
   std::int32_t left_out_nodes = 0;
 };
 
-/// The middle one of the rounds that were executed: the first begins with nothing under way, the last ends
-/// with nothing to hide behind. What runs over from or into its neighbours is cut at the round's ends. At
-/// most 16 nodes, the first ones.
+/// The middle one of the executed rounds, since the first round begins without flows and the last one ends
+/// without compute that hides transfers. Spans that extend into neighbouring rounds are cut. Shows at most
+/// the first 16 nodes.
 RoundTimeline round_timeline(const Plan& plan, const Timeline& timeline);
 
 }  // namespace fomoe::costmodel

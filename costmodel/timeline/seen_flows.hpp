@@ -1,4 +1,4 @@
-// When bytes were under way, as far as a run can tell that sees its operations and not its bytes.
+// Estimate of the spans with bytes in flight, for executors that observe operations but not bytes.
 #pragma once
 #include <vector>
 
@@ -6,8 +6,9 @@
 
 namespace fomoe::costmodel {
 
-/// A node that comes first to a transfer waits; as soon as any other has come, bytes flow, until the node has
-/// done: a span for each transfer and node of `intervals` that has not left by then.
+/// A node that enters a transfer first waits; bytes count as in flight from the entry of any other node until
+/// the node is done. Returns one span for each transfer and node of `intervals` that is still in the transfer
+/// then.
 std::vector<FlowSpan> seen_flows(const std::vector<Interval>& intervals);
 
 }  // namespace fomoe::costmodel

@@ -1,4 +1,4 @@
-// When each node did what: the form in which an executor that runs a plan hands over its observations.
+// The timeline of a run: the observations that every executor of a plan returns.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,8 +11,8 @@ namespace fomoe::costmodel {
 
 enum class Activity : std::int32_t { compute, transfer };
 
-/// A node's part of an operation: from when it may start to when it ends. For transfers that is from the
-/// moment the node wants the first byte to its last byte sent and received.
+/// One node's part of an operation, from the time at which it may start to its end. A transfer starts when
+/// the node is ready for the first byte and ends with its last byte sent and received.
 struct Interval {
   std::int32_t node = 0;
   std::int32_t op = 0;
@@ -22,8 +22,8 @@ struct Interval {
   double end_s = 0;
 };
 
-/// A time in which some flow of the node is under way, latency included. What a transfer's interval has
-/// beyond these is waiting for others.
+/// A span in which some flow of the node is in flight, latency included. The remainder of a transfer's
+/// interval is time that the node waits for others.
 struct FlowSpan {
   std::int32_t node = 0;
   std::int64_t round = 0;
@@ -31,14 +31,14 @@ struct FlowSpan {
   double end_s = 0;
 };
 
-/// One flow, from its first byte to its last; recorded where asked for.
+/// One flow, from its first byte to its last; recorded on request.
 struct FlowRecord {
-  std::int32_t from = 0, to = 0;  // nodes
+  std::int32_t from = 0, to = 0;  // node ids
   double bytes = 0;
   double start_s = 0, end_s = 0;
 };
 
-/// Bytes that crossed, for each (from, to) pair of nodes, row = from; in the whole executed sequence.
+/// Bytes sent for each (from, to) pair of nodes in the whole executed sequence; row = from.
 struct PairBytes {
   int nodes = 0;
   std::vector<double> bytes;
@@ -50,20 +50,20 @@ struct PairBytes {
   double& at(int from, int to) { return bytes[static_cast<std::size_t>(from * nodes + to)]; }
 };
 
-/// One executed sequence of rounds, chained without a barrier.
+/// A sequence of executed rounds, chained without a barrier.
 struct Timeline {
-  std::vector<std::int64_t> rounds;  // plan round at each position
-  std::vector<double> round_end_s;   // last node's end, per position
+  std::vector<std::int64_t> rounds;  // index in the plan of the round at each position
+  std::vector<double> round_end_s;   // end of the last node, by position
   std::vector<Interval> intervals;
   std::vector<FlowSpan> flows;
-  PairBytes sent;  // Σ over the sequence
+  PairBytes sent;  // sum over the sequence
   std::vector<FlowRecord> flow_records;
-  /// What the operations are called, by position: a plan of many experts takes longer to make again than to
-  /// play.
+  /// Names of the operations, by position. Generating the plan again to find the names can take longer than
+  /// its execution if there are many experts.
   std::vector<std::vector<std::string>> op_names;
 };
 
-/// One after another, each as if it began when the one before had ended.
+/// Joins the timelines, each as if it began when the previous one ended.
 Timeline concatenated(const std::vector<Timeline>& timelines);
 
 }  // namespace fomoe::costmodel

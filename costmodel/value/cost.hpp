@@ -1,4 +1,4 @@
-// Money: formulas of duration and bytes, for one scenario or a block of them.
+// Cost formulas of duration and bytes, for one scenario or a block of scenarios.
 #pragma once
 #include "costmodel/inputs/prices.hpp"
 #include "costmodel/inputs/scenario.hpp"
@@ -7,7 +7,7 @@
 
 namespace fomoe::costmodel {
 
-/// Of `bytes` within one month: Σ_tiers price · (what of the bytes falls into the tier).
+/// Price of `bytes` sent within one month: the sum over the tiers of price · bytes in the tier.
 template <class V>
 V egress_price_of_month(const std::vector<EgressTier>& tiers, const V& bytes) {
   V sum = constant<V>(0);
@@ -21,8 +21,8 @@ V egress_price_of_month(const std::vector<EgressTier>& tiers, const V& bytes) {
   return sum;
 }
 
-/// Tiers start anew every month. The run starts with one, and sends evenly:
-/// ⌊months⌋ · price(bytes ÷ months) + price(what is left for the month that is cut short).
+/// Price of `bytes` sent evenly over `duration_s`. The tiers start anew every month, and the run starts at
+/// the beginning of a month: ⌊months⌋ · price(bytes ÷ months) + price(bytes of the incomplete last month).
 template <class V>
 V egress_price(const std::vector<EgressTier>& tiers, const V& bytes, const V& duration_s) {
   const V months = duration_s / kMonthSeconds;
@@ -32,19 +32,19 @@ V egress_price(const std::vector<EgressTier>& tiers, const V& bytes, const V& du
          egress_price_of_month(tiers, max_of(V(bytes - whole * of_whole_month), constant<V>(0)));
 }
 
-/// A GPU is paid for while it waits.
+/// GPUs cost the same whether they compute or wait.
 template <class V>
 V gpu_price(const SitePrices& prices, const V& gpus, const V& duration_s) {
   return gpus * duration_s * prices.gpu_price_per_s;
 }
 
-/// A port is paid for by the month, and every month begun counts.
+/// A port is billed by the month; every month begun counts.
 template <class V>
 V port_price(const SitePrices& prices, const V& duration_s) {
   return prices.port_price_per_month * ceil_of(V(duration_s / kMonthSeconds));
 }
 
-/// Of one site.
+/// Total price of one site.
 template <class V>
 V site_price(const SitePrices& prices, const V& gpus, const V& sent_bytes, const V& duration_s,
              const V& joules) {
@@ -52,11 +52,11 @@ V site_price(const SitePrices& prices, const V& gpus, const V& sent_bytes, const
          port_price(prices, duration_s) + prices.energy_price_per_joule * joules;
 }
 
-/// GPUs that a site pays for and that draw power.
+/// GPUs of a site that are billed and draw power.
 int paid_gpus_per_site(const Scenario& scenario);
 
-/// Fills in report.cost where the scenario has prices or power, from the report's wall clock and its sites'
-/// bytes and compute times; and the provenance of both.
+/// Sets report.cost if the scenario has prices or power, from the report's wall clock and its sites' bytes
+/// and compute times, and adds the provenance of both.
 void add_cost(RunReport& report, const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

@@ -16,11 +16,10 @@ namespace fomoe::costmodel {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-// A run with more of them is taken not to end: so many that follow each other without new work being kept,
-// and so many in all.
-constexpr int kMostInVain = 100'000, kMostEvents = 500'000;
+// Limits beyond which a run counts as never ending: consecutive events without progress, and events in total.
+constexpr int kMaxEventsWithoutProgress = 100'000, kMaxEvents = 500'000;
 
-// Checkpoints that are still to be written: one after every τ of work, none after the last.
+// Number of checkpoints in `work_s` of work: one after every τ of work, none at the end.
 double checkpoints_in(double work_s, double interval_s) {
   return std::max(0.0, std::ceil(work_s / interval_s * (1 - 1e-12)) - 1);
 }
@@ -29,19 +28,20 @@ double finish_waiting_s(const FaultyRun& run, const Gap& gap) {
   const double sites = run.sites;
   const double site_rate = sites * run.site_failures_per_s, link_rate = sites * run.link_failures_per_s;
   const double cycle_s = run.interval_s + run.checkpoint_s, recovery_s = run.outage_s + run.transfer_s;
-  double t = 0, left_s = run.work_s, into_s = 0;  // since the last checkpoint
-  int events = 0, in_vain = 0;
+  double t = 0, left_s = run.work_s, into_s = 0;  // into_s: time since the last checkpoint
+  int events = 0, events_without_progress = 0;
   const auto site_fails = [&] {
     into_s = 0;
     int tries = 0;
     for (double y = gap(site_rate); y < recovery_s; y = gap(site_rate)) {
       t += y;
-      if (++tries == kMostInVain || ++events >= kMostEvents) return false;
+      if (++tries == kMaxEventsWithoutProgress || ++events >= kMaxEvents) return false;
     }
     t += recovery_s;
     return true;
   };
-  for (; events < kMostEvents && in_vain < kMostInVain; ++events, ++in_vain) {
+  for (; events < kMaxEvents && events_without_progress < kMaxEventsWithoutProgress;
+       ++events, ++events_without_progress) {
     const double count = checkpoints_in(left_s, run.interval_s);
     const double needed_s = left_s + count * run.checkpoint_s - into_s;
     const double to_site = gap(site_rate), to_link = gap(link_rate);
@@ -59,27 +59,29 @@ double finish_waiting_s(const FaultyRun& run, const Gap& gap) {
       t += std::min(y, run.link_outage_s);
     }
     if (site_failed && !site_fails()) return kNever;
-    if (saved > 0) in_vain = 0;
+    if (saved > 0) events_without_progress = 0;
   }
   return kNever;
 }
 
-// Rounds, one after another; those in which nothing happens at once.
+// Simulates round by round; rounds without events are advanced together.
 double finish_dropping_s(const FaultyRun& run, const Gap& gap) {
-  const double spread_s = run.checkpoint_s * run.round_s / run.interval_s;  // of checkpoints, in every round
-  const double round_s = run.round_s + spread_s;
+  const double checkpoint_s_per_round =
+      run.checkpoint_s * run.round_s / run.interval_s;  // checkpoint time in every round
+  const double round_s = run.round_s + checkpoint_s_per_round;
   const double rate = run.site_failures_per_s + run.link_failures_per_s;
   double t = 0, left_s = run.work_s, saved_left_s = run.work_s;
-  std::vector<double> returns;  // when absent sites are back
-  double to_failure = -1;       // of the sites that work; −1: to be drawn
+  std::vector<double> returns;  // times at which absent sites return
+  double to_failure = -1;       // until a working site fails; −1: not drawn yet
   double least_left_s = left_s;
-  int in_vain = 0;
-  for (int event = 0; event < kMostEvents && in_vain < kMostInVain; ++event, ++in_vain) {
-    if (left_s < least_left_s) in_vain = 0;
+  int events_without_progress = 0;
+  for (int event = 0; event < kMaxEvents && events_without_progress < kMaxEventsWithoutProgress;
+       ++event, ++events_without_progress) {
+    if (left_s < least_left_s) events_without_progress = 0;
     least_left_s = std::min(least_left_s, left_s);
     std::erase_if(returns, [&](double when) { return when <= t * (1 + 1e-12); });
     const int up = run.sites - static_cast<int>(returns.size());
-    if (up == 0) {  // nobody has the state any more
+    if (up == 0) {  // no site has the state any more
       const double back = *std::min_element(returns.begin(), returns.end());
       if (back == kNever) return kNever;
       t = back;
@@ -88,7 +90,7 @@ double finish_dropping_s(const FaultyRun& run, const Gap& gap) {
       continue;
     }
     if (to_failure < 0) to_failure = gap(up * rate);
-    // Rounds until the work is done, the next failure, or the next return.
+    // Whole rounds until the next failure or the next return, or until the work is done.
     const double share = static_cast<double>(up) / run.sites;
     const double rounds_left = left_s / (run.round_s * share);
     const double back = returns.empty() ? kNever : *std::min_element(returns.begin(), returns.end());
@@ -104,16 +106,16 @@ double finish_dropping_s(const FaultyRun& run, const Gap& gap) {
       to_failure -= quiet * round_s;
       const double done_s = run.work_s - left_s;
       saved_left_s = run.work_s - std::floor(done_s / run.interval_s) * run.interval_s;
-      if (back <= t) to_failure = -1;  // more sites can fail now; gaps have no memory
+      if (back <= t) to_failure = -1;  // more sites can fail now; exponential gaps have no memory
       continue;
     }
     // One site fails within this round.
     const double x = to_failure;
-    const bool of_link =
+    const bool link_failed =
         run.site_failures_per_s <= 0 || gap(run.link_failures_per_s) < gap(run.site_failures_per_s);
-    const double absence_s = (of_link ? run.link_outage_s : run.outage_s) + run.transfer_s;
+    const double absence_s = (link_failed ? run.link_outage_s : run.outage_s) + run.transfer_s;
     if (run.timeout_s >= absence_s) {
-      t += round_s + absence_s + x;  // the site computes its part of the round once more
+      t += round_s + absence_s + x;  // the site computes its part of the round again
       left_s -= run.round_s * share;
     } else {
       returns.push_back(t + x + absence_s);
@@ -125,7 +127,8 @@ double finish_dropping_s(const FaultyRun& run, const Gap& gap) {
   return kNever;
 }
 
-// The best source of the worst placed site: min over sources of latency + bytes ÷ the slowest link.
+// Time to send the state to the site with the slowest transfer: for each site the fastest source counts,
+// latency + bytes ÷ slowest link.
 double transfer_s(const Scenario& scenario, double bytes) {
   const platforms::Platform platform = effective_platform(scenario.platform, scenario.network);
   double worst = 0;
@@ -153,14 +156,15 @@ struct Samples {
   }
 };
 
-// Draws of all samples together: runs with very many failures differ little, so that fewer do.
-constexpr std::int64_t kMostDraws = 2'000'000, kFewestSamples = 5;
+// Limit on the random draws of all samples: runs with very many failures differ little, so they need fewer
+// samples.
+constexpr std::int64_t kMaxDraws = 2'000'000, kMinSamples = 5;
 
-// The same seed for every configuration: what differs between two is what they do.
+// All configurations use the same seed, so that differences between them are not random.
 Samples sample(const FaultyRun& run, std::int64_t wanted, std::uint64_t seed) {
   Samples samples;
   std::int64_t draws = 0;
-  for (std::int64_t i = 0; i < wanted && (i < kFewestSamples || draws < kMostDraws); ++i) {
+  for (std::int64_t i = 0; i < wanted && (i < kMinSamples || draws < kMaxDraws); ++i) {
     RandomEngine random = seeded_engine(seed, 0x60'0d'00'00ULL + static_cast<std::uint64_t>(i));
     const auto exponential = [&](double events_per_s) {
       if (events_per_s <= 0) return kNever;
@@ -280,7 +284,7 @@ void add_goodput(RunReport& report, const Scenario& scenario) {
   const auto never = std::count(samples.finish_s.begin(), samples.finish_s.end(), kNever);
   answer.unfinished_share = static_cast<double>(never) / static_cast<double>(answer.samples);
 
-  // The grid: from an eighth to eight times Daly's interval, and what the scenario asks for.
+  // The grid: from an eighth to eight times Daly's interval, and the scenario's own interval.
   answer.recommended_rounds = answer.checkpoint_rounds;
   answer.recommended_goodput = answer.goodput;
   double last = chosen;

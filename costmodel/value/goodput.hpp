@@ -1,19 +1,20 @@
-// How long a run takes when sites and links fail, and what share of that is useful.
+// Simulation of runs with failing sites and links: the distribution of finish times, and the share of the
+// time that is useful.
 //
-// Failures come at random and independently of each other (exponential gaps), at every site and at every
-// site's link. Samples of whole runs give the distribution of finish times; where a closed form exists the
-// tests hold the samples to it.
+// Failures occur at random and independently (exponential gaps) at every site and at every site's link.
+// Samples of whole runs give the distribution of finish times. Where a closed form exists, tests compare the
+// samples with it.
 //
-// Policy wait: everybody stops until the failed site is back, and all start again from the last checkpoint.
-//   A checkpoint of C seconds follows every τ seconds of work; none follows the last.
+// Policy wait: all sites stop until the failed site is back, then all resume from the last checkpoint.
+//   A checkpoint of C seconds follows every τ seconds of work; none follows the end of the work.
 //   A failure costs the work since the last checkpoint, then detection, restart and the transfer of the
-//   state; a failure meanwhile starts these again. A link that fails stops everybody and loses nothing.
-// Policy drop: after a time-out the others go on without the site. Its work of that round is lost; it comes
-//   back, with the state of another site, at the first round that starts after detection, restart and
-//   transfer. While s of M sites work, a round does s/M of its work. A time-out that is longer than the
-//   site's absence waits for it instead. Checkpoints are spread evenly over the rounds, and serve only where
-//   no site is left. A link that fails takes its site away in the same manner. While a round is held up
-//   nothing else fails.
+//   state; a failure during these starts them again. A link failure stops all sites but loses no work.
+// Policy drop: after a time-out the other sites continue without the failed one.
+//   The failed site's work of that round is lost. It returns, with the state of another site, at the first
+//   round that starts after detection, restart and transfer. While s of M sites work, a round does s/M of its
+//   work. If the time-out is longer than the site's absence, the others wait for it. Checkpoints are spread
+//   evenly over the rounds, and are read only if no site is left. A link failure removes its site in the same
+//   way. No other failure occurs during a round that a failure delays.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -25,48 +26,48 @@
 
 namespace fomoe::costmodel {
 
-/// One configuration, in seconds.
+/// Parameters of one simulated run, in seconds.
 struct FaultyRun {
-  double work_s = 0;   // of all rounds, where nothing fails and nothing is saved
-  double round_s = 0;  // of one
+  double work_s = 0;   // all rounds without failures and checkpoints
+  double round_s = 0;  // one round
   int sites = 1;
-  double site_failures_per_s = 0;  // of one site, preemptions among them
-  double link_failures_per_s = 0;  // of one site's link
+  double site_failures_per_s = 0;  // rate of one site, preemptions included
+  double link_failures_per_s = 0;  // rate of one site's link
   double outage_s = 0;             // detection and restart
-  double transfer_s = 0;           // of the state to the site that comes back
-  double link_outage_s = 0;        // infinite: links do not come back
+  double transfer_s = 0;           // transfer of the state to a site that returns
+  double link_outage_s = 0;        // infinite: links are never repaired
   double checkpoint_s = 0;         // C
-  double interval_s = 0;           // τ, of work
+  double interval_s = 0;           // τ, work between checkpoints
   FailurePolicy policy = FailurePolicy::wait;
-  double timeout_s = 0;  // of drop
+  double timeout_s = 0;  // time-out of policy drop
 };
 
-/// Seconds to the next event of a process of that many events in a second; infinite where none comes.
+/// Draws the seconds to the next event of a process with that rate; infinite if the rate is 0.
 using Gap = std::function<double(double events_per_s)>;
 
-/// Of one sample. Infinite where it never ends: a dead link that is waited for, or failures that come faster
-/// than work is done.
+/// Finish time of one sample. Infinite if the run never ends: it waits for a dead link, or failures come
+/// faster than work is done.
 double finish_s(const FaultyRun& run, const Gap& gap);
 
-/// Young 1974: τ = √(2·C·MTBF), the first order of what is best.
+/// Young 1974: τ = √(2·C·MTBF), a first-order approximation of the optimal interval.
 double young_interval_s(double checkpoint_s, double mtbf_s);
 /// Daly 2006: τ = √(2·C·M)·[1 + ⅓·√(C/2M) + ⅑·C/2M] − C for C < 2M, else M.
 double daly_interval_s(double checkpoint_s, double mtbf_s);
 
-/// The mean of finish_s under policy wait without failing links (Daly 2006), with λ of all sites and n
-/// segments:
+/// Mean of finish_s under policy wait without link failures (Daly 2006). λ is the failure rate of all sites,
+/// R the outage and transfer time, n the number of segments of work:
 ///   e^{λR}/λ · [(n−1)·(e^{λ(τ+C)} − 1) + (e^{λτ'} − 1)],  τ' the work of the last segment
 double expected_finish_s(const FaultyRun& run);
 
-/// Of a group that waits at most that long for a site: the longest that a healthy round keeps a site waiting,
-/// or the whole absence where that loses less:
-///   drop: healthy wait + ⌈absence/round⌉·round/M      wait: absence + round/2
+/// Recommended time-out for a site that does not answer: the longest wait in a healthy round, or the whole
+/// absence if waiting for it loses less:
+///   loss by dropping: healthy wait + ⌈absence/round⌉·round/M      loss by waiting: absence + round/2
 double recommended_timeout_s(const FaultyRun& run, double healthy_wait_s);
 
-/// The scenario's failures on a report's rounds; nothing is known of the checkpoint interval yet.
+/// The scenario's failures applied to the rounds of a report; the checkpoint interval is not set.
 FaultyRun faulty_run(const Scenario& scenario, const RunReport& report);
 
-/// Fills in report.goodput where the scenario has failures, and the provenance. After the cost.
+/// Sets report.goodput and its provenance if the scenario has failures. Call it after add_cost().
 void add_goodput(RunReport& report, const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

@@ -16,7 +16,7 @@ namespace fomoe::costmodel {
 
 namespace {
 
-constexpr double kScopeTolerance = 0.01;  // what rounding to whole steps and counting norms or not amount to
+constexpr double kScopeTolerance = 0.01;  // covers rounding to whole steps, and norms that are counted or not
 
 std::string number(double value) {
   char text[32];
@@ -55,14 +55,14 @@ std::string listed(const std::set<T>& values) {
   return text;
 }
 
-// The paper's tables name the optimiser: partial replicas are the same method with it as the outer one.
+// The paper's tables name the outer optimiser: fomoe is the same method with partial replicas.
 bool covers(const QualityRow& row, const Strategy& strategy) {
   if (row.strategy == strategy.method->name) return true;
   if (!strategy.method->partial_experts) return false;
   return row.strategy == (strategy.outer_optimizer == OuterOptimizer::local_adamw ? "local_adamw" : "diloco");
 }
 
-// Rows are narrowed key by key, so that the reason names the first key that no row has.
+// Filters the rows key by key, so that the reason names the first key that matches no row.
 Quality from_table(const QualityTable& table, const Scenario& scenario, const RunReport& report) {
   for (const auto& [name, expected] : table.scope) {
     const double value = scope_value(scenario, report, name);
@@ -85,7 +85,7 @@ Quality from_table(const QualityTable& table, const Scenario& scenario, const Ru
     rows = left;
   };
   const Strategy& strategy = scenario.strategy;
-  // A method that synchronises after every step has no other K, whatever the scenario says.
+  // A method that synchronises after every step has K = 1, whatever the scenario says.
   const std::int64_t local_steps = strategy.method->every_step ? 1 : strategy.local_steps;
   const int sites = scenario.sites(), overlap = effective_overlap(scenario);
   const char* placement = to_string(strategy.placement);
@@ -136,7 +136,7 @@ Quality from_law(const Scenario& scenario, const RunReport& report) {
     return refuse("a sparse model; the law has dense ones");
   if (std::abs(static_cast<double>(scenario.model.vocabulary) / 32768 - 1) > 0.05)
     return refuse("vocabulary " + std::to_string(scenario.model.vocabulary) + "; the law has 32768");
-  // Fitted from 35M to 2.4B; at 4B and 10B the paper trained data-parallel and M ≤ 4 (Table 5).
+  // Fitted from 35M to 2.4B parameters; at 4B and 10B the paper trained data-parallel and M ≤ 4 (Table 5).
   const double largest = method == "diloco" && sites == 8 ? 2.4e9 : 10e9;
   if (parameters < 35e6 || parameters > largest)
     return refuse(number(parameters) + " parameters; the law has 3.5e+07 to " + number(largest));
@@ -155,7 +155,7 @@ Quality from_law(const Scenario& scenario, const RunReport& report) {
   Quality quality;
   quality.known = true;
   quality.perplexity = std::exp(loss);
-  // Table 11: the fits miss the held-out 2.4B runs by 0.012 in log(loss), in the mean.
+  // Table 11: the fits miss the held-out 2.4B runs by 0.012 in log(loss) on average.
   quality.plus_minus = quality.perplexity * loss * 0.012;
   quality.source = kLawSource;
   quality.equal_loss_factor = equal_loss_factor(replicas, parameters);

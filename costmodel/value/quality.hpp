@@ -1,27 +1,29 @@
-// What a training run is worth: measured tables and a scaling law, each with the range in which it may be
-// asked. Outside of it the answer is "unknown", with the reason: a planner that guessed there would always
-// answer "largest K, smallest O_e".
+// Model quality of a training run, from measured tables and a scaling law, each within its range of validity.
+// Outside the range the answer is "unknown", with the reason: a planner that extrapolated would always
+// recommend the largest K and the smallest O_e.
 #pragma once
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/report/run_report.hpp"
 
 namespace fomoe::costmodel {
 
-/// Coefficients of one row of the law's table.
+/// Coefficients of one row of the scaling law's table.
 struct LossLaw {
   double a = 0, alpha = 0;
 };
-/// Charles et al. 2025 (arXiv 2503.09799v1), Table 7. `replicas` 0: data-parallel; else 1, 2, 4 or 8.
+/// Charles et al. 2025 (arXiv 2503.09799v1), Table 7. `replicas` = 0 is data-parallel training; otherwise 1,
+/// 2, 4 or 8.
 LossLaw diloco_loss_law(int replicas);
-/// A · N^α, nats per token.
+/// The loss A · N^α in nats per token.
 double loss_of(const LossLaw& law, double parameters);
 /// The joint fit of the same paper, Table 10: L = 19.226 · N^−0.0985 · M^0.0116.
 double diloco_joint_loss(double parameters, double replicas);
-/// Wall clock of the run that reaches the loss of data-parallel training, ÷ that of this one: a model x times
-/// as large on x times as many tokens takes x² of it, where A_M · (xN)^α_M = A_DP · N^α_DP.
+/// Wall clock of the run with M replicas that reaches the loss of data-parallel training, ÷ wall clock of
+/// this run. A model x times as large, trained on x times as many tokens, takes x² times as long; x satisfies
+/// A_M · (xN)^α_M = A_DP · N^α_DP.
 double equal_loss_factor(int replicas, double parameters);
 
-/// Fills in report.quality where the scenario has a quality model.
+/// Sets report.quality if the scenario has a quality model.
 void add_quality(RunReport& report, const Scenario& scenario);
 
 }  // namespace fomoe::costmodel
