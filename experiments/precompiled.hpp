@@ -3,4 +3,4 @@
 #include <fmt/format.h>
 
 #include "costmodel/precompiled.hpp"
-#include "experiments/files/json.hpp"
+#include "experiments/json/json.hpp"

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "costmodel/inputs/network_model.hpp"
-#include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/plan/plan_summary.hpp"
 
 namespace fomoe::costmodel {
@@ -148,8 +147,7 @@ std::vector<NodeId> improved(const HopTimes& times, std::vector<NodeId> ring) {
 
 HopTimes hop_times(const Scenario& scenario) {
   const platforms::Platform platform = effective_platform(scenario.platform, scenario.network);
-  const Fixed fixed = fixed_of(scenario);
-  const double chunk_bytes = (fixed.dense_elements + fixed.expert_elements) *
+  const double chunk_bytes = static_cast<double>(count_parameters(scenario.model).total()) *
                              scenario.strategy.wire.bytes_per_element() / scenario.sites();
   HopTimes times{platform.size(), std::vector<double>(platform.paths.size(), 0)};
   for (int from = 0; from < platform.size(); ++from) {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "experiments/cli/options.hpp"
-#include "experiments/files/json_object.hpp"
+#include "experiments/json/json_object.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/scenario/single_key.hpp"
 #include "experiments/text/human.hpp"

@@ -8,7 +8,7 @@
 #include <functional>
 #include <sstream>
 
-#include "experiments/files/json.hpp"
+#include "experiments/json/json.hpp"
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/text/suggest.hpp"
 

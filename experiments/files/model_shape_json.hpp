@@ -1,7 +1,7 @@
 // A model's whole shape in JSON and back, for files that must say exactly which model they are about.
 #pragma once
 #include "costmodel/inputs/model_shape.hpp"
-#include "experiments/files/json_object.hpp"
+#include "experiments/json/json_object.hpp"
 
 namespace fomoe::scenario {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "experiments/files/json_object.hpp"
+#include "experiments/json/json_object.hpp"
 #include "experiments/files/model_shape_json.hpp"
 
 namespace fomoe::scenario {

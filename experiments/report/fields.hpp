@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/files/json_object.hpp"
+#include "experiments/json/json_object.hpp"
 #include "experiments/report/result.hpp"
 
 namespace fomoe::report {

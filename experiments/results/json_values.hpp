@@ -5,7 +5,7 @@
 
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/report/run_report.hpp"
-#include "experiments/files/json.hpp"
+#include "experiments/json/json.hpp"
 
 namespace fomoe::scenario {
 

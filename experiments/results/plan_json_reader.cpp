@@ -4,7 +4,7 @@
 #include <memory>
 #include <set>
 
-#include "experiments/files/json_object.hpp"
+#include "experiments/json/json_object.hpp"
 #include "experiments/results/plan_json.hpp"
 #include "experiments/results/plan_names.hpp"
 #include "experiments/scenario/toml/document.hpp"

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "costmodel/math/replicas.hpp"
-#include "experiments/files/json_object.hpp"
+#include "experiments/json/json_object.hpp"
 #include "experiments/results/json_values.hpp"
 #include "experiments/scenario/toml/document.hpp"
 

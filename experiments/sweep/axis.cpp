@@ -15,7 +15,6 @@ namespace fomoe::sweep {
 
 namespace {
 
-using UsageError;
 using scenario::Kind;
 
 constexpr double kMostValues = 1e7;

@@ -14,7 +14,6 @@
 
 using namespace fomoe;
 using namespace fomoe::tests;
-using FileError;
 using scenario::read_step_profile;
 using scenario::step_profile_json;
 

@@ -8,7 +8,6 @@
 
 using namespace fomoe;
 using namespace fomoe::tests;
-using FileError;
 using scenario::read_scenario;
 
 namespace {

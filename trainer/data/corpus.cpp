@@ -16,7 +16,6 @@
 
 namespace fomoe::trainer {
 
-using FileError;
 
 namespace {
 

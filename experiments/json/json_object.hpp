@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/files/json.hpp"
+#include "experiments/json/json.hpp"
 
 namespace fomoe::scenario {
 

@@ -1,4 +1,4 @@
-#include "experiments/files/json_object.hpp"
+#include "experiments/json/json_object.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "experiments/files/json.hpp"
+#include "experiments/json/json.hpp"
 
 template class nlohmann::basic_json<nlohmann::ordered_map>;
 
