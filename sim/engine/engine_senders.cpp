@@ -1,4 +1,5 @@
-// What senders do beside sending: probes, paces and buffers of the pairs of nodes, tied to their links.
+// The part of Engine that connects the models of TCP senders (BBR probes, BBR sending rates, send buffers) to
+// the clock and the links.
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +9,8 @@ namespace fomoe::sim {
 
 namespace {
 
-constexpr std::uint64_t kProbeDraws = 1ULL << 32;  // others than at the end of a start, and of jitter
+// An offset that keeps these draws apart from those of start-up rates and jitter.
+constexpr std::uint64_t kProbeDraws = 1ULL << 32;
 
 }  // namespace
 

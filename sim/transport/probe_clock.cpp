@@ -31,7 +31,8 @@ void ProbeClock::flow_ended(Pair pair) {
 
 void ProbeClock::compare_round_trips(Pair pair, Sender& sender) {
   if (sender.probing || due_in_s(sender) <= 0) return;
-  // The receiver's word that it was ready came before its first byte does.
+  // The estimate dates from the receiver's message that it was ready, half a round trip before the first
+  // byte.
   if (around_.draw(pair, sender.draws++) * ++sender.undisturbed < kShortest)
     sender.known_s = around_.now() - around_.round_trip_s(pair) / 2;
 }

@@ -7,7 +7,7 @@ namespace fomoe::sim {
 
 namespace {
 
-constexpr double kWhole_bytes = 0.5;  // less is rounding
+constexpr double kWhole_bytes = 0.5;  // smaller differences are rounding errors
 constexpr double kShortestPause_s = 1e-6, kLongestPause_s = 1;
 
 }  // namespace
@@ -37,8 +37,9 @@ void SendBuffers::send(Pair pair, std::int64_t bytes, Callback arrived, Callback
   if (waits) wait(pair, end_bytes, {around_.now(), arrived_bytes(pair)});
 }
 
-// Looks again no sooner than what is too much can have arrived, and after half the time that it would take at
-// the rate seen last: nobody goes on too early, and where the rate does not double meanwhile, nobody late.
+// Waits until the excess bytes (those that do not fit into the buffer) can have arrived at the greatest rate,
+// or half the time that they need at the last observed rate, whichever is longer; then checks again. So no
+// sender continues too early, and none continues late unless the rate more than doubles meanwhile.
 void SendBuffers::wait(Pair pair, double end_bytes, Look last) {
   const Look look{around_.now(), arrived_bytes(pair)};
   const double too_many_bytes = end_bytes - look.arrived_bytes - around_.size_bytes(pair);
@@ -50,7 +51,7 @@ void SendBuffers::wait(Pair pair, double end_bytes, Look last) {
     auto& messages = connections_.at(pair).messages;
     const auto waits = std::find_if(messages.begin(), messages.end(),
                                     [&](const Message& message) { return message.end_bytes == end_bytes; });
-    if (waits == messages.end()) return;  // it has arrived
+    if (waits == messages.end()) return;  // the message has arrived
     if (end_bytes - arrived_bytes(pair) > around_.size_bytes(pair) + kWhole_bytes)
       return wait(pair, end_bytes, look);
     const Callback taken = std::exchange(waits->taken, {});

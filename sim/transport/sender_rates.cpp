@@ -9,16 +9,16 @@ namespace fomoe::sim {
 
 namespace {
 
-// Less than this share of its pace: links hold the sender back.
+// Links hold a sender back if it delivers less than this fraction of its pacing rate.
 constexpr double kHeldBack = 0.97;
-// Assumed: rates at the end of a start-up are drawn evenly within so much. Those of 88 connections in traces
-// were 8 % off their site's mean (median).
+// Assumed: the rate at the end of a start-up is drawn uniformly within ± this fraction. In traces, the rates
+// of 88 connections deviated from their site's mean by 8 % (median).
 constexpr double kStartupSpread = 0.15;
-// Linux's tcp_tso_autosize: of 1448 bytes each.
+// The smallest burst of Linux's tcp_tso_autosize: 2 segments of 1448 bytes each, per millisecond.
 constexpr double kLeastBurst_bytes_per_s = 2 * 1448 / 1e-3;
-constexpr int kMostCycles = 8;  // between two looks at a sender that is held back
+constexpr int kMostCycles = 8;  // cycles between two samples of a sender that is held back, at most
 constexpr double kRounding = 1e-9;
-// Shorter samples say nothing, and shorter round trips would make a clock of every link.
+// Shorter samples carry no information, and shorter round trips would cause too many timer events.
 constexpr double kShortestSample_round_trips = 0.01, kShortestRoundTrip_s = 1e-3;
 
 }  // namespace
@@ -89,16 +89,18 @@ void SenderRates::sample_all(const std::set<Pair>& pairs) {
 
 void SenderRates::begin_spell(Pair pair, Sender& sender) const {
   const double round_trip_s = this->round_trip_s(pair), silence_s = around_.now() - sender.silent_since_s;
-  if (silence_s < kShortestSample_round_trips * round_trip_s) return;  // it goes on
+  if (silence_s < kShortestSample_round_trips * round_trip_s)
+    return;  // too short a silence to begin a new spell
   begin_sample(pair, sender);
   sender.spell_began_s = sender.sampled_s;
   sender.active_s += std::min(silence_s, round_trip_s);
 }
 
-// What the acknowledgement of the byte that goes out now will say. When it was sent
-//   - the acknowledgement of one that is a round trip older came: what was sent since that ÷ round trip;
-//   - nothing of that age was under way: what was sent since ÷ (round trip + what had passed since the last
-//     acknowledgement, or since it began to send where nothing was under way).
+// The delivery rate that the acknowledgement of the byte sent now will report. There are two cases:
+//   - A byte was sent exactly one round trip ago, whose acknowledgement arrives now. The rate is the bytes
+//   sent since then ÷ round trip.
+//   - No byte was sent then. The rate is the bytes sent since the current span began ÷ (round trip + the time
+//   from the last acknowledgement, or from the start if nothing was in flight, until now).
 double SenderRates::seen_bytes_per_s(const Sender& sender, double round_trip_s) const {
   const double now_s = sender.sampled_s, back_s = now_s - round_trip_s;
   double silent_from_s = -kNever;
@@ -126,9 +128,9 @@ void SenderRates::sample(Pair pair) {
   begin_sample(pair, one);
   one.sent.push_back(span);
   while (one.sent.front().ended_s < span.ended_s - 2 * round_trip_s) one.sent.pop_front();
-  if (bytes < 1) return;  // a link is down: nothing is acknowledged, and nothing learnt
+  if (bytes < 1) return;  // a link is down, so nothing is acknowledged
   one.active_s += passed_s;
-  // Until then it cannot tell links that hold it back from having had nothing to send.
+  // Until its first acknowledgement, a sender cannot distinguish slow links from a lack of data to send.
   const double age_s = span.ended_s - one.spell_began_s;
   const bool acknowledged = age_s >= round_trip_s * (1 - kRounding);
   const double start_s = costmodel::kBbrStartup_round_trips * round_trip_s * (1 - kRounding);
@@ -167,11 +169,12 @@ double SenderRates::paced_bytes_per_s(int site) const {
   return sum;
 }
 
-// What senders pace goes through one queue, in which each has a burst or two at a time (TCP small queues):
-// what it paces in a millisecond, but two segments at least. So it serves them in proportion to
-//   weight = max(pace, 2 segments ÷ 1 ms)
-// and who paces less than such a share has its pace; the others have the rest. Beside one that has no pace
-// yet they keep to theirs, and the link decides.
+// The bytes of all senders of a site go through one queue, in which each sender has one or two bursts at a
+// time (TCP small queues). A burst is what the sender paces in a millisecond, but at least two segments. The
+// queue thus serves the senders in proportion to
+//   weight = max(pacing rate, 2 segments ÷ 1 ms)
+// A sender whose pacing rate is below its share gets its pacing rate; the others share the rest. If one
+// sender has no pacing rate yet, the others keep their pacing rates, and the link decides.
 void SenderRates::share_uplink(int site) {
   std::vector<Pair> sharing;
   double left = around_.uplink_bytes_per_s(site), weights = 0;
@@ -207,15 +210,17 @@ void SenderRates::limit(Pair pair, double bytes_per_s) {
   around_.limit(pair, bytes_per_s);
 }
 
-// A raise ends when a quarter more than the path holds is under way, which, as the sender learns meanwhile
-// what it holds, is so only where acknowledgements wait behind what the receiver's site sends.
+// A raise ends when 1.25 times the path's bandwidth-delay product is in flight. Since the sender's estimate
+// of that product grows meanwhile, this happens only if acknowledgements queue behind the bytes that the
+// receiver's site sends.
 bool SenderRates::acknowledged_late(Pair pair) const {
   const int receiver = around_.ports(pair).second;
   return paced_bytes_per_s(receiver) >= around_.uplink_bytes_per_s(receiver);
 }
 
-// A new sender is looked at when its start is over. Of one alone a pace above what the uplink carries limits
-// nothing; it may fall when others begin, or links change, and all those concerned are sampled then.
+// Schedules the next sample of a sender. The first is at the end of its start-up. A lone sender whose pacing
+// rate is at least the uplink's rate needs none: nothing limits it until another sender begins or a link
+// changes, and both of these sample the senders concerned.
 void SenderRates::look_later(Pair pair, int cycles) {
   Sender& one = senders_.at(pair);
   const double round_trip_s = this->round_trip_s(pair), next_s = around_.now() + round_trip_s;
@@ -233,7 +238,7 @@ void SenderRates::look_later(Pair pair, int cycles) {
   });
 }
 
-// Whether one that is held back still is, is looked at more and more seldom.
+// Takes a scheduled sample. As long as a sender is held back, its samples become less and less frequent.
 void SenderRates::look(Pair pair, int cycles) {
   Sender& one = senders_.at(pair);
   one.look_s = kNever;
