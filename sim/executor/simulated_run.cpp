@@ -67,7 +67,7 @@ double silence_s(const costmodel::RoundPlan& round, std::int64_t index, std::siz
 /// Decides whether BBR senders are simulated one by one. A BBR sender probes every 10 s, so a small sample of
 /// rounds may all have a probe, or all lack one. Senders are therefore simulated one by one only if every
 /// round is executed, or if nodes compute for so long that every round has a probe (the first executed round
-/// decides). The rounds must also run in turn, except for a shorter last one.
+/// decides). There must also be one class of rounds only, or a second one that is the last round alone.
 costmodel::Senders senders_of(const costmodel::NetworkModel& network, const SimulatedRun& run,
                               const ComputeSeconds& seconds) {
   const auto& classes = run.plan.classes;

@@ -48,8 +48,10 @@ struct SiteNetwork {
 
 struct NetworkOptions {
   std::string tun_device = "/dev/net/tun";
-  std::string congestion_control = {};  // if empty, the first available of bbr, cubic, reno
-  double most_bytes_in_flight = 0;      // least size of a TCP socket's buffers, in bytes
+  // TCP's congestion control. If empty: the first of bbr, cubic and reno that the kernel allows, else the
+  // kernel's default.
+  std::string congestion_control = {};
+  double most_bytes_in_flight = 0;  // least size of a TCP socket's buffers, in bytes
 };
 
 /// Creates a site's network namespace, moves this process into it, and sets up loopback and the interface.

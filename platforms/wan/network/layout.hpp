@@ -48,8 +48,8 @@ struct Layout {
   /// Round trip of a packet of `wire_bytes` without other traffic: the latencies, plus its transmission time
   /// on each link.
   [[nodiscard]] double round_trip_s(int a, int b, double wire_bytes) const;
-  /// The greatest load of the relay, which passes every byte once: the sum over the sites of what they can
-  /// send or receive, whichever is smaller.
+  /// The greatest load of the relay, which passes every byte once: what all sites together can send, or what
+  /// they can receive, whichever is smaller.
   [[nodiscard]] double aggregate_bytes_per_s() const;
   /// Index of the site with this address, or -1.
   [[nodiscard]] int site_of(std::uint32_t address) const;

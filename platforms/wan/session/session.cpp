@@ -89,8 +89,8 @@ int checked_run(const Layout& layout, const SessionOptions& options, const CpuQu
   NetworkOptions network = options.network;
   for (int from = 0; from < layout.size(); ++from) {
     for (int to = 0; to < layout.size(); ++to) {
-      // 4 bandwidth-delay products: one in flight, one in the queue, and twice that for TCP's own use of a
-      // buffer.
+      // 4 bandwidth-delay products: one for the path, one for its queue, and both doubled, since TCP uses a
+      // part of a buffer for bookkeeping.
       if (from != to)
         network.most_bytes_in_flight =
             std::max(network.most_bytes_in_flight,
