@@ -33,7 +33,7 @@ TransferRun::TransferRun(std::vector<Channel> channels, int nodes, std::int64_t 
   }
 }
 
-// Counting sort by (node, step); each flow is in the list of its sender and in that of its receiver.
+// A counting sort by (node, step). Each flow is in the list of its sender and in the list of its receiver.
 void TransferRun::index_flows(LaneRun& run) const {
   const auto steps = static_cast<std::size_t>(run.channel.steps);
   const auto key = [&](NodeId node, std::int32_t step) {
@@ -131,8 +131,8 @@ void TransferRun::next_step(std::uint32_t channel, NodeId node) {
   }
 }
 
-// A flow begins when the sender has waited out its latency and what else delays the first byte, and the
-// receiver is ready for it: a rendezvous. All sends of a step leave together, each after its own wait.
+// A flow begins with a rendezvous: the sender has waited for the latency and the other delays of the first
+// byte, and the receiver is ready. All sends of a step start together, each after its own delay.
 void TransferRun::open_step(std::uint32_t channel, NodeId node, double overhead_s) {
   LaneRun& run = channels_[channel];
   Progress& progress = run.nodes[static_cast<std::size_t>(node)];
@@ -154,7 +154,7 @@ void TransferRun::open_step(std::uint32_t channel, NodeId node, double overhead_
   for (std::uint32_t i = begin; i < end; ++i) {
     const FlowIndex index = run.of_step[i];
     const Flow& flow = run.channel.flows[index];
-    if (flow.to == node && engine_.early_receives()) continue;  // posted before
+    if (flow.to == node && engine_.early_receives()) continue;  // was posted earlier
     const double wait_s = flow.from == node ? run.lead_s[index] : 0;
     if (flow.from == node) run.lead_s[index] += overhead_s;
     if (wait_s > 0) {
@@ -179,7 +179,7 @@ void TransferRun::end_ready(std::uint32_t channel, FlowIndex index) {
       std::move(taken));
 }
 
-/// When the sender wished to send it.
+/// The time at which the sender wished to send the flow.
 double TransferRun::wanted_s(std::uint32_t channel, FlowIndex index) const {
   return channels_[channel].start_s[index] - channels_[channel].lead_s[index];
 }
@@ -207,7 +207,8 @@ void TransferRun::end_step(std::uint32_t channel, NodeId node) {
   next_step(channel, node);
 }
 
-// Flows of one step mostly overlap: what they cover together is one or two spans.
+// Merges the spans of a step's flows before recording them. The flows mostly overlap, so one or two spans
+// remain.
 void TransferRun::record(NodeId node, std::vector<std::pair<double, double>>& spans) {
   std::sort(spans.begin(), spans.end());
   for (std::size_t i = 0; i < spans.size();) {

@@ -98,9 +98,9 @@ void SenderRates::begin_spell(Pair pair, Sender& sender) const {
 
 // The delivery rate that the acknowledgement of the byte sent now will report. There are two cases:
 //   - A byte was sent exactly one round trip ago, whose acknowledgement arrives now. The rate is the bytes
-//   sent since then ÷ round trip.
-//   - No byte was sent then. The rate is the bytes sent since the current span began ÷ (round trip + the time
-//   from the last acknowledgement, or from the start if nothing was in flight, until now).
+//     sent since then ÷ round trip.
+//   - No byte was sent then. The rate is the bytes sent since the sender resumed ÷ (round trip + the time
+//     from the last acknowledgement, or from the start if nothing was in flight, until now).
 double SenderRates::seen_bytes_per_s(const Sender& sender, double round_trip_s) const {
   const double now_s = sender.sampled_s, back_s = now_s - round_trip_s;
   double silent_from_s = -kNever;

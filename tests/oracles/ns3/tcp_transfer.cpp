@@ -225,7 +225,8 @@ int main(int argc, char** argv) {
     network.NewNetwork();
   }
   for (uint32_t i = 0; i < ns3::NodeList::GetNNodes(); ++i) {
-    // If a node's own queue is full, its device never sees the packet, so these drops are traced separately.
+    // If a device's queue is full, the traffic control layer of a node drops packets without offering them to
+    // the queue. These drops are therefore traced as well.
     ns3::NodeList::GetNode(i)->GetObject<ns3::TrafficControlLayer>()->TraceConnectWithoutContext("TcDrop",
                                                                                                  drop);
   }
