@@ -18,9 +18,9 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
       network_(network),
       simulates_senders_(senders == costmodel::Senders::one_by_one &&
                          network.congestion_control == costmodel::CongestionControl::bbr),
-      probe_clock_(around_probes()),
-      sender_rates_(around_rates()),
-      send_buffers_(around_buffers()),
+      probe_clock_(probe_environment()),
+      sender_rates_(rate_environment()),
+      send_buffers_(buffer_environment()),
       flow_start_(nodes, platform_, network, seed),
       simgrid_(std::make_unique<Simgrid>()) {
   Simgrid& sg = *simgrid_;

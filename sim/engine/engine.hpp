@@ -79,9 +79,9 @@ class Engine {
   struct Simgrid;
   using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;
   [[nodiscard]] bool paces(Pair pair) const;
-  [[nodiscard]] ProbeClock::Environment around_probes();
-  [[nodiscard]] SenderRates::Environment around_rates();
-  [[nodiscard]] SendBuffers::Environment around_buffers();
+  [[nodiscard]] ProbeClock::Environment probe_environment();
+  [[nodiscard]] SenderRates::Environment rate_environment();
+  [[nodiscard]] SendBuffers::Environment buffer_environment();
   void set_valve(Pair pair);
   [[nodiscard]] std::pair<int, int> sites(Pair pair) const;
   [[nodiscard]] double round_trip_s(Pair pair) const;

@@ -16,7 +16,7 @@ constexpr std::uint64_t kProbeDraws = 1ULL << 32;
 
 bool Engine::paces(Pair pair) const { return simulates_senders_ && leaves_site(pair.first, pair.second); }
 
-ProbeClock::Environment Engine::around_probes() {
+ProbeClock::Environment Engine::probe_environment() {
   return {[this] { return now(); },
           [this](double delay_s, Callback callback) { after(delay_s, std::move(callback)); },
           [this](Pair pair) { return round_trip_s(pair); },
@@ -30,7 +30,7 @@ ProbeClock::Environment Engine::around_probes() {
           }};
 }
 
-SenderRates::Environment Engine::around_rates() {
+SenderRates::Environment Engine::rate_environment() {
   return {[this] { return now(); },
           [this](double delay_s, Callback callback) { after(delay_s, std::move(callback)); },
           [this](Pair pair) { return round_trip_s(pair); },
@@ -50,7 +50,7 @@ SenderRates::Environment Engine::around_rates() {
           }};
 }
 
-SendBuffers::Environment Engine::around_buffers() {
+SendBuffers::Environment Engine::buffer_environment() {
   return {[this] { return now(); },
           [this](double delay_s, Callback callback) { after(delay_s, std::move(callback)); },
           [this](Pair pair, std::int64_t bytes, Callback ended) {

@@ -120,7 +120,7 @@ class PairSums {
   std::vector<std::size_t> pairs_;   // indices of nonzero sums
 };
 
-Channel lane_of(const Transfer& transfer, std::span<const Split> exchanges, bool fluid, PairSums& sums) {
+Channel channel_of(const Transfer& transfer, std::span<const Split> exchanges, bool fluid, PairSums& sums) {
   Channel channel;
   int steps = 0;
   std::size_t calls = 0;
@@ -156,10 +156,10 @@ std::vector<Channel> lower(const Transfer& transfer, int nodes, const LoweringOp
   PairSums sums(nodes);
   std::vector<Channel> channels;
   if (options.bundle) {
-    channels.push_back(lane_of(transfer, exchanges, fluid, sums));
+    channels.push_back(channel_of(transfer, exchanges, fluid, sums));
   } else {
     for (const Split& exchange : exchanges)
-      channels.push_back(lane_of(transfer, {&exchange, 1}, fluid, sums));
+      channels.push_back(channel_of(transfer, {&exchange, 1}, fluid, sums));
   }
   return channels;
 }

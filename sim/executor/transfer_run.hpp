@@ -38,7 +38,7 @@ class TransferRun {
     double step_start_s = 0;
     std::vector<std::pair<double, double>> spans;  // (start, end) of this step's flows, in seconds
   };
-  struct LaneRun {
+  struct ChannelRun {
     Channel channel;
     std::vector<FlowIndex> of_step;    // flows sorted by (node, step); a flow occurs for both of its ends
     std::vector<std::uint32_t> begin;  // [node · steps + step]: index of its first flow in of_step
@@ -53,11 +53,12 @@ class TransferRun {
   };
 
   using Range = std::pair<std::uint32_t, std::uint32_t>;  // (begin, end) in of_step
-  void index_flows(LaneRun& run) const;
-  [[nodiscard]] Range flows_of(const LaneRun& run, costmodel::NodeId node, std::int32_t step) const;
-  [[nodiscard]] Beside beside(const LaneRun& run, const Flow& flow) const;
+  void index_flows(ChannelRun& run) const;
+  [[nodiscard]] Range flows_of(const ChannelRun& run, costmodel::NodeId node, std::int32_t step) const;
+  [[nodiscard]] Beside beside(const ChannelRun& run, const Flow& flow) const;
   /// The first step, from `step` on, in which the node has flows; run.channel.steps if there is none.
-  [[nodiscard]] std::int32_t step_from(const LaneRun& run, costmodel::NodeId node, std::int32_t step) const;
+  [[nodiscard]] std::int32_t step_from(const ChannelRun& run, costmodel::NodeId node,
+                                       std::int32_t step) const;
   void post_receives(std::uint32_t channel, costmodel::NodeId node, std::int32_t step);
   void next_step(std::uint32_t channel, costmodel::NodeId node);
   void open_step(std::uint32_t channel, costmodel::NodeId node, double overhead_s);
@@ -68,7 +69,7 @@ class TransferRun {
   void end_done(std::uint32_t channel, costmodel::NodeId node, double start_s);
   void record(costmodel::NodeId node, std::vector<std::pair<double, double>>& spans);
 
-  std::vector<LaneRun> channels_;
+  std::vector<ChannelRun> channels_;
   std::vector<std::uint32_t> channels_left_;  // [node]: number of channels that the node has not finished
   int nodes_;
   std::int64_t round_;

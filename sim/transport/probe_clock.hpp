@@ -38,7 +38,7 @@ class ProbeClock {
   /// trips and 0.2 s.
   static constexpr double kSetUp_round_trips = 10;
 
-  explicit ProbeClock(Environment surroundings) : around_(std::move(surroundings)) {}
+  explicit ProbeClock(Environment environment) : environment_(std::move(environment)) {}
 
   void flow_began(Pair pair);
   void flow_ended(Pair pair);
@@ -62,7 +62,7 @@ class ProbeClock {
   void wait(Pair pair);
   void probe(Pair pair);
 
-  Environment around_;
+  Environment environment_;
   std::map<Pair, Sender> senders_;
 };
 

@@ -25,7 +25,7 @@ class SendBuffers {
     std::function<double(Pair)> fastest_bytes_per_s;  // the greatest rate that the flow could have now
     std::function<double(Pair)> size_bytes;           // size of the send buffer; may grow
   };
-  explicit SendBuffers(Environment surroundings) : around_(std::move(surroundings)) {}
+  explicit SendBuffers(Environment environment) : environment_(std::move(environment)) {}
 
   /// Records a node's wish to send `bytes`. Returns true if the buffer holds them together with all earlier
   /// bytes that have not arrived: then the send has ended for the node. Otherwise send() reports its end
@@ -50,14 +50,14 @@ class SendBuffers {
     double arrived_bytes = 0;  // sum over the messages that have arrived completely
     std::deque<Message> messages;
   };
-  struct Look {
+  struct Observation {
     double at_s = 0, arrived_bytes = 0;
   };
   [[nodiscard]] double arrived_bytes(Pair pair) const;
-  void wait(Pair pair, double end_bytes, Look last);
+  void wait(Pair pair, double end_bytes, Observation last);
   void send_first(Pair pair);
 
-  Environment around_;
+  Environment environment_;
   std::map<Pair, Connection> connections_;
 };
 

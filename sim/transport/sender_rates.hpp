@@ -37,7 +37,7 @@ class SenderRates {
     std::function<std::pair<int, int>(Pair)> ports;  // sites of sender and receiver
     std::function<void(Pair, double bytes_per_s)> limit;  // limits the rate of the pair's bytes
   };
-  explicit SenderRates(Environment surroundings) : around_(std::move(surroundings)) {}
+  explicit SenderRates(Environment environment) : environment_(std::move(environment)) {}
 
   void flow_began(Pair pair);
   /// The bytes of the flow must already be part of Environment::delivered_bytes.
@@ -64,35 +64,35 @@ class SenderRates {
   struct Sender {
     int in_flight = 0;  // number of flows
     bool paused = false;
-    std::deque<Span> sent;                  // spans of the last two round trips
-    double silent_since_s = -kNever;        // time when the last flow ended or paused
-    double spell_began_s = 0;               // time since which it has sent without a pause
-    double filled_s = 0;                    // seconds of acknowledged sending, up to the last sample
-    double active_s = 0;                    // seconds during which some bytes were not yet acknowledged
-    double sampled_s = 0;                   // time of the last sample
-    double sampled_bytes = 0;               // bytes delivered until the last sample
-    std::deque<Sample> most_first;          // window of the maximum filter: falling rates, in order of time
-    double paces_bytes_per_s = kUnlimited;  // pacing rate
-    double limit_bytes_per_s = kUnlimited;  // pacing rate after the uplink is shared with other senders
-    bool held_back = false;                 // whether links limited its rate at the last sample
-    double next_raise_s = 0;                // time of the next raise of the pacing rate
-    double look_s = kNever;                 // time of its next scheduled sample
+    std::deque<Span> sent;                   // spans of the last two round trips
+    double silent_since_s = -kNever;         // time when the last flow ended or paused
+    double spell_began_s = 0;                // time since which it has sent without a pause
+    double filled_s = 0;                     // seconds of acknowledged sending, up to the last sample
+    double active_s = 0;                     // seconds during which some bytes were not yet acknowledged
+    double sampled_s = 0;                    // time of the last sample
+    double sampled_bytes = 0;                // bytes delivered until the last sample
+    std::deque<Sample> maximum_window;       // window of the maximum filter: falling rates, in order of time
+    double pacing_bytes_per_s = kUnlimited;  // pacing rate
+    double limit_bytes_per_s = kUnlimited;   // pacing rate after the uplink is shared with other senders
+    bool held_back = false;                  // whether links limited its rate at the last sample
+    double next_raise_s = 0;                 // time of the next raise of the pacing rate
+    double next_sample_s = kNever;           // time of its next scheduled sample
   };
   void begin_sample(Pair pair, Sender& sender) const;
   void begin_spell(Pair pair, Sender& sender) const;
   [[nodiscard]] double seen_bytes_per_s(const Sender& sender, double round_trip_s) const;
   void sample(Pair pair);
   void sample_all(const std::set<Pair>& pairs);
-  void sample_those_beside(Pair pair);
+  void sample_neighbours(Pair pair);
   void share_uplink(int site);
   void limit(Pair pair, double bytes_per_s);
   [[nodiscard]] double round_trip_s(Pair pair) const;
-  void look_later(Pair pair, int cycles = 1);
-  void look(Pair pair, int cycles);
+  void schedule_sample(Pair pair, int cycles = 1);
+  void take_scheduled_sample(Pair pair, int cycles);
   [[nodiscard]] double paced_bytes_per_s(int site) const;
   [[nodiscard]] bool acknowledged_late(Pair pair) const;
 
-  Environment around_;
+  Environment environment_;
   std::map<Pair, Sender> senders_;
   std::map<int, std::set<Pair>> sending_, receiving_;  // [site]: pairs with flows in flight
 };
