@@ -79,8 +79,7 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
     sg.valves.emplace_back().link =
         sg.adjustable_link("valve-" + std::to_string(pair), kFastestFabric_bytes_per_s);
   sg.zone->seal();
-  // A route is added when its pair first sends, since a table of all pairs of 1,000 sites costs 2 s and 0.7
-  // GB.
+  // A pair gets its route when it first sends. A table of all pairs of 1,000 sites would cost 2 s and 0.7 GB.
   sg.routed.assign(nodes.size() * nodes.size(), 0);
 
   s4u::Comm::on_completion_cb([this](const auto& activity) {

@@ -1,6 +1,6 @@
 // The event engine of the simulator, on top of SimGrid: a simulated clock with timers, and flows of bytes
 // from node to node that share the links. Code that depends on SimGrid's version or overrides its defaults is
-// in this folder only.
+// in this folder.
 #pragma once
 #include <cstdint>
 #include <deque>

@@ -46,8 +46,7 @@ TEST_CASE("a flow ends when the integral of its rate is its bytes") {
   // 1 GB/s for 2 s, then 0.5 GB/s: 3 GB take 2 + 1/0.5 = 4 s.
   platform.changes = {rate_of(LinkChange::Link::uplink, 0, 0, 2, 5e8)};
   CHECK(seconds(platform, {{0, 1}}, 3) == doctest::Approx(4).epsilon(1e-9));
-  // From 3 s on the uplink has 2 GB/s, but the downlink lets only 1 GB/s pass. The bytes are 2 + 0.5 + 0.5
-  // GB.
+  // From 3 s on the uplink has 2 GB/s, but the downlink passes only 1 GB/s: 2 + 0.5 + 0.5 GB in 3.5 s.
   platform.changes.push_back(rate_of(LinkChange::Link::uplink, 0, 0, 3, 2e9));
   CHECK(seconds(platform, {{0, 1}}, 3) == doctest::Approx(3.5).epsilon(1e-9));
   // The other direction is another link.

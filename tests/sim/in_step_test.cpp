@@ -160,5 +160,5 @@ TEST_CASE("buckets behind the backward pass shorten a step, and never below its 
     CHECK(step_s > 1);
     before = step_s;
   }
-  CHECK(before < 1.1);  // exposed are a twelfth of the 0.5 s, 0.04 s, and the tables
+  CHECK(before < 1.1);  // a twelfth of the 0.5 s (0.04 s) and the embedding tables are exposed
 }
