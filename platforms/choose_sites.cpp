@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kMostSearched = 20'000;
 
-/// Seconds between any two sites, the slower direction.
+/// The costs of all pairs of sites in seconds: see sets_of_sites().
 class Pairs {
  public:
   Pairs(const Platform& platform, double bytes) : sites_(platform.size()) {
@@ -98,7 +98,7 @@ Platform chosen_sites(const Platform& all, const std::vector<int>& sites) {
   Platform platform = all;
   platform.sites.clear();
   platform.paths.clear();
-  std::vector<int> place(all.sites.size(), -1);  // among the chosen
+  std::vector<int> place(all.sites.size(), -1);  // index among the chosen sites; -1 if not chosen
   for (std::size_t i = 0; i < sites.size(); ++i) {
     platform.sites.push_back(all.sites[static_cast<std::size_t>(sites[i])]);
     place[static_cast<std::size_t>(sites[i])] = static_cast<int>(i);

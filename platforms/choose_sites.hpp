@@ -1,4 +1,4 @@
-// Some of a platform's sites: given ones, or the best connected.
+// Selects a subset of a platform's sites: given sites, or the best connected ones.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -7,20 +7,22 @@
 
 namespace fomoe::platforms {
 
-/// The given sites, by their index and in that order, with all that is between them.
+/// The platform that consists of the given sites (indices, in this order), the paths between them and their
+/// changes over time.
 Platform chosen_sites(const Platform& all, const std::vector<int>& sites);
 
 struct SiteSets {
-  std::vector<std::vector<int>> sets;  // each in rising order; by size, then as found
-  bool all = false;                    // every set of `fewest` sites or more is there
-  bool exact = true;                   // of its size, the best connected one; else found greedily
+  std::vector<std::vector<int>> sets;  // site indices in rising order; smaller sets first
+  bool all = false;                    // whether `sets` holds every set of `fewest` or more sites
+  bool exact = true;  // whether each set is surely the best of its size; false if some were found greedily
 };
 
-/// Of each number of sites from `fewest` to all: every set where that makes at most `most_sets` in all, else
-/// the best connected one. Seconds of a pair: latency + bytes ÷ min(uplink, path, downlink), the slower
-/// direction. The best connected set has the fastest slowest pair, and of these the smallest sum over pairs;
-/// it is searched in full where there are at most 20,000 sets of that size, else by leaving out, from all
-/// sites on, the one whose absence helps most.
+/// Candidate sets of sites, of every size from `fewest` to all sites. Returns every such set if there are at
+/// most `most_sets` of them, else the best connected set of each size. The cost of a pair is, for the slower
+/// direction and in seconds, latency + bytes ÷ min(uplink, path, downlink). The best connected set has the
+/// least cost of its slowest pair, and among equals the least sum of costs. It is found by exhaustive search
+/// if there are at most 20,000 sets of its size. Otherwise it is found greedily: from the next larger set,
+/// the site is removed whose absence helps most.
 SiteSets sets_of_sites(const Platform& platform, int fewest, double bytes, std::size_t most_sets);
 
 }  // namespace fomoe::platforms

@@ -48,8 +48,8 @@ Platform first_sites(const Platform& all, int count) {
 Platform generated(const Platform& measured, int count, std::uint64_t seed, double sigma,
                    double same_site_latency_s) {
   std::mt19937_64 random(seed);
-  // Standard libraries differ in their distributions, but not in this engine: uniform draws by hand, and
-  // Box and Muller's normal ones (1958).
+  // All standard libraries implement this engine equally, but not the distributions. Uniform and normal draws
+  // (Box and Muller 1958) are therefore computed here.
   const auto uniform_draw = [&] { return (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53; };
   const auto factor = [&] {
     const double radius = std::sqrt(-2 * std::log(uniform_draw()));

@@ -1,4 +1,5 @@
-// Sites and the directed paths between them, as plain data in SI units. No engine, no parsing.
+// The data model of a platform: sites and the directed paths between them, in SI units. It needs neither an
+// engine nor a parser.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -12,18 +13,19 @@ namespace fomoe::platforms {
 
 inline constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
-/// One data centre. Everything it sends leaves through one uplink and everything it receives enters
-/// through one downlink; flows share each of them equally.
+/// One data centre. All bytes that it sends leave through one uplink, and all bytes that it receives enter
+/// through one downlink. Flows share each of these links equally.
 struct Site {
   std::string name;
   double uplink_bytes_per_s = 0;
   double downlink_bytes_per_s = 0;
-  double fabric_bytes_per_s = kUnlimited;  // of one flow between two nodes of the site
-  std::string region = {};                 // of the backbones
-  double compute_factor = 1;               // how many times as long a step takes here
+  double fabric_bytes_per_s = kUnlimited;  // rate of one flow between two nodes of the site
+  std::string region = {};                 // region for the backbones
+  double compute_factor = 1;               // duration of a step at this site ÷ the scenario's step time
 };
 
-/// What one region has towards another, in one direction; all paths from the one into the other share it.
+/// The link from one region to another, in one direction. All paths from the first region to the second share
+/// it.
 struct Backbone {
   std::string from, to;  // regions
   double bandwidth_bytes_per_s = 0;
@@ -32,16 +34,17 @@ struct Backbone {
 /// The directed path between two sites, between the uplink of one and the downlink of the other.
 struct Path {
   double latency_s = 0;                       // one way
-  double bandwidth_bytes_per_s = kUnlimited;  // what the path itself carries; unlimited: only the ports count
-  int backbone = -1;                          // that the path shares with others; negative: none
+  double bandwidth_bytes_per_s = kUnlimited;  // rate of the path itself, besides its uplink and downlink
+  int backbone = -1;                          // index of the path's backbone; negative if it has none
 };
 
-/// From a moment of the run on, a link has another rate, or a path another latency. A rate of 0: it is down.
+/// A change of a link's rate, or of a path's latency, at a moment of the run. A link of rate 0 is down.
 struct LinkChange {
   enum class Link { uplink, downlink, path, backbone };
   double at_s = 0;
   Link link = Link::uplink;
-  int from = 0, to = 0;  // a port: its site twice; a path: its ends; a backbone: its index twice
+  // Uplink, downlink: the index of the site in both. Path: its two sites. Backbone: its index in both.
+  int from = 0, to = 0;
   std::optional<double> bandwidth_bytes_per_s;
   std::optional<double> latency_s;
 };
@@ -52,7 +55,7 @@ struct Platform {
   std::vector<Path> paths;  // sites.size()² entries, row = from; the diagonal is unused
   std::vector<Backbone> backbones = {};
   std::vector<LinkChange> changes = {};  // in the order of their times
-  double changes_period_s = 0;           // after which they happen again; 0: once
+  double changes_period_s = 0;           // period with which the changes repeat; 0 if they happen once
   std::vector<Provenance> provenance = {};
 
   [[nodiscard]] int size() const { return static_cast<int>(sites.size()); }
@@ -62,25 +65,29 @@ struct Platform {
   [[nodiscard]] Path& path(int from, int to) { return paths[static_cast<std::size_t>(from * size() + to)]; }
 };
 
-/// `count` equal sites named site-0…, the same latency (one way) between any two, paths unlimited.
+/// A platform of `count` equal sites, named site-0 and so on, with the same one-way latency between any two,
+/// and unlimited paths.
 Platform uniform(int count, double uplink_bytes_per_s, double downlink_bytes_per_s, double latency_s);
 
-/// "uplink of paris", "path paris to tokyo", …: what reports call the link.
+/// The name of a link in reports, for instance "uplink of paris" or "path paris to tokyo".
 std::string link_name(const Platform& platform, LinkChange::Link link, int from, int to);
 
-/// The first `count` sites, with all that is between them.
+/// The platform that consists of the first `count` sites, the paths between them and their changes over time.
 Platform first_sites(const Platform& all, int count);
 
-/// `count` sites, each like one that is drawn from those of `measured` (equally likely, seeded), with rates
-/// that are off by a factor exp(σ·z), z standard normal: paths between two sites are like those between the
-/// sites they were drawn from. Two that were drawn from the same site are `same_site_latency_s` apart.
+/// A random platform of `count` sites. Each site is a copy of a site of `measured`, drawn uniformly with the
+/// seed. Its rates are multiplied by factors exp(σ·z), with z standard normal. The path between two sites
+/// copies the path between their originals, with such a factor. Two copies of the same site have a latency of
+/// `same_site_latency_s`.
 Platform generated(const Platform& measured, int count, std::uint64_t seed, double sigma,
                    double same_site_latency_s);
 
-/// Every site behind so many machines, each with the measured rates: all rates multiplied.
+/// The platform with `gateways` machines at each site, each of which has the measured rates: all rates are
+/// multiplied by `gateways`.
 Platform with_gateways(Platform platform, int gateways);
 
-/// The same platform with every capacity multiplied by `efficiency`: what payload gets of a raw link.
+/// The platform with every rate multiplied by `efficiency`, the fraction of a raw link's rate that remains
+/// for payload.
 Platform scaled_bandwidth(Platform platform, double efficiency);
 
 }  // namespace fomoe::platforms

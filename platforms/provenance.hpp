@@ -1,11 +1,11 @@
-// Where a number comes from. Carried beside every input up to the report, so that a reader never takes
-// an assumption for a measurement.
+// The provenance of numbers. It accompanies every input up to the report, so that a reader never mistakes an
+// assumption for a measurement.
 #pragma once
 #include <string>
 
 namespace fomoe {
 
-/// calibrated: fitted to measurements of something else, by `fomoe calibrate`.
+/// `calibrated` means that `fomoe calibrate` fitted the number to measurements of another quantity.
 enum class Origin { measured, calibrated, computed, assumed };
 inline constexpr Origin kOrigins[] = {Origin::measured, Origin::calibrated, Origin::computed,
                                       Origin::assumed};

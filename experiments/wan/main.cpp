@@ -1,5 +1,6 @@
-// fomoe-wan: a scenario's platform as network namespaces of this machine. Exit status: CMD's; 2 where the
-// input is wrong, 1 where this machine cannot do it.
+// The program fomoe-wan: emulates a scenario's platform with network namespaces on this machine, and runs a
+// command at every site. It exits with the command's status, with 2 if the input is wrong, and with 1 if this
+// machine cannot do it.
 #include <fmt/format.h>
 #include <sched.h>
 
@@ -228,7 +229,7 @@ int run(const std::string& command, std::vector<std::string> arguments) {
   if (values.count("cpu-quota"))
     session.quota_cores = read_quota(values["cpu-quota"].as<double>(), layout.size());
   if (values.count("report")) {
-    // The isolated process starts elsewhere for CMD as well, so one absolute name for all.
+    // The commands of the sites may run in other folders, so all of them get an absolute path.
     session.report = std::filesystem::absolute(values["report"].as<std::string>()).string();
     const auto folder = std::filesystem::path(session.report).parent_path();
     if (!std::filesystem::is_directory(folder))
@@ -253,7 +254,7 @@ int main(int argc, char** argv) {
     arguments.erase(arguments.begin());
     return run(command, std::move(arguments));
   } catch (const fomoe::FileError& error) {
-    fmt::print(stderr, "{}\n", error.what());  // begins with file:line, where editors look for it
+    fmt::print(stderr, "{}\n", error.what());  // the message begins with file:line, where editors expect it
     return kWrongInput;
   } catch (const InputError& error) {
     fmt::print(stderr, "fomoe-wan: {}\n", error.what());

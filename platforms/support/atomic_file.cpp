@@ -15,7 +15,8 @@ namespace fomoe {
 namespace fs = std::filesystem;
 
 AtomicFile::AtomicFile(const std::string& path)
-    // Through a link, so that the link stays one; a rename over a device or a pipe would replace it.
+    // Symbolic links are resolved, since the rename would replace the link itself. For the same reason the
+    // check below refuses devices and pipes.
     : target_(fs::is_symlink(path) ? fs::weakly_canonical(path).string() : path) {
   if (fs::exists(target_) && !fs::is_regular_file(target_)) {
     throw std::runtime_error(path + ": cannot be written: it exists and is no regular file");
@@ -26,7 +27,7 @@ AtomicFile::AtomicFile(const std::string& path)
     temporary_.clear();
     fail();
   }
-  // mkstemps gives 0600; a result is an ordinary file.
+  // mkstemps() creates the file with mode 0600; a result file gets the usual mode.
   const mode_t mask = umask(0);
   umask(mask);
   (void)fchmod(descriptor_, 0666 & ~mask);

@@ -1,11 +1,12 @@
-// A file that appears whole or not at all: written piece by piece under a temporary name beside the target.
+// Atomic output files: a file is written under a temporary name beside the target, and renamed when complete.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace fomoe {
 
-/// Throws std::runtime_error where anything fails; without commit() nothing stays behind.
+/// A file that replaces its target at commit(). Without commit() the destructor removes it. All functions
+/// throw std::runtime_error if they fail.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
@@ -14,7 +15,7 @@ class AtomicFile {
   AtomicFile& operator=(const AtomicFile&) = delete;
 
   void write(std::string_view text);
-  /// On disk, then renamed to the target.
+  /// Flushes the file to the disk, and renames it to the target.
   void commit();
 
  private:
@@ -24,7 +25,7 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
-/// Writes all of `text` or nothing. Throws std::runtime_error.
+/// Writes `text` to the file atomically. Throws std::runtime_error if it fails.
 void write_file(const std::string& path, const std::string& text);
 
 }  // namespace fomoe

@@ -18,7 +18,7 @@ void write_all(int descriptor, const std::string& text) {
   while (left > 0) {
     const ssize_t written = ::write(descriptor, at, left);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) std::_Exit(1);  // nobody reads any more
+    if (written <= 0) std::_Exit(1);  // the parent is gone
     at += written;
     left -= static_cast<std::size_t>(written);
   }
@@ -53,7 +53,7 @@ Child::Child(const std::function<std::string()>& work) {
     close(ends[0]);
     dup2(fileno(messages_), STDERR_FILENO);
     for (const int death : {SIGSEGV, SIGABRT})
-      signal(death, SIG_DFL);  // the parent's handlers are not for it
+      signal(death, SIG_DFL);  // the parent's handlers must not run in the child
     try {
       write_all(ends[1], 'k' + work());
     } catch (const std::exception& error) {

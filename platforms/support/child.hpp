@@ -1,4 +1,5 @@
-// Work in a child process, because SimGrid's engine is global: its answer, or why there is none.
+// Runs a function in a child process, and returns its result or its error. It exists because SimGrid's engine
+// is global to a process.
 #pragma once
 #include <sys/types.h>
 
@@ -9,7 +10,8 @@
 
 namespace fomoe::sim {
 
-/// The child threw, or died; what() is the exception's message or, without one, what was on its stderr.
+/// The child threw an exception, or died. what() is the exception's message, or the child's stderr if it
+/// died. threw() tells which.
 class ChildError : public std::runtime_error {
  public:
   ChildError(const std::string& message, bool threw) : std::runtime_error(message), threw_(threw) {}
@@ -19,18 +21,19 @@ class ChildError : public std::runtime_error {
   bool threw_;
 };
 
-/// Starts at once. Call it before starting threads.
+/// A child process that computes a string. It starts in the constructor. The caller must not have started
+/// threads.
 class Child {
  public:
   explicit Child(const std::function<std::string()>& work);
-  /// Ends a child that nobody has waited for.
+  /// Ends the child if wait() was not called.
   ~Child();
   Child(Child&& other) noexcept;
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
   Child& operator=(Child&&) = delete;
 
-  /// What the work returned. Throws ChildError. Once.
+  /// Waits for the child, and returns the result of the work. Throws ChildError. May be called once only.
   std::string wait();
 
  private:

@@ -1,4 +1,4 @@
-// The user's mistakes. The programs print what() and exit with status 2.
+// Exceptions for wrong input by the user. The programs print what() and exit with status 2.
 #pragma once
 #include <stdexcept>
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace fomoe {
 
-/// A scenario with a wrong value: which key, what was found, what was expected and an example that works. The
-/// reader of the file adds file and line.
+/// A wrong value in a scenario. The message names the key, the value found, the values expected, and an
+/// example that works. The reader of the scenario adds the file and the line.
 class InputError : public std::runtime_error {
  public:
   InputError(std::string key, std::string got, std::string expected, std::string example)
@@ -21,8 +21,8 @@ class InputError : public std::runtime_error {
   std::string key_;
 };
 
-/// A mistake in a file or in an override: "file:line: key: got …; expected …; for example …". Where a name is
-/// close to a known one the message ends with "; did you mean …?".
+/// A mistake in a file or in an override: "file:line: key: got …; expected …; for example …". If an unknown
+/// name is close to a known one, the message ends with "; did you mean …?".
 class FileError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };

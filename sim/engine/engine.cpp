@@ -18,9 +18,9 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
       network_(network),
       simulates_senders_(senders == costmodel::Senders::one_by_one &&
                          network.congestion_control == costmodel::CongestionControl::bbr),
-      probe_clock_(around_probes()),
-      sender_rates_(around_rates()),
-      send_buffers_(around_buffers()),
+      probe_clock_(probe_environment()),
+      sender_rates_(rate_environment()),
+      send_buffers_(buffer_environment()),
       flow_start_(nodes, platform_, network, seed),
       simgrid_(std::make_unique<Simgrid>()) {
   Simgrid& sg = *simgrid_;
@@ -45,7 +45,8 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
     if (change.link == platforms::LinkChange::Link::path)
       changing[static_cast<std::size_t>(change.from * sites + change.to)] = 1;
   }
-  // A path that is as fast as a port at one of its ends limits nothing.
+  // A path that is at least as fast as the uplink or the downlink at its ends limits nothing, and gets no
+  // link.
   for (std::size_t pair = 0; pair < platform.paths.size(); ++pair) {
     const std::size_t a = pair / platform.sites.size(), b = pair % platform.sites.size();
     const double bytes_per_s = platform.paths[pair].bandwidth_bytes_per_s;
@@ -62,7 +63,8 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     sg.hosts.push_back(sg.zone->create_host("node-" + std::to_string(n), 1.0)->seal());
   }
-  // A cap holds for each flow by itself: a link that does not share ("fat pipe"), one for each different cap.
+  // A cap holds for each flow separately. It is a link of the policy FATPIPE, which gives every flow its full
+  // rate; there is one for each distinct cap.
   for (std::size_t a = 0; (network.tcp_window_bytes || network.loss_rate) && a < nodes.size(); ++a) {
     for (std::size_t b = 0; b < nodes.size(); ++b) {
       const double cap = flow_start_.cap_bytes_per_s(static_cast<NodeId>(a), static_cast<NodeId>(b));
@@ -77,7 +79,7 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
     sg.valves.emplace_back().link =
         sg.adjustable_link("valve-" + std::to_string(pair), kFastestFabric_bytes_per_s);
   sg.zone->seal();
-  // Routes are added when a pair first sends: a table of all pairs of 1,000 sites would cost 2 s and 0.7 GB.
+  // A pair gets its route when it first sends. A table of all pairs of 1,000 sites would cost 2 s and 0.7 GB.
   sg.routed.assign(nodes.size() * nodes.size(), 0);
 
   s4u::Comm::on_completion_cb([this](const auto& activity) {
@@ -168,7 +170,7 @@ void Engine::drain() {
 }
 
 void Engine::run() {
-  after(0, [] {});  // drains what was asked for before the start
+  after(0, [] {});  // runs the callbacks that were queued by soon() before the start
   schedule_change(0, 0);
   simgrid_->engine.run();
 }

@@ -1,5 +1,6 @@
-// SimGrid as a clock with flows on it: timers, and bytes that move from node to node and share the links.
-// Everything that differs between SimGrid's versions or misleads in its defaults is in here.
+// The event engine of the simulator, on top of SimGrid: a simulated clock with timers, and flows of bytes
+// from node to node that share the links. Code that depends on SimGrid's version or overrides its defaults is
+// in this folder.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -17,7 +18,7 @@
 
 namespace fomoe::sim {
 
-/// One per process: SimGrid's clock is global.
+/// A process may have one Engine only, because SimGrid's clock is global.
 class Engine {
  public:
   using Callback = std::function<void()>;
@@ -28,18 +29,20 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  /// Sets SimGrid up, which takes longer than a small simulation: done once before forking, it serves every
-  /// child.
+  /// Initialises SimGrid, which takes longer than a small simulation. If a process does this once before it
+  /// forks, all its children have SimGrid ready.
   static void prepare();
 
-  /// Seconds since the start, or since the last restart.
+  /// Simulated time in seconds since the start or the last restart().
   [[nodiscard]] double now() const;
-  /// After run(): the network as it was at first, and time 0. Cheaper than another process.
+  /// Resets the network to its initial state and the time to 0. May be called after run() has returned; costs
+  /// less than another process.
   void restart();
-  /// Seconds before the first byte of a flow moves; asked once for each flow.
+  /// Seconds from a node's wish to send until the first byte of the flow moves. Must be called once per flow,
+  /// because each call counts as a use of the connection.
   double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, const Beside& beside);
   [[nodiscard]] double call_overhead_s() const { return network_.call_overhead_s; }
-  /// That a node spends on what it is about to send.
+  /// Seconds that a node spends on preparing a payload of `bytes` before it sends it.
   [[nodiscard]] double payload_s(double bytes) const {
     return network_.payload_bytes_per_s ? bytes / *network_.payload_bytes_per_s : 0;
   }
@@ -50,38 +53,41 @@ class Engine {
   [[nodiscard]] bool early_receives() const { return network_.early_receives; }
   [[nodiscard]] double latency_s(costmodel::NodeId from, costmodel::NodeId to) const;
   [[nodiscard]] bool buffers_sends() const { return network_.send_buffer_bytes.has_value(); }
-  /// Where sends are buffered, and the node wishes to send: whether its kernel takes it at once.
+  /// True if sends are buffered and the send buffer of the sender's kernel accepts these bytes at once.
+  /// Records the node's wish to send them, so it must be called once per flow.
   bool takes(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes) {
     return buffers_sends() && send_buffers_.holds({from, to}, bytes);
   }
 
-  /// Calls back as soon as what runs now has returned.
+  /// Queues a callback, which runs at the same simulated time after the current callback has returned.
   void soon(Callback callback) { soon_.push_back(std::move(callback)); }
   void after(double delay_s, Callback callback);
-  /// Bytes start to move now, without latency, or where sends are buffered when all that the node sent that
-  /// one before has arrived. `arrived`: the last one has. `taken`, where sends are buffered and it is not
-  /// empty: no more than the buffer holds has yet to arrive.
+  /// Starts a flow without latency. It starts now, or, if sends are buffered, when all earlier bytes of the
+  /// same (sender, receiver) pair have arrived. Calls `arrived` when the last byte has arrived. If sends are
+  /// buffered and `taken` is not empty, calls `taken` when the bytes of the pair that have not arrived fit
+  /// into the send buffer.
   void send(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Callback arrived,
             Callback taken = {});
 
-  /// Runs until nothing is left to happen, save changes of links. Throws std::runtime_error where a flow is
-  /// on a link that is down for ever.
+  /// Runs until no event is left except changes of links. Throws std::runtime_error if a flow uses a link
+  /// that stays down for ever.
   void run();
-  /// Nothing more is wanted: links no longer change.
+  /// Ends the changes of links, so that run() can return when the last flow has ended.
   void stop() { stopped_ = true; }
 
  private:
   struct Simgrid;
   using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;
   [[nodiscard]] bool paces(Pair pair) const;
-  [[nodiscard]] ProbeClock::Environment around_probes();
-  [[nodiscard]] SenderRates::Environment around_rates();
-  [[nodiscard]] SendBuffers::Environment around_buffers();
+  [[nodiscard]] ProbeClock::Environment probe_environment();
+  [[nodiscard]] SenderRates::Environment rate_environment();
+  [[nodiscard]] SendBuffers::Environment buffer_environment();
   void set_valve(Pair pair);
   [[nodiscard]] std::pair<int, int> sites(Pair pair) const;
   [[nodiscard]] double round_trip_s(Pair pair) const;
   [[nodiscard]] double fastest_bytes_per_s(Pair pair) const;
-  /// No actors and no mailboxes: a flow costs the same however many there are.
+  /// Starts a SimGrid communication without actors or mailboxes, so the cost of a flow does not grow with
+  /// their number.
   void fly(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Callback ended);
   void drain();
   void schedule_change(std::size_t index, double period_start_s);
@@ -92,13 +98,13 @@ class Engine {
 
   const std::vector<costmodel::Node>& nodes_;
   const platforms::Platform at_first_;
-  platforms::Platform platform_;  // as it is now
-  double start_s_ = 0;            // by SimGrid's clock, which cannot be set back
+  platforms::Platform platform_;  // the current state, after the changes so far
+  double start_s_ = 0;            // SimGrid's clock at the last restart; that clock cannot be set back
   bool stopped_ = false;
   const costmodel::NetworkModel& network_;
   bool simulates_senders_ = false;
-  ProbeClock probe_clock_;    // where it does
-  SenderRates sender_rates_;  // there too
+  ProbeClock probe_clock_;    // used only if simulates_senders_
+  SenderRates sender_rates_;  // used only if simulates_senders_
   SendBuffers send_buffers_;
   FlowStart flow_start_;
   std::deque<Callback> soon_;

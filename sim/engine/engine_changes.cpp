@@ -1,4 +1,5 @@
-// Links whose rates and latencies change over time.
+// The part of Engine that applies changes of link rates and latencies over time, and refuses flows over links
+// that stay down.
 #include <algorithm>
 #include <stdexcept>
 #include <string>
@@ -33,7 +34,7 @@ void Engine::undo_changes() {
   }
 }
 
-// One timer at a time, so that a trace that repeats for ever ends with the last flow.
+// Only one change has a timer at a time, so that a trace that repeats for ever ends with the last flow.
 void Engine::schedule_change(std::size_t index, double period_start_s) {
   if (platform_.changes.empty() || stopped_) return;
   if (index == platform_.changes.size()) {
@@ -81,7 +82,8 @@ void Engine::change(const platforms::LinkChange& change) {
   }
 }
 
-// A link at rate 0 carries on when the trace says so; one that nothing will bring back carries nothing.
+// A link at rate 0 is acceptable if the trace raises its rate later. Otherwise its flows would never end, so
+// the run is refused.
 void Engine::refuse_dead_links(NodeId from, NodeId to) const {
   using Link = platforms::LinkChange::Link;
   const int a = nodes_[static_cast<std::size_t>(from)].site, b = nodes_[static_cast<std::size_t>(to)].site;

@@ -1,4 +1,5 @@
-// What senders do beside sending: probes, paces and buffers of the pairs of nodes, tied to their links.
+// The part of Engine that connects the models of TCP senders (BBR probes, BBR sending rates, send buffers) to
+// the clock and the links.
 #include <algorithm>
 #include <utility>
 
@@ -8,13 +9,14 @@ namespace fomoe::sim {
 
 namespace {
 
-constexpr std::uint64_t kProbeDraws = 1ULL << 32;  // others than at the end of a start, and of jitter
+// An offset that keeps these draws apart from those of start-up rates and jitter.
+constexpr std::uint64_t kProbeDraws = 1ULL << 32;
 
 }  // namespace
 
 bool Engine::paces(Pair pair) const { return simulates_senders_ && leaves_site(pair.first, pair.second); }
 
-ProbeClock::Environment Engine::around_probes() {
+ProbeClock::Environment Engine::probe_environment() {
   return {[this] { return now(); },
           [this](double delay_s, Callback callback) { after(delay_s, std::move(callback)); },
           [this](Pair pair) { return round_trip_s(pair); },
@@ -28,7 +30,7 @@ ProbeClock::Environment Engine::around_probes() {
           }};
 }
 
-SenderRates::Environment Engine::around_rates() {
+SenderRates::Environment Engine::rate_environment() {
   return {[this] { return now(); },
           [this](double delay_s, Callback callback) { after(delay_s, std::move(callback)); },
           [this](Pair pair) { return round_trip_s(pair); },
@@ -48,7 +50,7 @@ SenderRates::Environment Engine::around_rates() {
           }};
 }
 
-SendBuffers::Environment Engine::around_buffers() {
+SendBuffers::Environment Engine::buffer_environment() {
   return {[this] { return now(); },
           [this](double delay_s, Callback callback) { after(delay_s, std::move(callback)); },
           [this](Pair pair, std::int64_t bytes, Callback ended) {

@@ -1,4 +1,5 @@
-// What Engine keeps of SimGrid: links, routes, flows under way. For its own files only.
+// Private part of Engine: its SimGrid objects (links, routes and flows in flight). Only Engine's own files
+// include this header.
 #pragma once
 #include <algorithm>
 #include <deque>
@@ -15,56 +16,56 @@ namespace fomoe::sim {
 namespace s4u = simgrid::s4u;
 using costmodel::NodeId;
 
-// An unlimited fabric, as a number that SimGrid can divide by: a petabyte in a nanosecond.
+// Stands for an unlimited rate, because SimGrid cannot calculate with infinity: a petabyte per nanosecond.
 inline constexpr double kFastestFabric_bytes_per_s = 1e24;
 
-// Nor can it divide by zero: a link that is down moves a byte in eleven days.
+// Stands for the rate of a link that is down, because SimGrid cannot divide by zero: one byte in eleven days.
 inline constexpr double kDown_bytes_per_s = 1e-6;
 inline double running_rate(double bytes_per_s) { return std::max(bytes_per_s, kDown_bytes_per_s); }
 
 struct Engine::Simgrid {
   s4u::Engine& engine = simgrid_engine();
-  // A flow under way: what SimGrid must not lose, and whom to call.
+  // A flow in flight: it keeps the SimGrid communication alive, and holds the callback for its end.
   struct Flight {
     s4u::CommPtr comm;
     NodeId from = 0, to = 0;
     double bytes = 0;
     Callback ended;
   };
-  // What a pair's sender lets through: at times nothing. (In SimGrid 3.32 a second suspend() of one
-  // communication has no effect.)
+  // A link that limits the rate of one (sender, receiver) pair, at times to nothing. A link is used because
+  // in SimGrid 3.32 a second suspend() of one communication has no effect.
   struct Valve {
     s4u::Link* link = nullptr;
     bool open = true;
     double most_bytes_per_s = kFastestFabric_bytes_per_s;
-    double delivered_bytes = 0;  // of flows that have ended
+    double delivered_bytes = 0;  // sum over the pair's flows that have ended
     std::vector<Flight*> flights;
   };
   s4u::NetZone* zone = nullptr;
-  std::vector<s4u::Link*> up, down;  // of sites
-  std::vector<s4u::Link*> fabric;    // of sites: each flow inside one has it for itself
-  std::vector<s4u::Link*> path;      // of pairs of sites, where the path itself limits; else nullptr
+  std::vector<s4u::Link*> up, down;  // [site]
+  std::vector<s4u::Link*> fabric;    // [site]; every flow inside the site gets the full rate
+  std::vector<s4u::Link*> path;      // [from site · sites + to site]; nullptr if the path limits nothing
   std::vector<s4u::Link*> backbone;
-  std::map<double, s4u::Link*> caps;       // of flows, by their rate
-  std::map<Pair, const Flight*> in_order;  // where sends are buffered: the pair's only one
-  std::vector<Valve> valves;           // of pairs of nodes whose senders are simulated one by one, else empty
-  bool changing = false;               // some links do, over time
-  std::deque<double> rates;            // of links that may change; addresses stay
-  std::map<s4u::Link*, double*> rate;  // of these links
-  std::vector<s4u::Host*> hosts;       // of nodes
-  std::vector<char> routed;            // pairs of nodes that have sent before
+  std::map<double, s4u::Link*> caps;       // limits of single flows, by their rate in bytes per second
+  std::map<Pair, const Flight*> in_order;  // the only flow in flight of each pair, if sends are buffered
+  std::vector<Valve> valves;  // [from node · nodes + to node]; empty unless senders are simulated one by one
+  bool changing = false;      // whether any link changes over time
+  std::deque<double> rates;   // bytes per second of adjustable links; a deque keeps addresses valid
+  std::map<s4u::Link*, double*> rate;  // the entry of `rates` for each adjustable link
+  std::vector<s4u::Host*> hosts;       // [node]
+  std::vector<char> routed;            // [from node · nodes + to node]: whether the route exists
 
-  std::deque<Flight> flights;  // addresses stay
+  std::deque<Flight> flights;  // a deque keeps addresses valid
   std::vector<Flight*> free_flights;
-  s4u::CommPtr landed;  // the last one: SimGrid still uses it while it calls back
+  s4u::CommPtr landed;  // the flow that ended last; SimGrid still uses it during its callback
 
   s4u::Link* link(const std::string& name, double bytes_per_s) {
     if (changing) return adjustable_link(name, bytes_per_s);
     return zone->create_link(name, running_rate(bytes_per_s))->set_latency(0)->seal();
   }
 
-  // SimGrid never lets a flow have more than its links had when it began. So these have all there is, and of
-  // that a share: their rate as it is now.
+  // SimGrid never gives a flow more than the bandwidth that its links had when the flow began. An adjustable
+  // link therefore has an unlimited bandwidth, and a nonlinear sharing policy that returns its current rate.
   s4u::Link* adjustable_link(const std::string& name, double bytes_per_s) {
     double* now = &rates.emplace_back(running_rate(std::min(bytes_per_s, kFastestFabric_bytes_per_s)));
     s4u::Link* made = zone->create_link(name, kFastestFabric_bytes_per_s)
@@ -80,7 +81,7 @@ struct Engine::Simgrid {
   }
   void set_rate(s4u::Link* of, double bytes_per_s) {
     *rate.at(of) = running_rate(std::min(bytes_per_s, kFastestFabric_bytes_per_s));
-    of->set_bandwidth(kFastestFabric_bytes_per_s);  // has SimGrid ask for the share again
+    of->set_bandwidth(kFastestFabric_bytes_per_s);  // makes SimGrid evaluate the policy again
   }
 
   void route(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform, NodeId from,

@@ -8,10 +8,10 @@ namespace s4u = simgrid::s4u;
 
 namespace {
 
-// SimGrid's defaults are a TCP model fitted to clusters. Ours is a fluid: every flow gets its max-min fair
-// share of each link it crosses, at once, whatever its latency. Latencies are therefore kept out of the
-// engine (it would weight shares by 1/latency) and applied as a delay before the flow; a flow has no window
-// cap.
+// SimGrid's defaults are a TCP model that was fitted to clusters. These settings select a fluid model: every
+// flow gets its max-min fair share of each link that it crosses, at once, whatever its latency. SimGrid would
+// weight the shares by 1/latency. Its links therefore have latency 0, and latency is applied as a delay
+// before the flow starts. SimGrid's own window cap is switched off.
 int configured(char** argv_storage) {
   static const char* const settings[] = {
       "fomoe",

@@ -1,4 +1,5 @@
-// SimGrid's engine, of which a process has one, with every setting that its defaults would mislead by.
+// Access to the SimGrid engine, of which a process can have only one. It is configured as a fluid network,
+// since SimGrid's defaults model TCP on clusters.
 #pragma once
 namespace simgrid::s4u {
 class Engine;
@@ -6,7 +7,7 @@ class Engine;
 
 namespace fomoe::sim {
 
-/// Made at the first call, and never destroyed; processes that are forked after that have it ready.
+/// Creates the engine at the first call and never destroys it. Processes that are forked later inherit it.
 simgrid::s4u::Engine& simgrid_engine();
 
 }  // namespace fomoe::sim

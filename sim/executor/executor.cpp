@@ -17,17 +17,18 @@ constexpr double kNoPart = -1;
 struct Executor::Round {
   std::size_t position = 0;
   costmodel::RoundPlan plan;
-  std::vector<std::vector<OpId>> next;                  // operations of this round that wait for this one
-  std::vector<std::unique_ptr<TransferRun>> transfers;  // by op; none for computations
-  std::vector<std::vector<std::size_t>>
-      waits;  // [node][op]: predecessors not yet ended, the round's start among them
+  std::vector<std::vector<OpId>> next;                  // [op]: operations of this round that wait for it
+  std::vector<std::unique_ptr<TransferRun>> transfers;  // [op]; empty for computations
+  // [node][op]: predecessors that have not ended; the round's start counts as one.
+  std::vector<std::vector<std::size_t>> waits;
   std::vector<std::vector<char>> ended;      // [node][op]
-  std::vector<std::vector<double>> start_s;  // [node][op]; kNoPart where the node has no part in it
+  std::vector<std::vector<double>> start_s;  // [node][op]; kNoPart if the node takes no part in the operation
   std::vector<std::size_t> attached_ops;     // [node]: unfinished operations that its next round waits for
   std::vector<char> started;                 // [node]
-  // Operations here that wait for one of (rounds back, operation), each as often as it names it.
+  // For each (rounds back, operation) of an earlier round, the operations of this round that wait for it. One
+  // that names it twice is listed twice.
   std::map<std::pair<std::int64_t, OpId>, std::vector<OpId>> after_earlier;
-  std::size_t unfinished = 0;  // node-operations
+  std::size_t unfinished = 0;  // (node, operation) pairs that have not ended
 };
 
 Executor::Executor(const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds, Engine& engine,
@@ -83,7 +84,7 @@ Executor::Round& Executor::round_at(std::size_t position) {
     }
     if (auto* transfer = std::get_if<costmodel::Transfer>(&ops[op].what)) {
       round->transfers[op] = play(*transfer, *round, static_cast<OpId>(op));
-      transfer->exchanges = {};  // flows are all that is needed of them; a large model has half a million
+      transfer->exchanges = {};  // only their flows are needed from here on; a large model has half a million
     }
   }
   round->waits.assign(nodes, waits);
@@ -109,7 +110,7 @@ void Executor::start_round(NodeId node, std::size_t position) {
   }
 }
 
-// A round that is no longer live has ended on every node, and so have its operations.
+// The operation must be in a live round. (A round that is no longer live has ended on every node.)
 bool Executor::takes_part(NodeId node, const Round& round, OpId op) const {
   const auto o = static_cast<std::size_t>(op);
   if (round.transfers[o]) return round.transfers[o]->takes_part(node);
@@ -121,21 +122,23 @@ void Executor::wait_for_earlier(NodeId node, Round& round, OpId op) {
   if (round.plan.ops[static_cast<std::size_t>(op)].after_earlier.empty() || !takes_part(node, round, op))
     return;
   for (const auto& [before, rounds_back] : round.plan.ops[static_cast<std::size_t>(op)].after_earlier) {
-    if (rounds_back > static_cast<std::int64_t>(round.position)) continue;  // before the first round
+    if (rounds_back > static_cast<std::int64_t>(round.position)) continue;  // earlier than the first round
     const auto& earlier = live_[round.position - static_cast<std::size_t>(rounds_back)];
     if (!earlier) continue;
-    if (static_cast<std::size_t>(before) >= earlier->plan.ops.size()) continue;  // a shorter kind of round
+    if (static_cast<std::size_t>(before) >= earlier->plan.ops.size())
+      continue;  // that round has fewer operations
     if (earlier->ended[static_cast<std::size_t>(node)][static_cast<std::size_t>(before)]) continue;
     ++round.waits[static_cast<std::size_t>(node)][static_cast<std::size_t>(op)];
   }
 }
 
-// Only a node that has started a later round can be waiting there; it counted this operation when it did.
+// A node can wait in a later round only if it has started that round. wait_for_earlier() then counted this
+// operation among its predecessors.
 void Executor::tell_later(NodeId node, const Round& round, OpId op) {
   for (std::int64_t back = 1; back <= reach_; ++back) {
     const std::size_t position = round.position + static_cast<std::size_t>(back);
     if (position >= live_.size()) return;
-    if (!live_[position]) continue;  // not begun, or through
+    if (!live_[position]) continue;  // not started by any node, or finished by all
     Round& later = *live_[position];
     if (!later.started[static_cast<std::size_t>(node)]) continue;
     const auto found = later.after_earlier.find({back, op});
@@ -150,7 +153,7 @@ void Executor::tell_later(NodeId node, const Round& round, OpId op) {
 
 std::unique_ptr<TransferRun> Executor::play(const costmodel::Transfer& transfer, Round& round, OpId op) {
   const int nodes = static_cast<int>(plan_.nodes.size());
-  // The run is the round's, and so is never called when the round is gone.
+  // The round owns the TransferRun, so the captured reference to the round stays valid.
   return std::make_unique<TransferRun>(
       lower(transfer, nodes, {options_.bundle, options_.network.ring_model, options_.pieces}), nodes,
       static_cast<std::int64_t>(round.position), options_.record_flows, engine_, timeline_,
@@ -196,7 +199,7 @@ void Executor::finish_op(NodeId node, Round& round, OpId op) {
     start_round(node, round.position + 1);
   if (--round.unfinished == 0) {
     if (++rounds_finished_ == sequence_.size()) engine_.stop();
-    // Later: what calls this belongs to the round.
+    // Deferred, because the caller of this function belongs to the round.
     engine_.soon([this, position = round.position] { live_[position].reset(); });
   }
 }

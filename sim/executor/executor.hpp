@@ -1,5 +1,6 @@
-// Plays rounds of a plan on an engine: an operation of a node starts when that node's parts of the operations
-// before it have ended, and a node's next round when its own round has, save detached operations.
+// Executes rounds of a plan on the event engine. A node starts an operation when the node's own parts of the
+// operation's predecessors have ended. A node starts its next round when all its operations of the current
+// round have ended, except detached ones.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -18,11 +19,11 @@ class Executor {
            const ComputeSeconds& seconds, const Options& options);
   ~Executor();
 
-  /// Everything, to the end. Throws std::runtime_error where nodes wait for each other for ever.
+  /// Executes all rounds. Throws std::runtime_error if nodes wait for each other for ever.
   costmodel::Timeline run();
 
  private:
-  struct Round;  // what all nodes share about one position of the sequence
+  struct Round;  // state of all nodes at one position of the sequence of rounds
 
   Round& round_at(std::size_t position);
   void start_round(costmodel::NodeId node, std::size_t position);
@@ -39,9 +40,9 @@ class Executor {
   Engine& engine_;
   const ComputeSeconds& seconds_;
   const Options& options_;
-  std::vector<std::unique_ptr<Round>> live_;  // by position; released when every node is through
+  std::vector<std::unique_ptr<Round>> live_;  // [position]; released when every node has finished the round
   std::size_t rounds_finished_ = 0;
-  std::int64_t reach_ = 0;  // rounds back that operations wait for, the most so far
+  std::int64_t reach_ = 0;  // largest number of rounds back that an operation so far waits for
   costmodel::Timeline timeline_;
 };
 

@@ -18,13 +18,13 @@ using costmodel::Transfer;
 
 namespace {
 
-/// What one call of a collective sends.
+/// The sizes of one call of a collective, in bytes.
 struct Piece {
-  std::int64_t whole = 0;            // S
-  std::vector<std::int64_t> chunks;  // of S, one per node
+  std::int64_t whole = 0;            // S, bytes of the payload
+  std::vector<std::int64_t> chunks;  // bytes of the chunks of S, one per node
 };
 
-/// An exchange as bytes: what lowering needs of it. Exchanges of equal payloads share their pieces.
+/// The nodes and the sizes of an exchange. Exchanges of equal payloads share their pieces, to save memory.
 struct Split {
   std::span<const NodeId> nodes;
   std::shared_ptr<const std::vector<Piece>> pieces;
@@ -77,7 +77,7 @@ CollectiveSteps steps_of(const Transfer& transfer, const Split& exchange) {
   return {transfer.pattern, transfer.collective, static_cast<int>(exchange.nodes.size())};
 }
 
-/// The flows of one piece of an exchange in one step, handed to `flow(from, to, bytes)`.
+/// Calls `flow(from, to, bytes)` for each flow of one piece of an exchange in step `s`.
 template <class Flow>
 void add_step(const CollectiveSteps& steps, const Split& exchange, const Piece& piece, int s,
               const Flow& flow) {
@@ -90,7 +90,7 @@ void add_step(const CollectiveSteps& steps, const Split& exchange, const Piece& 
   });
 }
 
-/// Adds up what flows between each pair of nodes in one step.
+/// Sums the bytes that each pair of nodes sends in one step.
 class PairSums {
  public:
   explicit PairSums(int nodes) : nodes_(static_cast<std::size_t>(nodes)), bytes_(nodes_ * nodes_, 0) {}
@@ -102,7 +102,8 @@ class PairSums {
     bytes_[pair] += bytes;
   }
 
-  /// Appends a flow for each pair, in the order of their ids, and starts again from nothing.
+  /// Appends one flow per pair with bytes to the channel, in the order of (from, to), and resets the sums to
+  /// zero.
   void move_to(Channel& channel, int step) {
     std::sort(pairs_.begin(), pairs_.end());
     for (const std::size_t pair : pairs_) {
@@ -116,10 +117,10 @@ class PairSums {
  private:
   std::size_t nodes_;
   std::vector<std::int64_t> bytes_;  // row = from
-  std::vector<std::size_t> pairs_;   // that are not zero
+  std::vector<std::size_t> pairs_;   // indices of nonzero sums
 };
 
-Channel lane_of(const Transfer& transfer, std::span<const Split> exchanges, bool fluid, PairSums& sums) {
+Channel channel_of(const Transfer& transfer, std::span<const Split> exchanges, bool fluid, PairSums& sums) {
   Channel channel;
   int steps = 0;
   std::size_t calls = 0;
@@ -155,10 +156,10 @@ std::vector<Channel> lower(const Transfer& transfer, int nodes, const LoweringOp
   PairSums sums(nodes);
   std::vector<Channel> channels;
   if (options.bundle) {
-    channels.push_back(lane_of(transfer, exchanges, fluid, sums));
+    channels.push_back(channel_of(transfer, exchanges, fluid, sums));
   } else {
     for (const Split& exchange : exchanges)
-      channels.push_back(lane_of(transfer, {&exchange, 1}, fluid, sums));
+      channels.push_back(channel_of(transfer, {&exchange, 1}, fluid, sums));
   }
   return channels;
 }

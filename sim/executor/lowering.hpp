@@ -1,4 +1,4 @@
-// From a transfer to the flows of each node, step by step.
+// Lowering: turns a transfer of a plan into point-to-point flows, ordered by the steps of its collective.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -14,33 +14,36 @@ struct Flow {
   std::int64_t bytes = 0;
 };
 
-/// Flows in the order of their steps. A node starts a step when all that it sends and receives in its steps
-/// before has ended; channels of a transfer run side by side.
+/// A sequence of flows in the order of their steps. A node starts a step when all flows that it sends and
+/// receives in its earlier steps have ended. The channels of a transfer run concurrently.
 struct Channel {
   std::vector<Flow> flows;
   std::int32_t steps = 0;
-  std::int32_t steps_per_call = 1;  // of a collective: every so many steps another call begins
+  std::int32_t steps_per_call = 1;  // steps of one call of the collective; the next call follows it
 };
 
 struct LoweringOptions {
   bool bundle = true;
   costmodel::RingModel ring_model = costmodel::RingModel::stepwise;
-  costmodel::Pieces pieces = {};  // of payloads, each a call; none: one call sends everything
+  costmodel::Pieces pieces =
+      {};  // cuts payloads into one call per piece; if empty, one call sends everything
 };
 
-/// Bundled: one channel, in which flows of the same step from one node to another are one flow, as over one
-/// connection per pair. Otherwise each exchange is a channel of its own, with its own flows. Bytes per
-/// (sender, receiver) are the same. Finishing times are not quite: max-min sharing counts flows, not bytes,
-/// so a pair that has more to send than others gets no larger share. Where owners are drawn at random and
-/// experts dominate the payload, bundling was seen to add 16 % with 32 expert groups, 4 % with 256 (M = 8);
-/// nothing where loads are equal. Flows of no bytes are left out.
+/// Turns a transfer between `nodes` nodes into channels of flows. Flows of zero bytes are left out.
 ///
-/// In pieces, each piece of the payloads of an exchange is a call of the collective by itself; a node starts
-/// the next call when it has ended its part of the one before.
+/// With `bundle` there is one channel, and all bytes of a step from one node to another are one flow, as over
+/// one connection per pair. Without it each exchange is a channel with its own flows. The bytes per (sender,
+/// receiver) pair are the same. The finishing times differ slightly, since max-min sharing counts flows, not
+/// bytes: a pair that has more to send than others gets no larger share. If owners are drawn at random and
+/// experts dominate the payload, bundling was seen to add 16 % to the time with 32 expert groups, and 4 %
+/// with 256 (M = 8). It adds nothing if loads are equal.
 ///
-/// Who sends what in a step: costmodel/collective_steps.hpp. A fluid ring sends the bytes of all its steps as
-/// one flow to the next node: a ring that is pipelined in slices, whose latency hides behind the chunk
-/// before. It pays the latency of a hop once.
+/// With `pieces`, each piece of the payloads of an exchange is a separate call of the collective. A node
+/// starts the next call when it has ended its part of the previous one.
+///
+/// costmodel/plan/collective_steps.hpp defines who sends what in a step. With RingModel::fluid, a ring sends
+/// the bytes of all its steps as one flow to the next node. This models a ring that is pipelined in slices,
+/// whose latency hides behind the previous chunk: it pays the latency of a hop once.
 std::vector<Channel> lower(const costmodel::Transfer& transfer, int nodes, const LoweringOptions& options);
 
 }  // namespace fomoe::sim

@@ -1,4 +1,5 @@
-// The same scenario with several seeds, each in a process of its own.
+// Replicas: simulates the same scenario with several seeds, each in its own process, to measure the spread of
+// the results.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -10,8 +11,9 @@ namespace fomoe::sim {
 
 using Simulate = std::function<costmodel::RunReport(const costmodel::Scenario&)>;
 
-/// Fills in report.replicas: the scenario's seed (whose report this is) and the count − 1 seeds after it, as
-/// many at a time as the machine has cores. Throws std::runtime_error where one fails.
+/// Fills in report.replicas from `report`, which must be the report of the scenario's seed, and from
+/// simulations of the next count − 1 seeds. Runs as many processes at a time as the machine has cores. Throws
+/// std::runtime_error if a simulation fails.
 void add_replicas(costmodel::RunReport& report, const costmodel::Scenario& scenario, const Simulate& simulate,
                   std::int64_t count);
 

@@ -17,8 +17,8 @@ namespace {
 
 using costmodel::Timeline;
 
-// The timeline crosses from the child in one pass of plain values: a status byte, then a message or the
-// vectors.
+// The pipe from the child to the parent. The child writes a status byte ('k' or 'e'), and then the vectors of
+// the timelines or an error message.
 class Pipe {
  public:
   Pipe() {
@@ -78,7 +78,8 @@ bool get(Pipe& pipe, std::vector<Value>& values) {
   return pipe.read_all(values.data(), count * sizeof(Value));
 }
 
-// Texts as one run of characters, each ended by a zero, and how many there are in each list.
+// Lists of strings are sent as the number of strings in each list, and all characters, with a zero after each
+// string.
 void put(Pipe& pipe, const std::vector<std::vector<std::string>>& lists) {
   std::vector<std::uint64_t> counts;
   std::vector<char> characters;
@@ -120,7 +121,8 @@ bool get(Pipe& pipe, Timeline& timeline) {
 void child(Pipe& pipe, const costmodel::Plan& plan, const std::vector<std::vector<std::int64_t>>& sequences,
            const platforms::Platform& platform, const ComputeSeconds& seconds, const Options& options) {
   try {
-    // Never destroyed, as the process ends here: SimGrid complains of flows that a failed run leaves behind.
+    // The engine is never destroyed: the process ends here, and SimGrid complains of flows that a failed run
+    // leaves behind.
     auto* engine = new Engine(plan.nodes, platform, options.network, options.seed, options.senders);
     std::vector<Timeline> timelines;
     for (const std::vector<std::int64_t>& rounds : sequences) {

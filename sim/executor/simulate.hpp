@@ -1,4 +1,5 @@
-// The simulated executor: a plan on a platform, in SimGrid. Knows operations and flows, no method's name.
+// The simulated executor: executes rounds of a plan on a platform in SimGrid, and returns the timeline. It
+// knows operations and flows, but no training method by name.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -15,26 +16,29 @@ struct Options {
   bool bundle = true;             // see lower()
   costmodel::Pieces pieces = {};  // see lower()
   costmodel::NetworkModel network = {};
-  /// one_by_one: probes of bbr happen when they are due, and paces are simulated; for few nodes, since every
-  /// pair gets a link of its own.
+  /// one_by_one simulates each BBR sender: its probes happen when they are due, and its pacing rate changes
+  /// over time. It suits few nodes only, since every pair of nodes gets a separate link.
   costmodel::Senders senders = costmodel::Senders::averaged;
-  std::uint64_t seed = 0;     // of jitter, and of chance among senders
-  bool record_flows = false;  // one by one, in the timeline
+  std::uint64_t seed = 0;     // seed of jitter and of the random draws of senders
+  bool record_flows = false;  // whether the timeline records every single flow
 };
 
-/// Seconds that a node computes for an operation, all its repeats; the round by its index in the plan.
+/// Returns the seconds that a node computes for an operation, summed over its repeats. `round` is the index
+/// of the round in the plan.
 using ComputeSeconds = std::function<double(const costmodel::Compute& compute, costmodel::NodeId node,
                                             std::int64_t round, costmodel::OpId op)>;
 
-/// Executes the given rounds of the plan one after another, chained per node without a barrier.
-/// Runs in a child process, because SimGrid supports one engine per process: call it before starting threads.
-/// Throws std::runtime_error when the child dies. `platform` is the effective one; of the network model only
-/// what concerns single flows and collectives is applied to it.
+/// Executes the given rounds of the plan one after another. Each node goes from round to round by itself,
+/// without a barrier. The simulation runs in a child process, because SimGrid supports one engine per
+/// process; the caller must not have started threads. Throws std::runtime_error if the simulation fails or
+/// the child dies. `platform` must be the effective platform (costmodel::effective_platform); here, only the
+/// parts of the network model that concern single flows and collectives are applied to it.
 costmodel::Timeline simulate(const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds,
                              const platforms::Platform& platform, const ComputeSeconds& seconds,
                              const Options& options = {});
 
-/// The same of several sequences of rounds, each from time 0 on a network that has carried nothing yet.
+/// Executes several sequences of rounds, and returns one timeline for each. Each sequence starts at time 0 on
+/// a network that has carried nothing yet. Otherwise as simulate().
 std::vector<costmodel::Timeline> simulate_each(const costmodel::Plan& plan,
                                                const std::vector<std::vector<std::int64_t>>& sequences,
                                                const platforms::Platform& platform,

@@ -17,16 +17,19 @@ namespace fomoe::sim {
 
 namespace {
 
-// Identical rounds reach a steady state within a few: sites that end a round early start the next one early.
+// Identical rounds reach a steady state after a few rounds. They need a few because a site that ends a round
+// early starts the next one early.
 constexpr std::int64_t kIdenticalRounds = 3;
-// Placements that are drawn anew make rounds differ a little: so few are enough where they agree so well.
-// Noise is another matter, since a few rounds may all lack what happens rarely.
+// Placements that are drawn anew for each round make rounds differ a little. The smaller number of rounds is
+// enough if they agree within kNarrow. It is not used with noise, since a few rounds may all lack a rare
+// event.
 constexpr std::int64_t kRandomRounds = 8, kFewestRandomRounds = 4;
-constexpr std::size_t kMostPacedNodes = 16;  // each change of a pair's pace is an event
-constexpr double kNarrow = 0.01;             // 95 % confidence of the mean round, each way
-// The first ones fill the pipeline; the last one empties it.
+constexpr std::size_t kMostPacedNodes = 16;  // nodes; a limit since each change of a pair's rate is an event
+constexpr double kNarrow = 0.01;             // half-width of the 95 % confidence interval ÷ mean duration
+// The first overlapping rounds fill the pipeline; the last one empties it.
 constexpr std::int64_t kOverlappingRounds = 8, kFewestOverlappingRounds = 5;
-// Of overlapping rounds that differ, the first quarter and the last two are no sample of the others.
+// Overlapping rounds that differ need more, since the first quarter and the last two do not represent the
+// others.
 constexpr std::int64_t kRandomOverlappingRounds = 32;
 
 std::vector<std::int64_t> executed_rounds(const costmodel::RoundClass& rounds, const RunOptions& options) {
@@ -48,7 +51,7 @@ std::vector<std::int64_t> executed_rounds(const costmodel::RoundClass& rounds, c
   return indices;
 }
 
-/// Of a round, what a node computes before it sends anything; the least of all nodes.
+/// The least time over all nodes, in seconds, that a node computes in the round before its first transfer.
 double silence_s(const costmodel::RoundPlan& round, std::int64_t index, std::size_t nodes,
                  const ComputeSeconds& seconds) {
   std::vector<double> silent_s(nodes, 0);
@@ -61,9 +64,10 @@ double silence_s(const costmodel::RoundPlan& round, std::int64_t index, std::siz
   return *std::min_element(silent_s.begin(), silent_s.end());
 }
 
-/// A few rounds may all lack what happens every 10 s, or all have it. So senders of bbr are simulated one by
-/// one where every round is executed, all but a last shorter one in turn, and where nodes compute for so long
-/// that every round has a probe, as the first one that is executed tells.
+/// Decides whether BBR senders are simulated one by one. A BBR sender probes every 10 s, so a small sample of
+/// rounds may all have a probe, or all lack one. Senders are therefore simulated one by one only if every
+/// round is executed, or if nodes compute for so long that every round has a probe (the first executed round
+/// decides). There must also be one class of rounds only, or a second one that is the last round alone.
 costmodel::Senders senders_of(const costmodel::NetworkModel& network, const SimulatedRun& run,
                               const ComputeSeconds& seconds) {
   const auto& classes = run.plan.classes;

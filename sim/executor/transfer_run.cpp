@@ -16,7 +16,7 @@ TransferRun::TransferRun(std::vector<Channel> channels, int nodes, std::int64_t 
       timeline_(timeline),
       done_(std::move(done)) {
   for (Channel& channel : channels) {
-    LaneRun run;
+    ChannelRun run;
     run.channel = std::move(channel);
     index_flows(run);
     for (NodeId node = 0; node < nodes; ++node) {
@@ -33,8 +33,8 @@ TransferRun::TransferRun(std::vector<Channel> channels, int nodes, std::int64_t 
   }
 }
 
-// Counting sort by (node, step); each flow is in the list of its sender and in that of its receiver.
-void TransferRun::index_flows(LaneRun& run) const {
+// A counting sort by (node, step). Each flow is in the list of its sender and in the list of its receiver.
+void TransferRun::index_flows(ChannelRun& run) const {
   const auto steps = static_cast<std::size_t>(run.channel.steps);
   const auto key = [&](NodeId node, std::int32_t step) {
     return static_cast<std::size_t>(node) * steps + static_cast<std::size_t>(step);
@@ -59,13 +59,13 @@ void TransferRun::index_flows(LaneRun& run) const {
   }
 }
 
-TransferRun::Range TransferRun::flows_of(const LaneRun& run, NodeId node, std::int32_t step) const {
+TransferRun::Range TransferRun::flows_of(const ChannelRun& run, NodeId node, std::int32_t step) const {
   const auto key = static_cast<std::size_t>(node) * static_cast<std::size_t>(run.channel.steps) +
                    static_cast<std::size_t>(step);
   return {run.begin[key], run.begin[key + 1]};
 }
 
-Beside TransferRun::beside(const LaneRun& run, const Flow& flow) const {
+Beside TransferRun::beside(const ChannelRun& run, const Flow& flow) const {
   const auto of = [&](NodeId node) {
     return run.beside[static_cast<std::size_t>(node) * static_cast<std::size_t>(run.channel.steps) +
                       static_cast<std::size_t>(flow.step)];
@@ -73,7 +73,7 @@ Beside TransferRun::beside(const LaneRun& run, const Flow& flow) const {
   return {of(flow.from).sent, of(flow.to).received};
 }
 
-std::int32_t TransferRun::step_from(const LaneRun& run, NodeId node, std::int32_t step) const {
+std::int32_t TransferRun::step_from(const ChannelRun& run, NodeId node, std::int32_t step) const {
   for (; step < run.channel.steps; ++step) {
     const auto [begin, end] = flows_of(run, node, step);
     if (begin < end) break;
@@ -82,7 +82,7 @@ std::int32_t TransferRun::step_from(const LaneRun& run, NodeId node, std::int32_
 }
 
 void TransferRun::post_receives(std::uint32_t channel, NodeId node, std::int32_t step) {
-  const LaneRun& run = channels_[channel];
+  const ChannelRun& run = channels_[channel];
   if (step == run.channel.steps) return;
   const auto [begin, end] = flows_of(run, node, step);
   for (std::uint32_t i = begin; i < end; ++i) {
@@ -105,7 +105,7 @@ void TransferRun::start(NodeId node) {
 }
 
 void TransferRun::next_step(std::uint32_t channel, NodeId node) {
-  LaneRun& run = channels_[channel];
+  ChannelRun& run = channels_[channel];
   Progress& progress = run.nodes[static_cast<std::size_t>(node)];
   progress.step = step_from(run, node, progress.step + 1);
   if (progress.step == run.channel.steps) {
@@ -131,10 +131,10 @@ void TransferRun::next_step(std::uint32_t channel, NodeId node) {
   }
 }
 
-// A flow begins when the sender has waited out its latency and what else delays the first byte, and the
-// receiver is ready for it: a rendezvous. All sends of a step leave together, each after its own wait.
+// A flow begins with a rendezvous: the sender has waited for the latency and the other delays of the first
+// byte, and the receiver is ready. All sends of a step start together, each after its own delay.
 void TransferRun::open_step(std::uint32_t channel, NodeId node, double overhead_s) {
-  LaneRun& run = channels_[channel];
+  ChannelRun& run = channels_[channel];
   Progress& progress = run.nodes[static_cast<std::size_t>(node)];
   const auto [begin, end] = flows_of(run, node, progress.step);
   progress.pending = 0;
@@ -154,7 +154,7 @@ void TransferRun::open_step(std::uint32_t channel, NodeId node, double overhead_
   for (std::uint32_t i = begin; i < end; ++i) {
     const FlowIndex index = run.of_step[i];
     const Flow& flow = run.channel.flows[index];
-    if (flow.to == node && engine_.early_receives()) continue;  // posted before
+    if (flow.to == node && engine_.early_receives()) continue;  // was posted earlier
     const double wait_s = flow.from == node ? run.lead_s[index] : 0;
     if (flow.from == node) run.lead_s[index] += overhead_s;
     if (wait_s > 0) {
@@ -166,7 +166,7 @@ void TransferRun::open_step(std::uint32_t channel, NodeId node, double overhead_
 }
 
 void TransferRun::end_ready(std::uint32_t channel, FlowIndex index) {
-  LaneRun& run = channels_[channel];
+  ChannelRun& run = channels_[channel];
   if (++run.ready[index] < 2) return;
   const Flow& flow = run.channel.flows[index];
   run.start_s[index] = engine_.now();
@@ -179,13 +179,13 @@ void TransferRun::end_ready(std::uint32_t channel, FlowIndex index) {
       std::move(taken));
 }
 
-/// When the sender wished to send it.
+/// The time at which the sender wished to send the flow.
 double TransferRun::wanted_s(std::uint32_t channel, FlowIndex index) const {
   return channels_[channel].start_s[index] - channels_[channel].lead_s[index];
 }
 
 void TransferRun::flow_ended(std::uint32_t channel, FlowIndex index) {
-  LaneRun& run = channels_[channel];
+  ChannelRun& run = channels_[channel];
   const Flow flow = run.channel.flows[index];
   if (record_flows_)
     timeline_.flow_records.push_back(
@@ -207,7 +207,8 @@ void TransferRun::end_step(std::uint32_t channel, NodeId node) {
   next_step(channel, node);
 }
 
-// Flows of one step mostly overlap: what they cover together is one or two spans.
+// Merges the spans of a step's flows before recording them. The flows mostly overlap, so one or two spans
+// remain.
 void TransferRun::record(NodeId node, std::vector<std::pair<double, double>>& spans) {
   std::sort(spans.begin(), spans.end());
   for (std::size_t i = 0; i < spans.size();) {

@@ -1,4 +1,4 @@
-// One transfer of one round, played by all its nodes: each goes through its steps at its own pace.
+// Executes one transfer of one round. Each node goes through its steps at its own pace, without a barrier.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,49 +13,52 @@ namespace fomoe::sim {
 
 class TransferRun {
  public:
-  /// `done(node)` is called once for each node that takes part. The run must outlive the last of these calls.
+  /// Calls `done(node)` once for each node that takes part. The object must outlive the last of these calls.
+  /// With `record_flows` the timeline records every flow.
   TransferRun(std::vector<Channel> channels, int nodes, std::int64_t round, bool record_flows, Engine& engine,
               costmodel::Timeline& timeline, std::function<void(costmodel::NodeId)> done);
 
   [[nodiscard]] bool takes_part(costmodel::NodeId node) const {
     return channels_left_[static_cast<std::size_t>(node)] > 0;
   }
-  /// Where receives are early: the node has come to the transfer's round.
+  /// Posts the receives of the node's first step. Called when the node starts the transfer's round, if the
+  /// network model has early receives.
   void expect(costmodel::NodeId node);
-  /// The node may send and receive from now on.
+  /// Starts the node's first step: the node may send and receive from now on.
   void start(costmodel::NodeId node);
 
  private:
   using FlowIndex = std::uint32_t;
 
-  /// Where a node stands in a channel.
+  /// The progress of a node in a channel.
   struct Progress {
     std::int32_t step = -1;
-    std::int32_t calls = 0;    // of a collective that it has begun
-    std::int32_t pending = 0;  // flows of the step that have not ended for the node, sent and received
+    std::int32_t calls = 0;    // calls of the collective that the node has begun
+    std::int32_t pending = 0;  // sent and received flows of the step that have not ended for the node
     double step_start_s = 0;
-    std::vector<std::pair<double, double>> spans;  // of this step's flows
+    std::vector<std::pair<double, double>> spans;  // (start, end) of this step's flows, in seconds
   };
-  struct LaneRun {
+  struct ChannelRun {
     Channel channel;
-    std::vector<FlowIndex> of_step;    // flows of (node, step), in the order of steps
-    std::vector<std::uint32_t> begin;  // [node · steps + step]: where they begin in of_step
-    std::vector<Beside> beside;        // [node · steps + step]: flows of the node that leave the site
-    std::vector<char> ready;           // per flow: how many of its two ends are
-    std::vector<char> awaited;         // per flow: the receiver has come to its step
-    std::vector<char> arrived;         // per flow
-    std::vector<char> waits;      // per flow: its sender does, until its kernel has taken it or it is there
-    std::vector<double> start_s;  // per flow: when its first byte moved
-    std::vector<double> lead_s;   // per flow: what the sender waited before, from its wish to send
+    std::vector<FlowIndex> of_step;    // flows sorted by (node, step); a flow occurs for both of its ends
+    std::vector<std::uint32_t> begin;  // [node · steps + step]: index of its first flow in of_step
+    std::vector<Beside> beside;        // [node · steps + step]: number of flows that leave the node's site
+    std::vector<char> ready;           // [flow]: number of its ends (0 to 2) that are ready
+    std::vector<char> awaited;         // [flow]: whether the receiver has reached its step
+    std::vector<char> arrived;         // [flow]: whether it has arrived
+    std::vector<char> waits;  // [flow]: whether its sender waits until the flow is buffered or has arrived
+    std::vector<double> start_s;  // [flow]: time when its first byte moved
+    std::vector<double> lead_s;   // [flow]: seconds from the sender's wish to send until the sender was ready
     std::vector<Progress> nodes;
   };
 
-  using Range = std::pair<std::uint32_t, std::uint32_t>;  // of of_step
-  void index_flows(LaneRun& run) const;
-  [[nodiscard]] Range flows_of(const LaneRun& run, costmodel::NodeId node, std::int32_t step) const;
-  [[nodiscard]] Beside beside(const LaneRun& run, const Flow& flow) const;
-  /// The first of the node's steps from `step` on in which it has flows; run.channel.steps if there is none.
-  [[nodiscard]] std::int32_t step_from(const LaneRun& run, costmodel::NodeId node, std::int32_t step) const;
+  using Range = std::pair<std::uint32_t, std::uint32_t>;  // (begin, end) in of_step
+  void index_flows(ChannelRun& run) const;
+  [[nodiscard]] Range flows_of(const ChannelRun& run, costmodel::NodeId node, std::int32_t step) const;
+  [[nodiscard]] Beside beside(const ChannelRun& run, const Flow& flow) const;
+  /// The first step, from `step` on, in which the node has flows; run.channel.steps if there is none.
+  [[nodiscard]] std::int32_t step_from(const ChannelRun& run, costmodel::NodeId node,
+                                       std::int32_t step) const;
   void post_receives(std::uint32_t channel, costmodel::NodeId node, std::int32_t step);
   void next_step(std::uint32_t channel, costmodel::NodeId node);
   void open_step(std::uint32_t channel, costmodel::NodeId node, double overhead_s);
@@ -66,8 +69,8 @@ class TransferRun {
   void end_done(std::uint32_t channel, costmodel::NodeId node, double start_s);
   void record(costmodel::NodeId node, std::vector<std::pair<double, double>>& spans);
 
-  std::vector<LaneRun> channels_;
-  std::vector<std::uint32_t> channels_left_;  // per node: channels that it has not gone through
+  std::vector<ChannelRun> channels_;
+  std::vector<std::uint32_t> channels_left_;  // [node]: number of channels that the node has not finished
   int nodes_;
   std::int64_t round_;
   bool record_flows_;

@@ -8,8 +8,8 @@ using costmodel::NodeId;
 
 namespace {
 
-// A hash good enough to draw from (Steele et al. 2014, "SplitMix"): the same on every machine, and no flow's
-// draw depends on the order in which others were made.
+// A hash function for pseudorandom draws (Steele et al. 2014, "SplitMix"). Its results are the same on every
+// machine, and no draw depends on the order of other draws.
 std::uint64_t mixed(std::uint64_t value) {
   value += 0x9e3779b97f4a7c15ULL;
   value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;

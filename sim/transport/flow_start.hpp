@@ -1,4 +1,5 @@
-// What a flow waits for before its first byte moves, and how fast it can get: latency, jitter and TCP.
+// Computes the delay before the first byte of a flow (latency, jitter, TCP slow start) and the greatest rate
+// of a flow (TCP window, loss).
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,43 +9,47 @@
 
 namespace fomoe::sim {
 
-/// How many flows of its collective's step share a link with one that starts, itself included. Those of other
-/// nodes of the site, and of other collectives at the same time, are not counted.
+/// Number of flows of one step of a collective that share an uplink or downlink with a flow that starts. The
+/// flow itself counts. Flows of other nodes of the site, and of other collectives at the same time, do not
+/// count.
 struct Beside {
-  int sent = 1;      // by its sender
-  int received = 1;  // by its receiver
+  int sent = 1;      // flows that its sender sends
+  int received = 1;  // flows that its receiver receives
 };
 
 class FlowStart {
  public:
-  /// `platform` is the effective one.
+  /// `platform` must be the effective platform (costmodel::effective_platform). The references must outlive
+  /// the object.
   FlowStart(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,
             const costmodel::NetworkModel& network, std::uint64_t seed);
 
-  /// As new: no connection was ever used.
+  /// Resets the state to that of a new object: no connection has been used.
   void restart();
 
-  /// Seconds from a node's wish to send to the first byte: latency + jitter + slow start. Counts as a use
-  /// of the pair's connection; jitter is drawn anew every time. `delivered_bytes`: of a flow before it on the
-  /// connection that has not ended. `beside`: flows that start with it.
+  /// Seconds from a node's wish to send until the first byte moves: latency + jitter + slow start. 0 inside a
+  /// site. A call counts as a use of the pair's connection, and draws a new jitter. `delivered_bytes` are the
+  /// bytes that have arrived of an earlier flow on the connection that has not ended. `beside` is the number
+  /// of flows that start with it.
   double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, double delivered_bytes,
                 const Beside& beside, double now_s);
-  /// All of them have arrived, and widen the connection's window. Flows of one pair that are under way at the
-  /// same time share a connection and do not widen each other's.
+  /// Records that a flow of `bytes` has arrived, which widens the connection's congestion window. Flows of
+  /// one pair that are in flight at the same time share a connection, but do not widen each other's window.
   void ended(costmodel::NodeId from, costmodel::NodeId to, double bytes, double now_s);
-  /// What the sender's kernel takes off its hands: the model's, or what Linux allows a flow of bbr like those
-  /// that have begun on the connection.
+  /// Size in bytes of the send buffer in the sender's kernel: the network model's value, or the size that
+  /// Linux gives a BBR flow that is like the flows that have begun on the connection.
   [[nodiscard]] double send_buffer_bytes(costmodel::NodeId from, costmodel::NodeId to) const;
-  /// A number in [0, 1), for each pair and seed another.
+  /// A pseudorandom number in [0, 1), which depends on the pair, the seed and `which` only.
   [[nodiscard]] double draw(costmodel::NodeId from, costmodel::NodeId to, std::uint64_t which = 0) const;
-  /// The most that one flow of the pair gets.
+  /// The greatest rate of one flow of the pair, by TCP's window and loss; infinite if nothing limits it.
   [[nodiscard]] double cap_bytes_per_s(costmodel::NodeId from, costmodel::NodeId to) const;
 
  private:
   struct Connection {
-    double last_used_s = -1;  // never
-    double sent_bytes = 0;    // since it started, or started again
-    double pipe_bytes = 0;    // the most that a flow's share of the links and the round trip hold
+    double last_used_s = -1;  // time of the last use; -1 if never used
+    double sent_bytes = 0;    // bytes sent since the last slow start began
+    double pipe_bytes =
+        0;  // largest bandwidth-delay product so far: a flow's share of the links × round trip
     std::uint64_t flows = 0;
   };
   [[nodiscard]] double round_trip_s(int from_site, int to_site) const;
@@ -56,7 +61,7 @@ class FlowStart {
   const platforms::Platform& platform_;
   const costmodel::NetworkModel& network_;
   std::uint64_t seed_;
-  std::vector<Connection> connections_;  // of ordered pairs of nodes; empty where nothing depends on them
+  std::vector<Connection> connections_;  // [from · nodes + to]; empty if the network model needs no state
 };
 
 }  // namespace fomoe::sim

@@ -11,13 +11,13 @@ constexpr double kShortest = 1.5, kRounding_s = 1e-9;
 }  // namespace
 
 bool ProbeClock::silent(const Sender& sender, Pair pair) const {
-  return sender.in_flight == 0 && around_.now() > sender.ended_s + around_.round_trip_s(pair);
+  return sender.in_flight == 0 && environment_.now() > sender.ended_s + environment_.round_trip_s(pair);
 }
 
 void ProbeClock::flow_began(Pair pair) {
   const auto [found, is_new] = senders_.try_emplace(pair);
   Sender& sender = found->second;
-  if (is_new) sender.known_s = -kSetUp_round_trips * around_.round_trip_s(pair);
+  if (is_new) sender.known_s = -kSetUp_round_trips * environment_.round_trip_s(pair);
   if (silent(sender, pair)) compare_round_trips(pair, sender);
   ++sender.in_flight;
   wait(pair);
@@ -26,18 +26,19 @@ void ProbeClock::flow_began(Pair pair) {
 void ProbeClock::flow_ended(Pair pair) {
   Sender& sender = senders_.at(pair);
   --sender.in_flight;
-  sender.ended_s = around_.now();
+  sender.ended_s = environment_.now();
 }
 
 void ProbeClock::compare_round_trips(Pair pair, Sender& sender) {
   if (sender.probing || due_in_s(sender) <= 0) return;
-  // The receiver's word that it was ready came before its first byte does.
-  if (around_.draw(pair, sender.draws++) * ++sender.undisturbed < kShortest)
-    sender.known_s = around_.now() - around_.round_trip_s(pair) / 2;
+  // The estimate dates from the receiver's message that it was ready, half a round trip before the first
+  // byte.
+  if (environment_.draw(pair, sender.draws++) * ++sender.undisturbed < kShortest)
+    sender.known_s = environment_.now() - environment_.round_trip_s(pair) / 2;
 }
 
 double ProbeClock::due_in_s(const Sender& sender) const {
-  return sender.known_s + costmodel::kBbrProbeEvery_s - around_.now();
+  return sender.known_s + costmodel::kBbrProbeEvery_s - environment_.now();
 }
 
 void ProbeClock::wait(Pair pair) {
@@ -45,7 +46,7 @@ void ProbeClock::wait(Pair pair) {
   if (sender.timed || sender.probing) return;
   sender.timed = true;
   const double due_in_s = this->due_in_s(sender);
-  around_.after(due_in_s > 0 ? due_in_s : around_.round_trip_s(pair), [this, pair] {
+  environment_.after(due_in_s > 0 ? due_in_s : environment_.round_trip_s(pair), [this, pair] {
     Sender& waited = senders_.at(pair);
     waited.timed = false;
     if (silent(waited, pair)) return;
@@ -55,12 +56,12 @@ void ProbeClock::wait(Pair pair) {
 
 void ProbeClock::probe(Pair pair) {
   senders_.at(pair).probing = true;
-  around_.set_open(pair, false);
-  around_.after(costmodel::bbr_probe_s(around_.round_trip_s(pair)), [this, pair] {
-    around_.set_open(pair, true);
+  environment_.set_open(pair, false);
+  environment_.after(costmodel::bbr_probe_s(environment_.round_trip_s(pair)), [this, pair] {
+    environment_.set_open(pair, true);
     Sender& rested = senders_.at(pair);
     rested.probing = false;
-    rested.known_s = around_.now();
+    rested.known_s = environment_.now();
     rested.undisturbed = 0;
     if (rested.in_flight > 0) wait(pair);
   });

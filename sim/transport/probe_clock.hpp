@@ -1,4 +1,5 @@
-// When senders of TCP's BBR probe for the empty path's round trip, and send next to nothing meanwhile.
+// Models the ProbeRTT phase of TCP's BBR: when a sender almost stops sending, in order to measure the round
+// trip of the empty path.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -10,16 +11,19 @@
 
 namespace fomoe::sim {
 
-/// One direction of a connection for each ordered pair of nodes, set up kSetUp_round_trips before time 0. 10
-/// s after it last knew the round trip a sender stops for costmodel::bbr_probe_s(): at once where it sends,
-/// else when the first bytes that it sends next have been acknowledged. (Linux lets senders off that were
-/// silent, and does not mean those that have just been told, in a short message, that the receiver is ready.)
+/// Each ordered pair of nodes is one direction of a connection, which was set up kSetUp_round_trips before
+/// time 0. A sender probes 10 s after its last estimate of the round trip: it stops for
+/// costmodel::bbr_probe_s(). It stops at once if it is sending. Otherwise it stops when the first bytes that
+/// it sends next have been acknowledged. (Linux spares senders that were silent, but not those that have just
+/// received a short message that the receiver is ready.)
 ///
-/// It knows the round trip when it sees one as short as the shortest so far: with every transfer that follows
-/// a silence there is one more that nothing was in the way of, and which of n such is the shortest is chance:
+/// A sender renews its estimate without a probe when it sees a round trip as short as the shortest so far.
+/// Every transfer that follows a silence yields one more undisturbed round trip. The n-th of them renews the
+/// estimate with the probability
 ///   p = min(1, 1.5 ÷ n)
-/// Assumed: 1 if no two were equal; with 1.5 as many rounds of 54 runs have probes as had. The set-up is the
-/// first of them, and after a probe they count anew, since its packets were large.
+/// The factor is assumed. It would be 1 if no two round trips were equal; with 1.5 the model has probes in as
+/// many rounds as 54 measured runs had. The connection's set-up counts as the first undisturbed round trip.
+/// The count starts again after a probe, since the packets of a probe were large.
 class ProbeClock {
  public:
   using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;
@@ -27,37 +31,38 @@ class ProbeClock {
     std::function<double()> now;
     std::function<void(double delay_s, std::function<void()>)> after;
     std::function<double(Pair)> round_trip_s;
-    std::function<double(Pair, std::uint64_t which)> draw;  // in [0, 1), each another
-    std::function<void(Pair, bool open)> set_open;          // whether the pair's bytes flow
+    std::function<double(Pair, std::uint64_t which)> draw;  // in [0, 1); differs for each pair and `which`
+    std::function<void(Pair, bool open)> set_open;          // lets the pair's bytes flow, or stops them
   };
-  /// Assumed: of 14 connections whose traces were looked at it was 9 round trips and 0.2 s.
+  /// Age of a connection at time 0, in round trips. Assumed: in the traces of 14 connections it was 9 round
+  /// trips and 0.2 s.
   static constexpr double kSetUp_round_trips = 10;
 
-  explicit ProbeClock(Environment surroundings) : around_(std::move(surroundings)) {}
+  explicit ProbeClock(Environment environment) : environment_(std::move(environment)) {}
 
   void flow_began(Pair pair);
   void flow_ended(Pair pair);
-  /// As new. Only where nothing is left to happen.
+  /// Resets the state to that of a new object. May be called only when no event is pending.
   void restart() { senders_.clear(); }
 
  private:
   struct Sender {
-    double known_s = 0;   // when, the round trip
-    int undisturbed = 1;  // round trips since it began to compare them
+    double known_s = 0;   // time of the last estimate of the round trip
+    int undisturbed = 1;  // undisturbed round trips since the set-up or the last probe
     std::uint64_t draws = 0;
-    double ended_s = -std::numeric_limits<double>::infinity();  // the last flow
-    int in_flight = 0;                                          // flows
-    bool timed = false;                                         // the next probe
+    double ended_s = -std::numeric_limits<double>::infinity();  // time when the last flow ended
+    int in_flight = 0;                                          // number of flows
+    bool timed = false;                                         // whether a timer for the next probe runs
     bool probing = false;
   };
-  /// Nothing of it is under way, and all is acknowledged.
+  /// True if the sender has no flow in flight, and all its bytes are acknowledged.
   [[nodiscard]] bool silent(const Sender& sender, Pair pair) const;
   void compare_round_trips(Pair pair, Sender& sender);
   [[nodiscard]] double due_in_s(const Sender& sender) const;
   void wait(Pair pair);
   void probe(Pair pair);
 
-  Environment around_;
+  Environment environment_;
   std::map<Pair, Sender> senders_;
 };
 

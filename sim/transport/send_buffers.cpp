@@ -7,14 +7,15 @@ namespace fomoe::sim {
 
 namespace {
 
-constexpr double kWhole_bytes = 0.5;  // less is rounding
+constexpr double kTolerance_bytes = 0.5;  // smaller differences are rounding errors
 constexpr double kShortestPause_s = 1e-6, kLongestPause_s = 1;
 
 }  // namespace
 
 double SendBuffers::delivered_bytes(Pair pair) const {
   const auto found = connections_.find(pair);
-  return found == connections_.end() || found->second.messages.empty() ? 0 : around_.delivered_bytes(pair);
+  return found == connections_.end() || found->second.messages.empty() ? 0
+                                                                       : environment_.delivered_bytes(pair);
 }
 
 double SendBuffers::arrived_bytes(Pair pair) const {
@@ -24,7 +25,7 @@ double SendBuffers::arrived_bytes(Pair pair) const {
 bool SendBuffers::holds(Pair pair, std::int64_t bytes) {
   Connection& connection = connections_[pair];
   connection.wished_bytes += static_cast<double>(bytes);
-  return connection.wished_bytes - arrived_bytes(pair) < around_.size_bytes(pair) + kWhole_bytes;
+  return connection.wished_bytes - arrived_bytes(pair) < environment_.size_bytes(pair) + kTolerance_bytes;
 }
 
 void SendBuffers::send(Pair pair, std::int64_t bytes, Callback arrived, Callback taken) {
@@ -34,32 +35,35 @@ void SendBuffers::send(Pair pair, std::int64_t bytes, Callback arrived, Callback
   const bool waits = static_cast<bool>(taken);
   connection.messages.push_back({bytes, end_bytes, std::move(arrived), std::move(taken)});
   if (connection.messages.size() == 1) send_first(pair);
-  if (waits) wait(pair, end_bytes, {around_.now(), arrived_bytes(pair)});
+  if (waits) wait(pair, end_bytes, {environment_.now(), arrived_bytes(pair)});
 }
 
-// Looks again no sooner than what is too much can have arrived, and after half the time that it would take at
-// the rate seen last: nobody goes on too early, and where the rate does not double meanwhile, nobody late.
-void SendBuffers::wait(Pair pair, double end_bytes, Look last) {
-  const Look look{around_.now(), arrived_bytes(pair)};
-  const double too_many_bytes = end_bytes - look.arrived_bytes - around_.size_bytes(pair);
-  double pause_s = too_many_bytes / std::max(around_.fastest_bytes_per_s(pair), kWhole_bytes);
-  if (look.arrived_bytes > last.arrived_bytes + kWhole_bytes)
-    pause_s = std::max(
-        pause_s, too_many_bytes * (look.at_s - last.at_s) / (look.arrived_bytes - last.arrived_bytes) / 2);
-  around_.after(std::clamp(pause_s, kShortestPause_s, kLongestPause_s), [this, pair, end_bytes, look] {
-    auto& messages = connections_.at(pair).messages;
-    const auto waits = std::find_if(messages.begin(), messages.end(),
-                                    [&](const Message& message) { return message.end_bytes == end_bytes; });
-    if (waits == messages.end()) return;  // it has arrived
-    if (end_bytes - arrived_bytes(pair) > around_.size_bytes(pair) + kWhole_bytes)
-      return wait(pair, end_bytes, look);
-    const Callback taken = std::exchange(waits->taken, {});
-    taken();
-  });
+// Waits until the excess bytes (those that do not fit into the buffer) can have arrived at the greatest rate,
+// or half the time that they need at the last observed rate, whichever is longer; then checks again. So no
+// sender continues too early, and none continues late unless the rate more than doubles meanwhile.
+void SendBuffers::wait(Pair pair, double end_bytes, Observation last) {
+  const Observation observation{environment_.now(), arrived_bytes(pair)};
+  const double excess_bytes = end_bytes - observation.arrived_bytes - environment_.size_bytes(pair);
+  double pause_s = excess_bytes / std::max(environment_.fastest_bytes_per_s(pair), kTolerance_bytes);
+  if (observation.arrived_bytes > last.arrived_bytes + kTolerance_bytes)
+    pause_s = std::max(pause_s, excess_bytes * (observation.at_s - last.at_s) /
+                                    (observation.arrived_bytes - last.arrived_bytes) / 2);
+  environment_.after(
+      std::clamp(pause_s, kShortestPause_s, kLongestPause_s), [this, pair, end_bytes, observation] {
+        auto& messages = connections_.at(pair).messages;
+        const auto waits = std::find_if(messages.begin(), messages.end(), [&](const Message& message) {
+          return message.end_bytes == end_bytes;
+        });
+        if (waits == messages.end()) return;  // the message has arrived
+        if (end_bytes - arrived_bytes(pair) > environment_.size_bytes(pair) + kTolerance_bytes)
+          return wait(pair, end_bytes, observation);
+        const Callback taken = std::exchange(waits->taken, {});
+        taken();
+      });
 }
 
 void SendBuffers::send_first(Pair pair) {
-  around_.fly(pair, connections_.at(pair).messages.front().bytes, [this, pair] {
+  environment_.fly(pair, connections_.at(pair).messages.front().bytes, [this, pair] {
     Connection& connection = connections_.at(pair);
     const Message there = std::move(connection.messages.front());
     connection.messages.pop_front();

@@ -1,4 +1,5 @@
-// What senders' kernels take off their hands before it has arrived, and in which order it goes out.
+// Models the TCP send buffers of the senders' kernels: when a send ends for its sender, and in which order
+// messages leave.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -10,8 +11,8 @@
 
 namespace fomoe::sim {
 
-/// One direction of a connection for each ordered pair of nodes. A send has ended for its sender when no more
-/// than the buffer holds has yet to arrive.
+/// Each ordered pair of nodes is one direction of a connection, whose messages leave one after another. A
+/// send has ended for its sender when the bytes of the pair that have not arrived fit into the send buffer.
 class SendBuffers {
  public:
   using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;
@@ -19,43 +20,44 @@ class SendBuffers {
   struct Environment {
     std::function<double()> now;
     std::function<void(double delay_s, Callback)> after;
-    std::function<void(Pair, std::int64_t bytes, Callback ended)> fly;  // one at a time
-    std::function<double(Pair)> delivered_bytes;                        // of the one that flies, so far
-    std::function<double(Pair)> fastest_bytes_per_s;                    // that it could be now
-    std::function<double(Pair)> size_bytes;                             // of the buffer; may grow
+    std::function<void(Pair, std::int64_t bytes, Callback ended)> fly;  // starts the pair's only flow
+    std::function<double(Pair)> delivered_bytes;      // bytes of that flow that have arrived so far
+    std::function<double(Pair)> fastest_bytes_per_s;  // the greatest rate that the flow could have now
+    std::function<double(Pair)> size_bytes;           // size of the send buffer; may grow
   };
-  explicit SendBuffers(Environment surroundings) : around_(std::move(surroundings)) {}
+  explicit SendBuffers(Environment environment) : environment_(std::move(environment)) {}
 
-  /// A node wishes to send so many bytes. Whether the buffer holds them, beside what it has been given
-  /// before: then the send has ended for it, else `taken` of send() will say so.
+  /// Records a node's wish to send `bytes`. Returns true if the buffer holds them together with all earlier
+  /// bytes that have not arrived: then the send has ended for the node. Otherwise send() reports its end
+  /// through `taken`.
   bool holds(Pair pair, std::int64_t bytes);
-  /// They, one at least, begin to move, when all that began before has arrived. `taken`, where not empty, is
-  /// called once, at the latest before `arrived`.
+  /// Sends `bytes` (at least 1) when all earlier messages of the pair have arrived. If `taken` is not empty,
+  /// it is called once, at the latest before `arrived`.
   void send(Pair pair, std::int64_t bytes, Callback arrived, Callback taken);
-  /// Of the message that moves, what has arrived.
+  /// Bytes of the message in flight that have arrived.
   [[nodiscard]] double delivered_bytes(Pair pair) const;
-  /// As new. Only where nothing is left to happen.
+  /// Resets the state to that of a new object. May be called only when no event is pending.
   void restart() { connections_.clear(); }
 
  private:
   struct Message {
     std::int64_t bytes = 0;
-    double end_bytes = 0;  // of all that was sent, with it
+    double end_bytes = 0;  // bytes sent on the connection up to the end of this message
     Callback arrived, taken;
   };
   struct Connection {
     double wished_bytes = 0, sent_bytes = 0;
-    double arrived_bytes = 0;  // of messages that are there
+    double arrived_bytes = 0;  // sum over the messages that have arrived completely
     std::deque<Message> messages;
   };
-  struct Look {
+  struct Observation {
     double at_s = 0, arrived_bytes = 0;
   };
   [[nodiscard]] double arrived_bytes(Pair pair) const;
-  void wait(Pair pair, double end_bytes, Look last);
+  void wait(Pair pair, double end_bytes, Observation last);
   void send_first(Pair pair);
 
-  Environment around_;
+  Environment environment_;
   std::map<Pair, Connection> connections_;
 };
 

@@ -9,60 +9,60 @@ namespace fomoe::sim {
 
 namespace {
 
-// Less than this share of its pace: links hold the sender back.
+// Links hold a sender back if it delivers less than this fraction of its pacing rate.
 constexpr double kHeldBack = 0.97;
-// Assumed: rates at the end of a start-up are drawn evenly within so much. Those of 88 connections in traces
-// were 8 % off their site's mean (median).
+// Assumed: the rate at the end of a start-up is drawn uniformly within ± this fraction. In traces, the rates
+// of 88 connections deviated from their site's mean by 8 % (median).
 constexpr double kStartupSpread = 0.15;
-// Linux's tcp_tso_autosize: of 1448 bytes each.
+// The smallest burst of Linux's tcp_tso_autosize: 2 segments of 1448 bytes each, per millisecond.
 constexpr double kLeastBurst_bytes_per_s = 2 * 1448 / 1e-3;
-constexpr int kMostCycles = 8;  // between two looks at a sender that is held back
+constexpr int kMostCycles = 8;  // cycles between two samples of a sender that is held back, at most
 constexpr double kRounding = 1e-9;
-// Shorter samples say nothing, and shorter round trips would make a clock of every link.
+// Shorter samples carry no information, and shorter round trips would cause too many timer events.
 constexpr double kShortestSample_round_trips = 0.01, kShortestRoundTrip_s = 1e-3;
 
 }  // namespace
 
 void SenderRates::restart() {
-  for (const auto& [pair, sender] : senders_) around_.limit(pair, kUnlimited);
+  for (const auto& [pair, sender] : senders_) environment_.limit(pair, kUnlimited);
   senders_.clear();
 }
 
 void SenderRates::begin_sample(Pair pair, Sender& sender) const {
-  sender.sampled_s = around_.now();
-  sender.sampled_bytes = around_.delivered_bytes(pair);
+  sender.sampled_s = environment_.now();
+  sender.sampled_bytes = environment_.delivered_bytes(pair);
 }
 
 void SenderRates::flow_began(Pair pair) {
-  sample_those_beside(pair);
+  sample_neighbours(pair);
   Sender& began = senders_[pair];
   if (began.in_flight++ > 0) return;
-  const auto [from, to] = around_.ports(pair);
+  const auto [from, to] = environment_.ports(pair);
   sending_[from].insert(pair);
   receiving_[to].insert(pair);
   if (!began.paused) begin_spell(pair, began);
   share_uplink(from);
-  look_later(pair);
+  schedule_sample(pair);
 }
 
 void SenderRates::flow_ended(Pair pair) {
-  sample_those_beside(pair);
+  sample_neighbours(pair);
   Sender& ended = senders_.at(pair);
   if (--ended.in_flight > 0) return;
-  ended.silent_since_s = around_.now();
-  const auto [from, to] = around_.ports(pair);
+  ended.silent_since_s = environment_.now();
+  const auto [from, to] = environment_.ports(pair);
   sending_[from].erase(pair);
   receiving_[to].erase(pair);
   share_uplink(from);
 }
 
 void SenderRates::paused(Pair pair, bool is) {
-  Sender& one = senders_.at(pair);
-  if (one.in_flight > 0) sample_those_beside(pair);
-  one.paused = is;
-  if (is) one.silent_since_s = around_.now();
-  if (!is && one.in_flight > 0) begin_spell(pair, one);
-  share_uplink(around_.ports(pair).first);
+  Sender& sender = senders_.at(pair);
+  if (sender.in_flight > 0) sample_neighbours(pair);
+  sender.paused = is;
+  if (is) sender.silent_since_s = environment_.now();
+  if (!is && sender.in_flight > 0) begin_spell(pair, sender);
+  share_uplink(environment_.ports(pair).first);
 }
 
 void SenderRates::while_links_change(const std::function<void()>& change) {
@@ -70,12 +70,12 @@ void SenderRates::while_links_change(const std::function<void()>& change) {
   change();
   for (const auto& [site, pairs] : sending_) {
     share_uplink(site);
-    for (const Pair& pair : pairs) look_later(pair);
+    for (const Pair& pair : pairs) schedule_sample(pair);
   }
 }
 
-void SenderRates::sample_those_beside(Pair pair) {
-  const auto [from, to] = around_.ports(pair);
+void SenderRates::sample_neighbours(Pair pair) {
+  const auto [from, to] = environment_.ports(pair);
   sample_all(sending_[from]);
   sample_all(receiving_[to]);
 }
@@ -83,22 +83,25 @@ void SenderRates::sample_those_beside(Pair pair) {
 void SenderRates::sample_all(const std::set<Pair>& pairs) {
   for (const Pair& pair : pairs) {
     sample(pair);
-    look_later(pair);
+    schedule_sample(pair);
   }
 }
 
 void SenderRates::begin_spell(Pair pair, Sender& sender) const {
-  const double round_trip_s = this->round_trip_s(pair), silence_s = around_.now() - sender.silent_since_s;
-  if (silence_s < kShortestSample_round_trips * round_trip_s) return;  // it goes on
+  const double round_trip_s = this->round_trip_s(pair),
+               silence_s = environment_.now() - sender.silent_since_s;
+  if (silence_s < kShortestSample_round_trips * round_trip_s)
+    return;  // too short a silence to begin a new spell
   begin_sample(pair, sender);
   sender.spell_began_s = sender.sampled_s;
   sender.active_s += std::min(silence_s, round_trip_s);
 }
 
-// What the acknowledgement of the byte that goes out now will say. When it was sent
-//   - the acknowledgement of one that is a round trip older came: what was sent since that ÷ round trip;
-//   - nothing of that age was under way: what was sent since ÷ (round trip + what had passed since the last
-//     acknowledgement, or since it began to send where nothing was under way).
+// The delivery rate that the acknowledgement of the byte sent now will report. There are two cases:
+//   - A byte was sent exactly one round trip ago, whose acknowledgement arrives now. The rate is the bytes
+//     sent since then ÷ round trip.
+//   - No byte was sent then. The rate is the bytes sent since the sender resumed ÷ (round trip + the time
+//     from the last acknowledgement, or from the start if nothing was in flight, until now).
 double SenderRates::seen_bytes_per_s(const Sender& sender, double round_trip_s) const {
   const double now_s = sender.sampled_s, back_s = now_s - round_trip_s;
   double silent_from_s = -kNever;
@@ -118,44 +121,46 @@ double SenderRates::seen_bytes_per_s(const Sender& sender, double round_trip_s) 
 }
 
 void SenderRates::sample(Pair pair) {
-  Sender& one = senders_.at(pair);
+  Sender& sender = senders_.at(pair);
   const double round_trip_s = this->round_trip_s(pair);
-  const Span span{one.sampled_s, one.sampled_bytes, around_.now(), around_.delivered_bytes(pair)};
+  const Span span{sender.sampled_s, sender.sampled_bytes, environment_.now(),
+                  environment_.delivered_bytes(pair)};
   const double passed_s = span.ended_s - span.began_s, bytes = span.ended_bytes - span.began_bytes;
-  if (one.paused || passed_s < kShortestSample_round_trips * round_trip_s) return;
-  begin_sample(pair, one);
-  one.sent.push_back(span);
-  while (one.sent.front().ended_s < span.ended_s - 2 * round_trip_s) one.sent.pop_front();
-  if (bytes < 1) return;  // a link is down: nothing is acknowledged, and nothing learnt
-  one.active_s += passed_s;
-  // Until then it cannot tell links that hold it back from having had nothing to send.
-  const double age_s = span.ended_s - one.spell_began_s;
+  if (sender.paused || passed_s < kShortestSample_round_trips * round_trip_s) return;
+  begin_sample(pair, sender);
+  sender.sent.push_back(span);
+  while (sender.sent.front().ended_s < span.ended_s - 2 * round_trip_s) sender.sent.pop_front();
+  if (bytes < 1) return;  // a link is down, so nothing is acknowledged
+  sender.active_s += passed_s;
+  // Until its first acknowledgement, a sender cannot distinguish slow links from a lack of data to send.
+  const double age_s = span.ended_s - sender.spell_began_s;
   const bool acknowledged = age_s >= round_trip_s * (1 - kRounding);
   const double start_s = costmodel::kBbrStartup_round_trips * round_trip_s * (1 - kRounding);
-  const bool had_started = !one.most_first.empty();
-  if (acknowledged) one.filled_s += age_s - passed_s < round_trip_s * (1 - kRounding) ? age_s : passed_s;
-  if (!had_started && (!acknowledged || one.filled_s < start_s)) return;
-  const double seen =
-      seen_bytes_per_s(one, round_trip_s) * (had_started ? 1 : 1 + kStartupSpread * around_.draw(pair));
-  if (acknowledged || seen > one.most_first.front().bytes_per_s) {
-    while (!one.most_first.empty() && one.most_first.back().bytes_per_s <= seen) one.most_first.pop_back();
-    one.most_first.push_back({one.active_s, seen});
-    while (one.most_first.front().until_active_s <
-           one.active_s - costmodel::kBbrMemory_round_trips * round_trip_s)
-      one.most_first.pop_front();
+  const bool had_started = !sender.maximum_window.empty();
+  if (acknowledged) sender.filled_s += age_s - passed_s < round_trip_s * (1 - kRounding) ? age_s : passed_s;
+  if (!had_started && (!acknowledged || sender.filled_s < start_s)) return;
+  const double seen = seen_bytes_per_s(sender, round_trip_s) *
+                      (had_started ? 1 : 1 + kStartupSpread * environment_.draw(pair));
+  if (acknowledged || seen > sender.maximum_window.front().bytes_per_s) {
+    while (!sender.maximum_window.empty() && sender.maximum_window.back().bytes_per_s <= seen)
+      sender.maximum_window.pop_back();
+    sender.maximum_window.push_back({sender.active_s, seen});
+    while (sender.maximum_window.front().until_active_s <
+           sender.active_s - costmodel::kBbrMemory_round_trips * round_trip_s)
+      sender.maximum_window.pop_front();
   }
 
-  const double before = one.paces_bytes_per_s, most = one.most_first.front().bytes_per_s;
-  one.held_back = acknowledged && bytes < kHeldBack * one.paces_bytes_per_s * passed_s;
-  if (one.held_back) {
-    one.paces_bytes_per_s = costmodel::kBbrRaise * most;
-    one.next_raise_s = around_.now() + (costmodel::kBbrCycle_round_trips - 1) * round_trip_s;
-  } else if (around_.now() >= one.next_raise_s - kRounding * round_trip_s) {
-    one.paces_bytes_per_s = costmodel::kBbrRaise * most;
-    one.next_raise_s =
-        around_.now() + (acknowledged_late(pair) ? costmodel::kBbrCycle_round_trips : 1) * round_trip_s;
+  const double before = sender.pacing_bytes_per_s, most = sender.maximum_window.front().bytes_per_s;
+  sender.held_back = acknowledged && bytes < kHeldBack * sender.pacing_bytes_per_s * passed_s;
+  if (sender.held_back) {
+    sender.pacing_bytes_per_s = costmodel::kBbrRaise * most;
+    sender.next_raise_s = environment_.now() + (costmodel::kBbrCycle_round_trips - 1) * round_trip_s;
+  } else if (environment_.now() >= sender.next_raise_s - kRounding * round_trip_s) {
+    sender.pacing_bytes_per_s = costmodel::kBbrRaise * most;
+    sender.next_raise_s =
+        environment_.now() + (acknowledged_late(pair) ? costmodel::kBbrCycle_round_trips : 1) * round_trip_s;
   }
-  if (one.paces_bytes_per_s != before) share_uplink(around_.ports(pair).first);
+  if (sender.pacing_bytes_per_s != before) share_uplink(environment_.ports(pair).first);
 }
 
 double SenderRates::paced_bytes_per_s(int site) const {
@@ -163,20 +168,21 @@ double SenderRates::paced_bytes_per_s(int site) const {
   if (found == sending_.end()) return 0;
   double sum = 0;
   for (const Pair& pair : found->second)
-    sum += senders_.at(pair).paused ? 0 : senders_.at(pair).paces_bytes_per_s;
+    sum += senders_.at(pair).paused ? 0 : senders_.at(pair).pacing_bytes_per_s;
   return sum;
 }
 
-// What senders pace goes through one queue, in which each has a burst or two at a time (TCP small queues):
-// what it paces in a millisecond, but two segments at least. So it serves them in proportion to
-//   weight = max(pace, 2 segments ÷ 1 ms)
-// and who paces less than such a share has its pace; the others have the rest. Beside one that has no pace
-// yet they keep to theirs, and the link decides.
+// The bytes of all senders of a site go through one queue, in which each sender has one or two bursts at a
+// time (TCP small queues). A burst is what the sender paces in a millisecond, but at least two segments. The
+// queue thus serves the senders in proportion to
+//   weight = max(pacing rate, 2 segments ÷ 1 ms)
+// A sender whose pacing rate is below its share gets its pacing rate; the others share the rest. If one
+// sender has no pacing rate yet, the others keep their pacing rates, and the link decides.
 void SenderRates::share_uplink(int site) {
   std::vector<Pair> sharing;
-  double left = around_.uplink_bytes_per_s(site), weights = 0;
-  const auto weight = [](const Sender& one) {
-    return std::max(one.paces_bytes_per_s, kLeastBurst_bytes_per_s);
+  double left = environment_.uplink_bytes_per_s(site), weights = 0;
+  const auto weight = [](const Sender& sender) {
+    return std::max(sender.pacing_bytes_per_s, kLeastBurst_bytes_per_s);
   };
   for (const Pair& pair : sending_[site]) {
     if (senders_.at(pair).paused) continue;
@@ -188,11 +194,11 @@ void SenderRates::share_uplink(int site) {
     settled = true;
     const double share = undecided ? kUnlimited : left / weights;
     std::erase_if(sharing, [&](const Pair& pair) {
-      const Sender& one = senders_.at(pair);
-      if (!undecided && one.paces_bytes_per_s > share * weight(one)) return false;
-      limit(pair, one.paces_bytes_per_s);
-      left -= one.paces_bytes_per_s;
-      weights -= weight(one);
+      const Sender& sender = senders_.at(pair);
+      if (!undecided && sender.pacing_bytes_per_s > share * weight(sender)) return false;
+      limit(pair, sender.pacing_bytes_per_s);
+      left -= sender.pacing_bytes_per_s;
+      weights -= weight(sender);
       settled = undecided;
       return true;
     });
@@ -201,49 +207,52 @@ void SenderRates::share_uplink(int site) {
 }
 
 void SenderRates::limit(Pair pair, double bytes_per_s) {
-  Sender& one = senders_.at(pair);
-  if (bytes_per_s == one.limit_bytes_per_s) return;
-  one.limit_bytes_per_s = bytes_per_s;
-  around_.limit(pair, bytes_per_s);
+  Sender& sender = senders_.at(pair);
+  if (bytes_per_s == sender.limit_bytes_per_s) return;
+  sender.limit_bytes_per_s = bytes_per_s;
+  environment_.limit(pair, bytes_per_s);
 }
 
-// A raise ends when a quarter more than the path holds is under way, which, as the sender learns meanwhile
-// what it holds, is so only where acknowledgements wait behind what the receiver's site sends.
+// A raise ends when 1.25 times the path's bandwidth-delay product is in flight. Since the sender's estimate
+// of that product grows meanwhile, this happens only if acknowledgements queue behind the bytes that the
+// receiver's site sends.
 bool SenderRates::acknowledged_late(Pair pair) const {
-  const int receiver = around_.ports(pair).second;
-  return paced_bytes_per_s(receiver) >= around_.uplink_bytes_per_s(receiver);
+  const int receiver = environment_.ports(pair).second;
+  return paced_bytes_per_s(receiver) >= environment_.uplink_bytes_per_s(receiver);
 }
 
-// A new sender is looked at when its start is over. Of one alone a pace above what the uplink carries limits
-// nothing; it may fall when others begin, or links change, and all those concerned are sampled then.
-void SenderRates::look_later(Pair pair, int cycles) {
-  Sender& one = senders_.at(pair);
-  const double round_trip_s = this->round_trip_s(pair), next_s = around_.now() + round_trip_s;
+// Schedules the next sample of a sender. The first is at the end of its start-up. A lone sender whose pacing
+// rate is at least the uplink's rate needs none: nothing limits it until another sender begins or a link
+// changes, and both of these sample the senders concerned.
+void SenderRates::schedule_sample(Pair pair, int cycles) {
+  Sender& sender = senders_.at(pair);
+  const double round_trip_s = this->round_trip_s(pair), next_s = environment_.now() + round_trip_s;
   double at_s =
-      std::max(one.next_raise_s, next_s) + (cycles - 1) * costmodel::kBbrCycle_round_trips * round_trip_s;
-  if (one.paces_bytes_per_s == kUnlimited)
-    at_s = std::max(one.sampled_s + costmodel::kBbrStartup_round_trips * round_trip_s - one.filled_s, next_s);
-  else if (const int from = around_.ports(pair).first;
-           sending_[from].size() == 1 && one.paces_bytes_per_s >= around_.uplink_bytes_per_s(from))
+      std::max(sender.next_raise_s, next_s) + (cycles - 1) * costmodel::kBbrCycle_round_trips * round_trip_s;
+  if (sender.pacing_bytes_per_s == kUnlimited)
+    at_s = std::max(sender.sampled_s + costmodel::kBbrStartup_round_trips * round_trip_s - sender.filled_s,
+                    next_s);
+  else if (const int from = environment_.ports(pair).first;
+           sending_[from].size() == 1 && sender.pacing_bytes_per_s >= environment_.uplink_bytes_per_s(from))
     return;
-  if (one.look_s <= at_s) return;
-  one.look_s = at_s;
-  around_.after(at_s - around_.now(), [this, pair, at_s, cycles] {
-    if (senders_.at(pair).look_s == at_s) look(pair, cycles);
+  if (sender.next_sample_s <= at_s) return;
+  sender.next_sample_s = at_s;
+  environment_.after(at_s - environment_.now(), [this, pair, at_s, cycles] {
+    if (senders_.at(pair).next_sample_s == at_s) take_scheduled_sample(pair, cycles);
   });
 }
 
-// Whether one that is held back still is, is looked at more and more seldom.
-void SenderRates::look(Pair pair, int cycles) {
-  Sender& one = senders_.at(pair);
-  one.look_s = kNever;
-  if (one.in_flight == 0) return;
+// Takes a scheduled sample. As long as a sender is held back, its samples become less and less frequent.
+void SenderRates::take_scheduled_sample(Pair pair, int cycles) {
+  Sender& sender = senders_.at(pair);
+  sender.next_sample_s = kNever;
+  if (sender.in_flight == 0) return;
   sample(pair);
-  look_later(pair, one.held_back ? std::min(2 * cycles, kMostCycles) : 1);
+  schedule_sample(pair, sender.held_back ? std::min(2 * cycles, kMostCycles) : 1);
 }
 
 double SenderRates::round_trip_s(Pair pair) const {
-  return std::max(around_.round_trip_s(pair), kShortestRoundTrip_s);
+  return std::max(environment_.round_trip_s(pair), kShortestRoundTrip_s);
 }
 
 }  // namespace fomoe::sim

@@ -1,4 +1,5 @@
-// How fast senders of TCP's BBR believe that they can send, and how slowly they take over what others leave.
+// Models the bandwidth estimates of TCP's BBR senders, and how slowly a sender takes over capacity that other
+// senders leave.
 #pragma once
 #include <deque>
 #include <functional>
@@ -11,17 +12,18 @@
 
 namespace fomoe::sim {
 
-/// One direction of a connection for each ordered pair of nodes. A sender paces its bytes by the most that
-/// came through within its last costmodel::kBbrMemory_round_trips of sending, silences not counted, and tries
-/// costmodel::kBbrRaise times as much once in kBbrCycle_round_trips (Cardwell et al. 2016, ProbeBW), or once
-/// begun again and again where acknowledgements are not late. One that links hold back keeps trying, and has
-/// the raise at once when they no longer do. Those that share an uplink get shares in proportion to what they
-/// try, equal ones where that is little.
+/// Each ordered pair of nodes is one direction of a connection. A sender's bandwidth estimate is the maximum
+/// delivery rate of its last costmodel::kBbrMemory_round_trips of sending; silences do not count. It raises
+/// its pacing rate to costmodel::kBbrRaise times the estimate once in kBbrCycle_round_trips (Cardwell et al.
+/// 2016, ProbeBW). If acknowledgements are not late, it raises the rate again in every round trip. A sender
+/// that links hold back keeps the raised rate, so that it can use it at once when they no longer do. Senders
+/// that share an uplink get shares in proportion to their pacing rates, and equal shares if the rates are
+/// small.
 ///
-/// What came through is counted between two acknowledgements, a round trip apart at least (Cheng et al. 2017,
-/// draft-cheng-iccrg-delivery-rate-estimation), and until the first of them since it began a sender takes
-/// itself for the cause of a low rate. So bursts shorter than a round trip, as of a ring, teach little: they
-/// never lower its estimate, and raise it only where they come in close order.
+/// The delivery rate is measured between two acknowledgements that are at least a round trip apart (Cheng et
+/// al. 2017, draft-cheng-iccrg-delivery-rate-estimation). Until the first acknowledgement after a silence, a
+/// sender regards a low rate as its own doing (application-limited). Bursts shorter than a round trip, as in
+/// a ring, thus never lower the estimate, and raise it only if they follow each other closely.
 class SenderRates {
  public:
   using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;
@@ -29,69 +31,70 @@ class SenderRates {
     std::function<double()> now;
     std::function<void(double delay_s, std::function<void()>)> after;
     std::function<double(Pair)> round_trip_s;
-    std::function<double(int)> uplink_bytes_per_s;        // of a site
-    std::function<double(Pair)> draw;                     // between -1 and 1, for each pair another
-    std::function<double(Pair)> delivered_bytes;          // since some time: differences count
-    std::function<std::pair<int, int>(Pair)> ports;       // sites of sender and receiver
-    std::function<void(Pair, double bytes_per_s)> limit;  // the pair's bytes flow no faster
+    std::function<double(int)> uplink_bytes_per_s;   // rate of a site's uplink
+    std::function<double(Pair)> draw;                // pseudorandom, between -1 and 1, fixed for each pair
+    std::function<double(Pair)> delivered_bytes;     // cumulative; only differences are used
+    std::function<std::pair<int, int>(Pair)> ports;  // sites of sender and receiver
+    std::function<void(Pair, double bytes_per_s)> limit;  // limits the rate of the pair's bytes
   };
-  explicit SenderRates(Environment surroundings) : around_(std::move(surroundings)) {}
+  explicit SenderRates(Environment environment) : environment_(std::move(environment)) {}
 
   void flow_began(Pair pair);
-  /// Its bytes are in delivered_bytes.
+  /// The bytes of the flow must already be part of Environment::delivered_bytes.
   void flow_ended(Pair pair);
-  /// The pair's bytes stop for a while, or flow again: says nothing of what the path carries.
+  /// Records that a probe stops the pair's bytes, or that they flow again. A pause is no sample of the path's
+  /// capacity.
   void paused(Pair pair, bool is);
-  /// `change` changes rates of links.
+  /// Samples all senders, calls `change`, which changes rates of links, and shares the uplinks anew.
   void while_links_change(const std::function<void()>& change);
-  /// As new. Only where nothing is left to happen.
+  /// Resets the state to that of a new object. May be called only when no event is pending.
   void restart();
 
  private:
   static constexpr double kNever = std::numeric_limits<double>::infinity(), kUnlimited = kNever;
   struct Sample {
-    double until_active_s = 0;
+    double until_active_s = 0;  // Sender::active_s at the end of the sample
     double bytes_per_s = 0;
   };
-  /// Between two samples, while it sent.
+  /// The interval between two samples during which a sender sent; the bytes are cumulative.
   struct Span {
-    double began_s = 0, began_bytes = 0;  // delivered until then
+    double began_s = 0, began_bytes = 0;
     double ended_s = 0, ended_bytes = 0;
   };
   struct Sender {
-    int in_flight = 0;  // flows
+    int in_flight = 0;  // number of flows
     bool paused = false;
-    std::deque<Span> sent;                  // of the last two round trips
-    double silent_since_s = -kNever;        // when the last flow ended, or paused
-    double spell_began_s = 0;               // since when it has sent without a pause
-    double filled_s = 0;                    // in spells that had been acknowledged, up to the last sample
-    double active_s = 0;                    // that anything was not yet acknowledged
-    double sampled_s = 0;                   // by the clock
-    double sampled_bytes = 0;               // delivered until then
-    std::deque<Sample> most_first;          // falling rates, of later and later samples
-    double paces_bytes_per_s = kUnlimited;  // no more than that
-    double limit_bytes_per_s = kUnlimited;  // what that comes to among the others of its uplink
-    bool held_back = false;                 // by links, at the last sample
-    double next_raise_s = 0;
-    double look_s = kNever;  // when it is sampled again, whatever others do
+    std::deque<Span> sent;                   // spans of the last two round trips
+    double silent_since_s = -kNever;         // time when the last flow ended or paused
+    double spell_began_s = 0;                // time since which it has sent without a pause
+    double filled_s = 0;                     // seconds of acknowledged sending, up to the last sample
+    double active_s = 0;                     // seconds during which some bytes were not yet acknowledged
+    double sampled_s = 0;                    // time of the last sample
+    double sampled_bytes = 0;                // bytes delivered until the last sample
+    std::deque<Sample> maximum_window;       // window of the maximum filter: falling rates, in order of time
+    double pacing_bytes_per_s = kUnlimited;  // pacing rate
+    double limit_bytes_per_s = kUnlimited;   // pacing rate after the uplink is shared with other senders
+    bool held_back = false;                  // whether links limited its rate at the last sample
+    double next_raise_s = 0;                 // time of the next raise of the pacing rate
+    double next_sample_s = kNever;           // time of its next scheduled sample
   };
   void begin_sample(Pair pair, Sender& sender) const;
   void begin_spell(Pair pair, Sender& sender) const;
   [[nodiscard]] double seen_bytes_per_s(const Sender& sender, double round_trip_s) const;
   void sample(Pair pair);
   void sample_all(const std::set<Pair>& pairs);
-  void sample_those_beside(Pair pair);
+  void sample_neighbours(Pair pair);
   void share_uplink(int site);
   void limit(Pair pair, double bytes_per_s);
   [[nodiscard]] double round_trip_s(Pair pair) const;
-  void look_later(Pair pair, int cycles = 1);
-  void look(Pair pair, int cycles);
+  void schedule_sample(Pair pair, int cycles = 1);
+  void take_scheduled_sample(Pair pair, int cycles);
   [[nodiscard]] double paced_bytes_per_s(int site) const;
   [[nodiscard]] bool acknowledged_late(Pair pair) const;
 
-  Environment around_;
+  Environment environment_;
   std::map<Pair, Sender> senders_;
-  std::map<int, std::set<Pair>> sending_, receiving_;  // by site
+  std::map<int, std::set<Pair>> sending_, receiving_;  // [site]: pairs with flows in flight
 };
 
 }  // namespace fomoe::sim

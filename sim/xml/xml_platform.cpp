@@ -21,7 +21,9 @@ namespace {
 constexpr int kMostHosts = 1024;
 constexpr const char* kExample = "the files in tests/sim/platforms";
 
-// One line a fact, so that what crosses from the child can be read: numbers in hexadecimal keep every digit.
+// Serialises the platform for the parent process as text, with hexadecimal numbers, which keep every digit.
+// The lines are: the number of hosts, the host names, the number of links, the links (rate, shared, name),
+// the routes (latency, length, link indices).
 std::string loaded(const std::string& path) {
   const s4u::Engine& engine = simgrid_engine();
   engine.load_platform(path);
@@ -63,7 +65,7 @@ double number(std::istream& text) {
   return std::strtod(word.c_str(), nullptr);  // streams do not read hexadecimal floats
 }
 
-// What SimGrid says, in one line and without its own place in its source.
+// Selects the one line of SimGrid's error output that states the error.
 std::string in_one_line(const std::string& message) {
   std::istringstream lines(message);
   std::string chosen;
@@ -96,10 +98,10 @@ std::string joined(const std::vector<std::string>& words) {
 
 using Pair = std::pair<int, int>;  // (from, to)
 
-/// Whose a link is, by the pairs of hosts whose routes use it.
+/// The role of a link in the platform, derived from the pairs of hosts whose routes use it.
 struct Role {
   int uplink_of = -1, downlink_of = -1;
-  bool one_path = false;     // of one pair, or of both directions of one
+  bool one_path = false;     // only one pair of hosts uses it, in one direction or both
   bool half_duplex = false;  // both directions share it
 };
 
@@ -123,15 +125,15 @@ Role role_of(const std::vector<Pair>& users, int hosts) {
 }
 
 struct Shared {
-  std::vector<std::string> names;     // that became backbones
-  std::vector<std::string> left_out;  // on paths that share a slower one
+  std::vector<std::string> names;     // links that became backbones
+  std::vector<std::string> left_out;  // shared links that are not the slowest shared link of their path
 };
 
-// A path has one backbone: the slowest of the links that it shares with other paths.
+// Gives each path its backbone: the slowest of the links that it shares with other paths.
 Shared share_backbones(platforms::Platform& platform, const std::vector<XmlLink>& links,
                        const std::vector<XmlRoute>& routes, const std::vector<char>& contended) {
   Shared shared;
-  std::map<int, int> numbers;  // of backbones, by link
+  std::map<int, int> numbers;  // index of the backbone, by link
   std::set<int> left_out;
   for (std::size_t pair = 0; pair < routes.size(); ++pair) {
     int slowest = -1;

@@ -1,4 +1,4 @@
-// What the oracles have in common: fomoe's own answer to a transfer, and a line of the table in README.md.
+// Helpers that all oracles share: fomoe's own result for a transfer, and the rows of the table of results.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,22 +9,24 @@
 
 namespace fomoe::oracles {
 
-/// Simulates the plan and says when each node was through. What it computes takes `compute_s`.
+/// Simulates the plan, and returns the time at which each node ends. Each computation takes `compute_s`.
 std::vector<double> fomoe_end_s(const costmodel::Plan& plan, const platforms::Platform& raw,
                                 const costmodel::NetworkModel& network = {}, double compute_s = 0);
 
 double latest(const std::vector<double>& end_s);
 
-/// Runs a command, gives its standard output. Throws with that output where the command fails.
+/// Runs a command, and returns its standard output. Throws an exception with that output if the command
+/// fails.
 std::string output_of(const std::string& command);
 
 struct Row {
   std::string name;
   double fomoe_s = 0, oracle_s = 0;
-  std::string cause;  // of the difference
+  std::string cause;  // cause of the difference
 };
 
-/// Prints the row, and adds it to the file that FOMOE_ORACLE_TABLE names, as Markdown.
+/// Prints the row, and appends it as Markdown to the file that the environment variable FOMOE_ORACLE_TABLE
+/// names.
 void tell(const Row& row);
 
 }  // namespace fomoe::oracles

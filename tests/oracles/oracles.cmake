@@ -1,5 +1,5 @@
-# Independent programs that answer what fomoe answers: SMPI (a real MPI program) and ns-3 (TCP, packet by packet).
-# What is not installed is skipped, and says so. Label: oracle.
+# Tests that compare fomoe with independent programs: SMPI (runs a real MPI program) and ns-3 (simulates TCP packet by packet).
+# A test whose program is not installed is skipped with a message. All have the label "oracle".
 add_executable(test_oracles main.cpp oracles/comparison.cpp oracles/smpi/smpi.cpp oracles/smpi/smpi_test.cpp
   oracles/ns3/ns3.cpp oracles/ns3/tcp_test.cpp oracles/ns3/collective_test.cpp)
 target_link_libraries(test_oracles PRIVATE fomoe_sim fomoe_warnings)
@@ -10,7 +10,7 @@ function(fomoe_oracle name found package)
   if(found)
     add_test(NAME oracle-${name} COMMAND test_oracles --test-suite=${name})
     set_tests_properties(oracle-${name} PROPERTIES LABELS oracle TIMEOUT 300
-      ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")  # ns-3 leaves objects behind at its end
+      ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")  # ns-3 does not free all objects at its end
   else()
     add_test(NAME oracle-${name} COMMAND ${CMAKE_COMMAND} -E echo "Skipped: ${package} is not installed; ./test.sh -L oracle installs it")
     set_tests_properties(oracle-${name} PROPERTIES LABELS oracle SKIP_REGULAR_EXPRESSION "^Skipped:")
@@ -31,7 +31,7 @@ else()
   fomoe_oracle(smpi FALSE libsimgrid-dev)
 endif()
 
-# ns-3's own pkg-config files name libraries that its -dev package does not depend on.
+# ns-3's pkg-config files name libraries that its -dev package does not depend on, so they are not used.
 find_path(NS3_INCLUDE ns3/internet-module.h)
 set(NS3_LIBRARIES "")
 foreach(part core network internet point-to-point traffic-control)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the oracles and writes their answers into table.csv, beside this file:  tests/oracles/table.sh [BUILD_FOLDER]
+# Runs the oracles, and writes their results to table.csv beside this file:  tests/oracles/table.sh [BUILD_FOLDER]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 program=${1:-build/release}/bin/test_oracles

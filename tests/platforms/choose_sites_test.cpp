@@ -1,4 +1,4 @@
-// Which of a platform's sites to use.
+// Tests the choice of a subset of a platform's sites.
 #include "platforms/choose_sites.hpp"
 
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using namespace fomoe::platforms;
 
-/// Sites on a line, one second apart for each step: the best connected are neighbours.
+/// Sites on a line, with a latency of one second per step. The best connected sites are neighbours.
 Platform line(int count) {
   Platform platform = uniform(count, 1e9, 1e9, 0);
   for (int i = 0; i < count; ++i) {
@@ -32,7 +32,7 @@ TEST_CASE("chosen sites keep their paths and their changes over time") {
   CHECK(two.sites[0].name == "site-3");
   CHECK(two.path(1, 0).bandwidth_bytes_per_s == 5e6);
   CHECK(two.path(0, 1).latency_s == 2);
-  REQUIRE(two.changes.size() == 2);  // that of the path to site 0 is gone
+  REQUIRE(two.changes.size() == 2);  // the change of the path to site 0 is dropped
   CHECK(two.changes[0].from == 0);
   CHECK(two.changes[1].from == 0);
   CHECK(two.changes[1].to == 1);
@@ -46,7 +46,7 @@ TEST_CASE("few sites: every set; more: the best connected of each number") {
   CHECK(all.sets.back() == std::vector<int>{0, 1, 2, 3});
 
   Platform six = line(6);
-  // The middle pair has no bandwidth to speak of: 1e9 bytes take 1000 s between these two.
+  // The middle pair has very little bandwidth: 1e9 bytes take 1000 s between these two sites.
   six.path(2, 3).bandwidth_bytes_per_s = six.path(3, 2).bandwidth_bytes_per_s = 1e6;
   const SiteSets best = sets_of_sites(six, 2, 1e9, 16);
   CHECK_FALSE(best.all);

@@ -1,4 +1,4 @@
-// Equal sites and scaled links: the plain data that everything else starts from.
+// Tests the construction of platforms: equal sites and scaled links.
 #include "platforms/platform.hpp"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// The plan of a laid-out platform: links, routes, addresses, environment, cores.
+// Tests the layout of an emulated platform: links, routes, addresses, environment variables and CPU cores.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -32,16 +32,17 @@ TEST_CASE("layout: the slowest link of a route is the rate of the pair") {
 
 TEST_CASE("layout: a round trip is both latencies and the time through each link") {
   const Layout layout = lay_out(three_sites(), {});
-  // 30 ms there and 10 ms back; 1000 bytes through 10, 4 and 20 MB/s there, 10 and 20 MB/s back.
+  // The latency is 30 ms there and 10 ms back. 1000 bytes pass links of 10, 4 and 20 MB/s there, and of 10
+  // and 20 MB/s back.
   const double there_s = 1000 / 10e6 + 1000 / 4e6 + 1000 / 20e6, back_s = 1000 / 10e6 + 1000 / 20e6;
   CHECK(layout.round_trip_s(0, 1, 1000) == doctest::Approx(0.040 + there_s + back_s).epsilon(1e-12));
   CHECK(layout.round_trip_s(1, 0, 1000) == doctest::Approx(0.040 + there_s + back_s).epsilon(1e-12));
 }
 
 TEST_CASE("layout: what the relay may have to carry is what all can send or receive, the smaller") {
-  // Every uplink is full: 3 × 10 MB/s; the downlinks could take 60.
+  // Every uplink is full: 3 × 10 MB/s. The downlinks could carry 60 MB/s.
   CHECK(lay_out(three_sites(), {}).aggregate_bytes_per_s() == 30e6);
-  // Site 0 sends on one path of 4 MB/s alone: its uplink cannot be filled.
+  // Site 0 sends over one path of 4 MB/s only, which cannot fill its uplink.
   Platform two = uniform(2, 10e6, 20e6, 0.010);
   two.path(0, 1).bandwidth_bytes_per_s = 4e6;
   CHECK(lay_out(two, {}).aggregate_bytes_per_s() == 14e6);

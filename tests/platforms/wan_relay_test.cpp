@@ -1,4 +1,4 @@
-// The relay's core with a clock of our own, and what it reads from a packet.
+// Tests the logic of the relay with a simulated clock, and its packet parser.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -17,7 +17,7 @@ struct Delivered {
   Packet packet;
 };
 
-/// Everything, in the order of delivery.
+/// All packets that are due by `until_s`, in the order of delivery.
 std::vector<Delivered> drain(RelayCore& core, double until_s) {
   std::vector<Delivered> all;
   core.advance(until_s, [&](Packet&& packet, double due_s) { all.push_back({due_s, std::move(packet)}); });
@@ -35,7 +35,7 @@ TEST_CASE("relay: one packet takes both links and the latency") {
   core.receive(5.0, packet(0, 1, 1000));
   const auto all = drain(core, 100);
   REQUIRE(all.size() == 1);
-  // 1000 bytes at 1 MB/s, 10 ms, 1000 bytes at 2 MB/s
+  // 1000 bytes at 1 MB/s, 10 ms of latency, 1000 bytes at 2 MB/s.
   CHECK(all[0].at_s == doctest::Approx(5.0 + 0.001 + 0.010 + 0.0005).epsilon(1e-12));
 }
 
@@ -55,7 +55,7 @@ TEST_CASE("relay: the rate over time is the slowest link's, whatever the burst")
   for (int i = 0; i < 1000; ++i) core.receive(0, packet(0, 1, 1000));
   const auto all = drain(core, 100);
   REQUIRE(all.size() == 1000);
-  // The first through both links and the latency; 999 more at 1 MB/s.
+  // The first packet takes both links and the latency; 999 more follow at 1 MB/s.
   const double first_s = 1000 / 3e6 + 0.020 + 0.001;
   CHECK(all.front().at_s == doctest::Approx(first_s).epsilon(1e-9));
   CHECK(all.back().at_s == doctest::Approx(first_s + 999 * 0.001).epsilon(1e-9));
@@ -82,7 +82,7 @@ TEST_CASE("relay: of one pair nothing is reordered, with sizes of all kinds and 
     const double now_s = 0.0001 * i;
     const int from = i % 2;
     core.receive(now_s, packet(from, 2, 64 + (i * 7919) % 1437, 64, i / 2 % 256));
-    if (i % 50 == 0)  // else nobody looks for 5 ms
+    if (i % 50 == 0)  // otherwise the relay is not called for 5 ms
       for (Delivered& one : drain(core, now_s)) all.push_back(std::move(one));
   }
   for (Delivered& one : drain(core, 100)) all.push_back(std::move(one));
@@ -98,13 +98,13 @@ TEST_CASE("relay: of one pair nothing is reordered, with sizes of all kinds and 
 }
 
 TEST_CASE("relay: the queue drops what does not fit, and counts it") {
-  // 10.5 kB hold ten packets of 1000 bytes: nine wait behind the one that is being sent.
+  // 10.5 kB hold ten packets of 1000 bytes: the one in transmission, and nine that wait behind it.
   RelayCore core(lay_out(uniform(2, 1e6, 1e6, 0.010), {1500, 10.5e3}));
   for (int i = 0; i < 25; ++i) core.receive(0, packet(0, 1, 1000));
   CHECK(drain(core, 100).size() == 10);
   CHECK(core.counts()[0].drops == 15);
   CHECK(core.counts()[0].bytes == 10e3);
-  // 4 ms later there is room for four more.
+  // 4 ms later there is room for four more packets.
   RelayCore again(lay_out(uniform(2, 1e6, 1e6, 0.010), {1500, 10.5e3}));
   for (int i = 0; i < 25; ++i) again.receive(0, packet(0, 1, 1000));
   for (int i = 0; i < 25; ++i) again.receive(0.004, packet(0, 1, 1000));

@@ -1,5 +1,5 @@
-// What a simulation answers beside times: the critical path, the overlap that came out, how busy links were,
-// how sure a sample is. By hand.
+// Tests the results of a simulation besides times, computed by hand: the critical path, the achieved overlap,
+// the link usage and the confidence interval of a sample.
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
@@ -30,7 +30,7 @@ TEST_CASE(
   double sum = 0;
   for (const CriticalStep& step : path) sum += step.seconds;
   CHECK(sum == doctest::Approx(run.report.round.duration_s).epsilon(1e-9));
-  // The three others wait 2.5 s a round; nobody's links are busy then.
+  // The three other sites wait 2.5 s per round, during which no link is busy.
   CHECK(run.report.sites[0].idle_s == doctest::Approx(2.5).epsilon(1e-6));
 }
 
@@ -76,7 +76,7 @@ TEST_CASE(
     CHECK(sum == doctest::Approx(run.report.bytes_sent_per_site_per_round * rounds).epsilon(1e-9));
   }
   CHECK(uplinks == 4);
-  // A ring: every site sends to one other.
+  // In a ring every site sends to one other site.
   CHECK(usage.size() == 4 + 4 + 4);
 }
 
@@ -91,7 +91,8 @@ TEST_CASE("steps that vary: rounds are a sample, and the interval holds what all
   CHECK(all.wall_clock_s > sample.wall_clock_interval_s->low);
   CHECK(all.wall_clock_s < sample.wall_clock_interval_s->high);
   CHECK(sample.wall_clock_interval_s->high - sample.wall_clock_interval_s->low < 0.2 * sample.wall_clock_s);
-  // Sites wait for the slowest of each round: more than the mean steps and the transfers.
+  // Sites wait for the slowest site of each round, so a run takes longer than the mean steps plus the
+  // transfers.
   Scenario steady = scenario;
   steady.variation = {};
   CHECK(all.wall_clock_s > sim::simulate_scenario(steady).report.wall_clock_s * 1.01);
@@ -105,9 +106,10 @@ TEST_CASE("tensor by tensor: every tensor pays the latencies of a ring of its ow
   const double flat_s = sim::simulate_scenario(scenario).report.wall_clock_s;
   scenario.strategy.granularity = costmodel::Granularity::tensor;
   const auto run = sim::simulate_scenario(scenario);
-  // 1 table, 2 layers of 4 projections, 4 norms and a router column and 2 matrices for each of 8 experts, and
-  // the norms outside; 2(M − 1) = 6 latencies each, in 12 rounds. Chunks divide, and so bytes take the same
-  // time.
+  // The tensors are 1 embedding table, 2 layers, and 1 for the norms outside of layers. A layer has 4
+  // projections, 4 norms, and for each of 8 experts a router column and 2 matrices. Each tensor costs 2(M −
+  // 1) = 6 latencies in each of 12 rounds. All tensors divide into equal chunks, so the bytes take the same
+  // time as in one piece.
   const double tensors = 1 + 2 * (4 + 4 + 8 * (1 + 2)) + 1;
   CHECK(run.report.wall_clock_s - flat_s ==
         doctest::Approx(12 * 6 * latency_s * (tensors - 1)).epsilon(1e-6));

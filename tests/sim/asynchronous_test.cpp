@@ -1,4 +1,4 @@
-// Rounds that do not wait for everybody: bounded staleness, computed by hand.
+// Tests asynchronous rounds with bounded staleness, computed by hand.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@ using namespace fomoe;
 
 namespace {
 
-// Three sites, links so fast that only computing counts; rounds of one step of 1 s. In round r the worker r
-// mod 3 is late: it takes 3 s.
+// Three sites with links so fast that only computation takes time. A round is one step of 1 s; in round r the
+// worker r mod 3 is late and takes 3 s.
 costmodel::Scenario late_in_turn() {
   costmodel::Scenario scenario = tests::ideal_scenario("async_diloco", 3);
   scenario.strategy.local_steps = 1;
@@ -33,7 +33,8 @@ costmodel::Timeline play(const costmodel::Scenario& scenario, std::int64_t round
                        });
 }
 
-// A worker's pseudo-gradient of round r arrives at A(r) = T(r−1) + d(r); it has its model at
+// The end of each round by the recurrence. A worker's pseudo-gradient of round r arrives at A(r) = T(r−1) +
+// d(r), with its step time d(r). It gets its model at
 //   T(r) = max(A(r), max over workers A(r − s))
 std::vector<double> by_recurrence(std::int64_t rounds, std::int64_t staleness) {
   std::vector<std::vector<double>> arrived;
@@ -59,9 +60,10 @@ TEST_CASE("bounded staleness: with s = 0 everybody waits for the late one, witho
   scenario.strategy.staleness = 0;
   CHECK(play(scenario, 6).round_end_s.back() == doctest::Approx(6 * 3.0));
   scenario.strategy.staleness.reset();
-  CHECK(play(scenario, 6).round_end_s.back() == doctest::Approx(2 * 3.0 + 4 * 1.0));  // each is late twice
-  // s = 1, by hand: A = (3 1 1), (4 4 2), (5 5 6), (8 6 7), (9 9 8), (10 10 11); all T are A, save T(1) of
-  // worker 2, which waits for A(0) of worker 0: 3.
+  CHECK(play(scenario, 6).round_end_s.back() ==
+        doctest::Approx(2 * 3.0 + 4 * 1.0));  // each worker is late twice
+  // By hand for s = 1: A = (3 1 1), (4 4 2), (5 5 6), (8 6 7), (9 9 8), (10 10 11). T = A, except for T(1) of
+  // worker 2, which waits for A(0) of worker 0 and is 3.
   scenario.strategy.staleness = 1;
   CHECK(play(scenario, 6).round_end_s.back() == doctest::Approx(11.0));
   for (const std::int64_t staleness : {0, 1, 2, 3, 5}) {
@@ -70,7 +72,7 @@ TEST_CASE("bounded staleness: with s = 0 everybody waits for the late one, witho
     for (std::size_t r = 0; r < expected.size(); ++r) {
       CAPTURE(staleness);
       CAPTURE(r);
-      // Each of the transfers before may take the engine's resolution, 1 ns.
+      // Each earlier transfer may take the engine's resolution of 1 ns.
       CHECK(ends[r] == doctest::Approx(expected[r]).epsilon(1e-8));
     }
   }
@@ -80,7 +82,8 @@ TEST_CASE("a slow site: without a bound the others finish early, and the run end
   costmodel::Scenario scenario = tests::ideal_scenario("async_diloco", 3);
   scenario.platform = platforms::uniform(3, 1e18, 1e18, 0);
   scenario.platform.sites[2].compute_factor = 2;
-  // 60 steps of 1 s; of 2 s at the slow site: (60 + 60 + 120) ÷ 3 of 120 s.
+  // 60 steps take 1 s each, and 2 s each at the slow site. The run takes 120 s, of which sites compute (60 +
+  // 60 + 120) ÷ 3 s on average.
   for (const bool bounded : {false, true}) {
     if (bounded) scenario.strategy.staleness = 1;
     const costmodel::RunReport some = sim::simulate_scenario(scenario).report;
@@ -107,5 +110,5 @@ TEST_CASE("steps that vary: asynchronous rounds take less time than a barrier, a
   CHECK(barrier > 1.1 * one);
   CHECK(one > many);
   CHECK(many >= none);
-  CHECK(none > 480 * 5.0);  // nobody's steps are shorter than 1 s on the mean
+  CHECK(none > 480 * 5.0);  // every site's mean step takes at least 1 s
 }

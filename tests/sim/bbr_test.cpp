@@ -1,4 +1,5 @@
-// What TCP's BBR does now and then and at first, computed by hand: one uplink of 1 MB/s, 50 ms one way.
+// Tests the probes and the start-up of TCP's BBR, computed by hand. The network has one uplink of 1 MB/s and
+// a one-way latency of 50 ms.
 #include <doctest/doctest.h>
 
 #include "costmodel/inputs/network_model.hpp"
@@ -21,7 +22,8 @@ sim::Options bbr() {
   return options;
 }
 
-// From node 0 to node 1, `times` in turn, with `think_s` of computing before each.
+// Simulates `times` transfers in sequence from node 0 to node 1, with `think_s` of computation before each.
+// Returns the end of the last one.
 double end_s(std::int64_t bytes, int times, double think_s, const sim::Options& options) {
   costmodel::Plan plan =
       transfer_only(2, Pattern::point_to_point, Collective::ring, {exchange_of({0, 1}, bytes / 4)});
@@ -44,20 +46,20 @@ TEST_CASE(
   check_close(costmodel::bbr_probe_s(0.1), kProbe_s);
   check_close(costmodel::bbr_probe_s(0.3), 0.6);
   check_close(end_s(9'000'000, 1, 0, bbr()), kLatency_s + 9);
-  // 10 s, a probe, 10 s, a probe, 2 s.
+  // 10 s of sending, a probe, 10 s, a probe, 2 s.
   check_close(end_s(22'000'000, 1, 0, bbr()), kLatency_s + 22 + 2 * kProbe_s);
 }
 
 TEST_CASE("bbr: a silence does not put off a probe that comes due in it") {
-  // Due at 10 s and 22.45 s, when nothing is sent: each transfer has one.
+  // Probes are due at 10 s and 22.45 s, when nothing is sent. Each transfer has one probe.
   check_close(end_s(2'000'000, 2, 12, bbr()), 2 * (12 + kLatency_s + 2 + kProbe_s));
-  // Has ended when the probe begins.
+  // A short transfer has ended when the probe begins.
   check_close(end_s(50'000, 2, 12, bbr()), 2 * (12 + kLatency_s + 0.05));
 }
 
 TEST_CASE("bbr: a probe that comes due while acknowledgements arrive is not put off either") {
-  // 200 transfers of 25 ms, each after 50 ms of latency: due at 10 s, 25 ms before the bytes of one would
-  // move.
+  // 200 transfers take 25 ms each, after 50 ms of latency. The probe is due at 10 s, 25 ms before the bytes
+  // of one transfer would move.
   check_close(end_s(25'000, 200, 0, bbr()), 200 * (kLatency_s + 0.025) + kProbe_s - 0.025);
 }
 
@@ -69,7 +71,7 @@ TEST_CASE("bbr: probes of rounds that are played anew on the same network are th
       bbr());
   check_close(played[0].round_end_s[0], kLatency_s + 12 + kProbe_s);
   check_close(played[1].round_end_s[0], kLatency_s + 12 + kProbe_s);
-  // 10 s after the first probe's end the second one.
+  // The second probe begins 10 s after the end of the first one.
   check_close(played[1].round_end_s[1], 2 * (kLatency_s + 12) + 2 * kProbe_s);
 }
 
@@ -118,11 +120,13 @@ TEST_CASE(
 TEST_CASE("bbr starts 1.8 times faster each round trip, and up to the share that flows get") {
   costmodel::NetworkModel network = bbr().network;
   network.initial_window_bytes = 10e3;
-  // The pipe holds 100 kB: windows of 10, 18, 32.4, 58.32 kB in 4 round trips, 118.72 kB together.
+  // The bandwidth-delay product is 100 kB. The windows are 10, 18, 32.4 and 58.32 kB in 4 round trips,
+  // together 118.72 kB.
   check_close(costmodel::slow_start_s(network, 0, 4e6, kRate, 0.1), 4 * 0.1 - 0.11872);
-  // What was sent before widened it by 0.8 of that: 10 + 0.8 · 28, as after windows of 10 and 18.
+  // Bytes sent before widen the window by 0.8 of their number: 10 + 0.8 · 28, as after windows of 10 and 18
+  // kB.
   check_close(costmodel::slow_start_s(network, 28e3, 4e6, kRate, 0.1), 2 * 0.1 - (32.4e3 + 58.32e3) / 1e6);
-  // Of two flows each needs half of it: 10, 18, 32.4 kB.
+  // Each of two flows gets half of the rate, so its windows are 10, 18 and 32.4 kB.
   check_close(costmodel::slow_start_s(network, 0, 4e6, kRate / 2, 0.1), 3 * 0.1 - 60.4e3 / 0.5e6);
   const std::vector<costmodel::Node> nodes = {{costmodel::NodeKind::worker, 0},
                                               {costmodel::NodeKind::worker, 1}};

@@ -1,5 +1,5 @@
-// Rates and latencies that change during the run, backbones that paths share, and links that stay down: by
-// hand.
+// Tests rates and latencies that change during a run, backbones that paths share, and links that stay down,
+// computed by hand.
 #include <doctest/doctest.h>
 
 #include "sim/executor/simulate.hpp"
@@ -21,14 +21,14 @@ LinkChange rate_of(LinkChange::Link link, int from, int to, double at_s, double 
   return change;
 }
 
-// `gigabytes` from each node to the one after it in `pairs`, all at once.
+// Simulates a transfer of `gigabytes` over each (from, to) pair, all at the same time. Returns the seconds.
 double seconds(const platforms::Platform& platform, const std::vector<std::pair<int, int>>& pairs,
                double gigabytes) {
   costmodel::Plan plan;
   for (int site = 0; site < platform.size(); ++site)
     plan.nodes.push_back({costmodel::NodeKind::worker, site, 1});
   costmodel::Payload payload;
-  payload.elements = static_cast<std::int64_t>(gigabytes * 5e8);  // of two bytes
+  payload.elements = static_cast<std::int64_t>(gigabytes * 5e8);  // elements of two bytes
   costmodel::Transfer transfer;
   transfer.pattern = costmodel::Pattern::point_to_point;
   for (const auto& [from, to] : pairs) transfer.exchanges.push_back({{from, to}, {payload}});
@@ -46,7 +46,7 @@ TEST_CASE("a flow ends when the integral of its rate is its bytes") {
   // 1 GB/s for 2 s, then 0.5 GB/s: 3 GB take 2 + 1/0.5 = 4 s.
   platform.changes = {rate_of(LinkChange::Link::uplink, 0, 0, 2, 5e8)};
   CHECK(seconds(platform, {{0, 1}}, 3) == doctest::Approx(4).epsilon(1e-9));
-  // … and from 3 s on 2 GB/s, of which the downlink lets 1 GB/s pass: 2 + 0.5 + x = 3.
+  // From 3 s on the uplink has 2 GB/s, but the downlink passes only 1 GB/s: 2 + 0.5 + 0.5 GB in 3.5 s.
   platform.changes.push_back(rate_of(LinkChange::Link::uplink, 0, 0, 3, 2e9));
   CHECK(seconds(platform, {{0, 1}}, 3) == doctest::Approx(3.5).epsilon(1e-9));
   // The other direction is another link.
@@ -56,9 +56,10 @@ TEST_CASE("a flow ends when the integral of its rate is its bytes") {
 TEST_CASE("a path that nothing limited gets a rate, and a latency, while the run goes on") {
   platforms::Platform platform = platforms::uniform(2, 1e9, 1e9, 0.5);
   platform.changes = {rate_of(LinkChange::Link::path, 0, 1, 1.5, 2e8)};
-  // 0.5 s latency, 1 GB in the second after it, 0.2 GB/s then.
+  // After 0.5 s of latency the flow moves 1 GB in one second, and continues at 0.2 GB/s.
   CHECK(seconds(platform, {{0, 1}}, 2) == doctest::Approx(1.5 + 1 / 0.2).epsilon(1e-9));
-  // Two phases of a direct all-reduce of 1 GB: the first waited 0.5 s, the second waits what is true by then.
+  // A direct all-reduce of 1 GB has two phases. The first waited 0.5 s; the second waits the latency of its
+  // own start.
   platform.changes[0].bandwidth_bytes_per_s.reset();
   platform.changes[0].at_s = 0.2;
   platform.changes[0].latency_s = 0.25;
@@ -85,8 +86,8 @@ TEST_CASE("a link that is down and comes back: the flow waits; one that stays do
                       rate_of(LinkChange::Link::uplink, 0, 0, 7, 1e9)};
   CHECK(seconds(platform, {{0, 1}}, 2) == doctest::Approx(8).epsilon(1e-6));
   platform.changes.pop_back();
-  CHECK(seconds(platform, {{0, 1}}, 0.5) == doctest::Approx(0.5));  // through before that
-  CHECK(seconds(platform, {{1, 0}}, 2) == doctest::Approx(2));      // the other way
+  CHECK(seconds(platform, {{0, 1}}, 0.5) == doctest::Approx(0.5));  // ends before the link goes down
+  CHECK(seconds(platform, {{1, 0}}, 2) == doctest::Approx(2));      // in the other direction
   CHECK_THROWS_WITH_AS(
       (void)seconds(platform, {{0, 1}}, 2),
       "the run cannot finish: uplink of site-0 is down for ever from 1.000000 s on, and site-0 "
@@ -98,7 +99,7 @@ TEST_CASE("a flow that begins while a link is slow, or down, gets what the link 
   platforms::Platform platform = platforms::uniform(2, 1e9, 1e9, 0.5);
   platform.changes = {rate_of(LinkChange::Link::uplink, 0, 0, 0.1, 1e8),
                       rate_of(LinkChange::Link::uplink, 0, 0, 1.5, 1e9)};
-  // It begins at 0.5 s with 0.1 GB/s; from 1.5 s on it has 1 GB/s.
+  // The flow begins at 0.5 s with 0.1 GB/s, and has 1 GB/s from 1.5 s on.
   CHECK(seconds(platform, {{0, 1}}, 2) == doctest::Approx(1.5 + 1.9).epsilon(1e-9));
   platform.changes[0].bandwidth_bytes_per_s = 0;
   CHECK(seconds(platform, {{0, 1}}, 2) == doctest::Approx(1.5 + 2).epsilon(1e-6));
@@ -114,7 +115,7 @@ TEST_CASE("a backbone is shared by the paths of two regions, in each direction b
     }
   }
   CHECK(seconds(platform, {{0, 2}}, 1) == doctest::Approx(1));
-  CHECK(seconds(platform, {{0, 2}, {1, 3}}, 1) == doctest::Approx(2));  // half of it each
+  CHECK(seconds(platform, {{0, 2}, {1, 3}}, 1) == doctest::Approx(2));  // each flow gets half
   CHECK(seconds(platform, {{0, 2}, {3, 1}}, 1) == doctest::Approx(1));  // opposite directions
   CHECK(seconds(platform, {{0, 1}, {2, 3}}, 1) == doctest::Approx(1));  // within a region
   platform.changes = {rate_of(LinkChange::Link::backbone, 0, 0, 0.5, 5e8)};
@@ -134,7 +135,7 @@ TEST_CASE("bbr: a flow goes on after an outage as before it") {
   const double end_s = sim::simulate(
                            plan, {0}, platform, [](auto&&...) { return 0.0; }, options)
                            .round_end_s[0];
-  // 3 s without a link, and a probe at 10 s.
+  // The link is down for 3 s, and a probe happens at 10 s.
   CHECK(end_s == doctest::Approx(0.01 + 8 + 3 + 0.22).epsilon(1e-6));
 }
 
@@ -150,9 +151,10 @@ TEST_CASE("send buffer: a sender goes on after an outage, and after a slow time"
     options.network.send_buffer_bytes = 0.5e6;
     const costmodel::Timeline timeline = sim::simulate(
         plan, {0}, platform, [](auto&&...) { return 0.0; }, options);
-    // 1.5 MB, 0.95 of them before, have arrived at 3.25 s. It looks once a second, at 3.05 s for the third
-    // time, when 0.2 MB are too many and 0.35 came within the last second; then after half the time that
-    // these say. At 10 B/s 17 bytes come meanwhile, worth 30 us.
+    // 1.5 MB have arrived at 3.25 s, of which 0.95 MB before the change. The send buffer checks once a
+    // second. At its third check, at 3.05 s, the excess is 0.2 MB, and 0.35 MB came within the last second.
+    // It checks again after half the time that the excess needs at that rate. At 10 B/s 17 bytes come
+    // meanwhile, which make a difference of 30 us.
     CHECK(tests::end_of(timeline, 0) == doctest::Approx(3.05 + 0.2 / 0.35 / 2).epsilon(2e-5));
   }
 }

@@ -1,4 +1,5 @@
-// Traffic beside the synchronisation, simulated and by formula: no executor has a special case for it.
+// Tests traffic besides the synchronisation (data and checkpoints): the simulation agrees with the closed
+// form.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -30,7 +31,7 @@ TEST_CASE(
     scenario.traffic.data_site = data_site;
     scenario.traffic.data_bytes_per_token = 1e6;  // 3 · 50 MB in a round of 5 s at 1 GB/s
     scenario.traffic.checkpoint_site = 0;
-    scenario.traffic.checkpoint_rounds = 5;  // three times about 1.5 GB up
+    scenario.traffic.checkpoint_rounds = 5;  // three uploads of about 1.5 GB
     check_equal(scenario);
     CHECK(sim::simulate_scenario(scenario).report.wall_clock_s == doctest::Approx(without_s).epsilon(1e-9));
   }
@@ -52,7 +53,8 @@ TEST_CASE("extra traffic: data that a slow uplink cannot deliver in time makes t
   const double simulated_s = sim::simulate_scenario(scenario).report.wall_clock_s;
   CHECK(without_s < 100);
   CHECK(simulated_s >= 12 * 15.0);
-  // The formula hides data behind compute alone, the simulation also behind the others' synchronisation.
+  // The formula hides data transfers behind computation only. The simulation also hides them behind the
+  // synchronisation of other sites.
   CHECK(simulated_s <= formula_s * (1 + 1e-9));
   CHECK(formula_s == doctest::Approx(without_s + 12 * (15 - 5.0)).epsilon(1e-9));
 }

@@ -1,5 +1,5 @@
-// The ideal case: equal sites, fluid links, no latency. Simulated and closed form are two computations of the
-// same thing, one by events and one by formula, and must agree to 1e-9.
+// Tests the ideal case of equal sites, fluid links and no latency. The simulation and the closed form compute
+// the same times, by events and by formulas, and must agree to 1e-9.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -54,8 +54,9 @@ TEST_CASE("ideal: payloads that M does not divide agree within one element per c
       scenario.strategy.collective = collective;
       const double formula_s = costmodel::closed_form(scenario).round.communication_s;
       const double simulated_s = sim::simulate_scenario(scenario).report.round.communication_s;
-      // Two payloads (dense, experts) of 2 bytes an element. A ring moves 2(M−1) chunks one after the other;
-      // direct moves 2(M−1) through each port. Each chunk is at most one element longer than S/M.
+      // There are two payloads (dense, experts) of 2 bytes per element. A ring moves 2(M−1) chunks one after
+      // the other; a direct exchange moves 2(M−1) chunks through each port. Each chunk is at most one element
+      // longer than S/M.
       const double one_element_s = 2 * (sites - 1) * 2 * 2.0 / 1e3;
       CAPTURE(sites);
       CHECK(std::abs(simulated_s - formula_s) <= one_element_s);

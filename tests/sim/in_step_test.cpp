@@ -1,5 +1,5 @@
-// Methods that send inside a step, and modules shared by some sites: simulated = closed form in the ideal
-// case, to 1e-9, wherever sites do the same.
+// Tests methods that send inside a step, and modules that only some sites share. In the ideal case the
+// simulation agrees with the closed form to 1e-9, if all sites do the same work.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -18,8 +18,8 @@ void check_close(double value, double expected, double tolerance) {
   CHECK(std::abs(value - expected) <= tolerance * std::abs(expected));
 }
 
-// A pipeline's stages do not do the same: when a site computes while others send differs, so that only the
-// whole and the sums are compared there.
+// Compares the simulated report with the closed form. The stages of a pipeline do different work, so that a
+// site may compute while others send. With `symmetric` false, only the totals are therefore compared.
 void check_equal_reports(const Scenario& scenario, bool symmetric = true) {
   const costmodel::RunReport formula = costmodel::closed_form(scenario);
   const costmodel::RunReport simulated = sim::simulate_scenario(scenario).report;
@@ -62,8 +62,8 @@ TEST_CASE("a capacity factor and a limit of sites, simulated = closed form") {
 }
 
 TEST_CASE("uneven experts on two sites: both wait for the busier one, simulated = closed form") {
-  // With two sites each port carries one flow; with more, flows into idle sites leave room and the formula,
-  // which counts the busiest port of every transfer, holds as a bound.
+  // With two sites each port carries one flow. With more sites the formula is only a bound: it counts the
+  // busiest port of every transfer, while flows into idle sites leave capacity unused.
   Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 2);
   scenario.strategy.routing_counts = costmodel::make_routing_counts(2, 8, 1);
   for (int layer = 0; layer < 2; ++layer) {
@@ -102,7 +102,7 @@ TEST_CASE(
       scenario.strategy.module_choices = choices;
       scenario.strategy.collective = Collective::direct;
       check_equal_reports(scenario);
-      // Two levels of two choices on a ring: site 0 sends to two neighbours, site 1 to three.
+      // With two levels of two choices on a ring, site 0 sends to two neighbours and site 1 to three.
       if (choices == 2 && levels == 2) continue;
       scenario.strategy.collective = Collective::ring;
       check_equal_reports(scenario);
@@ -120,7 +120,7 @@ TEST_CASE("ideal: hierarchical all-reduces and masked sums, simulated = closed f
       scenario.strategy.regions = regions;
       check_equal_reports(scenario);
       scenario.platform = platforms::uniform(8, 1e9, 1e9, 0.010);
-      check_equal_reports(scenario);  // with equal latencies too: 2(n−1) + 2(R−1) of them
+      check_equal_reports(scenario);  // also with equal latencies, of which there are 2(n−1) + 2(R−1)
       scenario.strategy.secure_aggregation = true;
       check_equal_reports(scenario);
     }
@@ -137,7 +137,7 @@ TEST_CASE("ideal: ddp in buckets, simulated = closed form, with slow links, fast
         Scenario scenario = tests::ideal_scenario("ddp", 4);
         scenario.model.layers = 6;
         scenario.strategy.fragments = buckets;
-        scenario.workload.global_batch_sequences = 16;  // 4 a site
+        scenario.workload.global_batch_sequences = 16;  // 4 per site
         scenario.gpus.micro_batch_sequences = micro_batch;
         scenario.platform = platforms::uniform(4, bytes_per_s, bytes_per_s, 0);
         check_equal_reports(scenario);
@@ -160,5 +160,5 @@ TEST_CASE("buckets behind the backward pass shorten a step, and never below its 
     CHECK(step_s > 1);
     before = step_s;
   }
-  CHECK(before < 1.1);  // a twelfth of the 0.5 s, 0.04 s, and the tables show
+  CHECK(before < 1.1);  // a twelfth of the 0.5 s (0.04 s) and the embedding tables are exposed
 }

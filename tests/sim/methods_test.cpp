@@ -1,5 +1,6 @@
-// Every method, in the ideal case (equal sites, fluid links, no latency, everything divides): simulated and
-// closed form agree to 1e-9. A new method is held to this as soon as it is in the list.
+// Tests every method in the ideal case (equal sites, fluid links, no latency, all sizes divisible): the
+// simulation and the closed form agree to 1e-9. A new method is tested as soon as it is in the list of
+// methods.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -20,15 +21,16 @@ using costmodel::RunReport;
 
 namespace {
 
-// Methods whose closed form is no equality in the ideal case, and why. Byte counts must agree even so.
+// Methods whose closed form is only approximate in the ideal case, with the reason. Their byte counts must
+// agree nevertheless.
 const std::map<std::string, std::string, std::less<>> kOnlyApproximate = {};
-// Methods whose transfers are wanted for longer than they take in the ideal case, and why. Times must agree
-// even so.
+// Methods in which a node waits for a transfer for longer than the transfer takes, with the reason. Their
+// times must agree nevertheless.
 const std::map<std::string, std::string, std::less<>> kWantedLonger = {
     {"fedavg",
      "the server's own site gets the model at once, so it ends its steps first and then wants the next"}};
-// Methods whose sites do not do the same at the same time, and why: what is exposed at one site is no sum of
-// stages. Wall-clock and utilisation must agree even so.
+// Methods whose sites do different work at the same time, with the reason. The exposed time of one site is
+// then not a sum over stages. Their wall-clock times and utilisation must agree nevertheless.
 const std::map<std::string, std::string, std::less<>> kUnlikeSites = {
     {"pipeline_wan", "each stage waits for the ones before it, the first for the last ones' gradients"},
     {"async_diloco", "the server's own site sends nothing and runs ahead of the others"}};
@@ -58,7 +60,8 @@ void check_equal(const costmodel::Scenario& scenario) {
   CHECK(close(simulated.round.exposed_communication_s, formula.round.exposed_communication_s, 1e-9));
 }
 
-// Halves of halves: sums alone, among a power of two.
+// Whether a recursive collective (halving and doubling) fits the scenario: it needs sums only, and a power of
+// two of sites.
 bool recursive_fits(const costmodel::Scenario& scenario) {
   try {
     costmodel::check_composition(scenario);
@@ -102,7 +105,7 @@ TEST_CASE(
   const double expected = 60 + 12 * (2 * 3 * 0.010 + 2 * 7.0 / 8 * bytes / 1e9);
   CHECK(close(sim::simulate_scenario(scenario).report.wall_clock_s, expected, 1e-9));
   CHECK(close(costmodel::closed_form(scenario).wall_clock_s, expected, 1e-9));
-  scenario.model.vocabulary = 101;  // 8 does not divide it
+  scenario.model.vocabulary = 101;  // not divisible by 8
   const auto ring = [&](Collective collective) {
     scenario.strategy.collective = collective;
     return sim::simulate_scenario(scenario).report.bytes_per_token;
@@ -125,19 +128,19 @@ TEST_CASE("streaming by hand: what a fragment does not hide behind τ steps show
     return sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report.wall_clock_s;
   };
   const double rounds = 10, steps_s = 60 * 1.0;
-  // Bandwidth such that the first fragment takes 2.5 s and the last one, larger by the embedding, a little
-  // more.
+  // With this bandwidth the first fragment takes 2.5 s. The last one takes a little longer, since it also
+  // holds the embedding.
   const double bandwidth = first / 2.5;
   const double first_s = 2.5, last_s = last / bandwidth;
   // τ = 0: nothing hides.
   CHECK(close(wall_clock_s(0, bandwidth), steps_s + rounds * (first_s + last_s), 1e-9));
-  // τ = 1: one step of each hides. The last fragment of the run has nothing after it: its hidden second
-  // shows.
+  // τ = 1: one step hides a second of each fragment. The last fragment of the run has no step after it, so
+  // all of it is exposed.
   CHECK(close(wall_clock_s(1, bandwidth), steps_s + rounds * (first_s - 1 + last_s - 1) + 1, 1e-9));
-  // τ = 3: all hides, but for the end of the run.
+  // τ = 3: everything hides except the end of the run.
   CHECK(close(wall_clock_s(3, bandwidth), steps_s + last_s, 1e-9));
-  // τ = K, at a bandwidth where the network is the bottleneck (4.5 s a fragment, 3 s of compute): after the
-  // first three steps something is always under way.
+  // τ = K, with a bandwidth that makes the network the bottleneck (4.5 s per fragment, 3 s of computation):
+  // after the first three steps the network is always busy.
   CHECK(close(wall_clock_s(6, first / 4.5), 3 + rounds * (4.5 + last / first * 4.5), 1e-9));
 }
 
@@ -150,8 +153,8 @@ TEST_CASE("diloco_x by hand: a synchronisation hides behind the next K steps") {
     scenario.platform = platforms::uniform(2, bandwidth, bandwidth, 0);
     return sim::simulate_scenario(scenario).report.wall_clock_s;
   };
-  CHECK(close(wall_clock_s(4), 10 * 6 + 4, 1e-9));    // hidden, but for the last
-  CHECK(close(wall_clock_s(9), 6 + 10 * 9.0, 1e-9));  // 6 s of 9 hidden; the network never rests
+  CHECK(close(wall_clock_s(4), 10 * 6 + 4, 1e-9));    // all but the last are hidden
+  CHECK(close(wall_clock_s(9), 6 + 10 * 9.0, 1e-9));  // 6 of 9 s are hidden; the network is always busy
 }
 
 TEST_CASE("overlapping rounds: the shortcut gives what all rounds give, a short last one included") {
@@ -191,9 +194,9 @@ TEST_CASE("two nodes at one site: nothing between them crosses the WAN, and it t
     return sim::simulate(plan, {0}, platform, [](auto&&...) { return 0.0; }).round_end_s[0];
   };
   CHECK(seconds({1, 0}) < 1e-9);                            // inside site 0
-  CHECK(seconds({1, 0, 2}) == doctest::Approx(0.5 + 1.0));  // the remote one alone uses the link
+  CHECK(seconds({1, 0, 2}) == doctest::Approx(0.5 + 1.0));  // only the remote node uses the link
   platform.sites[0].fabric_bytes_per_s = 1e8;
-  CHECK(seconds({1, 0}) == doctest::Approx(10.0));  // where the site's fabric is stated
+  CHECK(seconds({1, 0}) == doctest::Approx(10.0));  // with a stated fabric rate
 }
 
 TEST_CASE("ideal: streaming with unequal fragments: norms at both ends, the embedding in the last") {

@@ -1,4 +1,4 @@
-// The terms of the network model, each switched on alone and computed by hand.
+// Tests the terms of the network model, each enabled alone and computed by hand.
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
@@ -22,7 +22,7 @@ double round_s(const costmodel::Plan& plan, const platforms::Platform& platform,
       .round_end_s[0];
 }
 
-// 4 MB from node 0 to node 1.
+// A plan that sends 4 MB from node 0 to node 1.
 costmodel::Plan one_flow() {
   return transfer_only(2, Pattern::point_to_point, Collective::ring, {exchange_of({0, 1}, 1'000'000)});
 }
@@ -37,11 +37,11 @@ TEST_CASE("TCP window: a flow gets streams × window ÷ round trip, and so does 
   options.network.streams = 2;
   const auto platform = platforms::uniform(3, 1e7, 1e7, 0.05);
   check_close(round_s(one_flow(), platform, options), 0.05 + kBytes / 1.28e6);
-  // Two flows out of node 0, each capped by itself: as long as one.
+  // Two flows leave node 0. Each has its own cap, so they take as long as one.
   const costmodel::Plan two = transfer_only(3, Pattern::point_to_point, Collective::ring,
                                             {exchange_of({0, 1}, 1'000'000), exchange_of({0, 2}, 1'000'000)});
   check_close(round_s(two, platform, options), 0.05 + kBytes / 1.28e6);
-  // Where their sum exceeds the port, the port is shared: 2 · 4 MB ÷ 2 MB/s.
+  // If the sum of the caps exceeds the port's rate, the flows share the port: 2 · 4 MB ÷ 2 MB/s.
   check_close(round_s(two, platforms::uniform(3, 2e6, 1e7, 0.05), options), 0.05 + 2 * kBytes / 2e6);
   // A wide window changes nothing.
   options.network.tcp_window_bytes = 64e6;
@@ -68,7 +68,7 @@ TEST_CASE("bbr: losses cost what is sent again, and probing a fiftieth on averag
   options.network.congestion_control = costmodel::CongestionControl::loss_based;
   check_close(round_s(one_flow(), costmodel::effective_platform(raw, options.network), options),
               0.05 + kBytes / (14600 * std::sqrt(150.0)));
-  // The window counts for both.
+  // The window limits flows of both congestion controls.
   options.network.congestion_control = costmodel::CongestionControl::bbr;
   options.network.tcp_window_bytes = 64e3;
   check_close(round_s(one_flow(), effective, options), 0.05 + kBytes / 640e3);
@@ -78,24 +78,25 @@ TEST_CASE("slow start: the time it adds, by its formula") {
   NetworkModel network;
   CHECK(costmodel::slow_start_s(network, 0, 1e6, 1e6, 0.1) == 0);  // off
   network.initial_window_bytes = 10e3;
-  // The pipe holds 1 MB/s · 0.1 s = 100 kB: windows of 10, 20, 40, 80 kB in 4 round trips, 150 kB together,
-  // which the full rate would carry in 0.15 s.
+  // The bandwidth-delay product is 1 MB/s · 0.1 s = 100 kB. The windows are 10, 20, 40 and 80 kB in 4 round
+  // trips. Together they are 150 kB, which take 0.15 s at the full rate.
   check_close(costmodel::slow_start_s(network, 0, 4e6, 1e6, 0.1), 4 * 0.1 - 0.15);
-  // 25 kB end in the second round trip: 10 kB, an acknowledgement after 0.1 s, and 15 kB at full rate.
+  // 25 kB end in the second round trip: 10 kB, the acknowledgement after 0.1 s, and 15 kB at the full rate.
   check_close(costmodel::slow_start_s(network, 0, 25e3, 1e6, 0.1), 0.1 - 0.010);
-  CHECK(costmodel::slow_start_s(network, 0, 10e3, 1e6, 0.1) == 0);  // the first window holds it all
-  // What was sent before has opened the window: 10 + 30 = 40, 80 kB in two round trips.
+  CHECK(costmodel::slow_start_s(network, 0, 10e3, 1e6, 0.1) == 0);  // the first window holds all bytes
+  // Bytes sent before have opened the window: 10 + 30 = 40 kB, then 80 kB, in two round trips.
   check_close(costmodel::slow_start_s(network, 30e3, 4e6, 1e6, 0.1), 2 * 0.1 - 0.12);
-  // Two streams start with 20 kB: 20, 40, 80 = 140 kB in three.
+  // Two streams start with 20 kB: 20 + 40 + 80 = 140 kB in three round trips.
   network.streams = 2;
   check_close(costmodel::slow_start_s(network, 0, 4e6, 1e6, 0.1), 3 * 0.1 - 0.14);
-  // A pipe that the first window fills, and one without latency.
+  // There is no slow start if the first window fills the path, or without latency.
   CHECK(costmodel::slow_start_s(network, 0, 4e6, 1e5, 0.1) == 0);
   CHECK(costmodel::slow_start_s(network, 0, 4e6, 1e6, 0) == 0);
 }
 
 TEST_CASE("slow start goes on where a short flow left it") {
-  // 20 kB, then 4 MB, over one connection: 10 kB, wait, 10 kB; then from a window of 30 kB: 30, 60 kB, full.
+  // One connection carries 20 kB and then 4 MB. The first flow sends 10 kB, waits, and sends 10 kB. The
+  // second one starts with a window of 30 kB, then has 60 kB, then the full rate.
   costmodel::Plan plan = one_flow();
   costmodel::RoundPlan round = plan.round(0);
   round.ops.push_back(round.ops[0]);
@@ -110,7 +111,8 @@ TEST_CASE("slow start goes on where a short flow left it") {
 }
 
 TEST_CASE("slow start is paid once by a connection, and again after a silence where idle_restart is on") {
-  // Two transfers 0 → 1 with 1 s of computing between them; the ramp of the case above, 0.25 s.
+  // Two transfers 0 → 1 with 1 s of computation between them. The slow start costs 0.25 s, as in the case
+  // above.
   costmodel::Plan plan = one_flow();
   costmodel::RoundPlan round = plan.round(0);
   round.ops.push_back({"think", costmodel::Compute{costmodel::Work::whole_step, {0, 1}, 1, 1}, {0}});
@@ -129,12 +131,13 @@ TEST_CASE("slow start is paid once by a connection, and again after a silence wh
   const double ramp_s = 0.25, flow_s = 0.05 + kBytes / 1e6;
   check_close(end_s(false, 1), ramp_s + flow_s + 1 + flow_s);
   check_close(end_s(true, 1), ramp_s + flow_s + 1 + ramp_s + flow_s);
-  // Silences of up to max(200 ms, 2 · 100 ms) do not count.
+  // Silences of up to max(200 ms, 2 · 100 ms) cause no restart.
   check_close(end_s(true, 0.19), ramp_s + flow_s + 0.19 + flow_s);
 }
 
 TEST_CASE("buckets: each is a ring of its own after the one before, with its latencies and its overhead") {
-  // 4 MB in buckets of 1 MB among 4 sites: 4 calls of 2(M−1) = 6 steps of latency + 0.25 MB ÷ 1 MB/s.
+  // 4 MB in buckets of 1 MB among 4 sites are 4 calls of 2(M−1) = 6 steps, and a step takes latency + 0.25 MB
+  // ÷ 1 MB/s.
   const costmodel::Plan plan =
       transfer_only(4, Pattern::all_reduce, Collective::ring, {exchange_of(first(4), 1'000'000)});
   const auto platform = platforms::uniform(4, 1e6, 1e6, 0.05);
@@ -148,7 +151,7 @@ TEST_CASE("buckets: each is a ring of its own after the one before, with its lat
   check_close(round_s(plan, platform, options), 4 * 6 * (0.05 + 0.25));
   options.network.call_overhead_s = 0.01;
   check_close(round_s(plan, platform, options), 4 * (0.01 + 6 * (0.05 + 0.25)));
-  // One flat buffer: one overhead, 6 latencies.
+  // One flat buffer has one overhead and 6 latencies.
   options.pieces = in_buckets(0);
   check_close(round_s(plan, platform, options), 0.01 + 6 * (0.05 + 1.0));
   // The last bucket holds the rest: 1.5 + 1.5 + 1 MB.
@@ -157,7 +160,7 @@ TEST_CASE("buckets: each is a ring of its own after the one before, with its lat
 }
 
 TEST_CASE("a payload rate: what a node sends in each step is prepared first, at that rate") {
-  // 4 MB among 4 sites at 1 MB/s: a ring has 6 steps of 1 MB, direct exchange 2 steps of 3 · 1 MB.
+  // 4 MB among 4 sites at 1 MB/s: a ring has 6 steps of 1 MB, and a direct exchange has 2 steps of 3 · 1 MB.
   const auto platform = platforms::uniform(4, 1e6, 1e6, 0.05);
   sim::Options options;
   options.network.payload_bytes_per_s = 5e6;
@@ -204,7 +207,7 @@ TEST_CASE("terms only ever slow a run down, and never change the bytes") {
     const costmodel::RunReport base = sim::simulate_scenario(scenario).report;
     costmodel::Scenario slower = scenario;
     NetworkModel& network = slower.network;
-    // Caps are left out: where one flow of several is held back, the others may get through earlier.
+    // Caps are not tested here: if a cap slows one of several flows, the others may end earlier.
     switch (*rc::gen::inRange(0, 3)) {
       case 0:
         network.background_share = 0.3;

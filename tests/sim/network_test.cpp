@@ -1,4 +1,4 @@
-// Hand-computed cases of the network: latency, unequal links, sharing, bytes.
+// Tests the simulated network with cases computed by hand: latency, unequal links, sharing and byte counts.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ using namespace fomoe::tests;
 
 TEST_CASE("ring all-reduce with latency takes 2(M−1)·(latency + S/(M·B))") {
   for (const int m : {2, 3, 5, 8}) {
-    const std::int64_t elements = 840'000;  // m divides it
+    const std::int64_t elements = 840'000;  // divisible by m
     const double bytes = 4.0 * static_cast<double>(elements), bandwidth = 1e6, latency = 0.05;
     const auto timeline =
         play(transfer_only(m, Pattern::all_reduce, Collective::ring, {exchange_of(first(m), elements)}),
@@ -39,20 +39,20 @@ TEST_CASE("two sites with unequal up and down links: each direction runs at the 
   platform.sites[0].downlink_bytes_per_s = 1e6;
   platform.sites[1].uplink_bytes_per_s = 2e6;
   platform.sites[1].downlink_bytes_per_s = 3e6;
-  // 0 → 1 at min(4, 3) = 3 MB/s, 1 → 0 at min(2, 1) = 1 MB/s; half of 8 MB goes each way in each of two
-  // steps. Site 1 ends a step early but can only go on when site 0's half has come: both steps take 0.01 + 4
-  // MB ÷ 1 MB/s.
+  // 0 → 1 runs at min(4, 3) = 3 MB/s, and 1 → 0 at min(2, 1) = 1 MB/s. Half of 8 MB goes each way in each of
+  // two steps. A site starts the next step only when its flows of both directions have ended, so both steps
+  // take 0.01 s + 4 MB ÷ 1 MB/s.
   const auto timeline = play(
       transfer_only(2, Pattern::all_reduce, Collective::ring, {exchange_of({0, 1}, 2'000'000)}), platform);
   check_close(timeline.round_end_s[0], 2 * (0.010 + 4.0));
-  // Site 1 has sent its last half at that time, and received its own after 0.01 + 4/3 s of the second step;
-  // it waits for its own sending to end.
+  // Site 1 ends at that time too. It has received its half after 0.01 + 4/3 s of the second step, but its own
+  // sending ends only then.
   check_close(end_of(timeline, 1), 2 * (0.010 + 4.0));
 }
 
 TEST_CASE("three flows share one uplink equally") {
-  // Site 0 sends 3, 6 and 9 MB to three sites through 3 MB/s: 1 MB/s each until 3 s, then 1.5 each until 5 s
-  // (6 − 3 = 3 MB), then 3 MB/s for the last: 9 − 3 − 3 = 3 MB, until 6 s.
+  // Site 0 sends 3, 6 and 9 MB to three sites through 3 MB/s. Each flow gets 1 MB/s until 3 s. The remaining
+  // two get 1.5 MB/s until 5 s (6 − 3 = 3 MB). The last one gets 3 MB/s for 9 − 3 − 3 = 3 MB, until 6 s.
   const auto timeline = play(transfer_only(4, Pattern::point_to_point, Collective::ring,
                                            {exchange_of({0, 1}, 750'000), exchange_of({0, 2}, 1'500'000),
                                             exchange_of({0, 3}, 2'250'000)}),
@@ -67,9 +67,9 @@ TEST_CASE("three flows share one uplink equally") {
 }
 
 TEST_CASE("shares are equal whatever the latencies") {
-  // Two flows of 4 MB leave a 2 MB/s uplink, over 10 ms and over 500 ms. The near one has the link to itself
-  // for 0.49 s (0.98 MB), then both get 1 MB/s: it ends at 0.5 + 3.02 = 3.52 s. The far one then has 0.98 MB
-  // left at 2 MB/s.
+  // Two flows of 4 MB leave an uplink of 2 MB/s, with latencies of 10 ms and 500 ms. The near flow is alone
+  // for 0.49 s (0.98 MB), then both get 1 MB/s, and the near flow ends at 0.5 + 3.02 = 3.52 s. The far flow
+  // then has 0.98 MB left at 2 MB/s.
   auto platform = platforms::uniform(3, 2e6, 1e9, 0.010);
   platform.path(0, 2).latency_s = 0.500;
   const auto timeline = play(transfer_only(3, Pattern::point_to_point, Collective::ring,
@@ -90,8 +90,8 @@ TEST_CASE("a path slower than its ports is the limit") {
 }
 
 TEST_CASE("bytes that cross the links are the plan's, to the byte, with chunks of unequal size") {
-  // 10 elements in 4 chunks are 3, 3, 2, 2; each site sends all chunks but one in each half of the ring:
-  // 2·40 B − two chunks. In all 2·(M−1)·S = 6·40 = 240 B.
+  // 10 elements in 4 chunks are 3, 3, 2 and 2. In each half of the ring a site sends all chunks but one, so
+  // it sends 2·40 B − two chunks. All sites together send 2·(M−1)·S = 6·40 = 240 B.
   for (const Collective collective : {Collective::ring, Collective::direct}) {
     const auto timeline = play(transfer_only(4, Pattern::all_reduce, collective, {exchange_of(first(4), 10)}),
                                platforms::uniform(4, 1e3, 1e3, 0));
@@ -116,7 +116,7 @@ TEST_CASE("one element among four sites: three chunks are empty and nothing hang
 }
 
 TEST_CASE("a node goes on when its own part is done: no barrier between operations") {
-  // Sites 0 and 1 exchange for 2 s, then site 1 sends to site 2, which meanwhile only waits for that.
+  // Sites 0 and 1 exchange data for 2 s. Then site 1 sends to site 2, which only waits until then.
   costmodel::Plan plan =
       transfer_only(3, Pattern::point_to_point, Collective::ring, {exchange_of({0, 1}, 500'000)});
   costmodel::RoundPlan round = plan.round(0);
@@ -126,7 +126,7 @@ TEST_CASE("a node goes on when its own part is done: no barrier between operatio
        {0}});
   plan.round = [round](std::int64_t) { return round; };
   const auto timeline = play(plan, platforms::uniform(3, 1e6, 1e6, 0));
-  // 2 → 0 needs node 0, which sends until 2 s: it cannot start before. 2 + 1 = 3 s.
+  // 2 → 0 cannot start before 2 s, since node 0 sends until then. It ends at 2 + 1 = 3 s.
   check_close(end_of(timeline, 2), 3);
   check_close(end_of(timeline, 1), 2);
 }
@@ -147,7 +147,8 @@ TEST_CASE("a fluid ring: one latency, and the bytes of all steps at the port's r
 }
 
 TEST_CASE("stepwise and fluid rings agree within 1 % where latency is negligible, on unequal ports too") {
-  // Latency 0.1 ms beside chunks of at least 2.1 MB ÷ 8 at 1 MB/s = 0.26 s: 2(M−1) of them are 0.04 %.
+  // The latency is 0.1 ms, and a chunk of at least 2.1 MB ÷ 8 takes 0.26 s at 1 MB/s. So the latencies are
+  // 0.04 % of the time.
   for (const int m : {2, 3, 8}) {
     auto platform = platforms::uniform(m, 1e6, 1e6, 1e-4);
     platform.sites[0].uplink_bytes_per_s = 7e5;

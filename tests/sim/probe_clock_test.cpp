@@ -1,4 +1,4 @@
-// When a sender of BBR looks for the empty path's round trip, by hand: round trips of 0.1 s.
+// Tests the times of BBR's probes for the round trip, computed by hand with round trips of 0.1 s.
 #include "sim/transport/probe_clock.hpp"
 
 #include <doctest/doctest.h>
@@ -22,7 +22,7 @@ struct Path {
   double draw;
   double now_s = 0;
   std::multimap<double, std::function<void()>> timers;
-  std::vector<double> probes_s;  // when they began
+  std::vector<double> probes_s;  // start times of the probes
   bool open = true;
   ProbeClock clock{{[this] { return now_s; },
                     [this](double delay_s, std::function<void()> call) {
@@ -51,7 +51,7 @@ struct Path {
   }
 };
 
-constexpr double kNever = 1 - 1e-9;  // the shortest, of two or more
+constexpr double kNever = 1 - 1e-9;  // a draw with which a round trip never counts as the shortest
 
 }  // namespace
 
@@ -66,14 +66,14 @@ TEST_CASE("probes: 10 s after the set-up, and after each other") {
 }
 
 TEST_CASE("probes: a round trip after a silence that is the shortest so far puts them off") {
-  Path path(0);  // it always is
+  Path path(0);  // a draw with which every round trip counts as the shortest
   for (int i = 0; i < 20; ++i) {
     path.until(2 * i);
     path.send(1);
   }
   CHECK(path.probes_s.empty());
   path.until(40);
-  path.send(12);  // known since half a round trip before its first byte
+  path.send(12);  // the estimate dates from half a round trip before the first byte
   REQUIRE(path.probes_s.size() == 1);
   check_close(path.probes_s[0], 50 - kRoundTrip_s / 2);
 }

@@ -1,4 +1,5 @@
-// What holds of every scenario: random methods, sites, links, latencies and collectives.
+// Tests properties that hold for every scenario, with random methods, sites, links, latencies and
+// collectives.
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
@@ -20,7 +21,7 @@ namespace {
 
 double between(int low_tenths, int high_tenths) { return *rc::gen::inRange(low_tenths, high_tenths) / 10.0; }
 
-// Unequal sites and paths; any method, any collective that suits it.
+// A random scenario with unequal sites and paths, any method, and any collective that suits the method.
 Scenario any_scenario() {
   const auto& methods = costmodel::methods();
   const auto& method =
@@ -28,7 +29,7 @@ Scenario any_scenario() {
   const int sites = *rc::gen::element(2, 4);
   Scenario scenario = tests::every_axis_scenario(
       std::string(method.name), sites, method.partial_experts ? *rc::gen::element(1, 2, sites) : sites);
-  scenario.model.d_model = 1680;  // small, so that latency and steps count too
+  scenario.model.d_model = 1680;  // small, so that latency and steps matter too
   scenario.workload.tokens = 4LL * 6 * sites * scenario.model.sequence_length;  // four rounds
   if (method.partial_experts && *rc::gen::arbitrary<bool>())
     scenario.strategy.placement = costmodel::PlacementKind::random;

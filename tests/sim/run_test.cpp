@@ -1,5 +1,5 @@
-// Whole scenarios, simulated: random placement, the shortcut over identical rounds, conservation and
-// monotonicity.
+// Tests simulations of whole scenarios: random placement, the extrapolation from few identical rounds,
+// conservation of bytes, and monotonicity.
 #include <doctest/doctest.h>
 #include <rapidcheck.h>
 
@@ -27,7 +27,7 @@ RunReport simulated(const costmodel::Scenario& scenario, const sim::RunOptions& 
   return sim::simulate_scenario(scenario, options).report;
 }
 
-// Experts dominate, so that what happens to them shows.
+// A scenario with random placement in which experts dominate the payload.
 costmodel::Scenario random_experts(int sites, int overlap, int layers) {
   costmodel::Scenario scenario = tests::ideal_scenario("fomoe", sites, overlap);
   scenario.strategy.placement = PlacementKind::random;
@@ -38,13 +38,13 @@ costmodel::Scenario random_experts(int sites, int overlap, int layers) {
   return scenario;
 }
 
-// One step of the ring: S/M ÷ B.
+// Seconds of one step of the ring: S/M ÷ B.
 double scenario_chunk_s(const costmodel::Scenario& scenario) {
   const double payload = 2.0 * static_cast<double>(costmodel::count_parameters(scenario.model).total());
   return payload / scenario.sites() / scenario.platform.sites[0].uplink_bytes_per_s;
 }
 
-// Round 0 of the plan without its migration.
+// The timeline of round 0 of the plan without the migration of experts.
 costmodel::Timeline synchronisation_only(const costmodel::Scenario& scenario, bool bundle) {
   costmodel::Plan plan = costmodel::find_method("fomoe")->plan(scenario);
   costmodel::RoundPlan round = plan.round(0);
@@ -145,7 +145,8 @@ TEST_CASE("the shortcut over identical rounds gives what all rounds give, on une
 }
 
 TEST_CASE("the shortcut holds where the first round differs from the steady state") {
-  // Random ports: sites leave the exchange at different times and carry their lead into the next round.
+  // With random port rates, sites end the exchange at different times, and carry their lead into the next
+  // round.
   const bool ok = rc::check([] {
     const int sites = *rc::gen::inRange(3, 6);
     costmodel::Scenario scenario =
@@ -172,8 +173,8 @@ TEST_CASE("a slow site makes the others wait: compute + exposed + idle = duratio
   scenario.compute = costmodel::AssumedDevice{1e12, 0.5};
   const RunReport report = simulated(scenario);
   CHECK(report.sites[0].compute_s == doctest::Approx(2 * report.sites[2].compute_s));
-  // Sites 2 and 3 end computing early by compute_s. Site 2's first chunk to site 3 goes at once; then it
-  // waits.
+  // Sites 2 and 3 end their computation earlier by compute_s. Site 2 sends its first chunk to site 3 at once,
+  // and then waits.
   const double chunk_s = scenario_chunk_s(scenario);
   CHECK(report.sites[0].idle_s == doctest::Approx(0).epsilon(1e-9));
   CHECK(report.sites[2].idle_s == doctest::Approx(report.sites[2].compute_s - chunk_s));
@@ -203,7 +204,8 @@ TEST_CASE(
     scenario.strategy.local_steps = *rc::gen::inRange(1, 20);
     scenario.strategy.collective = *rc::gen::element(Collective::ring, Collective::direct);
     scenario.strategy.placement = *rc::gen::element(PlacementKind::fixed, PlacementKind::random);
-    // Another order of the ring may be best after the change, and then worse where transfers share links.
+    // The order of the ring is fixed, since the change could select another order, which is worse if
+    // transfers share links.
     scenario.strategy.ring_order = costmodel::RingOrder::given;
     for (int i = 0; i < sites; ++i) {
       scenario.platform.sites[static_cast<std::size_t>(i)].uplink_bytes_per_s =
@@ -215,7 +217,7 @@ TEST_CASE(
     }
     const RunReport base = simulated(scenario);
     RC_ASSERT(base.wall_clock_s >=
-              static_cast<double>(base.optimizer_steps) * 1.0 * (1 - 1e-9));  // 1 s a step
+              static_cast<double>(base.optimizer_steps) * 1.0 * (1 - 1e-9));  // 1 s per step
     RC_ASSERT(base.round.exposed_communication_s <= base.round.communication_s * (1 + 1e-9));
     RC_ASSERT(base.bottleneck.link_busy_share <= 1 + 1e-9);
 
@@ -234,7 +236,8 @@ TEST_CASE("several sequences in one process: each as if it were alone, whatever 
   costmodel::Scenario scenario = tests::ideal_scenario("diloco", 3);
   scenario.platform = platforms::uniform(3, 1e6, 2e6, 0.020);
   const costmodel::Plan plan = costmodel::make_plan(scenario);
-  // The first uplink falls to a tenth at 3 s; latency trembles, connections are cold at first.
+  // The rate of the first uplink falls to a tenth at 3 s. There is jitter, and connections begin with slow
+  // start.
   using Link = platforms::LinkChange::Link;
   scenario.platform.changes.push_back({3, Link::uplink, 0, 0, 1e5, std::nullopt});
   scenario.platform.changes.push_back({3, Link::path, 0, 1, std::nullopt, 0.200});
@@ -263,8 +266,8 @@ TEST_CASE("random placements: four rounds where these agree within 1 %, else eig
     scenario.platform = platforms::uniform(4, bytes_per_s, bytes_per_s, 0);
     return sim::simulate_scenario(scenario).executed[0].size();
   };
-  CHECK(executed(1e12) == 4);  // compute alone
-  CHECK(executed(1e5) == 8);   // all of it communication, which differs by several per cent
+  CHECK(executed(1e12) == 4);  // only computation takes time
+  CHECK(executed(1e5) == 8);   // only communication takes time, which differs by several per cent
   scenario.network.jitter_s = 1e-6;
   CHECK(executed(1e12) == 8);  // noise
 }
@@ -272,7 +275,7 @@ TEST_CASE("random placements: four rounds where these agree within 1 %, else eig
 TEST_CASE("asked for what a real run can see, it takes waiting for a third site for bytes under way") {
   costmodel::Scenario scenario = tests::ideal_scenario("diloco", 3);
   scenario.strategy.collective = Collective::ring;
-  scenario.platform.sites[2].compute_factor = 2;  // the others come early, both
+  scenario.platform.sites[2].compute_factor = 2;  // both other sites are ready early
   sim::RunOptions as_measured;
   as_measured.seen_flows = true;
   const RunReport all = simulated(scenario), seen = simulated(scenario, as_measured);

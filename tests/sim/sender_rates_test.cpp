@@ -1,4 +1,5 @@
-// What a sender of BBR believes that it can send, by hand: uplinks of 100 MB/s, round trips of 0.1 s.
+// Tests the bandwidth estimates of BBR senders, computed by hand with uplinks of 100 MB/s and round trips of
+// 0.1 s.
 #include "sim/transport/sender_rates.hpp"
 
 #include <doctest/doctest.h>
@@ -19,7 +20,8 @@ namespace {
 
 constexpr double kRoundTrip_s = 0.1, kUplink = 1e8;
 
-// Uplinks that share what they carry equally among senders that nothing else limits, and a clock.
+// A test double of the network: a clock, and uplinks that share their rate equally among senders up to the
+// senders' limits.
 struct Links {
   double now_s = 0;
   std::multimap<double, std::function<void()>> timers;
@@ -74,7 +76,7 @@ struct Links {
     rates.flow_ended(pair);
     sends[pair] = false;
   }
-  // From now until end_s, each half of the uplink.
+  // Two senders send from now until end_s, and each gets half of the uplink.
   void share(Pair one, Pair other, double end_s) {
     begin(one);
     begin(other);
@@ -122,7 +124,7 @@ TEST_CASE(
   Links links;
   links.begin(kOne);
   links.begin(kOther);
-  // The receiver's uplink is shared as well.
+  // Two other senders share the receiver's uplink.
   links.begin({2, 0});
   links.begin({2, 1});
   links.until(4);
@@ -141,13 +143,13 @@ TEST_CASE("bbr: what a connection carried last is where its next transfer begins
   links.until(30);
   links.begin(kOther);
   check_close(links.rate(kOther), 0.5 * kUplink * 1.25);
-  // Another one that is new takes what is left, and both share when they believe in more than there is.
+  // A new sender takes the remaining rate. The two share the uplink when their estimates exceed its rate.
   Links unequal;
   unequal.begin(kOne);
   unequal.begin(kOther);
   unequal.until(4);
   unequal.end(kOne);
-  unequal.until(8);  // the other has had it all
+  unequal.until(8);  // the other sender has had the whole uplink
   unequal.end(kOther);
   unequal.begin(kOne);
   unequal.begin(kOther);
@@ -180,17 +182,17 @@ TEST_CASE("bbr: one that has no pace yet shares with others, who keep to theirs,
 }
 
 TEST_CASE("bbr: senders that pace less than two segments a millisecond share equally, whatever they pace") {
-  constexpr double kSlow = 6e6;  // two segments a millisecond: 2.896e6
+  constexpr double kSlow = 6e6;  // two segments per millisecond are 2.896e6
   Links links;
   links.uplink = kSlow;
   links.draws = {{kOne, 1}, {kOther, -1}};
   links.begin(kOne);
   links.begin(kOther);
   links.until(0.5);
-  links.rates.while_links_change([] {});  // looks at them: 1.25 times 3.45e6 and 2.55e6
+  links.rates.while_links_change([] {});  // samples both: 1.25 times 3.45e6 and 2.55e6
   check_close(links.rate(kOne) / links.rate(kOther), 3.45 / 2.55);
   links.rates.while_links_change([&] { links.uplink = kSlow / 2; });
-  links.until(3);  // both have forgotten
+  links.until(3);  // the old samples of both have expired
   check_close(links.rate(kOne), kSlow / 4);
   check_close(links.rate(kOther), kSlow / 4);
 }
@@ -201,7 +203,7 @@ TEST_CASE("bbr: senders leave their start with rates a little apart") {
   links.begin(kOne);
   links.begin(kOther);
   links.until(0.5);
-  links.rates.while_links_change([] {});  // looks at them
+  links.rates.while_links_change([] {});  // samples both
   check_close(links.rate(kOne) / links.rate(kOther), 1.15 / 0.85);
   check_close(links.rate(kOne) + links.rate(kOther), kUplink);
 }
@@ -227,7 +229,8 @@ TEST_CASE("bbr: bursts shorter than a round trip neither end a start, nor lower 
   links.rates.while_links_change([&] { links.uplink = kUplink; });
   bursts(0.05, 0.2);
   check_close(links.limit_of(kOther), 0.5 * kUplink * 1.25);
-  // Nine tenths of the time, of what is a quarter more: within a round trip 1.125 times as much came.
+  // It sends during nine tenths of the time, at 1.25 times the rate. Within a round trip 1.125 times as much
+  // arrives.
   bursts(0.09, 0.01);
   CHECK(links.limit_of(kOther) > 0.5 * kUplink * 1.25 * 1.125);
 }
@@ -251,7 +254,7 @@ TEST_CASE("bbr: a start is over when three round trips have been seen, also wher
     links.end(kOther);
     links.until(links.now_s + 1);
   }
-  links.round_trip_s = kRoundTrip_s;  // of which it has seen six now, but none since
+  links.round_trip_s = kRoundTrip_s;  // the sender has seen six such round trips, but none since then
   links.begin(kOther);
   links.until(links.now_s + kRoundTrip_s / 2);
   links.rates.while_links_change([] {});  // looks at it
@@ -267,13 +270,13 @@ TEST_CASE("bbr: what came within the last round trip counts, not how fast it cam
   links.begin(kOther);
   links.until(4);
   links.end(kOne);
-  links.until(4.05);  // half a round trip of a quarter more
+  links.until(4.05);  // half a round trip at 1.25 times the rate
   links.end(kOther);
   links.until(30);
   links.begin(kOther);
   check_close(links.rate(kOther), 0.5 * kUplink * 1.25);
   links.until(30.05);
-  links.rates.while_links_change([] {});  // looks at it: a raise is due
+  links.rates.while_links_change([] {});  // samples it when a raise is due
   check_close(links.rate(kOther), 0.5 * kUplink * 1.125 * 1.25);
 }
 
@@ -321,8 +324,9 @@ TEST_CASE(
   };
   check_close(end_s(), 0.05 + 8);
   options.network.congestion_control = costmodel::CongestionControl::bbr;
-  // After 4 s of half of it, 400 MB are left. The start put its rate at 42.5 to 57.5 MB/s; 1.25 times that
-  // for 0.7 s, then in steps of 0.1 s: 21 to 38 MB less than 4 s would carry.
+  // After 4 s at half of the uplink, 400 MB are left. The start-up set the estimate to 42.5 to 57.5 MB/s. The
+  // sender has 1.25 times that for 0.7 s, and then rises in steps of 0.1 s. It carries 21 to 38 MB less than
+  // the full rate would in 4 s.
   CHECK(end_s() > 0.05 + 8 + 0.2);
   CHECK(end_s() < 0.05 + 8 + 0.39);
 }

@@ -1,5 +1,5 @@
-// What sockets do for the two ends of a flow: receives that are posted early, and kernels that take bytes off
-// a sender's hands. One uplink of 1 MB/s, 50 ms one way, computed by hand.
+// Tests the model of sockets, computed by hand: receives that are posted early, and send buffers. The network
+// has one uplink of 1 MB/s and a one-way latency of 50 ms.
 #include <doctest/doctest.h>
 
 #include "sim/executor/simulate.hpp"
@@ -20,7 +20,7 @@ costmodel::Op transfer_of(std::int64_t elements, std::vector<costmodel::OpId> af
           std::move(after)};
 }
 
-// Node 1 computes for a second, then 0 sends it 2 MB.
+// A plan in which node 1 computes for a second, and then node 0 sends it 2 MB.
 costmodel::Plan late_receiver() {
   costmodel::Plan plan = transfer_only(2, Pattern::point_to_point, Collective::ring, {});
   costmodel::RoundPlan round;
@@ -49,16 +49,16 @@ TEST_CASE(
 
 TEST_CASE(
     "early receives: word of them takes the latency of the way, from when the receiver came to the round") {
-  // Nobody computes: what the sender has at time 0 is asked for at 50 ms, and its own way takes as long.
+  // No node computes. The receiver's request arrives at 50 ms, and the sender's own latency passes meanwhile.
   const costmodel::Plan plan =
       transfer_only(2, Pattern::point_to_point, Collective::ring, {exchange_of({0, 1}, 500'000)});
   sim::Options options;
   options.network.early_receives = true;
   check_close(run(plan, options).round_end_s[0], kLatency_s + 2e6 / kRate);
-  // In the second round of a late receiver the sender is ahead: at 1 s + 2 s it is told, 50 ms later it
-  // hears.
+  // In the second round of a late receiver the sender is ahead. The receiver posts the receive at 1 s + 2 s,
+  // and the sender learns of it 50 ms later.
   sim::Options buffered = options;
-  buffered.network.send_buffer_bytes = 1e9;  // it leaves the first round at once
+  buffered.network.send_buffer_bytes = 1e9;  // the sender ends the first round at once
   check_close(run(plan, buffered, 2).round_end_s[1], 2 * (kLatency_s + 2e6 / kRate));
 }
 
@@ -83,7 +83,7 @@ TEST_CASE(
   sim::Options options;
   options.network.send_buffer_bytes = 1.999e6;
   options.network.initial_window_bytes = 1e3;
-  // 7 windows, 1 to 64 kB, are sent at a round trip's pace, where the link takes them in 127 ms.
+  // 7 windows of 1 to 64 kB leave one per round trip; the link alone would need 127 ms for them.
   check_close(end_of(run(plan, options), 0), kLatency_s + 7 * 0.1 - 0.127 + 1e3 / kRate);
   const costmodel::Timeline late = run(late_receiver(), options);
   check_close(end_of(late, 0), 1 + 1e3 / kRate);
@@ -97,7 +97,8 @@ TEST_CASE("send buffer: it holds what several messages leave to be sent, not so 
   plan.round = [round](std::int64_t) { return round; };
   sim::Options options;
   options.network.send_buffer_bytes = 1.2e6;
-  options.network.early_receives = true;  // else the second leaves when the receiver has the first
+  options.network.early_receives =
+      true;  // otherwise the second message leaves only when the first has arrived
   const costmodel::Timeline two = run(plan, options);
   check_close(end_of(two, 0), kLatency_s + 0.8e6 / kRate);
   check_close(end_of(two, 1), kLatency_s + 2e6 / kRate);
@@ -117,7 +118,7 @@ TEST_CASE("send buffer: with bbr it grows with what the path holds, up to the mo
 }
 
 TEST_CASE("send buffer: what goes out first is taken first, whichever was wished first") {
-  // Node 1 asks for the second of two only, and for the first when it has that.
+  // Node 1 first requests only the second of two messages, and then the first one.
   costmodel::Plan plan = transfer_only(2, Pattern::point_to_point, Collective::ring, {});
   costmodel::RoundPlan round;
   round.ops.push_back({"think", costmodel::Compute{costmodel::Work::whole_step, {1}, 1, 1}, {}});
@@ -140,7 +141,7 @@ TEST_CASE("send buffer: what has arrived has widened the window, also of the mes
   sim::Options options;
   options.network.send_buffer_bytes = 4e6;
   options.network.initial_window_bytes = 10e3;
-  // Four windows, 10 to 80 kB, at a round trip's pace; then both halves at the link's.
+  // Four windows of 10 to 80 kB leave one per round trip; then both halves move at the link's rate.
   check_close(run(plan, options).round_end_s[0], kLatency_s + 4 * 0.1 - 0.15 + 1 + kLatency_s + 1);
 }
 
@@ -155,7 +156,7 @@ TEST_CASE("send buffer: a sender that shares its link goes on as soon as what it
 }
 
 TEST_CASE("send buffer: what one node sends another arrives in order; without it they share the link") {
-  // 2 MB and 1 MB at once.
+  // 2 MB and 1 MB start at the same time.
   costmodel::Plan plan = transfer_only(2, Pattern::point_to_point, Collective::ring, {});
   costmodel::RoundPlan round;
   round.ops.push_back(transfer_of(500'000, {}));

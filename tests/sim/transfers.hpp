@@ -1,4 +1,4 @@
-// Plans of a single transfer, played on a platform: small enough to compute by hand.
+// Helpers for tests of the simulated network: plans of a single transfer, small enough to compute by hand.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ using costmodel::Exchange;
 using costmodel::Pattern;
 using costmodel::Payload;
 
-// A plan of one round with one transfer and nothing to compute. Payloads of fp32: 4 bytes an element.
+// A plan of one round with one transfer and no computation. Payloads are fp32, with 4 bytes per element.
 inline costmodel::Plan transfer_only(int nodes, Pattern pattern, costmodel::Collective collective,
                                      std::vector<Exchange> exchanges) {
   costmodel::Plan plan;

@@ -1,4 +1,5 @@
-// SimGrid's XML as our platforms: latencies, rates and what is said of links that we cannot represent.
+// Tests the import of SimGrid's XML platforms: latencies, rates, and the provenance of links that cannot be
+// represented.
 #include "sim/xml/xml_platform.hpp"
 
 #include <doctest/doctest.h>
@@ -114,7 +115,7 @@ TEST_CASE("two hosts on one line: its rate both ways, and that it is half-duplex
 }
 
 TEST_CASE("a site without a link of its own is limited by its paths alone") {
-  // 0 → 1 and 0 → 2 through links of their own; 1 and 2 reach each other and 0 through one link.
+  // 0 → 1 and 0 → 2 have separate links. Hosts 1 and 2 reach each other and host 0 through one common link.
   const std::vector<sim::XmlLink> links = {{"a", 10}, {"b", 20}, {"common", 5}};
   std::vector<sim::XmlRoute> routes(9);
   routes[1] = {{0}, 0.1};
@@ -131,7 +132,7 @@ TEST_CASE("a site without a link of its own is limited by its paths alone") {
 }
 
 TEST_CASE("a path that shares several links with others has the slowest as its backbone") {
-  // y and z send through both; x through the fast one alone.
+  // y and z send through both links, and x through the fast one only.
   const std::vector<sim::XmlLink> links = {{"fast", 50}, {"slow", 5}};
   std::vector<sim::XmlRoute> routes(9);
   for (const std::size_t pair : {1U, 2U}) routes[pair] = {{0}, 0.1};

@@ -1,4 +1,5 @@
-// `fomoe probe` with the real iperf3 over links that fomoe-wan emulates: it must find what was asked for.
+// Tests `fomoe probe` with the real iperf3 over links that fomoe-wan emulates: it must measure the emulated
+// values.
 #include <doctest/doctest.h>
 
 #include <tuple>
@@ -29,7 +30,7 @@ platforms::Platform probed(const std::string& scenario, const std::string& setti
   INFO(ran.out, ran.err);
   REQUIRE(ran.exit_status == 0);
   MESSAGE(read_all(folder / "p.toml"));
-  // As users go on with it.
+  // The measured platform must work in a simulation, as users would run it.
   const Ran simulated = run_in(source_dir(),
                                "fomoe simulate experiments/scenarios/two-sites.toml --set "
                                "strategy.expert_overlap=2 --set platform.sites=2 --set platform.file=" +
@@ -38,7 +39,7 @@ platforms::Platform probed(const std::string& scenario, const std::string& setti
   return scenario::read_platform_file(folder / "p.toml");
 }
 
-/// Of a full segment of 1500 bytes with timestamps, 1448 are payload.
+/// Payload fraction of a full segment: 1448 of 1500 bytes, with TCP timestamps.
 constexpr double kPayload = 1448.0 / 1500;
 
 void check_within_a_tenth(double measured, double asked) {
@@ -88,7 +89,7 @@ TEST_CASE("probe: three sites with paths of their own below what the sites can s
     for (int to = 0; to < 3; ++to) {
       if (from != to) check_within_a_tenth(p.path(from, to).bandwidth_bytes_per_s, path_rate);
     }
-    // Two paths of 40 Mbit/s fill 60 up, and 80 down.
+    // Two paths of 40 Mbit/s fill the uplink of 60 Mbit/s and the downlink of 80 Mbit/s.
     check_within_a_tenth(p.sites[static_cast<std::size_t>(from)].uplink_bytes_per_s, 7.5e6 * kPayload);
     check_within_a_tenth(p.sites[static_cast<std::size_t>(from)].downlink_bytes_per_s, 10e6 * kPayload);
   }

@@ -1,5 +1,5 @@
-// fomoe-wan as users run it: real namespaces, real sockets. Where this machine allows none, it says so and
-// skips.
+// Tests fomoe-wan as users run it, with real namespaces and real sockets. Skips, with a message, if this
+// machine does not allow them.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -30,13 +30,14 @@ Ran wan(const std::string& arguments) { return run_in(source_dir(), "fomoe-wan "
 bool possible() {
   static const Ran probe = wan(std::string("run ") + kScenario + " --no-check -- true");
   if (probe.exit_status != 0) MESSAGE("skipped, since this machine cannot: " << probe.err);
-  // Skipping is for machines that refuse, and they say what; anything else is a failure of ours.
+  // Only machines that refuse namespaces or TUN devices may skip, and fomoe-wan must say so. Any other error
+  // is a failure.
   if (probe.exit_status != 0)
     CHECK(probe.err.find("allow") + probe.err.find("needs TUN") != 2 * std::string::npos);
   return probe.exit_status == 0;
 }
 
-/// Process ids of all that have `text` in their command line, other than a shell's -c.
+/// Number of processes that have `text` in their command line, except shells with -c.
 int processes_with(const std::string& text) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -56,7 +57,8 @@ bool within(double seconds, Condition condition) {
   return condition();
 }
 
-/// fomoe-wan itself, so that its id is known, with a CMD that nobody else runs.
+/// Starts fomoe-wan without a shell, so that its process id is known, with a command that no other process
+/// runs.
 pid_t start_sleeping(const std::string& number) {
   const pid_t process = fork();
   if (process == 0) {
@@ -72,7 +74,7 @@ double off(const json& measured, const json& asked) {
   return std::abs(measured.get<double>() / asked.get<double>() - 1);
 }
 
-/// Runs `check` with a report and holds every pair to what `rate` and `round_trip_s` say for it.
+/// Runs `check` with a report, and compares every pair with `rate` and `round_trip_s`.
 void check_platform(const std::string& platform, double rate, double round_trip_s, std::size_t pairs) {
   const Folder folder;
   const Ran ran =
@@ -86,7 +88,7 @@ void check_platform(const std::string& platform, double rate, double round_trip_
     CHECK(pair["asked_bytes_per_s"].get<double>() == rate);
     for (const char* how : {"alone", "together"}) {
       CHECK(off(pair["measured_bytes_per_s"][how], rate) <= 0.05);
-      // A packet of 44 bytes takes a few µs besides; half a millisecond is what check itself allows.
+      // A packet of 44 bytes takes a few µs more. `check` itself allows half a millisecond.
       CHECK(std::abs(pair["measured_round_trip_s"][how].get<double>() - round_trip_s) <=
             0.05 * round_trip_s + 0.0005);
     }
@@ -151,9 +153,9 @@ else:
     return std::stod(ran.out.substr(at + 10 + what.size()));
   };
   CHECK(value("ping") >= 0.040);
-  CHECK(value("ping") <= 0.040 * 1.05);  // the best of ten: a busy machine makes some of them late
-  // 4 MB in segments of 1448 bytes, 1500 on the wire, at 12.5 MB/s, then 20 ms there and 20 ms for the
-  // answer; slow start and one recovery at 40 ms add less than half a second.
+  CHECK(value("ping") <= 0.040 * 1.05);  // the best of ten, since a busy machine delays some
+  // 4 MB are sent in segments of 1448 bytes (1500 on the wire) at 12.5 MB/s, plus 20 ms there and 20 ms for
+  // the answer. Slow start and one loss recovery at 40 ms add less than half a second.
   const double wire_s = 4e6 * 1500 / 1448 / 12.5e6 + 0.040;
   CHECK(value("transfer") >= wire_s * 0.99);
   CHECK(value("transfer") <= wire_s + 1);
@@ -164,7 +166,7 @@ TEST_CASE(
     "does") {
   if (!possible()) return;
   const Folder folder;
-  // Site 1 sends for two seconds what takes longer, and pings over another connection meanwhile.
+  // For two seconds site 1 sends more than the link carries, and meanwhile pings over another connection.
   write_all(folder / "busy.py", R"(
 import os, socket, threading, time
 address = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
@@ -207,8 +209,9 @@ else:
     REQUIRE(at != std::string::npos);
     return std::stod(ran.out.substr(at + 17));
   };
-  // The path takes 40 ms, a router's full queue 8 × 40 ms more: 360 ms were seen, and 55 ms with the site's
-  // own queue. A busy machine fills the one less and serves the other later; the two stay apart.
+  // The path takes 40 ms, and a router's full queue 8 × 40 ms more. Measured were 360 ms, and 55 ms with the
+  // site's own queue. A busy machine fills the router's queue less and serves the site's queue later, but the
+  // two values stay apart.
   CHECK(longest_s("router") > 0.150);
   CHECK(longest_s("host") < 0.100);
 }
@@ -244,7 +247,8 @@ TEST_CASE("one site's failure stops the others") {
 
 TEST_CASE("a site that may use a quarter of a core gets no more, and its control group is gone afterwards") {
   if (!possible()) return;
-  // A second of counting; then what the shell's children used of it, "0m0.25s 0m0.00s" in the second line.
+  // The command counts for a second, and then prints the CPU time of the shell's children, "0m0.25s 0m0.00s"
+  // in the second line.
   const Ran ran =
       wan(std::string("run ") + kScenario +
           " --no-check --cpu-quota 0.25 -- sh -c 'timeout 1 sh -c \"while :; do :; done\"; times'");
@@ -263,7 +267,7 @@ TEST_CASE("a site that may use a quarter of a core gets no more, and its control
   REQUIRE(used_s.size() == 4);  // two lines for each of two sites
   double most_s = 0;
   for (const double seconds : used_s) most_s = std::max(most_s, seconds);
-  CHECK(most_s < 0.3);  // a second touches eleven periods of 25 ms in 100 ms: 0.275
+  CHECK(most_s < 0.3);  // a second overlaps eleven periods of 100 ms with 25 ms each: 0.275 s
   CHECK(most_s > 0.05);
   for (const auto& entry : std::filesystem::recursive_directory_iterator(
            "/sys/fs/cgroup", std::filesystem::directory_options::skip_permission_denied))

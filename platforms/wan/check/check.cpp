@@ -80,7 +80,7 @@ std::string check_text(const Check& check, const Layout& layout) {
 }
 
 double payload_per_segment(int mtu, bool timestamps) {
-  return mtu - (timestamps ? 52 : 40);  // 20 IP, 20 TCP, 12 of the timestamp option
+  return mtu - (timestamps ? 52 : 40);  // 20 bytes IP, 20 bytes TCP, 12 bytes for the timestamp option
 }
 
 }  // namespace fomoe::platforms::wan

@@ -1,4 +1,5 @@
-// Does the emulation do what the platform says? Measured before anything is run over it.
+// The check of the emulation: measures the rates and round trips of all pairs of sites, and compares them
+// with the platform, before a command runs on it.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,11 +10,11 @@
 namespace fomoe::platforms::wan {
 
 struct Measured {
-  double alone = 0;     // nothing else on the way
-  double together = 0;  // every site busy at the same time
+  double alone = 0;     // with no other traffic
+  double together = 0;  // with every site sending at the same time
 };
 
-/// Rates count IP and TCP headers, as the links do.
+/// Asked and measured values of one ordered pair of sites. Rates include IP and TCP headers, as on the links.
 struct PairCheck {
   int from = 0, to = 0;
   double asked_bytes_per_s = 0;
@@ -23,35 +24,36 @@ struct PairCheck {
 };
 
 struct Check {
-  double relay_bytes_per_s = 0;  // the most that the relay carried, of links without limits
-  double aggregate_bytes_per_s = 0;
+  double relay_bytes_per_s = 0;      // throughput of the relay with links without limits
+  double aggregate_bytes_per_s = 0;  // Layout::aggregate_bytes_per_s()
   std::vector<PairCheck> pairs;
 };
 
 inline constexpr double kTolerance = 0.05;
-/// A round trip passes four process switches on each side, which take this much on a busy machine, however
-/// short the latency.
+/// A round trip includes four process switches on each side, which take this much on a busy machine, however
+/// short the latency is.
 inline constexpr double kRoundTripTolerance_s = 0.0005;
-/// Beyond this share of its maximum the relay itself would delay packets.
+/// Beyond this fraction of its throughput the relay itself would delay packets.
 inline constexpr double kRelayShare = 0.5;
 
 bool rate_misses(double asked, double measured);
 bool round_trip_misses(double asked_s, double measured_s);
 
-/// Empty: the relay is fast enough. Otherwise the reason why not.
+/// The reason why the relay is too slow for the platform; empty if it is fast enough.
 std::string too_much_for_relay(const Check& check);
-/// One line for each value that is off by more than the tolerance.
+/// One line of text for each value that deviates by more than the tolerance.
 std::vector<std::string> misses(const Check& check, const Layout& layout);
 std::string check_text(const Check& check, const Layout& layout);
 
-using Cores = std::vector<std::vector<int>>;  // per site; empty: any
+using Cores = std::vector<std::vector<int>>;  // [site]: its CPU cores; empty if any core may be used
 
-/// Of a full TCP segment: the MTU without IP and TCP headers.
+/// Payload bytes of a full TCP segment: the MTU minus the IP and TCP headers.
 double payload_per_segment(int mtu, bool timestamps);
 
+/// Throughput of a relay for these sites without limits or latencies, in bytes per second.
 double measure_relay(const Layout& layout, const std::vector<SiteNetwork>& sites, const Cores& cores,
                      int relay_core);
-/// Over a relay that runs.
+/// Measures all ordered pairs of sites. A relay must be running.
 std::vector<PairCheck> measure_pairs(const Layout& layout, const std::vector<SiteNetwork>& sites,
                                      const Cores& cores);
 

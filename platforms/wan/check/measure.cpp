@@ -1,4 +1,4 @@
-// The measurements of check.hpp.
+// Implements the measurements that check.hpp declares.
 #include <algorithm>
 #include <cmath>
 
@@ -11,13 +11,14 @@ namespace fomoe::platforms::wan {
 
 namespace {
 
-constexpr double kMostWindow_bytes = 8e6;  // where nothing limits
+constexpr double kMostWindow_bytes = 8e6;  // the window if nothing limits the rate
 constexpr double kPace = 1.1;
 constexpr int kPings = 9;
-constexpr int kAttempts = 3;  // each twice as long as the one before; the last one counts
+constexpr int kAttempts = 3;  // each takes twice as long as the one before; the last one counts
 
-/// In a round with shift s every site k sends to k + s: each has its uplink and its downlink for itself, so
-/// that what is asked does not depend on how TCP shares. All shifts together are all pairs.
+/// The pairs of the round with shift s, in which every site k sends to site k + s. Each uplink and downlink
+/// then carries one connection only, so that the expected rate does not depend on how TCP shares links. All
+/// shifts together cover all pairs.
 std::vector<std::pair<int, int>> round_of(int sites, int shift) {
   std::vector<std::pair<int, int>> pairs;
   for (int from = 0; from < sites; ++from) pairs.emplace_back(from, (from + shift) % sites);
@@ -28,14 +29,14 @@ class Measurement {
  public:
   Measurement(const Layout& layout, const std::vector<SiteNetwork>& sites, const Cores& cores)
       : layout_(layout), sites_(sites), cores_(cores) {
-    // As this process's namespace has it, which is like all others.
+    // All namespaces have the same setting, so this process's own is read.
     segment_bytes_ = payload_per_segment(layout.mtu, network_setting("tcp_timestamps") != "0");
     for (int from = 0; from < layout.size(); ++from)
       for (int to = 0; to < layout.size(); ++to)
         if (from != to) longest_s_ = std::max(longest_s_, layout.round_trip_s(from, to, 0));
   }
 
-  /// What gets through on these pairs at the same time, on the wire.
+  /// Measures these pairs at the same time. Returns rates in bytes per second, including IP and TCP headers.
   std::vector<double> rates(const std::vector<std::pair<int, int>>& pairs, double warm_up_s,
                             double measured_s) {
     std::vector<Task> tasks;
@@ -43,7 +44,8 @@ class Measurement {
       RateProbe probe;
       probe.port = next_port();
       probe.window_bytes = window_bytes(from, to);
-      // So many segments that the counts cost little, and so few that the window is no staircase.
+      // A piece is large enough that the receiver's reports cost little, and small enough to fill the window
+      // smoothly.
       probe.piece_bytes =
           segment_bytes_ * std::clamp(std::floor(probe.window_bytes / segment_bytes_ / 16), 1.0, 32.0);
       const double asked = layout_.rate_bytes_per_s(from, to);
@@ -62,7 +64,8 @@ class Measurement {
     return result;
   }
 
-  /// Again and for longer where a rate is not what is asked: something else may have kept the machine busy.
+  /// Repeats the measurement for longer if a rate misses the expected one, since other processes may have
+  /// kept the machine busy.
   std::vector<double> settled_rates(const std::vector<std::pair<int, int>>& pairs) {
     std::vector<double> measured;
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
@@ -107,7 +110,7 @@ class Measurement {
     return result;
   }
 
-  /// What is under way, and half of what the queues hold besides.
+  /// The bandwidth-delay product of the path, plus half of its smallest queue.
   [[nodiscard]] double window_bytes(int from, int to) const {
     double queue_bytes = kMostWindow_bytes;
     for (const int link : layout_.route(from, to).links)
@@ -117,7 +120,7 @@ class Measurement {
     return std::isfinite(path_bytes) ? path_bytes + queue_bytes / 2 : kMostWindow_bytes;
   }
 
-  /// One of its own for each measurement: what a connection left behind cannot reach the next.
+  /// A new port for each measurement, so that late packets of one connection cannot reach the next one.
   std::uint16_t next_port() {
     port_ = port_ >= 30000 ? 20001 : port_ + 1;
     return static_cast<std::uint16_t>(port_);
@@ -159,7 +162,7 @@ std::vector<PairCheck> measure_pairs(const Layout& layout, const std::vector<Sit
       pair.to = to;
       pair.asked_bytes_per_s = layout.rate_bytes_per_s(from, to);
       pair.asked_round_trip_s = layout.round_trip_s(from, to, kPing_wire_bytes);
-      // There and back is the same from either end.
+      // The round trip is the same from either end.
       pair.round_trip_s.alone = from < to ? measurement.settled_round_trips_s({{from, to}})[0]
                                           : pair_of(to, from).round_trip_s.alone;
       pair.bytes_per_s.alone = measurement.settled_rates({{from, to}})[0];

@@ -21,7 +21,7 @@ namespace fomoe::platforms::wan {
 
 namespace {
 
-constexpr double kPatience_s = 10;  // for the other end, on a busy machine
+constexpr double kPatience_s = 10;  // time limit for the other end, on a busy machine
 
 sockaddr_in address_of(std::uint32_t host, std::uint16_t port) {
   sockaddr_in address{};
@@ -67,7 +67,7 @@ Descriptor connect_to(std::uint32_t to, std::uint16_t port) {
 
 double send_tcp(std::uint32_t to, const RateProbe& probe) {
   const Descriptor socket = connect_to(to, probe.port);
-  // Slow start up to the window, in every kernel: cubic may leave it early.
+  // Reno stays in slow start until the window is full, in every kernel; Cubic may leave it earlier.
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
   if (probe.pace_bytes_per_s > 0) {
     const auto pace = static_cast<std::uint64_t>(probe.pace_bytes_per_s);
@@ -83,7 +83,7 @@ double send_tcp(std::uint32_t to, const RateProbe& probe) {
     double count = 0;
     ssize_t size = 0;
     while ((size = ::recv(socket.get(), &count, sizeof count, MSG_DONTWAIT)) == sizeof count) arrived = count;
-    if (size == 0 || (size < 0 && errno != EAGAIN)) break;  // the receiver has what it wants
+    if (size == 0 || (size < 0 && errno != EAGAIN)) break;  // the receiver has finished
     if (sent + probe.piece_bytes > arrived + probe.window_bytes) continue;
     const ssize_t bytes = ::send(socket.get(), zeros.data(), zeros.size(), MSG_NOSIGNAL);
     if (bytes <= 0) break;
@@ -101,11 +101,11 @@ double receive_tcp(const RateProbe& probe) {
   if (socket.get() < 0) refuse_system_call("accept");
 
   const int yes = 1;
-  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);  // counts go out at once
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);  // sends the reports without delay
   std::vector<char> buffer(1U << 18U);
   double first_s = 0, begin_s = 0, begin_bytes = 0, bytes = 0, told = 0;
   for (;;) {
-    // Nothing for so long is a rate of what came so far, over all that time.
+    // If nothing arrives within the limit, the result is the bytes so far ÷ the whole time.
     const bool more = readable(socket, kPatience_s);
     const double now_s = monotonic_s();
     const ssize_t size = more ? ::recv(socket.get(), buffer.data(), buffer.size(), 0) : 0;
@@ -153,7 +153,7 @@ double ping_udp(std::uint32_t to, std::uint16_t port, int count) {
     const double sent_s = monotonic_s();
     if (sent_s > until_s) throw Refusal("datagrams between two sites do not come back");
     if (::send(socket.get(), sent.data(), sizeof sent, 0) < 0) {
-      ::usleep(2000);  // nobody listens there yet
+      ::usleep(2000);  // the other site's process does not listen yet
       continue;
     }
     std::array<std::uint64_t, 2> answer = {~number, 0};

@@ -1,36 +1,38 @@
-// What a site measures: how fast TCP gets through to it, and how long a datagram takes there and back.
+// The two ends of the measurements between sites: the rate of a TCP connection, and the round trip of a UDP
+// datagram.
 #pragma once
 #include <cstdint>
 
 namespace fomoe::platforms::wan {
 
-/// How a rate is measured: the receiver says how much has come, and the sender never has more under way than
-/// `window_bytes`. With a window between what the path holds and what its queue holds besides, the link is
-/// always busy and nothing is lost, so that we measure the link and not how TCP recovers.
+/// Settings of a rate measurement. The receiver reports how many bytes have arrived, and the sender never has
+/// more than `window_bytes` in flight. If the window exceeds the path's bandwidth-delay product by less than
+/// its queue, the link is always busy and no packet is lost. The result is then the rate of the link, not an
+/// effect of TCP's loss recovery.
 struct RateProbe {
   std::uint16_t port = 0;
   double window_bytes = 0;
-  double piece_bytes = 0;  // full segments, so that no small one comes between
-  // 0: none. Somewhat more than the link's rate; otherwise acknowledgements that waited behind the data of
-  // the other direction come in bunches, and so does what they let go: both directions are then idle by
-  // turns.
+  double piece_bytes = 0;  // bytes of one write; a multiple of a full segment, to avoid small packets
+  // Pacing rate of the sender, somewhat above the link's rate; 0 for no pacing. Without pacing,
+  // acknowledgements that wait behind the data of the other direction arrive in bursts, and release data in
+  // bursts, so that the two directions are idle in turns.
   double pace_bytes_per_s = 0;
-  double warm_up_s = 0;  // from the first byte on
+  double warm_up_s = 0;  // time from the first byte to the start of the measurement
   double measured_s = 0;
 };
 
-/// Sends zeros until the receiver closes. Returns the payload bytes given to TCP.
+/// Sends zeros until the receiver closes the connection. Returns the payload bytes that were passed to TCP.
 double send_tcp(std::uint32_t to, const RateProbe& probe);
 
-/// Payload bytes per second that one connection delivers.
+/// Receives from send_tcp(). Returns the payload bytes per second that the connection delivers.
 double receive_tcp(const RateProbe& probe);
 
-/// Sends every datagram back, for ever.
+/// Sends every datagram back. Does not return.
 double echo_udp(std::uint16_t port);
 
 /// The median of `count` round trips, in seconds.
 double ping_udp(std::uint32_t to, std::uint16_t port, int count);
 
-inline constexpr double kPing_wire_bytes = 20 + 8 + 16;  // IPv4, UDP, what we send
+inline constexpr double kPing_wire_bytes = 20 + 8 + 16;  // IPv4 header, UDP header, payload
 
 }  // namespace fomoe::platforms::wan

@@ -19,10 +19,11 @@ namespace fomoe::platforms::wan {
 
 namespace {
 
-// What may leave at once. With less, a timer that fires late costs rate: with 2 ms up to 1 %, with 1 ms half.
+// Burst of the token bucket, as a time at the full rate. With less, a timer that fires late costs rate: up to
+// 1 % with 2 ms, and half of the rate with 1 ms.
 constexpr double kBurst_s = 0.005, kLeastBurst_bytes = 16384, kMostSize_bytes = 4e9;
 
-/// A netlink request that grows by attributes.
+/// A netlink request, built by appending attributes.
 class Request {
  public:
   Request(std::uint16_t type, std::uint16_t flags, const tcmsg& body) {
@@ -42,7 +43,7 @@ class Request {
   void add(std::uint16_t type, const T& value) {
     add(type, &value, sizeof value);
   }
-  /// The attributes that are added until end() are inside of it.
+  /// Opens an attribute. The attributes that are added until end() are nested in it.
   std::size_t begin(std::uint16_t type) {
     const std::size_t at = NLMSG_ALIGN(header().nlmsg_len);
     const rtattr attribute{RTA_LENGTH(0), type};
@@ -102,10 +103,11 @@ void limit_egress(const Descriptor& route_control, double bytes_per_s, double qu
   tc_tbf_qopt parameters{};
   const auto rate = static_cast<std::uint64_t>(bytes_per_s);
   parameters.rate.rate = static_cast<std::uint32_t>(std::min<std::uint64_t>(rate, UINT32_MAX));
-  parameters.rate.linklayer = TC_LINKLAYER_ETHERNET;  // sizes as they are, without a table of them
+  parameters.rate.linklayer =
+      TC_LINKLAYER_ETHERNET;  // packet sizes are used as they are, without a rate table
   parameters.limit = static_cast<std::uint32_t>(std::min(queue_bytes, kMostSize_bytes));
   request.add(TCA_TBF_PARMS, parameters);
-  // A packet that is larger would be dropped.
+  // The filter would drop a packet that is larger than the burst.
   const double least = std::max(kLeastBurst_bytes, static_cast<double>(mtu));
   const auto burst = static_cast<std::uint32_t>(std::clamp(bytes_per_s * kBurst_s, least, kMostSize_bytes));
   request.add(TCA_TBF_BURST, burst);

@@ -43,33 +43,34 @@ bool write_to(const std::string& path, const std::string& text) {
          ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-/// As much as the kernel lets us: all users where this process is root, so that files of others stay
-/// readable; else this user as root.
+/// Maps as many users into the namespace as the kernel allows. If this process is root, it maps all users, so
+/// that files of others stay readable. Otherwise it maps this user to root.
 bool map_users(pid_t child) {
   const std::string folder = fmt::format("/proc/{}/", child);
   if (::geteuid() == 0 && write_to(folder + "uid_map", "0 0 4294967295\n") &&
       write_to(folder + "gid_map", "0 0 4294967295\n"))
     return true;
-  write_to(folder + "setgroups", "deny");  // which the kernel demands of users who are not root
+  write_to(folder + "setgroups", "deny");  // the kernel requires this of users who are not root
   const bool users = write_to(folder + "uid_map", fmt::format("0 {} 1\n", ::geteuid()));
   const bool groups = write_to(folder + "gid_map", fmt::format("0 {} 1\n", ::getegid()));
   return users && groups;
 }
 
 pid_t clone_with(unsigned long flags) {
-  // Like fork(): no new stack. This program has one thread, so no lock can be held by another.
+  // Without a new stack, clone() works like fork(). This program has one thread, so no other thread holds a
+  // lock.
   return static_cast<pid_t>(::syscall(SYS_clone, flags | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
 }
 
 int begin(int go, const std::function<int()>& inside) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   char byte = 0;
-  // Nothing to read: the parent died before it mapped the users, or could not.
+  // If there is nothing to read, the parent died before it mapped the users, or could not map them.
   if (::read(go, &byte, 1) != 1) return kFailure;
   ::close(go);
-  // Our own /proc, so that process ids in it are those of this namespace. Where the kernel refuses, as in
-  // some containers, the outer one stays: programs that look themselves up by number then do not find
-  // themselves, and nothing else changes.
+  // A new /proc shows the process ids of this namespace. If the kernel refuses it, as in some containers, the
+  // outer /proc stays. Programs that look up their own process id there then do not find it; nothing else
+  // changes.
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0)
     ::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);
   return inside();
@@ -81,10 +82,11 @@ pid_t start_isolated(const std::function<int()>& inside) {
   sigset_t all, before;
   sigfillset(&all);
   sigprocmask(SIG_BLOCK, &all, &before);
-  // The relay must run when a packet is due, whatever else this machine does. Only root may ask for it, and
-  // only out here, so the isolated process starts with it; all but the relay give it up (become_ordinary).
+  // The relay needs real-time priority, so that it runs when a packet is due, whatever else this machine
+  // does. Only root may request it, and only outside the namespace. The isolated process therefore starts
+  // with it, and all processes but the relay give it up (become_ordinary).
   usual_niceness = ::getpriority(PRIO_PROCESS, 0);
-  ::setpriority(PRIO_PROCESS, 0, -15);  // of use where the next line is not allowed
+  ::setpriority(PRIO_PROCESS, 0, -15);  // a fallback in case that the next line is not allowed
   const sched_param lowest_real_time = {1}, ordinary = {0};
   ::sched_setscheduler(0, SCHED_RR, &lowest_real_time);
   int go[2];
@@ -94,7 +96,7 @@ pid_t start_isolated(const std::function<int()>& inside) {
   bool users = true;
   pid_t child = clone_with(kNamespaces | CLONE_NEWUSER);
   if (child < 0 && ::geteuid() == 0) {
-    users = false;  // root may do without, where user namespaces are switched off
+    users = false;  // root needs none, so it works where user namespaces are disabled
     child = clone_with(kNamespaces);
   }
   if (child == 0) {

@@ -1,5 +1,6 @@
-// A process with user, network, mount and process-id namespaces of its own. It is the init of its process
-// ids: when it ends, for whatever reason, the kernel ends everything in it and removes every interface.
+// Starts a process in new user, network, mount and process-id namespaces. The process is the init of its
+// process-id namespace: when it ends, for whatever reason, the kernel ends all processes in the namespace and
+// removes every interface.
 #pragma once
 #include <sys/types.h>
 
@@ -10,12 +11,13 @@
 
 namespace fomoe::platforms::wan {
 
-/// What this machine does not allow or cannot do, in words; exit status 1.
+/// This machine does not allow an operation, or cannot do it; what() says which. The program exits with
+/// status 1.
 class Refusal : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Closes what it holds.
+/// Owns a file descriptor, and closes it.
 class Descriptor {
  public:
   explicit Descriptor(int value = -1) : value_(value) {}
@@ -29,37 +31,40 @@ class Descriptor {
   int value_;
 };
 
-/// Runs `inside` in a new isolated process, which is killed when this one ends; returns its id here. What
-/// `inside` returns is its exit status; it must not throw. Signals are blocked in it.
+/// Runs `inside` in a new isolated process, which is killed when this process ends. Returns the id of the new
+/// process as seen from here. The return value of `inside` is the exit status of the process. `inside` must
+/// not throw. Signals are blocked in the process. Throws Refusal if this machine does not allow it.
 pid_t start_isolated(const std::function<int()>& inside);
 
-/// For processes that start in there and are not the relay: this user's own priority, no blocked signals.
+/// Restores the user's own priority and unblocks all signals. For isolated processes other than the relay.
 void become_ordinary();
 
 /// One site: its network namespace and the relay's end of its only interface.
 struct SiteNetwork {
   Descriptor network;
   Descriptor tun;
-  Descriptor route_control;  // egress.hpp
+  Descriptor route_control;  // see open_route_control() in egress.hpp
 };
 
 struct NetworkOptions {
   std::string tun_device = "/dev/net/tun";
-  std::string congestion_control = {};  // empty: bbr, else cubic, else reno, else what the kernel has
-  double most_bytes_in_flight = 0;      // what a TCP socket's buffers must hold
+  // TCP's congestion control. If empty: the first of bbr, cubic and reno that the kernel allows, else the
+  // kernel's default.
+  std::string congestion_control = {};
+  double most_bytes_in_flight = 0;  // least size of a TCP socket's buffers, in bytes
 };
 
-/// Only inside start_isolated(): creates the namespace, moves this process into it, sets up loopback and the
-/// interface.
+/// Creates a site's network namespace, moves this process into it, and sets up loopback and the interface.
+/// May be called only inside start_isolated(). Throws Refusal if this machine does not allow it.
 SiteNetwork make_site_network(std::uint32_t address, int mtu, const NetworkOptions& options);
 
-/// Moves this process into the namespace.
+/// Moves this process into the site's network namespace.
 void enter(const SiteNetwork& site);
 
-/// A value under /proc/sys/net/ipv4 as this process's namespace has it; empty where there is none.
+/// The value of a setting under /proc/sys/net/ipv4 in this process's namespace; empty if there is none.
 std::string network_setting(const std::string& name);
 
-/// "open /dev/net/tun: Permission denied"
+/// Throws Refusal with `what` and the text of errno, for instance "open /dev/net/tun: Permission denied".
 [[noreturn]] void refuse_system_call(const std::string& what);
 
 }  // namespace fomoe::platforms::wan

@@ -25,7 +25,7 @@ void refuse_what_changes(const Platform& platform) {
   }
 }
 
-/// The longest round trip of those that pass `link`.
+/// The longest round trip of all routes over `link`.
 double longest_round_trip_s(const Layout& layout, int link) {
   double longest_s = 0;
   for (int from = 0; from < layout.size(); ++from) {
@@ -68,7 +68,7 @@ Layout lay_out(const Platform& platform, const LayoutOptions& options) {
       route.links.push_back(uplinks[static_cast<std::size_t>(from)]);
       if (path.bandwidth_bytes_per_s < kUnlimited) {
         const std::string name =
-            link_name(platform, LinkChange::Link::path, from, to);  // as in every other report
+            link_name(platform, LinkChange::Link::path, from, to);  // the name in all other reports
         route.links.push_back(add_link(name, path.bandwidth_bytes_per_s));
       }
       if (path.backbone >= 0) route.links.push_back(backbones[static_cast<std::size_t>(path.backbone)]);
@@ -107,7 +107,7 @@ double Layout::round_trip_s(int a, int b, double wire_bytes) const {
 }
 
 double Layout::aggregate_bytes_per_s() const {
-  // Each site's best path bounds what it can send and receive, whatever its port could do.
+  // A site's paths bound what it can send and receive, as do its uplink and downlink.
   double out = 0, in = 0;
   for (int site = 0; site < size(); ++site) {
     double paths_out = 0, paths_in = 0;
@@ -116,7 +116,7 @@ double Layout::aggregate_bytes_per_s() const {
       paths_out += rate_bytes_per_s(site, other);
       paths_in += rate_bytes_per_s(other, site);
     }
-    // lay_out puts site k's ports at links 2k and 2k + 1.
+    // lay_out() places the uplink and the downlink of site k at links 2k and 2k + 1.
     out += std::min(links[static_cast<std::size_t>(2 * site)].bytes_per_s, paths_out);
     in += std::min(links[static_cast<std::size_t>(2 * site + 1)].bytes_per_s, paths_in);
   }
@@ -124,7 +124,7 @@ double Layout::aggregate_bytes_per_s() const {
 }
 
 int Layout::site_of(std::uint32_t address) const {
-  const std::uint32_t index = address - kFirstAddress;  // wraps far beyond the sites for lower addresses
+  const std::uint32_t index = address - kFirstAddress;  // lower addresses wrap to large indices
   return index < static_cast<std::uint32_t>(size()) ? static_cast<int>(index) : -1;
 }
 
@@ -151,7 +151,7 @@ std::vector<std::pair<std::string, std::string>> site_environment(const Layout& 
 }
 
 CoreShares share_cores(const std::vector<int>& allowed, int sites, int per_site) {
-  const int rest = static_cast<int>(allowed.size()) - 1;  // without the relay's
+  const int rest = static_cast<int>(allowed.size()) - 1;  // all but the relay's core
   if (per_site < 1 || per_site > rest) {
     throw InputError("--cpus-per-site", std::to_string(per_site),
                      fmt::format("1 to {} of the {} cores that may be used, since the relay keeps one", rest,

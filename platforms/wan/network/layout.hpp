@@ -1,4 +1,5 @@
-// A platform laid out as what the relay and the namespaces need: addresses, links and routes. Pure data.
+// The layout of an emulated platform: the addresses, links and routes that the relay and the namespaces need.
+// Plain data.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,20 +11,21 @@
 
 namespace fomoe::platforms::wan {
 
-inline constexpr const char* kInterface = "wan0";  // of every site, in its own namespace
-inline constexpr int kMostSites = 250;             // one 10.83.0.0/24 for all
+inline constexpr const char* kInterface = "wan0";  // name of every site's interface, in its own namespace
+inline constexpr int kMostSites = 250;             // all addresses are in 10.83.0.0/24
 
-/// A queue that sends at a fixed rate, first in first out, and drops what does not fit.
+/// A first-in first-out queue that sends at a fixed rate, and drops packets that do not fit.
 struct Link {
   std::string name;
   double bytes_per_s = 0;
   double queue_bytes = 0;
 };
 
-/// What a packet passes: all links in turn; the latency lies before the last, the downlink.
+/// The route of a packet: it passes all links in order. The latency applies before the last link, the
+/// downlink.
 struct Route {
-  std::vector<int> links;
-  double latency_s = 0;
+  std::vector<int> links;  // indices of Layout::links
+  double latency_s = 0;    // one way
 };
 
 struct SiteLayout {
@@ -34,57 +36,64 @@ struct SiteLayout {
 struct Layout {
   std::vector<SiteLayout> sites;
   std::vector<Link> links;
-  std::vector<Route> routes;  // sites², row = from; the diagonal is unused
+  std::vector<Route> routes;  // sites² entries, row = from; the diagonal is unused
   int mtu = 1500;
 
   [[nodiscard]] int size() const { return static_cast<int>(sites.size()); }
   [[nodiscard]] const Route& route(int from, int to) const {
     return routes[static_cast<std::size_t>(from * size() + to)];
   }
-  /// Of the slowest link between the two.
+  /// Rate of the slowest link from `from` to `to`.
   [[nodiscard]] double rate_bytes_per_s(int from, int to) const;
-  /// There and back, with the time that `wire_bytes` take through each link when nothing else is under way.
+  /// Round trip of a packet of `wire_bytes` without other traffic: the latencies, plus its transmission time
+  /// on each link.
   [[nodiscard]] double round_trip_s(int a, int b, double wire_bytes) const;
-  /// The most that the relay may have to carry: it passes every byte once.
+  /// The greatest load of the relay, which passes every byte once: what all sites together can send, or what
+  /// they can receive, whichever is smaller.
   [[nodiscard]] double aggregate_bytes_per_s() const;
-  /// The site that has this address, or -1.
+  /// Index of the site with this address, or -1.
   [[nodiscard]] int site_of(std::uint32_t address) const;
 };
 
-/// Room for what three senders that each knew the whole link (BBR's start-up gain: 2.89 products of rate and
-/// round trip) have under way at once. Simulated links are fluid and lose nothing; in a queue of one product
-/// a burst of two sites at a third loses packets, and what TCP then makes of it is another subject.
+/// Queue size in bandwidth-delay products: room for three senders that each fill the link by themselves, with
+/// BBR's start-up gain of 2.89 products each. Simulated links are fluid and lose nothing. In a queue of one
+/// product, a burst of two sites to a third one loses packets, and the emulation would measure TCP's loss
+/// recovery.
 inline constexpr double kQueueProducts = 8;
 
 struct LayoutOptions {
   int mtu = 1500;
-  std::optional<double> queue_bytes;       // of each link; otherwise
-  double queue_products = kQueueProducts;  // × its rate × its longest round trip, ≥ 256 KiB
+  std::optional<double> queue_bytes;  // queue size of every link
+  // If queue_bytes is empty, a queue has queue_products × the link's rate × its longest round trip, at least
+  // 256 KiB.
+  double queue_products = kQueueProducts;
 };
 
-/// Throws InputError for what cannot be emulated: links that change over time, more sites than addresses.
+/// Computes the layout of a platform. Throws InputError if the platform cannot be emulated: links that change
+/// over time, or more than kMostSites sites.
 Layout lay_out(const Platform& platform, const LayoutOptions& options);
 
-/// The same sites without any limit or latency: what the relay itself can carry.
+/// The same layout without rate limits and latencies, for measuring the relay's own throughput.
 Layout without_limits(Layout layout);
 
-/// "10.83.0.1"
+/// The address as text, for instance "10.83.0.1".
 std::string dotted(std::uint32_t address);
 
-/// What CMD finds in its environment at that site. FOMOE_LINKS says that links are emulated, and whether
-/// that was checked before: "emulated and checked" or "emulated".
+/// The environment variables of the user's command (CMD) at a site. FOMOE_LINKS says that links are emulated,
+/// and whether the emulation was checked before: "emulated and checked" or "emulated".
 std::vector<std::pair<std::string, std::string>> site_environment(const Layout& layout, int site,
                                                                   int master_port,
                                                                   const std::string& report_path,
                                                                   bool checked);
 
+/// The CPU cores of the relay and of the sites.
 struct CoreShares {
   int relay = 0;
-  std::vector<std::vector<int>> sites;
-  bool shared = false;  // there are too few cores for each site to have its own
+  std::vector<std::vector<int>> sites;  // [site]: its cores
+  bool shared = false;                  // there are too few cores for each site to have its own
 };
-/// `per_site` of the allowed cores for each site, none of them the relay's. Throws InputError where that is
-/// more than there are.
+/// Assigns one of the allowed cores to the relay, and `per_site` of the others to each site. Throws
+/// InputError if `per_site` exceeds the number of other cores.
 CoreShares share_cores(const std::vector<int>& allowed, int sites, int per_site);
 
 }  // namespace fomoe::platforms::wan

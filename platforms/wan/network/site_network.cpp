@@ -1,4 +1,5 @@
-// One site's network namespace: loopback, and one TUN whose other end is the relay's.
+// Creates the network namespace of one site. It has a loopback interface and one TUN interface, whose other
+// end the relay reads and writes.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -43,7 +44,7 @@ Descriptor open_tun(const std::string& device) {
   request.ifr_flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR;
   if (::ioctl(tun.get(), TUNSETIFF, &request) != 0)
     throw Refusal(fmt::format("{}: creates no interface: {}", device, std::strerror(errno)));
-  // Runs of TCP segments come uncut: see frame.hpp.
+  // The kernel then delivers runs of TCP segments uncut: see frame.hpp.
   if (::ioctl(tun.get(), TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO4) != 0)
     refuse_system_call(device + ": segmentation offload");
   return tun;
@@ -71,7 +72,7 @@ bool set_setting(const std::string& name, const std::string& value) {
   return static_cast<bool>(file);
 }
 
-/// The kernel's own limits, or larger ones where a long fat path needs them to be filled.
+/// Raises the kernel's limit of a TCP buffer if a path with a large bandwidth-delay product needs it.
 void allow_in_flight(const std::string& name, double bytes) {
   std::istringstream now(network_setting(name));
   long long least = 4096, first = 65536, most = 0;
@@ -118,7 +119,8 @@ SiteNetwork make_site_network(std::uint32_t address, int mtu, const NetworkOptio
     for (const char* name : {"bbr", "cubic", "reno"})
       if (set_setting("tcp_congestion_control", name)) break;
   }
-  // Otherwise a connection starts with what the kernel learnt from the checks, or from another run.
+  // Otherwise a connection would start with metrics that the kernel saved from the checks or from another
+  // run.
   set_setting("tcp_no_metrics_save", "1");
   allow_in_flight("tcp_wmem", options.most_bytes_in_flight);
   allow_in_flight("tcp_rmem", options.most_bytes_in_flight);

@@ -8,7 +8,8 @@ namespace fomoe::platforms::wan {
 
 namespace {
 
-// As in linux/virtio_net.h, which is no C++: a field there is called `class`.
+// The virtio_net_hdr of linux/virtio_net.h. That header is not valid C++, since a field of it is named
+// `class`.
 struct VirtioHeader {
   std::uint8_t flags, gso_type;
   std::uint16_t hdr_len, gso_size, csum_start, csum_offset;

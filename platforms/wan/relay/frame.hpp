@@ -1,6 +1,6 @@
-// What one read from a TUN with IFF_VNET_HDR gives: a virtio header, then an IPv4 packet, which may be a run
-// of TCP segments that the kernel has not cut yet. We pass such a run on whole, which costs one packet's
-// work, and shape it as the segments that a real wire would carry.
+// Parses the result of one read from a TUN device with IFF_VNET_HDR: a virtio header and an IPv4 packet. The
+// packet may be a run of TCP segments that the kernel has not cut yet. The relay forwards such a run whole,
+// which costs the work of one packet, and shapes it as the segments that a real wire would carry.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,13 +11,13 @@ namespace fomoe::platforms::wan {
 
 struct Frame {
   std::uint32_t destination = 0;  // IPv4, host byte order
-  double wire_bytes = 0;          // IP and TCP headers of every segment included
-  double segment_bytes = 0;       // of the first segment, headers included
+  double wire_bytes = 0;          // all bytes, with IP and TCP headers of every segment
+  double segment_bytes = 0;       // bytes of the first segment, with headers
 };
 
 inline constexpr std::size_t kVirtioHeader_bytes = 10;
 
-/// Nothing for what is not IPv4, or is cut short.
+/// Parses one read from the TUN device. Returns nullopt if the packet is not IPv4, or is truncated.
 std::optional<Frame> parse_frame(std::span<const std::byte> bytes);
 
 }  // namespace fomoe::platforms::wan

@@ -35,7 +35,7 @@ void run_on(const std::vector<int>& cores) {
 
 namespace {
 
-constexpr int kPacketsPerTurn = 64;  // of one site before the next has its turn
+constexpr int kPacketsPerTurn = 64;  // packets that are read from one site before the next site
 
 class Loop {
  public:
@@ -76,7 +76,7 @@ class Loop {
       if (size <= 0) return;
       const std::span<const std::byte> content(buffer_.data(), static_cast<std::size_t>(size));
       const auto frame = parse_frame(content);
-      if (!frame) continue;  // IPv6 announcements of the kernel, mostly
+      if (!frame) continue;  // mostly IPv6 announcements of the kernel
       const int to = layout_.site_of(frame->destination);
       if (to < 0 || to == site) continue;
       core_.receive(now_s,
@@ -86,7 +86,7 @@ class Loop {
 
   void deliver(double now_s) {
     core_.advance(now_s, [&](Packet&& packet, double due_s) {
-      // A full receive queue drops, as a real host does.
+      // If the receive queue is full the packet is dropped, as by a real host.
       [[maybe_unused]] const ssize_t written = ::write(ready_[static_cast<std::size_t>(packet.to)].fd,
                                                        packet.content.data(), packet.content.size());
       const double late_s = monotonic_s() - due_s;
@@ -98,7 +98,7 @@ class Loop {
     });
   }
 
-  // Only the relay writes them, so that no read-modify-write is needed.
+  // Only the relay writes the counters, so an atomic read-modify-write is not needed.
   template <typename T>
   static void add(std::atomic<T>& sum, T value) {
     sum.store(sum.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
@@ -127,7 +127,7 @@ Relay::Relay(const Layout& layout, const std::vector<SiteNetwork>& sites, int co
     if (core >= 0) run_on({core});
     Loop(layout, sites, *statistics_).run();
   } catch (...) {
-    ::_exit(1);  // whoever started it sees that it ended
+    ::_exit(1);  // the parent notices that the process ended
   }
 }
 

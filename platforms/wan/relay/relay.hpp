@@ -1,4 +1,5 @@
-// The relay as a process: reads every site's interface, and writes each packet where and when it is due.
+// The relay process: it reads packets from every site's interface, and writes each packet to its destination
+// at the time that the emulated links determine.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -9,18 +10,18 @@
 
 namespace fomoe::platforms::wan {
 
-/// Kept in memory that the relay shares with whoever started it.
+/// Counters of the relay, in memory that it shares with the process that started it.
 struct RelayStatistics {
   std::atomic<std::uint64_t> packets, drops;
   std::atomic<double> bytes;
-  std::atomic<double> late_s;       // summed over packets: written after they were due
-  std::atomic<double> most_late_s;  // worst of them
+  std::atomic<double> late_s;       // sum over packets of (time written − time due)
+  std::atomic<double> most_late_s;  // maximum over packets of the same
 };
 
-/// A relay that runs until this object ends.
+/// A relay process that runs until this object is destroyed or stop() is called.
 class Relay {
  public:
-  /// `core`: the only one it may run on; negative: any.
+  /// `core` is the only CPU core that the relay may run on; any core if negative.
   Relay(const Layout& layout, const std::vector<SiteNetwork>& sites, int core);
   ~Relay() { stop(); }
   Relay(const Relay&) = delete;
@@ -34,7 +35,7 @@ class Relay {
   pid_t process_ = -1;
 };
 
-/// CLOCK_MONOTONIC
+/// The time of CLOCK_MONOTONIC in seconds.
 double monotonic_s();
 
 /// Restricts this process to these cores.

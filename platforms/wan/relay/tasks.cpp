@@ -18,7 +18,7 @@ namespace fomoe::platforms::wan {
 
 namespace {
 
-/// Ends what is still running, so that no measurement disturbs the next.
+/// Kills the child processes that still run when it is destroyed, so that no measurement disturbs the next.
 class Children {
  public:
   ~Children() {
@@ -28,7 +28,7 @@ class Children {
       ::waitpid(process, nullptr, 0);
     }
   }
-  std::vector<pid_t> processes;  // 0: ended
+  std::vector<pid_t> processes;  // 0 for a process that has ended
 };
 
 class SharedAnswers {
@@ -98,7 +98,7 @@ std::vector<double> run_tasks(const std::vector<SiteNetwork>& sites,
       if (!tasks[i].background) --unfinished;
     }
     if (unfinished == 0) break;
-    // Children that ended since waitpid() left a pending SIGCHLD, so none is missed.
+    // A child that ended after waitpid() has left a pending SIGCHLD, so none is missed.
     if (const int signal = ::sigwaitinfo(&awaited, nullptr); signal > 0 && signal != SIGCHLD)
       throw Interrupted(signal);
   }

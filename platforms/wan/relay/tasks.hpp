@@ -1,4 +1,4 @@
-// Short measurements in several sites at once, each in a process of its own.
+// Runs short measurements in several sites at once, each in a separate process.
 #pragma once
 #include <functional>
 #include <vector>
@@ -10,12 +10,12 @@ namespace fomoe::platforms::wan {
 struct Task {
   int site = 0;
   std::function<double()> work;
-  bool background = false;  // ended when all others have; its answer is not used
-  // With the relay's priority: what it times is then the relay, and not how long it waits for a core itself.
+  bool background = false;  // whether it is killed when all other tasks have ended; its answer is not used
+  // Whether it runs with the relay's priority. It then measures the relay, and not its own wait for a core.
   bool prompt = false;
 };
 
-/// Somebody asked this program to end.
+/// A signal asked this program to end.
 class Interrupted : public std::runtime_error {
  public:
   explicit Interrupted(int signal) : std::runtime_error("interrupted"), signal_(signal) {}
@@ -25,12 +25,13 @@ class Interrupted : public std::runtime_error {
   int signal_;
 };
 
-/// The answers in the tasks' order. Throws Refusal where one fails, Interrupted on SIGINT, SIGTERM or SIGHUP,
-/// which must be blocked. `cores` per site: empty for any.
+/// Runs all tasks at the same time, and returns their answers in the tasks' order. Throws Refusal if a task
+/// fails, and Interrupted on SIGINT, SIGTERM or SIGHUP, which must be blocked. `cores` holds the CPU cores of
+/// each site; if it is empty, any core may be used.
 std::vector<double> run_tasks(const std::vector<SiteNetwork>& sites,
                               const std::vector<std::vector<int>>& cores, const std::vector<Task>& tasks);
 
-/// Waits, unless a signal comes, which throws Interrupted.
+/// Sleeps for `seconds`. Throws Interrupted if one of these signals arrives.
 void pause_for(double seconds);
 
 }  // namespace fomoe::platforms::wan

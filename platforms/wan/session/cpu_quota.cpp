@@ -41,7 +41,7 @@ bool has(const std::vector<std::string>& list, const std::string& one) {
   return std::find(list.begin(), list.end(), one) != list.end();
 }
 
-/// Unbuffered: what the kernel thinks of it is known at once.
+/// Writes without a buffer, so that an error of the kernel is known at once.
 bool wrote(const std::string& path, const std::string& text) {
   const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   return file.get() >= 0 &&
@@ -53,7 +53,7 @@ void write_or_refuse(const std::string& path, const std::string& text) {
     throw Refusal(fmt::format("--cpu-quota: {}: {}{}", path, std::strerror(errno), kRemedy));
 }
 
-// "fomoe-wan-PID-SITE" of a process that is no more.
+// Removes groups "fomoe-wan-PID-SITE" of processes that no longer exist.
 void remove_left_behind(const std::string& folder) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
@@ -106,7 +106,7 @@ CpuQuota::CpuQuota(int sites, double cores)
     if (::mkdir(path.c_str(), 0755) != 0)
       throw Refusal(fmt::format("--cpu-quota: {}: {}{}", path, std::strerror(errno), kRemedy));
   };
-  if (parent_.unified) {  // a group that hands a controller on has no processes of its own
+  if (parent_.unified) {  // version 2: a group that delegates a controller may hold no processes itself
     own_ = name("main");
     make(own_);
     write_or_refuse(own_ + "/cgroup.procs", "0");

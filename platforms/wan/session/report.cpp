@@ -1,3 +1,4 @@
+// Writes the JSON report of a fomoe-wan session.
 #include <nlohmann/json.hpp>
 
 #include "platforms/wan/session/session.hpp"
@@ -66,7 +67,7 @@ std::string report_json(const Layout& layout, const SessionOptions& options, con
     if (options.cores) entry["cores"] = options.cores->sites[site];
     report["sites"].push_back(std::move(entry));
   }
-  // What is no JSON is left out rather than making the whole report unreadable.
+  // A run report that is not valid JSON is left out, so that the rest of the report stays readable.
   const Json embedded = Json::parse(run_report, nullptr, false);
   report["run_report"] = run_report.empty() || embedded.is_discarded() ? Json(nullptr) : embedded;
   return report.dump(2) + "\n";

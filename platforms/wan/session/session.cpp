@@ -22,7 +22,7 @@ namespace fomoe::platforms::wan {
 namespace {
 
 constexpr int kFailure = 1;
-constexpr int kPatience_s = 10;  // for the isolated process, after a signal
+constexpr int kPatience_s = 10;  // time limit for the isolated process to end after a signal
 
 void say(const std::string& line) { std::fprintf(stderr, "fomoe-wan: %s\n", line.c_str()); }
 
@@ -52,7 +52,8 @@ Circumstances circumstances_now(const Relay& relay) {
   return now;
 }
 
-/// Empty queues of nothing but the run's own: the relay that was checked is not the one that is used.
+/// Runs the user's command at all sites. It starts a new relay, so that its queues and counters hold nothing
+/// of the check.
 Supervised run_command(const Layout& layout, const SessionOptions& options,
                        const std::vector<SiteNetwork>& sites, const Cores& cores, const Check& check,
                        const CpuQuota* quota) {
@@ -61,7 +62,8 @@ Supervised run_command(const Layout& layout, const SessionOptions& options,
   for (int site = 0; site < layout.size(); ++site) {
     const std::string& name = layout.sites[static_cast<std::size_t>(site)].name;
     const std::string path = site_report_path(options.report, name);
-    if (!path.empty()) ::unlink(path.c_str());  // an older run's must not be taken for this one's
+    if (!path.empty())
+      ::unlink(path.c_str());  // a report of an older run must not be mistaken for this run's
     commands.push_back({name, site_environment(layout, site, options.master_port, path, options.check),
                         cores.empty() ? std::vector<int>{} : cores[static_cast<std::size_t>(site)]});
   }
@@ -73,10 +75,11 @@ Supervised run_command(const Layout& layout, const SessionOptions& options,
   return done;
 }
 
-/// The relay shapes uplinks as well, to the same rate: what comes out of a site bunched is even behind it.
+/// Limits the uplinks in the sites' kernels. The relay shapes uplinks to the same rate as well, which smooths
+/// the bursts of a site.
 void limit_uplinks(const Layout& layout, const std::vector<SiteNetwork>& sites) {
   for (std::size_t site = 0; site < sites.size(); ++site) {
-    const Link& uplink = layout.links[2 * site];  // as lay_out() places it
+    const Link& uplink = layout.links[2 * site];  // lay_out() places the uplink here
     if (std::isfinite(uplink.bytes_per_s))
       limit_egress(sites[site].route_control, uplink.bytes_per_s, uplink.queue_bytes, layout.mtu);
   }
@@ -86,7 +89,8 @@ int checked_run(const Layout& layout, const SessionOptions& options, const CpuQu
   NetworkOptions network = options.network;
   for (int from = 0; from < layout.size(); ++from) {
     for (int to = 0; to < layout.size(); ++to) {
-      // The path, its queue as full as the path, and what TCP's bookkeeping takes of a buffer.
+      // 4 bandwidth-delay products: one for the path, one for its queue, and both doubled, since TCP uses a
+      // part of a buffer for bookkeeping.
       if (from != to)
         network.most_bytes_in_flight =
             std::max(network.most_bytes_in_flight,
@@ -109,7 +113,8 @@ int checked_run(const Layout& layout, const SessionOptions& options, const CpuQu
       const Relay relay(layout, sites, relay_core);
       check.pairs = measure_pairs(layout, sites, cores);
     }
-    // The answer of `check`; beside CMD's output it is a message.
+    // The table is the output of `check`. With a command it is a message, so that stdout has only the
+    // command's output.
     std::fputs(check_text(check, layout).c_str(), options.command.empty() ? stdout : stderr);
     std::fflush(stdout);
     if (const auto wrong = misses(check, layout); !wrong.empty()) {
@@ -153,7 +158,7 @@ std::string site_report_path(const std::string& report, const std::string& site)
 int run_session(const Layout& layout, const SessionOptions& options) {
   std::optional<CpuQuota> quota;
   if (options.quota_cores) quota.emplace(layout.size(), *options.quota_cores);
-  std::fflush(nullptr);  // else the isolated process would print it again
+  std::fflush(nullptr);  // otherwise the isolated process would print the buffered text again
   sigset_t awaited;
   sigemptyset(&awaited);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&awaited, signal);
@@ -170,7 +175,8 @@ int run_session(const Layout& layout, const SessionOptions& options) {
     const int signal =
         asked ? ::sigtimedwait(&awaited, nullptr, &patience) : ::sigwaitinfo(&awaited, nullptr);
     if (signal == SIGCHLD) continue;
-    // Asked twice, or it does not end: the kernel then ends all that is in it.
+    // After a second signal, or if the process does not end, it is killed; the kernel then ends all processes
+    // in its namespace.
     ::kill(process, asked ? SIGKILL : signal);
     asked = true;
   }

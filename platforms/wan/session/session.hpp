@@ -1,4 +1,5 @@
-// One use of the emulation, from the first namespace to the report.
+// A session of fomoe-wan: creates the emulation, checks it, runs the user's command on it, and writes the
+// report.
 #pragma once
 #include <optional>
 #include <string>
@@ -11,41 +12,42 @@
 
 namespace fomoe::platforms::wan {
 
-/// Where bytes wait that a site's uplink cannot take at once.
-///   host    in the site's own kernel, as where a machine's interface is the bottleneck: sockets feel it and
-///   hold
-///           their data back (egress.hpp)
-///   router  behind the site, in one queue of the relay: data of all connections pile up there, and
-///           acknowledgements behind them
-/// All other queues are the relay's.
+/// The place of the queue in front of a site's uplink.
+///   host    in the site's own kernel, as if the machine's interface were the bottleneck: sockets notice it,
+///           and hold their data back (egress.hpp)
+///   router  behind the site, in one queue of the relay: data of all connections queue there, and
+///           acknowledgements wait behind them
+/// All other queues are in the relay.
 enum class UplinkQueue { host, router };
 inline const char* to_string(UplinkQueue queue) { return queue == UplinkQueue::host ? "host" : "router"; }
 
 struct SessionOptions {
   NetworkOptions network;
   std::optional<CoreShares> cores;
-  std::optional<double> quota_cores;  // of each site
+  std::optional<double> quota_cores;  // CPU time of each site, in cores
   UplinkQueue uplink_queue = UplinkQueue::host;
   bool check = true;
   int master_port = 29500;
-  std::string report;                // a file; empty: none
-  std::vector<std::string> command;  // empty: only check
+  std::string report;                // path of the report; no report if empty
+  std::vector<std::string> command;  // if empty, the session only checks the emulation
 };
 
-/// What the report says about the kernel and the relay, besides the check.
+/// The state of the kernel and of the relay during the session, for the report.
 struct Circumstances {
   std::string kernel, congestion_control, slow_start_after_idle, send_buffer, receive_buffer;
   std::uint64_t relayed_packets = 0, dropped_packets = 0;
   double relayed_bytes = 0, mean_late_s = 0, most_late_s = 0;
 };
 
-/// Lays out, checks, runs. Returns the exit status. Signals are blocked while it runs and end it.
+/// Runs a session, and returns the exit status of the program. SIGINT, SIGTERM and SIGHUP are blocked during
+/// the session, and end it. Throws Refusal if this machine does not allow it.
 int run_session(const Layout& layout, const SessionOptions& options);
 
-/// Where site `site` may leave its RunReport, beside the report; empty without a report.
+/// The path where the command at site `site` may write its RunReport, beside `report`; empty if `report` is.
 std::string site_report_path(const std::string& report, const std::string& site);
 
-/// Schema "fomoe.wan/1". `run_report`: what rank 0 left, or empty.
+/// The report of the session as JSON, with the schema "fomoe.wan/1". `run_report` is the RunReport of rank 0,
+/// or empty.
 std::string report_json(const Layout& layout, const SessionOptions& options, const Check& check,
                         const Circumstances& circumstances, const Supervised& supervised,
                         const std::string& run_report);

@@ -24,7 +24,7 @@ namespace {
 constexpr double kGrace_s = 5;
 constexpr int kCannotStart = 127;
 
-/// One of a site's two streams; whole lines go on with the site's name before them.
+/// stdout or stderr of a site's command. It forwards whole lines, with the site's name before each.
 class Stream {
  public:
   Stream(Descriptor from, int to, std::string prefix)
@@ -57,7 +57,7 @@ class Stream {
     for (std::size_t written = 0; written < line_.size();) {
       const ssize_t size = ::write(to_, line_.data() + written, line_.size() - written);
       if (size < 0 && errno == EINTR) continue;
-      if (size <= 0) break;  // nobody reads it any more: the run goes on
+      if (size <= 0) break;  // our reader is gone; the run continues
       written += static_cast<std::size_t>(size);
     }
     line_.clear();
@@ -72,8 +72,8 @@ class Stream {
                          const std::vector<std::string>& command, int out, int err) {
   try {
     become_ordinary();
-    join();           // which a process of real-time priority must not
-    ::setpgid(0, 0);  // so that all it starts can be ended, and Ctrl-C reaches it through us alone
+    join();           // must follow become_ordinary(): a process of real-time priority may not join a group
+    ::setpgid(0, 0);  // its descendants can then be ended together, and only this program forwards Ctrl-C
     enter(site);
     if (!of.cores.empty()) run_on(of.cores);
     const int nothing = ::open("/dev/null", O_RDONLY);
@@ -96,7 +96,7 @@ class Stream {
 std::pair<Descriptor, Descriptor> make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) refuse_system_call("pipe");
-  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);  // only our end
+  ::fcntl(ends[0], F_SETFL, O_NONBLOCK);  // only the reading end
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
@@ -122,7 +122,7 @@ class Supervisor {
         };
         become(sites[i], commands[i], join, command, out_end.get(), err_end.get());
       }
-      ::setpgid(process, process);  // here too, so that it is done before the first signal is sent
+      ::setpgid(process, process);  // also done here, so that it precedes the first signal
       processes_.push_back(process);
       const std::string prefix = "[" + commands[i].name + "] ";
       streams_.emplace_back(std::move(out), STDOUT_FILENO, prefix);
@@ -144,7 +144,7 @@ class Supervisor {
       }
     }
     for (Stream& stream : streams_) {
-      // What they left in the pipes; what a process they left behind may still write is not awaited.
+      // Forwards the rest of the pipes. Output of surviving background processes is not awaited.
       if (stream.descriptor() >= 0) stream.pass_on();
       if (stream.descriptor() >= 0) stream.end();
     }
@@ -171,7 +171,7 @@ class Supervisor {
 
   void reap() {
     int status = 0;
-    // This process is the init of its namespace: it also gets what others left behind.
+    // This process is the init of its namespace, so it also reaps orphaned processes.
     for (pid_t ended; (ended = ::waitpid(-1, &status, WNOHANG)) > 0;) {
       if (ended == relay_) throw Refusal("the relay ended before the sites did");
       for (std::size_t i = 0; i < processes_.size(); ++i)
@@ -205,10 +205,10 @@ class Supervisor {
   const std::vector<SiteCommand>& commands_;
   pid_t relay_;
   Descriptor signals_;
-  std::vector<pid_t> processes_;  // 0: ended
+  std::vector<pid_t> processes_;  // [site]; 0 if the process has ended
   std::vector<Stream> streams_;
   std::size_t running_ = 0;
-  double kill_at_s_ = 0;  // 0: nobody asked them to end
+  double kill_at_s_ = 0;  // time of SIGKILL; 0 if the commands were not asked to end
   Supervised result_;
 };
 

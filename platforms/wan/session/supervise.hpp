@@ -1,4 +1,4 @@
-// CMD once per site, at the same time, until all have ended.
+// Runs the user's command (CMD) at all sites at the same time, until all have ended.
 #pragma once
 #include <string>
 #include <utility>
@@ -10,23 +10,24 @@
 namespace fomoe::platforms::wan {
 
 struct SiteCommand {
-  std::string name;  // of the site
+  std::string name;  // name of the site
   std::vector<std::pair<std::string, std::string>> environment;
-  std::vector<int> cores;  // empty: any
+  std::vector<int> cores;  // CPU cores of the site; any core if empty
 };
 
 struct SiteExit {
-  int status = 0;  // as a shell gives it: 128 + signal where one ended it
+  int status = 0;  // exit status as in a shell: 128 + signal if a signal ended the command
 };
 
 struct Supervised {
-  int status = 0;  // of the first that failed; 128 + signal where this program was asked to end; else 0
+  // Exit status of the first command that failed; 128 + signal if this program was asked to end; else 0.
+  int status = 0;
   std::vector<SiteExit> sites;
 };
 
-/// Prints their lines with "[site] " before each. After the first failure the others get SIGTERM, and
-/// SIGKILL five seconds later. Throws Refusal where `relay` ends. Signals must be blocked. `quota`: nullptr
-/// for none.
+/// Runs the command at all sites, and prints the lines of their output with "[site] " before each. After the
+/// first failure the other commands get SIGTERM, and SIGKILL five seconds later. Throws Refusal if the
+/// process `relay` ends. Signals must be blocked. `quota` may be nullptr.
 Supervised supervise(const std::vector<SiteNetwork>& sites, const std::vector<SiteCommand>& commands,
                      const std::vector<std::string>& command, pid_t relay, const CpuQuota* quota);
 

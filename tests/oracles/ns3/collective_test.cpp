@@ -1,4 +1,4 @@
-// All-reduces over persistent TCP connections in ns-3, and flows that share a port, against fomoe.
+// Compares fomoe with ns-3: all-reduces over persistent TCP connections, and flows that share a port.
 #include <algorithm>
 #include <limits>
 
@@ -11,8 +11,8 @@ namespace {
 
 constexpr double kAny = std::numeric_limits<double>::infinity();
 
-/// What packets add to the steps of a collective: the hub puts the last segment on the wire once more, and a
-/// data segment may wait for one acknowledgement and one segment of another connection.
+/// The time that packets add to the steps of a collective. The hub transmits the last segment once more, and
+/// a data segment may wait for one acknowledgement and one segment of another connection.
 double steps_s(const Case& c) {
   const int steps = c.traffic == "ring" ? 2 * (c.sites - 1) : 2;
   return steps * 3 * kWire * 8 / c.bits_per_s;
@@ -23,7 +23,7 @@ double steps_s(const Case& c) {
 TEST_SUITE_BEGIN("ns3");
 
 TEST_CASE("a ring whose chunks outlast the ramp") {
-  // Each of the steps waits for packets; the ramp is paid once.
+  // Each step waits for packets; slow start is paid once.
   for (const Case& c : {Case{"ring of 2", "ring", 1e8, 0.005, 4'000'000, 2},
                         Case{"ring of 4", "ring", 1e8, 0.005, 4'000'000, 4},
                         Case{"ring of 4", "ring", 1e8, 0.025, 4'000'000, 4}}) {
@@ -34,7 +34,8 @@ TEST_CASE("a ring whose chunks outlast the ramp") {
 }
 
 TEST_CASE("a ring whose chunks end within the ramp") {
-  // A step begins while acknowledgements of the one before are on their way back, and the window with them.
+  // A step begins while acknowledgements of the previous step are still in flight, and with them the growth
+  // of the window.
   for (const Case& c : {Case{"ring of 4, short", "ring", 1e8, 0.05, 400'000, 4},
                         Case{"ring of 4, short", "ring", 1e8, 0.025, 400'000, 4},
                         Case{"ring of 4, short", "ring", 1e9, 0.025, 4'000'000, 4}}) {
@@ -44,10 +45,10 @@ TEST_CASE("a ring whose chunks end within the ramp") {
 }
 
 TEST_CASE("a ring among unequal sites") {
-  // In bit/s: the 50 Mb/s uplink of the last site is the slowest hop, 15 ms long. A fomoe step begins when
-  // both sides have ended the one before, as between blocking calls: that hop rests for its latency in each
-  // of the three steps after the first, and until the slower ramp of another hop has ended (a round trip of
-  // 60 ms more). Sockets take the next chunk meanwhile.
+  // The uplink of the last site, with 50 Mb/s, is the slowest hop, with a latency of 15 ms. In fomoe a step
+  // begins when both sides have ended the previous one, as between blocking calls. The hop is therefore idle
+  // for its latency in each of the three steps after the first, and until the slower slow start of another
+  // hop has ended (a round trip of 60 ms more). Real sockets accept the next chunk meanwhile.
   const Star star = {{1e8, 2e8, 0.01}, {2e8, 4e8, 0.02}, {5e7, 1e8, 0.005}};
   const Case c{"", "ring", 5e7, 0.03, 4'000'000, 3};
   judge_star("ns-3, ring of 3, unequal, 4 MB", star, c, {}, tcp_terms(true),
@@ -55,8 +56,8 @@ TEST_CASE("a ring among unequal sites") {
 }
 
 TEST_CASE("one queue for all: fomoe is a lower bound, since acknowledgements wait behind data") {
-  // Two-way traffic (Zhang, Shenker and Clark 1991). Where connections take turns at a port, as with Linux's
-  // fq_codel, none of this is seen: compare the rings above.
+  // This is the effect of two-way traffic (Zhang, Shenker and Clark 1991). It does not occur if connections
+  // take turns at a port, as with Linux's fq_codel: compare the rings above.
   Tcp tcp;
   tcp.queue_bytes = kDeep;
   const Case c{"ring of 4, first in first out", "ring", 1e8, 0.005, 4'000'000, 4};
@@ -65,7 +66,7 @@ TEST_CASE("one queue for all: fomoe is a lower bound, since acknowledgements wai
   judge_star("ns-3, ring of 3, unequal, first in first out, 4 MB", star,
              {"", "ring", 5e7, 0.03, 4'000'000, 3}, tcp, tcp_terms(true),
              {kAny, 0, "acknowledgements wait behind the data of the slow uplink"});
-  // W ÷ RTT is more than the rate, so fomoe sees no limit; but the round trip includes a queue.
+  // W ÷ RTT exceeds the rate, so fomoe applies no limit. In ns-3 the round trip includes a queue.
   for (const int pipes : {2, 4, 8}) {
     tcp.window_bytes = static_cast<long>(pipes * pipe_bytes(c));
     Case narrow = c;
@@ -77,7 +78,7 @@ TEST_CASE("one queue for all: fomoe is a lower bound, since acknowledgements wai
 }
 
 TEST_CASE("direct exchange: flows that share an uplink ramp together") {
-  // Each ramps up to its third of the port.
+  // Slow start raises each flow to a third of the port's rate.
   for (const Case& c : {Case{"direct of 4", "direct", 1e8, 0.005, 4'000'000, 4},
                         Case{"direct of 4", "direct", 1e8, 0.025, 4'000'000, 4},
                         Case{"direct of 4", "direct", 1e9, 0.025, 4'000'000, 4}}) {
@@ -101,7 +102,8 @@ TEST_CASE("one site to three, and three to one: the port is shared") {
 }
 
 TEST_CASE("queues of one pipe that drop, under a ring: fomoe is a lower bound") {
-  // With a shortest time-out of 1 s instead of 200 ms ns-3 takes 0.8 s longer: one time-out decides.
+  // With a minimum time-out of 1 s instead of 200 ms, ns-3 takes 0.8 s longer, so one time-out makes the
+  // difference.
   Case c{"ring of 4, Cubic, a queue of one pipe", "ring", 1e8, 0.025, 4'000'000, 4};
   Tcp tcp;
   tcp.kind = "TcpCubic";

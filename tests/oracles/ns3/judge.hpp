@@ -1,4 +1,5 @@
-// How fomoe and ns-3 are compared: each case names how much earlier and later fomoe may be, and why.
+// The comparison of fomoe with ns-3. Each case states how much earlier and later than ns-3 fomoe may end, and
+// why.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -20,8 +21,8 @@ struct Case {
 inline double round_trip_s(const Case& c) { return 2 * c.latency_s; }
 inline double pipe_bytes(const Case& c) { return c.bits_per_s / 8 * round_trip_s(c); }
 
-/// fomoe's TCP terms for one direction of data, or for data both ways: then each link carries, besides its
-/// data, the acknowledgements of what comes the other way, one for two segments.
+/// fomoe's TCP terms, for data in one direction or in both. With data in both directions, each link also
+/// carries the acknowledgements of the other direction, one for two segments.
 inline costmodel::NetworkModel tcp_terms(bool both_ways) {
   costmodel::NetworkModel network;
   network.bandwidth_efficiency = kPayload / (kWire + (both_ways ? kAcknowledgement / 2 : 0));
@@ -29,19 +30,21 @@ inline costmodel::NetworkModel tcp_terms(bool both_ways) {
   return network;
 }
 
-/// What packets add to a fluid: in each trip of the ramp, and once at the end, a segment is put on the wire
-/// once more by the hub, and its acknowledgement twice (two of them take less than a segment).
+/// The time that packets add to a fluid model. In each round trip of slow start, and once at the end, the hub
+/// transmits a segment once more, and its acknowledgement is transmitted twice (two of these take less than a
+/// segment).
 inline double packets_s(const Case& c) {
   const double trips = std::max(0.0, std::ceil(std::log2(pipe_bytes(c) / kInitialWindow)));
   return 3 * (trips + 1) * kWire * 8 / c.bits_per_s;
 }
 
-/// What delayed acknowledgements add: of the first ten segments one stays unacknowledged until another comes,
-/// so the ramp carries a tenth less. Its bytes are at most two pipes: a tenth of that at full rate.
+/// The time that delayed acknowledgements add. One of the first ten segments stays unacknowledged until
+/// another one arrives, so slow start carries a tenth less. Its bytes are at most two bandwidth-delay
+/// products, so the result is a tenth of their time at the full rate.
 inline double delayed_acks_s(const Case& c) { return 0.1 * 2 * round_trip_s(c); }
 
 struct Judgement {
-  double early_s = 0, late_s = 0;  // how much sooner, and later, than ns-3 fomoe may end
+  double early_s = 0, late_s = 0;  // how much earlier, and how much later, than ns-3 fomoe may end
   std::string cause;
 };
 

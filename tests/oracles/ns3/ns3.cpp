@@ -20,7 +20,7 @@ Ns3Answer ns3_transfer(const std::string& traffic, const Tcp& tcp, const Star& s
           << ' ' << bytes;
   for (const StarSite& site : star)
     command << ' ' << site.up_bits_per_s << ',' << site.down_bits_per_s << ',' << site.half_latency_s;
-  // Cases that differ in fomoe's terms only ask the same.
+  // A cache, since cases that differ only in fomoe's terms have the same ns-3 result.
   static std::map<std::string, Ns3Answer> known;
   if (const auto found = known.find(command.str()); found != known.end()) return found->second;
   const std::string output = output_of(command.str());

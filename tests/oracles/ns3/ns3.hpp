@@ -1,4 +1,4 @@
-// ns-3 as an oracle: TCP packet by packet over the star that tcp_transfer.cpp builds.
+// ns-3 as an oracle: it simulates TCP packet by packet over the star that tcp_transfer.cpp builds.
 #pragma once
 #include <string>
 #include <vector>
@@ -18,32 +18,33 @@ inline Star equal_star(int sites, double bits_per_s, double latency_s) {
   return Star(static_cast<std::size_t>(sites), {bits_per_s, bits_per_s, latency_s / 2});
 }
 
-// What a segment is on ns-3's point-to-point links: 1448 B payload, 12 B time stamps, 20 B TCP, 20 B IP, 2 B
+// Bytes of a segment on ns-3's point-to-point links: 1448 B payload, 12 B time stamps, 20 B TCP, 20 B IP, 2 B
 // PPP.
 constexpr double kPayload = 1448, kWire = kPayload + 12 + 20 + 20 + 2;
-// An acknowledgement: the same without payload. One for every two segments.
+// Bytes of an acknowledgement: a segment without payload. There is one for every two segments.
 constexpr double kAcknowledgement = kWire - kPayload;
 constexpr double kInitialWindow = 10 * kPayload;
-constexpr double kPause_s = 2;  // of tcp_transfer's "again"
+constexpr double kPause_s = 2;  // pause in tcp_transfer's traffic "again"
 
 struct Tcp {
   std::string kind = "TcpLinuxReno";
-  double queue_bytes = 0;   // first in, first out; 0: connections take turns, nothing is dropped (see kDeep)
-  long window_bytes = 0;    // of the receiver; 0: no limit
-  int segments_an_ack = 2;  // delayed acknowledgements, as everywhere
+  double queue_bytes = 0;   // first in, first out; if 0, connections take turns and nothing is dropped
+  long window_bytes = 0;    // receive window; no limit if 0
+  int segments_an_ack = 2;  // segments per acknowledgement; 2 is TCP's usual delayed acknowledgement
 };
 
-constexpr double kDeep = 4e8;  // a queue that is first in, first out, and never full
+constexpr double kDeep = 4e8;  // bytes of a first-in first-out queue that is never full
 
 struct Ns3Answer {
-  std::vector<double> end_s;  // of each site
-  long dropped = 0;           // packets
+  std::vector<double> end_s;  // [site]: time of its end
+  long dropped = 0;           // number of dropped packets
 };
 
-/// `traffic` as tcp_transfer.cpp has it.
+/// ns-3's result for a transfer. tcp_transfer.cpp lists the values of `traffic`.
 Ns3Answer ns3_transfer(const std::string& traffic, const Tcp& tcp, const Star& star, long bytes);
 
-/// fomoe's answer to the same: the same star as a platform, the same traffic as a plan. "again" has a pause.
+/// fomoe's result for the same transfer, with the star as a platform and the traffic as a plan: the time at
+/// which each site ends. The traffic "again" includes the pause kPause_s.
 std::vector<double> fomoe_transfer(const std::string& traffic, const Star& star, long bytes,
                                    const costmodel::NetworkModel& network);
 

@@ -1,4 +1,5 @@
-// One TCP connection in ns-3 against fomoe's terms for it: efficiency, slow start, windows, queues that drop.
+// Compares fomoe with ns-3 for one TCP connection: efficiency, slow start, windows, and queues that drop
+// packets.
 #include <limits>
 
 #include "tests/oracles/ns3/judge.hpp"
@@ -60,7 +61,8 @@ TEST_CASE("a window: whole segments, of which two wait for their acknowledgement
       Tcp tcp;
       tcp.window_bytes = window;
       costmodel::NetworkModel network = tcp_terms(false);
-      // What the segments that wait cost, by fomoe's own account of a window that is so much smaller.
+      // The cost of waiting segments is computed with fomoe itself, with a window that is smaller by two
+      // segments.
       const Star star = equal_star(2, c.bits_per_s, c.latency_s);
       network.tcp_window_bytes = static_cast<double>(window) - 2 * kPayload;
       const double smaller_s = latest(fomoe_transfer("bulk", star, c.bytes, network));
@@ -81,7 +83,7 @@ TEST_CASE("an open connection after 2 s of silence: ns-3 keeps its window, as fo
 }
 
 TEST_CASE("queues that drop: fomoe is a lower bound") {
-  // What losses cost is not modelled. Neither Reno nor Cubic is always the faster one.
+  // fomoe does not model the cost of losses. Neither Reno nor Cubic is always the faster one.
   for (const double pipes : {1.0, 0.25}) {
     for (const char* kind : {"TcpLinuxReno", "TcpCubic"}) {
       for (const long bytes : {4'000'000L, 10'000'000L}) {

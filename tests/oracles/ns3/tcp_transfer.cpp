@@ -1,18 +1,19 @@
-// Transfers between sites over TCP, packet by packet, in ns-3. It shares no code with fomoe.
+// A program that simulates transfers between sites over TCP in ns-3, packet by packet. It shares no code with
+// fomoe.
 //
 //   tcp_transfer TRAFFIC TCP QUEUE_BYTES WINDOW_BYTES ACK_EVERY BYTES  UP,DOWN,HALF_LATENCY…
 //
-// with bit/s and seconds, one triple a site; a WINDOW_BYTES of 0 does not limit.
+// Each site has one triple, in bit/s and seconds. A WINDOW_BYTES of 0 sets no limit.
 //
-// A star: each site's only link goes to a hub without limits of its own, so that the latency from site to
-// site is the sum of their halves. Every queue holds QUEUE_BYTES, first in first out, and drops what comes
-// when it is full; with 0, connections take turns and nothing is dropped. Connections are opened beforehand.
-// TRAFFIC:
+// The network is a star. Each site's only link goes to a hub without limits, so the latency between two sites
+// is the sum of their halves. Every queue is first in first out, holds QUEUE_BYTES, and drops packets that
+// arrive when it is full. If QUEUE_BYTES is 0, connections take turns and nothing is dropped. All connections
+// are opened beforehand. TRAFFIC:
 //   bulk     site 0 sends BYTES to site 1          fan     site 0 sends BYTES to every other
 //   again    bulk, and once more 2 s after its end fan-in  every other sends BYTES to site 0
 //   ring     2(n−1) steps, BYTES ÷ n to the next   direct  2 steps, BYTES ÷ n to every other
-// A site begins a step when all that it receives in the steps before has arrived.
-// Prints when each site was through, and how many packets were dropped.
+// A site begins a step when all data that it receives in earlier steps has arrived.
+// The program prints the time at which each site ends, and the number of dropped packets.
 #include <ns3/core-module.h>
 #include <ns3/internet-module.h>
 #include <ns3/network-module.h>
@@ -39,12 +40,12 @@ struct Flow {
   uint64_t bytes = 0;
 };
 
-// What flows in each step; the steps are the same for all sites.
+// The flows of each step.
 std::vector<std::vector<Flow>> steps_of(const std::string& traffic, int n, uint64_t bytes) {
   std::vector<Flow> step;
   const uint64_t part = bytes / static_cast<uint64_t>(n);
   for (int a = 0; a < n; ++a) {
-    for (int shift = 1; shift < n; ++shift) {  // each site begins with another receiver
+    for (int shift = 1; shift < n; ++shift) {  // each site begins with a different receiver
       const int b = (a + shift) % n;
       if (traffic == "ring" && b == (a + 1) % n) step.push_back({a, b, part});
       if (traffic == "direct") step.push_back({a, b, part});
@@ -106,7 +107,7 @@ class Transfer {
     senders_[{from, to}] = sender;
   }
 
-  // Of each sender by itself: one may be a step ahead.
+  // Each sender is checked separately, since one may be a step ahead.
   [[nodiscard]] bool has_all(int site) const {
     for (const auto& [pair, bytes] : missing_) {
       if (pair.second == site && bytes > 0) return false;
@@ -120,7 +121,8 @@ class Transfer {
     while (has_all(to)) {
       end_s_[s] = ns3::Simulator::Now().GetSeconds() - kStart_s;
       if (step_[s] + 1 == static_cast<int>(steps_.size())) return;
-      if (pause_s_ > 0) {  // the sender learns of the end at once: what is asked is what a silence does
+      if (pause_s_ >
+          0) {  // the sender learns of the end at once, since the case tests only the effect of a silence
         ns3::Simulator::Schedule(ns3::Seconds(pause_s_), [this, from, to] {
           next_step(from);
           next_step(to);
@@ -144,14 +146,15 @@ class Transfer {
   std::vector<ns3::Ipv4Address> addresses_;
   std::vector<std::vector<Flow>> steps_;
   double pause_s_;
-  std::vector<int> step_;            // of each site, the current one
-  std::map<Pair, int64_t> missing_;  // bytes up to the receiver's step; below 0 where the sender is ahead
+  std::vector<int> step_;            // [site]: its current step
+  std::map<Pair, int64_t> missing_;  // bytes missing for the receiver's step; negative if the sender is ahead
   std::vector<double> end_s_;
   std::map<Pair, ns3::Ptr<ns3::Socket>> senders_;
   std::vector<ns3::Ptr<ns3::Socket>> listeners_;
 };
 
-// Linux where ns-3's defaults differ from it: sizes, a retransmission time-out of at least 200 ms.
+// Sets TCP to Linux's values where ns-3's defaults differ: sizes, and a minimum retransmission time-out of
+// 200 ms.
 void set_tcp(const std::string& tcp, uint32_t window_bytes, uint32_t segments_an_ack) {
   using ns3::Config::SetDefault;
   SetDefault("ns3::TcpL4Protocol::SocketType", ns3::StringValue("ns3::" + tcp));
@@ -194,7 +197,8 @@ int main(int argc, char** argv) {
   ns3::PointToPointHelper link;
   const std::string queue_bytes = argv[3];
   const bool fair = queue_bytes == "0";
-  // Fair: the queue of the device is short, and before it each flow has one of its own, which never drops.
+  // For fair sharing, the device's queue is short, and each flow has a separate queue before it that never
+  // drops.
   link.SetQueue("ns3::DropTailQueue<Packet>", "MaxSize", ns3::StringValue(fair ? "2p" : queue_bytes + "B"));
   ns3::TrafficControlHelper fair_queues;
   fair_queues.SetRootQueueDisc("ns3::FqCoDelQueueDisc", "MaxSize", ns3::StringValue("1000000p"), "Target",
@@ -214,14 +218,15 @@ int main(int argc, char** argv) {
           ns3::DataRate(static_cast<uint64_t>(e == 0 ? site.up_bits_per_s : site.down_bits_per_s)));
       device->GetQueue()->TraceConnectWithoutContext("Drop", drop);
     }
-    // No queue but the device's: addresses first, since they would install the default one.
+    // Only the device's queue is wanted. Assigning addresses installs a default queue, so it comes first.
     addresses.push_back(network.Assign(ends).GetAddress(0));
     ns3::TrafficControlHelper().Uninstall(ends);
     if (fair) fair_queues.Install(ends);
     network.NewNetwork();
   }
   for (uint32_t i = 0; i < ns3::NodeList::GetNNodes(); ++i) {
-    // A node's own queue, when full, is not even offered the packet.
+    // If a device's queue is full, the traffic control layer of a node drops packets without offering them to
+    // the queue. These drops are therefore traced as well.
     ns3::NodeList::GetNode(i)->GetObject<ns3::TrafficControlLayer>()->TraceConnectWithoutContext("TcDrop",
                                                                                                  drop);
   }

@@ -1,5 +1,5 @@
-// An all-reduce as a real MPI program, for SMPI to run: it adds up real numbers, checks the sums, and prints
-// when each rank was through. It shares no code with fomoe, not even the schedule.
+// An all-reduce as a real MPI program, which SMPI runs. It adds up real numbers, checks the sums, and prints
+// the time at which each rank ends. It shares no code with fomoe, not even the schedule.
 //
 //   all_reduce ring|direct ELEMENTS
 #include <mpi.h>
@@ -11,7 +11,7 @@
 
 namespace {
 
-// Chunk c of n: the first (elements mod n) chunks have one element more.
+// The division of elements into n chunks: the first (elements mod n) chunks have one element more.
 struct Chunks {
   int elements, n;
   int size(int c) const { return elements / n + (c < elements % n ? 1 : 0); }
@@ -23,8 +23,8 @@ void wait_for(std::vector<MPI_Request>& requests) {
   requests.clear();
 }
 
-// n−1 steps in which each rank passes on what it has added up so far, n−1 in which it passes on sums. The
-// chunk that rank r completes is r+1: the last one that reaches it in the first half.
+// A ring all-reduce. In n−1 steps each rank passes on partial sums, and in n−1 steps it passes on complete
+// sums. Rank r completes chunk r+1, the last one that reaches it in the first half.
 void ring(std::vector<float>& values, const Chunks& chunks, int rank, int n) {
   const int next = (rank + 1) % n, previous = (rank + n - 1) % n;
   std::vector<float> arrived(static_cast<std::size_t>(chunks.size(0)));
@@ -45,7 +45,8 @@ void ring(std::vector<float>& values, const Chunks& chunks, int rank, int n) {
   }
 }
 
-// Every chunk to its owner, who adds up; then the sums to all.
+// A direct all-reduce. Every rank sends each chunk to its owner; the owner adds up, and sends the sums to
+// all.
 void direct(std::vector<float>& values, const Chunks& chunks, int rank, int n) {
   const auto own = static_cast<std::size_t>(chunks.size(rank));
   float* sum = values.data() + chunks.begin(rank);

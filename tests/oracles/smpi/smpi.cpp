@@ -51,11 +51,11 @@ std::string platform_xml(const platforms::Platform& platform) {
 }
 
 std::vector<std::string> without_factors(Sending sending) {
-  // A message below the thresholds leaves at once; with 0 none is.
+  // A message below the thresholds leaves at once. With a threshold of 0 no message does.
   const char* below = sending == Sending::eager ? "2000000000" : "0";
   return {"network/model:CM02",
           "network/crosstraffic:0",
-          "network/TCP-gamma:1e15",  // bytes of window: no flow is held back by it
+          "network/TCP-gamma:1e15",  // window in bytes, which limits no flow
           "network/weight-S:0",
           "network/latency-factor:1",
           "network/bandwidth-factor:1",

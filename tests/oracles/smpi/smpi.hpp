@@ -1,4 +1,4 @@
-// SMPI as an oracle: a real MPI program on the simulated network of a platform.
+// SMPI as an oracle: it runs a real MPI program on the simulated network of a platform.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,20 +7,20 @@
 
 namespace fomoe::oracles {
 
-/// When SMPI lets the bytes of a message leave.
+/// The moment at which SMPI lets the bytes of a message leave.
 enum class Sending {
-  rendezvous,  // when sender and receiver both wait for it; the latency comes after that
+  rendezvous,  // when both sender and receiver wait for the message; the latency follows
   eager,       // when the sender sends
 };
 
-/// The platform as SimGrid XML: a host a site, its two ports, and for every ordered pair the path between.
-/// Written here anew; fomoe's engine builds its network by calls and keeps latencies out of it.
+/// The platform as SimGrid XML: a host with two ports for each site, and a path for every ordered pair. It is
+/// independent of fomoe's engine, which builds its network by calls and keeps latencies out of it.
 std::string platform_xml(const platforms::Platform& platform);
 
-/// SMPI with every factor that it was fitted with taken out.
+/// The settings that disable all fitted factors of SMPI.
 std::vector<std::string> without_factors(Sending sending);
 
-/// When each rank was through, with one rank a site. `settings` are passed to SMPI as they are.
+/// The time at which each rank ends, with one rank per site. `settings` are passed to SMPI unchanged.
 std::vector<double> smpi_end_s(const platforms::Platform& platform, const std::string& collective,
                                long elements, const std::vector<std::string>& settings);
 

@@ -1,5 +1,5 @@
-// SMPI runs a real MPI all-reduce over the platform that fomoe simulates. With SMPI's fitted factors taken
-// out nothing may differ but what is stated here.
+// Compares fomoe with SMPI, which runs a real MPI all-reduce over the same platform. Without SMPI's fitted
+// factors, only the differences that are stated here are allowed.
 #include "tests/oracles/smpi/smpi.hpp"
 
 #include <doctest/doctest.h>
@@ -18,8 +18,8 @@ namespace {
 
 constexpr long kElements = 1'000'008;  // 4 MB of fp32; 24 divides it, so that all chunks are equal
 
-// SMPI adds an envelope of 16 bytes to every message (tag, communicator, length). fomoe is asked about the
-// bytes that SMPI moves: 4 elements more in each of n chunks.
+// fomoe's result for the bytes that SMPI moves. SMPI adds an envelope of 16 bytes to every message (tag,
+// communicator, length), which is 4 elements more in each of n chunks.
 std::vector<double> fomoe_all_reduce(const platforms::Platform& platform, Collective collective,
                                      const costmodel::NetworkModel& network = {}) {
   const int n = platform.size();
@@ -36,7 +36,7 @@ double greatest_difference(const std::vector<double>& a, const std::vector<doubl
   return most;
 }
 
-// Rates and latencies that no two sites share.
+// A platform whose sites all have different rates and latencies.
 platforms::Platform unequal(int count, double latency_s) {
   platforms::Platform platform = platforms::uniform(count, 1e7, 1e7, latency_s);
   for (int a = 0; a < count; ++a) {
@@ -63,7 +63,7 @@ double longest_latency_s(const platforms::Platform& platform) {
 TEST_SUITE_BEGIN("smpi");
 
 TEST_CASE("equal sites: every rank ends when fomoe's node does") {
-  // The same fluid model computed along another way: rounding only. SMPI prints 13 digits, and its clock
+  // Both compute the same fluid model, so they differ by rounding only. SMPI prints 13 digits, and its clock
   // adds up some dozen doubles.
   for (const Collective collective : {Collective::ring, Collective::direct}) {
     for (const int sites : {2, 3, 4, 8}) {
@@ -91,9 +91,9 @@ TEST_CASE("equal sites: every rank ends when fomoe's node does") {
 }
 
 TEST_CASE("unequal sites, ring: SMPI is later, by at most one latency a step") {
-  // In SMPI's rendezvous the latency begins when both sides wait for the message; in fomoe when the sender
-  // sends, so that it may pass while the receiver is still busy. The slowest hop's latency is never hidden,
-  // nor is any where all hops keep step.
+  // In SMPI's rendezvous the latency begins when both sides wait for the message. In fomoe it begins when the
+  // sender sends, so it may pass while the receiver is still busy. The latency of the slowest hop is never
+  // hidden, and no latency is hidden if all hops take the same time.
   for (const int sites : {2, 3, 4, 8}) {
     for (const double latency_s : {0.001, 0.02, 0.1}) {
       const auto platform = unequal(sites, latency_s);
@@ -106,7 +106,7 @@ TEST_CASE("unequal sites, ring: SMPI is later, by at most one latency a step") {
         CHECK(fomoe[rank] <= smpi[rank] * (1 + 1e-9));
         CHECK(fomoe[rank] >= smpi[rank] - hidden_s);
       }
-      // The last rank ends at the same time: the slowest hop decides.
+      // The last rank ends at the same time, since the slowest hop decides.
       CHECK(std::abs(latest(fomoe) / latest(smpi) - 1) <= 1e-9);
       if (latency_s == 0.02)
         tell({"SMPI, ring of " + std::to_string(sites) + ", unequal, 8 to 39 ms", latest(fomoe), latest(smpi),
@@ -116,8 +116,8 @@ TEST_CASE("unequal sites, ring: SMPI is later, by at most one latency a step") {
 }
 
 TEST_CASE("unequal sites, direct: what SimGrid shares by latency, fomoe shares equally") {
-  // A port that is busy all the time is through with its bytes at the same time however it is shared. What
-  // differs is when its last flow began: by less than the longest latency in each of the two steps.
+  // A port that is always busy ends its bytes at the same time, however flows share it. Only the start of its
+  // last flow differs, by less than the longest latency in each of the two steps.
   for (const int sites : {2, 3, 4, 8}) {
     for (const double latency_s : {0.001, 0.02, 0.1}) {
       const auto platform = unequal(sites, latency_s);
@@ -138,8 +138,9 @@ TEST_CASE("SMPI as it comes, with factors fitted to clusters") {
   // Predicted for a ring step of b bytes over a path of rate R and latency L, from SMPI's documented
   // defaults:
   //   11.6436 · L + b ÷ (0.940694 · min(R ÷ 1.05, 4 MiB ÷ 2L))
-  // factors on latency and rate, 5 % of the rate for acknowledgements of the data coming the other way, and
-  // TCP windows of 4 MiB. Half a per cent for what else it has (its latency weighs in the sharing).
+  // The terms are factors on latency and rate, 5 % of the rate for acknowledgements of the data in the other
+  // direction, and TCP windows of 4 MiB. The tolerance of 0.5 % covers SMPI's other effects (latency weights
+  // the sharing).
   for (const double bytes_per_s : {1.25e7, 1.25e8}) {
     for (const double latency_s : {0.01, 0.05}) {
       const auto platform = platforms::uniform(4, bytes_per_s, bytes_per_s, latency_s);
