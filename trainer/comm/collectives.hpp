@@ -47,8 +47,8 @@ using PayloadSource = std::function<at::Tensor(const PayloadAt&)>;
 /// Receives the result of the node: a flat tensor [elements].
 ///   all_reduce, all_to_all_broadcast   the mean over the exchange's nodes, the same bits at each
 ///   all_gather                         all chunks
-/// reduce the mean over nodes[1] …, delivered at nodes[0]
-/// broadcast, point_to_point what nodes[0] sent, delivered at the other nodes
+///   reduce                             the mean over nodes[1] …, delivered at nodes[0]
+///   broadcast, point_to_point          what nodes[0] sent, delivered at the other nodes
 using PayloadSink = std::function<void(const PayloadAt&, const at::Tensor&)>;
 /// Called with what a node contributed and with what the other nodes decode from it, where the codec is
 /// lossy.
@@ -81,7 +81,7 @@ struct TransferOptions {
   costmodel::Pieces pieces = {};
   int channel = 0;                  // see Transport::exchange
   PartialMeans* partial = nullptr;  // required by transfers that read or leave chunks
-  std::int64_t round = 0;  // the outer round that the payloads belong to
+  std::int64_t round = 0;           // the outer round that the payloads belong to
 };
 
 /// A transfer in separate steps. Its receives can be posted long before there is anything to send, and

@@ -63,7 +63,7 @@ class DirectAllReduce : public PatternRun {
   }
 
   std::vector<std::vector<at::Tensor>> received_;  // [receiver][sender]: the receiver's chunk
-  std::vector<at::Tensor> encoded_mean_;  // by position: the mean of its chunk
+  std::vector<at::Tensor> encoded_mean_;           // by position: the mean of its chunk
 };
 
 /// All-reduce, reduce-scatter or all-gather around a ring or by halving and doubling: first partial sums of

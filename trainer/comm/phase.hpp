@@ -44,7 +44,7 @@ class Phase {
   int channel_;
   std::map<std::pair<costmodel::NodeId, costmodel::NodeId>, Bundle> bundles_;
   std::vector<Message> messages_;  // in the order of bundles_
-  std::vector<Segment> empty_;  // segments of 0 bytes: received() is called without a message
+  std::vector<Segment> empty_;     // segments of 0 bytes: received() is called without a message
 };
 
 }  // namespace fomoe::trainer

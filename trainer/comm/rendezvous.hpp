@@ -16,7 +16,7 @@ namespace fomoe::trainer {
 
 struct Launch {
   int rank = 0, world = 1;
-  int local_rank = 0;  // index among the processes of this machine
+  int local_rank = 0;   // index among the processes of this machine
   std::string address;  // host name or address of rank 0
   int port = 0;
   bool agent_store = false;  // torchrun's own process already serves the store

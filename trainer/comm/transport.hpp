@@ -29,9 +29,9 @@ struct PostedReceive {
 /// Everything that one node sends to another in one phase.
 struct Message {
   costmodel::NodeId from = 0, to = 0;
-  BytesByClass bytes_of{};  // bytes by traffic class, for counting; their sum is the length
-  at::Tensor sent;  // uint8 on the CPU; set where `from` is hosted here
-  at::Tensor received;  // uint8 on the CPU; filled by exchange() where `to` is hosted here
+  BytesByClass bytes_of{};                // bytes by traffic class, for counting; their sum is the length
+  at::Tensor sent;                        // uint8 on the CPU; set where `from` is hosted here
+  at::Tensor received;                    // uint8 on the CPU; filled by exchange() where `to` is hosted here
   std::shared_ptr<PostedReceive> posted;  // set by expect()
 
   [[nodiscard]] std::int64_t bytes() const;

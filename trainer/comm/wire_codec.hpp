@@ -1,13 +1,13 @@
 // Encodes values as bytes and decodes them, in a plan's WireFormat. The number of bytes equals
 // WireFormat::bytes.
 //
-// fp32 bf16 fp16 fp8 the values, rounded to nearest (fp8: 4 exponent bits and 3 mantissa bits)
-//   int8 int4 int2 per block of `block_elements`: q = round(x·(2^(b−1) − 1)/max|x|); the fp32 max|x| of
-//                          each block follows after all codes (the buckets of QSGD, Alistarh et al. 2017,
-//                          without its random rounding)
-//   top-k of each group of 2^index_bits elements, the share with the largest magnitude in fp32
-//                          (of equal magnitudes, the first): the values (fp32, bf16 or fp16), then their
-//                          positions of index_bits bits each
+//   fp32 bf16 fp16 fp8   the values, rounded to nearest (fp8: 4 exponent bits and 3 mantissa bits)
+//   int8 int4 int2       per block of `block_elements`: q = round(x·(2^(b−1) − 1)/max|x|); the fp32 max|x| of
+//                        each block follows after all codes (the buckets of QSGD, Alistarh et al. 2017,
+//                        without its random rounding)
+//   top-k                of each group of 2^index_bits elements, the share with the largest magnitude in fp32
+//                        (of equal magnitudes, the first): the values (fp32, bf16 or fp16), then their
+//                        positions of index_bits bits each
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -47,7 +47,7 @@ Mapped map_file(const std::string& path) {
 /// Header of a NumPy array file: "\x93NUMPY", version, length, then a Python dictionary.
 struct NpyHeader {
   std::size_t length = 0;  // bytes before the data
-  std::string type;  // such as "<u2"
+  std::string type;        // such as "<u2"
   std::int64_t size = 0;
 };
 

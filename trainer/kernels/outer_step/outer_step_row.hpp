@@ -12,7 +12,7 @@ struct NesterovStep {
   T rate, decay;  // η and μ
 };
 
-/// b ← μ·b + d, θ ← θ − η·(d + μ·b), for the W elements from i on.
+/// b ← μ·b + d,  θ ← θ − η·(d + μ·b), for the W elements from i on.
 template <int W, class T>
 FOMOE_DEVICE void nesterov_elements(const NesterovStep<T>& a, std::int64_t i) {
   auto theta = load<W>(a.anchor + i), b = load<W>(a.momentum + i);
