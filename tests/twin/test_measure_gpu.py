@@ -19,7 +19,8 @@ FOMOE, TRAIN = os.environ["FOMOE"], os.environ["FOMOE_TRAIN"]
 STAGES = ["tests", "graph", "kernels", "small", "medium", "library", "skip", "large", "xl", "xxl", "composition", "rates", "eager",
           "sanitizer", "compiled", "compiled16"]
 
-# Writes what it is asked to write, as fast as it can. $BEHAVE says otherwise for calls whose arguments contain $WHERE.
+# A program that writes the files it is asked for at once. For calls whose arguments contain $WHERE it runs
+# $BEHAVE first.
 FAKE = """#!/bin/bash
 if [ "$1" = -c ]; then echo /nowhere; exit 0; fi
 if [[ -n "${WHERE:-}" && "$*" == *"$WHERE"* ]]; then eval "$BEHAVE"; fi
@@ -70,9 +71,10 @@ def test_the_rehearsal_runs_every_stage_with_the_real_programs(tmp_path):
     assert "a rehearsal: none of this is a measurement" in (output / "machine.txt").read_text()
     with tarfile.open(output / "measurements.tar.gz") as archive:
         assert "./small/small.json" in archive.getnames() and "./machine.txt" in archive.getnames()
-    # Steps of the tiny model are so short that more layers may seem to take less time; nothing else is missing.
+    # Steps of the tiny model are so short that more layers may seem to take less time; no other measurement
+    # may be missing.
     assert not [line for line in summary(output) if "not measured" in line and "less than no time" not in line]
-    # Every profile is one that fomoe reads; two depths of the tiny model are as good as those of a preset.
+    # fomoe must be able to read every profile; two depths of the tiny model are as good as those of a preset.
     for path in output.glob("*/*.json"):
         if path.name in ("rates.json", "kernels.json"):
             continue
@@ -150,7 +152,7 @@ def test_a_stage_that_fails_stops_no_other_and_is_run_again(tmp_path, fakes):
     assert done.returncode == 1
     assert dict(status(output)) == {**dict.fromkeys(STAGES, "complete"), "skip": "failed (7)"}
     assert "no such kernel" in done.stdout and not (output / "skip").exists()
-    with tarfile.open(output / "measurements.tar.gz") as archive:  # what there is, in case the machine is not seen again
+    with tarfile.open(output / "measurements.tar.gz") as archive:  # packed early, in case the machine is lost
         assert "./small/small.json" in archive.getnames() and "./skip.part/log.txt" in archive.getnames()
     assert measure(output, folder, env).returncode == 0
     assert status(output)[len(STAGES):] == [("skip", "complete")]
@@ -176,7 +178,7 @@ def test_a_stage_that_hangs_is_ended_at_the_budget_and_the_next_call_goes_on(tmp
     folder, env = fakes
     output = tmp_path / "out"
     done = measure(output, folder, {**env, "WHERE": "--skip-token", "BEHAVE": "sleep 1000"}, "--budget", "8")
-    assert done.returncode == 3, done.stdout  # nothing is left of the budget for the stages after it
+    assert done.returncode == 3, done.stdout  # no budget is left for the later stages
     assert ("skip", "limit") in status(output)
     assert "Continue with the same command" in done.stdout
     assert measure(output, folder, env).returncode == 0

@@ -63,9 +63,9 @@ def test_the_loss_of_the_same_weights_is_the_trainers(trained, experts):
     twin.load_checkpoint(model, checkpoint)
     with torch.no_grad():
         loss = model.loss(tokens, targets).item()
-    # Sums of fp32 in another order; the losses are means of 512 terms of order 5.
+    # Both are fp32 sums in different orders; the losses are means of 512 terms of order 5.
     assert loss == pytest.approx(expected, rel=1e-5)
-    assert abs(untrained - expected) > 0.05  # the weights matter
+    assert abs(untrained - expected) > 0.05  # the loss depends on the weights
 
 
 @pytest.mark.parametrize("skip_token", [False, True])
@@ -94,11 +94,11 @@ def test_ghosts_add_nothing():
     for product in (model.looped, model.grouped):
         y = product(x, chosen, gate, one, one.transpose(1, 2).contiguous())
         whole = torch.nn.functional.silu(x.sum(1)) * TINY_SHAPE.d_expert
-        here = torch.tensor([0.75, 0.5, 0.25, 0, 0])  # gates of experts 0 and 1
+        here = torch.tensor([0.75, 0.5, 0.25, 0, 0])  # sums of the gates of experts 0 and 1
         assert torch.allclose(y, (here * whole)[:, None].expand_as(y), rtol=1e-4, atol=1e-5)
 
 
-# Compiling takes a minute or two: only where asked for.
+# Compiling takes a minute or two, so it runs only if TWIN_COMPILE is set.
 compiled = pytest.mark.skipif("TWIN_COMPILE" not in os.environ, reason="TWIN_COMPILE is not set")
 
 

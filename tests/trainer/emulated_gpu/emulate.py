@@ -34,13 +34,13 @@ def emulated(source):
     text = text.replace('#include "trainer/kernels/', '#include "emulated/kernels/')
     if ".is_cuda(" in text:
         sys.exit(f"emulate.py: {source}: got an is_cuda() that is not of a plain name; here it would be false")
-    if source.name == "team.hpp":  # where packs are read and written
+    if source.name == "team.hpp":  # this file reads and writes packs
         text = '#include "tests/trainer/emulated_gpu/check.hpp"\n' + text.replace(
             "  return *reinterpret_cast<const Pack", "  emulated_gpu::must_be_aligned(from, alignof(Pack<T, W>));\n  return *reinterpret_cast<const Pack"
         ).replace("  *reinterpret_cast<Pack", "  emulated_gpu::must_be_aligned(to, alignof(Pack<T, W>));\n  *reinterpret_cast<Pack")
         if text.count("must_be_aligned") != 2:
             sys.exit(f"emulate.py: {source}: expected one load and one store")
-    # What is not a kernel of ours is the trainer's.
+    # Names that the kernels' files do not define come from fomoe::trainer.
     return text.replace("namespace fomoe::trainer {", "namespace fomoe::trainer {}\nnamespace fomoe::emulated {\nusing namespace fomoe::trainer;", 1)
 
 

@@ -22,8 +22,8 @@ constexpr std::size_t kStackBytes = 128 * 1024;
 
 enum class Waits { no, for_warp, for_block, for_nothing_more };
 
-/// Begins on a stack of its own by setcontext, and from then on is changed to by _longjmp, which unlike
-/// swapcontext asks nothing of the kernel. It runs thread after thread, of this block and of later ones.
+/// One emulated thread with its own stack. setcontext starts it; later switches use _longjmp, which unlike
+/// swapcontext makes no system call. A fiber runs one thread after another, of this block and of later ones.
 struct Fiber {
   std::unique_ptr<char[]> stack = std::make_unique<char[]>(kStackBytes);
   bool begun = false;
@@ -34,7 +34,7 @@ struct Fiber {
 std::jmp_buf scheduler;
 std::deque<Fiber> fibers;
 const std::function<void()>* work = nullptr;
-std::array<std::array<char, 32 * 16>, 32> places;  // by warp
+std::array<std::array<char, 32 * 16>, 32> places;  // by warp: the values that its lanes exchange
 alignas(16) std::array<char, kMostShared> shared;
 std::map<const void*, std::size_t> asked_for;
 cudaError_t error = cudaSuccess;
@@ -55,7 +55,7 @@ void run_fiber() {
 void go_on(unsigned thread) {
   thread_index.x = thread;
   Fiber& fiber = fibers[thread];
-  if (_setjmp(scheduler) != 0) return;  // it has left
+  if (_setjmp(scheduler) != 0) return;  // the fiber has switched back to the scheduler
   if (fiber.begun) _longjmp(fiber.here, 1);
   fiber.begun = true;
   ucontext_t context;
@@ -67,11 +67,13 @@ void go_on(unsigned thread) {
   setcontext(&context);
 }
 
-/// Fibers first … end − 1 may go on if none of them still has to come. → whether they do.
+/// Releases the fibers first … end − 1 if all of them wait at this barrier. Returns whether they were
+/// released.
 bool release(std::size_t first, std::size_t end, Waits from) {
   bool any = false;
   for (std::size_t i = first; i < end; ++i) {
-    // Threads that have ended are not waited for at a block's barrier. A warp's wait for all its lanes.
+    // The barrier of a block does not wait for threads that have ended. The barrier of a warp waits for all
+    // its lanes.
     if (fibers[i].waits == Waits::for_nothing_more && from == Waits::for_block) continue;
     if (fibers[i].waits != from) return false;
     any = true;
@@ -94,7 +96,7 @@ void run_block(std::size_t threads) {
     if (progress) continue;
     for (std::size_t i = 0; i < threads; ++i) {
       if (fibers[i].waits == Waits::for_nothing_more) continue;
-      fibers.clear();  // they would go on where they are
+      fibers.clear();  // otherwise they would continue at the barrier in the next launch
       throw std::logic_error("emulated GPU: threads of block " + std::to_string(block_index.x) +
                              " wait for each other at different places");
     }
@@ -138,7 +140,7 @@ void launch(const void* kernel, std::int64_t blocks, std::int64_t threads, std::
   block_size.x = static_cast<unsigned>(threads);
   for (std::int64_t block = 0; block < blocks; ++block) {
     block_index.x = static_cast<unsigned>(block);
-    shared.fill(static_cast<char>(0xff));  // NaN: nobody may count on what was there
+    shared.fill(static_cast<char>(0xff));  // NaN: kernels must not rely on earlier contents
     run_block(static_cast<std::size_t>(threads));
   }
 }
