@@ -113,7 +113,7 @@ TEST_CASE("emulated peri_norm: forward, backward and sums over rows") {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     for (const std::int64_t rows : {0, 1, 7}) {
       for (const std::int64_t d :
-           {1, 33, 256, 4096, 8192}) {  // from 4096 on: shared memory must be asked for
+           {1, 33, 256, 4096, 8192}) {  // from 4096 on: more shared memory than the default
         CAPTURE(rows);
         CAPTURE(d);
         CAPTURE(c10::toString(type));

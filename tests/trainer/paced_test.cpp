@@ -106,9 +106,9 @@ TEST_CASE("a rehearsal needs nobody, sends nothing and waits for nothing") {
   for (const Case& one : kCases) {
     CAPTURE(std::string(one.method));
     const costmodel::Scenario scenario = scenario_of(one);
-    Training of(scenario, paced());  // provides the plan and the batches
-    LonelyTransport transport(of.plan.nodes);
-    Executor executor(scenario, of.plan, transport, of.batches, paced());
+    Training source(scenario, paced());  // provides the plan and the batches
+    LonelyTransport transport(source.plan.nodes);
+    Executor executor(scenario, source.plan, transport, source.batches, paced());
     const std::size_t noted = executor.intervals().size();
     const PoisonedMemory poisoned;
     executor.rehearse();

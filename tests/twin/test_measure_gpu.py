@@ -1,4 +1,4 @@
-"""experiments/measure_gpu.sh: the rehearsal runs to its end; stages fail, hit limits and are resumed one by one."""
+"""Tests experiments/measure_gpu.sh: the rehearsal runs to its end, and stages that fail or hit limits are resumed one by one."""
 
 import csv
 import json
@@ -30,7 +30,7 @@ while [ $# -gt 0 ]; do if [ "$1" = --output ]; then echo '{}' >"$2"; fi; shift; 
 
 @pytest.fixture
 def fakes(tmp_path):
-    """Programs that take no time: a folder with fomoe-train, test_gpu and bench_kernels, and the environment that uses them."""
+    """Fake programs that end at once: a folder with fomoe-train, test_gpu and bench_kernels, and the environment that uses them."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in ("fomoe-train", "test_gpu", "bench_kernels", "python"):
@@ -91,7 +91,7 @@ def summary(output):
 
 
 def profile(layers, seconds):
-    """Of steps that take seconds[N_le], a third in each part."""
+    """A step profile in which a step with N_le local experts takes seconds[N_le], a third of it in each of the three parts."""
     model = {"name": "custom", "d_model": 64, "layers": layers, "heads": 2, "experts": 8, "active_experts": 2, "d_expert": 32,
              "vocabulary": 256, "sequence_length": 16}
     points = [{"micro_batch_sequences": 1, "local_experts": held, "skip_token": False, "peak_memory_bytes": 1 << 30,
@@ -122,7 +122,7 @@ def test_the_summary_says_how_far_off_compositions_and_interpolations_are(tmp_pa
 
 
 def test_the_programs_need_no_library_that_a_machine_with_pytorch_lacks():
-    """They are carried to machines with GPUs: what Debian's packages brought stays behind."""
+    """The programs are carried to machines with GPUs, which lack the libraries of Debian's packages."""
     of_torch = {path.name for path in pathlib.Path(torch.__file__).parent.glob("lib/*.so*")}
     of_torch |= {path.name for path in pathlib.Path(torch.__file__).parents[1].glob("nvidia/*/lib/*.so*")}
     of_any_linux = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2"}

@@ -1,4 +1,4 @@
-"""The Python twin computes what fomoe-train computes: parameters, loss of the same weights, step profiles that are read."""
+"""Checks that the Python twin computes what fomoe-train computes: parameters, loss of the same weights, readable step profiles."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def test_parameters_are_as_many_as_fomoe_counts(preset):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """One site that trained the tiny model on a corpus: its checkpoint, its validation loss, the validation sequences."""
+    """Trains the tiny model at one site on a corpus; gives its checkpoint, its validation loss and the validation sequences."""
     folder = tmp_path_factory.mktemp("trained")
     length, kept = TINY_SHAPE.sequence_length, 8
     tokens = numpy.random.default_rng(3).integers(0, TINY_SHAPE.vocabulary, 64 * length + 1).astype(numpy.uint16)
@@ -85,7 +85,7 @@ def test_grouped_experts_are_the_loop_of_experts(skip_token):
 
 
 def test_ghosts_add_nothing():
-    """With experts that multiply by nothing but ones, what a token gets is the sum of its gates of experts that are here."""
+    """If all weights of the experts are 1, the output of a token is proportional to the sum of its gates of local experts."""
     model = twin.Model(TINY_SHAPE, held=2, skip_token=True, experts="grouped")
     x = torch.randn(5, TINY_SHAPE.d_model)
     chosen = torch.tensor([[0, 1], [1, 7], [6, 0], [5, 4], [3, 2]])

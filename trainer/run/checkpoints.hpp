@@ -22,8 +22,8 @@ class Checkpoints {
   Checkpoints& operator=(const Checkpoints&) = delete;
 
   /// Copies the state of the hosted nodes after `rounds` rounds and writes it in a thread while training
-  /// continues. Waits for the write before. Removes older checkpoints, except the last ones that a resume may
-  /// need.
+  /// continues. Waits for the write before. Keeps the last three checkpoints and
+  /// removes older ones.
   void save(Executor& executor, std::int64_t rounds);
   /// Waits until the last checkpoint is on disk. Throws what writing it threw.
   void wait();

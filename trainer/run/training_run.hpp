@@ -17,7 +17,7 @@ struct RunRequest {
   std::optional<Launch> launch;  // absent: this process trains all sites in turn
   std::string checkpoints;       // directory; empty: no checkpoints
   bool resume = false;
-  // file for JSON lines; empty: none. Other ranks than 0 add ".site-NAME" before the extension.
+  // file for JSON lines; empty: none. Rank r > 0 adds ".rank-r" before the extension.
   std::string log;
   std::string routing_counts;  // CSV file; empty: none
   bool paced = false;          // compute operations sleep; see TrainingOptions

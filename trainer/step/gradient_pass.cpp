@@ -56,7 +56,7 @@ void GradientPass::backward(std::int64_t down_to) {
   while (!stages_.empty() && stages_.back().begin >= down_to) {
     const Stage stage = std::move(stages_.back());
     stages_.pop_back();
-    // The last stage starts at the loss, which already contains its share of the weight.
+    // The last stage starts at the loss with gradient 1, since the loss itself applies the weight share_.
     const bool of_loss = !upstream_.defined();
     torch::autograd::variable_list roots = {stage.output},
                                    gradients = {of_loss ? at::ones_like(stage.output)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""trainer/kernels as C++ that runs on emulated_gpu.hpp: emulate.py TRAINER/KERNELS OUT
+"""Translates trainer/kernels into C++ that runs on emulated_gpu.hpp: emulate.py TRAINER/KERNELS OUT
 
-OUT/emulated/kernels/ gets every file of the folder, in namespace fomoe::emulated instead of fomoe::trainer. There all tensors are
-taken for a GPU's, and launches of kernels are emulated_gpu::launch.
+OUT/emulated/kernels/ gets every file of the folder, in namespace fomoe::emulated instead of fomoe::trainer. The translated code
+treats all tensors as a GPU's tensors, and launches kernels with emulated_gpu::launch.
 """
 
 import pathlib
@@ -11,7 +11,7 @@ import sys
 
 
 def launches(text, source):
-    """kernel<<<blocks, threads, shared, stream>>>(arguments); as calls of emulated_gpu::launch."""
+    """Translates kernel<<<blocks, threads, shared, stream>>>(arguments); into calls of emulated_gpu::launch."""
     text, found = re.subn(
         r"(?P<kernel>\w+(?:<[^<>;]*>)?)\s*<<<(?P<blocks>.+?), (?P<threads>\w+), (?P<shared>.+?), stream>>>\((?P<arguments>.*?)\);",
         r"{ emulated_gpu::launch(reinterpret_cast<const void*>(\g<kernel>), \g<blocks>, \g<threads>, \g<shared>, "
