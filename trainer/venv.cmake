@@ -1,5 +1,6 @@
-# LibTorch, CUDA's libraries and nvcc all come from Python wheels in a virtual environment (tools/setup.sh makes it).
-# Here we find them there and tell CMake and TorchConfig, neither of which looks in a venv by itself.
+# LibTorch, the CUDA libraries and nvcc all come from Python wheels in a virtual environment, which
+# tools/setup.sh makes. CMake and TorchConfig do not look into a virtual environment by themselves, so this
+# file tells both where they are.
 set(FOMOE_VENV "${PROJECT_SOURCE_DIR}/.venv" CACHE PATH "Virtual environment with the torch and cuda-toolkit wheels")
 
 file(GLOB FOMOE_TORCH_DIR "${FOMOE_VENV}/lib/python3.*/site-packages/torch")
@@ -15,8 +16,9 @@ set(CMAKE_CUDA_COMPILER "${FOMOE_CUDA_DIR}/bin/nvcc" CACHE FILEPATH "nvcc")
 set(CUDAToolkit_ROOT "${FOMOE_CUDA_DIR}")
 set(CUDA_TOOLKIT_ROOT_DIR "${FOMOE_CUDA_DIR}" CACHE PATH "CUDA toolkit")
 set(CMAKE_CUDA_ARCHITECTURES 90 CACHE STRING "of our own kernels")
-# TorchConfig ignores the line above, and without this one looks for a GPU, which the machine need not have.
+# TorchConfig ignores the line above. Without the following line it looks for a GPU, which this machine need
+# not have.
 set(TORCH_CUDA_ARCH_LIST "9.0" CACHE STRING "what TorchConfig passes to nvcc")
-# Debian's CMake 3.25 does not know CUDA C++20 for nvcc 13, so kernels keep to C++17.
+# CMake 3.25 (Debian 12) does not support CUDA C++20 with nvcc 13, so kernels are C++17.
 set(CMAKE_CUDA_STANDARD 17)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)

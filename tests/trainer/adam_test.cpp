@@ -1,4 +1,4 @@
-// AdamW by our own kernel against LibTorch's, and the kernel on the emulated GPU against the CPU's loop.
+// Compares AdamW by our own kernel with LibTorch's, and the kernel on the emulated GPU with the CPU's loop.
 #include "trainer/kernels/adam/adam.hpp"
 
 #include "emulated/kernels/adam.hpp"
@@ -11,8 +11,8 @@ namespace emulated = fomoe::emulated;
 
 namespace {
 
-/// Tensors with and without whole packs, of each more than one launch takes, and some for several blocks; one
-/// is empty, one is not aligned.
+/// Tensors with and without whole packs: more of each kind than one launch takes, and some of them for
+/// several blocks. One tensor is empty, and one is not aligned.
 AdamTensors some_tensors(at::ScalarType type) {
   at::manual_seed(12);
   const at::ScalarType master = type == at::kDouble ? at::kDouble : at::kFloat;
@@ -38,7 +38,7 @@ AdamTensors clone(const AdamTensors& tensors) {
   for (auto* list : {&out.masters, &out.moment1, &out.moment2, &out.copies}) {
     for (at::Tensor& tensor : *list) {
       if (!tensor.defined()) continue;
-      const at::Tensor kept = tensor;  // at the same distance from what is aligned
+      const at::Tensor kept = tensor;  // keeps the tensor's distance from an aligned address
       tensor = at::empty({kept.numel() + kept.storage_offset()}, kept.options())
                    .narrow(0, kept.storage_offset(), kept.numel())
                    .copy_(kept);
@@ -62,7 +62,7 @@ TEST_CASE("adam_step is LibTorch's fused AdamW, and its copies are the masters r
       gradients.push_back(gradient.to(theirs.masters[0].scalar_type()));
     at::_fused_adamw_(masters, gradients, m, v, {}, theirs.updates, 0.01 * kScale, kBeta1, kBeta2, kDecay,
                       kEpsilon, false, false);
-    // Four roundings of values below 8.
+    // The tolerance is four roundings of values below 8.
     const double tolerance = 4 * (type == at::kDouble ? 0x1p-50 : 0x1p-21);
     for (std::size_t i = 0; i < masters.size(); ++i) {
       CAPTURE(i);
@@ -86,7 +86,8 @@ TEST_CASE("emulated adam_step: every element of every tensor once, by packs and 
     for (std::size_t i = 0; i < cpu.masters.size(); ++i) {
       CAPTURE(i);
       if (cpu.masters[i].numel() == 0) continue;
-      // The same expressions, which a compiler may contract in one of them: a rounding of values below 8.
+      // The expressions are the same, but a compiler may contract them in one of the two: one rounding of
+      // values below 8.
       CHECK(largest_difference(gpu.masters[i], cpu.masters[i]) <= 0x1p-21);
       CHECK(largest_difference(gpu.moment1[i], cpu.moment1[i]) <= 0x1p-21);
       CHECK(largest_difference(gpu.moment2[i], cpu.moment2[i]) <= 0x1p-21);
@@ -132,7 +133,7 @@ TEST_CASE("a model trains alike by either kernel, also with experts of unequal a
       return out;
     };
     const auto own = trained(Kernels::own), library = trained(Kernels::library);
-    // Four roundings of values below 2 in each of six steps.
+    // The tolerance is four roundings of values below 2 in each of six steps.
     const double tolerance = 6 * 4 * (type == at::kDouble ? 0x1p-52 : 0x1p-23);
     for (std::size_t i = 0; i < own.size(); ++i) {
       CAPTURE(i);

@@ -1,4 +1,4 @@
-// ddp in buckets: gradients leave while the backward pass goes on, and nothing else changes.
+// Tests ddp with buckets: gradients are sent while the backward pass continues, and nothing else changes.
 #include <cmath>
 
 #include "tests/trainer/mailbox.hpp"
@@ -54,7 +54,7 @@ TEST_CASE("a backward pass that stops between layers gives the bits of one that 
       const auto& last = in_parts.parameters()[parameter_index(4, Role::up)].compute;
       const auto& first = in_parts.parameters()[parameter_index(0, Role::up)].compute;
       const auto& embedding = in_parts.parameters().front().compute;
-      const bool one_pass = micro_batch == 0;  // else earlier micro-batches have left gradients
+      const bool one_pass = micro_batch == 0;  // otherwise earlier micro-batches have left gradients
       if (one_pass) CHECK(!last.grad().defined());
       parts.backward(4);
       CHECK(last.grad().defined());
@@ -101,7 +101,8 @@ TEST_CASE("ddp in buckets is ddp: bit-equal under direct exchange, 1e-10 by othe
 }
 
 TEST_CASE("buckets: each site sends what the plan says, by class and to whom, whatever its micro-batches") {
-  for (const std::int64_t micro_batch : {0, 1}) {  // of the plan: what the last one's backward pass hides
+  // only the last micro-batch's backward pass can hide transfers
+  for (const std::int64_t micro_batch : {0, 1}) {
     costmodel::Scenario scenario = deep_scenario(3, 3);
     scenario.gpus.micro_batch_sequences = micro_batch;
     Training training(scenario, real_options());
@@ -119,10 +120,12 @@ TEST_CASE("a bucket is under way while the backward pass goes on; the record say
     costmodel::Scenario scenario = deep_scenario(4, kBuckets);
     scenario.strategy.collective = collective;
     scenario.strategy.regions = 2;
-    const int calls = collective == costmodel::Collective::hierarchical ? 3 : 1;  // of a bucket
+    const int calls = collective == costmodel::Collective::hierarchical ? 3 : 1;  // transfers per bucket
     Mailbox mailbox;
-    std::map<int, std::int64_t> backward_passes;  // by site: that have come to the first layer
-    // Nothing of a step's first two buckets arrives before its backward pass has come to the first layer.
+    // by site: backward passes that have reached the first layer
+    std::map<int, std::int64_t> backward_passes;
+    // Nothing of a step's first two buckets arrives before the step's backward pass has reached the first
+    // layer.
     mailbox.opens = [&](int site, int channel) {
       const std::int64_t bucket = channel / calls % kBuckets, step = channel / calls / kBuckets;
       return bucket == kBuckets - 1 || backward_passes[site] > step;
@@ -145,7 +148,7 @@ TEST_CASE("a bucket is under way while the backward pass goes on; the record say
         const double hidden_s = record.end_s - record.start_s - record.exposed_s;
         if (record.operation == "average bucket 0")
           CHECK(hidden_s >= seconds_of(*site, "backward of bucket 1", record.round) * (1 - 1e-9));
-        // The last one leaves when nothing is left to hide behind.
+        // The last bucket is sent when the backward pass has ended, so that nothing can hide it.
         if (record.operation.starts_with("average bucket 2")) CHECK(std::abs(hidden_s) < 1e-9);
       }
     }

@@ -1,4 +1,4 @@
-// Coarse payloads: what is left out is kept and sent later.
+// Tests error feedback with lossy wire formats: what a payload leaves out is kept and sent later.
 #include <algorithm>
 #include <cmath>
 
@@ -16,7 +16,8 @@ TEST_CASE("top-k with error feedback: sites read what is sent less what is kept 
   TrainingOptions options = exact_options();
   options.exact_wire = false;
   Training sparse(scenario, options);
-  Training whole(training_scenario("local_sgd", 2), exact_options());  // the same local steps, all of it sent
+  // the same local steps, sent completely
+  Training whole(training_scenario("local_sgd", 2), exact_options());
   const at::Tensor start = sparse.weights(0).clone();
   sparse.run(1);
   whole.run(1);
@@ -28,9 +29,9 @@ TEST_CASE("top-k with error feedback: sites read what is sent less what is kept 
     }
     kept.push_back(at::cat(parts));
     const auto all = static_cast<double>(kept.back().numel());
-    const at::Tensor size = kept.back().abs();  // a kept value still loses what fp32 does
+    const at::Tensor size = kept.back().abs();  // a kept value still has the rounding error of fp32
     const double share = size.gt(1e-6 * size.max()).sum().item<double>() / all;
-    CHECK(share > 0.5);  // three quarters of what is not zero by itself
+    CHECK(share > 0.5);  // three quarters of the values that are not zero anyway
     CHECK(share < 0.76);
   }
   const at::Tensor mean = start - whole.weights(0);
@@ -38,7 +39,7 @@ TEST_CASE("top-k with error feedback: sites read what is sent less what is kept 
   CHECK(largest_difference(sparse.weights(0), expected) < 1e-7);  // values travel as fp32
   CHECK(at::equal(sparse.weights(0), sparse.weights(1)));
 
-  // After the outer step the difference is zero, so that the next payload would be what was kept.
+  // After the outer step the difference is zero, so the next payload would consist of the residual alone.
   const costmodel::RoundPlan round = sparse.plan.round(0);
   for (const costmodel::Op& op : round.ops) {
     const auto* transfer = std::get_if<costmodel::Transfer>(&op.what);
@@ -62,7 +63,7 @@ TEST_CASE("int8 and int4 payloads train, all sites alike") {
       coarse.run(1);
       fine.run(1);
       for (int node = 1; node < 3; ++node) CHECK(at::equal(coarse.weights(node), coarse.weights(0)));
-      // Rounded to half a step of a block's largest value, once or a few times.
+      // The error is half a step of a block's largest value, once or a few times.
       const double error = (coarse.weights(0) - fine.weights(0)).norm().item<double>();
       const double moved = (fine.weights(0) - start).norm().item<double>();
       CHECK(error < (type == costmodel::ElementType::int8 ? 0.02 : 0.35) * moved);
@@ -82,7 +83,7 @@ TEST_CASE("skip-token: rows that experts execute are the slots that chose a loca
     CHECK(use.counts[expert].item<std::int64_t>() == chosen.eq(expert).sum().item<std::int64_t>());
   const std::int64_t local = (use.counts[0] + use.counts[2]).item<std::int64_t>();
   const Route sorted = route(one.layer.local_index.index_select(0, chosen), 2);
-  CHECK(sorted.ends[1].item<int>() == local);  // where the experts' rows end
+  CHECK(sorted.ends[1].item<int>() == local);  // the number of rows of local experts
   CHECK(local > 0);
   CHECK(local < 60);
 }
@@ -117,7 +118,7 @@ TEST_SUITE("slow") {
       MESSAGE("width " << width << ": " << at::tensor(losses));
     }
     CHECK(best[0] == best[1]);
-    CHECK(best[0] > 0);  // neither end of the grid: the best lies inside
+    CHECK(best[0] > 0);  // the best rate lies inside the grid, at neither end
     CHECK(best[0] + 1 < rates.size());
   }
 }

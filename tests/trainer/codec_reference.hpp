@@ -1,4 +1,4 @@
-// What codec.hpp does, bit by bit and with a sort: slow, short, and the reference for its bytes.
+// A reference implementation of codec.hpp that works bit by bit and with a sort: slow and short.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@
 
 namespace fomoe::trainer::testing {
 
-/// Codes of `bits` bits one after another, the first in the lowest bits.
+/// Writes codes of `bits` bits one after another, the first code in the lowest bits of a byte.
 class BitWriter {
  public:
   void put(std::uint64_t code, int bits) {
@@ -48,7 +48,7 @@ inline std::vector<std::uint8_t> encode_blocks_reference(const std::vector<float
   return codes.bytes;
 }
 
-/// Values, and positions in their group.
+/// The kept values, and their positions within their group.
 inline std::pair<std::vector<float>, std::vector<std::uint32_t>> top_k_reference(const std::vector<float>& x,
                                                                                  double share,
                                                                                  std::size_t group) {

@@ -1,5 +1,6 @@
-// Codes with block scales and top-k: the bytes are the reference's, whoever makes them; and the row functions
-// with several members, as a GPU's block has them. How close values come back, collectives_test.cpp says.
+// Tests codes with block scales and top-k: all implementations give the bytes of the reference. It also runs
+// the row functions with a team of several members, as in a GPU's block. collectives_test.cpp tests how close
+// decoded values are to the originals.
 #include "trainer/kernels/codec/codec.hpp"
 
 #include "tests/trainer/codec_reference.hpp"
@@ -21,7 +22,7 @@ at::Tensor as_tensor(std::vector<float> values) {
   return at::from_blob(values.data(), {static_cast<std::int64_t>(values.size())}, at::kFloat).clone();
 }
 
-/// Of all magnitudes, with zeros and equal ones among them.
+/// Values of very different magnitudes, with zeros and equal values among them.
 at::Tensor some_values(std::int64_t n) {
   at::manual_seed(41);
   at::Tensor x = at::randn({n}) * at::exp(2 * at::randn({n}));
@@ -32,7 +33,7 @@ at::Tensor some_values(std::int64_t n) {
 }  // namespace
 
 TEST_CASE("int4 by hand: codes are 1 to 15 for −max to max, the first of two in the low half of a byte") {
-  // max 7: q = x. 8 is the code of 0.
+  // With a maximum of 7, q = x. 8 is the code of 0.
   const at::Tensor bytes = encode_blocks(at::tensor({7.0f, -7.0f, 0.4f, 0.5f, -0.5f}, at::kFloat), 4, 256);
   const float scale = 7;
   std::vector<std::uint8_t> expected = {0x1f, 0x98, 0x07};  // (15, 1), (8, 9), (7, none)
@@ -53,7 +54,7 @@ TEST_CASE("codes and scales are the reference's, for blocks that end at and with
         const at::Tensor bytes = encode_blocks(x, bits, block);
         CHECK(as_vector<std::uint8_t>(bytes) ==
               encode_blocks_reference(as_vector<float>(x), bits, static_cast<std::size_t>(block)));
-        // Half a step of the block's scale, and rounding in fp32.
+        // The tolerance is half a step of the block's scale, plus rounding in fp32.
         const at::Tensor back = decode_blocks(bytes, n, bits, block);
         const double most = 0.5 / ((1 << (bits - 1)) - 1) + 1e-6;
         for (std::int64_t begin = 0; begin < n; begin += block) {
@@ -136,7 +137,7 @@ TEST_CASE("any size of team writes the bytes that one member writes") {
       team.run([&](const ThreadTeam::Member& member) {
         for (std::int64_t block = 0; block < codes.blocks(); ++block)
           encode_block(member, codes, in, block, bytes.mutable_data_ptr<std::uint8_t>());
-        member.wait();  // a kernel ends here
+        member.wait();  // the end of a kernel
         for (std::int64_t block = 0; block < codes.blocks(); ++block) {
           decode_block(member, codes, bytes.const_data_ptr<std::uint8_t>(), block,
                        values.mutable_data_ptr<float>());

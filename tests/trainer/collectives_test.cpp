@@ -1,4 +1,4 @@
-// Patterns over the in-process transport: what everybody ends up with, and what it cost.
+// Tests the patterns over the in-process transport: the result at each node, and the bytes that were sent.
 #include "trainer/comm/collectives.hpp"
 
 #include <numeric>
@@ -34,7 +34,7 @@ costmodel::Transfer transfer(Pattern pattern, Collective collective, std::vector
              payload(2, type, costmodel::TrafficClass::expert_sync)}}}};
 }
 
-// Different at each node and for each payload; exact in bf16.
+// Different at each node and for each payload, and exact in bf16.
 at::Tensor contribution(const PayloadAt& at) {
   return at::arange(at.payload.elements, at::kFloat) * (at.node + 1) + at.payload.elements;
 }
@@ -54,11 +54,12 @@ std::vector<Heard> run(const costmodel::Transfer& what, Transport& transport,
   return heard;
 }
 
-// Hosts the first of three nodes and keeps a diary; the others send zeros.
+// Hosts the first of three nodes and records its calls; the other nodes send zeros.
 class Diary : public Transport {
  public:
   Diary() : Transport(nodes_of(3), {0}) {}
-  std::string entries;  // P: receives are posted, M: a phase is moved, of which none had to be posted then
+  // P: receives are posted; M: a phase is moved, all of whose receives were posted before
+  std::string entries;
 
  protected:
   void post(const std::vector<Message*>& messages, int) override {
@@ -97,7 +98,8 @@ TEST_CASE("all-reduce: everybody has the mean, whether or not n divides the elem
   for (const Collective collective : {Collective::ring, Collective::direct, Collective::recursive}) {
     for (const int n : {1, 2, 3, 4, 5, 8}) {
       for (const std::int64_t elements : {1, 4, 7, 20}) {
-        if (collective == Collective::recursive && n % 2 == 1 && n > 1) continue;  // halves of halves
+        // halving needs an even number of nodes
+        if (collective == Collective::recursive && n % 2 == 1 && n > 1) continue;
         CAPTURE(n);
         CAPTURE(elements);
         InProcessTransport transport(nodes_of(n));
@@ -120,8 +122,8 @@ TEST_CASE("all-reduce sends the chunks that the plan says, per site and class") 
   for (const Collective collective : {Collective::ring, Collective::direct}) {
     InProcessTransport transport(nodes_of(3));
     run(transfer(Pattern::all_reduce, collective, {0, 1, 2}, elements), transport);
-    // Chunks of 7: 3 2 2; of 2: 1 1 0. A ring's position p sends all chunks but p + 1, then all but p + 2;
-    // direct, all chunks but its own, then its own twice.
+    // Chunks of 7 elements: 3 2 2; of 2 elements: 1 1 0. In a ring, position p sends all chunks but p + 1,
+    // then all but p + 2. In direct exchange it sends all chunks but its own, then its own chunk twice.
     const std::int64_t dense[3] = {3, 2, 2}, expert[3] = {1, 1, 0};
     for (int p = 0; p < 3; ++p) {
       const int a = (p + 1) % 3, b = (p + 2) % 3;
@@ -177,7 +179,7 @@ TEST_CASE("halving and doubling: log2 n partners, n/2, n/4 … 1 chunks to each,
     std::vector<std::int64_t> expected(8, 0);
     for (const int distance : {4, 2, 1}) {
       const int q = p ^ distance;
-      // The half of q that p still has, then p's own half back.
+      // p sends q the half of its chunks that q will sum, and later the means of its own half.
       expected[static_cast<std::size_t>(q)] =
           chunks(q / distance * distance, distance) + chunks(p / distance * distance, distance);
     }
@@ -188,7 +190,7 @@ TEST_CASE("halving and doubling: log2 n partners, n/2, n/4 … 1 chunks to each,
 }
 
 TEST_CASE("scattered inside regions, averaged between them, gathered inside: the mean of all") {
-  // 6 nodes in 2 regions of 3; 10 elements: chunks of 4, 3 and 3.
+  // 6 nodes in 2 regions of 3 nodes; 10 elements in chunks of 4, 3 and 3.
   const std::int64_t elements = 10;
   at::manual_seed(13);
   const at::Tensor values = at::randn({6, elements});
@@ -221,9 +223,10 @@ TEST_CASE("scattered inside regions, averaged between them, gathered inside: the
     const auto sink = [&](const PayloadAt&, const at::Tensor& mean) { heard.push_back(mean.clone()); };
     run_transfer(whole(Pattern::reduce_scatter), transport, source, sink, options);
     run_transfer(across, transport, source, sink, options);
-    CHECK(heard.empty());  // chunks are no tensors of a model
+    CHECK(heard.empty());  // chunks are not delivered to a model
     const std::int64_t before = transport.traffic(0).total_sent();
-    // Inside regions all chunks but one, by ring or halves; between two regions a chunk in halves, twice.
+    // Inside regions, all chunks but one are sent, by ring or by halving; between the two regions, the halves
+    // of a chunk are sent twice.
     CHECK(before == 4 * (elements - costmodel::chunk_elements(elements, per_region, 0) +
                          costmodel::chunk_elements(elements, per_region, 0)));
     run_transfer(whole(Pattern::all_gather), transport, source, sink, options);
@@ -233,7 +236,7 @@ TEST_CASE("scattered inside regions, averaged between them, gathered inside: the
       CHECK(largest_difference(mean, values.narrow(0, 0, n).mean(0)) < 1e-6);
     }
     CHECK_THROWS_AS(run_transfer(whole(Pattern::all_gather), transport, source, sink, options),
-                    std::logic_error);  // nobody has left anything
+                    std::logic_error);  // no transfer has left a chunk
   }
 }
 
@@ -267,7 +270,7 @@ TEST_CASE("reduce, broadcast, point to point and everybody to all") {
   InProcessTransport transport(nodes_of(3));
   auto heard = run(transfer(Pattern::reduce, Collective::ring, nodes, 4), transport);
   REQUIRE(heard.size() == 2);
-  CHECK(heard[0].node == 2);  // the first; nodes 0 and 1 sent 1·i and 2·i
+  CHECK(heard[0].node == 2);  // the first node of the exchange; nodes 0 and 1 sent 1·i and 2·i
   CHECK(largest_difference(heard[0].values, at::arange(4, at::kFloat) * 1.5 + 4) == 0);
   CHECK(transport.traffic(0).total_sent() == 4 * (4 + 2));
   CHECK(transport.traffic(2).total_sent() == 0);
@@ -289,7 +292,8 @@ TEST_CASE("reduce, broadcast, point to point and everybody to all") {
     REQUIRE(heard.size() == 6);
     for (const Heard& one : heard)
       CHECK(at::equal(one.values, at::arange(one.elements, at::kFloat) * 2 + one.elements));
-    CHECK(fresh.traffic(1).total_sent() == 2 * 4 * (4 + 2));  // S to each of the two others, or S twice on
+    // S to each of the two others, or S passed on twice
+    CHECK(fresh.traffic(1).total_sent() == 2 * 4 * (4 + 2));
   }
 }
 
@@ -330,10 +334,11 @@ TEST_CASE("codecs: as many bytes as the format counts, and values as close as th
   CHECK(worst(costmodel::plain_format(ElementType::bf16)) < 1.0 / 256);
   CHECK(worst(costmodel::plain_format(ElementType::fp16)) < 1.0 / 2048);
   CHECK(worst(costmodel::plain_format(ElementType::fp8)) < 1.0 / 16);
-  CHECK(worst(costmodel::plain_format(ElementType::int8)) < 0.5 / 127 + 1e-6);  // half a step
+  CHECK(worst(costmodel::plain_format(ElementType::int8)) < 0.5 / 127 + 1e-6);  // half a quantisation step
   CHECK(worst(costmodel::plain_format(ElementType::int4)) < 0.5 / 7 + 1e-6);
 
-  // Of 1003 with 7-bit positions: groups of 128. The largest quarter of each group survives, the rest is 0.
+  // 1003 elements with 7-bit positions form groups of 128. The largest quarter of each group survives; the
+  // rest is 0.
   const costmodel::WireFormat top = costmodel::top_k_format(ElementType::fp32, 0.25, 7);
   const WireCodec codec(top);
   CHECK(codec.encode(values).numel() == top.bytes(1003));

@@ -1,5 +1,6 @@
-// What runs at the same time: transfers that do not depend on each other, and steps beside transfers. The
-// mailbox holds messages back until what must go on meanwhile has; the result is that of sites in turn.
+// Tests concurrency: transfers that do not depend on each other run at the same time, and steps run beside
+// transfers. The mailbox holds messages back until the concurrent work has happened. The result equals that
+// of sites in turn.
 #include "tests/trainer/mailbox.hpp"
 
 using namespace fomoe::trainer;
@@ -12,8 +13,8 @@ TEST_CASE(
     costmodel::Scenario scenario = training_scenario("fomoe", 4, 2);
     scenario.strategy.placement = placement;
     Mailbox mailbox;
-    // A round's transfers are the dense part, the experts and, with random placement, their migration. Nobody
-    // gets anything of the first two before its site has sent something of both.
+    // The transfers of a round are the dense part, the experts and, with random placement, the migration of
+    // experts. No site receives anything of the first two before it has sent something of both.
     const int transfers = placement == costmodel::PlacementKind::random ? 3 : 2;
     mailbox.opens = [&](int site, int channel) {
       const int of_round = channel % transfers;
@@ -32,8 +33,8 @@ TEST_CASE("fragments move while steps go on, and the record says what of a trans
   constexpr std::int64_t kOverlap = 2, kSteps = 12;
   Mailbox mailbox;
   std::map<int, std::int64_t> steps;  // by site
-  // Fragments leave after steps 2, 4, 6 …, one after the other. Nothing of one arrives before the site has
-  // taken the steps that it may hide behind.
+  // Fragments are sent after steps 2, 4, 6 …, one after the other. Nothing of a fragment arrives before the
+  // site has made the steps that may hide its transfer.
   mailbox.opens = [&](int site, int channel) {
     const std::int64_t sent_at = 2 * (channel + 1);
     return steps[site] >= std::min(sent_at + kOverlap, kSteps);
@@ -59,7 +60,7 @@ TEST_CASE("fragments move while steps go on, and the record says what of a trans
       const double hidden_s = record.end_s - record.start_s - record.exposed_s;
       CHECK(record.exposed_s >= 0);
       CHECK(hidden_s >= -1e-12);
-      // The last one is sent after the last step: there are none to hide behind.
+      // The last fragment is sent after the last step, so no steps can hide it.
       if (sent_at < kSteps) CHECK(hidden_s >= step_s[site->node][sent_at] + step_s[site->node][sent_at + 1]);
     }
   }
@@ -106,7 +107,7 @@ TEST_CASE(
           const auto chunk = [&](int c) {
             return payload.format.bytes(costmodel::chunk_elements(elements, 3, c));
           };
-          // Direct: every chunk but the own one out, then the own one to both others.
+          // In direct exchange, a node sends every chunk but its own, then its own chunk to both others.
           for (int p = 0; p < 3; ++p)
             sent[static_cast<std::size_t>(p)] += chunk((p + 1) % 3) + chunk((p + 2) % 3) + 2 * chunk(p);
         }

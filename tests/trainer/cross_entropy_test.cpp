@@ -18,7 +18,7 @@ struct Case {
     targets = at::randint(vocabulary, {tokens}, at::kLong);
   }
   void check(std::int64_t chunk_tokens, double tolerance) const {
-    // Of 3·loss, as of a micro-batch that is a part of a step.
+    // The gradient of 3·loss, as for a micro-batch with a weight.
     const at::Tensor expected = at::cross_entropy_loss(at::mm(hidden, embedding.t()), targets);
     const std::vector<at::Tensor> gradients = torch::autograd::grad({expected * 3}, {hidden, embedding});
     const at::Tensor loss =
@@ -40,8 +40,9 @@ TEST_CASE("chunked cross-entropy equals LibTorch's, whatever the chunks") {
   }
 }
 
-// A sum of V fp32 terms, added one after the other, is off by about ε·√V of its size; how the machine's
-// matrix products add them is theirs to choose. ε = 2⁻²⁴; three times that is allowed.
+// A sum of V fp32 terms, added one after the other, has an error of about ε·√V of its size, with ε = 2⁻²⁴.
+// The order in which the machine's matrix products add terms is not known, so three times that error is
+// allowed.
 TEST_CASE("fp32 and a vocabulary as long as ours, against fp64") {
   constexpr std::int64_t kVocabulary = 200'019;
   const Case test(5, 16, kVocabulary, at::kFloat);
@@ -105,7 +106,7 @@ TEST_CASE("the gradient of a tied embedding is the sum of both uses, duplicates 
   loss.backward();
   CHECK(largest_difference(embedding.grad(), expected) < 1e-14);
 
-  // Accumulated over two micro-batches, as gradients are.
+  // Two micro-batches accumulate their gradients.
   const auto again = c10::make_intrusive<TiedGradient>();
   linear_cross_entropy(tied_lookup(embedding, tokens, again).tanh(), embedding, targets, 2, again).backward();
   CHECK(largest_difference(embedding.grad(), expected * 2) < 1e-14);

@@ -1,4 +1,4 @@
-// Corpora in files, and that the batch of a step does not depend on who trains it.
+// Tests corpora in files, and that the batch of a step does not depend on which site trains it.
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -100,7 +100,7 @@ TEST_CASE("the global batch of a step is the same however it is divided, and pas
                     all.tokens));
     CHECK(at::equal(all.targets.narrow(1, 0, 7), all.tokens.narrow(1, 1, 7)));
   }
-  // One pass, 6 steps, has every sequence once; the next one has them in another order.
+  // One pass of 6 steps contains every sequence once; the next pass has them in another order.
   const auto pass = [&](std::int64_t first) {
     std::vector<at::Tensor> steps;
     for (std::int64_t s = first; s < first + 6; ++s) steps.push_back(whole.of_step(s, 0, 6).tokens);
@@ -110,7 +110,7 @@ TEST_CASE("the global batch of a step is the same however it is divided, and pas
   CHECK(!at::equal(one, two));
   CHECK(at::equal(std::get<0>(at::unique_dim(one, 0)), std::get<0>(at::unique_dim(two, 0))));
   CHECK(std::get<0>(at::unique_dim(one, 0)).size(0) == 36);
-  // What is validated is never trained on.
+  // Validation sequences are never trained on.
   const at::Tensor held_back = whole.validation(0, 4).tokens;
   CHECK(std::get<0>(at::unique_dim(at::cat({one, held_back}), 0)).size(0) == 40);
   CHECK_THROWS_AS(Batches(corpus, 8, 6, 40, 42), std::invalid_argument);
@@ -124,5 +124,5 @@ TEST_CASE("the synthetic chain has the entropy that it says") {
     const bool likely = tokens[i] == (5 * tokens[i - 1] + 7) % v;
     loss -= std::log(likely ? 0.8 + 0.2 / 20 : 0.2 / 20) / static_cast<double>(n - 1);
   }
-  CHECK(loss == doctest::Approx(Corpus::synthetic_loss(v)).epsilon(0.02));  // of 200,000 draws
+  CHECK(loss == doctest::Approx(Corpus::synthetic_loss(v)).epsilon(0.02));  // mean of 200,000 random tokens
 }

@@ -1,5 +1,6 @@
-// Our CUDA kernels, run on a CPU thread by thread (emulated_gpu/), against the CPU's own loops: what a launch
-// covers, how threads share the work and wait for each other, and whether a GPU would take it.
+// Runs our CUDA kernels on a CPU, thread by thread (emulated_gpu/), and compares them with the CPU's own
+// loops. It tests what a launch covers, how threads share work and wait for each other, and whether a GPU
+// would accept the launch.
 #include <torch/csrc/autograd/autograd.h>
 
 #include "emulated/kernels/codec.hpp"
@@ -24,8 +25,8 @@ namespace emulated = fomoe::emulated;
 
 namespace {
 
-/// fp32 sums of `terms` in another order are off by some 2^−24·√terms of the largest, of which four times is
-/// allowed; rounded to bf16 they may fall to the neighbour, 2^−7 of a value away.
+/// fp32 sums of `terms` terms in different orders differ by about 2^−24·√terms of the largest term; four
+/// times that is allowed. Rounded to bf16 they may differ by one unit, 2^−7 of a value.
 void check_near(const at::Tensor& got, const at::Tensor& wanted, std::int64_t terms) {
   REQUIRE(got.sizes() == wanted.sizes());
   if (wanted.numel() == 0) return;
@@ -60,7 +61,7 @@ TEST_CASE("emulated routing: the sort by expert, its inverse, and the ends") {
       CHECK(at::equal(got.ends, expected.ends));
     }
   }
-  // Chunks beyond what one block scans at a time.
+  // More chunks than one block scans at a time.
   const at::Tensor many = at::randint(3, {512 * 300 + 7}, at::kLong);
   CHECK(at::equal(emulated::route(many, 2).permutation, route_reference(many, 2).permutation));
 }
@@ -79,7 +80,7 @@ TEST_CASE("emulated expert rows: gathered, activated, summed with gates, and bac
           CAPTURE(which);
           at::Tensor expert = at::randint(kExperts + (which == "some ghosts"), {tokens * kChosen}, at::kLong);
           if (which == "all ghosts") expert.fill_(kExperts);
-          if (which == "one expert for all") expert.fill_(2);  // others are empty
+          if (which == "one expert for all") expert.fill_(2);  // all other experts are empty
           const Route route = route_reference(expert, kExperts);
           const emulated::Route same{route.permutation, route.position, route.ends};
           const std::int64_t here = route.ends[kExperts - 1].item<std::int64_t>();
@@ -112,7 +113,7 @@ TEST_CASE("emulated peri_norm: forward, backward and sums over rows") {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     for (const std::int64_t rows : {0, 1, 7}) {
       for (const std::int64_t d :
-           {1, 33, 256, 4096, 8192}) {  // from 4096 on: shared memory must be asked for
+           {1, 33, 256, 4096, 8192}) {  // from 4096 on: more shared memory than the default
         CAPTURE(rows);
         CAPTURE(d);
         CAPTURE(c10::toString(type));
@@ -124,7 +125,7 @@ TEST_CASE("emulated peri_norm: forward, backward and sums over rows") {
         const auto run = [&](const auto& peri_norm) {
           std::vector<at::Tensor> leaf;
           for (const at::Tensor& t : inputs) leaf.push_back(t.clone().requires_grad_());
-          // A large epsilon: with d = 1 the variance is 0.
+          // A large epsilon, since the variance is 0 for d = 1.
           const auto out = peri_norm(leaf[0], leaf[1], leaf[2], leaf[3], 0.3, 1e-1);
           torch::autograd::backward({out.sum, out.normed}, {d_sum, d_normed});
           return std::vector<at::Tensor>{out.sum,        out.normed,     leaf[0].grad(),
@@ -179,7 +180,8 @@ TEST_CASE("emulated codecs: the CPU's bytes, values and positions") {
   }
   for (const int index_bits : {0, 1, 7, 12, 33}) {
     for (const double share : {0.01, 0.25, 0.99}) {
-      for (const std::int64_t n : {0, 1, 129, index_bits < 7 ? 500 : 9001}) {  // few groups: a block for each
+      // few groups, since each takes a block
+      for (const std::int64_t n : {0, 1, 129, index_bits < 7 ? 500 : 9001}) {
         CAPTURE(index_bits);
         CAPTURE(share);
         CAPTURE(n);
@@ -223,12 +225,14 @@ TEST_CASE("the emulated GPU refuses what a GPU does, and finds threads that wait
   CHECK(ran == 3 * 64);
   CHECK(launched(0, 64, 0, count) == cudaErrorInvalidConfiguration);
   CHECK(launched(1, 1025, 0, count) == cudaErrorInvalidConfiguration);
-  CHECK(launched(1, 32, 48 * 1024, count) == cudaErrorInvalidValue);  // what kernels declare counts too
+  // shared memory that kernels declare statically counts too
+  CHECK(launched(1, 32, 48 * 1024, count) == cudaErrorInvalidValue);
   CHECK(ran == 3 * 64);
   alignas(16) static float four[8];
   CHECK(launched(1, 1, 0, [] { emulated::load<4>(four + 4); }) == cudaSuccess);
   CHECK(launched(1, 1, 0, [] { emulated::load<4>(four + 1); }) == cudaErrorMisalignedAddress);
-  // A barrier that half of the block never reaches; one half leaving first is no fault.
+  // Some threads of the block never reach the barrier at which the others wait, which is an error. It is no
+  // error if some threads leave the kernel first.
   CHECK_THROWS_AS(
       launched(1, 64, 0, [] { emulated_gpu::thread_index.x < 16 ? __syncwarp() : __syncthreads(); }),
       std::logic_error);

@@ -1,5 +1,5 @@
-// Tokens to the rows of their experts and back: the plain loops that the CUDA kernels are tested against are
-// tested here, by hand, and against LibTorch's own derivatives.
+// Tests the moves of tokens to the rows of their experts and back. The plain loops that serve as reference
+// for the CUDA kernels are compared with results by hand and with LibTorch's own derivatives.
 #include "trainer/kernels/expert_rows/expert_rows.hpp"
 
 #include <limits>
@@ -11,7 +11,7 @@ using namespace fomoe::trainer::testing;
 
 namespace {
 
-/// Ghosts' rows hold NaN, so that whoever reads one shows.
+/// Fills the rows of ghosts with NaN, so that reading one shows in the result.
 at::Tensor with_nan_ghosts(const at::Tensor& rows, const Route& route) {
   at::Tensor out = rows.clone();
   const std::int64_t here = route.ends[-1].item<std::int64_t>();
@@ -31,14 +31,14 @@ double difference(const at::Tensor& a, const at::Tensor& b) {
 }  // namespace
 
 TEST_CASE("two tokens with two choices each, one of which is a ghost") {
-  // Token 0 chose experts 1 and 0, token 1 expert 0 and a ghost (2): rows are t0, t1 of expert 0, t0 of
-  // expert 1.
+  // Token 0 chose experts 1 and 0, token 1 expert 0 and a ghost (2). The rows are t0 and t1 of expert 0, then
+  // t0 of expert 1.
   const Route sorted = route(at::tensor({1, 0, 0, 2}, at::kLong), 2);
   const at::Tensor x = at::tensor({1.0, 2.0, 10.0, 20.0}).view({2, 2});
   const at::Tensor rows = rows_of_experts(x, sorted, 2);
   CHECK(at::equal(here_only(rows, sorted), at::tensor({1.0, 2.0, 10.0, 20.0, 1.0, 2.0}).view({3, 2})));
 
-  // Row 0 is token 0's second choice, row 1 token 1's first, row 2 token 0's first.
+  // Row 0 is token 0's second choice, row 1 token 1's first choice, and row 2 token 0's first choice.
   const at::Tensor gates = at::tensor({0.5, 0.25, 0.125, 9.0}).view({2, 2});
   const at::Tensor out = weighted_sum_of_rows(with_nan_ghosts(rows, sorted), gates, sorted);
   CHECK(at::equal(out, at::tensor({0.75, 1.5, 1.25, 2.5}).view({2, 2})));
@@ -47,14 +47,14 @@ TEST_CASE("two tokens with two choices each, one of which is a ghost") {
 TEST_CASE("values and gradients are LibTorch's, for every share of ghosts, empty experts included") {
   at::manual_seed(8);
   const std::int64_t tokens = 13, chosen = 3, d = 5, experts = 4;
-  for (const std::int64_t here : {0, 1, 2, 4}) {  // experts that get tokens; 0: all are ghosts
+  for (const std::int64_t here : {0, 1, 2, 4}) {  // number of local experts; 0: all experts are ghosts
     CAPTURE(here);
     const at::Tensor drawn = at::randint(experts, {tokens * chosen}, at::kLong);
     const Route sorted = route(at::where(drawn < here, drawn, at::full_like(drawn, experts)), experts);
     const at::TensorOptions fp64 = at::kDouble;
     const at::Tensor x = at::randn({tokens, d}, fp64), gates = at::rand({tokens, chosen}, fp64);
 
-    // rows: an index_select, of which only the first rows are here.
+    // rows_of_experts is an index_select; only its first rows belong to local experts.
     const at::Tensor tokens_of_rows = sorted.permutation.floor_divide(chosen);
     CHECK(at::equal(here_only(rows_of_experts(x, sorted, chosen), sorted),
                     here_only(x.index_select(0, tokens_of_rows), sorted)));
@@ -63,7 +63,7 @@ TEST_CASE("values and gradients are LibTorch's, for every share of ghosts, empty
     d_x.index_add_(0, here_only(tokens_of_rows, sorted), here_only(d_rows, sorted));
     CHECK(difference(rows_of_experts_backward(with_nan_ghosts(d_rows, sorted), sorted, chosen), d_x) < 1e-12);
 
-    // SiLU and its derivative, by autograd.
+    // SiLU and its derivative, compared with autograd.
     const at::Tensor h = at::randn({tokens * chosen, d}, fp64).requires_grad_();
     const at::Tensor a = at::silu(h), d_a = at::randn_like(a);
     a.backward(d_a);
@@ -73,7 +73,7 @@ TEST_CASE("values and gradients are LibTorch's, for every share of ghosts, empty
     CHECK(difference(here_only(silu_of_rows_backward(d_a, plain, sorted.ends), sorted),
                      here_only(h.grad(), sorted)) < 1e-12);
 
-    // The weighted sum with ghosts' rows at zero, by autograd.
+    // The weighted sum, compared with autograd on rows of ghosts set to zero.
     const at::Tensor y = at::randn({tokens * chosen, d}, fp64);
     at::Tensor zeroed = y.clone();
     zeroed.narrow(0, here_only(y, sorted).size(0), y.size(0) - here_only(y, sorted).size(0)).zero_();

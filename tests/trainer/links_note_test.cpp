@@ -1,4 +1,4 @@
-// What a measured report says of the links it was measured over.
+// Tests the note of a measured report on the links over which it was measured.
 #include "tests/trainer/support.hpp"
 #include "trainer/run/measured_report.hpp"
 
@@ -15,7 +15,7 @@ TEST_CASE("a report over emulated links says so, and whether they had been check
   CHECK(note_on_links(context).find("not measured before the run (--no-check)") != std::string::npos);
   context.links = "something that fomoe-wan never says";
   CHECK(note_on_links(context).starts_with("links were whatever lies between the processes"));
-  // One process for all sites sends nothing over them.
+  // One process for all sites sends nothing over links.
   context.links = "emulated and checked";
   context.in_turn = true;
   CHECK(note_on_links(context).starts_with("links were whatever lies between the processes"));

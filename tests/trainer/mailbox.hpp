@@ -1,5 +1,6 @@
-// Sites in one process, each on a thread of its own, whose messages go through a mailbox that a test can hold
-// back: what must run at the same time then does, or the test ends with an error; no clock decides.
+// Runs the sites of a scenario in one process, each on its own thread. Their messages go through a mailbox in
+// which a test can hold messages back: what must run at the same time then does so, or the test ends with an
+// error. No test depends on a clock.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -21,13 +22,13 @@ namespace fomoe::trainer::testing {
 class Mailbox {
  public:
   using NodeId = costmodel::NodeId;
-  /// Whether `site` may have messages of the channel; called with the mailbox locked. None: always.
+  /// Whether `site` may receive messages of the channel; called with the mailbox locked. Empty: always.
   std::function<bool(NodeId site, int channel)> opens;
-  /// Calls of move(), by site.
+  /// Number of calls of move(), by site.
   std::map<NodeId, int> moves;
 
   [[nodiscard]] bool posted(NodeId site, int channel) const { return posted_.contains({site, channel}); }
-  /// Something that `opens` depends on has changed.
+  /// Makes a change to data on which `opens` depends, and wakes the waiting sites.
   void changed(const std::function<void()>& change) {
     {
       const std::lock_guard lock(mutex_);
@@ -78,7 +79,7 @@ class MailboxTransport : public Transport {
   Mailbox* mailbox_;
 };
 
-/// One site of a scenario whose nodes are its sites.
+/// One site of a scenario in which each site has one node.
 struct Site {
   Site(const costmodel::Scenario& what, const TrainingOptions& options, costmodel::NodeId own,
        Mailbox& mailbox)
@@ -123,7 +124,7 @@ inline Sites sites_of(const costmodel::Scenario& scenario, const TrainingOptions
   return sites;
 }
 
-/// All sites to the end of the run, at the same time. Throws what the first of them threw.
+/// Runs all sites at the same time to the end of the run. Throws what the first failing site threw.
 inline void run(const Sites& sites) {
   std::vector<std::future<void>> running;
   for (const auto& site : sites) running.push_back(std::async(std::launch::async, [&site] { site->run(); }));
@@ -131,7 +132,8 @@ inline void run(const Sites& sites) {
   for (auto& one : running) one.get();
 }
 
-/// At each site: the bits of one process that trains all sites in turn, and as many bytes.
+/// Checks that each site has the same bits, and has sent as many bytes, as in one process that trains all
+/// sites in turn.
 inline void check_as_in_turn(const Sites& sites, const costmodel::Scenario& scenario,
                              const TrainingOptions& options = real_options()) {
   Training in_turn(scenario, options);

@@ -1,4 +1,4 @@
-// The whole model: its gradients, and the properties that its equations promise.
+// Tests the whole model: its gradients, and the properties that its equations imply.
 #include <cmath>
 
 #include "tests/trainer/support.hpp"
@@ -22,8 +22,8 @@ Model tiny_model(ExpertChoice experts = {}, Kernels kernels = Kernels::library) 
   options.kernels = kernels;
   options.experts = std::move(experts);
   Model model(tiny_shape(), options);
-  // Initial weights are so small that every branch is its LN's epsilon; make them of order 1, and scales
-  // unequal.
+  // Initial weights are so small that the epsilon of each LN dominates its branch. Weights are therefore set
+  // to order 1, and the scales to different values.
   const at::NoGradGuard no_grad;
   at::manual_seed(12);
   for (const Parameter& parameter : model.parameters()) {
@@ -54,7 +54,8 @@ void check_gradients(Model model) {
       values[i] = kept - step;
       const double below = model.loss(tokens, targets).item<double>();
       values[i] = kept;
-      // Central differences: step² ≈ 1e-10 of truncation, 1e-16/step ≈ 1e-11 of rounding.
+      // Central differences: the truncation error is step² ≈ 1e-10, and the rounding error 1e-16/step ≈
+      // 1e-11.
       CHECK(gradient[i].item<double>() ==
             doctest::Approx((above - below) / (2 * step)).epsilon(1e-6).scale(1e-2));
     }
@@ -106,7 +107,7 @@ TEST_CASE("the model is its equations: one layer, written out") {
   const at::Tensor tokens = random_tokens();
   const std::int64_t batch = tokens.size(0), length = tokens.size(1), d = 8, heads = 2, head = 4;
   auto weight = [&](Role role) { return model.parameters()[parameter_index(0, role)].master; };
-  auto norm = [](const at::Tensor& x) {  // all scales of a fresh model are 1
+  auto norm = [](const at::Tensor& x) {  // all scales of an untrained model are 1
     const at::Tensor centred = x - x.mean(-1, true);
     return centred / (centred.pow(2).mean(-1, true) + 1e-5).sqrt();
   };
@@ -164,7 +165,7 @@ TEST_CASE("rotary positions: q·k depends on the distance only, lengths are kept
   CHECK(largest_difference(products.diagonal(0)[0], products.diagonal(1)[0]) > 1e-3);
   CHECK(largest_difference(turned_q.norm(2, 1), q.norm().expand({length})) < 1e-12);
   CHECK(largest_difference(turned_q[0], q) == 0);
-  // Pair (0, h/2) turns by one radian a position.
+  // The pair (0, h/2) rotates by one radian per position.
   const double a = q[0].item<double>(), b = q[4].item<double>();
   CHECK(turned_q[1][0].item<double>() == doctest::Approx(a * std::cos(1.0) - b * std::sin(1.0)));
   CHECK(turned_q[1][4].item<double>() == doctest::Approx(b * std::cos(1.0) + a * std::sin(1.0)));
@@ -174,7 +175,7 @@ TEST_CASE("AdamW: two steps against the equations, with each parameter's own rat
   Model model = tiny_model();
   AdamWOptions settings;
   settings.learning_rate = 0.01;
-  settings.epsilon = 1e-3;  // large, so that its scale shows
+  settings.epsilon = 1e-3;  // large, so that a wrong epsilon_scale shows
   AdamW optimizer(model, settings);
   const at::Tensor tokens = random_tokens();
   std::vector<at::Tensor> expected, m, v;
@@ -201,7 +202,7 @@ TEST_CASE("AdamW: two steps against the equations, with each parameter's own rat
     for (std::size_t i = 0; i < expected.size(); ++i) {
       CAPTURE(model.parameters()[i].spec.name());
       CHECK(largest_difference(model.parameters()[i].master, expected[i]) < 1e-7);  // step counts are fp32
-      // Relative: second moments are squares of gradients of order 100.
+      // Relative, since second moments are squares of gradients of order 100.
       CHECK(largest_difference(optimizer.moment1()[i], m[i]) <= 1e-13 * m[i].abs().max().item<double>());
       CHECK(largest_difference(optimizer.moment2()[i], v[i]) <= 1e-13 * v[i].abs().max().item<double>());
       CHECK(!model.parameters()[i].compute.grad().defined());

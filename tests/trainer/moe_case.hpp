@@ -1,4 +1,4 @@
-// One random sparse layer, as the reference wants it and as the trainer wants it.
+// One random MoE layer, in the formats of the reference and of the trainer.
 #pragma once
 #include <vector>
 
@@ -13,8 +13,8 @@ struct MoeCase {
   at::Tensor x, d_y;
   MoeLayer layer;
 
-  /// local_index: per scored expert its row among the local ones, −1 for a ghost; `local` may hold more
-  /// experts than are ever scored here, so that some stay empty.
+  /// local_index: for each scored expert its row among the local experts, −1 for a ghost. `local` may exceed
+  /// the number of scored local experts, so that some experts stay empty.
   MoeCase(int tokens, int d, int d_expert, int chosen, std::vector<int> local_index, int local)
       : reference{tokens,
                   d,

@@ -16,7 +16,7 @@ double silu_slope(double z) { return sigmoid(z) * (1 + z * (1 - sigmoid(z))); }
 std::size_t at2(int i, int j, int columns) { return static_cast<std::size_t>(i) * columns + j; }
 std::size_t at3(int i, int j, int k, int rows, int columns) { return at2(i * rows + j, k, columns); }
 
-/// What one token makes of one chosen, local expert.
+/// Intermediate results of one token at one local expert that it chose.
 struct Visit {
   int token, scored, local;
   double gate;

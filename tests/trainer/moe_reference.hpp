@@ -1,11 +1,11 @@
-// The sigma-MoE layer as plain loops over tokens and experts, in fp64, with a backward derived by hand. Slow
-// and readable on purpose: moe.cpp is tested against it.
+// The sigma-MoE layer as plain loops over tokens and experts, in fp64, with a backward pass derived by hand.
+// It is the reference for moe.cpp, and readable rather than fast.
 #pragma once
 #include <vector>
 
 namespace fomoe::trainer {
 
-/// Row-major arrays.
+/// All arrays are row-major.
 struct MoeReference {
   int tokens = 0, d = 0, d_expert = 0, scored = 0, local = 0, chosen = 0;
   std::vector<double> x;         // [tokens, d]
@@ -19,9 +19,9 @@ struct MoeGradients {
   std::vector<double> x, router, up, down;  // as in MoeReference
 };
 
-/// y [tokens, d]
+/// Returns y [tokens, d].
 std::vector<double> moe_reference_forward(const MoeReference& layer);
-/// Gradients of Σ d_y·y. d_y [tokens, d]
+/// Returns the gradients of Σ d_y·y. d_y [tokens, d].
 MoeGradients moe_reference_backward(const MoeReference& layer, const std::vector<double>& d_y);
 
 }  // namespace fomoe::trainer

@@ -1,4 +1,4 @@
-// The sparse layer against plain loops, in fp64.
+// Compares the MoE layer with plain loops, in fp64.
 #include "tests/trainer/moe_case.hpp"
 #include "trainer/model/grouped_product.hpp"
 
@@ -9,7 +9,8 @@ namespace {
 
 constexpr double kTolerance = 1e-9;  // sums of tens of products of order 1, in fp64
 
-// Forward and all four gradients; memory is poisoned, so that a ghost's row that leaks shows as NaN.
+// Checks the forward pass and all four gradients. Memory is poisoned, so that a read of a ghost's row shows
+// as NaN.
 void check_against_loops(MoeCase& test, bool own_kernels) {
   CAPTURE(own_kernels);
   test.layer.own_kernels = own_kernels;
@@ -30,7 +31,7 @@ void check_against_loops(MoeCase& test, bool own_kernels) {
         kTolerance);
 }
 
-// With LibTorch's operators, and as on CUDA, with the loops in place of the kernels.
+// Checks with LibTorch's operators, and as on CUDA with the CPU loops in place of the kernels.
 void check_against_loops(MoeCase& test) {
   check_against_loops(test, false);
   check_against_loops(test, true);
@@ -94,7 +95,7 @@ TEST_CASE("skip-token with fewer local experts than choices") {
 TEST_CASE("tokens that choose ghosts only: output and all gradients are exactly zero") {
   MoeCase test(7, 6, 5, 1, {0, -1, -1}, 1);
   {
-    const at::NoGradGuard no_grad;  // x > 0 and a hugely negative column: expert 0 is never chosen
+    const at::NoGradGuard no_grad;  // x > 0 and a large negative column: expert 0 is never chosen
     test.x.abs_();
     test.layer.router.select(1, 0).fill_(-100);
   }

@@ -1,4 +1,5 @@
-// The outer step in one pass is that of OuterOptimizer, which on the CPU is LibTorch's operators.
+// Checks that the outer step in one pass equals that of OuterOptimizer, which uses LibTorch's operators on
+// the CPU.
 #include "trainer/kernels/outer_step/outer_step.hpp"
 
 #include "tests/trainer/support.hpp"

@@ -1,4 +1,4 @@
-// Paced runs: compute takes the time that the scenario says and changes nothing; transfers are as ever.
+// Tests paced runs: compute takes the time of the scenario and changes nothing, and transfers are real.
 #include "tests/trainer/training_case.hpp"
 
 namespace costmodel = fomoe::costmodel;
@@ -44,7 +44,7 @@ costmodel::Scenario scenario_of(const Case& one) {
   return scenario;
 }
 
-/// Of many nodes it hosts the first, and reaches nobody.
+/// Hosts the first of several nodes and moves no messages.
 class LonelyTransport : public Transport {
  public:
   explicit LonelyTransport(const std::vector<costmodel::Node>& nodes) : Transport(nodes, {0}) {}
@@ -71,7 +71,8 @@ TEST_CASE("a paced node computes for as long as the scenario says, and a slow si
   scenario.platform.sites[1].compute_factor = 3;
   Training training(scenario, paced());
   training.run();
-  // 3 rounds of 4 steps. A sleep may end late, never early: once an operation, of which a round has two.
+  // 3 rounds of 4 steps. A sleep may end late but never early. It can be late once per operation, and a round
+  // has two operations.
   for (const costmodel::NodeId node : {0, 1}) {
     const double expected_s = 12 * kStep_s * (node == 1 ? 3 : 1);
     CHECK(compute_s(training.executor, node) >= expected_s);
@@ -95,7 +96,7 @@ TEST_CASE("a paced run sends the bytes of a real one, by class and receiver, and
       CHECK(real.transport.traffic(node).total_sent() > 0);
     }
     CHECK(!at::equal(real.weights(0), before));
-    // Experts move with random placements; what everybody holds stays what it was.
+    // With random placement experts move between sites; tensors that all sites hold keep their values.
     if (one.overlap == 0) CHECK(at::allclose(slept.weights(0), before, 1e-6, 1e-7));
     CHECK(at::isfinite(slept.weights(0)).all().item<bool>());
   }
@@ -105,9 +106,9 @@ TEST_CASE("a rehearsal needs nobody, sends nothing and waits for nothing") {
   for (const Case& one : kCases) {
     CAPTURE(std::string(one.method));
     const costmodel::Scenario scenario = scenario_of(one);
-    Training of(scenario, paced());  // for its plan and batches
-    LonelyTransport transport(of.plan.nodes);
-    Executor executor(scenario, of.plan, transport, of.batches, paced());
+    Training source(scenario, paced());  // provides the plan and the batches
+    LonelyTransport transport(source.plan.nodes);
+    Executor executor(scenario, source.plan, transport, source.batches, paced());
     const std::size_t noted = executor.intervals().size();
     const PoisonedMemory poisoned;
     executor.rehearse();

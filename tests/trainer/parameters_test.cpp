@@ -1,4 +1,4 @@
-// The model's tensors against the cost model's count.
+// Compares the model's tensors with the cost model's count.
 #include "trainer/model/parameters.hpp"
 
 #include "costmodel/inputs/model_shape.hpp"
@@ -75,5 +75,5 @@ TEST_CASE("expert lists that are not increasing, empty or out of range are refus
     CHECK_THROWS_AS((void)parameter_specs(tiny_shape(), {{ids, {0}}, false}), std::invalid_argument);
   }
   CHECK_THROWS_AS((void)parameter_specs(tiny_shape(), {{{0}}, false}),
-                  std::invalid_argument);  // one layer of two
+                  std::invalid_argument);  // the choice has one layer, the model two
 }

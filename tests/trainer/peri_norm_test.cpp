@@ -1,5 +1,5 @@
-// x' = x + s·LN(y)·h and LN(x')·g in one pass, forward and backward, against LibTorch's operators and their
-// derivatives; and the row functions with several members, as a GPU's block has them.
+// Tests x' = x + s·LN(y)·h and LN(x')·g in one pass, forward and backward, against LibTorch's operators and
+// their derivatives. It also runs the row functions with a team of several members, as in a GPU's block.
 #include "trainer/kernels/peri_norm/peri_norm.hpp"
 
 #include <torch/csrc/autograd/autograd.h>
@@ -24,7 +24,7 @@ struct Inputs {
       return (at::randn(sizes, at::kDouble) + mean).to(type);
     };
     x = random({rows, d}, 0.5);
-    y = random({rows, d}, -2);  // a mean that has to go
+    y = random({rows, d}, -2);  // a mean that LN must remove
     out_scale = random({d}, 1);
     in_scale = random({d}, 1);
     d_sum = random({rows, d}, 0);
@@ -38,7 +38,7 @@ struct Inputs {
   }
 };
 
-/// Results, then the gradients of x, y, out_scale and in_scale.
+/// The two results, then the gradients of x, y, out_scale and in_scale.
 template <class F>
 std::vector<at::Tensor> values_and_gradients(const F& f, const Inputs& in) {
   const std::vector<at::Tensor> leaf = in.leaves();
@@ -57,7 +57,8 @@ TEST_CASE("one row by hand: [1, 3] has mean 2 and variance 1") {
   const at::Tensor x = at::tensor({10.0, 20.0}).view({1, 2}), y = at::tensor({1.0, 3.0}).view({1, 2});
   const PeriNormed out =
       peri_norm(x, y, at::tensor({1.0, 2.0}), at::tensor({1.0, 5.0}), /*branch=*/0.5, /*epsilon=*/0);
-  // LN(y) = [−1, 1], times h = [−1, 2]; x' = [10 − 0.5, 20 + 1]; LN(x') = [−1, 1] again, times g.
+  // LN(y) = [−1, 1], multiplied by h = [−1, 2]; x' = [10 − 0.5, 20 + 1]; LN(x') is [−1, 1] again, multiplied
+  // by g.
   CHECK(largest_difference(out.sum, at::tensor({9.5, 21.0}).view({1, 2})) < 1e-14);
   CHECK(largest_difference(out.normed, at::tensor({-1.0, 5.0}).view({1, 2})) < 1e-14);
 }
@@ -71,7 +72,8 @@ TEST_CASE("values and gradients are those of LibTorch's operators, in fp64") {
       const PoisonedMemory poison;
       const auto got = values_and_gradients(peri_norm, in);
       const auto wanted = values_and_gradients(peri_norm_of_operators, in);
-      // Two elements of a row of 2 may be 1e-3 apart, and then the gradient is a difference of large numbers.
+      // The two elements of a row of 2 may differ by only 1e-3; the gradient is then a difference of large
+      // numbers.
       for (std::size_t i = 0; i < got.size(); ++i)
         CHECK(relative(got[i], wanted[i]) < (d == 2 ? 1e-8 : 1e-12));
     }
@@ -101,7 +103,8 @@ TEST_CASE(
     const auto error = [&](const at::Tensor& t) {
       return (t.to(at::kDouble) - wanted[i]).norm() / wanted[i].norm();
     };
-    // A rounding to 8 bits is off by 2^−9 at most; x' is rounded before it is normalised, so two of them.
+    // Rounding to 8 bits has an error of at most 2^−9. x' is rounded before it is normalised, so there are
+    // two such errors.
     CHECK(error(got[i]).item<double>() < 2.0 / 512);
     CHECK(error(got[i]).item<double>() < 1.05 * error(operators[i]).item<double>());
   }
@@ -112,7 +115,8 @@ TEST_CASE("a mean of 1000 times the spread does not cancel") {
   in.y = in.y + 1000;
   const at::Tensor y64 = in.y.to(at::kDouble);
   const PeriNormed got = peri_norm(at::zeros({4, 64}), in.y, at::ones({64}), at::ones({64}), 1, kEpsilon);
-  // Each value has an fp32 rounding of 1000·2^−24 = 6e-5 in it; E[y²] − mean² would have one of 0.06.
+  // Each value has an fp32 rounding error of 1000·2^−24 = 6e-5; computing E[y²] − mean² would have an error
+  // of 0.06.
   CHECK(largest_difference(got.sum, at::layer_norm(y64, {64}, {}, {}, kEpsilon)) < 2e-4);
 }
 
@@ -142,7 +146,7 @@ TEST_CASE("any size of team, reading single elements or packs of 4, gives what o
                            kEpsilon};
     for (std::int64_t row = 0; row < rows; ++row) {
       peri_norm_row<float, kPack>(team, forward, row, scratch.data());
-      team.wait();  // a kernel ends here: stats are read by all
+      team.wait();  // the end of a kernel: every member may read the stats of all rows
     }
     const PeriNormBackward backward{in.d_sum.data_ptr(),
                                     in.d_normed.data_ptr(),
@@ -172,7 +176,7 @@ TEST_CASE("any size of team, reading single elements or packs of 4, gives what o
       alignas(16) std::vector<float> shared(3 * d, NAN);
       ThreadTeam team(size);
       team.run([&](const ThreadTeam::Member& member) { run(member, pack, out, shared); });
-      // Sums of 24 numbers of order 1 in another order.
+      // Sums of 24 numbers of order 1 in different orders.
       CHECK(relative(out.sum, alone.sum) < 1e-6);
       CHECK(relative(out.normed, alone.normed) < 1e-6);
       CHECK(relative(out.d_x, alone.d_x) < 1e-5);

@@ -1,4 +1,5 @@
-// Partial replicas in training: who holds what, and that all holders agree.
+// Tests partial replicas in training: which sites hold which experts, and that all holders of an expert
+// agree.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -29,7 +30,7 @@ std::vector<int> held(Training& training, int node, int layer) {
                        layer);
 }
 
-/// An expert's part of a tensor at a node.
+/// The part of a node's tensor that belongs to one expert.
 at::Tensor part(Training& training, int node, int layer, int expert, const std::string& role,
                 const std::string& state = "") {
   const std::vector<int> local = held(training, node, layer);
@@ -122,7 +123,7 @@ TEST_CASE("outer state that migrates: every owner has the old owners', on a coar
               CHECK(at::equal(is, part(training, owners[0], layer, expert, "up", state)));
               const bool exact = type == costmodel::ElementType::fp32 || !moves;
               if (exact) CHECK(at::equal(is, was));
-              // bf16 keeps 8 bits, int8 an integer of 1/127 of the largest of a block.
+              // bf16 keeps 8 bits, and int8 an integer multiple of 1/127 of the largest value of a block.
               CHECK(largest_difference(is, was) <= was.abs().max().item<double>() / 100);
             }
           }
@@ -130,7 +131,7 @@ TEST_CASE("outer state that migrates: every owner has the old owners', on a coar
         }
       }
       CHECK(moved > 0);
-      // The wire carries as many more values as there are outer moments.
+      // The migration sends as many more values as there are outer moments.
       std::int64_t migrated = 0, others = 0;
       costmodel::Scenario resets = scenario;
       resets.strategy.outer_state_on_migration = reset_all_owners;
@@ -141,7 +142,7 @@ TEST_CASE("outer state that migrates: every owner has the old owners', on a coar
         others += reset.transport.traffic(node).sent[2];
       }
       CHECK(migrated == (adam ? 3 : 2) * others);
-      training.run();  // and goes on
+      training.run();  // training continues after a migration
     }
   }
 }
@@ -170,7 +171,7 @@ TEST_CASE("after a synchronisation all sites hold the same weights, exactly wher
   std::set<std::string> agreeing, differing;
   for (const costmodel::Method& method : costmodel::methods()) {
     costmodel::Scenario scenario = training_scenario(std::string(method.name), kSites);
-    scenario.strategy.module_choices = 2;  // else all sites are on one path
+    scenario.strategy.module_choices = 2;  // otherwise all sites are on one path
     try {
       (void)needs_of(scenario, costmodel::make_plan(scenario));
     } catch (const fomoe::InputError&) {
@@ -191,7 +192,7 @@ TEST_CASE("after a synchronisation all sites hold the same weights, exactly wher
 }
 
 TEST_CASE("what an outer step updates: all that a node holds, or what averages arrived of") {
-  // DEPT keeps embeddings as their sites trained them; the outer step is of the body alone.
+  // DEPT keeps the embeddings as their sites trained them; the outer step covers the body alone.
   TrainingOptions options = exact_options();
   Training dept(training_scenario("dept", 2), options);
   Training average(training_scenario("local_sgd", 2), options);
@@ -199,11 +200,13 @@ TEST_CASE("what an outer step updates: all that a node holds, or what averages a
   dept.run(1);
   average.run(1);
   const at::Tensor mean =
-      (dept.tensor(0, "embedding") + dept.tensor(1, "embedding")) / 2;  // of locally trained ones
+      // mean of the locally trained embeddings
+      (dept.tensor(0, "embedding") + dept.tensor(1, "embedding")) / 2;
   CHECK(largest_difference(mean, average.tensor(0, "embedding")) < 1e-13);
   const at::Tensor body = start - 0.7 * 1.9 * (start - average.tensor(0, "layers.0.qkv"));
   CHECK(largest_difference(dept.tensor(0, "layers.0.qkv"), body) < 1e-13);
-  // One owner each: nobody averages an expert with it, and the outer step is of its own difference.
+  // With one owner per expert, no other site averages the expert, and the outer step uses the owner's own
+  // difference.
   costmodel::Scenario alone = training_scenario("fomoe", 2, 1);
   costmodel::Scenario plain = alone;
   plain.strategy.outer_optimizer = costmodel::OuterOptimizer::average;
@@ -220,7 +223,7 @@ TEST_CASE("a migrated expert arrives with its weights, zero moments and an own w
   TrainingOptions options = real_options();
   options.inner.restart_warmup_steps = 8;
   Training training(scenario, options);
-  // Stop before migration: the same round of a plan that does not reshuffle yet.
+  // Stop before migration: use the same round of a plan that does not reshuffle yet.
   costmodel::Scenario later = scenario;
   later.strategy.reshuffle_rounds = 100;
   Training before(later, options);
@@ -256,7 +259,7 @@ TEST_CASE("a migrated expert arrives with its weights, zero moments and an own w
   }
   CHECK(moved > 0);
   CHECK(stayed > 0);
-  training.run(1);  // goes on with experts of unequal age side by side
+  training.run(1);  // training continues with experts of unequal age
 }
 
 TEST_CASE("AdamW updates experts of unequal age as if each were alone") {
@@ -265,12 +268,13 @@ TEST_CASE("AdamW updates experts of unequal age as if each were alone") {
   AdamWOptions options;
   options.learning_rate = 0.01;
   options.restart_warmup_steps = 4;
-  AdamWOptions quarter;  // the first of four steps of the warm-up
+  AdamWOptions quarter;  // the rate in the first of four steps of the warm-up
   quarter.learning_rate = 0.01 / 4;
   AdamW mixed(model, options), alone(twin, quarter);
   at::manual_seed(1);
   const at::Tensor tokens = at::randint(17, {2, 6}, at::kLong);
-  // Expert 1 of layer 0 restarted; the twin is new and has the rate that the restarted expert begins with.
+  // Expert 1 of layer 0 has restarted. The twin is new and has the rate with which the restarted expert
+  // begins.
   mixed.set_experts(0, {{50, -1}, {0, 0}, {50, -1}, {50, -1}});
   model.loss(tokens, tokens.roll(-1, 1)).backward();
   twin.loss(tokens, tokens.roll(-1, 1)).backward();
@@ -297,7 +301,7 @@ TEST_CASE("averaging second moments of unequal age: one bias correction for all 
   const double bias = (2 * (1 - std::pow(0.95, 40)) + 1 - std::pow(0.95, 8)) / 3;
   const double age = ages.averaged({0, 1, 2}, 0, 0);
   CHECK(1 - std::pow(0.95, age) == doctest::Approx(bias).epsilon(1e-12));
-  CHECK(ages.averaged({0, 1, 2}, 0, 0) == age);  // equal ages stay as they are, exactly
+  CHECK(ages.averaged({0, 1, 2}, 0, 0) == age);  // equal ages stay exactly equal
 }
 
 TEST_CASE("bytes counted at the calls are the plan's, for every method that is trained") {

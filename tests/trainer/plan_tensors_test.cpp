@@ -1,4 +1,4 @@
-// What every training method's plan sends, found again in the models of the nodes that send it.
+// Checks for every training method that the models of the sending nodes hold what the plan sends.
 #include <map>
 
 #include "costmodel/methods/all.hpp"
@@ -56,10 +56,11 @@ void check_round(const costmodel::Scenario& scenario) {
     if (transfer == nullptr) continue;
     for (const costmodel::Exchange& exchange : transfer->exchanges) {
       std::vector<int> senders = exchange.nodes;
-      if (transfer->pattern == costmodel::Pattern::point_to_point) senders.resize(1);  // only the first sends
+      // only the first node sends
+      if (transfer->pattern == costmodel::Pattern::point_to_point) senders.resize(1);
       for (const costmodel::Payload& payload : exchange.payloads) {
         if (payload.content ==
-            costmodel::Content::activation) {  // computed in the step: no tensor of a model
+            costmodel::Content::activation) {  // an intermediate result of the step, not a tensor of a model
           CHECK(payload.groups.empty());
           ++payloads;
           continue;
@@ -69,7 +70,7 @@ void check_round(const costmodel::Scenario& scenario) {
           std::int64_t elements = 0;
           for (const costmodel::GroupId id : payload.groups) {
             const costmodel::TensorGroup& group = plan.groups[static_cast<std::size_t>(id)];
-            // A server has what the worker of its site has.
+            // A server holds the same tensors as the worker of its site.
             const int site = plan.nodes[static_cast<std::size_t>(sender)].site;
             for (const at::Tensor& view : parameter_views(models.at(site), group)) elements += view.numel();
           }

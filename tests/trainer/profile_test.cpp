@@ -1,4 +1,4 @@
-// The profiler, and the program around it.
+// Tests the profiler and its command.
 #include "trainer/step/profile.hpp"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// How sites find each other: a port that somebody else has, and sites that were started differently.
+// Tests how sites find each other: with a port that is in use, and with sites that were started differently.
 #include "trainer/comm/rendezvous.hpp"
 
 #include <arpa/inet.h>
@@ -17,7 +17,7 @@ using namespace fomoe::trainer;
 
 namespace {
 
-/// A port of this machine that is listened to while it lives.
+/// Listens on a port of this machine as long as the object exists.
 class TakenPort {
  public:
   TakenPort() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -40,10 +40,10 @@ class TakenPort {
   int socket_, number_ = 0;
 };
 
-/// A port of this machine that is free, for now.
+/// A port of this machine that is free at this moment.
 int free_port() { return TakenPort().number(); }
 
-/// Hands on what comes over one connection to a port of this machine, and what comes back, each piece later.
+/// Forwards one connection to a port of this machine, with a delay in both directions.
 class SlowPath {
  public:
   SlowPath(int to_port, std::chrono::milliseconds delay) : delay_(delay) {
@@ -54,7 +54,7 @@ class SlowPath {
       address.sin_family = AF_INET;
       address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
       address.sin_port = htons(static_cast<std::uint16_t>(to_port));
-      bool there = false;  // the store may take its time
+      bool there = false;  // the store may not be ready yet
       for (int tried = 0; tried < 300 && !there; ++tried) {
         there = ::connect(far, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
         if (there) break;
@@ -160,7 +160,7 @@ TEST_CASE("sites start at the same moment, however far they are from the first")
     rendezvous.agree({{"seed", "42"}});
     rendezvous.start_together();
     started[rank] = clock::now();
-    rendezvous.gather("end", "");  // or rank 0 would take the store away
+    rendezvous.gather("end", "");  // keeps rank 0, and so the store, until all ranks are here
   };
   auto first = std::async(std::launch::async, run, 0, port);
   const SlowPath path(port, kLatency);

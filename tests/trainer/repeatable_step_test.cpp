@@ -1,6 +1,6 @@
-// A training step asks the same of its device whatever the tensors hold and however many steps have been, and
-// reads nothing of them on the host: so it can be recorded once as a CUDA graph. A CPU shows it as well as a
-// GPU, since what is compared is what the host asks for.
+// Checks that a training step does the same work on the device whatever the tensors hold and however many
+// steps preceded it, and that it reads no values on the host. Such a step can be recorded once as a CUDA
+// graph. A CPU shows this as well as a GPU, since the test compares the operators that the host calls.
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/autograd.h>
 
@@ -17,7 +17,7 @@ namespace costmodel = fomoe::costmodel;
 namespace {
 
 std::vector<std::string> asked;
-int depth = 0;  // inside of an operator: how a CPU does it is not the host's question
+int depth = 0;  // nesting of operators; only the outermost ones are what the host calls
 
 void describe(std::ostream& out, const c10::IValue& value) {
   if (value.isTensor()) {
@@ -36,7 +36,7 @@ void describe(std::ostream& out, const c10::IValue& value) {
   out << ' ';
 }
 
-/// What autograd's engine calls for each node: its operators are in it.
+/// The functions that autograd's engine calls for each node; operators are nested in them.
 bool is_node(const at::RecordFunction& function) {
   return std::string(function.name()).rfind("autograd::engine", 0) == 0;
 }
@@ -53,7 +53,7 @@ void note_end(const at::RecordFunction& function, at::ObserverContext*) {
   if (!is_node(function)) --depth;
 }
 
-/// The operators, with their constants and shapes, that `work` asks for.
+/// The operators that `work` calls, with their constants and shapes.
 template <class Work>
 std::vector<std::string> operators_of(const Work& work) {
   asked.clear();
@@ -64,7 +64,7 @@ std::vector<std::string> operators_of(const Work& work) {
   return asked;
 }
 
-/// Reading a value, or a size that depends on values.
+/// Whether the operator reads a value on the host, or has a size that depends on values.
 bool waits(const std::string& line) {
   for (const char* name :
        {"aten::item", "aten::_local_scalar_dense", "aten::is_nonzero", "aten::equal", "aten::nonzero",
@@ -76,7 +76,7 @@ bool waits(const std::string& line) {
 
 bool by_own_kernel(const std::string& line) { return line.rfind("fomoe::adam_step", 0) == 0; }
 
-// Rows of whole 16 bytes, so that LibTorch's grouped product takes them.
+// Rows are multiples of 16 bytes, so that LibTorch's grouped product takes them.
 costmodel::ModelShape shape_for_graphs() {
   costmodel::ModelShape shape = tiny_shape();
   shape.d_expert = 4;
@@ -85,7 +85,7 @@ costmodel::ModelShape shape_for_graphs() {
 
 ModelOptions own_kernels(bool skip_token) {
   ModelOptions options;
-  options.kernels = Kernels::own;  // a GPU's
+  options.kernels = Kernels::own;  // the kernels that a GPU uses
   options.experts.skip_token = skip_token;
   options.experts.local.assign(2, {0, 3});
   return options;
@@ -106,7 +106,7 @@ TEST_CASE("a training step asks the same of its device each time, and reads noth
       const at::Tensor tokens = text.narrow(1, 0, 6).contiguous(),
                        targets = text.narrow(1, 1, 6).contiguous();
       const auto pass = operators_of([&] {
-        // Not Tensor::backward, which is an operator itself, with all the rest inside.
+        // Tensor::backward is an operator itself, which would contain all the others.
         torch::autograd::backward({model.loss(tokens, targets)}, {});
       });
       CHECK(std::count_if(pass.begin(), pass.end(), waits) == 0);
@@ -120,7 +120,7 @@ TEST_CASE("a training step asks the same of its device each time, and reads noth
         first_pass = pass;
         first_update = update;
       }
-      CHECK(pass.size() > 200);  // backward's too
+      CHECK(pass.size() > 200);  // includes the operators of the backward pass
       CHECK(pass == first_pass);
       CHECK(update == first_update);
       CHECK(std::count_if(update.begin(), update.end(), by_own_kernel) > 0);
@@ -143,15 +143,15 @@ TEST_CASE("an update whose constants the host changes says so: it is not settled
   };
   const auto usual = step();
   CHECK(optimizer.settled());
-  optimizer.set_experts(0, {{0, 0}, {1, -1}});  // one came anew
+  optimizer.set_experts(0, {{0, 0}, {1, -1}});  // one of the two experts has restarted
   CHECK(!optimizer.settled());
   const auto apart = step();
   CHECK(apart != usual);
   CHECK(std::count_if(apart.begin(), apart.end(), by_own_kernel) == 0);
-  optimizer.set_experts(0, {{0, 0}, {0, 0}});  // both did: alike, but warming up
+  optimizer.set_experts(0, {{0, 0}, {0, 0}});  // both have restarted: equal ages, but still warming up
   CHECK(!optimizer.settled());
   CHECK(step() != usual);
-  CHECK(optimizer.settled());  // the second of two steps has the whole rate
+  CHECK(optimizer.settled());  // the second of two warm-up steps has the full rate
   CHECK(step() == usual);
 }
 
@@ -164,7 +164,7 @@ TEST_CASE("rates and counts that the host changes reach the device by prepare()"
     of.loss(tokens, tokens.roll(-1, 1)).backward();
     by.step();
   };
-  // Whose experts' moments count as 50 steps old takes larger steps with them than one with new ones.
+  // Expert tensors whose moments count as 50 steps old take larger steps than those with new moments.
   const std::size_t up = parameter_index(0, Role::up), qkv = parameter_index(0, Role::qkv);
   optimizer.set_experts(0, std::vector<ExpertSteps>(4, ExpertSteps{50, -1}));
   step(model, optimizer);
@@ -173,7 +173,7 @@ TEST_CASE("rates and counts that the host changes reach the device by prepare()"
   CHECK(other.steps()[up].item<double>() == 1);
   CHECK(at::equal(model.parameters()[qkv].master, twin.parameters()[qkv].master));
   CHECK(!at::equal(model.parameters()[up].master, twin.parameters()[up].master));
-  // At a rate of 0 nothing moves.
+  // At a rate of 0 no parameter changes.
   optimizer.set_learning_rate(0);
   const at::Tensor before = model.parameters()[qkv].master.detach().clone();
   step(model, optimizer);

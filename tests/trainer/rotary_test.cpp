@@ -1,5 +1,6 @@
-// q, k and v out of one projection, q and k turned by their positions, forward and backward; and the row
-// functions with several members, as a GPU's block has them. What a rotation is, model_test.cpp says.
+// Tests q, k and v from one projection, with q and k rotated by their positions, forward and backward. It
+// also runs the row functions with a team of several members, as in a GPU's block. model_test.cpp tests the
+// rotation itself.
 #include "trainer/kernels/rotary/rotary.hpp"
 
 #include <torch/csrc/autograd/autograd.h>
@@ -21,7 +22,7 @@ struct Case {
     at::manual_seed(31);
     projection = at::randn({batch, length, 3, heads, head}, at::kDouble).to(type);
     for (at::Tensor* t : {&d_q, &d_k}) *t = at::randn({batch, length, heads, head}, at::kDouble).to(type);
-    // As attention's backward gives it: heads before positions.
+    // The layout that the backward pass of attention gives: heads before positions.
     d_v = at::randn({batch, heads, length, head}, at::kDouble).to(type).transpose(1, 2);
   }
   [[nodiscard]] RotaryTable table() const { return rotary_table(length, head, projection.options()); }
@@ -63,7 +64,7 @@ TEST_CASE("bf16 is rounded once, so it is as close to fp64 as its 8 bits allow")
   const RotaryTable rounded = test.table();
   const RotaryTable same{rounded.cos.to(at::kDouble), rounded.sin.to(at::kDouble)};
   const Heads got = rotated_heads(test.projection, rounded), wanted = rotated_heads(exact.projection, same);
-  // Half a unit in the last of 8 bits, and the fp32 arithmetic before it.
+  // The tolerance is half a unit in the last of 8 bits, plus the fp32 arithmetic before the rounding.
   CHECK(((got.q.to(at::kDouble) - wanted.q).abs() <= wanted.q.abs() * (1.0 / 256) + 1e-6).all().item<bool>());
 }
 

@@ -6,7 +6,7 @@ using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;
 
 TEST_CASE("an example that fits in the head") {
-  // Slots 0 … 5 of tokens with two choices each; 2 local experts, so 2 means ghost.
+  // Slots 0 … 5 of tokens with two choices each, and 2 local experts, so that 2 means ghost.
   const Route out = route(at::tensor({1, 2, 0, 1, 2, 0}, at::kLong), 2);
   CHECK(at::equal(out.permutation, at::tensor({2, 5, 0, 3, 1, 4}, at::kLong)));
   CHECK(at::equal(out.position, at::tensor({2, 4, 0, 3, 5, 1}, at::kLong)));

@@ -1,4 +1,5 @@
-// Recursive and hierarchical sums in whole trainings: the means of direct exchange, sent as the plan says.
+// Tests recursive and hierarchical sums in whole trainings: they give the means of direct exchange and send
+// the plan's bytes.
 #include "platforms/support/input_error.hpp"
 #include "tests/trainer/mailbox.hpp"
 
@@ -21,7 +22,7 @@ costmodel::Scenario scenario_of(const Case& one) {
   costmodel::Scenario scenario = training_scenario(one.method, one.sites, one.overlap);
   scenario.strategy.collective = one.collective;
   scenario.strategy.regions = one.regions;
-  // Halves are of sums alone: nothing migrates beside them.
+  // Recursive halving works for sums only, so its cases have no migration.
   if (one.overlap > 0 && one.collective != Collective::recursive)
     scenario.strategy.placement = costmodel::PlacementKind::random;
   return scenario;
@@ -32,7 +33,7 @@ costmodel::Scenario directly(costmodel::Scenario scenario) {
   return scenario;
 }
 
-// 8 sequences among 6 sites are shares of 2 and 1: gradients count accordingly, across regions too.
+// 8 sequences among 6 sites give shares of 2 and 1, so gradients have different weights, across regions too.
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = {
       {"ddp", 2, Collective::recursive},
@@ -46,7 +47,7 @@ const std::vector<Case>& cases() {
       {"diloco", 6, Collective::hierarchical, 3},
       {"local_sgd", 8, Collective::hierarchical, 4},
       {"local_adamw", 4, Collective::hierarchical, 2},
-      // Owners that regions do not cut evenly keep a ring, beside others that are cut.
+      // Owners that regions do not divide evenly use a ring, beside others that are divided.
       {"fomoe", 4, Collective::hierarchical, 2, 2},
       {"fomoe", 8, Collective::hierarchical, 2, 4},
   };
@@ -65,8 +66,8 @@ TEST_CASE(
     Training training(scenario, exact_options()), direct(directly(scenario), exact_options());
     training.run();
     direct.run();
-    // A sum is right to 1e-12 (collectives_test.cpp). ddp divides it by the root of its own square, twelve
-    // times over: as far as it is from one site with the whole batch.
+    // A sum has a relative error of 1e-12 (collectives_test.cpp). ddp divides the sum by the root of its own
+    // square, twelve times in a row, so its error is that of one site with the whole batch.
     CHECK(farthest_weights(training, direct) < (std::string(one.method) == "ddp" ? 1e-10 : 1e-12));
     for (int node = 1; one.overlap == 0 && node < one.sites; ++node)
       CHECK(at::equal(training.weights(node), training.weights(0)));
@@ -115,8 +116,9 @@ TEST_CASE("regions: a fragment's three transfers follow each other while the sit
   constexpr std::int64_t kOverlap = 2, kSteps = 12;
   Mailbox mailbox;
   std::map<int, std::int64_t> steps;  // by site
-  // Fragments leave after steps 2, 4, 6 …, with three transfers each. The first one's messages do not arrive
-  // before the site has taken a step more, the last one's before it has taken all that it may.
+  // Fragments are sent after steps 2, 4, 6 …, with three transfers each. The messages of the first transfer
+  // do not arrive before the site has made one more step, and those of the last transfer not before it has
+  // made all steps that the overlap allows.
   mailbox.opens = [&](int site, int channel) {
     const std::int64_t sent_at = 2 * (channel / 3 + 1), hidden = channel % 3 == 0 ? 1 : kOverlap;
     return steps[site] >= std::min(sent_at + hidden, kSteps);
@@ -131,7 +133,7 @@ TEST_CASE("regions: a fragment's three transfers follow each other while the sit
   check_as_in_turn(sites, scenario);
   for (const auto& site : sites) REQUIRE(site->transfers.size() == 3 * 6);
 
-  // What is merged was read before the steps that went on, as with one transfer.
+  // What is merged was read before the overlapping steps, as with a single transfer.
   Training regions(scenario, exact_options()), direct(directly(scenario), exact_options());
   regions.run();
   direct.run();

@@ -1,4 +1,4 @@
-// What the trainer's tests share. LibTorch defines a CHECK of its own, so doctest comes after it.
+// Helpers of the trainer's tests. LibTorch defines a CHECK macro of its own, so doctest is included after it.
 #pragma once
 #include "trainer/torch.hpp"
 
@@ -35,7 +35,8 @@ inline double largest_difference(const at::Tensor& a, const at::Tensor& b) {
   return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
 }
 
-/// While it lives, at::empty hands out NaN: whoever reads memory that nobody wrote shows.
+/// While the object exists, at::empty returns tensors full of NaN, so that reading uninitialised memory
+/// shows.
 class PoisonedMemory {
  public:
   PoisonedMemory() { at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true); }

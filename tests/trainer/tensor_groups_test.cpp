@@ -1,4 +1,4 @@
-// Groups of the plan against the tensors of the model.
+// Compares the plan's tensor groups with the tensors of the model.
 #include "trainer/model/tensor_groups.hpp"
 
 #include "tests/trainer/support.hpp"

@@ -1,5 +1,5 @@
-// A team of CPU threads in place of a block of GPU threads: what members of a row function share, and where
-// they wait for each other, is then tried for real.
+// A team of CPU threads in place of a block of GPU threads. It tests with real threads which data members of
+// a row function share, and where they wait for each other.
 #pragma once
 #include <barrier>
 #include <thread>
@@ -30,7 +30,7 @@ class ThreadTeam {
       }
       return value;
     }
-    /// Sums of whole numbers below 2^53.
+    /// Exact for sums of integers below 2^53.
     template <class S>
     [[nodiscard]] Before<S> before(S value) const {
       Before<S> out{0, 0};
@@ -47,7 +47,7 @@ class ThreadTeam {
       team_->values_[static_cast<std::size_t>(rank_)] = own;
       wait();
       std::vector<double> out = team_->values_;
-      wait();  // all have read before the next value is written
+      wait();  // all members have read before the next value is written
       return out;
     }
 
@@ -57,7 +57,7 @@ class ThreadTeam {
 
   explicit ThreadTeam(int size) : values_(static_cast<std::size_t>(size)), barrier_(size) {}
 
-  /// work(member) in each member's own thread.
+  /// Runs work(member) in one thread for each member.
   template <class Work>
   void run(const Work& work) {
     std::vector<std::jthread> threads;

@@ -1,4 +1,5 @@
-# test_trainer runs anywhere; test_gpu says "no GPU: skipped" where there is none, and ctest shows it as skipped.
+# test_trainer runs anywhere. test_gpu prints "no GPU: skipped" if there is no GPU, and ctest reports it as
+# skipped.
 file(GLOB TRAINER_TEST_SOURCES CONFIGURE_DEPENDS trainer/*.cpp)
 add_executable(test_trainer main.cpp ${TRAINER_TEST_SOURCES})
 file(GLOB TRAINER_GPU_TEST_SOURCES CONFIGURE_DEPENDS trainer/gpu/*.cpp)
@@ -9,7 +10,7 @@ foreach(program test_trainer test_gpu)
   target_precompile_headers(${program} REUSE_FROM fomoe_trainer)
   set_target_properties(${program} PROPERTIES BUILD_RPATH "${FOMOE_TORCH_DIR}/lib")
 endforeach()
-# Our CUDA kernels on the CPU, thread by thread, out of the files that nvcc compiles.
+# Our CUDA kernels on the CPU, thread by thread, from the files that nvcc compiles.
 set(EMULATED_GPU ${CMAKE_CURRENT_SOURCE_DIR}/trainer/emulated_gpu)
 set(EMULATED_OUT ${CMAKE_CURRENT_BINARY_DIR}/emulated_gpu)
 file(GLOB KERNEL_FILES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/trainer/kernels/*)
@@ -21,15 +22,16 @@ endforeach()
 add_custom_command(OUTPUT ${EMULATED_FILES} DEPENDS ${KERNEL_FILES} ${EMULATED_GPU}/emulate.py
                    COMMAND python3 ${EMULATED_GPU}/emulate.py ${PROJECT_SOURCE_DIR}/trainer/kernels ${EMULATED_OUT} VERBATIM)
 add_library(emulated_kernels STATIC ${EMULATED_FILES} ${EMULATED_GPU}/emulated_gpu.cpp)
-# The stand-ins for CUDA's own headers come first.
+# The replacements of CUDA's headers must be found before the originals.
 target_include_directories(emulated_kernels BEFORE PRIVATE ${EMULATED_GPU})
 target_include_directories(emulated_kernels PUBLIC ${EMULATED_OUT})
 target_link_libraries(emulated_kernels PUBLIC fomoe_trainer)
 target_precompile_headers(emulated_kernels REUSE_FROM fomoe_trainer)
-# Fibers jump between stacks, which _FORTIFY_SOURCE takes for a mistake; a precompiled header would have it defined already.
+# Fibers jump between stacks, which _FORTIFY_SOURCE reports as an error. A precompiled header would already
+# define _FORTIFY_SOURCE.
 set_source_files_properties(${EMULATED_GPU}/emulated_gpu.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS -U_FORTIFY_SOURCE)
 target_link_libraries(test_trainer PRIVATE emulated_kernels)
-# Our kernels beside LibTorch's operators; on a GPU by experiments/measure_gpu.sh.
+# Benchmarks our kernels and LibTorch's operators; experiments/measure_gpu.sh runs it on a GPU.
 add_executable(bench_kernels benchmarks/kernel_benchmark.cpp)
 target_link_libraries(bench_kernels PRIVATE fomoe_trainer nlohmann_json::nlohmann_json fomoe_warnings)
 target_precompile_headers(bench_kernels REUSE_FROM fomoe_trainer)
@@ -42,7 +44,7 @@ add_test(NAME trainer COMMAND test_trainer --test-suite-exclude=slow)
 set_tests_properties(trainer PROPERTIES LABELS trainer TIMEOUT 300)
 add_test(NAME trainer-slow COMMAND test_trainer --test-suite=slow)
 set_tests_properties(trainer-slow PROPERTIES LABELS slow TIMEOUT 600)
-# The programs as their users start them: several processes, so not beside other tests on few cores.
+# Runs the programs as users start them, with several processes, so not beside other tests on few cores.
 file(GLOB TRAINER_LIVE_SOURCES CONFIGURE_DEPENDS trainer/live/*.cpp)
 add_executable(test_live main.cpp ${TRAINER_LIVE_SOURCES})
 target_link_libraries(test_live PRIVATE nlohmann_json::nlohmann_json fomoe_warnings)
@@ -51,7 +53,8 @@ target_compile_definitions(test_live PRIVATE FOMOE_SOURCE_DIR="${PROJECT_SOURCE_
 add_dependencies(test_live fomoe-train fomoe)
 add_test(NAME live COMMAND test_live)
 set_tests_properties(live PROPERTIES LABELS live TIMEOUT 600 RUN_SERIAL TRUE)
-# The job scripts of experiments/slurm on a cluster of this machine alone; skipped where Slurm is not installed.
+# Runs the job scripts of experiments/slurm on a Slurm cluster of this machine alone; skipped if Slurm is not
+# installed.
 add_test(NAME slurm COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/slurm/slurm_test.sh ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 set_tests_properties(slurm PROPERTIES LABELS "slow;slurm" TIMEOUT 600 RUN_SERIAL TRUE SKIP_RETURN_CODE 77)
 add_test(NAME gpu COMMAND test_gpu)

@@ -1,4 +1,4 @@
-// Small trainings in one process, for tests of what methods do to a model.
+// Small training runs in one process, for tests of the effect of methods on a model.
 #pragma once
 #include <ATen/Parallel.h>
 
@@ -15,7 +15,7 @@
 
 namespace fomoe::trainer::testing {
 
-/// 3 rounds of 4 steps of 8 sequences.
+/// 3 rounds of 4 steps with 8 sequences each.
 inline costmodel::Scenario training_scenario(const std::string& method, int sites, int overlap = 0) {
   costmodel::Scenario scenario;
   scenario.model = tiny_shape();
@@ -30,27 +30,28 @@ inline costmodel::Scenario training_scenario(const std::string& method, int site
   return scenario;
 }
 
-/// fp64 from end to end, so that differences show what a method does and not what it rounds.
+/// fp64 throughout, so that differences show the effect of a method rather than rounding.
 inline TrainingOptions exact_options() {
   TrainingOptions options;
   options.dtype = at::kDouble;
   options.exact_wire = true;
   options.inner.learning_rate = 0.01;
-  // Adam divides by √v: where a gradient is nearly zero the usual 1e-8 would make differences of 1e-16 large.
+  // Adam divides by √v. Where a gradient is nearly zero, the usual 1e-8 would amplify differences of 1e-16.
   options.inner.epsilon = 1e-3;
   return options;
 }
 
-/// The same, as it really runs.
+/// The options of a real run: fp32, with the usual epsilon.
 inline TrainingOptions real_options() {
   TrainingOptions options;
   options.inner.learning_rate = 0.01;
   return options;
 }
 
-/// All sites of a scenario in this process.
+/// Trains all sites of a scenario in this process.
 struct Training {
-  /// One thread: the tensors are so small that several would wait for each other longer than they work.
+  /// Uses one thread: the tensors are so small that several threads would spend more time waiting than
+  /// working.
   static const costmodel::Scenario& one_thread(const costmodel::Scenario& scenario) {
     at::set_num_threads(1);
     return scenario;
@@ -73,7 +74,7 @@ struct Training {
   [[nodiscard]] at::Tensor parameter(costmodel::NodeId node, std::size_t index) {
     return executor.worker(node).model().parameters().at(index).master.detach();
   }
-  /// All parameters of a node, flat.
+  /// All parameters of a node in one flat tensor.
   [[nodiscard]] at::Tensor weights(costmodel::NodeId node) {
     std::vector<at::Tensor> parts;
     for (const Parameter& parameter : executor.worker(node).model().parameters())
@@ -95,7 +96,8 @@ struct Training {
   std::int64_t next_round = 0;
 };
 
-/// How far apart two trainings' weights are, at all nodes, relative to the largest weight.
+/// The largest difference between the weights of two trainings over all nodes, relative to the largest
+/// weight.
 inline double farthest_weights(Training& a, Training& b) {
   double farthest = 0;
   for (const costmodel::NodeId node : b.executor.hosted()) {
@@ -106,7 +108,7 @@ inline double farthest_weights(Training& a, Training& b) {
   return farthest;
 }
 
-/// What the plan has each node send and receive in the whole run: its operations' steps, chunk by chunk.
+/// What each node sends and receives in the whole run according to the plan's operations, chunk by chunk.
 inline std::vector<Traffic> planned_traffic(const costmodel::Plan& plan) {
   std::vector<Traffic> all(plan.nodes.size());
   for (Traffic& of_node : all) of_node.sent_to.resize(plan.nodes.size(), 0);

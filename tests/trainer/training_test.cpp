@@ -1,4 +1,4 @@
-// What the methods do to a model: equalities that hold whatever the data, in fp64 from end to end.
+// Tests the effect of the methods on a model: equalities that hold for any data, in fp64 throughout.
 #include <cmath>
 
 #include "tests/trainer/training_case.hpp"
@@ -17,10 +17,10 @@ TEST_CASE("one site, outer rate 1 and momentum 0: DiLoCo is plain training") {
   plain.run();
   CHECK(plain.plan.rounds == 12);
   CHECK(diloco.plan.rounds == 3);
-  // θ_before − (θ_before − θ) is θ but for one rounding of each element.
+  // θ_before − (θ_before − θ) equals θ up to one rounding of each element.
   CHECK(farthest_weights(diloco, plain) < 1e-12);
   Training fresh(training_scenario("centralised", 1), options);
-  CHECK(farthest_weights(fresh, plain) > 1e-3);  // and something was learnt
+  CHECK(farthest_weights(fresh, plain) > 1e-3);  // the training has changed the weights
 }
 
 TEST_CASE("DDP over sites is one site with the global batch, also where sites have unequal shares") {
@@ -75,7 +75,7 @@ TEST_CASE("outer Adam and Yogi: the first step by hand") {
     fed.run(1);
     average.run(1);
     const at::Tensor d = start - average.weights(0);
-    const at::Tensor m = 0.1 * d, v = 0.01 * d * d;  // yogi's from zero: −(1 − β2)·d²·sign(0 − d²)
+    const at::Tensor m = 0.1 * d, v = 0.01 * d * d;  // yogi's first v is −(1 − β2)·d²·sign(0 − d²)
     CHECK(largest_difference(fed.weights(1), start - 0.1 * m / (v.sqrt() + 1e-3)) < 1e-13);
   }
 }
@@ -136,10 +136,10 @@ TEST_CASE("the server of fedavg averages as diloco's sites do among themselves")
 TEST_CASE("a transfer of what another one brings waits for it: a server that passes on the mean") {
   costmodel::Scenario scenario = training_scenario("fedavg", 4);
   costmodel::Plan plan = costmodel::make_plan(scenario);
-  // Parameters up and down, with nothing to compute between them.
+  // Sends parameters to the server and back, with nothing to compute between the two transfers.
   plan.round = [fedavg = plan.round](std::int64_t index) {
     costmodel::RoundPlan round = fedavg(index);
-    round.ops.erase(round.ops.begin() + 2);  // the server's outer step
+    round.ops.erase(round.ops.begin() + 2);  // removes the server's outer step
     for (const std::size_t op : {1, 2}) {
       for (auto& exchange : std::get<costmodel::Transfer>(round.ops[op].what).exchanges) {
         for (costmodel::Payload& payload : exchange.payloads) payload.content = costmodel::Content::parameter;
@@ -180,7 +180,7 @@ TEST_CASE("a fragment that travels while sites train on is merged with what they
   for (const std::size_t index : first) start.push_back(streaming.parameter(0, index).clone());
   streaming.run(1);
 
-  // Means of the sites' weights after 2 and 4 local steps, from methods that average them there.
+  // The means of the sites' weights after 2 and 4 local steps, from methods that average them at those steps.
   costmodel::Scenario two_steps = training_scenario("local_sgd", 2), four_steps = two_steps;
   two_steps.strategy.local_steps = 2;
   Training after_2(two_steps, exact_options()), after_4(four_steps, exact_options());
@@ -195,7 +195,7 @@ TEST_CASE("a fragment that travels while sites train on is merged with what they
   }
   for (const char* name : {"layers.0.qkv.anchor", "layers.0.up.anchor"})
     CHECK(at::equal(streaming.tensor(0, name), streaming.tensor(1, name)));
-  // The other fragment is under way: nobody has merged anything of it.
+  // The other fragment is under way: no site has merged anything of it.
   CHECK(largest_difference(streaming.tensor(0, "embedding.anchor"),
                            Training(scenario, exact_options()).tensor(0, "embedding")) == 0);
 
@@ -204,7 +204,8 @@ TEST_CASE("a fragment that travels while sites train on is merged with what they
   Training again(scenario, exact_options());
   again.run();
   again.executor.finish();
-  CHECK(at::equal(streaming.weights(1), again.weights(1)));  // however fast the transfers were
+  // the result does not depend on the speed of the transfers
+  CHECK(at::equal(streaming.weights(1), again.weights(1)));
   CHECK(streaming.transport.traffic(0).total_sent() == again.transport.traffic(0).total_sent());
 }
 
@@ -253,7 +254,8 @@ TEST_CASE("warm-up, clipping and the load-balancing loss change the training as 
   CHECK(rates[3] == doctest::Approx(0.01));
   CHECK(rates[11] == doctest::Approx(0.01));
 
-  // Gradients a thousand times smaller leave Adam's first step alone but for epsilon; the moments show them.
+  // Gradients that are a thousand times smaller do not change Adam's first step, except through epsilon; the
+  // moments show them.
   TrainingOptions clipped = exact_options();
   clipped.clip_norm = 1e-3;
   Training tight(training_scenario("centralised", 1), clipped);

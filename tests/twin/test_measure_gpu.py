@@ -1,4 +1,4 @@
-"""experiments/measure_gpu.sh: the rehearsal runs to its end; stages fail, hit limits and are resumed one by one."""
+"""Tests experiments/measure_gpu.sh: the rehearsal runs to its end, and stages that fail or hit limits are resumed one by one."""
 
 import csv
 import json
@@ -19,7 +19,8 @@ FOMOE, TRAIN = os.environ["FOMOE"], os.environ["FOMOE_TRAIN"]
 STAGES = ["tests", "graph", "kernels", "small", "medium", "library", "skip", "large", "xl", "xxl", "composition", "rates", "eager",
           "sanitizer", "compiled", "compiled16"]
 
-# Writes what it is asked to write, as fast as it can. $BEHAVE says otherwise for calls whose arguments contain $WHERE.
+# A program that writes the files it is asked for at once. For calls whose arguments contain $WHERE it runs
+# $BEHAVE first.
 FAKE = """#!/bin/bash
 if [ "$1" = -c ]; then echo /nowhere; exit 0; fi
 if [[ -n "${WHERE:-}" && "$*" == *"$WHERE"* ]]; then eval "$BEHAVE"; fi
@@ -29,7 +30,7 @@ while [ $# -gt 0 ]; do if [ "$1" = --output ]; then echo '{}' >"$2"; fi; shift; 
 
 @pytest.fixture
 def fakes(tmp_path):
-    """Programs that take no time: a folder with fomoe-train, test_gpu and bench_kernels, and the environment that uses them."""
+    """Fake programs that end at once: a folder with fomoe-train, test_gpu and bench_kernels, and the environment that uses them."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in ("fomoe-train", "test_gpu", "bench_kernels", "python"):
@@ -70,9 +71,10 @@ def test_the_rehearsal_runs_every_stage_with_the_real_programs(tmp_path):
     assert "a rehearsal: none of this is a measurement" in (output / "machine.txt").read_text()
     with tarfile.open(output / "measurements.tar.gz") as archive:
         assert "./small/small.json" in archive.getnames() and "./machine.txt" in archive.getnames()
-    # Steps of the tiny model are so short that more layers may seem to take less time; nothing else is missing.
+    # Steps of the tiny model are so short that more layers may seem to take less time; no other measurement
+    # may be missing.
     assert not [line for line in summary(output) if "not measured" in line and "less than no time" not in line]
-    # Every profile is one that fomoe reads; two depths of the tiny model are as good as those of a preset.
+    # fomoe must be able to read every profile; two depths of the tiny model are as good as those of a preset.
     for path in output.glob("*/*.json"):
         if path.name in ("rates.json", "kernels.json"):
             continue
@@ -89,7 +91,7 @@ def summary(output):
 
 
 def profile(layers, seconds):
-    """Of steps that take seconds[N_le], a third in each part."""
+    """A step profile in which a step with N_le local experts takes seconds[N_le], a third of it in each of the three parts."""
     model = {"name": "custom", "d_model": 64, "layers": layers, "heads": 2, "experts": 8, "active_experts": 2, "d_expert": 32,
              "vocabulary": 256, "sequence_length": 16}
     points = [{"micro_batch_sequences": 1, "local_experts": held, "skip_token": False, "peak_memory_bytes": 1 << 30,
@@ -120,7 +122,7 @@ def test_the_summary_says_how_far_off_compositions_and_interpolations_are(tmp_pa
 
 
 def test_the_programs_need_no_library_that_a_machine_with_pytorch_lacks():
-    """They are carried to machines with GPUs: what Debian's packages brought stays behind."""
+    """The programs are carried to machines with GPUs, which lack the libraries of Debian's packages."""
     of_torch = {path.name for path in pathlib.Path(torch.__file__).parent.glob("lib/*.so*")}
     of_torch |= {path.name for path in pathlib.Path(torch.__file__).parents[1].glob("nvidia/*/lib/*.so*")}
     of_any_linux = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libstdc++.so.6", "libpthread.so.0", "libdl.so.2", "ld-linux-x86-64.so.2"}
@@ -150,7 +152,7 @@ def test_a_stage_that_fails_stops_no_other_and_is_run_again(tmp_path, fakes):
     assert done.returncode == 1
     assert dict(status(output)) == {**dict.fromkeys(STAGES, "complete"), "skip": "failed (7)"}
     assert "no such kernel" in done.stdout and not (output / "skip").exists()
-    with tarfile.open(output / "measurements.tar.gz") as archive:  # what there is, in case the machine is not seen again
+    with tarfile.open(output / "measurements.tar.gz") as archive:  # packed early, in case the machine is lost
         assert "./small/small.json" in archive.getnames() and "./skip.part/log.txt" in archive.getnames()
     assert measure(output, folder, env).returncode == 0
     assert status(output)[len(STAGES):] == [("skip", "complete")]
@@ -176,7 +178,7 @@ def test_a_stage_that_hangs_is_ended_at_the_budget_and_the_next_call_goes_on(tmp
     folder, env = fakes
     output = tmp_path / "out"
     done = measure(output, folder, {**env, "WHERE": "--skip-token", "BEHAVE": "sleep 1000"}, "--budget", "8")
-    assert done.returncode == 3, done.stdout  # nothing is left of the budget for the stages after it
+    assert done.returncode == 3, done.stdout  # no budget is left for the later stages
     assert ("skip", "limit") in status(output)
     assert "Continue with the same command" in done.stdout
     assert measure(output, folder, env).returncode == 0

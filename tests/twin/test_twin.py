@@ -1,4 +1,4 @@
-"""The Python twin computes what fomoe-train computes: parameters, loss of the same weights, step profiles that are read."""
+"""Checks that the Python twin computes what fomoe-train computes: parameters, loss of the same weights, readable step profiles."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def test_parameters_are_as_many_as_fomoe_counts(preset):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """One site that trained the tiny model on a corpus: its checkpoint, its validation loss, the validation sequences."""
+    """Trains the tiny model at one site on a corpus; gives its checkpoint, its validation loss and the validation sequences."""
     folder = tmp_path_factory.mktemp("trained")
     length, kept = TINY_SHAPE.sequence_length, 8
     tokens = numpy.random.default_rng(3).integers(0, TINY_SHAPE.vocabulary, 64 * length + 1).astype(numpy.uint16)
@@ -63,9 +63,9 @@ def test_the_loss_of_the_same_weights_is_the_trainers(trained, experts):
     twin.load_checkpoint(model, checkpoint)
     with torch.no_grad():
         loss = model.loss(tokens, targets).item()
-    # Sums of fp32 in another order; the losses are means of 512 terms of order 5.
+    # Both are fp32 sums in different orders; the losses are means of 512 terms of order 5.
     assert loss == pytest.approx(expected, rel=1e-5)
-    assert abs(untrained - expected) > 0.05  # the weights matter
+    assert abs(untrained - expected) > 0.05  # the loss depends on the weights
 
 
 @pytest.mark.parametrize("skip_token", [False, True])
@@ -85,7 +85,7 @@ def test_grouped_experts_are_the_loop_of_experts(skip_token):
 
 
 def test_ghosts_add_nothing():
-    """With experts that multiply by nothing but ones, what a token gets is the sum of its gates of experts that are here."""
+    """If all weights of the experts are 1, the output of a token is proportional to the sum of its gates of local experts."""
     model = twin.Model(TINY_SHAPE, held=2, skip_token=True, experts="grouped")
     x = torch.randn(5, TINY_SHAPE.d_model)
     chosen = torch.tensor([[0, 1], [1, 7], [6, 0], [5, 4], [3, 2]])
@@ -94,11 +94,11 @@ def test_ghosts_add_nothing():
     for product in (model.looped, model.grouped):
         y = product(x, chosen, gate, one, one.transpose(1, 2).contiguous())
         whole = torch.nn.functional.silu(x.sum(1)) * TINY_SHAPE.d_expert
-        here = torch.tensor([0.75, 0.5, 0.25, 0, 0])  # gates of experts 0 and 1
+        here = torch.tensor([0.75, 0.5, 0.25, 0, 0])  # sums of the gates of experts 0 and 1
         assert torch.allclose(y, (here * whole)[:, None].expand_as(y), rtol=1e-4, atol=1e-5)
 
 
-# Compiling takes a minute or two: only where asked for.
+# Compiling takes a minute or two, so it runs only if TWIN_COMPILE is set.
 compiled = pytest.mark.skipif("TWIN_COMPILE" not in os.environ, reason="TWIN_COMPILE is not set")
 
 

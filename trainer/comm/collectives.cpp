@@ -17,12 +17,12 @@ using costmodel::NodeId;
 using costmodel::Payload;
 using costmodel::Transfer;
 
-/// A payload of an exchange, cut into the pieces that its calls send.
+/// One payload of an exchange, cut into the pieces that separate calls send.
 struct TransferRun::Cut {
   const Exchange& exchange;
   const Payload& payload;
   bool from_partial = false, to_partial = false;
-  std::vector<std::unique_ptr<PatternRun>> runs = {};  // by piece
+  std::vector<std::unique_ptr<PatternRun>> runs = {};  // one per piece
 
   [[nodiscard]] std::int64_t given(int position) const {
     std::int64_t sum = 0;
@@ -95,7 +95,7 @@ TransferRun::TransferRun(const Transfer& transfer, Transport& transport, const T
     const bool concerned = std::any_of(exchange.nodes.begin(), exchange.nodes.end(),
                                        [&](NodeId node) { return transport.hosts(node); });
     if (!concerned) continue;
-    std::size_t call = 0;  // the pieces of an exchange follow each other, payload after payload
+    std::size_t call = 0;  // the calls of an exchange count through the pieces of all its payloads
     for (const Payload& payload : exchange.payloads) {
       auto parts = std::make_unique<Cut>(
           Cut{exchange, payload, from_partial(transfer, payload), to_partial(transfer, payload)});
@@ -163,7 +163,7 @@ void TransferRun::exchange() {
   });
   std::unique_ptr<Phase> phase = std::move(first_);
   for (std::size_t s = 0; s < steps_.size(); ++s) {
-    // What partners send next, they will have while this phase is still under way here.
+    // Partners send the next phase's data while this phase is still under way here.
     std::unique_ptr<Phase> next = s + 1 < steps_.size() ? laid_out(steps_[s + 1]) : nullptr;
     for (PatternRun* run : steps_[s].runs) run->before(steps_[s].phase);
     phase->run();
@@ -173,7 +173,8 @@ void TransferRun::exchange() {
   at_hosted([&](Cut& cut, int position, const PayloadAt& at) {
     if (cut.to_partial) options_.partial->put(key(at), cut.result(position).clone());
   });
-  std::erase_if(cuts_, [](const auto& cut) { return cut->to_partial; });  // nothing of them is delivered
+  // these payloads are not delivered to a model
+  std::erase_if(cuts_, [](const auto& cut) { return cut->to_partial; });
 }
 
 void TransferRun::deliver(const PayloadSink& sink) {

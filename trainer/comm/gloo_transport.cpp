@@ -8,7 +8,7 @@
 namespace fomoe::trainer {
 namespace {
 
-/// Point-to-point over Gloo; one rank hosts the nodes of one site.
+/// Point-to-point messages over Gloo; one rank hosts the nodes of one site.
 class GlooTransport : public Transport {
  public:
   GlooTransport(const RankTransportOptions& options, c10::intrusive_ptr<c10d::ProcessGroupGloo> group)
@@ -37,7 +37,7 @@ class GlooTransport : public Transport {
   void move(const std::vector<Message*>& messages, int channel) override {
     int partner = -1;
     try {
-      // Receives first: what arrives then finds its place.
+      // Post the receives first, so that arriving data finds its buffer.
       for (Message* message : messages) {
         if (hosts(message->from) || message->posted) continue;
         partner = rank_of(message->from);
@@ -51,7 +51,7 @@ class GlooTransport : public Transport {
         }
         partner = rank_of(message->to);
         std::vector<at::Tensor> buffer = {message->sent.contiguous()};
-        const std::lock_guard posting(posting_);  // transfers post from threads of their own
+        const std::lock_guard posting(posting_);  // several transfers post from their own threads
         pending.push_back(group_->send(buffer, partner, tag(*message, channel)));
       }
       for (std::size_t m = 0; m < messages.size(); ++m) {
@@ -91,7 +91,7 @@ class GlooTransport : public Transport {
     return nodes()[static_cast<std::size_t>(node)].site;
   }
   std::vector<std::string> names_;
-  std::vector<int> place_;  // by node: among those of its site. With the channel it makes the tag
+  std::vector<int> place_;  // index of each node within its site; part of the message's tag, with the channel
   std::mutex posting_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
 };

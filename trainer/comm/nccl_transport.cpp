@@ -20,7 +20,7 @@ class NcclTransport : public Transport {
         names_(options.names),
         device_(options.device),
         group_(std::move(group)) {
-    // A communicator is made by its first call, in which all ranks must take part; later calls need not.
+    // The first call creates the communicator, and all ranks must take part in it; later calls need not.
     const c10::cuda::CUDAGuard guard(device_);
     std::vector<at::Tensor> nothing = {at::zeros({1}, at::device(device_).dtype(at::kByte))};
     group_->allreduce(nothing)->wait();
@@ -30,7 +30,7 @@ class NcclTransport : public Transport {
   [[nodiscard]] bool concurrent() const override { return false; }
 
  protected:
-  // One group of sends and receives, in the messages' order, which is that of (from, to) at both ends.
+  // One group of sends and receives, in the order of the messages, which both ends sort by (from, to).
   void move(const std::vector<Message*>& messages, int /*channel*/) override {
     const c10::cuda::CUDAGuard guard(device_);
     std::vector<at::Tensor> buffers;
@@ -73,7 +73,7 @@ std::string device_identity(const at::Device& device) {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
   const cudaDeviceProp* properties = at::cuda::getDeviceProperties(device.index());
-  // Of the machine and the slot that the GPU is in: two processes may number GPUs differently.
+  // The host and the PCI slot identify the GPU, since two processes may number the GPUs differently.
   return "cuda " + std::string(host) + ' ' + std::to_string(properties->pciDomainID) + ':' +
          std::to_string(properties->pciBusID) + ':' + std::to_string(properties->pciDeviceID);
 }
@@ -84,7 +84,7 @@ bool own_gpu_each(const std::vector<std::string>& identities) {
 }
 
 std::unique_ptr<Transport> nccl_transport(const RankTransportOptions& options) {
-  // Otherwise a lost site ends this process from a thread of NCCL's, before we can say which it was.
+  // Without this, a thread of NCCL ends the process when a site is lost, before the error can name the site.
   ::setenv("TORCH_NCCL_BLOCKING_WAIT", "1", /*overwrite=*/0);
   auto how = c10d::ProcessGroupNCCL::Options::create();
   how->timeout = std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.timeout_s));

@@ -12,8 +12,8 @@ using costmodel::Transfer;
 
 namespace {
 
-/// Direct all-reduce: position q gets chunk q of everybody, adds them in the order of positions, and sends
-/// the mean back out.
+/// Direct all-reduce: position q receives chunk q from every node, adds the chunks in the order of positions,
+/// and sends their mean back to every node.
 class DirectAllReduce : public PatternRun {
  public:
   DirectAllReduce(const Transfer& transfer, const PieceOf& piece, Transport& transport, bool exact)
@@ -46,7 +46,7 @@ class DirectAllReduce : public PatternRun {
       for (int p = 1; p < size(); ++p) sum += heard(q, p);
       sum /= size();
       encoded_mean_[static_cast<std::size_t>(q)] = codec().encode(sum);
-      // A copy, since sources may hand out their own tensors.
+      // Clone, since a source may hand out its own tensor.
       value(q) = value(q).clone();
       chunk(value(q), q).copy_(decoded(encoded_mean_[static_cast<std::size_t>(q)], q, q));
     }
@@ -62,13 +62,14 @@ class DirectAllReduce : public PatternRun {
     return codec().decode(bytes, chunk_size(c), value(at));
   }
 
-  std::vector<std::vector<at::Tensor>> received_;  // [at][from]: chunk `at`
-  std::vector<at::Tensor> encoded_mean_;           // by position: its chunk
+  std::vector<std::vector<at::Tensor>> received_;  // [receiver][sender]: the receiver's chunk
+  std::vector<at::Tensor> encoded_mean_;           // by position: the mean of its chunk
 };
 
-/// Around the ring, or by halving and doubling: chunks of sums that grow on their way, then the means as they
-/// are. Sums are taken in another order for each chunk; the result is still the same bits everywhere, since
-/// one node makes each chunk and its bytes are passed on as they came.
+/// All-reduce, reduce-scatter or all-gather around a ring or by halving and doubling: first partial sums of
+/// chunks travel, then the means of the chunks. The order of the sums differs between chunks. The result
+/// still has the same bits at every node, since one node computes each chunk's mean and its bytes are passed
+/// on unchanged.
 class RingReduce : public PatternRun {
  public:
   RingReduce(const Transfer& transfer, const PieceOf& piece, Transport& transport, bool exact)
@@ -81,7 +82,7 @@ class RingReduce : public PatternRun {
     return pattern_ == Pattern::all_gather ? chunk_size(p) : elements();
   }
 
-  // A copy of what was given, since sources may hand out their own tensors.
+  // Clone what was given, since a source may hand out its own tensors.
   void before(int step) override {
     if (step > 0) return;
     for (int p = 0; p < size(); ++p) {
@@ -137,13 +138,13 @@ class RingReduce : public PatternRun {
   [[nodiscard]] at::Tensor as_read(const at::Tensor& flat) const override { return chunks_as_read(flat); }
 
  private:
-  // From here on others and the node itself have what they read of it.
+  // From here on this node, too, continues with the values that the others decode.
   void encode(int p, int c) {
     at::Tensor mine = chunk(value(p), c);
     encoded(p, c) = codec().encode(mine).clone();
     mine.copy_(codec().decode(encoded(p, c), mine.numel(), mine));
   }
-  // Around the ring each node sends each chunk once.
+  // Around a ring each node sends each chunk only once, so the encoded chunk can be released.
   at::Tensor passed_on(int p, int c) {
     return steps().ring() ? std::exchange(encoded(p, c), at::Tensor()) : encoded(p, c);
   }
@@ -152,10 +153,11 @@ class RingReduce : public PatternRun {
   }
 
   Pattern pattern_;
-  std::vector<std::vector<at::Tensor>> encoded_;  // [position][chunk]: means to pass on
+  std::vector<std::vector<at::Tensor>> encoded_;  // [position][chunk]: encoded means to pass on
 };
 
-/// Everybody's payload to everybody, who all take the same mean. By ring each passes on what it got.
+/// All-to-all broadcast: every node sends its payload to every node, and all take the same mean. Around a
+/// ring each node passes on what it received.
 class AllGather : public PatternRun {
  public:
   AllGather(const Transfer& transfer, const PieceOf& piece, Transport& transport, bool exact)
@@ -189,10 +191,11 @@ class AllGather : public PatternRun {
   at::Tensor& heard(int at, int from) {
     return received_[static_cast<std::size_t>(at)][static_cast<std::size_t>(from)];
   }
-  std::vector<std::vector<at::Tensor>> received_;  // [at][from], encoded
+  std::vector<std::vector<at::Tensor>> received_;  // [receiver][sender], encoded
 };
 
-/// Everybody to the first (a mean over the senders), or the first to everybody.
+/// Reduce (all other nodes send to the first, which takes the mean over the senders) and broadcast (the first
+/// sends to all others).
 class Rooted : public PatternRun {
  public:
   Rooted(const Transfer& transfer, const PieceOf& piece, Transport& transport, bool exact,
@@ -226,7 +229,7 @@ class Rooted : public PatternRun {
  private:
   bool to_first_;
   at::Tensor like_;
-  std::vector<at::Tensor> received_;  // by the position that is not the first
+  std::vector<at::Tensor> received_;  // by position of the node that is not the first
 };
 
 }  // namespace
@@ -237,7 +240,7 @@ std::unique_ptr<PatternRun> make_lane(const Transfer& transfer, const PieceOf& p
   const bool sparse = piece.payload.format.sparse();
   switch (transfer.pattern) {
     case Pattern::all_reduce:
-      if (sparse) break;  // sums of kept values are no longer sparse
+      if (sparse) break;  // a sum of sparse vectors is no longer as sparse
       if (ordered) return std::make_unique<DirectAllReduce>(transfer, piece, transport, exact);
       return std::make_unique<RingReduce>(transfer, piece, transport, exact);
     case Pattern::reduce_scatter:

@@ -1,4 +1,4 @@
-// How one piece of a payload goes through the phases of a pattern, at all the nodes that a process hosts.
+// Runs one piece of a payload through the phases of a pattern, for all nodes that a process hosts.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace fomoe::trainer {
 
-/// What one call of a collective sends of a payload: all of it, a bucket or a tensor
+/// The part of a payload that one call of a collective sends: the whole payload, a bucket or a tensor
 /// (costmodel/plan/pieces.hpp).
 struct PieceOf {
   const costmodel::Exchange& exchange;
@@ -39,20 +39,20 @@ class PatternRun {
   [[nodiscard]] std::int64_t elements() const { return elements_; }
   [[nodiscard]] virtual bool contributes(int /*position*/) const { return true; }
   [[nodiscard]] virtual bool gets_result(int /*position*/) const { return true; }
-  /// Of what a contributor gives: all, or the chunk that it starts from.
+  /// Elements of what a contributor gives: all elements, or those of the chunk that it starts from.
   [[nodiscard]] virtual std::int64_t given(int /*position*/) const { return elements(); }
-  /// What a hosted contributor sends: flat [given]; it is not written to.
+  /// Sets what a hosted contributor sends: a flat tensor [given], which is never written to.
   void give(int position, at::Tensor values) { value(position) = std::move(values); }
-  /// A node's contribution as others read it off the wire.
+  /// A node's contribution as the other nodes decode it.
   [[nodiscard]] virtual at::Tensor as_read(const at::Tensor& flat) const { return codec_.round_trip(flat); }
 
   [[nodiscard]] int phases() const { return steps_.count(); }
-  /// Lays out what phase `step` sends; values need not be there yet.
+  /// Adds the segments of phase `step` to `phase`. The values need not be there yet.
   virtual void add_to(Phase& phase, int step) = 0;
-  /// Around the phase, when its values are there.
+  /// Called directly before and after the phase, when its values are there.
   virtual void before(int /*step*/) {}
   virtual void after(int /*step*/) {}
-  /// Of a hosted node that gets one: flat [elements], or the chunk that it ends with.
+  /// The result at a hosted node that gets one: flat [elements], or the chunk that it ends with.
   [[nodiscard]] virtual at::Tensor result(int position) { return value(position); }
 
  protected:
@@ -72,7 +72,7 @@ class PatternRun {
     return flat.narrow(0, begin, chunk_size(c));
   }
 
-  /// Where each chunk is encoded by itself.
+  /// Encodes and decodes each chunk separately.
   [[nodiscard]] at::Tensor chunks_as_read(const at::Tensor& flat) const {
     std::vector<at::Tensor> parts;
     for (int c = 0; c < size(); ++c) parts.push_back(codec_.round_trip(chunk(flat, c)));
@@ -91,11 +91,11 @@ class PatternRun {
   std::int64_t elements_;
   Transport* transport_;
   WireCodec codec_;
-  std::vector<at::Tensor> values_;  // by position; of hosted contributors
+  std::vector<at::Tensor> values_;  // by position; only hosted contributors have one
 };
 
-/// Throws std::invalid_argument for a pattern or wire format that is not done. `like`: for dtype and device
-/// of what nodes read that send nothing.
+/// Throws std::invalid_argument for a pattern or wire format that the trainer does not support. `like` gives
+/// the dtype and the device of what nodes decode that send nothing themselves.
 std::unique_ptr<PatternRun> make_lane(const costmodel::Transfer& transfer, const PieceOf& piece,
                                       Transport& transport, bool exact, const at::Tensor& like);
 

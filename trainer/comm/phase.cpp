@@ -10,7 +10,7 @@ void Phase::add(costmodel::NodeId from, costmodel::NodeId to, costmodel::Traffic
   const bool sends = transport_->hosts(from), receives = transport_->hosts(to);
   if (!sends && !receives) return;
   Segment segment{0, bytes, sends ? std::move(encode) : nullptr, receives ? std::move(received) : nullptr};
-  if (bytes == 0) {  // a chunk of a payload with fewer elements than nodes: nothing to wait for
+  if (bytes == 0) {  // a payload with fewer elements than nodes has empty chunks: no message is needed
     if (receives) empty_.push_back(std::move(segment));
     return;
   }

@@ -1,5 +1,5 @@
-// One phase of a transfer: segments of many exchanges, gathered into one message for each pair of nodes. It
-// is laid out before there is anything to send, so that its receives can be posted early.
+// One phase of a transfer: the segments of many exchanges, gathered into one message for each pair of nodes.
+// A phase is laid out before there is anything to send, so that its receives can be posted early.
 #pragma once
 #include <functional>
 #include <map>
@@ -13,18 +13,19 @@ namespace fomoe::trainer {
 
 class Phase {
  public:
-  /// `channel`: of the transfer; see Transport::exchange.
+  /// `channel` is the channel of the transfer; see Transport::exchange.
   explicit Phase(Transport& transport, int channel = 0) : transport_(&transport), channel_(channel) {}
 
-  /// A segment from node to node. Every process adds those that concern it in the plan's order, which is how
-  /// a receiver finds them in the message. `encode` is called in run() where `from` is hosted here;
-  /// `received` where `to` is, after everything has arrived. Both may be empty at the other end.
+  /// Adds a segment that node `from` sends to node `to`. Every process adds the segments that concern it in
+  /// the order of the plan; the order is how a receiver finds them in the message. run() calls `encode` where
+  /// `from` is hosted here, and `received` where `to` is hosted here, after everything has arrived. Either
+  /// function may be empty in a process that does not host its node.
   void add(costmodel::NodeId from, costmodel::NodeId to, costmodel::TrafficClass traffic, std::int64_t bytes,
            std::function<at::Tensor()> encode, std::function<void(const at::Tensor&)> received);
-  /// Everything is added; see Transport::expect. Phases of a channel are expected in the order in which they
-  /// run.
+  /// Posts the receives, once all segments have been added; see Transport::expect. The phases of a channel
+  /// must be expected in the order in which they run.
   void expect();
-  /// With or without having been expected.
+  /// Sends and receives all segments. A call of expect() before it is optional.
   void run();
 
  private:
@@ -42,8 +43,8 @@ class Phase {
   Transport* transport_;
   int channel_;
   std::map<std::pair<costmodel::NodeId, costmodel::NodeId>, Bundle> bundles_;
-  std::vector<Message> messages_;  // in the order of the bundles
-  std::vector<Segment> empty_;     // arrive without being sent
+  std::vector<Message> messages_;  // in the order of bundles_
+  std::vector<Segment> empty_;     // segments of 0 bytes: received() is called without a message
 };
 
 }  // namespace fomoe::trainer

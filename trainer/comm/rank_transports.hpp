@@ -1,12 +1,13 @@
-// What moves messages between the processes of a run, one process a site.
+// The transports that move messages between the processes of a run, one process per site.
 //
-// Gloo runs everywhere: messages lie in host memory, find each other by tag, and transfers that are under way
+// Gloo runs everywhere. Messages lie in host memory and are matched by tag, and transfers that are under way
 // at the same time share the links.
 //
-// NCCL runs where every rank has a GPU of its own. It pairs sends with receives by their order alone, so that
-// transfers go one after another there, in the plan's order (Transport::concurrent). Payloads are encoded on
-// the host all the same, and copied to the GPU for the journey. It has been compiled and linked; it has never
-// run, for want of a machine with two GPUs (tests/trainer/gpu/nccl_test.cpp skips itself on fewer).
+// NCCL needs a GPU of its own for every rank. It matches sends with receives by their order alone, so
+// transfers run one after another, in the order of the plan (Transport::concurrent). Payloads are still
+// encoded on the host and copied to the GPU to be sent. The NCCL transport compiles and links, but it has
+// never run, because no machine with two GPUs was available (tests/trainer/gpu/nccl_test.cpp skips itself on
+// fewer than two GPUs).
 #pragma once
 #include <memory>
 #include <string>
@@ -19,24 +20,24 @@ namespace fomoe::trainer {
 
 struct RankTransportOptions {
   std::vector<costmodel::Node> nodes;
-  std::vector<std::string> names;  // of the ranks' sites
+  std::vector<std::string> names;  // of the sites, by rank
   int rank = 0;
   double timeout_s = 0;
   at::Device device = at::kCPU;
   c10::intrusive_ptr<c10d::Store> store;
 };
 
-/// Of this rank's device, to compare: "cpu", or a text that no other GPU has.
+/// Identifies this rank's device for comparison: "cpu", or a text that differs between any two GPUs.
 std::string device_identity(const at::Device& device);
-/// Whether all have one, and no two the same: one communicator cannot have a GPU twice.
+/// Whether every rank has a GPU and no two ranks share one: a communicator cannot contain a GPU twice.
 bool own_gpu_each(const std::vector<std::string>& identities);
 
-/// Both throw where the ranks do not find each other within the limit. exchange() throws SiteLost.
+/// Both throw if the ranks do not find each other within `timeout_s`. Their exchange() throws SiteLost.
 std::unique_ptr<Transport> gloo_transport(const RankTransportOptions& options,
                                           const std::string& own_address);
 std::unique_ptr<Transport> nccl_transport(const RankTransportOptions& options);
 
-/// The nodes of a site, which one rank trains.
+/// The nodes of one site. One rank trains all of them.
 std::vector<costmodel::NodeId> nodes_of_site(const std::vector<costmodel::Node>& nodes, int site);
 
 }  // namespace fomoe::trainer

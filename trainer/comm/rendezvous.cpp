@@ -47,8 +47,8 @@ milliseconds milliseconds_of(double seconds) {
   return milliseconds(static_cast<std::int64_t>(1e3 * seconds));
 }
 
-// This machine's address as rank 0 sees it: the one that a packet to rank 0 would leave from. Names and
-// interfaces need no configuration then, neither in a container nor in a network namespace.
+// This machine's address as rank 0 sees it: the source address of a packet to rank 0. With it, neither a
+// container nor a network namespace needs a configured host name or interface.
 std::string own_address(const Launch& launch) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_DGRAM;
@@ -115,17 +115,18 @@ Rendezvous::Rendezvous(const Launch& launch, std::vector<std::string> names, dou
       names_(std::move(names)),
       timeout_s_(timeout_s),
       connection_(std::make_unique<Connection>()) {
-  // c10d would print stack traces of what we say in a line; whoever wants them sets the variable.
+  // c10d would print stack traces of errors that we report in one line. Users can set the variable to see
+  // them.
   ::setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
   c10::initLogging();
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(launch.port);
   options.isServer = launch.rank == 0 && !launch.agent_store;
   options.numWorkers = launch.world;
-  options.waitWorkers = false;  // agree() says who is missing
+  options.waitWorkers = false;  // agree() reports which ranks are missing
   options.timeout = milliseconds_of(timeout_s);
   try {
-    // torchrun keeps one store over restarts: each attempt has keys of its own.
+    // torchrun keeps one store over restarts, so each attempt gets its own key prefix.
     connection_->store = c10::make_intrusive<c10d::PrefixStore>(
         "fomoe" + environment("TORCHELASTIC_RESTART_COUNT").value_or(""),
         c10::make_intrusive<c10d::TCPStore>(launch.address, options));
@@ -168,7 +169,7 @@ std::vector<std::string> Rendezvous::gather(const std::string& key, const std::s
   } catch (const std::exception&) {
     throw store_lost();
   }
-  // Rank 0 keeps the store: it leaves last.
+  // Rank 0 serves the store, so it leaves last.
   try {
     if (launch_.rank > 0) connection_->store->add(key + "/done", 1);
     while (launch_.rank == 0 && connection_->store->add(key + "/done", 0) < launch_.world - 1 &&
@@ -192,12 +193,12 @@ SiteLost Rendezvous::missing_of(const std::vector<std::string>& keys) {
     }
     if (!there) missing += (missing.empty() ? "" : ", ") + name_of(rank);
   }
-  if (missing.empty()) missing = "the last of the sites";  // in between
+  if (missing.empty()) missing = "the last of the sites";  // the ranks arrived after the timeout
   return SiteLost(missing + " did not come within " + std::to_string(static_cast<int>(timeout_s_)) + " s");
 }
 
 void Rendezvous::measure_round_trips() {
-  constexpr int kTries = 5;  // the shortest counts: nothing was in its way
+  constexpr int kTries = 5;  // the shortest one counts: it met the least other traffic
   round_trip_s_ = timeout_s_;
   try {
     for (int tried = 0; tried < kTries; ++tried) {
@@ -213,11 +214,11 @@ void Rendezvous::measure_round_trips() {
 }
 
 void Rendezvous::start_together() {
-  constexpr double kMargin_s = 0.1;  // on a busy machine, from one request to the next
+  constexpr double kMargin_s = 0.1;  // seconds between two requests on a busy machine
   gather("ready", "");
   try {
     if (launch_.rank == 0) {
-      // Others may have yet to hear that all are ready, and then to ask for the word.
+      // The other ranks must first learn that all are ready and then wait for "go".
       std::this_thread::sleep_for(Seconds(longest_round_trip_s_ + kMargin_s));
       connection_->store->set("go", bytes_of(""));
     } else {
@@ -281,9 +282,10 @@ std::unique_ptr<Transport> Rendezvous::transport(const std::vector<costmodel::No
 std::string Rendezvous::explain(const SiteLost& lost) {
   const std::string own = lost.what();
   try {
-    // The first to see it writes; the others read. An empty expectation means: if nobody has.
+    // The first rank that sees the loss writes it, and the others read it. With an empty expected value,
+    // compareSet writes only if the key does not exist.
     const std::string first = text_of(connection_->store->compareSet("lost", {}, bytes_of(own)));
-    // Others may still ask: rank 0 keeps the store open for them a little longer.
+    // Rank 0 keeps the store open a little longer, for ranks that have yet to ask.
     if (launch_.rank == 0 && !launch_.agent_store) std::this_thread::sleep_for(std::chrono::seconds(2));
     return first;
   } catch (const std::exception&) {

@@ -1,8 +1,8 @@
-// How the processes of a run find each other: torchrun's environment variables and a TCPStore at rank 0.
-// One process trains one site, rank r site r; or one process trains all.
+// How the processes of a run find each other: through torchrun's environment variables and a TCPStore at rank
+// 0. Either one process trains one site (rank r trains site r), or one process trains all sites.
 //
-// Whoever starts first waits for the others. Before anything is trained all ranks compare what they are about
-// to train.
+// Ranks that start early wait for the others. Before training starts, all ranks check that they are about to
+// train the same thing.
 #pragma once
 #include <memory>
 #include <optional>
@@ -16,66 +16,68 @@ namespace fomoe::trainer {
 
 struct Launch {
   int rank = 0, world = 1;
-  int local_rank = 0;   // among the processes of this machine
-  std::string address;  // of rank 0
+  int local_rank = 0;   // index among the processes of this machine
+  std::string address;  // host name or address of rank 0
   int port = 0;
   bool agent_store = false;  // torchrun's own process already serves the store
 };
 
-/// RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and, where it is set, LOCAL_RANK; under Slurm SLURM_PROCID,
-/// SLURM_NTASKS and SLURM_LOCALID stand in for the first two and the last. Nothing where neither RANK nor
-/// SLURM_PROCID is set. Throws UsageError for half a set.
+/// Reads RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and, where it is set, LOCAL_RANK. Under Slurm,
+/// SLURM_PROCID, SLURM_NTASKS and SLURM_LOCALID replace RANK, WORLD_SIZE and LOCAL_RANK. Returns nothing if
+/// neither RANK nor SLURM_PROCID is set. Throws UsageError if some of the variables are missing.
 std::optional<Launch> launch_from_environment();
 
-/// A site does not answer any more, or never came.
+/// A site has stopped answering, or has never joined.
 class SiteLost : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What all ranks must have in common, by name, for messages: {"scenario", "3f…"}, {"seed", "42"}.
+/// Name and value of everything that all ranks must agree on: {"scenario", "3f…"}, {"seed", "42"}. Messages
+/// show the names.
 using Digest = std::vector<std::pair<std::string, std::string>>;
 
 class Rendezvous {
  public:
-  /// Connects to the store, which rank 0 opens. Throws UsageError where the port is in use, SiteLost where
-  /// rank 0 does not come within the limit. `names`: of the ranks' sites.
+  /// Connects to the store, which rank 0 opens. `names` are the names of the sites, by rank. Throws
+  /// UsageError if the port is in use, and SiteLost if rank 0 does not appear within `timeout_s`.
   Rendezvous(const Launch& launch, std::vector<std::string> names, double timeout_s);
   ~Rendezvous();
 
-  /// Returns when every rank has called it with the same digest, and measures how far they are from rank 0.
-  /// Throws UsageError, naming the first rank that differs and in what; SiteLost, naming the ranks that did
-  /// not come.
+  /// Returns when every rank has called it with the same digest, and measures each rank's round trip to rank
+  /// 0. Throws UsageError, naming the first rank that differs and the entry that differs, and SiteLost,
+  /// naming the ranks that are missing.
   void agree(const Digest& digest);
 
-  /// Everybody's text by rank, at every rank, when all have called it; `key` differs for each call.
+  /// Returns every rank's text, by rank, at every rank, once all ranks have called it. Each call needs a new
+  /// `key`.
   std::vector<std::string> gather(const std::string& key, const std::string& text);
 
-  /// After agree(): returns at every rank at the same moment, when all have called it. Rank 0's word reaches
-  /// the others half a round trip later: each waits for as long as its own is shorter than the longest. Paths
-  /// that take longer one way than the other are off by half the difference. To be called once. Throws
-  /// SiteLost like gather().
+  /// Returns at every rank at the same moment, once all ranks have called it; call it after agree(), and only
+  /// once. The signal of rank 0 reaches another rank half a round trip later, so each rank waits for half the
+  /// difference between the longest round trip and its own. If a path is slower in one direction, the error
+  /// is half the difference between the directions. Throws SiteLost as gather() does.
   void start_together();
 
-  /// Sends and receives among the ranks: over NCCL where every rank trains on a GPU of its own, else over
-  /// Gloo (rank_transports.hpp). Throws SiteLost from exchange().
+  /// Makes the transport between the ranks: NCCL if every rank trains on a GPU of its own, otherwise Gloo
+  /// (rank_transports.hpp). Its exchange() throws SiteLost.
   std::unique_ptr<Transport> transport(const std::vector<costmodel::Node>& nodes, const at::Device& device);
 
-  /// After SiteLost: which site was lost first, in words. The ranks tell each other through the store, so
-  /// that those who only see a neighbour leave name the culprit too.
+  /// After SiteLost: returns a sentence that names the site that was lost first. The ranks tell each other
+  /// through the store, so that a rank that only saw its neighbour leave also names the site that caused it.
   std::string explain(const SiteLost& lost);
 
  private:
   struct Connection;
   [[nodiscard]] std::string name_of(int rank) const;
   [[nodiscard]] SiteLost store_lost() const;
-  /// Names the ranks whose keys (by rank) are not there.
+  /// The error that names the ranks whose key is missing from the store; `keys` is indexed by rank.
   [[nodiscard]] SiteLost missing_of(const std::vector<std::string>& keys);
   void measure_round_trips();
 
   Launch launch_;
   std::vector<std::string> names_;
   double timeout_s_;
-  double round_trip_s_ = 0, longest_round_trip_s_ = 0;  // to the store
+  double round_trip_s_ = 0, longest_round_trip_s_ = 0;  // seconds, from a rank to the store and back
   std::unique_ptr<Connection> connection_;
 };
 

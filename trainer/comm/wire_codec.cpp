@@ -31,7 +31,7 @@ at::Tensor as_bytes(const at::Tensor& values, at::ScalarType type) {
   return values.detach().to(at::kCPU, type).contiguous().view(at::kByte);
 }
 
-// On the GPU where the values are there: bytes leave it, not values.
+// Stays on the device of the values: encoding happens on the GPU, and only encoded bytes leave it.
 at::Tensor as_fp32(const at::Tensor& values) { return values.detach().to(at::kFloat).contiguous(); }
 
 at::Tensor encode_top_k(const at::Tensor& values, const WireFormat& format, at::ScalarType type) {
@@ -76,7 +76,7 @@ at::Tensor WireCodec::decode(const at::Tensor& bytes, std::int64_t elements, con
   if (format_.sparse()) {
     values = decode_top_k(here, elements, format_, *plain_);
   } else if (plain_) {
-    // A message's segments start at any byte; a dtype's view needs its own alignment.
+    // A segment may start at any byte of a message, but a view as another dtype needs that dtype's alignment.
     values = here.clone().view(*plain_);
   } else {
     values = decode_blocks(here, elements, costmodel::bits_of(format_.type), format_.block_elements);

@@ -1,11 +1,13 @@
-// Values to bytes and back, as a plan's WireFormat says: as many bytes as WireFormat::bytes counts, exactly.
+// Encodes values as bytes and decodes them, in a plan's WireFormat. The number of bytes equals
+// WireFormat::bytes.
 //
-//   fp32 bf16 fp16 fp8     the values, rounded to nearest (fp8: 4 exponent and 3 mantissa bits)
-//   int8 int4 int2         per block of `block_elements`: q = round(x·(2^(b−1) − 1)/max|x|), then the fp32
-//                          max|x| of each block behind all codes (QSGD's buckets, Alistarh et al. 2017,
-//                          without its random rounding)
-//   top-k                  of every 2^index_bits elements the share of largest magnitude in fp32, of equal
-//                          ones the first: values (fp32, bf16, fp16), then positions of index_bits bits
+//   fp32 bf16 fp16 fp8   the values, rounded to nearest (fp8: 4 exponent bits and 3 mantissa bits)
+//   int8 int4 int2       per block of `block_elements`: q = round(x·(2^(b−1) − 1)/max|x|); the fp32 max|x| of
+//                        each block follows after all codes (the buckets of QSGD, Alistarh et al. 2017,
+//                        without its random rounding)
+//   top-k                of each group of 2^index_bits elements, the share with the largest magnitude in fp32
+//                        (of equal magnitudes, the first): the values (fp32, bf16 or fp16), then their
+//                        positions of index_bits bits each
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -17,23 +19,25 @@ namespace fomoe::trainer {
 
 class WireCodec {
  public:
-  /// `exact`: values travel as fp64 whatever the format says, for tests of the mathematics; bytes are then
-  /// not the plan's. Throws std::invalid_argument for a format that cannot be decoded (top-k of integers has
-  /// no room for scales).
+  /// If `exact` is set, values travel as fp64 whatever the format is. That serves tests of the arithmetic;
+  /// the bytes are then not those of the plan. Throws std::invalid_argument for a format that cannot be
+  /// decoded (top-k of integers leaves no room for scales).
   explicit WireCodec(const costmodel::WireFormat& format, bool exact = false);
 
   [[nodiscard]] std::int64_t bytes(std::int64_t elements) const;
-  /// values [n], any floating dtype and device → uint8 [bytes(n)] on the CPU; may share memory with `values`.
+  /// values [n], of any floating-point dtype and on any device → uint8 [bytes(n)] on the CPU. The result may
+  /// share memory with `values`.
   [[nodiscard]] at::Tensor encode(const at::Tensor& values) const;
-  /// The inverse, in the dtype and on the device of `like`.
+  /// The inverse of encode(): the result has the dtype and the device of `like`.
   [[nodiscard]] at::Tensor decode(const at::Tensor& bytes, std::int64_t elements,
                                   const at::Tensor& like) const;
-  /// What a receiver would read.
+  /// Encodes and decodes: the values that a receiver would read.
   [[nodiscard]] at::Tensor round_trip(const at::Tensor& values) const;
 
  private:
   costmodel::WireFormat format_;
-  std::optional<at::ScalarType> plain_;  // the values as they are in this dtype
+  // the dtype of a format that stores each value as it is; empty for the others
+  std::optional<at::ScalarType> plain_;
 };
 
 }  // namespace fomoe::trainer

@@ -20,7 +20,8 @@
 namespace fomoe::trainer {
 namespace {
 
-// A port that was free a moment ago. Rank 0 says so where somebody else takes it in between.
+// A port that is free at this moment. If another process takes it before rank 0 opens it, rank 0 reports
+// that.
 int free_port() {
   const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -51,8 +52,8 @@ std::vector<std::string> without_local(const std::vector<std::string>& arguments
   return out;
 }
 
-/// → the exit status of the first that failed. One that waits for what will never come, or is stopped, would
-/// keep the others' failure from being told.
+/// Returns the exit status of the first process that failed. A process that waits forever, or that is
+/// stopped, must not keep that failure from being reported.
 int wait_for_all(std::map<pid_t, int> ranks) {
   using Clock = std::chrono::steady_clock;
   int failure = 0;

@@ -1,5 +1,5 @@
-// fomoe-train: measures real training steps, and trains across sites. Answers on stdout, progress on stderr;
-// exits 0 when all is well, 2 where the user's input is wrong, 1 for anything else.
+// fomoe-train measures real training steps and trains across sites. It writes answers to stdout and progress
+// to stderr. It exits with 0 on success, 2 if the user's input is wrong, and 1 on any other error.
 #include <malloc.h>
 
 #include <cstdlib>
@@ -42,15 +42,15 @@ int run(const std::vector<std::string>& arguments) {
                           "\"; expected a command: profile or run; for example fomoe-train profile --help");
 }
 
-// A step, and more so an exchange, allocates and frees hundreds of MB of large tensors. Asking the kernel for
-// them each time, who clears every page, took more than half of the time of an exchange; so freed memory is
-// kept for the next, and large tensors lie on huge pages. Whoever set glibc's or LibTorch's variables
-// otherwise is obeyed.
+// A training step, and even more an exchange, allocates and frees hundreds of MB in large tensors. Requesting
+// them from the kernel each time, which zeroes every page, took more than half of the time of an exchange.
+// Therefore freed memory is kept, and large tensors lie on huge pages. Settings that the user made through
+// the variables of glibc or LibTorch take precedence.
 void keep_freed_memory() {
-  setenv("THP_MEM_ALLOC_ENABLE", "1", /*overwrite=*/0);  // read on LibTorch's first allocation
+  setenv("THP_MEM_ALLOC_ENABLE", "1", /*overwrite=*/0);  // LibTorch reads it on its first allocation
   if (std::getenv("MALLOC_MMAP_MAX_") == nullptr) ::mallopt(M_MMAP_MAX, 0);
   if (std::getenv("MALLOC_TRIM_THRESHOLD_") == nullptr) ::mallopt(M_TRIM_THRESHOLD, -1);  // never
-  // The heaps that glibc gives to other threads do give memory back.
+  // Only the main heap keeps freed memory; the arenas that glibc gives to other threads return it.
   if (std::getenv("MALLOC_ARENA_MAX") == nullptr) ::mallopt(M_ARENA_MAX, 1);
 }
 

@@ -95,7 +95,7 @@ void choose_model(const po::variables_map& given, ProfileOptions& options) {
   }
   if (given.count("scenario")) {
     scenario::ReadOptions how;
-    how.compute_required = false;  // the profile that it names may be the one we are about to make
+    how.compute_required = false;  // the scenario may name the profile that this command is about to write
     const costmodel::Scenario scenario = scenario::read_scenario(given["scenario"].as<std::string>(), how);
     if (scenario.model.architecture != costmodel::ModelShape{}.architecture) {
       refuse("scenario", "a model of architecture " + scenario.model.architecture,
@@ -104,7 +104,8 @@ void choose_model(const po::variables_map& given, ProfileOptions& options) {
     }
     options.model = scenario.model;
     options.skip_token = scenario.strategy.skip_token;
-    // What its sites will run: N_le = O_e·N_e/M experts, and its own micro-batch where it says one.
+    // Profile what the scenario's sites will run: N_le = O_e·N_e/M local experts, and its micro-batch if it
+    // has one.
     options.local_experts = {scenario.strategy.expert_overlap * scenario.model.experts / scenario.sites()};
     const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&scenario.compute);
     if (profiled != nullptr) options.micro_batch_sequences = {profiled->micro_batch_sequences};
@@ -214,7 +215,7 @@ int profile_command(const std::vector<std::string>& arguments) {
   costmodel::StepProfile profile = measure_profile(profile_options, std::cerr);
   profile.source = "fomoe-train profile";
   for (const std::string& argument : arguments) profile.source += ' ' + argument;
-  // What auto came to: times by graph and by host are not the same times.
+  // Record the launch mode that "auto" chose, since times with CUDA graphs differ from times without.
   if (profile_options.device == DeviceKind::cuda && given["cuda-graph"].defaulted())
     profile.source +=
         profile_options.launches == Launches::by_graph ? " --cuda-graph on" : " --cuda-graph off";

@@ -7,7 +7,7 @@
 
 namespace fomoe::trainer {
 
-/// `arguments` are those after the subcommand. Returns the exit code.
+/// `arguments` are the arguments after the subcommand. Returns the exit code.
 int profile_command(const std::vector<std::string>& arguments);
 
 }  // namespace fomoe::trainer

@@ -77,14 +77,14 @@ std::uint64_t seed_of(const std::string& text) {
   return seed;
 }
 
-// Before hours of training, not after them.
+// Checked before hours of training rather than after them.
 void check_output(const std::string& option, const std::string& path) {
   const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
   if (!std::filesystem::is_directory(folder))
     refuse(option, '"' + path + '"', "a file in a folder that exists", "run.json");
 }
 
-// 1 where it was not given.
+// The number of seeds; 1 if --seeds was not given.
 int seeds_of(const po::variables_map& given) {
   if (!given.count("seeds")) return 1;
   const int seeds = given["seeds"].as<int>();
@@ -213,7 +213,7 @@ int run_command(const std::vector<std::string>& arguments) {
           text("scenario") + " --local");
     }
   }
-  // Before training: the files that it names may be others afterwards.
+  // Read the sources before training, since the files may change meanwhile.
   scenario::RunRecord record = scenario::new_run_record();
   record.paced = paced;
   record.in_turn = !request.launch.has_value();
@@ -224,7 +224,7 @@ int run_command(const std::vector<std::string>& arguments) {
   if (seeds > 1) record.seeds = {{request.scenario.seed, result->report.quality->perplexity}};
   for (int more = 1; more < seeds; ++more) {
     how.seed = request.scenario.seed + static_cast<std::uint64_t>(more);
-    RunRequest again = request;  // sites may be drawn by the seed, too
+    RunRequest again = request;  // the sites of the scenario may also depend on the seed
     again.scenario = scenario::read_scenario(text("scenario"), how);
     again.log = with_seed(request.log, *how.seed);
     std::cerr << "seed " << *how.seed << '\n';
@@ -241,7 +241,7 @@ int run_command(const std::vector<std::string>& arguments) {
   } else {
     write_file(text("output"), json);
   }
-  // Set by fomoe-wan run --report.
+  // `fomoe-wan run --report` sets this variable.
   if (const char* wanted = std::getenv("FOMOE_REPORT"); wanted != nullptr && *wanted != 0)
     write_file(wanted, json);
   return 0;

@@ -1,8 +1,10 @@
-// Which sequences are trained on in which step. The global batch of a step is the same however many sites
-// share it: sequence j of step s is number s·B_g + j of an endless list, of which a site takes a range.
+// Which sequences are trained on in which step. The global batch of a step does not depend on the number of
+// sites that share it: sequence j of step s is number s·B_g + j of an endless list, and each site takes a
+// range of it.
 //
-// The corpus is cut into sequences of S tokens (and the token after them, their last target); each pass over
-// it takes them in an order of its own, drawn from the seed. The last sequences are kept for validation.
+// The corpus is cut into sequences of S tokens (plus the token after them, which is their last target). Each
+// pass over the corpus takes the sequences in a new order, drawn from the seed. The last sequences are kept
+// for validation.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -18,12 +20,12 @@ struct Batch {
 
 class Batches {
  public:
-  /// `validation_sequences` from the end of the corpus are never trained on. Throws std::invalid_argument
-  /// where nothing is left to train on.
+  /// The last `validation_sequences` sequences of the corpus are never trained on. Throws
+  /// std::invalid_argument if no sequence is left to train on.
   Batches(Corpus corpus, std::int64_t sequence_length, std::int64_t global_batch,
           std::int64_t validation_sequences, std::uint64_t seed);
 
-  /// Sequences first … first + count − 1 of the step's global batch.
+  /// Sequences first … first + count − 1 of the global batch of `step`.
   [[nodiscard]] Batch of_step(std::int64_t step, std::int64_t first, std::int64_t count);
   [[nodiscard]] Batch validation(std::int64_t first, std::int64_t count) const;
   [[nodiscard]] std::int64_t validation_sequences() const { return validation_; }
@@ -37,7 +39,7 @@ class Batches {
   std::int64_t length_, global_batch_, validation_, training_ = 0;
   std::uint64_t seed_;
   std::int64_t pass_ = -1;
-  std::vector<std::int64_t> order_;  // of the pass
+  std::vector<std::int64_t> order_;  // of the sequences in the current pass
 };
 
 }  // namespace fomoe::trainer

@@ -43,10 +43,10 @@ Mapped map_file(const std::string& path) {
           info.st_size};
 }
 
-/// The array's header: "\x93NUMPY", version, length, then a Python dictionary.
+/// Header of a NumPy array file: "\x93NUMPY", version, length, then a Python dictionary.
 struct NpyHeader {
   std::size_t length = 0;  // bytes before the data
-  std::string type;        // "<u2"
+  std::string type;        // such as "<u2"
   std::int64_t size = 0;
 };
 
@@ -57,7 +57,7 @@ NpyHeader npy_header(const Mapped& file, const std::string& path) {
   };
   const auto* bytes = reinterpret_cast<const unsigned char*>(file.data.get());
   if (file.bytes < 12 || std::memcmp(bytes, "\x93NUMPY", 6) != 0) refuse("got no NumPy file");
-  const bool wide = bytes[6] >= 2;  // version 2: the length has four bytes
+  const bool wide = bytes[6] >= 2;  // from version 2 on, the length field has four bytes
   NpyHeader header;
   const std::size_t begin = wide ? 12 : 10;
   std::size_t text = static_cast<std::size_t>(bytes[8]) | static_cast<std::size_t>(bytes[9]) << 8;

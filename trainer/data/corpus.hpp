@@ -1,10 +1,12 @@
-// Tokens to train on: a file of token ids, or made up. No LibTorch in this header.
+// The tokens to train on: a file of token ids, or synthetic ones. This header does not include LibTorch.
 //
-//   FILE.bin    nothing but ids: uint16 where the vocabulary has at most 65,536 tokens, else uint32, little
-//               endian (as nanoGPT and llm.c write them, without llm.c's header)
+//   FILE.bin    only token ids, little endian: uint16 if the vocabulary has at most 65,536 tokens, else
+//   uint32
+//               (the layout of nanoGPT and llm.c, without llm.c's header)
 //   FILE.npy    a one-dimensional NumPy array of uint16, uint32, int32 or int64
-//   synthetic   a Markov chain over the vocabulary: after token t comes (5·t + 7) mod V with probability 0.8,
-//               else any token. A model that has learnt it has a loss of Corpus::synthetic_loss().
+//   synthetic   a Markov chain over the vocabulary V: token t is followed by (5·t + 7) mod V with probability
+//               0.8, and by a uniformly drawn token otherwise. A model that has learnt the chain has the loss
+//               Corpus::synthetic_loss().
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +18,8 @@ namespace fomoe::trainer {
 
 class Corpus {
  public:
-  /// Maps the file into memory; ids are checked once. Throws FileError where it is not such a file
-  /// or has an id outside of the vocabulary.
+  /// Maps the file into memory and checks all ids once. Throws FileError if the file has another format or
+  /// holds an id outside of the vocabulary.
   static Corpus open(const std::string& path, std::int64_t vocabulary);
   static Corpus synthetic(std::int64_t vocabulary, std::int64_t tokens, std::uint64_t seed);
   /// Entropy of the next token of the synthetic chain, in nats.

@@ -40,7 +40,7 @@ void write_safetensors(const std::string& path, const NamedTensors& tensors, con
     offset += bytes;
   }
   std::string text = header.dump();
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // tensors begin at a multiple of 8
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // the data begins at a multiple of 8 bytes
   const std::uint64_t length = text.size();
   AtomicFile file(path);
   file.write({reinterpret_cast<const char*>(&length), sizeof length});

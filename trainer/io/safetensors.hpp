@@ -1,5 +1,5 @@
-// The safetensors format (huggingface.co/docs/safetensors): 8 bytes length, a JSON header, then the tensors'
-// bytes, so that any tool reads what is written here.
+// Reads and writes the safetensors format (huggingface.co/docs/safetensors), so that other tools can read the
+// trainer's files: 8 bytes with the length of the header, a JSON header, and the bytes of the tensors.
 #pragma once
 #include <map>
 #include <string>
@@ -13,12 +13,13 @@ namespace fomoe::trainer {
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 using Metadata = std::map<std::string, std::string>;
 
-/// Writes fp32, fp64 and int64 CPU tensors under a temporary name beside `path`, on disk before it gets that
-/// name: nobody ever sees half a file, whatever is killed when. Throws std::runtime_error.
+/// Writes fp32, fp64 and int64 CPU tensors. The file gets a temporary name beside `path`, is flushed to disk
+/// and is then renamed, so that no reader sees an incomplete file, even after a crash. Throws
+/// std::runtime_error.
 void write_safetensors(const std::string& path, const NamedTensors& tensors, const Metadata& metadata);
 
-/// Of a file that write_safetensors wrote; tensors own their memory. Throws FileError where the
-/// file is missing, truncated or of another kind.
+/// Contents of a file that write_safetensors wrote; the tensors own their memory. read_safetensors throws
+/// FileError if the file is missing, truncated or of another format.
 struct SafetensorsFile {
   Metadata metadata;
   std::map<std::string, at::Tensor> tensors;

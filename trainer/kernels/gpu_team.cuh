@@ -1,4 +1,4 @@
-// Teams of GPU threads, as team.hpp wants them.
+// Teams of GPU threads, with the interface that team.hpp describes.
 #pragma once
 #include <initializer_list>
 
@@ -34,7 +34,7 @@ struct WarpTeam {
   }
 };
 
-/// A whole block of kThreads threads, a multiple of 32 and at most 1024.
+/// All kThreads threads of a block; kThreads is a multiple of 32 and at most 1024.
 template <int kThreads>
 struct BlockTeam {
   [[nodiscard]] __device__ int rank() const { return static_cast<int>(threadIdx.x); }
@@ -44,7 +44,7 @@ struct BlockTeam {
   [[nodiscard]] __device__ S sum(S value) const {
     __shared__ S of_warp[kThreads / 32];
     value = warp_sum(value);
-    __syncthreads();  // of_warp may be in use from the sum before
+    __syncthreads();  // another sum may still be reading of_warp
     if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
     __syncthreads();
     S total = 0;
@@ -55,12 +55,12 @@ struct BlockTeam {
   [[nodiscard]] __device__ Before<S> before(S value) const {
     __shared__ S of_warp[kThreads / 32];
     const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
-    S through = value;  // the sum over lower lanes and this one
+    S through = value;  // the sum over this lane and all lower lanes
     for (int step = 1; step < 32; step *= 2) {
       const S lower = __shfl_up_sync(0xffffffffu, through, step);
       if (lane >= step) through += lower;
     }
-    __syncthreads();  // of_warp may be in use from the sum before
+    __syncthreads();  // another sum may still be reading of_warp
     if (lane == 31) of_warp[warp] = through;
     __syncthreads();
     Before<S> out{through - value, 0};
@@ -72,7 +72,7 @@ struct BlockTeam {
   }
 };
 
-/// Whether rows of that many elements can be read 16 bytes at a time.
+/// Whether rows of `elements` elements in these matrices can be read 16 bytes at a time.
 template <class T>
 bool in_packs(std::int64_t elements, std::initializer_list<const void*> matrices) {
   bool aligned = elements * static_cast<std::int64_t>(sizeof(T)) % 16 == 0;

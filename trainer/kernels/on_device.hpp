@@ -1,4 +1,4 @@
-// From LibTorch's tensors to what kernels take.
+// Translates properties of LibTorch tensors into what the kernels take.
 #pragma once
 #include "trainer/kernels/team.hpp"
 #include "trainer/torch.hpp"
@@ -11,7 +11,7 @@ inline RowType row_type(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kFloat ? RowType::fp32 : RowType::bf16;
 }
 
-/// What values of this type are summed in.
+/// The type in which values of `type` are summed.
 inline at::ScalarType sum_type(at::ScalarType type) { return type == at::kDouble ? at::kDouble : at::kFloat; }
 
 }  // namespace fomoe::trainer

@@ -1,12 +1,13 @@
-// Row functions are written once, for a team that works on a row together: a block or a warp of GPU threads
-// (gpu_team.cuh), or a CPU thread alone. So the CPU's tests run the very expressions of the kernels, and with
-// a team of several threads also how members share the work.
+// The interface of a team: the threads that work on a row together. A team is a block or a warp of GPU
+// threads (gpu_team.cuh), or a single CPU thread. Row functions are written once, for any team. So the CPU
+// tests run the same expressions as the kernels; with a team of several threads they also test how members
+// share the work.
 //
-// A member has a rank from 0 to size − 1. sum and largest give every member the same value, before each its
-// own; they and wait are reached by all members, in the same order. Between them, no member touches what
-// another one writes.
+// A member has a rank from 0 to size − 1. sum() and largest() give every member the same value; before()
+// gives each member its own. All members must reach these calls and wait(), in the same order. Between two
+// such calls, no member touches what another one writes.
 //
-// C++17, free of LibTorch: nvcc reads this.
+// It is C++17 without LibTorch, since nvcc reads it.
 #pragma once
 #include <cstdint>
 #include <type_traits>
@@ -19,14 +20,14 @@
 
 namespace fomoe::trainer {
 
-/// Elements that kernels take. Sums are fp32 for both.
+/// Element types that the kernels take. Sums are fp32 for both.
 enum class RowType { fp32, bf16 };
 
-/// In which T is summed.
+/// The type in which values of type T are summed.
 template <class T>
 using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-/// A sum over the members of lower rank, and over all.
+/// The sum over the members of lower rank, and the sum over all members.
 template <class S>
 struct Before {
   S sum, all;
@@ -50,7 +51,7 @@ struct Alone {
   }
 };
 
-/// W neighbouring elements, which a GPU thread reads and writes at once: up to 16 bytes, and aligned so.
+/// W neighbouring elements, aligned so that a GPU thread reads and writes them at once, up to 16 bytes.
 template <class T, int W>
 struct alignas(W * sizeof(T) < 16 ? W * sizeof(T) : 16) Pack {
   T of[W];
@@ -64,7 +65,7 @@ FOMOE_DEVICE void store(T* to, const Pack<T, W>& pack) {
   *reinterpret_cast<Pack<T, W>*>(to) = pack;
 }
 
-/// f(i) for the first element of each of a member's packs out of 0 … n − 1; W divides n.
+/// Calls f(i) for the first element i of each pack of 0 … n − 1 that belongs to this member; W divides n.
 template <int W, class Team, class F>
 FOMOE_DEVICE void own_packs(const Team& team, std::int64_t n, const F& f) {
   for (std::int64_t i = std::int64_t{W} * team.rank(); i < n; i += std::int64_t{W} * team.size()) f(i);

@@ -18,7 +18,7 @@ std::vector<NodeId> hosted_by(const Transport& transport) {
 
 RehearsalTransport::RehearsalTransport(const Transport& of) : Transport(of.nodes(), hosted_by(of)) {}
 
-// Room is made when it would be, and filled when bytes would have come.
+// Buffers are allocated when a real transport would post the receive, and filled when the bytes would arrive.
 void RehearsalTransport::post(const std::vector<Message*>& messages, int /*channel*/) {
   for (Message* message : messages) message->received = at::empty({message->bytes()}, at::kByte);
 }

@@ -1,5 +1,4 @@
-// A transport that nothing leaves and nothing reaches: all that a process does for a transfer, without a
-// network.
+// A transport without a network, to time everything else that a process does for a transfer.
 #pragma once
 #include <vector>
 
@@ -7,10 +6,10 @@
 
 namespace fomoe::trainer {
 
-/// What others would send is zeros, there at once.
+/// Every receive completes at once and yields zeros.
 class RehearsalTransport : public Transport {
  public:
-  /// Hosts what `of` hosts.
+  /// Hosts the same nodes as `of`.
   explicit RehearsalTransport(const Transport& of);
 
  protected:

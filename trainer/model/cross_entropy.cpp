@@ -8,20 +8,20 @@ namespace {
 
 constexpr std::int64_t kChunkBytes = std::int64_t{512} << 20;
 
-// Losses of a chunk's tokens; `logits` [C, V] become softmax(logits).
+// Losses of the tokens of a chunk; `logits` [C, V] are overwritten by softmax(logits).
 //   loss = log Σ exp(l) − l_target,   log Σ exp(l) = l_max − log p_max
-// p_max is at least 1/V, so its logarithm is safe, which that of p_target is not.
+// p_max is at least 1/V, so its logarithm is finite; the logarithm of p_target need not be.
 at::Tensor losses_and_softmax(at::Tensor& logits, const at::Tensor& targets, at::ScalarType accumulate) {
   const at::Tensor target_logit = logits.gather(1, targets.unsqueeze(1)).to(accumulate);
   const auto [largest, where] = logits.max(/*dim=*/1, /*keepdim=*/true);
-  // In place: both of LibTorch's kernels read a row's element before they write it. A test compares with
-  // log_softmax.
+  // In place: both of LibTorch's kernels read an element of a row before they write it. A test compares the
+  // result with log_softmax.
   at::_softmax_out(logits, logits, /*dim=*/1, /*half_to_float=*/false);
   const at::Tensor log_sum = largest.to(accumulate) - logits.gather(1, where).to(accumulate).log();
   return log_sum - target_logit;
 }
 
-// As far as it can be told without waiting for a device.
+// Whether the gradient is 1, as far as that can be known without waiting for a device.
 bool is_one(const at::Tensor& gradient) {
   if (!gradient.is_cpu()) return true;
   return gradient.scalar_type() == at::kDouble ? *gradient.const_data_ptr<double>() == 1
@@ -46,8 +46,8 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
       total += losses_and_softmax(logits, target, accumulate).sum();
       if (!wants_gradients) continue;
 
-      // d weight·loss / d logits = (softmax − one-hot)·weight/T. The factor is applied to the [C, d] side of
-      // both products.
+      // d(weight·loss)/d logits = (softmax − one-hot)·weight/T. The factor weight/T is applied to the [C, d]
+      // operand of both products.
       at::Tensor& d_logits = logits;
       d_logits.scatter_add_(1, target.unsqueeze(1), at::full({count, 1}, -1, logits.options()));
       const double share = weight / static_cast<double>(tokens);
@@ -57,7 +57,7 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
       const at::Tensor scaled_h = h * share;
       if (!d_embedding.defined()) {
         d_embedding = at::mm(d_logits.t(), scaled_h);
-        // Sums over many bf16 chunks would lose their small addends.
+        // A bf16 sum over many chunks would lose small addends.
         if (count < tokens) d_embedding = d_embedding.to(accumulate);
       } else if (d_embedding.scalar_type() == logits.scalar_type()) {
         d_embedding.addmm_(d_logits.t(), scaled_h);
@@ -75,7 +75,8 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& gradients) {
-    // Taken out rather than copied: as sole owner the leaf may keep it as it is.
+    // The gradients are moved out rather than copied: if the leaf is their sole owner, it can keep them
+    // without a copy.
     auto take = [&](const char* key) {
       const auto found = context->saved_data.find(key);
       if (found == context->saved_data.end())
@@ -105,7 +106,7 @@ at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& embe
     const std::int64_t row_bytes = embedding.size(0) * static_cast<std::int64_t>(hidden.element_size());
     const std::int64_t most = std::max<std::int64_t>(1, kChunkBytes / row_bytes);
     const std::int64_t chunks = (hidden.size(0) + most - 1) / most;
-    chunk_tokens = (hidden.size(0) + chunks - 1) / chunks;  // equal chunks
+    chunk_tokens = (hidden.size(0) + chunks - 1) / chunks;  // chunks of equal size
   }
   const bool wants_gradients =
       at::GradMode::is_enabled() && (hidden.requires_grad() || embedding.requires_grad());

@@ -9,25 +9,25 @@
 namespace fomoe::trainer {
 namespace {
 
-constexpr std::int64_t kRowBytes = 16;  // rows are whole multiples of it
+constexpr std::int64_t kRowBytes = 16;  // LibTorch's grouped kernel needs rows that are multiples of this
 
-// LibTorch's grouped product is one kernel for bf16 on GPUs. On CPU it is the loop below with less overhead
-// per group: for [256, 256] rows and 8 experts of width 128 in fp32 it took 109 µs against our 120 µs on two
-// cores, for [4096, 256] the same. It takes no fp64, wants rows of whole 16 bytes, and for fp32 on a GPU
-// loops as well.
+// LibTorch's grouped product is one kernel for bf16 on GPUs. On a CPU it is the same loop as below, with less
+// overhead per group: for [256, 256] rows and 8 experts of width 128 in fp32 it took 109 µs against 120 µs
+// for our loop on two cores; for [4096, 256] rows both took the same time. It does not support fp64, needs
+// rows of whole 16 bytes, and for fp32 on a GPU also loops over the groups.
 bool library_takes(const at::Tensor& left, const at::Tensor& right) {
   const at::ScalarType type = left.scalar_type();
   const bool fast = type == at::kBFloat16 || (type == at::kFloat && left.is_cpu());
   const auto whole = [](std::int64_t columns, const at::Tensor& of) {
     return columns * static_cast<std::int64_t>(of.element_size()) % kRowBytes == 0;
   };
-  // Weights come transposed as well: whichever of their two dimensions is dense.
+  // Weights may also be transposed, so both of their dimensions are checked.
   const bool weights_whole = right.dim() == 2 || whole(right.size(1), right);
   return fast && whole(left.size(1), left) && whole(right.size(-1), right) && weights_whole;
 }
 
-// [begin, end) of each group. Waits for the device where `ends` is on one; bf16 of usual widths does not come
-// here.
+// [begin, end) of each group. It waits for the device if `ends` is on one; bf16 of usual widths does not
+// reach this function.
 std::vector<std::pair<std::int64_t, std::int64_t>> ranges(const at::Tensor& ends) {
   const at::Tensor host = ends.to(at::kCPU);
   std::vector<std::pair<std::int64_t, std::int64_t>> out;
@@ -73,7 +73,8 @@ at::Tensor grouped_outer(const at::Tensor& left, const at::Tensor& right, const 
 
 bool grouped_on_device(at::Device device, at::ScalarType type, std::initializer_list<std::int64_t> widths) {
   if (!device.is_cuda() || type != at::kBFloat16) return false;
-  // Compute capability 9.0 and 10.0; on others it loops over the groups, whose ends it asks for.
+  // The kernel exists for compute capabilities 9.0 and 10.0. On others LibTorch loops over the groups and
+  // copies their ends to the host.
   const int major = at::cuda::getDeviceProperties(device.index())->major;
   const auto whole = [&](std::int64_t width) {
     return width * static_cast<std::int64_t>(at::elementSize(type)) % kRowBytes == 0;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kNormEpsilon = 1e-5;
 
-// splitmix64 (Steele et al. 2014): neighbouring keys give unrelated seeds.
+// splitmix64 (Steele et al. 2014): similar keys give unrelated seeds.
 std::uint64_t mix(std::uint64_t seed, std::uint64_t key) {
   std::uint64_t z = seed + (key + 1) * 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -56,12 +56,13 @@ Model::Model(const ModelShape& shape, ModelOptions options)
   index_local_experts();
 }
 
-// In place where there is one: recorded steps (device_graph.hpp) read it where it was.
+// Overwrites an existing index in place, since recorded steps (device_graph.hpp) read it at its address.
 void Model::index_local_experts() {
   local_index_.resize(static_cast<std::size_t>(shape_.layers));
   for (std::int64_t layer = 0; layer < shape_.layers; ++layer) {
     const std::vector<int> local = local_experts(shape_, options_.experts, layer);
-    if (options_.experts.skip_token) {  // else undefined: the router's columns are the local experts
+    // otherwise it stays undefined: the router's columns are the local experts
+    if (options_.experts.skip_token) {
       at::Tensor index = at::full({shape_.experts}, static_cast<std::int64_t>(local.size()), at::kLong);
       for (std::size_t i = 0; i < local.size(); ++i) index[local[i]] = static_cast<std::int64_t>(i);
       at::Tensor& kept = local_index_[static_cast<std::size_t>(layer)];
@@ -74,8 +75,8 @@ void Model::index_local_experts() {
   }
 }
 
-// Values depend on (seed, layer, role, expert) only: sites that hold different experts start from the same
-// model.
+// Values depend only on (seed, layer, role, expert), so that sites that hold different experts start from the
+// same model.
 void Model::initialise(const Parameter& parameter) const {
   if (options_.device.is_meta()) return;
   const ParameterSpec& spec = parameter.spec;
@@ -157,7 +158,8 @@ at::Tensor Model::hidden(const at::Tensor& tokens, const TiedGradientHandle& tie
   const RotaryTable table = rotary_table(tokens.size(1), shape_.d_model / shape_.heads, first.options());
   for (std::int64_t layer = 0; layer < shape_.layers; ++layer) {
     if (at_layer) {
-      // Another start of the graph: the layer's own norm belongs to what comes after it.
+      // The graph starts anew at this layer's input, so the layer's input norm must be computed from the new
+      // leaf.
       const at::Tensor input = at_layer(layer, x.sum);
       if (!input.is_same(x.sum)) x = {input, norm(input, weight(layer, Role::attention_norm_in))};
     }

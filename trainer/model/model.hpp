@@ -1,11 +1,12 @@
 // The paper's decoder-only transformer (FoMoE, appendix "Model Architecture and Configuration"):
 //
 //   x0      = LN(E[token])
-//   x      += s·LN(Attention(LN(x)))      s = (L/4)^−1, the depth multiplier (Peri-LN and CompleteP, alpha =
-//   1) x      += s·LN(MoE(LN(x))) logits  = LN(x)·Eᵀ / (d/256)          E is the embedding: tied
+//   x      += s·LN(Attention(LN(x)))      s = (L/4)^−1, the depth multiplier
+//   x      += s·LN(MoE(LN(x)))            (Peri-LN, and CompleteP with alpha = 1)
+//   logits  = LN(x)·Eᵀ / (d/256)          E is the embedding: tied
 //
-// Attention is causal with rotary q and k and scores q·k/d_head (CompleteP, not 1/√d_head). LN has a scale
-// and no bias.
+// Attention is causal, with rotary q and k and scores q·k/d_head (as in CompleteP, instead of 1/√d_head). LN
+// has a scale and no bias.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -24,25 +25,28 @@ namespace fomoe::trainer {
 struct ModelOptions {
   ExpertChoice experts;
   at::Device device = at::kCPU;
-  /// fp64, fp32 or bf16. bf16 keeps fp32 masters beside bf16 copies that the forward and backward use; the
-  /// optimiser updates the masters and casts them back, so each parameter costs 4 + 2 bytes, and 2 for its
-  /// gradient.
+  /// fp64, fp32 or bf16. With bf16 the model keeps fp32 masters beside bf16 copies, which the forward and
+  /// backward passes use. The optimiser updates the masters and casts them to the copies. Each parameter then
+  /// costs 4 + 2 bytes, and 2 bytes for its gradient.
   at::ScalarType dtype = at::kFloat;
-  std::uint64_t seed = 42;  // the same seed gives an expert the same values, whichever others are local
+  // an expert's initial values depend on the seed, not on which other experts are local
+  std::uint64_t seed = 42;
   Kernels kernels = Kernels::by_device;
 };
 
 struct Parameter {
   ParameterSpec spec;
-  at::Tensor master;   // what is optimised, sent and stored
-  at::Tensor compute;  // leaf of the graph, holds the gradient; the master itself unless dtype is bf16
+  at::Tensor master;  // the tensor that is optimised, sent and stored
+  // leaf of the autograd graph, holds the gradient; the master itself unless dtype is bf16
+  at::Tensor compute;
 };
 
-/// What the routers did in one or more forwards.
+/// Statistics of the routers over one or more forward passes.
 struct Routing {
-  std::vector<at::Tensor> counts;  // per layer int64 [experts scored]: slots that chose the expert; added to
+  // per layer int64 [experts scored]; adds the number of slots that chose each expert
+  std::vector<at::Tensor> counts;
   bool wants_balance = false;
-  at::Tensor balance;  // with wants_balance: mean over layers of moe.hpp's load-balancing loss
+  at::Tensor balance;  // mean over layers of the load-balancing loss of moe.hpp
 };
 
 class Model {
@@ -55,24 +59,25 @@ class Model {
   [[nodiscard]] std::int64_t parameter_count() const;
   [[nodiscard]] bool own_kernels() const { return own_kernels_; }
 
-  /// Called with a layer's number and its input [B·S, d]; what it returns is taken instead.
+  /// Called with the index of a layer and its input [B·S, d]; the layer uses the returned tensor instead.
   using AtLayer = std::function<at::Tensor(std::int64_t layer, const at::Tensor& input)>;
 
-  /// Mean cross-entropy over all positions. tokens, targets: int64 [B, S]; `targets` are the next tokens.
-  /// backward() of it gives the gradient of `weight`·loss (cross_entropy.hpp).
+  /// Mean cross-entropy over all positions. tokens, targets: int64 [B, S]; `targets` are the next tokens. Its
+  /// backward() gives the gradient of `weight`·loss (cross_entropy.hpp).
   [[nodiscard]] at::Tensor loss(const at::Tensor& tokens, const at::Tensor& targets,
                                 Routing* routing = nullptr, const AtLayer& at_layer = {},
                                 double weight = 1) const;
 
-  /// Final hidden states, after the last LN and divided by d/256. tokens [B, S] → [B·S, d].
+  /// Final hidden states, after the last LN and divided by d/256. tokens int64 [B, S] → [B·S, d].
   [[nodiscard]] at::Tensor hidden(const at::Tensor& tokens) const;
 
-  /// Other experts, as many in each layer: only which ones the rows belong to. The rows are the caller's.
+  /// Changes which experts the rows of the expert tensors belong to, with the same number of experts in each
+  /// layer. It does not touch the rows; the caller must fill them.
   void relabel_experts(ExpertChoice experts);
 
-  /// Forgets all gradients.
+  /// Drops all gradients.
   void clear_gradients();
-  /// After a change of the masters.
+  /// Casts the masters to the compute copies; call it after the masters have changed.
   void refresh_compute_weights();
 
  private:
@@ -80,7 +85,7 @@ class Model {
                                   const AtLayer& at_layer) const;
   [[nodiscard]] const at::Tensor& weight(std::int64_t layer, Role role) const;
   [[nodiscard]] at::Tensor norm(const at::Tensor& x, const at::Tensor& scale) const;
-  /// x + s·LN(y), and its LN, with which the next branch or the head starts.
+  /// Returns x + s·LN(y) and the LN of that sum, which is the input of the next branch or of the head.
   [[nodiscard]] PeriNormed add_branch(const at::Tensor& x, const at::Tensor& y, const at::Tensor& out_scale,
                                       const at::Tensor& in_scale) const;
   [[nodiscard]] at::Tensor attention(std::int64_t layer, const at::Tensor& x, std::int64_t batch,

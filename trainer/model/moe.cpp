@@ -11,8 +11,9 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-// rows[p] = x[token of the slot at sorted position p]. [T, d] → [T·k, d]. The gradient sums a token's k rows
-// in the order of its slots, by gathering, so that GPU results do not depend on the order of atomics.
+// rows[p] = x[token of the slot at sorted position p]. [T, d] → [T·k, d]. The gradient gathers a token's k
+// rows and sums them in the order of slots, so that GPU results do not depend on the order of atomic
+// operations.
 struct Dispatch : Function<Dispatch> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& permutation,
                             const at::Tensor& position, std::int64_t chosen) {
@@ -27,7 +28,8 @@ struct Dispatch : Function<Dispatch> {
   }
 };
 
-// LibTorch's grouped product leaves rows of no group uninitialised; 0·NaN would spread from there.
+// LibTorch's grouped product leaves rows that belong to no group uninitialised; NaN would spread from them
+// through 0·NaN.
 void clear_ghost_rows(at::Tensor& rows, const at::Tensor& ends) {
   const at::Tensor last = ends.select(0, ends.numel() - 1);
   if (!last.is_cuda()) {
@@ -38,7 +40,7 @@ void clear_ghost_rows(at::Tensor& rows, const at::Tensor& ends) {
   }
 }
 
-// h = rows·up, a = SiLU(h), y = a·down, for each group of rows with its expert; ghosts' rows give 0.
+// For each group of rows with its expert: h = rows·up, a = SiLU(h), y = a·down; rows of ghosts give 0.
 //   da = dy·downᵀ,  dh = da·SiLU'(h),  d rows = dh·upᵀ,  d up = rowsᵀ·dh,  d down = aᵀ·dy
 struct Experts : Function<Experts> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& rows, const at::Tensor& up,
@@ -57,8 +59,8 @@ struct Experts : Function<Experts> {
     const at::Tensor d_h = at::silu_backward(grouped_rows(d_y, down.transpose(1, 2), ends), h);
     at::Tensor d_rows = grouped_rows(d_h, up.transpose(1, 2), ends);
     if (context->saved_data["ghosts"].toBool()) clear_ghost_rows(d_rows, ends);
-    // SiLU again rather than saved: one pass over [T·k, d_expert] against keeping it from forward to
-    // backward.
+    // SiLU is computed again instead of being saved: that costs one pass over [T·k, d_expert], and saves
+    // keeping it from the forward to the backward pass.
     return {d_rows, grouped_outer(rows, d_h, ends), grouped_outer(at::silu(h), d_y, ends), {}, {}};
   }
 };
@@ -101,7 +103,8 @@ void note_use(RouterUse& use, const at::Tensor& scores, const at::Tensor& expert
 }  // namespace
 
 at::Tensor moe_forward(const at::Tensor& x, const MoeLayer& layer, RouterUse* use) {
-  // The k largest gates are those of the k largest scores, and in bf16 scores tie less than sigmoids near 1.
+  // Select by score rather than by gate: the order is the same, and in bf16 there are fewer ties among scores
+  // than among sigmoids near 1.
   const at::Tensor scores = at::mm(x, layer.router);
   const auto [score, expert] = scores.topk(layer.chosen, /*dim=*/1);
   if (use != nullptr) note_use(*use, scores, expert);

@@ -3,9 +3,9 @@
 //   g = σ(x·W_r)                         sigmoid gates, independent of each other
 //   y = Σ_{e in top-k of g} g_e·W_down,e SiLU(W_up,e x)
 //
-// No softmax, no normalisation of the chosen gates, no biases. An expert that the router may choose but the
-// site does not hold is a ghost: nothing is computed for it, it adds nothing to y, and its router column gets
-// a zero gradient.
+// There is no softmax, no normalisation of the chosen gates, and there are no biases. An expert that the
+// router may choose but that the site does not hold is a ghost: nothing is computed for it, it adds nothing
+// to y, and its router column gets a zero gradient.
 #pragma once
 #include <cstdint>
 
@@ -14,21 +14,22 @@
 namespace fomoe::trainer {
 
 struct MoeLayer {
-  at::Tensor router;         // [d, S], S experts scored
+  at::Tensor router;         // [d, S], where S is the number of experts scored
   at::Tensor up;             // [N_le, d, d_expert]
   at::Tensor down;           // [N_le, d_expert, d]
-  at::Tensor local_index;    // int64 [S]: position in `up`, or N_le for a ghost; undefined where S = N_le
-  std::int64_t chosen = 0;   // k, at most S
-  bool own_kernels = false;  // moe_rows.hpp instead of LibTorch's operators
+  at::Tensor local_index;    // int64 [S]: position in `up`, or N_le for a ghost; undefined if S = N_le
+  std::int64_t chosen = 0;   // k, the number of experts per token; at most S
+  bool own_kernels = false;  // use moe_rows.hpp instead of LibTorch's operators
 };
 
-/// What the router did, where somebody asks.
+/// Statistics of the router, for callers that need them.
 struct RouterUse {
-  at::Tensor counts;  // int64 [S], where defined: slots that chose the expert are added
+  at::Tensor counts;  // int64 [S]; if defined, the number of slots that chose each expert is added
   bool wants_balance = false;
-  /// Load-balancing loss, S·Σ_e f_e·p_e with f_e the share of slots that chose e and p_e the mean over tokens
-  /// of its gate's share of all gates: 1 where all are alike (Fedus et al. 2021, Switch Transformer, eq. 4,
-  /// with gates normalised because they are sigmoids). Its gradient goes through p.
+  /// Load-balancing loss S·Σ_e f_e·p_e, where f_e is the share of slots that chose expert e, and p_e is the
+  /// mean over tokens of e's gate divided by the sum of all gates. It is 1 if all experts are used equally
+  /// (Fedus et al. 2021, Switch Transformer, eq. 4; the gates are normalised because they are sigmoids). Its
+  /// gradient goes through p.
   at::Tensor balance;
 };
 

@@ -9,12 +9,12 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// For each row p, of token t and expert e:
+// For each row p, which belongs to token t and expert e:
 //   r = x[t],  h = r·up_e,  a = SiLU(h),  y = a·down_e,  out[t] = Σ gate·y
 //   dy = gate·d out[t],  d gate = y·d out[t],  da = dy·down_eᵀ,  dh = da·SiLU'(h),  dr = dh·up_eᵀ
 //   d up_e = Σ rᵀ·dh,  d down_e = Σ aᵀ·dy
-// Of ghosts' rows all of r, h, a, y and their gradients are undefined, so one Function holds all of it: no
-// operator that would read them comes between.
+// In the rows of ghosts r, h, a, y and their gradients are undefined. Therefore one Function contains all
+// steps, so that no operator between them reads those rows.
 struct ExpertsByRows : torch::autograd::Function<ExpertsByRows> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& gates,
                             const at::Tensor& up, const at::Tensor& down, const at::Tensor& permutation,
@@ -37,7 +37,8 @@ struct ExpertsByRows : torch::autograd::Function<ExpertsByRows> {
     const at::Tensor d_h = silu_of_rows_backward(d_a, h, ends);
     const at::Tensor d_rows = grouped_rows(d_h, up.transpose(1, 2), ends);
     const at::Tensor d_up = grouped_outer(rows, d_h, ends);
-    // SiLU again rather than saved: one pass over [T·k, d_expert] against keeping it since the forward.
+    // SiLU is computed again instead of being saved: that costs one pass over [T·k, d_expert], and saves
+    // keeping it from the forward to the backward pass.
     const at::Tensor d_down = grouped_outer(silu_of_rows(h, ends), sum.d_y, ends);
     return {rows_of_experts_backward(d_rows, route, gates.size(1)), sum.d_gates, d_up, d_down, {}, {}, {}};
   }

@@ -13,7 +13,7 @@ using costmodel::TensorClass;
 
 namespace {
 
-// Width-256 standard deviation of every matrix; hidden matrices get 1/sqrt(m_d) of it.
+// Standard deviation of every matrix at width 256; hidden matrices get this divided by sqrt(m_d).
 constexpr double kBaseStd = 0.02;
 
 const char* to_string(Role role) {
@@ -120,7 +120,8 @@ std::vector<ParameterSpec> parameter_specs(const ModelShape& shape, const Expert
     add_norm(Role::moe_norm_in, layer);
     add_hidden(Role::router, layer, {d, choice.skip_token ? shape.experts : held});
     add_hidden(Role::up, layer, {held, d, shape.d_expert});
-    // The fan-in of the down projection is d_expert, the same in every preset: it does not scale with width.
+    // The fan-in of the down projection is d_expert, which is the same in every preset, so its initial
+    // standard deviation does not scale with width.
     specs.push_back({Role::down, layer, {held, shape.d_expert, d}, kBaseStd, 1, 1 / (width * depth)});
     add_norm(Role::moe_norm_out, layer);
   }

@@ -1,5 +1,5 @@
-// Which tensors a model consists of: names, shapes and how each is initialised and scaled. Integers only; the
-// model allocates what this lists, and tests count models too large to allocate.
+// The list of a model's tensors: names, shapes, initialisation and scaling. This header allocates no tensors:
+// the model allocates what is listed here, and tests count the parameters of models too large to allocate.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,18 +14,18 @@ namespace fomoe::trainer {
 inline constexpr double kBaseWidth = 256;
 inline constexpr double kBaseDepth = 4;
 
-/// The experts that one site holds and what its router scores.
+/// The experts that one site holds, and which experts its router scores.
 struct ExpertChoice {
   std::vector<std::vector<int>> local;  // per layer, sorted expert ids; empty: all experts in every layer
-  bool skip_token = false;  // the router scores all N_e, and what it gives to absent ones is dropped
+  bool skip_token = false;  // the router scores all N_e experts, and the output of absent ones is dropped
 };
 
 /// Sorted ids of the experts held in the layer.
 std::vector<int> local_experts(const costmodel::ModelShape& shape, const ExpertChoice& choice,
                                std::int64_t layer);
 
-/// Tensors of one layer, in this order; `embedding`, `embedding_norm` come before and `final_norm` after all
-/// layers.
+/// The tensors of one layer, in this order. `embedding` and `embedding_norm` come before all layers, and
+/// `final_norm` after them.
 enum class Role {
   embedding,           // [V, d], also the unembedding
   embedding_norm,      // [d]
@@ -44,22 +44,22 @@ inline constexpr int kTensorsPerLayer = 9;
 
 struct ParameterSpec {
   Role role = Role::embedding;
-  std::int64_t layer = -1;  // −1: of no layer
+  std::int64_t layer = -1;  // −1: the tensor belongs to no layer
   std::vector<std::int64_t> sizes;
   // CompleteP (arXiv:2505.01618, alpha = 1) with m_d = d/256 and m_L = L/4:
-  double initial_std = 0;    // 0: filled with ones
-  double rate_scale = 1;     // times the learning rate: 1/m_d for hidden matrices, 1 for embedding and norms
-  double epsilon_scale = 1;  // times AdamW's epsilon: 1/(m_d m_L) for hidden matrices
+  double initial_std = 0;  // 0: filled with ones
+  double rate_scale = 1;  // factor of the learning rate: 1/m_d for hidden matrices, 1 for embedding and norms
+  double epsilon_scale = 1;  // factor of AdamW's epsilon: 1/(m_d m_L) for hidden matrices
 
   [[nodiscard]] std::int64_t elements() const;
   [[nodiscard]] costmodel::TensorClass tensor_class() const;
-  [[nodiscard]] std::string name() const;  // "layers.3.up"
+  [[nodiscard]] std::string name() const;  // such as "layers.3.up"
 };
 
-/// All parameters in a fixed order. Throws std::invalid_argument where the choice does not fit the shape.
+/// All parameters in a fixed order. Throws std::invalid_argument if the choice does not fit the shape.
 std::vector<ParameterSpec> parameter_specs(const costmodel::ModelShape& shape, const ExpertChoice& choice);
 
-/// Position of a layer's tensor in that list.
+/// Index of a layer's tensor in the list of parameter_specs.
 std::size_t parameter_index(std::int64_t layer, Role role);
 
 }  // namespace fomoe::trainer

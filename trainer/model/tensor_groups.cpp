@@ -24,7 +24,7 @@ bool in_layers(const ParameterSpec& spec, const TensorGroup& group, std::int64_t
   }
 }
 
-// Consecutive ids of a sorted list stand side by side, so a range of experts is a range of positions.
+// Local experts are sorted by id, so that a range of expert ids is a range of positions.
 ParameterSlice expert_slice(const Model& model, std::size_t index, const TensorGroup& group) {
   const ParameterSpec& spec = model.parameters()[index].spec;
   const std::int64_t dim = spec.role == Role::router ? 1 : 0;

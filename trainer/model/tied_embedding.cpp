@@ -21,12 +21,13 @@ struct TiedLookup : torch::autograd::Function<TiedLookup> {
         c10::static_intrusive_pointer_cast<TiedGradient>(context->saved_data["tied"].toCapsule());
     const at::Tensor tokens = context->get_saved_variables()[0];
     at::Tensor sum = std::exchange(tied->unembedding, at::Tensor());
-    if (!sum.defined()) {  // a loss that does not go through the unembedding
+    if (!sum.defined()) {  // the loss does not use the unembedding
       sum = at::zeros(context->saved_data["sizes"].toIntVector(), gradients[0].options());
     }
     if (sum.is_cuda()) {
       sum.index_put_({tokens}, gradients[0],
-                     /*accumulate=*/true);  // sorts: unlike atomics, the same sum every time
+                     // LibTorch sorts the rows here: unlike atomics, that gives the same sum every time
+                     /*accumulate=*/true);
     } else {
       sum.index_add_(0, tokens, gradients[0]);
     }

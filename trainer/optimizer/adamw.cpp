@@ -17,11 +17,11 @@ at::Tensor copy_of(const Parameter& parameter) {
 
 }  // namespace
 
-/// What one fused call updates: it takes one rate and one epsilon, and CompleteP has a few of each.
+/// The tensors of one fused call, which takes one rate and one epsilon. CompleteP has several values of each.
 struct AdamW::Group {
   double rate_scale, epsilon_scale;
   std::vector<at::Tensor> masters, gradients, moment1, moment2, steps;
-  std::vector<at::Tensor> copies;  // that compute, undefined where the masters do; of whole parameters
+  std::vector<at::Tensor> copies;  // the bf16 copies of whole parameters; undefined without bf16
 
   void add(const at::Tensor& master, const at::Tensor& gradient, const at::Tensor& m, const at::Tensor& v,
            const at::Tensor& step, const at::Tensor& copy = {}) {
@@ -46,13 +46,14 @@ AdamW::AdamW(Model& model, AdamWOptions options)
     experts_.emplace_back(local_experts(model.shape(), model.options().experts, layer).size());
 }
 
-// Up, down and, where its columns are the local experts', the router.
+// Whether the parameter has a row or column for each local expert: up, down and, without skip-token, the
+// router.
 bool AdamW::per_expert(const ParameterSpec& spec) const {
   return spec.role == Role::up || spec.role == Role::down ||
          (spec.role == Role::router && !model_->options().experts.skip_token);
 }
 
-/// The share of its rate that an expert has.
+/// The factor of an expert's learning rate during its warm-up.
 double AdamW::warmth(const ExpertSteps& expert) const {
   if (expert.since_restart < 0 || options_.restart_warmup_steps <= 0) return 1;
   return std::min(1.0, (expert.since_restart + 1) / options_.restart_warmup_steps);
@@ -145,7 +146,8 @@ void AdamW::update() {
           .add(parameter.master.detach(), gradient, moment1_[i], moment2_[i], steps_[i], copy_of(parameter));
     }
   }
-  // Our own kernel writes copies of whole parameters: not where experts have theirs apart.
+  // Our own kernel writes the copies of whole parameters, so it cannot be used while experts are updated
+  // separately.
   const bool own = model_->own_kernels() && all_alike();
   for (Group& group : groups) own ? update_by_own_kernel(group) : update_by_library(group);
   model_->clear_gradients();
@@ -159,14 +161,14 @@ void AdamW::update_by_own_kernel(Group& group) const {
           at::empty_like(group.masters[i], group.gradients[i].scalar_type()).copy_(group.gradients[i]);
     }
   }
-  at::_foreach_add_(group.steps, 1);  // the kernel wants the count of the update it is about to make
+  at::_foreach_add_(group.steps, 1);  // the kernel takes the count that includes this update
   adam_step({group.masters, group.moment1, group.moment2, group.gradients, group.copies, group.steps},
             {rate_, group.rate_scale, options_.beta1, options_.beta2, options_.epsilon * group.epsilon_scale,
              options_.weight_decay});
 }
 
 void AdamW::update_by_library(Group& group) const {
-  // The kernel takes memory as it lies: router columns, which have strides, go through dense copies.
+  // The kernel needs dense memory. Columns of the router have strides, so they are copied to dense tensors.
   std::vector<std::pair<at::Tensor, at::Tensor>> copies;
   const auto dense = [&](std::vector<at::Tensor>& tensors) {
     for (at::Tensor& tensor : tensors) {
@@ -182,12 +184,13 @@ void AdamW::update_by_library(Group& group) const {
     if (group.gradients[i].strides() != group.masters[i].strides()) {
       group.gradients[i] = at::empty_like(group.masters[i]).copy_(group.gradients[i]);
     } else {
-      group.gradients[i] = group.gradients[i].to(group.masters[i].scalar_type());  // a copy only for bf16
+      // copies only if the gradient is bf16
+      group.gradients[i] = group.gradients[i].to(group.masters[i].scalar_type());
     }
   }
-  at::_foreach_add_(group.steps, 1);  // the kernel wants the count of the update it is about to make
+  at::_foreach_add_(group.steps, 1);  // the kernel takes the count that includes this update
   at::Tensor rate = rate_ * group.rate_scale;
-  if (rate.is_cuda()) rate = rate.to(at::kFloat);  // the only type that its kernel reads
+  if (rate.is_cuda()) rate = rate.to(at::kFloat);  // LibTorch's CUDA kernel reads only fp32
   at::_fused_adamw_(group.masters, group.gradients, group.moment1, group.moment2, /*max_exp_avg_sqs=*/{},
                     group.steps, rate, options_.beta1, options_.beta2, options_.weight_decay,
                     options_.epsilon * group.epsilon_scale, /*amsgrad=*/false, /*maximize=*/false);

@@ -1,7 +1,7 @@
-// AdamW as our own kernel (kernels/adam.hpp) where the model computes with our own, else as LibTorch's fused
-// one, which reads and writes every parameter once too. Experts that came from another site restart: their
-// moments are zero, their bias correction counts from there, and their rate warms up again, while their
-// neighbours in the same tensor go on.
+// AdamW. It uses our own kernel (kernels/adam/adam.hpp) if the model uses our own kernels, otherwise
+// LibTorch's fused kernel, which also reads and writes every parameter once. An expert that arrives from
+// another site restarts: its moments are zero, its bias correction counts from that point and its learning
+// rate warms up again, while the other experts in the same tensor continue.
 #pragma once
 
 #include <vector>
@@ -11,20 +11,23 @@
 
 namespace fomoe::trainer {
 
-/// Defaults: the paper's appendix on training settings. The rate is that of the base model.
+/// The defaults are those of the paper's appendix on training settings. The learning rate is that of the base
+/// model (parameters.hpp).
 struct AdamWOptions {
   double learning_rate = 1e-3;
   double beta1 = 0.9;
   double beta2 = 0.95;
   double epsilon = 1e-8;
   double weight_decay = 0;
-  double restart_warmup_steps = 0;  // of an expert that restarted: its rate is ×min(1, steps since ÷ this)
+  // updates over which the rate of a restarted expert grows linearly to its full value; 0: none
+  double restart_warmup_steps = 0;
 };
 
-/// What an expert of a site remembers beside its moments.
+/// The optimiser's counts for one expert of a site.
 struct ExpertSteps {
-  double moments = 0;         // updates that its moments hold, for bias correction
-  double since_restart = -1;  // updates since it came here; −1: it has been here since the start
+  double moments = 0;  // updates that its moments hold, for bias correction
+  // updates since the expert came to this site; −1: it has been here since the start
+  double since_restart = -1;
   friend bool operator==(const ExpertSteps&, const ExpertSteps&) = default;
 };
 
@@ -32,26 +35,28 @@ class AdamW {
  public:
   AdamW(Model& model, AdamWOptions options);
 
-  /// One update from the gradients that the parameters hold (parameters without one keep their value, and
-  /// their step count), then forgets the gradients. A model with bf16 copies gets them cast anew.
-  /// prepare(), update() and count() in one.
+  /// Makes one update from the gradients that the parameters hold, and drops the gradients. Parameters
+  /// without a gradient keep their value and their step count. The bf16 copies of a model are cast again. It
+  /// is the same as prepare(), update() and count().
   void step();
 
-  /// What the host knows and the device does not: the rate, and counts of experts that were changed.
+  /// Sends to the device what only the host knows: the learning rate, and the counts of experts that have
+  /// changed.
   void prepare();
-  /// The device's part. While settled() it asks the same of the device each time, constants included.
+  /// The part of an update that runs on the device. While settled(), each call does the same work on the
+  /// device, with the same constants.
   void update();
-  /// One update more, in what the host remembers. Of the tensors that the last update() was of.
+  /// Counts one more update on the host, for the tensors of the last update().
   void count();
-  /// No expert is older than its neighbours or still warming up.
+  /// Whether no expert has another age than the others in its tensor or is still warming up.
   [[nodiscard]] bool settled() const;
 
-  /// In the order of Model::parameters(), dtype of the masters.
+  /// In the order of Model::parameters() and in the dtype of the masters.
   [[nodiscard]] const std::vector<at::Tensor>& moment1() const { return moment1_; }
   [[nodiscard]] const std::vector<at::Tensor>& moment2() const { return moment2_; }
-  /// fp32 scalars: updates of each parameter; of expert tensors experts() says it.
+  /// fp32 scalars: the number of updates of each parameter. For expert tensors, use experts().
   [[nodiscard]] const std::vector<at::Tensor>& steps() const { return steps_; }
-  /// Per layer, by the expert's position among the local ones.
+  /// By layer, then by the expert's position among the local ones.
   [[nodiscard]] const std::vector<std::vector<ExpertSteps>>& experts() const { return experts_; }
   void set_experts(std::int64_t layer, std::vector<ExpertSteps> experts);
   [[nodiscard]] const AdamWOptions& options() const { return options_; }
@@ -71,13 +76,13 @@ class AdamW {
   Model* model_;  // not owned
   AdamWOptions options_;
   std::vector<at::Tensor> moment1_, moment2_;
-  std::vector<at::Tensor> steps_;  // on the device, as the fused kernel wants them
+  std::vector<at::Tensor> steps_;  // on the device, where the fused kernel reads them
   at::Tensor rate_;                // fp64, on the device
   std::vector<std::vector<ExpertSteps>> experts_;
-  // What the device has, as far as the host knows; NaN where it does not.
+  // The values that the device holds, as far as the host knows; NaN if it does not know.
   double device_rate_;
-  std::vector<double> device_steps_;  // of tensors with a row or column for each expert
-  std::vector<std::size_t> updated_;  // parameters that the last update() was of
+  std::vector<double> device_steps_;  // for tensors with a row or column for each expert
+  std::vector<std::size_t> updated_;  // indices of the parameters that the last update() changed
 };
 
 }  // namespace fomoe::trainer

@@ -23,7 +23,7 @@ double MomentAges::averaged(const std::vector<costmodel::NodeId>& nodes, std::in
     oldest = std::max(oldest, age);
     youngest = std::min(youngest, age);
   }
-  // Ages so large that their bias is gone count as the oldest.
+  // If β2^t has vanished at all owners, the logarithm is undefined and the largest count is used.
   double age = youngest == oldest || bias >= 1 ? oldest : std::log1p(-bias) / std::log(beta2_);
   for (const costmodel::NodeId node : nodes) ages_[node][layer][expert] = age;
   return age;

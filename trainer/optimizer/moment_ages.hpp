@@ -1,9 +1,9 @@
-// How many updates each site's moments of an expert hold. Where owners of different age average their second
-// moments, all must go on with one bias correction, and no payload carries counts: but every process sees the
-// whole plan, and so can count for all sites alike.
+// Counts the updates that each site's moments of an expert contain. When owners with different counts average
+// their second moments, all of them must continue with one bias correction. No payload carries counts, but
+// every process sees the whole plan and can therefore count for all sites.
 //
-//   owner i's v_i is biased by 1 − β2^(t_i), so their mean by c = mean_i (1 − β2^(t_i)), which is that of
-//   t = log(1 − c)/log β2 updates
+//   v_i of owner i is biased by the factor 1 − β2^(t_i), so the mean of all v_i is biased by
+//   c = mean_i (1 − β2^(t_i)), which is the bias after t = log(1 − c)/log β2 updates
 #pragma once
 #include <vector>
 
@@ -18,10 +18,11 @@ class MomentAges {
 
   void trained(costmodel::NodeId node, std::int64_t steps);
   void restarted(costmodel::NodeId node, std::int64_t layer, std::int64_t expert);
-  /// → t, which is from now on the age at all of `nodes`.
+  /// The second moments of the expert are averaged over `nodes`. Returns t, which becomes the count of all
+  /// `nodes`.
   double averaged(const std::vector<costmodel::NodeId>& nodes, std::int64_t layer, std::int64_t expert);
 
-  /// fp64 [nodes, layers, experts], to be saved or copied into.
+  /// fp64 [nodes, layers, experts]: updates that the moments contain, for checkpoints to save or to write.
   [[nodiscard]] at::Tensor& state() { return ages_; }
 
  private:

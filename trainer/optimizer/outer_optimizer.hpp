@@ -1,12 +1,13 @@
-// What is made of averaged pseudo-gradients: d = θ_before − θ_after, averaged over sites, is to the outer
-// optimiser what a gradient is to an ordinary one.
+// The outer optimiser: how averaged pseudo-gradients change the parameters. It treats d = θ_before − θ_after,
+// averaged over sites, as an ordinary optimiser treats a gradient.
 //
-//   nesterov     b ← μ·b + d,  θ ← θ_before − η·(d + μ·b)            (DiLoCo, arXiv 2311.08105; PyTorch's
-//   SGD) adam, yogi   m ← β1·m + (1 − β1)·d
+//   nesterov     b ← μ·b + d,  θ ← θ_before − η·(d + μ·b)
+//                (DiLoCo, arXiv 2311.08105; PyTorch's SGD)
+//   adam, yogi   m ← β1·m + (1 − β1)·d
 //                v ← β2·v + (1 − β2)·d²                              adam
 //                v ← v − (1 − β2)·d²·sign(v − d²)                    yogi
-//                θ ← θ_before − η·m/(√v + τ)                         (FedOpt, arXiv 2003.00295, algorithm 2:
-//                                                                    no bias correction)
+//                θ ← θ_before − η·m/(√v + τ)
+//                (FedOpt, arXiv 2003.00295, algorithm 2: no bias correction)
 #pragma once
 #include <vector>
 
@@ -18,24 +19,25 @@ namespace fomoe::trainer {
 struct OuterOptions {
   costmodel::OuterOptimizer kind = costmodel::OuterOptimizer::nesterov;
   double learning_rate = 0.7;
-  double momentum = 0.9;                                // of nesterov
-  double beta1 = 0.9, beta2 = 0.99, adaptivity = 1e-3;  // of adam and yogi
+  double momentum = 0.9;                                // μ, for nesterov
+  double beta1 = 0.9, beta2 = 0.99, adaptivity = 1e-3;  // for adam and yogi; adaptivity is τ
 };
 
-/// State for tensors of these shapes, all zero at the start.
+/// Holds the state for tensors with the shapes of `like`, all zero at the start.
 class OuterOptimizer {
  public:
   OuterOptimizer(OuterOptions options, const std::vector<at::Tensor>& like);
 
-  /// New values of one tensor or of the same part of it everywhere: `anchor`, the values before the local
-  /// steps, becomes θ. `select` takes the part of a state tensor that belongs to it.
+  /// Updates one tensor, or the same part of the parameter and of its state. `anchor` holds the values before
+  /// the local steps and becomes the new θ. `select` takes the part of a state tensor that belongs to
+  /// `anchor`.
   template <class Select>
   void step(std::size_t index, const Select& select, at::Tensor anchor, const at::Tensor& difference) {
     update(anchor, select(first_[index]), second_.empty() ? at::Tensor() : select(second_[index]),
            difference);
   }
 
-  /// Momentum or first moment, and second moments where there are any; in the order of `like`.
+  /// The momentum or first moments, and the second moments if the optimiser has them, in the order of `like`.
   [[nodiscard]] std::vector<at::Tensor>& first() { return first_; }
   [[nodiscard]] std::vector<at::Tensor>& second() { return second_; }
 

@@ -1,5 +1,6 @@
-// Threads that do what they are given, each task at once beside the others: transfers share the links, and
-// go on while the sites train. As many threads as tasks under way at a time; they stay for the next.
+// A pool of threads that runs each task at once, beside the others. Transfers run on it, so that they share
+// the links and continue while the sites train. It has as many threads as there were tasks at the same time;
+// idle threads wait for the next task.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -13,14 +14,14 @@ namespace fomoe::trainer {
 
 class Background {
  public:
-  /// `most` tasks at a time; 1: one after another, in the order in which they were given.
+  /// Runs at most `most` tasks at a time. With 1, tasks run one after another, in the order of run().
   explicit Background(std::size_t most = 1024) : most_(most) {}
-  /// Finishes what is running; what has not begun is dropped.
+  /// Waits for running tasks; tasks that have not begun are dropped.
   ~Background();
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
 
-  /// Ready when the task has run; get() throws what it threw.
+  /// The future is ready when the task has run; its get() throws what the task threw.
   std::future<void> run(std::function<void()> task);
 
  private:
@@ -31,7 +32,7 @@ class Background {
   std::deque<std::packaged_task<void()>> tasks_;
   std::size_t most_, idle_ = 0;
   bool stopping_ = false;
-  std::vector<std::thread> threads_;  // last: they use the others
+  std::vector<std::thread> threads_;  // last member: the threads use the others
 };
 
 }  // namespace fomoe::trainer

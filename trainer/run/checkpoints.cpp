@@ -20,7 +20,7 @@ using nlohmann::json;
 namespace {
 
 constexpr const char* kFormat = "fomoe.checkpoint/1";
-constexpr std::size_t kKept = 3;  // a site may be one round and one unfinished write ahead of another
+constexpr std::size_t kKept = 3;  // another site may be a round and an unfinished write behind
 
 json experts_json(const AdamW& optimizer) {
   json layers = json::array();
@@ -32,7 +32,7 @@ json experts_json(const AdamW& optimizer) {
   return layers;
 }
 
-/// What the directory's entries say on disk too, so that a crash of the machine does not lose the renaming.
+/// Flushes the directory's entries to disk, so that a crash of the machine does not undo the renaming.
 void sync_folder(const std::string& path) {
   const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return;
@@ -66,7 +66,7 @@ void Checkpoints::wait() {
 
 void Checkpoints::save(Executor& executor, std::int64_t rounds) {
   wait();
-  if (executor.hosted().empty()) return;  // a site that trains nothing
+  if (executor.hosted().empty()) return;  // this process trains no site
   struct Snapshot {
     std::string path;
     NamedTensors tensors;
@@ -106,14 +106,14 @@ void Checkpoints::remove_older(const std::vector<NodeId>& nodes) const {
     std::error_code ignored;
     std::vector<fs::path> mine;
     for (const fs::directory_entry& entry : fs::directory_iterator(folder(rounds[i]), ignored)) {
-      // Also what a killed process left half-written, under a temporary name that begins alike.
+      // The prefix also matches temporary files that a killed process left behind.
       const std::string name = entry.path().filename().string();
       for (const NodeId node : nodes) {
         if (name.starts_with("node-" + std::to_string(node) + ".")) mine.push_back(entry.path());
       }
     }
     for (const fs::path& path : mine) fs::remove(path, ignored);
-    fs::remove(folder(rounds[i]), ignored);  // only once it is empty: other sites' files stay
+    fs::remove(folder(rounds[i]), ignored);  // fails silently if the folder still has files of other sites
   }
 }
 

@@ -1,6 +1,6 @@
 // Checkpoints of a run: one safetensors file for each node and round, DIR/round-00000012/node-3.safetensors.
-// A round can be resumed where the files of all its nodes are there; each process looks after its own nodes.
-// The same files come from several processes and from one in turn.
+// A run can resume from a round if the files of all its nodes exist. Each process writes the files of its own
+// nodes. The files do not depend on whether one process or several train the sites.
 #pragma once
 #include <cstdint>
 #include <set>
@@ -15,23 +15,23 @@ namespace fomoe::trainer {
 
 class Checkpoints {
  public:
-  /// `digest`: of what is trained; files of another digest are refused.
+  /// `digest` identifies what is trained; files with another digest are refused.
   Checkpoints(std::string directory, std::string digest);
   ~Checkpoints();
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
 
-  /// Copies the state of the hosted nodes as it is after `rounds` rounds, and writes it while training goes
-  /// on. Waits for the one before. Older ones but the last two are removed.
+  /// Copies the state of the hosted nodes after `rounds` rounds and writes it in a thread while training
+  /// continues. Waits for the write before. Keeps the last three checkpoints and
+  /// removes older ones.
   void save(Executor& executor, std::int64_t rounds);
-  /// Until the last one is on disk. Throws what writing it threw.
+  /// Waits until the last checkpoint is on disk. Throws what writing it threw.
   void wait();
 
-  /// Rounds for which there are files of all of these nodes, ascending.
-  /// Of no nodes: all rounds with a folder.
+  /// Rounds that have files of all `nodes`, ascending. If `nodes` is empty: all rounds that have a folder.
   [[nodiscard]] std::vector<std::int64_t> complete(const std::vector<costmodel::NodeId>& nodes) const;
-  /// Brings the executor's hosted nodes to their state after `rounds` rounds. Throws FileError
-  /// where a file is truncated, foreign or of another run.
+  /// Sets the executor's hosted nodes to their state after `rounds` rounds. Throws FileError if a file is
+  /// truncated, has another format or belongs to another run.
   void load(Executor& executor, std::int64_t rounds) const;
 
  private:

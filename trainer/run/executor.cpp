@@ -119,7 +119,7 @@ void Executor::note(NodeId node, const OpOfRound& which, Activity activity, doub
 void Executor::compute(const costmodel::RoundPlan& plan, std::int64_t round) {
   const costmodel::Op& op = plan.ops[static_cast<std::size_t>(op_)];
   const auto& work = std::get<Compute>(op.what);
-  // How far the node has trained on since it sent what this operation merges.
+  // Optimiser steps that the node has made since it sent what this operation merges.
   const auto trained_on = [&](NodeId node) {
     std::int64_t most = 0;
     const auto consider = [&](const OpOfRound& which) {
@@ -150,7 +150,8 @@ void Executor::compute(const costmodel::RoundPlan& plan, std::int64_t round) {
   }
 }
 
-// Sleeps until each step's end by the clock of the operation's start, so that late wake-ups do not add up.
+// Sleeps until the end of each step, measured from the start of the operation, so that late wake-ups do not
+// add up.
 void Executor::pace(const Compute& work, NodeId node, std::int64_t round) {
   const double seconds = pace_->of(work, node, round, op_);
   const auto start = std::chrono::steady_clock::now();
@@ -174,7 +175,7 @@ void Executor::pace(const Compute& work, NodeId node, std::int64_t round) {
   }
 }
 
-// All of it, or the part of the step that the operation names.
+// Computes the gradients of a whole step, or the part of it that the operation names.
 void Executor::gradients(NodeId node, const costmodel::RoundPlan& plan, std::int64_t round) {
   const double start_s = now_s();
   const auto& work = std::get<Compute>(plan.ops[static_cast<std::size_t>(op_)].what);

@@ -1,26 +1,28 @@
-// Runs a plan: walks the operations of each round in order and does them with real models. What is sent, by
-// whom and when is the plan's; what a received content means follows from the content (see worker.hpp). No
-// method's name occurs here.
+// Executes a plan with real models: walks over the operations of each round in order and performs them. The
+// plan determines what is sent, by which node and when. The meaning of a payload follows from its content
+// (see worker.hpp). The executor does not know any method by name.
 //
-// A process executes the operations of the nodes that its transport hosts. It walks over a round's operations
-// in the plan's order, in which each follows what it waits for. Before each it starts every transfer of the
-// round, further on in the order too, whose prerequisites are done: transfers that do not depend on each
-// other are under way at the same time, each on a thread of its own, and share the links as in the simulator.
-// A transfer that follows others is started when its computations are done, and its thread begins when theirs
-// have ended, while the node computes on. An operation waits for the transfers that it comes after, and a
-// round for those that are not detached. What has arrived is written into the models only there, so that the
-// result does not depend on how fast the network was, and is that of transfers one after another.
+// A process executes the operations of the nodes that its transport hosts. It walks over the operations of a
+// round in the plan's order, in which each follows what it waits for. Before each operation it starts every
+// transfer of the round whose prerequisites are done, including those further on in the order. Transfers that
+// do not depend on each other are therefore under way at the same time, each on its own thread, and share the
+// links as in the simulator. A transfer that follows others is started when the computations before it are
+// done, and its thread begins when those transfers have ended, while the node computes on. An operation waits
+// for the transfers that it comes after, and a round waits for its transfers that are not detached. Only
+// there are received values written into the models, so that the result does not depend on the speed of the
+// network and equals that of transfers one after another.
 //
-// All receives of a round's first messages are posted before its first operation, since Gloo sends data only
-// when it has heard that the receiver is ready, one latency later than it could.
+// The receives of a round's first messages are all posted before its first operation, since Gloo sends data
+// only after it has heard that the receiver is ready, which costs one latency.
 //
-// Two departures from the plan's graph. A transfer that sends what another one brings into the models starts
-// when the process has come to an operation that waits for the first, not the moment it ends. Migration is a
-// barrier of its site: the experts change at its end, and nothing else of the site runs beside it. (No plan
-// that is trained has a transfer that could.)
+// There are two differences from the plan's graph. First, a transfer that sends what another transfer brings
+// into the models starts when the process reaches an operation that waits for the other transfer, not at the
+// moment the other one ends. Second, migration is a barrier of its site: the experts change at its end, and
+// nothing else of the site runs beside it. (No plan that is trained has a transfer that could.)
 //
-// A step in parts (forward, backward … backward, with transfers between) is one forward and backward pass of
-// the model, of the last micro-batch, which stops where gradients leave (gradient_pass.hpp).
+// If a plan divides a step into parts (forward, then several backward operations with transfers between), it
+// is one forward and backward pass of the model for the last micro-batch, which stops where gradients are
+// sent (gradient_pass.hpp).
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -48,35 +50,39 @@ namespace fomoe::trainer {
 struct TrainingOptions {
   AdamWOptions inner;
   OuterOptions outer;
-  std::int64_t warmup_steps = 0;  // η·min(1, (step + 1) ÷ warmup_steps), then constant
-  double clip_norm = 0;           // of a site's gradients, before each optimiser step; 0: no clipping
-  double balance_weight = 0;      // of the load-balancing loss
-  double kept_share = 0.5;        // of what a site trained while its differences travelled (see Worker)
-  std::int64_t micro_batch_sequences = 0;  // of one forward and backward; 0: the whole local batch
+  std::int64_t warmup_steps = 0;  // the rate is η·min(1, (step + 1) ÷ warmup_steps)
+  // limit of the norm of a site's gradients, before each optimiser step; 0: no clipping
+  double clip_norm = 0;
+  double balance_weight = 0;  // factor of the load-balancing loss
+  // share of a site's training while its differences travelled that it keeps (see Worker::outer_step)
+  double kept_share = 0.5;
+  // sequences per forward and backward pass; 0: the whole local batch
+  std::int64_t micro_batch_sequences = 0;
   at::Device device = at::kCPU;
   at::ScalarType dtype = at::kFloat;      // see ModelOptions
-  Launches launches = Launches::by_host;  // by_graph: on GPUs only
+  Launches launches = Launches::by_host;  // by_graph works on GPUs only
   bool exact_wire = false;                // see WireCodec
-  /// Compute operations sleep for as long as the scenario says instead of computing; transfers are as real as
-  /// ever. Tensors keep the values that they start with, gradients are 0.
+  /// Compute operations sleep for the scenario's time instead of computing, and transfers are real. Tensors
+  /// keep their initial values, and gradients are 0.
   bool paced = false;
 };
 
-/// What a plan asks of each node, and whether the trainer can do it all.
+/// What a plan requires of each node.
 struct PlanNeeds {
-  std::vector<bool> outer_steps;       // by node
-  std::vector<bool> pseudo_gradients;  // sends them
-  bool residuals = false;              // pseudo-gradients lose something on the wire
-  bool detached = false;               // some transfers run on into the next round
+  std::vector<bool> outer_steps;       // by node: takes outer steps
+  std::vector<bool> pseudo_gradients;  // by node: sends pseudo-gradients
+  bool residuals = false;              // the wire format of pseudo-gradients is lossy
+  bool detached = false;               // some transfers continue into the next round
 };
-/// Looks at one round of each kind. Throws InputError, naming the scenario's key, for what is not trained.
+/// Determines the requirements from one round of each kind. Throws InputError, naming the scenario's key, if
+/// the trainer does not support something in the plan.
 PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& plan);
 
-/// Whether experts change their owners with it.
+/// Whether the transfer moves experts to other owners.
 bool migrates(const costmodel::Transfer& transfer);
 
-/// How far down a backward operation goes: to the first layer of the gradients that are sent after it. None
-/// where none are.
+/// The layer down to which a backward operation goes: the lowest layer whose gradients are sent after it.
+/// Empty if no gradients are sent after it.
 std::optional<std::int64_t> backward_until(const costmodel::Plan& plan, const costmodel::RoundPlan& round,
                                            costmodel::OpId backward);
 
@@ -84,25 +90,25 @@ std::optional<std::int64_t> backward_until(const costmodel::Plan& plan, const co
 struct StepRecord {
   costmodel::NodeId node = 0;
   std::int64_t round = 0, step = 0;
-  double loss = 0;  // mean cross-entropy of the node's sequences; not a number where compute was paced
+  double loss = 0;  // mean cross-entropy of the node's sequences; NaN if compute was paced
   double learning_rate = 0;
   std::int64_t tokens = 0;
   double seconds = 0;
-  const Routing* routing = nullptr;  // of the step
+  const Routing* routing = nullptr;  // routing statistics of the step
 };
 
-/// A node's part in one transfer, from wanting the first byte to the last one sent and received.
+/// A node's part in one transfer, from waiting for the first byte to the last byte sent and received.
 struct TransferRecord {
   costmodel::NodeId node = 0;
   std::int64_t round = 0;
   std::string operation;
-  double start_s = 0, end_s = 0;  // since zero_clock
-  double exposed_s = 0;           // of it, while the node did not compute
+  double start_s = 0, end_s = 0;  // seconds since zero_clock
+  double exposed_s = 0;           // seconds of the transfer in which the node did not compute
 };
 
 class Executor {
  public:
-  /// Throws InputError where the trainer cannot execute something in the plan, before anything is trained.
+  /// Throws InputError, before anything is trained, if the trainer cannot execute something in the plan.
   /// Plan, transport and batches must outlive it.
   Executor(const costmodel::Scenario& scenario, const costmodel::Plan& plan, Transport& transport,
            Batches& batches, const TrainingOptions& options);
@@ -111,33 +117,35 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// Goes through the transfers of the first round as if all others sent zeros at once, and takes them over:
-  /// only where nothing is trained. The first exchanges would otherwise be the first to touch code and memory
-  /// that training steps have long used.
+  /// Runs the transfers of the first round as if all other nodes sent zeros at once, and writes the results
+  /// into the models. Call it only if nothing is trained (paced runs). Without it, the first exchanges would
+  /// be the first to touch code and memory that training steps would already have used.
   void rehearse();
   void run_round(std::int64_t index);
-  /// Waits for transfers that run on. Their averages come after the end of the run and change no weights.
+  /// Waits for transfers that continue after the last round. Their averages arrive after the end of the run
+  /// and change no weights.
   void finish();
-  std::function<void(const StepRecord&)> on_step;          // called after each, where set
-  std::function<void(const TransferRecord&)> on_transfer;  // called when an operation has waited for it
+  std::function<void(const StepRecord&)> on_step;  // called after each optimiser step, if set
+  // called when an operation has waited for the transfer, if set
+  std::function<void(const TransferRecord&)> on_transfer;
 
-  /// Of a hosted node.
+  /// The worker of a hosted node.
   [[nodiscard]] Worker& worker(costmodel::NodeId node) { return *workers_.at(node); }
   [[nodiscard]] std::vector<costmodel::NodeId> hosted() const;
   [[nodiscard]] MomentAges& moment_ages() { return ages_; }
-  /// When hosted nodes did what, in seconds since `zero_clock`; appended to by run_round.
+  /// What the hosted nodes did and when, in seconds since `zero_clock`; run_round appends to it.
   [[nodiscard]] const std::vector<costmodel::Interval>& intervals() const { return intervals_; }
   void zero_clock();
   [[nodiscard]] double now_s() const;
 
-  /// Goes on at the start of round `index`, after `steps` optimiser steps: the workers then hold that round's
-  /// experts, and the caller fills in their state.
+  /// Continues at the start of round `index`, after `steps` optimiser steps. The workers then hold that
+  /// round's experts, and the caller must fill in their state.
   void resume_at(std::int64_t index, std::int64_t steps);
-  /// Optimiser steps that a hosted node has taken.
+  /// Optimiser steps that a hosted node has made.
   [[nodiscard]] std::int64_t steps(costmodel::NodeId node) const { return step_.at(node); }
 
  private:
-  /// A transfer under way, with the plan that it is of.
+  /// A transfer that is under way, with the plan of its round.
   struct InFlight {
     std::shared_ptr<const costmodel::RoundPlan> plan;
     const costmodel::Transfer* work = nullptr;
@@ -173,27 +181,29 @@ class Executor {
   Transport& transport_;
   Batches& batches_;
   TrainingOptions options_;
-  std::optional<costmodel::OperationSeconds> pace_;  // of paced runs
+  std::optional<costmodel::OperationSeconds> pace_;  // durations of compute operations, for paced runs
   std::map<costmodel::NodeId, std::unique_ptr<Worker>> workers_;
-  std::map<costmodel::NodeId, RecordedStep> steps_;    // of the worker's model
-  std::map<costmodel::NodeId, StepRecord> open_step_;  // has begun, the optimiser has not stepped
+  std::map<costmodel::NodeId, RecordedStep> steps_;  // by node: the step of the worker's model
+  // by node: steps that have begun and await the optimiser
+  std::map<costmodel::NodeId, StepRecord> open_step_;
   std::map<costmodel::NodeId, GradientPass> open_pass_;
   std::map<costmodel::NodeId, Routing> routing_;
   std::map<costmodel::NodeId, std::int64_t> step_;
   MomentAges ages_;
   std::vector<costmodel::Interval> intervals_;
-  costmodel::OpId op_ = 0;  // that is being executed
+  costmodel::OpId op_ = 0;  // the operation that is being executed
   double clock_zero_ = 0;
   costmodel::Pieces pieces_;
-  int transfers_ = 0;  // so far; the same at every process
+  int transfers_ = 0;  // number of transfers so far; the same at every process
   std::int64_t round_ = 0;
   std::vector<bool> started_, done_;  // by operation of the round; done: its results are in the models
-  std::vector<std::unique_ptr<TransferRun>> expected_;  // by operation of the round, until it starts
+  // by operation of the round, until the transfer starts
+  std::vector<std::unique_ptr<TransferRun>> expected_;
   std::map<OpOfRound, std::unique_ptr<InFlight>> in_flight_;
-  /// Steps that the nodes had taken when what the transfer sends was read; of this round and the one before.
+  /// Optimiser steps of each node when a transfer read what it sends; for this round and the one before.
   std::map<OpOfRound, std::map<costmodel::NodeId, std::int64_t>> started_at_;
   PartialMeans partial_;
-  Background background_;  // last: what it runs uses the others
+  Background background_;  // last member: its tasks use the others
 };
 
 }  // namespace fomoe::trainer

@@ -1,4 +1,4 @@
-// Executor: starting transfers, and taking what they brought.
+// Executor: starts transfers, and writes what they received into the models.
 #include <algorithm>
 
 #include "costmodel/math/spans.hpp"
@@ -23,8 +23,9 @@ bool has_experts(const TensorGroup& group) {
   return std::find(group.classes.begin(), group.classes.end(), TensorClass::expert) != group.classes.end();
 }
 
-// Sites whose gradients are means over different numbers of sequences count accordingly: against the mean of
-// all that the payload is averaged among, which are several exchanges where regions begin.
+// The weight of a site's gradients, if sites have different numbers of sequences: relative to the mean over
+// all nodes that the payload is averaged among. These are in several exchanges if the collective begins
+// inside regions.
 double weight_of(const Transfer& work, const PayloadAt& at, const std::vector<costmodel::Node>& nodes) {
   double all = 0, count = 0;
   for (const costmodel::Exchange& exchange : work.exchanges) {
@@ -41,7 +42,8 @@ double weight_of(const Transfer& work, const PayloadAt& at, const std::vector<co
 
 }  // namespace
 
-// Whether a prerequisite is done, or under way, depends on the place in the plan alone, never on the clock.
+// Whether a prerequisite counts as done or under way depends only on the position in the plan, never on the
+// clock.
 bool Executor::may_start(const costmodel::RoundPlan& plan, const OpOfRound& which) {
   const costmodel::Op& op = plan.ops[static_cast<std::size_t>(which.second)];
   const auto& work = std::get<Transfer>(op.what);
@@ -56,8 +58,8 @@ bool Executor::may_start(const costmodel::RoundPlan& plan, const OpOfRound& whic
          });
 }
 
-// Whether the transfer under way, or one that it follows, brings the models something of what the other one
-// sends of them.
+// Whether the transfer under way, or one that it follows, writes into the models something that `sends` reads
+// from them.
 bool Executor::brings_what(const Transfer& sends, const OpOfRound& under_way) {
   const auto found = in_flight_.find(under_way);
   if (found == in_flight_.end()) return false;
@@ -103,7 +105,7 @@ void Executor::note_transfer(NodeId node, const OpOfRound& which, const std::str
   std::vector<costmodel::Span> computing;
   for (auto seen = intervals_.rbegin(); seen != intervals_.rend(); ++seen) {
     if (seen->node != node || seen->activity != Activity::compute || seen->start_s >= end_s) continue;
-    if (seen->end_s <= start_s) break;  // a node computes one thing after another
+    if (seen->end_s <= start_s) break;  // a node computes one operation after another
     computing.emplace_back(std::max(seen->start_s, start_s), std::min(seen->end_s, end_s));
   }
   on_transfer({node, which.first, name, start_s, end_s, costmodel::uncovered({{start_s, end_s}}, computing)});
@@ -149,7 +151,8 @@ void Executor::expect_transfers(const costmodel::RoundPlan& plan, std::int64_t r
     const auto* work = std::get_if<Transfer>(&plan.ops[id].what);
     if (work == nullptr) continue;
     TransferOptions options = transfer_options(*work, round);
-    options.channel = transfers_++ % kChannels;  // transfers are numbered by the plan, the same everywhere
+    // the number of a transfer follows from the plan, so it is the same everywhere
+    options.channel = transfers_++ % kChannels;
     expected_[id] = std::make_unique<TransferRun>(*work, transport_, options);
     expected_[id]->expect();
   }
@@ -166,7 +169,8 @@ void Executor::rehearse() {
     if (work == nullptr || migrates(*work)) continue;
     TransferOptions options = transfer_options(*work, 0);
     options.partial = &partial;
-    options.lost = [](const PayloadAt&, const at::Tensor&, const at::Tensor&) {};  // so that it is encoded
+    // a set `lost` makes the run encode, as in training
+    options.lost = [](const PayloadAt&, const at::Tensor&, const at::Tensor&) {};
     runs.emplace_back(work, std::make_unique<TransferRun>(*work, nowhere, options));
     runs.back().second->expect();
   }
@@ -202,7 +206,7 @@ void Executor::start(const std::shared_ptr<const costmodel::RoundPlan>& plan, co
                        flight->end_s = now_s();
                      })
                      .share();
-  // Chunks that go on were read by the transfer before, which was started at the same place in the plan.
+  // Chunks that are sent on were read by the transfer before, which started at the same place in the plan.
   started_at_[which] = step_;
   in_flight_[which] = std::move(flight);
 }
@@ -230,7 +234,7 @@ void Executor::settle(OpOfRound which) {
 
 void Executor::settle_ages(const Transfer& work) {
   for (const costmodel::Exchange& exchange : work.exchanges) {
-    // All owners of an expert go on with one count of what its moments hold.
+    // All owners of an expert continue with one count of the updates in its moments.
     for (const Payload& payload : exchange.payloads) {
       if (payload.content != Content::moment2 || !plan_.placement) continue;
       for (const costmodel::GroupId id : payload.groups) {

@@ -31,7 +31,7 @@ Timeline timeline_of(const costmodel::Plan& plan, const std::vector<Observation>
   }
   for (const Observation& seen : observations) {
     for (Interval interval : seen.intervals) {
-      interval.round -= first_round;  // position in the executed sequence
+      interval.round -= first_round;  // index among the executed rounds
       double& end_s = timeline.round_end_s[static_cast<std::size_t>(interval.round)];
       end_s = std::max(end_s, interval.end_s);
       timeline.intervals.push_back(interval);
@@ -41,7 +41,7 @@ Timeline timeline_of(const costmodel::Plan& plan, const std::vector<Observation>
         timeline.sent.at(one.node, static_cast<int>(to)) = static_cast<double>(one.traffic.sent_to[to]);
     }
   }
-  // Nodes without a part in a round do not end it.
+  // A round in which no node had a part ends when the round before ends.
   for (std::size_t r = 1; r < rounds; ++r)
     timeline.round_end_s[r] = std::max(timeline.round_end_s[r], timeline.round_end_s[r - 1]);
   timeline.flows = costmodel::seen_flows(timeline.intervals);
@@ -117,13 +117,14 @@ std::string note_on_links(const ReportContext& context) {
 costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
                                      const std::vector<Observation>& observations,
                                      const ReportContext& context) {
-  // All rounds were executed, in order: one class, whose timeline is the whole run.
+  // All rounds were executed in order, so the plan has one class of rounds, whose timeline is the whole run.
   costmodel::Plan executed = plan;
   executed.rounds = plan.rounds - context.first_round;
   executed.steps = context.steps;
   executed.classes = {{executed.rounds, 0, /*identical=*/false, nullptr, plan.classes.front().overlapping}};
   costmodel::Scenario measured = scenario;
-  measured.compute = costmodel::GivenStepTime{1};  // nothing below uses it: times were measured
+  // a placeholder: times were measured, and nothing below uses it
+  measured.compute = costmodel::GivenStepTime{1};
   const Timeline timeline = timeline_of(plan, observations, context.first_round);
 
   costmodel::RunReport report = costmodel::assemble_report(measured, executed, {timeline});
@@ -148,8 +149,8 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
                      " sites";
     report.quality = quality;
   }
-  // Measured instead of the frame's assumed and computed inputs; what came after these (prices, energy)
-  // stays.
+  // Replace the provenance of assumed and computed inputs by that of the measurements; the entries after them
+  // (prices, energy) stay.
   std::vector<Provenance> provenance = {
       {"times", Origin::measured, "of this run on " + context.device},
       {"bytes sent", Origin::measured, "counted at each send"},

@@ -1,4 +1,5 @@
-// From what each process saw to one RunReport, executor "measured": the same assembly as the simulator's.
+// Assembles the observations of all processes into one RunReport with executor "measured", by the same code
+// as the simulator's reports.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,46 +13,47 @@
 
 namespace fomoe::trainer {
 
-/// What one process hands to rank 0.
+/// The observations that one process sends to rank 0.
 struct Observation {
   struct OfNode {
     costmodel::NodeId node = 0;
     Traffic traffic;
-    double validation_loss = 0;                     // mean cross-entropy; negative: not validated
-    std::vector<std::vector<std::int64_t>> routed;  // [layer][expert]: slots of its tokens that chose it
+    double validation_loss = 0;  // mean cross-entropy in nats; negative: not validated
+    // [layer][expert]: slots of the node's tokens that chose the expert
+    std::vector<std::vector<std::int64_t>> routed;
   };
   std::vector<OfNode> nodes;
-  std::vector<costmodel::Interval> intervals;  // seconds since the barrier at the start
-  std::int64_t peak_memory_bytes = 0;          // of the process
+  std::vector<costmodel::Interval> intervals;  // in seconds since the barrier at the start
+  std::int64_t peak_memory_bytes = 0;          // peak of the process
 };
 std::string to_text(const Observation& observation);
 Observation observation_from(const std::string& text);
 
-/// CSV with the columns layer,expert,site,count, as strategy.routing_counts reads it.
+/// CSV with the columns layer,expert,site,count, in the format of strategy.routing_counts.
 std::string routing_csv(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
                         const std::vector<Observation>& observations);
 
 struct ReportContext {
-  std::int64_t first_round = 0;  // of those executed: a resumed run starts later
-  std::int64_t steps = 0;        // executed
+  std::int64_t first_round = 0;  // the first executed round; above 0 if the run was resumed
+  std::int64_t steps = 0;        // optimiser steps executed
   bool in_turn = false;          // one process trained every site
   bool paced = false;            // see TrainingOptions
-  std::vector<Provenance> pace;  // of the step times that were slept
+  std::vector<Provenance> pace;  // provenance of the step times that paced operations slept
   std::int64_t validation_sequences = 0;
-  std::string device;  // for provenance
-  std::string links;   // FOMOE_LINKS of the environment, which fomoe-wan sets; empty: nobody said
+  std::string device;  // name of the device, for provenance
+  std::string links;   // environment variable FOMOE_LINKS, which fomoe-wan sets; empty: not set
 };
 
-/// What lay between the processes, in a sentence for the report's notes.
+/// A sentence about the network between the processes, for the notes of the report.
 std::string note_on_links(const ReportContext& context);
 
-/// Of all processes' observations. A transfer's flows are under way at a node from when it and one of its
-/// partners are ready; before that it waits.
+/// The report from the observations of all processes. A flow of a transfer counts as under way at a node from
+/// the time when the node and one of its partners are ready; before that, the node is waiting.
 costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
                                      const std::vector<Observation>& observations,
                                      const ReportContext& context);
 
-/// One of the rounds, to be drawn: the middle one of those that were executed.
+/// The timeline of one executed round, for the figure: the middle one.
 costmodel::RoundTimeline measured_round(const costmodel::Plan& plan,
                                         const std::vector<Observation>& observations,
                                         std::int64_t first_round);

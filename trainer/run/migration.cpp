@@ -1,4 +1,4 @@
-// Executor::migrate: experts change their owners.
+// Executor::migrate: moves experts to their new owners.
 #include <algorithm>
 #include <set>
 #include <span>
@@ -32,17 +32,18 @@ bool migrates(const Transfer& transfer) {
   });
 }
 
-// Old owners send, then everybody changes to the next round's experts, then new owners take what they got,
-// and the owners that stay what the new ones read of it: on a coarse wire all must still agree.
-// Where outer state is not sent, that of an expert whose owners change starts anew at all of them, old ones
-// included.
+// First the old owners send. Then every node changes to the next round's experts. Then the new owners write
+// the values that arrived, and owners that stay write the values that the new owners decoded, since all
+// owners must agree even if the wire format is lossy. If outer state is not sent, the outer state of an
+// expert whose owners change is reset at all owners, including those that stay.
 void Executor::migrate(const Transfer& work, std::int64_t round, const std::string& name) {
   const double start_s = now_s();
   std::vector<std::pair<PayloadAt, at::Tensor>> arrived;
   const TransferOptions options = transfer_options(work, round);
   const std::unique_ptr<TransferRun> run = std::move(expected_[static_cast<std::size_t>(op_)]);
   run->read([this, &work](const PayloadAt& at) { return source(work, at); });
-  background_.run([&run] { run->exchange(); }).get();  // in its turn, where transfers take turns
+  // on the background thread, so that it takes its turn if transfers run one after another
+  background_.run([&run] { run->exchange(); }).get();
   run->deliver([&](const PayloadAt& at, const at::Tensor& values) { arrived.emplace_back(at, values); });
 
   const costmodel::Placement before = plan_.placement(round), next = plan_.placement(round + 1);
@@ -52,7 +53,7 @@ void Executor::migrate(const Transfer& work, std::int64_t round, const std::stri
   }
   std::vector<std::pair<int, int>> moved;
   std::vector<bool> took_part(plan_.nodes.size(), false);
-  std::set<std::tuple<Content, int, int>> sent;  // an expert may go to several new owners
+  std::set<std::tuple<Content, int, int>> sent;  // an expert may have several new owners
   bool with_outer_state = false;
   for (const costmodel::Exchange& exchange : work.exchanges) {
     for (const NodeId node : exchange.nodes) took_part[static_cast<std::size_t>(node)] = true;

@@ -68,8 +68,8 @@ void check_transfer(const costmodel::Scenario& scenario, const costmodel::Op& op
   if (transfer.pattern == Pattern::all_to_all) refuse_method(got);
 }
 
-/// Chunks are sent on by those who have them: a reduce-scatter of the round has left them there, and an
-/// all-gather takes them away.
+/// Checks that every chunk that is sent on has been left by a reduce-scatter of the same round, and that an
+/// all-gather takes it away.
 class Chunks {
  public:
   explicit Chunks(const costmodel::Scenario& scenario) : scenario_(scenario) {}
@@ -100,7 +100,7 @@ class Chunks {
   }
 
  private:
-  // Chunks of pieces are not the pieces of a chunk.
+  // Cutting a payload into pieces and then chunks gives other chunks than cutting a chunk into pieces.
   void check_pieces() const {
     const costmodel::Strategy& strategy = scenario_.strategy;
     if (strategy.bucket_bytes == 0 && strategy.granularity != costmodel::Granularity::tensor) return;
@@ -113,11 +113,11 @@ class Chunks {
 
   using Key = std::tuple<costmodel::NodeId, Content, std::vector<costmodel::GroupId>>;
   const costmodel::Scenario& scenario_;
-  std::map<Key, std::pair<int, int>> left_;  // which chunk, of how many
+  std::map<Key, std::pair<int, int>> left_;  // chunk number and number of chunks
 };
 
-/// A step in parts is one forward pass and one backward pass, which stops where gradients are sent and ends
-/// with the embedding's.
+/// Checks that a step in parts is one forward pass and one backward pass, which stops where gradients are
+/// sent and ends with the gradients of the embedding.
 void check_parts_of_step(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
                          const costmodel::RoundPlan& round) {
   constexpr double kRounding = 1e-9;
@@ -219,7 +219,7 @@ PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& p
         continue;
       }
       const auto& compute = std::get<Compute>(op.what);
-      // The differences of a whole model that is still under way would be overwritten before they are sent.
+      // The differences of a whole model that is still being sent would be overwritten before they are sent.
       if (!op.after_earlier.empty() && (compute.work != Work::outer_step || compute.whole_model))
         refuse_method(got);
       if (compute.work == Work::outer_step) {

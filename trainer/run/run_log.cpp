@@ -119,7 +119,7 @@ void Progress::print(double elapsed_s) {
             .total();
     std::snprintf(mfu, sizeof mfu, " · MFU %.1f %%", 100 * flops * tokens_per_s / peak);
   }
-  char loss[32] = "paced";  // nothing is trained then
+  char loss[32] = "paced";  // paced runs train nothing and have no loss
   if (!std::isnan(loss_)) std::snprintf(loss, sizeof loss, "loss %.3f", loss_);
   char line[256];
   std::snprintf(line, sizeof line,

@@ -1,4 +1,4 @@
-// What a run says while it goes on: a progress line for people and a line of JSON for each optimiser step.
+// The output of a run while it is under way: a progress line for people, and a line of JSON for each event.
 #pragma once
 #include <fstream>
 #include <functional>
@@ -11,23 +11,25 @@
 
 namespace fomoe::trainer {
 
-/// One JSON object a line, each written whole. A step:
+/// Writes one JSON object per line, each line at once. A step:
 ///   {"kind": "step", "site", "round", "step", "loss", "learning_rate", "tokens", "step_s",
 ///    "routing": [{"entropy", "load_cv", "ghost_share"} by layer]}
-/// entropy of the experts' loads in nats (largest: log of their number), load_cv their standard deviation ÷
-/// mean, ghost_share what went to experts that the site does not hold. A transfer, when it was waited for:
+/// entropy is the entropy of the experts' loads in nats (at most the logarithm of their number), load_cv is
+/// the standard deviation of the loads ÷ their mean, and ghost_share is the share of slots that chose experts
+/// that the site does not hold. A transfer, when an operation has waited for it:
 ///   {"kind": "transfer", "site", "round", "operation", "start_s", "transfer_s", "exposed_s"}
-/// from wanting the first byte to the last one sent and received; exposed while the site did not compute. A
-/// validation:
+/// transfer_s is the time from waiting for the first byte to the last byte sent and received; exposed_s is
+/// the part of it in which the site did not compute. A validation:
 ///   {"kind": "validation", "site", "round", "loss", "perplexity", "sequences"}
 class RunLog {
  public:
-  /// "": nothing is written. Lines are added to a file that exists, so that a resumed run goes on in it.
+  /// If `path` is empty, nothing is written. Lines are appended to an existing file, so that a resumed run
+  /// continues in it.
   explicit RunLog(const std::string& path);
   void step(const StepRecord& record, const std::string& site, const ExpertChoice& held);
   void transfer(const TransferRecord& record, const std::string& site);
   void validation(const std::string& site, std::int64_t round, double loss, std::int64_t sequences);
-  /// What is buffered becomes visible.
+  /// Makes buffered lines visible to readers of the file.
   void flush() { file_.flush(); }
 
  private:
@@ -35,10 +37,11 @@ class RunLog {
 };
 
 /// "round 3/10 · step 96/320 · loss 4.321 · 1.23e+04 tokens/s · MFU 31.2 % · exposed 12.1 % · ETA 61 s".
-/// On a terminal one line that is overwritten, else a line now and then. MFU where the scenario says what the
-/// device can do; tokens/s of all sites together, from this process's own pace.
-/// `exposed_s`: seconds since the start in which the process's first site waited for transfers; asked when a
-/// line is printed.
+/// On a terminal it is one line that is overwritten, otherwise a new line now and then. MFU is shown if the
+/// scenario gives the peak rate of the device. tokens/s counts all sites together, extrapolated from this
+/// process.
+/// `exposed_s` returns the seconds since the start in which the process's first site waited for transfers; it
+/// is called when a line is printed.
 class Progress {
  public:
   Progress(std::ostream& out, bool terminal, const costmodel::Scenario& scenario, const costmodel::Plan& plan,

@@ -28,7 +28,7 @@
 namespace fomoe::trainer {
 namespace {
 
-// Enough for a few passes to differ, small enough to make in a moment.
+// Enough tokens for several passes to differ, and few enough to generate at once.
 constexpr std::int64_t kSyntheticTokens = 1'000'000;
 
 TrainingOptions options_of(const RunRequest& request) {
@@ -54,7 +54,7 @@ TrainingOptions options_of(const RunRequest& request) {
   }
   options.device = at::kCPU;
   if (cuda) {
-    // Processes of one machine take its GPUs in turn, by their number there.
+    // Processes of one machine take its GPUs in turn, by local rank.
     const int index = request.launch ? request.launch->local_rank % at::cuda::device_count() : 0;
     options.device = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(index));
     c10::cuda::set_device(options.device.index());
@@ -70,7 +70,7 @@ TrainingOptions options_of(const RunRequest& request) {
   return options;
 }
 
-// FNV-1a (Fowler, Noll, Vo): to tell texts apart, not to protect them.
+// FNV-1a (Fowler, Noll, Vo): distinguishes texts; it is not a cryptographic hash.
 std::string hash(const std::string& text) {
   std::uint64_t value = 0xcbf29ce484222325u;
   for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
@@ -118,7 +118,7 @@ class Run {
         options_(options_of(request)),
         batches_(make_batches(request, corpus_)),
         log_(log_path(request.log, request.launch)) {
-    // Before anybody waits for anybody.
+    // Checked before any process waits for another one.
     if (needs_of(scenario_, plan_).detached && !request.checkpoints.empty()) {
       throw UsageError(
           "--checkpoints: got it with a method whose transfers run on from round to round; expected "
@@ -140,8 +140,8 @@ class Run {
   }
 
   std::optional<TrainingResult> run() {
-    // A kill after the last checkpoint and before the end of the process: whoever starts the run again, a job
-    // manager for instance, is to learn that it is done, not that it failed.
+    // The process was killed after the last checkpoint. Whoever restarts the run, such as a job manager, must
+    // learn that it is complete rather than failed.
     if (first_round_ == plan_.rounds) {
       if (speaks()) out_ << "the run is complete: nothing is left to train, and no report is written\n";
       return std::nullopt;
@@ -225,13 +225,14 @@ class Run {
     transport_ = rendezvous_->transport(plan_.nodes, options_.device);
   }
 
-  // The last round that every process has all its files of.
+  // Resumes from the last round for which every process has all its files.
   void resume() {
     std::string all;
     for (const auto& [name, value] : digest_of(request_, corpus_)) all += value + ' ';
     checkpoints_.emplace(request_.checkpoints, hash(all));
     if (!request_.resume) return;
-    constexpr const char* kIdle = "idle";  // a site that trains nothing has no files, and no say
+    // a process that trains no site has no files and does not restrict the choice
+    constexpr const char* kIdle = "idle";
     std::ostringstream own;
     if (executor_->hosted().empty()) {
       own << kIdle;
@@ -284,7 +285,8 @@ class Run {
     return losses;
   }
 
-  // By expert id: a router of partial replicas without skip-token has columns of local experts only.
+  // Counts by expert id, since a router of partial replicas without skip-token has columns of local experts
+  // only.
   void count_routing(const StepRecord& step) {
     if (request_.routing_counts.empty()) return;
     const ExpertChoice& held = executor_->worker(step.node).model().options().experts;
@@ -303,7 +305,7 @@ class Run {
     }
   }
 
-  // Of this process's first node: in transfers while it does not compute.
+  // Seconds in which this process's first node was in transfers and did not compute.
   [[nodiscard]] double exposed_s() const {
     if (executor_->hosted().empty()) return 0;
     std::vector<costmodel::Span> transferring, computing;
@@ -343,7 +345,7 @@ class Run {
     if (const char* links = std::getenv("FOMOE_LINKS")) context.links = links;
     context.validation_sequences = batches_.validation_sequences();
     context.device = options_.device.is_cuda() ? cuda_name() : cpu_name();
-    // In turn, sites do not work at the same time: there is no round to draw.
+    // In turn, sites do not work at the same time, so there is no timeline of a round to draw.
     const std::string round =
         context.in_turn
             ? ""
@@ -372,8 +374,7 @@ class Run {
 
 std::optional<TrainingResult> train(const RunRequest& request, std::ostream& progress, bool terminal) {
   if (request.threads > 0) at::set_num_threads(request.threads);
-  // See measure_profile(): softmaxes are full of numbers that are slow to multiply. Before any parallel
-  // region.
+  // See measure_profile(): products of denormal numbers are slow. Set before the first parallel region.
   at::globalContext().setFlushDenormal(true);
   return Run(request, progress, terminal).run();
 }

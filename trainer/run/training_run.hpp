@@ -1,4 +1,4 @@
-// A whole training: from a scenario to a RunReport, alone or as one of several processes.
+// A whole training run, from a scenario to a RunReport, by one process or by several.
 #pragma once
 #include <iosfwd>
 #include <optional>
@@ -15,22 +15,24 @@ struct RunRequest {
   costmodel::Scenario scenario;
   scenario::TrainerSettings settings;
   std::optional<Launch> launch;  // absent: this process trains all sites in turn
-  std::string checkpoints;       // directory; empty: none
+  std::string checkpoints;       // directory; empty: no checkpoints
   bool resume = false;
-  std::string log;  // JSON lines; empty: none. Other ranks than 0 add ".site-NAME" before the extension.
+  // file for JSON lines; empty: none. Rank r > 0 adds ".rank-r" before the extension.
+  std::string log;
   std::string routing_counts;  // CSV file; empty: none
   bool paced = false;          // compute operations sleep; see TrainingOptions
-  int threads = 0;             // 0: what LibTorch takes
+  int threads = 0;             // 0: LibTorch's default
 };
 
 struct TrainingResult {
   costmodel::RunReport report;
-  std::int64_t first_round = 0;  // that the report is of; above 0 where the run was resumed
+  std::int64_t first_round = 0;  // first round of the report; above 0 if the run was resumed
   std::string round_timeline;    // JSON of one round, as `fomoe simulate` writes it; empty: none
 };
 
-/// Trains. → the report, at rank 0 (or in turn); nothing at the other ranks. Messages and progress go to
-/// `progress`. Throws UsageError, InputError, FileError (the user's mistakes) and SiteLost.
+/// Runs the training. Returns the report at rank 0 or in turn, and nothing at other ranks. Messages and
+/// progress go to `progress`. Throws UsageError, InputError and FileError for mistakes of the user, and
+/// SiteLost.
 std::optional<TrainingResult> train(const RunRequest& request, std::ostream& progress, bool terminal);
 
 }  // namespace fomoe::trainer

@@ -183,7 +183,7 @@ void Worker::visit_expert_tensors(const Visit& visit) {
 void Worker::change_experts(const ExpertChoice& next) {
   const at::NoGradGuard no_grad;
   constexpr std::int64_t kNew = -1;
-  std::vector<std::vector<std::int64_t>> row_before;  // per layer and new row: the old one
+  std::vector<std::vector<std::int64_t>> row_before;  // by layer and new row: the old row
   for (std::int64_t layer = 0; layer < model_.shape().layers; ++layer) {
     const std::vector<int> before = local_experts(model_.shape(), model_.options().experts, layer);
     const std::vector<int> after = local_experts(model_.shape(), next, layer);

@@ -1,10 +1,10 @@
-// One node's share of the training: its model, what its optimisers remember, and how the words of a payload
-// (Content, groups) read and write it. Nothing here knows a training method.
+// One node's share of the training: its model, the state of its optimisers, and how a payload (Content,
+// groups) reads and writes them. Nothing here depends on a training method.
 //
 //   parameter, moment1, moment2, gradient,
 //   outer_moment1, outer_moment2            the tensors themselves
-//   pseudo_gradient                         θ_before − θ: the anchor, kept since the last synchronisation,
-//                                           less the parameters
+//   pseudo_gradient                         θ_before − θ: the anchor (the parameters at the last
+//                                           synchronisation) minus the parameters
 #pragma once
 #include <optional>
 #include <string>
@@ -20,15 +20,15 @@
 
 namespace fomoe::trainer {
 
-/// The experts of a node, `placement` absent: all.
+/// The experts that a node holds. All experts if `placement` is null.
 ExpertChoice expert_choice(const costmodel::Placement* placement, costmodel::NodeId node, bool skip_token);
 
 struct WorkerOptions {
   ModelOptions model;
   AdamWOptions inner;
-  std::optional<OuterOptions> outer;  // where the node takes outer steps
-  bool keeps_anchor = false;          // where it sends pseudo-gradients or takes outer steps
-  bool keeps_residual = false;        // where what it sends loses something on the wire
+  std::optional<OuterOptions> outer;  // set if the node takes outer steps
+  bool keeps_anchor = false;          // set if the node sends pseudo-gradients or takes outer steps
+  bool keeps_residual = false;        // set if the wire format of what it sends is lossy
 };
 
 class Worker {
@@ -41,48 +41,50 @@ class Worker {
   [[nodiscard]] Model& model() { return model_; }
   [[nodiscard]] AdamW& inner() { return inner_; }
 
-  /// A copy of the payload's elements, flat, in the plan's order, in the masters' dtype. With error feedback
-  /// it includes what earlier payloads left out.
+  /// Returns a copy of the payload's elements: flat, in the plan's order and in the dtype of the masters.
+  /// With error feedback, it includes what earlier payloads lost.
   [[nodiscard]] at::Tensor read(const costmodel::Payload& payload);
 
-  /// The sites' mean of what read() gave. Parameters, moments and gradients take its value (and the anchor
-  /// that of parameters); pseudo-gradients wait for outer_step().
+  /// Writes the sites' mean of what read() gave. Parameters, moments and gradients take the value (and the
+  /// anchor takes that of parameters); means of pseudo-gradients are kept for outer_step().
   void write(const costmodel::Payload& payload, const at::Tensor& flat);
 
-  /// What others did not learn from the last payload; the next one adds it (error feedback, Karimireddy et
-  /// al. 2019).
+  /// Keeps what the other sites did not receive of the last payload, since the wire format is lossy. The next
+  /// payload adds it (error feedback, Karimireddy et al. 2019).
   void keep_residual(const costmodel::Payload& payload, const at::Tensor& residual);
 
-  /// θ_before → new θ, from the averages that were written: of these alone, or with `whole` of all that the
-  /// node holds. What only this node holds is averaged with nobody: its own difference is the mean.
-  /// `kept_share` α where the node has trained on since it sent: θ ← α·θ + (1 − α)·new θ (Streaming DiLoCo,
-  /// arXiv 2501.18512, section 2.3), while the anchor becomes the new θ, the same at all sites.
+  /// Computes the new θ from θ_before and the averages that write() received: for the averaged parts alone,
+  /// or, with `whole`, for everything that the node holds. A part that only this node holds is not averaged,
+  /// so its own difference is the mean. With `kept_share` = α, for a node that has trained on since it sent:
+  /// θ ← α·θ + (1 − α)·new θ (Streaming DiLoCo, arXiv 2501.18512, section 2.3), while the anchor becomes the
+  /// new θ, which is the same at all sites.
   void outer_step(bool whole, double kept_share = 0);
 
-  /// Of runs that do not compute: there are gradients, all 0.
+  /// Sets all gradients to 0; for runs that do not compute.
   void zero_gradients();
-  /// Takes no outer step with what was written.
+  /// Drops the averages that write() received, without an outer step.
   void discard_averages() { averages_.clear(); }
 
-  /// From the experts held to those of `next`; as many in each layer. Kept experts move to their new
-  /// positions with all their state. New ones have any values until write(), and start anew: zero moments,
-  /// an own warm-up.
+  /// Changes from the experts held to those of `next`, with the same number of experts in each layer. Experts
+  /// that stay move to their new positions with all their state. New experts have arbitrary values until
+  /// write(), and restart: zero moments and a warm-up of their own.
   void change_experts(const ExpertChoice& next);
-  /// Forgets the outer optimiser's state of these experts (layer, expert); of experts held elsewhere nothing.
+  /// Resets the outer optimiser's state of these experts (layer, expert). Experts that the node does not hold
+  /// are skipped.
   void reset_outer_state(const std::vector<std::pair<int, int>>& experts);
 
-  /// Every tensor of the state, with its name, to be saved or copied into; beside them there are
-  /// inner().experts(). Between rounds only: averages that wait for an outer step are not among them.
+  /// Every tensor of the state with its name, for checkpoints to save or to write; inner().experts()
+  /// completes it. Call it only between rounds: averages that wait for an outer step are not included.
   [[nodiscard]] std::vector<std::pair<std::string, at::Tensor>> state();
 
  private:
-  struct Average {  // of a part of a parameter
+  struct Average {  // the mean of a part of a parameter
     ParameterSlice slice;
     at::Tensor value;
   };
   [[nodiscard]] std::vector<ParameterSlice> slices_of(const costmodel::Payload& payload) const;
   [[nodiscard]] at::Tensor part(costmodel::Content content, const ParameterSlice& slice);
-  /// Of every tensor with a row for each local expert; empty ones are skipped.
+  /// Calls `visit` for every tensor with a row or column for each local expert; empty tensors are skipped.
   template <class Visit>
   void visit_expert_tensors(const Visit& visit);
 

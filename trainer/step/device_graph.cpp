@@ -7,7 +7,8 @@
 namespace fomoe::trainer {
 namespace {
 
-/// Work in its scope goes to `side`, between what the thread's own stream had before and what it gets after.
+/// In its scope, work goes to the stream `side`. That work is ordered after all earlier and before all later
+/// work of the thread's own stream.
 class OnSideStream {
  public:
   explicit OnSideStream(c10::cuda::CUDAStream side)
@@ -19,7 +20,7 @@ class OnSideStream {
     c10::cuda::setCurrentCUDAStream(own_);
     try {
       after(side_, own_);
-    } catch (const c10::Error&) {  // the device has failed, which whoever comes next is told
+    } catch (const c10::Error&) {  // the device has failed; the next call to it reports that
     }
   }
   OnSideStream(const OnSideStream&) = delete;
@@ -57,15 +58,15 @@ void DeviceGraph::launch(const std::function<void()>& work) {
 
 void DeviceGraph::record(const std::function<void()>& work) {
   const OnSideStream side(pool_->stream);
-  // What plain calls have left to the allocator would lie beside the graph's own memory.
+  // Release cached blocks of the direct calls, which would otherwise occupy memory beside the graph's own.
   c10::cuda::CUDACachingAllocator::emptyCache();
   graph_.emplace();
-  // Other threads may go on with theirs, on streams of theirs.
+  // Other threads may continue on their own streams during the recording.
   graph_->capture_begin(pool_->memory, cudaStreamCaptureModeThreadLocal);
   try {
     work();
   } catch (...) {
-    // A recording that was begun has to end before its stream can be used again; that it fails is no news.
+    // A recording must be ended before its stream can be used again. Ending it fails too, which is expected.
     try {
       graph_->capture_end();
     } catch (const c10::Error&) {
@@ -83,7 +84,7 @@ void DeviceGraph::record(const std::function<void()>& work) {
   }
 }
 
-// LibTorch's allocator is told when a recording ends, but not where ending it fails.
+// LibTorch tells its allocator when a recording ends, but not when ending it fails.
 void DeviceGraph::give_up() const {
   c10::cuda::CUDACachingAllocator::endAllocateToPool(pool_->device.index(), pool_->memory);
 }

@@ -1,14 +1,15 @@
-// Work that asks the same of a device each time, launched as a whole. A training step is some thousand
-// kernels, and a host that launches each of them is slower than a fast GPU that computes them: a CUDA graph
-// is recorded once and launched by one call (CUDA C++ programming guide, "CUDA graphs").
+// Work that is the same on the device each time, recorded as a CUDA graph and launched as a whole. A training
+// step is about a thousand kernels, and launching each from the host takes longer than a fast GPU needs to
+// compute them. A CUDA graph is recorded once and then launched by one call (CUDA C++ programming guide,
+// "CUDA graphs").
 //
-// What is recorded are operations with their constants and addresses. So such work
-//   - reads nothing of a tensor's values on the host, and no shape of it depends on them,
-//   - takes what differs from call to call out of tensors that stay where they are,
-//   - leaves its results in the tensors of the call that was recorded, which whoever needs them keeps.
-// tests/trainer/repeatable_step_test.cpp holds a training step to the first of these, on a CPU.
+// A recording contains operations with their constants and addresses. So the recorded work must
+//   - not read values of a tensor on the host, nor have shapes that depend on values,
+//   - take inputs that differ between calls from tensors that stay at their addresses,
+//   - leave its results in the tensors of the recorded call, which the user of the results must keep.
+// tests/trainer/repeatable_step_test.cpp checks the first requirement for a training step, on a CPU.
 //
-// Not run on a GPU yet: tests/trainer/gpu/device_graph_test.cpp waits for a machine with one.
+// Not run on a GPU yet: tests/trainer/gpu/device_graph_test.cpp needs a machine with a GPU.
 #pragma once
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDAStream.h>
@@ -21,8 +22,8 @@
 
 namespace fomoe::trainer {
 
-/// Memory, and the stream that is recorded on, of graphs that are launched in turn, in the order in which
-/// they were recorded: what one has freed the next may use.
+/// The memory and the stream of graphs that are launched in the order in which they were recorded: memory
+/// that one graph frees, a later one may use.
 struct GraphPool {
   explicit GraphPool(at::Device device);
   at::Device device;
@@ -32,19 +33,19 @@ struct GraphPool {
 
 class DeviceGraph {
  public:
-  /// How often work is to be done plainly before it is recorded: libraries set themselves up at their first
-  /// calls.
+  /// Number of calls that run the work directly before it is recorded, since libraries initialise themselves
+  /// in their first calls.
   static constexpr int kPlainCalls = 3;
 
-  /// Without a pool it never records: the work is done each time.
+  /// Without a pool nothing is recorded, and launch() runs the work each time.
   explicit DeviceGraph(std::shared_ptr<GraphPool> pool) : pool_(std::move(pool)) {}
 
-  /// Does the work, on the stream that would be recorded on. To the calling thread's own stream it is as if
-  /// it had been done there.
+  /// Runs the work directly, on the stream that recordings use. It is ordered with the calling thread's own
+  /// stream as if it ran there.
   void plain(const std::function<void()>& work);
-  /// Has the device do the work, which is recorded at the first call and never called again. Throws what the
-  /// work throws; c10::Error where the work cannot be recorded, after which the process should end: LibTorch
-  /// does not wholly recover.
+  /// Runs the work on the device. The first call records the work, and later calls launch the recording
+  /// instead of calling `work`. Throws what the work throws. Throws c10::Error if the work cannot be
+  /// recorded; the process should then end, since LibTorch does not recover completely.
   void launch(const std::function<void()>& work);
 
  private:

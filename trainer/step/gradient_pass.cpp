@@ -14,7 +14,7 @@ GradientPass::GradientPass(RecordedStep& step, Batches& batches, Routing& routin
 
 void GradientPass::add_to_loss(const at::Tensor& share_of_loss, std::int64_t size) {
   loss_ =
-      loss_.defined() ? loss_ + share_of_loss : share_of_loss.clone();  // the step's own may be overwritten
+      loss_.defined() ? loss_ + share_of_loss : share_of_loss.clone();  // the step may overwrite its tensor
   done_ += size;
 }
 
@@ -56,7 +56,7 @@ void GradientPass::backward(std::int64_t down_to) {
   while (!stages_.empty() && stages_.back().begin >= down_to) {
     const Stage stage = std::move(stages_.back());
     stages_.pop_back();
-    // The last stage starts at the loss, which knows its share.
+    // The last stage starts at the loss with gradient 1, since the loss itself applies the weight share_.
     const bool of_loss = !upstream_.defined();
     torch::autograd::variable_list roots = {stage.output},
                                    gradients = {of_loss ? at::ones_like(stage.output)

@@ -1,10 +1,10 @@
-// How a GPU gets the kernels of a step. No LibTorch in this header.
+// How the kernels of a training step are launched on a GPU. This header does not include LibTorch.
 #pragma once
 
 namespace fomoe::trainer {
 
-/// One after the other from the host, or recorded once and then all at once, as CUDA graphs
-/// (device_graph.hpp).
+/// by_host: the host launches one kernel after the other. by_graph: kernels are recorded once and then
+/// launched together, as CUDA graphs (device_graph.hpp).
 enum class Launches { by_host, by_graph };
 
 }  // namespace fomoe::trainer

@@ -25,8 +25,8 @@ using costmodel::StepSample;
 
 namespace {
 
-/// Four marks around the three parts of a step: on the GPU's own time line where there is one, since the host
-/// runs ahead of it.
+/// Records the times of the four boundaries of the three parts of a step. On a GPU it uses events of the GPU,
+/// since the host runs ahead of it.
 class StepClock {
  public:
   explicit StepClock(bool cuda) : cuda_(cuda) {
@@ -68,8 +68,8 @@ Batch random_batch(const costmodel::ModelShape& shape, std::int64_t sequences, a
           text.narrow(1, 1, shape.sequence_length).contiguous()};
 }
 
-/// Training steps on the same batch. By graph its three parts are recorded apart, so that each can be timed;
-/// they share a pool, since each leaves tensors to the next.
+/// Training steps on one batch. With graphs, the three parts of a step are recorded separately so that each
+/// can be timed. They share a pool, since each part leaves tensors to the next one.
 class TimedSteps {
  public:
   TimedSteps(Model& model, const Batch& batch, Launches launches)
@@ -82,18 +82,18 @@ class TimedSteps {
         backward_(pool_),
         update_(pool_) {}
 
-  /// Of the next step. A GPU has one more to do meanwhile: what a host takes to launch a step's first work
-  /// would count as forward where the GPU had to wait for it.
+  /// Returns the times of the next step. On a GPU one further step is queued meanwhile: otherwise the GPU
+  /// would wait for the host to launch the step's first work, and that time would count as forward.
   StepSample next() {
     const std::int64_t ahead = model_->options().device.is_cuda() ? 1 : 0;
     while (started_ <= sampled_ + ahead) start();
     return sample();
   }
-  /// Waits for all that the device has to do.
+  /// Waits until the device has finished all started steps.
   void finish() {
     while (sampled_ < started_) sample();
   }
-  /// Until they are recorded, and the recording has run once.
+  /// Steps until everything is recorded and the recording has run once.
   [[nodiscard]] std::int64_t setup_steps() const { return pool_ ? DeviceGraph::kPlainCalls + 1 : 0; }
 
  private:
@@ -175,8 +175,8 @@ std::string graph_refused(const ProfileOptions& options) {
 StepProfile measure_profile(const ProfileOptions& options, std::ostream& progress) {
   const bool cuda = options.device == DeviceKind::cuda;
   if (options.threads > 0) at::set_num_threads(options.threads);
-  // A confident model's softmax is full of numbers below 1e-38, on which CPU matrix products take 20 times as
-  // long. Set before the first parallel region, since threads inherit it.
+  // The softmax of a confident model contains many numbers below 1e-38, on which matrix products on a CPU
+  // take 20 times as long. Set before the first parallel region, since threads inherit the setting.
   at::globalContext().setFlushDenormal(true);
 
   StepProfile profile;

@@ -1,4 +1,4 @@
-// Timing real training steps of one model on this machine's device. No LibTorch in this header.
+// Times real training steps of one model on this machine's device. This header does not include LibTorch.
 #pragma once
 #include <cstdint>
 #include <iosfwd>
@@ -14,40 +14,42 @@ namespace fomoe::trainer {
 enum class DeviceKind { cpu, cuda };
 
 struct ProfileOptions {
-  costmodel::ModelShape model;              // sequence_length: the length to time
+  costmodel::ModelShape model;              // sequence_length is the length to time
   std::vector<std::int64_t> local_experts;  // N_le, each 1 … N_e
   std::vector<std::int64_t> micro_batch_sequences;
   bool skip_token = false;
   DeviceKind device = DeviceKind::cpu;
   bool bf16 = false;  // fp32 otherwise
   Kernels kernels = Kernels::by_device;
-  Launches launches = Launches::by_host;  // by_graph: only where graph_refused() says nothing
-  int threads = 0;                        // 0: what LibTorch takes, one per core
+  Launches launches = Launches::by_host;  // by_graph requires that graph_refused() returns an empty text
+  int threads = 0;                        // 0: LibTorch's default, one per core
   std::int64_t steps = 20;
   std::int64_t warmup = 3;
-  double time_budget_s = 60;  // per point, of timed steps; at least 3 steps are timed whatever it says
+  // limit in seconds for the timed steps of one point; kFewestSteps are always timed
+  double time_budget_s = 60;
   std::uint64_t seed = 42;
 };
 
 inline constexpr std::int64_t kFewestSteps = 3;
 
-/// One point for each micro-batch and local-expert count, in that nesting. The experts held are the first
-/// N_le of each layer, tokens are uniform, and the weights are those of a fresh model: steps of a
-/// dense-routed transformer take as long at the start as later, but the share of ghosts is that of an
-/// unbiased router.
+/// Measures one point for each micro-batch size and number of local experts; the number of experts varies
+/// fastest. The site holds the first N_le experts of each layer, tokens are uniformly random, and the weights
+/// are those of an untrained model. The time of a step does not change during training, but the share of
+/// ghosts is that of an untrained router, which has no preferences.
 ///
-/// forward: hidden states, loss, and the unembedding's gradients, which are computed while its logits are at
-/// hand (see cross_entropy.hpp): most of what a textbook counts as backward where the vocabulary is large.
-/// backward: the rest. optimizer: AdamW, gradients dropped, bf16 copies cast.
+/// forward: hidden states, loss, and the gradients of the unembedding, which are computed while its logits
+/// are in memory (see cross_entropy.hpp). With a large vocabulary these gradients are most of what is usually
+/// counted as backward. backward: the rest of the backward pass. optimizer: AdamW, dropping the gradients,
+/// and casting the bf16 copies.
 ///
-/// peak_memory_bytes: on CUDA the most that LibTorch's allocator had handed out; on CPU the process's largest
-/// resident set (VmHWM) during the point, libraries included.
+/// peak_memory_bytes: on CUDA the largest amount that LibTorch's allocator had allocated; on a CPU the
+/// largest resident set of the process (VmHWM) during the point, libraries included.
 costmodel::StepProfile measure_profile(const ProfileOptions& options, std::ostream& progress);
 
 /// Whether a CUDA device can be used.
 bool cuda_available();
 
-/// Why steps with these options cannot be recorded, in words; empty where they can.
+/// The reason why steps with these options cannot be recorded; empty if they can.
 std::string graph_refused(const ProfileOptions& options);
 
 }  // namespace fomoe::trainer

@@ -56,7 +56,7 @@ RecordedStep::RecordedStep(Model& model, AdamW& optimizer, const Options& option
       next_{DeviceGraph(pool_), {}},
       update_(pool_) {}
 
-// The first steps are plain throughout: recordings read gradients of recordings only.
+// All of the first steps run directly, since recordings may read only gradients of other recordings.
 bool RecordedStep::recordable(const Batch& batch, double weight) {
   if (!pool_) return false;
   if (size_ == 0) {
@@ -76,7 +76,7 @@ bool RecordedStep::has_recorded_gradients() const {
   return true;
 }
 
-// Through pinned memory, which the host may leave to the copy.
+// Copies through pinned memory, so that the host need not wait for the copy.
 void RecordedStep::take(at::Tensor& into, const at::Tensor& from) const {
   if (!into.defined()) into = at::empty(from.sizes(), from.options().device(model_->options().device));
   into.copy_(from.is_cpu() ? from.pin_memory() : from, /*non_blocking=*/true);
@@ -127,15 +127,15 @@ void RecordedStep::update() {
   if (has_recorded_gradients() && settled && settled_before_) {
     update_.launch(work);
   } else {
-    // Kept until the caller's stream waits for the update: other threads may take freed memory of that
-    // stream.
+    // Keep the gradients until the caller's stream waits for the update: other threads could otherwise reuse
+    // their memory on that stream.
     std::vector<at::Tensor> gradients;
     for (const Parameter& parameter : model_->parameters()) gradients.push_back(parameter.compute.grad());
     update_.plain(work);
     settled_before_ = settled_before_ || settled;
   }
   optimizer_->count();
-  model_->clear_gradients();  // a launch of what was recorded leaves the host's handles as they were
+  model_->clear_gradients();  // launching a recording leaves the gradients of the host's tensors set
   ++steps_;
 }
 

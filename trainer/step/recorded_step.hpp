@@ -1,10 +1,10 @@
-// A node's training step as pieces of work that ask the same of its device each time: the gradient of a
-// step's first micro-batch, that of each that follows, and the optimiser's update. On a GPU they can be
-// recorded and launched as a whole; else each is done anew, and this is forward, backward and AdamW as they
-// are.
+// A node's training step as three pieces of work that are the same on the device each time: the gradient of a
+// step's first micro-batch, the gradient of each later micro-batch, and the optimiser's update. On a GPU they
+// can be recorded and launched as a whole. Otherwise they run directly, as ordinary forward, backward and
+// AdamW.
 //
-// Recorded gradients stay where the recording put them: the model has the same tensors as its gradients in
-// each step, which others may read and write meanwhile, as all-reduces do.
+// Recorded gradients stay at the addresses of the recording: the model has the same gradient tensors in each
+// step. Other code, such as an all-reduce, may read and write them between the pieces.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -19,16 +19,16 @@
 
 namespace fomoe::trainer {
 
-/// Adds to the model's gradients that of weight·(L + balance_weight·balance), cross-entropy and
-/// load-balancing loss (where `routing` wants it). tokens, targets: int64 [B, S] on the model's device. →
-/// weight·L, fp64, on the device.
+/// Adds the gradient of weight·(L + balance_weight·balance) to the model's gradients, where L is the
+/// cross-entropy and balance the load-balancing loss (if `routing` wants it). tokens, targets: int64 [B, S]
+/// on the model's device. Returns weight·L, fp64, on the device.
 at::Tensor add_gradient(const Model& model, const at::Tensor& tokens, const at::Tensor& targets,
                         Routing& routing, double balance_weight, double weight);
 
-/// g ← g·min(1, norm ÷ (|g| + 1e-6)), |g| of all gradients together.
+/// g ← g·min(1, norm ÷ (|g| + 1e-6)), where |g| is the norm of all gradients together.
 void clip_gradients(const Model& model, double norm);
 
-/// Why steps of this model cannot be recorded, in words; empty where they can.
+/// The reason why steps of this model cannot be recorded; empty if they can.
 std::string recording_refused(const costmodel::ModelShape& shape, at::Device device, at::ScalarType dtype);
 
 class RecordedStep {
@@ -38,22 +38,23 @@ class RecordedStep {
     double clip_norm = 0;  // 0: no clipping
     Launches launches = Launches::by_host;
   };
-  /// `model` and its `optimizer` must outlive it.
+  /// `model` and `optimizer` must outlive it.
   RecordedStep(Model& model, AdamW& optimizer, const Options& options);
 
   [[nodiscard]] const Model& model() const { return *model_; }
   [[nodiscard]] const Options& options() const { return options_; }
 
-  /// add_gradient of a micro-batch that may be on the host. By graph only where it has the size and the
-  /// weight of the first one of all. → as there; overwritten by the next step's.
+  /// add_gradient() of a micro-batch that may be in host memory. A graph is used only if the micro-batch has
+  /// the size and the weight of the very first one. Returns the result of add_gradient(), which the next step
+  /// overwrites.
   at::Tensor micro_batch(const Batch& batch, Routing& routing, double weight);
 
-  /// Clips, updates, and forgets the gradients. By graph where they are recorded ones and the optimiser is
-  /// settled.
+  /// Clips the gradients, updates the parameters and drops the gradients. A graph is used if the gradients
+  /// are recorded ones and the optimiser is settled.
   void update();
 
  private:
-  struct Whole {  // gradient of a micro-batch
+  struct Whole {  // the gradient of one micro-batch
     DeviceGraph graph;
     at::Tensor loss;
   };
@@ -64,17 +65,17 @@ class RecordedStep {
   Model* model_;
   AdamW* optimizer_;
   Options options_;
-  std::shared_ptr<GraphPool> pool_;  // none: nothing is recorded
+  std::shared_ptr<GraphPool> pool_;  // null: nothing is recorded
   int steps_ = 0;
-  bool settled_before_ = false;  // an update like that to be recorded has been made plainly
-  // Of the first micro-batch of all, and so of the recorded ones.
+  bool settled_before_ = false;  // an update with a settled optimiser has run directly
+  // Size and weight of the very first micro-batch, and so of the recorded ones.
   std::int64_t size_ = 0;
   double weight_ = 0;
-  // What the recordings read and write.
+  // The tensors that the recordings read and write.
   at::Tensor tokens_, targets_;
   std::vector<at::Tensor> counts_;     // Routing::counts
   std::vector<at::Tensor> gradients_;  // in the order of the model's parameters
-  // After these, which they may be the last to hold.
+  // Declared after the tensors above, since the recordings use their memory.
   Whole first_, next_;
   DeviceGraph update_;
 };

@@ -1,5 +1,5 @@
-// What C10_CUDA_CHECK is to emulated kernels, since LibTorch's own asks the driver, which is not there; and
-// the check of what they read and write in one piece.
+// Replaces C10_CUDA_CHECK for emulated kernels, since LibTorch's macro asks the driver, which need not exist.
+// Also checks the alignment of packs.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -14,7 +14,8 @@ inline void check(cudaError_t error) {
     throw std::runtime_error("emulated GPU: refused, error " + std::to_string(static_cast<int>(error)));
 }
 
-/// Else the launch has failed with cudaErrorMisalignedAddress, as a GPU's would: a CPU reads it all the same.
+/// If the address is not aligned, the launch fails with cudaErrorMisalignedAddress, as on a GPU. The CPU
+/// itself would read it.
 void must_be_aligned(const void* address, std::size_t bytes);
 
 }  // namespace emulated_gpu

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""trainer/kernels as C++ that runs on emulated_gpu.hpp: emulate.py TRAINER/KERNELS OUT
+"""Translates trainer/kernels into C++ that runs on emulated_gpu.hpp: emulate.py TRAINER/KERNELS OUT
 
-OUT/emulated/kernels/ gets every file of the folder, in namespace fomoe::emulated instead of fomoe::trainer. There all tensors are
-taken for a GPU's, and launches of kernels are emulated_gpu::launch.
+OUT/emulated/kernels/ gets every file of the folder, in namespace fomoe::emulated instead of fomoe::trainer. The translated code
+treats all tensors as a GPU's tensors, and launches kernels with emulated_gpu::launch.
 """
 
 import pathlib
@@ -11,7 +11,7 @@ import sys
 
 
 def launches(text, source):
-    """kernel<<<blocks, threads, shared, stream>>>(arguments); as calls of emulated_gpu::launch."""
+    """Translates kernel<<<blocks, threads, shared, stream>>>(arguments); into calls of emulated_gpu::launch."""
     text, found = re.subn(
         r"(?P<kernel>\w+(?:<[^<>;]*>)?)\s*<<<(?P<blocks>.+?), (?P<threads>\w+), (?P<shared>.+?), stream>>>\((?P<arguments>.*?)\);",
         r"{ emulated_gpu::launch(reinterpret_cast<const void*>(\g<kernel>), \g<blocks>, \g<threads>, \g<shared>, "
@@ -34,13 +34,13 @@ def emulated(source):
     text = text.replace('#include "trainer/kernels/', '#include "emulated/kernels/')
     if ".is_cuda(" in text:
         sys.exit(f"emulate.py: {source}: got an is_cuda() that is not of a plain name; here it would be false")
-    if source.name == "team.hpp":  # where packs are read and written
+    if source.name == "team.hpp":  # this file reads and writes packs
         text = '#include "tests/trainer/emulated_gpu/check.hpp"\n' + text.replace(
             "  return *reinterpret_cast<const Pack", "  emulated_gpu::must_be_aligned(from, alignof(Pack<T, W>));\n  return *reinterpret_cast<const Pack"
         ).replace("  *reinterpret_cast<Pack", "  emulated_gpu::must_be_aligned(to, alignof(Pack<T, W>));\n  *reinterpret_cast<Pack")
         if text.count("must_be_aligned") != 2:
             sys.exit(f"emulate.py: {source}: expected one load and one store")
-    # What is not a kernel of ours is the trainer's.
+    # Names that the kernels' files do not define come from fomoe::trainer.
     return text.replace("namespace fomoe::trainer {", "namespace fomoe::trainer {}\nnamespace fomoe::emulated {\nusing namespace fomoe::trainer;", 1)
 
 

@@ -20,10 +20,10 @@ namespace {
 
 constexpr std::size_t kStackBytes = 128 * 1024;
 
-enum class Waits { no, for_warp, for_block, for_nothing_more };
+enum class Waits { no, for_warp, for_block, ended };
 
-/// Begins on a stack of its own by setcontext, and from then on is changed to by _longjmp, which unlike
-/// swapcontext asks nothing of the kernel. It runs thread after thread, of this block and of later ones.
+/// One emulated thread with its own stack. setcontext starts it; later switches use _longjmp, which unlike
+/// swapcontext makes no system call. A fiber runs one thread after another, of this block and of later ones.
 struct Fiber {
   std::unique_ptr<char[]> stack = std::make_unique<char[]>(kStackBytes);
   bool begun = false;
@@ -34,12 +34,12 @@ struct Fiber {
 std::jmp_buf scheduler;
 std::deque<Fiber> fibers;
 const std::function<void()>* work = nullptr;
-std::array<std::array<char, 32 * 16>, 32> places;  // by warp
+std::array<std::array<char, 32 * 16>, 32> lane_values;  // by warp: 16 bytes for each lane
 alignas(16) std::array<char, kMostShared> shared;
-std::map<const void*, std::size_t> asked_for;
+std::map<const void*, std::size_t> requested_shared;
 cudaError_t error = cudaSuccess;
 
-void leave(Waits why) {
+void switch_to_scheduler(Waits why) {
   Fiber& self = fibers[thread_index.x];
   self.waits = why;
   if (_setjmp(self.here) == 0) _longjmp(scheduler, 1);
@@ -48,14 +48,14 @@ void leave(Waits why) {
 void run_fiber() {
   while (true) {
     (*work)();
-    leave(Waits::for_nothing_more);
+    switch_to_scheduler(Waits::ended);
   }
 }
 
-void go_on(unsigned thread) {
+void resume(unsigned thread) {
   thread_index.x = thread;
   Fiber& fiber = fibers[thread];
-  if (_setjmp(scheduler) != 0) return;  // it has left
+  if (_setjmp(scheduler) != 0) return;  // the fiber has switched back to the scheduler
   if (fiber.begun) _longjmp(fiber.here, 1);
   fiber.begun = true;
   ucontext_t context;
@@ -67,12 +67,14 @@ void go_on(unsigned thread) {
   setcontext(&context);
 }
 
-/// Fibers first … end − 1 may go on if none of them still has to come. → whether they do.
+/// Releases the fibers first … end − 1 if all of them wait at this barrier. Returns whether they were
+/// released.
 bool release(std::size_t first, std::size_t end, Waits from) {
   bool any = false;
   for (std::size_t i = first; i < end; ++i) {
-    // Threads that have ended are not waited for at a block's barrier. A warp's wait for all its lanes.
-    if (fibers[i].waits == Waits::for_nothing_more && from == Waits::for_block) continue;
+    // The barrier of a block does not wait for threads that have ended. The barrier of a warp waits for all
+    // its lanes.
+    if (fibers[i].waits == Waits::ended && from == Waits::for_block) continue;
     if (fibers[i].waits != from) return false;
     any = true;
   }
@@ -86,15 +88,15 @@ void run_block(std::size_t threads) {
   for (std::size_t i = 0; i < threads; ++i) fibers[i].waits = Waits::no;
   while (true) {
     for (std::size_t i = 0; i < threads; ++i) {
-      if (fibers[i].waits == Waits::no) go_on(static_cast<unsigned>(i));
+      if (fibers[i].waits == Waits::no) resume(static_cast<unsigned>(i));
     }
     bool progress = release(0, threads, Waits::for_block);
     for (std::size_t warp = 0; warp < threads; warp += 32)
       progress = release(warp, std::min(warp + 32, threads), Waits::for_warp) || progress;
     if (progress) continue;
     for (std::size_t i = 0; i < threads; ++i) {
-      if (fibers[i].waits == Waits::for_nothing_more) continue;
-      fibers.clear();  // they would go on where they are
+      if (fibers[i].waits == Waits::ended) continue;
+      fibers.clear();  // otherwise they would continue at the barrier in the next launch
       throw std::logic_error("emulated GPU: threads of block " + std::to_string(block_index.x) +
                              " wait for each other at different places");
     }
@@ -105,9 +107,9 @@ void run_block(std::size_t threads) {
 }  // namespace
 
 void* shared_memory() { return shared.data(); }
-void* warp_places() { return places[thread_index.x / 32].data(); }
-void wait_for_block() { leave(Waits::for_block); }
-void wait_for_warp() { leave(Waits::for_warp); }
+void* warp_places() { return lane_values[thread_index.x / 32].data(); }
+void wait_for_block() { switch_to_scheduler(Waits::for_block); }
+void wait_for_warp() { switch_to_scheduler(Waits::for_warp); }
 
 void must_be_aligned(const void* address, std::size_t bytes) {
   if (reinterpret_cast<std::uintptr_t>(address) % bytes != 0) error = cudaErrorMisalignedAddress;
@@ -117,14 +119,15 @@ cudaError_t last_error() { return std::exchange(error, cudaSuccess); }
 
 cudaError_t ask_for_shared(const void* kernel, int bytes) {
   if (static_cast<std::size_t>(bytes) + kOwnShared > kMostShared) return cudaErrorInvalidValue;
-  asked_for[kernel] = static_cast<std::size_t>(bytes);
+  requested_shared[kernel] = static_cast<std::size_t>(bytes);
   return cudaSuccess;
 }
 
 void launch(const void* kernel, std::int64_t blocks, std::int64_t threads, std::size_t shared_bytes,
             const std::function<void()>& body) {
-  const auto asked = asked_for.find(kernel);
-  const std::size_t allowed = asked == asked_for.end() ? kSharedUnasked - kOwnShared : asked->second;
+  const auto requested = requested_shared.find(kernel);
+  const std::size_t allowed =
+      requested == requested_shared.end() ? kSharedUnasked - kOwnShared : requested->second;
   if (blocks < 1 || blocks > 0x7fffffff || threads < 1 || threads > 1024) {
     error = cudaErrorInvalidConfiguration;
     return;
@@ -138,7 +141,7 @@ void launch(const void* kernel, std::int64_t blocks, std::int64_t threads, std::
   block_size.x = static_cast<unsigned>(threads);
   for (std::int64_t block = 0; block < blocks; ++block) {
     block_index.x = static_cast<unsigned>(block);
-    shared.fill(static_cast<char>(0xff));  // NaN: nobody may count on what was there
+    shared.fill(static_cast<char>(0xff));  // NaN: kernels must not rely on earlier contents
     run_block(static_cast<std::size_t>(threads));
   }
 }

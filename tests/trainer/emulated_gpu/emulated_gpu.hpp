@@ -1,11 +1,11 @@
-// Enough of CUDA C++ for trainer/kernels/*.cu to run on a CPU, thread by thread: each thread of a block is a
-// fiber that runs until it waits for its warp or its block. It shows what a kernel computes, misaligned
-// packs, and launches with more threads or dynamic shared memory than a GPU has. It does not show how fast it
-// is, races between threads that a GPU runs at once, reading what __shared__ held before, registers, or
-// threads that wait at different places for barriers of one kind.
+// Enough of CUDA C++ to run trainer/kernels/*.cu on a CPU, thread by thread: each thread of a block is a
+// fiber that runs until it waits for its warp or its block. The emulation shows what a kernel computes,
+// misaligned packs, and launches with more threads or dynamic shared memory than a GPU has. It does not show
+// speed, races between threads that a GPU runs at the same time, reads of earlier contents of __shared__
+// variables, register use, or threads that wait at different places for barriers of one kind.
 //
-// emulate.py turns trainer/kernels into C++ for it, in namespace fomoe::emulated: launches become
-// emulated_gpu::launch, and dynamic shared memory a pointer.
+// emulate.py translates trainer/kernels into C++ for it, in namespace fomoe::emulated: a launch becomes a
+// call of emulated_gpu::launch, and dynamic shared memory becomes a pointer.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
@@ -15,7 +15,7 @@
 #include <cstring>
 #include <functional>
 
-// Blocks run one after the other, so what a block shares is what they all share.
+// Blocks run one after the other, so static variables serve as the shared memory of each block in turn.
 #undef __shared__
 #define __shared__ static
 #define __launch_bounds__(threads)
@@ -26,19 +26,19 @@ struct Index {
   unsigned x = 0;
 };
 
-/// Those of the thread that runs.
+/// The indices of the running thread.
 extern Index thread_index, block_index, block_size;
 
-/// Of compute capability 9.0 (CUDA C++ programming guide, table of technical specifications).
+/// Limits of compute capability 9.0 in bytes (CUDA C++ programming guide, table of technical specifications).
 inline constexpr std::size_t kMostShared = 227 * 1024, kSharedUnasked = 48 * 1024;
-/// Left for what kernels declare __shared__ themselves, which counts too.
+/// Bytes reserved for the variables that kernels declare __shared__, which count towards the limit.
 inline constexpr std::size_t kOwnShared = 1024;
 
-/// Dynamic shared memory: kMostShared bytes, aligned to 16.
+/// The dynamic shared memory: kMostShared bytes, aligned to 16 bytes.
 void* shared_memory();
 
-/// Runs the kernel to its end. Refusals are cudaGetLastError's. Throws std::logic_error where threads wait
-/// for each other at different places for ever.
+/// Runs the kernel to its end. last_error() then reports a refused launch. Throws std::logic_error if threads
+/// wait for each other at different places for ever.
 void launch(const void* kernel, std::int64_t blocks, std::int64_t threads, std::size_t shared_bytes,
             const std::function<void()>& body);
 cudaError_t last_error();
@@ -46,7 +46,7 @@ cudaError_t ask_for_shared(const void* kernel, int bytes);
 
 void wait_for_block();
 void wait_for_warp();
-/// 32 places of 16 bytes of the running thread's warp.
+/// 32 places of 16 bytes for the warp of the running thread.
 void* warp_places();
 
 template <class T>
@@ -79,7 +79,7 @@ inline std::int32_t atomicAdd(std::int32_t* to, std::int32_t value) {
   *to += value;
   return before;
 }
-// All lanes take part: the mask is always whole.
+// All lanes take part, so the mask is ignored.
 template <class T>
 T __shfl_sync(unsigned, T value, int lane) {
   return emulated_gpu::from_lane(value, lane);
@@ -88,7 +88,7 @@ template <class T>
 T __shfl_xor_sync(unsigned, T value, int step) {
   return emulated_gpu::from_lane(value, static_cast<int>(threadIdx.x % 32) ^ step);
 }
-// Lanes without such a neighbour keep theirs.
+// Lanes without such a neighbour keep their own value.
 template <class T>
 T __shfl_up_sync(unsigned, T value, int step) {
   const int lane = static_cast<int>(threadIdx.x % 32);

@@ -1,4 +1,4 @@
-// The kernel of adam.cu against the CPU's loop. Not run on a GPU yet.
+// Compares the kernel of adam.cu with the CPU's loop. Not run on a GPU yet.
 #include "trainer/kernels/adam/adam.hpp"
 
 #include "tests/trainer/support.hpp"
@@ -12,7 +12,7 @@ TEST_CASE("adam_step: the CPU's masters, moments and copies, of tensors large an
     at::manual_seed(12);
     AdamTensors cpu, gpu;
     for (const std::int64_t n : {1, 3, 4, 0, 16'384, 16'385, 1'000'000, 64, 65}) {
-      for (int again = 0; again < 13; ++again) {  // of either kind more than one launch takes
+      for (int again = 0; again < 13; ++again) {  // of each kind more tensors than one launch takes
         cpu.masters.push_back(at::randn({n}));
         cpu.moment1.push_back(at::randn({n}) * 0.1);
         cpu.moment2.push_back(at::rand({n}) * 0.01);

@@ -1,5 +1,5 @@
-// The kernels of codec.cu: the CPU's bytes exactly, and a codec that decodes on the GPU. Not run on a GPU
-// yet.
+// Tests the kernels of codec.cu: they give exactly the CPU's bytes, and WireCodec decodes on the GPU. Not run
+// on a GPU yet.
 #include "trainer/kernels/codec/codec.hpp"
 
 #include "tests/trainer/support.hpp"
@@ -68,7 +68,7 @@ TEST_CASE(
   for (const costmodel::WireFormat& format : formats) {
     CAPTURE(to_string(format.type));
     const WireCodec codec(format);
-    // fp8 has no values above 448, but NaN, which is not equal to itself.
+    // fp8 has no values above 448 but NaN, which does not equal itself.
     const at::Tensor x = some_values(10'007).clamp(-400, 400), bytes = codec.encode(x);
     CHECK(at::equal(codec.encode(x.cuda()), bytes));
     const at::Tensor back = codec.decode(bytes, x.numel(), x.cuda());

@@ -1,4 +1,5 @@
-// Steps that were recorded once: the same training as kernel by kernel, without a wait or an allocation.
+// Tests recorded steps: they train as steps launched kernel by kernel do, and neither wait nor allocate
+// memory.
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 
@@ -36,7 +37,7 @@ ExpertChoice experts(bool skip_token, const std::vector<int>& held) {
   return choice;
 }
 
-/// A site's training, by micro-batches.
+/// The training of one site, by micro-batches.
 struct Training {
   Training(Launches launches, bool skip_token)
       : model(shape_for_graphs(),
@@ -44,7 +45,7 @@ struct Training {
         optimizer(model, {}),
         step(model, optimizer, {/*balance_weight=*/0.01, /*clip_norm=*/1, launches}) {}
 
-  /// → the loss. `text` int64 [sequences, length + 1], on the host.
+  /// Trains one step and returns the loss. `text` is int64 [sequences, length + 1], in host memory.
   at::Tensor train(const at::Tensor& text) {
     at::Tensor loss;
     routing = {};
@@ -67,7 +68,7 @@ struct Training {
 
 at::Tensor some_text() { return at::randint(1000, {kMicroBatches * kSequences, kLength + 1}, at::kLong); }
 
-/// Waiting for the device is an error while it lives.
+/// While the object exists, waiting for the device is an error.
 class NoWaiting {
  public:
   NoWaiting() { c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_ERROR); }
@@ -83,7 +84,7 @@ std::int64_t allocations() {
 }  // namespace
 
 TEST_CASE("recorded steps train as steps that are launched kernel by kernel") {
-  if (!can_record()) return;  // grouped products wait for the host on this GPU
+  if (!can_record()) return;  // otherwise grouped products wait for the host on this GPU
   for (const bool skip_token : {false, true}) {
     CAPTURE(skip_token);
     Training recorded(Launches::by_graph, skip_token), launched(Launches::by_host, skip_token);
@@ -98,23 +99,24 @@ TEST_CASE("recorded steps train as steps that are launched kernel by kernel") {
       for (Training* training : {&recorded, &launched}) {
         training->optimizer.set_learning_rate(1e-3 * std::min(1.0, (step + 1) / 8.0));
         if (step == 10) training->model.relabel_experts(experts(skip_token, {1, 3, 6}));
-        if (step == 15) {  // not settled: such a step is launched by the host, between recorded ones
+        if (step == 15) {  // the optimiser is not settled: the host launches this step, between recorded ones
           training->optimizer.set_experts(0, {{15, -1}, {0, 0}, {15, -1}});
           training->optimizer.set_experts(1, {{15, -1}, {15, -1}, {15, -1}});
         }
         losses.push_back(training->train(text).item<double>());
         REQUIRE(training->routing.counts.size() == 2);
-        // Of this step's slots, neither fewer nor those of the steps before.
+        // Counts exactly the slots of this step.
         const std::int64_t slots = text.size(0) * kLength *
                                    std::min<std::int64_t>(training->model.shape().active_experts,
                                                           training->routing.counts[0].numel());
         CHECK(training->routing.counts[0].sum().item<std::int64_t>() == slots);
         if (step == 16) training->optimizer.set_experts(0, {{17, -1}, {17, -1}, {17, -1}});
       }
-      // The same kernels in the same order, but attention's backward adds as its blocks come.
+      // The kernels and their order are the same, but attention's backward pass adds in the order in which
+      // its blocks run.
       CHECK(losses[0] == doctest::Approx(losses[1]).epsilon(5e-3));
-      // Where both have gone lies much nearer to each other than to where they came from: also where AdamW
-      // makes whole steps of the gradients' noise, which is why it is no nearer.
+      // The two results are much closer to each other than to the start. They are not closer still, because
+      // AdamW makes full steps where the gradients are only noise.
       double apart = 0, moved = 0;
       for (std::size_t i = 0; i < start.size(); ++i) {
         const at::Tensor theirs = launched.model.parameters()[i].master.detach();
@@ -134,7 +136,7 @@ TEST_CASE("a recorded step waits for nothing and allocates nothing on the device
   Training training(Launches::by_graph, /*skip_token=*/true);
   const at::Tensor text = some_text();
   for (int step = 0; step <= DeviceGraph::kPlainCalls; ++step) training.train(text);
-  const auto whole_step = [&] {  // without the sum of losses, which is the caller's
+  const auto whole_step = [&] {  // without the sum of the losses, which the caller computes
     Routing routing;
     routing.wants_balance = true;
     for (std::int64_t i = 0; i < kMicroBatches; ++i) {
@@ -157,7 +159,7 @@ TEST_CASE("gradients of a recorded step are those of one that is launched by the
   at::manual_seed(8);
   for (int step = 0; step < DeviceGraph::kPlainCalls + 2; ++step) {
     const at::Tensor text = some_text();
-    // Rates of 0: both stay the same model.
+    // With a learning rate of 0, both keep the same model.
     for (Training* training : {&recorded, &launched}) {
       training->optimizer.set_learning_rate(0);
       Routing routing;

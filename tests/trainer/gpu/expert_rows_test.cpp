@@ -1,4 +1,4 @@
-// The kernels of expert_rows.cu against the plain loops of expert_rows.cpp. Not run on a GPU yet.
+// Compares the kernels of expert_rows.cu with the plain loops of expert_rows.cpp. Not run on a GPU yet.
 #include "trainer/kernels/expert_rows/expert_rows.hpp"
 
 #include "tests/trainer/support.hpp"
@@ -12,7 +12,7 @@ Route on_gpu(const Route& route) {
   return {route.permutation.cuda(), route.position.cuda(), route.ends.cuda()};
 }
 
-/// Largest difference over rows that are here, relative to the largest value.
+/// The largest difference over the rows of local experts, relative to the largest value.
 double row_error(const at::Tensor& gpu, const at::Tensor& cpu, std::int64_t here) {
   if (here == 0) return 0;
   const at::Tensor a = gpu.cpu().narrow(0, 0, here).to(at::kFloat), b = cpu.narrow(0, 0, here).to(at::kFloat);
@@ -24,7 +24,8 @@ double row_error(const at::Tensor& gpu, const at::Tensor& cpu, std::int64_t here
 TEST_CASE("the kernels equal the loops: every share of ghosts, empty experts, odd widths, both formats") {
   at::manual_seed(9);
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    // One rounding of the result, and of products of order 1 summed in fp32 in another order.
+    // The tolerance covers one rounding of the result, and products of order 1 summed in fp32 in different
+    // orders.
     const double tolerance = type == at::kFloat ? 1e-5 : 1e-2;
     for (const std::int64_t tokens : {0, 1, 7, 1000}) {
       for (const std::int64_t d : {1, 33, 512}) {

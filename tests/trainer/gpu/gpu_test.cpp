@@ -1,5 +1,5 @@
-// What the CPU tests cannot see: our kernel, LibTorch's grouped product in bf16, and the two together against
-// the CPU.
+// Tests on a GPU what the CPU tests cannot: our routing kernel, LibTorch's grouped product in bf16, and the
+// whole model on both devices.
 #include <sstream>
 
 #include "tests/trainer/support.hpp"
@@ -45,7 +45,7 @@ TEST_CASE("grouped products in bf16, with an empty group and ghosts' rows") {
   const at::Tensor right = at::randn({64, 16}).to(at::kBFloat16), ends = at::tensor({24, 24, 48}, at::kInt);
   const at::Tensor by_rows = grouped_rows(rows.cuda(), weights.cuda(), ends.cuda()).cpu();
   const at::Tensor outer = grouped_outer(rows.cuda(), right.cuda(), ends.cuda()).cpu();
-  // bf16 keeps 8 bits: sums of 32 products of order 1 are right to about 32^0.5·2^-8.
+  // bf16 keeps 8 bits: sums of 32 products of order 1 have an error of about 32^0.5·2^-8.
   CHECK(largest_difference(by_rows.narrow(0, 0, 48), grouped_rows(rows, weights, ends).narrow(0, 0, 48)) <
         0.2);
   CHECK(largest_difference(outer, grouped_outer(rows, right, ends)) < 0.2);
@@ -63,7 +63,7 @@ TEST_CASE("loss and gradients in bf16 on the GPU are those of fp32 on the CPU, t
     options.dtype = at::kBFloat16;
     Model gpu(small_vocabulary(), options);
     {
-      const at::NoGradGuard no_grad;  // generators of the two devices differ
+      const at::NoGradGuard no_grad;  // the random generators of the two devices differ
       for (std::size_t i = 0; i < cpu.parameters().size(); ++i) {
         gpu.parameters()[i].master.detach().copy_(cpu.parameters()[i].master);
       }
@@ -80,8 +80,8 @@ TEST_CASE("loss and gradients in bf16 on the GPU are those of fp32 on the CPU, t
       const at::Tensor g = gpu.parameters()[i].compute.grad().cpu().to(at::kFloat),
                        e = cpu.parameters()[i].compute.grad();
       CHECK(g.isfinite().all().item<bool>());
-      // Routing differs for tokens whose second and third gate are within bf16 of each other: compare
-      // directions.
+      // Routing differs for tokens whose second and third gates are equal within the precision of bf16, so
+      // the test compares directions.
       const double cosine = ((g * e).sum() / (g.norm() * e.norm())).item<double>();
       CHECK(cosine > 0.9);
     }
@@ -112,7 +112,7 @@ TEST_CASE("our own kernels compute what LibTorch's operators do: loss and all gr
         CAPTURE(own.parameters()[i].spec.name());
         const at::Tensor g = own.parameters()[i].compute.grad().to(at::kDouble),
                          e = library.parameters()[i].compute.grad().to(at::kDouble);
-        // Directions: see above for tokens whose choices tie.
+        // Compares directions, for the reason above.
         CHECK(((g * e).sum() / (g.norm() * e.norm())).item<double>() > least);
       }
     }

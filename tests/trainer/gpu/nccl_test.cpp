@@ -1,4 +1,4 @@
-// Messages between two GPUs over NCCL. Needs two; with one it says so and checks nothing.
+// Tests messages between two GPUs over NCCL. With fewer than two GPUs it says so and checks nothing.
 #include <ATen/cuda/CUDAContext.h>
 
 #include <future>

@@ -1,4 +1,4 @@
-// The kernel of outer_step.cu against the CPU. Not run on a GPU yet.
+// Compares the kernel of outer_step.cu with the CPU. Not run on a GPU yet.
 #include "trainer/kernels/outer_step/outer_step.hpp"
 
 #include "tests/trainer/support.hpp"
@@ -10,7 +10,7 @@ using namespace fomoe::trainer::testing;
 TEST_CASE(
     "the outer step's kernel equals the CPU's, for sizes that pack and that do not, and unaligned parts") {
   for (const std::int64_t n : {0, 1, 7, 8, 1023, 1'000'000}) {
-    for (const std::int64_t skip : {0, 1}) {  // 1: starts at an odd address
+    for (const std::int64_t skip : {0, 1}) {  // 1: the address is not a multiple of 16 bytes
       CAPTURE(n);
       CAPTURE(skip);
       at::manual_seed(53);
@@ -20,7 +20,7 @@ TEST_CASE(
       nesterov_step(part(cpu), part(cpu_b), part(d), 0.7, 0.9);
       CHECK(fits_nesterov_kernel(part(gpu), part(gpu_b), part(d.cuda())));
       nesterov_step(part(gpu), part(gpu_b), part(d.cuda()), 0.7, 0.9);
-      // Values of order 5, in fp32, with and without fused multiply-add.
+      // Values of order 5 in fp32, with and without fused multiply-add.
       CHECK(largest_difference(gpu.cpu(), cpu) < 5e-6);
       CHECK(largest_difference(gpu_b.cpu(), cpu_b) < 5e-6);
     }
@@ -30,8 +30,9 @@ TEST_CASE(
 TEST_CASE("OuterOptimizer takes a part of a tensor on the GPU, and leaves the rest alone") {
   at::manual_seed(54);
   const at::Tensor start = at::randn({4, 6}), difference = at::randn({4, 3});
-  const auto columns = [](const at::Tensor& t) { return t.narrow(1, 1, 3); };  // strided: no kernel
-  const auto rows = [](const at::Tensor& t) { return t.narrow(0, 1, 2); };     // contiguous
+  // strided: the kernel does not take it
+  const auto columns = [](const at::Tensor& t) { return t.narrow(1, 1, 3); };
+  const auto rows = [](const at::Tensor& t) { return t.narrow(0, 1, 2); };  // contiguous
   OuterOptimizer on_cpu({}, {start}), on_gpu({}, {start.cuda()});
   at::Tensor cpu = start.clone(), gpu = start.cuda();
   on_cpu.step(0, columns, columns(cpu), difference);

@@ -1,4 +1,4 @@
-// The kernels of rotary.cu against the CPU's rows. Not run on a GPU yet.
+// Compares the kernels of rotary.cu with the CPU's rows. Not run on a GPU yet.
 #include "trainer/kernels/rotary/rotary.hpp"
 
 #include <torch/csrc/autograd/autograd.h>
@@ -11,7 +11,7 @@ using namespace fomoe::trainer::testing;
 TEST_CASE(
     "rotated heads: forward and backward are the CPU's, for widths that pack and that do not, both formats") {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    // Products of order 1 in fp32, with and without fused multiply-add; bf16: a rounding that goes the other
+    // fp32: products of order 1, with and without fused multiply-add. bf16: one rounding that goes the other
     // way.
     const double tolerance = type == at::kFloat ? 1e-6 : 4e-2;
     for (const auto& [batch, length] :

@@ -1,4 +1,5 @@
-// The last file by name: how well LibTorch goes on after a recording that failed is not in our hands.
+// Tests work that cannot be recorded. It must be the last file by name, since LibTorch may not recover after
+// a failed recording.
 #include "tests/trainer/support.hpp"
 #include "trainer/step/device_graph.hpp"
 

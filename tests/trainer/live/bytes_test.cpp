@@ -1,4 +1,5 @@
-// What is sent is what the plan says: the trainer's counts against the simulator's, site by site.
+// Checks that the trainer sends what the plan says: its counts are compared with the simulator's, site by
+// site.
 #include <doctest/doctest.h>
 
 #include "tests/trainer/live/program.hpp"
@@ -21,11 +22,11 @@ TEST_CASE("each site sends and receives the very bytes that the simulator says")
       {"method=fomoe", "collective=recursive", "placement=fixed"},
       {"method=local_adamw", "collective=hierarchical", "regions=2"},
       {"method=fomoe", "collective=hierarchical", "regions=2", "expert_overlap=4"},
-      // Buckets behind the backward pass.
+      // Buckets that are sent during the backward pass.
       {"method=ddp", "collective=ring", "fragments=2"},
       {"method=ddp", "collective=recursive", "fragments=2", "bucket_bytes=10001B"},
       {"method=ddp", "collective=hierarchical", "regions=2", "fragments=2", "payload_dtype=int8"},
-      // Pieces: chunks of each piece are rounded by themselves, scales of int8 are of each piece.
+      // Pieces: each piece is divided into chunks, and has its own int8 scales.
       {"method=diloco", "collective=ring", "bucket_bytes=10001B"},
       {"method=fomoe", "collective=direct", "granularity=tensor"},
       {"method=fomoe", "collective=direct", "granularity=tensor", "bucket_bytes=1500B", "payload_dtype=int8"},
@@ -76,7 +77,8 @@ TEST_CASE(
       CAPTURE(ended.said);
       REQUIRE(ended.status == 0);
     }
-    const bool every_step = extra.front() == "strategy.method=ddp";  // 64 rounds of a step, else 4 of 16
+    // ddp: 64 rounds of one step; others: 4 rounds of 16 steps
+    const bool every_step = extra.front() == "strategy.method=ddp";
     for (int node = 0; node < 4; ++node) {
       const std::string file = std::string(every_step ? "/round-00000064" : "/round-00000004") + "/node-" +
                                std::to_string(node) + ".safetensors";

@@ -1,4 +1,4 @@
-// fomoe-train as its users start it: real processes, real sockets, real files, and what is left after a kill.
+// Tests fomoe-train as users start it: real processes, sockets and files, and what remains after a kill.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -44,7 +44,7 @@ std::vector<std::string> settings_of(const Case& one) {
   return settings;
 }
 
-// The state of every node after that round, byte for byte.
+// The state of every node after `round`, byte for byte.
 std::string state_after(const std::string& checkpoints, int round, int nodes) {
   std::string all;
   for (int node = 0; node < nodes; ++node) {
@@ -64,8 +64,8 @@ TEST_CASE("every core method learns across processes; one process in turn ends i
     CAPTURE(name);
     const Folder folder;
     const std::vector<std::string> settings = settings_of(one);
-    // Transfers that run on from round to round leave no moment for a checkpoint: the loss tells bits apart
-    // too.
+    // With transfers that continue from round to round there is no time for a checkpoint. There the losses
+    // are compared instead, which also differ if bits differ.
     const bool streams = std::string(one.name) == "streaming_diloco";
     const auto more = [&](const char* how) {
       std::vector<std::string> options = {std::string("--") + how, "--output",
@@ -78,11 +78,11 @@ TEST_CASE("every core method learns across processes; one process in turn ends i
     REQUIRE(local.status == 0);
     const json report = json::parse(content(folder / "local.json"));
     CHECK(report["executor"] == "measured");
-    // A model that knows nothing has log 256 = 5.55, the chain's own entropy is 1.60
+    // An untrained model has a loss of log 256 = 5.55; the entropy of the chain is 1.60
     // (Corpus::synthetic_loss).
     CHECK(std::log(report["quality"]["perplexity"].get<double>()) < 2.5);
     CHECK(report["wall_clock_s"].get<double>() < 60);
-    // One round as it was, for `fomoe report`: every site computes within it.
+    // The timeline of one round, for `fomoe report`: every site computes within it.
     const json& round = report["round_timeline"];
     CHECK(round["duration_s"].get<double>() > 0);
     CHECK(round["nodes"].size() >= 1);
@@ -92,7 +92,7 @@ TEST_CASE("every core method learns across processes; one process in turn ends i
       CHECK(span["end_s"].get<double>() <= round["duration_s"].get<double>() * (1 + 1e-9));
       if (span["kind"] == "compute") computing.insert(span["node"].get<int>());
     }
-    // A server computes nothing, nor do sites without a batch.
+    // Servers and sites without a batch compute nothing.
     CHECK_FALSE(computing.empty());
     if (std::string(one.name) == "diloco") CHECK(computing.size() == round["nodes"].size());
 
@@ -144,7 +144,7 @@ TEST_CASE("a site that does not end when another has died is stopped, and the ru
   REQUIRE(wait_for_file(folder / "run/round-00000001/node-3.safetensors"));
   const std::vector<pid_t> sites = parent.children();
   REQUIRE(sites.size() == 4);
-  ::kill(sites[1], SIGSTOP);  // as one that waits for what will never come
+  ::kill(sites[1], SIGSTOP);  // emulates a process that waits forever
   ::kill(sites[2], SIGKILL);
   CHECK(parent.wait(/*limit_s=*/60) == 128 + SIGKILL);
   CHECK(content(folder / "stderr").find("rank 1 goes on waiting for a site that has ended: stopped") !=
@@ -235,7 +235,7 @@ TEST_CASE(
     for (auto& [rank, process] : processes) status.push_back(process.wait(60));
     return status;
   };
-  // Ports below those that the system gives out by itself, and different in runs at the same time.
+  // Ports below the system's ephemeral range, and different in test runs at the same time.
   const int port = 20'000 + ::getpid() % 10'000;
   CHECK(start({{}, {}}, {1, 0}, port) == std::vector<int>{0, 0});
   CHECK(start({{}, {"--seed", "7"}}, {0, 1}, port + 1) == std::vector<int>{2, 2});
@@ -326,7 +326,8 @@ TEST_CASE("a paced run sleeps for the scenario's times, sends the plan's bytes a
                simulated = json::parse(content(folder / "simulated.json"));
     for (std::size_t site = 0; site < 4; ++site)
       CHECK(measured["sites"][site]["bytes_sent"] == simulated["sites"][site]["bytes_sent"]);
-    // 8 steps of 30 ms, which may end late but never early; a machine that is busy is late by some ms.
+    // 8 steps of 30 ms each may end late but never early; on a busy machine they are late by some
+    // milliseconds.
     const double rounds = measured["round"]["count"];
     CHECK(rounds * measured["round"]["compute_s"].get<double>() >= 8 * 0.030);
     CHECK(rounds * measured["round"]["compute_s"].get<double>() < 8 * 0.030 + 0.3);
@@ -336,7 +337,7 @@ TEST_CASE("a paced run sleeps for the scenario's times, sends the plan's bytes a
     CHECK(measured["run"]["scenario_toml"].get<std::string>().find("step_time = '30ms'") !=
           std::string::npos);
     CHECK(content(folder / "run.json").find("compute was paced") != std::string::npos);
-    // Self-contained: what was measured is predicted from the report alone.
+    // The report is self-contained: the prediction of the measured run needs no other file.
     REQUIRE(run({kPlan, "validate", folder / "run.json", "--output", folder / "validated.json"}).status == 0);
     const json validated = json::parse(content(folder / "validated.json"));
     CHECK(validated["runs"][0]["errors"]["bytes"] == 0);

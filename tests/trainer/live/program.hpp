@@ -1,4 +1,4 @@
-// Running the built programs: to their end, or as processes that can be killed.
+// Runs the built programs: to their end, or as processes that a test can kill.
 #pragma once
 #include <fcntl.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ inline std::string content(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// A folder of its own for a test, gone afterwards.
+/// A temporary folder for one test, which the destructor removes.
 class Folder {
  public:
   Folder() {
@@ -46,7 +46,7 @@ class Folder {
   fs::path path_;
 };
 
-/// A program under way. What it says on stderr goes to a file.
+/// A running program. Its stderr goes to a file.
 class Process {
  public:
   Process(const std::vector<std::string>& command, const std::string& stderr_path,
@@ -76,7 +76,7 @@ class Process {
 
   [[nodiscard]] pid_t id() const { return id_; }
   void kill() const { ::kill(id_, SIGKILL); }
-  /// Exit status; 128 + signal where a signal ended it; −1 where it has not ended within the limit.
+  /// Returns the exit status; 128 + signal if a signal ended it; −1 if it has not ended within the limit.
   int wait(double limit_s = 120) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(limit_s);
     while (std::chrono::steady_clock::now() < deadline) {
@@ -89,7 +89,7 @@ class Process {
     }
     return -1;
   }
-  /// Processes that it started.
+  /// Processes that this process has started.
   [[nodiscard]] std::vector<pid_t> children() const {
     std::ifstream file("/proc/" + std::to_string(id_) + "/task/" + std::to_string(id_) + "/children");
     return {std::istream_iterator<pid_t>(file), {}};
@@ -101,7 +101,7 @@ class Process {
 
 struct Ended {
   int status = 0;
-  std::string said;  // on stderr
+  std::string said;  // text on stderr
 };
 
 inline Ended run(const std::vector<std::string>& command) {
@@ -120,7 +120,7 @@ inline std::vector<std::string> with_settings(std::vector<std::string> command,
   return command;
 }
 
-// 64 steps of 32 sequences of 64 tokens.
+// 64 steps of 32 sequences of 64 tokens each.
 inline const std::vector<std::string> kShort = {"workload.tokens=131072",
                                                 "workload.global_batch_sequences=32"};
 

@@ -1,4 +1,4 @@
-// The same training with several seeds: mean and spread of what was measured.
+// Tests one training with several seeds: mean and spread of the measured values.
 #include <doctest/doctest.h>
 
 #include "tests/trainer/live/program.hpp"
@@ -78,7 +78,7 @@ TEST_CASE("the log says of each bucket what the backward pass hid, and of the la
         CHECK(exposed_s == doctest::Approx(took_s).epsilon(1e-9));
       }
     }
-    CHECK(first == 8);  // steps
+    CHECK(first == 8);  // numbers of steps
     CHECK(last == 8);
     CHECK(hidden_s > 0);
   }

@@ -13,7 +13,7 @@ namespace fomoe::trainer {
 
 void adam_step(const AdamTensors& tensors, const AdamRates& rates) {
   if (tensors.masters.empty()) return;
-  // For profilers, and for whoever asks whether two updates ask the same of the device.
+  // For profilers, and for the test that two updates do the same work on the device.
   RECORD_FUNCTION(
       "fomoe::adam_step",
       std::vector<c10::IValue>({rates.rate, rates.rate_scale, rates.beta1, rates.beta2, rates.epsilon,

@@ -1,7 +1,7 @@
-// See adam.hpp for what; adam_row.hpp has the arithmetic, which the CPU runs too. Not run on a GPU yet.
+// The GPU kernel of adam.hpp. adam_row.hpp has the arithmetic, which the CPU runs too. Not run on a GPU yet.
 //
-// One launch takes many tensors, since most of a model's are small: a block finds its tensor and its part of
-// it from its number. What it needs to know travels with the launch.
+// One launch takes many tensors, since most tensors of a model are small: a block finds its tensor, and its
+// part of the tensor, from its block number. The table of tensors is an argument of the launch.
 #include <cuda_bf16.h>
 
 #include "trainer/kernels/adam/adam_kernels.hpp"
@@ -10,7 +10,7 @@
 namespace fomoe::trainer {
 namespace {
 
-constexpr int kThreads = 256, kMostPieces = 48;  // of 56 B each: arguments of a launch are at most 4 KB
+constexpr int kThreads = 256, kMostPieces = 48;  // 56 B each: the arguments of a launch are at most 4 KB
 constexpr int kPack = 4;                         // 16 B of fp32
 constexpr std::int64_t kPerBlock = 16384;        // elements
 

@@ -1,4 +1,5 @@
-// What adam.cu offers to adam.cpp: raw device pointers, so that nvcc never reads LibTorch's headers.
+// The launch function that adam.cu offers to adam.cpp. It takes raw device pointers, so that nvcc never reads
+// LibTorch's headers.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -6,8 +7,8 @@
 
 namespace fomoe::trainer {
 
-/// `pieces` is read before it returns. `type` is that of gradients and copies. Returns the first launch
-/// error.
+/// `type` is the type of gradients and copies. `pieces` is read before the function returns. Returns the
+/// first launch error.
 cudaError_t launch_adam(RowType type, const AdamSettings& settings, const AdamPiece* pieces,
                         std::int64_t count, cudaStream_t stream);
 

@@ -1,4 +1,4 @@
-// The arithmetic of adam.hpp for a few elements. C++17, free of LibTorch: nvcc reads this.
+// The arithmetic of adam.hpp for a few elements. It is C++17 without LibTorch, since nvcc reads it.
 #pragma once
 #include <cmath>
 
@@ -7,12 +7,13 @@
 namespace fomoe::trainer {
 
 struct AdamSettings {
-  const double* rate;  // where the tensors are; times rate_scale it is η
+  const double* rate;  // in the memory of the tensors; the learning rate η is rate·rate_scale
   double rate_scale, beta1, beta2, epsilon, weight_decay;
 };
 
-/// A tensor of n elements: of type Sum<T>, its gradient of type T, and a copy of type T that computes, or
-/// nullptr. `updates` includes the one to be made.
+/// A tensor of n elements: master and moments are of type Sum<T>, the gradient of type T, and `copy` is the
+/// copy of type T that the forward and backward passes use, or nullptr. `updates` includes the update about
+/// to be made.
 struct AdamPiece {
   void *master, *moment1, *moment2;
   const void* gradient;
@@ -21,7 +22,7 @@ struct AdamPiece {
   std::int64_t n;
 };
 
-/// What all elements of a tensor have in common.
+/// The factors that are the same for all elements of a tensor.
 template <class S>
 struct AdamFactors {
   S kept;          // 1 − η·λ
@@ -36,7 +37,7 @@ FOMOE_DEVICE AdamFactors<S> adam_factors(const AdamSettings& a, const AdamPiece&
           static_cast<S>(1 / std::sqrt(1 - std::pow(a.beta2, t)))};
 }
 
-/// Of the W elements from i on, with decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2):
+/// Updates the W elements from i on, with decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2):
 ///   m ← β1·m + (1 − β1)·g,   v ← β2·v + (1 − β2)·g²
 ///   θ ← (1 − η·λ)·θ − η/(1 − β1^t)·m/(√v/√(1 − β2^t) + ε)
 template <class T, int W>

@@ -9,9 +9,9 @@
 namespace fomoe::trainer {
 namespace {
 
-constexpr std::int64_t kMostValues = std::int64_t{1} << 32;  // positions have 32 bits
+constexpr std::int64_t kMostValues = std::int64_t{1} << 32;  // positions have at most 32 bits
 
-/// `launch` on x's stream, or `loop(i)` for i = 0 … count − 1.
+/// Calls `launch` with the stream of x if x is on a GPU, otherwise `loop(i)` for i = 0 … count − 1.
 template <class Launch, class Loop>
 void run(const at::Tensor& on, std::int64_t count, const Launch& launch, const Loop& loop) {
   if (count == 0) return;

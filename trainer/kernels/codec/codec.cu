@@ -1,7 +1,9 @@
-// See codec.hpp for what; codec_row.hpp has the arithmetic, which the CPU runs too. Not run on a GPU yet.
+// The GPU kernels of codec.hpp. codec_row.hpp has the arithmetic, which the CPU runs too. Not run on a GPU
+// yet.
 //
-// A warp for each block of values with a scale (256 by default), a block of threads for each group of a top-k
-// (some thousands): values are read from memory once, and then again from the cache.
+// One warp works on each block of values that share a scale (256 values by default), and one block of threads
+// on each group of a top-k (some thousand values). Values are read from memory once, and then again from the
+// cache.
 #include "trainer/kernels/codec/codec_kernels.hpp"
 #include "trainer/kernels/gpu_team.cuh"
 

@@ -1,4 +1,5 @@
-// What codec.cu offers to codec.cpp: raw device pointers, so that nvcc never reads LibTorch's headers.
+// The launch functions that codec.cu offers to codec.cpp. They take raw device pointers, so that nvcc never
+// reads LibTorch's headers.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -6,10 +7,11 @@
 
 namespace fomoe::trainer {
 
-// Each returns the launch error. `blocks`, `groups`, `bytes`, … : how many, all at least 1.
+// Each returns the launch error. `blocks`, `groups`, `count`, `bytes` and `code_bytes` are numbers of items,
+// each at least 1.
 cudaError_t launch_encode_blocks(const BlockCodes& codes, std::int64_t blocks, const float* x,
                                  std::uint8_t* bytes, cudaStream_t stream);
-/// After it, where blocks share bytes.
+/// Writes the codes where blocks share bytes; launch it after launch_encode_blocks, which writes the scales.
 cudaError_t launch_encode_shared_bytes(const BlockCodes& codes, std::int64_t code_bytes, const float* x,
                                        std::uint8_t* bytes, cudaStream_t stream);
 cudaError_t launch_decode_blocks(const BlockCodes& codes, std::int64_t blocks, const std::uint8_t* bytes,

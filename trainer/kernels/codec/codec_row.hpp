@@ -1,6 +1,6 @@
-// The arithmetic of codec.hpp, for a team where one works on a block or a group, by the byte elsewhere. The
-// CPU and the GPU give the same bytes: each operation is rounded by itself, and sums are of whole numbers.
-// C++17, free of LibTorch: nvcc reads this.
+// The arithmetic of codec.hpp: for one block or group that a team works on, or for one byte. The CPU and the
+// GPU give the same bytes, since each operation is rounded separately and all sums are of integers. It is
+// C++17 without LibTorch, since nvcc reads it.
 #pragma once
 #include <cmath>
 #include <cstring>
@@ -11,34 +11,34 @@ namespace fomoe::trainer {
 
 // ---- integers with a scale for each block ----
 
-/// n values in codes of 2, 4 or 8 bits, the first in a byte's lowest bits; behind all codes an fp32 scale for
-/// each `block` values.
+/// n values in codes of 2, 4 or 8 bits, the first code in the lowest bits of a byte. After all codes follows
+/// one fp32 scale for each `block` values.
 struct BlockCodes {
   std::int64_t n, block;
   int bits;
 
   [[nodiscard]] FOMOE_DEVICE std::int64_t blocks() const { return (n + block - 1) / block; }
   [[nodiscard]] FOMOE_DEVICE std::int64_t code_bytes() const { return (n * bits + 7) / 8; }
-  /// Whether each byte of codes is of one block.
+  /// Whether no byte of codes is shared by two blocks.
   [[nodiscard]] FOMOE_DEVICE bool whole_bytes() const { return block * bits % 8 == 0; }
   [[nodiscard]] FOMOE_DEVICE int largest_code() const { return (1 << (bits - 1)) - 1; }
 };
 
 FOMOE_DEVICE inline float scale_of_block(const BlockCodes& a, const std::uint8_t* bytes, std::int64_t block) {
-  float scale = 0;  // at any address
+  float scale = 0;  // memcpy: the address may be unaligned
   memcpy(&scale, bytes + a.code_bytes() + block * static_cast<std::int64_t>(sizeof scale), sizeof scale);
   return scale;
 }
 
-/// q = round(x·(2^(b−1) − 1)/scale), as a number from 1 to 2^b − 1; that of 0 where x or the scale is no
-/// number or the scale is 0.
+/// q = round(x·(2^(b−1) − 1)/scale), shifted to a number from 1 to 2^b − 1. Where x or the scale is NaN or
+/// the scale is 0, it is the code of q = 0.
 FOMOE_DEVICE inline unsigned code_of(const BlockCodes& a, float x, float scale) {
   const float q = x / scale * static_cast<float>(a.largest_code());
   const int code = scale > 0 && q == q ? static_cast<int>(std::lround(q)) : 0;
   return static_cast<unsigned>(code + (1 << (a.bits - 1)));
 }
 
-/// A byte of codes. scale(i) is that of value i.
+/// One byte of codes. scale(i) is the scale of value i.
 template <class Scale>
 FOMOE_DEVICE std::uint8_t byte_of_codes(const BlockCodes& a, const float* x, std::int64_t byte,
                                         const Scale& scale) {
@@ -51,7 +51,7 @@ FOMOE_DEVICE std::uint8_t byte_of_codes(const BlockCodes& a, const float* x, std
   return static_cast<std::uint8_t>(out);
 }
 
-/// The scale of a block, max|x|, and its codes, where its bytes are its own.
+/// Writes the scale of a block, max|x|, and also its codes if the block shares no byte with another block.
 template <class Team>
 FOMOE_DEVICE void encode_block(const Team& team, const BlockCodes& a, const float* x, std::int64_t block,
                                std::uint8_t* bytes) {
@@ -71,7 +71,7 @@ FOMOE_DEVICE void encode_block(const Team& team, const BlockCodes& a, const floa
     bytes[byte] = byte_of_codes(a, x, byte, [&](std::int64_t) { return scale; });
 }
 
-/// A byte of codes once all scales are there; for blocks that share bytes.
+/// Writes one byte of codes once all scales are written; for blocks that share bytes.
 FOMOE_DEVICE inline void encode_shared_byte(const BlockCodes& a, const float* x, std::int64_t byte,
                                             std::uint8_t* bytes) {
   bytes[byte] =
@@ -89,28 +89,30 @@ FOMOE_DEVICE void decode_block(const Team& team, const BlockCodes& a, const std:
   }
 }
 
-// ---- the largest of each group ----
+// ---- the largest values of each group ----
 
-/// Of each `group` values the share of largest magnitude, of equal ones the first: ⌈share·n⌉ in all.
+/// Keeps of each `group` values the given share: those of largest magnitude, and of equal magnitudes the
+/// first ones; ⌈share·n⌉ values in all.
 struct TopK {
   std::int64_t n, group;
   double share;
 
   [[nodiscard]] FOMOE_DEVICE std::int64_t groups() const { return (n + group - 1) / group; }
-  /// Kept among the first so many values.
+  /// How many of the first `values` values are kept.
   [[nodiscard]] FOMOE_DEVICE std::int64_t kept_before(std::int64_t values) const {
     return static_cast<std::int64_t>(std::ceil(share * static_cast<double>(values)));
   }
 };
 
-/// |x| as a whole number of the same order; NaN is the largest.
+/// The bits of |x| as an integer, which orders the same way as |x|; NaN is the largest.
 FOMOE_DEVICE inline std::uint32_t magnitude(float x) {
   std::uint32_t bits = 0;
   memcpy(&bits, &x, sizeof bits);
   return bits & 0x7fffffffu;
 }
 
-/// The kept values of a group in the order of their positions, which count from the group's first value.
+/// Writes the kept values of a group in the order of their positions; positions count from the group's first
+/// value.
 template <class Team>
 FOMOE_DEVICE void top_k_of_group(const Team& team, const TopK& a, const float* x, std::int64_t group,
                                  float* values, std::uint32_t* positions) {
@@ -124,21 +126,21 @@ FOMOE_DEVICE void top_k_of_group(const Team& team, const TopK& a, const float* x
     return team.sum(found);
   };
 
-  // The largest magnitude that at least `count` reach, from its highest bit on.
+  // Find the largest threshold that at least `count` magnitudes reach, bit by bit from the highest bit.
   std::uint32_t threshold = 0;
   for (std::uint32_t bit = 1u << 30; bit != 0; bit /= 2) {
     const std::int64_t found = number_from(threshold | bit);
     if (found >= count) threshold |= bit;
-    if (found == count) break;  // those and no others
+    if (found == count) break;  // exactly the wanted values reach it
   }
   const std::int64_t equal_kept = count - number_from(threshold + 1);
 
-  std::int64_t above = 0, equal = 0;  // before the members' present values
+  std::int64_t above = 0, equal = 0;  // counts before the values that the members look at in this pass
   for (std::int64_t base = 0; base < size; base += team.size()) {
     const std::int64_t i = base + team.rank();
     const std::uint32_t own = i < size ? magnitude(in[i]) : 0;
     const bool is_above = i < size && own > threshold, is_equal = i < size && own == threshold;
-    // Two counts in one number: a team is smaller than 2^32.
+    // Both counts are summed as one number: neither exceeds the size of the team, which is less than 2^32.
     const auto before =
         team.before((is_above ? std::int64_t{1} : 0) + (is_equal ? std::int64_t{1} << 32 : 0));
     const std::int64_t above_here = above + (before.sum & 0xffffffff),
@@ -153,7 +155,7 @@ FOMOE_DEVICE void top_k_of_group(const Team& team, const TopK& a, const float* x
   }
 }
 
-/// A byte of numbers of `bits` bits each, one after another, the first in the lowest bits.
+/// One byte of a sequence of numbers of `bits` bits each, the first number in the lowest bits.
 FOMOE_DEVICE inline std::uint8_t byte_of_positions(const std::uint32_t* positions, std::int64_t count,
                                                    int bits, std::int64_t byte) {
   unsigned out = 0;
@@ -165,7 +167,7 @@ FOMOE_DEVICE inline std::uint8_t byte_of_positions(const std::uint32_t* position
   return static_cast<std::uint8_t>(out);
 }
 
-/// Of the index-th such number, its lowest 32 bits.
+/// The lowest 32 bits of the index-th number of such a sequence.
 FOMOE_DEVICE inline std::int64_t position_at(const std::uint8_t* bytes, int bits, std::int64_t index) {
   std::int64_t out = 0;
   for (int b = 0; b < bits && b < 32; ++b) {
@@ -175,7 +177,7 @@ FOMOE_DEVICE inline std::int64_t position_at(const std::uint8_t* bytes, int bits
   return out;
 }
 
-/// A group's positions among all values.
+/// Writes a group's positions among all n values.
 template <class Team>
 FOMOE_DEVICE void positions_of_group(const Team& team, const TopK& a, const std::uint8_t* bytes, int bits,
                                      std::int64_t group, std::int64_t* positions) {

@@ -1,9 +1,9 @@
-// See expert_rows.hpp for what; expert_rows_row.hpp has the arithmetic, which the CPU runs too. Not run on a
-// GPU yet.
+// The GPU kernels of expert_rows.hpp. expert_rows_row.hpp has the arithmetic, which the CPU runs too. Not run
+// on a GPU yet.
 //
-// A warp for each row, token or slot, whose lanes read 16 bytes at a time; for SiLU a thread for each 16
-// bytes. Warps of ghosts' rows return at once. The number of rows that are here is read on the device:
-// nothing waits for the host.
+// One warp works on each row, token or slot, and its lanes read 16 bytes at a time; for SiLU, one thread
+// works on 16 bytes. Warps of ghosts' rows return at once. The number of rows of local experts is read on the
+// device, so nothing waits for the host.
 #include <cuda_bf16.h>
 
 #include "trainer/kernels/expert_rows/expert_rows_kernels.hpp"

@@ -1,5 +1,5 @@
-// What expert_rows.cu offers to expert_rows.cpp: raw device pointers, so that nvcc never reads LibTorch's
-// headers.
+// The launch functions that expert_rows.cu offers to expert_rows.cpp. They take raw device pointers, so that
+// nvcc never reads LibTorch's headers.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -7,16 +7,16 @@
 
 namespace fomoe::trainer {
 
-// Tensors are contiguous and of `type`. Each returns the launch error.
+// All tensors are contiguous and of `type`. Each function returns the launch error.
 cudaError_t launch_rows_of_experts(RowType type, const void* x, const RowRoute& route, std::int64_t d,
                                    void* rows, cudaStream_t stream);
-/// gates may be nullptr: all 1.
+/// If gates is nullptr, all gates are 1.
 cudaError_t launch_weighted_sum(RowType type, const void* y, const void* gates, const RowRoute& route,
                                 std::int64_t d, void* out, cudaStream_t stream);
 cudaError_t launch_weighted_sum_backward(RowType type, const void* d_out, const void* y, const void* gates,
                                          const RowRoute& route, std::int64_t d, void* d_y, void* d_gates,
                                          cudaStream_t stream);
-/// d_a is nullptr: out = SiLU(h); else out = d_a·SiLU'(h).
+/// If d_a is nullptr, out = SiLU(h); otherwise out = d_a·SiLU'(h).
 cudaError_t launch_silu(RowType type, const void* d_a, const void* h, const std::int32_t* ends, int experts,
                         std::int64_t rows, std::int64_t width, void* out, cudaStream_t stream);
 

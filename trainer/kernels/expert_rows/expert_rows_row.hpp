@@ -1,5 +1,5 @@
-// The arithmetic of expert_rows.hpp for one row, token or slot, for a team. C++17, free of LibTorch: nvcc
-// reads this.
+// The arithmetic of expert_rows.hpp for one row, token or slot that a team works on. It is C++17 without
+// LibTorch, since nvcc reads it.
 #pragma once
 #include <cmath>
 
@@ -7,7 +7,7 @@
 
 namespace fomoe::trainer {
 
-/// The routing where the rows are; `experts` ≥ 1 entries of ends.
+/// A Route (route.hpp) as pointers to the memory of the rows' device; `ends` has `experts` ≥ 1 entries.
 struct RowRoute {
   const std::int64_t* permutation;
   const std::int64_t* position;
@@ -17,11 +17,11 @@ struct RowRoute {
   int chosen;
 
   [[nodiscard]] FOMOE_DEVICE std::int64_t rows() const { return tokens * chosen; }
-  /// Rows before this one belong to experts that are here.
+  /// The number of rows of experts that the site holds; they precede the rows of ghosts.
   [[nodiscard]] FOMOE_DEVICE std::int64_t here() const { return ends[experts - 1]; }
 };
 
-/// rows[row] = x[its token].
+/// rows[row] = x[token of the row].
 template <class T, int W, class Team>
 FOMOE_DEVICE void gather_row(const Team& team, const T* x, const RowRoute& route, std::int64_t d,
                              std::int64_t row, T* rows) {
@@ -30,7 +30,8 @@ FOMOE_DEVICE void gather_row(const Team& team, const T* x, const RowRoute& route
   own_packs<W>(team, d, [&](std::int64_t i) { store<W>(rows + row * d + i, load<W>(from + i)); });
 }
 
-/// out[token] = Σ over its choices that are here, in their order, of gate·y[row]; gates nullptr: all 1.
+/// out[token] = Σ gate·y[row] over the token's choices whose experts the site holds, in the order of choices.
+/// If gates is nullptr, all gates are 1.
 template <class T, int W, class Team>
 FOMOE_DEVICE void sum_rows_of_token(const Team& team, const T* y, const T* gates, const RowRoute& route,
                                     std::int64_t d, std::int64_t token, T* out) {
@@ -51,8 +52,8 @@ FOMOE_DEVICE void sum_rows_of_token(const Team& team, const T* y, const T* gates
   });
 }
 
-/// d_y[row] = gate·d_out[token] and d_gates[slot] = y[row]·d_out[token] of a choice that is here; else
-/// d_gates[slot] = 0.
+/// For a choice whose expert the site holds: d_y[row] = gate·d_out[token] and d_gates[slot] =
+/// y[row]·d_out[token]. For a ghost: d_gates[slot] = 0.
 template <class T, int W, class Team>
 FOMOE_DEVICE void sum_rows_backward_of_slot(const Team& team, const T* d_out, const T* y, const T* gates,
                                             const RowRoute& route, std::int64_t d, std::int64_t slot, T* d_y,
@@ -77,7 +78,8 @@ FOMOE_DEVICE void sum_rows_backward_of_slot(const Team& team, const T* d_out, co
   if (team.rank() == 0) d_gates[slot] = static_cast<T>(product);
 }
 
-/// Of the W elements from i on: SiLU(h) = h·σ(h), or with d_a its gradient d_a·σ(h)·(1 + h·(1 − σ(h))).
+/// The W elements from i on: SiLU(h) = h·σ(h), or, if d_a is not nullptr, the gradient d_a·σ(h)·(1 + h·(1 −
+/// σ(h))).
 template <int W, class T>
 FOMOE_DEVICE void silu_elements(const T* d_a, const T* h, std::int64_t i, T* out) {
   using S = Sum<T>;

@@ -1,19 +1,20 @@
-// DiLoCo's outer step (outer_optimizer.hpp) in one pass: θ, the momentum b and the difference d are read
-// once, θ and b written once, where LibTorch's operators take five passes and two temporaries.
+// DiLoCo's outer step (outer_optimizer.hpp) in one pass over memory: the parameters θ, the momentum b and the
+// difference d are read once, and θ and b are written once. LibTorch's operators would take five passes and
+// two temporaries.
 //
-// Not run on a GPU yet: the kernel compiles for sm_90, and tests/trainer/gpu/outer_step_test.cpp waits for a
-// machine with one.
+// The kernel has not run on a GPU yet: it compiles for sm_90, and tests/trainer/gpu/outer_step_test.cpp needs
+// a machine with a GPU.
 #pragma once
 #include "trainer/torch.hpp"
 
 namespace fomoe::trainer {
 
-/// In place: momentum ← μ·momentum + difference, anchor ← anchor − η·(difference + μ·momentum).
-/// Tensors of one size, contiguous and of one type: fp32, on the CPU also fp64.
+/// In place: momentum ← μ·momentum + difference, anchor ← anchor − η·(difference + μ·momentum), with η = rate
+/// and μ = decay. The tensors have one size, are contiguous and of one type: fp32, or on the CPU also fp64.
 void nesterov_step(at::Tensor anchor, at::Tensor momentum, const at::Tensor& difference, double rate,
                    double decay);
 
-/// Whether nesterov_step takes these on a GPU.
+/// Whether nesterov_step accepts these tensors on a GPU.
 bool fits_nesterov_kernel(const at::Tensor& anchor, const at::Tensor& momentum, const at::Tensor& difference);
 
 }  // namespace fomoe::trainer

@@ -1,5 +1,5 @@
-// What outer_step.cu offers to outer_step.cpp: raw device pointers, so that nvcc never reads LibTorch's
-// headers.
+// The launch function that outer_step.cu offers to outer_step.cpp. It takes raw device pointers, so that nvcc
+// never reads LibTorch's headers.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -7,7 +7,7 @@
 
 namespace fomoe::trainer {
 
-/// n ≥ 1. Returns the launch error.
+/// The step must have n ≥ 1 elements. Returns the launch error.
 cudaError_t launch_nesterov(const NesterovStep<float>& step, cudaStream_t stream);
 
 }  // namespace fomoe::trainer

@@ -1,4 +1,4 @@
-// The arithmetic of outer_step.hpp. C++17, free of LibTorch: nvcc reads this.
+// The arithmetic of outer_step.hpp. It is C++17 without LibTorch, since nvcc reads it.
 #pragma once
 #include "trainer/kernels/team.hpp"
 
@@ -12,7 +12,7 @@ struct NesterovStep {
   T rate, decay;  // η and μ
 };
 
-/// b ← μ·b + d,  θ ← θ − η·(d + μ·b), of the W elements from i on.
+/// b ← μ·b + d,  θ ← θ − η·(d + μ·b), for the W elements from i on.
 template <int W, class T>
 FOMOE_DEVICE void nesterov_elements(const NesterovStep<T>& a, std::int64_t i) {
   auto theta = load<W>(a.anchor + i), b = load<W>(a.momentum + i);

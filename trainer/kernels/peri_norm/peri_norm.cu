@@ -1,9 +1,9 @@
-// See peri_norm.hpp for what; peri_norm_row.hpp has the arithmetic, which the CPU runs too. Not run on a GPU
-// yet.
+// The GPU kernels of peri_norm.hpp. peri_norm_row.hpp has the arithmetic, which the CPU runs too. Not run on
+// a GPU yet.
 //
-// Forward: one block for each row, which it keeps in shared memory: x and y are read once, x' and its LN
-// written once. Backward: kPeriNormTeams blocks take rows in turn, and sum the gradients of the scales in
-// shared memory, in a fixed order.
+// Forward: one block works on each row and keeps it in shared memory, so that x and y are read once, and x'
+// and its LN are written once. Backward: kPeriNormTeams blocks take rows in turn, and sum the gradients of
+// the scales in shared memory, in a fixed order.
 #include <cuda_bf16.h>
 
 #include "trainer/kernels/gpu_team.cuh"
@@ -13,7 +13,7 @@ namespace fomoe::trainer {
 namespace {
 
 constexpr int kThreads = 128;
-extern __shared__ float4 shared[];  // float4: aligned for packs
+extern __shared__ float4 shared[];  // float4, so that packs are aligned
 
 template <class T, int W>
 __global__ void __launch_bounds__(kThreads) peri_norm(PeriNorm arguments) {
@@ -31,8 +31,8 @@ cudaError_t launch(void (*kernel)(Arguments), std::int64_t blocks, std::int64_t 
                    const Arguments& arguments, cudaStream_t stream) {
   if (blocks == 0) return cudaSuccess;
   const auto bytes = static_cast<int>(scratch_elements * static_cast<std::int64_t>(sizeof(float)));
-  // More than 48 KiB has to be asked for, and the team's own few bytes count: d = 4096 needs 48 KiB and
-  // those.
+  // A kernel must request more than 48 KiB of shared memory, and the few bytes that the team uses count too:
+  // d = 4096 needs 48 KiB for the row plus those bytes.
   if (bytes > 40 * 1024) {
     const cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                                    cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);

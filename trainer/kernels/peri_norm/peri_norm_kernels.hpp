@@ -1,5 +1,5 @@
-// What peri_norm.cu offers to peri_norm.cpp: raw device pointers, so that nvcc never reads LibTorch's
-// headers.
+// The launch functions that peri_norm.cu offers to peri_norm.cpp. They take raw device pointers, so that nvcc
+// never reads LibTorch's headers.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -7,7 +7,8 @@
 
 namespace fomoe::trainer {
 
-// Each returns the launch error: invalid value for rows too long for a multiprocessor's shared memory.
+// Each returns the launch error, which is cudaErrorInvalidValue if a row is too long for the shared memory of
+// a multiprocessor.
 cudaError_t launch_peri_norm(RowType type, const PeriNorm& arguments, cudaStream_t stream);
 cudaError_t launch_peri_norm_backward(RowType type, const PeriNormBackward& arguments, cudaStream_t stream);
 

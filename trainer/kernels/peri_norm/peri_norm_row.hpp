@@ -1,4 +1,5 @@
-// The arithmetic of peri_norm.hpp for one row, for a team. C++17, free of LibTorch: nvcc reads this.
+// The arithmetic of peri_norm.hpp for one row that a team works on. It is C++17 without LibTorch, since nvcc
+// reads it.
 #pragma once
 #include <cmath>
 
@@ -6,8 +7,8 @@
 
 namespace fomoe::trainer {
 
-/// All matrices [rows, d], scales [d], of one type T; stats [rows, 4] of Sum<T>: mean and 1/√(variance + ε)
-/// of the row of y, then of x'.
+/// All matrices are [rows, d] and the scales [d], of one type T. stats is [rows, 4] of Sum<T>: mean and
+/// 1/√(variance + ε) of the row of y, then of the row of x'.
 struct PeriNorm {
   const void *x, *y, *out_scale, *in_scale;
   void *sum, *normed, *stats;
@@ -15,8 +16,9 @@ struct PeriNorm {
   double branch, epsilon;
 };
 
-/// Of the results of PeriNorm; d_sum and d_normed come in. partial [teams, 2, d] of Sum<T>: each team's sums
-/// over its rows, of the gradients of out_scale and of in_scale.
+/// Inputs and outputs of the backward pass of PeriNorm; d_sum and d_normed are the incoming gradients.
+/// partial is [teams, 2, d] of Sum<T>: each team's sums over its rows of the gradients of out_scale and of
+/// in_scale.
 struct PeriNormBackward {
   const void *d_sum, *d_normed, *sum, *y, *out_scale, *in_scale, *stats;
   void *d_x, *d_y, *partial;
@@ -24,10 +26,10 @@ struct PeriNormBackward {
   double branch;
 };
 
-/// Teams that share a backward: a few for each multiprocessor of a GPU that has 132.
+/// Number of teams that share a backward pass: four for each multiprocessor of a GPU that has 132.
 inline constexpr std::int64_t kPeriNormTeams = 528;
 
-/// Rows of d elements of Sum<T> that a team has to itself.
+/// Scratch memory of a team, in rows of d elements of Sum<T>.
 inline constexpr std::int64_t kPeriNormScratch = 1, kPeriNormBackwardScratch = 3;
 
 template <class S>
@@ -35,7 +37,8 @@ struct Moments {
   S mean, inverse;  // inverse = 1/√(variance + ε)
 };
 
-/// Of row[0 … d − 1], of which a member has written its own packs. In two passes, so that nothing cancels.
+/// Mean and 1/√(variance + ε) of row[0 … d − 1], in which each member has written its own packs. The two
+/// passes avoid cancellation.
 template <int W, class Team, class S>
 FOMOE_DEVICE Moments<S> moments(const Team& team, const S* row, std::int64_t d, S epsilon) {
   S total = 0;
@@ -52,7 +55,7 @@ FOMOE_DEVICE Moments<S> moments(const Team& team, const S* row, std::int64_t d, 
   return {mean, 1 / std::sqrt(team.sum(squares) / static_cast<S>(d) + epsilon)};
 }
 
-/// kept: d elements.
+/// Forward pass of one row. `kept` is scratch memory of d elements.
 template <class T, int W, class Team>
 FOMOE_DEVICE void peri_norm_row(const Team& team, const PeriNorm& a, std::int64_t row, Sum<T>* kept) {
   using S = Sum<T>;
@@ -69,7 +72,7 @@ FOMOE_DEVICE void peri_norm_row(const Team& team, const PeriNorm& a, std::int64_
   });
   const Moments<S> of_y = moments<W>(team, kept, a.d, epsilon);
 
-  // x' = x + s·LN(y), rounded to T before its own LN: the backward sees no other x'.
+  // x' = x + s·LN(y) is rounded to T before its own LN, since the backward pass reads the rounded x'.
   own_packs<W>(team, a.d, [&](std::int64_t i) {
     const auto before = load<W>(x + i), scale = load<W>(out_scale + i);
     auto keep = load<W>(kept + i);
@@ -102,12 +105,12 @@ FOMOE_DEVICE void peri_norm_row(const Team& team, const PeriNorm& a, std::int64_
   }
 }
 
-/// Rows index, index + teams, … of team `index`. With û the normalised row of x', ŷ that of y, g and h the
-/// scales in and out, and mean() over a row:
+/// Backward pass of rows index, index + teams, … by team `index`. û is the normalised row of x', ŷ that of y,
+/// g is in_scale, h is out_scale, and mean() is taken over a row:
 ///   dû = g·d normed,    dx' = d sum + (dû − mean(dû) − û·mean(dû·û))/σ(x')    d x = dx'
 ///   dŷ = s·h·dx',       d y = (dŷ − mean(dŷ) − ŷ·mean(dŷ·ŷ))/σ(y)
 ///   d g = Σ d normed·û over rows,    d h = Σ s·dx'·ŷ over rows
-/// scratch: 3·d elements.
+/// scratch has 3·d elements.
 template <class T, int W, class Team>
 FOMOE_DEVICE void peri_norm_backward_rows(const Team& team, const PeriNormBackward& a, std::int64_t index,
                                           Sum<T>* scratch) {

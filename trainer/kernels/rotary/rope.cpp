@@ -17,7 +17,7 @@ at::Tensor rotate(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& 
   return out;
 }
 
-// A rotation's gradient is the opposite rotation: nothing to save but the angles.
+// The gradient of a rotation is the opposite rotation, so only the angles are saved.
 struct RopeFunction : torch::autograd::Function<RopeFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& cos,
                             const at::Tensor& sin) {
@@ -33,7 +33,7 @@ struct RopeFunction : torch::autograd::Function<RopeFunction> {
 }  // namespace
 
 RotaryTable rotary_table(std::int64_t positions, std::int64_t head, const at::TensorOptions& options) {
-  // In fp64, for angles of S radians, and then rounded once.
+  // The angles, up to S radians, are computed in fp64 and then rounded once.
   const at::TensorOptions fp64 = options.dtype(at::kDouble);
   const at::Tensor exponent = at::arange(0, head, 2, fp64) / static_cast<double>(head);
   const at::Tensor frequency = at::pow(at::Scalar(kRopeTheta), -exponent);

@@ -1,6 +1,6 @@
-// Rotary positions (RoFormer, arXiv:2104.09864): the pair (x_i, x_{i+h/2}) of a head of h dimensions at
-// position p turns by the angle p·theta^(−2i/h), so that q·k depends on positions only through their
-// difference.
+// Rotary position embedding (RoFormer, arXiv:2104.09864): in a head of h dimensions at position p, the pair
+// (x_i, x_{i+h/2}) is rotated by the angle p·theta^(−2i/h), so that q·k depends on positions only through
+// their difference.
 #pragma once
 #include <cstdint>
 
@@ -15,11 +15,11 @@ struct RotaryTable {
   at::Tensor cos, sin;
 };
 
-/// The table that all layers of a forward share, on the device and in the dtype of `options`.
+/// The table that all layers of a forward pass share, on the device and in the dtype of `options`.
 RotaryTable rotary_table(std::int64_t positions, std::int64_t head, const at::TensorOptions& options);
 
-/// x [B, S, H, h], any strides with a dense last dimension → the same shape, contiguous. Position = index in
-/// S.
+/// x [B, S, H, h], with any strides but a dense last dimension → the same shape, contiguous. The position is
+/// the index in S.
 at::Tensor rope(const at::Tensor& x, const RotaryTable& table);
 
 }  // namespace fomoe::trainer

@@ -1,4 +1,5 @@
-// What rotary.cu offers to rotary.cpp: raw device pointers, so that nvcc never reads LibTorch's headers.
+// The launch functions that rotary.cu offers to rotary.cpp. They take raw device pointers, so that nvcc never
+// reads LibTorch's headers.
 #pragma once
 #include <cuda_runtime_api.h>
 

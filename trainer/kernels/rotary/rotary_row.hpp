@@ -1,18 +1,20 @@
-// The arithmetic of rotary.hpp for one token, for a team. C++17, free of LibTorch: nvcc reads this.
+// The arithmetic of rotary.hpp for one token that a team works on. It is C++17 without LibTorch, since nvcc
+// reads it.
 #pragma once
 #include "trainer/kernels/team.hpp"
 
 namespace fomoe::trainer {
 
-/// qkv [tokens, 3, heads, 2·half], cos and sin [positions, half], q, k and v [tokens, heads, 2·half]; all of
-/// one type T. Token t is at position t mod positions. v is only of the backward.
+/// qkv [tokens, 3, heads, 2·half], cos and sin [positions, half], q, k and v [tokens, heads, 2·half], all of
+/// one type T. Token t is at position t mod positions. Only the backward pass uses v.
 struct Rotary {
   void *qkv, *q, *k, *v;
   const void *cos, *sin;
   std::int64_t tokens, positions, heads, half;
 };
 
-/// (a, b) ← (a·cos − b·sin, b·cos + a·sin), in Sum<T>, rounded once.
+/// (a, b) ← (a·cos − b·sin, b·cos + a·sin), computed in Sum<T> and rounded once. `direction` −1 rotates
+/// backwards.
 template <class T, int W>
 FOMOE_DEVICE void rotate(const Pack<T, W>& a, const Pack<T, W>& b, const Pack<T, W>& cos,
                          const Pack<T, W>& sin, Sum<T> direction, Pack<T, W>& out_a, Pack<T, W>& out_b) {
@@ -25,13 +27,13 @@ FOMOE_DEVICE void rotate(const Pack<T, W>& a, const Pack<T, W>& b, const Pack<T,
   }
 }
 
-/// q and k from qkv, turned.
+/// Writes the rotated q and k of a token from qkv.
 template <class T, int W, class Team>
 FOMOE_DEVICE void rotary_token(const Team& team, const Rotary& a, std::int64_t token) {
   const std::int64_t position = token % a.positions * a.half, width = a.heads * a.half;
   const T *cos = static_cast<const T*>(a.cos) + position, *sin = static_cast<const T*>(a.sin) + position;
   const T* in = static_cast<const T*>(a.qkv) + token * 6 * width;
-  // i counts pairs: those of q's heads, then those of k's. A head's first elements are 2·half apart.
+  // i counts the pairs of q's heads, then the pairs of k's. The first elements of two heads are 2·half apart.
   own_packs<W>(team, 2 * width, [&](std::int64_t i) {
     const std::int64_t pair = i % a.half, at = 2 * i - pair;
     Pack<T, W> out_a, out_b;
@@ -43,7 +45,7 @@ FOMOE_DEVICE void rotary_token(const Team& team, const Rotary& a, std::int64_t t
   });
 }
 
-/// The gradient of qkv from those of q, k and v: a rotation's gradient is the opposite rotation.
+/// Writes the gradient of qkv from those of q, k and v. The gradient of a rotation is the opposite rotation.
 template <class T, int W, class Team>
 FOMOE_DEVICE void rotary_token_backward(const Team& team, const Rotary& a, std::int64_t token) {
   const std::int64_t position = token % a.positions * a.half, width = a.heads * a.half;

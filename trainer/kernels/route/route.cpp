@@ -17,7 +17,7 @@ Route route_reference(const at::Tensor& expert_of_slot, std::int64_t local_exper
   Route out{at::empty({slots}, at::kLong), at::empty({slots}, at::kLong),
             at::empty({local_experts}, at::kInt)};
 
-  // next[e] counts e's slots, then becomes the position of its first slot, then of its next one.
+  // next[e] first counts the slots of expert e. Then it is the position of the next slot of e to be placed.
   std::vector<std::int64_t> next(static_cast<std::size_t>(local_experts + 1), 0);
   for (std::int64_t slot = 0; slot < slots; ++slot) ++next[static_cast<std::size_t>(expert[slot])];
   std::int64_t begin = 0;

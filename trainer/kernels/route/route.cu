@@ -1,4 +1,5 @@
-// Stable counting sort of slots by expert: see route.hpp for what, route.cpp for the same in plain loops.
+// GPU kernels of the stable counting sort of slots by expert. route.hpp specifies it, and route.cpp does the
+// same in plain loops.
 //
 //   position(s) = Σ_{b < expert(s)} total[b]  +  #{s' < s : expert(s') = expert(s)}
 //
@@ -7,7 +8,7 @@
 // 3. place    one warp per chunk, 32 slots at a time  permutation, position, ends
 //
 // A warp walks its chunk in order, and within 32 slots a lane's rank is the number of lower lanes with the
-// same expert: that makes the sort stable without atomics on positions.
+// same expert. This makes the sort stable without atomic operations on positions.
 #include <cub/block/block_scan.cuh>
 
 #include "trainer/kernels/route/route_kernels.hpp"
@@ -43,7 +44,7 @@ __global__ void scan_chunks(int chunks, std::int32_t* counts, std::int32_t* tota
     Scan(storage).ExclusiveSum(value, prefix, sum);
     if (chunk < chunks) row[chunk] = before + prefix;
     before += sum;
-    __syncthreads();  // storage is used again
+    __syncthreads();  // the next pass uses `storage` again
   }
   if (threadIdx.x == 0) total[blockIdx.x] = before;
 }
@@ -51,7 +52,8 @@ __global__ void scan_chunks(int chunks, std::int32_t* counts, std::int32_t* tota
 __global__ void place_slots(const std::int64_t* expert_of_slot, std::int64_t slots, int bins, int chunks,
                             const std::int32_t* counts, const std::int32_t* total, std::int64_t* permutation,
                             std::int64_t* position, std::int32_t* ends) {
-  extern __shared__ std::int32_t next[];  // next[bin]: position of the bin's next slot of this chunk
+  // next[bin]: position of the next slot of this chunk that falls into the bin
+  extern __shared__ std::int32_t next[];
   const unsigned everyone = 0xffffffffu;
   const int lane = threadIdx.x;
 
@@ -86,7 +88,7 @@ __global__ void place_slots(const std::int64_t* expert_of_slot, std::int64_t slo
       permutation[where] = slot;
       position[slot] = where;
     }
-    __syncwarp();  // all have read next[bin] before its first lane moves it on
+    __syncwarp();  // all lanes have read next[bin] before one of them changes it
     if (bin >= 0 && rank == 0) next[bin] += __popc(same);
     __syncwarp();
   }

@@ -1,8 +1,8 @@
-// Counting sort of routed slots by local expert, ghosts last.
+// Counting sort of routed slots by local expert, with ghosts (experts that the site does not hold) last.
 //
-// Token t's j-th choice is slot t·k + j. Experts compute on consecutive rows, so slots are put in the order
-// of their expert. Shapes are static whatever the routing, and nothing is read back to the host: `ends` tells
-// the grouped products, on the device, where each expert's rows end, and everything after the last end is
+// Slot t·k + j is the j-th choice of token t. Experts compute on consecutive rows, so the slots are sorted by
+// expert. Shapes do not depend on the routing, and nothing is read back to the host: `ends` tells the grouped
+// products, on the device, where the rows of each expert end. Everything after the last end belongs to
 // ghosts.
 #pragma once
 #include <cstdint>
@@ -17,11 +17,12 @@ struct Route {
   at::Tensor ends;         // int32 [N_le]: one past the last sorted position of each local expert
 };
 
-/// expert_of_slot: contiguous int64 [n], values 0 … local_experts; local_experts means ghost. The sort is
-/// stable, so CPU and GPU give equal results, and summing an expert's rows has one order.
+/// expert_of_slot: contiguous int64 [n], values 0 … local_experts, where local_experts means ghost. The sort
+/// is stable, so that CPU and GPU give equal results and the rows of an expert are always summed in the same
+/// order.
 Route route(const at::Tensor& expert_of_slot, std::int64_t local_experts);
 
-/// The reference, for CPU tensors.
+/// The reference implementation, for CPU tensors.
 Route route_reference(const at::Tensor& expert_of_slot, std::int64_t local_experts);
 
 }  // namespace fomoe::trainer

@@ -1,4 +1,5 @@
-// What route.cu offers to route.cpp: raw device pointers, so that nvcc never reads LibTorch's headers.
+// The launch function that route.cu offers to route.cpp. It takes raw device pointers, so that nvcc never
+// reads LibTorch's headers.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -6,7 +7,7 @@
 
 namespace fomoe::trainer {
 
-/// Slots that one warp sorts by itself.
+/// The number of slots that one warp sorts.
 inline constexpr std::int64_t kSlotsPerChunk = 512;
 
 /// All pointers are to device memory. scratch: int32 [route_scratch_elements].

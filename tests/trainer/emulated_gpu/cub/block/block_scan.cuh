@@ -1,4 +1,4 @@
-// cub::BlockScan as far as route.cu uses it, for emulated_gpu.hpp.
+// The part of cub::BlockScan that route.cu uses, for emulated_gpu.hpp.
 #pragma once
 #include "tests/trainer/emulated_gpu/emulated_gpu.hpp"
 
@@ -18,7 +18,7 @@ struct BlockScan {
       if (i < static_cast<int>(threadIdx.x)) before += storage_->of_thread[i];
       all += storage_->of_thread[i];
     }
-    // As on a GPU, the caller has to wait before the storage is used again.
+    // As on a GPU, the caller must synchronise before it uses the storage again.
   }
 
  private:
