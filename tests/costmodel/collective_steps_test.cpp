@@ -53,9 +53,7 @@ constexpr Collective kAll[] = {Collective::ring, Collective::direct, Collective:
 
 }  // namespace
 
-TEST_CASE(
-    "all-reduce: every position ends with the sum of every chunk, and each sum holds each contribution "
-    "once") {
+TEST_CASE("all-reduce: every position ends with every chunk's sum, and a sum has each contribution once") {
   for (const Collective collective : kAll) {
     for (const int n : {2, 3, 4, 5, 8, 16}) {
       if (!fits(collective, n)) continue;
@@ -120,8 +118,7 @@ TEST_CASE(
     });
   }
   CHECK_THROWS_AS(CollectiveSteps(Pattern::all_reduce, Collective::recursive, 6), std::invalid_argument);
-  CHECK(CollectiveSteps(Pattern::broadcast, Collective::recursive, 6).count() ==
-        1);  // a broadcast has no recursive form, so 6 is legal
+  CHECK(CollectiveSteps(Pattern::broadcast, Collective::recursive, 6).count() == 1);  // not recursive
 }
 
 TEST_CASE(

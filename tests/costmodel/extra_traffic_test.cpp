@@ -71,8 +71,8 @@ TEST_CASE("extra traffic: the formula gives the mean over sites of the bytes in 
     const PlanSummary summary = summarise(scenario);
     auto bytes = extra_bytes(make_plan(scenario).round(0));
     CHECK(summary.sent.data == doctest::Approx(bytes[TrafficClass::data] / 4).epsilon(1e-12));
-    CHECK(summary.sent.checkpoint == doctest::Approx(bytes[TrafficClass::checkpoint] / 4)
-                                         .epsilon(1e-8));  // the plan rounds to whole bytes
+    CHECK(summary.sent.checkpoint ==
+          doctest::Approx(bytes[TrafficClass::checkpoint] / 4).epsilon(1e-8));  // rounded to bytes
     CHECK(summary.sent.rejoin == doctest::Approx(bytes[TrafficClass::rejoin] / 4).epsilon(1e-8));
   }
 }
@@ -86,8 +86,7 @@ TEST_CASE(
     const Op& op = round.ops[i];
     CAPTURE(op.name);
     CHECK_FALSE(op.after.empty());
-    for (const OpId before : op.after)
-      CHECK(before < static_cast<OpId>(i));  // ids shifted with the operations
+    for (const OpId before : op.after) CHECK(before < static_cast<OpId>(i));  // ids shifted alike
     CHECK_FALSE(op.detached);
   }
   for (const Op& op : round.ops) {

@@ -139,9 +139,7 @@ TEST_CASE("random failures: the mean of 4000 samples is within four standard err
   CHECK(error < 0.01 * by_hand);
 }
 
-TEST_CASE(
-    "Young's interval equals Daly's where checkpoints cost little, and Daly's is optimal in the closed "
-    "form") {
+TEST_CASE("Young's interval equals Daly's where checkpoints cost little, and Daly's is optimal by formula") {
   CHECK(young_interval_s(20, 10'000) == doctest::Approx(std::sqrt(2 * 20 * 10'000.0)));
   CHECK(daly_interval_s(20, 10'000) ==
         doctest::Approx(std::sqrt(400'000.0) * (1 + std::sqrt(0.001) / 3 + 0.001 / 9) - 20).epsilon(1e-12));
@@ -173,8 +171,7 @@ TEST_CASE("the recommended time-out is a healthy round's wait, or the whole abse
 }
 
 TEST_CASE(
-    "goodput of a scenario without failures: checkpoints cost time, and the state's transfer time is "
-    "derived") {
+    "goodput without failures: checkpoints cost time, and transfer time follows from the state's bytes") {
   Scenario scenario = tests::ideal_scenario("diloco", 4);
   scenario.failures = Failures{};
   scenario.failures->checkpoint_s = 3;

@@ -38,8 +38,8 @@ TEST_CASE("activations of a layer with experts, by its tensors") {
   const double attention = 2 * (d + d + 2 * d + d);  // input, queries, keys and values, result
   const double norms = 2 * 4 * d;
   const double input_and_scores = 2 * d + 4 * 8;
-  const double expert =
-      2 * (2 * d + 2 * 16);  // the token's copy, the expert's output, up-projection and its activation
+  // A token's copy and the expert's output, then the up-projection and its activation.
+  const double expert = 2 * (2 * d + 2 * 16);
   const double layer = attention + norms + input_and_scores + 2 * expert;  // k = 2
   const double tokens = 3 * s;
   const double outside = tokens * (2 * d * 3 + 4 * V);  // inputs of two norms and of the unembedding, logits
@@ -70,8 +70,7 @@ TEST_CASE("logits: a chunk of at most 512 MiB") {
   scenario.gpus.activation_checkpointing = true;
   const double with_13 = memory_per_gpu(scenario, 13).activations;  // 130 tokens · 4 MB = 520 MB
   const double with_14 = memory_per_gpu(scenario, 14).activations;  // 560 MB > 512 MiB = 536.9 MB
-  const double per_sequence =
-      memory_per_gpu(scenario, 15).activations - with_14;  // the chunk is full, so logits no longer grow
+  const double per_sequence = memory_per_gpu(scenario, 15).activations - with_14;  // the chunk is full
   CHECK(with_14 - with_13 == doctest::Approx(per_sequence + 512.0 * 1024 * 1024 - 520e6).epsilon(1e-12));
 }
 

@@ -64,8 +64,7 @@ Scenario random_context() {
   gpus.outer_state_on = one_of({OuterStateOn::device, OuterStateOn::host});
   if (*rc::gen::arbitrary<bool>()) {
     const SitePrices site{2.0 / 3600, 1600, 3e-8, {{1e12, 1e-10}, {platforms::kUnlimited, 5e-11}}};
-    scenario.prices =
-        Prices{"USD", "", std::vector<SitePrices>(8, site), {}};  // prices for up to eight sites
+    scenario.prices = Prices{"USD", "", std::vector<SitePrices>(8, site), {}};  // at most eight sites
     scenario.power = GpuPower{700, 0.2, 1.2};
   }
   scenario.network.background_share = one_of({0.0, 0.3});
@@ -94,8 +93,7 @@ Scenario random_lane(Scenario scenario, std::mt19937_64& random) {
   strategy.local_steps = whole(1, 200);
   strategy.reshuffle_rounds = whole(1, 8);
   scenario.workload.tokens = whole(1, 1'000'000'000);
-  scenario.workload.global_batch_sequences =
-      whole(sites, 500);  // not always divisible by the number of sites
+  scenario.workload.global_batch_sequences = whole(sites, 500);  // not always divisible by the sites
   if (auto* given = std::get_if<GivenStepTime>(&scenario.compute)) given->seconds = between(1e-3, 100);
   if (auto* device = std::get_if<AssumedDevice>(&scenario.compute))
     *device = {between(1e10, 1e15), between(0.01, 1)};
@@ -230,7 +228,6 @@ TEST_CASE("one configuration by hand: fomoe, M = 2, O_e = 1, fixed, ring, 1 GB/s
   const double sync_s = 2 * 0.010 + 2.0 * dense / 1e9;  // 2(M−1) hops; 2(M−1)/M = 1; bf16; R(1) = 0
   CHECK(outcome.wall_clock_s == doctest::Approx(12 * (5 * 1.0 + sync_s)).epsilon(1e-14));
   CHECK(outcome.bytes_sent_per_site_per_round == 2.0 * dense);
-  CHECK(outcome.memory_bytes_per_site ==
-        26.0 * (dense + sparse / 2));  // 18 B per parameter, and 8 B of outer state
+  CHECK(outcome.memory_bytes_per_site == 26.0 * (dense + sparse / 2));  // 18 B, and 8 B of outer state
   CHECK(outcome.round_idle_s == 0);
 }

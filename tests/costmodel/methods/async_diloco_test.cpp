@@ -27,10 +27,10 @@ TEST_CASE(
 TEST_CASE(
     "async_diloco: local steps wait for the previous round's model, and the model waits for stale rounds") {
   Scenario scenario = tests::ideal_scenario("async_diloco", 3);
-  const auto down =
-      [&](int worker) {  // operations: local steps; send and outer step of each worker; model to each
-        return tests::plan_of(scenario).round(4).ops[static_cast<std::size_t>(7 + worker)];
-      };
+  // The operations are local steps, then each worker's send and outer step, then the model to each worker.
+  const auto down = [&](int worker) {
+    return tests::plan_of(scenario).round(4).ops[static_cast<std::size_t>(7 + worker)];
+  };
   CHECK(tests::plan_of(scenario).round(4).ops[0].after_earlier ==
         std::vector<EarlierOp>{{7, 1}, {8, 1}, {9, 1}});
   CHECK(down(0).after_earlier.empty());

@@ -63,9 +63,7 @@ bool joins_all_holders(const Scenario& scenario, const Plan& plan) {
 
 }  // namespace
 
-TEST_CASE(
-    "averages_everything is true exactly if a round joins all sites that hold a parameter, for every "
-    "method") {
+TEST_CASE("averages_everything holds exactly for methods whose round joins all sites that hold a parameter") {
   std::set<std::string> apart;
   for (const Method& method : methods()) {
     // Where sites hold different parts there is nothing to average, and transfers inside a step do not

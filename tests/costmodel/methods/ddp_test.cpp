@@ -58,8 +58,7 @@ TEST_CASE("ddp in buckets: buckets go from the last layer to the first, one afte
   CHECK(layers(groups(2).back()) == 3);
   CHECK(groups(4).front() == 0);  // the embedding tables, then layers 0 and 1
   CHECK(layers(groups(4).back()) == 1);
-  CHECK(round.ops[4].after ==
-        std::vector<OpId>{3, 2});  // waits for its own gradients and for the previous bucket
+  CHECK(round.ops[4].after == std::vector<OpId>{3, 2});  // its own gradients and the previous bucket
   CHECK(round.ops[5].after == std::vector<OpId>{4});
 }
 

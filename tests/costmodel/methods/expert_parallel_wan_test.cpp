@@ -33,9 +33,7 @@ TEST_CASE("expert parallelism: 4 all-to-alls per layer, tokens·k·d·bytes·(M�
   }
 }
 
-TEST_CASE(
-    "a capacity factor pads bytes and FLOPs, and a limit of m sites per token bounds its copies at min(k, "
-    "m)") {
+TEST_CASE("a capacity factor pads bytes and FLOPs; at most m sites per token bound its copies at min(k, m)") {
   Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 4);
   const double without = activation_bytes(scenario);
   scenario.strategy.capacity_factor = 1.25;
@@ -97,9 +95,7 @@ TEST_CASE("expert parallelism: each site keeps all dense parameters and 1/M of t
   CHECK(parameters_per_site(scenario) == counts.total() - counts.expert + counts.expert / 4);
 }
 
-TEST_CASE(
-    "experts that do not divide among the sites are refused, and the message has the nearest number of "
-    "sites") {
+TEST_CASE("experts that do not divide among the sites are refused with the nearest number of sites") {
   try {
     check(tests::ideal_scenario("expert_parallel_wan", 3));
     FAIL("8 experts on 3 sites");

@@ -31,8 +31,7 @@ TEST_CASE("gossip: disjoint pairs are drawn anew in each round, and every site s
         ++sends[static_cast<std::size_t>(exchange.nodes[0])];
         ++receives[static_cast<std::size_t>(exchange.nodes[1])];
       }
-      for (const auto& [a, b] : pairs)
-        CHECK(pairs.contains({b, a}));  // each pair exchanges in both directions
+      for (const auto& [a, b] : pairs) CHECK(pairs.contains({b, a}));  // both directions
       CHECK(sends == std::vector<int>(8, peers));
       CHECK(receives == std::vector<int>(8, peers));
       drawn.insert(pairs);
