@@ -173,8 +173,8 @@ TEST_CASE(
 }
 
 TEST_CASE("Prediction 2: throughput against 1/O_e, with local batches that fill the memory") {
-  // Of 80 GB, 18 B per parameter go to 1e8 dense parameters and to O_e/M of 4e9 expert parameters.
-  // Activations fill the rest.
+  // 80 GB hold 18 B for each of 1e8 dense parameters and for O_e/M of 4e9 expert parameters. Activations fill
+  // the rest.
   const double M = 8;
   const auto throughput = [&](double O_e, double B_eff) {
     Symbols s;

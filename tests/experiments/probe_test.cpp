@@ -199,7 +199,7 @@ TEST_CASE("probe: a site's own link is at least as fast as its fastest path, wha
 }
 
 TEST_CASE(
-    "probe: a path that is slower beside others is named, since the file cannot describe what they share") {
+    "probe: a path that is slower beside others is named, since the file cannot describe shared links") {
   Measurements m = three_sites();
   CHECK(shared_paths(m).empty());
   m.pair(0, 1).together = {71 * kMbps, 60 * kMbps, 70 * kMbps};

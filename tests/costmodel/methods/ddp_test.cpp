@@ -63,7 +63,7 @@ TEST_CASE("ddp in buckets: buckets go from the last layer to the first, one afte
 }
 
 TEST_CASE(
-    "ddp in buckets by hand: exposed are the last bucket and what of the others outlasts the backward pass") {
+    "ddp in buckets by hand: the last bucket is exposed, and so are others that outlast the backward pass") {
   Scenario scenario = bucketed();  // a step takes 1 s: forward 1/3 s, backward 4 · 1/6 s
   scenario.model.vocabulary = 1;
   const ParameterCounts counts = count_parameters(scenario.model);
