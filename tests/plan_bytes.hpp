@@ -1,4 +1,5 @@
-// What a plan sends, read off its operations: the test's own reading, not the simulator's lowering.
+// Bytes that a plan sends, computed from its operations. The tests compute them independently of the
+// simulator's lowering.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,7 +10,8 @@
 
 namespace fomoe::tests {
 
-/// Bytes that cross between sites in one exchange of S bytes among n nodes.
+/// Returns the bytes that cross between sites in one exchange of `bytes` bytes among `nodes`. The first node
+/// is the root of a reduce or a broadcast.
 inline double crossing_bytes(const costmodel::Plan& plan, costmodel::Pattern pattern,
                              const std::vector<costmodel::NodeId>& nodes, double bytes) {
   const auto n = static_cast<double>(nodes.size());
@@ -35,7 +37,7 @@ inline double crossing_bytes(const costmodel::Plan& plan, costmodel::Pattern pat
   return 0;
 }
 
-/// Bytes that a site sends in a round, mean over the scenario's sites.
+/// Returns the bytes that a site sends in round `index`, by class, as the mean over the scenario's sites.
 inline costmodel::SentBytes<double> sent_in_round(const costmodel::Plan& plan, int sites,
                                                   std::int64_t index) {
   costmodel::SentBytes<double> sent;
@@ -58,7 +60,7 @@ inline costmodel::SentBytes<double> sent_in_round(const costmodel::Plan& plan, i
   return sent;
 }
 
-/// The mean over all rounds of the run.
+/// Returns the same bytes as the mean over all rounds of the run.
 inline costmodel::SentBytes<double> sent_in_mean_round(const costmodel::Plan& plan, int sites) {
   costmodel::SentBytes<double> mean;
   const auto rounds = static_cast<double>(plan.rounds);
@@ -72,12 +74,13 @@ inline costmodel::SentBytes<double> sent_in_mean_round(const costmodel::Plan& pl
   return mean;
 }
 
-/// The method's plan, composed with how it is carried out; executors add the extra traffic (make_plan).
+/// Returns the method's plan with its composition (hierarchical all-reduce, secure aggregation). It lacks the
+/// extra traffic, which make_plan adds.
 inline costmodel::Plan plan_of(const costmodel::Scenario& scenario) {
   return costmodel::composed_plan(scenario);
 }
 
-/// How many operations of the round have this name.
+/// Returns how many operations of the round have this name.
 inline int count_named(const costmodel::RoundPlan& round, const std::string& name) {
   int count = 0;
   for (const costmodel::Op& op : round.ops) count += op.name == name ? 1 : 0;

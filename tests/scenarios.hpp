@@ -8,8 +8,8 @@
 
 namespace fomoe::tests {
 
-/// A shape whose payloads every number of sites up to 8 divides: with bf16, dense and expert elements are
-/// multiples of 2·3·4·5·7·8 = 6720 where `multiple` is used. No preset: tests must not depend on presets.
+/// A shape whose payloads every number of sites up to 8 divides: the elements of each tensor group are a
+/// multiple of d_model = 2·3·4·5·7·8 = 6720. It is no preset, since tests must not depend on presets.
 inline costmodel::ModelShape divisible_shape() {
   costmodel::ModelShape shape;
   shape.name = "divisible";
@@ -24,7 +24,8 @@ inline costmodel::ModelShape divisible_shape() {
   return shape;
 }
 
-/// Equal sites, 1 GB/s up and down, no latency; 1 s per step; 12 rounds of 5 steps of `sites` sequences.
+/// Equal sites with 1 GB/s up and down and no latency; 12 rounds of 5 steps of 1 s, with `sites` sequences
+/// per step. An `overlap` of 0 sets O_e = `sites`.
 inline costmodel::Scenario ideal_scenario(const std::string& method, int sites, int overlap = 0) {
   costmodel::Scenario scenario;
   scenario.model = divisible_shape();
@@ -38,9 +39,8 @@ inline costmodel::Scenario ideal_scenario(const std::string& method, int sites, 
   return scenario;
 }
 
-/// A shape with payloads that up to 8 sites, blocks of 256 that share a scale and groups of 4096 of which
-/// top-k keeps a part all divide, so that no format rounds: every tensor group is a multiple of d_model =
-/// 8·4096.
+/// A shape whose payloads need no rounding in any number format. Every tensor group is a multiple of d_model
+/// = 8·4096, so that 2, 4 or 8 sites, blocks of 256 with a common scale, and top-k groups of 4096 divide it.
 inline costmodel::ModelShape quantisable_shape() {
   costmodel::ModelShape shape = divisible_shape();
   shape.name = "quantisable";
@@ -48,8 +48,8 @@ inline costmodel::ModelShape quantisable_shape() {
   return shape;
 }
 
-/// An ideal scenario in which every axis of every method is in use and divides: 10 rounds of 6 steps, 2
-/// fragments of one layer each. Methods ignore what they do not have.
+/// An ideal scenario that uses every axis of every method: 10 rounds of 6 steps, 2 fragments of one layer
+/// each. All of them divide evenly. A method ignores the axes that it does not have.
 inline costmodel::Scenario every_axis_scenario(const std::string& method, int sites, int overlap = 0) {
   costmodel::Scenario scenario = ideal_scenario(method, sites, overlap);
   scenario.model = quantisable_shape();

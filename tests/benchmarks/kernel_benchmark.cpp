@@ -1,12 +1,14 @@
-// Our own kernels beside LibTorch's operators, on this machine's device: JSON with seconds, and the bytes
-// that must be read and written at least, for comparison with a copy.
+// Compares our own kernels with LibTorch's operators on this machine's device. The JSON output has seconds
+// and, for comparison with a copy, the bytes per second of the least traffic.
 //
-//   bench_kernels --output kernels.json     on a GPU: bf16, sizes of the presets, each work as a CUDA graph
-//   bench_kernels --cuda-graph off --output kernels.json    with what a host takes to launch them, where that
-//   is longer bench_kernels --rehearse --output -     tiny sizes; without a GPU the kernels are loops on one
-//   core
+// On a GPU, in bf16, with the presets' sizes, each kernel as a CUDA graph:
+//   bench_kernels --output kernels.json
+// On a GPU without CUDA graphs, so that the host's launch time counts where it is longer:
+//   bench_kernels --cuda-graph off --output kernels.json
+// Tiny sizes, also without a GPU, where the kernels are loops on one core:
+//   bench_kernels --rehearse --output -
 //
-// A time is the median of several calls after warm-up. Figures depend on the machine: not a test.
+// A time is the median of several calls after warm-up. Figures depend on the machine, so this is not a test.
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAEvent.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -41,11 +43,11 @@ namespace {
 
 struct Bench {
   bool cuda, rehearse;
-  bool by_graph = true;  // on a GPU
+  bool by_graph = true;  // on a GPU: each kernel as a CUDA graph
   json rows = json::array();
   bool failed = false;
 
-  /// Goes on with the others where one cannot run.
+  /// Runs `work`. If it fails, prints the error and lets the other benchmarks run.
   void attempt(const std::function<void()>& work) {
     try {
       work();
@@ -84,7 +86,8 @@ struct Bench {
     return times[times.size() / 2];
   }
 
-  /// kernels: "own" or "library". bytes: what has to be read and written at least, 0 where that says nothing.
+  /// Adds a row with the median time of `work`. `kernels` is "own" or "library". `bytes` is the least number
+  /// of bytes to read and write, or 0 if the traffic does not bound the time.
   void add(const std::string& name, const char* kernels, json shape, double bytes,
            const std::function<void()>& work) {
     json row = {{"kernel", name}, {"kernels", kernels}, {"shape", std::move(shape)}};
@@ -94,7 +97,7 @@ struct Bench {
     rows.push_back(std::move(row));
   }
 
-  /// Forward alone, and forward and backward to all inputs.
+  /// Adds a row for the forward pass alone, and one for the forward pass and the gradients of all inputs.
   void add_with_gradients(const std::string& name, const char* kernels, const json& shape,
                           double forward_bytes, double backward_bytes, const std::vector<at::Tensor>& inputs,
                           const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& f) {
@@ -147,8 +150,9 @@ void rotary(Bench& bench, std::int64_t sequences, std::int64_t length, std::int6
   }
 }
 
-// With `held` of S experts here, and a router that likes all alike, 1 − held/S of the slots are ghosts'.
-// Ideal: the time falls by as much as the slots that are computed.
+// Measures how the time falls with the number of experts held here. If `held` of S experts are here and the
+// router prefers none, a share of 1 − held/S of the slots belongs to absent experts. Ideally the time is
+// proportional to the share of slots that are computed.
 void experts(Bench& bench, std::int64_t tokens, std::int64_t d, std::int64_t width, std::int64_t scored,
              std::int64_t chosen) {
   const at::Tensor x = at::randn({tokens, d}, bench.bf16());
@@ -164,7 +168,8 @@ void experts(Bench& bench, std::int64_t tokens, std::int64_t d, std::int64_t wid
                         {"d_expert", width},         {"experts", scored},
                         {"active_experts", chosen},  {"local_experts", held},
                         {"computed_share", computed}};
-    // Of these rows alone, without the router: what is to fall in proportion to them.
+    // The feed-forward of the computed rows alone, without the router. Its time should be proportional to
+    // them.
     const Route sorted = route(index.index_select(0, chosen_experts.flatten()), held);
     bench.add_with_gradients("expert FFN", "own", shape, 0, 0, {x, at::sigmoid(scores), up, down},
                              [&](const std::vector<at::Tensor>& in) -> std::vector<at::Tensor> {

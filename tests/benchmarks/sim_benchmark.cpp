@@ -1,5 +1,5 @@
-// How fast plans are made and simulated. Not a test: `build/release/bin/bench_sim` prints times; what they
-// should stay below is beside each.
+// Measures how fast plans are made and simulated. It is not a test: `build/release/bin/bench_sim` prints
+// times, and the comment at each benchmark has the time that it should stay below.
 #include <benchmark/benchmark.h>
 
 #include <string>
@@ -29,7 +29,7 @@ costmodel::Timeline play(const costmodel::Plan& plan, std::int64_t round,
                        {true, 0, scenario.network, scenario.seed});
 }
 
-// One round of 104 billion parameters at 32 sites, random placement, migration included: 1 s.
+// One round of 104 billion parameters at 32 sites with random placement, migration included. Limit: 1 s.
 void xxl_round(benchmark::State& state) {
   costmodel::Scenario scenario = preset("xxl", 32, 8);
   scenario.strategy.placement = costmodel::PlacementKind::random;
@@ -46,7 +46,8 @@ void xxl_plan(benchmark::State& state) {
 }
 BENCHMARK(xxl_plan)->Unit(benchmark::kMillisecond)->Iterations(3)->UseRealTime();
 
-// A DiLoCo round in a ring. 64 sites stepwise: 1 s; 1,000 sites fluid: 3 s.
+// A DiLoCo round in a ring. Limits: 1 s for 64 sites with the stepwise ring, 3 s for 1,000 sites with the
+// fluid ring.
 void diloco_round(benchmark::State& state) {
   costmodel::Scenario scenario = preset("large", static_cast<int>(state.range(0)), 0);
   scenario.strategy.method = costmodel::find_method("diloco");
@@ -62,7 +63,7 @@ BENCHMARK(diloco_round)
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();
 
-// Time per flow of ring traffic should not depend on how many flows there are (within 20 %).
+// The time per flow of ring traffic should not depend on the number of flows (within 20 %).
 void ring_flows(benchmark::State& state) {
   const auto flows = state.range(0);
   costmodel::Scenario scenario = preset("small", 64, 0);
@@ -85,7 +86,7 @@ BENCHMARK(ring_flows)
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();
 
-// A whole `simulate` of six sites, without the start of the process: 0.1 s.
+// A whole `simulate` of six sites, without the start of the process. Limit: 0.1 s.
 void six_sites(benchmark::State& state) {
   const costmodel::Scenario scenario = preset("medium", 6, 3);
   for (auto _ : state) benchmark::DoNotOptimize(sim::simulate_scenario(scenario).report.wall_clock_s);

@@ -1,6 +1,7 @@
-// How many configurations a core answers in a second: the complete closed form, block by block.
+// Measures how many configurations one core evaluates per second: the complete closed form, block by block.
 //   cmake --build build --target bench_sweep && build/bin/bench_sweep
-// `configurations/s` is what to read; every lane differs in every axis, so that nothing is constant.
+// The result is the counter `configurations/s`. Every lane differs in every axis, so that nothing is
+// constant.
 #include <benchmark/benchmark.h>
 
 #include <random>
@@ -25,7 +26,7 @@ costmodel::Scenario scenario_of(const char* method, bool assumed_device) {
   return scenario;
 }
 
-/// 16 blocks of random legal configurations.
+/// Returns 16 blocks of random legal configurations.
 std::vector<costmodel::Configuration<Block>> random_blocks(const costmodel::Scenario& scenario) {
   std::mt19937_64 random(7);
   const auto uniform = [&](double low, double high) {
@@ -71,7 +72,7 @@ BENCHMARK_CAPTURE(closed_form_block, fomoe_random_step_time, "fomoe", false);
 BENCHMARK_CAPTURE(closed_form_block, diloco_assumed_device, "diloco", true);
 BENCHMARK_CAPTURE(closed_form_block, ddp_assumed_device, "ddp", true);
 
-/// For comparison: one configuration at a time, through the same formulas.
+/// For comparison: evaluates one configuration at a time with the same formulas.
 void closed_form_scalar(benchmark::State& state) {
   const costmodel::Scenario scenario = scenario_of("fomoe", true);
   const costmodel::SweepContext context = costmodel::sweep_context(scenario);

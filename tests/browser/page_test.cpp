@@ -1,4 +1,4 @@
-// The pages of `fomoe report` in a real browser: they draw, and complain about nothing.
+// Tests that the pages of `fomoe report` draw in a real browser and write no messages to its console.
 #include <doctest/doctest.h>
 
 #include <sstream>
@@ -18,11 +18,11 @@ void must_run(const Folder& folder, const std::string& command) {
 }
 
 struct Shown {
-  std::string dom;       // after the scripts ran
-  std::string messages;  // what they wrote to the console
+  std::string dom;       // the document after its scripts have run
+  std::string messages;  // the lines that the scripts wrote to the console
 };
 
-/// What Chromium makes of a file in the folder, with a profile of its own.
+/// Loads a file of the folder in Chromium, which gets a profile of its own, and returns the page.
 Shown shown(const Folder& folder, const std::string& name) {
   const Ran ran = run_in(
       folder.path(),
@@ -45,7 +45,7 @@ int count(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("every chart of a run, of several and of a plan is drawn without a message on the console") {
+TEST_CASE("every chart of a run, of several runs and of a plan is drawn without a message on the console") {
   const Folder folder;
   must_run(folder, "fomoe simulate " + kTwoSites + " --output run.json");
   must_run(folder, "fomoe simulate " + kTwoSites + " --set strategy.method=ddp --output ddp.json");
@@ -54,12 +54,12 @@ TEST_CASE("every chart of a run, of several and of a plan is drawn without a mes
   must_run(folder, "fomoe report run.json ddp.json plan.json --output report.html");
   const Shown page = shown(folder, "report.html");
   CHECK_MESSAGE(page.messages.empty(), page.messages);
-  // Two that compare, four of each run, three of the plan. Chart.js gives each canvas that it draws on a
-  // size.
+  // Two charts compare the runs, each run has four, and the plan has three. Chart.js sets the size of each
+  // canvas on which it draws.
   CHECK(count(page.dom, "<canvas role=\"img\"") == 2 + 2 * 4 + 3);
   CHECK(count(page.dom, "display: block; box-sizing: border-box;") == 2 + 2 * 4 + 3);
 
-  SUBCASE("the test would see a script that fails, and something that is fetched") {
+  SUBCASE("the test detects a script that fails and a resource that is fetched") {
     std::string broken = read_all(folder / "report.html");
     broken.insert(broken.find("</main>"),
                   "<script>nothing.called.this()</script><img src=\"https://example.com/a.png\">");

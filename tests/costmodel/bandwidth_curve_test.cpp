@@ -1,4 +1,4 @@
-// The wall clock against the rate of all links.
+// Tests of bandwidth_curve(): the wall clock as a function of one factor on the rates of all links.
 #include "costmodel/formula/bandwidth_curve.hpp"
 
 #include <doctest/doctest.h>
@@ -26,11 +26,11 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("bandwidth curve: latency stays where rates rise, and prices change nothing") {
+TEST_CASE("bandwidth curve: the latency does not fall as rates rise, and prices do not change the curve") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   scenario.platform = platforms::uniform(2, 1e9, 1e9, 0.05);
   const std::vector<BandwidthPoint> curve = bandwidth_curve(scenario);
-  // 12 rounds of 2(M − 1) = 2 hops of 50 ms.
+  // 12 rounds, each with 2(M − 1) = 2 hops of 50 ms.
   CHECK(curve.back().wall_clock_s > 60 + 12 * 2 * 0.05);
   scenario.prices.emplace();
   scenario.failures.emplace();

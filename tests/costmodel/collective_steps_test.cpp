@@ -1,4 +1,5 @@
-// The steps of each pattern, played with sets instead of numbers: who has whose part of which chunk.
+// Tests of CollectiveSteps. Each step is executed on sets of contributions instead of numbers, which shows
+// whose part each position holds of each chunk.
 #include "costmodel/plan/collective_steps.hpp"
 
 #include <doctest/doctest.h>
@@ -11,13 +12,13 @@ using namespace fomoe::costmodel;
 
 namespace {
 
-// [position][chunk] → how often each position's contribution is in it.
+// state[position][chunk] maps each contributing position to how often its contribution is in the chunk's sum.
 using Parts = std::map<int, int>;
 using State = std::vector<std::vector<Parts>>;
 
 State played(const CollectiveSteps& steps, State state) {
   for (int s = 0; s < steps.count(); ++s) {
-    const State before = state;  // what is sent in a step is what was there at its start
+    const State before = state;  // a step sends the state at its start
     steps.each(s, [&](const Sending& sent) {
       REQUIRE(sent.from != sent.to);
       REQUIRE(!sent.whole);
@@ -52,7 +53,7 @@ constexpr Collective kAll[] = {Collective::ring, Collective::direct, Collective:
 
 }  // namespace
 
-TEST_CASE("all-reduce: everybody ends with every chunk of the sum, each contribution in it once") {
+TEST_CASE("all-reduce: every position ends with every chunk's sum, and a sum has each contribution once") {
   for (const Collective collective : kAll) {
     for (const int n : {2, 3, 4, 5, 8, 16}) {
       if (!fits(collective, n)) continue;
@@ -65,7 +66,8 @@ TEST_CASE("all-reduce: everybody ends with every chunk of the sum, each contribu
   }
 }
 
-TEST_CASE("reduce-scatter leaves the sum of chunk p at position p; all-gather brings chunk p from there") {
+TEST_CASE(
+    "reduce-scatter leaves the sum of chunk p at position p, and all-gather distributes chunk p from there") {
   for (const Collective collective : kAll) {
     for (const int n : {2, 3, 4, 8}) {
       if (!fits(collective, n)) continue;
@@ -85,7 +87,8 @@ TEST_CASE("reduce-scatter leaves the sum of chunk p at position p; all-gather br
   }
 }
 
-TEST_CASE("after the reducing half of an all-reduce each chunk's sum is at one position, which says which") {
+TEST_CASE(
+    "after the reducing half of an all-reduce each chunk's sum is at the position that reduced_chunk names") {
   for (const Collective collective : {Collective::ring, Collective::recursive}) {
     const int n = 8;
     const CollectiveSteps steps(Pattern::all_reduce, collective, n);
@@ -103,7 +106,7 @@ TEST_CASE("after the reducing half of an all-reduce each chunk's sum is at one p
 }
 
 TEST_CASE(
-    "halving and doubling among 8: partners at distance 4, 2, 1, 1, 2, 4, with 4, 2, 1, 1, 2, 4 chunks") {
+    "recursive halving and doubling of 8: partners at distances 4, 2, 1, 1, 2, 4 exchange as many chunks") {
   const CollectiveSteps steps(Pattern::all_reduce, Collective::recursive, 8);
   REQUIRE(steps.count() == 6);
   CHECK(steps.reducing() == 3);
@@ -115,10 +118,11 @@ TEST_CASE(
     });
   }
   CHECK_THROWS_AS(CollectiveSteps(Pattern::all_reduce, Collective::recursive, 6), std::invalid_argument);
-  CHECK(CollectiveSteps(Pattern::broadcast, Collective::recursive, 6).count() == 1);  // has no halves
+  CHECK(CollectiveSteps(Pattern::broadcast, Collective::recursive, 6).count() == 1);  // not recursive
 }
 
-TEST_CASE("everybody's S to everybody: each has each one once, around the ring as they came") {
+TEST_CASE(
+    "all-to-all broadcast: every position receives each payload once, and a ring forwards what it received") {
   for (const Collective collective : {Collective::ring, Collective::direct}) {
     const int n = 5;
     const CollectiveSteps steps(Pattern::all_to_all_broadcast, collective, n);

@@ -1,4 +1,5 @@
-// Money and energy, by hand. Prices here are round numbers, so that every sum can be checked on paper.
+// Tests of costs and energy against sums by hand. Prices are round numbers, so that every sum can be checked
+// on paper.
 #include "costmodel/value/cost.hpp"
 
 #include <doctest/doctest.h>
@@ -16,7 +17,7 @@ namespace {
 
 constexpr double kGb = 1e9, kTb = 1e12;
 
-// 0.10 per GB up to 10 TB of a month, 0.05 up to 50 TB, 0.01 beyond.
+// Per month: 0.10 per GB up to 10 TB, 0.05 per GB up to 50 TB, 0.01 per GB beyond.
 const std::vector<EgressTier> kTiers = {
     {10 * kTb, 0.10 / kGb}, {50 * kTb, 0.05 / kGb}, {std::numeric_limits<double>::infinity(), 0.01 / kGb}};
 
@@ -24,26 +25,26 @@ bool close(double a, double b) { return std::abs(a - b) <= 1e-12 * std::max(std:
 
 }  // namespace
 
-TEST_CASE("egress of a month: every byte at the price of the tier it falls into") {
+TEST_CASE("egress of a month: each byte is charged at the price of its tier") {
   const auto price = [](double bytes) { return egress_price_of_month(kTiers, bytes); };
   CHECK(price(0) == 0);
   CHECK(close(price(4 * kTb), 4000 * 0.10));
-  CHECK(close(price(10 * kTb), 1000));                                    // to the edge
-  CHECK(close(price(12 * kTb), 1000 + 2000 * 0.05));                      // across one
-  CHECK(close(price(60 * kTb), 1000 + 40'000 * 0.05 + 10'000 * 0.01));    // across both
-  CHECK(egress_price_of_month(std::vector<EgressTier>{}, 4 * kTb) == 0);  // no price, no cost
+  CHECK(close(price(10 * kTb), 1000));                                    // up to the edge of the first tier
+  CHECK(close(price(12 * kTb), 1000 + 2000 * 0.05));                      // into the second tier
+  CHECK(close(price(60 * kTb), 1000 + 40'000 * 0.05 + 10'000 * 0.01));    // into the third tier
+  CHECK(egress_price_of_month(std::vector<EgressTier>{}, 4 * kTb) == 0);  // without a price there is no cost
 }
 
-TEST_CASE("egress: tiers start anew every month") {
-  // 24 TB in two months are 12 TB in each: 2 · (1000 + 100), not 1000 + 700.
+TEST_CASE("egress: the tiers start again at zero in every month") {
+  // 24 TB in two months are 12 TB in each month: 2 · (1000 + 100), not 1000 + 700.
   CHECK(close(egress_price(kTiers, 24 * kTb, 2 * kMonthSeconds), 2 * 1100.0));
-  // 30 TB in two and a half: 12, 12 and 6 TB.
+  // 30 TB in two and a half months are 12 TB, 12 TB and 6 TB.
   CHECK(close(egress_price(kTiers, 30 * kTb, 2.5 * kMonthSeconds), 1100 + 1100 + 600.0));
-  // An hour has one tier table to itself.
+  // A run of one hour is charged by one month's tiers.
   CHECK(close(egress_price(kTiers, 12 * kTb, 3600.0), 1100));
 }
 
-TEST_CASE("egress: the block of a sweep computes what the single scenario does") {
+TEST_CASE("egress: the block of a sweep computes the same price as a single scenario") {
   const bool ok = rc::check("lane by lane", [] {
     Block bytes, duration_s;
     for (std::size_t i = 0; i < Block::kLanes; ++i) {
@@ -54,7 +55,7 @@ TEST_CASE("egress: the block of a sweep computes what the single scenario does")
     for (std::size_t i = 0; i < Block::kLanes; ++i) {
       RC_ASSERT(std::abs(prices[i] - egress_price(kTiers, bytes[i], duration_s[i])) <=
                 1e-9 * (1 + prices[i]));
-      // More bytes never cost less, and no byte more than the first tier's price.
+      // More bytes never cost less, and no byte costs more than the first tier's price.
       RC_ASSERT(prices[i] <= bytes[i] * 0.10 / kGb * (1 + 1e-9));
       RC_ASSERT(egress_price(kTiers, bytes[i] + kTb, duration_s[i]) >= prices[i] * (1 - 1e-12));
     }
@@ -62,7 +63,7 @@ TEST_CASE("egress: the block of a sweep computes what the single scenario does")
   CHECK(ok);
 }
 
-TEST_CASE("ports: every month begun is paid") {
+TEST_CASE("ports: every month that has begun is paid in full") {
   SitePrices prices;
   prices.port_price_per_month = 1600;
   CHECK(port_price(prices, 1.0) == 1600);
@@ -72,13 +73,14 @@ TEST_CASE("ports: every month begun is paid") {
 
 TEST_CASE("energy: board power while busy, the idle share of it while waiting, times PUE") {
   const GpuPower power{700, 0.2, 1.5};
-  // 8 GPUs, one hour of which 45 min busy: 8 · 1.5 · 700 W · (0.75 h + 0.2 · 0.25 h) = 6.72 kWh
+  // 8 GPUs for one hour, of which 45 min are busy: 8 · 1.5 · 700 W · (0.75 h + 0.2 · 0.25 h) = 6.72 kWh
   CHECK(close(energy_joules(power, 8.0, 3600.0, 2700.0) / kJoulesPerKwh, 6.72));
-  // The same as utilisation: P = 700 W · (0.2 + 0.8 · 0.75)
+  // The same by utilisation: P = 700 W · (0.2 + 0.8 · 0.75)
   CHECK(close(energy_joules(power, 8.0, 3600.0, 2700.0), 8 * 1.5 * 700 * (0.2 + 0.8 * 0.75) * 3600));
 }
 
-TEST_CASE("a run's cost: GPUs for the whole wall clock, egress of what each site sends, by hand") {
+TEST_CASE(
+    "a run's cost by hand: GPUs for the whole wall clock, and egress for the bytes that each site sends") {
   Scenario scenario = tests::ideal_scenario("diloco", 4);
   scenario.compute = AssumedDevice{1e12, 0.5};
   scenario.gpus.count = 8;

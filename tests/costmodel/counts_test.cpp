@@ -1,4 +1,4 @@
-// Parameters, FLOPs and memory as integers that can be checked by hand.
+// Tests of parameter counts, FLOPs and memory against integers that can be checked by hand.
 #include <doctest/doctest.h>
 
 #include "costmodel/inputs/model_shape.hpp"
@@ -39,7 +39,7 @@ TEST_CASE("presets have the parameter counts of the paper's table, to the intege
   CHECK(find_preset("huge") == nullptr);
 }
 
-TEST_CASE("FLOPs per token: 6 per matrix parameter, by accounting") {
+TEST_CASE("FLOPs per token: 6 per matrix parameter, under both accountings") {
   ModelShape shape = tests::divisible_shape();  // d 6720, L 2, N_e 8, k 2, d_expert 16, V 100, s 10
   const double d = 6720, layers = 2;
   const double expert = 6 * 2 * d * 16 * layers;  // one expert in each layer
@@ -49,11 +49,13 @@ TEST_CASE("FLOPs per token: 6 per matrix parameter, by accounting") {
   CHECK(full.attention == 12 * layers * d * 10);
   CHECK(full.expert == 2 * expert);
   CHECK(full.router == gate);
-  // One local expert of eight: without skip-token one of k = 2 runs, and an eighth of the router.
+  // One of eight experts is local. Without skip-token, one of the k = 2 chosen experts runs, and an eighth of
+  // the router.
   const FlopsPerToken partial = flops_per_token(shape, 1, false, FlopsAccounting::mechanism);
   CHECK(partial.expert == expert);
   CHECK(partial.router == gate / 8);
-  // With skip-token an eighth of the k = 2 chosen are local; the router scores all.
+  // With skip-token, an eighth of the k = 2 chosen experts are local on average, and the router scores all
+  // experts.
   const FlopsPerToken skip = flops_per_token(shape, 1, true, FlopsAccounting::mechanism);
   CHECK(skip.expert == 2 * expert / 8);
   CHECK(skip.router == gate);
@@ -63,22 +65,22 @@ TEST_CASE("FLOPs per token: 6 per matrix parameter, by accounting") {
   CHECK(paper.router == gate / 8);
 }
 
-TEST_CASE("memory: 18 B a parameter held, 8 B more of outer state") {
+TEST_CASE("memory: 18 B per held parameter, and 8 B more with outer state") {
   Scenario scenario = tests::ideal_scenario("fomoe", 4, 1);
   const ParameterCounts counts = count_parameters(scenario.model);
   const std::int64_t held =
       counts.embedding + counts.attention + counts.norm + counts.router / 4 + counts.expert / 4;
   CHECK(parameters_per_site(scenario) == held);
   CHECK(memory_per_site(scenario).total() == 26.0 * static_cast<double>(held));
-  scenario.strategy.skip_token = true;  // the whole router stays
+  scenario.strategy.skip_token = true;  // each site holds the whole router
   CHECK(parameters_per_site(scenario) == held + counts.router * 3 / 4);
   scenario = tests::ideal_scenario("local_adamw", 4);
   CHECK(memory_per_site(scenario).total() == 18.0 * static_cast<double>(counts.total()));
 }
 
-TEST_CASE("combinations that cannot be are refused with the nearest that can") {
+TEST_CASE("impossible combinations are refused, and the message names the nearest possible ones") {
   Scenario scenario = tests::ideal_scenario("fomoe", 8, 3);
-  scenario.model.experts = 12;  // O_e · 12 ÷ 8 whole: 2, 4, 6, 8
+  scenario.model.experts = 12;  // O_e · 12 ÷ 8 is an integer for O_e = 2, 4, 6, 8
   CHECK_THROWS_WITH_AS(
       check(scenario),
       "strategy.expert_overlap: got 3; expected 1 to 8 sites such that expert_overlap · 12 experts ÷ 8 "
@@ -92,7 +94,7 @@ TEST_CASE("combinations that cannot be are refused with the nearest that can") {
   CHECK_THROWS_AS(check(scenario), InputError);
   scenario.strategy.method = costmodel::find_method("diloco");
   scenario.workload.global_batch_sequences = 8;
-  scenario.strategy.expert_overlap = 3;  // full-replica methods do not look at it
+  scenario.strategy.expert_overlap = 3;  // methods with full replicas ignore O_e
   CHECK_NOTHROW(check(scenario));
   CHECK(effective_overlap(scenario) == 8);
 }

@@ -1,4 +1,5 @@
-// Data, checkpoints and rejoining sites: bytes by hand, and the formula against the plan.
+// Tests of the extra traffic of data, checkpoints and rejoining sites: bytes by hand, and the formula against
+// the plan.
 #include "costmodel/compose/extra_traffic.hpp"
 
 #include <doctest/doctest.h>
@@ -17,7 +18,7 @@ using namespace fomoe::costmodel;
 
 namespace {
 
-// Bytes of each class that the round's point-to-point transfers move, all sites together.
+// Returns the bytes of each class that the round's point-to-point transfers move, summed over all sites.
 std::map<TrafficClass, double> extra_bytes(const RoundPlan& round) {
   std::map<TrafficClass, double> sum;
   for (const Op& op : round.ops) {
@@ -44,7 +45,7 @@ Scenario scenario_with_all(const char* method = "diloco") {
 
 }  // namespace
 
-TEST_CASE("extra traffic: off by default, the plan is the method's own") {
+TEST_CASE("extra traffic: it is off by default, and the plan is then the method's own") {
   const Scenario scenario = tests::ideal_scenario("diloco", 4);
   CHECK(make_plan(scenario).round(0).ops.size() == find_method("diloco")->plan(scenario).round(0).ops.size());
   CHECK(summarise(scenario).sent.data == 0);
@@ -54,16 +55,16 @@ TEST_CASE("extra traffic: bytes of a round by hand") {
   const Scenario scenario = scenario_with_all();
   const Plan plan = make_plan(scenario);
   auto bytes = extra_bytes(plan.round(0));
-  // 5 steps of one sequence of 10 tokens at 4 B, for each of the three sites that are not the data set's.
+  // 5 steps of one sequence of 10 tokens at 4 B, for each of the three sites that do not store the data set.
   CHECK(bytes[TrafficClass::data] == 3 * 5 * 10 * 4);
-  // fp32 weights, two moments, fp32 anchor and momentum of the outer step: 4 + 8 + 8 B a parameter.
+  // fp32 weights, two moments, and the fp32 anchor and momentum of the outer step: 4 + 8 + 8 B per parameter.
   const double state = 20.0 * static_cast<double>(parameters_per_site(scenario));
   CHECK(state_bytes_per_parameter(scenario) == 20);
   CHECK(bytes[TrafficClass::checkpoint] == 3 * state / 10);
   CHECK(bytes[TrafficClass::rejoin] == state / 20);
 }
 
-TEST_CASE("extra traffic: the formula is the mean over sites of what the plan's rounds send") {
+TEST_CASE("extra traffic: the formula gives the mean over sites of the bytes in the plan's rounds") {
   for (const char* method : {"diloco", "local_adamw", "ddp"}) {
     CAPTURE(method);
     const Scenario scenario = scenario_with_all(method);
@@ -71,14 +72,13 @@ TEST_CASE("extra traffic: the formula is the mean over sites of what the plan's 
     auto bytes = extra_bytes(make_plan(scenario).round(0));
     CHECK(summary.sent.data == doctest::Approx(bytes[TrafficClass::data] / 4).epsilon(1e-12));
     CHECK(summary.sent.checkpoint ==
-          doctest::Approx(bytes[TrafficClass::checkpoint] / 4).epsilon(1e-8));  // whole bytes
+          doctest::Approx(bytes[TrafficClass::checkpoint] / 4).epsilon(1e-8));  // rounded to bytes
     CHECK(summary.sent.rejoin == doctest::Approx(bytes[TrafficClass::rejoin] / 4).epsilon(1e-8));
   }
 }
 
 TEST_CASE(
-    "extra traffic: no operation waits for data and checkpoints, the next round does; all wait for the "
-    "rejoin") {
+    "extra traffic: only the next round waits for data and checkpoints, but every operation for the rejoin") {
   const RoundPlan round = make_plan(scenario_with_all()).round(0);
   REQUIRE(round.ops.front().name == "fetch state to rejoin");
   CHECK(round.ops.front().after.empty());
@@ -86,7 +86,7 @@ TEST_CASE(
     const Op& op = round.ops[i];
     CAPTURE(op.name);
     CHECK_FALSE(op.after.empty());
-    for (const OpId before : op.after) CHECK(before < static_cast<OpId>(i));  // ids moved with the operations
+    for (const OpId before : op.after) CHECK(before < static_cast<OpId>(i));  // ids shifted alike
     CHECK_FALSE(op.detached);
   }
   for (const Op& op : round.ops) {
@@ -96,12 +96,13 @@ TEST_CASE(
       CHECK(name != "upload checkpoint");
     }
   }
-  // The all-reduce still follows the local steps, and the outer step the all-reduce.
+  // The all-reduce still follows the local steps, and the outer step still follows the all-reduce.
   CHECK(round.ops[2].after == std::vector<OpId>{1});
   CHECK(round.ops[3].after == std::vector<OpId>{2});
 }
 
-TEST_CASE("extra traffic: the state comes from the checkpoint's site, or from the first other one") {
+TEST_CASE(
+    "extra traffic: a rejoining site gets its state from the checkpoint's site, else from the first other") {
   ExtraTraffic traffic;
   traffic.rejoin_site = 0;
   CHECK(rejoin_source(traffic) == 1);
@@ -109,6 +110,6 @@ TEST_CASE("extra traffic: the state comes from the checkpoint's site, or from th
   CHECK(rejoin_source(traffic) == 0);
   traffic.checkpoint_site = 3;
   CHECK(rejoin_source(traffic) == 3);
-  traffic.rejoin_site = 3;  // it has lost what it stored for the others as well
+  traffic.rejoin_site = 3;  // this site has also lost the checkpoints that it stored
   CHECK(rejoin_source(traffic) == 0);
 }

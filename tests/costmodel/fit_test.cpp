@@ -1,5 +1,5 @@
-// The fit against models whose terms are known: recovered within their intervals, and refused where the data
-// cannot tell.
+// Tests of fit_terms() against models whose terms are known: it must recover the terms within their
+// intervals, and leave out or refuse the terms that the data do not determine.
 #include "costmodel/math/fit.hpp"
 
 #include <doctest/doctest.h>
@@ -11,7 +11,7 @@ using namespace fomoe::costmodel;
 
 namespace {
 
-/// t = bytes ÷ (efficiency · rate) + hops · latency · factor + calls · overhead, one line each.
+/// One observation of the model t = bytes ÷ (efficiency · rate) + hops · latency · factor + calls · overhead.
 struct Case {
   double bytes, hops, calls;
 };
@@ -36,7 +36,7 @@ std::vector<Case> spread(int count) {
   return cases;
 }
 
-/// Times with errors of 1 %, the same for the same seed.
+/// Multiplies the times by errors with a standard deviation of 1 %; equal seeds give equal errors.
 std::vector<double> noisy(std::vector<double> times, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal(0, 0.01);
@@ -46,7 +46,7 @@ std::vector<double> noisy(std::vector<double> times, unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("exact data: the terms come back, to 1e-4 of their effect") {
+TEST_CASE("exact data: the fit recovers the terms to 1e-4 of their effect") {
   const auto model = model_of(spread(24));
   const Fit fit = fit_terms(kTerms, model, model({0.93, 1.2, 0.004}));
   REQUIRE(fit.refused.empty());
@@ -56,7 +56,7 @@ TEST_CASE("exact data: the terms come back, to 1e-4 of their effect") {
   CHECK(fit.relative_s < 1e-5);
 }
 
-TEST_CASE("noisy data: 95 % intervals hold the truth in about 95 % of 200 repetitions") {
+TEST_CASE("noisy data: the 95 % intervals hold the truth in about 95 % of 200 repetitions") {
   const std::vector<double> truth = {0.93, 1.2, 0.004};
   const auto model = model_of(spread(24));
   int held = 0, all = 0;
@@ -69,23 +69,23 @@ TEST_CASE("noisy data: 95 % intervals hold the truth in about 95 % of 200 repeti
       ++all;
     }
   }
-  // Binomial: 0.95 ± 4 · √(0.95 · 0.05 ÷ 600) = 0.914 … 0.986.
+  // Binomial, within four standard deviations: 0.95 ± 4 · √(0.95 · 0.05 ÷ 600) = 0.914 … 0.986.
   CHECK(held > 0.914 * all);
   CHECK(held < 0.986 * all);
 }
 
-TEST_CASE("too few observations are refused, with how many there are and must be") {
+TEST_CASE("too few observations are refused, and the message has their number and the least number needed") {
   const auto model = model_of(spread(3));
   const Fit fit = fit_terms(kTerms, model, model({1, 1, 0}));
   CHECK(fit.refused == "too few observations: 3 for 3 terms, and at least 4 are needed");
 }
 
-TEST_CASE("two observations of one term: a large effect is found, a small one is not told from chance") {
+TEST_CASE("two observations of one term: a large effect is fitted, a small one is not told from chance") {
   const FitModel model = [](const std::vector<double>& terms) {
     return std::vector<double>{1 / terms[0], 3 / terms[0]};
   };
   const std::vector<FitTerm> efficiency = {{"efficiency", 1, 0.9, 0.01, 0.01, 1}};
-  // 2.00 and 6.06 s: s = 0.7 % of the mean, t·s/√2 = 12.7 · 0.7 % / 1.4 = 6 %.
+  // Times of 2.00 and 6.06 s: s = 0.7 % of the mean, so the half-width is t·s/√2 = 12.7 · 0.7 % / 1.4 = 6 %.
   const Fit half = fit_terms(efficiency, model, {2.00, 6.06});
   REQUIRE(half.terms[0].supported);
   CHECK(half.terms[0].value == doctest::Approx(0.4975).epsilon(1e-3));
@@ -95,7 +95,8 @@ TEST_CASE("two observations of one term: a large effect is found, a small one is
   CHECK(nearly.terms[0].value == 1);
 }
 
-TEST_CASE("one size of payload and one number of hops: terms that grow together are named") {
+TEST_CASE(
+    "one payload size and one number of hops: the fit names the terms whose effects are indistinguishable") {
   const std::vector<Case> equal(12, Case{1e6, 2, 3});
   const Fit fit = fit_terms(kTerms, model_of(equal), noisy(model_of(equal)({0.9, 1, 0}), 1));
   REQUIRE(fit.refused.empty());
@@ -103,11 +104,12 @@ TEST_CASE("one size of payload and one number of hops: terms that grow together 
     CHECK(!fit.terms[i].supported);
     CHECK(fit.terms[i].why_not.find("cannot be told from that of ") != std::string::npos);
   }
-  // What is left over explains the times; it is not the truth, and nobody could know.
+  // The one supported term explains the times. It need not be the true one, since these data cannot tell them
+  // apart.
   CHECK(fit.relative_s < 0.02);
 }
 
-TEST_CASE("a term without effect, and one that is within noise of off, are not fitted") {
+TEST_CASE("a term without effect, and a term whose interval holds its off value, are not fitted") {
   std::vector<Case> no_hops = spread(24);
   for (Case& c : no_hops) c.hops = 0;
   const Fit without = fit_terms(kTerms, model_of(no_hops), noisy(model_of(no_hops)({0.9, 1, 0.004}), 1));
@@ -122,7 +124,7 @@ TEST_CASE("a term without effect, and one that is within noise of off, are not f
   CHECK(off.terms[0].high95 >= 0.9);
 }
 
-TEST_CASE("one term more is better than chance where it explains something") {
+TEST_CASE("better_than_chance accepts one more term only if it reduces the residuals enough") {
   Fit with, without;
   with.degrees_of_freedom = 21;
   with.sum_of_squares = 1;

@@ -1,4 +1,4 @@
-// Runs with failures: single ones by hand, random ones against the closed form.
+// Tests of runs with failures: single failures by hand, and random ones against the closed form.
 #include "costmodel/value/goodput.hpp"
 
 #include <doctest/doctest.h>
@@ -23,7 +23,7 @@ using namespace fomoe::costmodel;
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-/// The next gaps of whatever can fail; after them nothing does.
+/// Returns a source of gaps between failures: the given ones in order, and then no failure ever again.
 Gap gaps(std::deque<double> next) {
   return [next](double events_per_s) mutable {
     if (events_per_s <= 0 || next.empty()) return kNever;
@@ -33,7 +33,7 @@ Gap gaps(std::deque<double> next) {
   };
 }
 
-/// 100 s of work in rounds of 10 s; a checkpoint of 1 s after every round.
+/// A run of four sites: 100 s of work in rounds of 10 s, with a checkpoint of 1 s after every round.
 FaultyRun run_of_four(FailurePolicy policy) {
   FaultyRun run;
   run.work_s = 100;
@@ -51,55 +51,56 @@ FaultyRun run_of_four(FailurePolicy policy) {
 
 }  // namespace
 
-TEST_CASE("nothing fails: the work and its checkpoints, of which none follows the last round") {
+TEST_CASE("without failures a run takes its work and its checkpoints, and the last round has no checkpoint") {
   for (const FailurePolicy policy : {FailurePolicy::wait, FailurePolicy::drop})
     CHECK(finish_s(run_of_four(policy), gaps({})) == doctest::Approx(100 + 9 * 1).epsilon(1e-12));
 }
 
 TEST_CASE(
-    "policy wait, one failure at 37 s: three saved rounds, 4 s lost, then detection, restart and transfer") {
+    "policy wait, one failure at 37 s: three rounds are saved, 4 s are lost, then the recovery follows") {
   FaultyRun run = run_of_four(FailurePolicy::wait);
   const double lost_s = 37 - 3 * (10 + 1), recovery_s = 5 + 3;
   CHECK(finish_s(run, gaps({37})) == doctest::Approx(109 + lost_s + recovery_s).epsilon(1e-12));
-  // Another one 2 s into the recovery.
+  // A second failure comes 2 s into the recovery.
   CHECK(finish_s(run, gaps({37, 2})) == doctest::Approx(109 + lost_s + 2 + recovery_s).epsilon(1e-12));
-  // One while a checkpoint is written: it does not count.
+  // The failure comes while a checkpoint is being written, so that this checkpoint does not count.
   CHECK(finish_s(run, gaps({10.5})) == doctest::Approx(109 + 10.5 + recovery_s).epsilon(1e-12));
 }
 
-TEST_CASE(
-    "policy wait, a link fails: everybody waits and nothing is lost; a dead one is waited for for ever") {
+TEST_CASE("policy wait, a link fails: all sites wait and lose no work, but a dead link is never repaired") {
   FaultyRun run = run_of_four(FailurePolicy::wait);
   run.site_failures_per_s = 0;
   run.link_failures_per_s = 0.001;
   CHECK(finish_s(run, gaps({37})) == doctest::Approx(109 + 6).epsilon(1e-12));
   run.link_outage_s = kNever;
   CHECK(finish_s(run, gaps({37})) == kNever);
-  CHECK(finish_s(run, gaps({109.5})) == doctest::Approx(109));  // too late to matter
+  CHECK(finish_s(run, gaps({109.5})) == doctest::Approx(109));  // after the end of the run
 }
 
-TEST_CASE("policy drop, one failure at 37 s: the time-out, and a quarter of the rounds without the site") {
+TEST_CASE("policy drop, one failure at 37 s: the time-out, and a quarter of the work of each missed round") {
   FaultyRun run = run_of_four(FailurePolicy::drop);
   run.checkpoint_s = 0;
   run.outage_s = 12;
   run.transfer_s = 1;
   run.timeout_s = 2;
-  // Away from 37 to 50: it misses the round that begins at 30 and, with the time-out, that at 42.
+  // The site is away from 37 to 50 s. It misses the round that begins at 30 s and, after the time-out, the
+  // one at 42 s.
   CHECK(finish_s(run, gaps({37})) == doctest::Approx(100 + 2 + 2 * 10.0 / 4).epsilon(1e-12));
-  run.outage_s = 30;  // away until 68: it misses the rounds at 30, 42, 52 and 62
+  run.outage_s = 30;  // away until 68 s: misses the rounds at 30, 42, 52, 62 s
   CHECK(finish_s(run, gaps({37})) == doctest::Approx(100 + 2 + 4 * 10.0 / 4).epsilon(1e-12));
-  run.timeout_s = 40;  // longer than the absence: waited for, and the site's 7 s of the round again
+  run.timeout_s = 40;  // longer than the absence: 31 s of waiting, and the site repeats its 7 s of the round
   CHECK(finish_s(run, gaps({37})) == doctest::Approx(100 + 31 + 7).epsilon(1e-12));
 }
 
-TEST_CASE("policy drop: a dead link takes its site away for good; without sites the checkpoint is read") {
+TEST_CASE(
+    "policy drop: a dead link removes its site for good, and without sites the checkpoint is restored") {
   FaultyRun two = run_of_four(FailurePolicy::drop);
   two.sites = 2;
   two.checkpoint_s = 0;
   two.site_failures_per_s = 0;
   two.link_failures_per_s = 0.001;
   two.link_outage_s = kNever;
-  // Half of round 1 and then half of every round: (100 − 5) ÷ 5 more.
+  // Half of round 1 is lost, and then half of every round: (100 − 5) ÷ 5 more rounds.
   CHECK(finish_s(two, [first = true](double rate) mutable {
           if (rate <= 0 || !std::exchange(first, false)) return kNever;
           return 5.0;
@@ -110,13 +111,14 @@ TEST_CASE("policy drop: a dead link takes its site away for good; without sites 
   one.checkpoint_s = 0;
   one.interval_s = 20;
   one.work_s = 60;
-  // Saved at 20 and 40; away from 55 to 63; then the 20 s since the checkpoint.
+  // Checkpoints are at 20 and 40 s, the site is away from 55 to 63 s, and 20 s of work remain after the
+  // checkpoint.
   CHECK(finish_s(one, gaps({55})) == doctest::Approx(63 + 20).epsilon(1e-12));
 }
 
-TEST_CASE("random failures: the mean of 4000 samples is the closed form's within four standard errors") {
+TEST_CASE("random failures: the mean of 4000 samples is within four standard errors of the closed form") {
   FaultyRun run = run_of_four(FailurePolicy::wait);
-  run.work_s = 995;  // the last segment is shorter
+  run.work_s = 995;  // the last segment is shorter than the others
   run.site_failures_per_s = 0.005;
   constexpr int kSamples = 4000;
   double sum = 0, squares = 0;
@@ -137,8 +139,7 @@ TEST_CASE("random failures: the mean of 4000 samples is the closed form's within
   CHECK(error < 0.01 * by_hand);
 }
 
-TEST_CASE(
-    "Young's interval is Daly's where checkpoints cost little, and Daly's is the best of the closed form") {
+TEST_CASE("Young's interval equals Daly's where checkpoints cost little, and Daly's is optimal by formula") {
   CHECK(young_interval_s(20, 10'000) == doctest::Approx(std::sqrt(2 * 20 * 10'000.0)));
   CHECK(daly_interval_s(20, 10'000) ==
         doctest::Approx(std::sqrt(400'000.0) * (1 + std::sqrt(0.001) / 3 + 0.001 / 9) - 20).epsilon(1e-12));
@@ -159,7 +160,7 @@ TEST_CASE(
     CHECK(with_segments(daly) < with_segments(std::round(daly * factor)));
 }
 
-TEST_CASE("the recommended time-out: a healthy round's wait, or the whole absence where that loses less") {
+TEST_CASE("the recommended time-out is a healthy round's wait, or the whole absence where that loses less") {
   FaultyRun run = run_of_four(FailurePolicy::drop);
   // Dropping: 2 + ⌈8/10⌉·10/4 = 4.5 s; waiting: 8 + 10/2 = 13 s.
   CHECK(recommended_timeout_s(run, 2) == 2);
@@ -169,7 +170,8 @@ TEST_CASE("the recommended time-out: a healthy round's wait, or the whole absenc
   CHECK(recommended_timeout_s(run, 2) == 8);
 }
 
-TEST_CASE("of a scenario: nothing fails and checkpoints cost; what a state takes to travel") {
+TEST_CASE(
+    "goodput without failures: checkpoints cost time, and transfer time follows from the state's bytes") {
   Scenario scenario = tests::ideal_scenario("diloco", 4);
   scenario.failures = Failures{};
   scenario.failures->checkpoint_s = 3;
@@ -177,10 +179,10 @@ TEST_CASE("of a scenario: nothing fails and checkpoints cost; what a state takes
   scenario.failures->samples = 10;
   const RunReport report = closed_form(scenario);
   REQUIRE(report.goodput);
-  // 12 rounds: checkpoints after the 2nd to the 10th.
+  // 12 rounds have five checkpoints: after rounds 2, 4, 6, 8 and 10.
   CHECK(report.goodput->goodput == doctest::Approx(report.wall_clock_s / (report.wall_clock_s + 5 * 3)));
   CHECK(report.goodput->finish_p95_s == doctest::Approx(report.wall_clock_s + 5 * 3));
-  CHECK(report.goodput->recommended_rounds == 12);  // nothing fails: never
+  CHECK(report.goodput->recommended_rounds == 12);  // without failures: no checkpoint before the end
   const double state_bytes =
       state_bytes_per_parameter(scenario) * static_cast<double>(parameters_per_site(scenario));
   CHECK(report.goodput->transfer_s == doctest::Approx(state_bytes / 1e9));
@@ -189,12 +191,12 @@ TEST_CASE("of a scenario: nothing fails and checkpoints cost; what a state takes
   CHECK(closed_form(scenario).goodput->checkpoint_s == doctest::Approx(state_bytes / 5e8));
 }
 
-TEST_CASE("of a scenario: the best sampled interval is near Daly's, and finish times are ordered") {
+TEST_CASE("goodput of a scenario: the best sampled interval is near Daly's, and finish times are ordered") {
   Scenario scenario = tests::ideal_scenario("diloco", 4);
   scenario.workload.tokens *= 100;
   const double wall_clock_s = closed_form(scenario).wall_clock_s;
   scenario.failures = Failures{};
-  scenario.failures->site_mtbf_s = wall_clock_s / 5;  // 20 failures in a run
+  scenario.failures->site_mtbf_s = wall_clock_s / 5;  // 20 failures in a run of 4 sites
   scenario.failures->detection_s = 1;
   scenario.failures->restart_s = 10;
   scenario.failures->checkpoint_s = 5;
@@ -214,11 +216,11 @@ TEST_CASE("of a scenario: the best sampled interval is near Daly's, and finish t
   CHECK(goodput.unfinished_share == 0);
 }
 
-TEST_CASE("of a scenario: very many failures are no reason not to end, and take fewer samples") {
+TEST_CASE("goodput of a scenario: with very many failures the estimate ends, and it takes fewer samples") {
   Scenario scenario = tests::ideal_scenario("diloco", 4);
   scenario.workload.tokens *= 100'000;  // 1.2 million rounds
   scenario.failures = Failures{};
-  scenario.failures->site_mtbf_s = 400;  // something fails every 100 s: 60 thousand times or more
+  scenario.failures->site_mtbf_s = 400;  // one failure per 100 s at 4 sites: at least 60,000
   scenario.failures->restart_s = 10;
   scenario.failures->checkpoint_s = 1;
   for (const FailurePolicy policy : {FailurePolicy::wait, FailurePolicy::drop}) {
@@ -232,11 +234,12 @@ TEST_CASE("of a scenario: very many failures are no reason not to end, and take 
   }
 }
 
-TEST_CASE("of a scenario: a dead link under policy wait is said, not waited for") {
+TEST_CASE(
+    "goodput of a scenario: a dead link under policy wait is reported and does not block the estimate") {
   Scenario scenario = tests::ideal_scenario("diloco", 4);
   scenario.failures = Failures{};
   scenario.failures->checkpoint_s = 1;
-  scenario.failures->link_mtbf_s = 1;  // four links: the first fails within a second or so
+  scenario.failures->link_mtbf_s = 1;  // four links: the first fails within about a second
   scenario.failures->samples = 100;
   const auto said = [](const RunReport& report) {
     std::string all;
@@ -261,10 +264,10 @@ TEST_CASE("replicas: mean, quantiles by nearest rank, and Student's interval by 
   CHECK(spread.p5 == 1);
   CHECK(spread.p50 == 3);
   CHECK(spread.p95 == 5);
-  // s² = (4 + 1 + 0 + 1 + 4) ÷ 4 = 2.5; t of 4 degrees is 2.7764.
+  // s² = (4 + 1 + 0 + 1 + 4) ÷ 4 = 2.5; t with 4 degrees of freedom is 2.7764.
   CHECK(spread.mean_high - 3 == doctest::Approx(2.7764 * std::sqrt(2.5 / 5)).epsilon(1e-9));
   CHECK(3 - spread.mean_low == doctest::Approx(2.7764 * std::sqrt(2.5 / 5)).epsilon(1e-9));
-  // From tables of t at 97.5 %.
+  // Values from tables of Student's t at 97.5 %.
   CHECK(student_t(1) == doctest::Approx(12.7062));
   CHECK(student_t(11) == doctest::Approx(2.2010).epsilon(1e-4));
   CHECK(student_t(30) == doctest::Approx(2.0423).epsilon(1e-4));

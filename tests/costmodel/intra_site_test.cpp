@@ -1,5 +1,5 @@
-// Step times of sites with many GPUs: the terms of parallelism.hpp by hand, and what a profile of one GPU
-// says.
+// Tests of the step times of sites with many GPUs: the terms of parallelism.hpp by hand, and step times from
+// the profile of one GPU.
 #include <doctest/doctest.h>
 
 #include "costmodel/compute/compute_times.hpp"
@@ -36,7 +36,7 @@ double sparse(const Scenario& scenario) {
   return static_cast<double>(counts.expert + counts.router);
 }
 
-/// Forward and backward of all sequences on all GPUs: F·B_l·s ÷ (MFU · peak · GPUs).
+/// Forward and backward of all sequences, divided among all GPUs: F·B_l·s ÷ (MFU · peak · GPUs).
 double computation_s(const Scenario& scenario, double sequences) {
   return flops_per_token(scenario.model, 8, false, FlopsAccounting::mechanism).total() * sequences * s /
          (0.5 * 1e12 * scenario.gpus.count);
@@ -50,7 +50,7 @@ bool states(const ComputeTimes& times, const std::string& what, Origin origin) {
 
 }  // namespace
 
-TEST_CASE("data parallel: the batch is divided, and 2(n−1)/n of the gradients cross the fabric") {
+TEST_CASE("data parallel: the batch is divided, and 2(n−1)/n of the gradients cross the site's network") {
   const Scenario scenario = on_gpus({4});
   const ComputeTimes times = compute_times(scenario, 32);
   const double gradients = 2 * (2 * 3 / 4.0) * (dense(scenario) + sparse(scenario)) / kFabric;
@@ -59,7 +59,8 @@ TEST_CASE("data parallel: the batch is divided, and 2(n−1)/n of the gradients 
   CHECK(states(times, "gradients inside a site", Origin::computed));
 }
 
-TEST_CASE("nobody gave the fabric's bandwidth: 0 s, and the report says that this was assumed") {
+TEST_CASE(
+    "without a given intra-site bandwidth its transfers take 0 s, and the report says that this is assumed") {
   Scenario scenario = on_gpus({4});
   scenario.gpus.intra_site_bytes_per_s = 0;
   const ComputeTimes times = compute_times(scenario, 32);
@@ -81,12 +82,12 @@ TEST_CASE(
   CHECK(one.optimizer_s == doctest::Approx(gathered).epsilon(1e-14));
   CHECK(reduced + gathered == doctest::Approx(2 * (2 * 7 / 8.0) * n / kFabric).epsilon(1e-14));
   scenario.gpus.zero_stage = 3;
-  const ComputeTimes three = compute_times(scenario, 64);  // 8 sequences a GPU: 4 micro-batches of 2
+  const ComputeTimes three = compute_times(scenario, 64);  // 8 sequences per GPU: 4 micro-batches of 2
   CHECK(three.intra_site.weight_gathers == doctest::Approx(4 * 2 * gathered).epsilon(1e-14));
   CHECK(three.optimizer_s == 0);
 }
 
-TEST_CASE("tensor parallel: 4 all-reduces a layer of all tokens of the replica, 6 with recomputation") {
+TEST_CASE("tensor parallel: 4 all-reduces per layer of all tokens of the replica, 6 with recomputation") {
   SiteGpus gpus{8};
   gpus.tensor_parallel = 4;  // 2 replicas
   Scenario scenario = on_gpus(gpus);
@@ -96,12 +97,13 @@ TEST_CASE("tensor parallel: 4 all-reduces a layer of all tokens of the replica, 
   scenario.gpus.activation_checkpointing = true;
   const ComputeTimes again = compute_times(scenario, 32);
   CHECK(again.intra_site.tensor == doctest::Approx(6 * L * all_reduce).epsilon(1e-14));
-  // Recomputation is a third more of all FLOPs: 8 instead of 6 a parameter.
+  // Recomputation adds a third of all FLOPs: 8 instead of 6 per parameter.
   CHECK(again.gradients_s - again.intra_site.before_optimizer() ==
         doctest::Approx(computation_s(scenario, 32) * 8 / 6).epsilon(1e-14));
 }
 
-TEST_CASE("expert parallel: 4 all-to-alls a layer; dense gradients among all, experts not at all") {
+TEST_CASE(
+    "expert parallel: 4 all-to-alls per layer; all GPUs sum dense gradients, and none sum expert gradients") {
   SiteGpus gpus{2};
   gpus.expert_parallel = 2;
   const Scenario scenario = on_gpus(gpus);
@@ -124,7 +126,8 @@ TEST_CASE("pipeline: a bubble of (p−1)/m, and activations between the stages")
   CHECK(states(times, "pipeline bubble", Origin::computed));
 }
 
-TEST_CASE("a profile is of one GPU: replicas divide the site's batch; a given step time stays as it is") {
+TEST_CASE(
+    "a profile is of one GPU, so replicas divide the site's batch; a given step time is of the whole site") {
   Scenario scenario = on_gpus({4});
   ProfiledCompute profiled;
   profiled.micro_batch_sequences = 2;
@@ -132,7 +135,7 @@ TEST_CASE("a profile is of one GPU: replicas divide the site's batch; a given st
   profiled.profile.points.push_back({2, 8, false, 0, {{0.1, 0.2, 0.05}}});
   scenario.compute = profiled;
   scenario.gpus.intra_site_bytes_per_s = 0;
-  // 32 sequences on 4 GPUs: 4 micro-batches of 2 on each.
+  // 32 sequences on 4 GPUs are 4 micro-batches of 2 on each GPU.
   CHECK(compute_times(scenario, 32).gradients_s == doctest::Approx(4 * (0.1 + 0.2)).epsilon(1e-14));
   CHECK(compute_times(scenario, 32).optimizer_s == 0.05);
   scenario.gpus.activation_checkpointing = true;
@@ -143,21 +146,19 @@ TEST_CASE("a profile is of one GPU: replicas divide the site's batch; a given st
   CHECK(compute_times(scenario, 32).step_s() == 3.0);
 }
 
-TEST_CASE(
-    "Prediction 2 as it is: super-linear in 1/O_e while communication dominates, flat where computation "
-    "does") {
+TEST_CASE("Prediction 2: super-linear in 1/O_e while communication dominates, flat where computation does") {
   Scenario scenario = tests::ideal_scenario("fomoe", 8, 8);
   scenario.model.experts = 64;  // most parameters are in experts, so that O_e decides memory and payload
   scenario.model.d_expert = 256;
   scenario.compute = AssumedDevice{1e16, 1.0};
   scenario.strategy.local_steps = 1;
   scenario.platform = platforms::uniform(8, 1e6, 1e6, 0);
-  // What every expert takes, and four sequences.
+  // Memory for a full replica and four sequences.
   scenario.gpus.gpu_memory_bytes = memory_per_gpu(scenario, 4).total();
   const MemoryThroughput all = memory_throughput(scenario, 8), half = memory_throughput(scenario, 4),
                          quarter = memory_throughput(scenario, 2);
   CHECK(all.micro_batch_sequences == 4);
-  // Half of the experts' 26 B a parameter become room for sequences.
+  // Half of the experts' 26 B per parameter become free for sequences.
   const double freed = memory_per_gpu(scenario, 0).total() - [&] {
     Scenario fewer = scenario;
     fewer.strategy.expert_overlap = 4;
@@ -170,7 +171,7 @@ TEST_CASE(
   CHECK(half.bytes_per_token < all.bytes_per_token / 2);
 
   scenario.platform = platforms::uniform(8, 1e18, 1e18, 0);
-  // No payload matters: tokens/s = M · MFU · peak ÷ F, and F shrinks only where N_le < k.
+  // The payload no longer matters: tokens/s = M · MFU · peak ÷ F, and F falls only where N_le < k.
   const double bound =
       8 * 1e16 / flops_per_token(scenario.model, 32, false, FlopsAccounting::mechanism).total();
   CHECK(memory_throughput(scenario, 4).tokens_per_s == doctest::Approx(bound).epsilon(1e-3));

@@ -1,4 +1,4 @@
-// What a scenario that does not fit is told: the fewest settings with which it would.
+// Tests of memory_remedy(): the fewest settings with which a scenario fits into its GPUs' memory.
 #include "costmodel/compose/memory_remedy.hpp"
 
 #include <doctest/doctest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using Settings = std::vector<std::string>;
 
-/// DiLoCo on two sites of 8 GPUs, each with a replica: 18 B a parameter and 8 B of outer state.
+/// DiLoCo on two sites of 8 GPUs, each GPU with a replica: 18 B per parameter and 8 B of outer state.
 Scenario eight_replicas() {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   scenario.gpus.count = 8;
@@ -25,7 +25,7 @@ Scenario eight_replicas() {
 
 }  // namespace
 
-TEST_CASE("memory remedy: nothing is said where it fits, or where nobody gave the memory") {
+TEST_CASE("memory remedy: it is empty if the model fits or if no memory is given") {
   Scenario scenario = eight_replicas();
   CHECK(memory_remedy(scenario).settings.empty());
   CHECK(memory_note(scenario).empty());
@@ -34,7 +34,7 @@ TEST_CASE("memory remedy: nothing is said where it fits, or where nobody gave th
   CHECK(memory_remedy(scenario).settings.empty());
 }
 
-TEST_CASE("memory remedy: sharding comes first, and what it makes unnecessary is left out") {
+TEST_CASE("memory remedy: sharding is tried first, and settings that it makes unnecessary are left out") {
   Scenario scenario = eight_replicas();
   Scenario sharded = scenario;
   sharded.gpus.sharded = 8;
@@ -45,7 +45,7 @@ TEST_CASE("memory remedy: sharding comes first, and what it makes unnecessary is
   CHECK(remedy.settings == Settings{"compute.sharded=8"});
   CHECK(remedy.gpu_bytes == needed);
 
-  // One byte less, and the outer state has to move.
+  // With one byte less the outer state must move to the host as well.
   scenario.gpus.gpu_memory_bytes = needed - 1;
   remedy = memory_remedy(scenario);
   CHECK(remedy.fits);
@@ -54,15 +54,17 @@ TEST_CASE("memory remedy: sharding comes first, and what it makes unnecessary is
   CHECK(remedy.gpu_bytes == memory_per_gpu(sharded).total());
 }
 
-TEST_CASE("memory remedy: one setting is enough where it is, though another would be tried before it") {
-  // Outer state is 8 of 26 B; sharding over two replicas would save more, but here there is one GPU.
+TEST_CASE(
+    "memory remedy: one sufficient setting is proposed alone, although another one is tried before it") {
+  // Outer state is 8 of 26 B per parameter. Sharding over two replicas would save more, but a site has one
+  // GPU here.
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   scenario.gpus.gpu_memory_bytes = memory_per_gpu(scenario).total() * 18 / 26;
   CHECK(memory_remedy(scenario).settings == Settings{"compute.outer_state_on=host"});
 }
 
-TEST_CASE("memory remedy: where activations are what does not fit, recomputing them is all that is said") {
-  // Sharding and the host would save state, are tried first, and are not enough.
+TEST_CASE("memory remedy: if activations are too large, activation checkpointing is the only proposal") {
+  // Sharding and outer state on the host are tried first and would save state, but not enough.
   Scenario scenario = eight_replicas();
   scenario.gpus.micro_batch_sequences = 100'000;
   Scenario recomputed = scenario;
@@ -72,7 +74,8 @@ TEST_CASE("memory remedy: where activations are what does not fit, recomputing t
   CHECK(memory_remedy(scenario).settings == Settings{"compute.activation_checkpointing=true"});
 }
 
-TEST_CASE("memory remedy: more GPUs where the site's own do not suffice, and no promise where none do") {
+TEST_CASE(
+    "memory remedy: more GPUs are proposed if a site's own do not suffice, and nothing if no setting does") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   Scenario four = scenario;
   four.gpus.count = four.gpus.sharded = 4;
@@ -89,8 +92,8 @@ TEST_CASE("memory remedy: more GPUs where the site's own do not suffice, and no 
   CHECK(remedy_text(none).starts_with("even with compute.outer_state_on=host it would need "));
 }
 
-TEST_CASE("memory remedy: what is proposed fits, and fits no longer with one setting less") {
-  // Held to the memory formula by the settings themselves: every proposal is put into the scenario.
+TEST_CASE("memory remedy: the scenario fits with the proposed settings") {
+  // Each proposal is applied to the scenario, and the memory formula must agree that it fits.
   const double whole = memory_per_gpu(eight_replicas()).total();
   for (const double share : {0.9, 0.5, 0.2, 0.15, 0.12}) {
     Scenario scenario = eight_replicas();

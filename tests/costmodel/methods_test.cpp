@@ -1,4 +1,4 @@
-// Each method's plan, read back as bytes, against the paper's equations; and the summary by formula against
+// Tests of the methods' plans: their bytes against the paper's equations, and the summary by formula against
 // the plan.
 #include <doctest/doctest.h>
 
@@ -43,7 +43,7 @@ TEST_CASE("bytes of a round: B_dense = 2(M−1)/M·S_dense, B_sparse = R(O_e)·N
   }
 }
 
-TEST_CASE("with skip-token the whole router travels with the dense part") {
+TEST_CASE("with skip-token the whole router is sent with the dense part") {
   Scenario scenario = tests::ideal_scenario("fomoe", 4, 2);
   const SentBytes<double> without = sent_in_round(tests::plan_of(scenario), scenario.sites(), 0);
   scenario.strategy.skip_token = true;
@@ -51,11 +51,11 @@ TEST_CASE("with skip-token the whole router travels with the dense part") {
   const double router = 2.0 * static_cast<double>(count_parameters(scenario.model).router);
   CHECK(with.dense - without.dense == doctest::Approx(2.0 * 3 / 4 * router).epsilon(1e-12));
   CHECK(without.expert_sync - with.expert_sync ==
-        doctest::Approx(1.0 * router / 2).epsilon(1e-12));  // R(2) = 1, half held
+        doctest::Approx(1.0 * router / 2).epsilon(1e-12));  // R(2) = 1, and a site holds half
 }
 
-TEST_CASE("the summary by formula is the summary of the built plan, for every method") {
-  // Ten whole rounds; eleven, of which the last has one step, or four.
+TEST_CASE("for every method the summary by formula equals the summary of the plan") {
+  // 60 steps are ten whole rounds. 61 and 64 steps are eleven rounds, of which the last has one step or four.
   for (const std::int64_t steps : {60, 61, 64}) {
     for (const Method& method : methods()) {
       for (const int sites : {2, 4, 8}) {
@@ -82,7 +82,7 @@ TEST_CASE("the summary by formula is the summary of the built plan, for every me
   }
 }
 
-TEST_CASE("every method: the same formula for one scenario and for a block of them") {
+TEST_CASE("every method: one scenario and a block of scenarios have the same formula") {
   for (const Method& method : methods()) {
     const Scenario scenario = tests::every_axis_scenario(std::string(method.name), 4, 2);
     const Axes<double> one = axes_of(scenario);
@@ -110,7 +110,7 @@ TEST_CASE("every method: the same formula for one scenario and for a block of th
   }
 }
 
-TEST_CASE("every method: rounds are those of the classes, each once, with its steps") {
+TEST_CASE("every method: the round classes cover each round once, with its number of steps") {
   for (const Method& method : methods()) {
     Scenario scenario = tests::every_axis_scenario(std::string(method.name), 4, 2);
     scenario.workload.tokens = 64LL * 4 * 10;  // 64 steps: ten rounds of 6 and one of 4
@@ -121,12 +121,13 @@ TEST_CASE("every method: rounds are those of the classes, each once, with its st
     }
     CAPTURE(method.name);
     for (const int times : seen) CHECK(times == 1);
-    double steps = 0;  // of node 0, over the run
+    double steps = 0;  // steps of node 0 in the whole run
     for (std::int64_t index = 0; index < plan.rounds; ++index) {
       for (const Op& op : plan.round(index).ops) {
         const auto* compute = std::get_if<Compute>(&op.what);
         if (compute == nullptr) continue;
-        // The share of a whole step is a part of its micro-batches; that of an optimiser, of its parameters.
+        // A whole step's share is the part of its micro-batches; an optimiser's share is the part of its
+        // parameters.
         if (compute->work == Work::whole_step) steps += static_cast<double>(compute->repeat) * compute->share;
         if (compute->work == Work::optimizer) steps += static_cast<double>(compute->repeat);
       }
@@ -136,7 +137,7 @@ TEST_CASE("every method: rounds are those of the classes, each once, with its st
 }
 
 TEST_CASE(
-    "random placement: migration averages P·N_le·s_expert with P = (1 − O_e/M)/T; moments never travel") {
+    "random placement: migration averages P·N_le·s_expert with P = (1 − O_e/M)/T; moments never migrate") {
   for (const int period : {1, 3}) {
     Scenario scenario = tests::ideal_scenario("fomoe", 8, 2);
     scenario.strategy.placement = PlacementKind::random;
@@ -148,18 +149,18 @@ TEST_CASE(
     for (std::int64_t round = 0; round < plan.rounds; ++round) {
       const SentBytes<double> sent = sent_in_round(plan, 8, round);
       CHECK((sent.migration > 0) ==
-            ((round + 1) % period == 0));  // at the end of every T-th round, the last included
+            ((round + 1) % period == 0));  // at the end of every T-th round, including the last
       migrated += sent.migration / static_cast<double>(plan.rounds);
     }
     const double expected = summarise(scenario).sent.migration;
-    const double held = 2.0 * 40 * 2 * (2 * 6720 * 16 + 6720);  // bf16, N_le = 2 experts with router column
+    const double held = 2.0 * 40 * 2 * (2 * 6720 * 16 + 6720);  // bf16, N_le = 2 experts with router columns
     CHECK(expected == doctest::Approx((1 - 2.0 / 8) / period * held));
     CHECK(migrated ==
-          doctest::Approx(expected).epsilon(0.02));  // 6,400 (or 1,600) experts drawn a round: σ < 0.5 %
+          doctest::Approx(expected).epsilon(0.02));  // 6,400 or 1,600 experts drawn per round: σ < 0.5 %
   }
 }
 
-TEST_CASE("after a migration every site holds what the next round asks of it") {
+TEST_CASE("after a migration every site holds the experts that the next round's placement gives it") {
   Scenario scenario = tests::ideal_scenario("fomoe", 8, 2);
   scenario.strategy.placement = PlacementKind::random;
   const Plan plan = find_method("fomoe")->plan(scenario);
@@ -187,9 +188,10 @@ TEST_CASE("after a migration every site holds what the next round asks of it") {
   }
 }
 
-TEST_CASE("rounds: ⌈tokens ÷ global batch⌉ steps, the last round short, classes cover each round once") {
+TEST_CASE(
+    "rounds: ⌈tokens ÷ global batch⌉ steps, a short last round, and classes that cover each round once") {
   Scenario scenario = tests::ideal_scenario("fomoe", 4, 2);
-  scenario.workload.tokens = 60 * 4 * 10 + 1;  // one token more: 61 steps
+  scenario.workload.tokens = 60 * 4 * 10 + 1;  // one token more than 60 steps: 61 steps
   scenario.strategy.local_steps = 7;
   for (const PlacementKind placement : {PlacementKind::fixed, PlacementKind::random}) {
     for (const int period : {1, 2, 5}) {
@@ -197,7 +199,7 @@ TEST_CASE("rounds: ⌈tokens ÷ global batch⌉ steps, the last round short, cla
       scenario.strategy.reshuffle_rounds = period;
       const Plan plan = find_method("fomoe")->plan(scenario);
       CHECK(plan.steps == 61);
-      CHECK(plan.rounds == 9);  // 8 of 7 and one of 5
+      CHECK(plan.rounds == 9);  // 8 rounds of 7 steps and one of 5
       std::vector<int> seen(9, 0);
       std::int64_t steps = 0;
       for (const RoundClass& rounds : plan.classes) {
@@ -214,14 +216,14 @@ TEST_CASE("rounds: ⌈tokens ÷ global batch⌉ steps, the last round short, cla
   }
 }
 
-TEST_CASE("fomoe with O_e = M sends what diloco sends") {
+TEST_CASE("fomoe with O_e = M sends as many bytes as diloco") {
   const Plan diloco = find_method("diloco")->plan(tests::ideal_scenario("diloco", 4));
   const Plan fomoe = find_method("fomoe")->plan(tests::ideal_scenario("fomoe", 4, 4));
   CHECK(sent_in_round(fomoe, 4, 0).total() == sent_in_round(diloco, 4, 0).total());
   CHECK(fomoe.round(0).ops.size() == diloco.round(0).ops.size());
 }
 
-TEST_CASE("chunks differ by at most one element and add up") {
+TEST_CASE("chunks differ by at most one element and add up to the whole") {
   for (const std::int64_t elements : {0, 1, 7, 8, 1000003}) {
     std::int64_t sum = 0;
     for (int c = 0; c < 8; ++c) {

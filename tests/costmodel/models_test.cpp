@@ -1,4 +1,5 @@
-// Models beyond the paper's family: dense ones, and those of which only counts are known.
+// Tests of models beyond the paper's family: dense models, and models of which only parameter counts are
+// known.
 #include <doctest/doctest.h>
 
 #include "costmodel/compose/make_plan.hpp"
@@ -45,7 +46,7 @@ std::int64_t elements(const std::vector<TensorGroup>& groups) {
 
 }  // namespace
 
-TEST_CASE("grouped-query attention, gates, biases and norms of heads, counted one by one") {
+TEST_CASE("grouped-query attention, gates, biases and norms of heads, counted by hand") {
   ModelShape shape = tests::divisible_shape();
   const std::int64_t d = shape.d_model, L = shape.layers;
   shape.kv_heads = 2;
@@ -71,7 +72,7 @@ TEST_CASE("FLOPs of a shape with few key heads, an untied unembedding and a wind
   shape.tied_embeddings = false;
   const double d = 6720, head = 6720 / 4;
   const FlopsPerToken flops = flops_per_token(shape, 8, false, FlopsAccounting::mechanism);
-  // The look-up costs nothing: one matrix of V·d, whichever way they are tied.
+  // The embedding look-up costs nothing, so there is one matrix of V·d, tied or not.
   CHECK(flops.dense == 6 * (100 * d + 2 * (2 * d * d + 2 * d * head)));
   CHECK(flops.attention == 12 * 2 * d * 10);  // as many query heads as before
   shape.window_tokens = 3;
@@ -79,7 +80,7 @@ TEST_CASE("FLOPs of a shape with few key heads, an untied unembedding and a wind
   CHECK(flops_per_token(shape, 8, false, FlopsAccounting::mechanism).attention == 12 * d * (10 + 3));
 }
 
-TEST_CASE("active parameters: all but the experts that a token is not routed to") {
+TEST_CASE("active parameters: all parameters except the experts to which a token is not routed") {
   ModelShape shape = tests::divisible_shape();
   const ParameterCounts counts = count_parameters(shape);
   CHECK(active_parameters(shape) == counts.total() - counts.expert * 6 / 8);
@@ -88,8 +89,8 @@ TEST_CASE("active parameters: all but the experts that a token is not routed to"
   CHECK(active_parameters(shape, true) - active_parameters(shape, false) == table);
 }
 
-TEST_CASE("opaque counts: 6 FLOPs per active parameter, and every element in one group") {
-  const ModelShape shape = opaque(1000, 801, 8, 2, 2);  // 16 experts, one of them with an element more
+TEST_CASE("opaque counts: 6 FLOPs per active parameter, and the groups hold every element") {
+  const ModelShape shape = opaque(1000, 801, 8, 2, 2);  // 16 experts, one of which has an element more
   CHECK(count_parameters(shape).total() == 1801);
   CHECK(flops_per_token(shape, 8, false, FlopsAccounting::mechanism).total() == 6 * (1000 + 801 * 2 / 8.0));
   Scenario scenario = tests::ideal_scenario("fomoe", 4, 1);
@@ -102,7 +103,7 @@ TEST_CASE("opaque counts: 6 FLOPs per active parameter, and every element in one
   CHECK(groups[2].elements == 50);
 }
 
-TEST_CASE("a dense model: one group, no experts, and nothing to share out among sites") {
+TEST_CASE("a dense model: one group, no experts, and no partial replicas") {
   Scenario scenario = tests::ideal_scenario("diloco", 4);
   scenario.model = dense_shape();
   check(scenario);
@@ -111,7 +112,7 @@ TEST_CASE("a dense model: one group, no experts, and nothing to share out among 
   CHECK(count_parameters(scenario.model).expert == 0);
   CHECK(tensor_groups(scenario).size() == 1);
   CHECK(elements(tensor_groups(scenario)) == parameters_per_site(scenario));
-  // Ring of 4, bf16: 2·3/4 of the model a round, all of it dense.
+  // Ring of 4, bf16: 2·3/4 of the model per round, all of it in the class `dense`.
   const PlanSummary summary = summarise(scenario);
   CHECK(summary.sent.dense == 1.5 * 2 * static_cast<double>(parameters_per_site(scenario)));
   CHECK(summary.sent.expert_sync == 0);
@@ -119,7 +120,7 @@ TEST_CASE("a dense model: one group, no experts, and nothing to share out among 
   CHECK_THROWS_AS(check(scenario), InputError);
 }
 
-TEST_CASE("dense layers first: experts are those of the layers behind them") {
+TEST_CASE("dense layers first: only the layers after them have experts") {
   Scenario scenario = tests::ideal_scenario("fomoe", 4, 2);
   scenario.model.layers = 3;
   scenario.model.dense_layers = 1;
@@ -131,7 +132,8 @@ TEST_CASE("dense layers first: experts are those of the layers behind them") {
   CHECK(groups[1].layer_begin == 1);
   CHECK(groups[9].layer_begin == 2);
   CHECK(elements(groups) == count_parameters(scenario.model).total());
-  // The shared expert is dense: every site holds it. Of the others and the router half: O_e/M = 2/4.
+  // The shared expert is dense: every site holds it. A site holds half of the other experts and of the
+  // router: O_e/M = 2/4.
   const ParameterCounts counts = count_parameters(scenario.model);
   CHECK(counts.dense_ffn == 2 * 6720 * 64 + 2 * (2 * 6720 * 16));
   CHECK(parameters_per_site(scenario) == counts.dense() + (counts.router + counts.expert) / 2);

@@ -1,5 +1,5 @@
-// The paper's equations by hand values, what they really predict, and that our closed form is the master
-// equation where its assumptions hold.
+// Tests of the paper's equations by hand, of the paper's predictions, and of our closed form against the
+// paper's master equation where its assumptions hold.
 #include "costmodel/formula/paper_equations.hpp"
 
 #include <doctest/doctest.h>
@@ -45,14 +45,14 @@ TEST_CASE("paper: every equation by hand") {
   CHECK(paper::t_comm(s) == 0.25 * 6500 / 100);
   CHECK(paper::rounds(s) == 250);  // 1e6/(10·400)
   CHECK(paper::T_tot(s) == doctest::Approx(250 * (10 * 10 + 0.8 * 16.25)).epsilon(1e-15));
-  // LocalAdamW sends three times as much to average, and migrates parameters alone: 3R + P.
+  // LocalAdamW averages three times as many bytes, and migrates parameters alone: 3R + P.
   s.state_factor = 3;
   CHECK(paper::B_dense(s) == 4500);
   CHECK(paper::B_sparse(s) == (3 * 1 + 0.25) * 4000);
 }
 
 TEST_CASE(
-    "paper: with every expert everywhere the sparse cost is that of the dense part, and nothing migrates") {
+    "paper: with every expert at every site experts cost as much as dense parameters and never migrate") {
   Symbols s;
   s.M = s.O_e = 8;
   s.gamma = 1;
@@ -101,7 +101,7 @@ TEST_CASE("paper: the master equation is our closed form where α = 0, ρ = 1, n
     s.state_factor = one.state_factor;
     CHECK(ours.wall_clock_s == doctest::Approx(paper::T_tot(s)).epsilon(1e-12));
     CHECK(ours.bytes_sent_per_site_per_round == doctest::Approx(paper::B_per_site(s)).epsilon(1e-12));
-    // All sites' bytes over all sites' tokens are one site's bytes over its tokens.
+    // The bytes of all sites per token of all sites equal one site's bytes per its tokens.
     CHECK(ours.bytes_per_token == doctest::Approx(paper::BPT(s)).epsilon(1e-12));
   }
 }
@@ -127,9 +127,7 @@ TEST_CASE("paper: the four regions") {
   CHECK(paper::region(s) == paper::Region::placement_collapse);
 }
 
-TEST_CASE(
-    "Prediction 1: the migrated fraction falls linearly; the migrated volume does not, it peaks at O_e = "
-    "M/2") {
+TEST_CASE("Prediction 1: the migrated fraction falls linearly, but the migrated volume peaks at O_e = M/2") {
   const double M = 16, S = 1e9;
   for (double O_e = 1; O_e < M; ++O_e) {
     CHECK(paper::migrated_fraction(O_e, M) - paper::migrated_fraction(O_e + 1, M) == doctest::Approx(1 / M));
@@ -140,7 +138,7 @@ TEST_CASE(
   CHECK(paper::migrated_bytes(S, M, M) == 0);
 }
 
-TEST_CASE("Prediction 1: the fraction and the volume, counted from placements that were drawn") {
+TEST_CASE("Prediction 1: the fraction and the volume, counted from drawn placements") {
   const int layers = 4, experts = 16, sites = 8, draws = 60;
   for (const int overlap : {1, 2, 4, 6}) {
     CAPTURE(overlap);
@@ -152,19 +150,19 @@ TEST_CASE("Prediction 1: the fraction and the volume, counted from placements th
     }
     const double held = layers * experts * overlap;  // (expert, site) pairs
     const double mean_moved = moved / draws;
-    // Each of `held · draws` pairs moves with probability 1 − O_e/M; they are not independent, hence six
-    // standard deviations of independent ones.
+    // Each of `held · draws` pairs moves with probability 1 − O_e/M. They are not independent; the tolerance
+    // is therefore six standard deviations of independent ones.
     const double p = 1 - overlap / 8.0;
     const double tolerance = 6 * std::sqrt(p * (1 - p) / (held * draws));
     CHECK(std::abs(mean_moved / held - paper::migrated_fraction(overlap, sites)) < tolerance);
-    // One unit of bytes for each expert: a site receives mean_moved / M.
+    // Each expert counts as one byte: a site receives mean_moved / M.
     CHECK(mean_moved / sites ==
           doctest::Approx(paper::migrated_bytes(layers * experts, overlap, sites)).epsilon(tolerance / p));
   }
 }
 
 TEST_CASE(
-    "(R + P)·O_e/M rises with O_e for every γ up to 1: no placement convexity, O_e = 1 always sends least") {
+    "(R + P)·O_e/M rises with O_e for every γ up to 1: it is not convex, and O_e = 1 always sends least") {
   const bool ok = rc::check("monotone", [] {
     const int M = *rc::gen::inRange(2, 257);
     const int O_e = *rc::gen::inRange(1, M);
@@ -175,8 +173,8 @@ TEST_CASE(
 }
 
 TEST_CASE("Prediction 2: throughput against 1/O_e, with local batches that fill the memory") {
-  // 80 GB hold 18 B for each of 1e8 dense and 4e9 expert parameters, of which O_e/M; the rest are
-  // activations.
+  // 80 GB hold 18 B for each of 1e8 dense parameters and for O_e/M of 4e9 expert parameters. Activations fill
+  // the rest.
   const double M = 8;
   const auto throughput = [&](double O_e, double B_eff) {
     Symbols s;
@@ -191,13 +189,15 @@ TEST_CASE("Prediction 2: throughput against 1/O_e, with local batches that fill 
     s.Phi_peak = 1e15;
     return paper::throughput(s, paper::largest_local_batch(80e9, 1e8, 4e9, O_e, M, 18, 1e6));
   };
-  // 18 · (1e8 + 4e9) = 73.8 GB leave 6.2 GB, that is 6200 tokens; half of the experts leave 42.2 GB.
+  // 18 · (1e8 + 4e9) = 73.8 GB leave 6.2 GB, which are 6200 tokens. Half of the experts leave 42.2 GB.
   CHECK(paper::largest_local_batch(80e9, 1e8, 4e9, 8, M, 18, 1e6) == doctest::Approx(6200));
   CHECK(paper::largest_local_batch(80e9, 1e8, 4e9, 4, M, 18, 1e6) == doctest::Approx(42200));
   CHECK(paper::largest_local_batch(40e9, 1e8, 4e9, 8, M, 18, 1e6) == 0);
-  // It holds where memory is tight and the link slow: half the overlap, more than twice the throughput.
+  // The prediction holds where memory is tight and the link is slow: half the overlap gives more than twice
+  // the throughput.
   CHECK(throughput(4, 1e8) > 2 * throughput(8, 1e8));
-  // It does not hold in general: once the batch fills the memory anyway, or the link no longer matters.
+  // It does not hold in general: it fails if the batch fills the memory anyway, or if the link no longer
+  // matters.
   CHECK(throughput(1, 1e8) < 2 * throughput(2, 1e8));
   CHECK(throughput(4, 1e15) < 1.01 * throughput(8, 1e15));
 }

@@ -1,4 +1,5 @@
-// Tensor by tensor: sizes that add up, and what the calls of a collective send.
+// Tests of tensors and pieces: the sizes of tensors add up, and each call of a collective sends the right
+// tensors.
 #include "costmodel/plan/pieces.hpp"
 
 #include <doctest/doctest.h>
@@ -12,7 +13,7 @@
 using namespace fomoe;
 using namespace fomoe::costmodel;
 
-TEST_CASE("tensors of every group of every preset add up to its elements") {
+TEST_CASE("the tensors of every group of every preset add up to the group's elements") {
   for (const ModelShape& shape : presets()) {
     Scenario scenario = tests::ideal_scenario("fomoe", 2, 1);
     scenario.model = shape;
@@ -24,8 +25,7 @@ TEST_CASE("tensors of every group of every preset add up to its elements") {
 }
 
 TEST_CASE(
-    "a dense group by hand: the table, then 4 projections and the norms of each layer, then what is "
-    "outside") {
+    "a dense group by hand: the table, then each layer's 4 projections and norms, then the other tensors") {
   const Scenario scenario = tests::ideal_scenario("diloco", 2);  // d = 6720, 2 layers, V = 100
   const auto tensors = tensor_elements(scenario.model, tests::plan_of(scenario).groups.front());
   const std::int64_t d = 6720;
@@ -34,11 +34,11 @@ TEST_CASE(
     expected.insert(expected.end(), 4, d * d);
     expected.insert(expected.end(), 4, d);
   }
-  expected.push_back(2 * d);  // both norms outside the layers
+  expected.push_back(2 * d);  // the two norms outside of the layers
   CHECK(tensors == expected);
 }
 
-TEST_CASE("pieces: one call, tensors, buckets of tensors") {
+TEST_CASE("pieces: one call, one per tensor, or one per bucket of tensors") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   const Plan plan = tests::plan_of(scenario);
   CHECK_FALSE(pieces_of(scenario, plan));
@@ -46,7 +46,7 @@ TEST_CASE("pieces: one call, tensors, buckets of tensors") {
   const Payload dense = std::get<Transfer>(plan.round(0).ops[1].what).exchanges.front().payloads.front();
   const auto tensors = pieces_of(scenario, plan)(dense);
   CHECK(tensors.size() == 18);
-  scenario.strategy.bucket_bytes = 2 * 100 * 6720 / 4;  // a quarter of the table, in bf16
+  scenario.strategy.bucket_bytes = 2 * 100 * 6720 / 4;  // a quarter of the embedding table, in bf16
   const auto cut = pieces_of(scenario, plan)(dense);
   CHECK(cut.size() > tensors.size() + 3);
   CHECK(cut[0] == 100 * 6720 / 4);

@@ -1,4 +1,4 @@
-// Affinity placement: the constraints of every placement, and the least routed mass skipped.
+// Tests of affinity placement: it keeps the constraints of every placement and skips the fewest tokens.
 #include "costmodel/plan/placement_affinity.hpp"
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ RoutingCounts random_counts(int layers, int experts, int workers, int most) {
   return counts;
 }
 
-// Tokens whose expert is elsewhere, and what `previous` lacks.
+// The objective: tokens whose expert is elsewhere, plus the migration cost of experts that `previous` lacks.
 std::int64_t objective(const RoutingCounts& counts, const Placement& placement, const Placement* previous,
                        std::int64_t migration_cost) {
   std::int64_t sum = 0;
@@ -39,8 +39,8 @@ std::int64_t objective(const RoutingCounts& counts, const Placement& placement, 
   return sum;
 }
 
-// The least objective over all placements of one layer, expert by expert: every subset of O_e workers that
-// still have room.
+// The least objective over all placements of one layer. It tries, expert by expert, every subset of O_e
+// workers that still have room.
 std::int64_t least(const RoutingCounts& counts, int overlap, const Placement* previous,
                    std::int64_t migration_cost, Placement& trial, std::vector<int>& room, int expert) {
   if (expert == counts.experts) return objective(counts, trial, previous, migration_cost);
@@ -64,7 +64,7 @@ std::int64_t least(const RoutingCounts& counts, int overlap, const Placement* pr
 
 }  // namespace
 
-TEST_CASE("affinity: each expert on O_e workers, each worker N_le distinct experts") {
+TEST_CASE("affinity: each expert is on O_e workers, and each worker has N_le distinct experts") {
   const bool ok = rc::check([] {
     const int workers = *rc::gen::inRange(1, 9);
     const int overlap = *rc::gen::inRange(1, workers + 1);
@@ -86,7 +86,7 @@ TEST_CASE("affinity: each expert on O_e workers, each worker N_le distinct exper
   CHECK(ok);
 }
 
-TEST_CASE("affinity: the optimum of all placements, migration cost included") {
+TEST_CASE("affinity: it reaches the optimum over all placements, with the migration cost included") {
   const bool ok = rc::check([] {
     struct Size {
       int workers, experts, overlap;
@@ -107,18 +107,20 @@ TEST_CASE("affinity: the optimum of all placements, migration cost included") {
   CHECK(ok);
 }
 
-TEST_CASE("affinity: on skewed counts it skips what the fixed placement does not have") {
-  // Site w's tokens choose experts e with e mod 4 = w only: the affinity placement serves them all, while the
-  // fixed one (blocks of two sites with four experts each) has half of what each site wants.
+TEST_CASE("affinity: with skewed counts it skips no tokens, while the fixed placement skips half") {
+  // The tokens of site w choose only experts e with e mod 4 = w. The affinity placement serves all of them.
+  // The fixed placement (blocks of two sites with four experts each) has half of the experts that each site
+  // needs.
   RoutingCounts counts = make_routing_counts(1, 8, 4);
   for (int e = 0; e < 8; ++e) counts.at(0, e, e % 4) = 100;
   CHECK(skipped_share(counts, affinity_placement(counts, 2)) == 0);
   CHECK(skipped_share(counts, fixed_placement(1, 8, 4, 2)) == doctest::Approx(0.5));
 }
 
-TEST_CASE("affinity: a high migration cost keeps what is there, none takes what counts say") {
+TEST_CASE(
+    "affinity: a high migration cost keeps the previous placement, and without a cost the counts decide") {
   RoutingCounts counts = make_routing_counts(1, 2, 2);
-  counts.at(0, 0, 1) = counts.at(0, 1, 0) = 10;  // each site wants the other's expert
+  counts.at(0, 0, 1) = counts.at(0, 1, 0) = 10;  // each site routes to the other's expert
   const Placement before = fixed_placement(1, 2, 2, 1);
   CHECK(migrations(before, affinity_placement(counts, 1, &before, 0)).size() == 2);
   CHECK(migrations(before, affinity_placement(counts, 1, &before, 9)).size() == 2);

@@ -1,4 +1,4 @@
-// Quality models: what they know, and that they say so where they do not.
+// Tests of the quality models: their answers, and that they answer "unknown" outside of their data.
 #include "costmodel/value/quality.hpp"
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ QualityTable table_for(const Scenario& scenario) {
 
 Quality ask(Scenario scenario) { return *closed_form(scenario).quality; }
 
-// A dense model of N = 35.7M parameters, 20 tokens each.
+// A dense model of N = 35.7M parameters, trained on 20 tokens per parameter.
 Scenario dense_scenario(const std::string& method, int sites) {
   Scenario scenario = tests::ideal_scenario(method, sites);
   ModelShape& shape = scenario.model;
@@ -40,7 +40,7 @@ Scenario dense_scenario(const std::string& method, int sites) {
 
 }  // namespace
 
-TEST_CASE("table: a row that fits is the answer, with its ± and its remark") {
+TEST_CASE("quality table: a row that matches is the answer, with its ± and its remark") {
   Scenario scenario = tests::ideal_scenario("diloco", 4);
   scenario.quality = table_for(scenario);
   const Quality quality = ask(scenario);
@@ -49,7 +49,7 @@ TEST_CASE("table: a row that fits is the answer, with its ± and its remark") {
   CHECK(*quality.plus_minus == 1.5);
   CHECK(quality.source == "a test");
 
-  Scenario partial = tests::ideal_scenario("fomoe", 4, 2);  // its outer step is DiLoCo's
+  Scenario partial = tests::ideal_scenario("fomoe", 4, 2);  // its outer optimiser is DiLoCo's
   partial.quality = table_for(partial);
   CHECK(ask(partial).perplexity == 22);
   CHECK_FALSE(ask(partial).plus_minus.has_value());
@@ -57,7 +57,7 @@ TEST_CASE("table: a row that fits is the answer, with its ± and its remark") {
   partial.strategy.placement = PlacementKind::random;
   CHECK(ask(partial).perplexity == 23);
 
-  // The optimiser decides whose rows these are: the table has no run of LocalAdamW.
+  // The optimiser decides which rows match: the table has no run of LocalAdamW.
   partial.strategy.outer_optimizer = OuterOptimizer::local_adamw;
   CHECK_FALSE(ask(partial).known);
   std::get<QualityTable>(*partial.quality).rows.push_back({"local_adamw", 5, "random", 4, 2, 31, -1, ""});
@@ -66,7 +66,7 @@ TEST_CASE("table: a row that fits is the answer, with its ± and its remark") {
   CHECK_FALSE(ask(partial).known);
 }
 
-TEST_CASE("table: outside of it the answer is unknown, and names the key that no row has") {
+TEST_CASE("quality table: outside of it the answer is unknown, and it names the key that no row matches") {
   const auto reason = [](const auto& change) {
     Scenario scenario = tests::ideal_scenario("diloco", 4);
     scenario.quality = table_for(scenario);
@@ -89,13 +89,12 @@ TEST_CASE("table: outside of it the answer is unknown, and names the key that no
   CHECK(reason([](Scenario& s) { s.model.vocabulary *= 100; }).starts_with("parameters "));
 }
 
-TEST_CASE("no quality model, no quality in the report") {
+TEST_CASE("without a quality model the report has no quality") {
   CHECK_FALSE(closed_form(tests::ideal_scenario("diloco", 4)).quality.has_value());
 }
 
-TEST_CASE(
-    "DiLoCo scaling law: the coefficients give the losses that the paper prints, as well as its fit does") {
-  // Charles et al. 2025, Table 4, losses at N = 2.4B. Table 11 gives the misses of fits without this size:
+TEST_CASE("DiLoCo scaling law: the coefficients give the paper's losses within the error of its fit") {
+  // Charles et al. 2025, Table 4, losses at N = 2.4B. Table 11 gives the residuals of fits without this size,
   // about 0.012 in log(loss); the fits of Table 7 include it.
   const struct {
     int replicas;
@@ -106,7 +105,7 @@ TEST_CASE(
     CHECK(std::abs(std::log(loss_of(diloco_loss_law(row.replicas), 2.4e9) / row.loss)) < 0.012);
     if (row.replicas > 0) CHECK(std::abs(std::log(diloco_joint_loss(2.4e9, row.replicas) / row.loss)) < 0.02);
   }
-  // Table 5: trained at 10B, which no fit has seen.
+  // Table 5: models of 10B, a size that no fit includes.
   CHECK(std::abs(std::log(loss_of(diloco_loss_law(0), 10e9) / 2.090)) < 0.05);
   CHECK(std::abs(std::log(loss_of(diloco_loss_law(4), 10e9) / 2.096)) < 0.05);
 }
@@ -121,11 +120,11 @@ TEST_CASE(
   // A_8 · (x·N)^α_8 = A_DP · N^α_DP
   const double x = std::sqrt(*quality.equal_loss_factor);
   CHECK(21.051 * std::pow(x * n, -0.1018) == doctest::Approx(18.129 * std::pow(n, -0.0953)).epsilon(1e-12));
-  CHECK(x > 1);  // eight replicas are worse than data-parallel training
+  CHECK(x > 1);  // eight replicas have a higher loss than data parallelism
   CHECK(*ask(dense_scenario("ddp", 3)).equal_loss_factor == doctest::Approx(1).epsilon(1e-12));
 }
 
-TEST_CASE("DiLoCo scaling law: unknown outside of what was fitted") {
+TEST_CASE("DiLoCo scaling law: quality is unknown outside of the fitted range") {
   const auto reason = [](const auto& change) {
     Scenario scenario = dense_scenario("diloco", 4);
     change(scenario);

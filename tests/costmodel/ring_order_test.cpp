@@ -1,4 +1,4 @@
-// The order of a ring: exact for few sites, never worse than given for many.
+// Tests of best_ring(): optimal for few sites, and never worse than the given order for many.
 #include "costmodel/plan/ring_order.hpp"
 
 #include <doctest/doctest.h>
@@ -47,7 +47,7 @@ TEST_CASE("best ring, by exhaustion: no permutation of up to 7 sites has a faste
   CHECK(ok);
 }
 
-TEST_CASE("best ring of more than 16 sites: a permutation, and never worse than given") {
+TEST_CASE("best ring of more than 16 sites: it is a permutation, and never worse than the given order") {
   const bool ok = rc::check([] {
     const int nodes = *rc::gen::inRange(17, 30);
     const HopTimes times = random_hops(nodes);
@@ -59,7 +59,8 @@ TEST_CASE("best ring of more than 16 sites: a permutation, and never worse than 
 }
 
 TEST_CASE("best ring of 16 sites on two continents crosses the sea twice, whatever the given order") {
-  // Even sites on one side, odd ones on the other: 1 s within, 1.5 s by two good crossings, 9 s by others.
+  // Even sites are on one side, odd ones on the other: 1 s within a side, 1.5 s over two good crossings, 9 s
+  // over the others.
   HopTimes times{16, std::vector<double>(256, 9)};
   const auto set = [&](int from, int to, double seconds) {
     times.seconds[static_cast<std::size_t>(from * 16 + to)] = seconds;
@@ -75,8 +76,9 @@ TEST_CASE("best ring of 16 sites on two continents crosses the sea twice, whatev
   CHECK(costmodel::slowest_hop_s(times, costmodel::best_ring(times, up_to(16))) == 1.5);
 }
 
-TEST_CASE("best ring of 40 sites of which four are far away: no hop between two of these") {
-  // Hops between far sites take 9 s, to and from one 4 s, others 1 s. Given: the far ones beside each other.
+TEST_CASE("best ring of 40 sites, four of them far away: no hop joins two far sites") {
+  // Hops between two far sites take 9 s, between a far one and another 4 s, others 1 s. The given order has
+  // the far sites next to each other.
   HopTimes times{40, std::vector<double>(1600, 1)};
   for (int a = 0; a < 40; ++a) {
     for (int b = 0; b < 40; ++b)
@@ -96,10 +98,10 @@ TEST_CASE("hops: latency + chunk ÷ the slowest of uplink, path, downlink and ca
   CHECK(times.at(2, 1) == doctest::Approx(chunk / 1e9));
 }
 
-TEST_CASE("equal sites keep their order, and so does ring_order = given") {
+TEST_CASE("equal sites keep their order, and ring_order = given keeps it too") {
   costmodel::Scenario scenario = tests::ideal_scenario("diloco", 5);
   CHECK(costmodel::ring_order_note(scenario).empty());
-  scenario.platform.path(0, 1).latency_s = 3;  // 0 → 2 → 1 → … avoids it
+  scenario.platform.path(0, 1).latency_s = 3;  // the ring 0 → 2 → 1 → … avoids this path
   const std::string note = costmodel::ring_order_note(scenario);
   CHECK(note.find("ring order site-") == 0);
   CHECK(note.find("strategy.ring_order") != std::string::npos);

@@ -1,4 +1,4 @@
-// One round cut out of an executed sequence.
+// Tests of round_timeline(), which cuts one round out of an executed sequence of rounds.
 #include "costmodel/timeline/round_timeline.hpp"
 
 #include <doctest/doctest.h>
@@ -7,7 +7,8 @@ using namespace fomoe::costmodel;
 
 namespace {
 
-/// `nodes` workers; every round: "steps" is operation 0, "sync" operation 1, "short" operation 2.
+/// A plan of `nodes` workers. In every round "steps" is operation 0, "sync" operation 1 and "short"
+/// operation 2.
 Plan plan_of(int nodes) {
   Plan plan;
   for (int node = 0; node < nodes; ++node) plan.nodes.push_back({NodeKind::worker, node, 1});
@@ -18,7 +19,7 @@ Plan plan_of(int nodes) {
   return plan;
 }
 
-/// Rounds end at 10, 20 and 30 s.
+/// A timeline whose rounds end at 10, 20 and 30 s.
 Timeline three_rounds() {
   Timeline timeline;
   timeline.rounds = {0, 1, 2};
@@ -28,7 +29,7 @@ Timeline three_rounds() {
 
 }  // namespace
 
-TEST_CASE("the middle round is shown, and what runs over its ends is cut there") {
+TEST_CASE("the middle round is shown, and spans that cross its start or end are cut there") {
   Timeline timeline = three_rounds();
   timeline.intervals = {{0, 0, 0, Activity::compute, 0, 9},
                         {0, 1, 0, Activity::transfer, 8, 12},
@@ -45,16 +46,16 @@ TEST_CASE("the middle round is shown, and what runs over its ends is cut there")
   CHECK(shown.spans[0].what == "steps");
   CHECK(shown.spans[0].start_s == 2);
   CHECK(shown.spans[0].end_s == 8);
-  CHECK(shown.spans[1].what == "sync");  // of the round before
+  CHECK(shown.spans[1].what == "sync");  // of the previous round
   CHECK(shown.spans[1].start_s == 0);
   CHECK(shown.spans[1].end_s == 2);
   CHECK(shown.spans[2].start_s == 8);
-  CHECK(shown.spans[2].end_s == 10);  // not 12
+  CHECK(shown.spans[2].end_s == 10);  // cut at the round's end, not 12
   CHECK(shown.spans[3].kind == SpanKind::under_way);
   CHECK(shown.spans[3].start_s == 8.5);
 }
 
-TEST_CASE("what is too short to be seen is joined; what can be seen keeps its name") {
+TEST_CASE("spans that are too short to draw are joined, and longer ones keep their names") {
   Timeline timeline = three_rounds();
   for (int i = 0; i < 1000; ++i)
     timeline.intervals.push_back(
@@ -68,7 +69,7 @@ TEST_CASE("what is too short to be seen is joined; what can be seen keeps its na
   CHECK(shown.spans[1].end_s == 8);
 }
 
-TEST_CASE("sixteen nodes are shown, and the others counted; without rounds there is nothing") {
+TEST_CASE("at most sixteen nodes are shown and the others are counted; without rounds there are no spans") {
   Timeline timeline = three_rounds();
   for (int node = 0; node < 20; ++node) timeline.intervals.push_back({node, 0, 1, Activity::compute, 11, 12});
   const RoundTimeline shown = round_timeline(plan_of(20), timeline);

@@ -1,4 +1,4 @@
-// What a router's imbalance costs: rows of the busiest expert and site, dropped and padded shares.
+// Tests of a router's imbalance: rows of the busiest expert and site, and the dropped and padded shares.
 #include "costmodel/model/router_load.hpp"
 
 #include <doctest/doctest.h>
@@ -11,7 +11,7 @@
 using namespace fomoe;
 using namespace fomoe::costmodel;
 
-TEST_CASE("uniform: every expert and site has the mean, nothing is dropped or padded") {
+TEST_CASE("uniform: every expert and site has the mean, and nothing is dropped or padded") {
   const LayerLoad load = layer_load(RouterModel::uniform, 0, {}, 8, 4, 1000);
   CHECK(load.busiest_expert == 1);
   CHECK(load.sites == std::vector<double>(4, 1.0));
@@ -28,7 +28,7 @@ TEST_CASE("measured counts 40, 20, 20, 0 on two sites: busiest expert 2, sites 1
   CHECK(load.busiest_site_rows() == doctest::Approx(1.5));
 }
 
-TEST_CASE("capacity 1.25 on counts 40, 20, 20, 0: buffers of 25 rows, 15 dropped, 35 empty places") {
+TEST_CASE("capacity 1.25 on counts 40, 20, 20, 0: buffers of 25 rows, 15 dropped rows, 35 empty places") {
   const LayerLoad load = layer_load(RouterModel::uniform, 1.25, {40, 20, 20, 0}, 4, 2, 80);
   CHECK(load.busiest_expert == 1.25);
   CHECK(load.sites == std::vector<double>(2, 1.25));
@@ -36,7 +36,7 @@ TEST_CASE("capacity 1.25 on counts 40, 20, 20, 0: buffers of 25 rows, 15 dropped
   CHECK(load.padded_share == doctest::Approx(35.0 / 100));
 }
 
-TEST_CASE("capacity under uniform load: below 1 it drops, above 1 it pads") {
+TEST_CASE("capacity under uniform load: below 1 it drops rows, above 1 it pads buffers") {
   CHECK(layer_load(RouterModel::uniform, 0.8, {}, 8, 4, 1000).dropped_share == doctest::Approx(0.2));
   CHECK(layer_load(RouterModel::uniform, 0.8, {}, 8, 4, 1000).padded_share == doctest::Approx(0));
   CHECK(layer_load(RouterModel::uniform, 1.25, {}, 8, 4, 1000).dropped_share == 0);
@@ -50,7 +50,7 @@ TEST_CASE("expert choice: buffers are full, whatever the counts") {
   CHECK(load.padded_share == 0);
 }
 
-TEST_CASE("hash: the fullest of n bins and what overflows a capacity, against drawn rows") {
+TEST_CASE("hash: the fullest of n bins and the rows beyond a capacity agree with drawn rows") {
   const int experts = 64;
   const double rows = 64 * 1000;
   std::mt19937_64 generator(1);
@@ -66,19 +66,19 @@ TEST_CASE("hash: the fullest of n bins and what overflows a capacity, against dr
     }
     fullest += most / kDraws;
   }
-  // The leading term: 1 + sqrt(2 ln 64 · 64/64000) = 1.091; lower-order terms take off about a fifth of the
+  // The leading term is 1 + sqrt(2 ln 64 · 64/64000) = 1.091; lower-order terms remove about a fifth of the
   // excess.
   const LayerLoad load = layer_load(RouterModel::hash, 0, {}, experts, 4, rows);
   CHECK(load.busiest_expert == doctest::Approx(1.0912).epsilon(1e-4));
   CHECK(load.busiest_expert - 1 >= fullest - 1);
   CHECK(load.busiest_expert - 1 <= 1.3 * (fullest - 1));
   CHECK(load.mean_site_rows() == doctest::Approx(1));
-  // σ·φ(z) − (c−1)·Q(z): 50 draws of 64 loads leave about 2 % of noise.
+  // The expectation is σ·φ(z) − (c−1)·Q(z); 50 draws of 64 loads leave about 2 % of noise.
   CHECK(layer_load(RouterModel::hash, 1.02, {}, experts, 4, rows).dropped_share ==
         doctest::Approx(overflow).epsilon(0.05));
 }
 
-TEST_CASE("hash: in every layer another site is the fullest") {
+TEST_CASE("hash: the fullest site differs from layer to layer") {
   Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 2);
   scenario.strategy.router = RouterModel::hash;
   const std::vector<LayerLoad> loads = router_loads(scenario);

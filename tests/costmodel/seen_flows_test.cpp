@@ -1,4 +1,4 @@
-// What a run that cannot see its bytes takes for bytes under way.
+// Tests of seen_flows(), which estimates when bytes were in flight in a run that records operations only.
 #include "costmodel/timeline/seen_flows.hpp"
 
 #include <doctest/doctest.h>
@@ -13,7 +13,8 @@ Interval transfer(std::int32_t node, std::int32_t op, double start_s, double end
 
 }  // namespace
 
-TEST_CASE("a node alone in a transfer waits; bytes flow from when another has come until it has done") {
+TEST_CASE(
+    "a node waits alone in a transfer; bytes flow from the arrival of another node until the node is done") {
   const std::vector<FlowSpan> flows = seen_flows(
       {transfer(0, 1, 1, 5), transfer(1, 1, 3, 6), {2, 0, 0, Activity::compute, 0, 4}, transfer(2, 1, 4, 6)});
   REQUIRE(flows.size() == 3);
@@ -23,10 +24,10 @@ TEST_CASE("a node alone in a transfer waits; bytes flow from when another has co
   CHECK(flows[1].node == 1);
   CHECK(flows[1].start_s == 3);
   CHECK(flows[1].end_s == 6);
-  CHECK(flows[2].start_s == 4);  // both others are there
+  CHECK(flows[2].start_s == 4);  // both other nodes have arrived
 }
 
-TEST_CASE("whoever has left before another comes, or is in another transfer, saw no bytes") {
+TEST_CASE("a node that leaves before another arrives, or that is in another transfer, has no flow") {
   const std::vector<FlowSpan> flows = seen_flows({transfer(0, 1, 1, 2), transfer(1, 1, 3, 6)});
   REQUIRE(flows.size() == 1);
   CHECK(flows[0].node == 1);

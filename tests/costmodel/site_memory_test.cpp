@@ -1,4 +1,4 @@
-// Memory of a site's GPUs, by class and by hand.
+// Tests of the memory of a site's GPUs, by class and by hand.
 #include <doctest/doctest.h>
 
 #include "costmodel/formula/closed_form.hpp"
@@ -21,9 +21,9 @@ double parameters(const Scenario& scenario) {
 
 }  // namespace
 
-TEST_CASE("activations of a dense layer: 32·d bytes a token, which is 34·d without the dropout masks") {
-  // Korthikanti et al. 2022, eq. 1, without 5·a·s/h: 11·d of attention and 19·d of the MLP hold a mask of one
-  // byte an element each, and 4·d are the norms' inputs.
+TEST_CASE("activations of a dense layer: 32·d bytes per token, which is 34·d without the dropout masks") {
+  // Korthikanti et al. 2022, eq. 1, without 5·a·s/h: the 11·d of attention and the 19·d of the MLP include a
+  // dropout mask of one byte per element each, and 4·d are the inputs of the norms.
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   ModelShape& shape = scenario.model;
   shape.experts = shape.active_experts = 0;
@@ -38,13 +38,15 @@ TEST_CASE("activations of a layer with experts, by its tensors") {
   const double attention = 2 * (d + d + 2 * d + d);  // input, queries, keys and values, result
   const double norms = 2 * 4 * d;
   const double input_and_scores = 2 * d + 4 * 8;
-  const double expert = 2 * (2 * d + 2 * 16);  // the token's copy, what it returns, up and its activation
+  // A token's copy and the expert's output, then the up-projection and its activation.
+  const double expert = 2 * (2 * d + 2 * 16);
   const double layer = attention + norms + input_and_scores + 2 * expert;  // k = 2
   const double tokens = 3 * s;
-  const double outside = tokens * (2 * d * 3 + 4 * V);  // two norms' inputs, the unembedding's, logits
+  const double outside = tokens * (2 * d * 3 + 4 * V);  // inputs of two norms and of the unembedding, logits
   CHECK(memory_per_gpu(scenario, 3).activations == tokens * L * layer + outside);
   CHECK(memory_per_gpu(scenario, 0).activations == 0);
-  // With one local expert of eight one of the two chosen runs; with skip-token an eighth of them.
+  // With one local expert of eight, one of the two chosen experts runs; with skip-token, an eighth of the
+  // chosen rows do.
   scenario.model.experts = 8;
   scenario.platform = platforms::uniform(8, 1e9, 1e9, 0);
   scenario.strategy.expert_overlap = 1;
@@ -53,7 +55,7 @@ TEST_CASE("activations of a layer with experts, by its tensors") {
   CHECK(memory_per_gpu(scenario, 3).activations == tokens * L * (layer - 1.75 * expert) + outside);
 }
 
-TEST_CASE("checkpointing keeps 2·d bytes a token and layer, and one layer whole") {
+TEST_CASE("activation checkpointing keeps 2·d bytes per token and layer, and one whole layer") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   const SiteModel model = site_model(scenario);
   const double layer = model.moe_layer_bytes_per_token + 2 * model.bytes_per_token_and_expert;
@@ -62,7 +64,7 @@ TEST_CASE("checkpointing keeps 2·d bytes a token and layer, and one layer whole
   CHECK(memory_per_gpu(scenario, 5).activations == tokens * (L * 2 * d + layer) + outside);
 }
 
-TEST_CASE("logits: a chunk of 512 MiB at most") {
+TEST_CASE("logits: a chunk of at most 512 MiB") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   scenario.model.vocabulary = 1'000'000;
   scenario.gpus.activation_checkpointing = true;
@@ -72,7 +74,7 @@ TEST_CASE("logits: a chunk of 512 MiB at most") {
   CHECK(with_14 - with_13 == doctest::Approx(per_sequence + 512.0 * 1024 * 1024 - 520e6).epsilon(1e-12));
 }
 
-TEST_CASE("ZeRO divides moments and master weights, then gradients, then weights") {
+TEST_CASE("ZeRO divides moments and master weights, then also gradients, then also weights") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   const double n = parameters(scenario);
   scenario.gpus.count = scenario.gpus.sharded = 4;
@@ -82,14 +84,14 @@ TEST_CASE("ZeRO divides moments and master weights, then gradients, then weights
     scenario.gpus.zero_stage = stage;
     const MemoryBytes gpu = memory_per_gpu(scenario);
     CHECK(gpu.total() - gpu.gathered_weights == per_parameter[stage] * n);
-    // While a layer is computed its weights are whole: a quarter kept, all gathered.
+    // While a layer is computed its weights are whole. A GPU keeps a quarter and gathers the rest.
     const double layer = (n - V * d) / L;
     CHECK(gpu.gathered_weights == (stage == 3 ? 2 * layer : 0));
     CHECK(memory_per_site(scenario).total() == 4 * gpu.total());
   }
 }
 
-TEST_CASE("tensor, expert and pipeline parallelism divide what they say") {
+TEST_CASE("tensor, expert and pipeline parallelism divide their parts of the parameters and activations") {
   Scenario scenario = tests::ideal_scenario("local_adamw", 2);
   const ParameterCounts counts = count_parameters(scenario.model);
   const auto dense = static_cast<double>(counts.dense());
@@ -108,12 +110,12 @@ TEST_CASE("tensor, expert and pipeline parallelism divide what they say") {
   CHECK(memory_per_site(scenario).total() == 18 * (2 * dense + experts));
   gpus = SiteGpus{};
   gpus.count = gpus.pipeline_parallel = 2;
-  // Tied tables: one copy at each end of the pipeline.
+  // Tied embedding tables: one copy at each end of the pipeline.
   const double blocks = dense - V * d + experts;
   CHECK(memory_per_gpu(scenario).total() == 18 * (blocks / 2 + V * d));
   CHECK(memory_per_site(scenario).total() == 18 * (blocks + 2 * V * d));
-  // The first of two stages has two micro-batches under way, in one layer each; the last one has one, and
-  // logits.
+  // The first of two stages has two micro-batches in flight, each with the activations of one layer. The last
+  // stage has one micro-batch in flight, and the logits.
   const SiteModel model = site_model(scenario);
   const double layer = model.moe_layer_bytes_per_token + 2 * model.bytes_per_token_and_expert;
   CHECK(memory_per_gpu(scenario, 1).activations == s * 2 * layer);
@@ -121,7 +123,7 @@ TEST_CASE("tensor, expert and pipeline parallelism divide what they say") {
   CHECK(memory_per_site(scenario).activations == s * (2 + 1) * layer + s * (2 * d * 3 + 4 * V));
 }
 
-TEST_CASE("outer state on the host: one copy for the site, none on its GPUs") {
+TEST_CASE("outer state on the host: one copy per site, and none on its GPUs") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   scenario.gpus.count = 8;
   const double n = parameters(scenario);
@@ -134,9 +136,9 @@ TEST_CASE("outer state on the host: one copy for the site, none on its GPUs") {
 
 TEST_CASE("the largest micro-batch fits, and one sequence more does not") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
-  CHECK_FALSE(largest_micro_batch_sequences(scenario).has_value());  // no memory is given
+  CHECK_FALSE(largest_micro_batch_sequences(scenario).has_value());  // the GPU memory is not given
   const double state = memory_per_gpu(scenario, 0).total();
-  const double sequence = memory_per_gpu(scenario, 1).activations;  // proportional: logits stay below a chunk
+  const double sequence = memory_per_gpu(scenario, 1).activations;  // linear: the logits stay below a chunk
   scenario.gpus.gpu_memory_bytes = state + 7.5 * sequence;
   CHECK(largest_micro_batch_sequences(scenario) == 7);
   scenario.gpus.gpu_memory_bytes = state + 7 * sequence;
@@ -145,7 +147,7 @@ TEST_CASE("the largest micro-batch fits, and one sequence more does not") {
   CHECK(largest_micro_batch_sequences(scenario) == 0);
 }
 
-TEST_CASE("every executor's report carries the same memory, and says when a GPU has too little") {
+TEST_CASE("every executor's report has the same memory, and warns if a GPU has too little") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   scenario.gpus.count = 2;
   scenario.gpus.micro_batch_sequences = 1;
@@ -156,7 +158,7 @@ TEST_CASE("every executor's report carries the same memory, and says when a GPU 
   CHECK(report.notes[0].starts_with("does not fit: a GPU needs "));
 }
 
-TEST_CASE("degrees that do not fit are refused with what would") {
+TEST_CASE("parallel degrees that do not divide are refused, and the message has degrees that would") {
   const auto complaint = [](auto&& change) -> std::string {
     Scenario scenario = tests::ideal_scenario("fomoe", 4, 2);  // N_le = 4
     change(scenario);

@@ -1,4 +1,4 @@
-// Step times from a profile: medians, interpolation, and refusal of what was not measured.
+// Tests of step times from a profile: medians, interpolation, and refusal outside of the measured model.
 #include <doctest/doctest.h>
 
 #include "costmodel/compute/compute_times.hpp"
@@ -31,7 +31,7 @@ StepProfile profile_of(const ModelShape& model) {
 
 }  // namespace
 
-TEST_CASE("a measured point answers with its medians, between points linearly, outside marked") {
+TEST_CASE("a measured point returns its medians, points between are linear, and points outside are marked") {
   const StepProfile profile = profile_of(tests::divisible_shape());
   StepEstimate step = estimate_step(profile, 2, 8, false);
   CHECK(step.micro_batch.forward_s == 9);
@@ -51,7 +51,7 @@ TEST_CASE("a measured point answers with its medians, between points linearly, o
 
 TEST_CASE("a local batch is n micro-batches and one optimiser step") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
-  scenario.workload.global_batch_sequences = 13;  // sites get 7 and 6
+  scenario.workload.global_batch_sequences = 13;  // the sites get 7 and 6
   scenario.compute = ProfiledCompute{profile_of(scenario.model), 2};
   CHECK(local_batch_sequences(scenario, 0) == 7);
   CHECK(compute_times(scenario, 7).gradients_s == doctest::Approx(3.5 * (9 + 17)));

@@ -1,4 +1,5 @@
-// Draws of steps: their mean, their spread, and that they depend on nothing but the seed and the place.
+// Tests of random step times: their mean, their spread, and that they depend only on the seed and on the
+// step's place.
 #include "costmodel/compute/step_variation.hpp"
 
 #include <doctest/doctest.h>
@@ -10,7 +11,7 @@
 using namespace fomoe;
 using namespace fomoe::costmodel;
 
-TEST_CASE("log-normal steps have mean 1 and the coefficient of variation that was asked for") {
+TEST_CASE("log-normal steps have mean 1 and the requested coefficient of variation") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   scenario.variation.coefficient = 0.3;
   double sum = 0, squares = 0;
@@ -23,7 +24,7 @@ TEST_CASE("log-normal steps have mean 1 and the coefficient of variation that wa
   const double mean = sum / kDraws, deviation = std::sqrt(squares / kDraws - mean * mean);
   CHECK(std::abs(mean - 1) < 4 * 0.3 / std::sqrt(kDraws));
   CHECK(std::abs(deviation - 0.3) < 0.02);
-  // K steps together: a K-th of the variance.
+  // The mean of K steps has 1/K of the variance.
   CHECK(std::abs(drawn_step_factor(scenario, 0, 0, 0, 100000) - 1) < 4 * 0.3 / std::sqrt(100000.0));
 }
 
@@ -42,7 +43,7 @@ TEST_CASE("stragglers: with probability p a step takes f times as long") {
   CHECK(std::abs(slow - 100) < 4 * 9.5);  // σ = √(1000·0.1·0.9)
 }
 
-TEST_CASE("draws are the same for the same seed and place, and others elsewhere") {
+TEST_CASE("draws are equal for the same seed and place, and differ otherwise") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   scenario.variation.coefficient = 0.3;
   const double first = drawn_step_factor(scenario, 1, 2, 3, 4);
@@ -54,7 +55,7 @@ TEST_CASE("draws are the same for the same seed and place, and others elsewhere"
   CHECK(drawn_step_factor(scenario, 1, 2, 3, 4) != first);
 }
 
-TEST_CASE("a profile's samples: each step is one of them ÷ their median") {
+TEST_CASE("a profile's samples: each drawn step is one of the samples ÷ their median") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   StepProfile profile;
   profile.model = scenario.model;

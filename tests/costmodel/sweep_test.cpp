@@ -1,4 +1,4 @@
-// The block path of a sweep against the closed form of each scenario by itself.
+// Tests of the block path of a sweep against the closed form of each scenario.
 #include "costmodel/formula/sweep.hpp"
 
 #include <doctest/doctest.h>
@@ -27,7 +27,8 @@ template <class T>
 T one_of(std::initializer_list<T> values) {
   return *rc::gen::elementOf(std::vector<T>(values));
 }
-// Steps of 4 sequences, longer with more local experts, measured at three counts.
+// A profile of steps of 4 sequences, measured at three counts of local experts; steps take longer with more
+// of them.
 ProfiledCompute profile_for(const ModelShape& shape, bool skip_token) {
   ProfiledCompute compute;
   compute.micro_batch_sequences = 4;
@@ -40,7 +41,7 @@ ProfiledCompute profile_for(const ModelShape& shape, bool skip_token) {
   return compute;
 }
 
-// What the lanes of one block share.
+// A random scenario with the inputs that all lanes of one block share.
 Scenario random_context() {
   Scenario scenario = tests::ideal_scenario("ddp", 2);
   scenario.strategy.method = &methods()[*rc::gen::inRange<std::size_t>(0, methods().size())];
@@ -63,7 +64,7 @@ Scenario random_context() {
   gpus.outer_state_on = one_of({OuterStateOn::device, OuterStateOn::host});
   if (*rc::gen::arbitrary<bool>()) {
     const SitePrices site{2.0 / 3600, 1600, 3e-8, {{1e12, 1e-10}, {platforms::kUnlimited, 5e-11}}};
-    scenario.prices = Prices{"USD", "", std::vector<SitePrices>(8, site), {}};  // for up to eight sites
+    scenario.prices = Prices{"USD", "", std::vector<SitePrices>(8, site), {}};  // at most eight sites
     scenario.power = GpuPower{700, 0.2, 1.2};
   }
   scenario.network.background_share = one_of({0.0, 0.3});
@@ -76,7 +77,7 @@ Scenario random_context() {
   return scenario;
 }
 
-// Another configuration of the same context: every number that a sweep can vary.
+// A random configuration of the given scenario, which varies every number that a sweep can vary.
 Scenario random_lane(Scenario scenario, std::mt19937_64& random) {
   const auto between = [&](double low, double high) {
     return std::uniform_real_distribution<double>(low, high)(random);
@@ -92,7 +93,7 @@ Scenario random_lane(Scenario scenario, std::mt19937_64& random) {
   strategy.local_steps = whole(1, 200);
   strategy.reshuffle_rounds = whole(1, 8);
   scenario.workload.tokens = whole(1, 1'000'000'000);
-  scenario.workload.global_batch_sequences = whole(sites, 500);  // not always divisible by sites
+  scenario.workload.global_batch_sequences = whole(sites, 500);  // not always divisible by the sites
   if (auto* given = std::get_if<GivenStepTime>(&scenario.compute)) given->seconds = between(1e-3, 100);
   if (auto* device = std::get_if<AssumedDevice>(&scenario.compute))
     *device = {between(1e10, 1e15), between(0.01, 1)};
@@ -119,7 +120,7 @@ void set_lane(Configuration<Block>& block, std::size_t lane, const Configuration
   block.gpus_per_site[lane] = one.gpus_per_site;
 }
 
-// Relative to the larger one; `scale` where the value is a difference of larger ones.
+// Compares relative to the larger value, or to `scale` if the value is a difference of larger ones.
 bool agree(double a, double b, double scale = 0) {
   return std::abs(a - b) <= 1e-12 * std::max({std::abs(a), std::abs(b), scale});
 }
@@ -127,7 +128,7 @@ bool agree(double a, double b, double scale = 0) {
 }  // namespace
 
 TEST_CASE("a block of configurations equals the closed form of each scenario, to 1e-12") {
-  // 100 contexts of 64 lanes: every method, collective, placement and kind of compute comes up.
+  // 100 contexts of 64 lanes include every method, collective, placement and kind of compute.
   const bool ok = rc::check([] {
     const Scenario context = random_context();
     std::mt19937_64 random(*rc::gen::arbitrary<std::uint64_t>());
@@ -180,7 +181,8 @@ TEST_CASE("a block of configurations equals the closed form of each scenario, to
   CHECK(ok);
 }
 
-TEST_CASE("fragments and late steps in lanes: each is the closed form of its scenario") {
+TEST_CASE(
+    "a block of different fragments and overlap steps: each lane equals the closed form of its scenario") {
   Scenario scenario = tests::ideal_scenario("streaming_diloco", 4);
   scenario.strategy.local_steps = 12;
   scenario.model.layers = 8;
@@ -203,7 +205,7 @@ TEST_CASE("fragments and late steps in lanes: each is the closed form of its sce
     CHECK(agree(outcome.wall_clock_s[i], closed_form(lanes[i]).wall_clock_s));
 }
 
-TEST_CASE("sites that pay different prices: the cost is the sum of theirs") {
+TEST_CASE("sites with different prices: the cost is the sum over the sites") {
   Scenario scenario = tests::ideal_scenario("diloco", 4);
   SitePrices cheap, dear;
   cheap.gpu_price_per_s = 1;
@@ -226,6 +228,6 @@ TEST_CASE("one configuration by hand: fomoe, M = 2, O_e = 1, fixed, ring, 1 GB/s
   const double sync_s = 2 * 0.010 + 2.0 * dense / 1e9;  // 2(M−1) hops; 2(M−1)/M = 1; bf16; R(1) = 0
   CHECK(outcome.wall_clock_s == doctest::Approx(12 * (5 * 1.0 + sync_s)).epsilon(1e-14));
   CHECK(outcome.bytes_sent_per_site_per_round == 2.0 * dense);
-  CHECK(outcome.memory_bytes_per_site == 26.0 * (dense + sparse / 2));  // 18 and 8 of outer state
+  CHECK(outcome.memory_bytes_per_site == 26.0 * (dense + sparse / 2));  // 18 B, and 8 B of outer state
   CHECK(outcome.round_idle_s == 0);
 }

@@ -1,4 +1,4 @@
-// What the spread of inputs makes of the wall clock.
+// Tests of the wall clock's uncertainty, which follows from the spread of the inputs.
 #include "costmodel/formula/uncertainty.hpp"
 
 #include <doctest/doctest.h>
@@ -13,7 +13,8 @@ using namespace fomoe::costmodel;
 
 namespace {
 
-/// 60 steps of two sites, each of one micro-batch of one sequence that was timed as long as these.
+/// 60 steps of two sites. A step is one micro-batch of one sequence, and the profile has the given samples of
+/// its time.
 Scenario profiled(const std::vector<double>& forward_s) {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   StepProfile profile;
@@ -29,9 +30,9 @@ Scenario profiled(const std::vector<double>& forward_s) {
 
 }  // namespace
 
-TEST_CASE("what is given without a spread has none") {
+TEST_CASE("an input that is given without a spread has none") {
   CHECK(known_spread(tests::ideal_scenario("diloco", 2), 100).empty());
-  CHECK(known_spread(profiled({1.0}), 100).empty());  // one sample says nothing of its spread
+  CHECK(known_spread(profiled({1.0}), 100).empty());  // one sample does not give a spread
   CHECK(in_quadrature({}, 100).low == 100);
   CHECK(in_quadrature({}, 100).high == 100);
 }
@@ -43,7 +44,7 @@ TEST_CASE("measured steps by hand: 0.9, 1.0 and 1.4 s") {
   REQUIRE(list.size() == 1);
   CHECK(list[0].input == "measured step time");
   CHECK(list[0].unit == "s");
-  // Mean 1.1 s, standard deviation √((0.2² + 0.1² + 0.3²) ÷ 2), Student's t of 2 degrees of freedom.
+  // Mean 1.1 s, standard deviation √((0.2² + 0.1² + 0.3²) ÷ 2), Student's t with 2 degrees of freedom.
   const double half_s = 4.3027 * std::sqrt((0.04 + 0.01 + 0.09) / 2) / std::sqrt(3.0);
   CHECK(list[0].low == doctest::Approx(1.1 - half_s).epsilon(1e-12));
   CHECK(list[0].high == doctest::Approx(1.1 + half_s).epsilon(1e-12));
@@ -52,16 +53,16 @@ TEST_CASE("measured steps by hand: 0.9, 1.0 and 1.4 s") {
   CHECK(list[0].wall_clock_high_s == doctest::Approx(answer_s + 60 * (0.1 + half_s)).epsilon(1e-12));
 }
 
-TEST_CASE("steps drawn from the samples: the answer has their mean, and a run its own draw") {
+TEST_CASE("steps drawn from the samples: the answer uses their mean, and each run draws its own steps") {
   Scenario scenario = profiled({0.9, 1.0, 1.4});
   scenario.variation.from_samples = true;
-  const double compute_s = 60;  // of the closed form, by the median
+  const double compute_s = 60;  // the closed form's compute time, from the median
   const std::vector<Uncertainty> list = known_spread(scenario, 1000);
   REQUIRE(list.size() == 2);
   const double half = 4.3027 * std::sqrt(0.07 / 3) / 1.1;
   CHECK(list[0].wall_clock_high_s - 1000 == doctest::Approx(compute_s * half).epsilon(1e-9));
   CHECK(1000 - list[0].wall_clock_low_s == doctest::Approx(compute_s * half).epsilon(1e-9));
-  // Variance of a draw with replacement: Σ (x − 1.1)² ÷ 3.
+  // The variance of a draw with replacement is Σ (x − 1.1)² ÷ 3.
   const double drawn = 1.959964 * std::sqrt(0.14 / 3) / 1.1 / std::sqrt(60.0);
   CHECK(list[1].input == "steps that vary");
   CHECK(list[1].high == doctest::Approx(1 + drawn).epsilon(1e-9));
@@ -85,18 +86,18 @@ TEST_CASE("steps that vary by hand: 60 steps of 1 s") {
         doctest::Approx(1000 + 60 * 1.4 * 1.959964 * deviation / std::sqrt(60.0)).epsilon(1e-12));
 }
 
-TEST_CASE("jitter by hand: 12 rounds, each waits for two latencies of a ring of two") {
+TEST_CASE("jitter by hand: 12 rounds, each of which waits for two latencies of a ring of two") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   scenario.network.jitter_s = 0.01;
-  scenario.network.latency_factor = 3;  // on latencies, not on what jitter adds
+  scenario.network.latency_factor = 3;  // applies to latencies, not to jitter
   std::vector<Uncertainty> list = known_spread(scenario, 1000);
   REQUIRE(list.size() == 1);
-  // A uniform draw has variance J²/12; 24 of them.
+  // A uniform draw has variance J²/12, and the run has 24 draws.
   const double half_s = 1.959964 * 0.01 / std::sqrt(12.0) / std::sqrt(24.0);
   CHECK(list[0].low == doctest::Approx(0.005 - half_s).epsilon(1e-9));
   CHECK(list[0].high == doctest::Approx(0.005 + half_s).epsilon(1e-9));
   CHECK(list[0].wall_clock_high_s - 1000 == doctest::Approx(24 * half_s).epsilon(1e-6));
-  // Two draws are between 0 and J, whatever the normal distribution says.
+  // Two draws lie between 0 and J, and so does the interval, although the normal distribution extends beyond.
   scenario.workload.tokens /= 12;
   scenario.network.jitter_s = 0.01;
   list = known_spread(scenario, 1000);
@@ -104,12 +105,12 @@ TEST_CASE("jitter by hand: 12 rounds, each waits for two latencies of a ring of 
   CHECK(list[0].high <= 0.01);
 }
 
-TEST_CASE("in quadrature: 3 and 4 s above are 5 s, 12 and 5 s below are 13 s") {
+TEST_CASE("in quadrature: 3 and 4 s above are 5 s, and 12 and 5 s below are 13 s") {
   const Interval95 all =
       in_quadrature({{"a", "", 0, 0, 88, 103, "", ""}, {"b", "", 0, 0, 104, 95, "", ""}}, 100);
   CHECK(all.high == doctest::Approx(105));
   CHECK(all.low == doctest::Approx(87));
-  // An interval that does not hold the answer moves one end only.
+  // An interval that does not contain the answer moves one end only.
   const Interval95 above = in_quadrature({{"a", "", 0, 0, 103, 110, "", ""}}, 100);
   CHECK(above.low == 100);
   CHECK(above.high == 110);

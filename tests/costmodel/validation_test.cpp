@@ -1,4 +1,4 @@
-// Errors of predictions, and their summaries, by hand.
+// Tests of the errors of predictions and of their summaries, by hand.
 #include "costmodel/report/validation.hpp"
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ double at(const RunErrors& errors, Compared what) { return errors[static_cast<st
 
 }  // namespace
 
-TEST_CASE("errors are predicted ÷ measured − 1; of utilisation, which is a share, the difference") {
+TEST_CASE("errors are predicted ÷ measured − 1, but for utilisation, which is a share, the difference") {
   const RunErrors errors = errors_of(report(11, 6, 4), report(10, 8, 2));
   CHECK(at(errors, Compared::wall_clock) == doctest::Approx(11.0 / 10 - 1));
   CHECK(at(errors, Compared::compute) == doctest::Approx(6.0 / 8 - 1));
@@ -35,7 +35,7 @@ TEST_CASE("errors are predicted ÷ measured − 1; of utilisation, which is a sh
   CHECK(at(errors, Compared::bytes) == 0);
 }
 
-TEST_CASE("nothing measured: no error where nothing was predicted, else an infinite one") {
+TEST_CASE("if the measured value is zero the error is zero for a prediction of zero, else infinite") {
   CHECK(at(errors_of(report(10, 8, 0), report(10, 8, 0)), Compared::communication) == 0);
   CHECK(std::isinf(at(errors_of(report(10, 8, 1), report(10, 8, 0)), Compared::communication)));
 }
@@ -58,7 +58,8 @@ TEST_CASE("the first round and the mean of the later ones, where both reports li
   CHECK(known() == std::pair(false, false));
 }
 
-TEST_CASE("what bounds a run: 30 % communication, and whether the prediction hides any of it") {
+TEST_CASE(
+    "a run is bounded by communication from a share of 30 %, and overlapped if the prediction hides any") {
   CHECK(bound_of(report(10, 7.1, 2.9), report(10, 7.1, 2.9)) == Bound::compute);
   CHECK(bound_of(report(10, 7, 3), report(10, 7, 3)) == Bound::communication);
   RunReport hides = report(10, 7, 3);

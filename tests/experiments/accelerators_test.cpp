@@ -1,4 +1,5 @@
-// The catalogue of accelerators: its rows, what a scenario takes from it, and profiles scaled by it.
+// Tests of the catalogue of accelerators: its rows, the values that a scenario takes from it, and profiles
+// scaled with it.
 #include "experiments/files/accelerators.hpp"
 
 #include <doctest/doctest.h>
@@ -22,7 +23,7 @@ const std::string kTwoSites = source_dir() + "/experiments/scenarios/two-sites.t
 
 Ran run(const std::string& command) { return run_in(source_dir(), command); }
 
-/// Of a report: "origin: detail" of every line about `what`.
+/// Returns "origin: detail" for each line of the report's provenance about `what`.
 std::string said_of(const json& report, const std::string& what) {
   std::string text;
   for (const auto& entry : report["provenance"]) {
@@ -34,7 +35,7 @@ std::string said_of(const json& report, const std::string& what) {
 
 }  // namespace
 
-TEST_CASE("every row has a name of its own, a source, and figures that are of one device and dense") {
+TEST_CASE("every accelerator has a unique name, a source, and figures of one device without sparsity") {
   std::set<std::string> names;
   REQUIRE(scenario::accelerators().size() >= 15);
   for (const Accelerator& row : scenario::accelerators()) {
@@ -42,7 +43,8 @@ TEST_CASE("every row has a name of its own, a source, and figures that are of on
     CHECK(names.insert(row.name).second);
     CHECK(row.source.size() > 10);
     CHECK(row.peak_flops.contains("bf16"));
-    // Any slip of a unit, a factor of 8 for a whole server, or both dies taken for one, leaves these ranges.
+    // A wrong unit, the figure of a whole server of 8, or two dies counted as one device would be outside of
+    // these ranges.
     CHECK(row.peak_flops.at("bf16") >= 70e12);
     CHECK(row.peak_flops.at("bf16") <= 2.6e15);
     CHECK(row.memory_bytes >= 16 * 0x1p30);
@@ -50,7 +52,8 @@ TEST_CASE("every row has a name of its own, a source, and figures that are of on
     CHECK(row.memory_bytes_per_s >= 600e9);
     CHECK(row.memory_bytes_per_s <= 8e12);
     if (row.power_w) CHECK((*row.power_w >= 150 && *row.power_w <= 1200));
-    // Formats of half the width go at twice the rate: with sparsity on one side only it would be 4 or 1.
+    // A format of half the width has twice the rate. A figure with sparsity on one side only would give a
+    // factor of 4 or 1.
     if (row.peak_flops.contains("fp8"))
       CHECK(row.peak_flops.at("fp8") / row.peak_flops.at("fp16") == Approx(2).epsilon(0.02));
   }
@@ -60,7 +63,7 @@ TEST_CASE("every row has a name of its own, a source, and figures that are of on
   CHECK(h100->peak_flops.at("bf16") == 989.5e12);
 }
 
-TEST_CASE("a scenario that names an accelerator takes peak, memory and power from it, and says so") {
+TEST_CASE("a scenario that names an accelerator takes its peak, memory and power, and the report says so") {
   const std::string simulate =
       "fomoe simulate " + kTwoSites + " --set energy.idle_share=0.2 --set compute.mfu=0.4 --output - ";
   const Ran ran = run(simulate + "--set compute.accelerator=H100-SXM");
@@ -75,7 +78,7 @@ TEST_CASE("a scenario that names an accelerator takes peak, memory and power fro
   CHECK(said_of(report, "GPU memory").starts_with("assumed: 80 GiB of H100-SXM, from the catalogue"));
   CHECK(said_of(report, "GPU power").starts_with("assumed: 700 W of H100-SXM, from the catalogue"));
 
-  // The same as typing its figures by hand.
+  // The same as with the accelerator's figures given by hand.
   const Ran typed = run("fomoe simulate " + kTwoSites +
                         " --set energy.idle_share=0.2 --set energy.gpu_power=700W --set compute.mfu=0.4 "
                         "--set compute.peak_flops=989.5TFLOPS --set compute.gpu_memory=80GiB --output -");
@@ -83,7 +86,7 @@ TEST_CASE("a scenario that names an accelerator takes peak, memory and power fro
   CHECK(json::parse(typed.out)["wall_clock_s"] == report["wall_clock_s"]);
   CHECK(json::parse(typed.out)["cost"]["energy_kwh"] == report["cost"]["energy_kwh"]);
 
-  // fp8 goes twice as fast, and what is given wins over the catalogue.
+  // fp8 has twice the rate, and given keys win over the catalogue.
   const Ran fp8 = run(
       simulate + "--set compute.accelerator=H100-SXM --set compute.dtype=fp8 --set compute.gpu_memory=60GiB");
   REQUIRE_MESSAGE(fp8.exit_status == 0, fp8.err);
@@ -93,7 +96,7 @@ TEST_CASE("a scenario that names an accelerator takes peak, memory and power fro
   CHECK(said_of(json::parse(fp8.out), "GPU memory").empty());
 }
 
-TEST_CASE("beside a given step time an accelerator only says memory and power") {
+TEST_CASE("with a given step time an accelerator supplies only memory and power") {
   const Ran ran = run("fomoe simulate " + kTwoSites + " --set compute.accelerator=L40S --output -");
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
   const json report = json::parse(ran.out);
@@ -101,7 +104,7 @@ TEST_CASE("beside a given step time an accelerator only says memory and power") 
   CHECK(report["scenario"]["compute"]["gpu_memory_bytes"] == 48 * 0x1p30);
 }
 
-TEST_CASE("wrong accelerators: what there is, and what was nearly meant") {
+TEST_CASE("wrong accelerators: the message lists the catalogue and suggests similar names") {
   const auto err = [](const std::string& options) {
     const Ran ran = run("fomoe simulate " + kTwoSites + ' ' + options);
     CHECK(ran.exit_status == 2);
@@ -118,12 +121,12 @@ TEST_CASE("wrong accelerators: what there is, and what was nearly meant") {
                   "of bf16") != std::string::npos);
   CHECK(err("--set compute.dtype=fp8").find("compute.dtype: got it without accelerator") !=
         std::string::npos);
-  // Its vendor does not say what it draws.
+  // The vendor does not publish the power of this accelerator.
   CHECK(err("--set compute.accelerator=GB200 --set energy.idle_share=0.2")
             .find("energy.gpu_power: got nothing; expected a power above zero") != std::string::npos);
 }
 
-TEST_CASE("fomoe list accelerators: a line for each, with its source") {
+TEST_CASE("fomoe list accelerators prints one line for each, with its source") {
   const Ran ran = run("fomoe list accelerators");
   CHECK(ran.exit_status == 0);
   for (const Accelerator& row : scenario::accelerators()) {
@@ -133,8 +136,7 @@ TEST_CASE("fomoe list accelerators: a line for each, with its source") {
 }
 
 TEST_CASE(
-    "a profile scaled to another device: by the peaks and by the memory bandwidths, and assumed from then "
-    "on") {
+    "a profile scaled to another device uses the ratios of peaks and of memory bandwidths, and is assumed") {
   const Folder folder;
   costmodel::StepProfile profile;
   profile.model = *costmodel::find_preset("small");

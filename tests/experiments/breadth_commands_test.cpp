@@ -1,4 +1,4 @@
-// Failures, replicas and SimGrid's XML platforms as a user meets them.
+// Tests of failures, replicas and SimGrid's XML platforms through the program.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -48,7 +48,7 @@ std::string xml(const std::string& name) { return read_all(source_dir() + "/test
 
 }  // namespace
 
-TEST_CASE("--replicas: the same as running each seed by itself") {
+TEST_CASE("--replicas gives the same results as running each seed separately") {
   const json all = answer(kRandom + " --seed 7 --replicas 3");
   double sum_s = 0, sum_utilization = 0;
   for (const char* seed : {"7", "8", "9"}) {
@@ -70,7 +70,7 @@ TEST_CASE("--replicas: the same as running each seed by itself") {
   CHECK(answer(kRandom + " --seed 7 --replicas 3") == all);
 }
 
-TEST_CASE("--replicas in words, and where the seed decides nothing") {
+TEST_CASE("--replicas in the text output, also where the seed changes nothing") {
   CHECK(run_in(source_dir(), kRandom + " --replicas 4").out.find("4 seeds from 42") != std::string::npos);
   const json same = answer("fomoe simulate experiments/scenarios/two-sites.toml --replicas 2");
   CHECK(same["notes"].dump().find("all replicas took equally long") != std::string::npos);
@@ -81,7 +81,7 @@ TEST_CASE("--replicas in words, and where the seed decides nothing") {
           "fomoe: --replicas: got it with --engine closed-form");
 }
 
-TEST_CASE("[failures]: goodput in JSON and in words, the same for the same seed") {
+TEST_CASE("[failures]: goodput in JSON and in the text output, the same for the same seed") {
   const std::string failing =
       "fomoe simulate experiments/scenarios/two-sites.toml --set failures.site_mtbf=10min --set "
       "failures.checkpoint_cost=2s --set failures.restart_time=1min --set prices.gpu_hour=2USD";
@@ -107,7 +107,7 @@ TEST_CASE("[failures]: goodput in JSON and in words, the same for the same seed"
         answer(failing)["goodput"]["recommended_timeout_s"]);
 }
 
-TEST_CASE("[failures]: dead links under policy wait end with a sentence") {
+TEST_CASE("[failures]: dead links under policy wait end with a message instead of an endless run") {
   const Ran ran =
       run_in(source_dir(),
              "fomoe simulate experiments/scenarios/two-sites.toml --set failures.link_mtbf=1s --set "
@@ -117,7 +117,7 @@ TEST_CASE("[failures]: dead links under policy wait end with a sentence") {
   CHECK(ran.out.find("never") != std::string::npos);
 }
 
-TEST_CASE("platform.file in SimGrid's XML: read, cut to its first sites, swept") {
+TEST_CASE("platform.file in SimGrid's XML is read, cut to its first sites, and swept") {
   const Folder folder;
   write_all(folder / "s.toml", kXmlScenario);
   write_all(folder / "p.xml", xml("asymmetric.xml"));
@@ -135,7 +135,7 @@ TEST_CASE("platform.file in SimGrid's XML: read, cut to its first sites, swept")
   CHECK(std::filesystem::exists(folder / "a.csv"));
 }
 
-TEST_CASE("wrong XML: the file's name, exit status 2, no file left") {
+TEST_CASE("wrong XML: the message has the file's name, the exit status is 2, and no file is left") {
   const Folder folder;
   write_all(folder / "s.toml", kXmlScenario);
   const auto expect = [&](const std::string& message) {

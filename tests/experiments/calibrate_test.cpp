@@ -1,4 +1,5 @@
-// `fomoe calibrate` on runs that were simulated with known terms, and on data that cannot support a fit.
+// Tests of `fomoe calibrate` on runs that were simulated with known terms, and on data that cannot support a
+// fit.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -19,7 +20,8 @@ Ran program(const Folder& folder, const std::string& arguments) {
   return run_in(folder.path(), "fomoe " + arguments);
 }
 
-/// Runs with payloads of 0.2 to 200 MB, 100 Mb/s to 1 Gb/s, 5 to 50 ms, ring and direct.
+/// Writes runs with payloads of 0.2 to 200 MB on links of 100 Mb/s to 1 Gb/s and 5 to 50 ms, with ring and
+/// direct.
 void write_runs(const Folder& folder, const std::vector<std::string>& truth, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal(0, kNoise);
@@ -50,7 +52,8 @@ json term(const json& answer, const std::string& name) {
   return {};
 }
 
-/// The window is found by trying some values, so its interval is from one that is too small to one too large.
+/// Checks that the interval of a fitted term contains its true value. The interval of the window goes from
+/// one tried value that is too small to one that is too large, since its fit tries some values only.
 void check_holds(const json& fitted, double truth, double width = 0.5) {
   CAPTURE(fitted.dump());
   REQUIRE(fitted["supported"] == true);
@@ -61,7 +64,8 @@ void check_holds(const json& fitted, double truth, double width = 0.5) {
 
 }  // namespace
 
-TEST_CASE("terms that runs were made with come back within their intervals, and the file predicts others") {
+TEST_CASE(
+    "the fit recovers the runs' terms within their intervals, and the fitted file predicts other runs") {
   const Folder folder;
   const std::vector<std::string> truth = {"network_model.bandwidth_efficiency=0.9",
                                           "network_model.call_overhead=4ms",
@@ -79,15 +83,15 @@ TEST_CASE("terms that runs were made with come back within their intervals, and 
   CHECK(answer["runs"].size() == 24);
 
   REQUIRE(program(folder, "calibrate run-*.json --output fitted.toml").exit_status == 0);
-  CHECK(read_all(folder / "fitted.toml").find("initial_window") == std::string::npos);  // it was never on
+  CHECK(read_all(folder / "fitted.toml").find("initial_window") == std::string::npos);  // no run had it
   CHECK(program(folder, "validate run-3.json --network-model fitted.toml").exit_status == 2);
   write_measured_run(folder / "new.json", kTwoSites, {"strategy.local_steps=8"}, truth);
   ran = program(folder, "validate new.json --network-model fitted.toml --limit wall_clock=0.02");
   CHECK(ran.exit_status == 0);
-  CHECK(program(folder, "validate new.json --limit wall_clock=0.02").exit_status == 1);  // without the model
+  CHECK(program(folder, "validate new.json --limit wall_clock=0.02").exit_status == 1);  // no fitted model
 }
 
-TEST_CASE("slow start is found, with its window, and left out where there was none") {
+TEST_CASE("slow start is recovered with its window, and left out if the runs had none") {
   const Folder folder;
   write_runs(folder, {"network_model.initial_window=14600B", "network_model.idle_restart=true"}, 3);
   const Ran ran = program(folder,
@@ -97,10 +101,10 @@ TEST_CASE("slow start is found, with its window, and left out where there was no
   REQUIRE(ran.exit_status == 0);
   const json answer = json::parse(ran.out);
   check_holds(term(answer, "initial_window"), 14600, 1.0);
-  CHECK(term(answer, "bandwidth_efficiency")["supported"] == false);  // 1, within noise
+  CHECK(term(answer, "bandwidth_efficiency")["supported"] == false);  // 1 within the noise
 }
 
-TEST_CASE("data that cannot support a fit: exit status 1, and why") {
+TEST_CASE("data that cannot support a fit give exit status 1 and the reason") {
   const Folder folder;
   for (int i = 0; i < 8; ++i)
     write_measured_run(folder / ("run-" + std::to_string(i) + ".json"), kTwoSites, {},
@@ -108,7 +112,7 @@ TEST_CASE("data that cannot support a fit: exit status 1, and why") {
   const Ran few = program(folder, "calibrate run-0.json run-1.json run-2.json run-3.json");
   CHECK(few.exit_status == 1);
   CHECK(few.err.find("too few observations: 4 for 4 terms, and at least 5 are needed") != std::string::npos);
-  // One size on one link: only one number can be found, and which term it belongs to nobody knows.
+  // One payload size on one link determines one number only, and not the term to which it belongs.
   const Ran one_size = program(folder, "calibrate run-*.json --terms bandwidth_efficiency,payload_rate");
   INFO(one_size.out, one_size.err);
   CHECK(one_size.exit_status == 0);
@@ -118,9 +122,9 @@ TEST_CASE("data that cannot support a fit: exit status 1, and why") {
   CHECK(program(folder, "calibrate nothing.json").exit_status == 2);
 }
 
-TEST_CASE("collectives from a CSV: by hand, and mistakes by file and line") {
+TEST_CASE("collectives from a CSV: a fit by hand, and mistakes with file and line") {
   const Folder folder;
-  // Direct exchange among 2 sites: 2 · (latency + S/2 ÷ (0.8 · rate)).
+  // Direct exchange between 2 sites: 2 · (latency + S/2 ÷ (0.8 · rate)).
   std::string csv = "collective,sites,payload,bandwidth,latency,seconds\n";
   for (const double megabytes : {1.0, 4.0, 10.0, 40.0, 100.0}) {
     const double seconds = 2 * (0.01 + megabytes * 1e6 / 2 / (0.8 * 1e9 / 8));
@@ -144,7 +148,8 @@ TEST_CASE("collectives from a CSV: by hand, and mistakes by file and line") {
   CHECK(said("ring,2,1MB").find("bad.csv:2: row: got 3 cells") != std::string::npos);
 }
 
-TEST_CASE("reports of iperf3: the efficiency of a full link, and the window of streams that do not fill it") {
+TEST_CASE(
+    "reports of iperf3: the efficiency from full links, and the window from streams that do not fill one") {
   const Folder folder;
   const std::string real = read_all(source_dir() + "/tests/experiments/data/iperf3/one-stream.json");
   const auto report = [&](const std::string& name, int streams, double megabits_per_s) {
@@ -153,7 +158,7 @@ TEST_CASE("reports of iperf3: the efficiency of a full link, and the window of s
     one["end"]["sum_received"]["bits_per_second"] = megabits_per_s * 1e6;
     write_all(folder / name, one.dump());
   };
-  // 1 Gbit/s, of which 0.95 is payload, round trip 100 ms, window 1 MB: 80 Mbit/s a stream, ± 1 %.
+  // 1 Gbit/s, of which 0.95 is payload; round trip 100 ms, window 1 MB: 80 Mbit/s per stream, ± 1 %.
   report("a.json", 1, 80.8);
   report("b.json", 2, 158.4);
   report("c.json", 4, 320);
@@ -170,7 +175,7 @@ TEST_CASE("reports of iperf3: the efficiency of a full link, and the window of s
   const Ran text =
       program(folder, "calibrate a.json b.json c.json d.json e.json --link-rate 1Gbps --round-trip 100ms");
   CHECK(text.out.find("tcp_window = \"") != std::string::npos);
-  // All full: nothing can be said of a window.
+  // All links are full, so that the window is unknown.
   report("a.json", 1, 940);
   report("b.json", 2, 950);
   report("c.json", 4, 960);

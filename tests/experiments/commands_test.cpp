@@ -1,4 +1,5 @@
-// The commands as a user meets them: help, pasted examples, machine-readable answers, the same bytes twice.
+// Tests of the commands through the program: help, pasted examples, machine-readable answers, and the same
+// bytes twice.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -62,7 +63,7 @@ TEST_CASE("fomoe --help names every command") {
   for (const std::string& command : kCommands) CHECK(help.find(command) != std::string::npos);
 }
 
-TEST_CASE("simulate --output -: the keys that others read") {
+TEST_CASE("simulate --output - has the keys that other programs read") {
   const json run = answer("fomoe simulate " + kTwoSites + " --output -");
   CHECK(run["schema"] == "fomoe.run/1");
   CHECK(run["executor"] == "simulated");
@@ -100,8 +101,7 @@ TEST_CASE("simulate: duration is compute plus exposed communication plus idle") 
                         round["idle_s"].get<double>()));
 }
 
-TEST_CASE(
-    "simulate --engine closed-form agrees with the simulation where sites are equal and latency is zero") {
+TEST_CASE("simulate --engine closed-form equals the simulation where sites are equal and latency is zero") {
   const std::string ideal =
       kTwoSites + " --set platform.latency=0s --set strategy.expert_overlap=2 --output -";
   const double simulated = answer("fomoe simulate " + ideal)["wall_clock_s"];
@@ -110,7 +110,7 @@ TEST_CASE(
   CHECK(simulated == doctest::Approx(closed["wall_clock_s"].get<double>()).epsilon(1e-6));
 }
 
-TEST_CASE("the same command gives the same bytes, random placements too") {
+TEST_CASE("the same command gives the same bytes, also with random placements") {
   const std::string random =
       "fomoe simulate " + kEightRegions + " --set strategy.placement=random --seed 5 --output -";
   const Ran first = run(random), second = run(random);
@@ -122,7 +122,7 @@ TEST_CASE("the same command gives the same bytes, random placements too") {
   CHECK(run("fomoe cost " + kTwoSites).out == run("fomoe cost " + kTwoSites).out);
 }
 
-TEST_CASE("files: JSON equals what - prints, CSV has one row, a trace has a process for each site") {
+TEST_CASE("files: JSON equals the output of -, a CSV has one row, a trace has one process per site") {
   const Folder folder;
   const std::string base = "fomoe simulate " + kTwoSites + " --output ";
   CHECK(run(base + (folder / "r.json") + " --trace " + (folder / "t.json")).exit_status == 0);
@@ -150,7 +150,7 @@ TEST_CASE("files: JSON equals what - prints, CSV has one row, a trace has a proc
   CHECK(std::count(header.begin(), header.end(), ',') == std::count(row.begin(), row.end(), ','));
 }
 
-TEST_CASE("cost --output -: the keys that others read, and their sum") {
+TEST_CASE("cost --output - has the keys that other programs read, and they add up") {
   const json cost = answer("fomoe cost " + kTwoSites + " --output -");
   CHECK(cost["schema"] == "fomoe.cost/1");
   std::int64_t sum = 0;
@@ -161,12 +161,12 @@ TEST_CASE("cost --output -: the keys that others read, and their sum") {
   CHECK(cost["parameters"]["embedding"] == 200019 * 256);
   CHECK(cost["flops_per_token"].is_number());
   CHECK(cost["memory_bytes_per_site"] == cost["memory_bytes_per_gpu"]);
-  // Every class of traffic is there, also when it is zero.
+  // Every class of traffic is present, even if it is zero.
   for (const char* traffic : {"dense", "expert_sync", "migration"})
     CHECK(cost["sent_bytes_per_site"][traffic].is_number());
-  // O_e = 1: no expert has a second copy. Ring of 2: each sends the payload of 2 B once, 2(M−1)/M = 1.
+  // With O_e = 1 no expert has a second copy. In a ring of 2 each site sends 2(M−1)/M = 1 times the payload.
   CHECK(cost["sent_bytes_per_site"]["expert_sync"] == 0);
-  // Outer state is 8 B on top of 18 B a parameter.
+  // Outer state is 8 B per parameter in addition to 18 B.
   CHECK(cost["memory_bytes_per_site"].get<double>() == 26 * cost["parameters_per_site"].get<double>());
 }
 
@@ -203,11 +203,11 @@ TEST_CASE("cost: opaque counts with a batch in tokens") {
                            "workload.global_batch_tokens=1000000 --output -");
   CHECK(cost["parameters"]["total"] == 1'724'000'000);
   CHECK(cost["active_parameters"] == 124'000'000 + 1'600'000'000 / 4);
-  CHECK(cost["scenario"]["workload"]["global_batch_sequences"] == 1'000'000);  // a sequence is a token
+  CHECK(cost["scenario"]["workload"]["global_batch_sequences"] == 1'000'000);  // a sequence is one token
   CHECK(cost["scenario"]["model"]["architecture"] == "opaque");
 }
 
-TEST_CASE("cost: with skip-token the two accountings differ, and say which one it was") {
+TEST_CASE("cost: with skip-token the two accountings differ, and the report names the one it used") {
   const std::string skip =
       "fomoe cost " + kTwoSites + " --set strategy.skip_token=true --output - --accounting ";
   const json mechanism = answer(skip + "mechanism"), paper = answer(skip + "paper");
@@ -215,7 +215,7 @@ TEST_CASE("cost: with skip-token the two accountings differ, and say which one i
   CHECK(paper["flops"]["accounting"] == "paper");
 }
 
-TEST_CASE("compare: one table, the fastest, why, and what is not in the answer") {
+TEST_CASE("compare: one table, the fastest case, the reason, and what the answer leaves out") {
   const Ran ran =
       run("fomoe compare " + kTwoSites +
           " --case strategy.method=ddp --case \"strategy.method=diloco strategy.local_steps=32\"");
@@ -235,7 +235,7 @@ TEST_CASE("compare: among equally fast cases the one that synchronises most ofte
   CHECK(ran.out.find("which of these synchronises most often") != std::string::npos);
 }
 
-TEST_CASE("compare: a mistake in the last case is found before any is run") {
+TEST_CASE("compare: a mistake in the last case is found before any case runs") {
   const Ran ran =
       run("fomoe compare " + kTwoSites + " --case strategy.method=ddp --case strategy.method=dpd");
   CHECK(ran.exit_status == 2);
@@ -243,7 +243,7 @@ TEST_CASE("compare: a mistake in the last case is found before any is run") {
   CHECK(ran.err.starts_with("--set strategy.method=dpd: strategy.method: got \"dpd\""));
 }
 
-TEST_CASE("compare: JSON and CSV hold every case") {
+TEST_CASE("compare: JSON and CSV have every case") {
   const Folder folder;
   const std::string cases =
       "fomoe compare " + kTwoSites + " --case strategy.method=ddp --case \"\" --output ";
@@ -270,8 +270,8 @@ TEST_CASE("list: methods, models, keys and platforms") {
   }
 }
 
-TEST_CASE("every example value in the table of keys is one that the reader accepts") {
-  // In the order of the table; alternatives are tried on their own.
+TEST_CASE("the reader accepts every example value in the table of keys") {
+  // The keys are tried in the order of the table; alternatives are tried separately.
   const std::string keys = run("fomoe list keys").out;
   std::istringstream lines(keys.substr(0, keys.find("Platform file")));
   std::string table;
@@ -286,7 +286,7 @@ TEST_CASE("every example value in the table of keys is one that the reader accep
         key == "strategy.routing_counts" || key.starts_with("strategy.compression.") ||
         key == "compute.draw_samples" || key == "compute.dtype" || key == "model.dense_parameters" ||
         key == "model.expert_parameters") {
-      continue;  // need a partner or a file
+      continue;  // these keys need other keys or a file
     }
     const std::string partners =
         key == "traffic.data_bytes_per_token" ? " --set traffic.data_site=site-0"
@@ -314,21 +314,21 @@ TEST_CASE("every example value in the table of keys is one that the reader accep
   CHECK(tried > 20);
 }
 
-TEST_CASE("a full disk is no answer: exit status 1") {
+TEST_CASE("on a full disk a command ends with exit status 1") {
   if (!std::filesystem::exists("/dev/full")) return;
   CHECK(run("bash -c 'fomoe cost " + kTwoSites + " >/dev/full'").exit_status == 1);
 }
 
-TEST_CASE("an answer that cannot be written to its end leaves no file: exit status 1") {
+TEST_CASE("an answer that cannot be written completely leaves no file, and the exit status is 1") {
   const Folder folder;
-  // No file may grow past 0 blocks; the signal that comes with it (25, SIGXFSZ) is ignored.
+  // The limit forbids files of more than 0 blocks. The signal that it raises (25, SIGXFSZ) is ignored.
   const Ran ran = run("sh -c \"trap '' 25; ulimit -f 0; exec fomoe cost " + kTwoSites + " --output " +
                       (folder / "a.json") + "\"");
   CHECK(ran.exit_status == 1);
   CHECK(std::filesystem::is_empty(folder.path()));
 }
 
-TEST_CASE("compare: where a ring waits for latency, the answer says what to try, and what that gives") {
+TEST_CASE("compare: where a ring mostly waits for latency, the answer suggests another collective") {
   const std::string far =
       "fomoe compare " + kTwoSites +
       " --set platform.sites=4 --set platform.bandwidth=10Gbps --set platform.latency=200ms ";

@@ -1,4 +1,4 @@
-// The one reader of CSV: cells, quotes, and a file's header and rows.
+// Tests of the CSV reader that all commands share: cells, quotes, and a file's header and rows.
 #include "experiments/files/csv.hpp"
 
 #include <doctest/doctest.h>
@@ -32,26 +32,26 @@ std::string complaint(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("cells: spaces around them do not count, a carriage return does not, empty ones do") {
+TEST_CASE("cells: surrounding spaces and a carriage return are ignored, and empty cells are kept") {
   CHECK(csv_cells("a,b") == Cells{"a", "b"});
   CHECK(csv_cells(" a , b c \r") == Cells{"a", "b c"});
   CHECK(csv_cells("a,,") == Cells{"a", "", ""});
   CHECK(csv_cells("") == Cells{""});
 }
 
-TEST_CASE("cells in quotes hold commas and quotes; a quote elsewhere is itself") {
+TEST_CASE("quoted cells hold commas and quotes, and a quote elsewhere is an ordinary character") {
   CHECK(csv_cells(R"("a,b",c)") == Cells{"a,b", "c"});
   CHECK(csv_cells(R"("say ""a""", b)") == Cells{"say \"a\"", "b"});
   CHECK(csv_cells(R"("",b)") == Cells{"", "b"});
-  CHECK(csv_cells("7\",8") == Cells{"7\",8"});  // a quote that is never closed
+  CHECK(csv_cells("7\",8") == Cells{"7\",8"});  // an ordinary quote, since the cell does not begin with it
 }
 
-TEST_CASE("the last of at most so many cells is the rest of the line") {
+TEST_CASE("with a limit on the number of cells, the last cell is the rest of the line") {
   CHECK(csv_cells("a,b,a note, with commas", 3) == Cells{"a", "b", "a note, with commas"});
   CHECK(csv_cells("a", 3) == Cells{"a"});
 }
 
-TEST_CASE("a file: its header, its rows with their lines, and what is wrong with it") {
+TEST_CASE("a file: its header, its rows with their line numbers, and its mistakes") {
   const Folder folder;
   write_all(folder / "t.csv", "a, b\r\n1,2\r\n\r\n\"3,5\",4\n");
   CsvFile file(folder / "t.csv", {"table", "a CSV of tests", "a,b", "1,2"});

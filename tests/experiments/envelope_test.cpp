@@ -1,4 +1,5 @@
-// How far a scenario lies outside of what predictions were validated in.
+// Tests of the line about validation: whether a scenario lies outside of the validated ranges, and by how
+// much.
 #include <doctest/doctest.h>
 
 #include <sstream>
@@ -21,8 +22,8 @@ std::string validation_line(const std::string& overrides) {
 
 }  // namespace
 
-TEST_CASE("simulate says that a case lies inside of what was validated, or how far outside and in what") {
-  // Four sites at 200 Mb/s and 50 ms were run with this method.
+TEST_CASE("simulate says whether a case lies inside of the validated ranges, and else how far outside") {
+  // The validation includes runs of this method with four sites at 200 Mb/s and 50 ms.
   const std::string inside =
       "--set platform.sites=4 --set platform.bandwidth=200Mbps --set platform.latency=50ms "
       "--set model.d_model=128 --set model.d_expert=64 --set model.vocabulary=512";

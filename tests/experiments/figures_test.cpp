@@ -1,4 +1,4 @@
-// `fomoe reproduce`: the paper's figures, judged by what the paper says of them.
+// Tests of `fomoe reproduce`: the paper's figures against the statements of the paper about them.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -24,7 +24,7 @@ json reproduced(const std::string& id) {
   CHECK(document["id"] == id);
   CHECK_FALSE(document["assumptions"].empty());
   CHECK_FALSE(document["rows"].empty());
-  // The CSV has the same rows.
+  // The CSV must have the same rows.
   std::istringstream csv(read_all(folder / ("results/new/" + id + ".csv")));
   std::size_t lines = 0;
   for (std::string line; std::getline(csv, line);) ++lines;
@@ -38,7 +38,7 @@ bool near(double value, double expected, double relative) {
 
 }  // namespace
 
-TEST_CASE("reproduce without an ID lists them; a wrong one is refused with the nearest") {
+TEST_CASE("reproduce without an ID lists the figures, and a wrong ID is refused with the nearest one") {
   const Ran list = run_in(source_dir(), "fomoe reproduce");
   CHECK(list.exit_status == 0);
   for (const char* id : {"fig-parameter-distribution", "table-models", "fig-flops-scaling",
@@ -70,9 +70,9 @@ TEST_CASE("parameter distribution: 22 % sparse at 150M, rising, over 60 % by 26B
   }
 }
 
-TEST_CASE("the models' table: exact integers") {
+TEST_CASE("the table of models has exact integers") {
   const json figure = reproduced("table-models");
-  // preset, embedding, attention, router, experts, total without norms: V = 200,019, d_expert = 128.
+  // Columns: preset, embedding, attention, router, experts, total without norms; V = 200,019, d_expert = 128.
   const std::vector<
       std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t>>
       expected = {
@@ -95,7 +95,7 @@ TEST_CASE("the models' table: exact integers") {
   }
 }
 
-TEST_CASE("FLOPs fall with O_e, linearly under `mechanism`; relatively more on the right") {
+TEST_CASE("FLOPs fall with O_e, linearly under `mechanism`, and by a larger share for larger models") {
   const json figure = reproduced("fig-flops-scaling");
   std::map<std::pair<std::string, std::string>, std::map<int, double>> curves, shares;
   for (const json& row : figure["rows"]) {
@@ -110,14 +110,15 @@ TEST_CASE("FLOPs fall with O_e, linearly under `mechanism`; relatively more on t
       CHECK(flops > before);
       before = flops;
     }
-    CHECK(shares[key].rbegin()->second == 0);  // a full replica avoids nothing
+    CHECK(shares[key].rbegin()->second == 0);  // a full replica saves nothing
   }
   for (const char* panel : {"left", "right"}) {
     const auto& line = curves[{panel, "mechanism"}];
     const double slope = line.at(2) - line.at(1);
     for (const auto& [overlap, flops] : line) CHECK(near(flops, line.at(1) + slope * (overlap - 1), 1e-12));
     const auto& bent = curves[{panel, "paper"}];
-    // k = N_e/4 experts are local at O_e = M/4; below, σ_st·N_le/k is quadratic: halving O_e quarters it.
+    // At O_e = M/4 exactly k = N_e/4 experts are local. Below that, σ_st·N_le/k is quadratic: half the O_e
+    // gives a quarter.
     const int sites = line.rbegin()->first;
     const double drop_below = bent.at(sites / 4) - bent.at(sites / 8);
     const double drop_above = bent.at(sites / 2) - bent.at(sites / 4);
@@ -128,7 +129,7 @@ TEST_CASE("FLOPs fall with O_e, linearly under `mechanism`; relatively more on t
     CHECK(shares[{"right", accounting}].at(1) > 5 * shares[{"left", accounting}].at(1));
 }
 
-TEST_CASE("cumulative bytes: ddp above full replica above fomoe, falling with O_e; bursts every K steps") {
+TEST_CASE("cumulative bytes: ddp above full replica above fomoe, falling with O_e, in bursts every K steps") {
   const json figure = reproduced("fig-comms-scaling");
   std::map<std::string, double> last;
   std::map<std::string, int> points;
@@ -142,7 +143,7 @@ TEST_CASE("cumulative bytes: ddp above full replica above fomoe, falling with O_
   CHECK(last["full replica"] > last["fomoe O_e = 16"]);
   CHECK(last["fomoe O_e = 16"] > last["fomoe O_e = 8"]);
   CHECK(last["fomoe O_e = 8"] > last["fomoe O_e = 4"]);
-  CHECK(near(last["ddp"] / last["full replica"], 32, 1e-12));  // K = 32: 640 steps, 20 rounds
+  CHECK(near(last["ddp"] / last["full replica"], 32, 1e-12));  // K = 32: 640 steps against 20 rounds
   CHECK(points["ddp"] == 640);
   CHECK(points["fomoe O_e = 4"] == 2 * 20);
 }
@@ -156,8 +157,8 @@ TEST_CASE("headline: large, M = 4, O_e = 2, random with γ = 1 is the only prese
   CHECK(found[0]["expert_overlap"] == 2);
   CHECK(found[0]["placement"] == "random");
   CHECK(found[0]["gamma"] == 1);
-  // Dense and sparse elements of `large`; ring among 4: 2·3/4. R(2) = 1, P = 1 − 2/4, half of the experts
-  // held.
+  // Dense and sparse elements of `large`. Ring of 4: 2·3/4. R(2) = 1, P = 1 − 2/4, and a site holds half of
+  // the experts.
   const double dense = 204819456.0 + 536870912, sparse = 1073741824.0 + 4194304;
   const double full = 1.5 * (dense + sparse), fomoe = 1.5 * dense + (1 + 0.5) * sparse / 2;
   CHECK(near(found[0]["full_replica_over_fomoe"], full / fomoe, 1e-12));
@@ -168,7 +169,7 @@ TEST_CASE("headline: large, M = 4, O_e = 2, random with γ = 1 is the only prese
   CHECK(figure["notes"].dump().find("Inferred, not known") != std::string::npos);
 }
 
-TEST_CASE("prediction 1: the migrated fraction is 1 − O_e/M, counted; the volume peaks at O_e = M/2") {
+TEST_CASE("prediction 1: the counted migrated fraction is 1 − O_e/M, and the volume peaks at O_e = M/2") {
   const json figure = reproduced("predictions");
   std::map<int, json> rows;
   for (const json& row : figure["rows"])
@@ -176,8 +177,8 @@ TEST_CASE("prediction 1: the migrated fraction is 1 − O_e/M, counted; the volu
   REQUIRE(rows.size() == 8);
   for (const auto& [overlap, row] : rows) {
     CHECK(near(row["migrated_fraction_formula"], 1 - overlap / 8.0, 1e-12));
-    // 200 redraws of 16 layers · 16 experts · O_e owners: σ ≤ 0.5/√(51,200·O_e) = 0.0022; and they are
-    // spread more evenly than independent draws.
+    // 200 redraws of 16 layers · 16 experts · O_e owners: σ ≤ 0.5/√(51,200·O_e) = 0.0022. The draws are
+    // spread more evenly than independent ones.
     CHECK(std::abs(row["migrated_fraction_counted"].get<double>() - (1 - overlap / 8.0)) < 0.007);
     CHECK(row["migrated_bytes_per_site_formula"].get<double>() <=
           rows[4]["migrated_bytes_per_site_formula"].get<double>());
@@ -191,9 +192,9 @@ TEST_CASE(
   for (const json& row : figure["rows"])
     if (row["prediction"] == "2 throughput") rows[row["bandwidth_gbit_per_s"]][row["expert_overlap"]] = row;
   REQUIRE(rows.size() == 3);
-  // 26 B · (embedding + attention + router + norms + experts·O_e/M) of d = 2048, L = 64, in 80 GB; with
-  // skip-token the router is dense. Layers keep their inputs, 2·d·L·s bytes a sequence; logits and the layer
-  // that is computed again come on top, at most the half of that (tests/costmodel/intra_site_test.cpp).
+  // Memory: 26 B · (embedding + attention + router + norms + experts·O_e/M) of d = 2048, L = 64, in 80 GB;
+  // with skip-token the router is dense. Layers keep their inputs, 2·d·L·s bytes per sequence. Logits and the
+  // recomputed layer add at most half of that (tests/costmodel/intra_site_test.cpp).
   const double dense = 200019.0 * 2048 + 64 * 4.0 * 2048 * 2048 + 64.0 * 2048 * 64 + 2048.0 * (4 * 64 + 2);
   const double experts = 64 * 64 * 2.0 * 2048 * 128;
   for (const auto& [gbit, curve] : rows) {
@@ -209,9 +210,9 @@ TEST_CASE(
     }
     CHECK(curve.at(32)["tokens_per_s"] == 0);  // a full replica does not fit
   }
-  // Doubling the batch at most doubles throughput, and less where compute counts: here the exponent stays
-  // below 1 wherever both overlaps fit, and is largest where links are slow and memory is nearly full. Only
-  // from O_e = 32, which does not fit at all, to 16 is the gain more than that.
+  // Doubling the batch at most doubles the throughput, and less where compute matters. The exponent therefore
+  // stays below 1 wherever both overlaps fit, and is largest where links are slow and memory is nearly full.
+  // The gain is larger only from O_e = 32, which does not fit at all, to 16.
   for (const auto& [gbit, curve] : rows) {
     for (const int overlap : {4, 8, 16}) {
       CHECK(curve.at(overlap)["exponent"].get<double>() > curve.at(overlap / 2)["exponent"].get<double>());

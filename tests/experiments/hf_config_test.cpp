@@ -1,5 +1,5 @@
-// Models as users have them: published totals and active counts from their config.json, and what is wrong in
-// one.
+// Tests of models that are read from a Hugging Face config.json: published totals and active counts, and the
+// messages about wrong files.
 #include "experiments/files/hf_config.hpp"
 
 #include <doctest/doctest.h>
@@ -31,7 +31,7 @@ const std::string kMixtral = R"({
 }
 )";
 
-/// The complaint about that text with one change, without the folder's name.
+/// Returns the message about the sample config after replacing `from` by `to`, without the folder's name.
 std::string complaint(const std::string& from, const std::string& to) {
   const Folder folder;
   std::string text = kMixtral;
@@ -47,11 +47,11 @@ std::string complaint(const std::string& from, const std::string& to) {
 
 }  // namespace
 
-TEST_CASE("published totals and active parameters, as far as their digits go") {
+TEST_CASE("total and active parameters agree with the published ones to their printed digits") {
   struct Row {
     const char* name;
     double total, total_digit;    // in billions; half of the last printed digit
-    double active, active_digit;  // 0: dense
+    double active, active_digit;  // the same; 0 for a dense model
   };
   // Mixtral: Jiang et al. 2024 (47B, 13B), 46.7B and 12.9B in the announcement. Qwen3: Qwen Team 2025,
   // table 2. DeepSeek-V3: arXiv 2412.19437. OLMoE: arXiv 2409.02060, table 1. gpt-oss: model card, table 1.
@@ -76,15 +76,15 @@ TEST_CASE("published totals and active parameters, as far as their digits go") {
   }
 }
 
-TEST_CASE("gpt-oss-120b by class, as its model card prints them") {
+TEST_CASE("gpt-oss-120b: the counts by class agree with its model card") {
   const costmodel::ParameterCounts counts = count_parameters(shipped("gpt-oss-120b"));
-  // MLP 114.71B (experts and router), attention 0.96B, embedding and unembedding 1.16B.
+  // The card has MLP 114.71B (experts and router), attention 0.96B, embedding and unembedding 1.16B.
   CHECK(static_cast<double>(counts.expert + counts.router) == doctest::Approx(114.71e9).epsilon(5e-5));
   CHECK(static_cast<double>(counts.attention) == doctest::Approx(0.96e9).epsilon(6e-3));
   CHECK(static_cast<double>(counts.embedding) == doctest::Approx(1.16e9).epsilon(5e-3));
 }
 
-TEST_CASE("DeepSeek-V3 from its parts: latent attention, three dense layers, one shared expert") {
+TEST_CASE("DeepSeek-V3 by hand: latent attention, three dense layers, one shared expert") {
   const costmodel::ParameterCounts counts = count_parameters(shipped("deepseek-v3"));
   const std::int64_t d = 7168, heads = 128;
   const std::int64_t queries = d * 1536 + 1536 * heads * (128 + 64);
@@ -92,11 +92,11 @@ TEST_CASE("DeepSeek-V3 from its parts: latent attention, three dense layers, one
   CHECK(counts.attention == 61 * (queries + keys_values + heads * 128 * d));
   CHECK(counts.dense_ffn == 3 * 3 * d * 18432 + 58 * 3 * d * 2048);
   CHECK(counts.expert == 58LL * 256 * 3 * d * 2048);
-  CHECK(counts.router == 58 * 256 * (d + 1));  // with the bias that balances it
+  CHECK(counts.router == 58 * 256 * (d + 1));  // with the bias for load balancing
   CHECK(counts.norm == d * (2 * 61 + 1) + 61 * (1536 + 512));
 }
 
-TEST_CASE("a wrong config: the file, the line of the field, what it has and what it should have") {
+TEST_CASE("a wrong config: the message has the file, the field's line, its value and the expected one") {
   const std::string types =
       "one of \"mixtral\", \"qwen3_moe\", \"olmoe\", \"deepseek_v3\", \"gpt_oss\", \"llama\", \"qwen3\"";
   CHECK(complaint("\"mixtral\"", "\"mixtral\"") == "accepted");
@@ -122,7 +122,7 @@ TEST_CASE("a wrong config: the file, the line of the field, what it has and what
 }
 
 TEST_CASE(
-    "every shipped model in a scenario: full replicas everywhere, experts shared where there are some") {
+    "every shipped model works in a scenario: full replicas for all, partial ones for those with experts") {
   const Folder folder;
   for (const char* name : {"mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3", "olmoe-1b-7b", "gpt-oss-120b",
                            "gpt-oss-20b", "llama-3.1-8b", "qwen3-8b"}) {

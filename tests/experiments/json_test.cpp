@@ -1,4 +1,4 @@
-// Step profiles and files: what is written is what is read, and what is wrong is refused.
+// Tests of step profiles and of files: a profile reads back as written, and mistakes are refused.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
@@ -33,7 +33,7 @@ costmodel::StepProfile sample_profile() {
   return profile;
 }
 
-/// The message about the sample profile after `change`, without the file's name.
+/// Returns the message about the sample profile after `change`, without the file's name.
 std::string complaint(const std::function<void(nlohmann::json&)>& change) {
   const Folder folder;
   nlohmann::json json = nlohmann::json::parse(step_profile_json(sample_profile()));
@@ -73,7 +73,7 @@ TEST_CASE("a profile reads back exactly, to the last bit of every time") {
   }
 }
 
-TEST_CASE("wrong profiles: the key, what it has and what it should have") {
+TEST_CASE("wrong profiles: the message has the key, its value and the expected one") {
   using J = nlohmann::json;
   CHECK(complaint([](J&) {}) == "accepted");
   CHECK(complaint([](J& j) { j["schema"] = "fomoe.run/1"; }) ==
@@ -104,7 +104,7 @@ TEST_CASE("wrong profiles: the key, what it has and what it should have") {
         ": points[0].skip_token: got 0; expected true or false" + kRemedy);
 }
 
-TEST_CASE("what is no JSON is refused with its line, a number out of range too") {
+TEST_CASE("text that is not JSON is refused with its line, and so is a number out of range") {
   const Folder folder;
   write_all(folder / "p.json", "{\n  \"schema\": \"fomoe.step-profile/1\",\n  oops\n}\n");
   CHECK_THROWS_WITH(
@@ -116,7 +116,7 @@ TEST_CASE("what is no JSON is refused with its line, a number out of range too")
   CHECK_THROWS_AS(read_step_profile(folder.path()), FileError);
 }
 
-TEST_CASE("write_file replaces a whole file and leaves no other name behind") {
+TEST_CASE("write_file replaces the whole file and leaves no temporary file") {
   const Folder folder;
   write_file(folder / "a.json", "first");
   write_file(folder / "a.json", "second");
@@ -124,7 +124,7 @@ TEST_CASE("write_file replaces a whole file and leaves no other name behind") {
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }
 
-TEST_CASE("write_file that fails leaves nothing, and never replaces what is no file") {
+TEST_CASE("write_file leaves nothing behind if it fails, and never replaces something that is not a file") {
   const Folder folder;
   CHECK_THROWS_AS(write_file(folder / "no/a.json", "text"), std::runtime_error);
   std::filesystem::create_directory(folder / "a.json");
@@ -135,7 +135,7 @@ TEST_CASE("write_file that fails leaves nothing, and never replaces what is no f
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 2);
 }
 
-TEST_CASE("write_file through a link writes what it points at") {
+TEST_CASE("write_file through a symbolic link writes to the link's target") {
   const Folder folder;
   write_all(folder / "real.json", "old");
   std::filesystem::create_symlink("real.json", folder / "link.json");
@@ -144,7 +144,8 @@ TEST_CASE("write_file through a link writes what it points at") {
   CHECK(read_all(folder / "real.json") == "new");
 }
 
-TEST_CASE("a scenario runs on its profile, and one of another model or batch is refused at its line") {
+TEST_CASE(
+    "a scenario runs on its profile, and a profile of another model or batch is refused with its line") {
   const Folder folder;
   write_all(folder / "p.json", step_profile_json(sample_profile()));
   const std::string scenario =

@@ -1,5 +1,5 @@
-// A report like that of a measured run, whose times are simulated: for tests of what is done with measured
-// runs, where the truth must be known.
+// Writes reports like those of measured runs, but with simulated times, for tests of commands that read
+// measured runs and need to know the true terms.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,8 +10,9 @@
 
 namespace fomoe::tests {
 
-/// `overrides` make the scenario that the report carries; `truth` are terms that the run had besides.
-/// `noise`: communication is measured to take so much longer, as a share.
+/// Writes a report to `path`. The report has the scenario with `overrides`; the run was simulated with the
+/// terms `truth` in addition. `noise` is the relative error added to the communication time, for example
+/// 0.01.
 inline void write_measured_run(const std::string& path, const std::string& scenario_path,
                                const std::vector<std::string>& overrides,
                                const std::vector<std::string>& truth, double noise = 0) {

@@ -1,4 +1,4 @@
-// A scenario whose model does not fit into its GPUs: every answer says so first, and what would help.
+// Tests of a scenario whose model does not fit into its GPUs: every answer says so first, with a remedy.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@ namespace {
 using namespace fomoe::tests;
 using nlohmann::json;
 
-// Qwen3-30B-A3B on 8 GPUs of 141 GB a site, each with a whole replica: 26 B · 30.5e9 = 794 GB.
+// Qwen3-30B-A3B on 8 GPUs of 141 GB per site, each with a full replica: 26 B · 30.5e9 = 794 GB.
 const std::string kTooLarge =
     "experiments/scenarios/four-regions.toml --set compute.sharded=1 --set compute.outer_state_on=device";
 
@@ -23,7 +23,7 @@ std::string out(const std::string& command) {
 
 }  // namespace
 
-TEST_CASE("simulate begins with what does not run, and does not end with it") {
+TEST_CASE("simulate begins with the note that the model does not fit, and does not repeat it at the end") {
   const std::string text = out("fomoe simulate " + kTooLarge);
   const std::size_t at = text.find("This does not run as configured: it does not fit: a GPU needs ");
   CHECK(at < text.find("wall clock"));
@@ -33,12 +33,12 @@ TEST_CASE("simulate begins with what does not run, and does not end with it") {
         std::string::npos);
 }
 
-TEST_CASE("what is proposed is accepted, and fits") {
+TEST_CASE("the proposed settings are accepted, and with them the model fits") {
   const std::string fits = out("fomoe simulate " + kTooLarge + " --set compute.sharded=8");
   CHECK(fits.find("does not run") == std::string::npos);
 }
 
-TEST_CASE("cost, compare, solve and plan say it too") {
+TEST_CASE("cost, compare, solve and plan also say that the model does not fit") {
   CHECK(out("fomoe cost " + kTooLarge).find("This does not run as configured: it does not fit: ") !=
         std::string::npos);
   const std::string compared =
@@ -54,7 +54,7 @@ TEST_CASE("cost, compare, solve and plan say it too") {
                   "fit (") != std::string::npos);
 }
 
-TEST_CASE("the report shows it above everything else") {
+TEST_CASE("the report shows the note above all other content") {
   const Folder folder;
   const std::string scenario = source_dir() + '/' + kTooLarge;
   REQUIRE(run_in(folder.path(), "fomoe simulate " + scenario + " --output run.json").exit_status == 0);

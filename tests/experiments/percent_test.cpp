@@ -1,4 +1,4 @@
-// Wherever a fraction is read, a percentage is too, and means the same.
+// Tests that wherever a fraction is read, a percentage of the same value is read too.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -23,7 +23,7 @@ std::string out(const std::string& command) {
 
 }  // namespace
 
-TEST_CASE("percentages: as exact as the fraction") {
+TEST_CASE("percentages are as exact as fractions") {
   CHECK(parse_percentage("95%") == 0.95);
   CHECK(parse_percentage(" 12.5 % ") == 0.125);
   CHECK(parse_percentage("0%") == 0);
@@ -43,7 +43,7 @@ TEST_CASE("percentages in a scenario, in --set and in sweeps") {
         out(sweep + "network_model.bandwidth_efficiency=0.5..1+0.1"));
 }
 
-TEST_CASE("percentages as targets and limits, and both spellings of utilisation") {
+TEST_CASE("percentages work as targets and limits, and for both spellings of utilisation") {
   const std::string solve = "fomoe solve " + kTwoSites + " --engine closed-form --for strategy.local_steps";
   const std::string expected = out(solve + " --target compute_utilization=0.95");
   for (const char* target :
@@ -52,7 +52,7 @@ TEST_CASE("percentages as targets and limits, and both spellings of utilisation"
   const Ran wrong = run_in(source_dir(), solve + " --target compute_utilization=95");
   CHECK(wrong.exit_status == 2);
   CHECK(wrong.err.find("(did you mean compute_utilization=95%?)") != std::string::npos);
-  // Predictions of these runs are more than 1 % and less than 99 % off.
+  // Predictions of these runs have errors above 1 % and below 99 %.
   const std::string validate = "fomoe validate experiments/validation/runs/ddp-near-small-k1.json --limit ";
   CHECK(run_in(source_dir(), validate + "wall_clock=1%").exit_status == 1);
   CHECK(run_in(source_dir(), validate + "wall_clock=99%").exit_status == 0);

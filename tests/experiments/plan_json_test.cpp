@@ -1,5 +1,5 @@
-// Plans as JSON: what is written and read again simulates the same, a plan by hand gives the time computed by
-// hand, and every mistake has its place.
+// Tests of plans as JSON: a plan that is written and read again gives the same simulation, a plan by hand
+// takes the time computed by hand, and every mistake is reported with its place.
 #include "experiments/results/plan_json.hpp"
 
 #include <doctest/doctest.h>
@@ -53,7 +53,7 @@ void check_round_trip(const costmodel::Scenario& scenario, const sim::RunOptions
   const costmodel::Plan plan = scenario::read_plan(folder / "p.json", scenario.sites());
   const sim::SimulatedRun read = sim::simulate_plan(scenario, plan, options);
   CHECK(numbers_of(read.report) == numbers_of(made.report));
-  // Written once more, nothing but the note about where it came from has changed.
+  // Writing the plan again changes nothing but the note about its origin.
   json first = json::parse(text), second = json::parse(scenario::plan_json(read.plan, read.executed));
   first.erase("notes");
   second.erase("notes");
@@ -64,7 +64,7 @@ void check_round_trip(const costmodel::Scenario& scenario, const sim::RunOptions
 
 }  // namespace
 
-TEST_CASE("every method: written, read and simulated, the same numbers") {
+TEST_CASE("every method's plan, written and read again, gives the same simulated numbers") {
   for (const costmodel::Method& method : costmodel::methods()) {
     CAPTURE(std::string(method.name));
     costmodel::Scenario scenario = every_axis_scenario(std::string(method.name), 4, 4);
@@ -77,7 +77,7 @@ TEST_CASE("every method: written, read and simulated, the same numbers") {
   }
 }
 
-TEST_CASE("what an outer step updates is written, and read again") {
+TEST_CASE("the parameters that an outer step updates are written and read again") {
   const costmodel::Scenario scenario = every_axis_scenario("dept", 4, 4);
   const sim::SimulatedRun made = sim::simulate_scenario(scenario, {});
   const Folder folder;
@@ -90,7 +90,7 @@ TEST_CASE("what an outer step updates is written, and read again") {
   CHECK_FALSE(updates_all(scenario::read_plan(folder / "p.json", 4)));
 }
 
-TEST_CASE("random placements: the sampled rounds, by index; a last, shorter round; jitter; extra traffic") {
+TEST_CASE("random placements: sampled rounds by index, a shorter last round, jitter and extra traffic") {
   costmodel::Scenario scenario = ideal_scenario("fomoe", 4, 2);
   scenario.workload.tokens += 3 * 4 * scenario.model.sequence_length;  // 3 steps more than whole rounds
   scenario.strategy.placement = costmodel::PlacementKind::random;
@@ -104,7 +104,7 @@ TEST_CASE("random placements: the sampled rounds, by index; a last, shorter roun
   check_round_trip(scenario);
 }
 
-TEST_CASE("operations that wait for rounds further back") {
+TEST_CASE("operations that wait for earlier rounds than the previous one") {
   costmodel::Scenario scenario = ideal_scenario("async_diloco", 3);
   scenario.platform.sites[2].compute_factor = 2;
   for (const std::int64_t staleness : {0, 1, 3}) {
@@ -120,7 +120,7 @@ TEST_CASE("hub and spoke by hand") {
       run_in(folder.path(), "fomoe simulate s.toml --traffic-plan " + kHubAndSpoke + " --output -");
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
   const json report = json::parse(ran.out);
-  // 5 steps; two spokes share the hub's downlink of 125 MB/s, and then the hub's uplink.
+  // 5 steps; then two spokes share the hub's downlink of 125 MB/s, and then its uplink.
   const double steps_s = 5 * 0.1, reduce_s = 0.02 + 2 * 250e6 / 125e6, broadcast_s = 0.02 + 2 * 250e6 / 125e6;
   CHECK(report["wall_clock_s"].get<double>() ==
         doctest::Approx(10 * (steps_s + reduce_s + broadcast_s)).epsilon(1e-9));
@@ -138,7 +138,7 @@ TEST_CASE("--write-plan, then --traffic-plan, on the command line") {
   const Ran again = run_in(folder.path(), "fomoe simulate s.toml --traffic-plan p.json --output b.json");
   REQUIRE_MESSAGE(again.exit_status == 0, again.err);
   json first = json::parse(read_all(folder / "a.json")), second = json::parse(read_all(folder / "b.json"));
-  // There is no closed form of a plan of the user's own.
+  // A user's own plan has no closed form.
   CHECK(second["sensitivity"].empty());
   for (const char* formula : {"sent_bytes_per_site", "bandwidth_curve"})
     CHECK_FALSE(second.contains(formula));
@@ -149,11 +149,11 @@ TEST_CASE("--write-plan, then --traffic-plan, on the command line") {
   CHECK(first == second);
 }
 
-TEST_CASE("wrong plans: exit status 2, the place, and no file left") {
+TEST_CASE("wrong plans give exit status 2 and the place of the mistake, and leave no file") {
   struct Wrong {
-    std::string pointer;  // into the good plan, as a JSON pointer
-    json value;           // put there; null removes
-    std::string message;  // how it begins after the file's name
+    std::string pointer;  // place in the valid plan, as a JSON pointer
+    json value;           // the value to put there; null removes the key
+    std::string message;  // beginning of the message after the file's name
   };
   const std::string ops = "/rounds/0/ops", at = ": rounds[0].ops";
   const std::string payload = ops + "/1/transfer/exchanges/0/payloads/0";
@@ -225,7 +225,7 @@ TEST_CASE("wrong plans: exit status 2, the place, and no file left") {
   }
 }
 
-TEST_CASE("options of plans that cannot be answered") {
+TEST_CASE("options that cannot be combined with a plan from a file") {
   const Folder folder;
   write_all(folder / "s.toml", kThreeSites);
   json sample = json::parse(read_all(kHubAndSpoke));

@@ -1,4 +1,4 @@
-// `fomoe plan` as a user meets it: nothing of an exhaustive sweep beats what it answers.
+// Tests of `fomoe plan` through the program: no row of an exhaustive sweep is better than its answer.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ void refused(const std::string& command, const std::string& message) {
   CHECK_MESSAGE(ran.err == message + "\n", ran.err);
 }
 
-/// A table of our own for the two-sites scenario, whose model has the scope below.
+/// Writes a quality table for the two-sites scenario, whose model has the scope below.
 std::string write_quality(const Folder& folder) {
   const json cost = json::parse(run_in(source_dir(), "fomoe cost " + kTwoSites + " --output -").out);
   const json run = json::parse(run_in(source_dir(), "fomoe simulate " + kTwoSites + " --output -").out);
@@ -51,7 +51,7 @@ std::string write_quality(const Folder& folder) {
 
 }  // namespace
 
-TEST_CASE("without a quality model: a frontier that no row of an exhaustive sweep beats") {
+TEST_CASE("without a quality model the answer is a frontier that no row of an exhaustive sweep beats") {
   const std::string axes =
       " --vary strategy.method=fomoe,diloco --vary strategy.local_steps=1,2,3,5,8,13,21,34 --vary "
       "strategy.expert_overlap=1,2,3,4 --vary strategy.collective=ring,direct";
@@ -61,7 +61,7 @@ TEST_CASE("without a quality model: a frontier that no row of an exhaustive swee
   CHECK(plan["basis"] == "quality-unknown");
   CHECK(plan["choice"].is_null());
   CHECK(plan["why_no_choice"] == "the scenario has no quality model ([quality])");
-  // 2 collectives · 4 overlaps · 8 K, and for diloco 2 · 8.
+  // Candidates: 2 collectives · 4 overlaps · 8 values of K for fomoe, and 2 · 8 for diloco.
   CHECK(plan["candidates"] == 2 * 4 * 8 + 2 * 8);
   REQUIRE(plan["frontier"].size() > 3);
 
@@ -79,7 +79,7 @@ TEST_CASE("without a quality model: a frontier that no row of an exhaustive swee
     for (const json& chosen : plan["frontier"]) {
       const bool no_riskier = row["strategy.local_steps"] <= chosen["local_steps"] &&
                               overlap >= chosen["expert_overlap"].get<int>();
-      // Both by the closed form; 1e-9 for the order of sums in blocks.
+      // Both times are of the closed form; 1e-9 allows for the order of sums in blocks.
       if (no_riskier)
         CHECK_MESSAGE(time_s >= chosen["closed_form"]["wall_clock_s"].get<double>() * (1 - 1e-9), row.dump());
     }
@@ -88,7 +88,7 @@ TEST_CASE("without a quality model: a frontier that no row of an exhaustive swee
         doctest::Approx(fastest).epsilon(1e-9));
 }
 
-TEST_CASE("the line to paste gives the time that the plan gave") {
+TEST_CASE("the pasted command line gives the time that the plan gave") {
   const json plan = answer(kFourSites + " --vary strategy.method=fomoe,streaming_diloco --top 3");
   for (const json& row : plan["frontier"]) {
     const Ran ran = run_in(source_dir(), row["command"].get<std::string>() + " --output -");
@@ -98,14 +98,14 @@ TEST_CASE("the line to paste gives the time that the plan gave") {
 }
 
 TEST_CASE(
-    "with measured perplexities: the fastest of those that are low enough, never a faster one that is not") {
+    "with measured perplexities: the fastest case within the limit, never a faster one above the limit") {
   const Folder folder;
   const std::string scenario =
       kTwoSites + " --set quality.file=" + write_quality(folder) +
       " --vary strategy.method=ddp,diloco,fomoe --vary strategy.local_steps=1,16,64 --vary "
       "strategy.collective=ring --vary strategy.payload_dtype=bf16 --vary "
       "strategy.placement=fixed --vary strategy.expert_overlap=1,2";
-  SUBCASE("a limit by hand: 29 and 30 are allowed; K = 16 is faster than every step, and O_e = 2 is diloco") {
+  SUBCASE("a limit by hand: 29 and 30 are allowed; K = 16 is faster than K = 1, and O_e = 2 is diloco") {
     const json plan = answer(scenario + " --within perplexity=31");
     CHECK(plan["basis"] == "target-perplexity");
     CHECK(plan["choice"]["local_steps"] == 16);
@@ -113,21 +113,21 @@ TEST_CASE(
     CHECK(plan["choice"]["perplexity"] == 30);
     for (const json& row : plan["ranking"]) CHECK(row["perplexity"].get<double>() <= 31);
   }
-  SUBCASE("a limit that lets K = 64 in") {
+  SUBCASE("a higher limit that admits K = 64") {
     const json plan = answer(scenario + " --within perplexity=33");
     CHECK(plan["choice"]["local_steps"] == 64);
     CHECK(plan["choice"]["perplexity"] == 33);
   }
-  SUBCASE("without a limit: the scenario's own perplexity, 34, is the one to reach") {
+  SUBCASE("without a limit the scenario's own perplexity, 34, is the limit") {
     const json plan = answer(scenario);
     CHECK(plan["target_perplexity"] == 34);
     CHECK(plan["choice"]["local_steps"] == 64);
   }
-  SUBCASE("where the scenario's own is unknown: time against perplexity") {
+  SUBCASE("if the scenario's own perplexity is unknown, the answer is a frontier of time and perplexity") {
     const json plan = answer(scenario + " --set strategy.local_steps=17");
     CHECK(plan["basis"] == "perplexity-frontier");
     const json& rows = plan["frontier"];
-    REQUIRE(rows.size() == 3);  // 34 is slower than 33
+    REQUIRE(rows.size() == 3);  // the row with 34 is slower than the one with 33
     CHECK(rows[0]["perplexity"] == 33);
     CHECK(rows[1]["perplexity"] == 30);
     CHECK(rows[2]["perplexity"] == 29);
@@ -136,7 +136,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("with a scaling law: the least time to equal loss, and coarser numbers have no known quality") {
+TEST_CASE("with a scaling law: the least time to equal loss; coarser formats have no known quality") {
   const Folder folder;
   write_all(folder / "s.toml", R"(
 [model]
@@ -168,10 +168,10 @@ model = "diloco-scaling-law"
   const json plan = answer(folder / "s.toml");
   CHECK(plan["basis"] == "equal-loss");
   const json& choice = plan["choice"];
-  CHECK(choice["payload_dtype"] == "bf16");  // int8 would be faster, and nobody knows its loss
+  CHECK(choice["payload_dtype"] == "bf16");  // int8 would be faster, but its loss is unknown
   CHECK(choice["value"].get<double>() == doctest::Approx(choice["simulated"]["wall_clock_s"].get<double>() *
                                                          choice["equal_loss_factor"].get<double>()));
-  // Every number of sites that the law has, by itself.
+  // Every number of sites that the law covers, separately.
   for (const char* method : {"diloco", "ddp"}) {
     for (const char* sites : {"2", "4", "8"}) {
       for (const char* collective : {"ring", "direct", "recursive"}) {
@@ -187,8 +187,8 @@ model = "diloco-scaling-law"
   }
 }
 
-TEST_CASE("a limit that only the pessimistic formula breaks: the simulator decides") {
-  // Sites differ: of ring and eight regions the formula says twice what the simulator says.
+TEST_CASE("a limit that only the pessimistic closed form exceeds is decided by the simulator") {
+  // The sites differ: for a ring of eight regions the closed form gives twice the simulated time.
   const std::string scenario =
       source_dir() +
       "/experiments/scenarios/eight-regions.toml --set compute.step_time=420ms --vary "
@@ -205,7 +205,7 @@ TEST_CASE("a limit that only the pessimistic formula breaks: the simulator decid
   CHECK(within(simulated_s * 0.95)["frontier"].empty());
 }
 
-TEST_CASE("limits drop, and the counts say so") {
+TEST_CASE("limits drop candidates, and the counts per reason add up") {
   const json none = answer(kTwoSites + " --within memory=1MB");
   std::uint64_t dropped = 0;
   bool memory = false;
@@ -225,14 +225,14 @@ TEST_CASE("limits drop, and the counts say so") {
   CHECK_MESSAGE(words.out.starts_with("Nothing keeps all limits. Without them, and whatever that costs in "
                                       "quality:\nthe least time is that of "),
                 words.out);
-  // What is named has the least time there is: of a plan without limits the first row.
+  // The text names the case with the least time: the first row of a plan without limits.
   const json least = answer(kTwoSites + " --within time=1s")["without_limits"][0];
   CHECK(least["least"] == "time");
   CHECK(least["simulated"]["wall_clock_s"] ==
         answer(kTwoSites + " --top 1")["frontier"][0]["simulated"]["wall_clock_s"]);
 }
 
-TEST_CASE("sites are chosen where step times say what fewer sites mean, and stay where they do not") {
+TEST_CASE("sites are chosen if step times depend on their number, and stay as given otherwise") {
   const std::string eight = source_dir() + "/experiments/scenarios/eight-regions.toml";
   const std::string few =
       " --vary strategy.method=diloco --vary strategy.local_steps=64 --vary "
@@ -245,7 +245,7 @@ TEST_CASE("sites are chosen where step times say what fewer sites mean, and stay
   const json given = answer(eight + " --set compute.step_time=420ms" + few);
   CHECK(given["candidates"] == 3);
   CHECK(given["tried"].dump().find("all 8 sites: step_time is given") != std::string::npos);
-  // Of four sites: all 6 + 4 + 1 sets of two or more.
+  // Four sites have 6 + 4 + 1 sets of two or more.
   CHECK(answer(eight + assumed + few + " --set platform.sites=4")["candidates"] == 11 * 3);
 }
 
@@ -279,7 +279,7 @@ TEST_CASE("mistakes of `fomoe plan`") {
           "fomoe: --top: got \"0\"; expected a whole number from 1 to 30; for example --top 5");
 }
 
-TEST_CASE("platform.use_sites: named sites of a file") {
+TEST_CASE("platform.use_sites selects named sites of a file") {
   const std::string eight = "fomoe simulate " + source_dir() +
                             "/experiments/scenarios/eight-regions.toml --set compute.step_time=420ms";
   const auto json_of = [](const std::string& command) {

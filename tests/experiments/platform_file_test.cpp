@@ -1,4 +1,5 @@
-// Platform files: the eight measured regions by hand, precedence of paths, and every mistake with its line.
+// Tests of platform files: the eight measured regions by hand, the precedence of paths, and every mistake
+// with its line.
 #include "experiments/files/platform_file.hpp"
 
 #include <doctest/doctest.h>
@@ -58,7 +59,7 @@ TEST_CASE("eight regions: bits ÷ 8, round trip ÷ 2, checked by hand against ro
   // azure:westeurope,azure:eastus,16479919803,1,80.33
   CHECK(p.path(europe, east).bandwidth_bytes_per_s == 2059989975.375);
   CHECK(p.path(europe, east).latency_s == doctest::Approx(0.040165).epsilon(1e-12));
-  // aws:us-east-1,azure:eastus,4850218610,1,1.9 and, not the same,
+  // aws:us-east-1,azure:eastus,4850218610,1,1.9 and, in the other direction with other values,
   // azure:eastus,aws:us-east-1,9617975176,1,1.86
   CHECK(p.path(aws, east).bandwidth_bytes_per_s == 606277326.25);
   CHECK(p.path(aws, east).latency_s == doctest::Approx(0.00095).epsilon(1e-12));
@@ -68,7 +69,7 @@ TEST_CASE("eight regions: bits ÷ 8, round trip ÷ 2, checked by hand against ro
   CHECK(p.path(brazil, india).latency_s == doctest::Approx(0.16344).epsilon(1e-12));
 }
 
-TEST_CASE("eight regions: a site's links are the largest rates out of it and into it") {
+TEST_CASE("eight regions: a site's links have the largest rates out of it and into it") {
   const platforms::Platform p = read_platform_file(source_dir() + "/platforms/eight-regions.toml");
   CHECK(p.sites[0].name == "azure:westeurope");
   CHECK(p.sites[0].uplink_bytes_per_s == 16479919803.0 / 8);    // to azure:eastus
@@ -85,7 +86,7 @@ TEST_CASE("eight regions: a site's links are the largest rates out of it and int
   }
 }
 
-TEST_CASE("eight regions: rates and latencies are measured, the sites' links computed from them") {
+TEST_CASE("eight regions: rates and latencies are measured, and the sites' links are computed from them") {
   const platforms::Platform p = read_platform_file(source_dir() + "/platforms/eight-regions.toml");
   REQUIRE(p.provenance.size() == 3);
   CHECK(p.provenance[0].what == "path rates");
@@ -104,11 +105,11 @@ TEST_CASE("a scenario may take the first sites of a file") {
   REQUIRE(s.sites() == 4);
   CHECK(s.platform.sites[3].name == "azure:japaneast");
   CHECK(s.platform.path(3, 0).bandwidth_bytes_per_s == 12714135953.0 / 8);
-  // Links are those of the site in the whole platform, whoever takes part.
+  // A site's links are those of the whole platform, whichever sites take part.
   CHECK(s.platform.sites[0].uplink_bytes_per_s == 16479919803.0 / 8);
 }
 
-TEST_CASE("a [[path]] wins over the CSV, the CSV over [default_path]") {
+TEST_CASE("a [[path]] wins over the CSV, and the CSV wins over [default_path]") {
   const std::string csv = kHeader + "a,b,8000,1,20\nb,a,16000,1,20\n";
   const std::string three = "paths_csv = \"m.csv\"\n" + kTwoSites +
                             "[[site]]\nname = \"c\"\nuplink = \"1Gbps\"\ndownlink = \"1Gbps\"\n"
@@ -118,14 +119,14 @@ TEST_CASE("a [[path]] wins over the CSV, the CSV over [default_path]") {
   const platforms::Platform p = read(kTop + three, csv);
   CHECK(p.path(0, 1).bandwidth_bytes_per_s == 1000);
   CHECK(p.path(0, 1).latency_s == 0.01);
-  CHECK(p.path(1, 0).bandwidth_bytes_per_s == 2000);  // measured; only the latency was given
+  CHECK(p.path(1, 0).bandwidth_bytes_per_s == 2000);  // from the CSV, since [[path]] gave only the latency
   CHECK(p.path(1, 0).latency_s == 0.007);
   CHECK(p.path(2, 0).bandwidth_bytes_per_s == 1000);
   CHECK(std::isinf(p.path(0, 2).bandwidth_bytes_per_s));
   CHECK(p.path(0, 2).latency_s == 0.05);
 }
 
-TEST_CASE("wrong platform files, with line and remedy") {
+TEST_CASE("wrong platform files: the message has the line and the remedy") {
   const std::string paths =
       "[[path]]\nfrom = \"a\"\nto = \"b\"\nlatency = \"1ms\"\n[[path]]\nfrom = \"b\"\nto = \"a\"\nlatency = "
       "\"1ms\"\n";
@@ -160,7 +161,7 @@ TEST_CASE("wrong platform files, with line and remedy") {
             .find("absent.csv:1: paths_csv: got no file that can be read") == 0);
 }
 
-TEST_CASE("wrong CSV files, with line and column") {
+TEST_CASE("wrong CSV files: the message has the line and the column") {
   const std::string toml = kTop + "paths_csv = \"m.csv\"\n" + kTwoSites;
   const std::string good = "a,b,8000,1,20\nb,a,16000,1,20\n";
   const std::string row = "; for example aws:us-east-1,azure:eastus,4850218610,1,1.9";

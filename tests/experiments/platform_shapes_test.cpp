@@ -1,4 +1,5 @@
-// Presets, sites drawn from measured ones, gateways, backbones and traces, as a scenario file asks for them.
+// Tests of platforms in a scenario file: presets, sites drawn from measured ones, gateways, backbones and
+// traces.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -36,7 +37,7 @@ TEST_CASE("preset consumer: 100 Mb/s down, 20 Mb/s up, 15 ms one way") {
   CHECK(p.path(0, 4).latency_s == doctest::Approx(0.015));
 }
 
-TEST_CASE("rate_factor: every rate, and no latency; assumed") {
+TEST_CASE("rate_factor multiplies every rate and no latency, and the platform is then assumed") {
   const platforms::Platform measured = platform({}, "eight-regions"),
                             p = platform({"platform.rate_factor=2.5"}, "eight-regions");
   CHECK(p.sites[3].uplink_bytes_per_s == measured.sites[3].uplink_bytes_per_s * 2.5);
@@ -46,7 +47,7 @@ TEST_CASE("rate_factor: every rate, and no latency; assumed") {
   CHECK(p.provenance.back().origin == Origin::assumed);
 }
 
-TEST_CASE("preset two-continents: 40 ms and one shared 10 Gb/s each way between the halves") {
+TEST_CASE("preset two-continents: 40 ms and one shared 10 Gb/s link in each direction between the halves") {
   const platforms::Platform p = platform({"platform.preset=two-continents", "platform.sites=5"});
   CHECK(p.sites[2].region == "west");
   CHECK(p.sites[3].region == "east");
@@ -58,7 +59,8 @@ TEST_CASE("preset two-continents: 40 ms and one shared 10 Gb/s each way between 
   CHECK(p.backbones[0].bandwidth_bytes_per_s == 1.25e9);
 }
 
-TEST_CASE("generated: as many sites as asked, like the measured ones, the same for the same seed") {
+TEST_CASE(
+    "generated platforms have the given number of sites, resemble the measured ones, and repeat by seed") {
   const std::vector<std::string> drawn = {"platform.generate=true", "platform.sites=200",
                                           "platform.rate_spread=0.2"};
   const platforms::Platform p = platform(drawn, "eight-regions"), q = platform(drawn, "eight-regions");
@@ -100,7 +102,7 @@ TEST_CASE("generated: as many sites as asked, like the measured ones, the same f
   CHECK(platform(other, "eight-regions").sites[0].uplink_bytes_per_s != p.sites[0].uplink_bytes_per_s);
 }
 
-TEST_CASE("gateways: so many machines, so many times the measured rates, and it is said") {
+TEST_CASE("gateways: the number of machines multiplies the measured rates, and the provenance says so") {
   const platforms::Platform one = platform({}, "eight-regions"),
                             four = platform({"platform.gateways=4"}, "eight-regions");
   CHECK(four.path(0, 1).bandwidth_bytes_per_s == 4 * one.path(0, 1).bandwidth_bytes_per_s);
@@ -108,7 +110,7 @@ TEST_CASE("gateways: so many machines, so many times the measured rates, and it 
   CHECK(four.provenance.back().detail.starts_with("× 4"));
 }
 
-TEST_CASE("a trace in CSV: read, simulated, and wrong ones refused with their line") {
+TEST_CASE("a trace in CSV is read and simulated, and a wrong one is refused with its line") {
   const Folder folder;
   const std::string base = "fomoe simulate " + source_dir() +
                            "/experiments/scenarios/two-sites.toml --set compute.step_time=420ms --set "
@@ -139,13 +141,13 @@ TEST_CASE("a trace in CSV: read, simulated, and wrong ones refused with their li
   refused(header + "9s,uplink of site-0,1Gbps,\n3s,uplink of site-0,1Gbps,\n", "t.csv:3: time: got \"3s\"");
   refused(header + "9s,uplink of site-0,1Gbps,\n", "platform.trace_period: got less than the trace takes",
           "--set platform.trace_period=5s");
-  // A link that is down for ever: said, with exit 1, not waited for.
+  // A link that stays down ends the run with a message and exit status 1 instead of an endless wait.
   const Ran dead = answer(header + "1s,uplink of site-0,0bps,\n");
   CHECK(dead.exit_status == 1);
   CHECK_MESSAGE(dead.err.find("uplink of site-0 is down for ever from") != std::string::npos, dead.err);
 }
 
-TEST_CASE("a backbone of a platform file: shared, both ways; regions must exist") {
+TEST_CASE("a backbone of a platform file is shared in both directions, and its regions must exist") {
   const Folder folder;
   const std::string sites =
       "name = \"p\"\nsource = \"a test\"\n[[site]]\nname = \"a\"\nuplink = \"1Gbps\"\ndownlink = "

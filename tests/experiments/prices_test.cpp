@@ -1,4 +1,4 @@
-// Price files and money in scenarios.
+// Tests of price files and of money in scenarios.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -28,7 +28,7 @@ costmodel::Prices read(const std::string& toml, const std::string& pricing = "on
   return scenario::read_price_file(folder / "p.toml", pricing, platform);
 }
 
-// What follows the file's folder.
+// Returns the message about the price file `toml`, from the file's name on, without its folder.
 std::string complaint(const std::string& toml, const std::string& pricing = "on_demand") {
   try {
     (void)read(toml, pricing);
@@ -52,7 +52,7 @@ json answer(const std::string& command) {
 TEST_CASE("money: a number and a currency") {
   CHECK(scenario::parse_money("2.50USD").amount == 2.5);
   CHECK(scenario::parse_money(" 1600 EUR ").currency == "EUR");
-  CHECK(scenario::parse_money("0USD").amount == 0);  // a free tier
+  CHECK(scenario::parse_money("0USD").amount == 0);  // an amount of zero is legal
   for (const char* wrong : {"2.50", "USD", "-1USD", "nanUSD", "2$", "2usd", "2USDollar"}) {
     CAPTURE(wrong);
     CHECK_THROWS_AS(scenario::parse_money(wrong), scenario::QuantityError);
@@ -64,7 +64,8 @@ TEST_CASE("power: watts") {
   CHECK(scenario::parse_quantity("1.2kW", scenario::Quantity::power) == 1200);
 }
 
-TEST_CASE("price file: rows are for the sites whose names begin so, the longest beginning counts") {
+TEST_CASE(
+    "price file: a row prices the sites whose names begin with its name, and the longest match counts") {
   const costmodel::Prices prices =
       read(kTop + kGpu +
            "[[gpu]]\nsites = \"aws:\"\non_demand = \"7.20USD\"\n"
@@ -91,7 +92,7 @@ TEST_CASE("price file: rows are for the sites whose names begin so, the longest 
   CHECK(prices.provenance.front().detail == "p, as of 2026-01-15, on_demand GPUs, USD: a test");
 }
 
-TEST_CASE("price file: on demand, spot or owned, and no price where none is given") {
+TEST_CASE("price file: on demand, spot or owned, and no price if none is given") {
   CHECK(close(read(kTop + kGpu, "spot").sites[0].gpu_price_per_s, 1.8 / 3600));
   CHECK(complaint(kTop + kGpu, "owned") ==
         "p.toml:1: gpu.owned: got no price for the site \"aws:us-east-1\"; expected a [[gpu]] whose sites "
@@ -99,7 +100,7 @@ TEST_CASE("price file: on demand, spot or owned, and no price where none is give
         "name, or one without sites, with owned; for example [[gpu]] with owned = \"2.50USD\"");
 }
 
-TEST_CASE("price file: every mistake has its line") {
+TEST_CASE("price file: every mistake is reported with its line") {
   const std::string tiers = "[[egress]]\nup_to = \"10TB\"\nper_gb = \"0.09USD\"\n";
   CHECK(complaint(kTop + kGpu + tiers + "[[egress]]\nup_to = \"5TB\"\nper_gb = \"0.05USD\"\n") ==
         "p.toml:11: egress.up_to: got a tier that ends no later than the one before; expected tiers of the "
@@ -116,7 +117,7 @@ TEST_CASE("price file: every mistake has its line") {
   CHECK(complaint(kTop + "[[gpus]]\non_demand = \"1USD\"\n").find("did you mean") != std::string::npos);
 }
 
-TEST_CASE("the example file is read, says that it is assumed, and prices the eight regions") {
+TEST_CASE("the example price file is read, marked as assumed, and prices the eight regions") {
   const json report = answer(
       "fomoe simulate experiments/scenarios/eight-regions.toml --set compute.step_time=420ms --engine "
       "closed-form "
@@ -134,14 +135,15 @@ TEST_CASE("the example file is read, says that it is assumed, and prices the eig
   CHECK(report["scenario"]["prices"]["sites"].size() == 8);
 }
 
-TEST_CASE("simulate: prices in the scenario, in the text, in CSV and JSON; an override displaces the file") {
+TEST_CASE(
+    "simulate: prices of the scenario appear in text, CSV and JSON, and an override displaces the file") {
   const std::string base =
       "fomoe simulate experiments/scenarios/two-sites.toml --set prices.gpu_hour=3.60USD --set "
       "prices.egress_per_gb=0.05USD ";
   const json report = answer(base + "--output -");
   const double seconds = report["wall_clock_s"].get<double>();
   CHECK(close(report["cost"]["gpu_cost"].get<double>(),
-              2 * seconds / 1000));  // 3.60 USD an hour is 0.001 a second
+              2 * seconds / 1000));  // 3.60 USD per hour is 0.001 per second
   const double sent_gb = report["sites"][0]["bytes_sent"].get<double>() / 1e9;
   CHECK(std::abs(report["cost"]["egress_cost"].get<double>() / (2 * sent_gb * 0.05) - 1) < 1e-9);
   const Ran text = run_in(source_dir(), base);
@@ -150,13 +152,13 @@ TEST_CASE("simulate: prices in the scenario, in the text, in CSV and JSON; an ov
   CHECK(text.out.find("  egress") != std::string::npos);
 }
 
-TEST_CASE("simulate: traffic beside the synchronisation is stated, sent and echoed") {
+TEST_CASE("simulate: extra traffic is sent, reported and written to the scenario's copy in the report") {
   const json without = answer("fomoe simulate experiments/scenarios/two-sites.toml --output -");
   const json with = answer(
       "fomoe simulate experiments/scenarios/two-sites.toml --set traffic.data_site=site-0 --set "
       "traffic.data_bytes_per_token=1000 --output -");
   CHECK(with["scenario"]["traffic"]["data_site"] == "site-0");
-  // Half of the tokens are read by the other site, 1000 B each.
+  // The other site reads half of the tokens, at 1000 B each.
   const double tokens = with["tokens"].get<double>();
   CHECK(std::abs(
             (with["sites"][0]["bytes_sent"].get<double>() - without["sites"][0]["bytes_sent"].get<double>()) /

@@ -1,5 +1,5 @@
-// `fomoe probe` as users start it, all sites on this machine, with a stand-in for iperf3 that says what a
-// real one said once. Over emulated links with the real one: tests/wan/probe_test.cpp.
+// Tests of `fomoe probe` as users start it, with all sites on this machine. A stand-in for iperf3 prints the
+// recorded output of a real one. tests/wan/probe_test.cpp runs the real one over emulated links.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@ using namespace fomoe::tests;
 
 namespace {
 
-/// Listens as iperf3 does, or sends what tests/experiments/data/iperf3/four-streams.json says.
+/// Listens like iperf3, or prints tests/experiments/data/iperf3/four-streams.json.
 constexpr const char* kStandIn = R"sh(#!/bin/sh
 case " $* " in
   *" --version "*) echo "iperf 3.12 (stand-in)" ;;
@@ -34,7 +34,7 @@ class Sites {
   }
   [[nodiscard]] std::string operator/(const std::string& name) const { return folder_ / name; }
 
-  /// Rank 0 in the foreground, the others behind it; the exit status is rank 0's.
+  /// Runs rank 0 in the foreground and the other ranks in the background. The exit status is rank 0's.
   Ran run(int world, const std::string& options,
           const std::string& others = "fomoe probe --seconds 1") const {
     const std::string port = std::to_string(20000 + (::getpid() * 16 + calls_++) % 10000);
@@ -57,7 +57,7 @@ class Sites {
 
 }  // namespace
 
-TEST_CASE("fomoe probe: three sites, a platform file of medians that the reader takes") {
+TEST_CASE("fomoe probe: three sites give a platform file of medians that the reader accepts") {
   const Sites sites;
   const Ran ran = sites.run(3, "--name paris --streams 1,2 --seconds 1 --repeat 2 --output p.toml",
                             "fomoe probe --name site$RANK");
@@ -74,17 +74,17 @@ TEST_CASE("fomoe probe: three sites, a platform file of medians that the reader 
     for (int to = 0; to < 3; ++to) {
       if (from == to) continue;
       CHECK(p.path(from, to).bandwidth_bytes_per_s == one);
-      CHECK(p.path(from, to).latency_s < 0.05);  // of this machine to itself
+      CHECK(p.path(from, to).latency_s < 0.05);  // latency of this machine to itself
       CHECK(p.path(from, to).latency_s > 0);
     }
-    // Two transfers at once, each as fast as alone: the stand-in knows no shared link.
+    // Two transfers at the same time are each as fast as one alone, since the stand-in models no shared link.
     CHECK(p.sites[static_cast<std::size_t>(from)].uplink_bytes_per_s ==
           doctest::Approx(2 * one).epsilon(1e-3));
   }
   for (const Provenance& line : p.provenance) CHECK(line.origin == Origin::measured);
 }
 
-TEST_CASE("fomoe probe: a transfer that fails once is repeated; one that fails again ends it, named") {
+TEST_CASE("fomoe probe: a failed transfer is repeated once, and a second failure ends the probe") {
   const Sites sites;
   write_all(sites / "fail-once", "");
   const Ran once = sites.run(2, "--streams 1 --seconds 1 --repeat 1 --output p.toml");
@@ -101,7 +101,7 @@ TEST_CASE("fomoe probe: a transfer that fails once is repeated; one that fails a
   CHECK(read_all(sites / "rank1.out").find("transfer from paris to tokyo") != std::string::npos);
 }
 
-TEST_CASE("fomoe probe: a site that is killed or never comes is named, and nothing is written") {
+TEST_CASE("fomoe probe: a site that is killed or never connects is named, and no file is written") {
   const Sites sites;
   const Ran killed = sites.run(2, "--streams 1 --seconds 1 --repeat 300 --output p.toml",
                                "timeout -s KILL 2 fomoe probe --name tokyo");
@@ -124,7 +124,7 @@ TEST_CASE("fomoe probe: a site without iperf3 is named at once") {
         std::string::npos);
 }
 
-TEST_CASE("fomoe probe: mistakes on the command line end with 2") {
+TEST_CASE("fomoe probe: mistakes on the command line give exit status 2") {
   const auto refused = [](const std::string& command, const std::string& expected) {
     const Ran ran = run_in(source_dir(), command);
     INFO(ran.err);

@@ -1,5 +1,5 @@
-// fomoe probe, without a network: what iperf3 says, from measurements to a platform file, how sites find each
-// other, and the whole program on this machine with a stand-in for iperf3. Over real links: tests/wan.
+// Tests of the parts of `fomoe probe` without a network: the reports of iperf3, the platform file from
+// measurements, and the rendezvous of the sites. tests/wan has the tests over real links.
 #include <doctest/doctest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -40,7 +40,8 @@ std::string complaint(const std::string& text) {
 
 constexpr double kMbps = 1e6 / 8;
 
-/// Three sites: a and b send 100 Mbit/s, c 40; every path carries 80; round trips 20 ms.
+/// Measurements of three sites: a and b send 100 Mbit/s, c sends 40; every path carries 80; round trips take
+/// 20 ms.
 Measurements three_sites() {
   Measurements m;
   m.sites = {"a", "b", "c"};
@@ -76,13 +77,13 @@ Hello hello(int rank, const std::string& name, const std::string& host = "host")
   return {rank, 3, name, host, "", "3.12"};
 }
 
-/// Two connected ends on this machine.
+/// Returns the two ends of a connection on this machine.
 std::pair<LineSocket, LineSocket> ends() {
   const auto listener = listen_on(0);
   sockaddr_storage address{};
   socklen_t length = sizeof address;
   REQUIRE(::getsockname(listener->get(), reinterpret_cast<sockaddr*>(&address), &length) == 0);
-  // The port lies at the same place in both families.
+  // The port is at the same offset in both address families.
   const int port = ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
   Socket near = connect_to("127.0.0.1", port, now_s() + 5);
   auto far = accept_from(*listener, now_s() + 5);
@@ -92,7 +93,7 @@ std::pair<LineSocket, LineSocket> ends() {
 
 }  // namespace
 
-TEST_CASE("probe: iperf3's reports: what the receiver got, TCP's round trip, the version") {
+TEST_CASE("probe: a report of iperf3 gives the received rate, TCP's round trip and the version") {
   const Iperf3Transfer one = read_iperf3(saved("one-stream.json"));
   const json report = json::parse(saved("one-stream.json"));
   CHECK(one.bytes_per_s == report["end"]["sum_received"]["bits_per_second"].get<double>() / 8);
@@ -109,7 +110,7 @@ TEST_CASE("probe: iperf3's reports: what the receiver got, TCP's round trip, the
   CHECK(four.bytes_per_s == doctest::Approx(sum).epsilon(1e-6));
 }
 
-TEST_CASE("probe: iperf3's errors in its own words, and other reports refused") {
+TEST_CASE("probe: iperf3's errors are passed on in its own words, and other reports are refused") {
   CHECK(complaint(saved("refused.json")).find("unable to connect to server") != std::string::npos);
   CHECK(complaint(saved("udp.json")).find("its report is of UDP; expected TCP") == 0);
   CHECK(complaint("iperf3: command not found") == "its answer is no JSON object");
@@ -121,7 +122,7 @@ TEST_CASE("probe: iperf3's errors in its own words, and other reports refused") 
   CHECK(complaint(nothing.dump()).find("a test with --reverse") != std::string::npos);
 }
 
-TEST_CASE("probe: a spread is the least, the median and the most") {
+TEST_CASE("probe: a spread is the minimum, the median and the maximum") {
   const Spread three = spread_of({3, 1, 2}), four = spread_of({4, 1, 2, 3}), one = spread_of({7});
   CHECK(three.least == 1);
   CHECK(three.median == 2);
@@ -131,18 +132,19 @@ TEST_CASE("probe: a spread is the least, the median and the most") {
   CHECK(one.most == 7);
 }
 
-TEST_CASE("probe: measurements become a platform that the reader takes, by hand") {
+TEST_CASE("probe: measurements by hand become a platform that the reader accepts") {
   const platforms::Platform p = read_back(three_sites());
   REQUIRE(p.size() == 3);
   CHECK(p.sites[0].name == "a");
-  // Two paths of 50 at once are more than the best path alone, 80: a's own link sends 100.
+  // Two concurrent transfers of 50 are faster than the best path alone, 80: a's uplink is 100.
   CHECK(p.sites[0].uplink_bytes_per_s == doctest::Approx(100 * kMbps));
-  // c sends 20 + 20 at once: as much as alone.
+  // c sends 20 + 20 concurrently, as much as alone.
   CHECK(p.sites[2].uplink_bytes_per_s == doctest::Approx(40 * kMbps));
-  // b at 60 and c at 30 into a, all at once; at a and b the same. Into c: 60 + 60.
+  // Concurrently, b sends 60 and c sends 30 into a. b receives the same rates. c receives 60 + 60.
   CHECK(p.sites[0].downlink_bytes_per_s == doctest::Approx(90 * kMbps));
   CHECK(p.sites[2].downlink_bytes_per_s == doctest::Approx(120 * kMbps));
-  // The best number of streams, its median; half of the median round trip.
+  // A path's rate is the median with the best number of streams; its latency is half of the median round
+  // trip.
   CHECK(p.path(0, 1).bandwidth_bytes_per_s == doctest::Approx(80 * kMbps));
   CHECK(p.path(2, 1).bandwidth_bytes_per_s == doctest::Approx(40 * kMbps));
   CHECK(p.path(0, 1).latency_s == doctest::Approx(0.010));
@@ -155,7 +157,7 @@ TEST_CASE("probe: measurements become a platform that the reader takes, by hand"
   }
 }
 
-TEST_CASE("probe: a platform file that does not say that it was measured is assumed") {
+TEST_CASE("probe: a platform file that does not claim to be measured is assumed") {
   const Folder folder;
   std::string text = platform_toml(three_sites(), "p");
   const std::string line = "measured = true\n";
@@ -166,7 +168,7 @@ TEST_CASE("probe: a platform file that does not say that it was measured is assu
     CHECK(one.origin == Origin::assumed);
 }
 
-TEST_CASE("probe: the file says the spread of every number") {
+TEST_CASE("probe: the platform file has the spread of every number") {
   const std::string text = platform_toml(three_sites(), "p \"q\"");
   CHECK(text.find("name = \"p _q_\"") != std::string::npos);
   CHECK(text.find("latency = \"10ms\"  # round trip 20ms (19ms to 21ms, 3 times)\n"
@@ -178,7 +180,7 @@ TEST_CASE("probe: the file says the spread of every number") {
         std::string::npos);
 }
 
-TEST_CASE("probe: beside others as many streams as do about as well alone") {
+TEST_CASE("probe: concurrent transfers use the most streams that reach about the best rate alone") {
   Measurements m = three_sites();
   CHECK(streams_beside_others(m, 0, 1) == 4);
   m.pair(0, 1).alone[16] = {77 * kMbps, 77 * kMbps, 70 * kMbps};  // 96 % of 80
@@ -188,7 +190,7 @@ TEST_CASE("probe: beside others as many streams as do about as well alone") {
   CHECK(streams_beside_others(m, 0, 1) == 4);
 }
 
-TEST_CASE("probe: other sites' limits do not make a site's own link slower than one path showed") {
+TEST_CASE("probe: a site's own link is at least as fast as its fastest path, whatever other sites limit") {
   Measurements m = three_sites();
   for (int to : {1, 2}) m.pair(0, to).with_the_senders_others = {10 * kMbps, 10 * kMbps, 10 * kMbps};
   CHECK(uplink(m, 0).bytes_per_s.median == doctest::Approx(80 * kMbps));
@@ -196,7 +198,8 @@ TEST_CASE("probe: other sites' limits do not make a site's own link slower than 
   CHECK(platform_toml(m, "p").find("with one site, since all at once gave less") != std::string::npos);
 }
 
-TEST_CASE("probe: a path that gets less beside others is named, since the file cannot say what they share") {
+TEST_CASE(
+    "probe: a path that is slower beside others is named, since the file cannot describe shared links") {
   Measurements m = three_sites();
   CHECK(shared_paths(m).empty());
   m.pair(0, 1).together = {71 * kMbps, 60 * kMbps, 70 * kMbps};
@@ -211,7 +214,7 @@ TEST_CASE("probe: a path that gets less beside others is named, since the file c
   CHECK(read_back(m).size() == 3);
 }
 
-TEST_CASE("probe: which site this is") {
+TEST_CASE("probe: a site's rank and number of sites come from the launcher's environment variables") {
   std::map<std::string, std::string> variables = {
       {"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "10.0.0.1"}, {"MASTER_PORT", "29500"}};
   const Environment environment = [&](const std::string& name) -> std::optional<std::string> {
@@ -222,7 +225,7 @@ TEST_CASE("probe: which site this is") {
   CHECK(read_launch(environment).rank == 1);
   CHECK(read_launch(environment).world == 4);
   CHECK(read_launch(environment).port == 29500);
-  variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";  // torchrun's store listens there
+  variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";  // torchrun's store listens on the given port
   CHECK(read_launch(environment).port == 29501);
   variables["RANK"] = "4";
   CHECK_THROWS_WITH_AS(read_launch(environment),
@@ -236,7 +239,7 @@ TEST_CASE("probe: which site this is") {
   CHECK(read_launch(environment).world == 3);
 }
 
-TEST_CASE("probe: names of sites: given, else the host's, with the rank where two share it") {
+TEST_CASE("probe: a site's name is given or its host's, with the rank if two sites share a host") {
   using Names = std::vector<std::string>;
   CHECK(site_names({hello(0, "paris"), hello(1, "", "h1"), hello(2, "", "h2")}) ==
         Names{"paris", "h1", "h2"});
@@ -244,7 +247,7 @@ TEST_CASE("probe: names of sites: given, else the host's, with the rank where tw
   CHECK_THROWS_AS(site_names({hello(0, "paris"), hello(1, "tokyo"), hello(2, "paris")}), std::runtime_error);
 }
 
-TEST_CASE("probe: lines of JSON: whole ones, in time, and from somebody who is there") {
+TEST_CASE("probe: messages are whole lines of JSON, with a time limit, from a peer that is connected") {
   auto [near, far] = ends();
   near.send({{"id", 1}});
   near.send({{"id", 2}, {"error", "ü\n"}});
@@ -260,7 +263,7 @@ TEST_CASE("probe: lines of JSON: whole ones, in time, and from somebody who is t
   CHECK_THROWS_WITH_AS(right.receive(now_s() + 5), "closed the connection", ConnectionLost);
 }
 
-TEST_CASE("probe: whoever does not come is named, and whoever came is told") {
+TEST_CASE("probe: a site that does not connect is named, and the sites that did connect are told") {
   const auto listener = listen_on(0);
   auto [own, own_site] = ends();
   sockaddr_storage address{};
@@ -278,7 +281,7 @@ TEST_CASE("probe: whoever does not come is named, and whoever came is told") {
   CHECK((*one.receive(now_s() + 5))["error"].get<std::string>().starts_with("rank 2 did not come"));
 }
 
-TEST_CASE("probe: a child is read, ends in time or is ended") {
+TEST_CASE("probe: the output of a child process is read, and waiting for its end has a time limit") {
   ChildProcess well({"sh", "-c", "echo out; echo err >&2; exit 3"});
   CHECK(well.wait_for_output("out", now_s() + 5));
   CHECK(well.wait(now_s() + 5) == 3);

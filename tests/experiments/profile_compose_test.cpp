@@ -1,4 +1,5 @@
-// A deep model's steps from two shallow ones: linear in the layers, and called computed.
+// Tests of composed profiles: the steps of a deep model from two shallow ones, linear in the layers and
+// marked as computed.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -13,8 +14,9 @@ using doctest::Approx;
 
 namespace {
 
-/// Embedding and head take 10 ms forward, each layer 3 ms; backward twice that; the optimiser 1 ms and 0.5 ms
-/// a layer. Memory 1 GB and 0.1 GB a layer. Three samples, of which only the median is regular.
+/// A profile of a model with `layers` layers. Forward, embedding and head take 10 ms and each layer 3 ms;
+/// backward takes twice that; the optimiser takes 1 ms and 0.5 ms per layer. Memory is 1 GB and 0.1 GB per
+/// layer. Of three samples only the median is regular.
 costmodel::StepProfile of_depth(std::int64_t layers) {
   costmodel::StepProfile profile;
   profile.model = *costmodel::find_preset("small");
@@ -47,7 +49,7 @@ struct Files {
 }  // namespace
 
 TEST_CASE(
-    "t(L) = t(2) + (L - 2)(t(3) - t(2)): embedding and head once, each layer as much as the two differ by") {
+    "t(L) = t(2) + (L - 2)(t(3) - t(2)): embedding and head once, each layer the difference of the two") {
   const Files files;
   const Ran ran = files.compose("2.json 3.json --layers 4 --output small.json");
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
@@ -59,7 +61,8 @@ TEST_CASE(
   CHECK(profile.points[0].samples[0].optimizer_s == Approx(0.001 + 4 * 0.0005));
   CHECK(profile.points[0].peak_memory_bytes == 1'400'000'000);
 
-  // Four layers are the preset's: the profile answers for it, and says what it is.
+  // The preset has four layers, so that the profile is valid for it. The report says that the profile is
+  // computed.
   const Ran simulated = run_in(
       files.folder.path(), "fomoe simulate " + source_dir() +
                                "/experiments/scenarios/two-sites.toml --set compute.profile=" +
@@ -76,7 +79,7 @@ TEST_CASE(
       "computed: composed of 4 layers from medians of 2 and 3 (as much for each layer between): a device"));
 }
 
-TEST_CASE("what cannot be composed is refused by name") {
+TEST_CASE("profiles that cannot be composed are refused with the reason") {
   const Files files;
   const auto err = [&](const std::string& options) {
     const Ran ran = files.compose(options + " --output -");

@@ -1,5 +1,5 @@
-// Step times out of other programs' logs. The sample logs are written by hand after the real formats; their
-// times are round numbers, so that what is expected can be checked by eye.
+// Tests of importing step times from other programs' logs. The sample logs are written by hand in the real
+// formats. Their times are round numbers, so that the expected values can be checked by eye.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -37,7 +37,7 @@ double whole(const costmodel::StepSample& sample) {
   return sample.forward_s + sample.backward_s + sample.optimizer_s;
 }
 
-/// What is wrong with importing `text`, without the path in front.
+/// Returns the message about importing `text`, without the path.
 std::string complaint(const std::string& text, const std::string& format, const std::string& options) {
   const Folder folder;
   write_all(folder / "a.log", text);
@@ -50,7 +50,7 @@ std::string complaint(const std::string& text, const std::string& format, const 
 
 }  // namespace
 
-TEST_CASE("SHA-256: the examples of FIPS 180-4, and every length around a block's end has its own digest") {
+TEST_CASE("SHA-256: the examples of FIPS 180-4, and distinct digests for every length around a block's end") {
   CHECK(step_profiles::sha256_hex("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
   CHECK(step_profiles::sha256_hex("abc") ==
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -60,20 +60,19 @@ TEST_CASE("SHA-256: the examples of FIPS 180-4, and every length around a block'
         "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-TEST_CASE(
-    "torchtitan: tokens a second and GPU become seconds; colours, other ranks and validation do not matter") {
-  // 16 sequences of 2,048 tokens on 4 GPUs are 8,192 tokens for each: 2 s at 4,096 tokens/s, 1 s at 8,192.
-  // Step 1 compiles and is warm-up; rank 1 says step 10 again; `validate step` is no training.
+TEST_CASE("torchtitan: tokens/s per GPU become seconds; colours, other ranks and validation are ignored") {
+  // 16 sequences of 2,048 tokens on 4 GPUs are 8,192 tokens per GPU: 2 s at 4,096 tokens/s, 1 s at 8,192.
+  // Step 1 compiles and is warm-up; rank 1 repeats step 10; `validate step` is not training.
   const auto profile =
       imported("torchtitan.log", "torchtitan", "--gpus 4 --sequences-per-step 16 --warmup 1" + kDevice);
   REQUIRE(profile.points.size() == 1);
   const costmodel::ProfilePoint& point = profile.points[0];
-  CHECK(point.micro_batch_sequences == 4);  // of one GPU
+  CHECK(point.micro_batch_sequences == 4);  // per GPU
   CHECK(point.local_experts == 8);
   REQUIRE(point.samples.size() == 2);
   CHECK(whole(point.samples[0]) == Approx(2.0));
   CHECK(whole(point.samples[1]) == Approx(1.0));
-  // The parts are assumed: forward a third, backward the rest.
+  // The split of a step is assumed: one third forward, the rest backward.
   CHECK(point.samples[1].forward_s == Approx(1.0 / 3));
   CHECK(point.samples[1].optimizer_s == 0);
   CHECK(profile.device_name == "NVIDIA H100 80GB HBM3");
@@ -91,15 +90,15 @@ TEST_CASE("Megatron-LM: milliseconds; each global batch size is a point of its o
   const auto profile = imported("megatron.log", "megatron", "--gpus 8 --warmup 1" + kDevice);
   REQUIRE(profile.points.size() == 2);
   CHECK(profile.points[0].micro_batch_sequences == 1);  // 8 sequences on 8 GPUs
-  REQUIRE(profile.points[0].samples.size() == 2);       // of iterations 1 to 3
+  REQUIRE(profile.points[0].samples.size() == 2);       // from iterations 1 to 3
   CHECK(whole(profile.points[0].samples[0]) == Approx(0.5));
   CHECK(whole(profile.points[0].samples[1]) == Approx(0.48));
   CHECK(profile.points[1].micro_batch_sequences == 2);
-  REQUIRE(profile.points[1].samples.size() == 1);  // of iterations 4 and 5
+  REQUIRE(profile.points[1].samples.size() == 1);  // from iterations 4 and 5
   CHECK(whole(profile.points[1].samples[0]) == Approx(0.94));
 }
 
-TEST_CASE("nanotron: three digits and a suffix") {
+TEST_CASE("nanotron: numbers with three digits and a suffix") {
   const auto profile = imported("nanotron.log", "nanotron", "--gpus 8 --warmup 0" + kDevice);
   REQUIRE(profile.points.size() == 1);
   CHECK(profile.points[0].micro_batch_sequences == 8);  // 64 sequences on 8 GPUs
@@ -110,14 +109,14 @@ TEST_CASE("nanotron: three digits and a suffix") {
 }
 
 TEST_CASE(
-    "a Kineto trace: from the first kernel of a step to the first of the next, on the GPU where it has one") {
+    "a Kineto trace: a step lasts from its first kernel to the next step's, on the GPU if there is one") {
   const auto profile = imported("kineto.json", "kineto", "--gpus 1 --sequences-per-step 8 --warmup 0");
   REQUIRE(profile.points.size() == 1);
-  REQUIRE(profile.points[0].samples.size() == 2);  // nothing says when the last step ended
+  REQUIRE(profile.points[0].samples.size() == 2);  // the end of the last step is unknown
   CHECK(whole(profile.points[0].samples[0]) ==
-        Approx(0.42));  // 425,000 - 5,000 µs, whatever other streams did
+        Approx(0.42));  // 425,000 - 5,000 µs, whatever runs on other streams
   CHECK(whole(profile.points[0].samples[1]) == Approx(0.41));
-  CHECK(profile.device_name == "NVIDIA H100 80GB HBM3");  // the trace says it
+  CHECK(profile.device_name == "NVIDIA H100 80GB HBM3");  // from the trace
   CHECK(profile.origin->lines == "ProfilerStep#3 to 4, 2 of them");
 }
 
@@ -129,11 +128,11 @@ TEST_CASE("a Kineto trace without a GPU has its steps on the CPU's thread, count
                              "--gpus 1 --sequences-per-step 8 --warmup 0 --device-kind cpu --device laptop");
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
   const auto profile = scenario::read_step_profile(folder / "p.json");
-  REQUIRE(profile.points[0].samples.size() == 1);  // from 1 to 7 are six steps, and from 7 there is no next
+  REQUIRE(profile.points[0].samples.size() == 1);  // steps 0 to 1 alone; 1 and 7 are not consecutive
   CHECK(whole(profile.points[0].samples[0]) == Approx(0.25));
 }
 
-TEST_CASE("CSV: the three parts as they were timed, a point for each count of experts") {
+TEST_CASE("CSV: the three parts as timed, and a point for each count of experts") {
   const auto profile = imported("steps.csv", "csv", "--gpus 1 --warmup 1" + kDevice);
   REQUIRE(profile.points.size() == 2);
   CHECK(profile.points[0].local_experts == 4);
@@ -145,7 +144,7 @@ TEST_CASE("CSV: the three parts as they were timed, a point for each count of ex
   CHECK_FALSE(profile.origin->whole_steps);
 }
 
-TEST_CASE("from a log to an answer that says where its step time is from") {
+TEST_CASE("a scenario with an imported profile runs, and its report has the origin of the step time") {
   const Folder folder;
   const Ran import = import_log(folder, kLogs + "megatron.log", "megatron", "--gpus 8 --warmup 1" + kDevice);
   REQUIRE_MESSAGE(import.exit_status == 0, import.err);
@@ -156,7 +155,8 @@ TEST_CASE("from a log to an answer that says where its step time is from") {
   const Ran ran = run_in(folder.path(), simulate + "--output -");
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
   const auto report = nlohmann::json::parse(ran.out);
-  // A site's 128 sequences are 64 micro-batches of 2, each 0.94 s; 191 steps in 12 rounds, the last of 15.
+  // A site's 128 sequences are 64 micro-batches of 2, each 0.94 s. The 191 steps are 12 rounds, of which the
+  // last has 15 steps.
   CHECK(report["round"]["compute_s"].get<double>() == Approx(191.0 / 12 * 64 * 0.94));
   std::string step_time, parts, share;
   for (const auto& entry : report["provenance"]) {
@@ -173,20 +173,20 @@ TEST_CASE("from a log to an answer that says where its step time is from") {
   const Ran people = run_in(folder.path(), simulate);
   CHECK(people.out.find("imported from a megatron log: megatron.log") != std::string::npos);
 
-  SUBCASE("steps of another model are refused, as measured ones are") {
+  SUBCASE("a profile of another model is refused, as measured profiles are") {
     const Ran other = run_in(folder.path(), simulate + "--set model.preset=medium");
     CHECK(other.exit_status == 2);
     CHECK(other.err.find("compute.profile: got steps of another model (fomoe, d_model 256") !=
           std::string::npos);
   }
-  SUBCASE("and a batch that was not logged") {
+  SUBCASE("a micro-batch that was not logged is refused") {
     const Ran other = run_in(folder.path(), simulate + "--set compute.micro_batch_sequences=4");
     CHECK(other.exit_status == 2);
     CHECK(other.err.find("expected a measured micro-batch (there: 1, 2)") != std::string::npos);
   }
 }
 
-TEST_CASE("a model of another architecture keeps its whole shape on the way through a profile") {
+TEST_CASE("a model of another architecture keeps its whole shape in the imported profile") {
   const Folder folder;
   const std::string scenario = source_dir() + "/experiments/scenarios/two-sites.toml";
   const std::string mixtral =
@@ -200,7 +200,7 @@ TEST_CASE("a model of another architecture keeps its whole shape on the way thro
   CHECK_MESSAGE(ran.exit_status == 0, ran.err);
 }
 
-TEST_CASE("what a log does not say is asked for") {
+TEST_CASE("values that a log does not have are asked for") {
   const std::string step = "step:  1  loss: 1.0  tps: 512\nstep:  2  loss: 1.0  tps: 512\n";
   CHECK(complaint(step, "torchtitan", kDevice) ==
         "fomoe: --gpus: got nothing; expected how many GPUs took a step together; for example --gpus 8\n");
@@ -224,14 +224,14 @@ TEST_CASE("what a log does not say is asked for") {
         "fomoe: --local-experts: got 9; expected at most the model's 8; for example --local-experts 8\n");
 }
 
-TEST_CASE("wrong logs: which line, what it has, what was expected") {
+TEST_CASE("wrong logs: the message has the line, its value and the expected one") {
   const std::string gpus = "--gpus 4 --sequences-per-step 8" + kDevice;
   CHECK(complaint("step: 3  tps: fast\n", "torchtitan", gpus)
             .starts_with("a.log:1: tps: got \"fast\"; expected a number above zero; for example [titan]"));
   CHECK(complaint("hello\n", "torchtitan", gpus)
             .starts_with(
                 "a.log:1: --from torchtitan: got no training step; expected lines with `step:` and `tps:`"));
-  // A log of another kind is recognised.
+  // A log of another program is recognised.
   CHECK(complaint(read_all(kLogs + "nanotron.log"), "megatron", gpus)
             .ends_with("did you mean --from nanotron?\n"));
   CHECK(
@@ -259,7 +259,7 @@ TEST_CASE("wrong logs: which line, what it has, what was expected") {
             .starts_with("a.log:2: step_s: got \"0\"; expected a number above zero; for example 0.42"));
 }
 
-TEST_CASE("wrong options are named") {
+TEST_CASE("wrong options are named in the message") {
   const Folder folder;
   const auto err = [&](const std::string& rest) {
     return run_in(folder.path(), "fomoe profile " + rest).err;

@@ -1,4 +1,5 @@
-// The paper's tables as they were transcribed, tables of one's own, and how commands tell what is known.
+// Tests of quality: the transcribed tables of the paper, users' own tables, and the commands' statements
+// about quality.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -64,7 +65,7 @@ TEST_CASE("table exp1: 2 optimisers · 3 K · 2 placements · (2 + 3 + 4) pairs 
   std::map<std::tuple<std::string, std::int64_t, std::string, int, int>, int> seen;
   for (const QualityRow& r : table.rows)
     ++seen[{r.strategy, r.local_steps, r.placement, r.sites, r.expert_overlap}];
-  CHECK(seen.size() == table.rows.size());  // no configuration twice
+  CHECK(seen.size() == table.rows.size());  // no configuration appears twice
   CHECK(row(table, "local_adamw", 32, "fixed", 8, 1).perplexity == 135.74);
   CHECK(row(table, "local_adamw", 64, "random", 8, 2).perplexity == 131.02);
   CHECK(row(table, "local_adamw", 128, "random", 2, 1).plus_minus == 17.88);
@@ -73,8 +74,7 @@ TEST_CASE("table exp1: 2 optimisers · 3 K · 2 placements · (2 + 3 + 4) pairs 
   CHECK(row(table, "diloco", 128, "random", 8, 4).perplexity == 424.59);
 }
 
-TEST_CASE(
-    "full replicas are printed three times, and agree everywhere but in the misprint, carried as printed") {
+TEST_CASE("full replicas are printed three times and agree, except for a misprint that is kept as printed") {
   const QualityTable exp0 = shipped("paper_exp0.csv"), exp1 = shipped("paper_exp1.csv");
   int compared = 0, different = 0;
   for (const QualityRow& r : exp1.rows) {
@@ -99,7 +99,7 @@ TEST_CASE(
   CHECK(different == 1);
 }
 
-TEST_CASE("a table of one's own: mistakes have their line") {
+TEST_CASE("a user's own table: mistakes are reported with their line") {
   const std::string top = "# source: ours\n# parameters: 54e6\n# tokens: 1e9\n";
   const std::string header =
       "strategy,local_steps,placement,sites,expert_overlap,perplexity,plus_minus,note\n";
@@ -129,7 +129,7 @@ TEST_CASE("a table of one's own: mistakes have their line") {
   CHECK(complaint(top + header + "diloco,32,fixed,4,2,nan,,\n").starts_with("t.csv:5: perplexity"));
 }
 
-TEST_CASE("simulate: perplexity with its ± and source where the paper has measured it") {
+TEST_CASE("simulate: perplexity with its ± and source if the paper has measured the configuration") {
   const json report = answer("fomoe simulate " + kPaper + "--set strategy.local_steps=32 --output -");
   CHECK(report["quality"]["known"] == true);
   CHECK(report["quality"]["perplexity"] == 131.69);  // DiLoCo, K = 32, fixed, M = 2, O_e = 1
@@ -139,7 +139,7 @@ TEST_CASE("simulate: perplexity with its ± and source where the paper has measu
   CHECK(text.out.find("perplexity 131.69 ± 17.99") != std::string::npos);
 }
 
-TEST_CASE("simulate: elsewhere it says unknown, loudly, and why") {
+TEST_CASE("simulate: for other configurations the answer says prominently that quality is unknown, and why") {
   const json report = answer("fomoe simulate " + kPaper + "--output -");  // K = 16
   CHECK(report["quality"]["known"] == false);
   CHECK(report["quality"]["reason"] == "local_steps 16; the table has 32, 64, 128");
@@ -162,10 +162,10 @@ TEST_CASE("compare: perplexity in the table, and at equal loss in the verdict") 
   CHECK(ran.out.find("The quality of 1 of the 3 cases is unknown.") != std::string::npos);
 }
 
-TEST_CASE("compare: the verdict at equal loss, either way") {
+TEST_CASE("compare: the verdict at equal loss, for a faster and for a slower case") {
   const std::string ddp_or =
       "fomoe compare " + kPaper + "--case \"strategy.method=diloco strategy.local_steps=32\" ";
-  // K = 64 is faster and, full replicas at M = 2, no worse: 117.94 against 118.01.
+  // K = 64 is faster and, with full replicas at M = 2, not worse: 117.94 against 118.01.
   const Ran ahead = run(
       ddp_or + "--case \"strategy.method=diloco strategy.local_steps=64\" --set platform.bandwidth=10Mbps");
   CHECK(ahead.out.find(

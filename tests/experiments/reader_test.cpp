@@ -1,4 +1,4 @@
-// What a scenario file becomes: defaults, overrides, alternatives, provenance.
+// Tests of the scenario reader: defaults, overrides, alternatives and provenance.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -30,11 +30,11 @@ costmodel::Scenario read_set(std::vector<std::string> overrides) {
 
 }  // namespace
 
-TEST_CASE("defaults: what is not written is what the table of keys says") {
+TEST_CASE("defaults: a missing key has the value in the table of keys") {
   const costmodel::Scenario s = read(kSmall + kWork + kFomoe + kStep + kPlatform);
   CHECK(s.seed == 42);
   CHECK(s.model == *costmodel::find_preset("small"));
-  CHECK(s.workload.tokens == 1'340'000'000);  // 1.34e9 is a float in TOML and a count to us
+  CHECK(s.workload.tokens == 1'340'000'000);  // 1.34e9 is a float in TOML, and we read it as a count
   CHECK(s.strategy.local_steps == 1);
   CHECK(s.strategy.expert_overlap == 4);  // the number of sites
   CHECK(s.strategy.placement == costmodel::PlacementKind::fixed);
@@ -46,7 +46,7 @@ TEST_CASE("defaults: what is not written is what the table of keys says") {
   CHECK(std::get<costmodel::GivenStepTime>(s.compute).seconds == 0.42);
 }
 
-TEST_CASE("the platform is in bytes per second and seconds, one way") {
+TEST_CASE("the platform is in bytes per second and in seconds, one way") {
   const costmodel::Scenario s = read(kSmall + kWork + kFomoe + kStep + kPlatform);
   CHECK(s.sites() == 4);
   CHECK(s.platform.sites[3].uplink_bytes_per_s == 125e6);  // 1 Gbit/s ÷ 8
@@ -58,7 +58,7 @@ TEST_CASE("the platform is in bytes per second and seconds, one way") {
         "given in the scenario: 1 Gbit/s up and 1 Gbit/s down at each of 4 sites");
 }
 
-TEST_CASE("uplink and downlink may differ, alone or beside bandwidth") {
+TEST_CASE("uplink and downlink may differ, alone or together with bandwidth") {
   const costmodel::Scenario both =
       read(kSmall + kWork + kFomoe + kStep +
            "[platform]\nsites = 2\nuplink = \"80Mbps\"\ndownlink = \"8Gbps\"\nlatency = \"0s\"\n");
@@ -70,7 +70,7 @@ TEST_CASE("uplink and downlink may differ, alone or beside bandwidth") {
   CHECK(one.platform.sites[0].downlink_bytes_per_s == 125e6);
 }
 
-TEST_CASE("shape keys: alone, beside a preset, and the sequence length that is no other model") {
+TEST_CASE("shape keys: alone, or with a preset, whose sequence length may change") {
   const std::string rest = kWork + kFomoe + kStep + kPlatform;
   const costmodel::Scenario own = read(
       "[model]\nd_model = 64\nlayers = 2\nheads = 4\nexperts = 8\nactive_experts = 2\nd_expert = "
@@ -86,7 +86,7 @@ TEST_CASE("shape keys: alone, beside a preset, and the sequence length that is n
   CHECK(longer.model.sequence_length == 4096);
 }
 
-TEST_CASE("--set: numbers, booleans, quoted and bare words, keys the file does not have") {
+TEST_CASE("--set: numbers, booleans, quoted and bare words, and keys that the file does not have") {
   const costmodel::Scenario s =
       read_set({"strategy.local_steps=64", "strategy.skip_token=true", "strategy.collective=direct",
                 "strategy.payload_dtype=\"fp32\"", "workload.tokens=2e9",
@@ -96,17 +96,17 @@ TEST_CASE("--set: numbers, booleans, quoted and bare words, keys the file does n
   CHECK(s.strategy.collective == costmodel::Collective::direct);
   CHECK(s.strategy.wire.type == costmodel::ElementType::fp32);
   CHECK(s.workload.tokens == 2'000'000'000);
-  CHECK(s.network.bandwidth_efficiency == 0.956);  // [network_model] is not in the file
+  CHECK(s.network.bandwidth_efficiency == 0.956);  // the file has no [network_model]
   CHECK(s.seed == 7);
   CHECK(s.platform.sites[0].uplink_bytes_per_s == 1.25e9);
-  CHECK(read_set({"seed=7", "seed=8"}).seed == 8);  // the last one wins
+  CHECK(read_set({"seed=7", "seed=8"}).seed == 8);  // the last value wins
 }
 
-TEST_CASE("the seed of the caller wins over file and --set") {
+TEST_CASE("the caller's seed wins over the file and --set") {
   CHECK(read("seed = 5\n" + kSmall + kWork + kFomoe + kStep + kPlatform, {{"seed=6"}, 9, true}).seed == 9);
 }
 
-TEST_CASE("an override displaces the alternatives that the file has chosen") {
+TEST_CASE("an override displaces the alternatives that the file uses") {
   const costmodel::Scenario device = read_set({"compute.peak_flops=989TFLOPS", "compute.mfu=0.4"});
   CHECK(std::get<costmodel::AssumedDevice>(device.compute).peak_flops == 989e12);
   CHECK(device.gpus.count == 1);
@@ -114,12 +114,12 @@ TEST_CASE("an override displaces the alternatives that the file has chosen") {
   const costmodel::Scenario given =
       read(kSmall + kWork + kFomoe + profiled + kPlatform, {{"compute.step_time=1s"}, {}, true});
   CHECK(std::get<costmodel::GivenStepTime>(given.compute).seconds == 1);
-  // A preset on the command line is that preset, not the file's shape under its name.
+  // A preset on the command line gives that preset, not the file's shape under the preset's name.
   const std::string shape = kSmall + "layers = 3\nsequence_length = 128\n";
   const costmodel::Scenario xxl =
       read(shape + kWork + kFomoe + kStep + kPlatform, {{"model.preset=xxl"}, {}, true});
   CHECK(xxl.model == *costmodel::find_preset("xxl"));
-  // Two alternatives on the command line remain a mistake.
+  // Two alternatives on the command line are still a mistake.
   CHECK_THROWS_AS(read_set({"compute.step_time=1s", "compute.peak_flops=1TFLOPS"}), FileError);
 }
 
@@ -128,6 +128,6 @@ TEST_CASE("a missing profile is an error unless the caller is about to measure o
   CHECK_THROWS_AS(read(text), FileError);
   const costmodel::Scenario s = read(text, {{}, {}, false});
   CHECK(std::get<costmodel::ProfiledCompute>(s.compute).profile.points.empty());
-  // Everything else is still checked.
+  // All other keys are still checked.
   CHECK_THROWS_AS(read(text, {{"strategy.expert_overlap=7"}, {}, false}), FileError);
 }

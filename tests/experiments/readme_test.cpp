@@ -1,4 +1,4 @@
-// The READMEs' commands run, and where they print an answer, that is what they answer.
+// Tests that the commands in the READMEs run, and that the answers printed there are their answers.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -13,14 +13,14 @@ namespace {
 
 using namespace fomoe::tests;
 
-/// ```bash … ```, and the ```text … ``` that follows with nothing between them.
+/// A ```bash … ``` block, and the ```text … ``` block that directly follows it.
 struct Example {
-  std::vector<std::string> commands;  // of one line each, without the remark at their end
-  std::vector<std::string> answer;    // of the last of them
+  std::vector<std::string> commands;  // one line each, without trailing comments
+  std::vector<std::string> answer;    // output of the last command
 };
 
 std::string without_remark(std::string line) {
-  // A remark stands after spaces; # also begins nothing else here.
+  // A trailing comment follows spaces. No command has " #" elsewhere.
   if (const std::size_t at = line.find(" #"); at != std::string::npos) line.resize(at);
   while (!line.empty() && line.back() == ' ') line.pop_back();
   return line;
@@ -30,7 +30,7 @@ std::vector<Example> read_examples(const std::string& text) {
   std::vector<Example> examples;
   std::istringstream lines(text);
   std::string kind;
-  bool follows = false;  // a block of text would be the last example's answer
+  bool follows = false;  // a text block here is the last example's answer
   for (std::string line; std::getline(lines, line);) {
     if (line.starts_with("```")) {
       kind = line.substr(3);
@@ -57,11 +57,11 @@ std::vector<Example> read_examples(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("every command of the READMEs that `fomoe` answers, and the answers that they print") {
+TEST_CASE("the `fomoe` commands of the READMEs run, and their answers are the printed ones") {
   const Folder folder;
   for (const char* name : {"experiments", "platforms", "tools"})
     std::filesystem::create_directory_symlink(source_dir() + '/' + name, folder / name);
-  // What the reader brings: a log of a training run, and a run that was measured.
+  // Files that the reader must supply: a log of a training run, and a measured run.
   std::string log;
   for (int step = 1; step <= 9; ++step)
     log += "[titan] 2025-06-16 22:29:08,735 - root - INFO - step:  " + std::to_string(step) +

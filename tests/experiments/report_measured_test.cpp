@@ -1,4 +1,4 @@
-// The page of a run that took place.
+// Tests of the report page of a measured run.
 #include <doctest/doctest.h>
 
 #include "tests/experiments/measured_by_simulation.hpp"
@@ -6,7 +6,7 @@
 
 using namespace fomoe::tests;
 
-TEST_CASE("a measured run: its round where it says when, else what each site did in the mean round") {
+TEST_CASE("a measured run shows the timeline of a round if it has one, else each site's mean round") {
   const Folder folder;
   write_measured_run(folder / "measured.json", kTwoSites, {}, {});
   json run = json::parse(read_all(folder / "measured.json"));
@@ -19,7 +19,7 @@ TEST_CASE("a measured run: its round where it says when, else what each site did
   for (const json& series : drawn["series"]) site_s += series["values"][0].get<double>();
   CHECK(site_s == doctest::Approx(run["round"]["duration_s"].get<double>()).epsilon(1e-6));
 
-  // As fomoe-train writes it since it says when: the same form as of a simulated run.
+  // A newer report of fomoe-train has a round_timeline, in the form of a simulated run's.
   run["round_timeline"] = simulated(folder)["round_timeline"];
   write_all(folder / "measured.json", run.dump());
   page = page_of(folder, "measured.json");

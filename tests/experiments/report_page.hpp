@@ -1,4 +1,4 @@
-// The page of `fomoe report`, made of results and taken apart.
+// Helpers for tests of `fomoe report`: they make the page from results and read its parts.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -23,7 +23,7 @@ inline void must_run(const std::string& folder, const std::string& command) {
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
 }
 
-/// The page of the results in `folder`.
+/// Returns the page that `fomoe report` writes for the results in `folder`.
 inline std::string page_of(const Folder& folder, const std::string& results) {
   const Ran ran = run_in(folder.path(), "fomoe report " + results + " --output report.html");
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
@@ -43,7 +43,7 @@ inline int count(const std::string& text, const std::string& part) {
   return found;
 }
 
-/// What the charts of the page show.
+/// Returns the data of the page's charts.
 inline std::vector<json> charts(const std::string& page) {
   const std::string begin = "<script type=\"application/json\">";
   std::vector<json> list;
@@ -54,9 +54,9 @@ inline std::vector<json> charts(const std::string& page) {
   return list;
 }
 
-/// Every tag that is opened is closed in turn.
+/// Checks that all tags are closed in the order of their nesting.
 inline void check_nesting(std::string page) {
-  page = page.substr(0, page.rfind("<script>\n/*!"));  // the library and what follows
+  page = page.substr(0, page.rfind("<script>\n/*!"));  // without the library and the text after it
   page = std::regex_replace(page, std::regex("<style>[^]*?</style>|<!--[^]*?-->"), "");
   const std::set<std::string> alone = {"meta", "!DOCTYPE"};
   std::vector<std::string> open;
@@ -72,7 +72,7 @@ inline void check_nesting(std::string page) {
     CHECK(open.back() == name);
     open.pop_back();
   }
-  CHECK(open == std::vector<std::string>{"html", "body"});  // cut off with the library
+  CHECK(open == std::vector<std::string>{"html", "body"});  // their end tags come after the library
 }
 
 }  // namespace fomoe::tests

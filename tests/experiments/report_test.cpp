@@ -1,4 +1,4 @@
-// `fomoe report` as a user meets it: one page, its structure, the data in it, and what is refused.
+// Tests of `fomoe report` through the program: one page, its structure, its data, and refused input.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 using namespace fomoe::tests;
 
-TEST_CASE("a simulated run: headings, a table beside every chart, and nothing that is fetched") {
+TEST_CASE("a simulated run: headings, a table for every chart, and no fetched resources") {
   const Folder folder;
   const json run =
       simulated(folder, " --set strategy.method=fomoe --set strategy.expert_overlap=1" + kPrices);
@@ -35,10 +35,9 @@ TEST_CASE("a simulated run: headings, a table beside every chart, and nothing th
     CHECK(page.find("<div class=\"origin " + entry["origin"].get<std::string>()) != std::string::npos);
 }
 
-TEST_CASE(
-    "a simulated run: the answer is the one that simulate prints, the charts hold the result's numbers") {
+TEST_CASE("a simulated run: the page has the answer of simulate, and the charts have the result's numbers") {
   const Folder folder;
-  // 12 rounds of 16 steps, none of them short.
+  // 12 full rounds of 16 steps.
   const std::string options =
       " --set strategy.method=fomoe --set strategy.expert_overlap=2 --set strategy.local_steps=16 --set "
       "workload.tokens=" +
@@ -63,7 +62,7 @@ TEST_CASE(
   CHECK(spans == timeline["spans"].size());
   CHECK(timeline["duration_s"] == doctest::Approx(run["round"]["duration_s"].get<double>()).epsilon(1e-6));
 
-  // Bytes by class: of one site, the mean round; in the unit of the axis.
+  // Bytes by class of one site in the mean round, in the unit of the axis.
   CHECK(drawn[1]["labels"] == json({"dense", "experts"}));
   CHECK(drawn[1]["x_title"] == "MB");
   CHECK(drawn[1]["series"][0]["values"][1] ==
@@ -76,7 +75,7 @@ TEST_CASE(
                         100));
 }
 
-TEST_CASE("how sure a result is: every input whose spread is known, and all together") {
+TEST_CASE("uncertainty of a result: every input whose spread is known, and all of them together") {
   const Folder folder;
   const json run = simulated(folder, " --set compute.step_variation=0.1 --set network_model.jitter=5ms");
   REQUIRE(run["uncertainty"]["inputs"].size() == 2);
@@ -87,7 +86,7 @@ TEST_CASE("how sure a result is: every input whose spread is known, and all toge
     CHECK_MESSAGE(page.find(input) != std::string::npos, input);
 }
 
-TEST_CASE("the bytes by class of a result are those that were simulated") {
+TEST_CASE("the bytes by class of a result are the simulated ones") {
   const Folder folder;
   const json run = simulated(folder, " --set strategy.method=fomoe --set strategy.expert_overlap=2");
   double sent = 0;
@@ -95,7 +94,7 @@ TEST_CASE("the bytes by class of a result are those that were simulated") {
   CHECK(sent == doctest::Approx(run["bytes_sent_per_site_per_round"].get<double>()).epsilon(1e-6));
 }
 
-TEST_CASE("texts of a result cannot become markup") {
+TEST_CASE("texts in a result are escaped and cannot become markup") {
   const Folder folder;
   json run = simulated(folder);
   const std::string evil = "</script><script>alert('1')</script><img onerror=\"x\">&{{title}}";
@@ -122,7 +121,7 @@ TEST_CASE("texts of a result cannot become markup") {
   check_nesting(page);
 }
 
-TEST_CASE("what a result does not have has no section; what it says of its validation has one") {
+TEST_CASE("a result's page has no section for missing data, and has one for its validation") {
   const Folder folder;
   json run = simulated(folder, " --engine closed-form");
   std::string page = page_of(folder, "run.json");
@@ -147,7 +146,7 @@ TEST_CASE("what a result does not have has no section; what it says of its valid
   CHECK(page_of(folder, "run.json").find("Inside the ranges") != std::string::npos);
 }
 
-TEST_CASE("several results: who is on the frontier of time and cost, by hand") {
+TEST_CASE("several results: the frontier of time and cost, by hand") {
   const Folder folder;
   const json run = simulated(folder, kPrices);
   const auto write = [&](const char* name, double wall_clock_s, double cost) {
@@ -158,7 +157,7 @@ TEST_CASE("several results: who is on the frontier of time and cost, by hand") {
   };
   write("quick.json", 100, 9);
   write("cheap.json", 300, 5);
-  write("slow.json", 300, 9);  // as dear as quick, as slow as cheap
+  write("slow.json", 300, 9);  // as expensive as quick, as slow as cheap
   std::string page = page_of(folder, "slow.json cheap.json quick.json");
   check_nesting(page);
   CHECK(count(page, "<article>") == 4);
@@ -170,23 +169,23 @@ TEST_CASE("several results: who is on the frontier of time and cost, by hand") {
   const json& frontier = drawn[1]["series"][0]["points"];
   REQUIRE(frontier.size() == 2);
   CHECK(frontier[0][0] == 5);
-  CHECK(frontier[0][1] == doctest::Approx(5));  // min
+  CHECK(frontier[0][1] == doctest::Approx(5));  // minutes
   CHECK(frontier[1][0] == 9);
   REQUIRE(drawn[1]["series"][1]["points"].size() == 1);
 
-  SUBCASE("without prices for all, the bytes that a site sends are the other axis") {
+  SUBCASE("if some results have no prices, the other axis is the bytes that a site sends") {
     simulated(folder);
     page = page_of(folder, "quick.json run.json");
     CHECK(charts(page)[1]["x_title"].get<std::string>().starts_with("sent by a site in the run"));
   }
-  SUBCASE("files of the same name are told apart") {
+  SUBCASE("files of the same name are distinguished") {
     std::filesystem::create_directory(folder / "b");
     write_all(folder / "b/quick.json", run.dump());
     CHECK(page_of(folder, "quick.json b/quick.json").find("<h2>Result: quick (2)</h2>") != std::string::npos);
   }
 }
 
-TEST_CASE("a plan's result: its frontier, its methods and the lines to paste") {
+TEST_CASE("a plan's result: its frontier, its methods and the command lines to paste") {
   const Folder folder;
   must_run(folder.path(),
            "fomoe plan " + kTwoSites +
@@ -203,12 +202,12 @@ TEST_CASE("a plan's result: its frontier, its methods and the lines to paste") {
   REQUIRE(drawn.size() == 3);
   std::size_t points = 0;
   for (const json& series : drawn[0]["series"]) points += series["points"].size();
-  CHECK(points == plan["frontier"].size() + 1);  // and the scenario as it is
+  CHECK(points == plan["frontier"].size() + 1);  // and the scenario as given
   CHECK(drawn[1]["labels"].size() == plan["methods"].size());
   CHECK(page.find("--set strategy.method=") != std::string::npos);
 }
 
-TEST_CASE("a plan whose limits nothing keeps: what there is without them") {
+TEST_CASE("a plan in which no candidate meets the limits shows the candidates without limits") {
   const Folder folder;
   must_run(folder.path(), "fomoe plan " + kTwoSites +
                               " --vary strategy.method=diloco --vary strategy.local_steps=8,64"
@@ -220,7 +219,7 @@ TEST_CASE("a plan whose limits nothing keeps: what there is without them") {
   CHECK(page.find("<p>Without limits the least time is that of diloco, K = 64") != std::string::npos);
 }
 
-TEST_CASE("a sweep's result: a line for each combination of the other axes, every row in the table") {
+TEST_CASE("a sweep's result: a line for each combination of the other axes, and every row in the table") {
   const Folder folder;
   must_run(folder.path(), "fomoe sweep " + kTwoSites +
                               " --engine closed-form --vary strategy.expert_overlap=1,2,3 --vary "
@@ -237,10 +236,10 @@ TEST_CASE("a sweep's result: a line for each combination of the other axes, ever
   CHECK(points[3][0] == 64);
   REQUIRE(drawn[0]["y_title"] == "wall clock, min");
   CHECK(points[3][1].get<double>() * 60 == doctest::Approx(sweep["rows"][7]["wall_clock_s"].get<double>()));
-  CHECK(count(page, "1 to 2 sites such that") == 4);  // why, in the rows of O_e = 3
+  CHECK(count(page, "1 to 2 sites such that") == 4);  // the reason in the rows of O_e = 3
 }
 
-TEST_CASE("a comparison's cases are compared, and what solve found is drawn over its targets") {
+TEST_CASE("a comparison's cases are compared, and the answers of solve are drawn over their targets") {
   const Folder folder;
   must_run(folder.path(),
            "fomoe compare " + kTwoSites +
@@ -262,7 +261,7 @@ TEST_CASE("a comparison's cases are compared, and what solve found is drawn over
   CHECK(last["series"][0]["points"][0][1] == 0.5);
 }
 
-TEST_CASE("what is wrong is named, and no page is written") {
+TEST_CASE("a mistake is named, and no page is written") {
   const Folder folder;
   const json run = simulated(folder);
   const std::string remedy =

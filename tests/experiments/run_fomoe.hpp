@@ -1,4 +1,4 @@
-// Runs the real program, as a user does, in a folder of its own.
+// Helpers for tests that run the real program, as a user does, in a temporary folder.
 #pragma once
 #include <sys/wait.h>
 
@@ -27,7 +27,7 @@ inline void write_all(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
-/// A folder that is removed with everything in it.
+/// A temporary folder. The destructor removes it with its contents.
 class Folder {
  public:
   Folder() : path_((std::filesystem::temp_directory_path() / "fomoe-test-XXXXXX").string()) {
@@ -43,7 +43,7 @@ class Folder {
   std::string path_;
 };
 
-/// `command` goes through the shell with `fomoe` on its PATH; `folder` is where it starts.
+/// Runs `command` in the shell, with `fomoe` on its PATH and `folder` as the working directory.
 inline Ran run_in(const std::string& folder, const std::string& command) {
   const Folder capture;
   const std::string line = "cd '" + folder + "' && PATH='" FOMOE_BINARY_DIR "':\"$PATH\" " + command + " >'" +

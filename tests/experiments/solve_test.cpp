@@ -1,4 +1,4 @@
-// `fomoe solve`, `fomoe explain` and the sensitivity in an answer, as a user meets them.
+// Tests of `fomoe solve`, `fomoe explain` and the sensitivity in an answer, through the program.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -31,8 +31,8 @@ void refused(const std::string& command, const std::string& message) {
 }  // namespace
 
 TEST_CASE("solve: the bandwidth for a utilisation, by hand") {
-  // No latency, rounds that are all full: utilisation u = C/(C + B/r) of compute C and bytes B in each
-  // direction, so r = B/C · u/(1 − u). ddp sends in every step.
+  // Without latency and with full rounds only, the utilisation is u = C/(C + B/r) for compute C and bytes B
+  // in each direction, so that r = B/C · u/(1 − u). ddp sends in every step.
   const std::string scenario = kTwoSites + " --set strategy.method=ddp --set platform.latency=0ms";
   const double bytes = json_of("fomoe simulate " + scenario)["bytes_sent_per_site_per_round"];
   const json solved =
@@ -44,12 +44,12 @@ TEST_CASE("solve: the bandwidth for a utilisation, by hand") {
   CHECK(answer["value"].get<double>() == doctest::Approx(bytes / 0.420 * 0.8 / 0.2).epsilon(2e-3));
   CHECK(answer["value"].get<double>() >= bytes / 0.420 * 0.8 / 0.2 * (1 - 1e-12));
   const std::string text = answer["text"];
-  CHECK(text.substr(text.size() - 4) == "Gbps");  // as the scenario writes it
+  CHECK(text.substr(text.size() - 4) == "Gbps");  // the unit in the scenario
   CHECK(json_of("fomoe simulate " + scenario + " --set platform.bandwidth=" + text)["compute_utilization"] >=
         0.8);
 }
 
-TEST_CASE("solve: the answer reaches the target, and 1 % less, or one less, does not") {
+TEST_CASE("solve: the answer reaches the target, and a value that is 1 % or one less does not") {
   struct Question {
     std::string scenario, key, target;
   };
@@ -83,7 +83,7 @@ TEST_CASE("solve: the answer reaches the target, and 1 % less, or one less, does
   }
 }
 
-TEST_CASE("solve: without a target a table; where nothing helps, why") {
+TEST_CASE("solve: without a target the answer is a table, and if no value helps, the reason") {
   const Ran table = run_in(source_dir(), "fomoe solve " + kTwoSites + " --for platform.bandwidth");
   CHECK(table.exit_status == 0);
   for (const char* share : {"≥ 50 %", "≥ 80 %", "≥ 90 %", "≥ 95 %", "≥ 99 %"})
@@ -92,7 +92,7 @@ TEST_CASE("solve: without a target a table; where nothing helps, why") {
                                             " --set strategy.method=ddp --set platform.latency=200ms --for "
                                             "platform.bandwidth --target compute_utilization=0.9");
   CHECK(none.exit_status == 0);
-  // 0.42 s of compute and two latencies of 0.2 s in each step: 0.42/0.82 at best.
+  // 0.42 s of compute and two latencies of 0.2 s in each step limit the utilisation to 0.42/0.82.
   CHECK_MESSAGE(none.out.find("no value does: the closest of those tried is") != std::string::npos, none.out);
   CHECK_MESSAGE(none.out.find("with 51.219 %") != std::string::npos, none.out);
   CHECK_MESSAGE(none.out.find("strategy.collective=direct") != std::string::npos, none.out);
@@ -102,8 +102,8 @@ TEST_CASE("solve: without a target a table; where nothing helps, why") {
 }
 
 TEST_CASE("solve: the factor on latencies, by hand") {
-  // What a round waits for grows linearly with the factor f, w = w₁ + (f − 1)(w₂ − w₁), and so
-  // 0.8 = c/(c + w) has its f.
+  // The wait of a round grows linearly with the factor f, w = w₁ + (f − 1)(w₂ − w₁). The equation 0.8 = c/(c
+  // + w) therefore gives f.
   const auto round = [](const std::string& factor) {
     return json_of("fomoe simulate " + kTwoSites + " --set network_model.latency_factor=" + factor)["round"];
   };
@@ -118,7 +118,8 @@ TEST_CASE("solve: the factor on latencies, by hand") {
         doctest::Approx(1 + (compute_s / 0.8 - compute_s - w1) / (w2 - w1)).epsilon(2e-3));
 }
 
-TEST_CASE("solve: sizes, multiples, factors, powers and prices are rounded to where the target is reached") {
+TEST_CASE(
+    "solve: sizes, multiples, factors, powers and prices are rounded to the side that reaches the target") {
   struct Question {
     std::string more, key, target, answer, unit;
   };
@@ -151,9 +152,9 @@ TEST_CASE("solve: sizes, multiples, factors, powers and prices are rounded to wh
   }
 }
 
-TEST_CASE("solve: counts that must divide, also far above the scenario's own") {
-  // 3 GPUs share a replica, so that only their multiples are possible; steps are compute alone, and n GPUs
-  // take 6/n of what 6 take. 1/40 of it: 240 GPUs.
+TEST_CASE("solve: counts with divisibility constraints, also far above the scenario's own count") {
+  // 3 GPUs share a replica, so that only their multiples are possible. Steps are compute alone, so that n
+  // GPUs take 6/n of the time of 6 GPUs. 1/40 of the time needs 240 GPUs.
   const std::string scenario =
       kTwoSites +
       " --set strategy.method=ddp --set platform.latency=0ms --set platform.bandwidth=90000Tbps --set "
@@ -167,7 +168,7 @@ TEST_CASE("solve: counts that must divide, also far above the scenario's own") {
   CHECK(answer["value"] == 240);
 }
 
-TEST_CASE("solve: a key that changes nothing, and one that has a single value, say so") {
+TEST_CASE("solve: the answer says so if a key changes nothing or has a single value") {
   const Ran nothing = run_in(
       source_dir(), "fomoe solve " + kTwoSites + " --for trainer.learning_rate --target wall_clock=1h");
   CHECK(nothing.exit_status == 0);
@@ -211,32 +212,32 @@ TEST_CASE("mistakes of `fomoe solve`") {
       "network_model.latency_factor");
 }
 
-TEST_CASE("solve: how much faster measured links have to be") {
-  // The links of equal sites, twice as fast, are those of twice the bandwidth.
+TEST_CASE("solve: the factor by which measured links have to be faster") {
+  // For equal sites, a rate factor of two equals twice the bandwidth.
   const json by_factor =
       json_of("fomoe solve " + kTwoSites +
               " --for platform.rate_factor --target compute_utilization=0.92")["answers"][0];
   const json by_rate = json_of("fomoe solve " + kTwoSites +
                                " --for platform.bandwidth --target compute_utilization=0.92")["answers"][0];
-  // 3e-3: each is bisected to 0.1 % and rounded up to four digits.
+  // 3e-3: both answers are bisected to 0.1 % and rounded up to four digits.
   CHECK(by_factor["value"].get<double>() ==
         doctest::Approx(by_rate["value"].get<double>() / 125e6).epsilon(3e-3));
   const json regions = json_of(
       "fomoe solve experiments/scenarios/eight-regions.toml --set compute.step_time=1s --set "
       "strategy.local_steps=4 --for platform.rate_factor --target wall_clock=130min");
   CHECK(regions["answers"][0]["answer"] == "smallest");
-  // The scenario's slowest and fastest paths, so many times as fast.
+  // The text has the rates of the slowest and the fastest path if the sites differ.
   const Ran words = run_in(source_dir(), "fomoe solve " + kTwoSites +
                                              " --set platform.bandwidth=10Gbps --for platform.rate_factor "
                                              "--target compute_utilization=0.9");
-  CHECK(words.out.find("Gb/s") == std::string::npos);  // equal sites: ports alone, no rate of a path
+  CHECK(words.out.find("Gb/s") == std::string::npos);  // equal sites: no rates of paths
   const Ran four = run_in(source_dir(),
                           "fomoe solve experiments/scenarios/four-regions.toml --for platform.rate_factor "
                           "--target utilization=95% --engine closed-form");
   CHECK_MESSAGE(four.out.find(" Gb/s on the paths between the sites.") != std::string::npos, four.out);
 }
 
-TEST_CASE("explain: its last line is the closed form's answer") {
+TEST_CASE("explain: the last line is the closed form's answer") {
   for (const std::string more :
        {"", " --set strategy.method=ddp",
         " --set strategy.method=streaming_diloco --set strategy.fragments=2",
@@ -249,11 +250,11 @@ TEST_CASE("explain: its last line is the closed form's answer") {
     const double last = std::stod(ran.out.substr(at + 2));
     const double wall_clock_s =
         json_of("fomoe simulate " + kTwoSites + more + " --engine closed-form")["wall_clock_s"];
-    CHECK(last == doctest::Approx(wall_clock_s).epsilon(1e-9));  // printed with ten digits
+    CHECK(last == doctest::Approx(wall_clock_s).epsilon(1e-9));  // the text has ten digits
   }
 }
 
-TEST_CASE("sensitivity: the change that `--set` makes, largest first") {
+TEST_CASE("sensitivity: each row is the change that `--set` makes, and the largest is first") {
   const json run = json_of("fomoe simulate " + kTwoSites + " --engine closed-form");
   const json& list = run["sensitivity"];
   REQUIRE(list.size() >= 5);
@@ -282,14 +283,14 @@ TEST_CASE("sensitivity: the change that `--set` makes, largest first") {
   CHECK(input("strategy.local_steps")["more_wall_clock_s"].get<double>() ==
         doctest::Approx(wall_clock_s("strategy.local_steps=18")).epsilon(1e-12));
   CHECK(json_of("fomoe simulate " + kTwoSites + " --sensitivity none")["sensitivity"].empty());
-  // The simulator is asked only where somebody wants it.
+  // Only this option makes the simulator compute the sensitivity.
   const json simulated = json_of("fomoe simulate " + kTwoSites + " --sensitivity simulated")["sensitivity"];
   REQUIRE(simulated.size() == list.size());
   CHECK(simulated[0]["executor"] == "simulated");
   CHECK(list[0]["executor"] == "closed-form");
 }
 
-TEST_CASE("sensitivity in words says which engine, and where the closed form is far off") {
+TEST_CASE("sensitivity in the text output names the engine, and warns if the closed form is far off") {
   const Ran near = run_in(source_dir(), "fomoe simulate " + kTwoSites);
   CHECK_MESSAGE(near.out.find("\nby the closed form\n") != std::string::npos, near.out);
   const Ran far =
@@ -299,7 +300,7 @@ TEST_CASE("sensitivity in words says which engine, and where the closed form is 
   CHECK_MESSAGE(far.out.find("--sensitivity simulated asks the simulator") != std::string::npos, far.out);
 }
 
-TEST_CASE("completion in bash: commands, options and keys, from the program itself") {
+TEST_CASE("completion in bash: the program itself supplies commands, options and keys") {
   const auto completed = [](const std::string& line) {
     const Ran ran = run_in(source_dir(),
                            "bash -c 'source tools/fomoe-completion.bash; COMP_LINE=\"" + line +
@@ -316,13 +317,12 @@ TEST_CASE("completion in bash: commands, options and keys, from the program itse
     CHECK(completed("fomoe ").find(std::string(command) + "\n") != std::string::npos);
 }
 
-TEST_CASE("solve: a count far above the usual ones, beside the scenario's own") {
-  // At 1 USD for 3600 s and two GPUs: tokens for a budget of twice the scenario's cost are about twice as
-  // many.
+TEST_CASE("solve: a count far above usual values, near the scenario's own") {
+  // At 1 USD for 3600 s and two GPUs, twice the scenario's cost pays for about twice as many tokens.
   const std::string scenario = kTwoSites + " --set prices.gpu_hour=1USD";
   const double cost = json_of("fomoe simulate " + scenario)["cost"]["cost_total"];
   const json answer = json_of("fomoe solve " + scenario + " --for workload.tokens --target cost=" +
                               std::to_string(2 * cost))["answers"][0];
   CHECK(answer["answer"] == "largest");
-  CHECK(answer["value"].get<double>() == doctest::Approx(200e6).epsilon(0.02));  // whole steps and rounds
+  CHECK(answer["value"].get<double>() == doctest::Approx(200e6).epsilon(0.02));  // only whole rounds
 }

@@ -1,4 +1,5 @@
-// `fomoe sweep` as a user meets it: every row is what `fomoe simulate` says of that combination.
+// Tests of `fomoe sweep` through the program: every row equals the report of `fomoe simulate` for that
+// combination.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -82,7 +83,7 @@ TEST_CASE("each row is the report of `fomoe simulate` with the same --set, for b
   }
 }
 
-TEST_CASE("the last --vary turns fastest; units are in the column names, numbers in SI") {
+TEST_CASE("the last --vary changes fastest, units are in the column names, and numbers are in SI") {
   const auto lines =
       lines_of(csv("--engine closed-form --vary strategy.placement=random,fixed --vary "
                    "platform.bandwidth=1Gbps,8Mbps --vary compute.step_time=100ms"));
@@ -95,7 +96,8 @@ TEST_CASE("the last --vary turns fastest; units are in the column names, numbers
   CHECK(lines[4].starts_with("closed-form,fixed,1000000,0.1,"));
 }
 
-TEST_CASE("ranges: + adds, * multiplies, n/decade gives n values to a factor of ten, both ends included") {
+TEST_CASE(
+    "ranges: + adds, * multiplies, n/decade gives n values per factor of ten, and both ends are included") {
   const auto values = [](const std::string& range) {
     std::vector<double> list;
     const std::size_t equals = range.find('=');
@@ -112,8 +114,7 @@ TEST_CASE("ranges: + adds, * multiplies, n/decade gives n values to a factor of 
   CHECK(rates == std::vector<double>{125e6, 1.25e9, 12.5e9});
 }
 
-TEST_CASE(
-    "cost and energy: a number where the scenario has prices and power, an empty cell where it has none") {
+TEST_CASE("cost and energy are numbers if the scenario has prices and power, and else empty cells") {
   const std::string priced = " --set prices.gpu_hour=2USD";
   for (const char* engine : {"--engine closed-form", "--engine simulated"}) {
     for (const std::string& prices : {std::string(), priced}) {
@@ -131,12 +132,12 @@ TEST_CASE(
       REQUIRE(value("cost_total").empty() == prices.empty());
       if (prices.empty()) continue;
       const double hours = std::stod(value("wall_clock_s")) / 3600;
-      CHECK(std::stod(value("cost_total")) == doctest::Approx(2 * 2 * hours));  // two sites of one GPU
+      CHECK(std::stod(value("cost_total")) == doctest::Approx(2 * 2 * hours));  // two sites with one GPU each
     }
   }
 }
 
-TEST_CASE("shards one after another are the whole sweep, and the same command gives the same bytes") {
+TEST_CASE("concatenated shards are the whole sweep, and the same command gives the same bytes") {
   const std::string varied =
       "--set platform.sites=4 --vary strategy.method=fomoe,ddp --vary strategy.expert_overlap=1,2,3,4 --vary "
       "strategy.local_steps=1..30+1 --vary platform.bandwidth=1Gbps..9Gbps+1Gbps";
@@ -157,12 +158,12 @@ TEST_CASE("shards one after another are the whole sweep, and the same command gi
       joined.insert(joined.end(), part.begin() + 1, part.end());
     }
     expected.erase(expected.begin());
-    CHECK(joined == expected);  // even in order
+    CHECK(joined == expected);  // also in the same order
   }
 }
 
 TEST_CASE(
-    "an impossible combination keeps its row and says why; where none is possible the sweep is refused") {
+    "an impossible combination keeps its row with the reason; if all are impossible the sweep is refused") {
   const auto all = rows("--engine closed-form --vary platform.sites=2,4 --vary strategy.expert_overlap=1,4");
   REQUIRE(all.size() == 4);
   CHECK(all[0].contains("wall_clock_s"));
@@ -179,10 +180,10 @@ TEST_CASE(
   CHECK(none.exit_status == 2);
   CHECK(none.err.find("no combination is possible") != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(folder / "n.csv"));
-  CHECK(std::filesystem::is_empty(folder.path()));  // no temporary file either
+  CHECK(std::filesystem::is_empty(folder.path()));  // and no temporary file
 }
 
-TEST_CASE("O_e follows the number of sites where nobody gives it") {
+TEST_CASE("O_e follows the number of sites if it is not given") {
   const Folder folder;
   std::string text = read_all(kScenario);
   text.erase(text.find("expert_overlap"),
@@ -192,11 +193,11 @@ TEST_CASE("O_e follows the number of sites where nobody gives it") {
       run_in(folder.path(), "fomoe sweep s.toml --engine closed-form --vary platform.sites=2,8 --output -");
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
   const json all = json::parse(ran.out)["rows"];
-  // All experts at every site: M does not change what a site holds.
+  // With all experts at every site, M does not change the memory of a site.
   CHECK(all[0]["memory_bytes_per_site"] == all[1]["memory_bytes_per_site"]);
 }
 
-TEST_CASE("mistakes in --vary, --shard and --jobs exit 2 and name what was expected") {
+TEST_CASE("mistakes in --vary, --shard and --jobs give exit status 2 and the expected value") {
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {"", "--vary: got none; expected at least one; for example --vary strategy.local_steps=16,32,64"},
       {"--vary strategy.local_step=1", "did you mean local_steps?"},
@@ -223,14 +224,14 @@ TEST_CASE("mistakes in --vary, --shard and --jobs exit 2 and name what was expec
   }
 }
 
-TEST_CASE("a sweep that is killed goes on with --resume: the same bytes, and nothing is computed twice") {
+TEST_CASE("a killed sweep continues with --resume: the same bytes, and nothing is computed twice") {
   const Folder folder;
   const std::string sweep = "fomoe sweep " + source_dir() +
                             "/experiments/scenarios/two-sites.toml --vary strategy.local_steps=1..400+1 "
                             "--vary strategy.method=diloco,fsdp --vary strategy.expert_overlap=1,3 --jobs 2 ";
   REQUIRE(run_in(folder.path(), sweep + "--output whole.csv").exit_status == 0);
   CHECK(!std::filesystem::exists(folder / "whole.csv.partial"));
-  // Killed as soon as some chunks lie in the journal.
+  // Kill the sweep as soon as the journal has some chunks.
   const Ran killed =
       run_in(folder.path(), "sh -c '" + sweep +
                                 "--output rows.csv & p=$!; while kill -0 $p && [ $(stat -c %s "
@@ -239,7 +240,7 @@ TEST_CASE("a sweep that is killed goes on with --resume: the same bytes, and not
   CHECK(killed.exit_status == 128 + 9);
   CHECK(!std::filesystem::exists(folder / "rows.csv"));
   REQUIRE(std::filesystem::exists(folder / "rows.csv.partial"));
-  // What a crash of the machine may leave: half a chunk.
+  // Half of a chunk at the end, as a crash of the machine may leave it.
   std::filesystem::resize_file(folder / "rows.csv.partial",
                                std::filesystem::file_size(folder / "rows.csv.partial") - 7);
 
@@ -260,7 +261,7 @@ TEST_CASE("a sweep that is killed goes on with --resume: the same bytes, and not
 }
 
 TEST_CASE(
-    "a journal of a sweep: its chunks come back whole, what was damaged is left out, others' are told") {
+    "a sweep's journal: chunks are read back, damaged ones are left out, another sweep's is recognised") {
   const Folder folder;
   const std::string path = folder / "rows.csv.partial";
   const auto chunk = [](std::uint64_t first, const std::string& problem) {

@@ -1,4 +1,5 @@
-// How sure an answer is, as a user meets it: what is known of the spread of its inputs.
+// Tests of the uncertainty in an answer, through the program: its inputs are the known spreads of the
+// scenario's inputs.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -37,7 +38,7 @@ const json kTerms = {fitted("latency_factor", 1.8, 2, 2.3),
 
 }  // namespace
 
-TEST_CASE("uncertainty: inputs without a spread have none, in JSON and in words") {
+TEST_CASE("uncertainty: inputs without a known spread are not listed, in JSON and in the text output") {
   const json run = run_json("");
   CHECK(run["uncertainty"]["inputs"].empty());
   CHECK_FALSE(run["uncertainty"].contains("wall_clock_low_s"));
@@ -45,7 +46,8 @@ TEST_CASE("uncertainty: inputs without a spread have none, in JSON and in words"
   CHECK(text.out.find("in quadrature") == std::string::npos);
 }
 
-TEST_CASE("uncertainty: calibrated terms replace the scenario's, and their ends are simulated") {
+TEST_CASE(
+    "uncertainty: calibrated terms replace the scenario's, and the ends of their intervals are simulated") {
   const Folder folder;
   const std::string option =
       "--set network_model.latency_factor=7 --calibration " + calibration(folder, kTerms);
@@ -71,11 +73,11 @@ TEST_CASE("uncertainty: calibrated terms replace the scenario's, and their ends 
                                   inputs[1]["wall_clock_high_s"].get<double>() - answer_s);
   CHECK(run["uncertainty"]["wall_clock_high_s"].get<double>() ==
         doctest::Approx(answer_s + above).epsilon(1e-12));
-  // The formula does not know what a call costs: that it changes nothing would be no answer.
+  // The closed form ignores the cost of a call. The input is left out, since "no effect" would be wrong.
   CHECK(run_json(option + " --engine closed-form")["uncertainty"]["inputs"].size() == 1);
 }
 
-TEST_CASE("uncertainty in words: each input, its source, and all together") {
+TEST_CASE("uncertainty in the text output: each input, its source, and all together") {
   const Folder folder;
   const std::string path = calibration(folder, kTerms);
   const Ran ran = run_in(source_dir(), "fomoe simulate " + kTwoSites +
@@ -87,9 +89,9 @@ TEST_CASE("uncertainty in words: each input, its source, and all together") {
     CHECK_MESSAGE(ran.out.find(words) != std::string::npos, ran.out);
 }
 
-TEST_CASE("uncertainty: seeds differ as much as was said of steps that vary") {
-  // One site waits for nobody, so that the bound is what happens: twenty seeds of 191 steps, whose standard
-  // deviation is off by 1 ÷ √(2 · 19) = 16 % itself; three times that.
+TEST_CASE("uncertainty: the spread over seeds is the one predicted from the steps' variation") {
+  // One site waits for no other, so that the predicted spread is exact. The standard deviation of twenty
+  // seeds of 191 steps has a relative error of 1 ÷ √(2 · 19) = 16 %. The tolerance is three times that.
   const json run = run_json(
       "--set platform.sites=1 --set strategy.expert_overlap=1 --set compute.step_variation=0.3 --rounds all "
       "--replicas 20");
@@ -119,7 +121,7 @@ TEST_CASE("mistakes in a calibration file") {
           "network_model.bandwidth_efficiency=1.2");
 }
 
-TEST_CASE("calibrated terms are called so, with their file: in JSON, in words, in the report") {
+TEST_CASE("calibrated terms are marked as calibrated, with their file: in JSON, text and the report") {
   const Folder folder;
   const std::string path = calibration(folder, kTerms);
   const json run = run_json("--calibration " + path + " --set network_model.jitter=5ms");
@@ -130,7 +132,7 @@ TEST_CASE("calibrated terms are called so, with their file: in JSON, in words, i
     if (fitted_term) ++calibrated;
     if (entry["detail"].get<std::string>().starts_with("jitter")) CHECK(entry["origin"] == "assumed");
   }
-  CHECK(calibrated == 2);  // latency_factor and call_overhead; payload_rate was not fitted
+  CHECK(calibrated == 2);  // latency_factor and call_overhead, but not payload_rate, which was not fitted
   write_all(folder / "run.json", run.dump());
   const Ran report = run_in(folder.path(), "fomoe report run.json --output r.html");
   REQUIRE_MESSAGE(report.exit_status == 0, report.err);
@@ -139,7 +141,7 @@ TEST_CASE("calibrated terms are called so, with their file: in JSON, in words, i
   CHECK(words.out.find("\n  calibrated  network model") != std::string::npos);
 }
 
-TEST_CASE("what fomoe calibrate writes as TOML can be pasted into a scenario") {
+TEST_CASE("the TOML that fomoe calibrate writes can be pasted into a scenario") {
   const Folder folder;
   const std::string runs = source_dir() + "/experiments/validation/runs/diloco-*-small-*.json";
   const Ran fit =
@@ -158,5 +160,5 @@ TEST_CASE("what fomoe calibrate writes as TOML can be pasted into a scenario") {
     return std::string();
   };
   CHECK(origin("") == "calibrated");
-  CHECK(origin("--set network_model.latency_factor=2") == "assumed");  // nobody fitted that
+  CHECK(origin("--set network_model.latency_factor=2") == "assumed");  // a value that was not fitted
 }

@@ -1,4 +1,4 @@
-// Units: 8 between bits and bytes, 1000 against 1024, and everything that is refused.
+// Tests of units: the factor 8 between bits and bytes, 1000 against 1024, and everything that is refused.
 #include "experiments/text/units.hpp"
 
 #include <doctest/doctest.h>
@@ -26,14 +26,14 @@ TEST_CASE("Ki, Mi, Gi are powers of 1024, k, M, G powers of 1000") {
   CHECK(parse_quantity("3KiB", Quantity::size) == 3072);
 }
 
-TEST_CASE("times are seconds, as exactly as the literal") {
+TEST_CASE("times are seconds, as exact as the literal") {
   CHECK(parse_quantity("50ms", Quantity::duration) == 0.05);
   CHECK(parse_quantity("420us", Quantity::duration) == 420e-6);
   CHECK(parse_quantity("7 µs", Quantity::duration) == 7e-6);
   CHECK(parse_quantity("3.5h", Quantity::duration) == 12600);
   CHECK(parse_quantity("2min", Quantity::duration) == 120);
   CHECK(parse_quantity("1d", Quantity::duration) == 86400);
-  CHECK(parse_quantity("0s", Quantity::duration) == 0);  // whether zero makes sense is the key's business
+  CHECK(parse_quantity("0s", Quantity::duration) == 0);  // whether zero is legal depends on the key
 }
 
 TEST_CASE("FLOP rates") {
@@ -42,7 +42,7 @@ TEST_CASE("FLOP rates") {
   CHECK(parse_quantity("1.5 TFLOP/s", Quantity::flop_rate) == 1.5e12);
 }
 
-TEST_CASE("what is not a quantity of the kind asked for says why") {
+TEST_CASE("a value of another kind is refused with the reason") {
   struct Wrong {
     std::string text;
     Quantity quantity;
@@ -73,7 +73,7 @@ TEST_CASE("what is not a quantity of the kind asked for says why") {
   }
 }
 
-TEST_CASE("a unit in the wrong case is answered with every reading") {
+TEST_CASE("a unit in the wrong case is refused with all possible readings") {
   try {
     parse_quantity("10gbps", Quantity::rate);
     FAIL("accepted");

@@ -1,4 +1,4 @@
-// Reports that carry their scenario, and what `fomoe validate` makes of them. A run is "measured" here by
+// Tests of reports that carry their scenario, and of `fomoe validate` on them. A run is "measured" here by
 // simulating it with network terms that its scenario does not have.
 #include <doctest/doctest.h>
 
@@ -25,7 +25,7 @@ scenario::ReadOptions with(const std::vector<std::string>& overrides) {
 
 std::string echo(const costmodel::Scenario& scenario) {
   json document = json::parse(scenario::run_report_json({}, scenario));
-  document["scenario"]["compute"].erase("profile");  // a path
+  document["scenario"]["compute"].erase("profile");  // the profile's key is a path
   return document["scenario"].dump();
 }
 
@@ -74,7 +74,8 @@ TEST_CASE("a scenario as text gives the same scenario, with every kind of file t
   }
 }
 
-TEST_CASE("mistakes in a report's scenario are named by the report; a file name cannot leave its folder") {
+TEST_CASE(
+    "mistakes in a report's scenario name the report, and a file name cannot leave the report's folder") {
   scenario::ScenarioSource source = scenario::scenario_source(kTwoSites, {});
   source.toml += "\n[strategi]\n";
   try {
@@ -89,7 +90,7 @@ TEST_CASE("mistakes in a report's scenario are named by the report; a file name 
   CHECK(!std::filesystem::exists(std::filesystem::temp_directory_path() / "evil"));
 }
 
-TEST_CASE("validate: no error where measured and predicted links are the same, and the known one where not") {
+TEST_CASE("validate: no error where measured and predicted links are the same, and else the known error") {
   const Folder folder;
   write_measured_run(folder / "same.json", kTwoSites, {}, {});
   write_measured_run(folder / "slower.json", kTwoSites, {}, {"network_model.bandwidth_efficiency=0.5"});
@@ -100,7 +101,7 @@ TEST_CASE("validate: no error where measured and predicted links are the same, a
   CHECK(answer["schema"] == "fomoe.validation/1");
   for (const auto& item : answer["runs"][0]["errors"].items())
     CHECK(std::abs(item.value().get<double>()) < 1e-9);
-  // Half the rate: the bytes take twice as long, the latency does not.
+  // At half the rate the bytes take twice as long, but the latency does not.
   const double error = answer["runs"][1]["errors"]["communication"];
   CHECK(error < -0.45);
   CHECK(error > -0.5);
@@ -109,7 +110,7 @@ TEST_CASE("validate: no error where measured and predicted links are the same, a
   CHECK(answer["groups"][0]["errors"]["communication"]["median"].get<double>() ==
         doctest::Approx(-error / 2));
 
-  // With the term that it was made with nothing is left.
+  // With the term of the measured run the error vanishes.
   ran = program(folder, "validate slower.json --set network_model.bandwidth_efficiency=0.5 --output v.csv");
   REQUIRE(ran.exit_status == 0);
   const std::string csv = read_all(folder / "v.csv");
@@ -120,7 +121,7 @@ TEST_CASE("validate: no error where measured and predicted links are the same, a
   CHECK(ran.out.find("Bytes sent: as predicted, to the byte, in all 1 runs.") != std::string::npos);
 }
 
-TEST_CASE("validate: a limit that is exceeded is exit status 1, and says which one by which run") {
+TEST_CASE("validate: an exceeded limit gives exit status 1, and the message names the limit and the run") {
   const Folder folder;
   write_measured_run(folder / "same.json", kTwoSites, {}, {});
   write_measured_run(folder / "slower.json", kTwoSites, {}, {"network_model.bandwidth_efficiency=0.5"});
@@ -128,13 +129,13 @@ TEST_CASE("validate: a limit that is exceeded is exit status 1, and says which o
   CHECK(worst.exit_status == 1);
   CHECK(worst.err.find("worst error of communication: ") != std::string::npos);
   CHECK(worst.err.find("more than the limit of 40.00 % (slower)") != std::string::npos);
-  CHECK(!worst.out.empty());  // the tables are the answer, exceeded or not
+  CHECK(!worst.out.empty());  // the tables are printed in both cases
   CHECK(program(folder, "validate same.json slower.json --limit median.communication=0.4").exit_status == 0);
   for (const char* bad : {"wall_clock=x", "wall_clock", "wallclock=0.1", "mean.wall_clock=0.1", "bytes=-1"})
     CHECK(program(folder, std::string("validate same.json --limit ") + bad).exit_status == 2);
 }
 
-TEST_CASE("validate: the first round apart from the later ones, where the report lists its rounds") {
+TEST_CASE("validate: errors of the first round and of the later ones, if the report lists its rounds") {
   const Folder folder;
   write_measured_run(folder / "run.json", kTwoSites, {}, {});
   json report = json::parse(read_all(folder / "run.json"));
@@ -163,7 +164,7 @@ TEST_CASE("validate: the first round apart from the later ones, where the report
   CHECK(wrong.err.find("round_durations_s: got \"many\"; expected a list of seconds") != std::string::npos);
 }
 
-TEST_CASE("validate refuses what is no whole measured run, the same run twice, and keys of the run itself") {
+TEST_CASE("validate refuses incomplete or simulated runs, repeated runs, and keys of the run itself") {
   const Folder folder;
   write_measured_run(folder / "run.json", kTwoSites, {}, {});
   const auto said = [&](const std::string& arguments) {
@@ -193,7 +194,7 @@ TEST_CASE("validate refuses what is no whole measured run, the same run twice, a
   CHECK(said("").find("expected at least one report, got 0") != std::string::npos);
 }
 
-TEST_CASE("validate refuses a run that the network model was fitted to") {
+TEST_CASE("validate refuses a run to which the network model was fitted") {
   const Folder folder;
   write_measured_run(folder / "run.json", kTwoSites, {}, {});
   const std::string id = json::parse(read_all(folder / "run.json"))["run"]["id"];

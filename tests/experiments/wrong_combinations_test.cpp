@@ -1,13 +1,14 @@
-// Mistakes that no single key shows: what a method asks of the rest, what is missing, what excludes what.
+// Tests of mistakes in combinations of keys: keys that a method requires, missing keys, and keys that exclude
+// each other.
 #include <doctest/doctest.h>
 
 #include "tests/experiments/wrong_scenarios.hpp"
 
 using namespace fomoe::tests;
 
-TEST_CASE("what does not go together in a scenario") {
+TEST_CASE("combinations of keys that a scenario cannot have") {
   check_refused({
-      // What a method asks of the rest
+      // Keys that a method requires or forbids
       {"method = \"fomoe\"\nlocal_steps = 4", "method = \"fsdp\"\nsecure_aggregation = true", "",
        ":9: strategy.secure_aggregation: got true; expected false with fsdp: masks hide what is summed among "
        "sites, once in "
@@ -66,7 +67,7 @@ TEST_CASE("what does not go together in a scenario") {
       {"step_time = \"420ms\"", "step_time = \"420ms\"\nouter_state_on = \"disk\"", "",
        ":13: compute.outer_state_on: got \"disk\"; expected one of \"device\", \"host\"; for example "
        "outer_state_on = \"host\""},
-      // What is missing
+      // Missing keys
       {"method = \"fomoe\"\n", "", "",
        ":7: strategy.method: got nothing; expected " + kMethods +
            "; for "

@@ -1,4 +1,4 @@
-// Mistakes on the command line, and in the tables that most scenarios do not have.
+// Tests of mistakes on the command line and in the optional tables of a scenario.
 #include <doctest/doctest.h>
 
 #include "tests/experiments/wrong_scenarios.hpp"
@@ -126,7 +126,7 @@ TEST_CASE("wrong money, energy, traffic, quality and failures") {
   });
 }
 
-TEST_CASE("mistakes on the command line: exit status 2 and what to type instead") {
+TEST_CASE("mistakes on the command line give exit status 2 and a correct example") {
   struct Line {
     std::string command, message;
   };

@@ -1,5 +1,5 @@
-// Mistakes in a scenario: what is changed in a good one, and the message that this gives. The cases are in
-// wrong_*_test.cpp.
+// Helpers for tests of mistakes in a scenario: each case changes a valid scenario and has the expected
+// message. The cases are in wrong_*_test.cpp.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -34,9 +34,9 @@ latency = "25ms"
 )";
 
 struct Wrong {
-  std::string from, to;  // the change to the good file; an empty `from` appends
+  std::string from, to;  // the change to the valid file; an empty `from` appends `to`
   std::string options;   // added to the command line
-  std::string message;   // what follows the file's name, or the whole line where it starts with --set
+  std::string message;   // the part after the file's name, or the whole line if it starts with --set
 };
 
 inline const std::string kRate =
@@ -57,7 +57,7 @@ inline const std::string kStrategyKeys =
     "ring_order, bucket_bytes, "
     "granularity, payload_dtype, compression, regions, secure_aggregation, router, capacity_factor, "
     "max_sites_per_token, micro_batches, module_levels, module_choices";
-// A new method needs no change here.
+// The list of methods comes from the program, so that a new method needs no change here.
 inline const std::string kMethods = [] {
   std::string text = "one of ";
   for (const fomoe::costmodel::Method& method : fomoe::costmodel::methods())
@@ -81,7 +81,8 @@ inline std::string changed(const Wrong& wrong) {
   return text.replace(at, wrong.from.size(), wrong.to);
 }
 
-/// Exit status 2, "file:line: key: got; expected; for example", and no file left behind.
+/// Checks exit status 2, a message of the form "file:line: key: got; expected; for example", and that no file
+/// is left.
 inline void check_refused(const std::vector<Wrong>& cases) {
   for (const Wrong& wrong : cases) {
     CAPTURE(wrong.to);
@@ -99,7 +100,7 @@ inline void check_refused(const std::vector<Wrong>& cases) {
     std::size_t files = 0;
     for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
       files += entry.exists() ? 1 : 0;
-    CHECK(files == 1);  // the scenario alone
+    CHECK(files == 1);  // only the scenario
   }
 }
 

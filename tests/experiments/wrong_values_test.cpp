@@ -1,4 +1,4 @@
-// Mistakes in the names and values of single keys.
+// Tests of mistakes in the names and values of single keys.
 #include <doctest/doctest.h>
 
 #include "tests/experiments/wrong_scenarios.hpp"
@@ -32,7 +32,7 @@ TEST_CASE("wrong names in a scenario") {
        ":17: model: got the same name a second time; expected every key and table once; for example delete "
        "one "
        "of the two"},
-      // Names of things
+      // Names of models, methods and other things
       {"\"small\"", "\"smal\"", "",
        ":3: model.preset: got \"smal\"; expected one of \"small\", \"medium\", \"large\", \"xl\", \"xxl\"; "
        "for "
@@ -239,9 +239,9 @@ TEST_CASE("wrong values in a scenario") {
   });
 }
 
-TEST_CASE("what newcomers write: other programs' names, no quotes, percentages") {
+TEST_CASE("common mistakes of new users: other programs' names, missing quotes, percentages") {
   check_refused({
-      // What other programs call it, and a key under the wrong heading
+      // Other programs' names, and a key under the wrong heading
       {"global_batch_sequences = 16", "batch_size = 16", "",
        ":6: workload.batch_size: got an unknown key; expected one of tokens, global_batch_sequences, "
        "global_batch_tokens; for example global_batch_sequences = 1024; did you mean "
@@ -252,7 +252,7 @@ TEST_CASE("what newcomers write: other programs' names, no quotes, percentages")
       {"", "", "--set bandwidth=1Gbps",
        "--set bandwidth=1Gbps: bandwidth: got an unknown key; expected one of name, description, seed; for "
        "example --set name=four sites at 1 Gb/s; did you mean platform.bandwidth?"},
-      // Quotes forgotten
+      // Missing quotes
       {"\"1Gbps\"", "1Gbps", "", ":15: platform.bandwidth: got 1Gbps without quotes; expected " + kRate},
       {"\"fomoe\"", "fomoe", "",
        ":8: strategy.method: got fomoe without quotes; expected " + kMethods +
@@ -276,7 +276,7 @@ TEST_CASE("what newcomers write: other programs' names, no quotes, percentages")
        ":18: network_model.bandwidth_efficiency: got \"0.9\" (a text, not a number); expected a number above "
        "0 "
        "and up to 1, or a percentage; for example bandwidth_efficiency = 0.956"},
-      // What was fitted
+      // Values that a calibration supplies
       {"", "[calibration]\nterms = \"latency_factor\"\n", "",
        ":18: calibration.terms: got \"latency_factor\"; expected texts in quotes, in brackets; for example "
        "terms = [\"latency_factor\"]"},
@@ -286,7 +286,7 @@ TEST_CASE("what newcomers write: other programs' names, no quotes, percentages")
   });
 }
 
-TEST_CASE("the good scenario, unchanged, is read") {
+TEST_CASE("the valid scenario is read without changes") {
   const Folder folder;
   write_all(folder / "s.toml", kGood);
   const Ran ran = run_in(folder.path(), "fomoe simulate s.toml --output answer.json");
@@ -294,7 +294,7 @@ TEST_CASE("the good scenario, unchanged, is read") {
   CHECK(std::filesystem::exists(folder / "answer.json"));
 }
 
-TEST_CASE("what is no TOML is refused with its line") {
+TEST_CASE("text that is not TOML is refused with its line") {
   const Folder folder;
   write_all(folder / "s.toml", "seed = 1\n[model\npreset = \"small\"\n");
   const Ran ran = run_in(folder.path(), "fomoe cost s.toml");

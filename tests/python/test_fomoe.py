@@ -1,4 +1,4 @@
-"""`import fomoe` against the program: the same answers, from a file and from a dict."""
+"""Tests the Python module `fomoe`: it gives the same answers as the program, from a file and from a dict."""
 
 import json
 import os
@@ -36,10 +36,10 @@ def test_a_file_gives_what_the_program_gives(engine):
 def test_a_dict_by_hand(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     report = fomoe.simulate(SITES)
-    # 1000 steps in 100 rounds of 1 s; a ring of two sends 2(M-1)/M of 4 MB a site over 1 MB/s.
+    # 1000 steps are 100 rounds of 1 s. In a ring of two, each site sends 2(M-1)/M = 1 times 4 MB at 1 MB/s.
     assert report["wall_clock_s"] == pytest.approx(100 * (1 + 4), rel=1e-9)
     assert report["executor"] == "simulated"
-    assert list(tmp_path.iterdir()) == []  # nothing is left behind
+    assert list(tmp_path.iterdir()) == []  # no file is left behind
 
 
 def test_sweep_is_a_table(tmp_path, monkeypatch):
@@ -60,7 +60,7 @@ def test_the_other_commands(tmp_path, monkeypatch):
     assert fomoe.cost(SCENARIO) == json.loads(program("cost", SCENARIO, "--output", "-"))
     assert fomoe.explain(SCENARIO) == program("explain", SCENARIO)
     monkeypatch.chdir(tmp_path)
-    # 100 rounds in which 4 MB take as long as the compute: utilisation 1/2 at 4 MB/s.
+    # In each of 100 rounds, 4 MB take as long as the compute at 4 MB/s: utilisation 1/2.
     answer = fomoe.solve(SITES, "platform.bandwidth", "compute_utilization=0.5")
     assert json.dumps(answer)
     answer = fomoe.plan(SITES, within={"time": "1h"}, vary={"strategy.method": ["diloco", "local_sgd"]}, top=3)
@@ -77,5 +77,5 @@ def test_wrong_input_is_a_value_error(tmp_path, monkeypatch):
         fomoe.simulate({"model": {"preset": None}})
     with pytest.raises(fomoe.InputError, match="no-such"):
         fomoe.simulate("no-such.toml")
-    # The module goes on after a failure.
+    # The module still works after a failure.
     assert fomoe.simulate(SITES)["round"]["count"] == 100

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# A Slurm cluster of this machine alone, for one command:  tests/slurm/cluster.sh COMMAND…
+# Starts a Slurm cluster on this machine for the time of one command:  tests/slurm/cluster.sh COMMAND…
 #
-# Its configuration, state and logs are in a temporary folder that goes with it; nothing outside is read or written, and
-# the machine's own Slurm, where there is one, is not touched. auth/none: whoever can reach its ports can run jobs on it,
-# as the user who started it, so it listens on this machine's loopback name only and lives as long as COMMAND.
-# Needs Debian's slurmctld, slurmd and slurm-client. Ends as COMMAND does; 77 where Slurm is not installed.
+# The cluster's configuration, state and logs are in a temporary folder, which is removed at the end. The script neither
+# reads nor writes anything outside of it, and leaves an existing Slurm installation of the machine alone.
+# AuthType is auth/none: whoever can reach the cluster's ports can run jobs as the user who started it. The cluster
+# therefore listens on the loopback address only, and ends with COMMAND.
+# It needs Debian's slurmctld, slurmd and slurm-client. The exit status is COMMAND's, or 77 if Slurm is not installed.
 set -euo pipefail
 export PATH=$PATH:/usr/sbin:/sbin
 for program in slurmctld slurmd srun sbatch scontrol; do

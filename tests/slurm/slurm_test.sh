@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The job scripts of experiments/slurm on a real Slurm cluster of this machine:  slurm_test.sh BINARIES
-# Trains across tasks, and compares the state with one process in turn, byte for byte; sweeps in a job array, and
-# compares the table with that of one process. 77 where Slurm is not installed.
+# Tests the job scripts of experiments/slurm on a real Slurm cluster on this machine:  slurm_test.sh BINARIES
+# It trains with several tasks and compares the state byte for byte with that of one process that runs the nodes in turn.
+# It sweeps in a job array and compares the table with that of one process. The exit status is 77 if Slurm is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 if [ "${1:-}" != inside ]; then
@@ -14,7 +14,7 @@ if [ "${1:-}" != inside ]; then
 fi
 out=$2
 
-job() {  # SBATCH ARGUMENTS…: to its end; what it said, where it failed
+job() {  # SBATCH ARGUMENTS…: submits a job and waits for its end; prints its log if it fails
   sbatch --wait --quiet --output="$out/job-%j-%a.log" "$@" || { tail -n 20 "$out"/job-*.log >&2; exit 1; }
 }
 settings=(--threads 1 --set platform.sites=2 --set strategy.expert_overlap=1 --set workload.tokens=131072)
@@ -26,7 +26,7 @@ last=$(ls "$out/turn" | tail -n 1)
 for node in 0 1; do cmp "$out/turn/$last/node-$node.safetensors" "$out/tasks/$last/node-$node.safetensors"; done
 echo "2 tasks of Slurm and one process in turn: the same bytes after $last"
 
-# By hand, without a job script.
+# Started with srun directly, without a job script.
 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((10000 + $$ % 10000)) srun --ntasks=2 "$FOMOE_TRAIN" run "$scenario" "${settings[@]}" \
   --checkpoints "$out/srun"
 cmp "$out/turn/$last/node-1.safetensors" "$out/srun/$last/node-1.safetensors"

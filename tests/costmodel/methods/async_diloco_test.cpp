@@ -1,4 +1,5 @@
-// Asynchronous DiLoCo: FedAvg's bytes, and who waits for whom.
+// Tests of asynchronous DiLoCo: its bytes equal FedAvg's, and the staleness decides which operations wait for
+// each other.
 #include <doctest/doctest.h>
 
 #include "costmodel/formula/closed_form.hpp"
@@ -9,7 +10,8 @@
 using namespace fomoe;
 using namespace fomoe::costmodel;
 
-TEST_CASE("async_diloco: every worker's pseudo-gradient goes up and a model comes back: (M−1)·S each way") {
+TEST_CASE(
+    "async_diloco: every worker sends a pseudo-gradient and receives a model, (M−1)·S in each direction") {
   const int sites = 4;
   const Scenario scenario = tests::ideal_scenario("async_diloco", sites);
   const Plan plan = tests::plan_of(scenario);
@@ -22,9 +24,11 @@ TEST_CASE("async_diloco: every worker's pseudo-gradient goes up and a model come
         doctest::Approx(closed_form(tests::ideal_scenario("fedavg", sites)).wall_clock_s).epsilon(1e-14));
 }
 
-TEST_CASE("async_diloco: local steps wait for the model of the round before, the model for stale rounds") {
+TEST_CASE(
+    "async_diloco: local steps wait for the previous round's model, and the model waits for stale rounds") {
   Scenario scenario = tests::ideal_scenario("async_diloco", 3);
-  const auto down = [&](int worker) {  // local steps; up and outer step of each worker; down to each
+  // The operations are local steps, then each worker's send and outer step, then the model to each worker.
+  const auto down = [&](int worker) {
     return tests::plan_of(scenario).round(4).ops[static_cast<std::size_t>(7 + worker)];
   };
   CHECK(tests::plan_of(scenario).round(4).ops[0].after_earlier ==
@@ -32,7 +36,7 @@ TEST_CASE("async_diloco: local steps wait for the model of the round before, the
   CHECK(down(0).after_earlier.empty());
   CHECK(tests::plan_of(scenario).classes[0].reach == 1);
   scenario.strategy.staleness = 2;
-  CHECK(down(1).after_earlier == std::vector<EarlierOp>{{1, 2}, {5, 2}});  // worker 0's and worker 2's
+  CHECK(down(1).after_earlier == std::vector<EarlierOp>{{1, 2}, {5, 2}});  // of workers 0 and 2
   CHECK(tests::plan_of(scenario).classes[0].reach == 2);
   scenario.strategy.staleness = 0;
   CHECK(down(1).after_earlier.empty());

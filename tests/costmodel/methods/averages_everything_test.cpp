@@ -1,4 +1,5 @@
-// Method::averages_everything, read off the plans: `fomoe plan` compares the quality of methods by it.
+// Tests of Method::averages_everything against the plans. `fomoe plan` uses it to compare the quality of
+// methods.
 #include <doctest/doctest.h>
 
 #include <numeric>
@@ -14,8 +15,8 @@ using namespace fomoe::costmodel;
 
 namespace {
 
-/// Whether, in one round, what each group's holders send reaches every other holder of it, directly or
-/// through others.
+/// True if in one round every holder of a tensor group receives the contribution of every other holder,
+/// directly or through others.
 bool joins_all_holders(const Scenario& scenario, const Plan& plan) {
   const std::size_t nodes = plan.nodes.size();
   std::vector<std::vector<std::size_t>> leader(plan.groups.size());  // [group][node], a union-find forest
@@ -62,14 +63,14 @@ bool joins_all_holders(const Scenario& scenario, const Plan& plan) {
 
 }  // namespace
 
-TEST_CASE(
-    "averages_everything says whether a round joins all sites that hold a parameter, for every method") {
+TEST_CASE("averages_everything holds exactly for methods whose round joins all sites that hold a parameter") {
   std::set<std::string> apart;
   for (const Method& method : methods()) {
-    // Where sites hold different parts there is nothing to average; what is inside a step is not averaged.
+    // Where sites hold different parts there is nothing to average, and transfers inside a step do not
+    // average parameters.
     if (method.residency != Residency::replica || method.inside_step) continue;
     Scenario scenario = tests::every_axis_scenario(std::string(method.name), 4, 2);
-    scenario.strategy.module_choices = 2;  // else all sites are on one path
+    scenario.strategy.module_choices = 2;  // with one choice all sites are on one path
     CAPTURE(method.name);
     CHECK(joins_all_holders(scenario, tests::plan_of(scenario)) == method.averages_everything);
     if (!method.averages_everything) apart.insert(std::string(method.name));

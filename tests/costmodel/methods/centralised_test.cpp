@@ -1,4 +1,4 @@
-// Centralised: one site computes everything and nothing is sent.
+// Tests of the centralised baseline: one site computes everything and no bytes are sent.
 #include <doctest/doctest.h>
 
 #include "costmodel/compute/compute_times.hpp"
@@ -11,14 +11,14 @@
 using namespace fomoe;
 using namespace fomoe::costmodel;
 
-TEST_CASE("centralised: the first site trains on the whole global batch, nothing crosses the WAN") {
+TEST_CASE("centralised: the first site trains on the whole global batch, and nothing crosses the WAN") {
   Scenario scenario = tests::ideal_scenario("centralised", 4);
   scenario.workload.global_batch_sequences = 12;
   scenario.compute = AssumedDevice{1e12, 0.5};
   const Plan plan = tests::plan_of(scenario);
   REQUIRE(plan.nodes.size() == 1);
   CHECK(plan.nodes[0].site == 0);
-  CHECK(plan.nodes[0].sequences == 12);  // not 12/4
+  CHECK(plan.nodes[0].sequences == 12);  // the whole batch, not 12/4
   CHECK(tests::sent_in_mean_round(plan, 4).total() == 0);
 
   const RunReport report = closed_form(scenario);

@@ -1,4 +1,4 @@
-// All-reduces in regions and of masked payloads, composed with methods that know of neither.
+// Tests of hierarchical all-reduces and of secure aggregation, composed with methods that know of neither.
 #include "costmodel/compose/composition.hpp"
 
 #include <doctest/doctest.h>
@@ -41,7 +41,7 @@ TEST_CASE("hierarchical: 2(M−1)/M·S as on one ring, in 2(n−1) + 2(R−1) la
   }
 }
 
-TEST_CASE("hierarchical, 4 sites in 2 regions: scatter, half of the payload across, gather") {
+TEST_CASE("hierarchical, 4 sites in 2 regions: reduce-scatter, all-reduce of half the payload, all-gather") {
   const Scenario scenario = in_regions("diloco", 4, 2);
   const RoundPlan plain = find_method("diloco")->plan(scenario).round(0);
   const RoundPlan round = composed_plan(scenario).round(0);
@@ -54,19 +54,19 @@ TEST_CASE("hierarchical, 4 sites in 2 regions: scatter, half of the payload acro
   CHECK(gather.pattern == Pattern::all_gather);
   CHECK(scatter.exchanges[0].nodes == std::vector<NodeId>{0, 1});
   CHECK(scatter.exchanges[1].nodes == std::vector<NodeId>{2, 3});
-  CHECK(across.exchanges[0].nodes == std::vector<NodeId>{0, 2});  // rank 0 of both regions, chunk 0
+  CHECK(across.exchanges[0].nodes == std::vector<NodeId>{0, 2});  // position 0 of both regions, chunk 0
   CHECK(across.exchanges[1].nodes == std::vector<NodeId>{1, 3});
   CHECK(across.exchanges[0].bytes() == scatter.exchanges[0].bytes() / 2);
   CHECK(across.exchanges[1].payloads[0].chunk == 1);
   CHECK(across.exchanges[1].payloads[0].chunks == 2);
   CHECK(round.ops[2].after == std::vector<OpId>{1});
   CHECK(round.ops[3].after == std::vector<OpId>{2});
-  CHECK(round.ops[4].after == std::vector<OpId>{3});  // what came after the all-reduce
+  CHECK(round.ops[4].after == std::vector<OpId>{3});  // the operation that followed the all-reduce
 }
 
-TEST_CASE("hierarchical: owners that regions do not cut evenly keep their ring") {
+TEST_CASE("hierarchical: owners that are not spread evenly over the regions keep their ring") {
   Scenario scenario = in_regions("fomoe", 4, 2);
-  scenario.strategy.expert_overlap = 2;  // both owners in one region
+  scenario.strategy.expert_overlap = 2;  // both owners are in one region
   const RoundPlan round = composed_plan(scenario).round(0);
   for (const Op& op : round.ops) {
     const auto* transfer = std::get_if<Transfer>(&op.what);
@@ -78,7 +78,7 @@ TEST_CASE("hierarchical: owners that regions do not cut evenly keep their ring")
         doctest::Approx(summarise(scenario).sent.total()).epsilon(1e-13));
 }
 
-TEST_CASE("secure aggregation: 4 B an element, and 160 B to each other site in a round") {
+TEST_CASE("secure aggregation: 4 B per element, and 160 B to each other site in a round") {
   for (const int sites : {2, 4, 8}) {
     Scenario scenario = tests::ideal_scenario("diloco", sites);
     scenario.strategy.wire = masked_format();
@@ -101,11 +101,11 @@ TEST_CASE("secure aggregation by hand: M = 2, 1 GB/s, 10 ms: three latencies mor
         doctest::Approx(5 * 1.0 + (2 + 3) * 0.010 + (payload + 160) / 1e9).epsilon(1e-12));
 }
 
-TEST_CASE("secure aggregation: keys before every sum, masks off before what uses it") {
+TEST_CASE("secure aggregation: keys come before every sum, and masks are removed before the sum is used") {
   Scenario scenario = tests::ideal_scenario("fomoe", 4, 2);
   scenario.strategy.secure_aggregation = true;
   const RoundPlan round = composed_plan(scenario).round(0);
-  // 0 local steps, 1 keys, 2 shares, 3 dense and 4 experts, 5 masks off, 6 outer step.
+  // Operations: 0 local steps, 1 keys, 2 shares, 3 dense and 4 experts, 5 removal of masks, 6 outer step.
   REQUIRE(round.ops.size() == 7);
   CHECK(round.ops[1].after == std::vector<OpId>{0});
   CHECK(round.ops[3].after == std::vector<OpId>{2});
@@ -114,13 +114,13 @@ TEST_CASE("secure aggregation: keys before every sum, masks off before what uses
   for (const OpId before : round.ops[6].after) CHECK(before == 5);
 }
 
-TEST_CASE("what cannot be composed is refused") {
+TEST_CASE("impossible compositions are refused") {
   CHECK_THROWS_AS(check(in_regions("diloco", 4, 3)), InputError);
   CHECK_THROWS_AS(check(in_regions("diloco", 4, 1)), InputError);
-  CHECK_THROWS_AS(check(in_regions("fsdp", 4, 2)), InputError);  // gathers are not sums
+  CHECK_THROWS_AS(check(in_regions("fsdp", 4, 2)), InputError);  // a gather is not a sum
   CHECK_NOTHROW(check(in_regions("diloco", 4, 2)));
   Scenario masked = tests::ideal_scenario("pipeline_wan", 2);
   masked.strategy.micro_batches = 2;
   masked.strategy.secure_aggregation = true;
-  CHECK_THROWS_AS(check(masked), InputError);  // activations would be in the clear
+  CHECK_THROWS_AS(check(masked), InputError);  // activations would be sent unmasked
 }

@@ -1,4 +1,5 @@
-// Data parallelism: gradients at once, or in buckets behind the backward pass.
+// Tests of data parallelism with one all-reduce of all gradients, and with buckets that overlap the backward
+// pass.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,7 +18,7 @@ using namespace fomoe::costmodel;
 
 namespace {
 
-// 4 layers in 4 buckets, 2 sites, ring: a site sends 2(M−1)/M = 1 times the gradients.
+// 4 layers in 4 buckets, 2 sites, ring: a site sends 2(M−1)/M = 1 times the size of the gradients.
 Scenario bucketed(int buckets = 4) {
   Scenario scenario = tests::ideal_scenario("ddp", 2);
   scenario.model.layers = 4;
@@ -36,7 +37,7 @@ double backward_share(const RoundPlan& round) {
 
 }  // namespace
 
-TEST_CASE("ddp in buckets: the bytes of ddp, whatever the number of buckets") {
+TEST_CASE("ddp in buckets: the bytes do not depend on the number of buckets") {
   const double whole = tests::sent_in_round(tests::plan_of(bucketed(1)), 2, 0).total();
   for (const int buckets : {2, 3, 4}) {
     const Plan plan = tests::plan_of(bucketed(buckets));
@@ -45,7 +46,7 @@ TEST_CASE("ddp in buckets: the bytes of ddp, whatever the number of buckets") {
   }
 }
 
-TEST_CASE("ddp in buckets: from the last layer to the first, one bucket after the other") {
+TEST_CASE("ddp in buckets: buckets go from the last layer to the first, one after the other") {
   const Plan plan = tests::plan_of(bucketed(2));
   const RoundPlan round = plan.round(0);
   REQUIRE(round.ops.size() == 6);  // forward; backward and average, twice; optimiser
@@ -55,14 +56,15 @@ TEST_CASE("ddp in buckets: from the last layer to the first, one bucket after th
   const auto layers = [&](GroupId id) { return plan.groups[static_cast<std::size_t>(id)].layer_begin; };
   CHECK(layers(groups(2).front()) == 2);
   CHECK(layers(groups(2).back()) == 3);
-  CHECK(groups(4).front() == 0);  // the tables, then layers 0 and 1
+  CHECK(groups(4).front() == 0);  // the embedding tables, then layers 0 and 1
   CHECK(layers(groups(4).back()) == 1);
-  CHECK(round.ops[4].after == std::vector<OpId>{3, 2});  // its own gradients, and the bucket before
+  CHECK(round.ops[4].after == std::vector<OpId>{3, 2});  // its own gradients and the previous bucket
   CHECK(round.ops[5].after == std::vector<OpId>{4});
 }
 
-TEST_CASE("ddp in buckets by hand: the last one shows, and of the others what outlasts the backward pass") {
-  Scenario scenario = bucketed();  // a step of 1 s: forward 1/3 s, backward 4 · 1/6 s
+TEST_CASE(
+    "ddp in buckets by hand: the last bucket is exposed, and so are others that outlast the backward pass") {
+  Scenario scenario = bucketed();  // a step takes 1 s: forward 1/3 s, backward 4 · 1/6 s
   scenario.model.vocabulary = 1;
   const ParameterCounts counts = count_parameters(scenario.model);
   const double all = 2.0 * static_cast<double>(counts.total());  // bf16
@@ -72,8 +74,8 @@ TEST_CASE("ddp in buckets by hand: the last one shows, and of the others what ou
     const RunReport report = closed_form(scenario);
     return report.round.duration_s;
   };
-  // Elements of the last bucket: a quarter of what all layers have, half of the norms that only the first and
-  // the last layer have, and the tables.
+  // Elements of the last bucket: a quarter of the layers' elements, half of the norms that only the first and
+  // the last layer have, and the embedding tables.
   const Plan plan = tests::plan_of(scenario);
   const RoundPlan round = plan.round(0);
   double last = 0;
@@ -82,15 +84,16 @@ TEST_CASE("ddp in buckets by hand: the last one shows, and of the others what ou
     last += 2.0 * static_cast<double>(payload.elements);
   const double last_share = last / all;
   CHECK(last_share == doctest::Approx(0.25).epsilon(1e-2));
-  // Slow links: the network never rests once the first bucket is on its way, after 1/3 + 1/6 s.
+  // On slow links the network is always busy once the first bucket is sent, after 1/3 + 1/6 s.
   CHECK(step_s(4) == doctest::Approx(0.5 + 4).epsilon(1e-12));
-  // Fast ones: the last bucket alone shows.
+  // On fast links only the last bucket is exposed.
   CHECK(step_s(0.4) == doctest::Approx(1 + 0.4 * last_share).epsilon(1e-12));
 }
 
-TEST_CASE("ddp in buckets: of several micro-batches the last one alone hides anything") {
+TEST_CASE(
+    "ddp in buckets: with several micro-batches, only the last one's backward pass hides communication") {
   Scenario scenario = bucketed();
-  scenario.workload.global_batch_sequences = 16;  // 8 a site
+  scenario.workload.global_batch_sequences = 16;  // 8 per site
   scenario.gpus.micro_batch_sequences = 2;
   const RoundPlan round = tests::plan_of(scenario).round(0);
   CHECK(std::get<Compute>(round.ops[0].what).work == Work::gradients);
@@ -100,7 +103,7 @@ TEST_CASE("ddp in buckets: of several micro-batches the last one alone hides any
     return find_method("ddp")->summarise(axes_of(scenario), fixed_of(scenario)).stages[1].hidden_backwards;
   };
   CHECK(hidden() == doctest::Approx(0.25 * 3 / 4));
-  scenario.gpus.micro_batch_sequences = 0;  // nobody gave it
+  scenario.gpus.micro_batch_sequences = 0;  // the micro-batch is not given
   CHECK(hidden() == doctest::Approx(3.0 / 4));
   const std::vector<std::string> notes = tests::plan_of(scenario).notes;
   CHECK(std::count_if(notes.begin(), notes.end(), [](const std::string& note) {
@@ -108,7 +111,7 @@ TEST_CASE("ddp in buckets: of several micro-batches the last one alone hides any
         }) == 1);
 }
 
-TEST_CASE("ddp in buckets: at most one for each layer; masks need one sum a round") {
+TEST_CASE("ddp in buckets: at most one bucket per layer, and secure aggregation allows one sum per round") {
   Scenario scenario = bucketed(5);
   CHECK_THROWS_WITH_AS(check(scenario),
                        doctest::Contains("got 5; expected at most one for each of the 4 layers; for example"),

@@ -1,4 +1,4 @@
-// DEPT: all but the embedding.
+// Tests of DEPT, which averages all parameters but the embedding.
 #include <doctest/doctest.h>
 
 #include "costmodel/formula/closed_form.hpp"
@@ -10,7 +10,7 @@
 using namespace fomoe;
 using namespace fomoe::costmodel;
 
-TEST_CASE("dept: 2(M−1)/M·(S − S_embedding) a round") {
+TEST_CASE("dept: 2(M−1)/M·(S − S_embedding) per round") {
   const Scenario scenario = tests::ideal_scenario("dept", 4);
   const ParameterCounts counts = count_parameters(scenario.model);
   const double sent = tests::sent_in_round(tests::plan_of(scenario), 4, 0).total();
@@ -18,7 +18,7 @@ TEST_CASE("dept: 2(M−1)/M·(S − S_embedding) a round") {
                     .epsilon(1e-14));
 }
 
-TEST_CASE("groups by layer are the whole model once, also where layers differ") {
+TEST_CASE("groups by layer cover the whole model once, also where layers differ") {
   Scenario scenario = tests::ideal_scenario("dept", 4);
   for (const std::int64_t layers : {1, 2, 3, 7}) {
     for (const bool skip_token : {false, true}) {

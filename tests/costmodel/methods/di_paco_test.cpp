@@ -1,4 +1,4 @@
-// Paths that share modules.
+// Tests of DiPaCo: sites train paths that share modules.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -28,7 +28,7 @@ SentBytes<double> sent_by(const Scenario& scenario) {
 
 }  // namespace
 
-TEST_CASE("di_paco: B = 2(M−1)/M·S_embedding + 2(g−1)/g·(S − S_embedding), g = M/C sites a module") {
+TEST_CASE("di_paco: B = 2(M−1)/M·S_embedding + 2(g−1)/g·(S − S_embedding), g = M/C sites per module") {
   for (const int choices : {1, 2, 4, 8}) {
     for (const int levels : {1, 2}) {
       const Scenario scenario = modular(8, levels, choices);
@@ -46,12 +46,12 @@ TEST_CASE("di_paco: B = 2(M−1)/M·S_embedding + 2(g−1)/g·(S − S_embedding
   }
 }
 
-TEST_CASE("di_paco with one choice is diloco") {
+TEST_CASE("di_paco with one choice equals diloco") {
   CHECK(sent_by(modular(4, 2, 1)).total() ==
         doctest::Approx(sent_by(tests::ideal_scenario("diloco", 4)).total()).epsilon(1e-14));
 }
 
-TEST_CASE("4 sites, 2 levels of 2 choices: 4 different paths, each module shared by two of them") {
+TEST_CASE("di_paco with 4 sites, 2 levels of 2 choices: 4 different paths, and two paths share each module") {
   const Scenario scenario = modular(4, 2, 2);
   const Plan plan = find_method("di_paco")->plan(scenario);
   const RoundPlan round = plan.round(0);
@@ -64,11 +64,11 @@ TEST_CASE("4 sites, 2 levels of 2 choices: 4 different paths, each module shared
   CHECK(exchanges[4].nodes == std::vector<NodeId>{2, 3});
   std::int64_t elements = 0;
   for (const TensorGroup& group : plan.groups) elements += group.elements;
-  CHECK(elements == count_parameters(scenario.model).total());  // every parameter in one module
+  CHECK(elements == count_parameters(scenario.model).total());  // every parameter is in exactly one module
 }
 
-TEST_CASE("di_paco refuses choices that do not divide the sites") {
+TEST_CASE("di_paco refuses numbers of choices that do not divide the number of sites") {
   CHECK_THROWS_AS(check(modular(4, 1, 3)), InputError);
-  CHECK_THROWS_AS(check(modular(4, 3, 2)), InputError);  // 2 layers have no 3 levels
+  CHECK_THROWS_AS(check(modular(4, 3, 2)), InputError);  // 2 layers cannot have 3 levels
   CHECK_NOTHROW(check(modular(4, 2, 2)));
 }

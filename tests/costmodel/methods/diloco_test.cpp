@@ -1,4 +1,4 @@
-// Outer optimisers: what is kept, and for LocalAdamW what is sent.
+// Tests of the outer optimisers: the state that each keeps, and the bytes that it sends.
 #include <doctest/doctest.h>
 
 #include "costmodel/compose/make_plan.hpp"
@@ -11,7 +11,8 @@
 using namespace fomoe;
 using namespace fomoe::costmodel;
 
-TEST_CASE("diloco: adam and yogi keep a second moment more and send the same; averaging keeps nothing") {
+TEST_CASE(
+    "diloco: adam and yogi keep one more moment and send the same bytes; averaging keeps no outer state") {
   Scenario scenario = tests::ideal_scenario("diloco", 4);
   const auto parameters = static_cast<double>(count_parameters(scenario.model).total());
   const double sent = summarise(scenario).sent.total();

@@ -1,4 +1,4 @@
-// DiLoCoX: one round late, as int4.
+// Tests of DiLoCoX: synchronisation one round late, in int4.
 #include <doctest/doctest.h>
 
 #include "costmodel/formula/closed_form.hpp"
@@ -10,14 +10,15 @@
 using namespace fomoe;
 using namespace fomoe::costmodel;
 
-TEST_CASE("diloco_x: int4 with a scale per 256, unless the scenario says otherwise") {
+TEST_CASE(
+    "diloco_x: int4 with one scale per 256 values by default, and the scenario's format if it gives one") {
   const Scenario scenario = tests::every_axis_scenario("diloco_x", 4);
   const auto elements = static_cast<double>(count_parameters(scenario.model).total());
   CHECK(tests::sent_in_round(tests::plan_of(scenario), 4, 0).total() ==
         doctest::Approx(2.0 * 3 / 4 * elements * (0.5 + 4.0 / 256)).epsilon(1e-14));
 }
 
-TEST_CASE("diloco_x: closed form by hand: round = max(K·t_step, t_sync), the last synchronisation on top") {
+TEST_CASE("diloco_x by hand: round = max(K·t_step, t_sync), and the last synchronisation comes at the end") {
   Scenario scenario = tests::every_axis_scenario("diloco_x", 2);  // 10 rounds of 6 s
   const double payload = static_cast<double>(count_parameters(scenario.model).total()) * (0.5 + 4.0 / 256);
   for (const double synchronisation_s : {4.0, 9.0}) {

@@ -1,4 +1,4 @@
-// Activations to experts of other sites, inside every step.
+// Tests of expert parallelism across sites: every step sends activations to the experts of other sites.
 #include <doctest/doctest.h>
 
 #include "costmodel/compose/make_plan.hpp"
@@ -15,7 +15,7 @@ using namespace fomoe::costmodel;
 
 namespace {
 
-// Of the ideal scenario: 2 layers, k = 2, d = 6720, bf16, one sequence of 10 tokens for each site.
+// The ideal scenario: 2 layers, k = 2, d = 6720, bf16, and one sequence of 10 tokens per site.
 constexpr double kLayers = 2, kActive = 2, kWidth = 6720, kTokens = 10, kBytes = 2;
 
 double activation_bytes(const Scenario& scenario) {
@@ -24,7 +24,7 @@ double activation_bytes(const Scenario& scenario) {
 
 }  // namespace
 
-TEST_CASE("expert parallelism: 4 all-to-alls a layer, tokens·k·d·bytes·(M−1)/M each") {
+TEST_CASE("expert parallelism: 4 all-to-alls per layer, tokens·k·d·bytes·(M−1)/M each") {
   for (const int sites : {2, 4, 8}) {
     const Scenario scenario = tests::ideal_scenario("expert_parallel_wan", sites);
     const double remote = (sites - 1.0) / sites;
@@ -33,23 +33,23 @@ TEST_CASE("expert parallelism: 4 all-to-alls a layer, tokens·k·d·bytes·(M−
   }
 }
 
-TEST_CASE("a capacity factor pads what is sent and computed; a limit of sites bounds copies at min(k, m)") {
+TEST_CASE("a capacity factor pads bytes and FLOPs; at most m sites per token bound its copies at min(k, m)") {
   Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 4);
   const double without = activation_bytes(scenario);
   scenario.strategy.capacity_factor = 1.25;
   CHECK(activation_bytes(scenario) == doctest::Approx(1.25 * without).epsilon(1e-13));
   CHECK(summarise(scenario).sent.activations == doctest::Approx(1.25 * without).epsilon(1e-13));
-  CHECK(summarise(scenario).compute_factor > 1);  // padding is computed
+  CHECK(summarise(scenario).compute_factor > 1);  // padding is computed too
 
   scenario.strategy.capacity_factor = 0;
-  scenario.strategy.max_sites_per_token = 1;  // k = 2 experts, on one site
+  scenario.strategy.max_sites_per_token = 1;  // both experts of a token (k = 2) are on one site
   CHECK(activation_bytes(scenario) == doctest::Approx(without / 2).epsilon(1e-13));
   CHECK(summarise(scenario).sent.activations == doctest::Approx(without / 2).epsilon(1e-13));
   scenario.strategy.max_sites_per_token = 3;
   CHECK(activation_bytes(scenario) == doctest::Approx(without).epsilon(1e-13));
 }
 
-TEST_CASE("dense gradients with the whole router in every step; expert gradients never") {
+TEST_CASE("expert parallelism: dense gradients and the router's are averaged in every step, experts' never") {
   const Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 4);
   const ParameterCounts counts = count_parameters(scenario.model);
   const SentBytes<double> sent = tests::sent_in_round(tests::plan_of(scenario), scenario.sites(), 0);
@@ -59,7 +59,8 @@ TEST_CASE("dense gradients with the whole router in every step; expert gradients
   CHECK(sent.expert_sync == 0);
 }
 
-TEST_CASE("by hand: M = 2, 1 GB/s, 10 ms: 4·L latencies and the bytes of every layer, on top of a step") {
+TEST_CASE(
+    "expert parallelism by hand: M = 2, 1 GB/s, 10 ms: a step adds 4·L latencies and each layer's bytes") {
   Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 2);
   scenario.platform = platforms::uniform(2, 1e9, 1e9, 0.010);
   const ParameterCounts counts = count_parameters(scenario.model);
@@ -70,7 +71,7 @@ TEST_CASE("by hand: M = 2, 1 GB/s, 10 ms: 4·L latencies and the bytes of every 
         doctest::Approx(1.0 + 4 * kLayers * exchange_s + gradients_s).epsilon(1e-12));
 }
 
-TEST_CASE("measured counts: the busiest site sets the time, the mean the bytes") {
+TEST_CASE("measured routing counts: the busiest site sets the time, and the mean over sites sets the bytes") {
   Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 2);
   const double mean_bytes = activation_bytes(scenario);
   scenario.strategy.routing_counts = make_routing_counts(2, 8, 1);
@@ -83,18 +84,18 @@ TEST_CASE("measured counts: the busiest site sets the time, the mean the bytes")
   CHECK(activation_bytes(scenario) == doctest::Approx(mean_bytes).epsilon(1e-9));
   CHECK(summary.sent.activations == doctest::Approx(mean_bytes).epsilon(1e-13));
   CHECK(summary.stages[0].bytes ==
-        doctest::Approx(1.5 * kTokens * kActive * kWidth * kBytes / 2).epsilon(1e-13));  // into site 0
+        doctest::Approx(1.5 * kTokens * kActive * kWidth * kBytes / 2).epsilon(1e-13));  // bytes into site 0
   CHECK(summary.compute_factor == doctest::Approx(1));
   CHECK(summary.idle_factor == doctest::Approx(0.5 * fixed_of(scenario).expert_compute_share));
 }
 
-TEST_CASE("each site keeps all dense parameters and 1/M of the experts") {
+TEST_CASE("expert parallelism: each site keeps all dense parameters and 1/M of the experts") {
   const Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 4);
   const ParameterCounts counts = count_parameters(scenario.model);
   CHECK(parameters_per_site(scenario) == counts.total() - counts.expert + counts.expert / 4);
 }
 
-TEST_CASE("experts that do not divide among the sites are refused, with the nearest number of sites") {
+TEST_CASE("experts that do not divide among the sites are refused with the nearest number of sites") {
   try {
     check(tests::ideal_scenario("expert_parallel_wan", 3));
     FAIL("8 experts on 3 sites");

@@ -1,4 +1,4 @@
-// FedAvg: up to a server at the first site, and back.
+// Tests of FedAvg: pseudo-gradients go to a server at the first site, and parameters come back.
 #include <doctest/doctest.h>
 
 #include "costmodel/formula/closed_form.hpp"
@@ -10,7 +10,7 @@
 using namespace fomoe;
 using namespace fomoe::costmodel;
 
-TEST_CASE("fedavg: (M−1)·S up and (M−1)·S down; the first site worker's never leaves its site") {
+TEST_CASE("fedavg: (M−1)·S up and (M−1)·S down, since the first site's worker is at the server's site") {
   const int sites = 4;
   const Scenario scenario = tests::ideal_scenario("fedavg", sites);
   const Plan plan = tests::plan_of(scenario);
@@ -21,10 +21,10 @@ TEST_CASE("fedavg: (M−1)·S up and (M−1)·S down; the first site worker's ne
   CHECK(tests::sent_in_round(plan, sites, 0).total() ==
         doctest::Approx((3 * payload + 3 * payload) / 4).epsilon(1e-14));
 
-  // All of it passes through the first site's links, one direction after the other: (M−1)·S/B each.
+  // All bytes pass through the first site's links, one direction after the other: (M−1)·S/B each.
   const RunReport report = closed_form(scenario);
   CHECK(report.round.communication_s == doctest::Approx(2 * 3 * payload / 1e9).epsilon(1e-12));
-  // The server sees pseudo-gradients and returns parameters.
+  // The server receives pseudo-gradients and returns parameters.
   const RoundPlan round = plan.round(0);
   CHECK(std::get<Transfer>(round.ops[1].what).exchanges[0].payloads[0].content == Content::pseudo_gradient);
   CHECK(std::get<Transfer>(round.ops[3].what).exchanges[0].payloads[0].content == Content::parameter);

@@ -1,4 +1,5 @@
-// FoMoE with the axes that other methods share; the rest is in ../methods_test.cpp.
+// Tests of FoMoE with the axes that it shares with other methods. ../methods_test.cpp has the other tests of
+// FoMoE.
 #include <doctest/doctest.h>
 
 #include "costmodel/compose/make_plan.hpp"
@@ -18,7 +19,7 @@ TEST_CASE("fomoe with LocalAdamW: 3R + P, since moments do not migrate") {
   const ParameterCounts counts = count_parameters(scenario.model);
   const double dense = 2.0 * static_cast<double>(counts.dense());  // bf16
   const double held =
-      2.0 * static_cast<double>(counts.expert + counts.router) * 2 / 8;  // N_le of every layer
+      2.0 * static_cast<double>(counts.expert + counts.router) * 2 / 8;  // N_le experts of every layer
   const SentBytes<double> sent = summarise(scenario).sent;
   const double r = 2.0 * (2 - 1) / 2, p = 1 - 2.0 / 8;
   CHECK(sent.dense == doctest::Approx(3 * 2.0 * 7 / 8 * dense).epsilon(1e-14));
@@ -28,10 +29,11 @@ TEST_CASE("fomoe with LocalAdamW: 3R + P, since moments do not migrate") {
   CHECK(planned.expert_sync == doctest::Approx(sent.expert_sync).epsilon(1e-14));
 }
 
-TEST_CASE("fomoe with outer state that migrates: momentum doubles migration, Adam's two moments treble it") {
+TEST_CASE(
+    "fomoe with migrating outer state: momentum doubles the migrated bytes, Adam's moments treble them") {
   struct Case {
     OuterOptimizer optimizer;
-    double contents;  // of an expert that migrates
+    double contents;  // size of a migrating expert with its state, in units of its parameters
   };
   for (const Case& one : {Case{OuterOptimizer::nesterov, 2}, Case{OuterOptimizer::adam, 3},
                           Case{OuterOptimizer::yogi, 3}, Case{OuterOptimizer::local_adamw, 1}}) {
@@ -45,7 +47,8 @@ TEST_CASE("fomoe with outer state that migrates: momentum doubles migration, Ada
     const double held = 2.0 * static_cast<double>(counts.expert + counts.router) * 2 / 8;  // bf16
     CHECK(sent.migration == doctest::Approx(one.contents * (1 - 2.0 / 8) * held).epsilon(1e-14));
     CHECK(sent.total() - sent.migration == resets.total() - resets.migration);
-    // The formula has the expectation; a drawn round has whole experts, the same with and without.
+    // The formula gives the expectation. A drawn round moves whole experts, the same ones with and without
+    // state.
     const auto drawn = [&](OuterStateOnMigration what) {
       scenario.strategy.outer_state_on_migration = what;
       return tests::sent_in_round(tests::plan_of(scenario), 8, 0).migration;
@@ -55,7 +58,8 @@ TEST_CASE("fomoe with outer state that migrates: momentum doubles migration, Ada
   }
 }
 
-TEST_CASE("fomoe with top-k: sparse differences among owners, but migrating experts go whole, as bf16") {
+TEST_CASE(
+    "fomoe with top-k: owners exchange sparse differences, but migrating experts are sent whole, in bf16") {
   Scenario scenario = tests::every_axis_scenario("fomoe", 8, 2);
   scenario.strategy.placement = PlacementKind::random;
   scenario.strategy.wire = top_k_format(ElementType::int2, 1.0 / 64, 12);
@@ -68,7 +72,7 @@ TEST_CASE("fomoe with top-k: sparse differences among owners, but migrating expe
   CHECK(sent.migration == doctest::Approx((1 - 2.0 / 8) * held * 2).epsilon(1e-14));
 }
 
-TEST_CASE("fomoe with affinity placement: bytes as with any other, owners by the counts, no migration") {
+TEST_CASE("fomoe with affinity placement: bytes as with any placement, owners by the counts, no migration") {
   Scenario scenario = tests::ideal_scenario("fomoe", 4, 2);
   scenario.strategy.placement = PlacementKind::affinity;
   scenario.strategy.routing_counts = make_routing_counts(2, 8, 4);

@@ -1,4 +1,4 @@
-// ZeRO-3 across sites: two gathers and a scatter in every step.
+// Tests of ZeRO-3 across sites: two all-gathers and one reduce-scatter in every step.
 #include <doctest/doctest.h>
 
 #include "costmodel/compute/compute_times.hpp"
@@ -12,7 +12,7 @@
 using namespace fomoe;
 using namespace fomoe::costmodel;
 
-TEST_CASE("fsdp: B = 3(M−1)/M·S per site and step, 1.5 times ddp's") {
+TEST_CASE("fsdp: B = 3(M−1)/M·S per site and step, 1.5 times the bytes of ddp") {
   for (const int sites : {2, 4, 8}) {
     const Scenario scenario = tests::ideal_scenario("fsdp", sites);
     const double payload = 2.0 * static_cast<double>(count_parameters(scenario.model).total());  // bf16
@@ -30,11 +30,12 @@ TEST_CASE("fsdp by hand: M = 4, 1 GB/s, 10 ms, ring: 9 hops and 9/4·S bytes in 
   scenario.platform = platforms::uniform(4, 1e9, 1e9, 0.010);
   const double payload = 2.0 * static_cast<double>(count_parameters(scenario.model).total());
   const RunReport report = closed_form(scenario);
-  CHECK(report.round.count == 60);  // a round is a step
+  CHECK(report.round.count == 60);  // a round is one step
   CHECK(report.round.duration_s == doctest::Approx(1 + 9 * 0.010 + 9.0 / 4 * payload / 1e9).epsilon(1e-12));
 }
 
-TEST_CASE("fsdp: forward between the gathers, backward between the second and the scatter") {
+TEST_CASE(
+    "fsdp: forward runs between the gathers, backward between the second gather and the reduce-scatter") {
   const RoundPlan round = find_method("fsdp")->plan(tests::ideal_scenario("fsdp", 4)).round(0);
   REQUIRE(round.ops.size() == 6);
   CHECK(std::get<Transfer>(round.ops[0].what).pattern == Pattern::all_gather);
@@ -42,10 +43,10 @@ TEST_CASE("fsdp: forward between the gathers, backward between the second and th
   CHECK(std::get<Transfer>(round.ops[2].what).pattern == Pattern::all_gather);
   CHECK(std::get<Compute>(round.ops[3].what).work == Work::backward);
   CHECK(std::get<Transfer>(round.ops[4].what).pattern == Pattern::reduce_scatter);
-  CHECK(std::get<Compute>(round.ops[5].what).share == 0.25);  // of the optimiser: one shard
+  CHECK(std::get<Compute>(round.ops[5].what).share == 0.25);  // the optimiser updates one of four shards
 }
 
-TEST_CASE("fsdp keeps 1/M of parameters and moments; a step needs whole weights and gradients beside") {
+TEST_CASE("fsdp keeps 1/M of parameters and moments, and a step also needs whole weights and gradients") {
   const MemoryBytes sharded = memory_per_site(tests::ideal_scenario("fsdp", 4));
   const MemoryBytes replica = memory_per_site(tests::ideal_scenario("ddp", 4));
   CHECK(sharded.weights == doctest::Approx(replica.weights / 4).epsilon(1e-12));
@@ -56,7 +57,8 @@ TEST_CASE("fsdp keeps 1/M of parameters and moments; a step needs whole weights 
   CHECK(sharded.gradients == doctest::Approx(replica.gradients).epsilon(1e-12));
 }
 
-TEST_CASE("a step of known length: forward a third, assumed; of a profile: as measured") {
+TEST_CASE(
+    "a given step time is split by an assumption, forward one third; a profile gives the measured split") {
   const ComputeTimes given = compute_times(tests::ideal_scenario("fsdp", 4), 1);
   CHECK(work_s(given, Work::forward) == doctest::Approx(1.0 / 3));
   CHECK(work_s(given, Work::backward) == doctest::Approx(2.0 / 3));

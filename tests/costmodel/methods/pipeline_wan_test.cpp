@@ -1,4 +1,4 @@
-// A pipeline whose stages are sites.
+// Tests of a pipeline whose stages are sites.
 #include <doctest/doctest.h>
 
 #include "costmodel/formula/closed_form.hpp"
@@ -24,19 +24,19 @@ Scenario pipeline(int sites, int micro_batches, double bytes_per_s) {
 
 }  // namespace
 
-TEST_CASE("pipeline: the whole batch's activations cross every boundary once forward and once backward") {
+TEST_CASE("pipeline: the batch's activations cross every boundary once forward and once backward") {
   for (const int sites : {2, 4, 8}) {
     const Scenario scenario = pipeline(sites, 4, 1e9);
     const SentBytes<double> sent = tests::sent_in_round(tests::plan_of(scenario), scenario.sites(), 0);
     const double batch = 8.0 * 10 * 6720 * 2;  // B_g·s·d in bf16
     CHECK(sent.activations == doctest::Approx(2 * (sites - 1) * batch / sites).epsilon(1e-13));
-    // The tied embedding's gradient: first and last stage send V·d each.
+    // The tied embedding's gradient: the first and the last stage send V·d each.
     CHECK(sent.dense == doctest::Approx(2 * 100.0 * 6720 * 2 / sites).epsilon(1e-13));
     CHECK(sent.expert_sync == 0);
   }
 }
 
-TEST_CASE("pipeline: where links are fast only the bubble (M−1)/n is left") {
+TEST_CASE("pipeline: on fast links only the bubble (M−1)/n remains") {
   for (const int sites : {2, 4, 8}) {
     for (const int n : {1, 2, 8}) {
       const RunReport report = closed_form(pipeline(sites, n, 1e18));
@@ -48,17 +48,17 @@ TEST_CASE("pipeline: where links are fast only the bubble (M−1)/n is left") {
 
 TEST_CASE("pipeline by hand: M(f+b) + 2(M−1)t + (n−1)[max(f,t) + max(b,t)] + embedding") {
   // f = 1/12 s and b = 2/12 s; a micro-batch of 2 sequences is 268,800 bytes.
-  for (const double transfer_s : {0.01, 0.1, 0.5}) {  // below both, between, above both
+  for (const double transfer_s : {0.01, 0.1, 0.5}) {  // shorter than f and b, between them, longer than both
     const double f = 1.0 / 12, b = 2.0 / 12, t = transfer_s;
     const double bytes_per_s = 2 * 10 * 6720 * 2 / t;
-    const double embedding_s = 100 * 6720 * 2 / bytes_per_s;  // all-reduce among two: S each way
+    const double embedding_s = 100 * 6720 * 2 / bytes_per_s;  // all-reduce of two sites: S in each direction
     const double expected = 4 * (f + b) + 2 * 3 * t + 3 * (std::max(f, t) + std::max(b, t)) + embedding_s;
     CHECK(closed_form(pipeline(4, 4, bytes_per_s)).round.duration_s ==
           doctest::Approx(expected).epsilon(1e-12));
   }
 }
 
-TEST_CASE("pipeline: more stages than layers and more micro-batches than sequences are refused") {
+TEST_CASE("pipeline: more stages than layers, and more micro-batches than sequences, are refused") {
   Scenario scenario = pipeline(4, 4, 1e9);
   scenario.model.layers = 3;
   CHECK_THROWS_AS(check(scenario), InputError);

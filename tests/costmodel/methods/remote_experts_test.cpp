@@ -1,4 +1,5 @@
-// Learning@home: requests from site to site, and no synchronisation of experts.
+// Tests of remote experts (Learning@home): sites send requests to the experts of other sites and do not
+// synchronise them.
 #include <doctest/doctest.h>
 
 #include "costmodel/methods/all.hpp"
@@ -10,7 +11,7 @@
 using namespace fomoe;
 using namespace fomoe::costmodel;
 
-TEST_CASE("remote experts: 4·L · tokens·k·d·bytes·(M−1)/M, each expert asked by itself") {
+TEST_CASE("remote experts: 4·L · tokens·k·d·bytes·(M−1)/M, with a separate request for each expert") {
   const Scenario scenario = tests::ideal_scenario("remote_experts", 4);
   const Plan plan = find_method("remote_experts")->plan(scenario);
   const SentBytes<double> sent = tests::sent_in_round(plan, scenario.sites(), 0);
@@ -23,10 +24,10 @@ TEST_CASE("remote experts: 4·L · tokens·k·d·bytes·(M−1)/M, each expert a
     ++transfers;
     CHECK(transfer->exchanges.size() == 4 * 3);  // ordered pairs of sites
   }
-  CHECK(transfers == 4 * 2);  // out and back, forward and backward, in each layer
+  CHECK(transfers == 4 * 2);  // out and back, forward and backward, in each of two layers
 }
 
-TEST_CASE("remote experts pad no buffers: a capacity factor is refused") {
+TEST_CASE("remote experts have no buffers to pad, so a capacity factor is refused") {
   Scenario scenario = tests::ideal_scenario("remote_experts", 4);
   scenario.strategy.capacity_factor = 1.25;
   CHECK_THROWS_AS(check(scenario), InputError);

@@ -1,4 +1,4 @@
-// SparseLoCo: 64 of 4096 values at 2 + 12 bits, to everybody.
+// Tests of SparseLoCo: every site sends 64 of each 4096 values, at 2 + 12 bits, to every other site.
 #include <doctest/doctest.h>
 
 #include "costmodel/compose/make_plan.hpp"
@@ -11,7 +11,7 @@
 using namespace fomoe;
 using namespace fomoe::costmodel;
 
-TEST_CASE("sparse_loco: (M−1)·S·64/4096·(2 + 12)/8 bytes a round: it grows with M where a ring does not") {
+TEST_CASE("sparse_loco: (M−1)·S·64/4096·(2 + 12)/8 bytes per round, which grow with M, unlike a ring's") {
   double at_two_sites = 0;
   for (const int sites : {2, 4, 8}) {
     const Scenario scenario = tests::every_axis_scenario("sparse_loco", sites);
@@ -23,7 +23,8 @@ TEST_CASE("sparse_loco: (M−1)·S·64/4096·(2 + 12)/8 bytes a round: it grows 
   }
 }
 
-TEST_CASE("top-k with diloco is the same exchange: sparse payloads do not add up in a ring") {
+TEST_CASE(
+    "diloco with top-k sends the same bytes as sparse_loco, since sparse payloads do not add up in a ring") {
   Scenario sparse = tests::every_axis_scenario("sparse_loco", 4),
            diloco = tests::every_axis_scenario("diloco", 4);
   diloco.strategy.wire = sparse.strategy.wire;
@@ -36,10 +37,10 @@ TEST_CASE("number formats: bytes of 4096 values by hand") {
   CHECK(plain_format(ElementType::fp32).bytes(4096) == 4 * 4096);
   CHECK(plain_format(ElementType::bf16).bytes(4096) == 2 * 4096);
   CHECK(plain_format(ElementType::int8).bytes(4096) ==
-        4096 + 16 * 4);  // 16 blocks of 256, an fp32 scale each
+        4096 + 16 * 4);  // 16 blocks of 256, with one fp32 scale each
   CHECK(plain_format(ElementType::int4).bytes(4096) == 4096 / 2 + 16 * 4);
   CHECK(plain_format(ElementType::int2).bytes(4096) == 4096 / 4 + 16 * 4);
-  CHECK(plain_format(ElementType::int4).bytes(257) == 129 + 2 * 4);  // ⌈257/2⌉ and a second, short block
+  CHECK(plain_format(ElementType::int4).bytes(257) == 129 + 2 * 4);  // ⌈257/2⌉, and the scales of two blocks
   CHECK(top_k_format(ElementType::int2, 64.0 / 4096, 12).bytes(4096) == 64 * 14 / 8);
   CHECK(top_k_format(ElementType::bf16, 0.1, 32).bytes(4096) == (410 * 48 + 7) / 8);  // ⌈409.6⌉ values
 }

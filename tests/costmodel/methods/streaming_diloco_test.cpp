@@ -1,4 +1,5 @@
-// Streaming DiLoCo: fragments in turn; what hides is tested on the simulator.
+// Tests of the plan of Streaming DiLoCo, which sends fragments in turn. tests/sim covers the hiding of
+// communication.
 #include <doctest/doctest.h>
 
 #include "costmodel/formula/closed_form.hpp"
@@ -10,7 +11,7 @@
 using namespace fomoe;
 using namespace fomoe::costmodel;
 
-TEST_CASE("streaming_diloco: every fragment once a round, together the whole model") {
+TEST_CASE("streaming_diloco: every fragment is sent once per round, and together they are the whole model") {
   Scenario scenario = tests::every_axis_scenario("streaming_diloco", 4);
   scenario.model.layers = 7;
   for (const int fragments : {1, 2, 3, 4, 6}) {
@@ -29,7 +30,7 @@ TEST_CASE("streaming_diloco: every fragment once a round, together the whole mod
   }
 }
 
-TEST_CASE("streaming_diloco: fragment p leaves after step (p+1)·K/P and is merged τ steps later") {
+TEST_CASE("streaming_diloco: fragment p is sent after step (p+1)·K/P and merged τ steps later") {
   Scenario scenario = tests::every_axis_scenario("streaming_diloco", 4);  // K = 6, P = 2, τ = 2
   const RoundPlan round = tests::plan_of(scenario).round(1);
   std::vector<std::string> story;
@@ -40,8 +41,8 @@ TEST_CASE("streaming_diloco: fragment p leaves after step (p+1)·K/P and is merg
                                    : ""));
   }
   CHECK(story == std::vector<std::string>{"local steps 2",
-                                          "outer step of fragment 1",             // sent in the round before
-                                          "local steps 1", "average fragment 0",  // after step 3
+                                          "outer step of fragment 1",  // sent in the previous round
+                                          "local steps 1", "average fragment 0",        // after step 3
                                           "local steps 2", "outer step of fragment 0",  // after step 5
                                           "local steps 1", "average fragment 1"});
   CHECK(round.ops[1].after_earlier == std::vector<EarlierOp>{{7, 1}});
@@ -49,7 +50,7 @@ TEST_CASE("streaming_diloco: fragment p leaves after step (p+1)·K/P and is merg
   CHECK(!round.ops[3].detached);
 }
 
-TEST_CASE("streaming_diloco: without overlap and fragments it is diloco") {
+TEST_CASE("streaming_diloco: without overlap and fragments it equals diloco") {
   Scenario streaming = tests::ideal_scenario("streaming_diloco", 4);
   const RunReport a = closed_form(streaming), b = closed_form(tests::ideal_scenario("diloco", 4));
   CHECK(a.wall_clock_s == doctest::Approx(b.wall_clock_s).epsilon(1e-14));
