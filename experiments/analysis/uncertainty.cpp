@@ -108,7 +108,8 @@ ShownUncertainty find_uncertainty(const po::variables_map& values, const costmod
       return execute(read_scenario(values, settings), engine).report.wall_clock_s;
     };
     const double low_s = wall_clock_s(term.low), high_s = wall_clock_s(term.high);
-    if (!engine.simulated && low_s == high_s) continue;  // that the formula does not know it is no answer
+    // The closed form does not model this term, so "no effect" would be wrong.
+    if (!engine.simulated && low_s == high_s) continue;
     shown.inputs.push_back({term.key, term.unit, term.low, term.high, low_s, high_s,
                             engine.simulated ? "simulated" : "closed-form", "fitted: " + calibration.path});
   }

@@ -1,4 +1,4 @@
-// The commands of `fomoe`: one row and one file each.
+// The table of the commands of `fomoe`; each command has one row here and one source file.
 #pragma once
 #include <span>
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace fomoe::commands {
 
-using Arguments = std::vector<std::string>;  // after the command's name
+using Arguments = std::vector<std::string>;  // the arguments after the command's name
 
 struct Command {
   std::string_view name;
-  std::string_view sentence;  // for `fomoe --help`
+  std::string_view sentence;  // summary in `fomoe --help`
   void (*run)(const Arguments&);
 };
 
@@ -47,8 +47,8 @@ inline constexpr Command kCommands[] = {
     {"list", "the methods, models, platforms, accelerators and scenario keys", run_list},
 };
 
-/// What `fomoe` does with its arguments. Throws FileError, InputError and UsageError where the input is
-/// wrong, any other std::exception where something else is.
+/// Runs `fomoe` with these arguments. Throws FileError, InputError or UsageError if the input is wrong, and
+/// another std::exception for any other failure.
 void run(const Arguments& arguments);
 
 }  // namespace fomoe::commands

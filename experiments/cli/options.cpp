@@ -39,7 +39,7 @@ std::optional<po::variables_map> parse(const Arguments& arguments, const Help& h
                                        Positionals count) {
   options.add_options()("help,h", "print this and stop");
   for (const std::string& argument : arguments) {
-    // Before parsing, so that `fomoe simulate --help` does not complain about the missing scenario.
+    // This runs before parsing, so that `fomoe simulate --help` does not complain about the missing scenario.
     if (argument == "--help" || argument == "-h") {
       print_help(help, options);
       return std::nullopt;
@@ -88,7 +88,7 @@ void add_scenario_options(po::options_description& options) {
 costmodel::Scenario read_scenario(const po::variables_map& values, const std::vector<std::string>& more) {
   scenario::ReadOptions options;
   if (values.count("set")) options.overrides = values["set"].as<std::vector<std::string>>();
-  // --seed N is the key `seed`, so that it is checked and reported like every other.
+  // --seed N sets the key `seed`, so that it is checked and reported like every other key.
   if (values.count("seed")) options.overrides.push_back("seed=" + values["seed"].as<std::string>());
   options.overrides.insert(options.overrides.end(), more.begin(), more.end());
   return scenario::read_scenario(values["scenario"].as<std::vector<std::string>>().front(), options);

@@ -23,7 +23,7 @@ namespace {
 
 using costmodel::Scenario;
 
-/// "1,234,567": what goes into a formula is shown in full.
+/// "1,234,567": the inputs of a formula are shown with all digits.
 std::string whole(double value) {
   const std::string digits = fmt::format("{:.0f}", value);
   std::string text;
@@ -36,7 +36,7 @@ std::string whole(double value) {
 
 std::string seconds(double value) { return fmt::format("{:.6g} s", value); }
 
-/// One line: what it is, the formula, the formula with numbers, the result.
+/// One line of the explanation: the quantity, its formula, the formula with numbers, and the result.
 struct Line {
   std::string what, formula, numbers, result;
 };

@@ -31,7 +31,7 @@ std::size_t read_top(const std::string& text) {
   return top;
 }
 
-/// The formula knows one kind of site and takes the slowest of everything.
+/// The closed form assumes identical sites: it uses the slowest rate and the largest latency for all of them.
 bool sites_differ(const platforms::Platform& platform) {
   const platforms::Path* first = nullptr;
   for (int i = 0; i < platform.size(); ++i) {
@@ -61,11 +61,12 @@ planner::Question read_question(const po::variables_map& values) {
     for (const std::string& text : values["vary"].as<std::vector<std::string>>())
       question.vary.push_back(sweep::parse_axis(text));
   }
-  (void)sweep::Grid(question.vary);  // refuses a key that is there twice
+  (void)sweep::Grid(question.vary);  // throws if a key is given twice
   return question;
 }
 
-/// Whether anything is out for what it takes or costs, so that a higher limit would help.
+/// Returns whether any candidate was excluded by a limit on time, cost or energy, so that a higher limit
+/// would help.
 bool breaks_a_limit(const planner::Screening& screened, const planner::Answer& answer) {
   const auto is_amount = [](const std::string& reason) { return reason.ends_with(" than the limit"); };
   return !screened.doubtful.empty() ||
@@ -75,7 +76,7 @@ bool breaks_a_limit(const planner::Screening& screened, const planner::Answer& a
                      [&](const planner::Finalist& one) { return is_amount(one.problem); });
 }
 
-/// Planned once more for each amount that is limited, with no limit but the memory of a GPU.
+/// Plans once more for each limited amount, with no limit except GPU memory.
 std::vector<Least> least_of_all(const costmodel::Scenario& base, const planner::Question& question,
                                 const planner::Space& space, const planner::Finalist& own,
                                 const planner::AnswerOptions& answering) {

@@ -78,7 +78,7 @@ probe::Hello hello_of(const probe::Launch& launch, const po::variables_map& valu
   return hello;
 }
 
-/// Rank 0 measures like every other site: a thread of its own, behind a connection of its own.
+/// Rank 0 measures like every other site: its own site runs in a thread and uses a control connection too.
 class OwnSite {
  public:
   explicit OwnSite(int first_port) {
@@ -90,12 +90,12 @@ class OwnSite {
       try {
         (void)probe::serve_site(other, first_port);
       } catch (const probe::ConnectionLost&) {
-        // Rank 0 has ended otherwise, and says why.
+        // Rank 0 has ended with another error and reports that one.
       }
     });
   }
   ~OwnSite() {
-    ours_.reset();  // where it was not taken
+    ours_.reset();  // closes the connection if the coordinator did not take it
     thread_.join();
   }
   OwnSite(const OwnSite&) = delete;
@@ -195,7 +195,7 @@ void run_probe(const Arguments& arguments) {
   const double wait_s = in_range(*values, "wait", 1, 86400, "300");
   const probe::Launch launch = probe::read_launch(probe::process_environment);
   const probe::Hello hello = hello_of(launch, *values);
-  // Without iperf3 too: rank 0 then says so, and nobody waits.
+  // A site without iperf3 connects too: rank 0 then reports the missing iperf3, and no site waits in vain.
   if (launch.rank > 0) return follow(launch, hello, first_port, wait_s);
   if (hello.iperf3.empty())
     throw InputError("PATH", "no iperf3 on it", "iperf3 at every site", "apt-get install iperf3");

@@ -45,7 +45,7 @@ costmodel::ModelShape model_of(const po::variables_map& values) {
   costmodel::ModelShape model;
   if (values.count("scenario")) {
     scenario::ReadOptions how;
-    how.compute_required = false;  // the profile that it names may be the one that is made here
+    how.compute_required = false;  // the scenario may name the profile that this command is about to write
     if (values.count("set")) how.overrides = values["set"].as<std::vector<std::string>>();
     model = scenario::read_scenario(values["scenario"].as<std::string>(), how).model;
   } else {

@@ -40,7 +40,7 @@ void run(const Arguments& arguments) {
   }
   std::string meant = scenario::nearest(name, names);
   for (const std::string& known : names) {
-    if (name.size() >= 3 && known.starts_with(name)) meant = known;  // "sim"
+    if (name.size() >= 3 && known.starts_with(name)) meant = known;  // an abbreviation such as "sim"
   }
   throw UsageError(fmt::format("{}: unknown command; expected one of {}; for example fomoe list methods{}",
                                name, scenario::joined(names),

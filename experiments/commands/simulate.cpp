@@ -24,7 +24,7 @@ namespace po = boost::program_options;
 
 namespace {
 
-/// 0: not asked for.
+/// Returns 0 if --replicas was not given.
 std::int64_t read_replicas(const po::variables_map& values, const Engine& engine) {
   if (!values.count("replicas")) return 0;
   const std::string text = values["replicas"].as<std::string>();
@@ -122,13 +122,13 @@ void run_simulate(const Arguments& arguments) {
     };
     sim::add_replicas(run.report, scenario, with_seed, replicas);
   }
-  if (!(run.report.wall_clock_s > 0))  // of a method's plan it always is
+  if (!(run.report.wall_clock_s > 0))  // never happens for a method's own plan
     throw UsageError(
         "--traffic-plan: got a plan that takes no time; expected computations or transfers in it; for "
         "example "
         "--traffic-plan experiments/plans/hub-and-spoke.json");
-  // All texts exist before the first file does: a failure leaves none behind.
-  // A plan of the user's own has no closed form, and its bytes are not the scenario's.
+  // All texts are made before the first file is written, so that a failure leaves no file behind. For a
+  // user's own plan there is no closed form, and its bytes differ from those of the scenario's method.
   const ShownSensitivity sensitivity =
       given_plan.empty() ? read_sensitivity(*values, scenario, engine) : ShownSensitivity{};
   const ShownUncertainty uncertainty =

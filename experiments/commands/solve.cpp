@@ -30,13 +30,13 @@ using costmodel::RunReport;
 using costmodel::Scenario;
 using planner::Found;
 
-/// Reports by value, each computed once.
+/// Reports by value of the key; each is computed once.
 class Reports {
  public:
   Reports(const po::variables_map& values, const Unknown& unknown, const Engine& engine)
       : values_(values), unknown_(unknown), engine_(engine) {}
 
-  /// nullptr where the scenario is impossible with that value.
+  /// Returns nullptr if the scenario is impossible with this value.
   const RunReport* at(double value) {
     const auto [entry, is_new] = known_.try_emplace(value);
     if (!is_new) return entry->second ? &*entry->second : nullptr;
@@ -52,7 +52,7 @@ class Reports {
     return read_scenario(values_, {unknown_.assignment(value)});
   }
   [[nodiscard]] std::size_t computed() const { return computed_; }
-  /// Whether several values were tried and all gave the same.
+  /// Whether several values were tried and all gave the same metric.
   [[nodiscard]] bool same_everywhere(double (*metric)(const RunReport&)) const {
     if (computed_ < 2) return false;
     double least = std::numeric_limits<double>::infinity(), most = -least;
@@ -63,7 +63,7 @@ class Reports {
     }
     return most - least <= 1e-9 * std::abs(most);
   }
-  /// Why a value is impossible, where one was.
+  /// The reason why a value is impossible, if there was such a value.
   [[nodiscard]] std::string impossible() const {
     std::string text = impossible_;
     for (std::size_t at = text.find("--set "); at != std::string::npos; at = text.find("--set ", at + 1))
@@ -83,11 +83,12 @@ class Reports {
 struct Solution {
   Target target;
   Found found;
-  const RunReport* at = nullptr;      // at the answer, or at what came closest
-  const RunReport* beside = nullptr;  // 1 % away, or the next whole number, on the other side
+  const RunReport* at = nullptr;  // the report at the answer, or at the value that comes closest
+  // The report at the neighbour on the other side, 1 % or one whole number away.
+  const RunReport* beside = nullptr;
   double beside_value = 0;
   std::string alike =
-      {};  // what the answer has to say of a key that changes nothing, or that has one value only
+      {};  // note for a key that does not change the metric or that has only one possible value
 };
 
 Solution solve(const Unknown& unknown, const Target& target, Reports& quick, Reports& precise) {
@@ -138,7 +139,7 @@ const char* name_of(Found::Kind kind) {
   return "";
 }
 
-/// What a factor on all rates comes to: the slowest and the fastest path among the sites.
+/// Describes what a factor on all rates means: the rates of the slowest and the fastest path between sites.
 std::string rates_text(const Unknown& unknown, const Scenario& at) {
   if (unknown.name != "platform.rate_factor") return "";
   double least = std::numeric_limits<double>::infinity(), most = 0;

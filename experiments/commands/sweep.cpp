@@ -19,7 +19,7 @@ namespace po = boost::program_options;
 
 namespace {
 
-/// 0 where the text is no whole number.
+/// Returns 0 if the text is not a whole number.
 std::uint64_t whole_number(std::string_view text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -64,7 +64,7 @@ std::vector<sweep::Axis> read_axes(const po::variables_map& values) {
   return axes;
 }
 
-/// What has been simulated lies in FILE.partial until FILE is complete.
+/// Simulated rows are kept in FILE.partial until FILE is complete.
 std::optional<sweep::Journal> open_journal(const std::string& path, bool simulated, bool resume,
                                            const sweep::Request& request, const sim::RunOptions& options) {
   if (resume && path == "-") {
@@ -117,7 +117,8 @@ void run_sweep(const Arguments& arguments) {
   if (!values) return;
 
   const std::string path = (*values)["output"].as<std::string>();
-  (void)Output("--output", path, {".csv", ".json"});  // refuses what cannot be written, before any work
+  // Rejects a path that cannot be written before any work is done.
+  (void)Output("--output", path, {".csv", ".json"});
   const Engine engine = read_engine(*values);
   const int jobs = read_jobs(*values);
   const Shard shard = read_shard((*values)["shard"].as<std::string>());
@@ -127,7 +128,7 @@ void run_sweep(const Arguments& arguments) {
       (*values)["scenario"].as<std::vector<std::string>>().front(), {}, sweep::Grid(read_axes(*values))};
   if (values->count("set")) request.overrides = (*values)["set"].as<std::vector<std::string>>();
   if (values->count("seed")) request.overrides.push_back("seed=" + (*values)["seed"].as<std::string>());
-  // Whole rows to each shard; at most 10¹² · 10⁶ fits 64 bits.
+  // Each shard gets whole rows. The product is at most 10¹² · 10⁶, which fits 64 bits.
   request.begin = request.grid.rows() * (shard.index - 1) / shard.count;
   request.end = request.grid.rows() * shard.index / shard.count;
 
@@ -163,7 +164,7 @@ void run_sweep(const Arguments& arguments) {
       sweep::closed_form_rows(request, sink);
     }
   }
-  // Not one row: then it is no sweep with gaps but a mistake.
+  // If no row at all is possible, the sweep is a mistake and not a sweep with gaps.
   if (rows > 0 && impossible == rows && shard.count == 1) {
     if (journal) journal->remove();
     throw FileError(fmt::format("--vary: no combination is possible; the first: {}", first_problem));

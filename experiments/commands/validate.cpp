@@ -26,7 +26,7 @@ namespace {
 
 constexpr const char* kExample = "--limit wall_clock=0.02";
 
-/// "wall_clock=0.02" is of the worst run, "median.wall_clock=0.01" of that statistic.
+/// "wall_clock=0.02" limits the worst run, "median.wall_clock=0.01" the median of the runs.
 ErrorLimit read_limit(const std::string& text) {
   const std::size_t equals = text.find('=');
   const std::string name = text.substr(0, equals);
@@ -53,7 +53,7 @@ ErrorLimit read_limit(const std::string& text) {
   return limit;
 }
 
-/// Errors that a model was fitted to say nothing about the next run.
+/// Refuses runs that the network model was fitted to: their errors do not predict the error of the next run.
 void refuse_calibrated(const std::vector<ReadRun>& runs, const scenario::NetworkFile& file,
                        const std::string& path) {
   for (const ReadRun& run : runs) {
