@@ -87,8 +87,8 @@ struct Solution {
   // The report at the neighbour on the other side, 1 % or one whole number away.
   const RunReport* beside = nullptr;
   double beside_value = 0;
-  std::string alike =
-      {};  // note for a key that does not change the metric or that has only one possible value
+  // Note for a key that does not change the metric or that has only one possible value.
+  std::string alike = {};
 };
 
 Solution solve(const Unknown& unknown, const Target& target, Reports& quick, Reports& precise) {
