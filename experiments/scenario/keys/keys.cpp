@@ -5,7 +5,7 @@
 namespace fomoe::scenario {
 namespace {
 
-// Bounds that keep every product of shape keys inside 64 bits (the reader also checks the total).
+// These bounds keep every product of shape keys within 64 bits. The reader also checks the total.
 constexpr double kMaxWidth = 1e6, kMaxLayers = 1e5, kMaxExperts = 1e6, kMaxVocabulary = 1e8, kMaxSites = 1024,
                  kMaxGpus = 1e5;
 
