@@ -112,7 +112,9 @@ def plan(scenario: Scenario, *, set: Overrides = None, minimise: str = "time", w
 
 def solve(scenario: Scenario, key: str, target: str | None = None, *, set: Overrides = None,
           engine: str | None = None) -> dict[str, Any]:
-    """Finds the smallest value of a key that reaches a target: solve(s, "platform.bandwidth", "compute_utilization=0.95").
+    """Finds the smallest value of a key that reaches a target:
+
+        solve(s, "platform.bandwidth", "compute_utilization=0.95")
 
     Without a target it finds the values for 50, 80, 90, 95 and 99 % utilisation.
     """
