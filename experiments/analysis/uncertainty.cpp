@@ -68,8 +68,9 @@ costmodel::Scenario CalibrationFile::stated(costmodel::Scenario scenario) const 
 void add_calibration_option(po::options_description& options) {
   options.add_options()(
       "calibration", po::value<std::string>()->value_name("FILE.json"),
-      "terms of [network_model] that fomoe calibrate fitted, in place of the scenario's; the answer then "
-      "says what their 95 % intervals make of it, two runs more for each (default: none)");
+      "output of fomoe calibrate, whose terms of [network_model] replace the scenario's; the answer then "
+      "gives "
+      "its range over their 95 % intervals, with two additional runs for each term (default: none)");
 }
 
 CalibrationFile read_calibration(const po::variables_map& values) {

@@ -37,7 +37,7 @@ std::string mean(const std::string& typed, const po::options_description& option
 std::optional<po::variables_map> parse(const Arguments& arguments, const Help& help,
                                        po::options_description options, const std::string& positional,
                                        Positionals count) {
-  options.add_options()("help,h", "print this and stop");
+  options.add_options()("help,h", "print this help and exit");
   for (const std::string& argument : arguments) {
     // This runs before parsing, so that `fomoe simulate --help` does not complain about the missing scenario.
     if (argument == "--help" || argument == "-h") {
@@ -79,10 +79,10 @@ std::optional<po::variables_map> parse(const Arguments& arguments, const Help& h
 
 void add_scenario_options(po::options_description& options) {
   options.add_options()("set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"),
-                        "override a key of the scenario, any number of times; a bare word is a string "
-                        "(`fomoe list keys` prints all keys)")(
+                        "override a key of the scenario; may be given several times; a word without quotes "
+                        "is a string (`fomoe list keys` prints all keys)")(
       "seed", po::value<std::string>()->value_name("N"),
-      "override the scenario's seed (default: the scenario's, else 42)");
+      "override the scenario's seed (default: the scenario's seed, or 42)");
 }
 
 costmodel::Scenario read_scenario(const po::variables_map& values, const std::vector<std::string>& more) {

@@ -235,28 +235,29 @@ Calibration calibrate_collectives(const po::variables_map& values) {
 
 void run_calibrate(const Arguments& arguments) {
   po::options_description options("Options");
-  options.add_options()("terms", po::value<std::string>()->value_name("NAME,…"),
-                        "what to fit (default: bandwidth_efficiency,latency_factor,call_overhead,"
-                        "payload_rate,initial_window)")(
-      "set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"),
-      "override a key of network_model that is known and not fitted, any number of times (default: none)")(
+  options.add_options()(
+      "terms", po::value<std::string>()->value_name("NAME,…"),
+      "names of the terms to fit (default: bandwidth_efficiency,latency_factor,call_overhead,"
+      "payload_rate,initial_window)")("set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"),
+                                      "set a key of network_model to a known value instead of fitting it; "
+                                      "may be given several times (default: none)")(
       "link-rate", po::value<std::string>()->value_name("RATE"),
-      "of the link, as the platform says it, for reports of iperf3")(
+      "rate of the link as in the platform file, for iperf3 reports")(
       "round-trip", po::value<std::string>()->value_name("TIME"),
-      "of the link, for reports of iperf3 (default: TCP's mean of each report)")(
+      "round-trip time of the link, for iperf3 reports (default: TCP's mean in each report)")(
       "output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
-      "-: JSON on stdout; a file in .json, or in .toml, the [network_model] (default: a table and the "
+      "-: JSON on stdout; a .json file, or a .toml file with the [network_model] (default: a table and the "
       "[network_model] on stdout)");
   const Help help = {
       "calibrate",
       "RUN.json…|COLLECTIVES.csv…|IPERF3.json… [options]",
-      "Fits terms of [network_model] to measured times: of reports of `fomoe-train run` the mean round's\n"
-      "communication, of a CSV (collective,sites,payload,bandwidth,latency,seconds) each all-reduce. Every\n"
-      "observation is simulated; the sum of squared relative errors becomes least. Terms that the data do "
-      "not\n"
-      "support are left out, and why is said. Exit status 1 where nothing can be fitted.\n"
-      "Of reports of iperf3 (iperf3 -c HOST -P N -J, of several N, over one link) bandwidth_efficiency and\n"
-      "tcp_window are fitted: rate = min(efficiency · link rate, N · window ÷ round trip).",
+      "Fits terms of [network_model] to measured times. For a report of `fomoe-train run` the time is the "
+      "mean\nround's communication; for a CSV (collective,sites,payload,bandwidth,latency,seconds) it is "
+      "each all-reduce.\nEvery observation is simulated, and the fit minimises the sum of squared relative "
+      "errors. Terms that the\ndata do not determine are left out, and the output states the reason. The "
+      "exit status is 1 if nothing can\nbe fitted. For iperf3 reports (iperf3 -c HOST -P N -J, with several "
+      "N, over one link) the fit determines\nbandwidth_efficiency and tcp_window: rate = min(efficiency · "
+      "link rate, N · window ÷ round trip).",
       {"fomoe calibrate experiments/validation/runs/*.json --terms bandwidth_efficiency,latency_factor"}};
   const auto values = parse(arguments, help, options, "measurement", Positionals::several);
   if (!values) return;

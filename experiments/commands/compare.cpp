@@ -85,17 +85,17 @@ std::string of_the_fastest(const std::vector<Case>& cases,
 void run_compare(const Arguments& arguments) {
   po::options_description options("Options");
   options.add_options()("case", po::value<std::vector<std::string>>()->value_name("\"KEY=VALUE …\""),
-                        "a variant: overrides separated by spaces; give it once for each variant (\"\": the "
-                        "scenario as it is; default: none, at least one is needed)");
+                        "overrides of one variant, separated by spaces; required, once for each variant "
+                        "(\"\" is the unchanged scenario)");
   add_scenario_options(options);
   add_engine_options(options);
   options.add_options()("output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
-                        "-: JSON on stdout; a file in .json or .csv (default: a table for people on stdout)");
+                        "-: JSON on stdout; or a .json or .csv file (default: a table on stdout)");
   const Help help = {
       "compare",
       "SCENARIO.toml --case \"KEY=VALUE …\" --case … [options]",
-      "Simulates variants of a scenario and prints one table. Times are totals over the run, means over "
-      "sites.",
+      "Simulates variants of a scenario and compares them in one table. Times are totals over the run and "
+      "means over the sites.",
       {"fomoe compare experiments/scenarios/two-sites.toml --case strategy.method=ddp --case "
        "\"strategy.method=diloco "
        "strategy.local_steps=32\" --case \"strategy.local_steps=32 strategy.expert_overlap=1\""}};

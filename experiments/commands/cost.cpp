@@ -207,14 +207,13 @@ void run_cost(const Arguments& arguments) {
   add_scenario_options(options);
   options.add_options()(
       "accounting", po::value<std::string>()->default_value("mechanism")->value_name("NAME"),
-      "FLOPs with skip-token: mechanism, a chosen expert is local with probability N_le/N_e; "
-      "paper, the FoMoE paper's equation")(
-      "output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
-      "-: JSON on stdout; a file in .json (default: a table for people on stdout)");
+      "FLOPs with skip-token; mechanism: a chosen expert is local with probability N_le/N_e; paper: the "
+      "FoMoE paper's equation")("output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
+                                "-: JSON on stdout; or a .json file (default: a table on stdout)");
   const Help help = {
       "cost",
       "SCENARIO.toml [options]",
-      "Parameters, FLOPs, memory and bytes on the wire, from the model's shape alone.",
+      "Computes parameters, FLOPs, memory and bytes on the wire from the scenario, without a simulation.",
       {"fomoe cost experiments/scenarios/two-sites.toml",
        "fomoe cost experiments/scenarios/two-sites.toml --set model.preset=medium --output -"}};
   const auto values = parse(arguments, help, options, "scenario");

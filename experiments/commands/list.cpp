@@ -129,11 +129,11 @@ std::string platforms(const std::string& folder) {
 void run_list(const Arguments& arguments) {
   po::options_description options("Options");
   options.add_options()("folder", po::value<std::string>()->default_value("platforms")->value_name("FOLDER"),
-                        "where `list platforms` looks for platform files");
+                        "folder that `list platforms` searches for platform files");
   const Help help = {"list",
                      "methods|models|keys|platforms|accelerators",
-                     "What a scenario can name: training methods, models, keys with their defaults, "
-                     "platforms, accelerators.",
+                     "Lists what a scenario can use: training methods, models, keys with their defaults, "
+                     "platforms or accelerators.",
                      {"fomoe list methods", "fomoe list models", "fomoe list keys", "fomoe list platforms",
                       "fomoe list accelerators"}};
   const auto values = parse(arguments, help, options, "what");

@@ -112,26 +112,24 @@ std::vector<Least> least_of_all(const costmodel::Scenario& base, const planner::
 void run_plan(const Arguments& arguments) {
   po::options_description options("Options");
   options.add_options()("minimise", po::value<std::string>()->default_value("time")->value_name("WHAT"),
-                        "time, cost or energy")(
+                        "the amount to minimise: time, cost or energy")(
       "within", po::value<std::string>()->default_value("")->value_name("LIMITS"),
-      "what must be kept: time=3d,cost=5000,energy=800kWh,perplexity=30,memory=80GiB, any of them; memory is "
-      "of "
-      "one GPU (default: the scenario's gpu_memory)")(
-      "top", po::value<std::string>()->default_value("10")->value_name("N"), "most rows of the answer")(
+      "upper limits, any of time=3d,cost=5000,energy=800kWh,perplexity=30,memory=80GiB; memory is the limit "
+      "of one GPU (default: the scenario's gpu_memory)")(
+      "top", po::value<std::string>()->default_value("10")->value_name("N"),
+      "largest number of rows in the answer")(
       "vary", po::value<std::vector<std::string>>()->value_name("KEY=VALUES"),
-      "values to try for a key, instead of the usual ones or beside them; as in `fomoe sweep`")(
-      "output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
-      "-: JSON on stdout; a file in .json or .csv (default: an answer for people on stdout)");
+      "values to try for a key, in the form that `fomoe sweep` takes; they replace the usual values or add a "
+      "key")("output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
+             "-: JSON on stdout; or a .json or .csv file (default: a text on stdout)");
   add_scenario_options(options);
   const Help help = {
       "plan",
       "SCENARIO.toml [options]",
-      "Which method, K, O_e, placement, collective, number format and sites to choose. All combinations are "
-      "ranked "
-      "by\n"
-      "the closed form; the best ones are simulated. Without a valid quality model there is no winner, since "
-      "fewer\n"
-      "synchronisations can cost quality: the answer is then what each level of them costs.",
+      "Recommends a method, K, O_e, placement, collective, number format and sites. The closed form ranks "
+      "all\ncombinations, and the best ones are simulated. Without a valid quality model there is no single "
+      "best\ncombination, since fewer synchronisations can reduce quality. The answer is then a frontier: "
+      "the best\ncombination for each level of risk to quality.",
       {"fomoe plan experiments/scenarios/two-sites.toml",
        "fomoe plan experiments/scenarios/two-sites.toml --vary strategy.method=diloco,fomoe --vary "
        "strategy.local_steps=8..512*2 --top 5",

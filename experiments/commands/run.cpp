@@ -21,9 +21,9 @@ void print_help() {
       "  fomoe simulate experiments/scenarios/two-sites.toml\n"
       "  fomoe list keys\n"
       "  fomoe plan experiments/scenarios/four-regions.toml --within cost=4000USD\n"
-      "With --output run.json an answer is kept, and `fomoe report run.json --output report.html` makes a "
-      "page "
-      "of it.\n");
+      "With --output run.json an answer is written to a file, and `fomoe report run.json --output "
+      "report.html` "
+      "makes a page from it.\n");
 }
 
 }  // namespace

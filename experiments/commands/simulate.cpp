@@ -48,22 +48,24 @@ void run_simulate(const Arguments& arguments) {
   add_engine_options(options);
   add_sensitivity_option(options);
   add_calibration_option(options);
-  options.add_options()("trace", po::value<std::string>()->default_value("")->value_name("FILE.json"),
-                        "write who did what when, for ui.perfetto.dev (default: no trace)")(
+  options.add_options()(
+      "trace", po::value<std::string>()->default_value("")->value_name("FILE.json"),
+      "write the timeline of all sites and transfers, for ui.perfetto.dev (default: no trace)")(
       "links", po::value<std::string>()->default_value("")->value_name("FILE.csv"),
-      "write how busy each link was over time (default: not)")(
+      "write the utilisation of each link over time (default: no file)")(
       "write-plan", po::value<std::string>()->default_value("")->value_name("PLAN.json"),
-      "write what is simulated, operation by operation (default: nowhere)")(
+      "write the simulated traffic plan with all its operations (default: no file)")(
       "traffic-plan", po::value<std::string>()->default_value("")->value_name("PLAN.json"),
-      "simulate this plan instead of the method's; see experiments/plans/README.md (default: the method's)")(
-      "replicas", po::value<std::string>()->value_name("N"),
-      "simulate N seeds, the scenario's and those after it, and say how far they differ (default: one seed)")(
+      "simulate this traffic plan instead of the method's plan; see experiments/plans/README.md (default: "
+      "the method's plan)")("replicas", po::value<std::string>()->value_name("N"),
+                            "simulate N consecutive seeds, starting with the scenario's, and report their "
+                            "spread (default: one seed)")(
       "output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
-      "-: JSON on stdout; a file in .json or .csv (default: a summary for people on stdout)");
+      "-: JSON on stdout; or a .json or .csv file (default: a summary on stdout)");
   const Help help = {
       "simulate",
       "SCENARIO.toml [options]",
-      "How long the scenario takes, what it waits for and what it sends.",
+      "Predicts how long the scenario takes, what it waits for and how many bytes it sends.",
       {"fomoe simulate experiments/scenarios/two-sites.toml",
        "fomoe simulate experiments/scenarios/two-sites.toml --set strategy.local_steps=64 --output -",
        "fomoe simulate experiments/scenarios/eight-regions.toml --set compute.step_time=420ms"}};

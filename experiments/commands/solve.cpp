@@ -222,21 +222,19 @@ void run_solve(const Arguments& arguments) {
   po::options_description options("Options");
   options.add_options()(
       "for", po::value<std::string>()->value_name("KEY"),
-      "the key whose value is asked for: a count, rate, time, size, share, factor, power or price")(
+      "key to solve for; its value is a count, rate, time, size, share, factor, power or price; required")(
       "target", po::value<std::string>()->value_name("NAME=VALUE"),
-      "compute_utilization=95%, tokens_per_s=1e6, or at most wall_clock=3d, cost=5000, energy=800 (kWh) "
-      "(default: a "
-      "table of 50, 80, 90, 95 and 99 % utilisation)")(
+      "a lower bound, compute_utilization=95% or tokens_per_s=1e6, or an upper bound, wall_clock=3d, "
+      "cost=5000 or energy=800 (kWh) (default: a table for 50, 80, 90, 95 and 99 % utilisation)")(
       "output", po::value<std::string>()->default_value("")->value_name("-|FILE.json"),
-      "-: JSON on stdout; a file in .json (default: an answer for people on stdout)");
+      "-: JSON on stdout; or a .json file (default: a text on stdout)");
   add_scenario_options(options);
   add_engine_options(options);
   const Help help = {
       "solve",
       "SCENARIO.toml --for KEY [--target NAME=VALUE] [options]",
-      "The smallest value of a key that reaches a target (the largest, where less is better), by bisection. "
-      "The\n"
-      "closed form brackets it, the engine decides.",
+      "Finds by bisection the smallest value of a key that reaches a target, or the largest value if "
+      "smaller\nvalues are better. The closed form brackets the value, and the chosen engine decides.",
       {"fomoe solve experiments/scenarios/two-sites.toml --for platform.bandwidth",
        "fomoe solve experiments/scenarios/two-sites.toml --for strategy.local_steps --target "
        "compute_utilization=0.95",

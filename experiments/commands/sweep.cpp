@@ -91,24 +91,25 @@ std::optional<sweep::Journal> open_journal(const std::string& path, bool simulat
 
 void run_sweep(const Arguments& arguments) {
   po::options_description options("Options");
-  options.add_options()(
-      "vary", po::value<std::vector<std::string>>()->value_name("KEY=VALUES"),
-      "a key and its values: v1,v2,…, lo..hi+step, lo..hi*factor or lo..hi*n/decade; give it "
-      "once for each key")("jobs", po::value<std::string>()->value_name("N"),
-                           "worker processes for --engine simulated (default: one for each core)")(
+  options.add_options()("vary", po::value<std::vector<std::string>>()->value_name("KEY=VALUES"),
+                        "a key and its values: v1,v2,…, lo..hi+step, lo..hi*factor or lo..hi*n/decade; "
+                        "required, once for each key")(
+      "jobs", po::value<std::string>()->value_name("N"),
+      "number of worker processes for --engine simulated (default: one for each core)")(
       "shard", po::value<std::string>()->default_value("1/1")->value_name("i/n"),
-      "only the i-th of n parts of the rows; the parts one after another are the whole")(
+      "compute only the i-th of n parts of the rows; the concatenation of all parts is the whole sweep")(
       "output", po::value<std::string>()->default_value("-")->value_name("-|FILE"),
-      "-: JSON on stdout; a file in .json or .csv")(
+      "-: JSON on stdout; or a .json or .csv file")(
       "resume", po::bool_switch(),
-      "go on where a simulated sweep to the same file was interrupted, or start where none was");
+      "continue an interrupted simulated sweep to the same file; start from the beginning if there is none");
   add_scenario_options(options);
   add_engine_options(options);
   const Help help = {
       "sweep",
       "SCENARIO.toml --vary KEY=VALUES --vary … [options]",
-      "Every combination of the values, one row each; the last --vary turns fastest. A combination that is\n"
-      "impossible keeps its row, which says why. Numbers are in SI units, named in the columns.",
+      "Computes one row for each combination of the values; the last --vary varies fastest. The row of "
+      "an\nimpossible combination states the reason. Numbers are in SI units, which the column names "
+      "include.",
       {"fomoe sweep experiments/scenarios/two-sites.toml --vary strategy.local_steps=16,64 --vary "
        "'platform.bandwidth=100Mbps..10Gbps*1/decade'",
        "fomoe sweep experiments/scenarios/two-sites.toml --engine closed-form --vary "
