@@ -1,5 +1,5 @@
-// fomoe: plans cross-site mixture-of-experts training. Answers on stdout, messages on stderr;
-// exit status 0, 2 where the input is wrong, 1 for anything else.
+// The program `fomoe`, which plans cross-site mixture-of-experts training. Answers go to stdout and messages
+// to stderr. The exit status is 0 for success, 2 for wrong input and 1 for any other failure.
 #include <cstdio>
 #include <exception>
 #include <stdexcept>
@@ -19,11 +19,11 @@ constexpr int kWrongInput = 2, kFailure = 1;
 int main(int argc, char** argv) {
   try {
     fomoe::commands::run({argv + 1, argv + argc});
-    // A full disk or a closed pipe must not look like an answer.
+    // Without this check, a full disk or a closed pipe would look like a success.
     if (std::fflush(stdout) != 0) throw std::runtime_error("stdout: cannot be written");
     return 0;
   } catch (const fomoe::FileError& error) {
-    fomoe::commands::message(error.what());  // begins with file:line, where editors look for it
+    fomoe::commands::message(error.what());  // the message begins with file:line, which editors recognise
     return kWrongInput;
   } catch (const fomoe::InputError& error) {
     fomoe::commands::message(std::string("fomoe: ") + error.what());

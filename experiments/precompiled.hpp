@@ -1,4 +1,5 @@
-// The headers that most files here include, precompiled. Every file still includes what it uses.
+// Precompiles the headers that most files of this folder include. Every file still includes the headers that
+// it uses.
 #pragma once
 #include <fmt/format.h>
 

@@ -59,7 +59,7 @@ std::vector<Observed> read_reports(const std::vector<std::string>& paths, double
   return all;
 }
 
-/// The link without anything else under way.
+/// The scenario of one transfer over the link, with no other transfer at the same time.
 double predicted_rate(const Observed& one, double link_bytes_per_s, double efficiency,
                       double window_reciprocal) {
   costmodel::NetworkModel network;
@@ -85,7 +85,8 @@ Fit fit(const std::vector<Observed>& all, double link_bytes_per_s, const std::ve
       seconds);
 }
 
-/// 1 ÷ window, as if the transfer with the fewest streams had been limited by it.
+/// The starting value of the fit: the reciprocal of the window that would explain the rate of the transfer
+/// with the fewest streams.
 double first_guess(const std::vector<Observed>& all) {
   const Observed& fewest = *std::min_element(
       all.begin(), all.end(),

@@ -24,7 +24,7 @@ std::string shown(const std::string& term, double value) {
   return fmt::format("{:.4g}", value);
 }
 
-/// From the smaller to the larger of what is shown.
+/// The 95 % interval of the value shown, low end first. A reciprocal swaps the ends.
 std::pair<std::string, std::string> interval(const FittedTerm& term) {
   if (fitted_as_reciprocal(term.name)) return {shown(term.name, term.high95), shown(term.name, term.low95)};
   return {shown(term.name, term.low95), shown(term.name, term.high95)};
@@ -38,7 +38,8 @@ std::string toml_value(const FittedTerm& term) {
   return fmt::format("{:.5g}", term.value);
 }
 
-/// What --set or a scenario gave to terms that were not fitted; the fit holds with these alone.
+/// The values of the terms that were not fitted, from --set or the scenarios. The fit is valid only with
+/// these values.
 std::string given_terms(const Calibration& calibration, const costmodel::NetworkModel& base) {
   const costmodel::NetworkModel usual;
   const auto fitted = [&](const char* name) {
@@ -72,7 +73,8 @@ std::string given_terms(const Calibration& calibration, const costmodel::Network
   return text;
 }
 
-/// The same of all observations, or there is no one model that the fit holds with.
+/// Returns the value that all observations share. Throws if they differ, because the fit is then not valid
+/// for one network model.
 std::string given_terms(const Calibration& calibration) {
   const Observation& first = calibration.data.observations.front();
   const std::string text = given_terms(calibration, first.scenario.network);

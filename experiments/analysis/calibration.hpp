@@ -1,4 +1,4 @@
-// What `fomoe calibrate` found, and how it says so.
+// The result of `fomoe calibrate`, and its output as TOML, as JSON and for people.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,7 +11,8 @@ namespace fomoe::commands {
 struct Observation {
   std::string name;
   costmodel::Scenario scenario;
-  double communication_s = 0;  // of the mean round; of an iperf3 report, of the bytes that it carried
+  /// Measured seconds: communication of the mean round, or duration of an iperf3 transfer.
+  double communication_s = 0;
 };
 
 struct Data {
@@ -25,13 +26,14 @@ struct Calibration {
   std::vector<costmodel::FittedTerm> terms;
 };
 
-/// Of these two the reciprocal is fitted, in which times are linear.
+/// Returns whether the fit uses the reciprocal of the term, because times are linear in the reciprocal.
 bool fitted_as_reciprocal(const std::string& term);
 
-/// To paste into a scenario, or for `fomoe validate --network-model`. Throws UsageError where observations
-/// differ in terms that were not fitted: there is then no one model that the fit holds with.
+/// The fitted [network_model] as TOML, to paste into a scenario or to pass to `fomoe validate
+/// --network-model`. Throws UsageError if the observations differ in terms that were not fitted, because the
+/// fit is then not valid for one network model.
 std::string calibration_toml(const Calibration& calibration);
-/// A table, why terms are left out, and the TOML.
+/// A table of the terms, the reasons why terms are left out, and the TOML.
 std::string calibration_for_people(const Calibration& calibration);
 /// Schema "fomoe.calibration/1"; SI units: seconds, bytes, bytes per second.
 std::string calibration_json(const Calibration& calibration);

@@ -1,4 +1,5 @@
-// Measured all-reduces, one a line: a scenario that sends just that, and the time that it took.
+// Reads a CSV of measured all-reduces. Each row gives a scenario that sends only this all-reduce, and the
+// measured time.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,13 +10,14 @@ namespace fomoe::scenario {
 
 struct MeasuredCollective {
   std::string place;      // "file:line"
-  ScenarioSource source;  // one step, then one all-reduce of the payload, between equal sites
+  ScenarioSource source;  // one step, then one all-reduce of the payload, between identical sites
   double seconds = 0;
 };
 
-/// Columns collective,sites,payload,bandwidth,latency,seconds: ring, direct or recursive; how many equal
-/// sites; quantities with units, the payload of one site, the rate of each site's link, one way between two
-/// sites; seconds from the first byte to the last. Throws FileError.
+/// Columns collective,sites,payload,bandwidth,latency,seconds. collective: ring, direct or recursive. sites:
+/// the number of identical sites. payload: size per site, with unit. bandwidth: rate of each site's link,
+/// with unit. latency: one way between two sites, with unit. seconds: from the first byte to the last. Throws
+/// FileError.
 std::vector<MeasuredCollective> read_collectives_csv(const std::string& path);
 
 }  // namespace fomoe::scenario

@@ -24,13 +24,13 @@ struct Envelope {
   std::vector<std::string> methods;
 };
 
-/// Of the CSV that experiments/validation/report.py writes, which the program carries.
+/// The ranges in the CSV that experiments/validation/report.py writes. The CSV is compiled into the program.
 const Envelope& envelope() {
   static const Envelope read = [] {
     Envelope out;
     std::istringstream lines(kValidationEnvelope);
     std::string line;
-    std::getline(lines, line);  // the header
+    std::getline(lines, line);  // skip the header
     while (std::getline(lines, line)) {
       const std::size_t first = line.find(','), second = line.find(',', first + 1);
       const std::string quantity = line.substr(0, first), low = line.substr(first + 1, second - first - 1);
@@ -48,7 +48,7 @@ const Envelope& envelope() {
 std::string rate(double bytes_per_s) { return fmt::format("{:.4g} Mbit/s", bytes_per_s * 8 / 1e6); }
 std::string plain(double value) { return fmt::format("{:g}", value); }
 
-/// Of every pair of sites: what one connection could have, and its latency.
+/// The smallest and largest single-connection rate and latency over all pairs of sites.
 struct Links {
   Range bytes_per_s, latency_s;
 };
@@ -78,7 +78,7 @@ std::vector<std::string> outside_of_validation(const costmodel::RunReport& repor
   const auto compare = [&](const char* what, const char* key, Range asked, std::string (*shown)(double)) {
     const Range tried = envelope().ranges.at(key);
     const std::string range = fmt::format("({} to {})", shown(tried.low), shown(tried.high));
-    // What is read from a CSV is rounded.
+    // The values in the CSV are rounded.
     if (asked.high > tried.high * (1 + 1e-6))
       lines.push_back(fmt::format("{} {}: {:.3g} times the most that was tried {}", what, shown(asked.high),
                                   asked.high / tried.high, range));

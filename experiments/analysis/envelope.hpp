@@ -1,5 +1,5 @@
-// Within which ranges predictions were held against real runs (experiments/validation), and how far a
-// scenario lies outside of them.
+// The ranges of conditions in which predictions were compared with real runs (experiments/validation), and
+// how far a scenario lies outside of these ranges.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,13 +9,13 @@
 
 namespace fomoe::commands {
 
-/// "latency 126 ms: 1.3 times the most that was tried (5 ms to 100 ms)", one for each quantity that lies
-/// outside; empty: the scenario lies inside. Of quantities that differ between sites, the smallest and
-/// largest.
+/// One text for each quantity that lies outside of its range, such as "latency 126 ms: 1.3 times the most
+/// that was tried (5 ms to 100 ms)". Empty if the scenario lies inside all ranges. For a quantity that
+/// differs between sites, its smallest and largest value are checked.
 std::vector<std::string> outside_of_validation(const costmodel::RunReport& report,
                                                const costmodel::Scenario& scenario);
 
-/// For people, one or more lines: inside, or what lies outside.
+/// One or more lines for people: either that the scenario lies inside, or the quantities that lie outside.
 std::string validation_range_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario);
 
 }  // namespace fomoe::commands

@@ -42,7 +42,7 @@ double quantity(const std::string& part, const std::string& text, scenario::Quan
   refuse(part, expected);
 }
 
-/// "5000" or "5000USD".
+/// Reads an amount of money, "5000" or "5000USD".
 double money(const std::string& part, const std::string& text, const std::string& currency) {
   const std::string expected = "an amount above zero in " + currency;
   if (text.empty() || text.back() < 'A') return number(part, text, expected);

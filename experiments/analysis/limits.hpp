@@ -1,4 +1,4 @@
-// `--within cost=5000,time=3d,…`: what a plan must keep.
+// Parses `--within cost=5000,time=3d,…`, the limits that a plan must keep, and `--minimise`.
 #pragma once
 #include <string>
 
@@ -7,13 +7,13 @@
 
 namespace fomoe::commands {
 
-/// Throws UsageError for what cannot be read, and where the scenario cannot answer: a cost without prices,
-/// an energy without power, a perplexity without a quality model.
+/// Throws UsageError for text that is not a limit, and for a limit that the scenario cannot be checked
+/// against: a cost without prices, an energy without power, a perplexity without a quality model.
 planner::Limits read_limits(const std::string& text, const costmodel::Scenario& scenario);
 
 planner::Measure read_measure(const std::string& word, const costmodel::Scenario& scenario);
 
-/// "120.5 USD", "3 d 4 h", "12 kWh".
+/// The amount with its unit: "120.5 USD", "3 d 4 h", "12 kWh".
 std::string amount_text(planner::Measure measure, double amount, const costmodel::Scenario& scenario);
 
 }  // namespace fomoe::commands

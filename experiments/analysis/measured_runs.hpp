@@ -1,4 +1,4 @@
-// Measured runs and what is predicted for them: shared by validate and calibrate.
+// Measured runs and their predictions, for `fomoe validate` and `fomoe calibrate`.
 #pragma once
 #include <boost/program_options.hpp>
 #include <string>
@@ -15,15 +15,17 @@ struct ReadRun {
   costmodel::Scenario scenario;
 };
 
-/// In the given order. A run that was given twice is refused: it would count twice. `overrides` come on top
-/// of every run's scenario.
+/// Reads the runs in the given order. `overrides` are applied to the scenario of every run. Throws if a run
+/// is given twice, because it would count twice.
 std::vector<ReadRun> read_runs(const std::vector<std::string>& paths,
                                const std::vector<std::string>& overrides = {});
 
-/// --set, where only keys of network_model may be overridden: all else is what was run.
+/// The overrides of --set. Only keys of network_model are allowed, because all other keys describe the run
+/// that was measured.
 std::vector<std::string> network_overrides(const boost::program_options::variables_map& values);
 
-/// Simulated, every round of it: the first ones count in runs that are short.
+/// Simulates every round of the scenario, because the first rounds differ from later ones and matter in short
+/// runs.
 costmodel::RunReport predict(const costmodel::Scenario& scenario);
 
 }  // namespace fomoe::commands

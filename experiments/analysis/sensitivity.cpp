@@ -28,10 +28,10 @@ std::string change_text(double before_s, double after_s) {
 }  // namespace
 
 void add_sensitivity_option(po::options_description& options) {
-  options.add_options()(
-      "sensitivity", po::value<std::string>()->default_value("closed-form")->value_name("ENGINE"),
-      "which engine says how the wall clock changes with each input 10 % less and 10 % more: "
-      "closed-form; simulated, two runs more for each input; or none");
+  options.add_options()("sensitivity",
+                        po::value<std::string>()->default_value("closed-form")->value_name("ENGINE"),
+                        "engine that computes how the wall clock changes if an input is 10 % smaller or "
+                        "larger: closed-form; simulated, with two additional runs for each input; or none");
 }
 
 ShownSensitivity formula_sensitivity(const costmodel::Scenario& scenario) {

@@ -1,4 +1,4 @@
-// The sensitivity of an answer, shown: which inputs its wall clock depends on most.
+// The sensitivity of an answer: which inputs change its wall clock most, as text and as JSON.
 #pragma once
 #include <string>
 
@@ -9,26 +9,26 @@
 namespace fomoe::commands {
 
 struct ShownSensitivity {
-  std::string executor;     // that answered: "closed-form" or "simulated"
-  double wall_clock_s = 0;  // of the scenario as it is, by that executor
+  std::string executor;     // the engine that computed it: "closed-form" or "simulated"
+  double wall_clock_s = 0;  // seconds for the unchanged scenario, by that engine
   std::vector<costmodel::Sensitivity> inputs;
 };
 
 /// Adds --sensitivity.
 void add_sensitivity_option(boost::program_options::options_description& options);
 
-/// By the closed form, which takes well under a millisecond, or as --sensitivity says: simulated, two runs
-/// for each input; or none.
+/// Computes the sensitivity as --sensitivity asks: by the closed form (the default, well under a
+/// millisecond), by simulation (two runs for each input), or not at all.
 ShownSensitivity read_sensitivity(const boost::program_options::variables_map& values,
                                   const costmodel::Scenario& scenario, const Engine& engine);
 
-/// By the closed form.
+/// The sensitivity by the closed form.
 ShownSensitivity formula_sensitivity(const costmodel::Scenario& scenario);
 
-/// The five inputs that change the wall clock most, and how far the engine is to be believed: `answer_s` is
-/// the wall clock that the answer gives. Empty where there is none.
+/// The five inputs that change the wall clock most, and a note on how far the closed form is from `answer_s`,
+/// the wall clock of the answer in seconds. Empty if no sensitivity was computed.
 std::string sensitivity_text(const ShownSensitivity& shown, double answer_s);
-/// All inputs: a list, the first changes most.
+/// All inputs as a list, sorted by decreasing effect.
 scenario::Json sensitivity_json(const ShownSensitivity& shown);
 
 }  // namespace fomoe::commands

@@ -23,7 +23,7 @@ constexpr const char* kTargetExample =
 
 double utilization(const RunReport& report) { return report.compute_utilization; }
 
-/// As --within reads them.
+/// Reads the value as --within does.
 planner::Limits limits_of(const std::string& text, const Scenario& scenario) {
   try {
     return read_limits(text, scenario);
@@ -86,7 +86,7 @@ Target read_target(const std::string& text, const Scenario& scenario) {
 }
 
 std::string target_amount(const Target& target, double value, const Scenario& scenario) {
-  // Five digits: 1 % less bandwidth changes the fourth.
+  // Five digits, because 1 % less bandwidth can change only the fourth digit.
   if (target.name == "compute_utilization") return fmt::format("{:.5g} %", value * 100);
   if (target.name == "wall_clock") return human_time(value);
   if (target.name == "cost") return amount_text(planner::Measure::cost, value, scenario);

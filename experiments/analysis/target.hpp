@@ -1,4 +1,4 @@
-// What `fomoe solve` is to reach: `--target compute_utilization=0.95`.
+// The target of `fomoe solve`, for example `--target compute_utilization=0.95`.
 #pragma once
 #include <string>
 
@@ -10,20 +10,21 @@ namespace fomoe::commands {
 struct Target {
   std::string name;  // "compute_utilization"
   double value = 0;
-  bool at_least = true;  // else at most
+  bool at_least = true;  // false: the metric must be at most `value`
   double (*metric)(const costmodel::RunReport&) = nullptr;
-  /// At least 0 where the report reaches the target.
+  /// The relative distance to the target; at least 0 if the report reaches the target.
   [[nodiscard]] double margin(const costmodel::RunReport& report) const {
     const double share = metric(report) / value;
     return at_least ? share - 1 : 1 - share;
   }
 };
 
-/// Throws UsageError for what cannot be read, and where the scenario cannot answer.
+/// Throws UsageError for text that is not a target, and for a target whose metric the scenario does not
+/// define.
 Target read_target(const std::string& text, const costmodel::Scenario& scenario);
 Target utilization_target(double share);
 
-/// A value of the target's metric, with its unit.
+/// The value of the target's metric with its unit, for people.
 std::string target_amount(const Target& target, double value, const costmodel::Scenario& scenario);
 
 }  // namespace fomoe::commands

@@ -68,8 +68,9 @@ costmodel::Scenario CalibrationFile::stated(costmodel::Scenario scenario) const 
 void add_calibration_option(po::options_description& options) {
   options.add_options()(
       "calibration", po::value<std::string>()->value_name("FILE.json"),
-      "terms of [network_model] that fomoe calibrate fitted, in place of the scenario's; the answer then "
-      "says what their 95 % intervals make of it, two runs more for each (default: none)");
+      "output of fomoe calibrate, whose terms of [network_model] replace the scenario's; the answer then "
+      "gives "
+      "its range over their 95 % intervals, with two additional runs for each term (default: none)");
 }
 
 CalibrationFile read_calibration(const po::variables_map& values) {
@@ -108,7 +109,8 @@ ShownUncertainty find_uncertainty(const po::variables_map& values, const costmod
       return execute(read_scenario(values, settings), engine).report.wall_clock_s;
     };
     const double low_s = wall_clock_s(term.low), high_s = wall_clock_s(term.high);
-    if (!engine.simulated && low_s == high_s) continue;  // that the formula does not know it is no answer
+    // The closed form does not model this term, so "no effect" would be wrong.
+    if (!engine.simulated && low_s == high_s) continue;
     shown.inputs.push_back({term.key, term.unit, term.low, term.high, low_s, high_s,
                             engine.simulated ? "simulated" : "closed-form", "fitted: " + calibration.path});
   }

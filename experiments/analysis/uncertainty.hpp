@@ -1,4 +1,4 @@
-// How sure an answer is, shown: what is known of the spread of its inputs.
+// The uncertainty of an answer that follows from the known uncertainty of its inputs, as text and as JSON.
 #pragma once
 #include <boost/program_options.hpp>
 #include <string>
@@ -14,22 +14,24 @@ namespace fomoe::commands {
 struct CalibratedTerm {
   std::string key;                      // "network_model.latency_factor"
   std::string unit;                     // "s", "Bps", "B" or ""
-  double value = 0, low = 0, high = 0;  // 95 %
+  double value = 0, low = 0, high = 0;  // low and high bound the 95 % confidence interval
 };
 
-/// What --calibration names: a file that `fomoe calibrate --output FILE.json` wrote.
+/// A file written by `fomoe calibrate --output FILE.json` and named by --calibration.
 struct CalibrationFile {
   std::string path;
-  std::vector<CalibratedTerm> terms;  // those that the data supported
-  /// Settings for read_scenario(), "network_model.latency_factor=1.9", in place of the scenario's own.
+  std::vector<CalibratedTerm> terms;  // only terms that the measurements determine
+  /// Settings for read_scenario() that replace the scenario's own values, such as
+  /// "network_model.latency_factor=1.9".
   [[nodiscard]] std::vector<std::string> settings() const;
-  /// Of a scenario that was read with them: its reports call these terms calibrated, and name the file.
+  /// Marks these terms as calibrated in a scenario that was read with settings(), so that its reports name
+  /// the file.
   [[nodiscard]] costmodel::Scenario stated(costmodel::Scenario scenario) const;
 };
 
 /// Adds --calibration.
 void add_calibration_option(boost::program_options::options_description& options);
-/// No terms where it was not asked for. Throws FileError.
+/// Returns no terms if --calibration was not given. Throws FileError.
 CalibrationFile read_calibration(const boost::program_options::variables_map& values);
 
 struct ShownUncertainty {
@@ -37,17 +39,18 @@ struct ShownUncertainty {
   std::vector<costmodel::Uncertainty> inputs;
 };
 
-/// What the scenario says, and each calibrated term at both ends of its interval: by `engine`, two runs a
-/// term. The closed form leaves out terms that it does not know.
+/// Evaluates the uncertainties that the scenario states, and each calibrated term at both ends of its
+/// interval, by `engine` with two runs for each term. The closed form skips terms that it does not model.
 ShownUncertainty find_uncertainty(const boost::program_options::variables_map& values,
                                   const costmodel::Scenario& scenario, const CalibrationFile& calibration,
                                   const Engine& engine, double answer_s);
 
-/// A value of an input for people: "0.5 ms", a rate in bits.
+/// The value of an input with its unit, for people: "0.5 ms"; rates are in bits per second.
 std::string input_text(double value, const std::string& unit);
-/// A line for each input and one for all of them; empty where no input has a spread that is known.
+/// One line for each input and one for all inputs together. Empty if no input has a known uncertainty.
 std::string uncertainty_text(const ShownUncertainty& shown);
-/// {"inputs": […]}, and where there are any, "wall_clock_low_s" and "wall_clock_high_s" of all together.
+/// {"inputs": […]}, and if there are inputs, "wall_clock_low_s" and "wall_clock_high_s" for all of them
+/// together.
 scenario::Json uncertainty_json(const ShownUncertainty& shown);
 
 }  // namespace fomoe::commands

@@ -36,7 +36,7 @@ bool is_solvable(const scenario::Key& key, const std::string& dotted) {
 
 const scenario::Key* find_key(const std::string& name) {
   std::vector<std::string> known;
-  std::string meant;  // "platform.bandwidth" of "bandwidth"
+  std::string meant;  // the full key for an abbreviated one: "platform.bandwidth" for "bandwidth"
   for (const scenario::Key& key : scenario::scenario_keys()) {
     const std::string dotted = scenario::dotted(key.table, key.name);
     if (!is_solvable(key, dotted)) continue;
@@ -51,10 +51,10 @@ const scenario::Key* find_key(const std::string& name) {
       name, meant.empty() || meant == name ? "" : "; did you mean " + meant + "?"));
 }
 
-/// Of kinds with units: what one is, in the quantities that text is read as.
+/// The units of kinds of quantities: one unit, as text that the quantity parser reads.
 struct Usual {
   Quantity quantity;
-  const char* unit;  // where the scenario does not say the key
+  const char* unit;  // the unit if the scenario does not give the key
   planner::Domain domain;
 };
 
@@ -78,7 +78,7 @@ Usual usual(Kind kind) {
 planner::Domain counts(const Unknown& unknown, const costmodel::Scenario& scenario,
                        std::optional<double> own) {
   double most = std::min(unknown.key->max, std::max(1e7, 1e3 * own.value_or(1)));
-  if (unknown.name == "strategy.local_steps")  // more than the run has are the same
+  if (unknown.name == "strategy.local_steps")  // more local steps than the run has steps change nothing
     most = std::min(most, costmodel::summarise(scenario).steps);
   return {std::max(1.0, unknown.key->min), std::max(2.0, most), true, own};
 }
@@ -97,7 +97,7 @@ double Unknown::rounded(double value, bool up) const {
   if (whole()) return value;
   const double shown = value / factor;
   const double scale = std::pow(10.0, 3 - std::floor(std::log10(shown)));
-  // 1e-9: what has four digits already stays.
+  // The tolerance of 1e-9 keeps values that have four digits already.
   const double digits = up ? std::ceil(shown * scale * (1 - 1e-9)) : std::floor(shown * scale * (1 + 1e-9));
   return digits / scale * factor;
 }

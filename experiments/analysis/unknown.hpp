@@ -1,4 +1,4 @@
-// The key that `fomoe solve` is asked for: where its values lie, and how the user writes them.
+// The unknown of `fomoe solve`: a key with a numeric value, the domain of its values, and their text form.
 #pragma once
 #include <string>
 
@@ -9,27 +9,27 @@
 
 namespace fomoe::commands {
 
-/// Values are in SI units, or plain numbers; money is in its own currency.
+/// Values are in SI units, plain numbers, or amounts of money in the key's own currency.
 struct Unknown {
   std::string name;  // "platform.bandwidth"
   const scenario::Key* key = nullptr;
-  std::string unit;     // as the scenario writes it, else a usual one: "Gbps"; "" of plain numbers
-  double factor = 1;    // value of one of it
-  std::string si_unit;  // "Bps"; a currency
+  std::string unit;     // the unit that the scenario uses, or else a usual one: "Gbps"; "" for plain numbers
+  double factor = 1;    // value of one `unit` in SI units
+  std::string si_unit;  // "Bps", or a currency
   planner::Domain domain;
 
   [[nodiscard]] bool whole() const { return key->kind == scenario::Kind::count; }
-  /// For people: "2.5Gbps".
+  /// The value for people: "2.5Gbps".
   [[nodiscard]] std::string text(double value) const;
-  /// For --set, without a digit lost: "platform.bandwidth=312500000Bps".
+  /// The value for --set, with all digits: "platform.bandwidth=312500000Bps".
   [[nodiscard]] std::string assignment(double value) const;
-  /// Four digits, up or down: to the side on which the target is reached.
+  /// Rounds to four digits, up or down. The caller rounds towards the side that reaches the target.
   [[nodiscard]] double rounded(double value, bool up) const;
 };
 
-/// Throws UsageError where `name` is no key whose value is a number. `document` is what the scenario was read
-/// from. Domains are what anybody could mean: sizes from 1 B to 10 TB, times from 1 µs to 12 days; buckets
-/// that cut a round into at most 1024 calls, because each call is simulated.
+/// Throws UsageError if `name` is not a key with a numeric value. `document` is the document that the
+/// scenario was read from. Domains are wide: sizes from 1 B to 10 TB, times from 1 µs to 12 days.
+/// bucket_bytes divides a round into at most 1024 calls, because each call is simulated.
 Unknown read_unknown(const std::string& name, const costmodel::Scenario& scenario,
                      const scenario::Document& document);
 

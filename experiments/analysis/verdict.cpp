@@ -38,9 +38,9 @@ std::string amount(const Case& one) {
   return human_time(one.report.wall_clock_s) + (money.empty() ? "" : ", " + money);
 }
 
-/// At equal loss: `chosen` against the case it was compared with. A final perplexity that is no higher means
-/// that the other's was reached before the end, so the whole time is an upper bound; one that is higher means
-/// that it never was.
+/// Compares `chosen` with another case at equal loss. If the final perplexity of `chosen` is not higher,
+/// `chosen` reached the other's perplexity before its end, so its whole time is an upper bound. If it is
+/// higher, `chosen` never reached it.
 std::string at_equal_loss(const Case& chosen, const Case& reference) {
   const costmodel::Quality& own = *chosen.report.quality;
   const costmodel::Quality& other = *reference.report.quality;
@@ -64,7 +64,7 @@ std::string at_equal_loss(const Case& chosen, const Case& reference) {
       perplexity_text(reference.report), quoted(reference));
 }
 
-/// What is known of quality, and loudly what is not. `reference` may be null.
+/// States what is known about quality, and states clearly what is unknown. `reference` may be null.
 std::string on_quality(const std::vector<Case>& cases, const Case& chosen, const Case* reference) {
   const bool asked =
       std::any_of(cases.begin(), cases.end(), [](const Case& one) { return one.report.quality.has_value(); });
@@ -135,7 +135,8 @@ std::string verdict(const std::vector<Case>& cases) {
         most_often ? "synchronises most often" : "synchronises no less often and sends the fewest bytes",
         limit(chosen));
   }
-  // Against the best that communicates more often; where there is none, against the next that is slower.
+  // Compare with the fastest case that synchronises more often. If there is none, compare with the next
+  // slower case.
   const Case* reference = nullptr;
   for (const Case* one : order) {
     if (reference == nullptr && one->steps_per_round() < chosen.steps_per_round()) reference = one;
@@ -148,7 +149,7 @@ std::string verdict(const std::vector<Case>& cases) {
         fmt::format(" {} {}, which {}.", faster(reference->report.wall_clock_s, chosen.report.wall_clock_s),
                     quoted(*reference), limit(*reference));
   }
-  // Everybody knows what synchronising every step means, so it is worth a second comparison.
+  // Synchronising in every step is a well-known baseline, so a second comparison with it is useful.
   for (const Case* one : order) {
     if (one == reference || one == &chosen || one->steps_per_round() > 1) continue;
     text +=

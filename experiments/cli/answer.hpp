@@ -1,14 +1,15 @@
-// Where answers go: stdout, or into a text that somebody in the same program wants.
+// Writes answers to stdout, or captures them as text for a caller in the same process.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace fomoe::scenario {
 
-/// Throws std::runtime_error where stdout takes no more.
+/// Throws std::runtime_error if stdout cannot be written.
 void write_answer(std::string_view text);
 
-/// While it lives, answers are kept instead of printed. One at a time.
+/// Captures answers instead of printing them while the object lives. Only one such object may exist at a
+/// time.
 class CapturedOutput {
  public:
   CapturedOutput();

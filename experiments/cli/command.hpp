@@ -1,4 +1,4 @@
-// The commands of `fomoe`: one row and one file each.
+// The table of the commands of `fomoe`; each command has one row here and one source file.
 #pragma once
 #include <span>
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace fomoe::commands {
 
-using Arguments = std::vector<std::string>;  // after the command's name
+using Arguments = std::vector<std::string>;  // the arguments after the command's name
 
 struct Command {
   std::string_view name;
-  std::string_view sentence;  // for `fomoe --help`
+  std::string_view sentence;  // summary in `fomoe --help`
   void (*run)(const Arguments&);
 };
 
@@ -31,24 +31,24 @@ void run_profile(const Arguments& arguments);
 void run_list(const Arguments& arguments);
 
 inline constexpr Command kCommands[] = {
-    {"cost", "parameters, FLOPs, memory and bytes of a scenario, without simulating it", run_cost},
-    {"simulate", "how long a scenario takes, and what it waits for", run_simulate},
-    {"compare", "several variants of a scenario in one table", run_compare},
-    {"plan", "which method, K, O_e, placement, collective and sites to choose", run_plan},
-    {"solve", "the bandwidth, K, … that reaches a utilisation, a deadline or a budget", run_solve},
-    {"explain", "the closed form with the scenario's numbers in it, line by line", run_explain},
-    {"report", "results as one page: charts, tables, where every number comes from", run_report},
-    {"sweep", "every combination of several keys' values, as CSV or JSON", run_sweep},
-    {"reproduce", "the FoMoE paper's figures and tables, with every assumption", run_reproduce},
-    {"probe", "the links between running sites, measured, as a platform file", run_probe},
-    {"calibrate", "network terms fitted to measured runs or collectives", run_calibrate},
-    {"validate", "measured runs against what is predicted for them", run_validate},
-    {"profile", "step times from other programs' logs, for more layers or another device", run_profile},
-    {"list", "the methods, models, platforms, accelerators and scenario keys", run_list},
+    {"cost", "compute parameters, FLOPs, memory and bytes of a scenario, without a simulation", run_cost},
+    {"simulate", "predict how long a scenario takes and what it waits for", run_simulate},
+    {"compare", "compare several variants of a scenario in one table", run_compare},
+    {"plan", "recommend a method, K, O_e, placement, collective and sites", run_plan},
+    {"solve", "find the bandwidth, K, … that reaches a utilisation, a deadline or a budget", run_solve},
+    {"explain", "print the closed form with the scenario's numbers, line by line", run_explain},
+    {"report", "show results on one page: charts, tables and the origin of every number", run_report},
+    {"sweep", "compute every combination of several keys' values, as CSV or JSON", run_sweep},
+    {"reproduce", "compute the FoMoE paper's figures and tables, with every assumption", run_reproduce},
+    {"probe", "measure the links between running sites and write a platform file", run_probe},
+    {"calibrate", "fit network terms to measured runs or collectives", run_calibrate},
+    {"validate", "compare measured runs with their predictions", run_validate},
+    {"profile", "make step profiles from logs, for deeper models or for other devices", run_profile},
+    {"list", "list the methods, models, platforms, accelerators and scenario keys", run_list},
 };
 
-/// What `fomoe` does with its arguments. Throws FileError, InputError and UsageError where the input is
-/// wrong, any other std::exception where something else is.
+/// Runs `fomoe` with these arguments. Throws FileError, InputError or UsageError if the input is wrong, and
+/// another std::exception for any other failure.
 void run(const Arguments& arguments);
 
 }  // namespace fomoe::commands

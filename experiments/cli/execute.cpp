@@ -14,14 +14,14 @@ namespace po = boost::program_options;
 void add_engine_options(po::options_description& options) {
   options.add_options()(
       "engine", po::value<std::string>()->default_value("simulated")->value_name("NAME"),
-      "simulated: every flow on shared links; closed-form: one formula, exact for equal sites, "
-      "the slowest link for all where they differ")(
+      "simulated: simulates every flow on shared links; closed-form: a formula that is exact for identical "
+      "sites, and that uses the slowest link for all sites if they differ")(
       "rounds", po::value<std::string>()->value_name("N|all"),
-      "rounds to execute of each kind of round; the others are taken to last as long "
-      "(default: 3 where rounds are equal; 8 where they differ, or 4 that agree within 1 %)")(
+      "number of rounds to execute of each kind of round; the other rounds are assumed to last as long "
+      "(default: 3 if rounds are equal, otherwise 8, or 4 if these agree within 1 %)")(
       "no-bundle",
-      "keep the flows of every group of owners apart (slower; default: flows between the same two "
-      "sites are merged)");
+      "simulate the flows of each group of expert owners separately, which is slower (default: flows between "
+      "the same two sites are merged)");
 }
 
 Engine read_engine(const po::variables_map& values) {

@@ -1,4 +1,4 @@
-// Running a scenario on the engine that the command line chose, and showing the report.
+// Runs a scenario on the engine that the command line chooses, and formats its report.
 #pragma once
 #include <boost/program_options.hpp>
 #include <string>
@@ -19,26 +19,27 @@ struct Engine {
 void add_engine_options(boost::program_options::options_description& options);
 Engine read_engine(const boost::program_options::variables_map& values);
 
-/// The closed form leaves plan and timeline empty.
+/// Runs the scenario. The closed form leaves the plan and the timeline of the result empty.
 sim::SimulatedRun execute(const costmodel::Scenario& scenario, const Engine& engine);
 
-/// A site waits for bytes that are on their way rather than for links that are busy, and longer than 0.5 %.
+/// Returns whether sites wait mainly for bytes in flight rather than for busy links, for more than 0.5 % of
+/// the time.
 bool waits_for_latency(const costmodel::RunReport& report);
-/// "waits for the network 12 % of the time (…)", with the busiest link or, where links are hardly busy,
-/// latency.
+/// "waits for the network 12 % of the time (…)". The parentheses name the busiest link, or latency if no link
+/// is busy.
 std::string waiting_text(const costmodel::RunReport& report);
 
-/// "130.58 ± 17.58", "12.3", or "unknown"; empty where the scenario has no quality model.
+/// "130.58 ± 17.58", "12.3", or "unknown". Empty if the scenario has no quality model.
 std::string perplexity_text(const costmodel::RunReport& report);
-/// "123.45 USD", empty without prices.
+/// "123.45 USD". Empty if the scenario has no prices.
 std::string money_text(const costmodel::RunReport& report);
 
-/// For people: times, bytes, the bottleneck, sites, `more`, then every input with its origin and all network
-/// factors.
+/// The report for people: times, bytes, the bottleneck, sites, the text `more`, every input with its origin,
+/// and all network factors.
 std::string report_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario,
                         const std::string& more = "");
 
-/// One line each; units are in the column names.
+/// CSV lines; the column names include the units.
 std::string csv_header();
 std::string csv_row(const costmodel::RunReport& report, const costmodel::Scenario& scenario);
 

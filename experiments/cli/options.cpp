@@ -37,9 +37,9 @@ std::string mean(const std::string& typed, const po::options_description& option
 std::optional<po::variables_map> parse(const Arguments& arguments, const Help& help,
                                        po::options_description options, const std::string& positional,
                                        Positionals count) {
-  options.add_options()("help,h", "print this and stop");
+  options.add_options()("help,h", "print this help and exit");
   for (const std::string& argument : arguments) {
-    // Before parsing, so that `fomoe simulate --help` does not complain about the missing scenario.
+    // This runs before parsing, so that `fomoe simulate --help` does not complain about the missing scenario.
     if (argument == "--help" || argument == "-h") {
       print_help(help, options);
       return std::nullopt;
@@ -79,16 +79,16 @@ std::optional<po::variables_map> parse(const Arguments& arguments, const Help& h
 
 void add_scenario_options(po::options_description& options) {
   options.add_options()("set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"),
-                        "override a key of the scenario, any number of times; a bare word is a string "
-                        "(`fomoe list keys` prints all keys)")(
+                        "override a key of the scenario; may be given several times; a word without quotes "
+                        "is a string (`fomoe list keys` prints all keys)")(
       "seed", po::value<std::string>()->value_name("N"),
-      "override the scenario's seed (default: the scenario's, else 42)");
+      "override the scenario's seed (default: the scenario's seed, or 42)");
 }
 
 costmodel::Scenario read_scenario(const po::variables_map& values, const std::vector<std::string>& more) {
   scenario::ReadOptions options;
   if (values.count("set")) options.overrides = values["set"].as<std::vector<std::string>>();
-  // --seed N is the key `seed`, so that it is checked and reported like every other.
+  // --seed N sets the key `seed`, so that it is checked and reported like every other key.
   if (values.count("seed")) options.overrides.push_back("seed=" + values["seed"].as<std::string>());
   options.overrides.insert(options.overrides.end(), more.begin(), more.end());
   return scenario::read_scenario(values["scenario"].as<std::vector<std::string>>().front(), options);

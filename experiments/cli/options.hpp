@@ -1,4 +1,4 @@
-// Command-line parsing that all commands share: --help, did-you-mean, the scenario's own options.
+// Command-line parsing for all commands: --help, suggestions for mistyped options, and the scenario options.
 #pragma once
 #include <boost/program_options.hpp>
 #include <optional>
@@ -14,29 +14,32 @@ namespace fomoe::commands {
 struct Help {
   std::string command;                // "simulate"
   std::string usage;                  // "S.toml [options]"
-  std::string text;                   // what the command answers
-  std::vector<std::string> examples;  // lines that work when pasted in the repository's root
+  std::string text;                   // a summary of the command
+  std::vector<std::string> examples;  // command lines that work in the repository's root
 };
 
-/// How many arguments without a dash there are.
+/// The number of positional arguments that a command takes.
 enum class Positionals { none, one, several };
 
-/// Arguments without a dash are the positional of that name, and required unless there are none.
-/// Nothing where --help was asked for; it has then been printed.
+/// Parses options and positional arguments; the latter are stored under the name `positional`. Unless `count`
+/// is none, at least one is required. Returns nothing if --help was given; the help has then been printed.
 std::optional<boost::program_options::variables_map> parse(
     const Arguments& arguments, const Help& help, boost::program_options::options_description options,
     const std::string& positional, Positionals count = Positionals::one);
 
 /// Adds --set and --seed.
 void add_scenario_options(boost::program_options::options_description& options);
-/// Reads the positional "scenario" with --set and --seed, and `more` overrides after those of --set.
+/// Reads the scenario named by the positional "scenario" with --set and --seed. `more` overrides follow those
+/// of --set.
 costmodel::Scenario read_scenario(const boost::program_options::variables_map& values,
                                   const std::vector<std::string>& more = {});
 
-/// Where an answer goes: "" for people on stdout, "-" JSON on stdout, else a file.
+/// The destination of an answer: "" is text for people on stdout, "-" is JSON on stdout, anything else is a
+/// file.
 class Output {
  public:
-  /// Refuses extensions other than `extensions` and folders that do not exist, before any work is done.
+  /// Throws UsageError for other extensions than `extensions` and for a folder that does not exist, before
+  /// any work is done.
   Output(const std::string& option, const std::string& path, const std::vector<std::string>& extensions);
   [[nodiscard]] bool for_people() const { return path_.empty(); }
   [[nodiscard]] bool csv() const { return path_.ends_with(".csv"); }
@@ -46,10 +49,11 @@ class Output {
   std::string path_;
 };
 
-/// A line on stderr. Never throws: that nobody can read a message must not change the exit status.
+/// Prints a line on stderr. Never throws, because a message that cannot be printed must not change the exit
+/// status.
 void message(const std::string& line) noexcept;
 
-/// One of `known`, or a UsageError with did-you-mean.
+/// Returns `value` if it is in `known`; otherwise throws UsageError with a suggestion.
 std::string choice(const std::string& what, const std::string& value, const std::vector<std::string>& known);
 
 }  // namespace fomoe::commands

@@ -1,4 +1,4 @@
-// "37 %, 12 s left" on stderr, on a terminal and after 2 s; otherwise silent.
+// Shows progress ("37 %, 12 s left") on stderr. It prints only on a terminal and after 2 s.
 #pragma once
 #include <chrono>
 #include <cstdint>

@@ -63,8 +63,8 @@ Data read_data(const std::vector<std::string>& paths, const std::vector<std::str
   return data;
 }
 
-/// What a value of each term does to a scenario; `initial_window` apart, since it is found by trying. Of
-/// payload_rate the reciprocal is fitted, in which times are linear.
+/// How each term's value is set in a scenario. `initial_window` is handled separately, since it is found by
+/// trying values. For payload_rate the reciprocal is fitted, because times are linear in it.
 void set_term(costmodel::NetworkModel& network, const std::string& term, double value) {
   if (term == "bandwidth_efficiency") network.bandwidth_efficiency = value;
   if (term == "latency_factor") network.latency_factor = value;
@@ -76,7 +76,7 @@ void set_term(costmodel::NetworkModel& network, const std::string& term, double 
 FitTerm fit_term(const std::string& name) {
   if (name == "bandwidth_efficiency") return {name, 1, 1, 0.02, 0.05, 1};
   if (name == "latency_factor") return {name, 1, 1, 0.05, 0.1, 50};
-  if (name == "payload_rate") return {name, 0, 0, 1e-9, 0, 1e-3};  // s a byte
+  if (name == "payload_rate") return {name, 0, 0, 1e-9, 0, 1e-3};  // seconds per byte
   return {name, 0, 0, 1e-3, 0, 60};
 }
 
@@ -100,8 +100,9 @@ Fit fit_with_window(const Data& data, const std::vector<FitTerm>& terms, std::op
   return costmodel::fit_terms(terms, model, observed(data));
 }
 
-/// Slow start is no smooth function of the window: powers of two segments are tried, then steps between them.
-/// The interval is where the squares are not larger than the least by more than chance (F test, 95 %).
+/// Slow start is not a smooth function of the window, so the fit tries powers of two segments and then values
+/// in between. The interval contains the windows whose sum of squares exceeds the minimum by no more than
+/// chance (F test, 95 %).
 struct WindowFit {
   Fit fit;
   FittedTerm window;
@@ -110,7 +111,7 @@ struct WindowFit {
 WindowFit fit_window(const Data& data, const std::vector<FitTerm>& terms, const Fit& without) {
   constexpr double kMostSegments = 2048;
   const double segment = data.observations.front().scenario.network.segment_bytes;
-  std::vector<std::pair<double, Fit>> tried;  // segments
+  std::vector<std::pair<double, Fit>> tried;  // window in segments and its fit
   const auto attempt = [&](double segments) {
     message(fmt::format("trying an initial window of {:g} segments", segments));
     tried.emplace_back(segments, fit_with_window(data, terms, segments * segment));
@@ -138,7 +139,7 @@ WindowFit fit_window(const Data& data, const std::vector<FitTerm>& terms, const 
   const double most = fit.sum_of_squares * (1 + t * t / n_p);
   double low = segments, high = segments;
   std::sort(tried.begin(), tried.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  // To the next values that were tried and are worse.
+  // The interval extends to the nearest tried values that fit worse.
   for (std::size_t i = 0; i < tried.size(); ++i) {
     const bool fits = tried[i].second.sum_of_squares <= most;
     if (fits && i > 0) low = std::min(low, tried[i - 1].first);
@@ -176,7 +177,7 @@ std::optional<double> quantity_option(const po::variables_map& values, const cha
                    fmt::format("--{} {}", option, example));
 }
 
-/// Nothing where no file is a report of iperf3.
+/// Returns nothing if no file is an iperf3 report.
 std::optional<Calibration> calibrated_iperf3(const po::variables_map& values) {
   const auto paths = values["measurement"].as<std::vector<std::string>>();
   const auto reports = std::count_if(paths.begin(), paths.end(), is_iperf3_report);
@@ -234,28 +235,29 @@ Calibration calibrate_collectives(const po::variables_map& values) {
 
 void run_calibrate(const Arguments& arguments) {
   po::options_description options("Options");
-  options.add_options()("terms", po::value<std::string>()->value_name("NAME,…"),
-                        "what to fit (default: bandwidth_efficiency,latency_factor,call_overhead,"
-                        "payload_rate,initial_window)")(
-      "set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"),
-      "override a key of network_model that is known and not fitted, any number of times (default: none)")(
+  options.add_options()(
+      "terms", po::value<std::string>()->value_name("NAME,…"),
+      "names of the terms to fit (default: bandwidth_efficiency,latency_factor,call_overhead,"
+      "payload_rate,initial_window)")("set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"),
+                                      "set a key of network_model to a known value instead of fitting it; "
+                                      "may be given several times (default: none)")(
       "link-rate", po::value<std::string>()->value_name("RATE"),
-      "of the link, as the platform says it, for reports of iperf3")(
+      "rate of the link as in the platform file, for iperf3 reports")(
       "round-trip", po::value<std::string>()->value_name("TIME"),
-      "of the link, for reports of iperf3 (default: TCP's mean of each report)")(
+      "round-trip time of the link, for iperf3 reports (default: TCP's mean in each report)")(
       "output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
-      "-: JSON on stdout; a file in .json, or in .toml, the [network_model] (default: a table and the "
+      "-: JSON on stdout; a .json file, or a .toml file with the [network_model] (default: a table and the "
       "[network_model] on stdout)");
   const Help help = {
       "calibrate",
       "RUN.json…|COLLECTIVES.csv…|IPERF3.json… [options]",
-      "Fits terms of [network_model] to measured times: of reports of `fomoe-train run` the mean round's\n"
-      "communication, of a CSV (collective,sites,payload,bandwidth,latency,seconds) each all-reduce. Every\n"
-      "observation is simulated; the sum of squared relative errors becomes least. Terms that the data do "
-      "not\n"
-      "support are left out, and why is said. Exit status 1 where nothing can be fitted.\n"
-      "Of reports of iperf3 (iperf3 -c HOST -P N -J, of several N, over one link) bandwidth_efficiency and\n"
-      "tcp_window are fitted: rate = min(efficiency · link rate, N · window ÷ round trip).",
+      "Fits terms of [network_model] to measured times. For a report of `fomoe-train run` the time is the "
+      "mean\nround's communication; for a CSV (collective,sites,payload,bandwidth,latency,seconds) it is "
+      "each all-reduce.\nEvery observation is simulated, and the fit minimises the sum of squared relative "
+      "errors. Terms that the\ndata do not determine are left out, and the output states the reason. The "
+      "exit status is 1 if nothing can\nbe fitted. For iperf3 reports (iperf3 -c HOST -P N -J, with several "
+      "N, over one link) the fit determines\nbandwidth_efficiency and tcp_window: rate = min(efficiency · "
+      "link rate, N · window ÷ round trip).",
       {"fomoe calibrate experiments/validation/runs/*.json --terms bandwidth_efficiency,latency_factor"}};
   const auto values = parse(arguments, help, options, "measurement", Positionals::several);
   if (!values) return;

@@ -29,7 +29,7 @@ std::vector<std::string> words(const std::string& text) {
   return found;
 }
 
-/// The method, and of the overrides those that no column of the table shows.
+/// The method, and those overrides that no column of the table shows.
 std::string short_name(const costmodel::Scenario& scenario, const std::vector<std::string>& overrides) {
   std::string name = scenario.strategy.method->name;
   for (const std::string& override_text : overrides) {
@@ -44,7 +44,7 @@ std::string short_name(const costmodel::Scenario& scenario, const std::vector<st
 std::string table(const std::vector<Case>& cases) {
   std::vector<Row> rows = {{"case", "K", "O_e", "wall clock", "compute", "exposed", "idle", "MB/site/round",
                             "utilisation", "busiest link"}};
-  // Columns that only some scenarios can fill.
+  // These columns appear only if some scenario has values for them.
   const auto any = [&](const auto& text_of) {
     return std::any_of(cases.begin(), cases.end(),
                        [&](const Case& one) { return !text_of(one.report).empty(); });
@@ -68,7 +68,7 @@ std::string table(const std::vector<Case>& cases) {
   return aligned(rows);
 }
 
-/// What the fastest case depends on most.
+/// The inputs that the wall clock of the fastest case depends on most.
 std::string of_the_fastest(const std::vector<Case>& cases,
                            const std::vector<costmodel::Scenario>& scenarios) {
   const auto fastest = std::min_element(cases.begin(), cases.end(), [](const Case& a, const Case& b) {
@@ -85,17 +85,17 @@ std::string of_the_fastest(const std::vector<Case>& cases,
 void run_compare(const Arguments& arguments) {
   po::options_description options("Options");
   options.add_options()("case", po::value<std::vector<std::string>>()->value_name("\"KEY=VALUE …\""),
-                        "a variant: overrides separated by spaces; give it once for each variant (\"\": the "
-                        "scenario as it is; default: none, at least one is needed)");
+                        "overrides of one variant, separated by spaces; required, once for each variant "
+                        "(\"\" is the unchanged scenario)");
   add_scenario_options(options);
   add_engine_options(options);
   options.add_options()("output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
-                        "-: JSON on stdout; a file in .json or .csv (default: a table for people on stdout)");
+                        "-: JSON on stdout; or a .json or .csv file (default: a table on stdout)");
   const Help help = {
       "compare",
       "SCENARIO.toml --case \"KEY=VALUE …\" --case … [options]",
-      "Simulates variants of a scenario and prints one table. Times are totals over the run, means over "
-      "sites.",
+      "Simulates variants of a scenario and compares them in one table. Times are totals over the run and "
+      "means over the sites.",
       {"fomoe compare experiments/scenarios/two-sites.toml --case strategy.method=ddp --case "
        "\"strategy.method=diloco "
        "strategy.local_steps=32\" --case \"strategy.local_steps=32 strategy.expert_overlap=1\""}};
@@ -107,7 +107,7 @@ void run_compare(const Arguments& arguments) {
   const Output output("--output", (*values)["output"].as<std::string>(), {".json", ".csv"});
   const Engine engine = read_engine(*values);
 
-  // All are read before the first is run: a mistake in the last case should not cost the time of the others.
+  // Read all cases before running the first one: a mistake in the last case then costs no simulation time.
   const auto texts = (*values)["case"].as<std::vector<std::string>>();
   std::vector<Case> cases;
   std::vector<costmodel::Scenario> scenarios;

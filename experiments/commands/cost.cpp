@@ -88,7 +88,7 @@ Cost cost_of(const costmodel::Scenario& scenario, bool paper_accounting) {
   cost.sent = summary.sent;
   cost.rounds = static_cast<std::int64_t>(summary.rounds);
   cost.provenance = provenance_of(scenario, paper_accounting);
-  // How many GPUs of a site cost each other time; one GPU has nothing to say here.
+  // The origins of the times of communication inside a site. They do not apply to a site with one GPU.
   if (scenario.gpus.count > 1)
     cost.provenance.insert(cost.provenance.end(), times.provenance.begin(), times.provenance.end());
   return cost;
@@ -190,7 +190,7 @@ std::string to_human_text(const Cost& cost, const costmodel::Scenario& scenario)
     const Row row = {"largest micro-batch", std::to_string(*cost.largest_micro_batch) + " sequences"};
     rows.insert(rows.end() - 5, row);
   }
-  // Only where the scenario asks for them.
+  // These rows appear only if the scenario asks for them.
   if (cost.sent.data > 0) rows.push_back({"  data", human_bytes(cost.sent.data)});
   if (cost.sent.checkpoint > 0) rows.push_back({"  checkpoint", human_bytes(cost.sent.checkpoint)});
   if (cost.sent.rejoin > 0) rows.push_back({"  rejoin", human_bytes(cost.sent.rejoin)});
@@ -207,14 +207,13 @@ void run_cost(const Arguments& arguments) {
   add_scenario_options(options);
   options.add_options()(
       "accounting", po::value<std::string>()->default_value("mechanism")->value_name("NAME"),
-      "FLOPs with skip-token: mechanism, a chosen expert is local with probability N_le/N_e; "
-      "paper, the FoMoE paper's equation")(
-      "output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
-      "-: JSON on stdout; a file in .json (default: a table for people on stdout)");
+      "FLOPs with skip-token; mechanism: a chosen expert is local with probability N_le/N_e; paper: the "
+      "FoMoE paper's equation")("output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
+                                "-: JSON on stdout; or a .json file (default: a table on stdout)");
   const Help help = {
       "cost",
       "SCENARIO.toml [options]",
-      "Parameters, FLOPs, memory and bytes on the wire, from the model's shape alone.",
+      "Computes parameters, FLOPs, memory and bytes on the wire from the scenario, without a simulation.",
       {"fomoe cost experiments/scenarios/two-sites.toml",
        "fomoe cost experiments/scenarios/two-sites.toml --set model.preset=medium --output -"}};
   const auto values = parse(arguments, help, options, "scenario");

@@ -23,7 +23,7 @@ namespace {
 
 using costmodel::Scenario;
 
-/// "1,234,567": what goes into a formula is shown in full.
+/// "1,234,567": the inputs of a formula are shown with all digits.
 std::string whole(double value) {
   const std::string digits = fmt::format("{:.0f}", value);
   std::string text;
@@ -36,7 +36,7 @@ std::string whole(double value) {
 
 std::string seconds(double value) { return fmt::format("{:.6g} s", value); }
 
-/// One line: what it is, the formula, the formula with numbers, the result.
+/// One line of the explanation: the quantity, its formula, the formula with numbers, and the result.
 struct Line {
   std::string what, formula, numbers, result;
 };
@@ -171,13 +171,13 @@ std::string run_lines(const Scenario& scenario, const costmodel::ClosedFormParts
 void run_explain(const Arguments& arguments) {
   po::options_description options("Options");
   add_scenario_options(options);
-  const Help help = {
-      "explain",
-      "SCENARIO.toml [options]",
-      "The closed form with the scenario's numbers in it, line by line: from parameters to bytes, to\n"
-      "seconds on the links, to a round, to the run. Where sites differ, the slowest stands for all.",
-      {"fomoe explain experiments/scenarios/two-sites.toml",
-       "fomoe explain experiments/scenarios/two-sites.toml --set strategy.method=ddp"}};
+  const Help help = {"explain",
+                     "SCENARIO.toml [options]",
+                     "Prints the closed form with the scenario's numbers, line by line: parameters, bytes, "
+                     "seconds on the links,\nthe round, and the whole run. If sites differ, the closed form "
+                     "uses the slowest site for all of them.",
+                     {"fomoe explain experiments/scenarios/two-sites.toml",
+                      "fomoe explain experiments/scenarios/two-sites.toml --set strategy.method=ddp"}};
   const auto values = parse(arguments, help, options, "scenario");
   if (!values) return;
   const Scenario scenario = read_scenario(*values);

@@ -30,7 +30,7 @@ std::string methods() {
   return text;
 }
 
-/// The configs that come with the program, where it is started in its folder.
+/// The model configs of the repository, if the program is started in the repository's root.
 std::string published_models() {
   const std::filesystem::path folder = "experiments/models";
   std::error_code ignored;
@@ -83,7 +83,7 @@ std::string accelerators() {
 
 std::string keys_of(std::span<const scenario::Key> keys, bool arrays) {
   std::string text;
-  std::string_view table = "\n";  // no table has this name, so the first one prints its heading
+  std::string_view table = "\n";  // no table has this name, so that the first table prints its heading
   for (const scenario::Key& key : keys) {
     if (key.table != table && !key.table.empty()) {
       const bool array = arrays && key.table != "default_path";
@@ -129,11 +129,11 @@ std::string platforms(const std::string& folder) {
 void run_list(const Arguments& arguments) {
   po::options_description options("Options");
   options.add_options()("folder", po::value<std::string>()->default_value("platforms")->value_name("FOLDER"),
-                        "where `list platforms` looks for platform files");
+                        "folder that `list platforms` searches for platform files");
   const Help help = {"list",
                      "methods|models|keys|platforms|accelerators",
-                     "What a scenario can name: training methods, models, keys with their defaults, "
-                     "platforms, accelerators.",
+                     "Lists what a scenario can use: training methods, models, keys with their defaults, "
+                     "platforms or accelerators.",
                      {"fomoe list methods", "fomoe list models", "fomoe list keys", "fomoe list platforms",
                       "fomoe list accelerators"}};
   const auto values = parse(arguments, help, options, "what");

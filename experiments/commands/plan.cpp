@@ -31,7 +31,7 @@ std::size_t read_top(const std::string& text) {
   return top;
 }
 
-/// The formula knows one kind of site and takes the slowest of everything.
+/// The closed form assumes identical sites: it uses the slowest rate and the largest latency for all of them.
 bool sites_differ(const platforms::Platform& platform) {
   const platforms::Path* first = nullptr;
   for (int i = 0; i < platform.size(); ++i) {
@@ -61,11 +61,12 @@ planner::Question read_question(const po::variables_map& values) {
     for (const std::string& text : values["vary"].as<std::vector<std::string>>())
       question.vary.push_back(sweep::parse_axis(text));
   }
-  (void)sweep::Grid(question.vary);  // refuses a key that is there twice
+  (void)sweep::Grid(question.vary);  // throws if a key is given twice
   return question;
 }
 
-/// Whether anything is out for what it takes or costs, so that a higher limit would help.
+/// Returns whether any candidate was excluded by a limit on time, cost or energy, so that a higher limit
+/// would help.
 bool breaks_a_limit(const planner::Screening& screened, const planner::Answer& answer) {
   const auto is_amount = [](const std::string& reason) { return reason.ends_with(" than the limit"); };
   return !screened.doubtful.empty() ||
@@ -75,7 +76,7 @@ bool breaks_a_limit(const planner::Screening& screened, const planner::Answer& a
                      [&](const planner::Finalist& one) { return is_amount(one.problem); });
 }
 
-/// Planned once more for each amount that is limited, with no limit but the memory of a GPU.
+/// Plans once more for each limited amount, with no limit except GPU memory.
 std::vector<Least> least_of_all(const costmodel::Scenario& base, const planner::Question& question,
                                 const planner::Space& space, const planner::Finalist& own,
                                 const planner::AnswerOptions& answering) {
@@ -111,26 +112,24 @@ std::vector<Least> least_of_all(const costmodel::Scenario& base, const planner::
 void run_plan(const Arguments& arguments) {
   po::options_description options("Options");
   options.add_options()("minimise", po::value<std::string>()->default_value("time")->value_name("WHAT"),
-                        "time, cost or energy")(
+                        "the amount to minimise: time, cost or energy")(
       "within", po::value<std::string>()->default_value("")->value_name("LIMITS"),
-      "what must be kept: time=3d,cost=5000,energy=800kWh,perplexity=30,memory=80GiB, any of them; memory is "
-      "of "
-      "one GPU (default: the scenario's gpu_memory)")(
-      "top", po::value<std::string>()->default_value("10")->value_name("N"), "most rows of the answer")(
+      "upper limits, any of time=3d,cost=5000,energy=800kWh,perplexity=30,memory=80GiB; memory is the limit "
+      "of one GPU (default: the scenario's gpu_memory)")(
+      "top", po::value<std::string>()->default_value("10")->value_name("N"),
+      "largest number of rows in the answer")(
       "vary", po::value<std::vector<std::string>>()->value_name("KEY=VALUES"),
-      "values to try for a key, instead of the usual ones or beside them; as in `fomoe sweep`")(
-      "output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
-      "-: JSON on stdout; a file in .json or .csv (default: an answer for people on stdout)");
+      "values to try for a key, in the form that `fomoe sweep` takes; they replace the usual values or add a "
+      "key")("output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
+             "-: JSON on stdout; or a .json or .csv file (default: a text on stdout)");
   add_scenario_options(options);
   const Help help = {
       "plan",
       "SCENARIO.toml [options]",
-      "Which method, K, O_e, placement, collective, number format and sites to choose. All combinations are "
-      "ranked "
-      "by\n"
-      "the closed form; the best ones are simulated. Without a valid quality model there is no winner, since "
-      "fewer\n"
-      "synchronisations can cost quality: the answer is then what each level of them costs.",
+      "Recommends a method, K, O_e, placement, collective, number format and sites. The closed form ranks "
+      "all\ncombinations, and the best ones are simulated. Without a valid quality model there is no single "
+      "best\ncombination, since fewer synchronisations can reduce quality. The answer is then a frontier: "
+      "the best\ncombination for each level of risk to quality.",
       {"fomoe plan experiments/scenarios/two-sites.toml",
        "fomoe plan experiments/scenarios/two-sites.toml --vary strategy.method=diloco,fomoe --vary "
        "strategy.local_steps=8..512*2 --top 5",

@@ -78,7 +78,7 @@ probe::Hello hello_of(const probe::Launch& launch, const po::variables_map& valu
   return hello;
 }
 
-/// Rank 0 measures like every other site: a thread of its own, behind a connection of its own.
+/// Rank 0 measures like every other site: its own site runs in a thread and uses a control connection too.
 class OwnSite {
  public:
   explicit OwnSite(int first_port) {
@@ -90,12 +90,12 @@ class OwnSite {
       try {
         (void)probe::serve_site(other, first_port);
       } catch (const probe::ConnectionLost&) {
-        // Rank 0 has ended otherwise, and says why.
+        // Rank 0 has ended with another error and reports that one.
       }
     });
   }
   ~OwnSite() {
-    ours_.reset();  // where it was not taken
+    ours_.reset();  // closes the connection if the coordinator did not take it
     thread_.join();
   }
   OwnSite(const OwnSite&) = delete;
@@ -152,31 +152,32 @@ void follow(const probe::Launch& launch, const probe::Hello& hello, int first_po
 void run_probe(const Arguments& arguments) {
   po::options_description options("Options");
   options.add_options()("output", po::value<std::string>()->default_value("")->value_name("FILE.toml"),
-                        "the platform file, which rank 0 writes (default: on its stdout)")(
+                        "platform file that rank 0 writes (default: stdout of rank 0)")(
       "name", po::value<std::string>()->default_value("")->value_name("NAME"),
-      "of this site (default: its host's name)")(
+      "name of this site (default: its host's name)")(
       "streams", po::value<std::string>()->default_value("1,4,16")->value_name("N,…"),
-      "numbers of TCP connections to try for each pair, 1 to 64; the best is taken (rank 0's count)")(
+      "numbers of TCP connections to try for each pair of sites, 1 to 64; the best number is used (only rank "
+      "0's option counts)")(
       "seconds", po::value<int>()->default_value(3)->value_name("S"),
-      "of each transfer, after a start that is left out (rank 0's count)")(
+      "duration of each transfer in seconds, without its omitted start (only rank 0's option counts)")(
       "repeat", po::value<int>()->default_value(3)->value_name("N"),
-      "times of each transfer, for the spreads (rank 0's count)")(
+      "number of repetitions of each transfer, to measure the spread (only rank 0's option counts)")(
       "port", po::value<int>()->default_value(5201)->value_name("PORT"),
-      "the first of 64 ports of which this site listens on the first free ones")(
+      "first of the 64 ports among which this site takes free ones to listen on")(
       "address", po::value<std::string>()->default_value("")->value_name("ADDRESS"),
-      "at which the others reach this site (default: from which it reaches rank 0)")(
-      "wait", po::value<int>()->default_value(300)->value_name("S"), "for the other sites to come");
+      "address at which other sites reach this site (default: the source address of its connection to rank "
+      "0)")("wait", po::value<int>()->default_value(300)->value_name("S"),
+            "seconds to wait for the other sites");
   const Help help = {
       "probe",
       "--output platform.toml [options]",
       "Measures the links between sites and writes a platform file for platform.file. Start it once at "
-      "every\n"
-      "site with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in the environment, as torchrun, srun and\n"
-      "fomoe-wan run do. Each ordered pair: round trip, and iperf3's rate with nothing else under way; then\n"
-      "every site to one other at once, one to all, and all to one, which shows the sites' own links. Rates\n"
-      "are TCP payload; the file says the median, the least and the most of each. Needs iperf3 at every "
-      "site,\n"
-      "and ports 5201 and after open between them (--port).",
+      "every\nsite with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in the environment, as torchrun, srun "
+      "and\nfomoe-wan run do. First it measures the round trip and iperf3's rate of each ordered pair of "
+      "sites, with\nno other transfer at the same time. Then each site sends to one other site at once, one "
+      "site sends to all\nothers, and all others send to one, which shows the limits of the sites' own "
+      "links. Rates are TCP payload.\nThe file gives the median, the smallest and the largest value of each. "
+      "Every site needs iperf3, and the\nports from 5201 on (--port) must be open between the sites.",
       {"RANK=0 WORLD_SIZE=2 MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 fomoe probe --name paris --output "
        "platform.toml",
        "RANK=1 WORLD_SIZE=2 MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 fomoe probe --name tokyo",
@@ -195,7 +196,7 @@ void run_probe(const Arguments& arguments) {
   const double wait_s = in_range(*values, "wait", 1, 86400, "300");
   const probe::Launch launch = probe::read_launch(probe::process_environment);
   const probe::Hello hello = hello_of(launch, *values);
-  // Without iperf3 too: rank 0 then says so, and nobody waits.
+  // A site without iperf3 connects too: rank 0 then reports the missing iperf3, and no site waits in vain.
   if (launch.rank > 0) return follow(launch, hello, first_port, wait_s);
   if (hello.iperf3.empty())
     throw InputError("PATH", "no iperf3 on it", "iperf3 at every site", "apt-get install iperf3");

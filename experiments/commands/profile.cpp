@@ -20,11 +20,11 @@ void run_profile(const Arguments& arguments) {
         "Usage: fomoe profile import LOG --from FORMAT … --output P.json\n"
         "       fomoe profile compose SHALLOW.json DEEP.json --layers N --output P.json\n"
         "       fomoe profile scale P.json --to ACCELERATOR --output Q.json\n\n"
-        "Step profiles from elsewhere; `fomoe-train profile` times steps on this machine.\n\n"
-        "  import   step times out of another training program's log\n"
-        "  compose  a deep model's steps from those of two shallow ones\n"
-        "  scale    the same steps on another device, by its datasheet; reports call them assumed\n\n"
-        "fomoe profile import --help explains one of them.\n");
+        "Makes step profiles from existing data; `fomoe-train profile` measures steps on this machine.\n\n"
+        "  import   reads step times from the log of another training program\n"
+        "  compose  computes a deep model's step times from those of two shallow models\n"
+        "  scale    scales step times to another device by the datasheets; reports mark them as assumed\n\n"
+        "fomoe profile import --help explains import; compose and scale have the same option.\n");
     return;
   }
   (void)choice("fomoe profile", arguments.front(), {"import", "compose", "scale"});

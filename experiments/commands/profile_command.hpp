@@ -1,4 +1,4 @@
-// The three things that `fomoe profile` does.
+// The three subcommands of `fomoe profile`: import, compose and scale.
 #pragma once
 #include "experiments/cli/command.hpp"
 

@@ -30,16 +30,15 @@ void run_profile_compose(const Arguments& arguments) {
   po::options_description options("Options");
   // clang-format off
   options.add_options()
-    ("layers", po::value<std::string>()->value_name("N"), "of the model whose steps are wanted; needed")
-    ("output", po::value<std::string>()->value_name("-|FILE.json"), "the composed profile, or - for stdout; needed");
+    ("layers", po::value<std::string>()->value_name("N"), "number of layers of the deep model; required")
+    ("output", po::value<std::string>()->value_name("-|FILE.json"), "file for the composed profile, or - for stdout; required");
   // clang-format on
-  const Help help = {
-      "profile compose",
-      "SHALLOW.json DEEP.json --layers N --output P.json",
-      "Steps of a deep model from those of two shallow ones that differ in nothing but their layers: "
-      "embedding and\n"
-      "head once, and as much for each layer as the two differ by. Every report calls them computed.",
-      {"fomoe profile compose large-2.json large-4.json --layers 128 --output large.json"}};
+  const Help help = {"profile compose",
+                     "SHALLOW.json DEEP.json --layers N --output P.json",
+                     "Computes the step times of a deep model from those of two shallow models that differ "
+                     "only in their number\nof layers. The difference of the two gives the time of one "
+                     "layer; embedding and head count once. Reports\nmark these times as computed.",
+                     {"fomoe profile compose large-2.json large-4.json --layers 128 --output large.json"}};
   const auto values = parse(arguments, help, options, "profile", Positionals::several);
   if (!values) return;
   const auto& paths = (*values)["profile"].as<std::vector<std::string>>();

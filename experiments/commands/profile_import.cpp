@@ -45,7 +45,7 @@ costmodel::ModelShape model_of(const po::variables_map& values) {
   costmodel::ModelShape model;
   if (values.count("scenario")) {
     scenario::ReadOptions how;
-    how.compute_required = false;  // the profile that it names may be the one that is made here
+    how.compute_required = false;  // the scenario may name the profile that this command is about to write
     if (values.count("set")) how.overrides = values["set"].as<std::vector<std::string>>();
     model = scenario::read_scenario(values["scenario"].as<std::string>(), how).model;
   } else {
@@ -97,22 +97,22 @@ po::options_description described() {
   po::options_description options("Options");
   // clang-format off
   options.add_options()
-    ("from", po::value<std::string>()->value_name("FORMAT"), "torchtitan, megatron, nanotron, kineto or csv; needed")
-    ("model", po::value<std::string>()->value_name("NAME"), "what was trained: a preset (`fomoe list models`)")
-    ("scenario", po::value<std::string>()->value_name("S.toml"), "or the model of this scenario, of any architecture")
-    ("set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"), "overrides a key of that scenario")
-    ("sequence-length", po::value<std::string>()->value_name("N"), "tokens of one sequence (default: the model's)")
-    ("gpus", po::value<std::string>()->value_name("N"), "GPUs that took each step together; needed")
-    ("sequences-per-step", po::value<std::string>()->value_name("N"), "of one optimiser step, over all GPUs (default: what the log says)")
-    ("dtype", po::value<std::string>()->value_name("NAME"), "of the matrix products: bf16, fp16, fp8, tf32 or fp32; needed")
-    ("device", po::value<std::string>()->value_name("NAME"), "what took the steps (default: what the trace says)")
-    ("device-kind", po::value<std::string>()->default_value("cuda")->value_name("KIND"), "cuda, rocm, tpu or cpu")
-    ("local-experts", po::value<std::string>()->value_name("N"), "experts held in each layer (default: all)")
-    ("skip-token", po::bool_switch(), "tokens skipped those that were not held")
-    ("warmup", po::value<std::string>()->default_value("3")->value_name("N"), "first steps of each batch size and expert count that are left out")
-    ("versions", po::value<std::string>()->default_value("not stated")->value_name("TEXT"), "libraries and driver, in words")
-    ("measured-at", po::value<std::string>()->default_value("not stated")->value_name("TIME"), "when, UTC, ISO 8601")
-    ("output", po::value<std::string>()->value_name("-|FILE.json"), "the step profile, or - for stdout; needed");
+    ("from", po::value<std::string>()->value_name("FORMAT"), "format of the log: torchtitan, megatron, nanotron, kineto or csv; required")
+    ("model", po::value<std::string>()->value_name("NAME"), "the trained model, if it is a preset (`fomoe list models`)")
+    ("scenario", po::value<std::string>()->value_name("S.toml"), "the trained model, as the model of this scenario")
+    ("set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"), "override a key of that scenario")
+    ("sequence-length", po::value<std::string>()->value_name("N"), "number of tokens in a sequence (default: the model's sequence length)")
+    ("gpus", po::value<std::string>()->value_name("N"), "number of GPUs that compute a step together; required")
+    ("sequences-per-step", po::value<std::string>()->value_name("N"), "number of sequences in an optimiser step, over all GPUs (default: the number in the log)")
+    ("dtype", po::value<std::string>()->value_name("NAME"), "number format of the matrix products: bf16, fp16, fp8, tf32 or fp32; required")
+    ("device", po::value<std::string>()->value_name("NAME"), "name of the device (default: the name in the trace)")
+    ("device-kind", po::value<std::string>()->default_value("cuda")->value_name("KIND"), "kind of device: cuda, rocm, tpu or cpu")
+    ("local-experts", po::value<std::string>()->value_name("N"), "number of experts held in each layer (default: all)")
+    ("skip-token", po::bool_switch(), "tokens skipped the experts that were not held")
+    ("warmup", po::value<std::string>()->default_value("3")->value_name("N"), "number of first steps to skip for each batch size and expert count")
+    ("versions", po::value<std::string>()->default_value("not stated")->value_name("TEXT"), "versions of libraries and driver, as free text")
+    ("measured-at", po::value<std::string>()->default_value("not stated")->value_name("TIME"), "time of the measurement, UTC, ISO 8601")
+    ("output", po::value<std::string>()->value_name("-|FILE.json"), "file for the step profile, or - for stdout; required");
   // clang-format on
   return options;
 }
@@ -126,20 +126,19 @@ void run_profile_import(const Arguments& arguments) {
     formats += fmt::format("\n  {:<11}{}", format.name, format.sentence);
     names.emplace_back(format.name);
   }
-  const Help help = {"profile import",
-                     "LOG --from FORMAT … --output P.json",
-                     "Step times out of another training program's log, as a profile for compute.profile. "
-                     "Reports say of them\n"
-                     "which log they are from (its SHA-256, its lines). Of whole steps a third is taken for "
-                     "forward and the\n"
-                     "rest for backward. Formats:" +
-                         formats,
-                     {"fomoe profile import train.log --from torchtitan --model medium --gpus 8 "
-                      "--sequences-per-step 64 --dtype "
-                      "bf16 --device \"NVIDIA H100 80GB HBM3\" --output titan.json",
-                      "fomoe profile import trace.json --from kineto --scenario "
-                      "experiments/scenarios/two-sites.toml --gpus 1 "
-                      "--sequences-per-step 8 --dtype bf16 --output trace-profile.json"}};
+  const Help help = {
+      "profile import",
+      "LOG --from FORMAT … --output P.json",
+      "Reads step times from the log of another training program and writes a profile for "
+      "compute.profile.\nReports identify the log by its SHA-256 and its lines. If the log gives only whole "
+      "steps, a third of each\nstep counts as forward and the rest as backward. Formats:" +
+          formats,
+      {"fomoe profile import train.log --from torchtitan --model medium --gpus 8 "
+       "--sequences-per-step 64 --dtype "
+       "bf16 --device \"NVIDIA H100 80GB HBM3\" --output titan.json",
+       "fomoe profile import trace.json --from kineto --scenario "
+       "experiments/scenarios/two-sites.toml --gpus 1 "
+       "--sequences-per-step 8 --dtype bf16 --output trace-profile.json"}};
   const auto values = parse(arguments, help, described(), "log");
   if (!values) return;
   const std::string from =

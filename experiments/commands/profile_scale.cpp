@@ -34,17 +34,16 @@ void run_profile_scale(const Arguments& arguments) {
   po::options_description options("Options");
   // clang-format off
   options.add_options()
-    ("to", po::value<std::string>()->value_name("NAME"), "the device to scale to (`fomoe list accelerators`); needed")
-    ("from", po::value<std::string>()->value_name("NAME"), "the device that was timed (default: the catalogue's device of the profile's device name)")
-    ("output", po::value<std::string>()->value_name("-|FILE.json"), "the scaled profile, or - for stdout; needed");
+    ("to", po::value<std::string>()->value_name("NAME"), "device to scale to (`fomoe list accelerators`); required")
+    ("from", po::value<std::string>()->value_name("NAME"), "device that was measured (default: the catalogue's entry for the profile's device name)")
+    ("output", po::value<std::string>()->value_name("-|FILE.json"), "file for the scaled profile, or - for stdout; required");
   // clang-format on
-  const Help help = {
-      "profile scale",
-      "P.json --to NAME --output Q.json",
-      "A profile's steps as they might be on another device: forward and backward by the ratio of the peaks "
-      "in its\n"
-      "number format, the optimiser by that of the memory bandwidths. Every report calls them assumed.",
-      {"fomoe profile scale titan.json --to H200-SXM --output titan-h200.json"}};
+  const Help help = {"profile scale",
+                     "P.json --to NAME --output Q.json",
+                     "Estimates a profile's step times on another device. Forward and backward scale with "
+                     "the ratio of the peaks\nin the profile's number format, the optimiser with the ratio "
+                     "of the memory bandwidths. Reports mark these\ntimes as assumed.",
+                     {"fomoe profile scale titan.json --to H200-SXM --output titan-h200.json"}};
   const auto values = parse(arguments, help, options, "profile");
   if (!values) return;
   if (!values->count("to")) {

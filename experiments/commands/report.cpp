@@ -9,17 +9,17 @@ namespace po = boost::program_options;
 void run_report(const Arguments& arguments) {
   po::options_description options("Options");
   options.add_options()("output", po::value<std::string>()->default_value("")->value_name("-|FILE.html"),
-                        "the page, or - for stdout; needed")(
+                        "file for the page, or - for stdout; required")(
       "chart-library", po::value<std::string>()->default_value(report::kChartLibrary)->value_name("FILE.js"),
-      "Chart.js 3 or 4 in one file, which becomes part of the page");
+      "Chart.js 3 or 4 as one file, which is copied into the page");
   const Help help = {
       "report",
       "RESULT.json… --output report.html [options]",
-      "Results as one page that needs no network: the answer, the timeline of a round, bytes by class,\n"
-      "sensitivity, faster and slower links, the scenario and where its numbers come from. Several results\n"
-      "are compared, a plan shows its frontier, a sweep its lines. A result is what `fomoe simulate`, "
-      "`compare`,\n"
-      "`plan`, `sweep`, `solve`, `fomoe-train run` or `fomoe-wan run` wrote as JSON.",
+      "Shows results on one page that needs no network: the answer, the timeline of a round, bytes by "
+      "class,\nsensitivity, faster and slower links, the scenario and the origin of its numbers. Several "
+      "results are\ncompared. A plan is shown with its frontier, a sweep with its curves. A result is the "
+      "JSON output of\n`fomoe simulate`, `compare`, `plan`, `sweep`, `solve`, `fomoe-train run` or "
+      "`fomoe-wan run`.",
       {"fomoe simulate experiments/scenarios/two-sites.toml --output run.json && fomoe report run.json "
        "--output report.html",
        "fomoe plan experiments/scenarios/two-sites.toml --output plan.json && fomoe report run.json "

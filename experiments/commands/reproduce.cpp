@@ -50,14 +50,14 @@ std::string answer(const figures::Experiment& experiment, const figures::Figure&
 
 void run_reproduce(const Arguments& arguments) {
   po::options_description options("Options");
-  options.add_options()("output", po::value<std::string>()->default_value("")->value_name("FOLDER"),
-                        "where ID.csv and ID.json go; made where it does not exist (default: no files)");
-  const Help help = {
-      "reproduce",
-      "[ID|all] [options]",
-      "Computes a figure or table of the FoMoE paper again and says what it assumed. Without an "
-      "ID: lists them.",
-      {"fomoe reproduce headline", "fomoe reproduce"}};
+  options.add_options()(
+      "output", po::value<std::string>()->default_value("")->value_name("FOLDER"),
+      "folder for ID.csv and ID.json; it is created if it does not exist (default: no files are written)");
+  const Help help = {"reproduce",
+                     "[ID|all] [options]",
+                     "Computes a figure or table of the FoMoE paper again and states its assumptions. "
+                     "Without an ID it lists the figures and tables.",
+                     {"fomoe reproduce headline", "fomoe reproduce"}};
   if (arguments.empty()) {
     scenario::write_answer(list_text());
     return;

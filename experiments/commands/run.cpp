@@ -21,9 +21,9 @@ void print_help() {
       "  fomoe simulate experiments/scenarios/two-sites.toml\n"
       "  fomoe list keys\n"
       "  fomoe plan experiments/scenarios/four-regions.toml --within cost=4000USD\n"
-      "With --output run.json an answer is kept, and `fomoe report run.json --output report.html` makes a "
-      "page "
-      "of it.\n");
+      "With --output run.json an answer is written to a file, and `fomoe report run.json --output "
+      "report.html` "
+      "makes a page from it.\n");
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ void run(const Arguments& arguments) {
   }
   std::string meant = scenario::nearest(name, names);
   for (const std::string& known : names) {
-    if (name.size() >= 3 && known.starts_with(name)) meant = known;  // "sim"
+    if (name.size() >= 3 && known.starts_with(name)) meant = known;  // an abbreviation such as "sim"
   }
   throw UsageError(fmt::format("{}: unknown command; expected one of {}; for example fomoe list methods{}",
                                name, scenario::joined(names),

@@ -24,7 +24,7 @@ namespace po = boost::program_options;
 
 namespace {
 
-/// 0: not asked for.
+/// Returns 0 if --replicas was not given.
 std::int64_t read_replicas(const po::variables_map& values, const Engine& engine) {
   if (!values.count("replicas")) return 0;
   const std::string text = values["replicas"].as<std::string>();
@@ -48,22 +48,24 @@ void run_simulate(const Arguments& arguments) {
   add_engine_options(options);
   add_sensitivity_option(options);
   add_calibration_option(options);
-  options.add_options()("trace", po::value<std::string>()->default_value("")->value_name("FILE.json"),
-                        "write who did what when, for ui.perfetto.dev (default: no trace)")(
+  options.add_options()(
+      "trace", po::value<std::string>()->default_value("")->value_name("FILE.json"),
+      "write the timeline of all sites and transfers, for ui.perfetto.dev (default: no trace)")(
       "links", po::value<std::string>()->default_value("")->value_name("FILE.csv"),
-      "write how busy each link was over time (default: not)")(
+      "write the utilisation of each link over time (default: no file)")(
       "write-plan", po::value<std::string>()->default_value("")->value_name("PLAN.json"),
-      "write what is simulated, operation by operation (default: nowhere)")(
+      "write the simulated traffic plan with all its operations (default: no file)")(
       "traffic-plan", po::value<std::string>()->default_value("")->value_name("PLAN.json"),
-      "simulate this plan instead of the method's; see experiments/plans/README.md (default: the method's)")(
-      "replicas", po::value<std::string>()->value_name("N"),
-      "simulate N seeds, the scenario's and those after it, and say how far they differ (default: one seed)")(
+      "simulate this traffic plan instead of the method's plan; see experiments/plans/README.md (default: "
+      "the method's plan)")("replicas", po::value<std::string>()->value_name("N"),
+                            "simulate N consecutive seeds, starting with the scenario's, and report their "
+                            "spread (default: one seed)")(
       "output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
-      "-: JSON on stdout; a file in .json or .csv (default: a summary for people on stdout)");
+      "-: JSON on stdout; or a .json or .csv file (default: a summary on stdout)");
   const Help help = {
       "simulate",
       "SCENARIO.toml [options]",
-      "How long the scenario takes, what it waits for and what it sends.",
+      "Predicts how long the scenario takes, what it waits for and how many bytes it sends.",
       {"fomoe simulate experiments/scenarios/two-sites.toml",
        "fomoe simulate experiments/scenarios/two-sites.toml --set strategy.local_steps=64 --output -",
        "fomoe simulate experiments/scenarios/eight-regions.toml --set compute.step_time=420ms"}};
@@ -122,13 +124,13 @@ void run_simulate(const Arguments& arguments) {
     };
     sim::add_replicas(run.report, scenario, with_seed, replicas);
   }
-  if (!(run.report.wall_clock_s > 0))  // of a method's plan it always is
+  if (!(run.report.wall_clock_s > 0))  // never happens for a method's own plan
     throw UsageError(
         "--traffic-plan: got a plan that takes no time; expected computations or transfers in it; for "
         "example "
         "--traffic-plan experiments/plans/hub-and-spoke.json");
-  // All texts exist before the first file does: a failure leaves none behind.
-  // A plan of the user's own has no closed form, and its bytes are not the scenario's.
+  // All texts are made before the first file is written, so that a failure leaves no file behind. For a
+  // user's own plan there is no closed form, and its bytes differ from those of the scenario's method.
   const ShownSensitivity sensitivity =
       given_plan.empty() ? read_sensitivity(*values, scenario, engine) : ShownSensitivity{};
   const ShownUncertainty uncertainty =

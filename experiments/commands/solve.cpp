@@ -30,13 +30,13 @@ using costmodel::RunReport;
 using costmodel::Scenario;
 using planner::Found;
 
-/// Reports by value, each computed once.
+/// Reports by value of the key; each is computed once.
 class Reports {
  public:
   Reports(const po::variables_map& values, const Unknown& unknown, const Engine& engine)
       : values_(values), unknown_(unknown), engine_(engine) {}
 
-  /// nullptr where the scenario is impossible with that value.
+  /// Returns nullptr if the scenario is impossible with this value.
   const RunReport* at(double value) {
     const auto [entry, is_new] = known_.try_emplace(value);
     if (!is_new) return entry->second ? &*entry->second : nullptr;
@@ -52,7 +52,7 @@ class Reports {
     return read_scenario(values_, {unknown_.assignment(value)});
   }
   [[nodiscard]] std::size_t computed() const { return computed_; }
-  /// Whether several values were tried and all gave the same.
+  /// Whether several values were tried and all gave the same metric.
   [[nodiscard]] bool same_everywhere(double (*metric)(const RunReport&)) const {
     if (computed_ < 2) return false;
     double least = std::numeric_limits<double>::infinity(), most = -least;
@@ -63,7 +63,7 @@ class Reports {
     }
     return most - least <= 1e-9 * std::abs(most);
   }
-  /// Why a value is impossible, where one was.
+  /// The reason why a value is impossible, if there was such a value.
   [[nodiscard]] std::string impossible() const {
     std::string text = impossible_;
     for (std::size_t at = text.find("--set "); at != std::string::npos; at = text.find("--set ", at + 1))
@@ -83,11 +83,12 @@ class Reports {
 struct Solution {
   Target target;
   Found found;
-  const RunReport* at = nullptr;      // at the answer, or at what came closest
-  const RunReport* beside = nullptr;  // 1 % away, or the next whole number, on the other side
+  const RunReport* at = nullptr;  // the report at the answer, or at the value that comes closest
+  // The report at the neighbour on the other side, 1 % or one whole number away.
+  const RunReport* beside = nullptr;
   double beside_value = 0;
-  std::string alike =
-      {};  // what the answer has to say of a key that changes nothing, or that has one value only
+  // Note for a key that does not change the metric or that has only one possible value.
+  std::string alike = {};
 };
 
 Solution solve(const Unknown& unknown, const Target& target, Reports& quick, Reports& precise) {
@@ -138,7 +139,7 @@ const char* name_of(Found::Kind kind) {
   return "";
 }
 
-/// What a factor on all rates comes to: the slowest and the fastest path among the sites.
+/// Describes what a factor on all rates means: the rates of the slowest and the fastest path between sites.
 std::string rates_text(const Unknown& unknown, const Scenario& at) {
   if (unknown.name != "platform.rate_factor") return "";
   double least = std::numeric_limits<double>::infinity(), most = 0;
@@ -221,21 +222,19 @@ void run_solve(const Arguments& arguments) {
   po::options_description options("Options");
   options.add_options()(
       "for", po::value<std::string>()->value_name("KEY"),
-      "the key whose value is asked for: a count, rate, time, size, share, factor, power or price")(
+      "key to solve for; its value is a count, rate, time, size, share, factor, power or price; required")(
       "target", po::value<std::string>()->value_name("NAME=VALUE"),
-      "compute_utilization=95%, tokens_per_s=1e6, or at most wall_clock=3d, cost=5000, energy=800 (kWh) "
-      "(default: a "
-      "table of 50, 80, 90, 95 and 99 % utilisation)")(
+      "a lower bound, compute_utilization=95% or tokens_per_s=1e6, or an upper bound, wall_clock=3d, "
+      "cost=5000 or energy=800 (kWh) (default: a table for 50, 80, 90, 95 and 99 % utilisation)")(
       "output", po::value<std::string>()->default_value("")->value_name("-|FILE.json"),
-      "-: JSON on stdout; a file in .json (default: an answer for people on stdout)");
+      "-: JSON on stdout; or a .json file (default: a text on stdout)");
   add_scenario_options(options);
   add_engine_options(options);
   const Help help = {
       "solve",
       "SCENARIO.toml --for KEY [--target NAME=VALUE] [options]",
-      "The smallest value of a key that reaches a target (the largest, where less is better), by bisection. "
-      "The\n"
-      "closed form brackets it, the engine decides.",
+      "Finds by bisection the smallest value of a key that reaches a target, or the largest value if "
+      "smaller\nvalues are better. The closed form brackets the value, and the chosen engine decides.",
       {"fomoe solve experiments/scenarios/two-sites.toml --for platform.bandwidth",
        "fomoe solve experiments/scenarios/two-sites.toml --for strategy.local_steps --target "
        "compute_utilization=0.95",

@@ -19,7 +19,7 @@ namespace po = boost::program_options;
 
 namespace {
 
-/// 0 where the text is no whole number.
+/// Returns 0 if the text is not a whole number.
 std::uint64_t whole_number(std::string_view text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -64,7 +64,7 @@ std::vector<sweep::Axis> read_axes(const po::variables_map& values) {
   return axes;
 }
 
-/// What has been simulated lies in FILE.partial until FILE is complete.
+/// Simulated rows are kept in FILE.partial until FILE is complete.
 std::optional<sweep::Journal> open_journal(const std::string& path, bool simulated, bool resume,
                                            const sweep::Request& request, const sim::RunOptions& options) {
   if (resume && path == "-") {
@@ -91,24 +91,25 @@ std::optional<sweep::Journal> open_journal(const std::string& path, bool simulat
 
 void run_sweep(const Arguments& arguments) {
   po::options_description options("Options");
-  options.add_options()(
-      "vary", po::value<std::vector<std::string>>()->value_name("KEY=VALUES"),
-      "a key and its values: v1,v2,…, lo..hi+step, lo..hi*factor or lo..hi*n/decade; give it "
-      "once for each key")("jobs", po::value<std::string>()->value_name("N"),
-                           "worker processes for --engine simulated (default: one for each core)")(
+  options.add_options()("vary", po::value<std::vector<std::string>>()->value_name("KEY=VALUES"),
+                        "a key and its values: v1,v2,…, lo..hi+step, lo..hi*factor or lo..hi*n/decade; "
+                        "required, once for each key")(
+      "jobs", po::value<std::string>()->value_name("N"),
+      "number of worker processes for --engine simulated (default: one for each core)")(
       "shard", po::value<std::string>()->default_value("1/1")->value_name("i/n"),
-      "only the i-th of n parts of the rows; the parts one after another are the whole")(
+      "compute only the i-th of n parts of the rows; the concatenation of all parts is the whole sweep")(
       "output", po::value<std::string>()->default_value("-")->value_name("-|FILE"),
-      "-: JSON on stdout; a file in .json or .csv")(
+      "-: JSON on stdout; or a .json or .csv file")(
       "resume", po::bool_switch(),
-      "go on where a simulated sweep to the same file was interrupted, or start where none was");
+      "continue an interrupted simulated sweep to the same file; start from the beginning if there is none");
   add_scenario_options(options);
   add_engine_options(options);
   const Help help = {
       "sweep",
       "SCENARIO.toml --vary KEY=VALUES --vary … [options]",
-      "Every combination of the values, one row each; the last --vary turns fastest. A combination that is\n"
-      "impossible keeps its row, which says why. Numbers are in SI units, named in the columns.",
+      "Computes one row for each combination of the values; the last --vary varies fastest. The row of "
+      "an\nimpossible combination states the reason. Numbers are in SI units, which the column names "
+      "include.",
       {"fomoe sweep experiments/scenarios/two-sites.toml --vary strategy.local_steps=16,64 --vary "
        "'platform.bandwidth=100Mbps..10Gbps*1/decade'",
        "fomoe sweep experiments/scenarios/two-sites.toml --engine closed-form --vary "
@@ -117,7 +118,8 @@ void run_sweep(const Arguments& arguments) {
   if (!values) return;
 
   const std::string path = (*values)["output"].as<std::string>();
-  (void)Output("--output", path, {".csv", ".json"});  // refuses what cannot be written, before any work
+  // Rejects a path that cannot be written before any work is done.
+  (void)Output("--output", path, {".csv", ".json"});
   const Engine engine = read_engine(*values);
   const int jobs = read_jobs(*values);
   const Shard shard = read_shard((*values)["shard"].as<std::string>());
@@ -127,7 +129,7 @@ void run_sweep(const Arguments& arguments) {
       (*values)["scenario"].as<std::vector<std::string>>().front(), {}, sweep::Grid(read_axes(*values))};
   if (values->count("set")) request.overrides = (*values)["set"].as<std::vector<std::string>>();
   if (values->count("seed")) request.overrides.push_back("seed=" + (*values)["seed"].as<std::string>());
-  // Whole rows to each shard; at most 10¹² · 10⁶ fits 64 bits.
+  // Each shard gets whole rows. The product is at most 10¹² · 10⁶, which fits 64 bits.
   request.begin = request.grid.rows() * (shard.index - 1) / shard.count;
   request.end = request.grid.rows() * shard.index / shard.count;
 
@@ -163,7 +165,7 @@ void run_sweep(const Arguments& arguments) {
       sweep::closed_form_rows(request, sink);
     }
   }
-  // Not one row: then it is no sweep with gaps but a mistake.
+  // If no row at all is possible, the sweep is a mistake and not a sweep with gaps.
   if (rows > 0 && impossible == rows && shard.count == 1) {
     if (journal) journal->remove();
     throw FileError(fmt::format("--vary: no combination is possible; the first: {}", first_problem));

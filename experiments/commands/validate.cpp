@@ -26,7 +26,7 @@ namespace {
 
 constexpr const char* kExample = "--limit wall_clock=0.02";
 
-/// "wall_clock=0.02" is of the worst run, "median.wall_clock=0.01" of that statistic.
+/// "wall_clock=0.02" limits the worst run, "median.wall_clock=0.01" the median of the runs.
 ErrorLimit read_limit(const std::string& text) {
   const std::size_t equals = text.find('=');
   const std::string name = text.substr(0, equals);
@@ -53,7 +53,7 @@ ErrorLimit read_limit(const std::string& text) {
   return limit;
 }
 
-/// Errors that a model was fitted to say nothing about the next run.
+/// Refuses runs that the network model was fitted to: their errors do not predict the error of the next run.
 void refuse_calibrated(const std::vector<ReadRun>& runs, const scenario::NetworkFile& file,
                        const std::string& path) {
   for (const ReadRun& run : runs) {
@@ -72,23 +72,22 @@ void run_validate(const Arguments& arguments) {
   po::options_description options("Options");
   options.add_options()(
       "limit", po::value<std::vector<std::string>>()->value_name("QUANTITY=SHARE"),
-      "exit status 1 where the worst error is larger, or with median. or p95. before it that "
-      "statistic; any number of times; of wall_clock, compute, communication, "
-      "synchronization, utilization, bytes, first_round, later_rounds (default: none)")(
+      "exit with status 1 if the worst error exceeds the share; the prefix median. or p95. selects that "
+      "statistic instead; may be given several times; quantities: wall_clock, compute, communication, "
+      "synchronization, utilization, bytes, first_round, later_rounds (default: no limit)")(
       "network-model", po::value<std::string>()->value_name("FILE.toml"),
-      "a [network_model], as `fomoe calibrate` writes it, in place of the same keys of the runs' scenarios "
-      "(default: the scenarios')")("set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"),
-                                   "override a key of network_model, any number of times (default: none)")(
+      "file with a [network_model] from `fomoe calibrate`, which replaces the same keys of the runs' "
+      "scenarios (default: the scenarios' values)")(
+      "set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"),
+      "override a key of network_model; may be given several times (default: none)")(
       "output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
-      "-: JSON on stdout; a file in .json or .csv (default: tables for people on stdout)");
+      "-: JSON on stdout; or a .json or .csv file (default: tables on stdout)");
   const Help help = {
       "validate",
       "RUN.json… [options]",
-      "How far predictions are from measured runs. Each report of `fomoe-train run --output` or `fomoe-wan "
-      "run "
-      "--report` holds\nits scenario; the same scenario is simulated, and the two reports are compared. "
-      "Errors "
-      "are predicted ÷ measured − 1,\nof utilization predicted − measured.",
+      "Computes how far predictions are from measured runs. Each report of `fomoe-train run --output` "
+      "or\n`fomoe-wan run --report` contains its scenario. This scenario is simulated, and the two reports "
+      "are compared.\nThe error is predicted ÷ measured − 1; for utilization it is predicted − measured.",
       {"fomoe validate experiments/validation/runs/*.json",
        "fomoe validate experiments/validation/runs/*.json --set network_model.bandwidth_efficiency=0.965 "
        "--output -"}};

@@ -1,5 +1,6 @@
 // Paper, figure "cumulative communication overhead versus global tokens": a large model on 32 workers, fomoe
-// with random placement and DDP. A staircase: each synchronisation sends its burst at once.
+// with random placement and DDP. The curve is a staircase, because each synchronisation sends all its bytes
+// at once.
 #include <algorithm>
 
 #include "costmodel/compose/make_plan.hpp"
@@ -36,7 +37,8 @@ Figure comms_scaling() {
     for (std::int64_t step = 0; step < kTrainingSteps; step += steps_per_round) {
       const std::int64_t end = std::min(step + steps_per_round, kTrainingSteps);
       const std::int64_t tokens = end * kGlobalBatch * shape.sequence_length;
-      // Before and after the burst; ddp's are so dense that a point a step draws the line.
+      // One point before and one after each burst. The bursts of ddp are so dense that one point per step
+      // suffices.
       for (const double after : {sent, sent + bytes}) {
         if (steps_per_round == 1 && after == sent) continue;
         figure.rows.push_back(

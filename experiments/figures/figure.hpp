@@ -1,4 +1,4 @@
-// The FoMoE paper's figures and tables, each a file of its own here: data, and everything that was assumed.
+// Computes the figures and tables of the FoMoE paper, one source file each, with all assumptions.
 #pragma once
 #include <span>
 #include <string>
@@ -14,7 +14,8 @@ namespace fomoe::figures {
 using scenario::Json;
 using Cell = std::variant<std::string, double, std::int64_t>;
 
-/// Written as ID.csv and ID.json: the same rows, in JSON with what was assumed and found.
+/// The data of a figure, written as ID.csv and ID.json. Both have the same rows; the JSON adds assumptions
+/// and findings.
 struct Figure {
   std::vector<std::string> columns;  // with units
   std::vector<std::vector<Cell>> rows;
@@ -41,18 +42,18 @@ Figure predictions();
 std::string csv_text(const Figure& figure);
 std::string json_text(const Experiment& experiment, const Figure& figure);
 
-// --- what several figures share --------------------------------------------------------------------------
+// --- shared by several figures -------------------------------------------------------------------------
 
-/// The paper's family at another width and depth: 64 wide heads, N_e = 4·d/128 experts of 128, k = N_e/4,
-/// 200,019 tokens, sequences of 2048.
+/// A model of the paper's family with another width and depth: heads of width 64, N_e = 4·d/128 experts of
+/// width 128, k = N_e/4, a vocabulary of 200,019 tokens, sequences of 2048 tokens.
 costmodel::ModelShape family_member(std::int64_t d_model, std::int64_t layers);
 
-/// The paper's global batch, 1024 sequences, on equal sites; DiLoCo's outer optimiser, bf16 on the wire,
-/// ring.
+/// A scenario with the paper's global batch of 1024 sequences, identical sites, DiLoCo's outer optimiser,
+/// bf16 on the wire and ring collectives.
 costmodel::Scenario paper_scenario(const costmodel::ModelShape& shape, int sites, std::int64_t local_steps);
 inline constexpr std::int64_t kGlobalBatch = 1024;
 inline constexpr std::int64_t kTrainingSteps = 640;
 
 inline constexpr double kH100MemoryBytes = 80e9;
-double gbit_per_s(double rate);  // in bytes/s
+double gbit_per_s(double rate);  // converts bytes per second
 }  // namespace fomoe::figures

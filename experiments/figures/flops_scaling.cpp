@@ -1,5 +1,5 @@
-// Paper, figure "total training FLOPs versus expert overlap": left a small model on 16 workers, right a large
-// one on 32; with the part that partial replicas avoid.
+// Paper, figure "total training FLOPs versus expert overlap": a small model on 16 workers (left) and a large
+// model on 32 workers (right). The figure also shows the FLOPs that partial replicas avoid.
 #include "costmodel/model/flops.hpp"
 #include "experiments/figures/figure.hpp"
 

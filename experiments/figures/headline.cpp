@@ -1,5 +1,5 @@
-// Paper, conclusion: "1.42x over efficient baselines and 45.44x over DDP". Which configuration that is it
-// does not say; here is a search over its own byte formulas.
+// Paper, conclusion: "1.42x over efficient baselines and 45.44x over DDP". The paper does not state the
+// configuration, so this file searches for it with the paper's own byte formulas.
 #include <cmath>
 
 #include "costmodel/methods/all.hpp"
@@ -12,7 +12,7 @@ namespace fomoe::figures {
 
 namespace {
 
-/// Bytes that a site sends in a round, bf16, ring.
+/// Bytes that a site sends per round, in bf16, with a ring.
 double bytes(const costmodel::ModelShape& shape, int sites, int overlap, bool random, bool norms) {
   costmodel::Scenario scenario = paper_scenario(shape, sites, 32);
   scenario.strategy.expert_overlap = overlap;

@@ -1,7 +1,7 @@
-// Paper, appendix "Model Falsifiability". Prediction 1: the broadcast volume of a reshuffle follows
-// C·(1 − O_e/M); by formula and counted from placements that were really drawn. Prediction 2: throughput
-// grows super-linearly with 1/O_e, because the freed memory takes a larger local batch. Whether it does is
-// what the figure answers.
+// Paper, appendix "Model Falsifiability". Prediction 1: the broadcast volume of a reshuffle follows C·(1 −
+// O_e/M). The figure shows it by formula and counted from random placements. Prediction 2: throughput grows
+// super-linearly with 1/O_e, because the freed memory allows a larger local batch. The figure tests this
+// claim.
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +19,7 @@ namespace {
 constexpr int kSites = 8;
 constexpr std::uint64_t kRedraws = 200, kSeed = 42;
 
-/// Experts that a worker fetches in a reshuffle, of those that it then holds: the mean over redraws.
+/// Share of a worker's experts that it must fetch after a reshuffle: the mean over random redraws.
 double counted_fraction(const costmodel::ModelShape& shape, int overlap) {
   const auto draw = [&](std::uint64_t epoch) {
     return costmodel::random_placement(static_cast<int>(shape.layers), static_cast<int>(shape.experts),
@@ -32,7 +32,8 @@ double counted_fraction(const costmodel::ModelShape& shape, int overlap) {
     fetched += static_cast<double>(costmodel::migrations(before, after).size());
     before = std::move(after);
   }
-  const double held = static_cast<double>(shape.layers * shape.experts) * overlap;  // by all workers
+  // Experts held, summed over all workers.
+  const double held = static_cast<double>(shape.layers * shape.experts) * overlap;
   return fetched / (held * kRedraws);
 }
 
@@ -42,7 +43,7 @@ void prediction_1(Figure& figure) {
   for (int overlap = 1; overlap <= kSites; ++overlap) {
     costmodel::Scenario scenario = paper_scenario(shape, kSites, 32);
     scenario.strategy.expert_overlap = overlap;
-    const double volume = costmodel::summarise(scenario).sent.migration;  // T = 1: of each reshuffle
+    const double volume = costmodel::summarise(scenario).sent.migration;  // T = 1: bytes of each reshuffle
     const costmodel::Fixed fixed = costmodel::fixed_of(scenario);
     const double held_bytes =
         fixed.expert_elements * costmodel::axes_of(scenario).bytes_per_element * overlap / kSites;
@@ -66,7 +67,7 @@ void prediction_2(Figure& figure) {
   const costmodel::ModelShape shape = family_member(2048, 64);
   Json found = Json::array();
   for (const double gbit : {1.0, 10.0, 100.0}) {
-    double tokens_per_s_before = 0;  // at half the overlap
+    double tokens_per_s_before = 0;  // tokens per second at half the overlap
     for (int overlap = 1; overlap <= kWorkers; overlap *= 2) {
       costmodel::Scenario scenario = paper_scenario(shape, kWorkers, 32);
       scenario.strategy.skip_token = true;

@@ -1,4 +1,4 @@
-// Paper, table "Overview of the model configurations": exact counts of what it prints rounded.
+// Paper, table "Overview of the model configurations": the exact parameter counts, which the paper rounds.
 #include "experiments/figures/figure.hpp"
 
 namespace fomoe::figures {

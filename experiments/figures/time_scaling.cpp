@@ -1,6 +1,6 @@
 // Paper, figure "total training time versus expert overlap": d = 2048, 64 layers, 60B tokens on 32 H100,
-// DiLoCo with random placement, 1 to 1000 Gb/s. By the master equation and simulated, side by side; with the
-// regions of the paper's "sweet spot" analysis.
+// DiLoCo with random placement, 1 to 1000 Gb/s. The figure compares the master equation with the simulation,
+// and marks the regions of the paper's "sweet spot" analysis.
 #include <cmath>
 
 #include "costmodel/formula/closed_form.hpp"

@@ -21,7 +21,8 @@ std::string lower(std::string text) {
   return text;
 }
 
-/// The file is part of the program: what is wrong with it is a mistake of the program, and a test's to find.
+/// The file is compiled into the program, so an error in it is a bug of the program; a test reads the whole
+/// file.
 std::string text_of(const toml::table& table, const char* key) {
   const auto value = table[key].value<std::string>();
   if (!value) throw std::logic_error(fmt::format("accelerators.toml: {} is missing", key));
@@ -79,7 +80,7 @@ std::string known_accelerators() {
 }
 
 std::string near_accelerators(const std::string& typed) {
-  // "H100" is part of two names, and "h100-sxm" is one in another case.
+  // "H100" is part of two names, and "h100-sxm" equals one name except for its case.
   std::vector<std::string> near, names;
   for (const Accelerator& row : accelerators()) {
     names.push_back(row.name);

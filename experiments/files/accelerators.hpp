@@ -1,4 +1,5 @@
-// What vendors say of their accelerators, for devices that nobody has measured: always an assumption.
+// The catalogue of accelerators with their datasheet values, for devices that were not measured. Its values
+// always count as assumptions.
 #pragma once
 #include <map>
 #include <optional>
@@ -14,27 +15,27 @@ struct Accelerator {
   std::map<std::string, double> peak_flops;  // FLOP/s of dense matrix products, by number format
   double memory_bytes = 0;
   double memory_bytes_per_s = 0;
-  std::optional<double> power_w;          // of the board; nothing: its vendor does not say
-  std::vector<std::string> device_names;  // what drivers call it
+  std::optional<double> power_w;          // watts of the board; empty if the vendor does not state it
+  std::vector<std::string> device_names;  // names that drivers report
   std::string source;                     // the vendor's document
 };
 
-/// All of experiments/data/accelerators.toml, in its order.
+/// All entries of experiments/data/accelerators.toml, in file order.
 const std::vector<Accelerator>& accelerators();
-/// nullptr where there is none of that name. Names are compared as written.
+/// Returns nullptr if no entry has this name. Names are case-sensitive.
 const Accelerator* find_accelerator(const std::string& name);
-/// The one that a driver calls so, or nullptr.
+/// The entry whose device names contain the given one, or nullptr.
 const Accelerator* accelerator_of_device(const std::string& device_name);
 
-/// "one of A100-40GB-SXM, …" and the names near to `typed`, with " or " between, for the message about an
-/// unknown one.
+/// For the error message about an unknown name: "one of A100-40GB-SXM, …", and the names closest to `typed`
+/// joined with " or ".
 std::string known_accelerators();
 std::string near_accelerators(const std::string& typed);
 
-/// "bf16, fp16": the formats it has a peak of.
+/// "bf16, fp16": the number formats whose peak is known.
 std::string known_dtypes(const Accelerator& accelerator);
 
-/// What the catalogue says of `what`, as a report states it.
+/// A catalogue value with its source, as a report states it.
 Provenance from_catalogue(const std::string& what, const std::string& value, const Accelerator& accelerator);
 
 }  // namespace fomoe::scenario

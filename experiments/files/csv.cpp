@@ -16,7 +16,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r") + 1 - first);
 }
 
-/// The end of the cell that `line` begins with: the comma outside of quotes, or the end of the line.
+/// The end of the first cell of `line`: the first comma outside of quotes, or the end of the line.
 std::size_t end_of_cell(std::string_view line) {
   bool quoted = false;
   for (std::size_t i = 0; i < line.size(); ++i) {

@@ -1,4 +1,4 @@
-// The one reader of CSV.
+// Reads CSV files with a fixed header; all CSV inputs use it.
 #pragma once
 #include <cstddef>
 #include <fstream>
@@ -8,28 +8,29 @@
 
 namespace fomoe::scenario {
 
-/// The cells of a line (RFC 4180): one in quotes may hold commas, and "" in it is a quote. Spaces around a
-/// cell do not count, nor does a carriage return at the end. The last of `most` cells is what is left of the
-/// line, commas and all.
+/// Splits a line into cells (RFC 4180). A quoted cell may contain commas, and "" in it stands for a quote.
+/// Spaces around a cell and a carriage return at the end of the line are dropped. If the line has more than
+/// `most` cells, the last cell is the whole remainder of the line including its commas.
 std::vector<std::string> csv_cells(std::string_view line, std::size_t most = static_cast<std::size_t>(-1));
 
-/// What a file's messages say: the key that names the file, what it holds, its header, a row that works.
+/// The format of a CSV file, as used in error messages.
 struct CsvForm {
-  const char* key;     // "paths_csv"
-  const char* what;    // "a CSV of measured paths"
-  const char* header;  // "src,dst,…": its columns, in this order
+  const char* key;     // scenario key that names the file: "paths_csv"
+  const char* what;    // description: "a CSV of measured paths"
+  const char* header;  // the columns in file order: "src,dst,…"
   std::string example_row;
 };
 
-/// Rows of a file with a given header, one after another; empty lines are passed over.
+/// Iterates over the rows of a file with a given header; skips empty lines.
 class CsvFile {
  public:
-  /// Throws FileError where the file cannot be read, or begins with another header.
+  /// Throws FileError if the file cannot be read or has another header.
   CsvFile(const std::string& path, CsvForm form);
-  /// Goes to the next row; false after the last. Throws FileError where a row has more or fewer cells.
+  /// Advances to the next row; returns false after the last one. Throws FileError if a row has more or fewer
+  /// cells than the header.
   bool next();
   [[nodiscard]] const std::string& cell(std::size_t column) const { return cells_[column]; }
-  [[nodiscard]] std::string place() const;  // "file:line" of the row
+  [[nodiscard]] std::string place() const;  // "file:line" of the current row
 
  private:
   std::string path_;

@@ -17,7 +17,8 @@ namespace {
 
 using costmodel::ModelShape;
 
-// Larger than any model, and small enough that a sum of products of these is checked before it overflows.
+// An upper bound for counts. It is larger than in any model, and small enough that a sum of products of
+// counts can be checked before it overflows.
 constexpr std::int64_t kMaxValue = 100'000'000;
 
 std::string content_of(const std::string& path) {
@@ -32,7 +33,7 @@ std::string content_of(const std::string& path) {
   return content.str();
 }
 
-/// Fields by name; what is null counts as absent, as it does for the library that writes these files.
+/// Access to fields by name. A null value counts as absent, as in the library that writes these files.
 class ConfigReader {
  public:
   explicit ConfigReader(const std::string& path) : path_(path), text_(content_of(path)) {
@@ -81,7 +82,7 @@ class ConfigReader {
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
-  /// The line of the field, or the first one where it is missing.
+  /// The line of the field, or line 1 if it is missing.
   [[nodiscard]] std::string place(const std::string& field) const {
     const std::size_t at = text_.find('"' + field + '"');
     const auto end =
@@ -93,8 +94,8 @@ class ConfigReader {
   Json json_;
 };
 
-// What every architecture here shares: two norms a layer and a final one, gated feed-forward blocks, keys and
-// values in groups, an unembedding of its own unless the file says otherwise.
+// The fields that all supported architectures share: two norms per layer and a final one, gated feed-forward
+// blocks, grouped keys and values, and an unembedding that is separate unless the file says that it is tied.
 ModelShape common(const ConfigReader& config) {
   ModelShape shape;
   shape.d_model = config.count("hidden_size");
@@ -145,7 +146,7 @@ ModelShape llama(const ConfigReader& config) {
 ModelShape qwen3(const ConfigReader& config) {
   ModelShape shape = common(config);
   read_dense_only(shape, config);
-  if (shape.head_dim == 0) shape.head_dim = 128;  // the default of this architecture, whatever the width
+  if (shape.head_dim == 0) shape.head_dim = 128;  // this architecture's default, independent of the width
   read_attention_bias(shape, config, false);
   shape.query_key_norm = costmodel::QueryKeyNorm::per_head;
   return shape;
@@ -187,8 +188,8 @@ ModelShape olmoe(const ConfigReader& config) {
   return shape;
 }
 
-// The multi-token-prediction module (num_nextn_predict_layers) is left out, as in the published totals. The
-// router's bias is what keeps its load balanced.
+// The multi-token-prediction module (num_nextn_predict_layers) is left out, as in the published parameter
+// counts. The router's bias balances the load.
 ModelShape deepseek_v3(const ConfigReader& config) {
   ModelShape shape = common(config);
   shape.kv_heads = shape.head_dim = 0;
@@ -214,7 +215,7 @@ ModelShape gpt_oss(const ConfigReader& config) {
   read_attention_bias(shape, config, true);
   shape.sinks = shape.ffn_bias = shape.router_bias = true;
   shape.window_tokens = config.count("sliding_window");
-  shape.window_layers = (shape.layers + 1) / 2;  // every other layer, the first one included
+  shape.window_layers = (shape.layers + 1) / 2;  // every other layer, starting with the first
   shape.embedding_counts_as_active = false;
   return shape;
 }
@@ -228,7 +229,7 @@ constexpr Architecture kArchitectures[] = {
     {"gpt_oss", gpt_oss}, {"llama", llama},         {"qwen3", qwen3},
 };
 
-// In floating point, since the exact count has 64 bits.
+// Computed in floating point first, since the exact count has only 64 bits.
 void check_size(const ModelShape& shape, const ConfigReader& config) {
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   const double width = real(std::max(shape.d_expert, shape.d_ffn));

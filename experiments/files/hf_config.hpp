@@ -1,4 +1,4 @@
-// A model as its Hugging Face config.json describes it.
+// Reads a model from a Hugging Face config.json.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,11 +7,12 @@
 
 namespace fomoe::scenario {
 
-/// The values of "model_type" that are understood.
+/// The supported values of "model_type".
 std::vector<std::string> hf_model_types();
 
-/// Throws FileError, naming the field and its line. The name is the file's, or its folder's where that is
-/// config.json. `sequence_length` stays 0: a config states the longest context, not what it trains on.
+/// Throws FileError that names the field and its line. The model's name is the file's name, or the folder's
+/// name if the file is called config.json. `sequence_length` stays 0, because a config states the longest
+/// context and not the training length.
 costmodel::ModelShape read_hf_config(const std::string& path);
 
 }  // namespace fomoe::scenario

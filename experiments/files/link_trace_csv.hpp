@@ -1,4 +1,4 @@
-// How rates and latencies of a platform's links change over time.
+// Reads a CSV of link rates and latencies that change over time.
 #pragma once
 #include <string>
 
@@ -6,9 +6,9 @@
 
 namespace fomoe::scenario {
 
-/// Adds the changes of a CSV to the platform, in the order of their times. Columns time, link, bandwidth,
-/// latency: a link is called as reports call it ("uplink of paris", "path paris to tokyo"); an empty cell
-/// leaves what was. Throws FileError.
+/// Adds the changes in the CSV to the platform, sorted by time. Columns: time, link, bandwidth, latency. A
+/// link has the name that reports use ("uplink of paris", "path paris to tokyo"). An empty cell keeps the
+/// previous value. Throws FileError.
 void read_link_trace_csv(const std::string& path, platforms::Platform& platform);
 
 }  // namespace fomoe::scenario

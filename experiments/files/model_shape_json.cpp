@@ -42,7 +42,7 @@ constexpr Member<LatentAttention, std::int64_t> kLatent[] = {{"query_rank", &Lat
 constexpr Member<costmodel::OpaqueCounts, std::int64_t> kOpaque[] = {
     {"dense_parameters", &costmodel::OpaqueCounts::dense_parameters},
     {"expert_parameters", &costmodel::OpaqueCounts::expert_parameters}};
-// By the value of the enum.
+// Indexed by the value of the enum.
 constexpr const char* kNorms[] = {"none", "per_head", "all_heads"};
 
 template <class Owner, std::size_t N>
@@ -97,7 +97,7 @@ ModelShape read_exact_shape(const std::string& path, const JsonKind& kind, const
   ModelShape shape;
   shape.name = reader.text("name");
   if (reader.has("architecture")) shape.architecture = reader.text("architecture");
-  // Other families may be dense, or known by their counts alone.
+  // Models of other families may be dense, or may be described by their parameter counts alone.
   const std::int64_t least = shape.architecture == ModelShape{}.architecture ? 1 : 0;
   shape.d_model = reader.count("d_model", least);
   shape.layers = reader.count("layers", 1);

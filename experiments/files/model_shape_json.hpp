@@ -1,15 +1,15 @@
-// A model's whole shape in JSON and back, for files that must say exactly which model they are about.
+// Writes and reads a model's complete shape as JSON, for files that must identify the model exactly.
 #pragma once
 #include "costmodel/inputs/model_shape.hpp"
 #include "experiments/json/json_object.hpp"
 
 namespace fomoe::scenario {
 
-/// The nine numbers that describe a model of the paper's family; what a step profile says of its model.
+/// The nine numbers that describe a model of the paper's family, as in a step profile.
 Json paper_shape_json(const costmodel::ModelShape& shape);
-/// The same, and every other member that differs from that family's value.
+/// The same numbers, and every other member whose value differs from the paper's family.
 Json exact_shape_json(const costmodel::ModelShape& shape);
-/// What exact_shape_json wrote, found under "model" of `json`. Throws FileError.
+/// Reads the object that exact_shape_json wrote, from "model" in `json`. Throws FileError.
 costmodel::ModelShape read_exact_shape(const std::string& path, const JsonKind& kind, const Json& json);
 
 }  // namespace fomoe::scenario

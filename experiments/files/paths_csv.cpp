@@ -17,7 +17,7 @@ constexpr const char* kHeader =
     "src_region,dst_region,throughput_median_bits_per_s,throughput_samples,rtt_median_ms";
 constexpr const char* kExampleRow = "aws:us-east-1,azure:eastus,4850218610,1,1.9";
 
-/// A number above zero: neither a measured rate nor a measured round trip can be zero.
+/// Reads a number above zero: a measured rate or round trip cannot be zero.
 double positive_number(std::string_view cell, const std::string& place, const char* column,
                        const char* example) {
   double number = 0;

@@ -55,7 +55,8 @@ class PlatformReader {
       platform_.sites.push_back(site);
     }
     if (names_.empty()) fail(document_.path() + ":1", "site", "no site", "at least one [[site]]", "[[site]]");
-    // Which rates may be taken as a site's own is known only when all sites are.
+    // The default rates are set after all sites are read, because they are the largest measured rates between
+    // these sites.
     for (platforms::Site& site : platform_.sites) {
       if (site.uplink_bytes_per_s == 0) site.uplink_bytes_per_s = largest_measured(site.name, "uplink", true);
       if (site.downlink_bytes_per_s == 0)
@@ -63,7 +64,7 @@ class PlatformReader {
     }
   }
 
-  /// 0 where the largest measured rate is to be taken.
+  /// 0: use the largest measured rate.
   double link(const TableReader& reader, std::string_view key, const std::string& site, bool out) {
     if (reader.has(key)) {
       given_links_ = true;
@@ -240,11 +241,11 @@ class PlatformReader {
   Document document_;
   platforms::Platform platform_;
   std::string source_;
-  Origin given_origin_ = Origin::assumed;  // of what the file itself says, other than [default_path]
+  Origin given_origin_ = Origin::assumed;  // origin of the file's values other than [default_path]
   MeasuredPaths measured_;
   std::vector<std::string> names_;
   std::optional<platforms::Path> default_path_;
-  std::vector<bool> covered_;  // like platform_.paths
+  std::vector<bool> covered_;  // whether a path is described; same indices as platform_.paths
   bool measured_paths_ = false, given_paths_ = false, measured_links_ = false, given_links_ = false;
 };
 

@@ -72,7 +72,7 @@ class PriceReader {
     return reader.has("sites") ? reader.text("sites") : "";
   }
 
-  /// All amounts of a file are in one currency.
+  /// All amounts in a file must have the same currency.
   double amount(const TableReader& reader, std::string_view key) {
     const Money money = reader.money(key);
     if (currency_.empty()) currency_ = money.currency;
@@ -86,7 +86,7 @@ class PriceReader {
       const TableReader reader(document_, price_file_keys(), "gpu", table);
       for (const char* key : {"on_demand", "spot", "owned"}) {
         if (!reader.has(key)) continue;
-        const double price = amount(reader, key);  // the others are checked as well
+        const double price = amount(reader, key);  // the prices of the other kinds are checked as well
         if (key == pricing_ && !gpus_.try_emplace(prefix_of(reader), price).second) refuse_twice(reader);
       }
     }

@@ -1,4 +1,5 @@
-// Price files: what GPUs, egress, ports and electricity cost at sites whose names begin alike.
+// Reads price files: prices of GPUs, egress, ports and electricity, for sites selected by a prefix of their
+// names.
 #pragma once
 #include <string>
 
@@ -7,8 +8,8 @@
 
 namespace fomoe::scenario {
 
-/// `pricing` is "on_demand", "spot" or "owned". Of several rows that a site's name begins with, the longest
-/// counts. Throws FileError where the file is wrong or has no such GPU price for a site.
+/// `pricing` is "on_demand", "spot" or "owned". If several rows match a site's name, the row with the longest
+/// prefix counts. Throws FileError if the file is wrong or has no such GPU price for a site.
 costmodel::Prices read_price_file(const std::string& path, const std::string& pricing,
                                   const platforms::Platform& platform);
 

@@ -82,7 +82,7 @@ class QualityReader {
     const std::size_t colon = text.find(": ");
     const auto& names = costmodel::quality_scope_names();
     const std::string key = text.substr(0, colon);
-    if (colon == std::string::npos || key == "note") return;  // a comment
+    if (colon == std::string::npos || key == "note") return;  // a comment line
     const std::string value = text.substr(colon + 2);
     if (key == "source") {
       table_.source = value;
@@ -95,7 +95,7 @@ class QualityReader {
   }
 
   void read_row(const std::string& line) {
-    const std::vector<std::string> cells = csv_cells(line, 8);  // the note may hold commas
+    const std::vector<std::string> cells = csv_cells(line, 8);  // the last column, note, may contain commas
     if (cells.size() != 8) wrong("row", fmt::format("\"{}\"", line), "8 cells", kExampleRow);
     costmodel::QualityRow row;
     row.strategy = cells[0];

@@ -1,4 +1,4 @@
-// Tables of measured perplexities: lines "# key: value" with the source and the scope, then a CSV.
+// Reads tables of measured perplexities. Lines "# key: value" state the source and the scope; a CSV follows.
 #pragma once
 #include <string>
 #include <string_view>
@@ -7,11 +7,11 @@
 
 namespace fomoe::scenario {
 
-/// `name` is for messages. Throws FileError where the text is wrong.
+/// `name` is used in error messages. Throws FileError if the text is wrong.
 costmodel::QualityTable parse_quality_csv(std::string_view text, const std::string& name);
 costmodel::QualityTable read_quality_csv(const std::string& path);
 
-/// Tables exp0 and exp1 of the FoMoE paper, in this order. They are files of experiments/data, compiled in.
+/// Tables exp0 and exp1 of the FoMoE paper, in this order. They are compiled in from experiments/data.
 costmodel::QualityTable paper_table();
 
 }  // namespace fomoe::scenario

@@ -16,7 +16,7 @@ namespace fomoe::scenario {
 namespace {
 
 constexpr const char* kHeader = "layer,expert,site,count";
-// The sum over all rows stays inside 64 bits.
+// This bound keeps the sum over all rows within 64 bits.
 constexpr std::int64_t kMaxCount = 1'000'000'000'000;
 
 std::int64_t whole_number(std::string_view cell, const std::string& place, const char* column,

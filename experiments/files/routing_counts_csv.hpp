@@ -1,4 +1,4 @@
-// Routing counts as a CSV file: layer,expert,site,count.
+// Reads routing counts from a CSV file with the columns layer,expert,site,count.
 #pragma once
 #include <string>
 
@@ -8,8 +8,8 @@
 
 namespace fomoe::scenario {
 
-/// Layers (of all layers, those without experts included) and experts count from 0; sites go by their names.
-/// Combinations without a row count 0. Throws FileError at the line that is wrong.
+/// Layers and experts count from 0; layers without experts count too. Sites are named. A combination without
+/// a row has count 0. Throws FileError at the wrong line.
 costmodel::RoutingCounts read_routing_counts(const std::string& path, const costmodel::ModelShape& model,
                                              const platforms::Platform& platform);
 

@@ -1,4 +1,5 @@
-// Step profiles as JSON, schema "fomoe.step-profile/1"; the keys are the field names of StepProfile.
+// Reads and writes step profiles as JSON, schema "fomoe.step-profile/1". The keys are the field names of
+// StepProfile.
 #pragma once
 #include <string>
 
@@ -6,8 +7,8 @@
 
 namespace fomoe::scenario {
 
-/// Throws FileError, also where a key is missing or unknown, or a time is negative. `source` of the profile
-/// is the path, whatever the file says.
+/// Throws FileError for a wrong file, a missing or unknown key, or a negative time. `source` of the returned
+/// profile is set to `path`.
 costmodel::StepProfile read_step_profile(const std::string& path);
 std::string step_profile_json(const costmodel::StepProfile& profile);
 

@@ -25,7 +25,7 @@ platforms::Platform read_xml_platform(const std::string& path) {
   try {
     return loader_of_program()(path);
   } catch (const InputError& error) {
-    throw FileError(error.what());  // it begins with the file
+    throw FileError(error.what());  // the message begins with the file's name
   }
 }
 

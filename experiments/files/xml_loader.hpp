@@ -1,5 +1,5 @@
-// Platform files that end in .xml are SimGrid's. This library is free of SimGrid, so that a program that has
-// it says who reads them.
+// The loader for SimGrid platform files (.xml). This library does not link SimGrid, so a program that links
+// SimGrid registers its loader here.
 #pragma once
 #include <functional>
 #include <string>
@@ -10,11 +10,11 @@ namespace fomoe::scenario {
 
 using XmlPlatformLoader = std::function<platforms::Platform(const std::string& path)>;
 
-/// For the whole program, before the first scenario is read.
+/// Sets the loader for the whole program. Call it before the first scenario is read.
 void use_xml_platform_loader(XmlPlatformLoader loader);
 
 bool is_xml_platform(const std::string& path);
-/// Throws FileError, also where the program has no loader.
+/// Throws FileError, also if no loader was set.
 platforms::Platform read_xml_platform(const std::string& path);
 
 }  // namespace fomoe::scenario

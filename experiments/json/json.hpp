@@ -1,4 +1,4 @@
-// The JSON type of the project: keys keep the order in which they were written.
+// The JSON type of the project, whose objects keep the order of their keys.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,7 +9,8 @@ namespace fomoe::scenario {
 
 using Json = nlohmann::ordered_json;
 
-/// Indented, with a newline at the end. Text that is not UTF-8, such as a file's name may be, is replaced.
+/// Serialises with indentation and a final newline. Bytes that are not UTF-8, as file names may contain, are
+/// replaced.
 std::string to_text(const Json& document);
 
 }  // namespace fomoe::scenario

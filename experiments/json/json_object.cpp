@@ -32,7 +32,7 @@ Json parse(const std::string& path, const JsonKind& kind) {
     const auto bytes = static_cast<std::ptrdiff_t>(std::min(error.byte, text.size()));
     const auto line = 1 + std::count(text.begin(), text.begin() + bytes, '\n');
     fail(fmt::format("{}:{}", path, line), kind.subject, "what is no JSON", kind.article, kind.remedy);
-  } catch (const Json::out_of_range&) {  // 1e999
+  } catch (const Json::out_of_range&) {  // a number such as 1e999
     fail(path + ":1", kind.subject, "a number that is too large", "finite numbers", kind.remedy);
   }
 }
@@ -141,7 +141,7 @@ Json read_any_json(const std::string& path, const std::vector<const JsonKind*>& 
     if (has && schema == kind->schema) return json;
     expected.push_back(std::string("\"") + kind->schema + '"');
   }
-  // Asked first: a file of another kind should not be told about its keys.
+  // The schema is checked first, so that a file of another kind gets no error about its keys.
   fail(path + ":1", "schema", has ? '"' + schema + '"' : "nothing", joined(expected, " or "), first.remedy);
 }
 

@@ -1,4 +1,4 @@
-// Strict reading of JSON: every mistake is named by the file, the key and what was expected of it.
+// Strict reading of JSON. Every error names the file, the key and the expected value.
 #pragma once
 #include <fmt/format.h>
 
@@ -10,16 +10,16 @@
 
 namespace fomoe::scenario {
 
-/// A kind of JSON file, for messages.
+/// A kind of JSON file, for error messages.
 struct JsonKind {
   const char* schema;   // "fomoe.plan/1"
   const char* subject;  // "plan"
   const char* article;  // "a plan"
-  const char* remedy;   // after "for example"
+  const char* remedy;   // the remedy that the message suggests after "for example"
 };
 
-/// One JSON object, read strictly: unknown keys are refused when it is made, missing ones when they are asked
-/// for. `where` is its path from the top, "ops[3]".
+/// One JSON object with strict checks. The constructor rejects unknown keys; reading a missing key is an
+/// error. `where` is the object's path from the top level, such as "ops[3]".
 class JsonObject {
  public:
   JsonObject(const std::string& file, const JsonKind& kind, std::string where, const Json& object,
@@ -31,14 +31,14 @@ class JsonObject {
   [[nodiscard]] std::string text(const std::string& name) const;
   [[nodiscard]] std::int64_t count(const std::string& name, std::int64_t least,
                                    std::int64_t most = 1LL << 62) const;
-  [[nodiscard]] double number(const std::string& name, const std::string& expected) const;  // zero or more
+  [[nodiscard]] double number(const std::string& name, const std::string& expected) const;  // at least zero
   [[nodiscard]] double seconds(const std::string& name) const {
     return number(name, "seconds of zero or more");
   }
   [[nodiscard]] bool boolean(const std::string& name) const;
   [[nodiscard]] const Json& array(const std::string& name) const;
   [[nodiscard]] const Json& filled_array(const std::string& name) const;
-  /// Whole numbers from `least` to `most`; a wrong one is named by its place in the array.
+  /// Reads an array of whole numbers from `least` to `most`. An error names the index of the wrong number.
   [[nodiscard]] std::vector<std::int64_t> counts(const std::string& name, std::int64_t least,
                                                  std::int64_t most, const std::string& expected) const;
 
@@ -54,13 +54,12 @@ class JsonObject {
   const Json& object_;
 };
 
-/// The same for what may have keys that this version does not know. `file` and `kind` outlive what is
-/// returned.
+/// Like the above, but allows unknown keys. `file` and `kind` must outlive the returned object.
 JsonObject open_object(const std::string& file, const JsonKind& kind, std::string where, const Json& object);
 
-/// The file as JSON with that schema. Throws FileError.
+/// Reads the file as JSON and checks its schema. Throws FileError.
 Json read_json_file(const std::string& path, const JsonKind& kind);
-/// The same where several kinds will do; the first is what messages expect.
+/// Accepts any of several kinds; error messages name the first.
 Json read_any_json(const std::string& path, const std::vector<const JsonKind*>& kinds);
 
 }  // namespace fomoe::scenario

@@ -1,4 +1,4 @@
-// What a report says of failures and of other seeds, for people; empty where it says nothing.
+// Formats failures, goodput and results of other seeds for people. Empty if the report has none of them.
 #pragma once
 #include <string>
 

@@ -26,7 +26,8 @@ using planner::Measure;
 
 std::string shell_word(const std::string& assignment) {
   std::string text = assignment;
-  // Axes quote words for TOML; a bare word reads the same.
+  // Words on axes are quoted for TOML; the shell needs no quotes around a bare word, which is read as a
+  // string.
   const std::size_t equals = text.find('=');
   if (text.size() > equals + 2 && text[equals + 1] == '\'' && text.back() == '\'')
     text = text.substr(0, equals + 1) + text.substr(equals + 2, text.size() - equals - 3);
@@ -44,7 +45,7 @@ std::string ratio_text(double ratio) {
   return fmt::format("{:.3g} times", ratio);
 }
 
-/// What only some methods have: the placement, fragments, what --vary adds.
+/// Settings that only some methods have: the placement, fragments, and the axes of --vary.
 std::string details(const PlanAnswer& plan, const Finalist& finalist) {
   const costmodel::Strategy& strategy = finalist.scenario.strategy;
   const costmodel::Method& method = *strategy.method;
@@ -112,7 +113,7 @@ class PlanText {
     return "";
   }
 
-  /// What is asked for is not to be had: what is?
+  /// If no candidate keeps the limits, shows the least time, cost or energy that is possible.
   std::string nothing_left() {
     if (plan_.least.empty())
       return fmt::format("Nothing is possible: all {} combinations were dropped, for the reasons below.\n",
@@ -209,7 +210,7 @@ class PlanText {
     return text + "formula: the closed form's time against the simulated one, which is shown\n";
   }
 
-  /// Where the scenario itself does not fit.
+  /// The change that would make the unchanged scenario fit into GPU memory; empty if there is none.
   [[nodiscard]] std::string would_fit() const {
     const std::string text = costmodel::remedy_text(costmodel::memory_remedy(base_.scenario));
     return text.empty() ? "" : "; " + text;
@@ -267,7 +268,7 @@ class PlanText {
     return rows.empty() ? "" : "The best of each method:\n" + listed(rows, reasons) + '\n';
   }
 
-  /// Columns, then a sentence each.
+  /// Aligns the columns and puts one sentence behind each row.
   static std::string listed(const std::vector<Row>& rows, const std::vector<std::string>& sentences) {
     std::string columns = aligned(rows, "  "), text;
     for (const std::string& sentence : sentences) {
@@ -321,7 +322,7 @@ class PlanText {
       lowest = std::min(lowest, off);
       highest = std::max(highest, off);
     }
-    // Less than what the sums' order leaves is no difference.
+    // A difference below rounding error does not count as a difference.
     if (highest - lowest < 1e-9) return "The closed form's times were those of the simulation.\n";
     return fmt::format(
         "The closed form's times were between {:.3g} % below and {:.3g} % above the simulated ones.\n",
@@ -339,7 +340,7 @@ class PlanText {
 std::string simulate_line(const planner::Question& question, const planner::Finalist& finalist) {
   std::string line = "fomoe simulate " + shell_word(question.scenario_path);
   for (const std::string& assignment : question.overrides) {
-    // What the candidate sets wins.
+    // The candidate's settings override those of the question.
     const std::string key = assignment.substr(0, assignment.find('=') + 1);
     const bool again = std::any_of(finalist.settings.begin(), finalist.settings.end(),
                                    [&](const std::string& setting) { return setting.starts_with(key); });

@@ -1,4 +1,4 @@
-// What `fomoe plan` found, for people and for machines.
+// Formats the result of `fomoe plan` as text, JSON and CSV.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace fomoe::commands {
 
-/// Where nothing keeps the limits: who has the least of what was limited, limits aside.
+/// If no candidate keeps the limits: the candidate with the least of one limited amount, without limits.
 struct Least {
   planner::Measure measure;
   planner::Finalist finalist;
@@ -26,7 +26,7 @@ std::string plan_text(const PlanAnswer& plan);
 std::string plan_json(const PlanAnswer& plan);
 std::string plan_csv(const PlanAnswer& plan);
 
-/// "fomoe simulate S.toml --set …", quoted for a shell.
+/// The command "fomoe simulate S.toml --set …" that simulates the finalist, quoted for a shell.
 std::string simulate_line(const planner::Question& question, const planner::Finalist& finalist);
 
 }  // namespace fomoe::commands

@@ -30,7 +30,7 @@ std::string title(const costmodel::RunReport& report, const costmodel::Scenario&
       to_string(strategy.wire.type));
 }
 
-/// The mean round times the number of rounds: shares of the wall clock.
+/// Times of the mean round times the number of rounds, as shares of the wall clock.
 std::string shares(const costmodel::RunReport& report) {
   const auto rounds = static_cast<double>(report.round.count);
   const auto row = [&](const char* name, double per_round_s) {
@@ -55,7 +55,7 @@ std::string sites(const costmodel::RunReport& report) {
   return aligned(rows);
 }
 
-/// What the round waits for, one after another; the five longest where there are more.
+/// The parts of the round on its critical path in time order; at most the five longest.
 std::string critical_path_text(const costmodel::RunReport& report) {
   std::string text;
   if (report.wall_clock_interval_s) {
@@ -104,7 +104,7 @@ std::string cost_table(const costmodel::RunReport& report) {
   return aligned(rows) + '\n';
 }
 
-/// Loud where nobody knows.
+/// States clearly that the perplexity is unknown.
 std::string quality_text(const costmodel::RunReport& report) {
   const costmodel::Quality& quality = *report.quality;
   if (!quality.known)

@@ -29,7 +29,7 @@ std::optional<double> error_of(const ValidatedRun& run, Compared what) {
 }
 std::string stem(const ValidatedRun& run) { return std::filesystem::path(run.measured.path).stem().string(); }
 
-/// "+1.2 %"; of utilisation, "−0.4 pt".
+/// An error as text: "+1.2 %"; for utilisation "−0.4 pt".
 std::string signed_error(const ValidatedRun& run, Compared what) {
   const std::optional<double> error = error_of(run, what);
   if (!error) return "";
@@ -64,7 +64,7 @@ std::vector<Group> groups_of(const std::vector<ValidatedRun>& runs) {
   return groups;
 }
 
-/// Of those of the runs that have such an error; none where no run has.
+/// Statistics over the runs that have this error; empty if no run has it.
 std::optional<ErrorSummary> summary(const std::vector<ValidatedRun>& runs,
                                     const std::vector<std::size_t>& members, Compared what) {
   std::vector<double> errors;
@@ -117,7 +117,7 @@ std::string groups_table(const std::vector<ValidatedRun>& runs) {
   return aligned(rows);
 }
 
-/// What was run with the compute paced says nothing about predictions of compute.
+/// States how many runs had paced compute: such runs say nothing about predictions of compute.
 std::string how_measured(const std::vector<ValidatedRun>& runs) {
   const auto paced = std::count_if(runs.begin(), runs.end(),
                                    [](const ValidatedRun& run) { return run.measured.record.paced; });
@@ -140,7 +140,7 @@ std::string bytes_line(const std::vector<ValidatedRun>& runs) {
                      stem(runs[worst.worst_run]), signed_error(runs[worst.worst_run], Compared::bytes));
 }
 
-/// The network terms of the runs, where all have the same.
+/// The network terms, if all runs have the same ones.
 std::string network_line(const std::vector<ValidatedRun>& runs) {
   const auto text_of = [](const costmodel::NetworkModel& network) {
     std::string text = fmt::format("bandwidth_efficiency {}", network.bandwidth_efficiency);
@@ -165,7 +165,7 @@ Json figures(const costmodel::RunReport& report) {
           {"round_durations_s", report.round_durations_s}};
 }
 
-/// JSON has no infinity.
+/// JSON has no infinity, so an infinite number becomes null.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 }  // namespace

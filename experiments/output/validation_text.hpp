@@ -1,4 +1,4 @@
-// What `fomoe validate` answers: tables, CSV, JSON, and whether the limits hold.
+// Formats the result of `fomoe validate` as tables, CSV and JSON, and checks error limits.
 #pragma once
 #include <string>
 #include <vector>
@@ -18,17 +18,18 @@ struct ValidatedRun {
 
 struct ErrorLimit {
   costmodel::Compared what = costmodel::Compared::wall_clock;
-  std::string statistic;  // worst, p95, median
+  std::string statistic;  // "worst", "p95" or "median"
   double most = 0;
 };
 
-/// One line for each limit that the runs together exceed.
+/// One line for each limit that the errors of all runs exceed.
 std::vector<std::string> check_limits(const std::vector<ValidatedRun>& runs,
                                       const std::vector<ErrorLimit>& limits);
 
-/// Each run, then medians, 95th percentiles and worst cases of all, by what bounds them and by method.
+/// Each run's errors, then medians, 95th percentiles and worst cases over all runs, by what bounds the runs
+/// and by method.
 std::string validation_text(const std::vector<ValidatedRun>& runs);
-/// One line a run; units are in the column names, errors are shares.
+/// One line per run. The column names include the units; errors are shares.
 std::string validation_csv(const std::vector<ValidatedRun>& runs);
 /// Schema "fomoe.validation/1".
 std::string validation_json(const std::vector<ValidatedRun>& runs);

@@ -24,7 +24,8 @@ using costmodel::Scenario;
 
 constexpr std::size_t kMostFinalists = 96, kMostDoubtful = 4;
 
-/// At most `count`, evenly over the list and with both ends: neighbours on a frontier are alike.
+/// Picks at most `count` entries evenly over the list, including both ends, because neighbours on a frontier
+/// are similar.
 std::vector<Candidate> thinned(const std::vector<Candidate>& list, std::size_t count) {
   if (list.size() <= count) return list;
   if (count == 1) return {list.front()};
@@ -56,13 +57,13 @@ class Chooser {
     try {
       finalist.scenario = scenario::read_scenario(question_.scenario_path, reading);
     } catch (const FileError&) {
-      return;  // with another collective, a combination may be impossible
+      return;  // the combination may be impossible with another collective
     }
     finalists_.push_back(std::move(finalist));
   }
 
-  /// The formula takes the slowest link for all, which flatters none of the collectives alike: where sites
-  /// differ, each candidate is simulated with all of them.
+  /// The closed form uses the slowest link for all sites, and the resulting error differs between
+  /// collectives. Therefore, if sites differ, each candidate is simulated with all collectives.
   void add_collectives() {
     const std::size_t count = finalists_.size();
     for (std::size_t i = 0; i < count; ++i) {
@@ -166,7 +167,7 @@ class Decision {
 
  private:
   [[nodiscard]] const Finalist& at(std::size_t i) const { return answer_.finalists[i]; }
-  /// Of what is not minimised.
+  /// The value by the other amount, the one that is not minimised.
   [[nodiscard]] double other_value(std::size_t i) const {
     return to_equal_loss(other_amount(at(i).simulated, options_.screening.minimise),
                          at(i).equal_loss_factor.value_or(std::numeric_limits<double>::quiet_NaN()));
@@ -175,10 +176,10 @@ class Decision {
     if (answer_.basis == Basis::equal_loss) return at(i).equal_loss_factor.has_value();
     return at(i).perplexity && *at(i).perplexity <= *answer_.target_perplexity;
   }
-  /// A finalist that is better in value and no riskier in quality.
+  /// A finalist that has a better value and no higher risk for quality.
   [[nodiscard]] std::optional<std::size_t> dominating(std::size_t i) const {
     for (const std::size_t other : order_) {
-      if (other == i) return std::nullopt;  // the others are no better
+      if (other == i) return std::nullopt;  // the others follow in order and are no better
       if (other_value(other) > other_value(i) * (1 + 1e-9)) continue;
       if (answer_.basis == Basis::perplexity) {
         if (!at(i).perplexity) return other;
@@ -192,7 +193,7 @@ class Decision {
 
   Answer& answer_;
   const AnswerOptions& options_;
-  std::vector<std::size_t> order_;  // finalists that keep all limits, by value
+  std::vector<std::size_t> order_;  // indices of the finalists that keep all limits, sorted by value
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// From the shortlist to an answer: the finalists are simulated, and what was simulated decides.
+// Simulates the finalists of the shortlist and chooses the answer by the simulated results.
 #pragma once
 #include <functional>
 #include <optional>
@@ -12,43 +12,44 @@
 
 namespace fomoe::planner {
 
-/// One candidate, or the scenario as it is, by both engines.
+/// A candidate, or the unchanged scenario, with the results of both engines.
 struct Finalist {
   Candidate candidate;
-  std::vector<std::string> settings;  // "strategy.method=fomoe", …: for --set
+  std::vector<std::string> settings;  // settings for --set: "strategy.method=fomoe", …
   costmodel::Scenario scenario;
   Amounts closed_form, simulated;
-  double value = 0;  // simulated, as in Candidate
+  double value = 0;  // simulated value; see Candidate::value
   double exposed_share = 0, compute_utilization = 0, gpu_memory_bytes = 0, bytes_sent_per_site_per_round = 0;
   std::string busiest_link;
   std::optional<double> perplexity, plus_minus, equal_loss_factor;
-  std::string quality_reason;  // of an unknown perplexity
-  std::string problem;         // empty, or why it is out: a limit that it breaks when simulated, or an error
+  std::string quality_reason;  // the reason why the perplexity is unknown
+  /// Empty, or the reason for exclusion: a limit that the simulated run breaks, or an error.
+  std::string problem;
   [[nodiscard]] const char* method() const { return scenario.strategy.method->name.c_str(); }
   [[nodiscard]] std::int64_t steps_per_round() const;
 };
 
 enum class Basis {
-  equal_loss,  // a scaling law knows what reaches the same loss
-  target,      // measured perplexities: the best of those that are low enough
-  perplexity,  // measured perplexities and no target: a frontier
-  unknown      // no quality model is valid: a frontier of what may cost quality
+  equal_loss,  // a scaling law gives the amount that reaches equal loss
+  target,      // perplexities were measured and a target is given: the best candidate that reaches it
+  perplexity,  // perplexities were measured and no target is given: a frontier
+  unknown      // no quality model is valid: a frontier over the settings that may cost quality
 };
 
 struct MethodBest {
   std::size_t finalist = 0;
-  std::optional<std::size_t> loses_to;  // a finalist; none: it is among `chosen`
+  std::optional<std::size_t> loses_to;  // index of a better finalist; empty if this one is in `chosen`
 };
 
 struct Answer {
   Basis basis = Basis::unknown;
   std::optional<double> target_perplexity;
-  std::string why_unknown;          // of Basis::unknown and Basis::perplexity
-  std::vector<Finalist> finalists;  // [0] is the scenario as it is
-  std::vector<std::size_t> chosen;  // the choice and the runners-up, or the frontier; by value
-  std::vector<MethodBest> methods;  // each method's best, by value
+  std::string why_unknown;          // for Basis::unknown and Basis::perplexity
+  std::vector<Finalist> finalists;  // [0] is the unchanged scenario
+  std::vector<std::size_t> chosen;  // the choice and the runners-up, or the frontier; sorted by value
+  std::vector<MethodBest> methods;  // the best finalist of each method, sorted by value
   std::size_t simulated = 0;
-  bool with_collectives = false;  // finalists were simulated with every collective
+  bool with_collectives = false;  // whether finalists were simulated with every collective
   [[nodiscard]] bool has_choice() const {
     return (basis == Basis::equal_loss || basis == Basis::target) && !chosen.empty();
   }
@@ -60,7 +61,7 @@ struct AnswerOptions {
   sim::RunOptions simulation;
 };
 
-/// The scenario as it is, by both engines. Throws where it cannot be simulated.
+/// The unchanged scenario with the results of both engines. Throws if it cannot be simulated.
 Finalist base_line(const costmodel::Scenario& base, const AnswerOptions& options);
 
 Answer answer(const Question& question, const Space& space, const Screening& screening, Finalist base,

@@ -1,4 +1,4 @@
-// One combination that `fomoe plan` looks at, and what decides between two of them.
+// One combination of settings that `fomoe plan` considers, and the criteria that rank candidates.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace fomoe::planner {
 
 enum class Measure { time, cost, energy };
 
-/// NaN: nobody knows.
+/// Time in seconds, cost in the scenario's currency, energy in kWh. NaN means unknown.
 struct Amounts {
   double time_s = 0, cost = 0, energy_kwh = 0;
   [[nodiscard]] double of(Measure measure) const {
@@ -17,20 +17,21 @@ struct Amounts {
   }
 };
 
-/// What a candidate must keep; none: no limit.
+/// The limits that a candidate must keep. Empty means no limit.
 struct Limits {
   std::optional<double> time_s, cost, energy_kwh;
   std::optional<double> perplexity;
-  std::optional<double> gpu_memory_bytes;  // of one GPU, by the scenario or by --within
+  std::optional<double> gpu_memory_bytes;  // bytes of one GPU, from the scenario or from --within
 };
 
-/// What a run may lose in quality by, beside what a quality model says. A candidate is better than another
-/// for certain only where it is no worse in each of these.
+/// The settings that may reduce the quality of the trained model, independent of any quality model. A
+/// candidate is certainly at least as good as another one only if it is no worse in each of these
+/// coordinates.
 struct QualityCoordinates {
-  double local_steps = 1;        // K: fewer are safer
-  double overlap_share = 1;      // O_e/M: more is safer
-  double bytes_per_element = 2;  // on the wire: more is safer
-  double overlap_steps = 0;      // steps that a synchronisation comes late: fewer are safer
+  double local_steps = 1;        // K: fewer steps are safer
+  double overlap_share = 1;      // O_e/M: a larger share is safer
+  double bytes_per_element = 2;  // bytes per element on the wire: more are safer
+  double overlap_steps = 0;      // steps by which a synchronisation is delayed: fewer are safer
   bool averages_everything = true;
   bool operator==(const QualityCoordinates&) const = default;
 };
@@ -43,14 +44,15 @@ inline bool no_riskier(const QualityCoordinates& a, const QualityCoordinates& b)
 
 struct Candidate {
   std::uint32_t family = 0;
-  std::uint64_t row = 0;  // in the family's grid
+  std::uint64_t row = 0;  // row in the family's grid
   Amounts amounts;        // by the closed form
   QualityCoordinates quality;
   double sites = 1;
   double perplexity = 0;  // NaN: unknown
-  /// What is minimised: the measure, to the loss of data-parallel training where a scaling law knows it.
+  /// The value that is minimised: the amount, or, if a scaling law applies, the amount that reaches the loss
+  /// of data-parallel training.
   double value = 0;
-  double other_amount = 0;  // of cost and time the one that is not minimised; 0: unknown
+  double other_amount = 0;  // the one of cost and time that is not minimised; 0 if unknown
 };
 
 }  // namespace fomoe::planner

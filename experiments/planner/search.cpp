@@ -9,9 +9,9 @@ namespace fomoe::planner {
 namespace {
 
 constexpr double kResolution = 1e-3;
-constexpr double kDensest = 64;  // up to here every whole number is a sample
+constexpr double kDensest = 64;  // every whole number up to this one is a sample
 constexpr int kProbes = 6;
-constexpr double kMostImpossible = 4096;  // whole numbers in a row that are looked at for a possible one
+constexpr double kMostImpossible = 4096;  // whole numbers in a row that are tested for a possible one
 
 std::vector<double> samples(const Domain& domain) {
   std::vector<double> values;
@@ -47,7 +47,7 @@ class Search {
     const std::size_t last = values_.size() - 1;
     const bool good_low = good(values_.front()), good_high = good(values_[last]);
     if (good_low && good_high) {
-      if (const auto gap = first_bad()) {  // reached at both ends: from the gap on
+      if (const auto gap = first_bad()) {  // reached at both ends: search from the gap on
         found.missed_again = values_[*gap];
         found.kind = Found::Kind::smallest;
         std::size_t upper = *gap;
@@ -72,7 +72,7 @@ class Search {
       found.missed_again = values_[last];
       return found;
     }
-    // One crossing, or an odd number of them. The closed form says where to look first.
+    // There is one crossing, or an odd number of them. The closed form shows where to search first.
     const bool rising = good_high;
     std::size_t at = crossing(rising);
     if (rising) {
@@ -86,7 +86,7 @@ class Search {
       found.kind = Found::Kind::largest;
       found.value = bisect(values_[at + 1], values_[at]);
     }
-    // Is it reached all the way from there?
+    // Check whether the target is reached everywhere beyond the crossing.
     const std::size_t from = rising ? at + 1 : 0, to = rising ? last : at;
     for (int i = 0; i <= kProbes && to > from; ++i) {
       const double value = values_[from + (to - from) * static_cast<std::size_t>(i) / kProbes];
@@ -101,7 +101,7 @@ class Search {
     return margin && *margin >= 0;
   }
 
-  /// The last sample before the crossing that is nearest to the end where the target is reached.
+  /// The last sample before the crossing that is closest to the end where the target is reached.
   std::size_t crossing(bool rising) const {
     if (rising) {
       for (std::size_t i = values_.size() - 1; i > 0; --i) {
@@ -115,7 +115,8 @@ class Search {
     return 0;
   }
 
-  /// Where the closed form, or a look at some samples, says that the target is missed.
+  /// The first sample at which the target is missed. Only the samples that miss it by the closed form, and
+  /// some others, are tested.
   std::optional<std::size_t> first_bad() {
     for (std::size_t i = 0; i < values_.size(); ++i) {
       const bool probe = i % std::max<std::size_t>(1, values_.size() / kProbes) == 0;
@@ -144,7 +145,7 @@ class Search {
     return value;
   }
 
-  /// The first possible whole number from `from` on and before `end`.
+  /// The first possible whole number in [from, end).
   std::optional<double> first_possible(double from, double end, double step) {
     for (double value = from; value != end && std::abs(value - from) < kMostImpossible; value += step) {
       if (precise_(value)) return value;
@@ -152,14 +153,15 @@ class Search {
     return std::nullopt;
   }
 
-  /// `bad` misses the target and `reached` reaches it; either may be the larger.
+  /// Bisects between `bad`, which misses the target, and `reached`, which reaches it; either may be the
+  /// larger.
   double bisect(double bad, double reached) {
     while (true) {
       double middle = 0;
       if (domain_.whole) {
         if (std::abs(reached - bad) <= 1) return reached;
         middle = std::floor((bad + reached) / 2);
-        // The nearest possible number, away from `bad`: there may be none in between.
+        // The nearest possible number on the side away from `bad`. There may be none in between.
         const double step = reached > bad ? 1 : -1;
         if (step < 0) middle = std::ceil((bad + reached) / 2);
         const std::optional<double> possible = first_possible(middle, reached, step);
@@ -176,7 +178,7 @@ class Search {
 
   Domain domain_;
   const Margin& precise_;
-  std::vector<double> values_, quick_;  // possible samples
+  std::vector<double> values_, quick_;  // possible samples, and their margins by `quick`
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The value of one key at which a target is reached, by bisection: for `fomoe solve`.
+// Finds by bisection the value of one key at which a target is reached, for `fomoe solve`.
 #pragma once
 #include <functional>
 #include <optional>
@@ -7,28 +7,31 @@
 namespace fomoe::planner {
 
 struct Domain {
-  double low = 0, high = 0;  // low above zero
-  bool whole = false;        // only whole numbers
-  /// A whole number that is possible: its multiples by powers of 2, and what powers of 2 leave of it, are
-  /// samples too. They keep its odd divisors, which counts that must divide have in common.
+  double low = 0, high = 0;  // limits of the search; low is above zero
+  bool whole = false;        // whether only whole numbers are allowed
+  /// A whole number that is known to be possible. Its multiples by powers of 2, and its quotients by powers
+  /// of 2, are sampled too. They keep its odd divisors, which matters for counts that must divide others.
   std::optional<double> own = std::nullopt;
 };
 
-/// At least 0 where the value reaches the target; none where the scenario is impossible with it.
+/// Returns at least 0 if the value reaches the target, and nothing if the scenario is impossible with the
+/// value.
 using Margin = std::function<std::optional<double>(double)>;
 
 struct Found {
   enum class Kind { smallest, largest, every, none } kind = Kind::none;
-  double value = 0;  // the smallest or largest that reaches the target; of `every`, the least that was tried
-  double best = 0;   // of `none`: the value that comes closest
-  /// Values between which the target is missed again, on the side where it should be reached.
+  /// The smallest or largest value that reaches the target; for `every`, the least value that was tried.
+  double value = 0;
+  double best = 0;  // for `none`: the value that comes closest
+  /// A range of values, on the side that should reach the target, in which the target is missed again.
   std::optional<double> missed_again;
 };
 
-/// Between two samples of whole numbers that are possible, at most 4096 numbers in a row are asked whether
-/// they are possible too. `quick` brackets the answer, `precise` decides. Bisection ends where the next value
-/// that could be the answer is 0.1 % away, or the next whole number. The domain is sampled at factors of 2,
-/// and at every whole number up to 64: a target that is reached on a shorter stretch only is not seen.
+/// Searches the domain for the value that just reaches the target. `quick` brackets the answer and `precise`
+/// decides. Bisection ends when the bracket is narrower than 0.1 %, or at neighbouring whole numbers. The
+/// domain is sampled at factors of 2 and at every whole number up to 64, so a shorter range that reaches the
+/// target is not found. Between two possible samples, at most 4096 consecutive whole numbers are tested for a
+/// possible one.
 Found search(const Domain& domain, const Margin& quick, const Margin& precise);
 
 }  // namespace fomoe::planner

@@ -1,4 +1,5 @@
-// A candidate by both engines, in a process of its own: SimGrid knows one engine per process.
+// Evaluates a candidate by both engines in a process of its own, because SimGrid allows one engine per
+// process.
 #pragma once
 #include "costmodel/inputs/scenario.hpp"
 #include "experiments/planner/answer.hpp"
@@ -9,9 +10,9 @@ namespace fomoe::planner {
 
 class FinalistSimulation {
  public:
-  /// Starts at once.
+  /// Starts the process.
   FinalistSimulation(const costmodel::Scenario& scenario, const sim::RunOptions& options);
-  /// Waits, and fills in what both engines say, or `problem`.
+  /// Waits for the process, then fills in the results of both engines, or `problem`.
   void finish(Finalist& finalist, const ScreeningOptions& options);
 
  private:

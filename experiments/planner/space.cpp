@@ -30,7 +30,7 @@ constexpr costmodel::ElementType kElementTypes[] = {
     costmodel::ElementType::fp32, costmodel::ElementType::bf16, costmodel::ElementType::fp16,
     costmodel::ElementType::fp8,  costmodel::ElementType::int8, costmodel::ElementType::int4,
     costmodel::ElementType::int2};
-constexpr std::size_t kMostSiteSets = 16;  // all sets of up to four sites
+constexpr std::size_t kMostSiteSets = 16;  // enough for all subsets of up to four sites
 
 Axis numbers(const std::string& key, const std::set<std::int64_t>& values) {
   std::string text = key + '=';
@@ -58,7 +58,7 @@ std::string values_text(const Axis& axis) {
   return scenario::joined(values, axis.key == "platform.use_sites" ? " | " : ", ");
 }
 
-/// Powers of two up to `most`, and `own`.
+/// Powers of two up to `most`, and the scenario's own value.
 std::set<std::int64_t> doubling(std::int64_t most, std::int64_t own) {
   std::set<std::int64_t> values = {own};
   for (std::int64_t value = 1; value <= most; value *= 2) values.insert(value);
@@ -90,7 +90,7 @@ class SpaceBuilder {
     std::vector<std::string> tried;
     for (const std::string& name : names) {
       const Method* method = costmodel::find_method(name);
-      if (method == nullptr) continue;  // parse_axis has checked the names
+      if (method == nullptr) continue;  // null only for a name that parse_axis would have rejected
       if (method->one_site && given_step_time() && varied("strategy.method") == nullptr) {
         space_.tried.push_back(
             fmt::format("{} is left out: step_time is one site's, and on one site with the whole batch it "
@@ -121,8 +121,8 @@ class SpaceBuilder {
       space_.tried.push_back(axis.key + ": " + values_text(axis));
   }
 
-  /// Which sites take part. A given step time is that of one site "whatever the batch": with fewer sites it
-  /// would be another, so that their number stays.
+  /// The axis of participating sites. A given step time holds for one site at a fixed number of sites: with
+  /// fewer sites each would compute a larger batch. Therefore the number of sites then stays constant.
   void choose_sites() {
     const bool asked = varied("platform.sites") != nullptr || varied("platform.use_sites") != nullptr;
     if (asked || base_.sites() < 2) return;
@@ -164,7 +164,7 @@ class SpaceBuilder {
     return scenario::joined(names, ",");
   }
 
-  /// Adds the axis, or the one that --vary has of its key.
+  /// Adds the axis, or the axis that --vary gives for the same key.
   void add(std::vector<Axis>& axes, const Axis& usual) {
     const Axis* asked = varied(usual.key);
     axes.push_back(asked != nullptr ? *asked : usual);
@@ -214,7 +214,7 @@ class SpaceBuilder {
     }
   }
 
-  /// Formats that a method is known by stay, as do sparse ones.
+  /// A method that is defined by its number format keeps it, and so does a sparse format.
   void add_payload(const Method& method, std::vector<Axis>& axes) {
     if (varied("strategy.payload_dtype") != nullptr) {
       axes.push_back(*varied("strategy.payload_dtype"));
@@ -229,7 +229,7 @@ class SpaceBuilder {
     add(axes, words("strategy.payload_dtype", types));
   }
 
-  /// What --vary asks for and no default axis is about. A method keeps out of axes that it does not have.
+  /// Adds the axes of --vary for keys without a default axis. A method skips axes that it does not use.
   void add_others(const Method& method, std::vector<Axis>& axes) {
     const std::set<std::string> elsewhere = {"strategy.method", "strategy.placement",
                                              "strategy.reshuffle_rounds", "strategy.local_steps"};
@@ -262,7 +262,7 @@ class SpaceBuilder {
   void add_family(const Method& method, std::vector<std::string> overrides, std::vector<Axis> axes) {
     overrides.insert(overrides.begin(), fmt::format("strategy.method={}", method.name));
     const auto steps = static_cast<std::int64_t>(costmodel::summarise(base_).steps);
-    // Last, so that it turns fastest: it is a number, and numbers are computed side by side.
+    // The last axis varies fastest. It is numeric, and rows that differ in numbers are computed together.
     if (!method.every_step && costmodel::has_axis(method, "local_steps"))
       add(axes, numbers("strategy.local_steps",
                         doubling(std::min(kLargestLocalSteps, steps), base_.strategy.local_steps)));

@@ -1,5 +1,5 @@
-// What `fomoe plan` tries: for every method the usual keys that change it, each with its values; others by
-// --vary.
+// The search space of `fomoe plan`: for each method the usual values of the keys that affect it, and the axes
+// of --vary.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,28 +12,30 @@ namespace fomoe::planner {
 
 struct Question {
   std::string scenario_path;
-  std::vector<std::string> overrides;  // of --set and --seed
-  std::vector<sweep::Axis> vary;       // of --vary: these replace what would be tried, or add to it
+  std::vector<std::string> overrides;  // overrides of --set and --seed
+  std::vector<sweep::Axis> vary;       // axes of --vary, which replace or extend the usual ones
 };
 
-/// Candidates of one method: all combinations of its axes.
+/// The candidates of one method: all combinations of its axes.
 struct Family {
   const costmodel::Method* method = nullptr;
-  std::vector<std::string> overrides;  // method and kind of placement
+  std::vector<std::string> overrides;  // settings of the method and of the kind of placement
   sweep::Grid grid;
-  std::vector<double>
-      wire_bytes;  // of an element, by the digit of strategy.payload_dtype, or the one there is
+  /// Bytes per element on the wire, indexed by the digit of axis strategy.payload_dtype; one entry without
+  /// it.
+  std::vector<double> wire_bytes;
 };
 
 struct Space {
   std::vector<Family> families;
-  std::vector<std::string> tried;  // in words, one line for each axis
-  bool names_sites = false;        // candidates say platform.use_sites, and platform.sites is no longer meant
+  std::vector<std::string> tried;  // description of the tried values, one line for each axis
+  /// Whether candidates set platform.use_sites, which makes platform.sites irrelevant.
+  bool names_sites = false;
   [[nodiscard]] double candidates() const;
 };
 
-/// `base` is the question's scenario as it is. Methods that cannot be compared with its kind of step time are
-/// left out; `tried` says so.
+/// `base` is the question's unchanged scenario. Methods that cannot be compared with the scenario's kind of
+/// step time are left out, and `tried` names them.
 Space candidate_space(const costmodel::Scenario& base, const Question& question);
 
 }  // namespace fomoe::planner

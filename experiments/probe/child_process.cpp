@@ -21,8 +21,8 @@ namespace {
 
 constexpr int kCannotStart = 127;
 
-/// In the new process: nothing but system calls until the program starts, since other threads may have held
-/// locks.
+/// Runs in the new process. It makes only system calls until the program starts, because other threads of the
+/// parent may have held locks at the fork.
 [[noreturn]] void become(char* const* arguments, int output, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(kCannotStart);

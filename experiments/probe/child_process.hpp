@@ -1,4 +1,5 @@
-// A program whose output is read while it runs, and which never outlives its limit or us.
+// Runs a child process and reads its output while it runs. The child outlives neither its time limit nor this
+// process.
 #pragma once
 #include <sys/types.h>
 
@@ -13,35 +14,38 @@ namespace fomoe::probe {
 
 class ChildProcess {
  public:
-  /// Found on PATH. Throws std::runtime_error where it cannot be started.
+  /// Starts a program found on PATH. Throws std::runtime_error if it cannot be started.
   explicit ChildProcess(const std::vector<std::string>& command);
-  /// Killed where it still runs.
+  /// Kills the process if it still runs.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  /// Reads until `text` is in the output, the output ends or the time is over; true where `text` came.
+  /// Reads until `text` is in the output, the output ends, or the time is over. Returns whether `text` was
+  /// found.
   bool wait_for_output(const std::string& text, double until_s);
-  /// True where its output has ended by then: it has ended, or is about to.
+  /// Returns whether the output has ended by then, i.e. the process has ended or is about to end.
   bool wait_for_end(double until_s);
-  /// Until it ends; kills it then. Its exit status as a shell gives it; empty where it was killed here.
+  /// Waits until the process ends, and kills it when the time is over. Returns its exit status as a shell
+  /// gives it; empty if it was killed here.
   std::optional<int> wait(double until_s);
-  /// From any thread, while this object lives.
+  /// May be called from any thread while this object lives.
   void kill();
   [[nodiscard]] const std::string& output() const { return output_; }  // stdout and stderr
 
  private:
-  bool read_some(double until_s);  // false at the end, or where the time is over
+  bool read_some(double until_s);  // false at the end of the output or when the time is over
 
   pid_t process_ = -1;
-  std::mutex ending_;  // so that kill() never meets another process of that id
+  /// Held while the process is reaped, so that kill() never signals a new process with the same id.
+  std::mutex ending_;
   bool ended_ = false;
   Socket pipe_;
   bool output_ended_ = false;
   std::string output_;
 };
 
-/// Where a program is on PATH; empty where it is not.
+/// The path of a program found on PATH; empty if it is not there.
 std::string program_on_path(const std::string& name);
 
 }  // namespace fomoe::probe

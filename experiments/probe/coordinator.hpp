@@ -1,4 +1,4 @@
-// Rank 0's part: one control connection to every site, over which it asks for measurements.
+// Rank 0's part of the probe: it holds one control connection to every site and requests the measurements.
 #pragma once
 #include <functional>
 #include <optional>
@@ -10,18 +10,19 @@
 
 namespace fomoe::probe {
 
-/// A site closed its connection, does not answer any more, or never came. Names it.
+/// A site closed its connection, stopped answering, or never connected. The message names the site.
 class SiteLost : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What a site says when it comes.
+/// The first message of a site.
 struct Hello {
   int rank = 0, world = 0;
-  std::string name;  // empty: to be named after its host
+  std::string name;  // empty: the site is named after its host
   std::string host;
-  std::string address;  // at which the others reach it; empty: from which it came
-  std::string iperf3;   // version; empty: it has none
+  /// Address at which other sites reach this one; empty: the source address of its connection.
+  std::string address;
+  std::string iperf3;  // version of iperf3; empty if it is not installed
 };
 nlohmann::json to_json(const Hello& hello);
 
@@ -31,13 +32,13 @@ struct Site {
   LineSocket connection;
 };
 
-/// Waits for ranks 1 … world − 1. `first` is rank 0 itself. Throws SiteLost where some do not come in time,
-/// std::runtime_error for two sites of one name, for other mistakes that hellos show, and for a site without
-/// iperf3.
+/// Waits for ranks 1 … world − 1. `first` is rank 0 itself. Throws SiteLost if some do not connect in time.
+/// Throws std::runtime_error for two sites with the same name, for other inconsistent first messages, and for
+/// a site without iperf3.
 std::vector<Site> gather_sites(const Socket& listener, const Hello& first, LineSocket own, double until_s);
 
-/// The names of all, by rank; sites that gave none are named after their hosts, with the rank where two share
-/// one. Throws std::runtime_error for names given twice.
+/// The names of all sites, by rank. A site without a name is named after its host, with its rank appended if
+/// two sites share a host name. Throws std::runtime_error if a name was given twice.
 std::vector<std::string> site_names(const std::vector<Hello>& hellos);
 
 struct MeasureOptions {
@@ -46,15 +47,15 @@ struct MeasureOptions {
   int repetitions = 3;
 };
 
-/// Measures everything; `say` gets a line now and then. Throws SiteLost, and std::runtime_error for what
-/// fails twice. Tells the sites nothing of the end.
+/// Runs all measurements; `say` is called with lines about the progress. Throws SiteLost, and
+/// std::runtime_error if a measurement fails twice. Does not tell the sites to end.
 Measurements measure(std::vector<Site>& sites, const MeasureOptions& options,
                      const std::function<void(const std::string&)>& say);
 
-/// How long measure() takes, about, with round trips of 0.1 s.
+/// The approximate duration of measure() in seconds, for round trips of 0.1 s.
 double expected_s(int sites, const MeasureOptions& options);
 
-/// Every site that can still be reached is told to go.
+/// Tells every site that can still be reached to end.
 void end_all(std::vector<Site>& sites, const std::string& error) noexcept;
 
 }  // namespace fomoe::probe

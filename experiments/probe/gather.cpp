@@ -1,4 +1,4 @@
-// How sites come together.
+// Accepts the control connections of all sites, and tells the sites to end.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -90,7 +90,8 @@ std::vector<Site> gather_sites(const Socket& listener, const Hello& first, LineS
       Hello hello;
       try {
         const std::optional<json> line = connection.receive(now_s() + kHello_s);
-        if (!line || line->value("schema", "") != kSchema) continue;  // a port scanner, or another version
+        // A port scanner or another version of this program.
+        if (!line || line->value("schema", "") != kSchema) continue;
         hello = hello_from(*line);
       } catch (const ConnectionLost&) {
         continue;
@@ -119,7 +120,7 @@ std::vector<Site> gather_sites(const Socket& listener, const Hello& first, LineS
       try {
         if (connection) connection->send({{"do", "end"}, {"error", error.what()}});
       } catch (const ConnectionLost&) {
-        // It is gone, and the error is about another.
+        // The site is gone, and the error concerns another site.
       }
     }
     throw;
@@ -131,7 +132,7 @@ void end_all(std::vector<Site>& sites, const std::string& error) noexcept {
     try {
       site.connection.send({{"do", "end"}, {"error", error}});
     } catch (const std::exception&) {
-      // It is gone already.
+      // The site is gone already.
     }
   }
 }

@@ -35,7 +35,7 @@ std::optional<double> mean_round_trip_s(const json& streams) {
   int count = 0;
   for (const json& stream : streams) {
     if (!stream.contains("sender")) continue;
-    const double mean_us = stream["sender"].value("mean_rtt", 0.0);  // 0: this kernel does not say
+    const double mean_us = stream["sender"].value("mean_rtt", 0.0);  // 0 if the kernel does not report it
     if (mean_us <= 0) continue;
     sum_us += mean_us;
     ++count;

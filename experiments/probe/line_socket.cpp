@@ -41,7 +41,7 @@ void set(int socket, int level, int option, int value) {
   ::setsockopt(socket, level, option, &value, sizeof value);
 }
 
-/// Of an address as getaddrinfo gives it; empty where it did not answer.
+/// The numeric form of a socket address; empty if the conversion fails.
 std::optional<Socket> attempt(const addrinfo& address, double until_s) {
   Socket socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (socket.get() < 0) return std::nullopt;
@@ -75,7 +75,7 @@ void Socket::reset() {
 bool Socket::readable(double until_s) const { return wait_for(descriptor_, POLLIN, until_s); }
 
 std::optional<Socket> listen_on(int port) {
-  // Both families on one socket where this machine has IPv6, which a bare network namespace may not.
+  // One socket serves IPv4 and IPv6 if this machine has IPv6. A new network namespace may have none.
   for (const int family : {AF_INET6, AF_INET}) {
     Socket socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (socket.get() < 0) continue;
@@ -103,12 +103,12 @@ std::optional<Socket> accept_from(const Socket& listener, double until_s, std::s
     sockaddr_storage address{};
     socklen_t length = sizeof address;
     Socket socket(::accept4(listener.get(), reinterpret_cast<sockaddr*>(&address), &length, SOCK_CLOEXEC));
-    if (socket.get() < 0) continue;  // it left before we looked
+    if (socket.get() < 0) continue;  // the peer disconnected before accept()
     std::array<char, NI_MAXHOST> text{};
     if (peer != nullptr && ::getnameinfo(reinterpret_cast<const sockaddr*>(&address), length, text.data(),
                                          text.size(), nullptr, 0, NI_NUMERICHOST) == 0) {
       *peer = text.data();
-      if (peer->starts_with("::ffff:")) peer->erase(0, 7);  // IPv4 on a socket of both families
+      if (peer->starts_with("::ffff:")) peer->erase(0, 7);  // an IPv4 address on a dual-stack socket
     }
     return socket;
   }

@@ -1,4 +1,4 @@
-// A TCP connection that carries one JSON object a line, with a time limit on everything.
+// A TCP connection that carries one JSON object per line. Every operation has a time limit.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -7,15 +7,15 @@
 
 namespace fomoe::probe {
 
-/// The other end is gone, or this end of the network.
+/// The other end closed the connection, or the network failed.
 class ConnectionLost : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Seconds of a clock that only goes forward.
+/// Seconds of a monotonic clock.
 double now_s();
 
-/// Closes what it holds.
+/// A file descriptor that is closed with the object.
 class Socket {
  public:
   explicit Socket(int descriptor = -1) : descriptor_(descriptor) {}
@@ -24,31 +24,32 @@ class Socket {
   ~Socket() { reset(); }
   [[nodiscard]] int get() const { return descriptor_; }
   void reset();
-  /// True where something can be read, or the connection accepted, before that moment.
+  /// Waits until data or a connection can be read, or until the given time. Returns whether it can be read.
   [[nodiscard]] bool readable(double until_s) const;
 
  private:
   int descriptor_;
 };
 
-/// On all of this machine's addresses, IPv6 where it is there. `port` 0: any free one. Empty where the port
-/// is taken; throws std::runtime_error for anything else.
+/// Listens on all addresses of this machine, including IPv6 if available. `port` 0 chooses any free port.
+/// Returns nothing if the port is taken; throws std::runtime_error for any other error.
 std::optional<Socket> listen_on(int port);
-/// Empty where nobody came. `peer` becomes the other end's numeric address.
+/// Accepts a connection; returns nothing if none came in time. `peer` is set to the numeric address of the
+/// other end.
 std::optional<Socket> accept_from(const Socket& listener, double until_s, std::string* peer = nullptr);
-/// Tries until then, also where nobody listens yet. Throws ConnectionLost.
+/// Connects, and retries until the given time if nobody listens yet. Throws ConnectionLost.
 Socket connect_to(const std::string& host, int port, double until_s);
 
 class LineSocket {
  public:
-  /// What a dead machine leaves behind is noticed within a minute, also while nothing is sent.
+  /// Sets keep-alive options, so that a dead peer is noticed within a minute, even if nothing is sent.
   explicit LineSocket(Socket socket);
 
   [[nodiscard]] int descriptor() const { return socket_.get(); }
   /// Throws ConnectionLost.
   void send(const nlohmann::json& line);
-  /// Empty where no whole line has come by then. Throws ConnectionLost where the other end closed or sends
-  /// what is no JSON object in a line of at most 1 MiB.
+  /// Receives one line; returns nothing if no whole line arrives in time. Throws ConnectionLost if the other
+  /// end closes, or sends something other than a JSON object in a line of at most 1 MiB.
   std::optional<nlohmann::json> receive(double until_s);
 
  private:

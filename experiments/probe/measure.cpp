@@ -1,5 +1,5 @@
-// In which order things are measured: round trips and single transfers with nothing else under way, then
-// every site to one other, then all to one and one to all.
+// The order of the measurements: first round trips and single transfers with no other transfer at the same
+// time; then each site sends to one other site at once; then all sites send to one, and one sends to all.
 #include <fmt/format.h>
 #include <poll.h>
 
@@ -19,10 +19,11 @@ namespace {
 
 constexpr int kPings = 20;
 constexpr int kAttempts = 2;
-constexpr double kSlack_s = 20;   // what a site may take besides the transfer itself: connecting, ending
-constexpr double kAnswer_s = 10;  // beyond a site's own limit, before it counts as lost
+// Seconds that a site may need beside the transfer itself, for connecting and ending.
+constexpr double kSlack_s = 20;
+constexpr double kAnswer_s = 10;  // seconds after a site's own limit until it counts as lost
 
-/// A site could not do what it was asked.
+/// A site could not do what was requested.
 class Failed : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -37,7 +38,7 @@ struct Request {
   int id = 0;
 };
 
-/// Requests to sites, and their answers by id.
+/// Sends requests to sites and matches their answers by id.
 class Conversation {
  public:
   explicit Conversation(std::vector<Site>& sites) : sites_(sites) {}
@@ -59,7 +60,7 @@ class Conversation {
     return found;
   }
 
-  /// What a failed measurement leaves under way.
+  /// Stops everything that a failed measurement left running.
   void stop(const Request& request) {
     wanted_.erase(request.id);
     answers_.erase(request.id);
@@ -82,7 +83,7 @@ class Conversation {
     }
   }
 
-  /// To all sites: whoever leaves is noticed whoever is waited for.
+  /// Receives from all sites, so that a lost site is noticed whichever site is waited for.
   void listen(int awaited, double until_s) {
     std::vector<pollfd> ready;
     for (const Site& one : sites_) ready.push_back({one.connection.descriptor(), POLLIN, 0});
@@ -140,7 +141,7 @@ class Measuring {
 
   const Site& site(int rank) const { return sites_[static_cast<std::size_t>(rank)]; }
 
-  /// Runs `attempt` again where it fails once.
+  /// Runs `attempt` a second time if it fails once.
   template <class Attempt>
   auto persistently(Attempt attempt) {
     for (int tried = 1;; ++tried) {
@@ -183,14 +184,15 @@ class Measuring {
     longest_round_trip_s_ = std::max(longest_round_trip_s_, spread_of(values).median);
   }
 
-  /// Left out at the start of each transfer. TCP's window doubles each round trip, so that ten of them take
-  /// it to a thousand times the first; then it has sent too much and needs about as long to recover. What
-  /// waited for lost segments meanwhile reaches the receiver all at once, and would count as too high a rate.
+  /// Seconds left out at the start of each transfer. TCP's window doubles every round trip, so it takes ten
+  /// round trips to grow a thousandfold. It then overshoots, loses segments, and needs about as long again to
+  /// recover. Data held back by lost segments reaches the receiver all at once and would show as too high a
+  /// rate.
   int omitted_s(double round_trip_s) const {
     return std::clamp(static_cast<int>(std::ceil(1 + 20 * round_trip_s)), 2, 15);
   }
 
-  /// All at the same time; payload bytes per second of each.
+  /// Runs all transfers at the same time. Returns the payload rate of each in bytes per second.
   std::vector<double> transfer(const std::vector<Transfer>& transfers, double round_trip_s) {
     return persistently([&] { return attempt(transfers, omitted_s(round_trip_s)); });
   }
@@ -304,7 +306,7 @@ Measurements measure(std::vector<Site>& sites, const MeasureOptions& options,
 double expected_s(int sites, const MeasureOptions& options) {
   const double pairs = static_cast<double>(sites) * (sites - 1);
   const double together = (sites - 1) + (sites > 2 ? 2.0 * sites : 0.0);
-  const double each_s = options.seconds + 3 + 0.5;  // what is left out, and what starting and ending take
+  const double each_s = options.seconds + 3 + 0.5;  // the omitted start, and the time for starting and ending
   return (pairs * static_cast<double>(options.streams.size()) + together) * options.repetitions * each_s +
          pairs * 0.1 * (20 * options.repetitions + 5);
 }

@@ -21,7 +21,7 @@ std::string rate(double bytes_per_s) {
 }
 std::string milliseconds(double seconds) { return fmt::format("{:.4g}ms", seconds * 1e3); }
 
-/// Repetition by repetition, the sum over the other sites of what `values` gives for each.
+/// For each repetition: the sum over the other sites of what `values` gives for each site.
 template <class Values>
 std::vector<double> sums(const Measurements& measured, int site, Values values) {
   std::vector<double> sums;

@@ -25,22 +25,22 @@ using nlohmann::json;
 
 namespace {
 
-constexpr double kStart_s = 5;  // for iperf3 to listen
+constexpr double kStart_s = 5;  // seconds for iperf3 to start listening
 constexpr double kGlance_s = 0.1;
 
-/// Asked to stop, by rank 0 or at the end.
+/// The measurement was stopped, by rank 0 or at the end.
 class Stopped : public std::runtime_error {
  public:
   Stopped() : std::runtime_error("stopped") {}
 };
 
-/// One thing that is going on.
+/// A measurement that is running.
 struct Task {
   std::atomic<bool> stop = false;
   std::atomic<bool> done = false;
   std::thread thread;
 
-  /// False where the time is over.
+  /// Returns false when the time is over.
   bool wait_readable(const Socket& socket, double until_s) const {
     while (!stop) {
       if (socket.readable(std::min(until_s, now_s() + kGlance_s))) return true;
@@ -56,7 +56,7 @@ struct Task {
   }
 };
 
-/// Sends every byte back until the other end closes.
+/// Sends every byte back until the other end closes the connection.
 void echo(const Task& task, const Socket& listener, double until_s) {
   if (!task.wait_readable(listener, until_s)) return;
   const std::optional<Socket> connection = accept_from(listener, until_s);
@@ -76,7 +76,7 @@ json ping(const json& asked, double until_s) {
   ::setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   std::vector<double> round_trips_s;
   const int count = asked.at("count");
-  // The first one warms up: routes are looked up, and sleeping processors wake.
+  // The first round trip is a warm-up: routes are looked up, and sleeping processors wake.
   for (int i = 0; i <= count; ++i) {
     char byte = '?';
     const double begin_s = now_s();
@@ -134,7 +134,7 @@ class Service {
       try {
         work(task, asked, id);
       } catch (const Stopped&) {
-        // Rank 0 does not wait for it.
+        // Rank 0 does not wait for this answer.
       } catch (const Iperf3Error& error) {
         answer(id, {{"error", fmt::format("iperf3: {}", error.what())}});
       } catch (const std::exception& error) {
@@ -169,7 +169,7 @@ class Service {
     throw std::runtime_error(no_port());
   }
 
-  /// An iperf3 that takes one test and ends.
+  /// Starts an iperf3 server that serves one test and ends.
   void receive(const Task& task, int id, double until_s) {
     for (int port = first_port_; port < first_port_ + kPorts; ++port) {
       ChildProcess server({"iperf3", "-s", "-1", "-p", std::to_string(port), "--forceflush"});
@@ -195,7 +195,7 @@ class Service {
       line["id"] = id;
       rank0_.send(line);
     } catch (const std::exception&) {
-      // run() meets the same.
+      // run() gets the same error.
     }
   }
 

@@ -1,4 +1,5 @@
-// What every site does: it measures what rank 0 asks for, in lines of JSON over its control connection.
+// The part of every site in the probe. It runs the measurements that rank 0 requests, in lines of JSON over
+// its control connection:
 //
 //   {"id": 1, "do": "echo", "limit_s": 20}                             → {"id": 1, "port": 5201}
 //   {"id": 2, "do": "ping", "host": …, "port": …, "count": 20, "limit_s": 20} → {"id": 2, "round_trips_s":
@@ -9,7 +10,7 @@
 //   {"do": "stop", "of": 3}                                            no answer
 //   {"do": "end", "error": "…"}                                        the error is empty after a success
 //
-// What cannot be done is answered with {"id": …, "error": "…"}. Several things go on at the same time.
+// If a request fails, the answer is {"id": …, "error": "…"}. Several requests may run at the same time.
 #pragma once
 #include <string>
 
@@ -17,13 +18,13 @@
 
 namespace fomoe::probe {
 
-inline constexpr int kPorts = 64;  // how many are tried, from the first on
+inline constexpr int kPorts = 64;  // number of ports to try, from the first one on
 
-/// "3.12", or empty where iperf3 is not on PATH.
+/// The version of iperf3, such as "3.12"; empty if iperf3 is not on PATH.
 std::string iperf3_version();
 
-/// Until rank 0 ends it. Returns the error that rank 0 ended it with, or "". Throws ConnectionLost where rank
-/// 0 is gone.
+/// Serves requests until rank 0 ends the site. Returns the error that rank 0 sent, or "". Throws
+/// ConnectionLost if rank 0 is lost.
 std::string serve_site(LineSocket& rank0, int first_port);
 
 }  // namespace fomoe::probe

@@ -1,4 +1,5 @@
-// The Python module's only function: a command line in, its answer out. fomoe/__init__.py gives it a face.
+// The Python module's only function: it takes a command line and returns the answer. fomoe/__init__.py wraps
+// it.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -18,7 +19,7 @@ struct WrongInput : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The GIL stays held: SimGrid's set-up, and what is kept of an answer, are one a process.
+// The GIL stays held, because SimGrid's set-up and the captured answer exist once per process.
 std::string answer(const fomoe::commands::Arguments& arguments) {
   const fomoe::scenario::CapturedOutput kept;
   try {

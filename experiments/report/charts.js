@@ -1,10 +1,10 @@
-// Draws each figure of class chart from the JSON in it, with Chart.js. Numbers come in the units of the axes;
-// nothing is computed here but where a mark goes.
+// Draws each figure of class chart with Chart.js, from the JSON inside the figure. The numbers are already in the
+// units of the axes; this script computes only the positions of marks.
 "use strict";
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const seriesColour = (i) => colour("--series-" + (i % 5));
-const shapes = ["circle", "rectRot", "triangle", "rect", "star"];  // not told apart by colour alone
+const shapes = ["circle", "rectRot", "triangle", "rect", "star"];  // distinguish series without colour
 
 function axis(title, more) {
   return Object.assign({
@@ -27,7 +27,7 @@ function settings(data, scales, tooltip) {
   };
 }
 
-// Long names in several lines: at dots, colons and underscores.
+// Breaks long names into several lines at dots, colons and underscores.
 function lines(label) {
   const wrapped = [""];
   for (const part of label.split(/(?<=[._: -])/)) {
@@ -46,7 +46,7 @@ function names(more) {
 
 const short = (value, digits = 4) => value.toLocaleString("en", {maximumSignificantDigits: digits});
 
-// One bar for each span, in the row of its site and the lane of its series.
+// Draws one bar for each span, in the row of its site and the lane of its series.
 function timeline(data) {
   return {
     type: "bar",
@@ -99,7 +99,7 @@ function points(data) {
     }),
   };
   if (data.x_log) {
-    // A tick where a point is: powers of ten say little on so short an axis.
+    // Puts a tick at each point, because a short axis has too few powers of ten.
     const values = [...new Set(data.series.flatMap((series) => series.points.map((point) => point[0])))];
     values.sort((a, b) => a - b);
     const scale = chart.options.scales.x;
@@ -123,7 +123,8 @@ function draw() {
   });
 }
 
-// On paper nothing can be unfolded, and the page is light. Results are printed; of tables and scenarios what is open.
+// Paper cannot unfold sections and has a light background. All results are printed, but only those tables and
+// scenarios that are open.
 let folded = [];
 addEventListener("beforeprint", () => {
   folded = [...document.querySelectorAll("article > details:first-child:not([open])")];

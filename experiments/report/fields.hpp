@@ -1,4 +1,4 @@
-// Reading results: objects may have keys that this version does not know, but what is there must be right.
+// Reads result files: unknown keys are allowed, but known keys must have valid values.
 #pragma once
 #include <cmath>
 #include <optional>
@@ -14,7 +14,7 @@ inline constexpr scenario::JsonKind kRunKind = {
     "fomoe.run/1", "result", "what fomoe simulate, fomoe-train run or fomoe plan wrote with --output",
     "fomoe simulate experiments/scenarios/two-sites.toml --output run.json"};
 
-/// `path` outlives what is returned.
+/// `path` must outlive the returned object.
 inline scenario::JsonObject fields(const std::string& path, const std::string& where, const Json& json) {
   return scenario::open_object(path, kRunKind, where, json);
 }
@@ -25,18 +25,18 @@ inline scenario::JsonObject inner(const std::string& path, const scenario::JsonO
   return fields(path, outer.key(name), outer.at(name, "an object"));
 }
 
-/// Zero or more.
+/// A number of at least zero.
 inline double amount(const scenario::JsonObject& object, const std::string& name) {
   return object.number(name, "a number of at least 0");
 }
 
-/// Nothing where the key is missing or null.
+/// Returns nothing if the key is missing or null.
 inline std::optional<double> known_amount(const scenario::JsonObject& object, const std::string& name) {
   if (!object.has(name) || object.at(name, "").is_null()) return std::nullopt;
   return amount(object, name);
 }
 
-/// Of any sign.
+/// A number of either sign.
 inline double real(const scenario::JsonObject& object, const std::string& name) {
   const Json& value = object.at(name, "a number");
   if (!value.is_number() || !std::isfinite(value.get<double>())) object.refuse_value(name, value, "a number");
@@ -66,7 +66,7 @@ Run read_run(const std::string& path, const Json& json);
 Plan read_plan(const std::string& path, const Json& json);
 Sweep read_sweep(const std::string& path, const Json& json);
 Solved read_solved(const std::string& path, const Json& json);
-/// Empty where there is no such key.
+/// Returns an empty text if the key is missing.
 Sensitivities read_sensitivities(const std::string& path, const scenario::JsonObject& result);
 
 }  // namespace fomoe::report

@@ -26,7 +26,7 @@ std::vector<bool> on_frontier(const std::vector<std::pair<double, double>>& poin
 
 namespace {
 
-/// What a frontier trades the wall clock for.
+/// The second axis of a frontier, against the wall clock.
 struct Against {
   std::string title;
   Scale unit;
@@ -69,7 +69,7 @@ std::string amount_text(const Plan& plan, const Candidate& row) {
   return plan.minimise == "cost" ? fmt::format("{:.2f}", *value) : fmt::format("{:.4g} kWh", *value);
 }
 
-/// The scale of what a plan minimises, and its axis.
+/// The scale and the axis of the amount that a plan minimises.
 std::pair<Scale, std::string> minimised_axis(const Plan& plan) {
   if (plan.minimise == "cost") return {{1, ""}, "cost, in the scenario's currency"};
   if (plan.minimise == "energy") return {{1, "kWh"}, "energy, kWh"};
@@ -128,7 +128,8 @@ Chart runs_frontier_chart(const std::vector<Run>& runs) {
 Chart plan_frontier_chart(const Plan& plan) {
   const auto [unit, y_title] = minimised_axis(plan);
   const bool by_perplexity = plan.basis == "perplexity-frontier";
-  std::map<std::int64_t, Json> by_overlap;  // one series for each O_e: fewer copies can cost quality, too
+  // One series for each O_e, because fewer copies of an expert can also cost quality.
+  std::map<std::int64_t, Json> by_overlap;
   std::vector<Row> rows;
   const auto point = [&](const Candidate& row) {
     const double x = by_perplexity ? row.perplexity.value_or(0) : static_cast<double>(row.local_steps);

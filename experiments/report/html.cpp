@@ -63,7 +63,7 @@ std::string bullets(const std::vector<std::string>& texts) {
 
 std::string table(std::string_view caption, const std::vector<Column>& columns,
                   const std::vector<std::vector<std::string>>& rows) {
-  // Wide tables scroll by themselves, also with the keyboard.
+  // Wide tables scroll in their own box, which the keyboard can reach.
   std::string html = fmt::format(
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
       "aria-label=\"{0}\">\n<table>\n<caption>{0}</caption>\n"

@@ -1,4 +1,4 @@
-// The pieces of a page. Texts are escaped here and nowhere else: what takes a text takes it as it is.
+// The HTML elements of the page. Texts are escaped only here, so every function takes unescaped text.
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,39 +8,39 @@
 
 namespace fomoe::report {
 
-/// Text for between tags and inside quoted attributes.
+/// Escapes text for use between tags and inside quoted attributes.
 std::string escaped(std::string_view text);
 
-/// For a <script type="application/json">: no "<" that could end it.
+/// Escapes JSON for a <script type="application/json">: it contains no "<" that could end the element.
 std::string embedded(const scenario::Json& json);
 
 std::string heading(int level, std::string_view text);
 std::string paragraph(std::string_view text);
-/// A paragraph that stands out.
+/// A highlighted paragraph.
 std::string warning(std::string_view text);
 std::string bullets(const std::vector<std::string>& texts);
 
 struct Column {
   std::string title;
-  bool number = false;  // to the right
+  bool number = false;  // aligned to the right
 };
-/// The first cell of a row is its heading. Columns in which no row says anything are left out.
+/// A table whose rows have a heading in the first cell. Columns that are empty in all rows are left out.
 std::string table(std::string_view caption, const std::vector<Column>& columns,
                   const std::vector<std::vector<std::string>>& rows);
 
-/// Content that can be unfolded; `html` is made of pieces.
+/// A section that can be unfolded; `html` consists of HTML elements made here.
 std::string folded(std::string_view summary, const std::string& html, bool open = false);
 
 struct Chart {
-  std::string label;  // what it shows, in a sentence: for those who do not see it, and below it
+  std::string label;  // a sentence that describes the chart, for screen readers and as caption
   double height_rem = 18;
   scenario::Json data;  // for charts.js
-  std::string table;    // the same in numbers, made by table()
+  std::string table;    // the same data as an HTML table, made by table()
 };
 std::string chart(const Chart& chart);
 
-/// Replaces each {{name}} of the template once; what is put in is not searched. Throws std::logic_error where
-/// the template has a name that is not given.
+/// Replaces each {{name}} of the template once; inserted text is not searched again. Throws std::logic_error
+/// if the template contains a name without a value.
 std::string filled(std::string_view page, const std::vector<std::pair<std::string, std::string>>& values);
 
 }  // namespace fomoe::report

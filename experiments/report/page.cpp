@@ -22,7 +22,7 @@ std::string title_of(const Results& results) {
   return results.sweeps.empty() ? answer_of(results.solved.front()) : answer_of(results.sweeps.front());
 }
 
-/// One result is shown; of several, each unfolds under the comparison.
+/// A single result is shown open. Of several results, each can be unfolded below the comparison.
 std::string result(const std::string& name, const std::string& answer, const std::string& html, bool alone) {
   const std::string titled = heading(2, "Result: " + name) + html;
   const std::string content = alone ? titled : folded(name + ": " + answer, titled);
@@ -48,7 +48,7 @@ ChartLibrary read_chart_library(const std::string& path) {
   const std::string start = library.text.substr(0, 200);
   if (!std::regex_search(start, banner, std::regex(R"(Chart\.js v([34]\.[0-9.]+))"))) fail("something else");
   library.version = banner[1];
-  // It would end the script early.
+  // This sequence would end the script element early.
   if (library.text.find("</script") != std::string::npos) fail("a file that cannot stand in a page");
   return library;
 }

@@ -1,4 +1,4 @@
-// The whole page: one file that needs no other and no network.
+// Builds the whole page as one file that needs neither other files nor a network.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@
 
 namespace fomoe::report {
 
-/// Chart.js as one file; of Debian's package libjs-chart.js.
+/// The path of Chart.js as one file, from Debian's package libjs-chart.js.
 inline constexpr const char* kChartLibrary = "/usr/share/javascript/chart.js/chart.min.js";
 
 struct ChartLibrary {
@@ -14,10 +14,10 @@ struct ChartLibrary {
   std::string text;
 };
 
-/// Throws std::runtime_error where the file cannot be read or is not Chart.js 3 or 4.
+/// Throws std::runtime_error if the file cannot be read or is not Chart.js 3 or 4.
 ChartLibrary read_chart_library(const std::string& path);
 
-/// `command`: what the page was made with, shown at its end.
+/// `command` is the command line that makes the page; it is shown at the end of the page.
 std::string page(const Results& results, const ChartLibrary& library, const std::string& command);
 
 }  // namespace fomoe::report

@@ -90,7 +90,7 @@ DrawnRound read_drawn_round(const std::string& path, const JsonObject& json) {
   return round;
 }
 
-/// Shown as it is where it is there.
+/// An object that the page shows unchanged, or null if the result does not have it.
 Json shown(const JsonObject& json, const std::string& name) {
   if (!json.has(name)) return nullptr;
   const Json& value = json.at(name, "an object");

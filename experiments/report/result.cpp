@@ -16,7 +16,7 @@ constexpr scenario::JsonKind kSweepKind = {"fomoe.sweep/1", "result", "", ""};
 constexpr scenario::JsonKind kSolveKind = {"fomoe.solve/1", "result", "", ""};
 constexpr scenario::JsonKind kWanKind = {"fomoe.wan/1", "result", "", ""};
 
-/// "run", then "run (2)", where files in several folders have the same name.
+/// A unique name: "run", then "run (2)" if files in several folders have the same name.
 std::string unique_name(const std::string& stem, std::set<std::string>& taken) {
   std::string name = stem;
   for (int i = 2; !taken.insert(name).second; ++i) name = stem + " (" + std::to_string(i) + ")";

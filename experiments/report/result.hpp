@@ -1,5 +1,5 @@
-// Results as the report needs them: read from what `fomoe simulate`, `compare`, `plan`, `sweep`, `solve`,
-// `fomoe-train run` and `fomoe-wan run` wrote, and checked.
+// The results that a report shows, read from the JSON of `fomoe simulate`, `compare`, `plan`, `sweep`,
+// `solve`, `fomoe-train run` and `fomoe-wan run`, and checked.
 #pragma once
 #include <optional>
 #include <string>
@@ -17,10 +17,10 @@ namespace fomoe::report {
 
 using scenario::Json;
 
-/// How the wall clock changes with each input, by one executor.
+/// The change of the wall clock with each input, computed by one engine.
 struct Sensitivities {
   std::string executor;
-  double wall_clock_s = 0;  // as it is, by that executor
+  double wall_clock_s = 0;  // seconds for the unchanged scenario, by that engine
   std::vector<costmodel::Sensitivity> inputs;
 };
 
@@ -29,23 +29,24 @@ struct DrawnRound {
   costmodel::RoundTimeline timeline;
 };
 
-/// Schema "fomoe.run/1". What older or measured results do not have is empty.
+/// A run, schema "fomoe.run/1". Fields that older or measured results do not have are empty.
 struct Run {
   std::string path;
-  std::string name;              // of the file, without folder and extension; unique in a report
-  costmodel::RunReport figures;  // without goodput and replicas, which are only shown
-  std::vector<std::pair<std::string, double>> sent_bytes;  // by class; a site, the mean round
+  std::string name;              // file name without folder and extension, unique in a report
+  costmodel::RunReport figures;  // without goodput and replicas, whose JSON is shown unchanged
+  /// Bytes per site in the mean round, by class of traffic.
+  std::vector<std::pair<std::string, double>> sent_bytes;
   std::vector<costmodel::BandwidthPoint> bandwidth_curve;
   std::optional<DrawnRound> round;
   Sensitivities sensitivity;
   std::vector<costmodel::Uncertainty> uncertainty;
-  /// Shown as they are: objects, or nothing.
+  /// JSON objects that are shown unchanged, or null.
   Json scenario, goodput, replicas;
-  /// How far the case lies outside what was validated: sentences or an object, or nothing.
+  /// How far the run lies outside of the validated ranges: an array of sentences, an object, or null.
   Json validation_envelope;
 };
 
-/// A row of a plan's answer. Amounts that nobody knows are empty.
+/// A row of a plan's answer. Unknown amounts are empty.
 struct Candidate {
   std::string method, placement, collective, payload_dtype, command, problem;
   std::int64_t local_steps = 0, expert_overlap = 0;
@@ -59,15 +60,15 @@ struct Dropped {
   double count = 0;
 };
 
-/// Schema "fomoe.plan/1".
+/// A plan, schema "fomoe.plan/1".
 struct Plan {
   std::string path, name;
   std::string minimise;       // "time", "cost" or "energy"
-  std::string basis;          // "quality-unknown", …
-  std::string why_no_choice;  // of an answer without one
-  bool has_choice = false;    // the first of `chosen`; the others follow it
+  std::string basis;          // what the choice is based on: "quality-unknown", …
+  std::string why_no_choice;  // the reason, if the answer has no choice
+  bool has_choice = false;    // whether the first entry of `chosen` is the choice; the others are runners-up
   std::vector<Candidate> chosen;
-  std::vector<Candidate> methods;                        // the best of each
+  std::vector<Candidate> methods;                        // the best candidate of each method
   std::vector<std::pair<std::string, Candidate>> least;  // where nothing keeps the limits: of "cost", who
   Candidate as_it_is;
   double candidates = 0, simulated = 0;
@@ -76,32 +77,32 @@ struct Plan {
   Sensitivities sensitivity;
 };
 
-/// Schema "fomoe.sweep/1". A combination that is impossible has a problem and no figures.
+/// A sweep, schema "fomoe.sweep/1". An impossible combination has a problem and no figures.
 struct Sweep {
   struct Row {
-    std::vector<Json> values;  // of the axes: numbers or texts
+    std::vector<Json> values;  // the values of the axes: numbers or texts
     std::string problem;
     double wall_clock_s = 0, compute_utilization = 0, bytes_sent_per_site_per_round = 0;
     std::optional<double> cost, energy_kwh, perplexity;
   };
   std::string path, name, executor;
-  std::vector<std::string> axes;  // keys with the unit of their numbers, as columns are named
-  std::vector<Row> rows;          // in the order of the sweep: the last axis turns fastest
+  std::vector<std::string> axes;  // keys with the unit of their numbers, like the names of columns
+  std::vector<Row> rows;          // in the order of the sweep: the last axis varies fastest
 };
 
-/// Schema "fomoe.solve/1".
+/// An answer of `fomoe solve`, schema "fomoe.solve/1".
 struct Solved {
   struct Answer {
     std::string target, answer, text, why;
     double target_value = 0;
-    std::optional<double> value;  // SI; nothing where no value reaches the target
+    std::optional<double> value;  // in SI units; empty if no value reaches the target
   };
   std::string path, name, executor, key, unit;
   std::vector<Answer> answers;
 };
 
 struct Results {
-  std::vector<Run> runs;  // those of a comparison among them
+  std::vector<Run> runs;  // includes the runs of comparisons
   std::vector<Plan> plans;
   std::vector<Sweep> sweeps;
   std::vector<Solved> solved;
@@ -110,7 +111,7 @@ struct Results {
   }
 };
 
-/// Throws FileError: which file, which key, what was expected.
+/// Throws FileError that names the file, the key and the expected value.
 Results read_results(const std::vector<std::string>& paths);
 
 }  // namespace fomoe::report

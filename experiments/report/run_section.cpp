@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t kMostRows = 64, kFewRows = 8;
 
-/// A text of the scenario, or nothing where the result does not have it.
+/// A text of the scenario; empty if the result does not have it.
 std::string of_scenario(const Run& run, const char* table_name, const char* key) {
   if (!run.scenario.is_object() || !run.scenario.contains(table_name)) return "";
   const Json& section = run.scenario[table_name];
@@ -141,7 +141,7 @@ std::string provenance(const std::vector<Provenance>& provenance) {
   return html;
 }
 
-/// What the known spread of inputs makes of the wall clock.
+/// The range of the wall clock that follows from the known uncertainty of the inputs.
 std::string uncertainty(const Run& run) {
   std::vector<Row> rows;
   for (const costmodel::Uncertainty& input : run.uncertainty)
@@ -190,7 +190,7 @@ std::string run_section(const Run& run) {
   html += heading(3, "Where the time goes") + time_table(report);
   if (run.round) {
     html += heading(3, "Timeline of a round") + chart(round_chart(*run.round));
-  } else if (report.executor != "closed-form") {  // there, sites are alike
+  } else if (report.executor != "closed-form") {  // the closed form treats all sites alike
     html += heading(3, "The mean round of each site") + chart(sites_chart(report));
   }
   html += waits(report);
@@ -213,7 +213,7 @@ std::string run_section(const Run& run) {
   return html;
 }
 
-/// Do all scenarios that are known train the same model on as much?
+/// Whether all known scenarios train the same model on the same number of tokens.
 static bool same_question(const std::vector<Run>& runs) {
   for (const char* key : {"model", "workload"}) {
     const auto differs = [&](const Run& run) {

@@ -1,4 +1,4 @@
-// One unit for all values of an axis.
+// Chooses one unit for all values of an axis.
 #pragma once
 #include <string>
 #include <string_view>
@@ -6,7 +6,7 @@
 namespace fomoe::report {
 
 struct Scale {
-  double size = 1;   // of one unit, in SI units
+  double size = 1;   // size of one unit in SI units
   std::string name;  // "min"
 };
 
@@ -19,7 +19,7 @@ inline Scale time_scale(double most_s) {
   return {86400, "d"};
 }
 
-/// Decimal.
+/// Decimal prefixes.
 inline Scale bytes_scale(double most) {
   Scale scale = {1, "B"};
   for (const char* name : {"kB", "MB", "GB", "TB", "PB"}) {
@@ -29,7 +29,7 @@ inline Scale bytes_scale(double most) {
   return scale;
 }
 
-/// Of bytes, as `fomoe explain` calls them.
+/// The classes of bytes, with the names that `fomoe explain` uses.
 inline std::string class_name(std::string_view key) {
   if (key == "expert_sync") return "experts";
   if (key == "checkpoint") return "checkpoints";

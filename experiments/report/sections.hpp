@@ -1,4 +1,4 @@
-// The sections of the page, as HTML.
+// Builds the sections of the page as HTML.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace fomoe::report {
 
-/// "diloco on 4 sites takes 1 h 39 min": what a run answers, in a line.
+/// A one-line summary of a run: "diloco on 4 sites takes 1 h 39 min".
 std::string answer_of(const Run& run);
 std::string answer_of(const Plan& plan);
 std::string answer_of(const Sweep& sweep);
@@ -17,10 +17,10 @@ std::string run_section(const Run& run);
 std::string plan_section(const Plan& plan);
 std::string sweep_section(const Sweep& sweep);
 std::string solved_section(const Solved& solved);
-/// Of at least two runs.
+/// A comparison of at least two runs.
 std::string comparison_section(const std::vector<Run>& runs);
 
-/// The answer's figures: a name and a value each.
+/// The key figures of the answer: pairs of name and value.
 std::string figures(const std::vector<std::pair<std::string, std::string>>& values);
 
 }  // namespace fomoe::report

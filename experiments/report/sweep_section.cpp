@@ -1,4 +1,4 @@
-// Sweeps and what `fomoe solve` found: figures, charts and tables.
+// The figures, charts and tables of sweeps and of the answers of `fomoe solve`.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ std::string text_of(const Json& value) {
   return value.is_boolean() ? value.dump() : fmt::format("{:.6g}", value.get<double>());
 }
 
-/// "strategy.method = diloco, strategy.local_steps = 16", without the axis `left_out`.
+/// "strategy.method = diloco, strategy.local_steps = 16", omitting the axis `left_out`.
 std::string combination(const Sweep& sweep, const Sweep::Row& row, std::size_t left_out) {
   std::string text;
   for (std::size_t a = 0; a < sweep.axes.size(); ++a) {
@@ -48,7 +48,7 @@ const Sweep::Row* fastest(const Sweep& sweep) {
   return best;
 }
 
-/// The last axis with two different numbers.
+/// The last axis that has at least two different numbers.
 std::size_t numeric_axis(const Sweep& sweep) {
   for (std::size_t a = sweep.axes.size(); a-- > 0;) {
     const bool numbers = std::all_of(sweep.rows.begin(), sweep.rows.end(),
@@ -61,7 +61,7 @@ std::size_t numeric_axis(const Sweep& sweep) {
   return kNone;
 }
 
-/// Values so far apart that a linear axis would crowd them.
+/// Whether the values span so many orders of magnitude that a linear axis would crowd them.
 bool wide(const Json& points) {
   double least = points[0][0], most = least;
   for (const Json& point : points) {
@@ -98,7 +98,7 @@ std::optional<Chart> sweep_chart(const Sweep& sweep) {
                                        human_time(row.wall_clock_s))});
   }
   if (names.empty()) return std::nullopt;
-  // Too many lines tell nothing: those that get fastest.
+  // A chart with too many lines is unreadable, so it keeps the lines that reach the shortest times.
   const auto least = [&](const std::string& name) {
     double least_s = lines[name][0][1];
     for (const Json& point : lines[name]) least_s = std::min(least_s, point[1].get<double>());

@@ -1,4 +1,5 @@
-// Traffic, prices, energy and quality of scenarios, cost and quality of reports, as JSON.
+// Writes as JSON the traffic, prices, energy and quality settings of scenarios, and the cost and quality of
+// reports.
 #pragma once
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/report/run_report.hpp"
@@ -6,9 +7,9 @@
 
 namespace fomoe::scenario {
 
-/// What the scenario states of them; what it does not is left out.
+/// The settings that the scenario states; others are left out.
 void add_cost_and_quality(Json& json, const costmodel::Scenario& scenario);
-/// What the report knows of them.
+/// The values that the report has.
 void add_cost_and_quality(Json& json, const costmodel::RunReport& report);
 
 }  // namespace fomoe::scenario

@@ -5,7 +5,7 @@
 namespace fomoe::scenario {
 namespace {
 
-/// JSON has no infinity: null is what never ends, or never comes.
+/// JSON has no infinity: null stands for a time that never ends or an event that never happens.
 Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 Json spread_json(const costmodel::Spread& spread) {

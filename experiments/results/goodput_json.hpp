@@ -1,5 +1,5 @@
-// Failures of scenarios, goodput and replicas of reports, as JSON. What the scenario does not state is left
-// out.
+// Writes as JSON the failures of scenarios, and the goodput and replicas of reports. Settings that the
+// scenario does not state are left out.
 #pragma once
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/report/run_report.hpp"

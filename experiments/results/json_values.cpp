@@ -24,7 +24,7 @@ Json compute_kind_json(const costmodel::ComputeSpec& compute) {
   return {{"peak_flop_per_s", device.peak_flops}, {"mfu", device.mfu}};
 }
 
-/// What nobody gave has no key.
+/// Values that nobody gave have no key.
 Json compute_json(const costmodel::Scenario& scenario) {
   const costmodel::SiteGpus& gpus = scenario.gpus;
   Json json = compute_kind_json(scenario.compute);
@@ -60,7 +60,7 @@ Json network_json(const costmodel::NetworkModel& network) {
                {"idle_restart", network.idle_restart},
                {"congestion_control", to_string(network.congestion_control)},
                {"ring_model", to_string(network.ring_model)}};
-  // Terms that are off have no key.
+  // Terms that are switched off have no key.
   if (network.payload_bytes_per_s) json["payload_bytes_per_s"] = *network.payload_bytes_per_s;
   if (network.send_buffer_bytes) json["send_buffer_bytes"] = *network.send_buffer_bytes;
   if (network.tcp_window_bytes) json["tcp_window_bytes"] = *network.tcp_window_bytes;
@@ -101,7 +101,8 @@ Json platform_json(const platforms::Platform& platform) {
   return json;
 }
 
-/// The shape as if it were one of the paper's family: the members that its models differ in.
+/// The members of the shape in which the models of the paper's family differ; all others have that family's
+/// values.
 costmodel::ModelShape paper_part(const costmodel::ModelShape& shape) {
   return {shape.name,           shape.d_model,  shape.layers,     shape.heads,          shape.experts,
           shape.active_experts, shape.d_expert, shape.vocabulary, shape.sequence_length};

@@ -1,4 +1,5 @@
-// The JSON of our plain structs, for those who put several into one document. Keys in a fixed order.
+// Writes the project's plain structs as JSON values, for documents that combine several of them. The keys
+// have a fixed order.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,7 +12,7 @@ namespace fomoe::scenario {
 
 Json to_json(const costmodel::ModelShape& shape);
 Json to_json(const std::vector<Provenance>& provenance);
-/// The scenario after defaults and overrides; SI units, with the unit in the key.
+/// The scenario after defaults and overrides, in SI units. The keys include the units.
 Json to_json(const costmodel::Scenario& scenario);
 Json to_json(const costmodel::RunReport& report);
 

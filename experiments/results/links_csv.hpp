@@ -1,4 +1,4 @@
-// How busy each link was over time, as CSV.
+// Writes the utilisation of each link over time as CSV.
 #pragma once
 #include <string>
 
@@ -8,9 +8,9 @@
 
 namespace fomoe::scenario {
 
-/// Columns time_s (the middle of a bin), link, bytes_per_s, share (of the link's rate at the start; empty
-/// where nothing limits it). Of the executed rounds of a timeline whose flows were recorded. `platform`: the
-/// effective one.
+/// Columns time_s (middle of a bin), link, bytes_per_s, share (of the link's rate at the start; empty for an
+/// unlimited link). Covers the executed rounds of a timeline with recorded flows. `platform` is the effective
+/// platform.
 std::string links_csv(const costmodel::Plan& plan, const platforms::Platform& platform,
                       const costmodel::Timeline& timeline);
 

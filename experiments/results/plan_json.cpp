@@ -45,7 +45,7 @@ Json transfer_json(const Transfer& transfer) {
     for (const Payload& payload : exchange.payloads) payloads.push_back(payload_json(payload));
     exchanges.push_back({{"nodes", exchange.nodes}, {"payloads", std::move(payloads)}});
   }
-  // Patterns that are no collective keep the scenario's "hierarchical", which means nothing to them.
+  // A pattern that is not a collective keeps the scenario's "hierarchical", which has no effect on it.
   const Collective collective =
       transfer.collective == Collective::hierarchical ? Collective::direct : transfer.collective;
   return {{"pattern", name_of(transfer.pattern)},
@@ -82,7 +82,7 @@ Json op_json(const Op& op) {
 
 std::string written(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-/// One entry a line: readable, and a large plan is not held twice.
+/// Writes one entry per line. The file stays readable, and a large plan is not held in memory twice.
 std::string list(const std::vector<std::string>& entries, const std::string& indent) {
   if (entries.empty()) return "[]";
   std::string text = "[";
@@ -90,7 +90,7 @@ std::string list(const std::vector<std::string>& entries, const std::string& ind
   return text + '\n' + indent + ']';
 }
 
-/// Rounds with the same operations are one entry with several indices.
+/// Rounds with the same operations form one entry with several indices.
 struct Described {
   std::vector<std::int64_t> indices;
   std::string ops;

@@ -1,5 +1,5 @@
-// Plans as JSON, schema "fomoe.plan/1", described in experiments/plans/README.md: so that a method can be
-// tried, or looked at, without C++.
+// Writes and reads traffic plans as JSON, schema "fomoe.plan/1" (see experiments/plans/README.md). A method
+// can thus be tried or inspected without C++.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace fomoe::scenario {
 
-/// `executed[c]`: the rounds of class c whose operations are written. Rounds that are equal are written once.
+/// `executed[c]` lists the rounds of class c whose operations are written. Equal rounds are written once.
 std::string plan_json(const costmodel::Plan& plan, const std::vector<std::vector<std::int64_t>>& executed);
 
-/// Throws FileError. Rounds that were not written cannot be asked of it: where a class is identical, its last
-/// written round stands for all others, else RoundClass::known says how many there are.
+/// Throws FileError. The plan contains only the written rounds. In a class of identical rounds the last
+/// written round stands for all further ones; otherwise RoundClass::known gives the number of rounds.
 costmodel::Plan read_plan(const std::string& path, int sites);
 
 }  // namespace fomoe::scenario

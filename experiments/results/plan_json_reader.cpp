@@ -18,10 +18,11 @@ using namespace costmodel;
 constexpr JsonKind kPlan = {"fomoe.plan/1", "plan", "a plan",
                             "experiments/plans/hub-and-spoke.json, or a file that `fomoe simulate "
                             "--write-plan` wrote"};
-// Products of these stay inside 64 bits: elements · bits, count · steps.
+// These bounds keep the products elements · bits and count · steps within 64 bits.
 constexpr std::int64_t kMostElements = 1'000'000'000'000'000, kMostRounds = 1'000'000'000,
                        kMostSteps = 1'000'000'000, kMostNodes = 65536;
-// The first rounds and the last: what the steady state of overlapping rounds is read from.
+// A plan must contain the first rounds and the last one, from which the steady state of overlapping rounds is
+// computed.
 constexpr std::int64_t kFewestOverlapping = 5;
 
 class PlanReader {
@@ -154,7 +155,7 @@ class PlanReader {
     if (reader.has("bytes")) {
       for (const char* other : {"elements", "format", "groups"})
         if (reader.has(other)) reader.refuse("bytes", fmt::format("it beside {}", other), "bytes alone");
-      payload.format.type = ElementType::int8;  // one byte each
+      payload.format.type = ElementType::int8;  // one byte per element
       payload.elements = reader.count("bytes", 0, kMostElements);
       return payload;
     }
@@ -221,7 +222,7 @@ class PlanReader {
     }
   }
 
-  // An operation waits for earlier ones only, so that no plan can wait for itself.
+  // An operation may wait only for earlier ones, so that no plan can deadlock.
   [[nodiscard]] Op op(const Json& json, const std::string& where, std::int64_t index) const {
     const JsonObject reader =
         object(json, where,

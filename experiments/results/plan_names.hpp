@@ -1,4 +1,5 @@
-// The names of a plan's enumerations in JSON, one table each: writing and reading cannot disagree.
+// The JSON names of a plan's enumerations. Writer and reader share one table per enumeration, so they cannot
+// disagree.
 #pragma once
 #include <string>
 #include <string_view>
@@ -69,7 +70,7 @@ inline const Names<costmodel::Work>& names_of(costmodel::Work) {
 }
 inline const Names<costmodel::Collective>& names_of(costmodel::Collective) {
   using enum costmodel::Collective;
-  // Hierarchical all-reduces are several operations of a plan, so that none has that collective.
+  // A plan represents a hierarchical all-reduce as several operations, so no operation has that collective.
   static const Names<costmodel::Collective> names = {
       {ring, "ring"}, {direct, "direct"}, {recursive, "recursive"}};
   return names;

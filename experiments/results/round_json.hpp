@@ -1,4 +1,4 @@
-// What a result carries so that it can be drawn without being computed again.
+// The parts of a result that the report draws, written as JSON so that they need not be computed again.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,13 +11,13 @@
 
 namespace fomoe::scenario {
 
-/// Bytes that a site sends in the mean round, by class.
+/// Mean bytes that a site sends per round, by class of traffic.
 Json to_json(const costmodel::SentBytes<double>& sent);
 
-/// By the closed form.
+/// The curve over bandwidth, by the closed form.
 Json to_json(const std::vector<costmodel::BandwidthPoint>& curve);
 
-/// Nodes by their sites' names: "paris", "server at paris".
+/// The nodes by their sites' names: "paris", "server at paris".
 Json to_json(const costmodel::RoundTimeline& timeline, const costmodel::Plan& plan,
              const platforms::Platform& platform);
 

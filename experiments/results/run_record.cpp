@@ -64,7 +64,8 @@ RunRecord read_record(const std::string& path, const Json& json) {
   return record;
 }
 
-// Reports have more keys than these, and may get further ones: only those that are needed are asked for.
+// Reports have more keys than these, and later versions may add further ones, so only the needed keys are
+// read.
 double number(const std::string& path, const Json& json, const std::string& where, const char* key) {
   const auto found = json.find(key);
   if (found == json.end() || !found->is_number() || !std::isfinite(found->get<double>()) ||

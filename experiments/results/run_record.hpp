@@ -1,5 +1,5 @@
-// What a measured report says of the run beside its figures: which run it was, how it was made, and the
-// scenario, whole.
+// Writes and reads the parts of a measured report that describe the run: its id, the way it was executed, and
+// the complete scenario.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,43 +10,44 @@
 
 namespace fomoe::scenario {
 
-/// What the same training gave with another seed.
+/// The result of the same training with another seed.
 struct SeedResult {
   std::uint64_t seed = 0;
-  double perplexity = 0;  // of the validation sequences
+  double perplexity = 0;  // on the validation sequences
 };
 
 struct RunRecord {
-  std::string id;          // drawn at random; no two runs have the same
+  std::string id;          // random and unique to the run
   std::string started_at;  // UTC, ISO 8601
-  bool paced = false;      // compute operations slept for as long as the scenario says
-  bool in_turn = false;    // one process did the work of all sites
-  bool whole = true;       // false: resumed, of the last rounds alone
+  bool paced = false;      // compute operations slept for the step times of the scenario
+  bool in_turn = false;    // one process did the work of all sites in turn
+  bool whole = true;       // false: the run was resumed, and the report covers only its last rounds
   ScenarioSource source;
-  std::string round_timeline;     // JSON of one round as it was observed (round_json.hpp); empty: none
-  std::vector<SeedResult> seeds;  // two or more, where the training was repeated; the first is the report's
+  std::string round_timeline;  // JSON of one observed round (round_json.hpp); empty if there is none
+  /// At least two if the training was repeated; the first is that of the report.
+  std::vector<SeedResult> seeds;
 };
 
-/// A record of a run that starts now.
+/// A new record with a random id and the current time as start.
 RunRecord new_run_record();
 
-/// The report with its scenario, the record under "run", and "round_timeline". Seeds, where there are
-/// several, under "seeds":
+/// The report with its scenario, the record under "run", and "round_timeline". If there are several seeds,
+/// "seeds" contains
 ///   {"n", "perplexity": {"mean", "standard_deviation", "mean_low", "mean_high"}, "runs": [{"seed",
 ///   "perplexity"}]}, low and high at 95 % confidence (costmodel/math/replicas.hpp)
 std::string run_report_json(const costmodel::RunReport& report, const costmodel::Scenario& scenario,
                             const RunRecord& record);
 
-/// A run that was measured: what validating and calibrating need of its report.
+/// A measured run, as far as validation and calibration need it.
 struct MeasuredRun {
   std::string path;
   RunRecord record;
-  costmodel::RunReport report;  // times, utilisation, bytes and the mean round; nothing else
+  costmodel::RunReport report;  // only times, utilisation, bytes and the mean round
 };
 
-/// From a measured report (schema "fomoe.run/1") or from fomoe-wan's around one ("fomoe.wan/1"). Throws
-/// FileError, also for reports that were simulated, for runs in turn and for runs that were resumed: their
-/// times are not those of a whole run of sites that work at once.
+/// Reads a measured report (schema "fomoe.run/1"), also inside a report of fomoe-wan ("fomoe.wan/1"). Throws
+/// FileError. Reports that were simulated, runs in one process and resumed runs are errors too, because their
+/// times are not those of a whole run whose sites work in parallel.
 MeasuredRun read_measured_run(const std::string& path);
 
 }  // namespace fomoe::scenario

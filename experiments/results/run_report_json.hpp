@@ -1,4 +1,4 @@
-// Run reports as JSON.
+// Writes run reports as JSON.
 #pragma once
 #include <string>
 
@@ -7,8 +7,9 @@
 
 namespace fomoe::scenario {
 
-/// Schema "fomoe.run/1"; keys are the field names of RunReport. The same report gives the same bytes, and
-/// numbers read back exactly. With a scenario: echoed, resolved and in SI units, under "scenario".
+/// Schema "fomoe.run/1"; the keys are the field names of RunReport. The same report always gives the same
+/// bytes, and numbers keep all digits. If a scenario is given, it is added under "scenario", resolved and in
+/// SI units.
 std::string run_report_json(const costmodel::RunReport& report);
 std::string run_report_json(const costmodel::RunReport& report, const costmodel::Scenario& scenario);
 

@@ -1,4 +1,4 @@
-// A timeline for people: the Chrome trace format, which ui.perfetto.dev and chrome://tracing open.
+// Writes a timeline in the Chrome trace format, which ui.perfetto.dev and chrome://tracing open.
 #pragma once
 #include <string>
 
@@ -8,9 +8,9 @@
 
 namespace fomoe::scenario {
 
-/// One process for each site, in it one thread that computes, one that shows when bytes of the site are under
-/// way, and one for each transfer of the plan: from wanting its first byte to its last one, waiting included.
-/// Times in microseconds.
+/// Each site is one process. It has one thread for compute, one for the times when the site's bytes are in
+/// flight, and one for each transfer of the plan. A transfer lasts from the request for its first byte to its
+/// last byte, including waiting. Times are in microseconds.
 std::string trace_json(const costmodel::Plan& plan, const platforms::Platform& platform,
                        const costmodel::Timeline& timeline);
 

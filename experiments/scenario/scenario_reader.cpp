@@ -9,13 +9,13 @@
 namespace fomoe::scenario {
 namespace {
 
-/// Refuses what no single key shows, at the line of the key that the cost model names.
+/// Checks the keys together and refuses contradictions, at the line of the key that the cost model names.
 void check(const costmodel::Scenario& scenario, const Document& document, bool compute_required) {
   try {
     if (compute_required) {
       costmodel::check(scenario);
     } else {
-      // Whether the profile fits is not asked: the caller is about to measure one.
+      // The profile is not checked against the scenario, because the caller is about to measure it.
       costmodel::Scenario with_any_compute = scenario;
       with_any_compute.compute = costmodel::GivenStepTime{1.0};
       costmodel::check(with_any_compute);
@@ -49,7 +49,7 @@ costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& op
   scenario.power = read_energy(document, scenario.catalogue);
   scenario.quality = read_quality(document);
   scenario.failures = read_failures(document);
-  // Of the trainer's table only the names are checked here: trainer_section.hpp reads it.
+  // Only the names of the keys of [trainer] are checked here; trainer_section.hpp reads their values.
   (void)TableReader(document, scenario_keys(), "trainer", find_table(document, "trainer"));
   scenario.strategy = read_strategy(document, scenario.model, scenario.platform);
   scenario.gpus = read_site_gpus(document, scenario.catalogue);

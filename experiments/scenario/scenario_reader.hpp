@@ -1,4 +1,4 @@
-// Scenario files: TOML in, a legal costmodel::Scenario out, units converted here and nowhere else.
+// Reads scenario files (TOML) into a valid costmodel::Scenario. Units are converted to SI units only here.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,8 @@
 
 namespace fomoe::scenario {
 
-/// Every key is legal by itself, and together they are not; `reason` is the message without its place.
+/// Each key is valid by itself, but the keys contradict each other. `reason` is the message without its
+/// place.
 class CombinationError : public FileError {
  public:
   CombinationError(const std::string& place, std::string reason)
@@ -23,16 +24,17 @@ class CombinationError : public FileError {
 };
 
 struct ReadOptions {
-  std::vector<std::string> overrides;  // "strategy.local_steps=64"; a bare word is a string
-  std::optional<std::uint64_t> seed;   // wins over the file's
-  /// false: a profile file that does not exist is no error, and whether the profile fits is not checked, so
-  /// that the program that measures it can read the scenario first.
+  std::vector<std::string> overrides;  // "strategy.local_steps=64"; a value without quotes is a string
+  std::optional<std::uint64_t> seed;   // overrides the seed of the file
+  /// false: the profile file may be missing and is not checked against the scenario. The program that
+  /// measures the profile reads its scenario this way.
   bool compute_required = true;
-  /// false: every key is checked by itself, and costmodel::check() of them together is left to the caller.
+  /// false: each key is checked by itself, but the caller must call costmodel::check() for the combination.
   bool check_together = true;
 };
 
-/// Reads and checks the whole file, the step profile and platform file it names (relative to it) included.
+/// Reads and checks the scenario file and the files that it names (relative to it), such as step profile and
+/// platform.
 costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& options = {});
 
 }  // namespace fomoe::scenario

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Every key that names a file.
+// All keys that name a file.
 struct FileKey {
   const char* table;
   const char* name;
@@ -42,7 +42,7 @@ std::string text_of(const toml::table& table) {
   return text.str();
 }
 
-// A platform file names a further one.
+// A platform file may name further files.
 std::string platform_content(const std::string& path, ScenarioSource& source) {
   if (fs::path(path).extension() == ".xml") return content_of(path, "platform.file");
   const Document document = Document::read(path, "platform file", "platforms/eight-regions.toml");
@@ -55,7 +55,7 @@ std::string platform_content(const std::string& path, ScenarioSource& source) {
   return text_of(root);
 }
 
-/// Removed with everything in it.
+/// A temporary folder that is removed with its contents.
 class UnpackedFolder {
  public:
   UnpackedFolder() : path_((fs::temp_directory_path() / "fomoe-XXXXXX").string()) {
@@ -97,10 +97,12 @@ ScenarioSource scenario_source(const std::string& path, const ReadOptions& optio
     if (!named) continue;
     const std::string file = document.beside(*named);
     if (!options.compute_required && std::string_view(key.name) == "profile" && !fs::exists(file)) {
-      // Nothing was planned with it, and without it the scenario cannot be predicted: the reader will say so.
+      // Nothing was planned with this file. A scenario that needs it cannot be predicted, and the reader
+      // reports that.
       continue;
     }
-    // Its own name: a model is called after its file. Two of the same name are told apart by their tables.
+    // Files keep their names, because a model is named after its file. Files with equal names are
+    // distinguished by their tables.
     std::string name = fs::path(file).filename().string();
     if (source.files.contains(name)) name = std::string(key.table) + '-' + name;
     const bool platform = std::string_view(key.table) == "platform" && std::string_view(key.name) == "file";
@@ -117,7 +119,7 @@ costmodel::Scenario read_scenario(const ScenarioSource& source, const std::strin
   const UnpackedFolder folder;
   write(folder.path() + "/scenario.toml", source.toml);
   for (const auto& [file, content] : source.files) {
-    // A name from outside must not leave the folder.
+    // A file name from outside must not point out of the folder.
     if (fs::path(file).filename() != file || file == "." || file == "..")
       fail(name, "run.files", '"' + file + '"', "a file name without a folder", "profile.json");
     write(folder.path() + '/' + file, content);

@@ -1,5 +1,5 @@
-// A scenario as text that needs no other file: what a measured report carries, so that it can be predicted on
-// any machine, later.
+// A scenario as text together with the files that it names. Measured reports contain it, so that the run can
+// be predicted later on any machine.
 #pragma once
 #include <map>
 #include <string>
@@ -10,18 +10,20 @@
 
 namespace fomoe::scenario {
 
-/// `toml` after all overrides, with the files it names (profile, platform, prices, …) beside it by the names
-/// that it uses for them. trainer.data is left out: it is large, and no prediction depends on it.
+/// `toml` is the scenario after all overrides. The files that it names (profile, platform, prices, …) are in
+/// `files` under the names used in `toml`. trainer.data is left out: it is large, and no prediction depends
+/// on it.
 struct ScenarioSource {
   std::string toml;
   std::map<std::string, std::string> files;  // name → content
 };
 
-/// Of the file that was read with these options. Throws FileError where one of the files cannot be read.
+/// Collects the scenario that was read from this file with these options. Throws FileError if one of the
+/// files cannot be read.
 ScenarioSource scenario_source(const std::string& path, const ReadOptions& options);
 
-/// What read_scenario() of the original file gives, but for the paths in provenance. `overrides` come on top.
-/// Throws FileError; places are then "<name>/scenario.toml:line".
+/// Gives the same scenario as read_scenario() of the original file, except for paths in provenance.
+/// `overrides` are applied on top. Throws FileError; places in messages are "<name>/scenario.toml:line".
 costmodel::Scenario read_scenario(const ScenarioSource& source, const std::string& name,
                                   const std::vector<std::string>& overrides = {});
 

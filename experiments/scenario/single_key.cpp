@@ -54,7 +54,8 @@ SingleKey read_single_key(const std::string& assignment) {
   } else if (kind == Kind::text || kind == Kind::choice) {
     single.word = reader.text(name);
   } else {
-    single.word = assignment.substr(assignment.find('=') + 1);  // what reads the whole scenario checks it
+    // The value is checked when the whole scenario is read.
+    single.word = assignment.substr(assignment.find('=') + 1);
   }
   return single;
 }

@@ -1,4 +1,4 @@
-// One key by itself, checked as in a scenario file: for commands that make scenarios from lists of values.
+// Reads a single key, checked as in a scenario file, for commands that build scenarios from lists of values.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,15 +9,16 @@ namespace fomoe::scenario {
 
 struct SingleKey {
   const Key* key = nullptr;
-  std::optional<double> number;  // SI; none for words
-  std::string word;              // otherwise, as TOML would say it
+  std::optional<double> number;  // in SI units; empty if the value is a word
+  std::string word;              // the word as TOML would contain it, if the value is not a number
 };
 
-/// "strategy.local_steps=64". Throws FileError, which begins with "--set " and the assignment.
+/// Parses an assignment such as "strategy.local_steps=64". Throws FileError; its message begins with "--set "
+/// and the assignment.
 SingleKey read_single_key(const std::string& assignment);
 
-/// Whether values of this kind are numbers (money is not: it has a currency), numbers that have no unit, and
-/// the SI unit in which a text says them: "Bps", "s", "B", …, or "".
+/// Whether values of this kind are numbers (money is not, because it has a currency); whether they are
+/// numbers without a unit; and the SI unit for their text form: "Bps", "s", "B", …, or "".
 bool is_number(Kind kind);
 bool is_plain_number(Kind kind);
 const char* si_unit(Kind kind);

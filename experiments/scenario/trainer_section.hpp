@@ -1,4 +1,5 @@
-// The [trainer] table: what a real training needs beyond what planning does. `fomoe` reads and ignores it.
+// The [trainer] table: settings that only a real training needs. `fomoe` checks the names of its keys and
+// ignores their values.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -19,22 +20,22 @@ struct TrainerSettings {
   double outer_learning_rate = 0;
   double outer_momentum = 0;
   double kept_share = 0;
-  std::string data;  // path; empty: synthetic
+  std::string data;  // path of the token data; empty: synthetic data
   std::int64_t validation_sequences = 0;
-  std::int64_t validation_rounds = 0;  // 0: after the last round only
+  std::int64_t validation_rounds = 0;  // rounds from one validation to the next; 0: only after the last round
   std::int64_t checkpoint_rounds = 1;
   std::string device;                      // auto, cpu, cuda
-  std::string dtype;                       // fp32, bf16; empty: the device's
+  std::string dtype;                       // fp32 or bf16; empty: the device's default
   std::string cuda_graph;                  // auto, on, off
-  std::int64_t micro_batch_sequences = 0;  // compute.micro_batch_sequences; 0: the whole local batch
+  std::int64_t micro_batch_sequences = 0;  // compute.micro_batch_sequences; 0: the whole local batch at once
   double timeout_s = 0;
 };
 
-/// Of the file that `scenario` was read from, with the same overrides.
+/// Reads [trainer] from the file that `scenario` was read from, with the same overrides.
 TrainerSettings read_trainer_settings(const std::string& path, const ReadOptions& options,
                                       const costmodel::Scenario& scenario);
 
-/// Every setting that decides what is trained, as text: equal texts train alike.
+/// All settings that influence the trained result, as text. Equal texts mean equal training.
 std::string to_text(const TrainerSettings& settings);
 
 }  // namespace fomoe::scenario

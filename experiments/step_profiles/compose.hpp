@@ -1,5 +1,5 @@
-// Steps of a deep model from steps of two shallow ones, where the deep one fits on no device at hand or takes
-// too long.
+// Computes the step times of a deep model from those of two shallow ones. This serves models that are too
+// large or too slow for the available devices.
 #pragma once
 #include <cstdint>
 
@@ -7,16 +7,17 @@
 
 namespace fomoe::step_profiles {
 
-/// All layers do the same work, so that a part of a step takes
+/// All layers are assumed to do the same work, so each part of a step takes
 ///
 ///   t(L) = t(a) + (L − a)·(t(b) − t(a)) / (b − a)
 ///
-/// where t(a) and t(b), a < b, are medians of the two profiles: embedding and head once, each layer (b − a)⁻¹
-/// of their difference. Peak memory likewise. One sample for each point that both profiles have. What a deep
-/// model adds beyond its layers (a fuller memory, a fragmented allocator) is not in it. Throws InputError
-/// where the two are not the same model but for their layers, of one device and format, `shallow` has not
-/// fewer layers, `layers` is fewer than `deep` has, they have no point in common, or a layer would take less
-/// than no time.
+/// where t(a) and t(b), a < b, are medians of the two profiles. Embedding and head count once, and each layer
+/// takes 1/(b − a) of the difference. Peak memory is computed in the same way. The result has one sample for
+/// each point that both profiles contain. It excludes effects of the deep model beyond its layers, such as a
+/// fuller or more fragmented memory. Throws InputError if the profiles differ in more than their number of
+/// layers (model, device or format), if `shallow` has no fewer layers than `deep`, if `layers` is smaller
+/// than the number of layers of `deep`, if the profiles share no point, or if a layer's time would be
+/// negative.
 costmodel::StepProfile composed_profile(const costmodel::StepProfile& shallow,
                                         const costmodel::StepProfile& deep, std::int64_t layers);
 

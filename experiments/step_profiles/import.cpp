@@ -44,7 +44,7 @@ std::string place_of(const Log& log, const std::string& path, const LoggedStep& 
                  std::string(format.sentence), std::string(format.example), meant);
 }
 
-/// Sequences of the step over all GPUs: what the line says, or what was said of the run.
+/// Sequences of the step over all GPUs, from the log line or else from the stated facts of the run.
 std::int64_t sequences_of(const Log& log, const LoggedStep& step, const std::string& path,
                           const RunFacts& facts) {
   const std::string place = place_of(log, path, step);
@@ -67,9 +67,9 @@ std::int64_t sequences_of(const Log& log, const LoggedStep& step, const std::str
   return sequences;
 }
 
-/// A step's time t from its rate r in tokens a second and GPU: t = sequences · length ÷ (GPUs · r).
-/// torchtitan divides by the GPUs of a replica, so that r · GPUs is the throughput of all, however they share
-/// the model.
+/// Computes a step's time t from the rate r in tokens per second and GPU: t = sequences · length ÷ (GPUs ·
+/// r). torchtitan divides the rate by the number of GPUs of a replica, so r · GPUs is the total throughput
+/// for any kind of parallelism.
 double whole_step_s(const LoggedStep& step, std::int64_t sequences, const RunFacts& facts) {
   if (step.tokens_per_gpu_s == 0) return step.seconds;
   const double tokens = static_cast<double>(sequences) * static_cast<double>(facts.model.sequence_length);
@@ -100,7 +100,7 @@ costmodel::StepProfile import_profile(const LogFormat& format, const std::string
   const Log log = format.read(path, text);
   if (log.steps.empty()) refuse_without_steps(format, path, text);
 
-  std::map<std::pair<std::int64_t, std::int64_t>, Samples> points;  // by share of a GPU and local experts
+  std::map<std::pair<std::int64_t, std::int64_t>, Samples> points;  // by sequences per GPU and local experts
   std::vector<std::int64_t> kept;
   for (const LoggedStep& step : log.steps) {
     const std::int64_t sequences = sequences_of(log, step, path, facts);

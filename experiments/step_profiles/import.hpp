@@ -1,4 +1,4 @@
-// Step times out of somebody else's log, as a StepProfile that says where they come from.
+// Imports step times from the log of another training program as a StepProfile that names its source.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,23 +9,23 @@
 
 namespace fomoe::step_profiles {
 
-/// What a log does not say, and whoever ran it knows.
+/// Facts about the run that a log does not state and that the user supplies.
 struct RunFacts {
-  costmodel::ModelShape model;                     // sequence_length: the length that was trained on
-  std::int64_t gpus = 1;                           // that took a step together
-  std::optional<std::int64_t> sequences_per_step;  // over all of them; nothing: the log says it
-  std::int64_t local_experts = 0;                  // N_le; where the log does not say it
+  costmodel::ModelShape model;                     // sequence_length is the training length
+  std::int64_t gpus = 1;                           // GPUs that compute a step together
+  std::optional<std::int64_t> sequences_per_step;  // sequences over all GPUs; empty: the log states them
+  std::int64_t local_experts = 0;                  // N_le, used if the log does not state it
   bool skip_token = false;
-  std::int64_t warmup = 3;  // first steps of each batch size and expert count that are left out
+  std::int64_t warmup = 3;  // number of first steps to skip for each batch size and expert count
   std::string device_kind = "cuda";
-  std::string device_name;  // empty: the log says it
+  std::string device_name;  // empty: the log states it
   std::string dtype;
-  std::string versions, measured_at;  // in words
+  std::string versions, measured_at;  // free text
 };
 
-/// The training steps in the log `path`. A point for each number of sequences and local experts; its
-/// micro-batch is one GPU's share of a step's sequences. Throws FileError where the log has no
-/// steps, contradicts `facts`, or leaves open what they do not say.
+/// Imports the training steps of the log `path`. The profile has one point for each number of sequences and
+/// local experts; its micro-batch is one GPU's share of the sequences of a step. Throws FileError if the log
+/// has no steps, contradicts `facts`, or lacks information that `facts` does not give either.
 costmodel::StepProfile import_profile(const LogFormat& format, const std::string& path,
                                       const RunFacts& facts);
 

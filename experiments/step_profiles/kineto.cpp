@@ -1,6 +1,6 @@
-// Kineto writes Chrome's trace format: {"traceEvents": [{"ph": "X", "name": …, "ts": µs, "dur": µs, "cat":
-// …}]}. torch.profiler marks each step with a span "ProfilerStep#n" of category user_annotation on the CPU's
-// thread, and of gpu_user_annotation on every stream that computed for it.
+// Reads traces of Kineto in Chrome's trace format: {"traceEvents": [{"ph": "X", "name": …, "ts": µs, "dur":
+// µs, "cat": …}]}. torch.profiler marks each step with a span "ProfilerStep#n". Its category is
+// user_annotation on the CPU's thread, and gpu_user_annotation on every stream that computed for the step.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -21,7 +21,7 @@ std::string text_of(const Json& event, const char* key) {
   return found != event.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-/// From 0.
+/// The number n of "ProfilerStep#n"; it starts at 0.
 std::int64_t step_number(const std::string& digits, const std::string& place) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
@@ -39,7 +39,7 @@ Json parse(const std::string& path, const std::string& text) {
   } catch (const Json::exception&) {
     scenario::fail(path + ":1", "trace", "what is no JSON", "a Kineto or Chrome trace", kExample);
   }
-  // Chrome also takes the events without an object around them.
+  // Chrome's format also allows the array of events without an enclosing object.
   if (json.is_array()) return {{"traceEvents", json}};
   if (!json.is_object() || !json.contains("traceEvents") || !json["traceEvents"].is_array())
     scenario::fail(path + ":1", "traceEvents", "nothing", "an array of events", kExample);
@@ -51,7 +51,7 @@ Json parse(const std::string& path, const std::string& text) {
 Log read_kineto(const std::string& path, const std::string& text) {
   const Json json = parse(path, text);
   constexpr std::string_view kName = "ProfilerStep#";
-  std::map<std::int64_t, double> cpu, gpu;  // step number → µs at which its first span starts
+  std::map<std::int64_t, double> cpu, gpu;  // step number → start of its first span in µs
   for (const Json& event : json["traceEvents"]) {
     if (!event.is_object() || text_of(event, "ph") != "X") continue;
     const std::string name = text_of(event, "name");
@@ -71,7 +71,7 @@ Log read_kineto(const std::string& path, const std::string& text) {
   const std::map<std::int64_t, double>& starts = gpu.size() > 1 ? gpu : cpu;
   for (auto step = starts.begin(); step != starts.end(); ++step) {
     const auto next = std::next(step);
-    if (next == starts.end() || next->first != step->first + 1) continue;  // nothing says when it ended
+    if (next == starts.end() || next->first != step->first + 1) continue;  // the end of this step is unknown
     const double seconds = 1e-6 * (next->second - step->second);
     if (!(seconds > 0)) {
       scenario::fail(path + ":1", fmt::format("ProfilerStep#{}", next->first),

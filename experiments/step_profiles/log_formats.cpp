@@ -34,7 +34,7 @@ constexpr LogFormat kFormats[] = {
      "step_s", "step_s,sequences", read_csv},
 };
 
-/// Several ranks may log the same step; the first line of each counts.
+/// Several ranks may log the same step; only the first line of each step counts.
 class FirstOfEach {
  public:
   bool operator()(std::int64_t step) { return seen_.insert(step).second; }
@@ -43,7 +43,7 @@ class FirstOfEach {
   std::set<std::int64_t> seen_;
 };
 
-/// What Megatron and nanotron have in common: milliseconds, and the batch of all GPUs together.
+/// Common part of Megatron and nanotron: times in milliseconds, and the batch size over all GPUs.
 struct IterationLabels {
   const char *iteration, *milliseconds, *batch, *example;
 };

@@ -1,4 +1,4 @@
-// Logs of other people's training programs: which lines tell how long a step took.
+// Readers for the logs of other training programs: they extract the lines that state step times.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -11,34 +11,34 @@
 
 namespace fomoe::step_profiles {
 
-/// What one line of a log (one span of a trace, one row of a CSV) says of a training step. Exactly one of
-/// `seconds`, `tokens_per_gpu_s` and `parts` is given.
+/// The information about a training step in one line of a log, one span of a trace, or one row of a CSV.
+/// Exactly one of `seconds`, `tokens_per_gpu_s` and `parts` is given.
 struct LoggedStep {
-  std::int64_t line = 0;        // of the file, from 1; of a trace the number of its ProfilerStep
-  double seconds = 0;           // the whole step
-  double tokens_per_gpu_s = 0;  // or what each GPU got through in a second
-  std::optional<costmodel::StepSample> parts;  // or the step in three parts
-  std::int64_t sequences = 0;                  // of the step over all its GPUs; 0: the line does not say
-  std::optional<std::int64_t> local_experts;   // nothing: the line does not say
+  std::int64_t line = 0;        // line number from 1; for a trace, the number of the ProfilerStep
+  double seconds = 0;           // duration of the whole step
+  double tokens_per_gpu_s = 0;  // throughput of each GPU, tokens per second
+  std::optional<costmodel::StepSample> parts;  // duration of the step in three parts
+  std::int64_t sequences = 0;                  // sequences of the step over all GPUs; 0: not stated
+  std::optional<std::int64_t> local_experts;   // empty: not stated
 };
 
 struct Log {
   std::vector<LoggedStep> steps;
-  std::string device_name;      // empty: the log does not say
-  bool numbered_spans = false;  // `line` numbers ProfilerSteps
+  std::string device_name;      // empty: not stated in the log
+  bool numbered_spans = false;  // whether `line` is the number of a ProfilerStep
 };
 
 struct LogFormat {
   std::string_view name;      // for --from
-  std::string_view sentence;  // what is read
-  std::string_view marker;    // a text that only such logs have, to recognise a log of another kind
-  std::string_view example;   // a line that would be read
-  /// `text` is what `path` contains. Without a step in it: no steps. Throws FileError where a line
-  /// is of this format and wrong.
+  std::string_view sentence;  // description of what is read
+  std::string_view marker;    // a text that only this format contains, to recognise a log of another kind
+  std::string_view example;   // an example of a line that is read
+  /// `text` is the content of `path`. Returns no steps if the text contains none. Throws FileError if a line
+  /// is of this format but invalid.
   Log (*read)(const std::string& path, const std::string& text);
 };
 
-/// torchtitan, megatron, nanotron, kineto, csv.
+/// The formats torchtitan, megatron, nanotron, kineto and csv.
 std::span<const LogFormat> log_formats();
 
 Log read_torchtitan(const std::string& path, const std::string& text);

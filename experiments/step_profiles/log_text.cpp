@@ -23,7 +23,8 @@ std::string without_colours(std::string_view line) {
   return plain;
 }
 
-/// "tps:" as the key of a message, which adds a colon of its own.
+/// The label without its colon, as the key of an error message, which adds a colon of its own: "tps" for
+/// "tps:".
 std::string key_of(std::string label) {
   while (label.ends_with(':') || label.ends_with(' ')) label.pop_back();
   return label;

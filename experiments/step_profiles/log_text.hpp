@@ -1,4 +1,4 @@
-// Words and numbers in the lines of a log.
+// Finds words and numbers in the lines of a log.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -8,19 +8,19 @@
 
 namespace fomoe::step_profiles {
 
-/// Calls `use` with each line, without terminal colours and without its end, and its number from 1.
+/// Calls `use` with each line and its number from 1. Terminal colours and the line end are removed.
 void for_each_line(const std::string& text,
                    const std::function<void(const std::string& line, std::int64_t number)>& use);
 
-/// The word after `label`, up to a blank, "|" or "/"; nothing where the line has no such label. "tps: 7,282 "
-/// has "7,282" after "tps:".
+/// The word after `label`, up to a blank, "|" or "/"; empty if the line does not contain the label. For
+/// example, the word after "tps:" in "tps: 7,282 " is "7,282".
 std::optional<std::string> word_after(const std::string& line, std::string_view label);
 
-/// A number above zero, written plainly, with commas between thousands, or with a suffix K, M, G, B, T or P
-/// of powers of 1000. Throws FileError at `place` for anything else.
+/// Parses a number above zero. It may contain commas between thousands, or end in a suffix K, M, G, B, T or P
+/// (powers of 1000). Throws FileError at `place` for any other text.
 double logged_number(const std::string& word, const std::string& place, const std::string& label,
                      const std::string& example);
-/// The same, and whole.
+/// Parses such a number that must be whole.
 std::int64_t logged_count(const std::string& word, const std::string& place, const std::string& label,
                           const std::string& example);
 

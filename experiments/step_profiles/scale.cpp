@@ -20,7 +20,7 @@ double peak(const scenario::Accelerator& device, const std::string& dtype) {
 costmodel::StepProfile scaled_profile(const costmodel::StepProfile& profile,
                                       const scenario::Accelerator& from, const scenario::Accelerator& to) {
   costmodel::StepProfile scaled = profile;
-  // A profile that fomoe-train timed has no origin yet.
+  // A profile measured by fomoe-train has no origin yet.
   if (!scaled.origin) {
     scaled.origin.emplace();
     scaled.origin->kind = "fomoe-train";

@@ -1,4 +1,5 @@
-// A profile's times as they might be on another device, by what the two devices' vendors say: an assumption.
+// Scales a profile's times to another device by the datasheets of both devices. The result counts as an
+// assumption.
 #pragma once
 #include <string>
 
@@ -7,11 +8,12 @@
 
 namespace fomoe::step_profiles {
 
-/// forward and backward · peak(from) ÷ peak(to) in the profile's number format: the same share of the peak is
-/// reached. optimiser · bandwidth(from) ÷ bandwidth(to): it streams weights and moments through memory. What
-/// another device does differently (launch latency, caches, kernels written for one of them) is not in it.
-/// Peak memory is kept. Throws InputError where one of the two has no peak of the profile's format, or the
-/// profile was scaled before.
+/// forward and backward are multiplied by peak(from) ÷ peak(to) in the profile's number format, assuming that
+/// both devices reach the same share of their peak. optimiser is multiplied by bandwidth(from) ÷
+/// bandwidth(to), because it streams weights and moments through memory. Other differences between devices
+/// (launch latency, caches, kernels written for one of them) are not modelled. Peak memory is kept. Throws
+/// InputError if one of the devices has no peak for the profile's format, or if the profile was scaled
+/// before.
 costmodel::StepProfile scaled_profile(const costmodel::StepProfile& profile,
                                       const scenario::Accelerator& from, const scenario::Accelerator& to);
 

@@ -7,7 +7,8 @@
 namespace fomoe::step_profiles {
 namespace {
 
-// FIPS 180-4, 4.2.2: the first 32 bits of the fractional parts of the cube roots of the first 64 primes.
+// FIPS 180-4, section 4.2.2: the first 32 bits of the fractional parts of the cube roots of the first 64
+// primes.
 constexpr std::array<std::uint32_t, 64> kRound = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
@@ -20,7 +21,7 @@ constexpr std::array<std::uint32_t, 64> kRound = {
 
 using State = std::array<std::uint32_t, 8>;
 
-// 6.2.2: one block of 64 bytes.
+// Section 6.2.2: processes one block of 64 bytes.
 void add_block(State& state, const unsigned char* block) {
   std::array<std::uint32_t, 64> w{};
   for (std::size_t t = 0; t < 16; ++t) {
@@ -47,13 +48,14 @@ void add_block(State& state, const unsigned char* block) {
 }  // namespace
 
 std::string sha256_hex(std::string_view bytes) {
-  // 5.3.3: of the square roots of the first eight primes.
+  // Section 5.3.3: the first 32 bits of the fractional parts of the square roots of the first eight primes.
   State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                  0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
   std::size_t left = bytes.size();
   for (; left >= 64; left -= 64, data += 64) add_block(state, data);
-  // 5.1.1: a one bit, zeros, and the length in bits as 64 bits, at the end of a block.
+  // Section 5.1.1: append a one bit, zeros, and the message length in bits as a 64-bit number to fill a
+  // block.
   std::string tail(reinterpret_cast<const char*>(data), left);
   tail += '\x80';
   while (tail.size() % 64 != 56) tail += '\0';

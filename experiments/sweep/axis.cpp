@@ -39,7 +39,7 @@ scenario::SingleKey read(const std::string& key, const std::string& value) {
   }
 }
 
-/// Commas inside quotes or brackets do not separate.
+/// Splits at commas; commas inside quotes or brackets do not separate.
 std::vector<std::string> separated(const std::string& text) {
   std::vector<std::string> parts(1);
   char quote = 0;
@@ -75,7 +75,7 @@ double plain_number(const std::string& text, const std::string& part, const char
 
 std::vector<double> geometric(double low, double high, double factor, bool whole) {
   std::vector<double> values;
-  // 1e-9: the last value is hi where hi is on the grid, in spite of rounding.
+  // The tolerance of 1e-9 includes hi if hi is on the grid despite rounding.
   const auto count =
       static_cast<std::int64_t>(std::floor(std::log(high / low) / std::log(factor) + 1e-9)) + 1;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -87,7 +87,7 @@ std::vector<double> geometric(double low, double high, double factor, bool whole
   return values;
 }
 
-/// The part of the text after "key=", "lo..hi…".
+/// Parses the range after "key=": "lo..hi…".
 std::vector<double> range(const std::string& text, const scenario::Key& key, const std::string& dotted,
                           const std::string& body) {
   const std::size_t dots = body.find("..");
@@ -116,7 +116,8 @@ std::vector<double> range(const std::string& text, const scenario::Key& key, con
       refuse(text, "too many values", fmt::format("at most {:.0f}", kMostValues));
     return geometric(low, high, factor, whole);
   }
-  // A step is a value of the same kind; that of numbers without a unit may be less than their least value.
+  // A step is a value of the same kind. For numbers without a unit it may be smaller than the key's least
+  // value.
   const bool plain = scenario::is_plain_number(key.kind);
   const double step = plain ? plain_number(text, step_text, "step") : *read(dotted, step_text).number;
   if (step <= 0 || (whole && step != std::floor(step)))
@@ -136,9 +137,9 @@ std::string column_of(const std::string& key, Kind kind) {
     case Kind::latency:
     case Kind::duration:
       return key + "_s";
-    case Kind::flop_rate:  // peak_flops says FLOP/s already
+    case Kind::flop_rate:  // the key peak_flops already contains the unit
       return key.ends_with("_flops") ? key.substr(0, key.size() - 1) + "_per_s" : key + "_flop_per_s";
-    case Kind::size:  // bucket_bytes says it already
+    case Kind::size:  // the key bucket_bytes already contains the unit
       return key.ends_with("_bytes") ? key : key + "_bytes";
     case Kind::power:
       return key + "_w";
@@ -150,7 +151,7 @@ std::string column_of(const std::string& key, Kind kind) {
 }  // namespace
 
 std::string Axis::assignment(std::size_t index) const {
-  // In quotes, so that a word that looks like a number stays a word.
+  // Quotes keep a word that looks like a number a word.
   if (kind == Kind::text || kind == Kind::choice) return fmt::format("{}='{}'", key, words[index]);
   if (!numeric()) return key + '=' + words[index];
   const double value = numbers[index];
@@ -168,7 +169,7 @@ Axis parse_axis(const std::string& text) {
   for (const std::string& part : separated(body)) {
     if (part.empty()) refuse(text, "an empty value", "values separated by single commas");
     const std::size_t dots = part.find("..");
-    // What stands before ".." names the key's kind; a path may begin with dots.
+    // The kind of the key decides whether ".." means a range, because a path may begin with dots.
     const scenario::SingleKey first =
         read(axis.key, dots == std::string::npos || dots == 0 ? part : part.substr(0, dots));
     axis.kind = first.key->kind;

@@ -1,5 +1,6 @@
-// Numbers of a combination become lanes; words (and numbers that change more than their own axis) make a
-// context: a scenario read once, whose lanes share their formulas.
+// Computes the rows of a sweep by the closed form. Numbers of a combination become lanes. Words, and numbers
+// that affect more than their own axis, select a context: a scenario that is read once and whose lanes share
+// their formulas.
 #include <algorithm>
 #include <memory>
 #include <numeric>
@@ -26,15 +27,16 @@ using costmodel::Scenario;
 
 constexpr auto kLanes = Block::kLanes;
 constexpr std::size_t kKeptContexts = 1024, kKeptProblems = 1 << 16;
-constexpr std::size_t kFormulaColumns = column("perplexity");  // what stands before it
+constexpr std::size_t kFormulaColumns = column("perplexity");  // the number of columns before it
 
-/// A key whose value is one lane.
+/// A key whose value occupies one lane.
 struct SweptKey {
   const char* key;
   void (*set)(Configuration<Block>&, std::size_t, double);
-  /// The same in the scenario that check() and the quality model see; none where neither asks.
+  /// Sets the value in the scenario that check() and the quality model see; null if neither depends on it.
   void (*set_in_scenario)(Scenario&, double);
-  /// Whether a combination is possible: always, or where the method's fragments take turns within K steps.
+  /// Whether the value can make a combination impossible: never, possibly, or only for a method whose
+  /// fragments take turns within K steps.
   enum class Decides { no, yes, with_fragments } decides;
 };
 
@@ -66,8 +68,8 @@ constexpr SweptKey kLaneKeys[] = {
      [](auto& c, std::size_t i, double v) { c.bandwidth_efficiency[i] = v; }, nullptr, SweptKey::Decides::no},
 };
 
-/// The same, where sites are equal and come from no file. `sites` first: a default O_e follows it; bandwidth
-/// before the directions that override it.
+/// Keys that become lanes only if sites are equal and do not come from a file. `sites` comes first, because a
+/// default O_e follows it, and bandwidth comes before the directions that override it.
 constexpr SweptKey kEqualSitesKeys[] = {
     {"platform.sites", [](auto& c, std::size_t i, double v) { c.axes.sites[i] = v; },
      [](Scenario& s, double v) {
@@ -97,8 +99,10 @@ struct Context {
   costmodel::SweepContext formulas;
   bool has_fragments = false;
   Configuration<Block> base;
-  std::unordered_map<std::uint64_t, std::string> problems;          // by the digits that decide; empty: none
-  std::unordered_map<std::uint64_t, costmodel::Quality> qualities;  // by the digits that a scenario shows
+  // By the digits that decide; empty text: no problem.
+  std::unordered_map<std::uint64_t, std::string> problems;
+  // By the digits that the quality model depends on.
+  std::unordered_map<std::uint64_t, costmodel::Quality> qualities;
 };
 
 class ClosedFormSweep {
@@ -154,11 +158,12 @@ class ClosedFormSweep {
     options.overrides = request_.overrides;
     const std::vector<std::string> assignments = request_.grid.assignments(row);
     options.overrides.insert(options.overrides.end(), assignments.begin(), assignments.end());
-    options.check_together = false;  // problem() does, once for all rows that it is the same for
+    options.check_together = false;  // problem() checks it once for all rows with the same result
     return scenario::read_scenario(request_.scenario_path, options);
   }
 
-  // Rows that cannot be read have a problem; the first that can makes the context for the others.
+  // A row that cannot be read has a problem. The first row that can be read creates the context for the
+  // others.
   void fill_context(Chunk& chunk, std::size_t begin, std::size_t end) {
     auto found = contexts_.find(order_[begin].first);
     for (; found == contexts_.end() && begin < end; ++begin) {
@@ -171,7 +176,7 @@ class ClosedFormSweep {
         context->has_fragments = costmodel::has_axis(*context->formulas.method, "fragments");
         context->base = replicated(costmodel::configuration_of(context->scenario));
         found = contexts_.emplace(order_[begin].first, std::move(context)).first;
-        --begin;  // this row is computed with the others
+        --begin;  // this row is computed together with the others
       } catch (const InputError& error) {
         chunk.problems[index] = error.what();
       } catch (const FileError& error) {
@@ -238,7 +243,7 @@ class ClosedFormSweep {
     }
   }
 
-  /// The scenario of a row, as far as check() and the quality model look at it.
+  /// The scenario of a row, as far as check() and the quality model use it.
   Scenario scenario_of(const Context& context, std::uint64_t row) const {
     Scenario scenario = context.scenario;
     for (const auto& [lane, axis] : lanes_) {
@@ -266,7 +271,7 @@ class ClosedFormSweep {
     return entry->second;
   }
 
-  /// What check() says of the combination.
+  /// The message of check() for the combination; empty if it is possible.
   const std::string& problem(Context& context, std::uint64_t row) {
     std::uint64_t key = 0;
     for (const auto& [lane, axis] : lanes_) {
@@ -287,11 +292,11 @@ class ClosedFormSweep {
   }
 
   const Request& request_;
-  std::vector<std::pair<const SweptKey*, std::size_t>> lanes_;  // with the axis
-  std::vector<std::size_t> words_;                              // axes that make contexts
-  bool default_overlap_ = false;                                // O_e is the number of sites
+  std::vector<std::pair<const SweptKey*, std::size_t>> lanes_;  // key and axis
+  std::vector<std::size_t> words_;                              // axes whose values select contexts
+  bool default_overlap_ = false;                                // whether O_e defaults to the number of sites
   std::unordered_map<std::uint64_t, std::unique_ptr<Context>> contexts_;
-  std::vector<std::pair<std::uint64_t, std::size_t>> order_;  // rows of a chunk by context
+  std::vector<std::pair<std::uint64_t, std::size_t>> order_;  // rows of a chunk sorted by context
   Configuration<Block> configuration_;
   costmodel::Outcome<Block> outcome_;
 };

@@ -15,7 +15,7 @@ namespace fomoe::sweep {
 
 namespace {
 
-// FNV-1a (Fowler, Noll, Vo), 64 bits: against accidents, not against malice.
+// FNV-1a (Fowler, Noll, Vo), 64 bits. It detects accidental damage, not tampering.
 std::uint64_t checksum(std::string_view bytes) {
   std::uint64_t hash = 0xcbf29ce484222325ULL;
   for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3ULL;
@@ -40,7 +40,7 @@ std::string serialised(const Chunk& chunk) {
   return text;
 }
 
-// Every read is checked against what is left.
+// Every read is checked against the remaining size.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : left_(bytes) {}
@@ -81,7 +81,7 @@ std::optional<Chunk> chunk_from(std::string_view bytes) {
 }  // namespace
 
 std::string identity_of(const Request& request, const sim::RunOptions& options) {
-  // Rows of two builds of the program do not belong into one table.
+  // Rows of two builds of the program must not be mixed in one table.
   std::ifstream program("/proc/self/exe", std::ios::binary);
   std::string text = {std::istreambuf_iterator<char>(program), {}};
   const auto add = [&](const std::vector<std::string>& overrides) {
@@ -92,7 +92,7 @@ std::string identity_of(const Request& request, const sim::RunOptions& options) 
       text += source.toml;
       for (const auto& [name, content] : source.files) text += name + '\0' + content + '\0';
     } catch (const FileError& error) {
-      text += error.what();  // the rows will say so
+      text += error.what();  // the rows report this error
     }
   };
   add(request.overrides);
@@ -103,7 +103,7 @@ std::string identity_of(const Request& request, const sim::RunOptions& options) 
       text += word + '\0';
       std::vector<std::string> with = request.overrides;
       with.push_back(axis.key + "=" + word);
-      add(with);  // it may name a file
+      add(with);  // the other value may name a file
     }
   }
   text += fmt::format("{} {} {} {} {} ", request.begin, request.end, options.rounds.value_or(0),

@@ -1,4 +1,4 @@
-// What a sweep has computed so far, in a file beside its output: one that was killed goes on from there.
+// A file beside the output that stores the rows computed so far, so that a killed sweep can be resumed.
 #pragma once
 #include <cstdint>
 #include <fstream>
@@ -8,30 +8,30 @@
 
 namespace fomoe::sweep {
 
-/// What decides the rows of a sweep, as bytes: the program, the scenario with the contents of all files that
-/// it names, the values, the shard and the engine's options.
+/// All inputs that determine the rows of a sweep, as bytes: the program, the scenario with the contents of
+/// all files that it names, the values, the shard and the engine's options.
 std::string identity_of(const Request& request, const sim::RunOptions& options);
 
-/// A line that says what it is of, then chunk after chunk, each with a checksum. Rows are safe from a kill of
-/// the process as soon as append() has returned; what a crash of the machine leaves half-written is noticed
-/// and computed again.
+/// The file has a line that identifies the sweep, followed by chunks with checksums. Rows survive a kill of
+/// the process as soon as append() has returned. A chunk that a crash of the machine left incomplete is
+/// detected and computed again.
 class Journal {
  public:
-  /// Throws std::runtime_error where the file cannot be written.
+  /// Throws std::runtime_error if the file cannot be written.
   Journal(std::string path, const std::string& identity);
   Journal(Journal&&) = default;
   Journal& operator=(Journal&&) = default;
 
   enum class Found { nothing, same, other };
-  /// Whether there is a journal, and of the same sweep.
+  /// Whether there is a journal, and whether it belongs to the same sweep.
   [[nodiscard]] Found found() const;
-  /// Rows of the earlier run to `sink`, in order from `begin` on; the first row that is missing. Further
-  /// chunks are appended behind them.
+  /// Passes the stored rows to `sink`, in order from `begin` on, and returns the first missing row. New
+  /// chunks are appended after them.
   std::uint64_t go_on(std::uint64_t begin, const Sink& sink);
-  /// Empty, whatever was there.
+  /// Starts an empty journal and discards an existing one.
   void start_anew();
   void append(const Chunk& chunk);
-  /// The output is complete.
+  /// Deletes the journal. Call it when the output is complete.
   void remove();
 
  private:

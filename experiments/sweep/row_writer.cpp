@@ -17,9 +17,9 @@ namespace {
 
 constexpr std::size_t kFlushBytes = 1 << 20;
 constexpr std::size_t kKeptTexts = 1 << 16;
-constexpr double kWholeNumbers = 9e15;  // doubles hold every whole number up to here
+constexpr double kWholeNumbers = 9e15;  // doubles represent every whole number up to here
 
-// The shortest text that reads back as the same number.
+// Writes the shortest text that reads back as the same number.
 void append_number(std::string& text, double value) {
   char digits[32];
   char* end = nullptr;

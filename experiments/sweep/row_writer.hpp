@@ -1,4 +1,4 @@
-// Rows as CSV or JSON, piece by piece: memory does not grow with the number of rows.
+// Writes rows as CSV or JSON piece by piece, so that memory does not grow with the number of rows.
 #pragma once
 #include <memory>
 #include <string>
@@ -9,11 +9,12 @@
 
 namespace fomoe::sweep {
 
-/// JSON: {"schema": "fomoe.sweep/1", "executor": …, "axes": […], "rows": [one object a line]}; CSV: a line of
-/// column names first. Numbers read back exactly.
+/// JSON: {"schema": "fomoe.sweep/1", "executor": …, "axes": […], "rows": [one object per line]}. CSV: a
+/// header line with the column names, then one line per row. Numbers keep all digits.
 class RowWriter {
  public:
-  /// `path` "-": JSON on stdout; else a .csv or .json file, which appears when finish() has been called.
+  /// If `path` is "-", writes JSON to stdout. Otherwise it is a .csv or .json file, which exists only after
+  /// finish().
   RowWriter(const std::string& path, const Grid& grid, const std::string& executor);
 
   void write(const Chunk& chunk);
@@ -21,7 +22,7 @@ class RowWriter {
 
  private:
   struct Column {
-    double last = 0;  // most columns repeat for many rows: their text is kept
+    double last = 0;  // the value of the cached `text`, because most columns repeat over many rows
     std::string text;
   };
 
@@ -35,9 +36,10 @@ class RowWriter {
   const Grid& grid_;
   std::string executor_;
   bool csv_;
-  std::unique_ptr<AtomicFile> file_;  // none: stdout
+  std::unique_ptr<AtomicFile> file_;  // null for stdout
   std::string buffer_;
-  std::vector<std::vector<std::string>> axis_texts_;  // of axes short enough to keep, else empty
+  /// Cached texts of axes that are short enough, otherwise empty.
+  std::vector<std::vector<std::string>> axis_texts_;
   std::vector<Column> axis_columns_;
   std::array<Column, kResultCount> columns_;
   bool first_ = true;

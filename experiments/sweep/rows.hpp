@@ -1,4 +1,4 @@
-// What a sweep answers for each combination, and the two engines that fill it in.
+// The columns of a sweep's result, and the two engines that compute its rows.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace fomoe::sweep {
 
-/// The fields of RunReport, and of `fomoe cost`, by their names there.
+/// The columns have the names of the fields in RunReport and in the JSON of `fomoe cost`.
 inline constexpr std::string_view kResults[] = {"wall_clock_s",
                                                 "compute_utilization",
                                                 "tokens_per_s",
@@ -40,20 +40,20 @@ inline constexpr std::string_view kResults[] = {"wall_clock_s",
                                                 "equal_loss_factor"};
 inline constexpr std::size_t kResultCount = std::size(kResults);
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-/// Where a result is in kResults.
+/// The index of a result in kResults.
 constexpr std::size_t column(std::string_view name) {
   for (std::size_t i = 0; i < kResultCount; ++i) {
     if (kResults[i] == name) return i;
   }
   throw "no such result";  // at compile time
 }
+/// The two columns that show what limits a round.
 inline constexpr std::size_t kComputeColumn = column("round_compute_s"),
-                             kExposedColumn =
-                                 column("round_exposed_communication_s");  // which of both limits
+                             kExposedColumn = column("round_exposed_communication_s");
 
-/// Consecutive rows, in the grid's order. Where `problems[i]` is not empty the combination is impossible,
-/// that is why, and its numbers mean nothing. A number that nobody knows, such as a cost without prices, is
-/// NaN: an empty cell, or null.
+/// Consecutive rows in the grid's order. If `problems[i]` is not empty, it states why the combination is
+/// impossible, and the row's numbers are meaningless. An unknown number, such as a cost without prices, is
+/// NaN; it becomes an empty cell or null.
 struct Chunk {
   std::uint64_t first_row = 0;
   std::size_t rows = 0;
@@ -66,17 +66,18 @@ inline constexpr std::size_t kChunkRows = 4096;
 
 struct Request {
   std::string scenario_path;
-  std::vector<std::string> overrides;  // of --set
+  std::vector<std::string> overrides;  // overrides of --set
   Grid grid;
-  std::uint64_t begin = 0, end = 0;  // rows of this shard
+  std::uint64_t begin = 0, end = 0;  // the rows of this shard, [begin, end)
 };
 
 using Sink = std::function<void(const Chunk&)>;  // called with chunks in order
 
-/// By blocks of the closed form (costmodel/formula/sweep.hpp); one core, constant memory.
+/// Computes the rows in blocks by the closed form (costmodel/formula/sweep.hpp), on one core with constant
+/// memory.
 void closed_form_rows(const Request& request, const Sink& sink);
 
-/// Each row by itself in one of `jobs` worker processes. Throws std::runtime_error where a simulation fails.
+/// Simulates each row in one of `jobs` worker processes. Throws std::runtime_error if a simulation fails.
 void simulated_rows(const Request& request, const sim::RunOptions& options, int jobs, const Sink& sink);
 
 }  // namespace fomoe::sweep

@@ -1,6 +1,7 @@
-// Worker processes, because SimGrid knows one engine per process. Which worker computes a row is drawn from
-// the row's number, so that no axis is cheap for one and dear for another; each sends its rows in order, and
-// a full pipe makes it wait, so that memory does not grow.
+// Simulates rows in worker processes, because SimGrid allows one engine per process. A hash of the row's
+// number selects its worker, so that the cost of a row along an axis does not load one worker more than
+// others. Each worker sends its rows in order. A worker waits while its pipe is full, so memory does not
+// grow.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +28,7 @@ enum class Status : std::uint64_t { computed, impossible, failed };
 struct Record {
   std::array<double, kResultCount> results{};
   Status status = Status::computed;
-  std::uint64_t text_bytes = 0;  // that follow
+  std::uint64_t text_bytes = 0;  // size of the text that follows
 };
 
 std::size_t worker_of(std::uint64_t row, std::size_t workers) {
@@ -77,7 +78,7 @@ void write_all(int descriptor, const void* data, std::size_t size) {
   while (size > 0) {
     const ssize_t written = ::write(descriptor, at, size);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) std::_Exit(1);  // nobody reads any more
+    if (written <= 0) std::_Exit(1);  // the reading end is closed
     at += written;
     size -= static_cast<std::size_t>(written);
   }
@@ -132,7 +133,7 @@ void compute_row(const Request& request, const sim::RunOptions& options, std::ui
   std::_Exit(0);
 }
 
-/// Ends with the object: a sweep that fails leaves no process behind.
+/// Worker processes that end with the object, so that a failing sweep leaves no process behind.
 class Workers {
  public:
   Workers(const Request& request, const sim::RunOptions& options, std::size_t count) {
@@ -154,7 +155,7 @@ class Workers {
   }
   ~Workers() {
     for (const int reader : readers_) close(reader);
-    for (const pid_t pid : pids_) kill(pid, SIGTERM);  // one that is through is only waited for
+    for (const pid_t pid : pids_) kill(pid, SIGTERM);  // a worker that has finished is only waited for
     for (const pid_t pid : pids_) {
       while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
       }
@@ -177,7 +178,7 @@ void simulated_rows(const Request& request, const sim::RunOptions& options, int 
       request, options,
       static_cast<std::size_t>(std::clamp<std::uint64_t>(count, 1, static_cast<std::uint64_t>(jobs))));
   Chunk chunk;
-  constexpr std::size_t kSimulatedChunkRows = 16;  // small: progress is told chunk by chunk
+  constexpr std::size_t kSimulatedChunkRows = 16;  // small, because progress is reported once per chunk
   for (std::uint64_t row = request.begin; row < request.end; row += chunk.rows) {
     chunk.first_row = row;
     chunk.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kSimulatedChunkRows, request.end - row)));

@@ -20,7 +20,7 @@ std::string scaled(double value, const std::vector<const char*>& prefixes, const
 }
 
 std::size_t width(const std::string& text) {
-  // Columns count characters, not bytes: continuation bytes of UTF-8 take no room.
+  // Columns count characters, not bytes: continuation bytes of UTF-8 have no width.
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
@@ -28,7 +28,7 @@ std::size_t width(const std::string& text) {
 }  // namespace
 
 std::string human_time(double seconds) {
-  if (seconds < 1e-9) return "0 s";  // what is left of rounding
+  if (seconds < 1e-9) return "0 s";  // a rounding error
   if (seconds < 0.9995e-3) return fmt::format("{:.3g} us", seconds * 1e6);
   if (seconds < 0.9995) return fmt::format("{:.3g} ms", seconds * 1e3);
   if (seconds < 119.95) return fmt::format("{:.4g} s", seconds);
@@ -48,7 +48,7 @@ std::string human_bytes(double bytes) { return scaled(bytes, {"", "k", "M", "G",
 std::string human_count(double count) { return scaled(count, {"", "k", "M", "G", "T", "P", "E"}, ""); }
 
 std::string human_percent(double share) {
-  const double percent = std::abs(share) < 1e-9 ? 0 : share * 100;  // what is left of rounding
+  const double percent = std::abs(share) < 1e-9 ? 0 : share * 100;  // a smaller share is a rounding error
   return percent >= 10 ? fmt::format("{:.1f} %", percent) : fmt::format("{:.3g} %", percent);
 }
 

@@ -1,4 +1,4 @@
-// Numbers and tables for people. Machines read JSON and CSV, which keep every digit.
+// Formats numbers and tables for people. Machines read JSON and CSV, which keep every digit.
 #pragma once
 #include <string>
 #include <vector>
@@ -13,13 +13,13 @@ std::string human_count(double count);    // "124.6 M"
 std::string human_percent(double share);  // "12.3 %"
 
 using Row = std::vector<std::string>;
-/// First column to the left, the others to the right, two spaces between.
+/// Aligns the first column left and the others right, with two spaces between columns.
 std::string aligned(const std::vector<Row>& rows, const std::string& indent = "");
 
-/// "Inputs and where they come from", one line each.
+/// The list "Inputs and where they come from", with one line for each input.
 std::string human_provenance(const std::vector<Provenance>& provenance);
 
-/// A CSV cell, quoted where it has to be.
+/// A CSV cell, with quotes if it needs them.
 std::string csv_cell(const std::string& text);
 
 }  // namespace fomoe::commands

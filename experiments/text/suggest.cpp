@@ -24,7 +24,7 @@ int edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string nearest(std::string_view typed, const std::vector<std::string>& candidates) {
-  // A third of the letters may be wrong; more, and the suggestion would only distract.
+  // At most a third of the letters may differ; a more distant suggestion would only distract.
   int best = std::max(1, static_cast<int>(typed.size()) / 3) + 1;
   std::string found;
   for (const std::string& candidate : candidates) {

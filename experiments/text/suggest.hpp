@@ -1,4 +1,4 @@
-// "did you mean …?": the known name nearest to what was typed.
+// Finds the known name that is closest to a mistyped one, for "did you mean …?".
 #pragma once
 #include <string>
 #include <string_view>
@@ -6,16 +6,18 @@
 
 namespace fomoe::scenario {
 
-/// Insertions, deletions, substitutions and swaps of neighbours that turn one word into the other.
+/// The number of insertions, deletions, substitutions and swaps of neighbouring letters that turn one word
+/// into the other.
 int edit_distance(std::string_view a, std::string_view b);
 
-/// The candidate nearest to `typed`, or empty where none is near enough to be what was meant.
+/// The candidate closest to `typed`; empty if none is close enough.
 std::string nearest(std::string_view typed, const std::vector<std::string>& candidates);
 
-/// What a key is called here that other programs call `typed` ("batch_size", "gpus"), if it is in `known`.
+/// The key that other programs call `typed` ("batch_size", "gpus"); empty unless it is in `known`.
 std::string usual_name(std::string_view typed, const std::vector<std::string>& known);
 
-/// A file beside `path` whose name is near to its name, as `written` would name it; or empty.
+/// A file in the folder of `path` with a similar name, in the form in which `written` names it; empty if
+/// there is none.
 std::string nearby_file(const std::string& path, const std::string& written);
 
 /// "a", "b" or "c" joined with commas.

@@ -14,8 +14,8 @@ namespace {
 struct Unit {
   std::string name;
   Quantity quantity;
-  double factor;       // SI value of one is factor ÷ divisor:
-  double divisor = 1;  // dividing by 1e3 rounds once, multiplying by 1e-3 twice
+  double factor;       // the SI value of one unit is factor ÷ divisor
+  double divisor = 1;  // dividing by 1e3 rounds once, whereas multiplying by 1e-3 rounds twice
 };
 
 struct Prefix {
@@ -71,8 +71,8 @@ bool equal_but_for_case(std::string_view a, std::string_view b) {
                     [&](char x, char y) { return lower(x) == lower(y); });
 }
 
-/// The number at the start of a text, at least zero and finite; what is left goes to `rest`. Throws by
-/// `refuse`.
+/// Parses the number at the start of a text; it must be finite and at least zero. `rest` receives the
+/// remaining text. Throws through `refuse`.
 template <class Refuse>
 double leading_number(std::string_view body, std::string_view& rest, const Refuse& refuse) {
   double number = 0;
@@ -107,7 +107,7 @@ double parse_percentage(std::string_view text) {
   std::string_view sign;
   const double number = leading_number(trimmed(text), sign, refuse);
   if (sign != "%") throw refuse(sign.empty() ? "a text, not a number" : "no percentage", "");
-  return number / 100;  // rounds once
+  return number / 100;  // the division rounds only once
 }
 
 const char* to_string(Quantity quantity) {
@@ -160,7 +160,7 @@ double parse_quantity(std::string_view text, Quantity quantity) {
     if (!std::isfinite(value)) throw refuse("a number that is too large or too small");
     return value;
   }
-  // Only the case is wrong: every reading is offered, because b and B differ by a factor of 8.
+  // Only the case is wrong. Every reading is offered, because b and B differ by a factor of 8.
   const std::string number_text(trimmed(body.substr(0, body.size() - unit_text.size())));
   std::string meant;
   for (const std::string& name : names) {

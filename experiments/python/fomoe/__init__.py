@@ -1,13 +1,14 @@
-"""What cross-site mixture-of-experts training costs, before you rent the sites.
+"""Predicts what cross-site mixture-of-experts training costs, before you rent the sites.
 
 >>> import fomoe
 >>> report = fomoe.simulate("experiments/scenarios/two-sites.toml", set={"strategy.local_steps": 64})
 >>> report["wall_clock_s"], report["compute_utilization"]
 
-A scenario is the path of a TOML file, or a dict with the same tables. Paths in it are relative to the file, or,
-of a dict, to the current folder. `set` overrides single keys: {"platform.bandwidth": "10Gbps"}. Results are what
-`fomoe COMMAND --output -` writes as JSON, in SI units; of `sweep` its rows, of `explain` its text. Wrong input raises fomoe.InputError, a ValueError that
-names the place, what was got and what was expected.
+A scenario is the path of a TOML file, or a dict with the same tables. Paths in a file are relative to the file, and
+paths in a dict are relative to the current folder. `set` overrides single keys: {"platform.bandwidth": "10Gbps"}. Each
+function returns the JSON of `fomoe COMMAND --output -`, in SI units; `sweep` returns only its rows, and `explain`
+returns text. Wrong input raises fomoe.InputError, a ValueError that names the place, the wrong value and the expected
+value.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def _as_file(scenario: Scenario) -> Iterator[str]:
     except TypeError as error:
         raise InputError(f"scenario: got {error}; expected texts, numbers, booleans, lists and dicts; "
                          'for example {"strategy": {"method": "diloco"}}') from error
-    # In the current folder, which is what its paths are relative to.
+    # The file is in the current folder, because the paths in the dict are relative to it.
     with tempfile.NamedTemporaryFile("w", prefix=".scenario-", suffix=".toml", dir=os.curdir) as file:
         file.write(text)
         file.flush()
@@ -47,12 +48,12 @@ def _as_file(scenario: Scenario) -> Iterator[str]:
 
 
 def _written(value: Any) -> str:
-    """As TOML: JSON's texts, numbers, booleans and lists are."""
+    """The value as TOML. Texts, numbers, booleans and lists have the same form in JSON and TOML."""
     return json.dumps(value)
 
 
 def _values(values: Union[str, Iterable[Any]]) -> str:
-    """What --vary takes: "16,64", or a range as a text, "100Mbps..10Gbps*2"."""
+    """The values as --vary takes them: "16,64", or a range given as text, such as "100Mbps..10Gbps*2"."""
     if isinstance(values, str):
         return values
     return ",".join(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
@@ -73,22 +74,23 @@ def _options(**options: Any) -> list[str]:
 
 def simulate(scenario: Scenario, *, set: Overrides = None, seed: int | None = None, rounds: int | str | None = None,
              engine: str = "simulated") -> dict[str, Any]:
-    """How long the scenario takes, what it waits for and what it sends (schema fomoe.run/1).
+    """Predicts how long the scenario takes, what it waits for and how many bytes it sends (schema fomoe.run/1).
 
-    engine: "simulated" or "closed-form"; rounds: executed of each kind of round, or "all".
+    engine: "simulated" or "closed-form". rounds: number of rounds to execute of each kind of round, or "all".
     """
     return json.loads(_run("simulate", scenario, set, "--output", "-",
                            *_options(seed=seed, rounds=rounds, engine=engine)))
 
 
 def cost(scenario: Scenario, *, set: Overrides = None) -> dict[str, Any]:
-    """Parameters, FLOPs, memory and bytes, without a simulation."""
+    """Computes parameters, FLOPs, memory and bytes without a simulation."""
     return json.loads(_run("cost", scenario, set, "--output", "-"))
 
 
 def sweep(scenario: Scenario, vary: Mapping[str, Any], *, set: Overrides = None, engine: str = "simulated",
           jobs: int | None = None) -> list[dict[str, Any]]:
-    """Every combination of the values, one dict a row (pandas.DataFrame takes them); the last key turns fastest.
+    """Computes every combination of the values. Returns one dict per row, as pandas.DataFrame takes them; the last key
+    varies fastest.
 
     vary: {"strategy.local_steps": [16, 64], "platform.bandwidth": "100Mbps..10Gbps*1/decade"}.
     """
@@ -98,9 +100,9 @@ def sweep(scenario: Scenario, vary: Mapping[str, Any], *, set: Overrides = None,
 
 def plan(scenario: Scenario, *, set: Overrides = None, minimise: str = "time", within: Mapping[str, Any] | None = None,
          top: int = 10, vary: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Which method, K, O_e, placement, collective, number format and sites to choose.
+    """Recommends the method, K, O_e, placement, collective, number format and sites.
 
-    minimise: "time", "cost" or "energy"; within: limits, {"time": "3d", "cost": 5000}.
+    minimise: "time", "cost" or "energy". within: limits such as {"time": "3d", "cost": 5000}.
     """
     limits = ",".join(f"{name}={value}" for name, value in (within or {}).items()) or None
     axes = [text for key, values in (vary or {}).items() for text in ("--vary", f"{key}={_values(values)}")]
@@ -110,24 +112,27 @@ def plan(scenario: Scenario, *, set: Overrides = None, minimise: str = "time", w
 
 def solve(scenario: Scenario, key: str, target: str | None = None, *, set: Overrides = None,
           engine: str | None = None) -> dict[str, Any]:
-    """The smallest value of a key that reaches a target: solve(s, "platform.bandwidth", "compute_utilization=0.95").
+    """Finds the smallest value of a key that reaches a target:
 
-    Without a target: for 50, 80, 90, 95 and 99 % utilisation.
+        solve(s, "platform.bandwidth", "compute_utilization=0.95")
+
+    Without a target it finds the values for 50, 80, 90, 95 and 99 % utilisation.
     """
     return json.loads(_run("solve", scenario, set, "--for", key, *_options(target=target, engine=engine),
                            "--output", "-"))
 
 
 def explain(scenario: Scenario, *, set: Overrides = None) -> str:
-    """The closed form with the scenario's numbers in it, line by line."""
+    """Returns the closed form with the scenario's numbers, line by line."""
     return _run("explain", scenario, set)
 
 
 def validate(runs: Iterable[str | os.PathLike], *, network_model: str | os.PathLike | None = None,
              set: Overrides = None) -> dict[str, Any]:
-    """Measured reports against their predictions: errors of every run, by method and in total.
+    """Compares measured reports with their predictions: errors of every run, by method and in total.
 
-    runs: files that fomoe-train wrote; network_model: what `fomoe calibrate` wrote; set: keys of network_model.
+    runs: files that fomoe-train wrote. network_model: the file that `fomoe calibrate` wrote. set: overrides of keys of
+    network_model.
     """
     arguments = ["validate", *(os.fspath(run) for run in runs)]
     for key, value in (set or {}).items():

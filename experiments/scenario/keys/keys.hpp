@@ -1,5 +1,5 @@
-// One row for every key of a scenario and of a platform file. Parsing, error messages and
-// `fomoe list keys` all read this table, so none of them can go stale.
+// The tables of all keys of scenarios, platform files and price files. Parsing, error messages and `fomoe
+// list keys` all read these tables, so none of them can become outdated.
 #pragma once
 #include <span>
 #include <string>
@@ -27,29 +27,30 @@ enum class Kind {
 };
 
 struct Key {
-  std::string_view table;  // "" for the top level; "strategy.compression" for a table in a table
+  std::string_view table;  // "" for the top level; "strategy.compression" for a nested table
   std::string_view name;
   Kind kind;
-  std::string_view fallback;  // TOML value taken when the key is absent; empty: required, or `absent` says
-  std::string_view absent;    // what an absent key means, in words, where no single value says it
+  /// Default as a TOML value; empty: the key is required, or `absent` describes its absence.
+  std::string_view fallback;
+  std::string_view absent;  // meaning of an absent key, in words, if no single value expresses it
   std::string_view sentence;
-  std::string_view example;  // TOML value that works
-  double max = 9e15;         // of counts and factors: beyond it a double no longer holds every whole number
-  double min = 1;            // of counts
+  std::string_view example;  // a valid TOML value
+  double max = 9e15;  // for counts and factors; above the default a double cannot hold every whole number
+  double min = 1;     // for counts
 };
 
-/// In the order of the scenario file.
+/// The keys in the order of the scenario file.
 std::span<const Key> scenario_keys();
 std::span<const Key> platform_file_keys();
 std::span<const Key> price_file_keys();
 
-/// Whether some row is in that table.
+/// Returns whether any key belongs to the table.
 bool is_table(std::span<const Key> keys, std::string_view name);
 
-/// The values that a key of Kind::choice takes.
+/// The valid values of a key of Kind::choice.
 std::vector<std::string> choices(const Key& key);
 
-/// What a legal value looks like, in words: "a whole number of at least 1", "one of "ring", "direct"".
+/// Describes the valid values in words: "a whole number of at least 1", "one of "ring", "direct"".
 std::string expected_value(const Key& key);
 
 /// "[strategy] local_steps", "local_steps = 32".

@@ -10,7 +10,7 @@
 namespace fomoe::scenario {
 namespace {
 
-/// The alternatives of [compute], each with the keys that belong to it alone.
+/// The alternative ways in [compute] to give a step time, each with the keys that belong only to it.
 struct Alternative {
   const char* key;
   std::vector<const char*> partners;
@@ -108,7 +108,7 @@ costmodel::SiteGpus read_site_gpus(const Document& document, std::vector<Provena
     table.refuse("zero_stage", "it without sharded", "sharded above 1 beside it");
   gpus.zero_stage = table.small_count("zero_stage");
 
-  double degrees = 1;  // in floating point: the product of legal degrees may be too large for an int
+  double degrees = 1;  // a double, because the product of valid degrees may not fit an int
   for (const int degree : {gpus.sharded, gpus.tensor_parallel, gpus.expert_parallel, gpus.pipeline_parallel})
     degrees *= degree;
   if (table.has("data_parallel")) degrees *= table.small_count("data_parallel");

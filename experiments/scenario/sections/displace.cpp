@@ -6,7 +6,7 @@
 namespace fomoe::scenario {
 
 void displace_alternatives(Document& document) {
-  // Keys that are overridden as well stay: they modify the new choice, or contradict it and are refused.
+  // Keys that are overridden too are kept: they modify the new choice, or they contradict it and are refused.
   const auto displace = [&](const std::string& table, const char* by,
                             std::initializer_list<const char*> names) {
     if (!document.overridden(table + '.' + by)) return;
@@ -28,11 +28,11 @@ void displace_alternatives(Document& document) {
   displace("compute", "profile", {"step_time", "peak_flops", "mfu"});
   displace("compute", "step_time", {"profile", "micro_batch_sequences", "peak_flops", "mfu"});
   displace("compute", "peak_flops", {"profile", "micro_batch_sequences", "step_time"});
-  // Another device, with all that a device says.
+  // Another device replaces all keys that describe the device.
   displace("compute", "accelerator", {"peak_flops", "gpu_memory"});
   if (document.overridden("compute.accelerator") && !document.overridden("energy.gpu_power"))
     document.displace("energy", "gpu_power");
-  // With an MFU it also says how long a step takes.
+  // With an MFU, the device also determines the step time.
   if (document.overridden("compute.accelerator") && document.overridden("compute.mfu"))
     displace("compute", "mfu", {"profile", "micro_batch_sequences", "step_time", "peak_flops"});
   displace("platform", "file", {"preset", "bandwidth", "uplink", "downlink", "latency"});

@@ -16,7 +16,7 @@ using costmodel::ModelShape;
 struct ShapeKey {
   const char* name;
   std::int64_t ModelShape::*member;
-  bool also_opaque;  // says something about opaque counts as well
+  bool also_opaque;  // whether the key also applies to models of which only parameter counts are known
 };
 constexpr ShapeKey kShapeKeys[] = {
     {"d_model", &ModelShape::d_model, false},
@@ -43,7 +43,7 @@ void check_shape(const TableReader& table, const ModelShape& shape) {
                  "d_model divisible by heads, with an even quotient (rotary embeddings turn pairs)");
   }
   check_active_experts(table, shape);
-  // Counted in floating point first: the exact count is 64 bits wide.
+  // Counted in floating point first, since the exact count has only 64 bits.
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   const double parameters =
       real(shape.vocabulary) * real(shape.d_model) +
@@ -131,7 +131,7 @@ ModelShape read_model(const Document& document) {
     if (!std::filesystem::exists(path)) {
       const std::string written = table.text("hf_config");
       const std::string near = nearby_file(path, written);
-      // "Qwen/Qwen3-30B-A3B" names a model, and nothing is fetched.
+      // A value such as "Qwen/Qwen3-30B-A3B" is a model's name, but nothing is downloaded.
       const bool is_name = std::filesystem::path(path).extension() != ".json";
       table.refuse("hf_config",
                    fmt::format("\"{}\" (no such file: {}{})", written, path,
@@ -145,7 +145,8 @@ ModelShape read_model(const Document& document) {
   } else {
     shape = read_own_shape(table);
   }
-  // An opaque model whose batch is given in tokens needs no sequences: then one is a token.
+  // A model known only by its counts, with a batch in tokens, needs no sequences: a sequence is then one
+  // token.
   const toml::table* workload = find_table(document, "workload");
   const bool in_tokens = shape.opaque && workload != nullptr && workload->contains("global_batch_tokens");
   if (table.has("sequence_length") || shape.sequence_length == 0) {
@@ -173,7 +174,7 @@ costmodel::Workload read_workload(const Document& document, std::int64_t sequenc
   } else {
     workload.global_batch_sequences = table.count("global_batch_sequences");
   }
-  // Tokens of one step must stay a whole number that a double holds exactly.
+  // The number of tokens per step must be a whole number that a double represents exactly.
   const double step_tokens =
       static_cast<double>(workload.global_batch_sequences) * static_cast<double>(sequence_length);
   if (step_tokens > 9e15) {

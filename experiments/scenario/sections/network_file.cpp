@@ -15,7 +15,7 @@ NetworkFile read_network_file(const std::string& path) {
     fail(document.place(std::string(name.str())), std::string(name.str()), "it",
          "[network_model] and [calibration] alone", "the file that fomoe calibrate --output wrote");
   }
-  (void)read_network_model(document);  // says what is wrong with a value
+  (void)read_network_model(document);  // throws for an invalid value
   NetworkFile file;
   const toml::table* network = find_table(document, "network_model");
   if (network == nullptr)

@@ -1,4 +1,4 @@
-// A file with a [network_model] alone, as `fomoe calibrate` writes it, with the runs that it was fitted to.
+// Reads a file that contains only [network_model] and [calibration], as `fomoe calibrate` writes it.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@ namespace fomoe::scenario {
 
 struct NetworkFile {
   std::vector<std::string> overrides;  // "network_model.call_overhead=\"0.3ms\""
-  std::vector<std::string> runs;       // ids, of [calibration]
+  std::vector<std::string> runs;       // ids of the runs that were used for the fit, from [calibration]
 };
 
 /// Throws FileError.

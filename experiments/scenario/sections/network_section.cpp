@@ -9,7 +9,7 @@ namespace fomoe::scenario {
 
 namespace {
 
-/// What [calibration] says of the terms, as `fomoe calibrate` wrote it.
+/// The provenance of calibrated terms, from the [calibration] table that `fomoe calibrate` wrote.
 void read_calibration(const Document& document, const TableReader& terms, costmodel::NetworkModel& network) {
   const TableReader table(document, scenario_keys(), "calibration", find_table(document, "calibration"));
   for (const std::string& term : table.words("terms")) {
@@ -18,7 +18,7 @@ void read_calibration(const Document& document, const TableReader& terms, costmo
       return key.table == "network_model" && key.name == term;
     });
     if (!known) table.refuse("terms", '"' + term + '"', "keys of network_model");
-    // What --set gives is not what was fitted.
+    // A value from --set is not the fitted value.
     if (terms.has(term) && !document.overridden(dotted("network_model", term)))
       network.calibrated.push_back(term);
   }

@@ -15,7 +15,8 @@
 namespace fomoe::scenario {
 namespace {
 
-constexpr double kSameSiteLatency_s = 0.0005;  // assumed, of two drawn sites that are like the same one
+// One way, assumed between two generated sites that copy the same site.
+constexpr double kSameSiteLatency_s = 0.0005;
 
 std::string as_rate(double bytes_per_s) { return fmt::format("{:.4g} Gbit/s", bytes_per_s * 8 / 1e9); }
 
@@ -79,7 +80,7 @@ platforms::Platform equal_sites(const TableReader& table) {
   if (table.has("bandwidth") && table.has("uplink") && table.has("downlink")) {
     table.refuse("bandwidth", "it beside uplink and downlink", "bandwidth, or uplink and downlink");
   }
-  // bandwidth gives both directions; uplink or downlink beside it is the one that differs.
+  // bandwidth sets both directions; uplink or downlink overrides one of them.
   const auto direction = [&](const char* key) {
     return table.quantity(table.has(key) || !table.has("bandwidth") ? key : "bandwidth");
   };
@@ -103,7 +104,7 @@ platforms::Platform consumer(int sites) {
   return platform;
 }
 
-// The first half of the sites on one side; the sea is one backbone of 10 Gb/s each way.
+// The first half of the sites is on one side. One backbone of 10 Gb/s each way connects the two sides.
 platforms::Platform two_continents(int sites) {
   platforms::Platform platform = platforms::uniform(sites, bits_to_bytes(10e9), bits_to_bytes(10e9), 0.005);
   platform.name = "two-continents";

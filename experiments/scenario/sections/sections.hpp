@@ -1,4 +1,4 @@
-// One function per table of the scenario file.
+// Reads the tables of a scenario file, with one function per table.
 #pragma once
 #include <optional>
 #include <string>
@@ -13,26 +13,27 @@ costmodel::ModelShape read_model(const Document& document);
 costmodel::Workload read_workload(const Document& document, std::int64_t sequence_length);
 costmodel::Strategy read_strategy(const Document& document, const costmodel::ModelShape& model,
                                   const platforms::Platform& platform);
-/// What compute.accelerator names, or nullptr.
+/// The accelerator that compute.accelerator names, or nullptr.
 const Accelerator* read_accelerator(const Document& document);
-/// Appends to `catalogue` what the accelerator filled in, as do read_compute and read_energy.
+/// Appends to `catalogue` the values that were taken from the accelerator, as read_compute and read_energy do
+/// too.
 costmodel::SiteGpus read_site_gpus(const Document& document, std::vector<Provenance>& catalogue);
-/// Where `required` is false, a profile file that does not exist gives a profile without points.
+/// If `required` is false, a missing profile file gives a profile without points.
 costmodel::ComputeSpec read_compute(const Document& document, bool required,
                                     std::vector<Provenance>& catalogue);
 costmodel::StepVariation read_step_variation(const Document& document);
-/// `seed`: of sites that are drawn.
+/// `seed` is for generated sites.
 platforms::Platform read_platform(const Document& document, std::uint64_t seed);
 costmodel::NetworkModel read_network_model(const Document& document);
 costmodel::ExtraTraffic read_traffic(const Document& document, const platforms::Platform& platform);
-/// Nothing where the scenario has no table of that name.
+/// Returns nothing if the scenario does not have the table.
 std::optional<costmodel::Prices> read_prices(const Document& document, const platforms::Platform& platform);
 std::optional<costmodel::GpuPower> read_energy(const Document& document, std::vector<Provenance>& catalogue);
 std::optional<costmodel::QualityModel> read_quality(const Document& document);
 std::optional<costmodel::Failures> read_failures(const Document& document);
 
-/// Drops keys of the file that an override replaces by an alternative: `--set compute.step_time=1s` on a
-/// scenario with a profile means the step time.
+/// Removes keys of the file that an override replaces by an alternative: `--set compute.step_time=1s` on a
+/// scenario with a profile replaces the profile.
 void displace_alternatives(Document& document);
 
 }  // namespace fomoe::scenario

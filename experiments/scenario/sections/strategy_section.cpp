@@ -35,7 +35,7 @@ costmodel::OuterOptimizer outer_optimizer(const std::string& name) {
   return OuterOptimizer::nesterov;
 }
 
-// What the scenario says of it, else the method's own.
+// The scenario's value, or else the method's default.
 costmodel::WireFormat wire_format(const Document& document, const TableReader& strategy,
                                   const costmodel::Method& method) {
   costmodel::WireFormat wire =
@@ -48,7 +48,7 @@ costmodel::WireFormat wire_format(const Document& document, const TableReader& s
   const toml::table* compression = find_table(document, "strategy.compression");
   if (compression == nullptr) return wire;
   const TableReader table(document, scenario_keys(), "strategy.compression", compression);
-  (void)table.text("kind");  // top_k, the only one
+  (void)table.text("kind");  // top_k is the only valid value
   return costmodel::top_k_format(wire.type, table.share("kept_share"), table.small_count("index_bits"));
 }
 
@@ -74,7 +74,7 @@ costmodel::Strategy read_strategy(const Document& document, const costmodel::Mod
                                   const platforms::Platform& platform) {
   const TableReader table(document, scenario_keys(), "strategy", find_table(document, "strategy"));
   costmodel::Strategy strategy;
-  strategy.method = costmodel::find_method(table.text("method"));  // the reader has refused other names
+  strategy.method = costmodel::find_method(table.text("method"));  // the reader has rejected unknown names
   strategy.local_steps = table.count("local_steps");
   strategy.expert_overlap =
       table.has("expert_overlap") ? table.small_count("expert_overlap") : platform.size();

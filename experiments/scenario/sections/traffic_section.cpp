@@ -9,7 +9,7 @@
 namespace fomoe::scenario {
 namespace {
 
-/// The index of the site that a key names.
+/// The index of the site with this name.
 std::optional<int> site_of(const TableReader& table, const char* key, const platforms::Platform& platform) {
   if (!table.has(key)) return std::nullopt;
   const std::string name = table.text(key);

@@ -15,7 +15,7 @@
 namespace fomoe::scenario {
 namespace {
 
-/// The [table] that a line of a file belongs to, for messages about keys that the parser refused.
+/// The [table] that contains a line of a file, for messages about keys that the parser refused.
 std::string table_at(const std::string& text, unsigned line) {
   std::istringstream lines(text);
   std::string current, table;
@@ -30,7 +30,8 @@ std::string table_at(const std::string& text, unsigned line) {
   return table;
 }
 
-/// The name in toml++'s "cannot redefine existing integer 'local_steps'", where the message is of that kind.
+/// The key's name in toml++'s message "cannot redefine existing integer 'local_steps'"; empty for other
+/// messages.
 std::optional<std::string> redefined_name(std::string_view message) {
   if (message.find("cannot redefine") == std::string_view::npos) return std::nullopt;
   const std::size_t open = message.find('\'');
@@ -39,7 +40,7 @@ std::optional<std::string> redefined_name(std::string_view message) {
   return std::string(message.substr(open + 1, close - open - 1));
 }
 
-/// The TOML value of the text after "=", or nothing where the text is a bare word.
+/// Parses the text after "=" as a TOML value; returns nothing if the text is a word without quotes.
 std::optional<toml::table> parse_value(const std::string& text) {
   if (text.find('\n') != std::string::npos) return std::nullopt;
   try {
@@ -56,7 +57,7 @@ struct Unquoted {
   std::string name, value;
 };
 
-/// The commonest mistake: mfu = 40%, bandwidth = 10Gbps, method = fomoe.
+/// Detects the most common mistake, missing quotes: mfu = 40%, bandwidth = 10Gbps, method = fomoe.
 std::optional<Unquoted> unquoted_value(const std::string& text, unsigned line) {
   static const std::regex form(R"(\s*([A-Za-z0-9_-]+)\s*=\s*([^\s"'\[{#][^"#]*?)\s*(#.*)?)");
   std::istringstream lines(text);
@@ -170,7 +171,7 @@ void Document::override_key(const std::string& assignment) {
   }
   overrides_[key] = assignment;
   if (const auto parsed = parse_value(text)) {
-    // A whole table would hide which override a later message is about.
+    // An override of a whole table would hide which override a later message is about.
     if (parsed->get("value")->is_table()) fail(place, key, "a table", "one key at a time", example);
     table->insert_or_assign(name, *parsed->get("value"));
   } else if (text.front() == '"' || text.front() == '\'' || text.front() == '[' || text.front() == '{') {

@@ -17,7 +17,7 @@ std::vector<std::string> names_in(std::span<const Key> keys, std::string_view ta
   std::vector<std::string> names;
   for (const Key& key : keys) {
     if (key.table == table) names.emplace_back(key.name);
-    // A table in this one, once.
+    // Lists a nested table only once.
     const bool inside = !table.empty() && key.table.size() > table.size() + 1 &&
                         key.table.starts_with(table) && key.table[table.size()] == '.';
     const std::string name(inside ? key.table.substr(table.size() + 1) : "");
@@ -45,13 +45,14 @@ Quantity quantity_of(Kind kind) {
   return Quantity::duration;
 }
 
-/// What people who know the field will try, and deserve a plain answer about.
+/// Values that are not available here but that users who know the field are likely to try. They get a clear
+/// message.
 const std::vector<std::string>& not_yet_available() {
   static const std::vector<std::string> names = {"hierarchical", "server"};
   return names;
 }
 
-/// "tokens in [workload]", or for --set "workload.tokens", where the key was written under the wrong heading.
+/// "tokens in [workload]", or "workload.tokens" for --set, if the key exists in another table.
 std::string in_another_table(std::span<const Key> keys, const std::string& name, bool overridden) {
   for (const Key& key : keys) {
     if (key.name == name && !key.table.empty())
@@ -111,7 +112,7 @@ std::string TableReader::place(std::string_view name) const {
 
 std::string TableReader::example(const Key& key) const {
   const std::string full = dotted(name_, key.name);
-  // Someone who mistyped on the command line needs a line for the command line.
+  // For a mistake on the command line, the example is a command-line option.
   return document_.overridden(full) ? fmt::format("--set {}={}", full, unquoted(key.example))
                                     : example_line(key);
 }
@@ -137,7 +138,8 @@ std::int64_t TableReader::count(std::string_view name) const {
   toml::table fallback;
   const toml::node* found = value(name, fallback);
   const Key& key = row(name);
-  // 1.34e9 is a float in TOML and a count to people; what is not whole is refused, never rounded.
+  // A user may write a count as 1.34e9, which TOML reads as a float. A number that is not whole is refused,
+  // never rounded.
   const bool is_number = found->is_integer() || found->is_floating_point();
   const double number = is_number ? found->value<double>().value_or(-1) : -1;
   if (!is_number || !(number >= key.min && number <= key.max) || number != std::floor(number)) {
@@ -186,7 +188,7 @@ double TableReader::number_up_to(std::string_view name, double most) const {
   const bool is_number = found->is_integer() || found->is_floating_point();
   const double number = is_number ? found->value<double>().value_or(-1) : -1;
   if (number > 0 && number <= most) return number;
-  // 40 where 0.4 was meant.
+  // For example 40, where 0.4 was meant.
   const bool in_percent = key.kind == Kind::share && number > 10 && number <= 100 * most;
   refuse(name, has(name) ? as_written(*found) : "nothing", expected_value(key),
          in_percent ? fmt::format("{}", number / 100) : "");
@@ -282,7 +284,7 @@ void refuse_unknown_tables(const Document& document, std::span<const Key> keys,
       }
     } else if (node.is_table() || node.is_array_of_tables()) {
       std::string place = document.place(name, &node, nullptr);
-      // A table that exists only because of --set has no line; name the override instead.
+      // A table that exists only because of --set has no line, so the message names the override.
       if (const toml::table* table = node.as_table()) {
         for (const auto& [inner, value] : *table) {
           const std::string key = name + '.' + std::string(inner.str());

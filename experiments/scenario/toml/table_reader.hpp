@@ -1,5 +1,5 @@
-// Strict reading of one table: unknown keys are refused when it is made, and every value is checked against
-// the key's row.
+// Reads one table strictly. The constructor refuses unknown keys, and every value is checked against the
+// key's row in keys.hpp.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -16,29 +16,31 @@ namespace fomoe::scenario {
 
 class TableReader {
  public:
-  /// `table` may be absent: then every key is. `name` is "" for the top level, whose sub-tables are not keys.
+  /// If `table` is null, all keys are absent. `name` is "" for the top level, whose sub-tables do not count
+  /// as keys.
   TableReader(const Document& document, std::span<const Key> keys, std::string_view name,
               const toml::table* table);
 
   [[nodiscard]] bool has(std::string_view name) const { return node(name) != nullptr; }
 
-  // The value, or the row's fallback; fails where the key is absent and the row has none.
+  // Each returns the value or the row's default; it throws if the key is absent and has no default.
   [[nodiscard]] std::int64_t count(std::string_view name) const;
-  /// Counts that are plain int in a Scenario; their rows bound them.
+  /// A count that a Scenario stores as int; the row's bounds fit an int.
   [[nodiscard]] int small_count(std::string_view name) const { return static_cast<int>(count(name)); }
-  [[nodiscard]] double quantity(std::string_view name) const;  // SI units
-  [[nodiscard]] double share(std::string_view name) const;   // (0, 1], or to the row's max where that is less
+  [[nodiscard]] double quantity(std::string_view name) const;  // in SI units
+  /// In (0, 1], or up to the row's max if that is smaller.
+  [[nodiscard]] double share(std::string_view name) const;
   [[nodiscard]] double factor(std::string_view name) const;  // at least 1
   [[nodiscard]] Money money(std::string_view name) const;
-  [[nodiscard]] double multiple(std::string_view name) const;  // (0, the row's max]
+  [[nodiscard]] double multiple(std::string_view name) const;  // in (0, the row's max]
   [[nodiscard]] bool boolean(std::string_view name) const;
-  [[nodiscard]] std::string text(std::string_view name) const;                // also of Kind::choice
-  [[nodiscard]] std::vector<std::string> words(std::string_view name) const;  // empty where it is absent
-  /// "a, b" or ["a", "b"].
+  [[nodiscard]] std::string text(std::string_view name) const;                // also for Kind::choice
+  [[nodiscard]] std::vector<std::string> words(std::string_view name) const;  // empty if the key is absent
+  /// A list of names, written "a, b" or ["a", "b"].
   [[nodiscard]] std::vector<std::string> list(std::string_view name) const;
 
   [[nodiscard]] std::string place(std::string_view name) const;
-  /// Fails at the key: "got … as written; expected …".
+  /// Throws the error "got … as written; expected …" at the key.
   [[noreturn]] void refuse(std::string_view name, const std::string& expected) const;
   [[noreturn]] void refuse(std::string_view name, const std::string& got, const std::string& expected,
                            const std::string& suggestion = "") const;
@@ -49,7 +51,7 @@ class TableReader {
   [[nodiscard]] const toml::node* node(std::string_view name) const;
   [[nodiscard]] std::string example(const Key& key) const;
   void refuse_unknown_keys() const;
-  /// The value where it is written, else the fallback parsed; both as TOML.
+  /// The TOML node of the value if it is written, otherwise of the parsed default.
   [[nodiscard]] const toml::node* value(std::string_view name, toml::table& fallback) const;
 
   const Document& document_;
@@ -58,13 +60,13 @@ class TableReader {
   const toml::table* table_;
 };
 
-/// Refuses tables that no row names; `arrays` are those written as [[name]].
+/// Refuses tables that no row names. `arrays` are the tables that are written as [[name]].
 void refuse_unknown_tables(const Document& document, std::span<const Key> keys,
                            const std::vector<std::string>& arrays);
 
-/// The table of that name, or nullptr.
+/// Returns the table of that name, or nullptr.
 const toml::table* find_table(const Document& document, std::string_view name);
-/// The tables of a [[name]] array; refuse_unknown_tables has checked that it is one.
+/// The tables of a [[name]] array. refuse_unknown_tables has checked that it is an array of tables.
 std::vector<const toml::table*> find_tables(const Document& document, std::string_view name);
 
 }  // namespace fomoe::scenario

@@ -1,3 +1,4 @@
-// toml++ itself, compiled in: Debian's shared library is not on the machines that fomoe-train is carried to.
+// Compiles toml++ into the program, because machines that fomoe-train is copied to may lack the shared
+// library.
 #define TOML_IMPLEMENTATION
 #include <toml++/toml.h>
