@@ -1,6 +1,6 @@
 #include "sim/simgrid_engine.hpp"
 
-#include <simgrid/s4u.hpp>
+#include "sim/simgrid_version.hpp"
 
 namespace fomoe::sim {
 

@@ -5,12 +5,12 @@
 #include <limits>
 #include <map>
 #include <set>
-#include <simgrid/s4u.hpp>
 #include <sstream>
 
 #include "platforms/input_error.hpp"
 #include "sim/child.hpp"
 #include "sim/simgrid_engine.hpp"
+#include "sim/simgrid_version.hpp"
 
 namespace fomoe::sim {
 
