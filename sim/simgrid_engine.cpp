@@ -1,5 +1,7 @@
 #include "sim/simgrid_engine.hpp"
 
+#include <string>
+
 #include "sim/simgrid_version.hpp"
 
 namespace fomoe::sim {
@@ -13,6 +15,7 @@ namespace {
 // engine (it would weight shares by 1/latency) and applied as a delay before the flow; a flow has no window
 // cap.
 int configured(char** argv_storage) {
+  static const std::string precision = std::string("--cfg=") + kTimePrecisionSetting + ":1e-12";
   static const char* const settings[] = {
       "fomoe",
       "--cfg=network/model:CM02",
@@ -21,7 +24,7 @@ int configured(char** argv_storage) {
       "--cfg=network/weight-S:0",
       "--cfg=network/latency-factor:1",
       "--cfg=network/bandwidth-factor:1",
-      "--cfg=surf/precision:1e-12",
+      precision.c_str(),
       "--log=root.thresh:error",
   };
   int count = 0;

@@ -10,6 +10,13 @@
 
 namespace fomoe::sim {
 
+/// The setting for the precision of times, in seconds.
+#if SIMGRID_VERSION >= 33500
+inline constexpr const char* kTimePrecisionSetting = "precision/timing";
+#else
+inline constexpr const char* kTimePrecisionSetting = "surf/precision";
+#endif
+
 /// A zone in which every pair of hosts has a route of its own.
 inline simgrid::s4u::NetZone* make_zone(simgrid::s4u::Engine& engine, const std::string& name) {
 #if SIMGRID_VERSION >= 40000
