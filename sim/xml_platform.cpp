@@ -25,7 +25,9 @@ constexpr const char* kExample = "the files in tests/sim/platforms";
 std::string loaded(const std::string& path) {
   const s4u::Engine& engine = simgrid_engine();
   engine.load_platform(path);
-  engine.seal_platform();  // SimGrid 4.0 finds no route between zones before
+  // Before this call SimGrid 4.0 has no routes between zones, and every version crashes where a zone has no
+  // route.
+  engine.seal_platform();
   const std::vector<s4u::Host*> hosts = engine.get_all_hosts();
   std::ostringstream text;
   text << std::hexfloat << hosts.size() << '\n';
