@@ -11,7 +11,7 @@ namespace po = boost::program_options;
 
 namespace {
 
-const scenario::Accelerator& accelerator(const std::string& option, const std::string& name) {
+const scenario::Accelerator& accelerator(const char* option, const std::string& name) {
   if (const scenario::Accelerator* found = scenario::find_accelerator(name)) return *found;
   const std::string near = scenario::near_accelerators(name);
   throw UsageError(fmt::format("{}: got \"{}\"; expected {}; for example {} H100-SXM{}", option, name,

@@ -24,7 +24,7 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
       flow_start_(nodes, platform_, network, seed),
       simgrid_(std::make_unique<Simgrid>()) {
   Simgrid& sg = *simgrid_;
-  sg.zone = s4u::create_full_zone("wan");
+  sg.zone = make_zone(sg.engine, "wan");
   const platforms::Platform& platform = platform_;
   sg.changing = !platform.changes.empty();
   const int sites = platform.size();
@@ -32,9 +32,8 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
     const platforms::Site& site = platform.sites[static_cast<std::size_t>(i)];
     sg.up.push_back(sg.link("up-" + std::to_string(i), site.uplink_bytes_per_s));
     sg.down.push_back(sg.link("down-" + std::to_string(i), site.downlink_bytes_per_s));
-    sg.fabric.push_back(sg.zone
-                            ->create_link("fabric-" + std::to_string(i),
-                                          std::min(site.fabric_bytes_per_s, kFastestFabric_bytes_per_s))
+    sg.fabric.push_back(make_link(*sg.zone, "fabric-" + std::to_string(i),
+                                  std::min(site.fabric_bytes_per_s, kFastestFabric_bytes_per_s))
                             ->set_sharing_policy(s4u::Link::SharingPolicy::FATPIPE)
                             ->set_latency(0)
                             ->seal());
@@ -61,7 +60,7 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
     sg.backbone.push_back(
         sg.link("backbone-" + std::to_string(i), platform.backbones[i].bandwidth_bytes_per_s));
   for (std::size_t n = 0; n < nodes.size(); ++n) {
-    sg.hosts.push_back(sg.zone->create_host("node-" + std::to_string(n), 1.0)->seal());
+    sg.hosts.push_back(make_host(*sg.zone, "node-" + std::to_string(n), 1.0)->seal());
   }
   // A cap holds for each flow separately. It is a link of the policy FATPIPE, which gives every flow its full
   // rate; there is one for each distinct cap.
@@ -69,7 +68,7 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
     for (std::size_t b = 0; b < nodes.size(); ++b) {
       const double cap = flow_start_.cap_bytes_per_s(static_cast<NodeId>(a), static_cast<NodeId>(b));
       if (a == b || !std::isfinite(cap) || sg.caps.count(cap)) continue;
-      sg.caps[cap] = sg.zone->create_link("cap-" + std::to_string(sg.caps.size()), cap)
+      sg.caps[cap] = make_link(*sg.zone, "cap-" + std::to_string(sg.caps.size()), cap)
                          ->set_latency(0)
                          ->set_sharing_policy(s4u::Link::SharingPolicy::FATPIPE)
                          ->seal();

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <deque>
 #include <map>
-#include <simgrid/s4u.hpp>
 #include <string>
 #include <vector>
 
 #include "sim/engine/engine.hpp"
 #include "sim/engine/simgrid_engine.hpp"
+#include "sim/engine/simgrid_version.hpp"
 
 namespace fomoe::sim {
 
@@ -61,14 +61,14 @@ struct Engine::Simgrid {
 
   s4u::Link* link(const std::string& name, double bytes_per_s) {
     if (changing) return adjustable_link(name, bytes_per_s);
-    return zone->create_link(name, running_rate(bytes_per_s))->set_latency(0)->seal();
+    return make_link(*zone, name, running_rate(bytes_per_s))->set_latency(0)->seal();
   }
 
   // SimGrid never gives a flow more than the bandwidth that its links had when the flow began. An adjustable
   // link therefore has an unlimited bandwidth, and a nonlinear sharing policy that returns its current rate.
   s4u::Link* adjustable_link(const std::string& name, double bytes_per_s) {
     double* now = &rates.emplace_back(running_rate(std::min(bytes_per_s, kFastestFabric_bytes_per_s)));
-    s4u::Link* made = zone->create_link(name, kFastestFabric_bytes_per_s)
+    s4u::Link* made = make_link(*zone, name, kFastestFabric_bytes_per_s)
                           ->set_latency(0)
                           ->set_sharing_policy(s4u::Link::SharingPolicy::NONLINEAR,
                                                [now](double /*capacity*/, int /*flows*/) { return *now; })
@@ -100,7 +100,7 @@ struct Engine::Simgrid {
     if (const auto found = caps.find(cap_bytes_per_s); a != b && found != caps.end())
       links.emplace_back(found->second);
     if (a != b && !valves.empty()) links.emplace_back(valves[f * hosts.size() + t].link);
-    zone->add_route(hosts[f]->get_netpoint(), hosts[t]->get_netpoint(), nullptr, nullptr, links, false);
+    add_route(*zone, hosts[f], hosts[t], links);
   }
 
   Flight* flight() {

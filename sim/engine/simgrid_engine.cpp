@@ -1,6 +1,8 @@
 #include "sim/engine/simgrid_engine.hpp"
 
-#include <simgrid/s4u.hpp>
+#include <string>
+
+#include "sim/engine/simgrid_version.hpp"
 
 namespace fomoe::sim {
 
@@ -13,6 +15,7 @@ namespace {
 // weight the shares by 1/latency. Its links therefore have latency 0, and latency is applied as a delay
 // before the flow starts. SimGrid's own window cap is switched off.
 int configured(char** argv_storage) {
+  static const std::string precision = std::string("--cfg=") + kTimePrecisionSetting + ":1e-12";
   static const char* const settings[] = {
       "fomoe",
       "--cfg=network/model:CM02",
@@ -21,7 +24,7 @@ int configured(char** argv_storage) {
       "--cfg=network/weight-S:0",
       "--cfg=network/latency-factor:1",
       "--cfg=network/bandwidth-factor:1",
-      "--cfg=surf/precision:1e-12",
+      precision.c_str(),
       "--log=root.thresh:error",
   };
   int count = 0;

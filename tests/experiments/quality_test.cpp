@@ -22,8 +22,8 @@ QualityTable shipped(const std::string& name) {
   return scenario::read_quality_csv(source_dir() + "/experiments/data/" + name);
 }
 
-const QualityRow& row(const QualityTable& table, const std::string& strategy, int k,
-                      const std::string& placement, int sites, int overlap) {
+const QualityRow& row(const QualityTable& table, const std::string& strategy, int k, const char* placement,
+                      int sites, int overlap) {
   for (const QualityRow& r : table.rows) {
     if (r.strategy == strategy && r.local_steps == k && r.placement == placement && r.sites == sites &&
         r.expert_overlap == overlap)

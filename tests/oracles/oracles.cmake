@@ -23,7 +23,8 @@ if(SMPICXX AND SMPIRUN)
   set(source ${CMAKE_CURRENT_SOURCE_DIR}/oracles/smpi/all_reduce.cpp)
   set(program ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/oracle_all_reduce)
   add_custom_command(OUTPUT ${program} DEPENDS ${source}
-    COMMAND ${SMPICXX} -std=c++20 -O2 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror ${source} -o ${program})
+    COMMAND ${SMPICXX} -std=c++20 -O2 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion $<$<BOOL:${FOMOE_WERROR}>:-Werror> ${source} -o ${program}
+    COMMAND_EXPAND_LISTS)
   add_custom_target(oracle_all_reduce ALL DEPENDS ${program})
   add_dependencies(test_oracles oracle_all_reduce)
   fomoe_oracle(smpi TRUE libsimgrid-dev)

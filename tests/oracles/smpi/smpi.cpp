@@ -8,6 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "sim/engine/simgrid_version.hpp"
 #include "tests/oracles/comparison.hpp"
 
 namespace fomoe::oracles {
@@ -59,7 +60,7 @@ std::vector<std::string> without_factors(Sending sending) {
           "network/weight-S:0",
           "network/latency-factor:1",
           "network/bandwidth-factor:1",
-          "surf/precision:1e-12",
+          std::string(sim::kTimePrecisionSetting) + ":1e-12",
           "smpi/simulate-computation:no",
           "smpi/wtime:0",
           "smpi/bw-factor:0:1",
