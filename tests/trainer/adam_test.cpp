@@ -1,7 +1,7 @@
 // Compares AdamW by our own kernel with LibTorch's, and the kernel on the emulated GPU with the CPU's loop.
 #include "trainer/kernels/adam/adam.hpp"
 
-#include "emulated/kernels/adam.hpp"
+#include "emulated/kernels/adam/adam.hpp"
 #include "tests/trainer/support.hpp"
 #include "trainer/optimizer/adamw.hpp"
 

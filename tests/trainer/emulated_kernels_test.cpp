@@ -3,12 +3,12 @@
 // would accept the launch.
 #include <torch/csrc/autograd/autograd.h>
 
-#include "emulated/kernels/codec.hpp"
-#include "emulated/kernels/expert_rows.hpp"
-#include "emulated/kernels/outer_step.hpp"
-#include "emulated/kernels/peri_norm.hpp"
-#include "emulated/kernels/rotary.hpp"
-#include "emulated/kernels/route.hpp"
+#include "emulated/kernels/codec/codec.hpp"
+#include "emulated/kernels/expert_rows/expert_rows.hpp"
+#include "emulated/kernels/outer_step/outer_step.hpp"
+#include "emulated/kernels/peri_norm/peri_norm.hpp"
+#include "emulated/kernels/rotary/rotary.hpp"
+#include "emulated/kernels/route/route.hpp"
 #include "emulated/kernels/team.hpp"
 #include "tests/trainer/emulated_gpu/emulated_gpu.hpp"
 #include "tests/trainer/support.hpp"

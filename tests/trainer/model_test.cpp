@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "tests/trainer/support.hpp"
-#include "trainer/kernels/rotary/rope.hpp"
+#include "trainer/rope/rope.hpp"
 #include "trainer/optimizer/adamw.hpp"
 
 using namespace fomoe::trainer;

@@ -46,9 +46,10 @@ def emulated(source):
 
 def main():
     folder, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]) / "emulated/kernels"
-    out.mkdir(parents=True, exist_ok=True)
-    for source in sorted(folder.iterdir()):
-        target = out / (source.name + (".cpp" if source.suffix == ".cu" else ""))
+    for source in sorted(path for path in folder.rglob("*") if path.is_file()):
+        relative = source.relative_to(folder)
+        target = out / relative.with_name(source.name + (".cpp" if source.suffix == ".cu" else ""))
+        target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(emulated(source))
 
 

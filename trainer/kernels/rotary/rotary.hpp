@@ -9,7 +9,7 @@
 // compile for sm_90, and tests/trainer/gpu/rotary_test.cpp needs a machine with a GPU. The CPU tests run the
 // same row functions.
 #pragma once
-#include "trainer/kernels/rotary/rope.hpp"
+#include "trainer/rope/rope.hpp"
 #include "trainer/torch.hpp"
 
 namespace fomoe::trainer {

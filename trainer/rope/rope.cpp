@@ -1,4 +1,4 @@
-#include "trainer/kernels/rotary/rope.hpp"
+#include "trainer/rope/rope.hpp"
 
 namespace fomoe::trainer {
 namespace {
