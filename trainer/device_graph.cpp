@@ -1,8 +1,10 @@
 #include "trainer/device_graph.hpp"
 
 #include <ATen/cuda/CUDAEvent.h>
+#include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
 
 namespace fomoe::trainer {
 namespace {
@@ -36,10 +38,24 @@ class OnSideStream {
 
 }  // namespace
 
-GraphPool::GraphPool(at::Device on)
-    : device(on),
-      stream(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, on.index())),
-      memory(at::cuda::graph_pool_handle()) {}
+struct GraphPool {
+  at::Device device;
+  c10::cuda::CUDAStream stream;
+  at::cuda::MempoolId_t memory;
+};
+
+std::shared_ptr<GraphPool> graph_pool(at::Device device) {
+  return std::make_shared<GraphPool>(
+      GraphPool{device, c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index()),
+                at::cuda::graph_pool_handle()});
+}
+
+struct DeviceGraph::Recording {
+  at::cuda::CUDAGraph graph;
+};
+
+DeviceGraph::DeviceGraph(std::shared_ptr<GraphPool> pool) : pool_(std::move(pool)) {}
+DeviceGraph::~DeviceGraph() = default;
 
 void DeviceGraph::plain(const std::function<void()>& work) {
   if (!pool_) return work();
@@ -51,34 +67,34 @@ void DeviceGraph::plain(const std::function<void()>& work) {
 void DeviceGraph::launch(const std::function<void()>& work) {
   if (!pool_) return work();
   const c10::cuda::CUDAGuard guard(pool_->device);
-  if (!graph_) record(work);
-  graph_->replay();
+  if (!recording_) record(work);
+  recording_->graph.replay();
 }
 
 void DeviceGraph::record(const std::function<void()>& work) {
   const OnSideStream side(pool_->stream);
   // What plain calls have left to the allocator would lie beside the graph's own memory.
   c10::cuda::CUDACachingAllocator::emptyCache();
-  graph_.emplace();
+  recording_ = std::make_unique<Recording>();
   // Other threads may go on with theirs, on streams of theirs.
-  graph_->capture_begin(pool_->memory, cudaStreamCaptureModeThreadLocal);
+  recording_->graph.capture_begin(pool_->memory, cudaStreamCaptureModeThreadLocal);
   try {
     work();
   } catch (...) {
     // A recording that was begun has to end before its stream can be used again; that it fails is no news.
     try {
-      graph_->capture_end();
+      recording_->graph.capture_end();
     } catch (const c10::Error&) {
       give_up();
     }
-    graph_.reset();
+    recording_.reset();
     throw;
   }
   try {
-    graph_->capture_end();
+    recording_->graph.capture_end();
   } catch (const c10::Error&) {
     give_up();
-    graph_.reset();
+    recording_.reset();
     throw;
   }
 }

@@ -10,12 +10,8 @@
 //
 // Not run on a GPU yet: tests/trainer/gpu/device_graph_test.cpp waits for a machine with one.
 #pragma once
-#include <ATen/cuda/CUDAGraph.h>
-#include <c10/cuda/CUDAStream.h>
-
 #include <functional>
 #include <memory>
-#include <optional>
 
 #include "trainer/torch.hpp"
 
@@ -23,12 +19,9 @@ namespace fomoe::trainer {
 
 /// Memory, and the stream that is recorded on, of graphs that are launched in turn, in the order in which
 /// they were recorded: what one has freed the next may use.
-struct GraphPool {
-  explicit GraphPool(at::Device device);
-  at::Device device;
-  c10::cuda::CUDAStream stream;
-  at::cuda::MempoolId_t memory;
-};
+struct GraphPool;
+/// For a CUDA device; throws in a build without CUDA.
+std::shared_ptr<GraphPool> graph_pool(at::Device device);
 
 class DeviceGraph {
  public:
@@ -37,7 +30,8 @@ class DeviceGraph {
   static constexpr int kPlainCalls = 3;
 
   /// Without a pool it never records: the work is done each time.
-  explicit DeviceGraph(std::shared_ptr<GraphPool> pool) : pool_(std::move(pool)) {}
+  explicit DeviceGraph(std::shared_ptr<GraphPool> pool);
+  ~DeviceGraph();
 
   /// Does the work, on the stream that would be recorded on. To the calling thread's own stream it is as if
   /// it had been done there.
@@ -48,11 +42,12 @@ class DeviceGraph {
   void launch(const std::function<void()>& work);
 
  private:
+  struct Recording;
   void record(const std::function<void()>& work);
   void give_up() const;
 
   std::shared_ptr<GraphPool> pool_;
-  std::optional<at::cuda::CUDAGraph> graph_;
+  std::unique_ptr<Recording> recording_;
 };
 
 }  // namespace fomoe::trainer

@@ -6,9 +6,14 @@
 
 namespace fomoe::trainer {
 
+/// Whether a CUDA device can be used; and if not, why, as "there is no …".
+bool cuda_available();
+std::string why_no_cuda();
+
 std::string cpu_name();   // "model name" of /proc/cpuinfo
-std::string cuda_name();  // of CUDA device 0
-/// "libtorch 2.11.0, CUDA runtime 13.0, driver 13.0"; "no driver" where there is none.
+std::string cuda_name();  // of the current CUDA device; in cuda_device.cpp
+/// "libtorch 2.11.0, CUDA runtime 13.0, driver 13.0"; "no driver" where there is none, "without CUDA" where
+/// fomoe-train was built so.
 std::string versions();
 std::string utc_now();  // "2025-01-31T12:00:00Z"
 

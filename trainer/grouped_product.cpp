@@ -1,10 +1,10 @@
 #include "trainer/grouped_product.hpp"
 
-#include <ATen/cuda/CUDAContext.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
+
+#include "trainer/cuda_device.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -74,7 +74,7 @@ at::Tensor grouped_outer(const at::Tensor& left, const at::Tensor& right, const 
 bool grouped_on_device(at::Device device, at::ScalarType type, std::initializer_list<std::int64_t> widths) {
   if (!device.is_cuda() || type != at::kBFloat16) return false;
   // Compute capability 9.0 and 10.0; on others it loops over the groups, whose ends it asks for.
-  const int major = at::cuda::getDeviceProperties(device.index())->major;
+  const int major = compute_capability(device);
   const auto whole = [&](std::int64_t width) {
     return width * static_cast<std::int64_t>(at::elementSize(type)) % kRowBytes == 0;
   };

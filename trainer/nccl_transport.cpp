@@ -1,10 +1,8 @@
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDAGuard.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
-#include <set>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 #include "trainer/rank_transports.hpp"
@@ -67,21 +65,6 @@ class NcclTransport : public Transport {
 };
 
 }  // namespace
-
-std::string device_identity(const at::Device& device) {
-  if (!device.is_cuda()) return "cpu";
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  const cudaDeviceProp* properties = at::cuda::getDeviceProperties(device.index());
-  // Of the machine and the slot that the GPU is in: two processes may number GPUs differently.
-  return "cuda " + std::string(host) + ' ' + std::to_string(properties->pciDomainID) + ':' +
-         std::to_string(properties->pciBusID) + ':' + std::to_string(properties->pciDeviceID);
-}
-
-bool own_gpu_each(const std::vector<std::string>& identities) {
-  const std::set<std::string> distinct(identities.begin(), identities.end());
-  return distinct.size() == identities.size() && !distinct.contains("cpu");
-}
 
 std::unique_ptr<Transport> nccl_transport(const RankTransportOptions& options) {
   // Otherwise a lost site ends this process from a thread of NCCL's, before we can say which it was.

@@ -44,9 +44,6 @@ inline constexpr std::int64_t kFewestSteps = 3;
 /// resident set (VmHWM) during the point, libraries included.
 costmodel::StepProfile measure_profile(const ProfileOptions& options, std::ostream& progress);
 
-/// Whether a CUDA device can be used.
-bool cuda_available();
-
 /// Why steps with these options cannot be recorded, in words; empty where they can.
 std::string graph_refused(const ProfileOptions& options);
 

@@ -1,8 +1,6 @@
 #include "trainer/training_run.hpp"
 
 #include <ATen/Parallel.h>
-#include <ATen/cuda/CUDAContext.h>
-#include <c10/cuda/CUDAFunctions.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,6 +16,7 @@
 #include "experiments/scenario/json_io.hpp"
 #include "experiments/scenario/round_json.hpp"
 #include "trainer/checkpoints.hpp"
+#include "trainer/cuda_device.hpp"
 #include "trainer/device_info.hpp"
 #include "trainer/measured_report.hpp"
 #include "trainer/run_log.hpp"
@@ -44,18 +43,17 @@ TrainingOptions options_of(const RunRequest& request) {
   options.kept_share = settings.kept_share;
   options.micro_batch_sequences = settings.micro_batch_sequences;
   options.paced = request.paced;
-  const bool cuda = settings.device == "cuda" || (settings.device == "auto" && at::cuda::is_available());
-  if (cuda && !at::cuda::is_available()) {
-    throw UsageError(
-        "trainer.device: got cuda, but there is no usable CUDA device on this machine; for example --set "
-        "trainer.device=cpu");
+  const bool cuda = settings.device == "cuda" || (settings.device == "auto" && cuda_available());
+  if (cuda && !cuda_available()) {
+    throw UsageError("trainer.device: got cuda, but " + why_no_cuda() +
+                     "; for example --set trainer.device=cpu");
   }
   options.device = at::kCPU;
   if (cuda) {
     // Processes of one machine take its GPUs in turn, by their number there.
-    const int index = request.launch ? request.launch->local_rank % at::cuda::device_count() : 0;
+    const int index = request.launch ? request.launch->local_rank % cuda_device_count() : 0;
     options.device = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(index));
-    c10::cuda::set_device(options.device.index());
+    set_cuda_device(options.device);
   }
   const bool bf16 = settings.dtype.empty() ? cuda : settings.dtype == "bf16";
   options.dtype = bf16 ? at::kBFloat16 : at::kFloat;

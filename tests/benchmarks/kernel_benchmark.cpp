@@ -61,7 +61,7 @@ struct Bench {
   }
 
   double median_s(const std::function<void()>& work) const {
-    DeviceGraph graph(cuda && by_graph ? std::make_shared<GraphPool>(at::Device(at::kCUDA, 0)) : nullptr);
+    DeviceGraph graph(cuda && by_graph ? graph_pool(at::Device(at::kCUDA, 0)) : nullptr);
     for (int i = 0; i < DeviceGraph::kPlainCalls; ++i) graph.plain(work);
     graph.launch(work);
     std::vector<double> times;
