@@ -79,6 +79,7 @@ last_line() { tail -c 400 "$1" | tr '\r' '\n' | grep -v '^ *$' | tail -n 1 | cut
 build_progress() {  # LOG SECONDS
   local done_count all left
   IFS=/ read -r done_count all < <(grep -oE '^\[[0-9]+/[0-9]+\]' "$1" | tail -n 1 | tr -d '[]') || { printf 'starting\n'; return; }
+  if [ $((20 * done_count)) -lt "$all" ]; then printf 'built %d of %d\n' "$done_count" "$all"; return; fi
   left=$(($2 * (all - done_count) / done_count))
   if [ "$left" -ge 90 ]; then left="$(((left + 30) / 60)) min"; else left="$left s"; fi
   printf 'built %d of %d, about %s left\n' "$done_count" "$all" "$left"
@@ -322,7 +323,7 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
   set -euo pipefail
   case ${1:-cuda} in
     cpu | cuda) ;;
-    *) fail "tools/setup.sh: got ${1:-}; expected cpu, cuda, or nothing (cuda)" ;;
+    *) printf 'tools/setup.sh: got %s; expected cpu, cuda, or nothing (cuda)\n' "$1" >&2; exit 2 ;;
   esac
   prepare
   install_packages "${packages[@]}"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "trainer/kernels/on_device.hpp"
 #include "trainer/kernels/outer_step_kernels.hpp"
 
 namespace fomoe::trainer {
