@@ -241,7 +241,7 @@ install_venv() {  # KIND
       say ".venv is incomplete or of other versions ($(tail -n 1 "$log_dir/venv.log")); making it again"
       rm -rf "$venv"
     fi
-    [ ! -e "$venv" ] || download_mb=1950  # PyTorch itself is there
+    [ ! -e "$venv" ] || download_mb=2150  # PyTorch itself is there
   fi
   local free_gib
   free_gib=$(df --output=avail -B1G . | tail -n 1 | tr -d ' ')
