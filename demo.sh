@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
-# What would it cost to train one mixture-of-experts model across eight cloud regions? This times real training steps on
-# this machine, and with them compares DDP, DiLoCo and FoMoE.
+# What would it cost to train one mixture-of-experts model across eight cloud regions? This script compares DDP, DiLoCo and
+# FoMoE, first with assumed step times, then with the times of real training steps on this machine.
 #
-# Usage: ./demo.sh            needs Debian 12 or Ubuntu 24.04, and root or sudo for the packages that are missing
+# Usage: ./demo.sh            needs Debian 12 or 13 or Ubuntu 24.04, and root or sudo for Debian packages that are missing
 #        ./demo.sh --help
 #
-#   1. installs what is missing: Debian packages, and LibTorch and nvcc from PyPI into .venv (5 GB)
-#   2. builds fomoe and fomoe-train in build/release
-#   3. times training steps, on the GPU if there is one, into experiments/profiles/this-machine.json, unless that is
+#   1. installs the Debian packages that are missing
+#   2. builds fomoe in build/release, and downloads LibTorch from PyPI into .venv meanwhile: 0.55 GB for a machine without
+#      an NVIDIA GPU; 2.5 GB, with nvcc, for a machine with one
+#   3. compares the methods on experiments/scenarios/eight-regions.toml with assumed step times
+#   4. builds fomoe-train in build/release
+#   5. times training steps, on the GPU if there is one, into experiments/profiles/this-machine.json, unless that is
 #      newer than the program and the scenario
-#   4. compares the methods on experiments/scenarios/eight-regions.toml
+#   6. compares the methods again, with the measured step times
 #
-# The first run takes up to 15 minutes on two cores, downloads included; the next ones about half a minute. Interrupt
-# and repeat it as you like. Outside this folder it leaves Debian packages and nothing else.
+# The first run takes up to 15 minutes on two cores that do nothing else, downloads included; the next ones about half a minute.
+# You may interrupt and repeat it at any time. It installs Debian packages and writes nothing else outside this folder.
 set -euo pipefail
 case ${1:-} in
   "") ;;
@@ -23,9 +26,53 @@ esac
 
 scenario=experiments/scenarios/eight-regions.toml
 profile=experiments/profiles/this-machine.json
+bin=build/release/bin
+stages=0
+stage() { say "$((stages += 1)) of 6: $*"; }
 
-setup
-build_release fomoe fomoe-train
+cases=(--case strategy.method=ddp)
+for local_steps in 32 128; do
+  cases+=(--case "strategy.method=diloco strategy.local_steps=$local_steps")
+done
+for local_steps in 32 128; do
+  for expert_overlap in 8 4 2 1; do
+    cases+=(--case "strategy.method=fomoe strategy.local_steps=$local_steps strategy.expert_overlap=$expert_overlap")
+  done
+done
+
+prepare
+stage "Debian packages"
+install_packages "${packages[@]}"
+
+if has_gpu; then device=cuda; else device=cpu; fi
+kind=$(trainer_kind)
+if [ "$kind" = cuda ]; then with_trainer=(-DFOMOE_TRAINER=ON -DFOMOE_CUDA=ON); else with_trainer=(-DFOMOE_TRAINER=ON -DFOMOE_CUDA=OFF); fi
+stage "fomoe, which plans and simulates"
+if venv_has "$kind"; then
+  configure_release "${with_trainer[@]}"
+else
+  say "LibTorch is being downloaded meanwhile (.cache/logs/download.log)"
+  start_download "$kind"
+  configure_release -DFOMOE_TRAINER=OFF
+fi
+build_release fomoe
+
+stage "A first comparison"
+if [ -x $bin/fomoe-train ]; then
+  say "Left out: fomoe-train is built already, and its times are better than assumed ones"
+else
+  if [ $device = cuda ]; then assumed='50 ms'; else assumed='1 s'; fi
+  printf '\nASSUMED: every training step of every site takes %s, with every method. Nothing has been measured yet.\n\n' "$assumed"
+  $bin/fomoe compare $scenario --set "compute.step_time=${assumed// /}" "${cases[@]}"
+  printf '\nThe same with measured step times follows.\n'
+fi
+
+stage "fomoe-train, which trains"
+if [ -n "$download" ]; then
+  finish_download
+  configure_release "${with_trainer[@]}"
+fi
+build_release fomoe-train
 
 # CPU time so far, in clock ticks: of everything, of everything but idling, of this script's finished children.
 cpu_ticks() {
@@ -38,16 +85,16 @@ cpu_ticks() {
 # and a profile is used again only if that share was small.
 quiet=.cache/profile-was-quiet
 disturbed=
-if has_gpu; then device=cuda; else device=cpu; fi
-if [ $profile -nt $scenario ] && [ $profile -nt build/release/bin/fomoe-train ] && [ $quiet -nt $profile ] &&
+stage "The time of a training step"
+if [ $profile -nt $scenario ] && [ $profile -nt $bin/fomoe-train ] && [ $quiet -nt $profile ] &&
   grep -q "\"device_kind\": \"$device\"" $profile; then
-  say "Training steps were timed on this machine already, in $profile (remove it to time them again)"
+  say "Measured already: $profile (remove that file to measure again)"
 else
   say "Timing real training steps on $device into $profile (half a minute to two)"
   rm -f $quiet
   mkdir -p "$(dirname $profile)"  # git keeps no empty folders
   read -r -d '' all_before busy_before own_before < <(cpu_ticks) || true
-  logged profile build/release/bin/fomoe-train profile --scenario $scenario --local-experts 16,8,4,2 \
+  logged profile $bin/fomoe-train profile --scenario $scenario --local-experts 16,8,4,2 \
     --micro-batch-sequences 1 --time-budget 5s --output $profile || { show_log profile; fail "Timing training steps failed."; }
   read -r -d '' all_after busy_after own_after < <(cpu_ticks) || true
   others=$((100 * (busy_after - busy_before - own_after + own_before) / (all_after - all_before)))
@@ -58,17 +105,8 @@ else
   fi
 fi
 
-cases=(--case strategy.method=ddp)
-for local_steps in 32 128; do
-  cases+=(--case "strategy.method=diloco strategy.local_steps=$local_steps")
-done
-for local_steps in 32 128; do
-  for expert_overlap in 8 4 2 1; do
-    cases+=(--case "strategy.method=fomoe strategy.local_steps=$local_steps strategy.expert_overlap=$expert_overlap")
-  done
-done
-say "Comparing $((${#cases[@]} / 2)) cases on $scenario"
+stage "The comparison with measured step times: $((${#cases[@]} / 2)) cases on $scenario"
 printf '\n'
-build/release/bin/fomoe compare $scenario "${cases[@]}"
+$bin/fomoe compare $scenario "${cases[@]}"
 [ -z "$disturbed" ] || printf '\n%s\n' "$disturbed"
-say "Done. Change $scenario, or try: build/release/bin/fomoe --help"
+say "Done. Change $scenario, or try: $bin/fomoe --help"

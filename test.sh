@@ -1,18 +1,22 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds everything, and runs all tests but those labelled slow.
 # Arguments go to ctest:  ./test.sh -R costmodel    ./test.sh -L sim    ./test.sh -L slow (only the slow ones)
-# ./test.sh -L oracle also installs ns-3, which the oracles of tests/oracles want, and ./test.sh -L slurm Slurm, for the job
-# scripts of experiments/slurm; elsewhere they skip what is missing.
+# ./test.sh -L oracle also installs ns-3, for tests/oracles; ./test.sh -L slurm also installs Slurm, for the job scripts of
+# experiments/slurm. Without these arguments the tests that need a missing package are skipped.
+# FOMOE_WERROR=ON ./test.sh makes compiler warnings errors.
 set -euo pipefail
-case ${1:-} in -h | --help) sed -n '2,5s/^# //p' "$0"; exit 0 ;; esac
+case ${1:-} in -h | --help) sed -n '2,6s/^# //p' "$0"; exit 0 ;; esac
 . "$(dirname "${BASH_SOURCE[0]}")/tools/setup.sh"
 
 packages+=(python3-dev)  # to build the Python module
 case " $* " in *" -L oracle "*) packages+=("${oracle_packages[@]}") ;; esac
 case " $* " in *" -L slow "*) packages+=("${probe_packages[@]}") ;; esac
 case " $* " in *" -L slurm "*) packages+=("${slurm_packages[@]}") ;; esac
-setup
+prepare
+install_packages "${packages[@]}"
+install_venv cuda
 install_test_requirements
+configure_release -DFOMOE_TRAINER=ON -DFOMOE_CUDA=ON
 build_release
 has_gpu || say "No NVIDIA GPU here: the tests labelled gpu skip themselves"
 without=(-LE slow)

@@ -1,9 +1,14 @@
 #!/usr/bin/env bash
-# Formats the tracked C++ and CUDA files in place; with --check only says what would change, and exits 1 if anything would.
-# clang-format 14 it must be, since other versions break lines elsewhere: it is in Debian 12 and in Ubuntu 24.04.
+# Formats the tracked C++ and CUDA files in place. With --check it only says what would change, and exits 1 if anything would.
+# It needs clang-format 14, since other versions break lines elsewhere, and exits 77 on systems that do not have that.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 prepare
+can_install clang-format-14 || {
+  printf 'tools/format.sh: clang-format 14 is needed, and the package sources of this system do not have it\n' >&2
+  printf '(Debian 12 and Ubuntu 24.04 do, Debian 13 does not). No file was checked or changed.\n' >&2
+  exit 77
+}
 install_packages clang-format-14
 how=(-i)
 [ "${1:-}" != --check ] || how=(--dry-run -Werror)

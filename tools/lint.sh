@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# Checks the format and runs clang-tidy (.clang-tidy says on what) over what the dev preset builds.
+# Checks the format, and runs clang-tidy with the checks of .clang-tidy over the files that the dev preset builds.
 #   tools/lint.sh [FILE…]     all files, or these
+# It needs Debian 12 or Ubuntu 24.04: Debian 13 does not have clang-tidy 14.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 prepare
+can_install clang-tidy-14 || fail "clang-tidy 14 is needed, and the package sources of this system do not have it" \
+  "(Debian 12 and Ubuntu 24.04 do, Debian 13 does not)."
 install_packages "${packages[@]}" clang-tidy-14
 status=0
 bash tools/format.sh --check || status=1

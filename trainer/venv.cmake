@@ -1,16 +1,23 @@
 # LibTorch, the CUDA libraries and nvcc all come from Python wheels in a virtual environment, which
 # tools/setup.sh makes. CMake and TorchConfig do not look into a virtual environment by themselves, so this
 # file tells both where they are.
-set(FOMOE_VENV "${PROJECT_SOURCE_DIR}/.venv" CACHE PATH "Virtual environment with the torch and cuda-toolkit wheels")
+set(FOMOE_VENV "${PROJECT_SOURCE_DIR}/.venv" CACHE PATH "Virtual environment with the torch wheel, and with FOMOE_CUDA the cuda-toolkit wheels")
 
 file(GLOB FOMOE_TORCH_DIR "${FOMOE_VENV}/lib/python3.*/site-packages/torch")
 file(GLOB FOMOE_CUDA_DIR "${FOMOE_VENV}/lib/python3.*/site-packages/nvidia/cu13")
-if(NOT FOMOE_TORCH_DIR OR NOT EXISTS "${FOMOE_CUDA_DIR}/bin/nvcc")
-  message(FATAL_ERROR "fomoe-train needs LibTorch and nvcc, and ${FOMOE_VENV} does not have them: run ./demo.sh or "
-                      "tools/setup.sh, or pass -DFOMOE_TRAINER=OFF")
+if(NOT FOMOE_TORCH_DIR OR NOT FOMOE_CUDA_DIR)
+  message(FATAL_ERROR "fomoe-train needs LibTorch, and ${FOMOE_VENV} does not have it: run bash tools/setup.sh, or "
+                      "bash tools/setup.sh cpu for a build with -DFOMOE_CUDA=OFF, or pass -DFOMOE_TRAINER=OFF")
 endif()
 list(GET FOMOE_TORCH_DIR 0 FOMOE_TORCH_DIR)
 list(GET FOMOE_CUDA_DIR 0 FOMOE_CUDA_DIR)
+if(NOT FOMOE_CUDA)
+  return()
+endif()
+if(NOT EXISTS "${FOMOE_CUDA_DIR}/bin/nvcc")
+  message(FATAL_ERROR "FOMOE_CUDA=ON needs nvcc, and ${FOMOE_VENV} does not have it: run bash tools/setup.sh, or pass "
+                      "-DFOMOE_CUDA=OFF for a fomoe-train that uses the CPU only")
+endif()
 
 set(CMAKE_CUDA_COMPILER "${FOMOE_CUDA_DIR}/bin/nvcc" CACHE FILEPATH "nvcc")
 set(CUDAToolkit_ROOT "${FOMOE_CUDA_DIR}")

@@ -32,7 +32,7 @@
 #include "trainer/model/moe_rows.hpp"
 #include "trainer/optimizer/outer_optimizer.hpp"
 #include "trainer/step/device_graph.hpp"
-#include "trainer/step/device_info.hpp"
+#include "trainer/device/device_info.hpp"
 #include "trainer/step/profile.hpp"
 #include "trainer/torch.hpp"
 
@@ -63,7 +63,7 @@ struct Bench {
   }
 
   double median_s(const std::function<void()>& work) const {
-    DeviceGraph graph(cuda && by_graph ? std::make_shared<GraphPool>(at::Device(at::kCUDA, 0)) : nullptr);
+    DeviceGraph graph(cuda && by_graph ? graph_pool(at::Device(at::kCUDA, 0)) : nullptr);
     for (int i = 0; i < DeviceGraph::kPlainCalls; ++i) graph.plain(work);
     graph.launch(work);
     std::vector<double> times;

@@ -1,10 +1,8 @@
 #include <ATen/cuda/CUDAContext.h>
 #include <c10/cuda/CUDAGuard.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
-#include <set>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 #include "trainer/comm/rank_transports.hpp"
@@ -67,21 +65,6 @@ class NcclTransport : public Transport {
 };
 
 }  // namespace
-
-std::string device_identity(const at::Device& device) {
-  if (!device.is_cuda()) return "cpu";
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  const cudaDeviceProp* properties = at::cuda::getDeviceProperties(device.index());
-  // The host and the PCI slot identify the GPU, since two processes may number the GPUs differently.
-  return "cuda " + std::string(host) + ' ' + std::to_string(properties->pciDomainID) + ':' +
-         std::to_string(properties->pciBusID) + ':' + std::to_string(properties->pciDeviceID);
-}
-
-bool own_gpu_each(const std::vector<std::string>& identities) {
-  const std::set<std::string> distinct(identities.begin(), identities.end());
-  return distinct.size() == identities.size() && !distinct.contains("cpu");
-}
 
 std::unique_ptr<Transport> nccl_transport(const RankTransportOptions& options) {
   // Without this, a thread of NCCL ends the process when a site is lost, before the error can name the site.

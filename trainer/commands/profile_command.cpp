@@ -11,6 +11,7 @@
 #include "experiments/text/suggest.hpp"
 #include "experiments/text/units.hpp"
 #include "platforms/support/atomic_file.hpp"
+#include "trainer/device/device_info.hpp"
 #include "trainer/step/profile.hpp"
 
 namespace fomoe::trainer {
@@ -128,8 +129,7 @@ void choose_device(const po::variables_map& given, ProfileOptions& options) {
   if (device != "auto" && device != "cpu" && device != "cuda")
     refuse("device", '"' + device + '"', "auto, cpu or cuda", "cpu");
   if (device == "cuda" && !cuda_available()) {
-    throw UsageError(
-        "--device: got cuda, but there is no usable CUDA device on this machine; for example --device cpu");
+    throw UsageError("--device: got cuda, but " + why_no_cuda() + "; for example --device cpu");
   }
   const bool cuda = device == "cuda" || (device == "auto" && cuda_available());
   options.device = cuda ? DeviceKind::cuda : DeviceKind::cpu;

@@ -1,10 +1,10 @@
 #include "trainer/model/grouped_product.hpp"
 
-#include <ATen/cuda/CUDAContext.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
+
+#include "trainer/device/cuda_device.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -75,7 +75,7 @@ bool grouped_on_device(at::Device device, at::ScalarType type, std::initializer_
   if (!device.is_cuda() || type != at::kBFloat16) return false;
   // The kernel exists for compute capabilities 9.0 and 10.0. On others LibTorch loops over the groups and
   // copies their ends to the host.
-  const int major = at::cuda::getDeviceProperties(device.index())->major;
+  const int major = compute_capability(device);
   const auto whole = [&](std::int64_t width) {
     return width * static_cast<std::int64_t>(at::elementSize(type)) % kRowBytes == 0;
   };

@@ -1,11 +1,11 @@
 #include "trainer/model/model.hpp"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/cuda/CUDAGeneratorImpl.h>
 
 #include <algorithm>
 #include <stdexcept>
 
+#include "trainer/device/cuda_device.hpp"
 #include "trainer/kernels/rotary/rotary.hpp"
 #include "trainer/model/cross_entropy.hpp"
 
@@ -31,8 +31,7 @@ bool uses_own(Kernels kernels, at::Device device, at::ScalarType type) {
 }
 
 at::Generator generator(at::Device device, std::uint64_t seed) {
-  at::Generator out = device.is_cuda() ? at::make_generator<at::CUDAGeneratorImpl>(device.index())
-                                       : at::make_generator<at::CPUGeneratorImpl>();
+  at::Generator out = device.is_cuda() ? cuda_generator(device) : at::make_generator<at::CPUGeneratorImpl>();
   out.set_current_seed(seed);
   return out;
 }

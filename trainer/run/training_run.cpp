@@ -1,8 +1,6 @@
 #include "trainer/run/training_run.hpp"
 
 #include <ATen/Parallel.h>
-#include <ATen/cuda/CUDAContext.h>
-#include <c10/cuda/CUDAFunctions.h>
 
 #include <algorithm>
 #include <cmath>
@@ -20,10 +18,11 @@
 #include "experiments/results/run_report_json.hpp"
 #include "platforms/support/atomic_file.hpp"
 #include "platforms/support/input_error.hpp"
+#include "trainer/device/cuda_device.hpp"
 #include "trainer/run/checkpoints.hpp"
 #include "trainer/run/measured_report.hpp"
 #include "trainer/run/run_log.hpp"
-#include "trainer/step/device_info.hpp"
+#include "trainer/device/device_info.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -46,18 +45,17 @@ TrainingOptions options_of(const RunRequest& request) {
   options.kept_share = settings.kept_share;
   options.micro_batch_sequences = settings.micro_batch_sequences;
   options.paced = request.paced;
-  const bool cuda = settings.device == "cuda" || (settings.device == "auto" && at::cuda::is_available());
-  if (cuda && !at::cuda::is_available()) {
-    throw UsageError(
-        "trainer.device: got cuda, but there is no usable CUDA device on this machine; for example --set "
-        "trainer.device=cpu");
+  const bool cuda = settings.device == "cuda" || (settings.device == "auto" && cuda_available());
+  if (cuda && !cuda_available()) {
+    throw UsageError("trainer.device: got cuda, but " + why_no_cuda() +
+                     "; for example --set trainer.device=cpu");
   }
   options.device = at::kCPU;
   if (cuda) {
     // Processes of one machine take its GPUs in turn, by local rank.
-    const int index = request.launch ? request.launch->local_rank % at::cuda::device_count() : 0;
+    const int index = request.launch ? request.launch->local_rank % cuda_device_count() : 0;
     options.device = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(index));
-    c10::cuda::set_device(options.device.index());
+    set_cuda_device(options.device);
   }
   const bool bf16 = settings.dtype.empty() ? cuda : settings.dtype == "bf16";
   options.dtype = bf16 ? at::kBFloat16 : at::kFloat;

@@ -1,8 +1,10 @@
 #include "trainer/step/device_graph.hpp"
 
 #include <ATen/cuda/CUDAEvent.h>
+#include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
 
 namespace fomoe::trainer {
 namespace {
@@ -37,10 +39,24 @@ class OnSideStream {
 
 }  // namespace
 
-GraphPool::GraphPool(at::Device on)
-    : device(on),
-      stream(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, on.index())),
-      memory(at::cuda::graph_pool_handle()) {}
+struct GraphPool {
+  at::Device device;
+  c10::cuda::CUDAStream stream;
+  at::cuda::MempoolId_t memory;
+};
+
+std::shared_ptr<GraphPool> graph_pool(at::Device device) {
+  return std::make_shared<GraphPool>(
+      GraphPool{device, c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device.index()),
+                at::cuda::graph_pool_handle()});
+}
+
+struct DeviceGraph::Recording {
+  at::cuda::CUDAGraph graph;
+};
+
+DeviceGraph::DeviceGraph(std::shared_ptr<GraphPool> pool) : pool_(std::move(pool)) {}
+DeviceGraph::~DeviceGraph() = default;
 
 void DeviceGraph::plain(const std::function<void()>& work) {
   if (!pool_) return work();
@@ -52,34 +68,34 @@ void DeviceGraph::plain(const std::function<void()>& work) {
 void DeviceGraph::launch(const std::function<void()>& work) {
   if (!pool_) return work();
   const c10::cuda::CUDAGuard guard(pool_->device);
-  if (!graph_) record(work);
-  graph_->replay();
+  if (!recording_) record(work);
+  recording_->graph.replay();
 }
 
 void DeviceGraph::record(const std::function<void()>& work) {
   const OnSideStream side(pool_->stream);
   // Release cached blocks of the direct calls, which would otherwise occupy memory beside the graph's own.
   c10::cuda::CUDACachingAllocator::emptyCache();
-  graph_.emplace();
+  recording_ = std::make_unique<Recording>();
   // Other threads may continue on their own streams during the recording.
-  graph_->capture_begin(pool_->memory, cudaStreamCaptureModeThreadLocal);
+  recording_->graph.capture_begin(pool_->memory, cudaStreamCaptureModeThreadLocal);
   try {
     work();
   } catch (...) {
     // A recording must be ended before its stream can be used again. Ending it fails too, which is expected.
     try {
-      graph_->capture_end();
+      recording_->graph.capture_end();
     } catch (const c10::Error&) {
       give_up();
     }
-    graph_.reset();
+    recording_.reset();
     throw;
   }
   try {
-    graph_->capture_end();
+    recording_->graph.capture_end();
   } catch (const c10::Error&) {
     give_up();
-    graph_.reset();
+    recording_.reset();
     throw;
   }
 }

@@ -11,12 +11,8 @@
 //
 // Not run on a GPU yet: tests/trainer/gpu/device_graph_test.cpp needs a machine with a GPU.
 #pragma once
-#include <ATen/cuda/CUDAGraph.h>
-#include <c10/cuda/CUDAStream.h>
-
 #include <functional>
 #include <memory>
-#include <optional>
 
 #include "trainer/torch.hpp"
 
@@ -24,12 +20,9 @@ namespace fomoe::trainer {
 
 /// The memory and the stream of graphs that are launched in the order in which they were recorded: memory
 /// that one graph frees, a later one may use.
-struct GraphPool {
-  explicit GraphPool(at::Device device);
-  at::Device device;
-  c10::cuda::CUDAStream stream;
-  at::cuda::MempoolId_t memory;
-};
+struct GraphPool;
+/// Makes the pool of a CUDA device. Throws in a build without CUDA.
+std::shared_ptr<GraphPool> graph_pool(at::Device device);
 
 class DeviceGraph {
  public:
@@ -38,7 +31,8 @@ class DeviceGraph {
   static constexpr int kPlainCalls = 3;
 
   /// Without a pool nothing is recorded, and launch() runs the work each time.
-  explicit DeviceGraph(std::shared_ptr<GraphPool> pool) : pool_(std::move(pool)) {}
+  explicit DeviceGraph(std::shared_ptr<GraphPool> pool);
+  ~DeviceGraph();
 
   /// Runs the work directly, on the stream that recordings use. It is ordered with the calling thread's own
   /// stream as if it ran there.
@@ -49,11 +43,12 @@ class DeviceGraph {
   void launch(const std::function<void()>& work);
 
  private:
+  struct Recording;
   void record(const std::function<void()>& work);
   void give_up() const;
 
   std::shared_ptr<GraphPool> pool_;
-  std::optional<at::cuda::CUDAGraph> graph_;
+  std::unique_ptr<Recording> recording_;
 };
 
 }  // namespace fomoe::trainer

@@ -1,8 +1,6 @@
 #include "trainer/step/profile.hpp"
 
 #include <ATen/Parallel.h>
-#include <ATen/cuda/CUDAContext.h>
-#include <ATen/cuda/CUDAEvent.h>
 
 #include <algorithm>
 #include <array>
@@ -11,10 +9,11 @@
 #include <optional>
 #include <ostream>
 
+#include "trainer/device/cuda_device.hpp"
 #include "trainer/model/model.hpp"
 #include "trainer/optimizer/adamw.hpp"
 #include "trainer/step/device_graph.hpp"
-#include "trainer/step/device_info.hpp"
+#include "trainer/device/device_info.hpp"
 #include "trainer/step/recorded_step.hpp"
 
 namespace fomoe::trainer {
@@ -31,7 +30,7 @@ class StepClock {
  public:
   explicit StepClock(bool cuda) : cuda_(cuda) {
     if (cuda_) {
-      for (auto& event : events_) event.emplace(cudaEventDefault);  // with timing
+      for (auto& event : events_) event.emplace();
     }
   }
   void mark(std::size_t i) {
@@ -42,18 +41,18 @@ class StepClock {
     }
   }
   [[nodiscard]] StepSample sample() {
-    if (cuda_) events_[3]->synchronize();
+    if (cuda_) events_[3]->wait();
     return {between(0), between(1), between(2)};
   }
 
  private:
   [[nodiscard]] double between(std::size_t i) const {
-    if (cuda_) return 1e-3 * static_cast<double>(events_[i]->elapsed_time(*events_[i + 1]));  // given in ms
+    if (cuda_) return events_[i]->seconds_until(*events_[i + 1]);
     return std::chrono::duration<double>(times_[i + 1] - times_[i]).count();
   }
 
   bool cuda_;
-  std::array<std::optional<at::cuda::CUDAEvent>, 4> events_;
+  std::array<std::optional<CudaEvent>, 4> events_;
   std::array<std::chrono::steady_clock::time_point, 4> times_{};
 };
 
@@ -77,7 +76,7 @@ class TimedSteps {
         optimizer_(model, {}),
         batch_(batch),
         clocks_{StepClock(model.options().device.is_cuda()), StepClock(model.options().device.is_cuda())},
-        pool_(launches == Launches::by_graph ? std::make_shared<GraphPool>(model.options().device) : nullptr),
+        pool_(launches == Launches::by_graph ? graph_pool(model.options().device) : nullptr),
         forward_(pool_),
         backward_(pool_),
         update_(pool_) {}
@@ -163,8 +162,6 @@ ProfilePoint measure_point(const ProfileOptions& options, std::int64_t sequences
 }
 
 }  // namespace
-
-bool cuda_available() { return at::cuda::is_available(); }
 
 std::string graph_refused(const ProfileOptions& options) {
   return recording_refused(

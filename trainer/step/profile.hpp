@@ -46,9 +46,6 @@ inline constexpr std::int64_t kFewestSteps = 3;
 /// largest resident set of the process (VmHWM) during the point, libraries included.
 costmodel::StepProfile measure_profile(const ProfileOptions& options, std::ostream& progress);
 
-/// Whether a CUDA device can be used.
-bool cuda_available();
-
 /// The reason why steps with these options cannot be recorded; empty if they can.
 std::string graph_refused(const ProfileOptions& options);
 

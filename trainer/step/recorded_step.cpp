@@ -50,8 +50,7 @@ RecordedStep::RecordedStep(Model& model, AdamW& optimizer, const Options& option
     : model_(&model),
       optimizer_(&optimizer),
       options_(options),
-      pool_(options.launches == Launches::by_graph ? std::make_shared<GraphPool>(model.options().device)
-                                                   : nullptr),
+      pool_(options.launches == Launches::by_graph ? graph_pool(model.options().device) : nullptr),
       first_{DeviceGraph(pool_), {}},
       next_{DeviceGraph(pool_), {}},
       update_(pool_) {}

@@ -2,7 +2,7 @@
 
 #define DOCTEST_CONFIG_IMPLEMENT
 #include "tests/trainer/support.hpp"
-#include "trainer/step/profile.hpp"
+#include "trainer/device/device_info.hpp"
 
 int main(int argc, char** argv) {
   if (!fomoe::trainer::cuda_available()) {

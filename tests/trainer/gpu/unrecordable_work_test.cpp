@@ -6,7 +6,7 @@
 using namespace fomoe::trainer;
 
 TEST_CASE("what cannot be recorded says so, and the device can still be used") {
-  DeviceGraph graph(std::make_shared<GraphPool>(at::Device(at::kCUDA, 0)));
+  DeviceGraph graph(graph_pool(at::Device(at::kCUDA, 0)));
   const at::Tensor value = at::ones({}, at::kCUDA);
   const auto reads = [&] { (void)value.item<double>(); };
   for (int call = 0; call < DeviceGraph::kPlainCalls; ++call) graph.plain(reads);

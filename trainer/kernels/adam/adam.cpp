@@ -1,10 +1,7 @@
 #include "trainer/kernels/adam/adam.hpp"
 
 #include <ATen/Dispatch.h>
-#include <ATen/cuda/CUDAContext.h>
 #include <ATen/record_function.h>
-#include <c10/cuda/CUDAException.h>
-#include <c10/cuda/CUDAGuard.h>
 
 #include "trainer/kernels/adam/adam_kernels.hpp"
 #include "trainer/kernels/on_device.hpp"
@@ -45,10 +42,10 @@ void adam_step(const AdamTensors& tensors, const AdamRates& rates) {
                       tensors.updates[i].const_data_ptr<float>(), master.numel()});
   }
   if (like.is_cuda()) {
-    const c10::cuda::CUDAGuard on_device(like.device());
-    C10_CUDA_CHECK(launch_adam(row_type(like), settings, pieces.data(),
-                               static_cast<std::int64_t>(pieces.size()), at::cuda::getCurrentCUDAStream()));
-    return;
+    return launch_on(like.device(), [&](auto stream) {
+      return launch_adam(row_type(like), settings, pieces.data(), static_cast<std::int64_t>(pieces.size()),
+                         stream);
+    });
   }
   AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, like.scalar_type(), "adam_step", [&] {
     for (const AdamPiece& piece : pieces) {

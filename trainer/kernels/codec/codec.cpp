@@ -1,10 +1,7 @@
 #include "trainer/kernels/codec/codec.hpp"
 
-#include <ATen/cuda/CUDAContext.h>
-#include <c10/cuda/CUDAException.h>
-#include <c10/cuda/CUDAGuard.h>
-
 #include "trainer/kernels/codec/codec_kernels.hpp"
+#include "trainer/kernels/on_device.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -16,8 +13,7 @@ template <class Launch, class Loop>
 void run(const at::Tensor& on, std::int64_t count, const Launch& launch, const Loop& loop) {
   if (count == 0) return;
   if (on.is_cuda()) {
-    const c10::cuda::CUDAGuard guard(on.device());
-    C10_CUDA_CHECK(launch(at::cuda::getCurrentCUDAStream()));
+    launch_on(on.device(), launch);
     return;
   }
   for (std::int64_t i = 0; i < count; ++i) loop(i);
@@ -48,14 +44,12 @@ at::Tensor encode_blocks(const at::Tensor& x, int bits, std::int64_t block) {
   auto* out = bytes.mutable_data_ptr<std::uint8_t>();
   run(
       x, codes.blocks(),
-      [&](cudaStream_t stream) { return launch_encode_blocks(codes, codes.blocks(), in, out, stream); },
+      [&](auto stream) { return launch_encode_blocks(codes, codes.blocks(), in, out, stream); },
       [&](std::int64_t i) { encode_block(Alone{}, codes, in, i, out); });
   if (codes.whole_bytes()) return bytes;
   run(
       x, codes.code_bytes(),
-      [&](cudaStream_t stream) {
-        return launch_encode_shared_bytes(codes, codes.code_bytes(), in, out, stream);
-      },
+      [&](auto stream) { return launch_encode_shared_bytes(codes, codes.code_bytes(), in, out, stream); },
       [&](std::int64_t i) { encode_shared_byte(codes, in, i, out); });
   return bytes;
 }
@@ -70,7 +64,7 @@ at::Tensor decode_blocks(const at::Tensor& bytes, std::int64_t n, int bits, std:
   auto* out = x.mutable_data_ptr<float>();
   run(
       bytes, codes.blocks(),
-      [&](cudaStream_t stream) { return launch_decode_blocks(codes, codes.blocks(), in, out, stream); },
+      [&](auto stream) { return launch_decode_blocks(codes, codes.blocks(), in, out, stream); },
       [&](std::int64_t i) { decode_block(Alone{}, codes, in, i, out); });
   return x;
 }
@@ -87,7 +81,7 @@ KeptValues largest_of_groups(const at::Tensor& x, double share, int index_bits) 
   auto* positions = reinterpret_cast<std::uint32_t*>(kept.positions.mutable_data_ptr<std::int32_t>());
   run(
       x, top.groups(),
-      [&](cudaStream_t stream) { return launch_top_k(top, top.groups(), in, values, positions, stream); },
+      [&](auto stream) { return launch_top_k(top, top.groups(), in, values, positions, stream); },
       [&](std::int64_t i) { top_k_of_group(Alone{}, top, in, i, values, positions); });
   return kept;
 }
@@ -100,7 +94,7 @@ at::Tensor pack_positions(const at::Tensor& positions, int index_bits) {
   auto* out = packed.mutable_data_ptr<std::uint8_t>();
   run(
       positions, bytes,
-      [&](cudaStream_t stream) { return launch_pack_positions(in, count, index_bits, bytes, out, stream); },
+      [&](auto stream) { return launch_pack_positions(in, count, index_bits, bytes, out, stream); },
       [&](std::int64_t i) { out[i] = byte_of_positions(in, count, index_bits, i); });
   return packed;
 }
@@ -116,9 +110,7 @@ at::Tensor unpack_positions(const at::Tensor& bytes, std::int64_t n, double shar
   auto* out = positions.mutable_data_ptr<std::int64_t>();
   run(
       bytes, top.groups(),
-      [&](cudaStream_t stream) {
-        return launch_unpack_positions(top, top.groups(), in, index_bits, out, stream);
-      },
+      [&](auto stream) { return launch_unpack_positions(top, top.groups(), in, index_bits, out, stream); },
       [&](std::int64_t i) { positions_of_group(Alone{}, top, in, index_bits, i, out); });
   return positions;
 }

@@ -1,9 +1,6 @@
 #include "trainer/kernels/expert_rows/expert_rows.hpp"
 
 #include <ATen/Dispatch.h>
-#include <ATen/cuda/CUDAContext.h>
-#include <c10/cuda/CUDAException.h>
-#include <c10/cuda/CUDAGuard.h>
 
 #include "trainer/kernels/expert_rows/expert_rows_kernels.hpp"
 #include "trainer/kernels/on_device.hpp"
@@ -29,11 +26,11 @@ at::Tensor summed(const at::Tensor& y, const at::Tensor& gates, const Route& rou
   at::Tensor out = at::empty({tokens, y.size(1)}, y.options());
   if (tokens == 0) return out;
   if (y.is_cuda()) {
-    const c10::cuda::CUDAGuard guard(y.device());
-    C10_CUDA_CHECK(launch_weighted_sum(row_type(y), y.const_data_ptr(),
-                                       gates.defined() ? gates.const_data_ptr() : nullptr,
-                                       raw(route, tokens, y.size(0) / tokens), y.size(1),
-                                       out.mutable_data_ptr(), at::cuda::getCurrentCUDAStream()));
+    launch_on(y.device(), [&](auto stream) {
+      return launch_weighted_sum(
+          row_type(y), y.const_data_ptr(), gates.defined() ? gates.const_data_ptr() : nullptr,
+          raw(route, tokens, y.size(0) / tokens), y.size(1), out.mutable_data_ptr(), stream);
+    });
   } else {
     const RowRoute of = raw(route, tokens, y.size(0) / tokens);
     AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, y.scalar_type(), "weighted_sum_of_rows", [&] {
@@ -51,11 +48,11 @@ at::Tensor activated(const at::Tensor& d_a, const at::Tensor& h, const at::Tenso
   check(h, "SiLU of rows");
   at::Tensor out = at::empty_like(h);
   if (h.is_cuda()) {
-    const c10::cuda::CUDAGuard guard(h.device());
-    C10_CUDA_CHECK(launch_silu(row_type(h), d_a.defined() ? d_a.const_data_ptr() : nullptr,
-                               h.const_data_ptr(), ends.const_data_ptr<std::int32_t>(),
-                               static_cast<int>(ends.numel()), h.size(0), h.size(1), out.mutable_data_ptr(),
-                               at::cuda::getCurrentCUDAStream()));
+    launch_on(h.device(), [&](auto stream) {
+      return launch_silu(row_type(h), d_a.defined() ? d_a.const_data_ptr() : nullptr, h.const_data_ptr(),
+                         ends.const_data_ptr<std::int32_t>(), static_cast<int>(ends.numel()), h.size(0),
+                         h.size(1), out.mutable_data_ptr(), stream);
+    });
   } else {
     const std::int64_t elements = ends.const_data_ptr<std::int32_t>()[ends.numel() - 1] * h.size(1);
     AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, h.scalar_type(), "silu_of_rows", [&] {
@@ -74,10 +71,10 @@ at::Tensor rows_of_experts(const at::Tensor& x, const Route& route, std::int64_t
   check(x, "tokens");
   at::Tensor rows = at::empty({x.size(0) * chosen, x.size(1)}, x.options());
   if (x.is_cuda()) {
-    const c10::cuda::CUDAGuard guard(x.device());
-    C10_CUDA_CHECK(launch_rows_of_experts(row_type(x), x.const_data_ptr(), raw(route, x.size(0), chosen),
-                                          x.size(1), rows.mutable_data_ptr(),
-                                          at::cuda::getCurrentCUDAStream()));
+    launch_on(x.device(), [&](auto stream) {
+      return launch_rows_of_experts(row_type(x), x.const_data_ptr(), raw(route, x.size(0), chosen), x.size(1),
+                                    rows.mutable_data_ptr(), stream);
+    });
   } else {
     const RowRoute of = raw(route, x.size(0), chosen);
     AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, x.scalar_type(), "rows_of_experts", [&] {
@@ -113,11 +110,12 @@ WeightedSumGradients weighted_sum_of_rows_backward(const at::Tensor& d_out, cons
   check(gates, "gates");
   WeightedSumGradients gradients{at::empty_like(y), at::empty_like(gates)};
   if (y.is_cuda()) {
-    const c10::cuda::CUDAGuard guard(y.device());
-    C10_CUDA_CHECK(launch_weighted_sum_backward(
-        row_type(y), d_out.const_data_ptr(), y.const_data_ptr(), gates.const_data_ptr(),
-        raw(route, gates.size(0), gates.size(1)), y.size(1), gradients.d_y.mutable_data_ptr(),
-        gradients.d_gates.mutable_data_ptr(), at::cuda::getCurrentCUDAStream()));
+    launch_on(y.device(), [&](auto stream) {
+      return launch_weighted_sum_backward(row_type(y), d_out.const_data_ptr(), y.const_data_ptr(),
+                                          gates.const_data_ptr(), raw(route, gates.size(0), gates.size(1)),
+                                          y.size(1), gradients.d_y.mutable_data_ptr(),
+                                          gradients.d_gates.mutable_data_ptr(), stream);
+    });
   } else {
     const RowRoute of = raw(route, gates.size(0), gates.size(1));
     AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, y.scalar_type(), "weighted_sum_of_rows_backward", [&] {

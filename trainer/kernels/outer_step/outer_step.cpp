@@ -1,12 +1,10 @@
 #include "trainer/kernels/outer_step/outer_step.hpp"
 
 #include <ATen/Dispatch.h>
-#include <ATen/cuda/CUDAContext.h>
-#include <c10/cuda/CUDAException.h>
-#include <c10/cuda/CUDAGuard.h>
 
 #include <algorithm>
 
+#include "trainer/kernels/on_device.hpp"
 #include "trainer/kernels/outer_step/outer_step_kernels.hpp"
 
 namespace fomoe::trainer {
@@ -31,12 +29,10 @@ void nesterov_step(at::Tensor anchor, at::Tensor momentum, const at::Tensor& dif
   if (n == 0) return;
   if (anchor.is_cuda()) {
     TORCH_CHECK(anchor.scalar_type() == at::kFloat, "nesterov_step on CUDA: fp32");
-    const c10::cuda::CUDAGuard guard(anchor.device());
-    C10_CUDA_CHECK(launch_nesterov(
-        {anchor.mutable_data_ptr<float>(), momentum.mutable_data_ptr<float>(),
-         difference.const_data_ptr<float>(), n, static_cast<float>(rate), static_cast<float>(decay)},
-        at::cuda::getCurrentCUDAStream()));
-    return;
+    const NesterovStep<float> step{anchor.mutable_data_ptr<float>(),   momentum.mutable_data_ptr<float>(),
+                                   difference.const_data_ptr<float>(), n,
+                                   static_cast<float>(rate),           static_cast<float>(decay)};
+    return launch_on(anchor.device(), [&](auto stream) { return launch_nesterov(step, stream); });
   }
   AT_DISPATCH_FLOATING_TYPES(anchor.scalar_type(), "nesterov_step", [&] {
     const NesterovStep<scalar_t> step{

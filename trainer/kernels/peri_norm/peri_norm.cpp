@@ -1,9 +1,6 @@
 #include "trainer/kernels/peri_norm/peri_norm.hpp"
 
 #include <ATen/Dispatch.h>
-#include <ATen/cuda/CUDAContext.h>
-#include <c10/cuda/CUDAException.h>
-#include <c10/cuda/CUDAGuard.h>
 
 #include <algorithm>
 #include <vector>
@@ -19,9 +16,8 @@ using torch::autograd::variable_list;
 
 void run(const PeriNorm& arguments, const at::Tensor& like) {
   if (like.is_cuda()) {
-    const c10::cuda::CUDAGuard guard(like.device());
-    C10_CUDA_CHECK(launch_peri_norm(row_type(like), arguments, at::cuda::getCurrentCUDAStream()));
-    return;
+    return launch_on(like.device(),
+                     [&](auto stream) { return launch_peri_norm(row_type(like), arguments, stream); });
   }
   AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, like.scalar_type(), "peri_norm", [&] {
     std::vector<Sum<scalar_t>> kept(static_cast<std::size_t>(kPeriNormScratch * arguments.d));
@@ -32,9 +28,9 @@ void run(const PeriNorm& arguments, const at::Tensor& like) {
 
 void run(const PeriNormBackward& arguments, const at::Tensor& like) {
   if (like.is_cuda()) {
-    const c10::cuda::CUDAGuard guard(like.device());
-    C10_CUDA_CHECK(launch_peri_norm_backward(row_type(like), arguments, at::cuda::getCurrentCUDAStream()));
-    return;
+    return launch_on(like.device(), [&](auto stream) {
+      return launch_peri_norm_backward(row_type(like), arguments, stream);
+    });
   }
   AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, like.scalar_type(), "peri_norm_backward", [&] {
     std::vector<Sum<scalar_t>> scratch(static_cast<std::size_t>(kPeriNormBackwardScratch * arguments.d));

@@ -1,9 +1,6 @@
 #include "trainer/kernels/rotary/rotary.hpp"
 
 #include <ATen/Dispatch.h>
-#include <ATen/cuda/CUDAContext.h>
-#include <c10/cuda/CUDAException.h>
-#include <c10/cuda/CUDAGuard.h>
 
 #include "trainer/kernels/on_device.hpp"
 #include "trainer/kernels/rotary/rotary_kernels.hpp"
@@ -29,10 +26,11 @@ void run(const at::Tensor& projection, const at::Tensor& q, const at::Tensor& k,
                          projection.size(3),
                          projection.size(4) / 2};
   if (projection.is_cuda()) {
-    const c10::cuda::CUDAGuard guard(projection.device());
-    const auto launch = backward ? launch_rotary_backward : launch_rotary;
-    C10_CUDA_CHECK(launch(row_type(projection), arguments, at::cuda::getCurrentCUDAStream()));
-    return;
+    return launch_on(projection.device(), [&](auto stream) {
+      const RowType type = row_type(projection);
+      return backward ? launch_rotary_backward(type, arguments, stream)
+                      : launch_rotary(type, arguments, stream);
+    });
   }
   AT_DISPATCH_FLOATING_TYPES_AND(at::kBFloat16, projection.scalar_type(), "rotated_heads", [&] {
     for (std::int64_t token = 0; token < arguments.tokens; ++token) {

@@ -1,12 +1,9 @@
 #include "trainer/kernels/route/route.hpp"
 
-#include <ATen/cuda/CUDAContext.h>
-#include <c10/cuda/CUDAException.h>
-#include <c10/cuda/CUDAGuard.h>
-
 #include <utility>
 #include <vector>
 
+#include "trainer/kernels/on_device.hpp"
 #include "trainer/kernels/route/route_kernels.hpp"
 
 namespace fomoe::trainer {
@@ -42,17 +39,17 @@ Route route(const at::Tensor& expert_of_slot, std::int64_t local_experts) {
               "route: contiguous int64 expert ids");
   if (!expert_of_slot.is_cuda()) return route_reference(expert_of_slot, local_experts);
 
-  const c10::cuda::CUDAGuard guard(expert_of_slot.device());
   const std::int64_t slots = expert_of_slot.numel();
   const int bins = static_cast<int>(local_experts) + 1;
   const at::TensorOptions ids = expert_of_slot.options();
   Route out{at::empty({slots}, ids), at::empty({slots}, ids),
             at::empty({local_experts}, ids.dtype(at::kInt))};
   const at::Tensor scratch = at::empty({route_scratch_elements(slots, bins)}, ids.dtype(at::kInt));
-  C10_CUDA_CHECK(launch_route(expert_of_slot.const_data_ptr<std::int64_t>(), slots, bins,
-                              out.permutation.data_ptr<std::int64_t>(), out.position.data_ptr<std::int64_t>(),
-                              out.ends.data_ptr<std::int32_t>(), scratch.data_ptr<std::int32_t>(),
-                              at::cuda::getCurrentCUDAStream()));
+  launch_on(expert_of_slot.device(), [&](auto stream) {
+    return launch_route(expert_of_slot.const_data_ptr<std::int64_t>(), slots, bins,
+                        out.permutation.data_ptr<std::int64_t>(), out.position.data_ptr<std::int64_t>(),
+                        out.ends.data_ptr<std::int32_t>(), scratch.data_ptr<std::int32_t>(), stream);
+  });
   return out;
 }
 

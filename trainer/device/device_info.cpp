@@ -1,11 +1,11 @@
-#include "trainer/step/device_info.hpp"
+#include "trainer/device/device_info.hpp"
 
-#include <ATen/cuda/CUDAContext.h>
-#include <c10/cuda/CUDACachingAllocator.h>
 #include <torch/version.h>
 
 #include <ctime>
 #include <fstream>
+
+#include "trainer/device/cuda_device.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -23,10 +23,6 @@ std::string proc_value(const char* path, const std::string& key) {
   return "";
 }
 
-std::string cuda_version(int number) {  // 13000 → "13.0"
-  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
-}
-
 }  // namespace
 
 std::string cpu_name() {
@@ -34,15 +30,7 @@ std::string cpu_name() {
   return name.empty() ? "unknown CPU" : name;
 }
 
-std::string cuda_name() { return at::cuda::getCurrentDeviceProperties()->name; }
-
-std::string versions() {
-  int runtime = 0, driver = 0;
-  cudaRuntimeGetVersion(&runtime);
-  if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
-  return std::string("libtorch ") + TORCH_VERSION + ", CUDA runtime " + cuda_version(runtime) +
-         (driver > 0 ? ", driver " + cuda_version(driver) : ", no driver");
-}
+std::string versions() { return std::string("libtorch ") + TORCH_VERSION + ", " + cuda_versions(); }
 
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
@@ -55,20 +43,14 @@ std::string utc_now() {
 
 void reset_peak_memory(bool cuda) {
   if (cuda) {
-    c10::cuda::CUDACachingAllocator::emptyCache();
-    c10::cuda::CUDACachingAllocator::resetPeakStats(at::cuda::current_device());
+    reset_peak_cuda_memory();
   } else {
     std::ofstream("/proc/self/clear_refs") << "5";  // resets VmHWM (proc(5)); containers may forbid it
   }
 }
 
 std::int64_t peak_memory_bytes(bool cuda) {
-  if (cuda) {
-    constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-    return c10::cuda::CUDACachingAllocator::getDeviceStats(at::cuda::current_device())
-        .allocated_bytes[kAll]
-        .peak;
-  }
+  if (cuda) return peak_cuda_memory_bytes();
   const std::string kibibytes = proc_value("/proc/self/status", "VmHWM");
   return kibibytes.empty() ? 0 : std::stoll(kibibytes) * 1024;
 }

@@ -6,6 +6,11 @@
 
 namespace fomoe::trainer {
 
+/// Whether a CUDA device can be used.
+bool cuda_available();
+/// Why there is no usable CUDA device, as "there is no …".
+std::string why_no_cuda();
+
 std::string cpu_name();   // "model name" of /proc/cpuinfo
 std::string cuda_name();  // name of CUDA device 0
 /// Such as "libtorch 2.11.0, CUDA runtime 13.0, driver 13.0", or "no driver" if there is none.

@@ -1,0 +1,47 @@
+// In the place of cuda_device.cpp, device_graph.cpp and nccl_transport.cpp in a build without CUDA.
+#include "trainer/device/cuda_device.hpp"
+#include "trainer/step/device_graph.hpp"
+#include "trainer/comm/rank_transports.hpp"
+
+namespace fomoe::trainer {
+namespace {
+
+// Callers ask cuda_available() before they choose a GPU, so this is never reached.
+[[noreturn]] void missing() { TORCH_CHECK(false, why_no_cuda()); }
+
+}  // namespace
+
+bool cuda_available() { return false; }
+std::string why_no_cuda() {
+  return "this fomoe-train was built without CUDA (to build it with CUDA: bash tools/setup.sh && cmake --preset "
+         "release && cmake --build --preset release)";
+}
+std::string cuda_name() { missing(); }
+std::string cuda_versions() { return "without CUDA"; }
+int cuda_device_count() { return 0; }
+void set_cuda_device(at::Device) { missing(); }
+int compute_capability(at::Device) { missing(); }
+std::string cuda_slot(at::Device) { missing(); }
+at::Generator cuda_generator(at::Device) { missing(); }
+void reset_peak_cuda_memory() { missing(); }
+std::int64_t peak_cuda_memory_bytes() { missing(); }
+
+struct CudaEvent::Event {};
+CudaEvent::CudaEvent() { missing(); }
+CudaEvent::~CudaEvent() = default;
+void CudaEvent::record() { missing(); }
+void CudaEvent::wait() { missing(); }
+double CudaEvent::seconds_until(const CudaEvent&) const { missing(); }
+
+// Without a pool work is done plainly each time, here as on a GPU.
+struct GraphPool {};
+struct DeviceGraph::Recording {};
+std::shared_ptr<GraphPool> graph_pool(at::Device) { missing(); }
+DeviceGraph::DeviceGraph(std::shared_ptr<GraphPool> pool) : pool_(std::move(pool)) {}
+DeviceGraph::~DeviceGraph() = default;
+void DeviceGraph::plain(const std::function<void()>& work) { work(); }
+void DeviceGraph::launch(const std::function<void()>& work) { work(); }
+
+std::unique_ptr<Transport> nccl_transport(const RankTransportOptions&) { missing(); }
+
+}  // namespace fomoe::trainer
