@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "experiments/json/json_object.hpp"
 #include "experiments/files/model_shape_json.hpp"
+#include "experiments/json/json_object.hpp"
 
 namespace fomoe::scenario {
 namespace {

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "platforms/support/atomic_file.hpp"
+#include "trainer/device/device_info.hpp"
 #include "trainer/kernels/adam/adam.hpp"
 #include "trainer/kernels/codec/codec.hpp"
 #include "trainer/kernels/peri_norm/peri_norm.hpp"
@@ -32,7 +33,6 @@
 #include "trainer/model/moe_rows.hpp"
 #include "trainer/optimizer/outer_optimizer.hpp"
 #include "trainer/step/device_graph.hpp"
-#include "trainer/device/device_info.hpp"
 #include "trainer/step/profile.hpp"
 #include "trainer/torch.hpp"
 

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "tests/trainer/support.hpp"
-#include "trainer/rope/rope.hpp"
 #include "trainer/optimizer/adamw.hpp"
+#include "trainer/rope/rope.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;

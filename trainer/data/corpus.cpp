@@ -16,7 +16,6 @@
 
 namespace fomoe::trainer {
 
-
 namespace {
 
 constexpr double kPredictable = 0.8;

@@ -14,10 +14,10 @@
 
 #include "trainer/kernels/choice.hpp"
 #include "trainer/kernels/peri_norm/peri_norm.hpp"
-#include "trainer/rope/rope.hpp"
 #include "trainer/model/moe.hpp"
 #include "trainer/model/parameters.hpp"
 #include "trainer/model/tied_embedding.hpp"
+#include "trainer/rope/rope.hpp"
 #include "trainer/torch.hpp"
 
 namespace fomoe::trainer {

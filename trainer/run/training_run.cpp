@@ -19,10 +19,10 @@
 #include "platforms/support/atomic_file.hpp"
 #include "platforms/support/input_error.hpp"
 #include "trainer/device/cuda_device.hpp"
+#include "trainer/device/device_info.hpp"
 #include "trainer/run/checkpoints.hpp"
 #include "trainer/run/measured_report.hpp"
 #include "trainer/run/run_log.hpp"
-#include "trainer/device/device_info.hpp"
 
 namespace fomoe::trainer {
 namespace {

@@ -10,10 +10,10 @@
 #include <ostream>
 
 #include "trainer/device/cuda_device.hpp"
+#include "trainer/device/device_info.hpp"
 #include "trainer/model/model.hpp"
 #include "trainer/optimizer/adamw.hpp"
 #include "trainer/step/device_graph.hpp"
-#include "trainer/device/device_info.hpp"
 #include "trainer/step/recorded_step.hpp"
 
 namespace fomoe::trainer {

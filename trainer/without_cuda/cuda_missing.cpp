@@ -1,7 +1,7 @@
 // In the place of cuda_device.cpp, device_graph.cpp and nccl_transport.cpp in a build without CUDA.
+#include "trainer/comm/rank_transports.hpp"
 #include "trainer/device/cuda_device.hpp"
 #include "trainer/step/device_graph.hpp"
-#include "trainer/comm/rank_transports.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -13,7 +13,8 @@ namespace {
 
 bool cuda_available() { return false; }
 std::string why_no_cuda() {
-  return "this fomoe-train was built without CUDA (to build it with CUDA: bash tools/setup.sh && cmake --preset "
+  return "this fomoe-train was built without CUDA (to build it with CUDA: bash tools/setup.sh && cmake "
+         "--preset "
          "release && cmake --build --preset release)";
 }
 std::string cuda_name() { missing(); }
