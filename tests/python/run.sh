@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # Builds the wheel as `pip install .` does, installs it into a folder of its own, and tests it there:  run.sh PYTHON
-# build/python keeps the compiled files, so that the next build is incremental.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 python=$1
