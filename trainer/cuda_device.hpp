@@ -1,6 +1,6 @@
-// The calls to CUDA that LibTorch's operators do not hide; device_info.hpp has those without LibTorch's types.
-// cuda_device.cpp makes them. In a build without CUDA cuda_missing.cpp takes its place: no device is available
-// there, and everything that needs one throws.
+// The calls to CUDA that LibTorch's operators do not hide; device_info.hpp has those without LibTorch's
+// types. cuda_device.cpp makes them. In a build without CUDA cuda_missing.cpp takes its place: no device is
+// available there, and everything that needs one throws.
 #pragma once
 #include <cstdint>
 #include <memory>

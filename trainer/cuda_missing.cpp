@@ -13,7 +13,8 @@ namespace {
 
 bool cuda_available() { return false; }
 std::string why_no_cuda() {
-  return "this fomoe-train was built without CUDA (to build it with CUDA: bash tools/setup.sh && cmake --preset "
+  return "this fomoe-train was built without CUDA (to build it with CUDA: bash tools/setup.sh && cmake "
+         "--preset "
          "release && cmake --build --preset release)";
 }
 std::string cuda_name() { missing(); }
