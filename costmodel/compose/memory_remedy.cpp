@@ -142,7 +142,7 @@ std::string memory_note(const Scenario& scenario) {
   return kDoesNotFit + ("a GPU needs " + gigabytes(needed) + " GB and has " + gigabytes(available) + " GB") +
          (remedy.empty() ? "" : "; " + remedy) +
          (micro_batch_sequences(scenario) == 0
-              ? "; activations, which nobody gave a micro-batch for, come on top"
+              ? "; activations are not included: compute.micro_batch_sequences is not given"
               : "");
 }
 

@@ -99,12 +99,12 @@ void add_intra_site(const Scenario& scenario, double sequences, ComputeTimes& ti
   state("pipeline bubble", seconds.bubble, "(p−1)/micro-batches of what the micro-batches take");
   if (gpus.intra_site_bytes_per_s == 0) {
     times.provenance.push_back(
-        {"communication inside a site", Origin::assumed, "0 s: nobody gave compute.intra_site_bandwidth"});
+        {"communication inside a site", Origin::assumed, "0 s: compute.intra_site_bandwidth is not given"});
   }
   const bool counts_micro_batches = gpus.pipeline_parallel > 1 || (gpus.sharded > 1 && gpus.zero_stage == 3);
   if (counts_micro_batches && micro_batch_sequences(scenario) == 0) {
     times.provenance.push_back(
-        {"micro-batch", Origin::assumed, "1 sequence: nobody gave compute.micro_batch_sequences"});
+        {"micro-batch", Origin::assumed, "1 sequence: compute.micro_batch_sequences is not given"});
   }
 }
 
@@ -149,7 +149,7 @@ ComputeTimes compute_times(const Scenario& scenario, double sequences) {
     times.provenance.push_back(
         {"forward pass", Origin::assumed, "a third of the step: 2 of the 6 FLOPs per parameter and token"});
   times.provenance.insert(times.provenance.end(), scenario.catalogue.begin(), scenario.catalogue.end());
-  times.provenance.push_back({"outer step time", Origin::assumed, "0 s: nobody gave one"});
+  times.provenance.push_back({"outer step time", Origin::assumed, "0 s: not given"});
   return times;
 }
 

@@ -91,7 +91,7 @@ Plan plan(const Scenario& scenario) {
     const double pass = sequences_per_pass(scenario);
     if (pass == 0) {
       plan.notes.push_back(
-          "nobody gave compute.micro_batch_sequences: gradients hide behind the backward pass of a site's "
+          "compute.micro_batch_sequences is not given: gradients hide behind the backward pass of a site's "
           "whole batch");
     }
     round = behind_backward(scenario, plan, pass == 0 ? 1 : std::min(1.0, pass / sequences));

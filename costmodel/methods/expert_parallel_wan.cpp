@@ -29,7 +29,7 @@ Plan plan(const Scenario& scenario) {
     dropped += load.dropped_share / static_cast<double>(traffic.loads.size());
   if (dropped > 0)
     plan.notes.push_back("the capacity factor drops " + std::to_string(100 * dropped) +
-                         " % of what tokens send to experts");
+                         " % of the activations that tokens send to experts");
   RoundPlan round;
   const OpId backward = append_expert_step(scenario, traffic, round);
   append_dense_synchronisation(scenario, plan.groups, backward, round);

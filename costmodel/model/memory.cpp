@@ -99,7 +99,7 @@ Provenance memory_provenance(const Scenario& scenario) {
   if (scenario.model.opaque) {
     text += "; activations not included: unknown for opaque counts";
   } else if (micro_batch == 0) {
-    text += "; activations not included: nobody gave compute.micro_batch_sequences";
+    text += "; activations not included: compute.micro_batch_sequences is not given";
   } else {
     text += "; activations of micro-batches of " + std::to_string(micro_batch) + " sequences";
   }

@@ -20,8 +20,7 @@ std::vector<std::string> ignored_axes(const Scenario& scenario) {
   std::vector<std::string> notes;
   const auto note = [&](const char* key, bool is_asked) {
     if (is_asked && !has_axis(method, key))
-      notes.push_back(std::string(method.name) + " has no " + key +
-                      ": what the scenario says of it is ignored");
+      notes.push_back(std::string(method.name) + " has no " + key + ": the scenario's value is ignored");
   };
   if (asked.expert_overlap != effective_overlap(scenario) && asked.expert_overlap != 0)
     notes.push_back(std::string(method.name) +

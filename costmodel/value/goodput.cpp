@@ -302,7 +302,7 @@ void add_goodput(RunReport& report, const Scenario& scenario) {
   report.provenance.push_back(
       {"failures", Origin::assumed,
        "rates, detection, restart and policy as given in the scenario; exponential gaps, sites alike and "
-       "independent of each other; what is sent again is not in the cost"});
+       "independent of each other; the cost excludes bytes that are sent again"});
   if (failures.checkpoint_s)
     report.provenance.push_back({"checkpoint time", Origin::assumed, "given in the scenario"});
   else

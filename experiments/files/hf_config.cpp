@@ -39,7 +39,7 @@ class ConfigReader {
   explicit ConfigReader(const std::string& path) : path_(path), text_(content_of(path)) {
     json_ = Json::parse(text_, nullptr, false);
     if (!json_.is_object()) {
-      fail(path_ + ":1", "model.hf_config", "what is no JSON object", "a config.json of Hugging Face",
+      fail(path_ + ":1", "model.hf_config", "text that is not a JSON object", "a config.json of Hugging Face",
            "\"model_type\": \"mixtral\"");
     }
   }

@@ -108,8 +108,8 @@ std::string cost_table(const costmodel::RunReport& report) {
 std::string quality_text(const costmodel::RunReport& report) {
   const costmodel::Quality& quality = *report.quality;
   if (!quality.known)
-    return fmt::format("perplexity: UNKNOWN, outside of what is known: {}\n  {}\n\n", quality.reason,
-                       quality.source);
+    return fmt::format("perplexity: UNKNOWN, outside the validity of the quality model: {}\n  {}\n\n",
+                       quality.reason, quality.source);
   std::string text = fmt::format("perplexity {}\n  {}\n", perplexity_text(report), quality.source);
   if (quality.equal_loss_factor) {
     const double factor = *quality.equal_loss_factor;

@@ -181,7 +181,7 @@ std::optional<nlohmann::json> LineSocket::take_line() {
   }
   auto line = nlohmann::json::parse(read_.substr(0, end), nullptr, /*allow_exceptions=*/false);
   read_.erase(0, end + 1);
-  if (!line.is_object()) throw ConnectionLost("sends what is no JSON object");
+  if (!line.is_object()) throw ConnectionLost("sends text that is not a JSON object");
   return line;
 }
 

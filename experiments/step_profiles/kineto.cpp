@@ -37,7 +37,7 @@ Json parse(const std::string& path, const std::string& text) {
   try {
     json = Json::parse(text);
   } catch (const Json::exception&) {
-    scenario::fail(path + ":1", "trace", "what is no JSON", "a Kineto or Chrome trace", kExample);
+    scenario::fail(path + ":1", "trace", "text that is not valid JSON", "a Kineto or Chrome trace", kExample);
   }
   // Chrome's format also allows the array of events without an enclosing object.
   if (json.is_array()) return {{"traceEvents", json}};

@@ -45,9 +45,9 @@ run    the same, then CMD once per site with RANK, WORLD_SIZE, LOCAL_RANK=0,
 
 Every packet between two sites passes a relay, which shapes uplinks, downlinks,
 paths and backbones to the platform's rates, IP and TCP headers included, and
-delays by the latencies. [network_model] is not applied: links are raw. Needs user
+delays by the latencies. [network_model] is not applied: the rates are those of raw links. Needs user
 namespaces or root, and /dev/net/tun; the host's interfaces are never touched, and
-all that was made is gone when it ends. CMD's sites reach each other and nothing else.
+everything that it creates is removed when it ends. CMD's sites reach each other and nothing else.
 
 )";
 constexpr const char* kExamples = R"(

@@ -82,7 +82,7 @@ std::string in_one_line(const std::string& message) {
   }
   if (chosen.size() > 300) chosen = chosen.substr(0, 300) + "…";
   return chosen.empty() || chosen.starts_with("Segmentation fault")
-             ? "it stopped without a reason: a route may be missing"
+             ? "it stopped without a message; a route may be missing"
              : chosen;
 }
 

@@ -106,6 +106,6 @@ TEST_CASE("memory remedy: the scenario fits with the proposed settings") {
     CHECK_FALSE(remedy.settings.empty());
     CHECK(memory_note(scenario).ends_with(remedy_text(remedy)));
     scenario.gpus.micro_batch_sequences = 0;
-    CHECK(memory_note(scenario).ends_with("come on top"));
+    CHECK(memory_note(scenario).ends_with("compute.micro_batch_sequences is not given"));
   }
 }

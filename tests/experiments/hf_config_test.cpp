@@ -118,7 +118,7 @@ TEST_CASE("a wrong config: the message has the file, the field's line, its value
   CHECK(complaint("\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 9") ==
         ":8: num_experts_per_tok: got 9; expected at most num_local_experts = 8; for example "
         "\"num_experts_per_tok\": 2");
-  CHECK(complaint("{", "[").starts_with(":1: model.hf_config: got what is no JSON object"));
+  CHECK(complaint("{", "[").starts_with(":1: model.hf_config: got text that is not a JSON object"));
 }
 
 TEST_CASE(

@@ -107,9 +107,10 @@ TEST_CASE("wrong profiles: the message has the key, its value and the expected o
 TEST_CASE("text that is not JSON is refused with its line, and so is a number out of range") {
   const Folder folder;
   write_all(folder / "p.json", "{\n  \"schema\": \"fomoe.step-profile/1\",\n  oops\n}\n");
-  CHECK_THROWS_WITH(
-      read_step_profile(folder / "p.json"),
-      ((folder / "p.json") + ":3: profile: got what is no JSON; expected a step profile" + kRemedy).c_str());
+  CHECK_THROWS_WITH(read_step_profile(folder / "p.json"),
+                    ((folder / "p.json") +
+                     ":3: profile: got text that is not valid JSON; expected a step profile" + kRemedy)
+                        .c_str());
   write_all(folder / "p.json", "{\"schema\": 1e999}");
   CHECK_THROWS_AS(read_step_profile(folder / "p.json"), FileError);
   CHECK_THROWS_AS(read_step_profile(folder / "absent.json"), FileError);

@@ -46,7 +46,7 @@ TEST_CASE("cost, compare, solve and plan also say that the model does not fit") 
   CHECK(compared.starts_with("strategy.method=ddp does not run as configured: it does not fit: "));
   CHECK(compared.find("compute.sharded=8 does not run") == std::string::npos);
   CHECK(out("fomoe solve " + kTooLarge + " --for platform.rate_factor --target utilization=90%")
-            .find("But it does not run so: it does not fit: ") != std::string::npos);
+            .find("However, this configuration does not run: it does not fit: ") != std::string::npos);
   const std::string plan =
       out("fomoe plan " + kTooLarge + " --vary strategy.method=diloco --vary strategy.local_steps=64");
   CHECK(plan.starts_with("Nothing is possible: all "));

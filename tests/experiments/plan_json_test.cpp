@@ -245,7 +245,8 @@ TEST_CASE("options that cannot be combined with a plan from a file") {
       json::array({{{"name", "nothing"}, {"compute", {{"work", "outer_step"}, {"nodes", {0}}}}}});
   write_all(folder / "idle.json", idle.dump());
   expect("--traffic-plan idle.json", "fomoe: --traffic-plan: got a plan that takes no time; expected");
-  expect("--traffic-plan half.json", "half.json:2: plan: got what is no JSON; expected a plan; for example");
+  expect("--traffic-plan half.json",
+         "half.json:2: plan: got text that is not valid JSON; expected a plan; for example");
   expect("--traffic-plan no.json", "no.json:1: plan: got no file that can be read; expected a plan");
   expect("--write-plan p.json --engine closed-form", "fomoe: --write-plan: got it with --engine closed-form");
   expect("--traffic-plan sample.json --engine closed-form",

@@ -246,7 +246,8 @@ TEST_CASE("wrong logs: the message has the line, its value and the expected one"
             .starts_with("a.log:1: traceEvents: got nothing; expected an array of events"));
   CHECK(complaint("\x1f\x8b\x08", "kineto", gpus)
             .starts_with("a.log:1: trace: got a gzip file; expected JSON; gunzip"));
-  CHECK(complaint("{", "kineto", gpus).starts_with("a.log:1: trace: got what is no JSON; expected a Kineto"));
+  CHECK(complaint("{", "kineto", gpus)
+            .starts_with("a.log:1: trace: got text that is not valid JSON; expected a Kineto"));
   CHECK(complaint("[{\"ph\": \"X\", \"name\": \"ProfilerStep#x\", \"ts\": 1}]", "kineto", gpus)
             .starts_with("a.log:1: ProfilerStep#: got \"x\"; expected a whole number"));
   CHECK(complaint("step_s,forward_s\n", "csv", gpus)

@@ -145,7 +145,8 @@ TEST_CASE("simulate: for other configurations the answer says prominently that q
   CHECK(report["quality"]["reason"] == "local_steps 16; the table has 32, 64, 128");
   CHECK_FALSE(report["quality"].contains("perplexity"));
   const Ran text = run("fomoe simulate " + kPaper);
-  CHECK(text.out.find("perplexity: UNKNOWN, outside of what is known: local_steps 16") != std::string::npos);
+  CHECK(text.out.find("perplexity: UNKNOWN, outside the validity of the quality model: local_steps 16") !=
+        std::string::npos);
 }
 
 TEST_CASE("compare: perplexity in the table, and at equal loss in the verdict") {

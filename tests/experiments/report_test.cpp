@@ -292,7 +292,8 @@ TEST_CASE("a mistake is named, and no page is written") {
               remedy);
   write_all(folder / "bad.json", "{\n\"schema\": \"fomoe.run/1\",\n\"wall");
   refused("bad.json --output r.html",
-          "bad.json:3: result: got what is no JSON; expected what fomoe simulate, fomoe-train run or fomoe "
+          "bad.json:3: result: got text that is not valid JSON; expected what fomoe simulate, fomoe-train "
+          "run or fomoe "
           "plan wrote with "
           "--output" +
               remedy);

@@ -61,7 +61,8 @@ void PartialMeans::put(Key key, at::Tensor chunk) {
 at::Tensor PartialMeans::take(const Key& key) {
   const std::lock_guard lock(mutex_);
   const auto found = chunks_.find(key);
-  if (found == chunks_.end()) throw std::logic_error("a chunk is sent on that nobody has left");
+  if (found == chunks_.end())
+    throw std::logic_error("no earlier transfer has left the chunk that this transfer sends");
   at::Tensor chunk = std::move(found->second);
   chunks_.erase(found);
   return chunk;

@@ -257,7 +257,8 @@ std::unique_ptr<PatternRun> make_lane(const Transfer& transfer, const PieceOf& p
       break;
   }
   throw std::invalid_argument(
-      "the trainer does not do this pattern: it knows all-reduce, reduce-scatter and all-gather by ring or "
+      "the trainer does not execute this pattern; it executes all-reduce, reduce-scatter and all-gather by "
+      "ring or "
       "halves, everybody to all, reduce, broadcast and point to point");
 }
 

@@ -75,7 +75,8 @@ int wait_for_all(std::map<pid_t, int> ranks) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     if (stopped || Clock::now() < failed_at + std::chrono::duration<double>(kPatienceS)) continue;
     for (const auto& [process, rank] : ranks) {
-      std::cerr << "fomoe-train: rank " << rank << " goes on waiting for a site that has ended: stopped\n";
+      std::cerr << "fomoe-train: rank " << rank
+                << " was still waiting for a site that has ended, and was stopped\n";
       ::kill(process, SIGKILL);
     }
     stopped = true;

@@ -97,7 +97,8 @@ CpuQuota::CpuQuota(int sites, double cores)
     : parent_(find_group(contents("/proc/self/mountinfo"), contents("/proc/self/cgroup"))) {
   if (parent_.path.empty() ||
       (parent_.unified && contents(parent_.path + "/cgroup.controllers").find("cpu ") == std::string::npos))
-    throw Refusal(std::string("--cpu-quota: this machine gives us no cpu controller") + kRemedy);
+    throw Refusal(std::string("--cpu-quota: this machine provides no cpu controller for control groups") +
+                  kRemedy);
   remove_left_behind(parent_.path);
   const auto name = [&](const std::string& what) {
     return fmt::format("{}/{}{}-{}", parent_.path, kPrefix, ::getpid(), what);

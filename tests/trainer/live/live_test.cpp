@@ -147,7 +147,8 @@ TEST_CASE("a site that does not end when another has died is stopped, and the ru
   ::kill(sites[1], SIGSTOP);  // emulates a process that waits forever
   ::kill(sites[2], SIGKILL);
   CHECK(parent.wait(/*limit_s=*/60) == 128 + SIGKILL);
-  CHECK(content(folder / "stderr").find("rank 1 goes on waiting for a site that has ended: stopped") !=
+  CHECK(content(folder / "stderr")
+            .find("rank 1 was still waiting for a site that has ended, and was stopped") !=
         std::string::npos);
 }
 
