@@ -1,14 +1,20 @@
 // The failure model of a scenario (rates, recovery times, checkpoints) and the goodput computed from it. All
 // values are in SI units and apply to every site alike.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <optional>
 
+#include "costmodel/inputs/enum_names.hpp"
+
 namespace fomoe::costmodel {
 
 enum class FailurePolicy { wait, drop };
-inline const char* to_string(FailurePolicy policy) { return policy == FailurePolicy::wait ? "wait" : "drop"; }
+constexpr auto enum_names(FailurePolicy) {
+  return std::to_array<EnumName<FailurePolicy>>(
+      {{FailurePolicy::wait, "wait"}, {FailurePolicy::drop, "drop"}});
+}
 
 struct Failures {
   double site_mtbf_s = std::numeric_limits<double>::infinity();

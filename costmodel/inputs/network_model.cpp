@@ -19,12 +19,6 @@ std::string text_of(const Parts&... parts) {
 
 }  // namespace
 
-const char* to_string(RingModel model) { return model == RingModel::stepwise ? "stepwise" : "fluid"; }
-
-const char* to_string(CongestionControl control) {
-  return control == CongestionControl::loss_based ? "loss_based" : "bbr";
-}
-
 double bbr_probe_s(double round_trip_s) { return round_trip_s + std::max(kMinProbe_s, round_trip_s); }
 
 double send_buffer_bytes(const NetworkModel& network, double pipe_bytes) {

@@ -1,11 +1,13 @@
 // The network model: effects between the raw link rates of a platform and the payload rate of a flow. Every
 // effect is off by default.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "costmodel/inputs/enum_names.hpp"
 #include "platforms/platform.hpp"
 
 namespace fomoe::costmodel {
@@ -13,12 +15,17 @@ namespace fomoe::costmodel {
 /// How a ring is simulated. stepwise: every chunk is a flow, and each step waits for the previous one. fluid:
 /// one flow per hop, as if the ring were pipelined in slices so fine that the transfers hide the latency.
 enum class RingModel { stepwise, fluid };
-const char* to_string(RingModel model);
+constexpr auto enum_names(RingModel) {
+  return std::to_array<EnumName<RingModel>>({{RingModel::stepwise, "stepwise"}, {RingModel::fluid, "fluid"}});
+}
 
 /// TCP congestion control. loss_based (Reno, CUBIC): every loss shrinks the window. bbr: the sender paces at
 /// the bandwidth that it has measured, whatever is lost (Cardwell et al. 2016).
 enum class CongestionControl { loss_based, bbr };
-const char* to_string(CongestionControl control);
+constexpr auto enum_names(CongestionControl) {
+  return std::to_array<EnumName<CongestionControl>>(
+      {{CongestionControl::loss_based, "loss_based"}, {CongestionControl::bbr, "bbr"}});
+}
 
 struct NetworkModel {
   double bandwidth_efficiency = 1.0;  // (0, 1]: share of a link's rate available to payload

@@ -1,12 +1,14 @@
 // The scenario: model, workload, strategy, compute and platform that the user asks about. Plain data in SI
 // units; the reader has validated every value.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>
 
 #include "costmodel/inputs/energy.hpp"
+#include "costmodel/inputs/enum_names.hpp"
 #include "costmodel/inputs/failures.hpp"
 #include "costmodel/inputs/model_shape.hpp"
 #include "costmodel/inputs/network_model.hpp"
@@ -35,6 +37,41 @@ enum class OuterOptimizer { nesterov, adam, yogi, average, local_adamw };
 enum class OuterStateOnMigration { reset_all_owners, transfer };
 /// Model of how many tokens each expert receives (costmodel/model/router_load.hpp).
 enum class RouterModel { uniform, hash, expert_choice };
+
+constexpr auto enum_names(PlacementKind) {
+  return std::to_array<EnumName<PlacementKind>>({{PlacementKind::fixed, "fixed"},
+                                                 {PlacementKind::random, "random"},
+                                                 {PlacementKind::affinity, "affinity"}});
+}
+constexpr auto enum_names(Collective) {
+  return std::to_array<EnumName<Collective>>({{Collective::ring, "ring"},
+                                              {Collective::direct, "direct"},
+                                              {Collective::hierarchical, "hierarchical"},
+                                              {Collective::recursive, "recursive"}});
+}
+constexpr auto enum_names(Granularity) {
+  return std::to_array<EnumName<Granularity>>({{Granularity::flat, "flat"}, {Granularity::tensor, "tensor"}});
+}
+constexpr auto enum_names(RingOrder) {
+  return std::to_array<EnumName<RingOrder>>({{RingOrder::given, "given"}, {RingOrder::best, "best"}});
+}
+constexpr auto enum_names(OuterOptimizer) {
+  return std::to_array<EnumName<OuterOptimizer>>({{OuterOptimizer::nesterov, "nesterov"},
+                                                  {OuterOptimizer::adam, "adam"},
+                                                  {OuterOptimizer::yogi, "yogi"},
+                                                  {OuterOptimizer::average, "average"},
+                                                  {OuterOptimizer::local_adamw, "local_adamw"}});
+}
+constexpr auto enum_names(OuterStateOnMigration) {
+  return std::to_array<EnumName<OuterStateOnMigration>>(
+      {{OuterStateOnMigration::reset_all_owners, "reset_all_owners"},
+       {OuterStateOnMigration::transfer, "transfer"}});
+}
+constexpr auto enum_names(RouterModel) {
+  return std::to_array<EnumName<RouterModel>>({{RouterModel::uniform, "uniform"},
+                                               {RouterModel::hash, "hash"},
+                                               {RouterModel::expert_choice, "expert_choice"}});
+}
 
 struct Workload {
   std::int64_t tokens = 0;                  // training tokens of all sites together
@@ -130,13 +167,5 @@ struct Scenario {
 
   [[nodiscard]] int sites() const { return platform.size(); }
 };
-
-const char* to_string(PlacementKind kind);
-const char* to_string(Collective collective);
-const char* to_string(RingOrder order);
-const char* to_string(Granularity granularity);
-const char* to_string(OuterOptimizer optimizer);
-const char* to_string(OuterStateOnMigration what);
-const char* to_string(RouterModel router);
 
 }  // namespace fomoe::costmodel

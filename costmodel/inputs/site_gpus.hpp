@@ -1,11 +1,17 @@
 // The GPUs of one site, and the parallel degrees by which they share the model and the batch.
 #pragma once
+#include <array>
 #include <cstdint>
+
+#include "costmodel/inputs/enum_names.hpp"
 
 namespace fomoe::costmodel {
 
 enum class OuterStateOn { device, host };
-const char* to_string(OuterStateOn where);
+constexpr auto enum_names(OuterStateOn) {
+  return std::to_array<EnumName<OuterStateOn>>(
+      {{OuterStateOn::device, "device"}, {OuterStateOn::host, "host"}});
+}
 
 /// GPUs of a site = data · sharded · tensor · expert · pipeline. The data-parallel degree is the quotient of
 /// `count` and the other degrees.

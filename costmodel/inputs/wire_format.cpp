@@ -5,28 +5,6 @@
 
 namespace fomoe::costmodel {
 
-const char* to_string(ElementType type) {
-  switch (type) {
-    case ElementType::fp32:
-      return "fp32";
-    case ElementType::bf16:
-      return "bf16";
-    case ElementType::fp16:
-      return "fp16";
-    case ElementType::fp8:
-      return "fp8";
-    case ElementType::int8:
-      return "int8";
-    case ElementType::int4:
-      return "int4";
-    case ElementType::int2:
-      return "int2";
-    case ElementType::int32:
-      return "int32";
-  }
-  std::abort();
-}
-
 int bits_of(ElementType type) {
   switch (type) {
     case ElementType::fp32:

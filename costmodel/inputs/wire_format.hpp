@@ -1,12 +1,24 @@
 // Encoding of elements on the wire: value type, top-k sparsity, indices and scales.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string>
+
+#include "costmodel/inputs/enum_names.hpp"
 
 namespace fomoe::costmodel {
 
 enum class ElementType { fp32, bf16, fp16, fp8, int8, int4, int2, int32 };
-const char* to_string(ElementType type);
+constexpr auto enum_names(ElementType) {
+  return std::to_array<EnumName<ElementType>>({{ElementType::fp32, "fp32"},
+                                               {ElementType::bf16, "bf16"},
+                                               {ElementType::fp16, "fp16"},
+                                               {ElementType::fp8, "fp8"},
+                                               {ElementType::int8, "int8"},
+                                               {ElementType::int4, "int4"},
+                                               {ElementType::int2, "int2"},
+                                               {ElementType::int32, "int32"}});
+}
 int bits_of(ElementType type);
 
 /// Bytes of n elements: ⌈(⌈kept_share·n⌉·(value bits + index bits) + ⌈n/block⌉·scale bits) ÷ 8⌉.

@@ -88,7 +88,7 @@ Method async_diloco() {
   method.summary =
       "pseudo-gradients of the whole model to a server every K steps, which answers each site at once, not "
       "waiting for others";
-  method.axes = "local_steps, staleness, payload_dtype";
+  method.axes = {"local_steps", "staleness", "payload_dtype"};
   method.source =
       "Liu et al. 2024, Asynchronous Local-SGD (arXiv 2401.09135); Ho et al. 2013, Stale Synchronous "
       "Parallel";

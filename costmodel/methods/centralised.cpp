@@ -31,7 +31,7 @@ Method centralised() {
   Method method;
   method.name = "centralised";
   method.summary = "nothing is sent: the first site trains on the whole global batch, the others idle";
-  method.axes = "none";
+  method.axes = {};
   method.source = "the baseline of every comparison; FoMoE paper, \"Experimental Setup\"";
   method.every_step = true;
   method.one_site = true;

@@ -132,7 +132,7 @@ Method ddp() {
   method.summary =
       "gradients of the whole model, all-reduced among all sites in every step; in buckets behind the "
       "backward pass with fragments > 1";
-  method.axes = "fragments, collective, payload_dtype, compression";
+  method.axes = {"fragments", "collective", "payload_dtype", "compression"};
   method.source = "Li et al. 2020, PyTorch Distributed; FoMoE paper, regime 1";
   method.every_step = true;
   method.inside_step = [](const Scenario& scenario) { return scenario.strategy.fragments > 1; };

@@ -57,7 +57,7 @@ Method dept() {
   method.summary =
       "pseudo-gradients of all but the embedding, averaged among all sites every K steps; embeddings stay "
       "local";
-  method.axes = "local_steps, outer_optimizer, collective, payload_dtype, compression";
+  method.axes = {"local_steps", "outer_optimizer", "collective", "payload_dtype", "compression"};
   method.averages_everything = false;
   method.source = "Iacob et al. 2025, DEPT (ICLR; its SPEC variant)";
   method.plan = plan;

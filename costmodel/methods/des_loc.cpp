@@ -55,7 +55,7 @@ Method des_loc() {
   method.summary =
       "parameters of the whole model averaged among all sites every K steps, its AdamW moments every few "
       "rounds";
-  method.axes = "local_steps, moment1_period, moment2_period, collective, payload_dtype";
+  method.axes = {"local_steps", "moment1_period", "moment2_period", "collective", "payload_dtype"};
   method.source = "Iacob et al. 2025, DES-LOC (arXiv 2505.22549)";
   method.plan = plan;
   use_formula(method, Formula{});

@@ -132,7 +132,7 @@ Method di_paco() {
       "pseudo-gradients of each module among the sites whose paths use it, and of the embedding among all, "
       "every K "
       "steps; outer Nesterov step";
-  method.axes = "local_steps, module_levels, module_choices, collective, payload_dtype";
+  method.axes = {"local_steps", "module_levels", "module_choices", "collective", "payload_dtype"};
   method.averages_everything = false;
   method.source = "Douillard et al. 2024, DiPaCo (arXiv 2403.10616)";
   method.outer_bytes_per_parameter = 8;  // fp32 anchor and momentum

@@ -37,7 +37,7 @@ Method diloco() {
   method.name = "diloco";
   method.summary =
       "pseudo-gradients of the whole model, averaged among all sites every K steps; outer Nesterov step";
-  method.axes = "local_steps, outer_optimizer, collective, payload_dtype, compression";
+  method.axes = {"local_steps", "outer_optimizer", "collective", "payload_dtype", "compression"};
   method.source =
       "Douillard et al. 2023, DiLoCo (arXiv 2311.08105); adam and yogi: Reddi et al. 2021, FedOpt (arXiv "
       "2003.00295)";

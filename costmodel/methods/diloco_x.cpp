@@ -51,7 +51,7 @@ Method diloco_x() {
   method.name = "diloco_x";
   method.summary =
       "pseudo-gradients of the whole model as int4, averaged among all sites while the next K steps run";
-  method.axes = "local_steps, collective, payload_dtype, compression";
+  method.axes = {"local_steps", "collective", "payload_dtype", "compression"};
   method.source = "Qi et al. 2025, DiLoCoX (arXiv 2506.21263)";
   method.outer_bytes_per_parameter = 12;  // fp32 anchor, momentum, and the pseudo-gradient in flight
   method.usual_wire = plain_format(ElementType::int4);

@@ -56,7 +56,7 @@ Method expert_parallel_wan() {
       "activations, all-to-all to the sites of their experts and back, in each layer forward and backward; "
       "dense "
       "gradients all-reduced in every step";
-  method.axes = "max_sites_per_token, capacity_factor, router, collective, payload_dtype";
+  method.axes = {"max_sites_per_token", "capacity_factor", "router", "collective", "payload_dtype"};
   method.source =
       "Lepikhin et al. 2020, GShard (arXiv 2006.16668); Rajbhandari et al. 2022, DeepSpeed-MoE (arXiv "
       "2201.05596); "

@@ -215,9 +215,9 @@ Method fomoe() {
   method.summary =
       "pseudo-gradients: dense part among all sites, each expert among its O_e owners, every K steps; random "
       "placements migrate";
-  method.axes =
-      "local_steps, expert_overlap, placement, reshuffle_rounds, skip_token, outer_optimizer, "
-      "outer_state_on_migration, collective, payload_dtype, compression";
+  method.axes = {
+      "local_steps",     "expert_overlap",           "placement",  "reshuffle_rounds", "skip_token",
+      "outer_optimizer", "outer_state_on_migration", "collective", "payload_dtype",    "compression"};
   method.source = "FoMoE (arXiv 2606.19025)";
   method.partial_experts = true;
   method.plan = plan;

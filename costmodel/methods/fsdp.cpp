@@ -58,7 +58,7 @@ Method fsdp() {
       "parameters of the whole model, all-gathered among all sites before the forward and before the "
       "backward pass; "
       "gradients reduce-scattered, in every step";
-  method.axes = "collective, payload_dtype";
+  method.axes = {"collective", "payload_dtype"};
   method.source = "Rajbhandari et al. 2020, ZeRO (arXiv 1910.02054); Zhao et al. 2023, PyTorch FSDP";
   method.every_step = true;
   method.inside_step = always;

@@ -88,7 +88,7 @@ Method gossip() {
   method.summary =
       "parameters of the whole model, exchanged by every site with a few others drawn at random, every K "
       "steps";
-  method.axes = "local_steps, gossip_peers, payload_dtype";
+  method.axes = {"local_steps", "gossip_peers", "payload_dtype"};
   method.averages_everything = false;
   method.source = "Cagnasso et al. 2026, GASLoC (arXiv 2606.11081)";
   method.outer_bytes_per_parameter = 8;  // fp32 parameters before the round and their momentum

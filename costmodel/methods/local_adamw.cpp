@@ -33,7 +33,7 @@ Method local_adamw() {
   method.name = "local_adamw";
   method.summary =
       "parameters and both AdamW moments of the whole model, averaged among all sites every K steps";
-  method.axes = "local_steps, collective, payload_dtype";
+  method.axes = {"local_steps", "collective", "payload_dtype"};
   method.source = "Cheng and Glasgow 2025, Local Adam; FoMoE paper, eq. sparse_bytes_cost (factor 3)";
   method.plan = plan;
   use_formula(method, Formula{});

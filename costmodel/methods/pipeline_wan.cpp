@@ -172,7 +172,7 @@ Method pipeline_wan() {
       "activations, from each site's layers to the next site's, and their gradients back, in n micro-batches "
       "of every "
       "step; the tied embedding's gradient between first and last";
-  method.axes = "micro_batches, payload_dtype";
+  method.axes = {"micro_batches", "payload_dtype"};
   method.source =
       "Huang et al. 2019, GPipe (arXiv 1811.06965); Athlur et al. 2022, Varuna (arXiv 2111.04007); Ryabinin "
       "et al. "

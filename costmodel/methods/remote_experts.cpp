@@ -49,7 +49,7 @@ Method remote_experts() {
       "activations, from site to site to each of a token's k experts and back, in each layer forward and "
       "backward; "
       "experts are never synchronised";
-  method.axes = "router, collective, payload_dtype";
+  method.axes = {"router", "collective", "payload_dtype"};
   method.source = "Ryabinin and Gusev 2020, Learning@home (arXiv 2002.04013)";
   method.every_step = true;
   method.inside_step = always;

@@ -50,7 +50,7 @@ Method sparse_loco() {
       "the largest 1/64 of the pseudo-gradients, 2 bits and a position each, from every site to all others "
       "every "
       "K steps";
-  method.axes = "local_steps, collective, payload_dtype, compression";
+  method.axes = {"local_steps", "collective", "payload_dtype", "compression"};
   method.source = "Sarfi et al. 2025, SparseLoCo (arXiv 2508.15706)";
   method.outer_bytes_per_parameter = 8;  // fp32 anchor and error feedback
   method.usual_wire = top_k_format(ElementType::int2, 64.0 / 4096, 12);

@@ -188,7 +188,7 @@ Method streaming_diloco() {
       "pseudo-gradients, averaged among all sites one fragment of the layers after the other, while training "
       "goes "
       "on";
-  method.axes = "local_steps, fragments, overlap_steps, collective, payload_dtype, compression";
+  method.axes = {"local_steps", "fragments", "overlap_steps", "collective", "payload_dtype", "compression"};
   method.source = "Douillard et al. 2025, Streaming DiLoCo (arXiv 2501.18512)";
   method.outer_bytes_per_parameter = 8;  // fp32 anchor and momentum
   method.plan = plan;

@@ -22,8 +22,6 @@ void refuse(const char* key, std::int64_t got, const std::string& expected, std:
 
 }  // namespace
 
-const char* to_string(OuterStateOn where) { return where == OuterStateOn::device ? "device" : "host"; }
-
 std::int64_t micro_batch_sequences(const Scenario& scenario) {
   if (const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute))
     return profiled->micro_batch_sequences;

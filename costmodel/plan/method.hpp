@@ -20,9 +20,9 @@ enum class Residency {
 };
 
 struct Method {
-  std::string name;          // value of strategy.method
-  std::string_view summary;  // one line: what is sent, to whom and when
-  std::string_view axes;     // keys of [strategy] that affect the method, separated by ", "
+  std::string name;                    // value of strategy.method
+  std::string_view summary;            // one line: what is sent, to whom and when
+  std::vector<std::string_view> axes;  // keys of [strategy] that affect the method
   std::string_view source;
   /// Supports sites that hold a part of the experts (expert_overlap < sites).
   bool partial_experts = false;

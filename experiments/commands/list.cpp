@@ -14,6 +14,7 @@
 #include "experiments/files/platform_file.hpp"
 #include "experiments/scenario/keys/keys.hpp"
 #include "experiments/text/human.hpp"
+#include "experiments/text/suggest.hpp"
 
 namespace fomoe::commands {
 
@@ -24,8 +25,9 @@ namespace {
 std::string methods() {
   std::string text;
   for (const costmodel::Method& method : costmodel::methods()) {
+    const std::vector<std::string> axes(method.axes.begin(), method.axes.end());
     text += fmt::format("{}\n  {}\n  changed by: {}\n  source: {}\n", method.name, method.summary,
-                        method.axes, method.source);
+                        axes.empty() ? "none" : scenario::joined(axes), method.source);
   }
   return text;
 }

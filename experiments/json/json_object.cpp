@@ -31,7 +31,8 @@ Json parse(const std::string& path, const JsonKind& kind) {
   } catch (const Json::parse_error& error) {
     const auto bytes = static_cast<std::ptrdiff_t>(std::min(error.byte, text.size()));
     const auto line = 1 + std::count(text.begin(), text.begin() + bytes, '\n');
-    fail(fmt::format("{}:{}", path, line), kind.subject, "text that is not valid JSON", kind.article, kind.remedy);
+    fail(fmt::format("{}:{}", path, line), kind.subject, "text that is not valid JSON", kind.article,
+         kind.remedy);
   } catch (const Json::out_of_range&) {  // a number such as 1e999
     fail(path + ":1", kind.subject, "a number that is too large", "finite numbers", kind.remedy);
   }

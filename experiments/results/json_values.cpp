@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "costmodel/inputs/strategy_keys.hpp"
 #include "costmodel/plan/method.hpp"
 #include "experiments/files/model_shape_json.hpp"
 #include "experiments/results/cost_json.hpp"
@@ -46,6 +47,28 @@ Json compute_json(const costmodel::Scenario& scenario) {
 Json compression_json(const costmodel::WireFormat& wire) {
   if (!wire.sparse()) return {{"kind", "none"}};
   return {{"kind", "top_k"}, {"kept_share", wire.kept_share}, {"index_bits", wire.index_bits}};
+}
+
+template <class Value>
+Json value_json(const Value& value) {
+  if constexpr (costmodel::NamedEnum<Value>) {
+    return to_string(value);
+  } else if constexpr (std::is_same_v<Value, std::optional<std::int64_t>>) {
+    return value ? Json(*value) : Json();
+  } else {
+    return value;
+  }
+}
+
+Json strategy_json(const costmodel::Strategy& strategy) {
+  Json json = {{"method", strategy.method->name}};
+  for (const costmodel::StrategyKey& key : costmodel::kStrategyKeys)
+    json[std::string(key.name)] =
+        std::visit([&](auto field) { return value_json(strategy.*field); }, key.field);
+  json["payload_dtype"] = to_string(strategy.wire.type);
+  json["compression"] = compression_json(strategy.wire);
+  json["routing_counts"] = strategy.routing_counts.source;
+  return json;
 }
 
 Json network_json(const costmodel::NetworkModel& network) {
@@ -152,36 +175,7 @@ static Json without_cost(const costmodel::Scenario& scenario) {
           {"workload",
            {{"tokens", scenario.workload.tokens},
             {"global_batch_sequences", scenario.workload.global_batch_sequences}}},
-          {"strategy",
-           {{"method", strategy.method->name},
-            {"local_steps", strategy.local_steps},
-            {"expert_overlap", strategy.expert_overlap},
-            {"placement", to_string(strategy.placement)},
-            {"reshuffle_rounds", strategy.reshuffle_rounds},
-            {"skip_token", strategy.skip_token},
-            {"collective", to_string(strategy.collective)},
-            {"ring_order", to_string(strategy.ring_order)},
-            {"bucket_bytes", strategy.bucket_bytes},
-            {"granularity", to_string(strategy.granularity)},
-            {"payload_dtype", to_string(strategy.wire.type)},
-            {"compression", compression_json(strategy.wire)},
-            {"routing_counts", strategy.routing_counts.source},
-            {"overlap_steps", strategy.overlap_steps},
-            {"fragments", strategy.fragments},
-            {"outer_optimizer", to_string(strategy.outer_optimizer)},
-            {"outer_state_on_migration", to_string(strategy.outer_state_on_migration)},
-            {"moment1_period", strategy.moment1_period},
-            {"moment2_period", strategy.moment2_period},
-            {"gossip_peers", strategy.gossip_peers},
-            {"staleness", strategy.staleness ? Json(*strategy.staleness) : Json()},
-            {"regions", strategy.regions},
-            {"secure_aggregation", strategy.secure_aggregation},
-            {"router", to_string(strategy.router)},
-            {"capacity_factor", strategy.capacity_factor},
-            {"max_sites_per_token", strategy.max_sites_per_token},
-            {"micro_batches", strategy.micro_batches},
-            {"module_levels", strategy.module_levels},
-            {"module_choices", strategy.module_choices}}},
+          {"strategy", strategy_json(strategy)},
           {"compute", compute_json(scenario)},
           {"platform", platform_json(scenario.platform)},
           {"network_model", network_json(scenario.network)}};

@@ -69,17 +69,21 @@ inline const Names<costmodel::Work>& names_of(costmodel::Work) {
   return names;
 }
 inline const Names<costmodel::Collective>& names_of(costmodel::Collective) {
-  using enum costmodel::Collective;
   // A plan represents a hierarchical all-reduce as several operations, so no operation has that collective.
-  static const Names<costmodel::Collective> names = {
-      {ring, "ring"}, {direct, "direct"}, {recursive, "recursive"}};
+  static const Names<costmodel::Collective> names = [] {
+    Names<costmodel::Collective> all;
+    for (const auto& [value, name] : enum_names(costmodel::Collective{}))
+      if (value != costmodel::Collective::hierarchical) all.emplace_back(value, name);
+    return all;
+  }();
   return names;
 }
 inline const Names<costmodel::ElementType>& names_of(costmodel::ElementType) {
-  using enum costmodel::ElementType;
-  static const Names<costmodel::ElementType> names = {{fp32, "fp32"}, {bf16, "bf16"},  {fp16, "fp16"},
-                                                      {fp8, "fp8"},   {int8, "int8"},  {int4, "int4"},
-                                                      {int2, "int2"}, {int32, "int32"}};
+  static const Names<costmodel::ElementType> names = [] {
+    Names<costmodel::ElementType> all;
+    for (const auto& [value, name] : enum_names(costmodel::ElementType{})) all.emplace_back(value, name);
+    return all;
+  }();
   return names;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "costmodel/inputs/model_shape.hpp"
+#include "costmodel/inputs/strategy_keys.hpp"
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/method.hpp"
 #include "experiments/scenario/keys/keys.hpp"
@@ -11,8 +12,28 @@
 
 namespace fomoe::scenario {
 
+namespace {
+
+/// The names of a choice of [strategy] that is one enumeration; empty for other keys.
+std::vector<std::string> strategy_choices(std::string_view name) {
+  std::vector<std::string> names;
+  for (const costmodel::StrategyKey& key : costmodel::kStrategyKeys) {
+    if (key.name != name) continue;
+    std::visit(
+        [&]<class Value>(Value costmodel::Strategy::*) {
+          if constexpr (costmodel::NamedEnum<Value>) names = costmodel::all_names<Value>();
+        },
+        key.field);
+  }
+  return names;
+}
+
+}  // namespace
+
 std::vector<std::string> choices(const Key& key) {
   std::vector<std::string> names;
+  if (key.table == "strategy") names = strategy_choices(key.name);
+  if (!names.empty()) return names;
   if (key.name == "preset" && key.table == "model") {
     for (const auto& shape : costmodel::presets()) names.push_back(shape.name);
   } else if (key.name == "method") {
@@ -21,16 +42,8 @@ std::vector<std::string> choices(const Key& key) {
     names = {"on_demand", "spot", "owned"};
   } else if (key.table == "quality") {
     names = {"paper-table", "diloco-scaling-law"};
-  } else if (key.name == "placement") {
-    names = {"fixed", "random", "affinity"};
-  } else if (key.name == "collective") {
-    names = {"ring", "direct", "hierarchical", "recursive"};
-  } else if (key.name == "router") {
-    names = {"uniform", "hash", "expert_choice"};
   } else if (key.name == "outer_state_on") {
-    names = {"device", "host"};
-  } else if (key.name == "outer_optimizer") {
-    names = {"nesterov", "adam", "yogi", "average", "local_adamw"};
+    names = costmodel::all_names<costmodel::OuterStateOn>();
   } else if (key.table == "trainer" && key.name == "device") {
     names = {"auto", "cpu", "cuda"};
   } else if (key.table == "trainer" && key.name == "dtype") {
@@ -42,21 +55,16 @@ std::vector<std::string> choices(const Key& key) {
   } else if (key.name == "kind") {
     names = {"top_k"};
   } else if (key.name == "ring_model") {
-    names = {"stepwise", "fluid"};
+    names = costmodel::all_names<costmodel::RingModel>();
   } else if (key.name == "congestion_control") {
-    names = {"loss_based", "bbr"};
+    names = costmodel::all_names<costmodel::CongestionControl>();
   } else if (key.name == "policy") {
-    names = {"wait", "drop"};
+    names = costmodel::all_names<costmodel::FailurePolicy>();
   } else if (key.name == "preset" && key.table == "platform") {
     names = {"consumer", "two-continents"};
-  } else if (key.name == "granularity") {
-    names = {"flat", "tensor"};
-  } else if (key.name == "outer_state_on_migration") {
-    names = {"reset_all_owners", "transfer"};
-  } else if (key.name == "ring_order") {
-    names = {"given", "best"};
   } else if (key.name == "payload_dtype") {
-    names = {"fp32", "bf16", "fp16", "fp8", "int8", "int4", "int2"};
+    names = costmodel::all_names<costmodel::ElementType>();
+    std::erase(names, "int32");  // the format of masked payloads, which nobody chooses
   }
   return names;
 }

@@ -130,8 +130,7 @@ costmodel::SiteGpus read_site_gpus(const Document& document, std::vector<Provena
   }
   if (table.has("micro_batch_sequences")) gpus.micro_batch_sequences = table.count("micro_batch_sequences");
   gpus.activation_checkpointing = table.boolean("activation_checkpointing");
-  gpus.outer_state_on = table.text("outer_state_on") == "host" ? costmodel::OuterStateOn::host
-                                                               : costmodel::OuterStateOn::device;
+  gpus.outer_state_on = costmodel::enum_of<costmodel::OuterStateOn>(table.text("outer_state_on")).value();
   return gpus;
 }
 

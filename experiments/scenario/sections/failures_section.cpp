@@ -34,8 +34,7 @@ std::optional<costmodel::Failures> read_failures(const Document& document) {
   failures.checkpoint_interval_s = optional_quantity("checkpoint_time");
   failures.checkpoint_s = optional_quantity("checkpoint_cost");
   failures.storage_bytes_per_s = optional_quantity("storage_bandwidth");
-  failures.policy =
-      table.text("policy") == "drop" ? costmodel::FailurePolicy::drop : costmodel::FailurePolicy::wait;
+  failures.policy = costmodel::enum_of<costmodel::FailurePolicy>(table.text("policy")).value();
   if (table.has("timeout") && failures.policy == costmodel::FailurePolicy::wait)
     table.refuse("timeout", "it with policy = \"wait\"", "it only with policy = \"drop\"");
   failures.timeout_s = optional_quantity("timeout");

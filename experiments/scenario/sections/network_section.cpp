@@ -33,8 +33,7 @@ costmodel::NetworkModel read_network_model(const Document& document) {
   const TableReader table(document, scenario_keys(), "network_model", find_table(document, "network_model"));
   costmodel::NetworkModel network;
   network.bandwidth_efficiency = table.share("bandwidth_efficiency");
-  network.ring_model =
-      table.text("ring_model") == "fluid" ? costmodel::RingModel::fluid : costmodel::RingModel::stepwise;
+  network.ring_model = costmodel::enum_of<costmodel::RingModel>(table.text("ring_model")).value();
   if (table.has("background_share")) network.background_share = table.share("background_share");
   network.latency_factor = table.multiple("latency_factor");
   network.jitter_s = table.quantity("jitter");

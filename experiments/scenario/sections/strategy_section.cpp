@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <stdexcept>
 
 #include "costmodel/compose/composition.hpp"
+#include "costmodel/inputs/strategy_keys.hpp"
 #include "costmodel/methods/all.hpp"
 #include "experiments/files/routing_counts_csv.hpp"
 #include "experiments/scenario/sections/sections.hpp"
@@ -9,30 +11,35 @@
 namespace fomoe::scenario {
 namespace {
 
-costmodel::ElementType element_type(const std::string& name) {
-  using costmodel::ElementType;
-  for (const ElementType type : {ElementType::fp32, ElementType::fp16, ElementType::fp8, ElementType::int8,
-                                 ElementType::int4, ElementType::int2}) {
-    if (name == to_string(type)) return type;
-  }
-  return ElementType::bf16;
-}
+/// Reads one key into its field of Strategy. The row in keys.cpp decides how the value is written in TOML.
+struct FieldReader {
+  const TableReader& table;
+  const Key& key;
+  costmodel::Strategy& strategy;
 
-costmodel::PlacementKind placement_kind(const std::string& name) {
-  using costmodel::PlacementKind;
-  for (const PlacementKind kind : {PlacementKind::random, PlacementKind::affinity}) {
-    if (name == to_string(kind)) return kind;
+  void operator()(std::int64_t costmodel::Strategy::*field) const {
+    strategy.*field = key.kind == Kind::size
+                          ? static_cast<std::int64_t>(std::max(1.0, table.quantity(key.name)))
+                          : table.count(key.name);
   }
-  return PlacementKind::fixed;
-}
+  void operator()(int costmodel::Strategy::*field) const { strategy.*field = table.small_count(key.name); }
+  void operator()(bool costmodel::Strategy::*field) const { strategy.*field = table.boolean(key.name); }
+  void operator()(double costmodel::Strategy::*field) const { strategy.*field = table.multiple(key.name); }
+  void operator()(std::optional<std::int64_t> costmodel::Strategy::*field) const {
+    strategy.*field = table.count(key.name);
+  }
+  template <costmodel::NamedEnum Value>
+  void operator()(Value costmodel::Strategy::*field) const {
+    strategy.*field =
+        costmodel::enum_of<Value>(table.text(key.name)).value();  // the table refuses other names
+  }
+};
 
-costmodel::OuterOptimizer outer_optimizer(const std::string& name) {
-  using costmodel::OuterOptimizer;
-  for (const OuterOptimizer optimizer :
-       {OuterOptimizer::adam, OuterOptimizer::yogi, OuterOptimizer::average, OuterOptimizer::local_adamw}) {
-    if (name == to_string(optimizer)) return optimizer;
+const Key& key_of(std::string_view name) {
+  for (const Key& key : scenario_keys()) {
+    if (key.table == "strategy" && key.name == name) return key;
   }
-  return OuterOptimizer::nesterov;
+  throw std::logic_error("no row in keys.cpp for strategy." + std::string(name));
 }
 
 // The scenario's value, or else the method's default.
@@ -41,7 +48,8 @@ costmodel::WireFormat wire_format(const Document& document, const TableReader& s
   costmodel::WireFormat wire =
       method.usual_wire ? *method.usual_wire : costmodel::plain_format(costmodel::ElementType::bf16);
   if (strategy.has("payload_dtype")) {
-    const costmodel::ElementType type = element_type(strategy.text("payload_dtype"));
+    const costmodel::ElementType type =
+        costmodel::enum_of<costmodel::ElementType>(strategy.text("payload_dtype")).value();
     wire = wire.sparse() ? costmodel::top_k_format(type, wire.kept_share, wire.index_bits)
                          : costmodel::plain_format(type);
   }
@@ -52,22 +60,6 @@ costmodel::WireFormat wire_format(const Document& document, const TableReader& s
   return costmodel::top_k_format(wire.type, table.share("kept_share"), table.small_count("index_bits"));
 }
 
-costmodel::Collective collective(const std::string& name) {
-  using costmodel::Collective;
-  for (const Collective kind : {Collective::direct, Collective::hierarchical, Collective::recursive}) {
-    if (name == to_string(kind)) return kind;
-  }
-  return Collective::ring;
-}
-
-costmodel::RouterModel router_model(const std::string& name) {
-  using costmodel::RouterModel;
-  for (const RouterModel model : {RouterModel::hash, RouterModel::expert_choice}) {
-    if (name == to_string(model)) return model;
-  }
-  return RouterModel::uniform;
-}
-
 }  // namespace
 
 costmodel::Strategy read_strategy(const Document& document, const costmodel::ModelShape& model,
@@ -75,47 +67,23 @@ costmodel::Strategy read_strategy(const Document& document, const costmodel::Mod
   const TableReader table(document, scenario_keys(), "strategy", find_table(document, "strategy"));
   costmodel::Strategy strategy;
   strategy.method = costmodel::find_method(table.text("method"));  // the reader has rejected unknown names
-  strategy.local_steps = table.count("local_steps");
-  strategy.expert_overlap =
-      table.has("expert_overlap") ? table.small_count("expert_overlap") : platform.size();
-  strategy.placement = placement_kind(table.text("placement"));
+  strategy.expert_overlap = platform.size();                       // unless the scenario says otherwise
+  for (const costmodel::StrategyKey& row : costmodel::kStrategyKeys) {
+    const Key& key = key_of(row.name);
+    if (table.has(key.name) || !key.fallback.empty())
+      std::visit(FieldReader{table, key, strategy}, row.field);
+  }
   if (table.has("routing_counts")) {
     strategy.routing_counts =
         read_routing_counts(document.beside(table.text("routing_counts")), model, platform);
   }
-  strategy.reshuffle_rounds = table.count("reshuffle_rounds");
-  strategy.skip_token = table.boolean("skip_token");
-  strategy.collective = collective(table.text("collective"));
-  strategy.ring_order =
-      table.text("ring_order") == "given" ? costmodel::RingOrder::given : costmodel::RingOrder::best;
-  if (table.text("granularity") == "tensor") strategy.granularity = costmodel::Granularity::tensor;
-  if (table.has("bucket_bytes"))
-    strategy.bucket_bytes = static_cast<std::int64_t>(std::max(1.0, table.quantity("bucket_bytes")));
   strategy.wire = wire_format(document, table, *strategy.method);
-  strategy.outer_optimizer = outer_optimizer(table.text("outer_optimizer"));
-  if (table.text("outer_state_on_migration") == "transfer")
-    strategy.outer_state_on_migration = costmodel::OuterStateOnMigration::transfer;
-  strategy.overlap_steps = table.count("overlap_steps");
-  strategy.fragments = table.small_count("fragments");
-  strategy.moment1_period = table.count("moment1_period");
-  strategy.moment2_period = table.count("moment2_period");
-  if (table.has("staleness")) strategy.staleness = table.count("staleness");
-  strategy.gossip_peers = table.small_count("gossip_peers");
-  strategy.regions = table.small_count("regions");
-  strategy.secure_aggregation = table.boolean("secure_aggregation");
   if (strategy.secure_aggregation) {
     if (table.has("payload_dtype"))
       table.refuse("payload_dtype", "it beside secure_aggregation",
                    "no payload_dtype there: masked payloads are 32-bit integers");
     strategy.wire = costmodel::masked_format();
   }
-  strategy.router = router_model(table.text("router"));
-  if (table.has("capacity_factor")) strategy.capacity_factor = table.multiple("capacity_factor");
-  if (table.has("max_sites_per_token"))
-    strategy.max_sites_per_token = table.small_count("max_sites_per_token");
-  strategy.micro_batches = table.count("micro_batches");
-  strategy.module_levels = table.small_count("module_levels");
-  strategy.module_choices = table.small_count("module_choices");
   return strategy;
 }
 
