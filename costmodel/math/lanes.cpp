@@ -8,11 +8,11 @@ namespace {
 
 // Eigen's fixed-size arrays compile to vector instructions for each operator.
 using Lanes = Eigen::Array<double, static_cast<int>(Block::kLanes), 1>;
-Eigen::Map<const Lanes, Eigen::Aligned64> lanes(const Block& block) {
-  return Eigen::Map<const Lanes, Eigen::Aligned64>(block.data());
+Eigen::Map<const Lanes, Eigen::Aligned16> lanes(const Block& block) {
+  return Eigen::Map<const Lanes, Eigen::Aligned16>(block.data());
 }
-Eigen::Map<Lanes, Eigen::Aligned64> lanes(Block& block) {
-  return Eigen::Map<Lanes, Eigen::Aligned64>(block.data());
+Eigen::Map<Lanes, Eigen::Aligned16> lanes(Block& block) {
+  return Eigen::Map<Lanes, Eigen::Aligned16>(block.data());
 }
 template <class Expression>
 Block evaluated(const Expression& expression) {

@@ -31,7 +31,7 @@ class Block {
   Block& operator/=(double value);
 
  private:
-  alignas(64) std::array<double, kLanes> lanes_;
+  alignas(16) std::array<double, kLanes> lanes_;
 };
 
 Block operator-(const Block& a);
