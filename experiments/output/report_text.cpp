@@ -8,6 +8,7 @@
 #include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
+#include "costmodel/report/report_fields.hpp"
 #include "experiments/analysis/envelope.hpp"
 #include "experiments/cli/execute.hpp"
 #include "experiments/output/goodput_text.hpp"
@@ -191,37 +192,57 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
   return text;
 }
 
+namespace {
+
+template <class Record, std::size_t N>
+void add_names(std::string& header, const char* prefix, const costmodel::ReportField<Record> (&fields)[N]) {
+  for (const auto& field : fields) header += fmt::format(",{}{}", prefix, field.name);
+}
+template <class Record, std::size_t N>
+void add_cells(std::string& row, const Record& record, const costmodel::ReportField<Record> (&fields)[N]) {
+  for (const auto& field : fields) {
+    std::visit(
+        [&]<class Value>(Value Record::*member) {
+          if constexpr (std::is_same_v<Value, std::string>) {
+            row += ',' + csv_cell(record.*member);
+          } else {
+            row += fmt::format(",{}", record.*member);
+          }
+        },
+        field.member);
+  }
+}
+
+}  // namespace
+
 std::string csv_header() {
-  return "executor,method,sites,local_steps,expert_overlap,wall_clock_s,compute_utilization,tokens_per_s,"
-         "bytes_per_token,bytes_sent_per_site_per_round,memory_bytes_per_site,optimizer_steps,tokens,round_"
-         "count,"
-         "round_duration_s,round_compute_s,round_communication_s,round_exposed_communication_s,round_idle_s,"
-         "limited_by,busiest_link,link_busy_share,currency,cost_total,gpu_cost,egress_cost,port_cost,energy_"
-         "cost,"
-         "energy_kwh,perplexity,perplexity_plus_minus";
+  std::string header = "method,sites,local_steps,expert_overlap,memory_bytes_per_site";
+  add_names(header, "", costmodel::kReportFields);
+  add_names(header, "round_", costmodel::kRoundFields);
+  return header +
+         ",limited_by,busiest_link,link_busy_share,currency,cost_total,gpu_cost,egress_cost,port_cost,energy_"
+         "cost,energy_kwh,perplexity,perplexity_plus_"
+         "minus";
 }
 
 std::string csv_row(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
-  const costmodel::MeanRound& round = report.round;
+  std::string row = fmt::format("{},{},{},{},{}", scenario.strategy.method->name, scenario.sites(),
+                                scenario.strategy.local_steps, costmodel::effective_overlap(scenario),
+                                report.sites.front().memory_bytes);
+  add_cells(row, report, costmodel::kReportFields);
+  add_cells(row, report.round, costmodel::kRoundFields);
+  row += fmt::format(",{},{},{}", report.bottleneck.limited_by, csv_cell(report.bottleneck.link),
+                     report.bottleneck.link_busy_share);
   const auto priced = report.cost && !report.cost->currency.empty();
   const auto cost = report.cost.value_or(costmodel::Cost{});
   const auto cell = [](bool known, double value) { return known ? fmt::format("{}", value) : std::string(); };
   const auto quality = report.quality.value_or(costmodel::Quality{});
-  const std::string more = fmt::format(
-      ",{},{},{},{},{},{},{},{},{}", cost.currency, cell(priced, cost.cost_total),
-      cell(priced, cost.gpu_cost), cell(priced, cost.egress_cost), cell(priced, cost.port_cost),
-      cell(priced, cost.energy_cost), cell(cost.energy_kwh.has_value(), cost.energy_kwh.value_or(0)),
-      cell(quality.known, quality.perplexity),
-      cell(quality.known && quality.plus_minus, quality.plus_minus.value_or(0)));
-  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}", report.executor,
-                     scenario.strategy.method->name, scenario.sites(), scenario.strategy.local_steps,
-                     costmodel::effective_overlap(scenario), report.wall_clock_s, report.compute_utilization,
-                     report.tokens_per_s, report.bytes_per_token, report.bytes_sent_per_site_per_round,
-                     report.sites.front().memory_bytes, report.optimizer_steps, report.tokens, round.count,
-                     round.duration_s, round.compute_s, round.communication_s, round.exposed_communication_s,
-                     round.idle_s, report.bottleneck.limited_by, csv_cell(report.bottleneck.link),
-                     report.bottleneck.link_busy_share) +
-         more;
+  return row + fmt::format(",{},{},{},{},{},{},{},{},{}", cost.currency, cell(priced, cost.cost_total),
+                           cell(priced, cost.gpu_cost), cell(priced, cost.egress_cost),
+                           cell(priced, cost.port_cost), cell(priced, cost.energy_cost),
+                           cell(cost.energy_kwh.has_value(), cost.energy_kwh.value_or(0)),
+                           cell(quality.known, quality.perplexity),
+                           cell(quality.known && quality.plus_minus, quality.plus_minus.value_or(0)));
 }
 
 }  // namespace fomoe::commands

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "costmodel/report/report_fields.hpp"
 #include "experiments/report/fields.hpp"
 
 namespace fomoe::report {
@@ -8,28 +9,38 @@ namespace {
 
 using scenario::JsonObject;
 
+/// Reads the fields of one of the tables in report_fields.hpp.
+template <class Record, std::size_t N>
+void read_fields(const JsonObject& json, Record& record, const costmodel::ReportField<Record> (&fields)[N]) {
+  for (const auto& field : fields) {
+    const std::string name(field.name);
+    if (!field.required && !json.has(name)) continue;
+    std::visit(
+        [&]<class Value>(Value Record::*member) {
+          if constexpr (std::is_same_v<Value, std::string>) {
+            record.*member = json.text(name);
+          } else if constexpr (std::is_same_v<Value, std::int64_t>) {
+            record.*member = json.count(name, 0);
+          } else {
+            record.*member = name.ends_with("_s") ? json.seconds(name) : amount(json, name);
+          }
+        },
+        field.member);
+  }
+}
+
 costmodel::MeanRound read_round(const JsonObject& json) {
   costmodel::MeanRound round;
-  round.count = json.count("count", 1);
-  round.duration_s = json.seconds("duration_s");
-  round.compute_s = json.seconds("compute_s");
-  round.communication_s = json.seconds("communication_s");
-  round.exposed_communication_s = json.seconds("exposed_communication_s");
-  round.idle_s = json.seconds("idle_s");
-  round.transferring_s = json.seconds("transferring_s");
-  round.overlap_achieved = amount(json, "overlap_achieved");
+  read_fields(json, round, costmodel::kRoundFields);
+  if (round.count == 0) json.refuse("count", "0", "a whole number of at least 1");
   if (!(round.duration_s > 0)) json.refuse("duration_s", "0", "seconds of more than zero");
   return round;
 }
 
 costmodel::SiteReport read_site(const JsonObject& json) {
-  return {json.text("name"),
-          amount(json, "bytes_sent"),
-          amount(json, "bytes_received"),
-          amount(json, "memory_bytes"),
-          json.seconds("compute_s"),
-          json.seconds("exposed_communication_s"),
-          json.seconds("idle_s")};
+  costmodel::SiteReport site;
+  read_fields(json, site, costmodel::kSiteFields);
+  return site;
 }
 
 costmodel::Cost read_cost(const JsonObject& json) {
@@ -100,20 +111,11 @@ Json shown(const JsonObject& json, const std::string& name) {
 
 costmodel::RunReport read_figures(const std::string& path, const JsonObject& json) {
   costmodel::RunReport figures;
-  figures.executor = json.text("executor");
-  figures.wall_clock_s = json.seconds("wall_clock_s");
-  figures.compute_utilization = amount(json, "compute_utilization");
-  figures.tokens_per_s = amount(json, "tokens_per_s");
-  figures.bytes_per_token = amount(json, "bytes_per_token");
-  figures.bytes_sent_per_site_per_round = amount(json, "bytes_sent_per_site_per_round");
-  figures.optimizer_steps = json.count("optimizer_steps", 0);
-  figures.tokens = json.count("tokens", 0);
+  read_fields(json, figures, costmodel::kReportFields);
   figures.round = read_round(inner(path, json, "round"));
   (void)json.filled_array("sites");
   each(path, json, "sites", [&](const JsonObject& site) { figures.sites.push_back(read_site(site)); });
-  const JsonObject bottleneck = inner(path, json, "bottleneck");
-  figures.bottleneck = {bottleneck.text("limited_by"), bottleneck.text("link"),
-                        amount(bottleneck, "link_busy_share")};
+  read_fields(inner(path, json, "bottleneck"), figures.bottleneck, costmodel::kBottleneckFields);
   if (json.has("wall_clock_interval_s")) {
     const Json& ends = json.array("wall_clock_interval_s");
     if (ends.size() != 2 || !ends[0].is_number() || !ends[1].is_number())

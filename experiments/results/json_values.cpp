@@ -4,6 +4,7 @@
 
 #include "costmodel/inputs/strategy_keys.hpp"
 #include "costmodel/plan/method.hpp"
+#include "costmodel/report/report_fields.hpp"
 #include "experiments/files/model_shape_json.hpp"
 #include "experiments/results/cost_json.hpp"
 #include "experiments/results/goodput_json.hpp"
@@ -188,50 +189,29 @@ Json to_json(const costmodel::Scenario& scenario) {
   return json;
 }
 
+template <class Record, std::size_t N>
+static void add_fields(Json& json, const Record& record, const costmodel::ReportField<Record> (&fields)[N]) {
+  for (const auto& field : fields)
+    std::visit([&](auto member) { json[std::string(field.name)] = record.*member; }, field.member);
+}
+
 static Json without_cost(const costmodel::RunReport& report) {
-  Json sites = Json::array();
-  for (const costmodel::SiteReport& site : report.sites) {
-    sites.push_back({{"name", site.name},
-                     {"bytes_sent", site.bytes_sent},
-                     {"bytes_received", site.bytes_received},
-                     {"memory_bytes", site.memory_bytes},
-                     {"compute_s", site.compute_s},
-                     {"exposed_communication_s", site.exposed_communication_s},
-                     {"idle_s", site.idle_s}});
-  }
-  const costmodel::MeanRound& round = report.round;
-  Json path = Json::array();
+  Json json = {{"schema", "fomoe.run/1"}};
+  add_fields(json, report, costmodel::kReportFields);
+  add_fields(json["round"], report.round, costmodel::kRoundFields);
+  json["sites"] = Json::array();
+  for (const costmodel::SiteReport& site : report.sites)
+    add_fields(json["sites"].emplace_back(Json::object()), site, costmodel::kSiteFields);
+  json["critical_path"] = Json::array();
   for (const costmodel::CriticalStep& step : report.critical_path)
-    path.push_back({{"what", step.what},
-                    {"site", step.site},
-                    {"kind", step.transfer ? "transfer" : "compute"},
-                    {"seconds", step.seconds}});
-  return {{"schema", "fomoe.run/1"},
-          {"executor", report.executor},
-          {"wall_clock_s", report.wall_clock_s},
-          {"compute_utilization", report.compute_utilization},
-          {"tokens_per_s", report.tokens_per_s},
-          {"bytes_per_token", report.bytes_per_token},
-          {"bytes_sent_per_site_per_round", report.bytes_sent_per_site_per_round},
-          {"optimizer_steps", report.optimizer_steps},
-          {"tokens", report.tokens},
-          {"round",
-           {{"count", round.count},
-            {"duration_s", round.duration_s},
-            {"compute_s", round.compute_s},
-            {"communication_s", round.communication_s},
-            {"exposed_communication_s", round.exposed_communication_s},
-            {"transferring_s", round.transferring_s},
-            {"overlap_achieved", round.overlap_achieved},
-            {"idle_s", round.idle_s}}},
-          {"sites", sites},
-          {"critical_path", path},
-          {"bottleneck",
-           {{"limited_by", report.bottleneck.limited_by},
-            {"link", report.bottleneck.link},
-            {"link_busy_share", report.bottleneck.link_busy_share}}},
-          {"provenance", to_json(report.provenance)},
-          {"notes", report.notes}};
+    json["critical_path"].push_back({{"what", step.what},
+                                     {"site", step.site},
+                                     {"kind", step.transfer ? "transfer" : "compute"},
+                                     {"seconds", step.seconds}});
+  add_fields(json["bottleneck"], report.bottleneck, costmodel::kBottleneckFields);
+  json["provenance"] = to_json(report.provenance);
+  json["notes"] = report.notes;
+  return json;
 }
 
 Json to_json(const costmodel::RunReport& report) {

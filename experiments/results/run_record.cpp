@@ -7,6 +7,7 @@
 #include <random>
 
 #include "costmodel/math/replicas.hpp"
+#include "costmodel/report/report_fields.hpp"
 #include "experiments/json/json_object.hpp"
 #include "experiments/results/json_values.hpp"
 #include "experiments/scenario/toml/document.hpp"
@@ -76,23 +77,28 @@ double number(const std::string& path, const Json& json, const std::string& wher
   return found->get<double>();
 }
 
+/// Reads the numbers of one of the tables in report_fields.hpp.
+template <class Record, std::size_t N>
+void read_numbers(const std::string& path, const Json& json, const std::string& where, Record& record,
+                  const costmodel::ReportField<Record> (&fields)[N]) {
+  for (const auto& field : fields) {
+    if (!field.required && !json.contains(std::string(field.name))) continue;
+    std::visit(
+        [&]<class Value>(Value Record::*member) {
+          if constexpr (!std::is_same_v<Value, std::string>)
+            record.*member = static_cast<Value>(number(path, json, where, field.name.data()));
+        },
+        field.member);
+  }
+}
+
 costmodel::RunReport read_figures(const std::string& path, const Json& json) {
   costmodel::RunReport report;
+  read_numbers(path, json, "", report, costmodel::kReportFields);
   report.executor = json["executor"];
-  report.wall_clock_s = number(path, json, "", "wall_clock_s");
-  report.compute_utilization = number(path, json, "", "compute_utilization");
-  report.bytes_sent_per_site_per_round = number(path, json, "", "bytes_sent_per_site_per_round");
   if (!json.contains("round") || !json["round"].is_object())
     fail(path, "round", "nothing", "the mean round", kRun.remedy);
-  const Json& round = json["round"];
-  report.round.count = static_cast<std::int64_t>(number(path, round, "round.", "count"));
-  report.round.duration_s = number(path, round, "round.", "duration_s");
-  report.round.compute_s = number(path, round, "round.", "compute_s");
-  report.round.communication_s = number(path, round, "round.", "communication_s");
-  report.round.transferring_s = number(path, round, "round.", "transferring_s");
-  report.round.exposed_communication_s = number(path, round, "round.", "exposed_communication_s");
-  report.round.idle_s = number(path, round, "round.", "idle_s");
-  report.round.overlap_achieved = number(path, round, "round.", "overlap_achieved");
+  read_numbers(path, json["round"], "round.", report.round, costmodel::kRoundFields);
   if (!json.contains("round_durations_s")) return report;
   const Json& durations = json["round_durations_s"];
   if (!durations.is_array() || !std::all_of(durations.begin(), durations.end(), [](const Json& seconds) {

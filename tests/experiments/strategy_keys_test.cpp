@@ -1,9 +1,11 @@
-// Tests that the tables of [strategy] agree: the fields, the keys with their help, and the keys of each method.
+// Tests that the tables of [strategy] agree: the fields, the keys with their help, and the keys of each
+// method.
+#include "costmodel/inputs/strategy_keys.hpp"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "costmodel/inputs/strategy_keys.hpp"
 #include "costmodel/methods/all.hpp"
 #include "experiments/scenario/keys/keys.hpp"
 
@@ -38,6 +40,7 @@ TEST_CASE("the names of an enumeration are read, written and listed from one tab
   using costmodel::Collective;
   const std::vector<std::string> names = costmodel::all_names<Collective>();
   CHECK(names == std::vector<std::string>{"ring", "direct", "hierarchical", "recursive"});
-  for (const std::string& name : names) CHECK(to_string(costmodel::enum_of<Collective>(name).value()) == name);
+  for (const std::string& name : names)
+    CHECK(to_string(costmodel::enum_of<Collective>(name).value()) == name);
   CHECK_FALSE(costmodel::enum_of<Collective>("rings").has_value());
 }
