@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "costmodel/math/quantiles.hpp"
 #include "costmodel/math/random.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/plan/site_shares.hpp"
@@ -16,11 +17,8 @@ double uniform(RandomEngine& engine) { return (static_cast<double>(engine() >> 1
 
 std::vector<double> sample_factors(const Scenario& scenario) {
   std::vector<double> factors = step_totals_s(sampled_point(scenario));
-  std::vector<double> sorted = factors;
-  std::sort(sorted.begin(), sorted.end());
-  const std::size_t n = sorted.size();
-  const double median = n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
-  for (double& factor : factors) factor /= median;
+  const double middle = median(factors);
+  for (double& factor : factors) factor /= middle;
   return factors;
 }
 

@@ -3,21 +3,12 @@
 #include <algorithm>
 #include <set>
 
+#include "costmodel/math/quantiles.hpp"
 #include "platforms/support/input_error.hpp"
 
 namespace fomoe::costmodel {
 
 namespace {
-
-double median(std::vector<double> values) {
-  const std::size_t middle = values.size() / 2;
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle), values.end());
-  if (values.size() % 2 == 1) return values[middle];
-  const double upper = values[middle];
-  const double lower =
-      *std::max_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(middle));
-  return (lower + upper) / 2;
-}
 
 double lerp_clamped(double a, double b, double share) { return std::max(0.0, a + (b - a) * share); }
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "costmodel/math/quantiles.hpp"
+
 namespace fomoe::costmodel {
 
 double student_t(std::int64_t degrees_of_freedom) {
@@ -20,9 +22,6 @@ double student_t(std::int64_t degrees_of_freedom) {
 Spread spread_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const auto n = static_cast<double>(values.size());
-  const auto at = [&](double share) {
-    return values[static_cast<std::size_t>(std::clamp(std::ceil(share * n) - 1, 0.0, n - 1))];
-  };
   Spread spread;
   for (const double value : values) spread.mean += value / n;
   double squares = 0;
@@ -30,9 +29,9 @@ Spread spread_of(std::vector<double> values) {
   spread.standard_deviation = std::sqrt(squares / (n - 1));
   const double half =
       student_t(static_cast<std::int64_t>(values.size()) - 1) * spread.standard_deviation / std::sqrt(n);
-  spread.p5 = at(0.05);
-  spread.p50 = at(0.5);
-  spread.p95 = at(0.95);
+  spread.p5 = quantile(values, 0.05);
+  spread.p50 = quantile(values, 0.5);
+  spread.p95 = quantile(values, 0.95);
   spread.mean_low = spread.mean - half;
   spread.mean_high = spread.mean + half;
   return spread;

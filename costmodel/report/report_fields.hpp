@@ -1,5 +1,5 @@
-// The fields of a RunReport that are one number or one text. The JSON writer, both readers and the CSV columns all go
-// through these tables. A new field is its member in run_report.hpp and a row here.
+// The fields of a RunReport that are one number or one text. The JSON writer, both readers and the CSV
+// columns all go through these tables. A new field is its member in run_report.hpp and a row here.
 #pragma once
 #include <string_view>
 #include <variant>

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "costmodel/math/quantiles.hpp"
+
 namespace fomoe::costmodel {
 
 namespace {
@@ -17,13 +19,6 @@ constexpr double kHidden = 1e-6;
 double relative(double predicted, double measured) {
   if (measured == 0) return predicted == 0 ? 0 : std::numeric_limits<double>::infinity();
   return predicted / measured - 1;
-}
-
-/// Median; the mean of the two middle values if their number is even.
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t n = values.size();
-  return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
 }  // namespace
@@ -76,12 +71,10 @@ ErrorSummary summary_of(const std::vector<double>& errors) {
   summary.runs = errors.size();
   summary.worst_run = static_cast<std::size_t>(std::max_element(sizes.begin(), sizes.end()) - sizes.begin());
   summary.worst = sizes[summary.worst_run];
-  summary.median = median_of(sizes);
-  summary.bias = median_of(errors);
+  summary.median = median(sizes);
+  summary.bias = median(errors);
   std::sort(sizes.begin(), sizes.end());
-  const auto rank =
-      static_cast<std::size_t>(std::ceil(0.95 * static_cast<double>(sizes.size()) * (1 - 1e-12)));
-  summary.p95 = sizes[std::max<std::size_t>(rank, 1) - 1];
+  summary.p95 = quantile(sizes, 0.95);
   return summary;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "costmodel/compose/extra_traffic.hpp"
+#include "costmodel/math/quantiles.hpp"
 #include "costmodel/math/random.hpp"
 #include "costmodel/model/memory.hpp"
 #include "costmodel/value/cost.hpp"
@@ -150,10 +151,6 @@ double transfer_s(const Scenario& scenario, double bytes) {
 struct Samples {
   std::vector<double> finish_s;  // sorted
   double goodput = 0;            // mean
-  [[nodiscard]] double quantile(double share) const {
-    const auto n = static_cast<double>(finish_s.size());
-    return finish_s[static_cast<std::size_t>(std::clamp(std::ceil(share * n) - 1, 0.0, n - 1))];
-  }
 };
 
 // Limit on the random draws of all samples: runs with very many failures differ little, so they need fewer
@@ -277,8 +274,8 @@ void add_goodput(RunReport& report, const Scenario& scenario) {
   const Samples samples = sample(at(chosen), failures.samples, scenario.seed);
   answer.samples = std::ssize(samples.finish_s);
   answer.goodput = samples.goodput;
-  answer.finish_p50_s = samples.quantile(0.5);
-  answer.finish_p95_s = samples.quantile(0.95);
+  answer.finish_p50_s = quantile(samples.finish_s, 0.5);
+  answer.finish_p95_s = quantile(samples.finish_s, 0.95);
   answer.cost_p50 = cost_of(report, scenario, answer.finish_p50_s);
   answer.cost_p95 = cost_of(report, scenario, answer.finish_p95_s);
   const auto never = std::count(samples.finish_s.begin(), samples.finish_s.end(), kNever);

@@ -12,6 +12,7 @@
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/text/units.hpp"
 #include "platforms/support/input_error.hpp"
+#include "platforms/support/whole_file.hpp"
 
 namespace fomoe::commands {
 
@@ -19,13 +20,6 @@ using costmodel::Fit;
 using costmodel::FitTerm;
 
 namespace {
-
-std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 struct Observed {
   std::string path;
@@ -39,7 +33,7 @@ std::vector<Observed> read_reports(const std::vector<std::string>& paths, double
   for (const std::string& path : paths) {
     Observed one{path, {}, 0};
     try {
-      one.transfer = probe::read_iperf3(contents(path));
+      one.transfer = probe::read_iperf3(whole_file(path).value_or(""));
     } catch (const probe::Iperf3Error& error) {
       scenario::fail(path + ":1", "iperf3", error.what(), "a report of one TCP transfer",
                      "iperf3 -c HOST -P 4 -J");
@@ -97,7 +91,8 @@ double first_guess(const std::vector<Observed>& all) {
 }  // namespace
 
 bool is_iperf3_report(const std::string& path) {
-  const auto report = nlohmann::json::parse(contents(path), nullptr, /*allow_exceptions=*/false);
+  const auto report =
+      nlohmann::json::parse(whole_file(path).value_or(""), nullptr, /*allow_exceptions=*/false);
   return report.is_object() && report.contains("start") && report.contains("end");
 }
 

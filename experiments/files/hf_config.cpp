@@ -11,6 +11,7 @@
 #include "experiments/json/json.hpp"
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/text/suggest.hpp"
+#include "platforms/support/whole_file.hpp"
 
 namespace fomoe::scenario {
 namespace {
@@ -22,15 +23,11 @@ using costmodel::ModelShape;
 constexpr std::int64_t kMaxValue = 100'000'000;
 
 std::string content_of(const std::string& path) {
-  std::error_code ignored;
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path, ignored)) {
+  std::optional<std::string> content = whole_file(path);
+  if (!content)
     fail(path + ":1", "model.hf_config", "no file that can be read", "a config.json of Hugging Face",
          "hf_config = \"../models/mixtral-8x7b.json\"");
-  }
-  std::ostringstream content;
-  content << file.rdbuf();
-  return content.str();
+  return *std::move(content);
 }
 
 /// Access to fields by name. A null value counts as absent, as in the library that writes these files.

@@ -14,6 +14,7 @@
 #include "experiments/files/paper_tables.hpp"
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/text/suggest.hpp"
+#include "platforms/support/whole_file.hpp"
 
 namespace fomoe::scenario {
 namespace {
@@ -126,11 +127,9 @@ costmodel::QualityTable parse_quality_csv(std::string_view text, const std::stri
 }
 
 costmodel::QualityTable read_quality_csv(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) fail(path + ":1", "file", "no file that can be read", "a table of perplexities", kHeader);
-  return parse_quality_csv(text.str(), path);
+  const std::optional<std::string> text = whole_file(path);
+  if (!text) fail(path + ":1", "file", "no file that can be read", "a table of perplexities", kHeader);
+  return parse_quality_csv(*text, path);
 }
 
 costmodel::QualityTable paper_table() {

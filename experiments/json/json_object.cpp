@@ -8,6 +8,7 @@
 
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/text/suggest.hpp"
+#include "platforms/support/whole_file.hpp"
 
 namespace fomoe::scenario {
 namespace {
@@ -19,13 +20,9 @@ bool is_count(const Json& value, std::int64_t least, std::int64_t most) {
 }
 
 Json parse(const std::string& path, const JsonKind& kind) {
-  std::error_code ignored;
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path, ignored))
-    fail(path + ":1", kind.subject, "no file that can be read", kind.article, kind.remedy);
-  std::ostringstream content;
-  content << file.rdbuf();
-  const std::string text = content.str();
+  const std::optional<std::string> content = whole_file(path);
+  if (!content) fail(path + ":1", kind.subject, "no file that can be read", kind.article, kind.remedy);
+  const std::string& text = *content;
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {

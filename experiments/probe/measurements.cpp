@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "costmodel/math/quantiles.hpp"
 #include "experiments/text/units.hpp"
 
 namespace fomoe::probe {
@@ -89,9 +90,7 @@ std::string stream_list(const Measurements& measured) {
 
 Spread spread_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  const std::size_t n = values.size();
-  const double median = n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-  return {values.front(), median, values.back()};
+  return {values.front(), costmodel::median(values), values.back()};
 }
 
 PathRate path_rate(const Measurements& measured, int from, int to) {

@@ -10,6 +10,7 @@
 #include "experiments/report/html.hpp"
 #include "experiments/report/page_template.hpp"
 #include "experiments/report/sections.hpp"
+#include "platforms/support/whole_file.hpp"
 
 namespace fomoe::report {
 
@@ -39,11 +40,10 @@ ChartLibrary read_chart_library(const std::string& path) {
                     "--chart-library FILE",
                     path, got));
   };
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  if (!file || !(content << file.rdbuf())) fail("no file that can be read");
+  const std::optional<std::string> content = whole_file(path);
+  if (!content) fail("no file that can be read");
   ChartLibrary library;
-  library.text = content.str();
+  library.text = *content;
   std::smatch banner;
   const std::string start = library.text.substr(0, 200);
   if (!std::regex_search(start, banner, std::regex(R"(Chart\.js v([34]\.[0-9.]+))"))) fail("something else");

@@ -9,6 +9,7 @@
 
 #include "experiments/scenario/sections/sections.hpp"
 #include "experiments/scenario/toml/document.hpp"
+#include "platforms/support/whole_file.hpp"
 
 namespace fomoe::scenario {
 namespace {
@@ -26,14 +27,11 @@ constexpr FileKey kFileKeys[] = {{"model", "hf_config"}, {"strategy", "routing_c
                                  {"quality", "file"}};
 
 std::string content_of(const std::string& path, const std::string& key) {
-  std::error_code ignored;
-  std::ifstream file(path, std::ios::binary);
-  if (!file || fs::is_directory(path, ignored))
+  std::optional<std::string> content = whole_file(path);
+  if (!content)
     fail(path + ":1", key, "no file that can be read", "the file that the scenario names",
          "chmod +r " + path);
-  std::ostringstream content;
-  content << file.rdbuf();
-  return content.str();
+  return *std::move(content);
 }
 
 std::string text_of(const toml::table& table) {

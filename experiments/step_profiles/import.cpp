@@ -11,6 +11,7 @@
 #include "costmodel/compute/step_seconds.hpp"
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/step_profiles/sha256.hpp"
+#include "platforms/support/whole_file.hpp"
 
 namespace fomoe::step_profiles {
 namespace {
@@ -18,15 +19,11 @@ namespace {
 using costmodel::StepSample;
 
 std::string content_of(const std::string& path) {
-  std::error_code ignored;
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path, ignored)) {
+  std::optional<std::string> content = whole_file(path);
+  if (!content)
     scenario::fail(path + ":1", "log", "no file that can be read", "a log of training steps",
                    "fomoe profile import train.log --from torchtitan …");
-  }
-  std::ostringstream content;
-  content << file.rdbuf();
-  return content.str();
+  return *std::move(content);
 }
 
 std::string place_of(const Log& log, const std::string& path, const LoggedStep& step) {

@@ -11,6 +11,7 @@
 
 #include "experiments/scenario/keys/keys.hpp"
 #include "platforms/support/input_error.hpp"
+#include "platforms/support/whole_file.hpp"
 
 namespace fomoe::scenario {
 namespace {
@@ -119,16 +120,11 @@ std::string as_written(const toml::node& node) {
 }
 
 Document Document::read(const std::string& path, const std::string& what, const std::string& example_path) {
-  std::error_code ignored;
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path, ignored)) {
-    fail(path + ":1", what, "no file that can be read", "a file in TOML", example_path);
-  }
-  std::ostringstream content;
-  content << file.rdbuf();
+  const std::optional<std::string> content = whole_file(path);
+  if (!content) fail(path + ":1", what, "no file that can be read", "a file in TOML", example_path);
   Document document;
   document.path_ = path;
-  const std::string text = content.str();
+  const std::string& text = *content;
   try {
     document.root_ = toml::parse(text, path);
   } catch (const toml::parse_error& error) {

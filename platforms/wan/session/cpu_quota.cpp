@@ -14,6 +14,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "platforms/support/whole_file.hpp"
+
 namespace fomoe::platforms::wan {
 
 namespace {
@@ -22,13 +24,6 @@ constexpr const char* kPrefix = "fomoe-wan-";
 constexpr int kPeriod_us = 100'000;
 constexpr const char* kRemedy =
     "; as root it works, or with cgroups of version 2 under `systemd-run --user --scope -p Delegate=yes`";
-
-std::string contents(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 std::vector<std::string> split(const std::string& text, char at) {
   std::vector<std::string> parts;
@@ -94,9 +89,11 @@ GroupFolder find_group(const std::string& mounts, const std::string& groups) {
 }
 
 CpuQuota::CpuQuota(int sites, double cores)
-    : parent_(find_group(contents("/proc/self/mountinfo"), contents("/proc/self/cgroup"))) {
+    : parent_(find_group(whole_file("/proc/self/mountinfo").value_or(""),
+                         whole_file("/proc/self/cgroup").value_or(""))) {
   if (parent_.path.empty() ||
-      (parent_.unified && contents(parent_.path + "/cgroup.controllers").find("cpu ") == std::string::npos))
+      (parent_.unified &&
+       whole_file(parent_.path + "/cgroup.controllers").value_or("").find("cpu ") == std::string::npos))
     throw Refusal(std::string("--cpu-quota: this machine provides no cpu controller for control groups") +
                   kRemedy);
   remove_left_behind(parent_.path);

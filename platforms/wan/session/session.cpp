@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "platforms/support/atomic_file.hpp"
+#include "platforms/support/whole_file.hpp"
 #include "platforms/wan/network/egress.hpp"
 #include "platforms/wan/relay/relay.hpp"
 #include "platforms/wan/relay/tasks.hpp"
@@ -25,13 +26,6 @@ constexpr int kFailure = 1;
 constexpr int kPatience_s = 10;  // time limit for the isolated process to end after a signal
 
 void say(const std::string& line) { std::fprintf(stderr, "fomoe-wan: %s\n", line.c_str()); }
-
-std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 Circumstances circumstances_now(const Relay& relay) {
   utsname system{};
@@ -69,8 +63,9 @@ Supervised run_command(const Layout& layout, const SessionOptions& options,
   }
   const Supervised done = supervise(sites, commands, options.command, relay.process(), quota);
   if (!options.report.empty()) {
-    write_file(options.report, report_json(layout, options, check, circumstances_now(relay), done,
-                                           contents(site_report_path(options.report, layout.sites[0].name))));
+    write_file(options.report,
+               report_json(layout, options, check, circumstances_now(relay), done,
+                           whole_file(site_report_path(options.report, layout.sites[0].name)).value_or("")));
   }
   return done;
 }

@@ -1,0 +1,20 @@
+#include "platforms/support/whole_file.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace fomoe {
+
+std::optional<std::string> whole_file(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return std::nullopt;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  std::ostringstream content;
+  content << file.rdbuf();  // sets failbit for an empty file, which is no error
+  if (file.bad()) return std::nullopt;
+  return std::move(content).str();
+}
+
+}  // namespace fomoe
