@@ -93,5 +93,5 @@ TEST_CASE("the `fomoe` commands of the READMEs run, and their answers are the pr
     checked_answers += example.answer.empty() ? 0 : 1;
   }
   CHECK(ran_commands >= 30);
-  CHECK(checked_answers >= 5);
+  CHECK(checked_answers >= 4);
 }
