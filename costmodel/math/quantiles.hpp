@@ -17,7 +17,8 @@ inline double median(std::vector<double> values) {
 /// sorted and not empty.
 inline double quantile(const std::vector<double>& sorted, double share) {
   const auto n = static_cast<double>(sorted.size());
-  const double rank = std::ceil(share * n * (1 - 1e-12));  // rounding must not lift a whole share·n to the next rank
+  const double rank =
+      std::ceil(share * n * (1 - 1e-12));  // rounding must not lift a whole share·n to the next rank
   return sorted[static_cast<std::size_t>(std::clamp(rank - 1, 0.0, n - 1))];
 }
 

@@ -1,6 +1,7 @@
 // Tests of parameter counts, FLOPs and memory against integers that can be checked by hand.
 #include <doctest/doctest.h>
 
+#include "costmodel/compose/check.hpp"
 #include "costmodel/inputs/model_shape.hpp"
 #include "costmodel/methods/all.hpp"
 #include "costmodel/model/flops.hpp"

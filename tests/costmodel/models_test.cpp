@@ -2,6 +2,7 @@
 // known.
 #include <doctest/doctest.h>
 
+#include "costmodel/compose/check.hpp"
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/methods/all.hpp"

@@ -1,6 +1,7 @@
 // Tests of the memory of a site's GPUs, by class and by hand.
 #include <doctest/doctest.h>
 
+#include "costmodel/compose/check.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/model/memory.hpp"
 #include "costmodel/timeline/report_assembly.hpp"

@@ -30,7 +30,7 @@ TEST_CASE("every field of [strategy] and every key of a method is a key that the
   }
   for (const costmodel::Method& method : costmodel::methods()) {
     for (const std::string_view axis : method.axes) {
-      CAPTURE(method.name << ": " << std::string(axis));
+      CAPTURE(method.name + ": " + std::string(axis));
       CHECK(is_strategy_key(axis));
     }
   }

@@ -81,12 +81,12 @@ TEST_CASE(
   try {
     (void)scenario::read_scenario(source, "a/run.json");
     FAIL("it was read");
-  } catch (const FileError& error) {
+  } catch (const fomoe::FileError& error) {
     CHECK(std::string(error.what()).starts_with("a/run.json/scenario.toml:"));
   }
   source = scenario::scenario_source(kTwoSites, {});
   source.files["../evil"] = "x";
-  CHECK_THROWS_AS((void)scenario::read_scenario(source, "run"), FileError);
+  CHECK_THROWS_AS((void)scenario::read_scenario(source, "run"), fomoe::FileError);
   CHECK(!std::filesystem::exists(std::filesystem::temp_directory_path() / "evil"));
 }
 

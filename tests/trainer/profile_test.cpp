@@ -80,7 +80,7 @@ TEST_CASE("mistakes on the command line name the option, what was expected and a
   auto message = [](const std::vector<std::string>& arguments) -> std::string {
     try {
       profile_command(arguments);
-    } catch (const UsageError& error) {
+    } catch (const fomoe::UsageError& error) {
       return error.what();
     }
     return "no error";

@@ -108,7 +108,7 @@ Launch launch(int rank, int port) {
 std::string said(const std::function<void()>& what) {
   try {
     what();
-  } catch (const UsageError& error) {
+  } catch (const fomoe::UsageError& error) {
     return error.what();
   }
   return "nothing";

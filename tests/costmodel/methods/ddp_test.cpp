@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "costmodel/compose/check.hpp"
 #include "costmodel/compose/composition.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/methods/all.hpp"

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "costmodel/compose/check.hpp"
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/method.hpp"

@@ -1,6 +1,7 @@
 // Tests of expert parallelism across sites: every step sends activations to the experts of other sites.
 #include <doctest/doctest.h>
 
+#include "costmodel/compose/check.hpp"
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/model/memory.hpp"

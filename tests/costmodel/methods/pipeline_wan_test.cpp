@@ -1,6 +1,7 @@
 // Tests of a pipeline whose stages are sites.
 #include <doctest/doctest.h>
 
+#include "costmodel/compose/check.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/plan/method.hpp"
 #include "platforms/support/input_error.hpp"

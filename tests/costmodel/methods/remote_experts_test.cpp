@@ -2,6 +2,7 @@
 // synchronise them.
 #include <doctest/doctest.h>
 
+#include "costmodel/compose/check.hpp"
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/method.hpp"
 #include "platforms/support/input_error.hpp"
