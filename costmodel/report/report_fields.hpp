@@ -17,8 +17,8 @@ struct ReportField {
   bool required = true;
 };
 
+/// All but `executor`, which comes first everywhere.
 inline constexpr ReportField<RunReport> kReportFields[] = {
-    {"executor", &RunReport::executor},
     {"wall_clock_s", &RunReport::wall_clock_s},
     {"compute_utilization", &RunReport::compute_utilization},
     {"tokens_per_s", &RunReport::tokens_per_s},

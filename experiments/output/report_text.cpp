@@ -216,8 +216,9 @@ void add_cells(std::string& row, const Record& record, const costmodel::ReportFi
 }  // namespace
 
 std::string csv_header() {
-  std::string header = "method,sites,local_steps,expert_overlap,memory_bytes_per_site";
+  std::string header = "executor,method,sites,local_steps,expert_overlap";
   add_names(header, "", costmodel::kReportFields);
+  header += ",memory_bytes_per_site";
   add_names(header, "round_", costmodel::kRoundFields);
   return header +
          ",limited_by,busiest_link,link_busy_share,currency,cost_total,gpu_cost,egress_cost,port_cost,energy_"
@@ -226,10 +227,11 @@ std::string csv_header() {
 }
 
 std::string csv_row(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
-  std::string row = fmt::format("{},{},{},{},{}", scenario.strategy.method->name, scenario.sites(),
-                                scenario.strategy.local_steps, costmodel::effective_overlap(scenario),
-                                report.sites.front().memory_bytes);
+  std::string row =
+      fmt::format("{},{},{},{},{}", report.executor, scenario.strategy.method->name, scenario.sites(),
+                  scenario.strategy.local_steps, costmodel::effective_overlap(scenario));
   add_cells(row, report, costmodel::kReportFields);
+  row += fmt::format(",{}", report.sites.front().memory_bytes);
   add_cells(row, report.round, costmodel::kRoundFields);
   row += fmt::format(",{},{},{}", report.bottleneck.limited_by, csv_cell(report.bottleneck.link),
                      report.bottleneck.link_busy_share);

@@ -111,6 +111,7 @@ Json shown(const JsonObject& json, const std::string& name) {
 
 costmodel::RunReport read_figures(const std::string& path, const JsonObject& json) {
   costmodel::RunReport figures;
+  figures.executor = json.text("executor");
   read_fields(json, figures, costmodel::kReportFields);
   figures.round = read_round(inner(path, json, "round"));
   (void)json.filled_array("sites");

@@ -196,7 +196,7 @@ static void add_fields(Json& json, const Record& record, const costmodel::Report
 }
 
 static Json without_cost(const costmodel::RunReport& report) {
-  Json json = {{"schema", "fomoe.run/1"}};
+  Json json = {{"schema", "fomoe.run/1"}, {"executor", report.executor}};
   add_fields(json, report, costmodel::kReportFields);
   add_fields(json["round"], report.round, costmodel::kRoundFields);
   json["sites"] = Json::array();
