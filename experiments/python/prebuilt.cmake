@@ -19,5 +19,5 @@ if(FOMOE_PREBUILT)
   target_link_libraries(fomoe_commands INTERFACE
     ${prebuilt}/experiments/libfomoe_commands.a ${prebuilt}/experiments/libfomoe_scenario.a ${prebuilt}/sim/libfomoe_sim.a
     ${prebuilt}/costmodel/libfomoe_costmodel.a ${prebuilt}/platforms/libfomoe_platforms.a
-    Boost::program_options fomoe_fmt PkgConfig::SIMGRID)
+    ${prebuilt}/libfomoe_fmt.a Boost::program_options PkgConfig::SIMGRID)
 endif()
