@@ -14,7 +14,7 @@
 #      newer than the program and the scenario
 #   6. compares the methods again, with the measured step times
 #
-# The first run takes up to 15 minutes on two cores that do nothing else, downloads included; the next ones about half a minute.
+# Most of the time of the first run goes into compiling; the next runs take about half a minute.
 # You may interrupt and repeat it at any time. It installs Debian packages and writes nothing else outside this folder.
 set -euo pipefail
 case ${1:-} in

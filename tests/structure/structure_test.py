@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MOST_FILES = 25  # in a folder: "about twenty"
+MOST_FILES = 24  # in a folder: "about twenty"
 MOST_LINES = 400  # in a file
 SOURCES = (".hpp", ".cpp", ".cu", ".cuh")
 # Programs: each links folders of every level.
