@@ -155,7 +155,7 @@ std::string to_human_text(const Cost& cost, const costmodel::Scenario& scenario)
   std::string text = fmt::format("{} on {} sites, model {}\n\n", scenario.strategy.method->name,
                                  scenario.sites(), scenario.model.name);
   if (const std::string memory = costmodel::memory_note(scenario); !memory.empty())
-    text += fmt::format("This does not run as configured: it {}.\n\n", memory);
+    text += fmt::format("This scenario cannot run as configured: it {}.\n\n", memory);
   std::vector<Row> rows = {{"parameters", count(parameters.total())},
                            {"  embedding", count(parameters.embedding)},
                            {"  attention", count(parameters.attention)},

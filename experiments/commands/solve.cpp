@@ -193,7 +193,7 @@ std::string explained(const Unknown& unknown, const Solution& solution, const Sc
   const Scenario solved = reports.scenario_of(found.value);
   text += rates_text(unknown, solved) + solution.alike;
   if (const std::string memory = costmodel::memory_note(solved); !memory.empty())
-    text += fmt::format(" However, this configuration does not run: it {}.", memory);
+    text += fmt::format(" However, this configuration cannot run: it {}.", memory);
   return text;
 }
 

@@ -49,7 +49,7 @@ std::string answer(const Run& run) {
   std::string html;
   for (const std::string& note : report.notes) {
     if (note.starts_with(costmodel::kDoesNotFit))
-      html += warning("This does not run as configured: it " + note);
+      html += warning("This scenario cannot run as configured: it " + note);
   }
   html += figures(list);
   std::string sentence = "It " + commands::waiting_text(report) + '.';
@@ -149,7 +149,7 @@ std::string uncertainty(const Run& run) {
                     commands::input_text(input.high, input.unit), human_time(input.wall_clock_low_s),
                     human_time(input.wall_clock_high_s), fmt::format("{} ({})", input.how, input.executor)});
   const costmodel::Interval95 all = costmodel::in_quadrature(run.uncertainty, run.figures.wall_clock_s);
-  rows.push_back({"all, in quadrature", "", "", human_time(all.low), human_time(all.high), ""});
+  rows.push_back({"all inputs, in quadrature", "", "", human_time(all.low), human_time(all.high), ""});
   return table(
       "95 % of each input, and of the wall clock with it",
       {{"input"}, {"from", true}, {"to", true}, {"wall clock from", true}, {"to", true}, {"known by"}}, rows);

@@ -82,7 +82,7 @@ TEST_CASE("uncertainty of a result: every input whose spread is known, and all o
   const std::string page = page_of(folder, "run.json");
   check_nesting(page);
   CHECK(page.find("<h3>How sure</h3>") != std::string::npos);
-  for (const char* input : {"steps that vary", "network_model.jitter", "all, in quadrature"})
+  for (const char* input : {"steps that vary", "network_model.jitter", "all inputs, in quadrature"})
     CHECK_MESSAGE(page.find(input) != std::string::npos, input);
 }
 
@@ -134,13 +134,14 @@ TEST_CASE("a result's page has no section for missing data, and has one for its 
   CHECK(page_of(folder, "run.json").find("<h3>Validation envelope</h3>") == std::string::npos);
   for (const char* key : {"sent_bytes_per_site", "bandwidth_curve", "sensitivity", "scenario"})
     run.erase(key);
-  run["validation_envelope"] = {"latency 300 ms: 3 times the most that was tried"};
+  run["validation_envelope"] = {"latency 300 ms: 3 times the maximum of the validated range"};
   write_all(folder / "run.json", run.dump());
   page = page_of(folder, "run.json");
   check_nesting(page);
   CHECK(charts(page).empty());
   CHECK(page.find("<h3>Validation envelope</h3>") != std::string::npos);
-  CHECK(page.find("<li>latency 300 ms: 3 times the most that was tried</li>") != std::string::npos);
+  CHECK(page.find("<li>latency 300 ms: 3 times the maximum of the validated range</li>") !=
+        std::string::npos);
   run["validation_envelope"] = json::array();
   write_all(folder / "run.json", run.dump());
   CHECK(page_of(folder, "run.json").find("Inside the ranges") != std::string::npos);

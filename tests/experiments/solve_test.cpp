@@ -292,7 +292,7 @@ TEST_CASE("sensitivity: each row is the change that `--set` makes, and the large
 
 TEST_CASE("sensitivity in the text output names the engine, and warns if the closed form is far off") {
   const Ran near = run_in(source_dir(), "fomoe simulate " + kTwoSites);
-  CHECK_MESSAGE(near.out.find("\nby the closed form\n") != std::string::npos, near.out);
+  CHECK_MESSAGE(near.out.find("\ncomputed by the closed form\n") != std::string::npos, near.out);
   const Ran far =
       run_in(source_dir(),
              "fomoe simulate experiments/scenarios/eight-regions.toml --set compute.step_time=420ms --set "

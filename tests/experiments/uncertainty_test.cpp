@@ -85,7 +85,7 @@ TEST_CASE("uncertainty in the text output: each input, its source, and all toget
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
   for (const std::string& words :
        {std::string("\nsteps that vary"), std::string("\nnetwork_model.latency_factor"),
-        "fitted: " + path + " (simulated)", std::string("\nall, in quadrature")})
+        "fitted: " + path + " (simulated)", std::string("\nall inputs, in quadrature")})
     CHECK_MESSAGE(ran.out.find(words) != std::string::npos, ran.out);
 }
 

@@ -118,7 +118,7 @@ TEST_CASE("validate: no error where measured and predicted links are the same, a
   ran = program(folder,
                 "validate slower.json --set network_model.bandwidth_efficiency=0.5 --limit wall_clock=1e-6");
   CHECK(ran.exit_status == 0);
-  CHECK(ran.out.find("Bytes sent: as predicted, to the byte, in all 1 runs.") != std::string::npos);
+  CHECK(ran.out.find("Bytes sent: exactly as predicted in all 1 runs.") != std::string::npos);
 }
 
 TEST_CASE("validate: an exceeded limit gives exit status 1, and the message names the limit and the run") {
