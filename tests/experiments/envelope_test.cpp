@@ -39,6 +39,6 @@ TEST_CASE("simulate says whether a case lies inside of the validated ranges, and
       std::string::npos);
   CHECK(validation_line(inside + " --set strategy.method=gossip")
             .find("method gossip: the validated methods are ddp, ") != std::string::npos);
-  CHECK(validation_line(inside + " --set platform.sites=8").find("sites 8: 2 times the most") !=
+  CHECK(validation_line(inside + " --set platform.sites=8").find("sites 8: 2 times the maximum") !=
         std::string::npos);
 }

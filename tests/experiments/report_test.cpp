@@ -288,16 +288,13 @@ TEST_CASE("a mistake is named, and no page is written") {
           "fomoe: --output: got \"r.pdf\"; expected - or a file that ends in .html; for example --output "
           "result.html\n");
   refused("none.json --output r.html",
-          "none.json:1: result: got no file that can be read; expected what fomoe simulate, fomoe-train run "
-          "or fomoe plan "
-          "wrote with --output" +
+          "none.json:1: result: got no readable file; expected a file that fomoe simulate, fomoe-train run "
+          "or fomoe plan wrote with --output" +
               remedy);
   write_all(folder / "bad.json", "{\n\"schema\": \"fomoe.run/1\",\n\"wall");
   refused("bad.json --output r.html",
-          "bad.json:3: result: got text that is not valid JSON; expected what fomoe simulate, fomoe-train "
-          "run or fomoe "
-          "plan wrote with "
-          "--output" +
+          "bad.json:3: result: got text that is not valid JSON; expected a file that fomoe simulate, "
+          "fomoe-train run or fomoe plan wrote with --output" +
               remedy);
   refused(changed("/schema", "fomoe.cost/1"),
           "bad.json:1: schema: got \"fomoe.cost/1\"; expected \"fomoe.run/1\" or \"fomoe.plan/1\" or "
@@ -311,7 +308,7 @@ TEST_CASE("a mistake is named, and no page is written") {
           "bad.json: round.compute_s: got \"1 s\"; expected seconds of zero or more" + remedy);
   refused(changed("/sites/1/name", 7), "bad.json: sites[1].name: got 7; expected a text" + remedy);
   refused(changed("/sites", json::array()),
-          "bad.json: sites: got an empty one; expected an array with at least one entry" + remedy);
+          "bad.json: sites: got an empty array; expected an array with at least one entry" + remedy);
   refused(changed("/provenance/0/origin", "guessed"),
           "bad.json: provenance[0].origin: got \"guessed\"; expected \"measured\", \"calibrated\", "
           "\"computed\" or \"assumed\"" +

@@ -187,7 +187,7 @@ TEST_CASE("solve: the answer says so if a key changes nothing or has a single va
 
 TEST_CASE("mistakes of `fomoe solve`") {
   const std::string solve = "fomoe solve " + kTwoSites;
-  refused(solve, "fomoe: --for: got none; expected a key; for example --for platform.bandwidth");
+  refused(solve, "fomoe: --for: got nothing; expected a key; for example --for platform.bandwidth");
   refused(
       solve + " --for platform.bandwith",
       "fomoe: --for: got \"platform.bandwith\"; expected a key whose value is a number: a count, rate, time, "
@@ -207,11 +207,10 @@ TEST_CASE("mistakes of `fomoe solve`") {
       "fomoe: --for: got \"bandwidth\"; expected a key whose value is a number: a count, rate, time, size, "
       "share, factor, power or price (`fomoe list keys`); for example --for platform.bandwidth; did you mean "
       "platform.bandwidth?");
-  refused(
-      "fomoe solve experiments/scenarios/four-regions.toml --for platform.bandwidth",
-      "fomoe: --for: got platform.bandwidth, and the scenario's platform is a file, whose sites differ; "
-      "expected a factor on all of its rates or latencies; for example --for platform.rate_factor or --for "
-      "network_model.latency_factor");
+  refused("fomoe solve experiments/scenarios/four-regions.toml --for platform.bandwidth",
+          "fomoe: --for: got platform.bandwidth with a platform file, whose sites differ; expected a factor "
+          "on all of its rates or latencies; for example --for platform.rate_factor or --for "
+          "network_model.latency_factor");
 }
 
 TEST_CASE("solve: the factor by which measured links have to be faster") {

@@ -112,7 +112,7 @@ TEST_CASE("mistakes in a calibration file") {
     CHECK(ran.out.empty());
     CHECK_MESSAGE(ran.err.find(words) != std::string::npos, ran.err);
   };
-  refused(json::array(), "terms: got an empty one; expected an array with at least one entry");
+  refused(json::array(), "terms: got an empty array; expected an array with at least one entry");
   refused(json::array({fitted("latency_facto", 1, 2, 3)}),
           "terms[0].name: got \"latency_facto\"; expected a number of [network_model]");
   refused(json::array({fitted("latency_factor", 2.1, 2, 3)}),
