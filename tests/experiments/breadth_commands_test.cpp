@@ -78,7 +78,7 @@ TEST_CASE("--replicas in the text output, also where the seed changes nothing") 
   refused(kRandom + " --replicas 1",
           "fomoe: --replicas: got \"1\"; expected a whole number from 2 to 100000; for example");
   refused(kRandom + " --replicas 3 --engine closed-form",
-          "fomoe: --replicas: got it with --engine closed-form");
+          "fomoe: --replicas: got this option with --engine closed-form");
 }
 
 TEST_CASE("[failures]: goodput in JSON and in the text output, the same for the same seed") {
@@ -145,7 +145,7 @@ TEST_CASE("wrong XML: the message has the file's name, the exit status is 2, and
     CHECK(ran.err.find("; for example ") != std::string::npos);
     CHECK_FALSE(std::filesystem::exists(folder / "a.json"));
   };
-  expect("p.xml: got no readable file; expected a SimGrid platform in XML");
+  expect("p.xml: got no file that can be read; expected a SimGrid platform in XML");
   write_all(folder / "p.xml", "sites = 3\n");
   expect("p.xml: got what SimGrid cannot read (Parse error at p.xml:1");
 }

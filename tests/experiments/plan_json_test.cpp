@@ -249,8 +249,9 @@ TEST_CASE("options that cannot be combined with a plan from a file") {
   expect("--traffic-plan half.json",
          "half.json:2: plan: got text that is not valid JSON; expected a plan; for example");
   expect("--traffic-plan no.json", "no.json:1: plan: got no readable file; expected a plan");
-  expect("--write-plan p.json --engine closed-form", "fomoe: --write-plan: got it with --engine closed-form");
+  expect("--write-plan p.json --engine closed-form",
+         "fomoe: --write-plan: got this option with --engine closed-form");
   expect("--traffic-plan sample.json --engine closed-form",
-         "fomoe: --traffic-plan: got it with --engine closed-form");
+         "fomoe: --traffic-plan: got this option with --engine closed-form");
   expect("--write-plan -", "fomoe: --write-plan: got \"-\"; expected a file");
 }

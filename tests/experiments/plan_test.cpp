@@ -269,9 +269,10 @@ TEST_CASE("mistakes of `fomoe plan`") {
   refused(plan + " --set prices.gpu_hour=2USD --within cost=5EUR",
           "fomoe: --within: got \"cost=5EUR\"; expected an amount above zero in USD; for example --within "
           "time=3d,cost=5000USD,energy=800kWh,perplexity=30,memory=80GiB");
-  refused(plan + " --set prices.gpu_hour=2USD --within cost=4,000USD",
-          "fomoe: --within: got \"cost=4,000USD\"; expected numbers without commas: a comma begins the next "
-          "limit; for example --within time=3d,cost=5000USD,energy=800kWh,perplexity=30,memory=80GiB");
+  refused(
+      plan + " --set prices.gpu_hour=2USD --within cost=4,000USD",
+      "fomoe: --within: got \"cost=4,000USD\"; expected numbers without commas, because a comma begins the "
+      "next limit; for example --within time=3d,cost=5000USD,energy=800kWh,perplexity=30,memory=80GiB");
   refused(plan + " --within perplexity=30",
           "fomoe: --within: got perplexity, and the scenario has no quality model; expected [quality]; for "
           "example "

@@ -158,7 +158,7 @@ TEST_CASE("mistakes on the command line give exit status 2 and a correct example
       {"fomoe simulate s.toml --rounds 0",
        "fomoe: --rounds: got \"0\"; expected a whole number of at least 1, or all; for example --rounds 8"},
       {"fomoe simulate s.toml --engine closed-form --trace t.json",
-       "fomoe: --trace: got it with --engine closed-form, which has no timeline; expected --engine "
+       "fomoe: --trace: got this option with --engine closed-form, which has no timeline; expected --engine "
        "simulated; for example --engine simulated --trace t.json"},
       {"fomoe cost s.toml --accounting papr",
        "fomoe: --accounting: got \"papr\"; expected one of mechanism, paper; for example --accounting "
