@@ -68,7 +68,8 @@ costmodel::ModelShape model_of(const po::variables_map& values) {
 step_profiles::RunFacts facts_of(const po::variables_map& values) {
   step_profiles::RunFacts facts;
   facts.model = model_of(values);
-  facts.gpus = count_of("gpus", text_of(values, "gpus", "how many GPUs took a step together", "8"), 1, "8");
+  facts.gpus = count_of(
+      "gpus", text_of(values, "gpus", "the number of GPUs that compute a step together", "8"), 1, "8");
   if (values.count("sequences-per-step")) {
     facts.sequences_per_step =
         count_of("sequences-per-step", values["sequences-per-step"].as<std::string>(), 1, "64");

@@ -17,7 +17,8 @@ namespace po = boost::program_options;
 namespace {
 
 std::string list_text() {
-  std::string text = "fomoe reproduce ID --output FOLDER writes ID.csv and ID.json. IDs, or all:\n\n";
+  std::string text =
+      "fomoe reproduce ID --output FOLDER writes ID.csv and ID.json. ID is all, or one of:\n\n";
   for (const figures::Experiment& experiment : figures::experiments())
     text += fmt::format("{:<28}{}\n", experiment.id, experiment.sentence);
   return text;
@@ -41,7 +42,7 @@ std::vector<const figures::Experiment*> chosen(const std::string& id) {
 
 std::string answer(const figures::Experiment& experiment, const figures::Figure& figure) {
   std::string text = fmt::format("{}: {}\n", experiment.id, experiment.sentence);
-  if (!figure.findings.empty()) text += "found: " + figure.findings.dump(2) + '\n';
+  if (!figure.findings.empty()) text += "findings: " + figure.findings.dump(2) + '\n';
   for (const std::string& note : figure.notes) text += "note: " + note + '\n';
   return text;
 }

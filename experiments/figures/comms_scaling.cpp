@@ -58,15 +58,15 @@ Figure comms_scaling() {
   figure.assumptions = {{"local_steps", kLocalSteps},
                         {"reshuffle_rounds", 1},
                         {"payload_dtype", "bf16"},
-                        {"collective", "ring: 2(M−1)/M of what is averaged"},
+                        {"collective", "ring: 2(M−1)/M of the averaged payload"},
                         {"sites", kSites},
                         {"model", scenario::to_json(shape)},
                         {"skip_token", false},
                         {"global_batch_sequences", kGlobalBatch},
                         {"steps", kTrainingSteps}};
   figure.notes = {
-      "The paper names neither K, nor the reshuffling period, nor the byte width of what is sent.",
-      "The first entry, ddp, has no saving over the full replica: it sends as much every step."};
+      "The paper states neither K, nor the reshuffling period, nor the bytes per value on the wire.",
+      "ddp sends as much in every step as the full replica sends in every round."};
   return figure;
 }
 

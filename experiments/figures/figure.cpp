@@ -12,13 +12,14 @@ namespace {
 
 constexpr Experiment kExperiments[] = {
     {"fig-parameter-distribution", "dense and sparse parameters against width", parameter_distribution},
-    {"table-models", "the five model configurations, counted", table_models},
+    {"table-models", "parameter counts of the five model configurations", table_models},
     {"fig-flops-scaling", "training FLOPs against expert overlap, two models", flops_scaling},
     {"fig-comms-scaling", "cumulative bytes against tokens: ddp, full replica, fomoe", comms_scaling},
-    {"fig-time-scaling", "training time against expert overlap and bandwidth, by formula and simulated",
+    {"fig-time-scaling",
+     "training time against expert overlap and bandwidth, by the closed form and by simulation",
      time_scaling},
-    {"headline", "which configuration gives 1.42x and 45.44x: a search", headline},
-    {"predictions", "the paper's predictions 1 and 2, by formula and counted", predictions},
+    {"headline", "search for the configurations that give 1.42x and 45.44x", headline},
+    {"predictions", "the paper's predictions 1 and 2, by formula and by counting", predictions},
 };
 
 }  // namespace

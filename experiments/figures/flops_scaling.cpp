@@ -38,13 +38,16 @@ Figure flops_scaling() {
       {"skip_token", true},
       {"tokens", tokens},
       {"tokens_from",
-       "640 batches of 1024 sequences of 2048; the figure names no budget, which only scales it"},
-      {"dense_flops", "6 per matrix parameter and token, unembedding counted, embedding look-up not"},
-      {"attention_flops", "12·L·d·s per token, the whole square"},
+       "640 batches of 1024 sequences of 2048 tokens; the paper's figure states no budget, which only scales "
+       "the result"},
+      {"dense_flops",
+       "6 per matrix parameter and token, with the unembedding and without the embedding look-up"},
+      {"attention_flops", "12·L·d·s per token, over the whole square of a sequence"},
       {"paper", "σ_st · min(k, N_le)/k of the experts with σ_st = N_le/N_e, N_le/N_e of the router"},
-      {"mechanism", "N_le/N_e of the experts, the whole router: what dropping ghost assignments does"}};
-  figure.notes = {"The paper never defines F_dense; ours is above.",
-                  "Under `paper` the curve bends where N_le < k: min(k, N_le)/k multiplies σ_st."};
+      {"mechanism", "N_le/N_e of the experts and the whole router, because ghost assignments are dropped"}};
+  figure.notes = {
+      "The paper does not define F_dense; the assumptions state the definition used here.",
+      "With the accounting `paper`, the curve bends where N_le < k, because min(k, N_le)/k multiplies σ_st."};
   return figure;
 }
 

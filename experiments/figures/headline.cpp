@@ -90,18 +90,20 @@ Figure headline() {
                      {"candidates_among_presets", found},
                      {"candidates_at_other_depths", others},
                      {"inferred", true}};
-  figure.assumptions = {{"sites", "powers of two up to 32"},
-                        {"expert_overlap", "powers of two below the number of sites"},
-                        {"gamma", "0 (fixed) or 1 (random, redrawn every round)"},
-                        {"local_steps", kLocalSteps},
-                        {"payload_dtype", "bf16 for all; any one width gives the same ratios"},
-                        {"other_depths", "d_model : layers of 16, 32 and 64"}};
+  figure.assumptions = {
+      {"sites", "powers of two up to 32"},
+      {"expert_overlap", "powers of two below the number of sites"},
+      {"gamma", "0 (fixed) or 1 (random, redrawn every round)"},
+      {"local_steps", kLocalSteps},
+      {"payload_dtype", "bf16 for all methods; any other common format gives the same ratios"},
+      {"other_depths", "d_model : layers of 16, 32 and 64"}};
   figure.notes = {
-      "Inferred, not known: the paper does not say which configuration gives 1.42x and 45.44x.",
-      "ddp sends each step what a full replica sends each round, so its ratio is K times the other; "
-      "45.44 is 32 times the rounded 1.42.",
-      "Without norm scales the ratio is the paper's own byte formula; with them it differs in the fourth "
-      "digit."};
+      "These configurations are inferred: the paper does not state which configuration gives 1.42x and "
+      "45.44x.",
+      "ddp sends in each step as many bytes as a full replica sends in each round, so its ratio is K times "
+      "as large; 45.44 is 32 times the rounded 1.42.",
+      "Without norm scales the ratio follows the paper's byte formula; with norm scales it differs in the "
+      "fourth digit."};
   return figure;
 }
 

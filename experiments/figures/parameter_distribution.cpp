@@ -30,12 +30,14 @@ Figure parameter_distribution() {
     if (d_model == 512) figure.findings["sparse_share_at_150M"] = share;
     if (d_model == 4096) figure.findings["sparse_share_at_26B"] = share;
   }
-  figure.assumptions = {{"width_to_depth", "layers = d_model / 32"},
-                        {"family", "64 wide heads, N_e = 4·d/128 experts of 128, k = N_e/4, tied embeddings"},
-                        {"vocabulary", 200'019},
-                        {"sparse_share", "experts ÷ (embedding + attention + experts)"}};
-  figure.notes = {"The paper counts routers as sparse; the share with them is a column of its own.",
-                  "The paper's text says about 20 % at 150M; counted it is 22 %."};
+  figure.assumptions = {
+      {"width_to_depth", "layers = d_model / 32"},
+      {"family", "heads of width 64, N_e = 4·d/128 experts of width 128, k = N_e/4, tied embeddings"},
+      {"vocabulary", 200'019},
+      {"sparse_share", "experts ÷ (embedding + attention + experts)"}};
+  figure.notes = {
+      "The paper counts routers as sparse; a separate column has the share that includes routers.",
+      "The paper's text states about 20 % at 150M; the counted share is 22 %."};
   return figure;
 }
 

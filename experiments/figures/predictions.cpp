@@ -55,11 +55,11 @@ void prediction_1(Figure& figure) {
                            std::string(""), std::string("")});
   }
   figure.findings["prediction_1"] = {
-      {"migrated_fraction", "1 − O_e/M: holds"},
+      {"migrated_fraction", "1 − O_e/M: confirmed"},
       {"largest_difference_counted", largest_gap},
       {"volume",
-       "C·(O_e/M)·(1 − O_e/M), because C holds N_le = O_e·N_e/M: it peaks at O_e = M/2 and is not "
-       "the line that the paper draws"}};
+       "C·(O_e/M)·(1 − O_e/M), because C contains the factor N_le = O_e·N_e/M: the volume peaks at O_e = M/2 "
+       "and is not the straight line of the paper"}};
 }
 
 void prediction_2(Figure& figure) {
@@ -99,18 +99,19 @@ void prediction_2(Figure& figure) {
   figure.findings["prediction_2"] = {
       {"largest_exponent", largest},
       {"super_linear_at_some_step", largest > 1},
-      {"not_among_the_steps",
-       "an overlap whose replica does not fit a GPU at all: there throughput rises from 0"},
+      {"not_among_the_steps", "overlaps whose replica does not fit into a GPU: their throughput is 0"},
       {"steps", found}};
   figure.assumptions["prediction_2"] = {
       {"model", scenario::to_json(shape)},
       {"sites", kWorkers},
-      {"gpu", "H100: 989 TFLOP/s bf16 dense at an MFU of 0.4, 80 GB, one a site"},
-      {"local_batch", "the largest micro-batch that fits beside 18 B a parameter and 8 B of outer state"},
-      {"activations", "checkpointed: layers keep their inputs and compute the rest again, which takes time"},
+      {"gpu", "H100: 989 TFLOP/s bf16 dense at an MFU of 0.4, 80 GB, one per site"},
+      {"local_batch",
+       "the largest micro-batch that fits in addition to 18 B per parameter and 8 B of outer state"},
+      {"activations", "checkpointed: layers keep only their inputs and recompute the rest, which takes time"},
       {"local_steps", 32},
       {"placement", "random, redrawn every round"},
-      {"exponent", "log2 of throughput at half the overlap ÷ throughput here; 1 is linear in 1/O_e"}};
+      {"exponent",
+       "log2(throughput at half the overlap ÷ throughput at this overlap); 1 means linear in 1/O_e"}};
 }
 
 }  // namespace

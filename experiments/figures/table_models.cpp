@@ -32,9 +32,10 @@ Figure table_models() {
                            std::string(row < std::size(printed) ? printed[row] : "")});
     ++row;
   }
-  figure.assumptions = {{"sparse_share", "experts ÷ (embedding + attention + experts)"},
-                        {"norms", "two scales per branch, embedding and final: d·(4L + 2)"}};
-  figure.notes = {"The paper's totals leave norm scales out; they are real parameters and are counted here."};
+  figure.assumptions = {
+      {"sparse_share", "experts ÷ (embedding + attention + experts)"},
+      {"norms", "two scales per branch, one for the embedding and one at the end: d·(4L + 2)"}};
+  figure.notes = {"The paper's totals omit norm scales; norm scales are parameters and are counted here."};
   return figure;
 }
 

@@ -72,20 +72,22 @@ Figure time_scaling() {
       {"payload_dtype", "bf16"},
       {"collective", "ring"},
       {"latency_s",
-       "one way; 0 is the paper's equation, 0.025 half of its 50 ms taken as a round trip, by formula only"},
+       "one-way latency; 0 as in the paper's equation; 0.025, only by the closed form, is half of the "
+       "paper's 50 ms, which are taken as a round trip"},
       {"skip_token", true},
       {"flops_accounting", "mechanism"},
       {"global_batch_sequences", kGlobalBatch},
-      {"simulated_rounds", "one full round and the last, short one: a sample of random placements"},
+      {"simulated_rounds", "one full round and the last, shorter round: a sample of the random placements"},
       {"regions",
-       "1 communication-bound; 2 compute-bound and over 80 GB; 3 neither; 4 communication-bound, and not "
-       "without migration"}};
+       "1 communication-bound; 2 compute-bound and over 80 GB; 3 neither; 4 communication-bound only because "
+       "of migration"}};
   figure.notes = {
-      "The paper states neither K, MFU, the batch of this figure, nor the byte width of what is sent.",
-      "Random owner sets load sites unevenly and migrate unevenly: the simulation takes longer than the "
-      "equation, which knows means only.",
-      "Memory has weights, gradients, optimiser and outer state; what the figure's 80 GB must hold beside "
-      "them is not in it."};
+      "The paper states neither K, nor the MFU, nor the batch of this figure, nor the bytes per value on the "
+      "wire.",
+      "Random owner sets load sites and links unevenly, so the simulated time is longer than that of the "
+      "equation, which uses only means.",
+      "The memory includes weights, gradients, optimiser state and outer state, but not the other content of "
+      "the 80 GB in the paper's figure."};
   return figure;
 }
 

@@ -31,11 +31,12 @@ std::string of_rank(const Hello& hello) {
 
 void refuse_what_differs(const Hello& hello, int world) {
   if (hello.world != world)
-    throw std::runtime_error(fmt::format("{}: WORLD_SIZE: got {}; expected that of rank 0, {}",
+    throw std::runtime_error(fmt::format("{}: WORLD_SIZE: got {}; expected the value of rank 0, {}",
                                          of_rank(hello), hello.world, world));
   if (hello.iperf3.empty())
-    throw std::runtime_error(fmt::format(
-        "{}: iperf3 is not on PATH there; on Debian and Ubuntu: apt-get install iperf3", of_rank(hello)));
+    throw std::runtime_error(
+        fmt::format("{}: iperf3 is not on PATH; on Debian and Ubuntu install it with apt-get install iperf3",
+                    of_rank(hello)));
 }
 
 std::string missing_ranks(const std::vector<std::optional<Hello>>& hellos) {
@@ -63,8 +64,7 @@ std::vector<std::string> site_names(const std::vector<Hello>& hellos) {
                                       : fmt::format("{}-{}", one.host, one.rank));
     if (std::count(names.begin(), names.end(), names.back()) > 1)
       throw std::runtime_error(
-          fmt::format("--name: got \"{}\" at two sites; expected another name at each; "
-                      "for example --name {}-{}",
+          fmt::format("--name: got \"{}\" at two sites; expected different names; for example --name {}-{}",
                       names.back(), names.back(), one.rank));
   }
   return names;
@@ -82,10 +82,9 @@ std::vector<Site> gather_sites(const Socket& listener, const Hello& first, LineS
       std::string peer;
       std::optional<Socket> socket = accept_from(listener, until_s, &peer);
       if (!socket)
-        throw SiteLost(
-            fmt::format("{} did not come: is fomoe probe running there, and can it reach "
-                        "MASTER_ADDR and MASTER_PORT?",
-                        missing_ranks(hellos)));
+        throw SiteLost(fmt::format(
+            "{} did not connect: check that fomoe probe runs there and can reach MASTER_ADDR and MASTER_PORT",
+            missing_ranks(hellos)));
       LineSocket connection(std::move(*socket));
       Hello hello;
       try {
@@ -103,8 +102,8 @@ std::vector<Site> gather_sites(const Socket& listener, const Hello& first, LineS
       if (new_rank) connections[rank].emplace(std::move(connection));
       refuse_what_differs(hello, first.world);
       if (!new_rank)
-        throw std::runtime_error(fmt::format("{} at {}: a second site of this rank; expected every rank once",
-                                             of_rank(hello), peer));
+        throw std::runtime_error(fmt::format(
+            "{} at {}: another site has the same rank; expected each rank once", of_rank(hello), peer));
       if (hello.address.empty()) hello.address = peer;
       hellos[rank] = hello;
     }

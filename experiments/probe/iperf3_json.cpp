@@ -14,12 +14,12 @@ void refuse_other_tests(const json& start) {
   const json& test = start.at("test_start");
   const std::string protocol = test.at("protocol");
   if (protocol != "TCP")
-    throw Iperf3Error(fmt::format("its report is of {}; expected TCP, as iperf3 -c HOST -J sends", protocol));
+    throw Iperf3Error(fmt::format("the report is of {}; expected TCP, as iperf3 -c HOST -J sends", protocol));
   for (const char* kind : {"reverse", "bidir"}) {
     if (test.value(kind, 0) != 0)
       throw Iperf3Error(
-          fmt::format("its report is of a test with --{}; expected from the client to the "
-                      "server, as iperf3 -c HOST -J sends",
+          fmt::format("the report is of a test with --{}; expected a transfer from the client to the server, "
+                      "as iperf3 -c HOST -J sends",
                       kind));
   }
 }
@@ -48,7 +48,7 @@ std::optional<double> mean_round_trip_s(const json& streams) {
 
 Iperf3Transfer read_iperf3(const std::string& text) {
   const json report = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!report.is_object()) throw Iperf3Error("its answer is no JSON object");
+  if (!report.is_object()) throw Iperf3Error("the output is not a JSON object");
   if (report.contains("error") && report["error"].is_string()) {
     throw Iperf3Error(report["error"].get<std::string>());
   }
@@ -62,10 +62,10 @@ Iperf3Transfer read_iperf3(const std::string& text) {
     transfer.retransmits = report.at("end").at("sum_sent").value("retransmits", std::int64_t{0});
     transfer.round_trip_s = mean_round_trip_s(report.at("end").at("streams"));
     transfer.version = version_of(report.at("start").at("version"));
-    if (!(transfer.bytes_per_s > 0)) throw Iperf3Error("nothing arrived");
+    if (!(transfer.bytes_per_s > 0)) throw Iperf3Error("no data arrived");
     return transfer;
   } catch (const json::exception& error) {
-    throw Iperf3Error(fmt::format("its answer is no report of iperf3 -c HOST -J: {}", error.what()));
+    throw Iperf3Error(fmt::format("the output is not a report of iperf3 -c HOST -J: {}", error.what()));
   }
 }
 

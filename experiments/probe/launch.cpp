@@ -33,7 +33,8 @@ Launch read_launch(const Environment& environment) {
   const bool slurm = !environment("RANK") && environment("SLURM_PROCID");
   const auto need = [&](const std::string& name, const char* example) {
     if (const auto value = environment(name)) return *value;
-    throw InputError(name, "nothing", "it in the environment, as torchrun, srun and fomoe-wan run set it",
+    throw InputError(name, "nothing",
+                     "this variable in the environment, as torchrun, srun and fomoe-wan run set it",
                      fmt::format("RANK=0 WORLD_SIZE=2 MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 fomoe probe "
                                  "--output platform.toml ({}={})",
                                  name, example));

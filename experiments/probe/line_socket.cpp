@@ -95,7 +95,8 @@ std::optional<Socket> listen_on(int port) {
     if (family == AF_INET)
       throw std::runtime_error(fmt::format("cannot listen on port {}: {}", port, system_error()));
   }
-  throw std::runtime_error(fmt::format("cannot listen on port {}: this machine has no IP", port));
+  throw std::runtime_error(
+      fmt::format("cannot listen on port {}: this machine supports neither IPv4 nor IPv6", port));
 }
 
 std::optional<Socket> accept_from(const Socket& listener, double until_s, std::string* peer) {
@@ -116,7 +117,7 @@ std::optional<Socket> accept_from(const Socket& listener, double until_s, std::s
 }
 
 Socket connect_to(const std::string& host, int port, double until_s) {
-  std::string reason = "nobody answered";
+  std::string reason = "no answer";
   do {
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
@@ -151,7 +152,7 @@ void LineSocket::send(const nlohmann::json& line) {
   const std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
   const double until_s = now_s() + kSendLimit_s;
   for (std::size_t sent = 0; sent < text.size();) {
-    if (!wait_for(socket_.get(), POLLOUT, until_s)) throw ConnectionLost("takes no more");
+    if (!wait_for(socket_.get(), POLLOUT, until_s)) throw ConnectionLost("does not accept more data");
     const ssize_t size =
         ::send(socket_.get(), text.data() + sent, text.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (size < 0 && (errno == EINTR || errno == EAGAIN)) continue;
@@ -176,7 +177,7 @@ std::optional<nlohmann::json> LineSocket::receive(double until_s) {
 std::optional<nlohmann::json> LineSocket::take_line() {
   const std::size_t end = read_.find('\n');
   if (end == std::string::npos) {
-    if (read_.size() > kLongestLine) throw ConnectionLost("sends no lines");
+    if (read_.size() > kLongestLine) throw ConnectionLost("sends data without line breaks");
     return std::nullopt;
   }
   auto line = nlohmann::json::parse(read_.substr(0, end), nullptr, /*allow_exceptions=*/false);

@@ -149,7 +149,7 @@ class Measuring {
         return attempt();
       } catch (const Failed& error) {
         if (tried == kAttempts) throw std::runtime_error(error.what());
-        say_(fmt::format("again, since {}", error.what()));
+        say_(fmt::format("repeating a measurement, because {}", error.what()));
       }
     }
   }
@@ -248,7 +248,7 @@ class Measuring {
     const int n = result_.size();
     std::vector<Transfer> transfers;
     for (int from = 0; from < n; ++from) transfers.push_back(beside_others(from, (from + shift) % n));
-    say_(fmt::format("every site to one other at once, {} of {}", shift, n - 1));
+    say_(fmt::format("every site sends to one other site at the same time, {} of {}", shift, n - 1));
     repeat(transfers, &PairMeasurements::together);
   }
 
@@ -259,7 +259,8 @@ class Measuring {
       out.push_back(beside_others(centre, other));
       in.push_back(beside_others(other, centre));
     }
-    say_(fmt::format("{} to all others at once, and back", site(centre).name));
+    say_(fmt::format("{} sends to all other sites at the same time, then receives from them",
+                     site(centre).name));
     repeat(out, &PairMeasurements::with_the_senders_others);
     repeat(in, &PairMeasurements::with_the_receivers_others);
   }

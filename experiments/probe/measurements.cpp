@@ -50,8 +50,8 @@ std::string port_line(const char* key, const PortRate& port, int sites) {
   return fmt::format("{} = \"{}\"  # {} to {}, {}\n", key, rate(port.bytes_per_s.median),
                      rate(port.bytes_per_s.least), rate(port.bytes_per_s.most),
                      port.several ? fmt::format("with all {} other sites at once", sites - 1)
-                     : sites > 2  ? "with one site, since all at once gave less"
-                                  : "with the one other site");
+                     : sites > 2  ? "with one site, because all sites at once gave less"
+                                  : "with the only other site");
 }
 
 std::string path_table(const Measurements& measured, int from, int to) {
@@ -152,25 +152,24 @@ std::vector<SharedPath> shared_paths(const Measurements& measured) {
 std::vector<std::string> warnings(const Measurements& measured) {
   std::vector<std::string> lines;
   for (const SharedPath& path : shared_paths(measured)) {
-    lines.push_back(fmt::format(
-        "{} to {}: {} while every site sent to one and received from one, {:.0f} % of the {} alone: a "
-        "machine, a firewall or a line is shared ([[backbone]] can say so), or the two directions hinder "
-        "each "
-        "other",
-        measured.sites[static_cast<std::size_t>(path.from)],
-        measured.sites[static_cast<std::size_t>(path.to)], rate(path.got_bytes_per_s),
-        100 * path.got_bytes_per_s / path.expected_bytes_per_s, rate(path.expected_bytes_per_s)));
+    lines.push_back(
+        fmt::format("{} to {}: {} while every site sent to one site and received from one site, {:.0f} % of "
+                    "the {} without other transfers: a machine, a firewall or a line is shared ([[backbone]] "
+                    "can describe it), or the two directions slow each other down",
+                    measured.sites[static_cast<std::size_t>(path.from)],
+                    measured.sites[static_cast<std::size_t>(path.to)], rate(path.got_bytes_per_s),
+                    100 * path.got_bytes_per_s / path.expected_bytes_per_s, rate(path.expected_bytes_per_s)));
   }
   return lines;
 }
 
 std::string platform_toml(const Measurements& measured, const std::string& name) {
   std::string text = fmt::format(
-      "# Medians; beside each the least and the most. Rates are TCP payload: "
-      "network_model.bandwidth_efficiency"
-      "\n# and network_model.tcp_window would count twice what they already lack.\n"
-      "name = \"{}\"\nsource = \"fomoe probe, {}: iperf3 {}, the best of {} streams, {} s each, {}; "
-      "one way taken as half of the round trip\"\nmeasured = true\n",
+      "# Medians, each with the smallest and the largest value beside it. Rates are TCP payload, so the "
+      "effects of\n# network_model.bandwidth_efficiency and network_model.tcp_window are included already: "
+      "set neither.\n"
+      "name = \"{}\"\nsource = \"fomoe probe, {}: iperf3 {}, the best of {} streams, {} s each, {}; one-way "
+      "latency taken as half of the round trip\"\nmeasured = true\n",
       quotable(name), measured.date, measured.iperf3_version, stream_list(measured), measured.seconds,
       measured.repetitions == 1 ? "once" : fmt::format("{} times", measured.repetitions));
   for (const std::string& line : warnings(measured)) text += fmt::format("# {}\n", line);

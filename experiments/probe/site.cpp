@@ -93,7 +93,7 @@ json send(const Task& task, const json& asked, double until_s) {
       {"iperf3", "-c", asked.at("host"), "-p", std::to_string(asked.at("port").get<int>()), "-P",
        std::to_string(asked.at("streams").get<int>()), "-t", std::to_string(asked.at("seconds").get<int>()),
        "-O", std::to_string(asked.at("omit").get<int>()), "-i", "0", "--connect-timeout", "5000", "-J"});
-  if (!task.wait_for(client, until_s)) throw Iperf3Error("it did not end in time and was stopped");
+  if (!task.wait_for(client, until_s)) throw Iperf3Error("the client did not end in time and was stopped");
   const Iperf3Transfer transfer = read_iperf3(client.output());
   return {{"bytes_per_s", transfer.bytes_per_s}};
 }
@@ -128,7 +128,7 @@ class Service {
  private:
   void start(const json& asked) {
     const int id = asked.value("id", -1);
-    if (tasks_.count(id)) throw ConnectionLost("asks for two things under one id");
+    if (tasks_.count(id)) throw ConnectionLost("sent two requests with the same id");
     Task& task = *tasks_.emplace(id, std::make_unique<Task>()).first->second;
     task.thread = std::thread([this, &task, asked, id] {
       try {
@@ -158,7 +158,7 @@ class Service {
     } else if (what == "send") {
       answer(id, send(task, asked, until_s));
     } else {
-      throw std::runtime_error(fmt::format("\"{}\" is nothing that a site can do", what));
+      throw std::runtime_error(fmt::format("\"{}\" is not a known request", what));
     }
   }
 
@@ -179,13 +179,13 @@ class Service {
         return;
       }
       if (server.output().find("in use") == std::string::npos)
-        throw Iperf3Error(fmt::format("it does not listen on port {}: {}", port, server.output()));
+        throw Iperf3Error(fmt::format("the server does not listen on port {}: {}", port, server.output()));
     }
     throw std::runtime_error(no_port());
   }
 
   std::string no_port() const {
-    return fmt::format("the ports {} to {} are all in use; --port names others", first_port_,
+    return fmt::format("all ports from {} to {} are in use; choose others with --port", first_port_,
                        first_port_ + kPorts - 1);
   }
 

@@ -20,7 +20,7 @@ void check(const StepProfile& shallow, const StepProfile& deep, std::int64_t lay
   same.name = deep.model.name;
   const std::string two_depths = "fomoe-train profile --model large --layers 2 …, and --layers 4";
   if (!(same == deep.model))
-    throw InputError("profiles", "two models that differ in more than their layers",
+    throw InputError("profiles", "two models that differ in more than the number of layers",
                      "one model at two depths", two_depths);
   if (shallow.device_name != deep.device_name || shallow.dtype != deep.dtype) {
     throw InputError("profiles",
@@ -34,7 +34,7 @@ void check(const StepProfile& shallow, const StepProfile& deep, std::int64_t lay
   }
   if (layers < deep.model.layers) {
     throw InputError("--layers", std::to_string(layers),
-                     fmt::format("at least the {} that were timed", deep.model.layers),
+                     fmt::format("at least the {} layers of the deeper profile", deep.model.layers),
                      fmt::format("--layers {}", 2 * deep.model.layers));
   }
   for (const StepProfile* profile : {&shallow, &deep}) {
@@ -67,11 +67,12 @@ StepProfile composed_profile(const StepProfile& shallow, const StepProfile& deep
                                along(few.optimizer_s, many.optimizer_s)};
     if (many.forward_s < few.forward_s || many.backward_s < few.backward_s ||
         many.optimizer_s < few.optimizer_s) {
-      throw InputError("profiles",
-                       fmt::format("layers that take less than no time with {} sequences and {} experts",
-                                   point.micro_batch_sequences, point.local_experts),
-                       "times that grow with the layers: more of them, or a quieter machine",
-                       "--layers 2 and --layers 8");
+      throw InputError(
+          "profiles",
+          fmt::format("a negative time per layer with {} sequences and {} experts",
+                      point.micro_batch_sequences, point.local_experts),
+          "times that grow with the number of layers, from profiles with more layers or from an idle machine",
+          "--layers 2 and --layers 8");
     }
     const double memory =
         along(static_cast<double>(other->peak_memory_bytes), static_cast<double>(point.peak_memory_bytes));
@@ -89,7 +90,7 @@ StepProfile composed_profile(const StepProfile& shallow, const StepProfile& deep
     composed.origin->kind = "fomoe-train";
   }
   composed.origin->composed =
-      fmt::format("of {} layers from medians of {} and {} (as much for each layer between)", layers,
+      fmt::format("of {} layers, extrapolated linearly from the medians with {} and {} layers", layers,
                   shallow.model.layers, deep.model.layers);
   return composed;
 }

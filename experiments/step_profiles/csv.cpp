@@ -21,11 +21,12 @@ class Header {
     const std::string place = path + ":1";
     for (auto column = columns_.begin(); column != columns_.end(); ++column) {
       if (std::find(known.begin(), known.end(), *column) == known.end()) {
-        scenario::fail(place, "header", '"' + *column + '"', "columns out of " + scenario::joined(known),
-                       "step_s,sequences", scenario::nearest(*column, known));
+        scenario::fail(place, "header", '"' + *column + '"',
+                       "only columns of the list " + scenario::joined(known), "step_s,sequences",
+                       scenario::nearest(*column, known));
       }
       if (std::find(columns_.begin(), column, *column) != column)
-        scenario::fail(place, "header", '"' + *column + "\" twice", "every column once", "step_s,sequences");
+        scenario::fail(place, "header", '"' + *column + "\" twice", "each column once", "step_s,sequences");
     }
     const bool parts = has("forward_s") && has("backward_s") && has("optimizer_s");
     const bool any_part = has("forward_s") || has("backward_s") || has("optimizer_s");

@@ -50,15 +50,15 @@ std::int64_t sequences_of(const Log& log, const LoggedStep& step, const std::str
                    "the number of sequences in one step, over all GPUs", "--sequences-per-step 64");
   }
   if (step.sequences > 0 && facts.sequences_per_step && *facts.sequences_per_step != step.sequences) {
-    scenario::fail(
-        place, "sequences of a step", fmt::format("{} in the log", step.sequences),
-        fmt::format("the {} of --sequences-per-step, or no such option", *facts.sequences_per_step),
-        fmt::format("--sequences-per-step {}", step.sequences));
+    scenario::fail(place, "sequences of a step", fmt::format("{} in the log", step.sequences),
+                   fmt::format("the {} of --sequences-per-step, or the command without this option",
+                               *facts.sequences_per_step),
+                   fmt::format("--sequences-per-step {}", step.sequences));
   }
   const std::int64_t sequences = step.sequences > 0 ? step.sequences : *facts.sequences_per_step;
   if (sequences % facts.gpus != 0) {
     scenario::fail(place, "sequences of a step", fmt::format("{} for {} GPUs", sequences, facts.gpus),
-                   "a multiple of the GPUs: a profile is of one GPU",
+                   "a multiple of the number of GPUs, because a profile describes one GPU",
                    fmt::format("--sequences-per-step {}", (sequences / facts.gpus + 1) * facts.gpus));
   }
   return sequences;
@@ -86,7 +86,7 @@ struct Samples {
 
 std::string lines_text(const Log& log, const std::vector<std::int64_t>& kept) {
   const char* unit = log.numbered_spans ? "ProfilerStep#" : "line ";
-  return fmt::format("{}{} to {}, {} of them", unit, kept.front(), kept.back(), kept.size());
+  return fmt::format("{}{} to {}, {} steps used", unit, kept.front(), kept.back(), kept.size());
 }
 
 }  // namespace
@@ -118,8 +118,8 @@ costmodel::StepProfile import_profile(const LogFormat& format, const std::string
   profile.device_kind = facts.device_kind;
   profile.device_name = facts.device_name.empty() ? log.device_name : facts.device_name;
   if (profile.device_name.empty()) {
-    scenario::fail(path + ":1", "device", "nothing in the log", "the device that took the steps",
-                   "--device \"NVIDIA H100 80GB HBM3\"");
+    scenario::fail(path + ":1", "device", "nothing in the log",
+                   "the name of the device that computed the steps", "--device \"NVIDIA H100 80GB HBM3\"");
   }
   profile.dtype = facts.dtype;
   profile.versions = facts.versions;

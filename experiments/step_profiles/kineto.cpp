@@ -75,7 +75,8 @@ Log read_kineto(const std::string& path, const std::string& text) {
     const double seconds = 1e-6 * (next->second - step->second);
     if (!(seconds > 0)) {
       scenario::fail(path + ":1", fmt::format("ProfilerStep#{}", next->first),
-                     "a start before that of the step before", "steps one after another", kExample);
+                     "a start that is not after the start of the previous step", "consecutive steps",
+                     kExample);
     }
     LoggedStep logged;
     logged.line = step->first;

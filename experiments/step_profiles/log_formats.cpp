@@ -10,14 +10,14 @@ namespace {
 
 constexpr LogFormat kFormats[] = {
     {"torchtitan",
-     "lines with `step:` and `tps:` (tokens a second and GPU, mean of the steps since the line before)",
+     "lines with `step:` and `tps:` (tokens per second and GPU, mean of the steps since the previous line)",
      "tps: ",
      "[titan] 2025-01-31 12:00:00,000 - root - INFO - step: 10  loss:  6.1384  memory: 49.66GiB(52.28%)  "
      "tps: 5,856",
      read_torchtitan},
     {"megatron",
-     "Megatron-LM's lines with `elapsed time per iteration (ms):` (mean of the iterations since the line "
-     "before)",
+     "Megatron-LM's lines with `elapsed time per iteration (ms):` (mean of the iterations since the previous "
+     "line)",
      "elapsed time per iteration (ms):",
      " iteration      122/  250000 | elapsed time per iteration (ms): 86545.2 | global batch size:  1024 |",
      read_megatron},
@@ -25,12 +25,12 @@ constexpr LogFormat kFormats[] = {
      "elapsed_time_per_iteration_ms:",
      "iteration: 992 / 1000 | elapsed_time_per_iteration_ms: 11.5K | global_batch_size: 64 |", read_nanotron},
     {"kineto",
-     "a Kineto or Chrome trace (.json): from the start of a ProfilerStep# to the start of the next; of the "
-     "GPU where it has any",
+     "a Kineto or Chrome trace (.json); a step lasts from the start of a ProfilerStep# span to the start of "
+     "the next; spans of the GPU are preferred",
      "ProfilerStep#", R"({"ph": "X", "name": "ProfilerStep#3", "ts": 1000.0, "dur": 420000.0})", read_kineto},
     {"csv",
-     "a header with step_s, or forward_s, backward_s and optimizer_s; sequences and local_experts where they "
-     "vary",
+     "a header with step_s, or with forward_s, backward_s and optimizer_s; also sequences and local_experts "
+     "if they vary",
      "step_s", "step_s,sequences", read_csv},
 };
 

@@ -11,7 +11,7 @@ double peak(const scenario::Accelerator& device, const std::string& dtype) {
   const auto found = device.peak_flops.find(dtype);
   if (found != device.peak_flops.end()) return found->second;
   throw InputError("profile.dtype",
-                   fmt::format("{}, of which the catalogue has no peak of {}", dtype, device.name),
+                   fmt::format("{}, for which the catalogue has no peak of {}", dtype, device.name),
                    "one of " + scenario::known_dtypes(device), device.peak_flops.begin()->first);
 }
 
@@ -27,8 +27,8 @@ costmodel::StepProfile scaled_profile(const costmodel::StepProfile& profile,
   }
   if (!scaled.origin->scaled.empty()) {
     throw InputError("profile", "times that were scaled already (" + scaled.origin->scaled + ")",
-                     "measured times: a second factor would hide the first",
-                     "the profile that it was scaled from");
+                     "measured times, because a second factor would hide the first",
+                     "the profile from which it was scaled");
   }
   const double passes = peak(from, profile.dtype) / peak(to, profile.dtype);
   const double optimizer = from.memory_bytes_per_s / to.memory_bytes_per_s;

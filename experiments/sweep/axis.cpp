@@ -69,7 +69,7 @@ double plain_number(const std::string& text, const std::string& part, const char
   const auto [end, error] = std::from_chars(part.data(), last, value);
   if (percent) value /= 100;
   if (error != std::errc{} || end != last || !std::isfinite(value) || value <= 0)
-    refuse(text, fmt::format("\"{}\" as the {}", part, what), "a number above zero there");
+    refuse(text, fmt::format("\"{}\" as the {}", part, what), "a number above zero");
   return value;
 }
 
@@ -196,7 +196,7 @@ Grid::Grid(std::vector<Axis> axes) : axes_(std::move(axes)), strides_(axes_.size
     rows_ *= axes_[a].size();
     for (std::size_t b = 0; b < a; ++b) {
       if (axes_[a].key == axes_[b].key)
-        refuse(axes_[a].key + "=…", "the same key twice", "every key in one --vary");
+        refuse(axes_[a].key + "=…", "the same key twice", "each key in only one --vary");
     }
   }
 }

@@ -195,8 +195,8 @@ void simulated_rows(const Request& request, const sim::RunOptions& options, int 
         std::string which;
         for (const std::string& assignment : request.grid.assignments(row + i))
           which += " --set " + assignment;
-        throw std::runtime_error((complete ? text : "a worker ended without an answer") + " (at" + which +
-                                 ")");
+        throw std::runtime_error((complete ? text : "a worker process ended without a result") + " (at" +
+                                 which + ")");
       }
       if (record.status == Status::impossible) chunk.problems[i] = text;
       for (std::size_t c = 0; c < kResultCount; ++c) chunk.results[c][i] = record.results[c];

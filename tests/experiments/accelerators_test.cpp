@@ -117,7 +117,7 @@ TEST_CASE("wrong accelerators: the message lists the catalogue and suggests simi
   CHECK(unknown.ends_with("did you mean H100-SXM or H100-PCIe?\n"));
   CHECK(err("--set compute.accelerator=mi300x").ends_with("did you mean MI300X?\n"));
   CHECK(err("--set compute.accelerator=TPU-v5e --set compute.mfu=0.4 --set compute.dtype=fp8")
-            .find("compute.dtype: got \"fp8\", of which the catalogue has no peak of TPU-v5e; expected one "
+            .find("compute.dtype: got \"fp8\", for which the catalogue has no peak of TPU-v5e; expected one "
                   "of bf16") != std::string::npos);
   CHECK(err("--set compute.dtype=fp8").find("compute.dtype: got dtype without accelerator") !=
         std::string::npos);
@@ -179,5 +179,5 @@ TEST_CASE(
   CHECK(scale("laptop.json --to H100-SXM --output -")
             .err.starts_with("fomoe: --from: got nothing, and \"my laptop\""));
   CHECK(scale("laptop.json --from H100-SXM --to A10 --output -")
-            .err.find("fp8, of which the catalogue has no peak of A10") != std::string::npos);
+            .err.find("fp8, for which the catalogue has no peak of A10") != std::string::npos);
 }

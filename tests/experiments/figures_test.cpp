@@ -166,7 +166,7 @@ TEST_CASE("headline: large, M = 4, O_e = 2, random with γ = 1 is the only prese
   CHECK(std::abs(found[0]["full_replica_over_fomoe_with_norms"].get<double>() - 1.4207) < 5e-5);
   CHECK(std::abs(found[0]["ddp_over_fomoe_at_K_32"].get<double>() - 45.47) < 5e-3);
   CHECK(figure["findings"]["inferred"] == true);
-  CHECK(figure["notes"].dump().find("Inferred, not known") != std::string::npos);
+  CHECK(figure["notes"].dump().find("These configurations are inferred") != std::string::npos);
 }
 
 TEST_CASE("prediction 1: the counted migrated fraction is 1 − O_e/M, and the volume peaks at O_e = M/2") {

@@ -90,7 +90,7 @@ TEST_CASE("fomoe probe: a failed transfer is repeated once, and a second failure
   const Ran once = sites.run(2, "--streams 1 --seconds 1 --repeat 1 --output p.toml");
   INFO(once.err);
   CHECK(once.exit_status == 0);
-  CHECK(once.err.find("again, since transfer from") != std::string::npos);
+  CHECK(once.err.find("repeating a measurement, because transfer from") != std::string::npos);
   write_all(sites / "fail", "");
   const Ran twice = sites.run(2, "--name paris --streams 1 --seconds 1 --repeat 1 --output q.toml",
                               "fomoe probe --name tokyo");
@@ -110,7 +110,7 @@ TEST_CASE("fomoe probe: a site that is killed or never connects is named, and no
   CHECK(killed.err.find("tokyo (rank 1, 127.0.0.1) is lost: ") != std::string::npos);
   const Ran missing = sites.run(2, "--wait 1 --output p.toml", "true");
   CHECK(missing.exit_status == 1);
-  CHECK(missing.err.find("fomoe: rank 1 did not come") != std::string::npos);
+  CHECK(missing.err.find("fomoe: rank 1 did not connect") != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(sites / "p.toml"));
 }
 
@@ -119,9 +119,8 @@ TEST_CASE("fomoe probe: a site without iperf3 is named at once") {
   const Ran ran = sites.run(2, "--output p.toml", "PATH='" FOMOE_BINARY_DIR "' fomoe probe --name tokyo");
   INFO(ran.err);
   CHECK(ran.exit_status == 1);
-  CHECK(ran.err.find(
-            "tokyo (rank 1): iperf3 is not on PATH there; on Debian and Ubuntu: apt-get install iperf3") !=
-        std::string::npos);
+  CHECK(ran.err.find("tokyo (rank 1): iperf3 is not on PATH; on Debian and Ubuntu install it with apt-get "
+                     "install iperf3") != std::string::npos);
 }
 
 TEST_CASE("fomoe probe: mistakes on the command line give exit status 2") {
@@ -132,7 +131,8 @@ TEST_CASE("fomoe probe: mistakes on the command line give exit status 2") {
     CHECK(ran.err.find(expected) != std::string::npos);
   };
   const std::string site = "RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29555 fomoe probe ";
-  refused("fomoe probe --output p.toml", "RANK: got nothing; expected it in the environment, as torchrun");
+  refused("fomoe probe --output p.toml",
+          "RANK: got nothing; expected this variable in the environment, as torchrun");
   refused(site + "--streams 1,100", "--streams: got \"1,100\"; expected numbers from 1 to 64");
   refused(site + "--streams 4,4", "--streams: got \"4,4\"");
   refused(site + "--seconds 0", "--seconds: got 0; expected 1 to 600; for example --seconds 3");

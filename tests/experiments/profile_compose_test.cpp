@@ -75,8 +75,9 @@ TEST_CASE(
       said = entry["origin"].get<std::string>() + ": " + entry["detail"].get<std::string>();
   }
   CAPTURE(said);
-  CHECK(said.starts_with(
-      "computed: composed of 4 layers from medians of 2 and 3 (as much for each layer between): a device"));
+  CHECK(
+      said.starts_with("computed: composed of 4 layers, extrapolated linearly from the medians with 2 and 3 "
+                       "layers: a device"));
 }
 
 TEST_CASE("profiles that cannot be composed are refused with the reason") {
@@ -88,7 +89,8 @@ TEST_CASE("profiles that cannot be composed are refused with the reason") {
   };
   CHECK(err("3.json 2.json --layers 8")
             .find("profiles: got 3 and 2 layers; expected the shallow model first") != std::string::npos);
-  CHECK(err("2.json 3.json --layers 2").find("--layers: got 2; expected at least the 3 that were timed") !=
+  CHECK(err("2.json 3.json --layers 2")
+            .find("--layers: got 2; expected at least the 3 layers of the deeper profile") !=
         std::string::npos);
   CHECK(err("2.json --layers 8").find("expected two profiles, got 1") != std::string::npos);
   CHECK(err("2.json 3.json").find("--layers: got nothing; expected a whole number") != std::string::npos);
@@ -100,13 +102,13 @@ TEST_CASE("profiles that cannot be composed are refused with the reason") {
   other = of_depth(3);
   other.model.d_expert = 64;
   write_all(files.folder / "wide.json", scenario::step_profile_json(other));
-  CHECK(err("2.json wide.json --layers 8").find("two models that differ in more than their layers") !=
+  CHECK(err("2.json wide.json --layers 8").find("two models that differ in more than the number of layers") !=
         std::string::npos);
   other = of_depth(3);
   for (auto& sample : other.points[0].samples) sample.forward_s = 0.001;
   write_all(files.folder / "fast.json", scenario::step_profile_json(other));
-  CHECK(err("2.json fast.json --layers 8")
-            .find("layers that take less than no time with 2 sequences and 8 experts") != std::string::npos);
+  CHECK(err("2.json fast.json --layers 8").find("a negative time per layer with 2 sequences and 8 experts") !=
+        std::string::npos);
   other = of_depth(3);
   other.points[0].local_experts = 4;
   write_all(files.folder / "four.json", scenario::step_profile_json(other));

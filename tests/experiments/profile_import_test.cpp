@@ -79,7 +79,7 @@ TEST_CASE("torchtitan: tokens/s per GPU become seconds; colours, other ranks and
   REQUIRE(profile.origin);
   CHECK(profile.origin->kind == "torchtitan");
   CHECK(profile.origin->file == "torchtitan.log");
-  CHECK(profile.origin->lines == "line 4 to 8, 2 of them");
+  CHECK(profile.origin->lines == "line 4 to 8, 2 steps used");
   CHECK(profile.origin->sha256 == step_profiles::sha256_hex(read_all(kLogs + "torchtitan.log")));
   CHECK(profile.origin->warmup_dropped == 1);
   CHECK(profile.origin->gpus == 4);
@@ -117,7 +117,7 @@ TEST_CASE(
         Approx(0.42));  // 425,000 - 5,000 µs, whatever runs on other streams
   CHECK(whole(profile.points[0].samples[1]) == Approx(0.41));
   CHECK(profile.device_name == "NVIDIA H100 80GB HBM3");  // from the trace
-  CHECK(profile.origin->lines == "ProfilerStep#3 to 4, 2 of them");
+  CHECK(profile.origin->lines == "ProfilerStep#3 to 4, 2 steps used");
 }
 
 TEST_CASE("a Kineto trace without a GPU has its steps on the CPU's thread, counted from 0") {
@@ -203,19 +203,18 @@ TEST_CASE("a model of another architecture keeps its whole shape in the imported
 TEST_CASE("values that a log does not have are asked for") {
   const std::string step = "step:  1  loss: 1.0  tps: 512\nstep:  2  loss: 1.0  tps: 512\n";
   CHECK(complaint(step, "torchtitan", kDevice) ==
-        "fomoe: --gpus: got nothing; expected how many GPUs took a step together; for example --gpus 8\n");
+        "fomoe: --gpus: got nothing; expected the number of GPUs that compute a step together; for example "
+        "--gpus 8\n");
   CHECK(complaint(step, "torchtitan", "--gpus 4" + kDevice) ==
         "a.log:1: sequences of a step: got nothing; expected the number of sequences in one step, over all "
         "GPUs; for "
         "example --sequences-per-step 64\n");
   CHECK(complaint(step, "torchtitan", "--gpus 4 --sequences-per-step 6" + kDevice) ==
-        "a.log:1: sequences of a step: got 6 for 4 GPUs; expected a multiple of the GPUs: a profile is of "
-        "one GPU; "
-        "for example --sequences-per-step 8\n");
+        "a.log:1: sequences of a step: got 6 for 4 GPUs; expected a multiple of the number of GPUs, because "
+        "a profile describes one GPU; for example --sequences-per-step 8\n");
   CHECK(complaint(step, "torchtitan", "--gpus 4 --sequences-per-step 8 --warmup 0") ==
-        "a.log:1: device: got nothing in the log; expected the device that took the steps; for example "
-        "--device "
-        "\"NVIDIA H100 80GB HBM3\"\n");
+        "a.log:1: device: got nothing in the log; expected the name of the device that computed the steps; "
+        "for example --device \"NVIDIA H100 80GB HBM3\"\n");
   CHECK(complaint(step, "torchtitan", "--gpus 4 --sequences-per-step 8" + kDevice) ==
         "a.log:1: warm-up: got 2 steps with 2 sequences for each GPU, all of them warm-up; expected more "
         "than the 3 "
@@ -239,9 +238,8 @@ TEST_CASE("wrong logs: the message has the line, its value and the expected one"
           .starts_with("a.log:1: elapsed time per iteration (ms): got \"-3\"; expected a number above zero"));
   CHECK(complaint(" iteration 1/ 9 | elapsed time per iteration (ms): 3 | global batch size:  16 |\n",
                   "megatron", gpus) ==
-        "a.log:1: sequences of a step: got 16 in the log; expected the 8 of --sequences-per-step, or no such "
-        "option; "
-        "for example --sequences-per-step 16\n");
+        "a.log:1: sequences of a step: got 16 in the log; expected the 8 of --sequences-per-step, or the "
+        "command without this option; for example --sequences-per-step 16\n");
   CHECK(complaint("{\"traceEvents\": 3}", "kineto", gpus)
             .starts_with("a.log:1: traceEvents: got nothing; expected an array of events"));
   CHECK(complaint("\x1f\x8b\x08", "kineto", gpus)

@@ -57,10 +57,10 @@ platforms::Platform from_file(const Document& document, const TableReader& table
         platforms::generated(all, table.small_count("sites"), seed, sigma, kSameSiteLatency_s);
     drawn.provenance.push_back(
         {"sites", Origin::assumed,
-         fmt::format(
-             "drawn at random, each like one of {}; the logarithm of every rate is off by a normal draw "
-             "with a standard deviation of {}; {} ms between two that are like the same one",
-             all.name, sigma, kSameSiteLatency_s * 1e3)});
+         fmt::format("generated at random, each site as a variation of one site of {}; the logarithm of "
+                     "every rate deviates by a normally distributed amount with a standard deviation of {}; "
+                     "{} ms between two variations of the same site",
+                     all.name, sigma, kSameSiteLatency_s * 1e3)});
     return drawn;
   }
   if (table.has("use_sites")) return named_sites(table, all);
