@@ -60,8 +60,8 @@ const Json& JsonObject::at(const std::string& name, const std::string& expected)
 }
 
 std::string JsonObject::text(const std::string& name) const {
-  const Json& value = at(name, "a text");
-  if (!value.is_string()) refuse_value(name, value, "a text");
+  const Json& value = at(name, "a string");
+  if (!value.is_string()) refuse_value(name, value, "a string");
   return value.get<std::string>();
 }
 

@@ -13,8 +13,8 @@ Sweep read_sweep(const std::string& path, const Json& document) {
   each(path, json, "rows", [&](const JsonObject& entry) {
     Sweep::Row& row = sweep.rows.emplace_back();
     for (const std::string& axis : sweep.axes) {
-      const Json& value = entry.at(axis, "a number or a text");
-      if (!value.is_primitive() || value.is_null()) entry.refuse_value(axis, value, "a number or a text");
+      const Json& value = entry.at(axis, "a number or a string");
+      if (!value.is_primitive() || value.is_null()) entry.refuse_value(axis, value, "a number or a string");
       row.values.push_back(value);
     }
     if (entry.has("problem")) {

@@ -50,7 +50,7 @@ Results read_results(const std::vector<std::string>& paths) {
     } else {
       if (schema == kWanKind.schema) {
         if (!json.contains("run_report") || !json["run_report"].is_object())
-          scenario::fail(path, "run_report", "nothing", "the report of a training", kRunKind.remedy);
+          scenario::fail(path, "run_report", "nothing", "the report of a training run", kRunKind.remedy);
         json = Json(json["run_report"]);
       }
       add(results.runs, read_run(path, json), stem);

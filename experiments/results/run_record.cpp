@@ -135,7 +135,7 @@ MeasuredRun read_measured_run(const std::string& path) {
   Json json = read_any_json(path, {&kRun, &kWan});
   if (json["schema"] == kWan.schema) {
     if (!json.contains("run_report") || !json["run_report"].is_object())
-      fail(path, "run_report", "nothing", "the report of a training", kWan.remedy);
+      fail(path, "run_report", "nothing", "the report of a training run", kWan.remedy);
     json = Json(json["run_report"]);
   }
   const bool has = json.contains("executor") && json["executor"].is_string();

@@ -106,7 +106,7 @@ double parse_percentage(std::string_view text) {
   };
   std::string_view sign;
   const double number = leading_number(trimmed(text), sign, refuse);
-  if (sign != "%") throw refuse(sign.empty() ? "a text, not a number" : "no percentage", "");
+  if (sign != "%") throw refuse(sign.empty() ? "a string, not a number" : "no percentage", "");
   return number / 100;  // the division rounds only once
 }
 

@@ -82,7 +82,7 @@ TEST_CASE("wrong profiles: the message has the key, its value and the expected o
         ":1: schema: got nothing; expected \"fomoe.step-profile/1\"" + kRemedy);
   CHECK(complaint([](J& j) { j = 3; }) ==
         ":1: schema: got nothing; expected \"fomoe.step-profile/1\"" + kRemedy);
-  CHECK(complaint([](J& j) { j.erase("dtype"); }) == ": dtype: got nothing; expected a text" + kRemedy);
+  CHECK(complaint([](J& j) { j.erase("dtype"); }) == ": dtype: got nothing; expected a string" + kRemedy);
   CHECK(complaint([](J& j) {
           j["colour"] = 1;
         }).starts_with(": colour: got an unknown key; expected one of schema, "));

@@ -192,7 +192,7 @@ TEST_CASE("wrong plans give exit status 2 and the place of the mistake, and leav
        at + "[1].transfer.pattern: got \"gossip\"; expected one of \"all_reduce\""},
       {ops + "/1/transfer/pattern", "point_to_point",
        at + "[1].transfer.exchanges[0].nodes: got 3 nodes; expected the sender and the receiver"},
-      {ops + "/1/name", 5, at + "[1].name: got 5; expected a text"},
+      {ops + "/1/name", 5, at + "[1].name: got 5; expected a string"},
       {ops + "/1/after_previous_round", json::array({3}),
        at + "[1].after_previous_round: got 3; expected operations of a round, whole numbers from 0 to 2"},
       {ops + "/1/after_earlier", json::array({{{"op", 0}, {"rounds_back", 0}}}),

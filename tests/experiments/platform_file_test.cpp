@@ -138,8 +138,8 @@ TEST_CASE("wrong platform files: the message has the line and the remedy") {
   CHECK(complaint(kTop) ==
         "p.toml:1: site: got no site; expected at least one [[site]]; for example [[site]]");
   CHECK(complaint("name = \"p\"\n" + kTwoSites + paths) ==
-        "p.toml:1: source: got nothing; expected a text in quotes; for example source = \"iperf3 between our "
-        "sites, 2025-03-01\"");
+        "p.toml:1: source: got nothing; expected a string in quotes; for example source = \"iperf3 between "
+        "our sites, 2025-03-01\"");
   CHECK(complaint(kTop + kTwoSites + paths + "[[path]]\nfrom = \"a\"\nto = \"b\"\nlatency = \"1ms\"\n") ==
         "p.toml:21: path.to: got the path from a to b twice; expected each path once; for example to = "
         "\"tokyo\"");

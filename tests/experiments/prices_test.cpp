@@ -112,7 +112,7 @@ TEST_CASE("price file: every mistake is reported with its line") {
   CHECK(complaint(kTop + kGpu + kGpu)
             .starts_with("p.toml:7: gpu.sites: got \"\" twice; expected each prefix once"));
   CHECK(complaint("name = \"p\"\nsource = \"s\"\n" + kGpu)
-            .starts_with("p.toml:1: as_of: got nothing; expected a text"));
+            .starts_with("p.toml:1: as_of: got nothing; expected a string"));
   CHECK(complaint(kTop + "[[gpus]]\non_demand = \"1USD\"\n").find("did you mean") != std::string::npos);
 }
 

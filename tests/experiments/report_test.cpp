@@ -306,7 +306,7 @@ TEST_CASE("a mistake is named, and no page is written") {
           "bad.json: round.count: got 0; expected a whole number of at least 1" + remedy);
   refused(changed("/round/compute_s", "1 s"),
           "bad.json: round.compute_s: got \"1 s\"; expected seconds of zero or more" + remedy);
-  refused(changed("/sites/1/name", 7), "bad.json: sites[1].name: got 7; expected a text" + remedy);
+  refused(changed("/sites/1/name", 7), "bad.json: sites[1].name: got 7; expected a string" + remedy);
   refused(changed("/sites", json::array()),
           "bad.json: sites: got an empty array; expected an array with at least one entry" + remedy);
   refused(changed("/provenance/0/origin", "guessed"),

@@ -270,12 +270,11 @@ TEST_CASE("common mistakes of new users: other programs' names, missing quotes, 
        ":18: network_model.bandwidth_efficiency: got \"105%\"; expected a number above 0 and up to 1, or a "
        "percentage; for example bandwidth_efficiency = 0.956"},
       {"", "[network_model]\nbandwidth_efficiency = \"0.9\"\n", "",
-       ":18: network_model.bandwidth_efficiency: got \"0.9\" (a text, not a number); expected a number above "
-       "0 "
-       "and up to 1, or a percentage; for example bandwidth_efficiency = 0.956"},
+       ":18: network_model.bandwidth_efficiency: got \"0.9\" (a string, not a number); expected a number "
+       "above 0 and up to 1, or a percentage; for example bandwidth_efficiency = 0.956"},
       // Values that a calibration supplies
       {"", "[calibration]\nterms = \"latency_factor\"\n", "",
-       ":18: calibration.terms: got \"latency_factor\"; expected texts in quotes, in brackets; for example "
+       ":18: calibration.terms: got \"latency_factor\"; expected a list of strings, in brackets; for example "
        "terms = [\"latency_factor\"]"},
       {"", "[calibration]\nterms = [\"speed\"]\n", "",
        ":18: calibration.terms: got \"speed\"; expected keys of network_model; for example terms = "

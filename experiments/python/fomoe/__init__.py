@@ -38,7 +38,7 @@ def _as_file(scenario: Scenario) -> Iterator[str]:
     try:
         text = tomli_w.dumps(scenario)
     except TypeError as error:
-        raise InputError(f"scenario: got {error}; expected texts, numbers, booleans, lists and dicts; "
+        raise InputError(f"scenario: got {error}; expected strings, numbers, booleans, lists and dicts; "
                          'for example {"strategy": {"method": "diloco"}}') from error
     # The file is in the current folder, because the paths in the dict are relative to it.
     with tempfile.NamedTemporaryFile("w", prefix=".scenario-", suffix=".toml", dir=os.curdir) as file:

@@ -48,11 +48,11 @@ constexpr Key kPriceFileKeys[] = {
 
     {"gpu", "sites", Kind::text, "", "every site that no other [[gpu]] names",
      "prefix of the names of the sites", "\"aws:\""},
-    {"gpu", "on_demand", Kind::money, "", "not on offer", "price of one on-demand GPU for one hour",
+    {"gpu", "on_demand", Kind::money, "", "not offered", "price of one on-demand GPU for one hour",
      "\"4.00USD\""},
-    {"gpu", "spot", Kind::money, "", "not on offer",
-     "price of one spot GPU for one hour; it may be preempted", "\"1.60USD\""},
-    {"gpu", "owned", Kind::money, "", "not on offer",
+    {"gpu", "spot", Kind::money, "", "not offered", "price of one spot GPU for one hour; it may be preempted",
+     "\"1.60USD\""},
+    {"gpu", "owned", Kind::money, "", "not offered",
      "cost of one owned GPU for one hour: depreciation and housing", "\"1.20USD\""},
 
     {"egress", "sites", Kind::text, "", "every site that no other [[egress]] names",

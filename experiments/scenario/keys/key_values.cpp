@@ -75,11 +75,11 @@ std::string expected_value(const Key& key) {
   };
   switch (key.kind) {
     case Kind::text:
-      return "a text in quotes";
+      return "a string in quotes";
     case Kind::choice:
       return "one of \"" + joined(choices(key), "\", \"") + '"';
     case Kind::count:
-      if (key.max == 0) return "0, the only value that is available";
+      if (key.max == 0) return "0, which is the only available value";
       return key.max >= 1e12 ? fmt::format("a whole number of at least {:.0f}", key.min)
                              : fmt::format("a whole number from {:.0f} to {:.0f}", key.min, key.max);
     case Kind::boolean:
@@ -104,7 +104,7 @@ std::string expected_value(const Key& key) {
     case Kind::factor:
       return "a number of at least 1";
     case Kind::words:
-      return "texts in quotes, in brackets";
+      return "a list of strings, in brackets";
     case Kind::multiple:
       return fmt::format("a number above 0 and up to {:.0f}", key.max);
   }
