@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the results of `measure_gpu.sh --output FOLDER` beside their goals. Results of stages that have not run are listed
+"""Prints the results of `measure_gpu.sh --output FOLDER` with their goals. Results of stages that have not run are listed
 as not measured.
 
     python3 experiments/gpu_summary.py FOLDER
@@ -98,21 +98,21 @@ class Summary:
         by_graph, by_host = self.profile("graph/small-by-graph.json"), self.profile("graph/small-by-host.json")
         for held in held_of(by_graph):
             graph_s, host_s = step_s(by_graph, 1, held), step_s(by_host, 1, held)
-            yield f"small, {held} experts held: a step by graph, and kernel by kernel", \
-                f"{graph_s * 1e3:.2f} and {host_s * 1e3:.2f} ms", "faster by graph"
+            yield f"small, {held} experts held: step time by CUDA graph and kernel by kernel", \
+                f"{graph_s * 1e3:.2f} and {host_s * 1e3:.2f} ms", "CUDA graph is faster"
 
     def composition(self, model, shallow, deep, whole):
         whole = self.profile(whole)
         composed = self.ask_fomoe("profile", "compose", self.folder / shallow, self.folder / deep, "--layers", whole["model"]["layers"])
         errors = [off(step_s(composed, 1, held), step_s(whole, 1, held)) for held in held_of(whole) if held in held_of(composed)]
-        yield f"{model}, {whole['model']['layers']} layers: composed against timed whole, worst of {len(errors)} expert counts", \
+        yield f"{model}, {whole['model']['layers']} layers: error of composed against timed steps, worst of {len(errors)} expert counts", \
             f"{max(errors):.1%}", "3 %"
 
     def interpolation(self):
         held_out = self.profile("composition/medium-held-out.json")
         errors = [off(self.estimated_step_s(self.folder / "medium/medium.json", held), step_s(held_out, 1, held))
                   for held in held_of(held_out)]
-        yield f"medium: interpolated between expert counts, median of {len(errors)} held out", f"{statistics.median(errors):.1%}", "3 %"
+        yield f"medium: error of interpolation between expert counts, median of {len(errors)} held-out counts", f"{statistics.median(errors):.1%}", "3 %"
 
     def memory(self, name):
         profile = self.profile(f"{name}/{name}.json")
@@ -121,8 +121,8 @@ class Summary:
                 continue
             sequences = point["micro_batch_sequences"]
             model = self.cost(profile["model"], f"compute.micro_batch_sequences={sequences}")["memory_bytes_per_gpu"]
-            yield f"{name}, {sequences} sequences: peak memory, and by the memory model", \
-                f"{point['peak_memory_bytes'] / 2**30:.2f} and {model / 2**30:.2f} GiB, {off(model, point['peak_memory_bytes']):.0%} off", "10 %"
+            yield f"{name}, {sequences} sequences: measured peak memory and memory model", \
+                f"{point['peak_memory_bytes'] / 2**30:.2f} and {model / 2**30:.2f} GiB, {off(model, point['peak_memory_bytes']):.0%} difference", "10 %"
 
     def skip_token(self):
         rows = self.kernels("expert FFN forward and backward")
@@ -149,7 +149,7 @@ class Summary:
         for held in held_of(profile):
             ghosts = 1 - held / model["experts"]
             ideal = f"; ideal {full_s / (full_s - expert_s * ghosts):.2f}" if expert_s else ""
-            yield f"medium, {ghosts:.1%} ghosts: speed-up of a step", f"{full_s / step_s(profile, 1, held):.2f}{ideal}", "the ideal line"
+            yield f"medium, {ghosts:.1%} ghosts: speed-up of a step", f"{full_s / step_s(profile, 1, held):.2f}{ideal}", "the ideal speed-up"
 
     def peers(self, model, ours, eager, compiled):
         ours = self.profile(ours)
@@ -158,8 +158,8 @@ class Summary:
         ours_s = step_s(ours, 1, held)
         yield f"{model}: tokens/s, one sequence", f"{tokens / ours_s:,.0f}", ""
         eager_s = min(step_s(self.profile(name), 1, held) for name in eager)
-        yield f"{model}: beside eager PyTorch", f"{eager_s / ours_s:.2f}x", "1.5x"
-        yield f"{model}: beside torch.compile", f"{step_s(self.profile(compiled), 1, held) / ours_s:.2f}x", "1.0x"
+        yield f"{model}: speed relative to eager PyTorch", f"{eager_s / ours_s:.2f}x", "1.5x"
+        yield f"{model}: speed relative to torch.compile", f"{step_s(self.profile(compiled), 1, held) / ours_s:.2f}x", "1.0x"
 
     def mfu(self, name):
         """MFU with all experts held, where both accountings of skip-token agree. Attention is counted in two ways."""
@@ -188,7 +188,7 @@ class Summary:
                 continue
             # The FFN has two matrix products forward and four backward.
             flop = 6 * 2 * shape["tokens"] * shape["active_experts"] * shape["d"] * shape["d_expert"]
-            yield f"expert FFN, d = {shape['d']}: share of a plain product's rate", f"{flop / row['seconds'] / rates[shape['d']]:.0%}", \
+            yield f"expert FFN, d = {shape['d']}: share of a plain matrix product's rate", f"{flop / row['seconds'] / rates[shape['d']]:.0%}", \
                 "60 %" if shape["d"] >= 2048 else ""
 
     def bandwidth(self):
@@ -213,7 +213,7 @@ class Summary:
                 continue
             for other in self.kernels(row["kernel"], "library", **row["shape"]):
                 shape = ", ".join(f"{key} {value:.4g}" for key, value in row["shape"].items())
-                yield f"{row['kernel']}, {shape}: beside LibTorch's operators", \
+                yield f"{row['kernel']}, {shape}: speed relative to LibTorch's operators", \
                     f"{other['seconds'] / row['seconds']:.2f}x", "1.0x"
 
     def all(self):

@@ -150,7 +150,7 @@ fi
 
 [ -x "$train" ] || fail "--bin: got \"$bin\", without fomoe-train; expected the folder of the built programs; for example --bin build/release/bin"
 [ -n "$torch_lib" ] || fail "$python cannot import torch; expected a Python with PyTorch; for example PYTHON=.venv/bin/python3 $0 …"
-mkdir -p "$output" || fail "--output: got \"$output\"; expected a folder that can be made; for example --output gpu-measurements"
+mkdir -p "$output" || fail "--output: got \"$output\"; expected a folder that can be created; for example --output gpu-measurements"
 
 status_file=$output/status.csv
 [ -e "$status_file" ] || echo "stage,status,seconds,cuda_graph" >"$status_file"
@@ -181,7 +181,7 @@ for stage in "${stages[@]}"; do
   if [ -e "$output/$name/complete" ]; then printf '%-9s complete already\n' "$name"; continue; fi
   left=$((budget - (SECONDS - started)))
   if [ $left -lt 5 ]; then
-    printf 'The %s s of --budget are over before %s. Continue with the same command.\n' "$budget" "$name"
+    printf 'The --budget of %s s ended before stage %s. Run the same command to continue.\n' "$budget" "$name"
     archive
     exit 3
   fi
@@ -217,6 +217,6 @@ if [ $worst -eq 0 ]; then
   printf '  fomoe profile compose %s/large/large-%s-layers.json %s/large/large-%s-layers.json --layers 128 --output large.json\n' \
     "$output" "${depths% *}" "$output" "${depths#* }"
   printf '  and the same for xl with --layers 256 and xxl with --layers 512\n'
-  printf 'To print the results beside their goals: experiments/gpu_summary.py %s\n' "$output"
+  printf 'To print the results with their goals: experiments/gpu_summary.py %s\n' "$output"
 fi
 exit $worst

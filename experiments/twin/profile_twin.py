@@ -155,9 +155,9 @@ def counts(text):
 
 def arguments_parser():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", choices=sorted(PRESETS), help="a preset; give this or --shape")
+    parser.add_argument("--model", choices=sorted(PRESETS), help="a preset; required unless --shape is given")
     parser.add_argument("--shape", metavar="d_model=…,layers=…", help="a model by its d_model, layers, heads, experts, active_experts, "
-                        "d_expert and vocabulary, all of them")
+                        "d_expert and vocabulary, which are all required")
     parser.add_argument("--layers", type=int, help="number of layers (default: the model's)")
     parser.add_argument("--sequence-length", type=int)
     parser.add_argument("--mode", choices=["eager", "compile"], default="eager")

@@ -43,7 +43,7 @@ def check_platform(one, checked, binaries, scenario):
         done = subprocess.run([binaries / "fomoe-wan", "check", scenario, "--report", report, "--congestion-control",
                                "bbr"] + overrides(one["settings"]), stdout=subprocess.DEVNULL)
         if done.returncode != 0:
-            print(f"{one['platform']}: fomoe-wan check refuses this platform", file=sys.stderr)
+            print(f"{one['platform']}: fomoe-wan check rejects this platform", file=sys.stderr)
             return False
         found = json.loads(report.read_text())
     kept = {key: found[key] for key in ("relay_most_bytes_per_s", "aggregate_bytes_per_s", "rates_include", "pairs",
@@ -162,7 +162,7 @@ def main():
         if (arguments.output / (one["name"] + ".json")).exists():
             continue
         if time.time() - started > arguments.seconds:
-            print("--seconds are over; the same command continues here", file=sys.stderr)
+            print("the time of --seconds is over; run the same command to continue", file=sys.stderr)
             break
         if checked and not check_platform(one, checked, arguments.bin, HERE / "base.toml"):
             failed += 1

@@ -38,13 +38,13 @@ GROUPS = {"chosen": [*BOUNDS, "ddp", "diloco", "fomoe", "local_adamw", "streamin
 # Runs whose names end so are series of their own.
 SUFFIXES = {"-router": "router", "-shallow": "shallow", "-reno": "reno", "-quota0.4": "computed-quota",
             "-computed": "computed"}
-TITLES = {"chosen": "chosen runs that took no part in the fit",
+TITLES = {"chosen": "chosen runs that were not used for the fit",
           "drawn": "drawn cases",
           "router": "one queue behind each site for all its connections (`-router`)",
-          "shallow": "the same with short queues, which lose packets (`-shallow`)",
+          "shallow": "one short queue behind each site, which loses packets (`-shallow`)",
           "reno": "TCP with Reno, with the terms fitted to BBR (`-reno`)",
           "computed": "real steps, predicted from a profile taken just before (`-computed`)",
-          "computed-quota": "the same at four sites of 0.4 cores each (`-quota0.4`)"}
+          "computed-quota": "real steps at four sites with 0.4 cores each (`-quota0.4`)"}
 
 
 def fomoe(arguments, binary):
@@ -104,7 +104,7 @@ def predictions_csv(answer):
 
 
 def wall_clock_table(answers, without_terms):
-    lines = ["| series | runs | median | p95 | worst | bias | worst run | without any term: median, p95, worst |",
+    lines = ["| series | runs | median | p95 | worst | bias | worst run | without network terms: median, p95, worst |",
              "|---|--:|--:|--:|--:|--:|---|---|"]
     for series, answer in answers.items():
         errors = answer["groups"][0]["errors"]["wall_clock"]
@@ -140,9 +140,9 @@ def synchronous(series, runs):
     """Wall clock of the runs that do not overlap; synchronization of those that communicate for 30 % of the time."""
     runs = [run for run in runs if run["bound"] != "overlapped"]
     busy = [run for run in runs if run["bound"] == "communication-bound"]
-    return (f"- The {len(runs)} {series} runs that do not overlap: wall clock "
-            f"{spread(run['errors']['wall_clock'] for run in runs)}; synchronization of the {len(busy)} that communicate for "
-            f"30 % of the time or more: {spread(run['errors']['synchronization'] for run in busy)}.\n")
+    return (f"- The {len(runs)} {series} runs without overlap: wall clock "
+            f"{spread(run['errors']['wall_clock'] for run in runs)}; synchronization of the {len(busy)} runs among "
+            f"them that communicate for 30 % of the time or more: {spread(run['errors']['synchronization'] for run in busy)}.\n")
 
 
 def repeated(first, second):
@@ -150,9 +150,9 @@ def repeated(first, second):
     pairs = [(one, other) for one in first for other in second if one["run"] == other["run"]]
     clocks = [(one["measured"]["wall_clock_s"], other["measured"]["wall_clock_s"]) for one, other in pairs]
     predicted = [one["predicted"]["wall_clock_s"] for one, _ in pairs]
-    return (f"- {len(pairs)} drawn cases were run twice (`drawn-again/`). Second runs differ from first ones by "
+    return (f"- {len(pairs)} drawn cases were run twice (`drawn-again/`). Second runs differ from first runs by "
             f"{spread(b / a - 1 for a, b in clocks)}; predictions differ from second runs by "
-            f"{spread(p / b - 1 for p, (_, b) in zip(predicted, clocks))}, from the mean of both runs by "
+            f"{spread(p / b - 1 for p, (_, b) in zip(predicted, clocks))}, and from the mean of both runs by "
             f"{spread(2 * p / (a + b) - 1 for p, (a, b) in zip(predicted, clocks))}.\n")
 
 
@@ -160,9 +160,9 @@ def load_line(names):
     rows = [row for row in csv.DictReader((HERE / "conditions.csv").open()) if row["run"] in names]
     load = [float(row["load_before"]) for row in rows]
     late = [float(row["relay_mean_late_s"]) * 1e6 for row in rows]
-    return (f"{len(rows)} runs on 2 cores, the drawn cases twice; load average before a run "
-            f"{min(load):.1f} to {max(load):.1f}, median {statistics.median(load):.1f}; the relay was "
-            f"{statistics.median(late):.0f} µs late on average (median over runs; most {max(late):.0f} µs). "
+    return (f"{len(rows)} runs on 2 cores, each drawn case twice; load average before a run: "
+            f"{min(load):.1f} to {max(load):.1f}, median {statistics.median(load):.1f}; mean delay of "
+            f"the relay: {statistics.median(late):.0f} µs (median over runs; largest {max(late):.0f} µs). "
             f"`conditions.csv` has the conditions of each run.\n")
 
 
@@ -198,7 +198,7 @@ def figures(binary):
     without_terms = {series: validated(members[series], None, binary) for series in TITLES}
     text = load_line({run.stem for run in runs + drawn})
     text += f"\n{len(fitted_to)} of the chosen runs were used for the fit (`network-bbr.toml`).\n\n### Wall clock\n\n"
-    text += wall_clock_table(answers, without_terms) + "\nMedian, p95 and worst:\n\n"
+    text += wall_clock_table(answers, without_terms) + "\nEach triple is the median, the p95 and the worst value:\n\n"
     text += "".join(synchronous(series, answers[series]["runs"]) for series in ("chosen", "drawn"))
     text += repeated(answers["drawn"]["runs"], second_runs)
     text += "\n### All quantities\n\n" + quantities_table(answers["chosen"], answers["drawn"])
@@ -210,7 +210,7 @@ def figures(binary):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fomoe", type=Path, default=ROOT / "build/release/bin/fomoe", help="the program")
-    parser.add_argument("--check", action="store_true", help="compare, and write nothing")
+    parser.add_argument("--check", action="store_true", help="compare and write nothing")
     arguments = parser.parse_args()
     before, rest = (HERE / "README.md").read_text().split(BEGIN)
     text, wanted = figures(arguments.fomoe.resolve())
@@ -219,7 +219,7 @@ def main():
              if not (HERE / name).exists() or (HERE / name).read_text() != content]
     if arguments.check:
         if stale:
-            print(f"{', '.join(stale)}: not what the runs give now; run report.py", file=sys.stderr)
+            print(f"{', '.join(stale)}: different from what the runs give; run report.py to update", file=sys.stderr)
         return 1 if stale else 0
     for name in stale:
         temporary = HERE / (name + ".tmp")

@@ -110,7 +110,7 @@ def runs():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="compare, write nothing")
+    parser.add_argument("--check", action="store_true", help="compare and write nothing")
     parser.add_argument("--fomoe", default=HERE.parents[2] / "build/release/bin/fomoe", help="the program")
     arguments = parser.parse_args()
     table, errors = collectives(arguments.fomoe)
@@ -120,7 +120,7 @@ def main():
     wanted = {HERE / "README.md": before + BEGIN + figures + END + after, HERE / "errors.csv": errors}
     if arguments.check:
         stale = [str(path) for path, content in wanted.items() if not path.exists() or path.read_text() != content]
-        sys.exit(f"not the figures that {__file__} gives now: {', '.join(stale)}" if stale else 0)
+        sys.exit(f"{', '.join(stale)}: different from the output of {__file__}" if stale else 0)
     for path, content in wanted.items():
         temporary = path.with_suffix(".tmp")
         temporary.write_text(content)
