@@ -10,8 +10,8 @@
 namespace fomoe::commands {
 
 /// One text for each quantity that lies outside of its range, such as "latency 126 ms: 1.3 times the
-/// maximum of the validated range (5 ms to 100 ms)". Empty if the scenario lies inside all ranges. For a quantity that
-/// differs between sites, its smallest and largest value are checked.
+/// maximum of the validated range (5 ms to 100 ms)". Empty if the scenario lies inside all ranges. For a
+/// quantity that differs between sites, its smallest and largest value are checked.
 std::vector<std::string> outside_of_validation(const costmodel::RunReport& report,
                                                const costmodel::Scenario& scenario);
 

@@ -35,8 +35,7 @@ std::vector<std::string> network_overrides(const po::variables_map& values) {
     if (!assignment.starts_with("network_model."))
       throw UsageError(
           fmt::format("--set: got \"{}\"; expected a key of network_model, because all other keys describe "
-                      "the measured run; for example --set "
-                      "network_model.bandwidth_efficiency=0.95",
+                      "the measured run; for example --set network_model.bandwidth_efficiency=0.95",
                       assignment));
   }
   return overrides;

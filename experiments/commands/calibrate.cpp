@@ -192,8 +192,7 @@ std::optional<Calibration> calibrated_iperf3(const po::variables_map& values) {
   if (static_cast<std::size_t>(reports) < paths.size())
     throw UsageError(
         "got reports of iperf3 and other files; expected only one of these kinds, because rates of transfers "
-        "and "
-        "times of collectives are not fitted together");
+        "and times of collectives are not fitted together");
   if (values.count("terms") || values.count("set"))
     throw UsageError(
         "--terms, --set: got these options with reports of iperf3; expected neither, because only "

@@ -80,8 +80,7 @@ std::string accelerators() {
   }
   return aligned(rows) +
          "\nPeak rates of dense matrix products. \"-\": the vendor states no value. All values are "
-         "assumptions, "
-         "not measurements.\n";
+         "assumptions, not measurements.\n";
 }
 
 std::string keys_of(std::span<const scenario::Key> keys, bool arrays) {

@@ -40,8 +40,7 @@ costmodel::ModelShape model_of(const po::variables_map& values) {
   if (values.count("model") + values.count("scenario") != 1) {
     throw UsageError(
         "expected either --model or --scenario, because logs do not state the trained model; for example "
-        "--model "
-        "small");
+        "--model small");
   }
   costmodel::ModelShape model;
   if (values.count("scenario")) {
@@ -52,8 +51,8 @@ costmodel::ModelShape model_of(const po::variables_map& values) {
   } else {
     if (values.count("set"))
       throw UsageError(
-          "--set: got this option without --scenario; expected --set only together with --scenario; "
-          "for example --scenario experiments/scenarios/two-sites.toml");
+          "--set: got this option without --scenario; expected --set only together with --scenario; for "
+          "example --scenario experiments/scenarios/two-sites.toml");
     std::vector<std::string> names;
     for (const costmodel::ModelShape& preset : costmodel::presets()) names.push_back(preset.name);
     model = *costmodel::find_preset(choice("--model", values["model"].as<std::string>(), names));

@@ -71,10 +71,9 @@ void run_reproduce(const Arguments& arguments) {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (!std::filesystem::is_directory(folder)) {
-      throw UsageError(
-          fmt::format("--output: got \"{}\"; expected a folder that can be created; for example "
-                      "--output results",
-                      folder));
+      throw UsageError(fmt::format(
+          "--output: got \"{}\"; expected a folder that can be created; for example --output results",
+          folder));
     }
   }
   for (const figures::Experiment* experiment : list) {

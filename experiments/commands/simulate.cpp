@@ -79,8 +79,7 @@ void run_simulate(const Arguments& arguments) {
   if (!trace_path.empty() && !engine.simulated) {
     throw UsageError(
         "--trace: got this option with --engine closed-form, which has no timeline; expected --engine "
-        "simulated; "
-        "for example --engine simulated --trace " +
+        "simulated; for example --engine simulated --trace " +
         trace_path);
   }
   const std::string plan_path = (*values)["write-plan"].as<std::string>();
@@ -104,8 +103,7 @@ void run_simulate(const Arguments& arguments) {
   if (!links_path.empty() && !engine.simulated) {
     throw UsageError(
         "--links: got this option with --engine closed-form, which has no timeline; expected --engine "
-        "simulated; "
-        "for example --engine simulated --links " +
+        "simulated; for example --engine simulated --links " +
         links_path);
   }
   if (links_path == "-")
@@ -129,8 +127,7 @@ void run_simulate(const Arguments& arguments) {
   if (!(run.report.wall_clock_s > 0))  // never happens for a method's own plan
     throw UsageError(
         "--traffic-plan: got a plan that takes no time; expected a plan with computations or transfers; for "
-        "example "
-        "--traffic-plan experiments/plans/hub-and-spoke.json");
+        "example --traffic-plan experiments/plans/hub-and-spoke.json");
   // All texts are made before the first file is written, so that a failure leaves no file behind. For a
   // user's own plan there is no closed form, and its bytes differ from those of the scenario's method.
   const ShownSensitivity sensitivity =

@@ -70,8 +70,7 @@ std::optional<sweep::Journal> open_journal(const std::string& path, bool simulat
   if (resume && path == "-") {
     throw UsageError(
         "--resume: got this option with rows on stdout; expected an output file to continue; for example "
-        "--output rows.csv "
-        "--resume");
+        "--output rows.csv --resume");
   }
   if (resume && !simulated)
     message(
@@ -80,11 +79,10 @@ std::optional<sweep::Journal> open_journal(const std::string& path, bool simulat
   std::optional<sweep::Journal> journal(std::in_place, path + ".partial",
                                         sweep::identity_of(request, options));
   if (resume && journal->found() == sweep::Journal::Found::other) {
-    throw UsageError(
-        fmt::format("--resume: got {}.partial, which belongs to another sweep; expected rows of the same "
-                    "program, scenario "
-                    "files, values and options; for example another --output, or no --resume",
-                    path));
+    throw UsageError(fmt::format(
+        "--resume: got {}.partial, which belongs to another sweep; expected rows of the same program, "
+        "scenario files, values and options; for example another --output, or no --resume",
+        path));
   }
   return journal;
 }

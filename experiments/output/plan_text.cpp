@@ -144,8 +144,7 @@ class PlanText {
       if (answer_.basis == Basis::equal_loss)
         text +=
             " This is the amount to reach the loss of data-parallel training with a larger model on more "
-            "tokens. "
-            "The times and costs in the table are those of the configured runs.";
+            "tokens. The times and costs in the table are those of the configured runs.";
       if (answer_.basis == Basis::target)
         text += fmt::format(
             " It is the best candidate whose measured perplexity is at most {:.4g}{}; its perplexity is "
@@ -159,13 +158,11 @@ class PlanText {
     if (answer_.basis == Basis::unknown)
       text +=
           "Fewer synchronisations (larger K), fewer copies of each expert (smaller O_e/M), a less precise "
-          "wire "
-          "format\n"
+          "wire format\n"
           "and delayed updates can reduce quality by an unknown amount. The table therefore shows a Pareto "
           "frontier:\n"
           "each row is the best configuration that takes no more of any of these risks. Methods also differ "
-          "in "
-          "other\n"
+          "in other\n"
           "ways that affect quality.\n";
     return text;
   }

@@ -224,8 +224,7 @@ Answer answer(const Question& question, const Space& space, const Screening& scr
     if (answer.basis == Basis::perplexity)
       answer.why_unknown =
           "no target perplexity is given; with --within perplexity=…, the best configuration that reaches it "
-          "is "
-          "chosen";
+          "is chosen";
   } else {
     answer.why_unknown = !asked ? "the scenario has no quality model ([quality])"
                                 : "no candidate is inside the quality model's range: " + base.quality_reason;

@@ -50,8 +50,8 @@ TEST_CASE("cost, compare, solve and plan also say that the model does not fit") 
   const std::string plan =
       out("fomoe plan " + kTooLarge + " --vary strategy.method=diloco --vary strategy.local_steps=64");
   CHECK(plan.starts_with("No configuration is possible: all "));
-  CHECK(plan.find("The baseline does not fit into a GPU's memory; with compute.sharded=8 it would "
-                  "fit (") != std::string::npos);
+  CHECK(plan.find("The baseline does not fit into a GPU's memory; with compute.sharded=8 it would fit (") !=
+        std::string::npos);
 }
 
 TEST_CASE("the report shows the note above all other content") {

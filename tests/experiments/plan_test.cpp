@@ -222,10 +222,10 @@ TEST_CASE("limits drop candidates, and the counts per reason add up") {
   for (const json& row : limited["frontier"]) CHECK(row["simulated"]["wall_clock_s"] <= 90);
   const Ran words = run_in(source_dir(), "fomoe plan " + kTwoSites + " --within time=1s");
   CHECK(words.exit_status == 0);
-  CHECK_MESSAGE(words.out.starts_with("No configuration meets all limits. Without limits on time, cost "
-                                      "and energy, and regardless of quality, the best configurations "
-                                      "are:\nleast time: "),
-                words.out);
+  CHECK_MESSAGE(
+      words.out.starts_with("No configuration meets all limits. Without limits on time, cost and energy, and "
+                            "regardless of quality, the best configurations are:\nleast time: "),
+      words.out);
   // The text names the case with the least time: the first row of a plan without limits.
   const json least = answer(kTwoSites + " --within time=1s")["without_limits"][0];
   CHECK(least["least"] == "time");
