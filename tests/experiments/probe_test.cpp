@@ -117,7 +117,7 @@ TEST_CASE("probe: iperf3's errors are passed on in its own words, and other repo
   CHECK(complaint("{}").find("the output is not a report of iperf3 -c HOST -J") == 0);
   json nothing = json::parse(saved("one-stream.json"));
   nothing["end"]["sum_received"]["bits_per_second"] = 0;
-  CHECK(complaint(nothing.dump()) == "nothing arrived");
+  CHECK(complaint(nothing.dump()) == "no data arrived");
   nothing["start"]["test_start"]["reverse"] = 1;
   CHECK(complaint(nothing.dump()).find("a test with --reverse") != std::string::npos);
 }
