@@ -134,12 +134,12 @@ std::string remedy_text(const MemoryRemedy& remedy) {
                      : "even with " + list + " it would need " + size + ": more GPUs a site or more memory";
 }
 
-std::string memory_note(const Scenario& scenario) {
+std::string memory_problem(const Scenario& scenario) {
   const double available = scenario.gpus.gpu_memory_bytes, needed = memory_per_gpu(scenario).total();
   if (available == 0 || needed <= available) return "";
   const auto gigabytes = [](double bytes) { return std::to_string(static_cast<std::int64_t>(bytes / 1e9)); };
   const std::string remedy = remedy_text(memory_remedy(scenario));
-  return kDoesNotFit + ("a GPU needs " + gigabytes(needed) + " GB and has " + gigabytes(available) + " GB") +
+  return "does not fit: a GPU needs " + gigabytes(needed) + " GB and has " + gigabytes(available) + " GB" +
          (remedy.empty() ? "" : "; " + remedy) +
          (micro_batch_sequences(scenario) == 0
               ? "; activations are not included: compute.micro_batch_sequences is not given"

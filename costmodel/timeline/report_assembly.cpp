@@ -125,7 +125,7 @@ RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps) {
   add_network_provenance(report, scenario.network);
   report.provenance.push_back({"bytes sent", Origin::computed, "from the model's shape and the plan"});
   report.provenance.push_back(memory_provenance(scenario));
-  if (const std::string note = memory_note(scenario); !note.empty()) report.notes.push_back(note);
+  report.memory_problem = memory_problem(scenario);
   return report;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "costmodel/compose/memory_remedy.hpp"
 #include "costmodel/inputs/model_shape.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/memory.hpp"
@@ -162,11 +161,10 @@ std::string waiting_text(const costmodel::RunReport& report) {
 std::string report_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario,
                         const std::string& more) {
   const bool simulated = report.executor == "simulated";
-  const std::string memory = costmodel::memory_note(scenario);
   std::string text = title(report, scenario);
-  if (!memory.empty())
+  if (!report.memory_problem.empty())
     text += fmt::format("This does not run as configured: it {}.\nBelow is what it would take if it did.\n\n",
-                        memory);
+                        report.memory_problem);
   text += shares(report) + '\n';
   text += aligned({{"compute utilisation", human_percent(report.compute_utilization)},
                    {"throughput", human_count(report.tokens_per_s) + " tokens/s"},
@@ -186,9 +184,7 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
                             : "the slowest uplink, downlink and path and the longest latency stand for all");
   text += fmt::format("Executor: {}\n", report.executor);
   text += validation_range_text(report, scenario);
-  for (const std::string& note : report.notes) {
-    if (note != memory) text += fmt::format("Note: {}\n", note);
-  }
+  for (const std::string& note : report.notes) text += fmt::format("Note: {}\n", note);
   return text;
 }
 

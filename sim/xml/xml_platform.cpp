@@ -247,7 +247,9 @@ platforms::Platform read_xml_platform(const std::string& path) {
     refuse("no file that can be read", "a SimGrid platform in XML");
   std::string answer;
   try {
-    answer = Child([&] { return loaded(path); }).wait();
+    Child child([&](ChildOutput& output) { output.put(loaded(path)); });
+    child.get(answer);
+    child.finish();
   } catch (const ChildError& error) {
     refuse("what SimGrid cannot read (" + in_one_line(error.what()) + ")",
            "a SimGrid platform in XML, version 4.1, with a route between any two hosts");

@@ -28,7 +28,7 @@ Scenario eight_replicas() {
 TEST_CASE("memory remedy: it is empty if the model fits or if no memory is given") {
   Scenario scenario = eight_replicas();
   CHECK(memory_remedy(scenario).settings.empty());
-  CHECK(memory_note(scenario).empty());
+  CHECK(memory_problem(scenario).empty());
   scenario.gpus.gpu_memory_bytes = memory_per_gpu(scenario).total();
   CHECK(memory_remedy(scenario).fits);
   CHECK(memory_remedy(scenario).settings.empty());
@@ -104,8 +104,8 @@ TEST_CASE("memory remedy: the scenario fits with the proposed settings") {
     CHECK(remedy.gpu_bytes <= scenario.gpus.gpu_memory_bytes);
     CHECK(remedy.fits);
     CHECK_FALSE(remedy.settings.empty());
-    CHECK(memory_note(scenario).ends_with(remedy_text(remedy)));
+    CHECK(memory_problem(scenario).ends_with(remedy_text(remedy)));
     scenario.gpus.micro_batch_sequences = 0;
-    CHECK(memory_note(scenario).ends_with("compute.micro_batch_sequences is not given"));
+    CHECK(memory_problem(scenario).ends_with("compute.micro_batch_sequences is not given"));
   }
 }

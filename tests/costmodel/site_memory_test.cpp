@@ -155,8 +155,7 @@ TEST_CASE("every executor's report has the same memory, and warns if a GPU has t
   scenario.gpus.gpu_memory_bytes = 1;
   const RunReport report = closed_form(scenario);
   CHECK(report.sites[0].memory_bytes == memory_per_site(scenario).total());
-  REQUIRE(report.notes.size() == 1);
-  CHECK(report.notes[0].starts_with("does not fit: a GPU needs "));
+  CHECK(report.memory_problem.starts_with("does not fit: a GPU needs "));
 }
 
 TEST_CASE("parallel degrees that do not divide are refused, and the message has degrees that would") {

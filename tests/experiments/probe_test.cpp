@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "experiments/files/platform_file.hpp"
-#include "experiments/probe/child_process.hpp"
 #include "experiments/probe/coordinator.hpp"
+#include "experiments/probe/external_program.hpp"
 #include "experiments/probe/iperf3_json.hpp"
 #include "experiments/probe/launch.hpp"
 #include "experiments/probe/site.hpp"
@@ -282,13 +282,13 @@ TEST_CASE("probe: a site that does not connect is named, and the sites that did 
 }
 
 TEST_CASE("probe: the output of a child process is read, and waiting for its end has a time limit") {
-  ChildProcess well({"sh", "-c", "echo out; echo err >&2; exit 3"});
+  ExternalProgram well({"sh", "-c", "echo out; echo err >&2; exit 3"});
   CHECK(well.wait_for_output("out", now_s() + 5));
   CHECK(well.wait(now_s() + 5) == 3);
   CHECK(well.output() == "out\nerr\n");
-  ChildProcess slow({"sleep", "60"});
+  ExternalProgram slow({"sleep", "60"});
   const double begin_s = now_s();
   CHECK_FALSE(slow.wait(begin_s + 0.1));
   CHECK(now_s() - begin_s < 5);
-  CHECK_THROWS_AS(ChildProcess({"no-such-program-anywhere"}), std::runtime_error);
+  CHECK_THROWS_AS(ExternalProgram({"no-such-program-anywhere"}), std::runtime_error);
 }

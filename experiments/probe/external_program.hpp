@@ -12,14 +12,14 @@
 
 namespace fomoe::probe {
 
-class ChildProcess {
+class ExternalProgram {
  public:
   /// Starts a program found on PATH. Throws std::runtime_error if it cannot be started.
-  explicit ChildProcess(const std::vector<std::string>& command);
+  explicit ExternalProgram(const std::vector<std::string>& command);
   /// Kills the process if it still runs.
-  ~ChildProcess();
-  ChildProcess(const ChildProcess&) = delete;
-  ChildProcess& operator=(const ChildProcess&) = delete;
+  ~ExternalProgram();
+  ExternalProgram(const ExternalProgram&) = delete;
+  ExternalProgram& operator=(const ExternalProgram&) = delete;
 
   /// Reads until `text` is in the output, the output ends, or the time is over. Returns whether `text` was
   /// found.

@@ -1,4 +1,4 @@
-#include "experiments/probe/child_process.hpp"
+#include "experiments/probe/external_program.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -36,7 +36,7 @@ constexpr int kCannotStart = 127;
 
 }  // namespace
 
-ChildProcess::ChildProcess(const std::vector<std::string>& command) {
+ExternalProgram::ExternalProgram(const std::vector<std::string>& command) {
   const std::string program = program_on_path(command.front());
   if (program.empty()) throw std::runtime_error(command.front() + " is not on PATH");
   std::array<int, 2> ends{};
@@ -54,18 +54,18 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command) {
   if (process_ == 0) become(arguments.data(), output.get(), parent);
 }
 
-ChildProcess::~ChildProcess() {
+ExternalProgram::~ExternalProgram() {
   if (ended_) return;
   ::kill(process_, SIGKILL);
   ::waitpid(process_, nullptr, 0);
 }
 
-void ChildProcess::kill() {
+void ExternalProgram::kill() {
   const std::lock_guard lock(ending_);
   if (!ended_) ::kill(process_, SIGKILL);
 }
 
-bool ChildProcess::read_some(double until_s) {
+bool ExternalProgram::read_some(double until_s) {
   if (!pipe_.readable(until_s)) return false;
   std::array<char, 65536> buffer{};
   const ssize_t size = ::read(pipe_.get(), buffer.data(), buffer.size());
@@ -75,20 +75,20 @@ bool ChildProcess::read_some(double until_s) {
   return size > 0;
 }
 
-bool ChildProcess::wait_for_end(double until_s) {
+bool ExternalProgram::wait_for_end(double until_s) {
   while (!output_ended_ && read_some(until_s)) {
   }
   return output_ended_;
 }
 
-bool ChildProcess::wait_for_output(const std::string& text, double until_s) {
+bool ExternalProgram::wait_for_output(const std::string& text, double until_s) {
   while (output_.find(text) == std::string::npos) {
     if (!read_some(until_s)) return output_.find(text) != std::string::npos;
   }
   return true;
 }
 
-std::optional<int> ChildProcess::wait(double until_s) {
+std::optional<int> ExternalProgram::wait(double until_s) {
   (void)wait_for_end(until_s);
   for (bool killed = false;;) {
     {
