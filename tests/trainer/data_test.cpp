@@ -83,7 +83,7 @@ TEST_CASE("token files that are something else are refused, and say why") {
   CHECK(refusal(File("j.npy", npy("<u2", "2, 3", u16)).path(), 10).find("shape (2, 3)") != std::string::npos);
   CHECK(refusal(File("k.npy", npy("<u2", "6,", u16)).path(), 10).find("got 10 bytes of data; expected 12") !=
         std::string::npos);
-  CHECK(refusal(File("l.npy", u16).path(), 10).find("no NumPy file") != std::string::npos);
+  CHECK(refusal(File("l.npy", u16).path(), 10).find("without a NumPy header") != std::string::npos);
 }
 
 TEST_CASE("the global batch of a step is the same however it is divided, and passes differ in order") {

@@ -143,8 +143,8 @@ TEST_CASE("a site with another version, or other data, is named at both with wha
     };
     auto other = std::async(std::launch::async, of_rank, 1);
     const std::string value = std::string(differs) == "data" ? "d" : "v",
-                      expected = std::string("south (rank 1) was started with another ") + differs + " (" +
-                                 value + "2 there, " + value + " at rank 0)";
+                      expected = std::string("south (rank 1) differs from rank 0 in ") + differs + " (" +
+                                 value + "2 instead of " + value + ")";
     CHECK(of_rank(0).find(expected) != std::string::npos);
     CHECK(other.get().find(expected) != std::string::npos);
   }
