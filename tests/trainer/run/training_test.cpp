@@ -1,7 +1,7 @@
 // Tests the effect of the methods on a model: equalities that hold for any data, in fp64 throughout.
 #include <cmath>
 
-#include "tests/trainer/training_case.hpp"
+#include "tests/trainer/run/training_case.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;

@@ -2,7 +2,7 @@
 // each other.
 #include <doctest/doctest.h>
 
-#include "tests/experiments/wrong_scenarios.hpp"
+#include "tests/experiments/scenario/wrong_scenarios.hpp"
 
 using namespace fomoe::tests;
 

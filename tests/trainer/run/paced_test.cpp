@@ -1,5 +1,5 @@
 // Tests paced runs: compute takes the time of the scenario and changes nothing, and transfers are real.
-#include "tests/trainer/training_case.hpp"
+#include "tests/trainer/run/training_case.hpp"
 
 namespace costmodel = fomoe::costmodel;
 using namespace fomoe::trainer;

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "tests/trainer/moe_case.hpp"
-#include "tests/trainer/training_case.hpp"
+#include "tests/trainer/run/training_case.hpp"
 #include "trainer/kernels/route/route.hpp"
 
 using namespace fomoe::trainer;

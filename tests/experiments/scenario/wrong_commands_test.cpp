@@ -1,7 +1,7 @@
 // Tests of mistakes on the command line and in the optional tables of a scenario.
 #include <doctest/doctest.h>
 
-#include "tests/experiments/wrong_scenarios.hpp"
+#include "tests/experiments/scenario/wrong_scenarios.hpp"
 
 using namespace fomoe::tests;
 

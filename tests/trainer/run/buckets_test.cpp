@@ -1,7 +1,7 @@
 // Tests ddp with buckets: gradients are sent while the backward pass continues, and nothing else changes.
 #include <cmath>
 
-#include "tests/trainer/mailbox.hpp"
+#include "tests/trainer/run/mailbox.hpp"
 #include "trainer/step/gradient_pass.hpp"
 
 using namespace fomoe::trainer;

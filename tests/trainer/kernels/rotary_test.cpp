@@ -1,12 +1,12 @@
 // Tests q, k and v from one projection, with q and k rotated by their positions, forward and backward. It
-// also runs the row functions with a team of several members, as in a GPU's block. model_test.cpp tests the
-// rotation itself.
+// also runs the row functions with a team of several members, as in a GPU's block. ../model/model_test.cpp
+// tests the rotation itself.
 #include "trainer/kernels/rotary/rotary.hpp"
 
 #include <torch/csrc/autograd/autograd.h>
 
+#include "tests/trainer/kernels/thread_team.hpp"
 #include "tests/trainer/support.hpp"
-#include "tests/trainer/thread_team.hpp"
 #include "trainer/kernels/rotary/rotary_row.hpp"
 
 using namespace fomoe::trainer;

@@ -194,7 +194,7 @@ TEST_CASE(
   REQUIRE(rows.size() == 3);
   // Memory: 26 B · (embedding + attention + router + norms + experts·O_e/M) of d = 2048, L = 64, in 80 GB;
   // with skip-token the router is dense. Layers keep their inputs, 2·d·L·s bytes per sequence. Logits and the
-  // recomputed layer add at most half of that (tests/costmodel/intra_site_test.cpp).
+  // recomputed layer add at most half of that (tests/costmodel/compute/intra_site_test.cpp).
   const double dense = 200019.0 * 2048 + 64 * 4.0 * 2048 * 2048 + 64.0 * 2048 * 64 + 2048.0 * (4 * 64 + 2);
   const double experts = 64 * 64 * 2.0 * 2048 * 128;
   for (const auto& [gbit, curve] : rows) {

@@ -4,8 +4,8 @@
 
 #include <torch/csrc/autograd/autograd.h>
 
+#include "tests/trainer/kernels/thread_team.hpp"
 #include "tests/trainer/support.hpp"
-#include "tests/trainer/thread_team.hpp"
 #include "trainer/kernels/peri_norm/peri_norm_row.hpp"
 
 using namespace fomoe::trainer;

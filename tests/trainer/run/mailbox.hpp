@@ -15,7 +15,7 @@
 #include <tuple>
 #include <vector>
 
-#include "tests/trainer/training_case.hpp"
+#include "tests/trainer/run/training_case.hpp"
 
 namespace fomoe::trainer::testing {
 

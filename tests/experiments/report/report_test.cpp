@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/experiments/report_page.hpp"
+#include "tests/experiments/report/report_page.hpp"
 
 using namespace fomoe::tests;
 

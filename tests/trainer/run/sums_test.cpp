@@ -1,7 +1,7 @@
 // Tests recursive and hierarchical sums in whole trainings: they give the means of direct exchange and send
 // the plan's bytes.
 #include "platforms/support/input_error.hpp"
-#include "tests/trainer/mailbox.hpp"
+#include "tests/trainer/run/mailbox.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;
@@ -66,8 +66,8 @@ TEST_CASE(
     Training training(scenario, exact_options()), direct(directly(scenario), exact_options());
     training.run();
     direct.run();
-    // A sum has a relative error of 1e-12 (collectives_test.cpp). ddp divides the sum by the root of its own
-    // square, twelve times in a row, so its error is that of one site with the whole batch.
+    // A sum has a relative error of 1e-12 (../comm/collectives_test.cpp). ddp divides the sum by the root of
+    // its own square, twelve times in a row, so its error is that of one site with the whole batch.
     CHECK(farthest_weights(training, direct) < (std::string(one.method) == "ddp" ? 1e-10 : 1e-12));
     for (int node = 1; one.overlap == 0 && node < one.sites; ++node)
       CHECK(at::equal(training.weights(node), training.weights(0)));

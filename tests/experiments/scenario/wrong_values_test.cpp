@@ -1,7 +1,7 @@
 // Tests of mistakes in the names and values of single keys.
 #include <doctest/doctest.h>
 
-#include "tests/experiments/wrong_scenarios.hpp"
+#include "tests/experiments/scenario/wrong_scenarios.hpp"
 
 using namespace fomoe::tests;
 

@@ -8,7 +8,7 @@
 #include "costmodel/plan/method.hpp"
 #include "platforms/support/input_error.hpp"
 #include "tests/plan_bytes.hpp"
-#include "tests/trainer/training_case.hpp"
+#include "tests/trainer/run/training_case.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/experiments/measured_by_simulation.hpp"
-#include "tests/experiments/report_page.hpp"
+#include "tests/experiments/report/report_page.hpp"
 
 using namespace fomoe::tests;
 

@@ -1,11 +1,11 @@
 // Tests codes with block scales and top-k: all implementations give the bytes of the reference. It also runs
-// the row functions with a team of several members, as in a GPU's block. collectives_test.cpp tests how close
-// decoded values are to the originals.
+// the row functions with a team of several members, as in a GPU's block. ../comm/collectives_test.cpp tests
+// how close decoded values are to the originals.
 #include "trainer/kernels/codec/codec.hpp"
 
-#include "tests/trainer/codec_reference.hpp"
+#include "tests/trainer/kernels/codec_reference.hpp"
+#include "tests/trainer/kernels/thread_team.hpp"
 #include "tests/trainer/support.hpp"
-#include "tests/trainer/thread_team.hpp"
 #include "trainer/kernels/codec/codec_row.hpp"
 
 using namespace fomoe::trainer;

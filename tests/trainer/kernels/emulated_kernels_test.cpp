@@ -1,5 +1,5 @@
-// Runs our CUDA kernels on a CPU, thread by thread (emulated_gpu/), and compares them with the CPU's own
-// loops. It tests what a launch covers, how threads share work and wait for each other, and whether a GPU
+// Runs our CUDA kernels on a CPU, thread by thread (../emulated_gpu/), and compares them with the CPU's
+// own loops. It tests what a launch covers, how threads share work and wait for each other, and whether a GPU
 // would accept the launch.
 #include <torch/csrc/autograd/autograd.h>
 

@@ -1,7 +1,7 @@
 // Tests concurrency: transfers that do not depend on each other run at the same time, and steps run beside
 // transfers. The mailbox holds messages back until the concurrent work has happened. The result equals that
 // of sites in turn.
-#include "tests/trainer/mailbox.hpp"
+#include "tests/trainer/run/mailbox.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;
