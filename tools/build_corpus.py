@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds a corpus for `fomoe-train run` from text that every Debian system with Python contains.
+"""Builds a corpus for `fomoe-train run` from text that any Debian or Python installation contains.
 
 It collects the sources of Python's standard library and the installed documentation (or the given files and folders), trains
 a byte-level BPE tokenizer on them, and writes

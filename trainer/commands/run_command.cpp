@@ -30,8 +30,8 @@ How to start it
   --local [M]     starts M processes on this machine, one per site (default: the scenario's number of sites)
   --in-turn       trains all sites in one process, one after the other, with the same result
   neither         trains one of several sites; reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which
-                  torchrun sets, or Slurm's SLURM_PROCID and SLURM_NTASKS with MASTER_ADDR and MASTER_PORT (see
-                  experiments/slurm/train.sbatch); rank r trains site r
+                  torchrun sets, or Slurm's SLURM_PROCID and SLURM_NTASKS with MASTER_ADDR and MASTER_PORT
+                  (see experiments/slurm/train.sbatch); rank r trains site r
 
 Examples
   fomoe-train run experiments/scenarios/tiny-training.toml --local --output -
