@@ -1,4 +1,4 @@
-// Tests of FoMoE with the axes that it shares with other methods. ../methods_test.cpp has the other tests of
+// Tests of FoMoE with the axes that it shares with other methods. methods_test.cpp has the other tests of
 // FoMoE.
 #include <doctest/doctest.h>
 
