@@ -50,7 +50,7 @@ Method diloco_x() {
   Method method;
   method.name = "diloco_x";
   method.summary =
-      "pseudo-gradients of the whole model as int4, averaged among all sites while the next K steps run";
+      "All sites average the int4 pseudo-gradients of the whole model while the next K steps run.";
   method.axes = {"local_steps", "collective", "payload_dtype", "compression"};
   method.source = "Qi et al. 2025, DiLoCoX (arXiv 2506.21263)";
   method.outer_bytes_per_parameter = 12;  // fp32 anchor, momentum, and the pseudo-gradient in flight
