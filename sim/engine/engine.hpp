@@ -71,7 +71,7 @@ class Engine {
             Callback taken = {});
 
   /// Runs until no event is left except changes of links. Throws std::runtime_error if a flow uses a link
-  /// that stays down for ever.
+  /// that stays down permanently.
   void run();
   /// Ends the changes of links, so that run() can return when the last flow has ended.
   void stop() { stopped_ = true; }

@@ -54,9 +54,9 @@ costmodel::Timeline Executor::run() {
   }
   engine_.run();
   if (rounds_finished_ != sequence_.size()) {
-    throw std::runtime_error("the plan cannot finish: in " +
+    throw std::runtime_error("the plan cannot finish: nodes wait forever in " +
                              std::to_string(sequence_.size() - rounds_finished_) + " of " +
-                             std::to_string(sequence_.size()) + " rounds nodes wait for ever");
+                             std::to_string(sequence_.size()) + " rounds");
   }
   return std::move(timeline_);
 }

@@ -155,14 +155,14 @@ std::vector<Timeline> simulate_each(const costmodel::Plan& plan,
   std::fflush(nullptr);
   Engine::prepare();
   const pid_t pid = fork();
-  if (pid < 0) throw std::runtime_error("cannot fork for the simulation");
+  if (pid < 0) throw std::runtime_error("cannot fork a process for the simulation");
   if (pid == 0) {
     pipe.close_reader();
     child(pipe, plan, sequences, platform, seconds, options);
   }
   pipe.close_writer();
   char status = 0;
-  std::string failure = "the simulation ended without an answer";
+  std::string failure = "the simulation process ended without a result";
   std::vector<Timeline> timelines;
   bool complete = false;
   if (pipe.read_all(&status, 1)) {
