@@ -23,7 +23,7 @@ Plan plan(const Scenario& scenario) {
     round.ops.push_back(
         compute_op(scenario, "local steps", Work::whole_step, steps_of_round(plan, local_steps, index), {}));
     // Round 0 has no average to apply.
-    round.ops.push_back(compute_op(scenario, "outer step, of the round before", Work::outer_step,
+    round.ops.push_back(compute_op(scenario, "outer step of the previous round", Work::outer_step,
                                    index == 0 ? 0 : 1, {kLocalSteps}));
     round.ops.back().after_earlier = {{kAverage, 1}};
     round.ops.push_back(average_op(scenario, "average pseudo-gradients", {exchange}, {kOuterStep}));

@@ -83,8 +83,9 @@ class Schedule {
             {{Content::activation, TrafficClass::activation, {}, scenario_.strategy.wire, elements}}};
         std::vector<OpId> sent_after = channel_before[s];
         sent_after.push_back(computed);
-        arrived = {add({label + std::to_string(micro_batch) + " leaves stage " + std::to_string(stage),
-                        Transfer{Pattern::point_to_point, Collective::direct, {exchange}}, sent_after})};
+        arrived = {
+            add({label + std::to_string(micro_batch) + ": transfer from stage " + std::to_string(stage),
+                 Transfer{Pattern::point_to_point, Collective::direct, {exchange}}, sent_after})};
         channel_before[s] = arrived;
       }
     }
@@ -100,7 +101,7 @@ Plan plan(const Scenario& scenario) {
   Plan plan = plan_of_rounds(scenario, 1);
   if (scenario.strategy.local_steps > 1)
     plan.notes.push_back("pipeline_wan synchronises in every step, so local_steps is ignored");
-  plan.notes.push_back("all pipeline stages are assumed to take the same time");
+  plan.notes.push_back("pipeline_wan: all pipeline stages are assumed to take the same time");
   const auto embedding = static_cast<GroupId>(plan.groups.size());
   plan.groups.push_back({{TensorClass::embedding},
                          0,

@@ -19,7 +19,8 @@ Plan plan(const Scenario& scenario) {
   traffic.separate_requests = true;
   Plan plan = expert_plan(scenario);
   plan.notes.push_back(
-      "sites wait for the answers of remote experts; the dense part is all-reduced in every step");
+      "remote_experts: sites wait for the results of remote experts; the dense part is all-reduced in every "
+      "step");
   RoundPlan round;
   const OpId backward = append_expert_step(scenario, traffic, round);
   append_dense_synchronisation(scenario, plan.groups, backward, round);

@@ -20,7 +20,7 @@ Plan plan(const Scenario& scenario) {
     RoundPlan round;
     round.ops.push_back(
         compute_op(scenario, "local steps", Work::whole_step, steps_of_round(plan, local_steps, index), {}));
-    round.ops.push_back({"sparse pseudo-gradients to all",
+    round.ops.push_back({"sparse pseudo-gradients to all sites",
                          Transfer{Pattern::all_to_all_broadcast, scenario.strategy.collective, {exchange}},
                          {0}});
     round.ops.push_back(compute_op(scenario, "outer step", Work::outer_step, 1, {1}));

@@ -117,7 +117,7 @@ po::variables_map parse(const std::vector<std::string>& arguments, const po::opt
       values.count("scenario") ? values["scenario"].as<std::vector<std::string>>().size() : 0;
   if (given != 1) {
     throw UsageError(fmt::format(
-        "expected one scenario, got {}; for example fomoe-wan check experiments/scenarios/two-sites.toml",
+        "got {} scenarios; expected one; for example fomoe-wan check experiments/scenarios/two-sites.toml",
         given));
   }
   return values;

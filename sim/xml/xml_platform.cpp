@@ -153,7 +153,7 @@ Shared share_backbones(platforms::Platform& platform, const std::vector<XmlLink>
     const auto [found, inserted] = numbers.emplace(slowest, static_cast<int>(platform.backbones.size()));
     if (inserted) {
       const XmlLink& link = links[static_cast<std::size_t>(slowest)];
-      platform.backbones.push_back({link.name, "all that use it", link.bytes_per_s});
+      platform.backbones.push_back({link.name, "all paths that use it", link.bytes_per_s});
       shared.names.push_back(link.name);
     }
     platform.paths[pair].backbone = found->second;

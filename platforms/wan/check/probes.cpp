@@ -58,7 +58,8 @@ Descriptor connect_to(std::uint32_t to, std::uint16_t port) {
     if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
       return socket;
     // The other site's process may not listen yet.
-    if (errno != ECONNREFUSED || monotonic_s() > until_s) refuse_system_call("connect to " + dotted(to));
+    if (errno != ECONNREFUSED || monotonic_s() > until_s)
+      refuse_system_call("cannot connect to " + dotted(to));
     ::usleep(2000);
   }
 }
