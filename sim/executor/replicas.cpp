@@ -51,7 +51,8 @@ void add_replicas(costmodel::RunReport& report, const costmodel::Scenario& scena
   report.replicas = replicas;
   if (std::all_of(wall_clock_s.begin(), wall_clock_s.end(), [&](double s) { return s == wall_clock_s[0]; }))
     report.notes.push_back(
-        "all replicas took equally long: nothing that the seed decides (random placement, jitter) is in use");
+        "all replicas took the same time, because the scenario uses nothing that depends on the seed (random "
+        "placement, jitter)");
 }
 
 }  // namespace fomoe::sim

@@ -104,7 +104,7 @@ TransferRun::TransferRun(const Transfer& transfer, Transport& transport, const T
       if (!options.pieces) call = 0;
       for (const std::int64_t elements : cut(payload, options.pieces)) {
         parts->runs.push_back(
-            make_lane(transfer, {exchange, payload, elements}, transport, options.exact_wire, like));
+            make_pattern_run(transfer, {exchange, payload, elements}, transport, options.exact_wire, like));
         if (calls.size() <= call) calls.emplace_back();
         calls[call++].push_back(parts->runs.back().get());
       }

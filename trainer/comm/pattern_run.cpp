@@ -234,8 +234,8 @@ class Rooted : public PatternRun {
 
 }  // namespace
 
-std::unique_ptr<PatternRun> make_lane(const Transfer& transfer, const PieceOf& piece, Transport& transport,
-                                      bool exact, const at::Tensor& like) {
+std::unique_ptr<PatternRun> make_pattern_run(const Transfer& transfer, const PieceOf& piece,
+                                             Transport& transport, bool exact, const at::Tensor& like) {
   const bool ordered = transfer.collective == Collective::direct;
   const bool sparse = piece.payload.format.sparse();
   switch (transfer.pattern) {

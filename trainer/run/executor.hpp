@@ -159,7 +159,7 @@ class Executor {
   void start_ready(const std::shared_ptr<const costmodel::RoundPlan>& plan, std::int64_t round,
                    costmodel::OpId from);
   [[nodiscard]] bool may_start(const costmodel::RoundPlan& plan, const OpOfRound& which);
-  [[nodiscard]] bool brings_what(const costmodel::Transfer& sends, const OpOfRound& under_way);
+  [[nodiscard]] bool reads_result_of(const costmodel::Transfer& sends, const OpOfRound& under_way);
   void start(const std::shared_ptr<const costmodel::RoundPlan>& plan, const OpOfRound& which);
   [[nodiscard]] TransferOptions transfer_options(const costmodel::Transfer& work, std::int64_t round);
   void settle(OpOfRound which);  // by value: callers pass keys of in_flight_, which it erases

@@ -89,7 +89,7 @@ TEST_CASE(
   scenario.gpus.gpu_memory_bytes = 1;
   const MemoryRemedy none = memory_remedy(scenario);
   CHECK_FALSE(none.fits);
-  CHECK(remedy_text(none).starts_with("even with compute.outer_state_on=host it would need "));
+  CHECK(remedy_text(none).starts_with("even with compute.outer_state_on=host a GPU would need "));
 }
 
 TEST_CASE("memory remedy: the scenario fits with the proposed settings") {

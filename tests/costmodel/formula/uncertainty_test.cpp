@@ -64,12 +64,12 @@ TEST_CASE("steps drawn from the samples: the answer uses their mean, and each ru
   CHECK(1000 - list[0].wall_clock_low_s == doctest::Approx(compute_s * half).epsilon(1e-9));
   // The variance of a draw with replacement is Σ (x − 1.1)² ÷ 3.
   const double drawn = 1.959964 * std::sqrt(0.14 / 3) / 1.1 / std::sqrt(60.0);
-  CHECK(list[1].input == "steps that vary");
+  CHECK(list[1].input == "step time variation");
   CHECK(list[1].high == doctest::Approx(1 + drawn).epsilon(1e-9));
   CHECK(list[1].wall_clock_high_s - 1000 == doctest::Approx(compute_s * drawn).epsilon(1e-9));
 }
 
-TEST_CASE("steps that vary by hand: 60 steps of 1 s") {
+TEST_CASE("step time variation by hand: 60 steps of 1 s") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   scenario.variation.coefficient = 0.3;
   std::vector<Uncertainty> list = known_spread(scenario, 1000);

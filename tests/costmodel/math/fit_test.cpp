@@ -77,7 +77,7 @@ TEST_CASE("noisy data: the 95 % intervals hold the truth in about 95 % of 200 re
 TEST_CASE("too few observations are refused, and the message has their number and the least number needed") {
   const auto model = model_of(spread(3));
   const Fit fit = fit_terms(kTerms, model, model({1, 1, 0}));
-  CHECK(fit.refused == "too few observations: 3 for 3 terms, and at least 4 are needed");
+  CHECK(fit.refused == "too few observations: 3 observations for 3 terms; at least 4 are needed");
 }
 
 TEST_CASE("two observations of one term: a large effect is fitted, a small one is not told from chance") {
@@ -102,7 +102,7 @@ TEST_CASE(
   REQUIRE(fit.refused.empty());
   for (const std::size_t i : {1, 2}) {
     CHECK(!fit.terms[i].supported);
-    CHECK(fit.terms[i].why_not.find("cannot be told from that of ") != std::string::npos);
+    CHECK(fit.terms[i].why_not.find("cannot be distinguished from that of ") != std::string::npos);
   }
   // The one supported term explains the times. It need not be the true one, since these data cannot tell them
   // apart.
@@ -113,7 +113,7 @@ TEST_CASE("a term without effect, and a term whose interval holds its off value,
   std::vector<Case> no_hops = spread(24);
   for (Case& c : no_hops) c.hops = 0;
   const Fit without = fit_terms(kTerms, model_of(no_hops), noisy(model_of(no_hops)({0.9, 1, 0.004}), 1));
-  CHECK(without.terms[1].why_not == "it changes none of the observed times");
+  CHECK(without.terms[1].why_not == "it does not change any of the observed times");
   CHECK(without.terms[0].supported);
 
   const auto model = model_of(spread(24));

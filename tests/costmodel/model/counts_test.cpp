@@ -84,8 +84,8 @@ TEST_CASE("impossible combinations are refused, and the message names the neares
   scenario.model.experts = 12;  // O_e · 12 ÷ 8 is an integer for O_e = 2, 4, 6, 8
   CHECK_THROWS_WITH_AS(
       check(scenario),
-      "strategy.expert_overlap: got 3; expected 1 to 8 sites such that expert_overlap · 12 experts ÷ 8 "
-      "sites is a whole number; the nearest is 2 or 4; for example 2",
+      "strategy.expert_overlap: got 3; expected 1 to 8 sites for which expert_overlap · 12 experts ÷ 8 sites "
+      "is a whole number; the nearest valid value is 2 or 4; for example 2",
       InputError);
   scenario.strategy.expert_overlap = 9;
   CHECK_THROWS_AS(check(scenario), InputError);

@@ -174,17 +174,15 @@ TEST_CASE("parallel degrees that do not divide are refused, and the message has 
           x.gpus.count = 6;
           x.gpus.sharded = 4;
         }) ==
-        "compute.gpus_per_site: got 6; expected a multiple of the product of the parallel degrees, 4; for "
+        "compute.gpus_per_site: got 6; expected a multiple of 4, the product of the parallel degrees; for "
         "example gpus_per_site = 4");
   CHECK(complaint([](Scenario& x) { x.gpus.count = x.gpus.tensor_parallel = 3; }) ==
-        "compute.tensor_parallel: got 3; expected a divisor of the model's 4 heads; for example "
-        "tensor_parallel "
-        "= 1");
+        "compute.tensor_parallel: got 3; expected a divisor of 4, the number of attention heads; for example "
+        "tensor_parallel = 1");
   CHECK(complaint([](Scenario& x) { x.gpus.count = x.gpus.pipeline_parallel = 3; }) ==
         "compute.pipeline_parallel: got 3; expected at most the model's 2 layers; for example "
         "pipeline_parallel = 1");
-  CHECK(
-      complaint([](Scenario& x) { x.gpus.count = x.gpus.expert_parallel = 8; }) ==
-      "compute.expert_parallel: got 8; expected a divisor of the 4 experts that a site holds in each layer; "
-      "for example expert_parallel = 1");
+  CHECK(complaint([](Scenario& x) { x.gpus.count = x.gpus.expert_parallel = 8; }) ==
+        "compute.expert_parallel: got 8; expected a divisor of 4, the number of experts that a site holds in "
+        "each layer; for example expert_parallel = 1");
 }

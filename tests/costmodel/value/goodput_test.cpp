@@ -250,7 +250,7 @@ TEST_CASE(
   CHECK(waiting.goodput->unfinished_share == 1);
   CHECK(waiting.goodput->finish_p50_s == kNever);
   CHECK(waiting.goodput->goodput == 0);
-  CHECK(said(waiting).find("CANNOT FINISH in 100 of 100 samples: a link that fails stays dead") !=
+  CHECK(said(waiting).find("CANNOT FINISH in 100 of 100 samples: a failed link never recovers") !=
         std::string::npos);
   scenario.failures->link_repair_s = 1;
   scenario.failures->link_mtbf_s = 1000;

@@ -84,7 +84,7 @@ TEST_CASE("quality table: outside of it the answer is unknown, and it names the 
           s.strategy.method = costmodel::find_method("fomoe");
           s.strategy.expert_overlap = 1;
         }) == "expert_overlap 1; the table has 2, 4");
-  CHECK(reason([](Scenario& s) { s.workload.tokens *= 2; }) == "tokens 4800 is not the table's 2400");
+  CHECK(reason([](Scenario& s) { s.workload.tokens *= 2; }) == "tokens 4800 differs from the table's 2400");
   CHECK(reason([](Scenario& s) { s.strategy.skip_token = true; }) == "the table has no runs with skip_token");
   CHECK(reason([](Scenario& s) { s.model.vocabulary *= 100; }).starts_with("parameters "));
 }
@@ -132,12 +132,14 @@ TEST_CASE("DiLoCo scaling law: quality is unknown outside of the fitted range") 
     CHECK_FALSE(quality.known);
     return quality.reason;
   };
-  CHECK(reason([](Scenario& s) { s.strategy.local_steps = 32; }) == "local_steps 32; the law has 30");
+  CHECK(reason([](Scenario& s) { s.strategy.local_steps = 32; }) == "local_steps 32; the law covers 30");
   CHECK(reason([](Scenario& s) { s.strategy.method = costmodel::find_method("local_adamw"); }) ==
-        "method local_adamw; the law has ddp and diloco");
-  CHECK(reason([](Scenario& s) { s.workload.tokens *= 2; }).ends_with(" tokens a parameter; the law has 20"));
-  CHECK(reason([](Scenario& s) { s.model.experts = 8; }) == "a sparse model; the law has dense ones");
+        "method local_adamw; the law covers ddp and diloco");
+  CHECK(reason([](Scenario& s) {
+          s.workload.tokens *= 2;
+        }).ends_with(" tokens per parameter; the law covers 20"));
+  CHECK(reason([](Scenario& s) { s.model.experts = 8; }) == "a sparse model; the law covers dense models");
   CHECK(reason([](Scenario& s) { s.platform = platforms::uniform(16, 1e9, 1e9, 0); }) ==
-        "16 sites; the law has 1, 2, 4, 8");
-  CHECK(reason([](Scenario& s) { s.model.vocabulary = 50'000; }) == "vocabulary 50000; the law has 32768");
+        "16 sites; the law covers 1, 2, 4, 8");
+  CHECK(reason([](Scenario& s) { s.model.vocabulary = 50'000; }) == "vocabulary 50000; the law covers 32768");
 }

@@ -111,12 +111,13 @@ TEST_CASE("data that cannot support a fit give exit status 1 and the reason") {
                        {"network_model.bandwidth_efficiency=0.8"}, 0.01 * (i % 3));
   const Ran few = program(folder, "calibrate run-0.json run-1.json run-2.json run-3.json");
   CHECK(few.exit_status == 1);
-  CHECK(few.err.find("too few observations: 4 for 4 terms, and at least 5 are needed") != std::string::npos);
+  CHECK(few.err.find("too few observations: 4 observations for 4 terms; at least 5 are needed") !=
+        std::string::npos);
   // One payload size on one link determines one number only, and not the term to which it belongs.
   const Ran one_size = program(folder, "calibrate run-*.json --terms bandwidth_efficiency,payload_rate");
   INFO(one_size.out, one_size.err);
   CHECK(one_size.exit_status == 0);
-  CHECK(one_size.out.find("payload_rate is not fitted: its effect cannot be told from that of "
+  CHECK(one_size.out.find("payload_rate is not fitted: its effect cannot be distinguished from that of "
                           "bandwidth_efficiency") != std::string::npos);
   CHECK(program(folder, "calibrate run-*.json --terms latency").exit_status == 2);
   CHECK(program(folder, "calibrate nothing.json").exit_status == 2);

@@ -84,7 +84,7 @@ TEST_CASE("uncertainty in the text output: each input, its source, and all toget
                                            " --set compute.step_variation=0.1 --calibration " + path);
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
   for (const std::string& words :
-       {std::string("\nsteps that vary"), std::string("\nnetwork_model.latency_factor"),
+       {std::string("\nstep time variation"), std::string("\nnetwork_model.latency_factor"),
         "fitted: " + path + " (simulated)", std::string("\nall, in quadrature")})
     CHECK_MESSAGE(ran.out.find(words) != std::string::npos, ran.out);
 }
@@ -154,7 +154,7 @@ TEST_CASE("the TOML that fomoe calibrate writes can be pasted into a scenario") 
     REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
     const json run = json::parse(ran.out);
     for (const json& entry : run["provenance"]) {
-      if (entry["detail"].get<std::string>().starts_with("latencies ×"))
+      if (entry["detail"].get<std::string>().starts_with("all latencies are multiplied by "))
         return entry["origin"].get<std::string>();
     }
     return std::string();

@@ -73,7 +73,7 @@ TEST_CASE("--replicas gives the same results as running each seed separately") {
 TEST_CASE("--replicas in the text output, also where the seed changes nothing") {
   CHECK(run_in(source_dir(), kRandom + " --replicas 4").out.find("4 seeds from 42") != std::string::npos);
   const json same = answer("fomoe simulate experiments/scenarios/two-sites.toml --replicas 2");
-  CHECK(same["notes"].dump().find("all replicas took equally long") != std::string::npos);
+  CHECK(same["notes"].dump().find("all replicas took the same time") != std::string::npos);
   CHECK(same["replicas"]["wall_clock_s"]["p5"] == same["wall_clock_s"]);
   refused(kRandom + " --replicas 1",
           "fomoe: --replicas: got \"1\"; expected a whole number from 2 to 100000; for example");
@@ -147,5 +147,5 @@ TEST_CASE("wrong XML: the message has the file's name, the exit status is 2, and
   };
   expect("p.xml: got no file that can be read; expected a SimGrid platform in XML");
   write_all(folder / "p.xml", "sites = 3\n");
-  expect("p.xml: got what SimGrid cannot read (Parse error at p.xml:1");
+  expect("p.xml: got a file that SimGrid cannot read (Parse error at p.xml:1");
 }

@@ -167,8 +167,8 @@ TEST_CASE(
 
   const Ran other_model = run_in(folder.path(), simulate + "--set model.layers=3");
   CHECK(other_model.exit_status == 2);
-  CHECK(other_model.err.starts_with("s.toml:16: compute.profile: got steps of another model"));
+  CHECK(other_model.err.starts_with("s.toml:16: compute.profile: got step times of another model"));
   const Ran other_batch = run_in(folder.path(), simulate + "--set compute.micro_batch_sequences=2");
   CHECK(other_batch.exit_status == 2);
-  CHECK(other_batch.err.starts_with("s.toml:16: compute.profile: got no step of 2 sequences"));
+  CHECK(other_batch.err.starts_with("s.toml:16: compute.profile: got no measured step of 2 sequences"));
 }

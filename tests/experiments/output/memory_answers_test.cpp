@@ -27,7 +27,7 @@ TEST_CASE("simulate begins with the note that the model does not fit, and does n
   const std::string text = out("fomoe simulate " + kTooLarge);
   const std::size_t at = text.find("This does not run as configured: it does not fit: a GPU needs ");
   CHECK(at < text.find("wall clock"));
-  CHECK(text.find("with compute.sharded=8 it would fit (") != std::string::npos);
+  CHECK(text.find("with compute.sharded=8 the model would fit (") != std::string::npos);
   CHECK(text.find("Note: does not fit") == std::string::npos);
   CHECK(out("fomoe simulate experiments/scenarios/four-regions.toml").find("does not run") ==
         std::string::npos);
@@ -50,8 +50,8 @@ TEST_CASE("cost, compare, solve and plan also say that the model does not fit") 
   const std::string plan =
       out("fomoe plan " + kTooLarge + " --vary strategy.method=diloco --vary strategy.local_steps=64");
   CHECK(plan.starts_with("Nothing is possible: all "));
-  CHECK(plan.find("The scenario as it is does not fit into a GPU's memory; with compute.sharded=8 it would "
-                  "fit (") != std::string::npos);
+  CHECK(plan.find("The scenario as it is does not fit into a GPU's memory; with compute.sharded=8 the "
+                  "model would fit (") != std::string::npos);
 }
 
 TEST_CASE("the report shows the note above all other content") {

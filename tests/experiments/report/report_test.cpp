@@ -82,7 +82,7 @@ TEST_CASE("uncertainty of a result: every input whose spread is known, and all o
   const std::string page = page_of(folder, "run.json");
   check_nesting(page);
   CHECK(page.find("<h3>How sure</h3>") != std::string::npos);
-  for (const char* input : {"steps that vary", "network_model.jitter", "all, in quadrature"})
+  for (const char* input : {"step time variation", "network_model.jitter", "all, in quadrature"})
     CHECK_MESSAGE(page.find(input) != std::string::npos, input);
 }
 
@@ -236,7 +236,7 @@ TEST_CASE("a sweep's result: a line for each combination of the other axes, and 
   CHECK(points[3][0] == 64);
   REQUIRE(drawn[0]["y_title"] == "wall clock, min");
   CHECK(points[3][1].get<double>() * 60 == doctest::Approx(sweep["rows"][7]["wall_clock_s"].get<double>()));
-  CHECK(count(page, "1 to 2 sites such that") == 4);  // the reason in the rows of O_e = 3
+  CHECK(count(page, "1 to 2 sites for which") == 4);  // the reason in the rows of O_e = 3
 }
 
 TEST_CASE("a comparison's cases are compared, and the answers of solve are drawn over their targets") {

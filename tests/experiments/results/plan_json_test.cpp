@@ -239,7 +239,8 @@ TEST_CASE("options that cannot be combined with a plan from a file") {
     CHECK_FALSE(std::filesystem::exists(folder / "a.json"));
   };
   expect("--traffic-plan sample.json --rounds 4",
-         "fomoe: --rounds: got 4; expected at most the 1 rounds that the plan describes; for example");
+         "fomoe: --rounds: got 4; expected at most 1, the number of rounds that the plan describes; for "
+         "example");
   json idle = json::parse(read_all(kHubAndSpoke));
   idle["rounds"][0]["ops"] =
       json::array({{{"name", "nothing"}, {"compute", {{"work", "outer_step"}, {"nodes", {0}}}}}});

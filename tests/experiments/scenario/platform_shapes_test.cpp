@@ -144,7 +144,7 @@ TEST_CASE("a trace in CSV is read and simulated, and a wrong one is refused with
   // A link that stays down ends the run with a message and exit status 1 instead of an endless wait.
   const Ran dead = answer(header + "1s,uplink of site-0,0bps,\n");
   CHECK(dead.exit_status == 1);
-  CHECK_MESSAGE(dead.err.find("uplink of site-0 is down for ever from") != std::string::npos, dead.err);
+  CHECK_MESSAGE(dead.err.find("uplink of site-0 is permanently down from") != std::string::npos, dead.err);
 }
 
 TEST_CASE("a backbone of a platform file is shared in both directions, and its regions must exist") {

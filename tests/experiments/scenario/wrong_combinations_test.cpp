@@ -10,21 +10,17 @@ TEST_CASE("combinations of keys that a scenario cannot have") {
   check_refused({
       // Keys that a method requires or forbids
       {"method = \"fomoe\"\nlocal_steps = 4", "method = \"fsdp\"\nsecure_aggregation = true", "",
-       ":9: strategy.secure_aggregation: got true; expected false with fsdp: masks hide what is summed among "
-       "sites, once in "
-       "a round; for example false"},
+       ":9: strategy.secure_aggregation: got true; expected false with fsdp, because secure aggregation "
+       "masks all-reduces that start together, once per round; for example false"},
       {"method = \"fomoe\"\nlocal_steps = 4", "method = \"di_paco\"\nmodule_choices = 3", "",
-       ":9: strategy.module_choices: got 3; expected a divisor of the 4 sites, so that equally many share "
-       "each "
-       "module; "
-       "for example 2"},
+       ":9: strategy.module_choices: got 3; expected a divisor of the 4 sites, so that the same number of "
+       "sites shares each module; for example 2"},
       {"method = \"fomoe\"\nlocal_steps = 4", "method = \"pipeline_wan\"\nmicro_batches = 17", "",
-       ":9: strategy.micro_batches: got 17; expected at most one for each of the 16 sequences of a step; for "
-       "example 16"},
+       ":9: strategy.micro_batches: got 17; expected at most one micro-batch for each of the 16 sequences of "
+       "a step; for example 16"},
       {"sites = 4", "sites = 3", "--set strategy.method=expert_parallel_wan --set strategy.expert_overlap=3",
-       ":14: platform.sites: got 3; expected a number of sites that divides the 8 experts of a layer, since "
-       "each site "
-       "holds as many; for example 2"},
+       ":14: platform.sites: got 3; expected a number of sites that divides the 8 experts of a layer, "
+       "because all sites hold the same number of experts; for example 2"},
       // The GPUs of a site
       {"step_time = \"420ms\"", "step_time = \"420ms\"\ngpus_per_site = 0", "",
        ":13: compute.gpus_per_site: got 0; expected a whole number from 1 to 100000; for example "
@@ -36,23 +32,22 @@ TEST_CASE("combinations of keys that a scenario cannot have") {
        "the "
        "other degrees, or no data_parallel; for example gpus_per_site = 8"},
       {"step_time = \"420ms\"", "step_time = \"420ms\"\nsharded = 3\ngpus_per_site = 8", "",
-       ":14: compute.gpus_per_site: got 8; expected a multiple of the product of the parallel degrees, 3; "
-       "for "
-       "example gpus_per_site = 3"},
+       ":14: compute.gpus_per_site: got 8; expected a multiple of 3, the product of the parallel degrees; "
+       "for example gpus_per_site = 3"},
       {"step_time = \"420ms\"", "step_time = \"420ms\"\nzero_stage = 4\nsharded = 2", "",
        ":13: compute.zero_stage: got 4; expected a whole number from 1 to 3; for example zero_stage = 2"},
       {"step_time = \"420ms\"", "step_time = \"420ms\"\nzero_stage = 2", "",
        ":13: compute.zero_stage: got it without sharded; expected sharded above 1 beside it; for example "
        "zero_stage = 2"},
       {"step_time = \"420ms\"", "step_time = \"420ms\"\ntensor_parallel = 3", "",
-       ":13: compute.tensor_parallel: got 3; expected a divisor of the model's 4 heads; for example "
-       "tensor_parallel = 1"},
+       ":13: compute.tensor_parallel: got 3; expected a divisor of 4, the number of attention heads; for "
+       "example tensor_parallel = 1"},
       {"step_time = \"420ms\"", "step_time = \"420ms\"\npipeline_parallel = 5", "",
        ":13: compute.pipeline_parallel: got 5; expected at most the model's 4 layers; for example "
        "pipeline_parallel = 1"},
       {"step_time = \"420ms\"", "step_time = \"420ms\"\nexpert_parallel = 3", "",
-       ":13: compute.expert_parallel: got 3; expected a divisor of the 4 experts that a site holds in each "
-       "layer; for example expert_parallel = 1"},
+       ":13: compute.expert_parallel: got 3; expected a divisor of 4, the number of experts that a site "
+       "holds in each layer; for example expert_parallel = 1"},
       {"step_time = \"420ms\"", "step_time = \"420ms\"\nintra_site_bandwidth = \"450GB\"", "",
        ":13: compute.intra_site_bandwidth: got \"450GB\" (a size); expected " +
            kRate.substr(0, kRate.find("bandwidth =")) + "intra_site_bandwidth = \"450GBps\""},
@@ -171,24 +166,19 @@ TEST_CASE("alternatives and combinations in a scenario") {
        "most "
        "experts; for example active_experts = 4"},
       {"expert_overlap = 2", "expert_overlap = 5", "",
-       ":10: strategy.expert_overlap: got 5; expected 1 to 4 sites such that expert_overlap · 8 experts ÷ 4 "
-       "sites is a whole "
-       "number; the nearest is 4; for example 4"},
+       ":10: strategy.expert_overlap: got 5; expected 1 to 4 sites for which expert_overlap · 8 experts ÷ 4 "
+       "sites is a whole number; the nearest valid value is 4; for example 4"},
       {"global_batch_sequences = 16", "global_batch_sequences = 3", "",
        ":6: workload.global_batch_sequences: got 3; expected at least one sequence for each of the 4 sites; "
        "for example 4"},
       {"", "", "--set strategy.method=streaming_diloco --set strategy.fragments=5",
-       "--set strategy.fragments=5: strategy.fragments: got 5; expected at most one for each of the 4 layers "
-       "and each "
-       "of the 4 local steps; for example 4"},
+       "--set strategy.fragments=5: strategy.fragments: got 5; expected at most one fragment for each of the "
+       "4 layers and at most one for each of the 4 local steps; for example 4"},
       {"", "", "--set strategy.method=streaming_diloco --set strategy.overlap_steps=5",
-       "--set strategy.overlap_steps=5: strategy.overlap_steps: got 5; expected at most the 4 local steps "
-       "after which "
-       "the same fragment is sent again; for example 4"},
+       "--set strategy.overlap_steps=5: strategy.overlap_steps: got 5; expected at most 4, the number of "
+       "local steps between two transfers of the same fragment; for example 4"},
       {"", "", "--set strategy.method=gossip --set strategy.gossip_peers=4",
-       "--set strategy.gossip_peers=4: strategy.gossip_peers: got 4; expected at most all other sites, 3; "
-       "for "
-       "example "
-       "1"},
+       "--set strategy.gossip_peers=4: strategy.gossip_peers: got 4; expected at most 3, the number of other "
+       "sites; for example 1"},
   });
 }

@@ -16,9 +16,8 @@ TEST_CASE("wrong settings on the command line") {
        "least 1; for example "
        "--set strategy.local_steps=32"},
       {"", "", "--set strategy.expert_overlap=7",
-       "--set strategy.expert_overlap=7: strategy.expert_overlap: got 7; expected 1 to 4 sites such that "
-       "expert_overlap · 8 "
-       "experts ÷ 4 sites is a whole number; the nearest is 4; for example 4"},
+       "--set strategy.expert_overlap=7: strategy.expert_overlap: got 7; expected 1 to 4 sites for which "
+       "expert_overlap · 8 experts ÷ 4 sites is a whole number; the nearest valid value is 4; for example 4"},
       {"", "", "--set nonsense",
        "--set nonsense: nonsense: got no key=value; expected one key=value; for example --set "
        "strategy.local_steps=64"},

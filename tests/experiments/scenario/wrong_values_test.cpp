@@ -38,9 +38,9 @@ TEST_CASE("wrong names in a scenario") {
        "for "
        "example preset = \"medium\"; did you mean \"small\"?"},
       {"local_steps = 4", "placement = \"affinity\"", "",
-       ":9: strategy.placement: got \"affinity\" without routing_counts; expected routing_counts, a CSV with "
-       "the "
-       "columns layer,expert,site,count; for example routing_counts = \"routing.csv\""},
+       ":9: strategy.placement: got \"affinity\" without routing_counts; expected the key routing_counts, "
+       "which names a CSV file with the columns layer,expert,site,count; for example routing_counts = "
+       "\"routing.csv\""},
       {"local_steps = 4", "placement = \"affine\"", "",
        ":9: strategy.placement: got \"affine\"; expected one of \"fixed\", \"random\", \"affinity\"; for "
        "example "
@@ -205,9 +205,8 @@ TEST_CASE("wrong values in a scenario") {
       {"local_steps = 4", "regions = 0", "",
        ":9: strategy.regions: got 0; expected a whole number from 1 to 1024; for example regions = 2"},
       {"local_steps = 4", "collective = \"hierarchical\"\nregions = 3", "",
-       ":10: strategy.regions: got 3; expected 2 regions or more, which cut the 4 sites into equal groups, "
-       "with collective = "
-       "\"hierarchical\"; for example 2"},
+       ":10: strategy.regions: got 3; expected at least 2 regions that divide the 4 sites into equal groups, "
+       "as collective = \"hierarchical\" requires; for example 2"},
       {"local_steps = 4", "secure_aggregation = true\npayload_dtype = \"bf16\"", "",
        ":10: strategy.payload_dtype: got it beside secure_aggregation; expected no payload_dtype there: "
        "masked "

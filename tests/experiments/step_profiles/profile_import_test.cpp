@@ -168,7 +168,7 @@ TEST_CASE("a scenario with an imported profile runs, and its report has the orig
   CHECK(step_time.starts_with(
       "measured: NVIDIA H100 80GB HBM3, bf16, not stated, imported from a megatron log: "
       "megatron.log, line 3 to 6, 3 of them, SHA-256 "));
-  CHECK(parts.starts_with("assumed: only whole steps were timed"));
+  CHECK(parts.starts_with("assumed: the log has times of whole steps only"));
   CHECK(share.starts_with("computed: each of the 8 GPUs"));
   const Ran people = run_in(folder.path(), simulate);
   CHECK(people.out.find("imported from a megatron log: megatron.log") != std::string::npos);
@@ -176,13 +176,14 @@ TEST_CASE("a scenario with an imported profile runs, and its report has the orig
   SUBCASE("a profile of another model is refused, as measured profiles are") {
     const Ran other = run_in(folder.path(), simulate + "--set model.preset=medium");
     CHECK(other.exit_status == 2);
-    CHECK(other.err.find("compute.profile: got steps of another model (fomoe, d_model 256") !=
+    CHECK(other.err.find("compute.profile: got step times of another model (fomoe, d_model 256") !=
           std::string::npos);
   }
   SUBCASE("a micro-batch that was not logged is refused") {
     const Ran other = run_in(folder.path(), simulate + "--set compute.micro_batch_sequences=4");
     CHECK(other.exit_status == 2);
-    CHECK(other.err.find("expected a measured micro-batch (there: 1, 2)") != std::string::npos);
+    CHECK(other.err.find("expected a micro-batch size that the profile contains (1, 2)") !=
+          std::string::npos);
   }
 }
 

@@ -279,7 +279,7 @@ TEST_CASE("mistakes: one line that says what was expected, status 2, and no file
   CHECK(said({"strategy.method=gossip"}, {"--in-turn"}).find("a method that fomoe-train executes") !=
         std::string::npos);
   CHECK(said({"strategy.method=diloco", "strategy.collective=recursive", "platform.sites=3"}, {"--in-turn"})
-            .find("since halves of halves need a power of two") != std::string::npos);
+            .find("because recursive halving requires a power of two") != std::string::npos);
   CHECK(said({"strategy.method=diloco", "strategy.collective=hierarchical", "strategy.regions=2",
               "strategy.bucket_bytes=1MB"},
              {"--in-turn"})
