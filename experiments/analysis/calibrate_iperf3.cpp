@@ -41,11 +41,11 @@ std::vector<Observed> read_reports(const std::vector<std::string>& paths, double
     if (one.transfer.bytes_per_s > link_bytes_per_s)
       throw InputError("--link-rate",
                        fmt::format("{:.4g}Mbps", link_bytes_per_s * scenario::kBitsPerByte / 1e6),
-                       fmt::format("at least what {} carried, {:.4g}Mbps of payload", path,
+                       fmt::format("at least the rate in {}, {:.4g}Mbps of payload", path,
                                    one.transfer.bytes_per_s * scenario::kBitsPerByte / 1e6),
                        "--link-rate 1Gbps");
     if (!round_trip_s && !one.transfer.round_trip_s)
-      throw InputError("--round-trip", fmt::format("nothing, and {} has no mean_rtt", path), "a time",
+      throw InputError("--round-trip", fmt::format("no round trip, and {} has no mean_rtt", path), "a time",
                        "--round-trip 50ms");
     one.round_trip_s = round_trip_s ? *round_trip_s : *one.transfer.round_trip_s;
     all.push_back(std::move(one));
@@ -115,7 +115,7 @@ Calibration calibrate_iperf3(const std::vector<std::string>& paths, double link_
   std::string why_not = with_window.refused;
   if (why_not.empty() && !with_window.terms[1].supported) why_not = with_window.terms[1].why_not;
   if (why_not.empty() && !costmodel::better_than_chance(with_window, found.fit))
-    why_not = "more streams brought no more than chance does: none was limited by its window";
+    why_not = "more streams did not raise the rate significantly, so the window limited no stream";
   if (why_not.empty()) found.fit = with_window;
   found.terms = found.fit.terms;
   if (!why_not.empty()) found.terms.push_back({"tcp_window", false, 0, 0, 0, why_not});

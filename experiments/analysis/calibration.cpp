@@ -81,8 +81,8 @@ std::string given_terms(const Calibration& calibration) {
   for (const Observation& one : calibration.data.observations) {
     if (given_terms(calibration, one.scenario.network) == text) continue;
     throw UsageError(fmt::format(
-        "{}: got other terms of network_model than {}; expected the same of all terms that are not "
-        "fitted; for example --set network_model.congestion_control=bbr for all",
+        "{}: got terms of network_model that differ from those of {}; expected equal values of all terms "
+        "that are not fitted; for example --set network_model.congestion_control=bbr for all runs",
         one.name, first.name));
   }
   return text;
@@ -94,7 +94,7 @@ bool fitted_as_reciprocal(const std::string& term) { return term == "payload_rat
 
 std::string calibration_toml(const Calibration& calibration) {
   std::string text = fmt::format(
-      "# Fitted by fomoe calibrate to {} measured times; standard deviation of what is left: {:.2f} %.\n"
+      "# Fitted by fomoe calibrate to {} measured times; standard deviation of the residuals: {:.2f} %.\n"
       "[network_model]\n",
       calibration.data.observations.size(), 100 * calibration.fit.relative_s);
   for (const FittedTerm& term : calibration.terms) {
@@ -110,9 +110,10 @@ std::string calibration_toml(const Calibration& calibration) {
   const auto list = [](const std::vector<std::string>& words) {
     return words.empty() ? "[]" : "[\"" + scenario::joined(words, "\", \"") + "\"]";
   };
-  text += fmt::format("\n[calibration]  # what was fitted\nterms = {}\n", list(fitted));
+  text +=
+      fmt::format("\n[calibration]  # the fitted terms and the runs of the fit\nterms = {}\n", list(fitted));
   if (!calibration.data.run_ids.empty())
-    text += fmt::format("runs = {}  # fomoe validate refuses these with this model\n",
+    text += fmt::format("runs = {}  # fomoe validate refuses these runs with this model\n",
                         list(calibration.data.run_ids));
   return text;
 }
@@ -133,7 +134,8 @@ std::string calibration_for_people(const Calibration& calibration) {
   const auto worst = std::max_element(errors.begin(), errors.end(),
                                       [](double a, double b) { return std::abs(a) < std::abs(b); });
   return aligned(rows) + '\n' + reasons +
-         fmt::format("\n{} observations; the worst is {:+.1f} % off ({}).\n\n", errors.size(), 100 * *worst,
+         fmt::format("\n{} observations; the largest error is {:+.1f} % ({}).\n\n", errors.size(),
+                     100 * *worst,
                      calibration.data.observations[static_cast<std::size_t>(worst - errors.begin())].name) +
          calibration_toml(calibration);
 }

@@ -80,34 +80,36 @@ std::vector<std::string> outside_of_validation(const costmodel::RunReport& repor
     const std::string range = fmt::format("({} to {})", shown(tried.low), shown(tried.high));
     // The values in the CSV are rounded.
     if (asked.high > tried.high * (1 + 1e-6))
-      lines.push_back(fmt::format("{} {}: {:.3g} times the most that was tried {}", what, shown(asked.high),
-                                  asked.high / tried.high, range));
+      lines.push_back(fmt::format("{} {}: {:.3g} times the maximum of the validated range {}", what,
+                                  shown(asked.high), asked.high / tried.high, range));
     if (asked.low < tried.low * (1 - 1e-6))
-      lines.push_back(fmt::format("{} {}: {:.3g} of the least that was tried {}", what, shown(asked.low),
-                                  asked.low / tried.low, range));
+      lines.push_back(fmt::format("{} {}: {:.3g} times the minimum of the validated range {}", what,
+                                  shown(asked.low), asked.low / tried.low, range));
   };
   const auto sites = static_cast<double>(scenario.sites());
   compare("sites", "sites", {sites, sites}, plain);
   if (scenario.sites() > 1) {
     const Links links = links_of(scenario.platform);
-    compare("links of", "bytes_per_s", links.bytes_per_s, rate);
+    compare("link rate", "bytes_per_s", links.bytes_per_s, rate);
     compare("latency", "latency_s", links.latency_s, human_time);
   }
   const double bytes = report.bytes_sent_per_site_per_round;
-  compare("sent per site and round", "bytes_sent_per_site_per_round", {bytes, bytes}, human_bytes);
+  compare("bytes sent per site and round", "bytes_sent_per_site_per_round", {bytes, bytes}, human_bytes);
   const auto& methods = envelope().methods;
   if (std::find(methods.begin(), methods.end(), scenario.strategy.method->name) == methods.end())
-    lines.push_back(
-        fmt::format("method {}: tried were {}", scenario.strategy.method->name, scenario::joined(methods)));
+    lines.push_back(fmt::format("method {}: the validated methods are {}", scenario.strategy.method->name,
+                                scenario::joined(methods)));
   return lines;
 }
 
 std::string validation_range_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
   const std::vector<std::string> outside = outside_of_validation(report, scenario);
   if (outside.empty())
-    return "Validation: inside the ranges that real runs were compared in "
+    return "Validation: the scenario is inside the ranges in which predictions were compared with real runs "
            "(experiments/validation/README.md)\n";
-  return "Validation: outside of what real runs were compared in: " + scenario::joined(outside, "; ") + '\n';
+  return "Validation: the scenario is outside the ranges in which predictions were compared with real "
+         "runs: " +
+         scenario::joined(outside, "; ") + '\n';
 }
 
 }  // namespace fomoe::commands

@@ -80,7 +80,7 @@ planner::Limits read_limits(const std::string& text, const costmodel::Scenario& 
     const std::size_t equals = part.find('=');
     const std::string name = part.substr(0, equals);
     if (equals == std::string::npos && !part.empty() && part[0] >= '0' && part[0] <= '9' && part != text)
-      refuse(text, "numbers without commas: a comma begins the next limit");
+      refuse(text, "numbers without commas, because a comma begins the next limit");
     if (equals == std::string::npos || equals + 1 == part.size())
       refuse(part, "limit=value, with " + scenario::joined(kLimits) + " as the limit");
     const std::string value = part.substr(equals + 1);

@@ -19,8 +19,9 @@ std::vector<ReadRun> read_runs(const std::vector<std::string>& paths,
     scenario::MeasuredRun measured = scenario::read_measured_run(path);
     const auto [first, is_new] = path_of.emplace(measured.record.id, path);
     if (!is_new)
-      throw UsageError(fmt::format("{}: got run {} a second time; expected every run once, and it is {}",
-                                   path, measured.record.id, first->second));
+      throw UsageError(
+          fmt::format("{}: got run {} twice; expected each run once; the other report of this run is {}",
+                      path, measured.record.id, first->second));
     costmodel::Scenario scenario = scenario::read_scenario(measured.record.source, path, overrides);
     runs.push_back({std::move(measured), std::move(scenario)});
   }
@@ -32,10 +33,11 @@ std::vector<std::string> network_overrides(const po::variables_map& values) {
   if (values.count("set")) overrides = values["set"].as<std::vector<std::string>>();
   for (const std::string& assignment : overrides) {
     if (!assignment.starts_with("network_model."))
-      throw UsageError(fmt::format(
-          "--set: got \"{}\"; expected a key of network_model: all else is what was run; for example --set "
-          "network_model.bandwidth_efficiency=0.95",
-          assignment));
+      throw UsageError(
+          fmt::format("--set: got \"{}\"; expected a key of network_model, because all other keys describe "
+                      "the measured run; for example --set "
+                      "network_model.bandwidth_efficiency=0.95",
+                      assignment));
   }
   return overrides;
 }

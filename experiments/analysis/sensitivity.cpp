@@ -53,7 +53,7 @@ ShownSensitivity read_sensitivity(const po::variables_map& values, const costmod
 }
 
 std::string sensitivity_text(const ShownSensitivity& shown, double answer_s) {
-  std::vector<Row> rows = {{"wall clock if", "less", "", "more", ""}};
+  std::vector<Row> rows = {{"wall clock if an input changes", "less", "", "more", ""}};
   for (const costmodel::Sensitivity& input : shown.inputs) {
     if (rows.size() > kMostLines || std::abs(input.change) < kWorthSaying) break;
     rows.push_back({input.input, changed_by(input.less_share) + ":",
@@ -61,16 +61,16 @@ std::string sensitivity_text(const ShownSensitivity& shown, double answer_s) {
                     change_text(shown.wall_clock_s, input.more_s)});
   }
   if (rows.size() == 1) return "";
-  rows.front() = {"wall clock if", "", "", "", ""};
+  rows.front() = {"wall clock if an input changes", "", "", "", ""};
   std::string text = aligned(rows);
   const double off = shown.wall_clock_s / answer_s - 1;
   if (shown.executor == "closed-form" && std::abs(off) > kCloseEnough) {
     text += fmt::format(
-        "by the closed form, whose wall clock is {} {} the one above, so that these can be off as much; "
-        "fomoe simulate --sensitivity simulated asks the simulator\n",
+        "computed by the closed form, whose wall clock is {} {} the one above, so these changes can have an "
+        "error of that size; fomoe simulate --sensitivity simulated uses the simulator\n",
         human_percent(std::abs(off)), off > 0 ? "above" : "below");
   } else {
-    text += shown.executor == "closed-form" ? "by the closed form\n" : "simulated\n";
+    text += shown.executor == "closed-form" ? "computed by the closed form\n" : "computed by simulation\n";
   }
   return text + '\n';
 }

@@ -21,7 +21,7 @@ using scenario::Json;
 using scenario::JsonObject;
 
 constexpr scenario::JsonKind kCalibration = {
-    "fomoe.calibration/1", "calibration", "what fomoe calibrate wrote with --output FILE.json",
+    "fomoe.calibration/1", "calibration", "a file that fomoe calibrate --output FILE.json wrote",
     "fomoe calibrate experiments/validation/runs/*.json --terms bandwidth_efficiency,latency_factor --output "
     "calibration.json"};
 
@@ -66,11 +66,10 @@ costmodel::Scenario CalibrationFile::stated(costmodel::Scenario scenario) const 
 }
 
 void add_calibration_option(po::options_description& options) {
-  options.add_options()(
-      "calibration", po::value<std::string>()->value_name("FILE.json"),
-      "output of fomoe calibrate, whose terms of [network_model] replace the scenario's; the answer then "
-      "gives "
-      "its range over their 95 % intervals, with two additional runs for each term (default: none)");
+  options.add_options()("calibration", po::value<std::string>()->value_name("FILE.json"),
+                        "output of fomoe calibrate; its terms replace those of the scenario's "
+                        "[network_model], and the answer then includes the range of the wall clock over "
+                        "their 95 % intervals (two additional runs for each term; default: none)");
 }
 
 CalibrationFile read_calibration(const po::variables_map& values) {
@@ -119,7 +118,7 @@ ShownUncertainty find_uncertainty(const po::variables_map& values, const costmod
 
 std::string uncertainty_text(const ShownUncertainty& shown) {
   if (shown.inputs.empty()) return "";
-  std::vector<Row> rows = {{"known spread, 95 %", "from", "to", "wall clock", ""}};
+  std::vector<Row> rows = {{"input with a known 95 % range", "from", "to", "wall clock", ""}};
   std::string sources;
   for (const costmodel::Uncertainty& input : shown.inputs) {
     rows.push_back({input.input, input_text(input.low, input.unit), input_text(input.high, input.unit),
@@ -128,7 +127,7 @@ std::string uncertainty_text(const ShownUncertainty& shown) {
     sources += fmt::format("  {}: {} ({})\n", input.input, input.how, input.executor);
   }
   const costmodel::Interval95 all = costmodel::in_quadrature(shown.inputs, shown.answer_s);
-  rows.push_back({"all, in quadrature", human_time(all.low), human_time(all.high),
+  rows.push_back({"all inputs, in quadrature", human_time(all.low), human_time(all.high),
                   change_text(shown.answer_s, all.low), change_text(shown.answer_s, all.high)});
   return aligned(rows) + sources + '\n';
 }

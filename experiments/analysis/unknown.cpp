@@ -113,9 +113,8 @@ Unknown read_unknown(const std::string& name, const costmodel::Scenario& scenari
       (name == "platform.bandwidth" || name == "platform.uplink" || name == "platform.downlink" ||
        name == "platform.latency"))
     throw UsageError(
-        fmt::format("--for: got {}, and the scenario's platform is a file, whose sites differ; expected a "
-                    "factor on all of "
-                    "its rates or latencies; for example --for platform.rate_factor or --for "
+        fmt::format("--for: got {} with a platform file, whose sites differ; expected a factor on all of its "
+                    "rates or latencies; for example --for platform.rate_factor or --for "
                     "network_model.latency_factor",
                     name));
   const toml::node* node = document.root().at_path(name).node();

@@ -19,7 +19,8 @@ double total_sent(const Case& one) {
 
 std::string limit(const Case& one) {
   const double idle = one.report.round.idle_s / one.report.round.duration_s;
-  return waiting_text(one.report) + (idle > 0.05 ? fmt::format(" and is idle {}", human_percent(idle)) : "");
+  return waiting_text(one.report) +
+         (idle > 0.05 ? fmt::format(" and is idle {} of the time", human_percent(idle)) : "");
 }
 
 std::string quoted(const Case& one) {
@@ -48,19 +49,18 @@ std::string at_equal_loss(const Case& chosen, const Case& reference) {
     const double own_s = *own.equal_loss_factor * chosen.report.wall_clock_s;
     const double other_s = *other.equal_loss_factor * reference.report.wall_clock_s;
     return fmt::format(
-        " To the loss of data-parallel training, by a larger model on more tokens, it would take {}, and {} "
-        "{}.",
+        " To reach the loss of data-parallel training, with a larger model on more tokens, it would take {}, "
+        "and {} would take {}.",
         human_time(own_s), quoted(reference), human_time(other_s));
   }
   if (own.perplexity <= other.perplexity) {
-    return fmt::format(" At equal loss it is still ahead: it reaches the {} of {} ({}) in at most {}.",
-                       perplexity_text(reference.report), quoted(reference), amount(reference),
-                       amount(chosen));
+    return fmt::format(
+        " At equal loss it is still faster: it reaches the perplexity {} of {} ({}) in at most {}.",
+        perplexity_text(reference.report), quoted(reference), amount(reference), amount(chosen));
   }
   return fmt::format(
-      " At equal loss it is not known to be faster: it does not reach the {} of {} in this token budget, so "
-      "the time to "
-      "that loss is unknown.",
+      " At equal loss it is not known to be faster: it does not reach the perplexity {} of {} within this "
+      "token budget, so the time to that loss is unknown.",
       perplexity_text(reference.report), quoted(reference));
 }
 
@@ -69,9 +69,8 @@ std::string on_quality(const std::vector<Case>& cases, const Case& chosen, const
   const bool asked =
       std::any_of(cases.begin(), cases.end(), [](const Case& one) { return one.report.quality.has_value(); });
   if (!asked) {
-    return " Model quality is not in this answer: fewer synchronisations and fewer copies of an expert can "
-           "cost "
-           "quality.";
+    return " This answer does not include model quality: fewer synchronisations and fewer copies of an "
+           "expert can reduce it.";
   }
   std::string text;
   const auto known = [](const Case& one) { return one.report.quality && one.report.quality->known; };
@@ -80,8 +79,8 @@ std::string on_quality(const std::vector<Case>& cases, const Case& chosen, const
                         chosen.report.quality->source);
   } else {
     text += fmt::format(
-        " Its model quality is UNKNOWN ({}): fewer synchronisations and fewer copies of an expert can "
-        "cost quality.",
+        " Its model quality is UNKNOWN ({}): fewer synchronisations and fewer copies of an expert can reduce "
+        "quality.",
         chosen.report.quality ? chosen.report.quality->reason : "the case has no quality model");
   }
   if (known(chosen) && reference != nullptr && known(*reference)) text += at_equal_loss(chosen, *reference);
@@ -91,7 +90,7 @@ std::string on_quality(const std::vector<Case>& cases, const Case& chosen, const
       best = &one;
   }
   if (best != nullptr && best != &chosen && best != reference)
-    text += fmt::format(" The lowest known perplexity, {}, is that of {}.", perplexity_text(best->report),
+    text += fmt::format(" The lowest known perplexity is {}, reached by {}.", perplexity_text(best->report),
                         quoted(*best));
   const auto unknown =
       std::count_if(cases.begin(), cases.end(), [&](const Case& one) { return !known(one); });
@@ -130,10 +129,11 @@ std::string verdict(const std::vector<Case>& cases) {
       most_often = most_often && one->steps_per_round() > chosen.steps_per_round();
     }
     if (equal.size() > 3) others = fmt::format("{} other cases", equal.size() - 1);
-    text = fmt::format(
-        "Fastest, within 1 % as fast as {}: {}, which of these {}. It {}.", others, quoted(chosen),
-        most_often ? "synchronises most often" : "synchronises no less often and sends the fewest bytes",
-        limit(chosen));
+    text = fmt::format("Fastest: {}. Its time equals that of {} within 1 %, and of these cases it {}. It {}.",
+                       quoted(chosen), others,
+                       most_often ? "synchronises most often"
+                                  : "synchronises at least as often as the others and sends the fewest bytes",
+                       limit(chosen));
   }
   // Compare with the fastest case that synchronises more often. If there is none, compare with the next
   // slower case.
@@ -157,7 +157,7 @@ std::string verdict(const std::vector<Case>& cases) {
     break;
   }
   if (chosen.ring && waits_for_latency(chosen.report)) {
-    text += " A ring pays each latency many times: try strategy.collective=direct.";
+    text += " A ring incurs the latency in each of its steps: try strategy.collective=direct.";
   }
   return text + on_quality(cases, chosen, reference);
 }

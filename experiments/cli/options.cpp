@@ -66,7 +66,7 @@ std::optional<po::variables_map> parse(const Arguments& arguments, const Help& h
       values.count(positional) ? values[positional].as<std::vector<std::string>>().size() : 0;
   if (count == Positionals::none) {
     if (given == 0) return values;
-    throw UsageError(fmt::format("got \"{}\"; expected options alone{}",
+    throw UsageError(fmt::format("got \"{}\"; expected only options{}",
                                  values[positional].as<std::vector<std::string>>().front(), see));
   }
   if (given == 0 || (given > 1 && count == Positionals::one)) {

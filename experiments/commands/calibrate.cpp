@@ -51,10 +51,9 @@ Data read_data(const std::vector<std::string>& paths, const std::vector<std::str
     const bool overlapped =
         costmodel::bound_of(predicted, run.measured.report) == costmodel::Bound::overlapped;
     if (seconds <= 0 || overlapped) {
-      message(fmt::format("{}: left out: {}", run.measured.path,
-                          overlapped
-                              ? "its transfers hide behind compute, and how long one takes depends on it"
-                              : "nothing was sent"));
+      message(fmt::format("{}: not used for the fit: {}", run.measured.path,
+                          overlapped ? "its transfers overlap with compute, which changes their duration"
+                                     : "nothing was sent"));
       continue;
     }
     data.run_ids.push_back(run.measured.record.id);
@@ -131,8 +130,8 @@ WindowFit fit_window(const Data& data, const std::vector<FitTerm>& terms, const 
   if (!costmodel::better_than_chance(fit, without)) {
     found.fit = without;
     found.window.why_not =
-        "slow start explains no more than chance: where the data have few round trips, or "
-        "connections that were never silent, it does not show";
+        "slow start does not improve the fit significantly; it has little effect on data with few round "
+        "trips or with connections that were never idle";
     return found;
   }
   const double n_p = std::max(1, fit.degrees_of_freedom - 1), t = costmodel::student_t(static_cast<int>(n_p));
@@ -186,17 +185,19 @@ std::optional<Calibration> calibrated_iperf3(const po::variables_map& values) {
   if (reports == 0) {
     if (rate || round_trip)
       throw UsageError(
-          "--link-rate, --round-trip: got them without a report of iperf3, which alone needs them");
+          "--link-rate, --round-trip: got these options without a report of iperf3; expected them only with "
+          "reports of iperf3");
     return std::nullopt;
   }
   if (static_cast<std::size_t>(reports) < paths.size())
     throw UsageError(
-        "got reports of iperf3 and other files; expected one or the other, since rates of transfers and "
+        "got reports of iperf3 and other files; expected only one of these kinds, because rates of transfers "
+        "and "
         "times of collectives are not fitted together");
   if (values.count("terms") || values.count("set"))
     throw UsageError(
-        "--terms, --set: got them with reports of iperf3, of which bandwidth_efficiency and tcp_window "
-        "are fitted");
+        "--terms, --set: got these options with reports of iperf3; expected neither, because only "
+        "bandwidth_efficiency and tcp_window are fitted to these reports");
   if (!rate)
     throw UsageError(
         "--link-rate: got nothing; expected the platform's rate of the link that iperf3 measured; for "

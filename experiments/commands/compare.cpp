@@ -77,7 +77,7 @@ std::string of_the_fastest(const std::vector<Case>& cases,
   const std::string text =
       sensitivity_text(formula_sensitivity(scenarios[static_cast<std::size_t>(fastest - cases.begin())]),
                        fastest->report.wall_clock_s);
-  return text.empty() ? "" : "\nOf the fastest, the " + text;
+  return text.empty() ? "" : "\nFor the fastest case: " + text;
 }
 
 }  // namespace
@@ -124,7 +124,7 @@ void run_compare(const Arguments& arguments) {
   if (output.for_people()) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
       const std::string memory = costmodel::memory_problem(scenarios[i]);
-      if (!memory.empty()) answer += fmt::format("{} does not run as configured: it {}.\n", texts[i], memory);
+      if (!memory.empty()) answer += fmt::format("{} cannot run as configured: it {}.\n", texts[i], memory);
     }
     answer += (answer.empty() ? "" : "\n") + table(cases) + '\n' + verdict(cases) + '\n' +
               of_the_fastest(cases, scenarios);

@@ -43,7 +43,7 @@ std::vector<Provenance> provenance_of(const costmodel::Scenario& scenario, bool 
   std::vector<Provenance> list;
   if (model.opaque) {
     list.push_back(
-        {"parameters", Origin::assumed, "given in the scenario; all dense ones are under dense_ffn"});
+        {"parameters", Origin::assumed, "given in the scenario; dense_ffn contains all dense parameters"});
     if (model.experts > 0 && model.active_experts == model.experts)
       list.push_back({"active parameters", Origin::assumed, "every token uses all experts"});
   } else {
@@ -58,9 +58,10 @@ std::vector<Provenance> provenance_of(const costmodel::Scenario& scenario, bool 
   }
   list.push_back(
       {"FLOPs", Origin::computed,
-       std::string("6 per matrix parameter and token, attention over the full square of a sequence") +
-           (scenario.gpus.activation_checkpointing ? ", a third more for recomputation; " : "; ") +
-           (paper_accounting ? "skip-token as in the FoMoE paper" : "skip-token as the mechanism works")});
+       std::string("6 FLOPs per matrix parameter and token, attention over the full square of a sequence") +
+           (scenario.gpus.activation_checkpointing ? ", one third more for recomputation; " : "; ") +
+           (paper_accounting ? "skip-token counted as in the FoMoE paper"
+                             : "skip-token counted as executed")});
   list.push_back(costmodel::memory_provenance(scenario));
   list.push_back({"bytes sent", Origin::computed,
                   "from the model's shape and the method's plan, mean over sites and rounds"});
@@ -155,7 +156,7 @@ std::string to_human_text(const Cost& cost, const costmodel::Scenario& scenario)
   std::string text = fmt::format("{} on {} sites, model {}\n\n", scenario.strategy.method->name,
                                  scenario.sites(), scenario.model.name);
   if (const std::string memory = costmodel::memory_problem(scenario); !memory.empty())
-    text += fmt::format("This does not run as configured: it {}.\n\n", memory);
+    text += fmt::format("This scenario cannot run as configured: it {}.\n\n", memory);
   std::vector<Row> rows = {{"parameters", count(parameters.total())},
                            {"  embedding", count(parameters.embedding)},
                            {"  attention", count(parameters.attention)},
@@ -164,7 +165,7 @@ std::string to_human_text(const Cost& cost, const costmodel::Scenario& scenario)
                            {"  expert", count(parameters.expert)},
                            {"  norm", count(parameters.norm)},
                            {"  active", count(cost.active_parameters)},
-                           {"held by one site", count(costmodel::parameters_per_site(scenario))},
+                           {"parameters per site", count(costmodel::parameters_per_site(scenario))},
                            {"FLOPs per token", human_count(cost.flops_per_token())},
                            {"  dense", human_count(cost.flops.dense)},
                            {"  attention scores", human_count(cost.flops.attention)},
@@ -195,7 +196,7 @@ std::string to_human_text(const Cost& cost, const costmodel::Scenario& scenario)
   if (cost.sent.checkpoint > 0) rows.push_back({"  checkpoint", human_bytes(cost.sent.checkpoint)});
   if (cost.sent.rejoin > 0) rows.push_back({"  rejoin", human_bytes(cost.sent.rejoin)});
   if (cost.intra_site.total() > 0)
-    rows.push_back({"inside a site per step", human_time(cost.intra_site.total())});
+    rows.push_back({"communication inside a site per step", human_time(cost.intra_site.total())});
   text += aligned(rows);
   return text + '\n' + human_provenance(cost.provenance);
 }

@@ -57,12 +57,12 @@ std::string model_lines(const Scenario& scenario) {
                               number(counts.total())});
   const costmodel::Fixed fixed = costmodel::fixed_of(scenario);
   const double bytes = scenario.strategy.wire.bytes_per_element();
-  text += text_of({"payload of the dense part", "elements · bytes of one on the wire",
+  text += text_of({"payload of the dense part", "elements · bytes per element on the wire",
                    fmt::format("{} · {:.6g} ({})", whole(fixed.dense_elements), bytes,
                                to_string(scenario.strategy.wire.type)),
                    human_bytes(fixed.dense_elements * bytes)});
   if (fixed.expert_elements > 0)
-    text += text_of({"payload of all experts", "elements · bytes of one on the wire",
+    text += text_of({"payload of all experts", "elements · bytes per element on the wire",
                      fmt::format("{} · {:.6g}", whole(fixed.expert_elements), bytes),
                      human_bytes(fixed.expert_elements * bytes)});
   return text;
@@ -96,7 +96,7 @@ std::string traffic_lines(const Scenario& scenario, const costmodel::ClosedFormP
     names += fmt::format("{}{}", names.empty() ? "" : " + ", name);
     numbers += fmt::format("{}{}", numbers.empty() ? "" : " + ", human_bytes(bytes));
   }
-  return text + text_of({"sent by a site in the mean round", names.empty() ? "nothing" : names, numbers,
+  return text + text_of({"bytes sent by a site in the mean round", names.empty() ? "nothing" : names, numbers,
                          human_bytes(sent.total())});
 }
 
@@ -106,16 +106,14 @@ std::string compute_lines(const costmodel::ClosedFormParts& parts) {
                               fmt::format("{} + {}", seconds(step.gradients_s), seconds(step.optimizer_s)),
                               seconds(step.step_s())});
   const double steps = parts.summary.steps / parts.summary.rounds;
-  return text +
-         text_of(
-             {"compute of the mean round",
-              "steps a round · (share computed · forward and backward + share updated · optimiser) + outer "
-              "step",
-              fmt::format("{:.6g} · ({:.6g} · {} + {:.6g} · {}) + {}", steps, parts.summary.compute_factor,
-                          seconds(step.gradients_s), parts.summary.optimizer_factor,
-                          seconds(step.optimizer_s),
-                          seconds(parts.summary.outer_steps_per_round * step.outer_step_s)),
-              seconds(parts.round.slowest_compute_s)});
+  return text + text_of({"compute of the mean round",
+                         "steps per round · (share computed · forward and backward + share updated · "
+                         "optimiser) + outer step",
+                         fmt::format("{:.6g} · ({:.6g} · {} + {:.6g} · {}) + {}", steps,
+                                     parts.summary.compute_factor, seconds(step.gradients_s),
+                                     parts.summary.optimizer_factor, seconds(step.optimizer_s),
+                                     seconds(parts.summary.outer_steps_per_round * step.outer_step_s)),
+                         seconds(parts.round.slowest_compute_s)});
 }
 
 std::string stage_lines(const costmodel::ClosedFormParts& parts) {
@@ -129,7 +127,7 @@ std::string stage_lines(const costmodel::ClosedFormParts& parts) {
     const auto& stage = parts.summary.stages[static_cast<std::size_t>(i)];
     if (stage.times_per_round == 0) continue;
     const std::string times =
-        stage.times_per_round == 1 ? "" : fmt::format(", {:.6g} times a round", stage.times_per_round);
+        stage.times_per_round == 1 ? "" : fmt::format(", {:.6g} times per round", stage.times_per_round);
     text +=
         text_of({fmt::format("transfer {}{}", i + 1, times),
                  "hops · latency + max(bytes ÷ port, bytes of a pair ÷ path)",
@@ -139,28 +137,30 @@ std::string stage_lines(const costmodel::ClosedFormParts& parts) {
                  seconds(costmodel::stage_s(stage, links))});
     if (stage.hidden_steps > 0 || stage.hidden_forwards > 0 || stage.hidden_backwards > 0)
       text += fmt::format(
-          "      of which as much hides as {:.4g} steps, {:.4g} forward and {:.4g} backward passes take\n",
+          "      overlaps with at most {:.4g} steps, {:.4g} forward passes and {:.4g} backward passes of "
+          "compute\n",
           stage.hidden_steps, stage.hidden_forwards, stage.hidden_backwards);
   }
-  return text + fmt::format("  port: {}, the slowest; one latency and one path, the worst, stand for all\n",
-                            parts.port);
+  return text + fmt::format(
+                    "  port: {}, the slowest port; all sites have the longest latency and the slowest path\n",
+                    parts.port);
 }
 
 std::string run_lines(const Scenario& scenario, const costmodel::ClosedFormParts& parts) {
   const auto& round = parts.round;
   std::string text =
-      text_of({"exposed in the mean round", "what of the transfers no compute hides",
-               fmt::format("of {}", seconds(round.communication_s)), seconds(round.exposed_s)});
-  text += text_of({"the mean round", "compute + waiting inside steps + exposed",
+      text_of({"exposed communication of the mean round", "transfer time that does not overlap with compute",
+               fmt::format("part of {}", seconds(round.communication_s)), seconds(round.exposed_s)});
+  text += text_of({"duration of the mean round", "compute + waiting inside steps + exposed communication",
                    fmt::format("{} + {} + {}", seconds(round.slowest_compute_s), seconds(round.waiting_s),
                                seconds(round.exposed_s)),
                    seconds(round.duration_s)});
-  text += text_of({"optimiser steps", "⌈tokens ÷ (sequences of a batch · tokens of one)⌉",
+  text += text_of({"optimiser steps", "⌈tokens ÷ (sequences per batch · tokens per sequence)⌉",
                    fmt::format("⌈{} ÷ ({} · {})⌉", whole(static_cast<double>(scenario.workload.tokens)),
                                whole(static_cast<double>(scenario.workload.global_batch_sequences)),
                                whole(static_cast<double>(scenario.model.sequence_length))),
                    whole(parts.summary.steps)});
-  return text + text_of({"wall clock", "rounds · the mean round",
+  return text + text_of({"wall clock", "rounds · duration of the mean round",
                          fmt::format("{:.0f} · {}", parts.summary.rounds, seconds(round.duration_s)),
                          fmt::format("{:.10g} s ({})", parts.summary.rounds * round.duration_s,
                                      human_time(parts.summary.rounds * round.duration_s))});

@@ -47,7 +47,8 @@ std::string published_models() {
     const costmodel::ModelShape shape = scenario::read_hf_config(file);
     rows.push_back({file, human_count(static_cast<double>(costmodel::count_parameters(shape).total()))});
   }
-  return "\nFor model.hf_config, which takes any model's config.json, relative to the scenario file:\n" +
+  return "\nExamples for model.hf_config, the path of a model's config.json relative to the scenario "
+         "file:\n" +
          aligned(rows);
 }
 
@@ -78,9 +79,9 @@ std::string accelerators() {
                     row.power_w ? fmt::format("{:g} W", *row.power_w) : "-", row.source});
   }
   return aligned(rows) +
-         "\nPeaks of dense matrix products; \"-\": its vendor does not say. All are assumptions until "
-         "somebody "
-         "measures.\n";
+         "\nPeak rates of dense matrix products. \"-\": the vendor states no value. All values are "
+         "assumptions, "
+         "not measurements.\n";
 }
 
 std::string keys_of(std::span<const scenario::Key> keys, bool arrays) {
@@ -103,10 +104,10 @@ std::string keys_of(std::span<const scenario::Key> keys, bool arrays) {
 
 std::string platforms(const std::string& folder) {
   if (!std::filesystem::is_directory(folder)) {
-    throw UsageError(
-        fmt::format("--folder: got \"{}\", which is no folder; expected one with platform files; for example "
-                    "--folder platforms",
-                    folder));
+    throw UsageError(fmt::format(
+        "--folder: got \"{}\", which is not a folder; expected a folder with platform files; for example "
+        "--folder platforms",
+        folder));
   }
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {

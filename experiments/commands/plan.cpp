@@ -119,9 +119,9 @@ void run_plan(const Arguments& arguments) {
       "top", po::value<std::string>()->default_value("10")->value_name("N"),
       "largest number of rows in the answer")(
       "vary", po::value<std::vector<std::string>>()->value_name("KEY=VALUES"),
-      "values to try for a key, in the form that `fomoe sweep` takes; they replace the usual values or add a "
-      "key")("output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
-             "-: JSON on stdout; or a .json or .csv file (default: a text on stdout)");
+      "values to try for a key, in the form of `fomoe sweep`; they replace the default values of the key, or "
+      "add a key")("output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
+                   "-: JSON on stdout; or a .json or .csv file (default: text on stdout)");
   add_scenario_options(options);
   const Help help = {
       "plan",

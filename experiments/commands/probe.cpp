@@ -84,7 +84,7 @@ class OwnSite {
   explicit OwnSite(int first_port) {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
-      throw std::runtime_error("no pair of sockets");
+      throw std::runtime_error("cannot create a pair of sockets");
     ours_.emplace(probe::Socket(ends[0]));
     thread_ = std::thread([other = probe::LineSocket(probe::Socket(ends[1])), first_port]() mutable {
       try {
@@ -142,7 +142,7 @@ void follow(const probe::Launch& launch, const probe::Hello& hello, int first_po
     rank0.send(probe::to_json(hello));
     error = probe::serve_site(rank0, first_port);
   } catch (const probe::ConnectionLost& lost) {
-    throw std::runtime_error(fmt::format("rank 0 is lost: {}", lost.what()));
+    throw std::runtime_error(fmt::format("the connection to rank 0 is lost: {}", lost.what()));
   }
   if (!error.empty()) throw std::runtime_error(error);
 }
@@ -199,7 +199,7 @@ void run_probe(const Arguments& arguments) {
   // A site without iperf3 connects too: rank 0 then reports the missing iperf3, and no site waits in vain.
   if (launch.rank > 0) return follow(launch, hello, first_port, wait_s);
   if (hello.iperf3.empty())
-    throw InputError("PATH", "no iperf3 on it", "iperf3 at every site", "apt-get install iperf3");
+    throw InputError("PATH", "no iperf3 in it", "iperf3 at every site", "apt-get install iperf3");
   const std::string stem = std::filesystem::path(path).stem().string();
   output.write(
       coordinate(launch, hello, measure, stem.empty() || stem == "-" ? "probed" : stem, first_port, wait_s));

@@ -39,7 +39,8 @@ std::int64_t count_of(const std::string& option, const std::string& text, std::i
 costmodel::ModelShape model_of(const po::variables_map& values) {
   if (values.count("model") + values.count("scenario") != 1) {
     throw UsageError(
-        "expected either --model or --scenario: no log says which model was trained; for example --model "
+        "expected either --model or --scenario, because logs do not state the trained model; for example "
+        "--model "
         "small");
   }
   costmodel::ModelShape model;
@@ -51,7 +52,7 @@ costmodel::ModelShape model_of(const po::variables_map& values) {
   } else {
     if (values.count("set"))
       throw UsageError(
-          "--set: got it without --scenario; expected --scenario beside it; "
+          "--set: got this option without --scenario; expected --set only together with --scenario; "
           "for example --scenario experiments/scenarios/two-sites.toml");
     std::vector<std::string> names;
     for (const costmodel::ModelShape& preset : costmodel::presets()) names.push_back(preset.name);

@@ -23,7 +23,7 @@ const scenario::Accelerator& source_device(const po::variables_map& values, cons
   if (values.count("from")) return accelerator("--from", values["from"].as<std::string>());
   if (const scenario::Accelerator* found = scenario::accelerator_of_device(device_name)) return *found;
   throw UsageError(fmt::format(
-      "--from: got nothing, and \"{}\", which the steps were timed on, is not in the catalogue; expected {}; "
+      "--from: got nothing, and the profile's device \"{}\" is not in the catalogue; expected {}; "
       "for example --from H100-SXM",
       device_name, scenario::known_accelerators()));
 }

@@ -11,7 +11,7 @@ void run_report(const Arguments& arguments) {
   options.add_options()("output", po::value<std::string>()->default_value("")->value_name("-|FILE.html"),
                         "file for the page, or - for stdout; required")(
       "chart-library", po::value<std::string>()->default_value(report::kChartLibrary)->value_name("FILE.js"),
-      "Chart.js 3 or 4 as one file, which is copied into the page");
+      "file with Chart.js 3 or 4, which is copied into the page");
   const Help help = {
       "report",
       "RESULT.json… --output report.html [options]",

@@ -71,7 +71,7 @@ void run_reproduce(const Arguments& arguments) {
     std::filesystem::create_directories(folder, error);
     if (!std::filesystem::is_directory(folder)) {
       throw UsageError(
-          fmt::format("--output: got \"{}\"; expected a folder that can be made; for example "
+          fmt::format("--output: got \"{}\"; expected a folder that can be created; for example "
                       "--output results",
                       folder));
     }

@@ -13,7 +13,7 @@ namespace {
 
 void print_help() {
   fmt::print(
-      "fomoe: what cross-site mixture-of-experts training costs, before you rent the sites\n\n"
+      "fomoe: predicts the time and cost of cross-site mixture-of-experts training\n\n"
       "Usage: fomoe COMMAND [options]\n\nCommands:\n");
   for (const auto& command : kCommands) fmt::print("  {:<9} {}\n", command.name, command.sentence);
   fmt::print(

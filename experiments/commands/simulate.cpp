@@ -35,7 +35,7 @@ std::int64_t read_replicas(const po::variables_map& values, const Engine& engine
         "--replicas: got \"{}\"; expected a whole number from 2 to 100000; for example --replicas 20", text));
   if (!engine.simulated)
     throw UsageError(
-        "--replicas: got it with --engine closed-form, which has nothing random; expected --engine "
+        "--replicas: got this option with --engine closed-form, which has no randomness; expected --engine "
         "simulated; for example --engine simulated --replicas 20");
   return count;
 }
@@ -78,7 +78,8 @@ void run_simulate(const Arguments& arguments) {
   Engine engine = read_engine(*values);
   if (!trace_path.empty() && !engine.simulated) {
     throw UsageError(
-        "--trace: got it with --engine closed-form, which has no timeline; expected --engine simulated; "
+        "--trace: got this option with --engine closed-form, which has no timeline; expected --engine "
+        "simulated; "
         "for example --engine simulated --trace " +
         trace_path);
   }
@@ -92,17 +93,18 @@ void run_simulate(const Arguments& arguments) {
   }
   for (const auto& [option, path] : {std::pair{"--write-plan", plan_path}, {"--traffic-plan", given_plan}}) {
     if (!path.empty() && !engine.simulated)
-      throw UsageError(
-          fmt::format("{0}: got it with --engine closed-form, which executes no plan; expected --engine "
-                      "simulated; for example --engine simulated {0} {1}",
-                      option, path));
+      throw UsageError(fmt::format(
+          "{0}: got this option with --engine closed-form, which executes no plan; expected --engine "
+          "simulated; for example --engine simulated {0} {1}",
+          option, path));
   }
 
   const std::string links_path = (*values)["links"].as<std::string>();
   const Output links("--links", links_path, {".csv"});
   if (!links_path.empty() && !engine.simulated) {
     throw UsageError(
-        "--links: got it with --engine closed-form, which has no timeline; expected --engine simulated; "
+        "--links: got this option with --engine closed-form, which has no timeline; expected --engine "
+        "simulated; "
         "for example --engine simulated --links " +
         links_path);
   }
@@ -126,7 +128,7 @@ void run_simulate(const Arguments& arguments) {
   }
   if (!(run.report.wall_clock_s > 0))  // never happens for a method's own plan
     throw UsageError(
-        "--traffic-plan: got a plan that takes no time; expected computations or transfers in it; for "
+        "--traffic-plan: got a plan that takes no time; expected a plan with computations or transfers; for "
         "example "
         "--traffic-plan experiments/plans/hub-and-spoke.json");
   // All texts are made before the first file is written, so that a failure leaves no file behind. For a

@@ -102,9 +102,9 @@ Solution solve(const Unknown& unknown, const Target& target, Reports& quick, Rep
   Solution solution{target, planner::search(unknown.domain, margin_by(quick), margin_by(precise))};
   Found& found = solution.found;
   if (precise.same_everywhere(target.metric)) {
-    solution.alike = fmt::format(" {} makes no difference to {} here.", unknown.name, target.name);
+    solution.alike = fmt::format(" {} does not change {} in this scenario.", unknown.name, target.name);
   } else if (precise.computed() == 1 && !quick.impossible().empty()) {
-    solution.alike = fmt::format(" No other value is possible here: {}.", quick.impossible());
+    solution.alike = fmt::format(" No other value is possible in this scenario: {}.", quick.impossible());
   }
   if (found.kind == Found::Kind::none) {
     if (found.best == 0) throw FileError(quick.impossible());
@@ -155,8 +155,8 @@ std::string rates_text(const Unknown& unknown, const Scenario& at) {
   if (!(most > 0)) return "";
   const auto text = [](double rate) { return fmt::format("{:.4g}", rate * scenario::kBitsPerByte / 1e9); };
   return least == most
-             ? fmt::format(" That is {} Gb/s on every path.", text(least))
-             : fmt::format(" That is {} to {} Gb/s on the paths between the sites.", text(least), text(most));
+             ? fmt::format(" Every path between the sites then has {} Gb/s.", text(least))
+             : fmt::format(" The paths between the sites then have {} to {} Gb/s.", text(least), text(most));
 }
 
 std::string explained(const Unknown& unknown, const Solution& solution, const Scenario& scenario,
@@ -165,35 +165,37 @@ std::string explained(const Unknown& unknown, const Solution& solution, const Sc
   const Found& found = solution.found;
   const std::string metric = target_amount(target, target.metric(*solution.at), scenario);
   if (found.kind == Found::Kind::none) {
-    std::string text =
-        fmt::format("no value does: the closest of those tried is {}, with {}. There it {}.",
-                    unknown.text(unknown.rounded(found.best, true)), metric, waiting_text(*solution.at));
+    std::string text = fmt::format(
+        "no value reaches the target: the closest value tried is {}, with {}. With this value the scenario "
+        "{}.",
+        unknown.text(unknown.rounded(found.best, true)), metric, waiting_text(*solution.at));
     if (waits_for_latency(*solution.at)) {
-      text += " That wait is for latency";
+      text += " The cause is latency";
       text += scenario.strategy.collective == costmodel::Collective::ring
-                  ? ", which a ring pays many times: try --set strategy.collective=direct, or a larger K."
-                  : ": try a larger K, or sites that are closer.";
+                  ? ", which a ring incurs in each of its steps: try --set strategy.collective=direct or a "
+                    "larger K."
+                  : ": try a larger K or sites that are closer to each other.";
     }
     return text + solution.alike;
   }
   std::string text;
   if (found.kind == Found::Kind::every) {
-    text = fmt::format("every value that was tried reaches it, down to {}: {}.", unknown.text(found.value),
-                       metric);
+    text = fmt::format("every value tried reaches the target, down to {}, which gives {}.",
+                       unknown.text(found.value), metric);
   } else {
-    text = fmt::format("{} ({}): {}", unknown.text(found.value), name_of(found.kind), metric);
+    text = fmt::format("{} ({} value) gives {}", unknown.text(found.value), name_of(found.kind), metric);
     if (solution.beside != nullptr)
-      text += fmt::format("; with {} it is {}", unknown.text(unknown.rounded(solution.beside_value, true)),
+      text += fmt::format("; {} gives {}", unknown.text(unknown.rounded(solution.beside_value, true)),
                           target_amount(target, target.metric(*solution.beside), scenario));
     text += '.';
   }
   if (found.missed_again)
-    text +=
-        fmt::format(" Not monotone: at {} the target is missed again.", unknown.text(*found.missed_again));
+    text += fmt::format(" The result is not monotone: the target is missed again at {}.",
+                        unknown.text(*found.missed_again));
   const Scenario solved = reports.scenario_of(found.value);
   text += rates_text(unknown, solved) + solution.alike;
   if (const std::string memory = costmodel::memory_problem(solved); !memory.empty())
-    text += fmt::format(" However, this configuration does not run: it {}.", memory);
+    text += fmt::format(" However, this configuration cannot run: it {}.", memory);
   return text;
 }
 
@@ -227,7 +229,7 @@ void run_solve(const Arguments& arguments) {
       "a lower bound, compute_utilization=95% or tokens_per_s=1e6, or an upper bound, wall_clock=3d, "
       "cost=5000 or energy=800 (kWh) (default: a table for 50, 80, 90, 95 and 99 % utilisation)")(
       "output", po::value<std::string>()->default_value("")->value_name("-|FILE.json"),
-      "-: JSON on stdout; or a .json file (default: a text on stdout)");
+      "-: JSON on stdout; or a .json file (default: text on stdout)");
   add_scenario_options(options);
   add_engine_options(options);
   const Help help = {
@@ -245,7 +247,7 @@ void run_solve(const Arguments& arguments) {
 
   const Output output("--output", (*values)["output"].as<std::string>(), {".json"});
   if (values->count("for") == 0)
-    throw UsageError("--for: got none; expected a key; for example --for platform.bandwidth");
+    throw UsageError("--for: got nothing; expected a key; for example --for platform.bandwidth");
   const Engine engine = read_engine(*values);
   const Scenario base = read_scenario(*values);
   scenario::Document document =
@@ -283,13 +285,14 @@ void run_solve(const Arguments& arguments) {
                                     {"answers", list}}));
     return;
   }
-  std::string text = fmt::format("{} for\n", unknown.name);
+  std::string text = fmt::format("values of {} that reach the targets\n", unknown.name);
   for (const Solution& solution : solutions) {
     text += fmt::format("  {} {} {}: {}\n", solution.target.name, solution.target.at_least ? "≥" : "≤",
                         target_amount(solution.target, solution.target.value, base),
                         explained(unknown, solution, base, precise));
   }
-  text += fmt::format("Executor: {}, {} runs; the closed form bracketed\n", executor, precise.computed());
+  text += fmt::format("Executor: {} ({} runs); the closed form bracketed the values\n", executor,
+                      precise.computed());
   output.write(text);
 }
 

@@ -69,20 +69,22 @@ std::optional<sweep::Journal> open_journal(const std::string& path, bool simulat
                                            const sweep::Request& request, const sim::RunOptions& options) {
   if (resume && path == "-") {
     throw UsageError(
-        "--resume: got it with rows on stdout; expected a file to go on with; for example --output rows.csv "
+        "--resume: got this option with rows on stdout; expected an output file to continue; for example "
+        "--output rows.csv "
         "--resume");
   }
   if (resume && !simulated)
-    message("--resume has no effect: the closed form starts again sooner than it reads");
+    message(
+        "--resume has no effect: computing all rows by the closed form is faster than reading earlier rows");
   if (path == "-" || !simulated) return {};
   std::optional<sweep::Journal> journal(std::in_place, path + ".partial",
                                         sweep::identity_of(request, options));
   if (resume && journal->found() == sweep::Journal::Found::other) {
-    throw UsageError(fmt::format(
-        "--resume: got {}.partial, which belongs to another sweep; expected one of this program and scenario "
-        "with all "
-        "files that it names, these values and options; for example another --output, or no --resume",
-        path));
+    throw UsageError(
+        fmt::format("--resume: got {}.partial, which belongs to another sweep; expected rows of the same "
+                    "program, scenario "
+                    "files, values and options; for example another --output, or no --resume",
+                    path));
   }
   return journal;
 }
@@ -168,7 +170,8 @@ void run_sweep(const Arguments& arguments) {
   // If no row at all is possible, the sweep is a mistake and not a sweep with gaps.
   if (rows > 0 && impossible == rows && shard.count == 1) {
     if (journal) journal->remove();
-    throw FileError(fmt::format("--vary: no combination is possible; the first: {}", first_problem));
+    throw FileError(
+        fmt::format("--vary: no combination is possible; the error of the first one: {}", first_problem));
   }
   writer.finish();
   if (journal) journal->remove();

@@ -60,7 +60,7 @@ void refuse_calibrated(const std::vector<ReadRun>& runs, const scenario::Network
     const std::string& id = run.measured.record.id;
     if (std::find(file.runs.begin(), file.runs.end(), id) == file.runs.end()) continue;
     throw UsageError(fmt::format(
-        "{}: got run {}, which {} was fitted to; expected runs that took no part in the calibration; for "
+        "{}: got run {}, which {} was fitted to; expected runs that were not used for the calibration; for "
         "example fit to one half of the runs and validate the other",
         run.measured.path, id, path));
   }

@@ -54,7 +54,7 @@ CsvFile::CsvFile(const std::string& path, CsvForm form)
     : path_(path), form_(std::move(form)), file_(path), columns_(csv_cells(form_.header).size()) {
   std::string line;
   if (!file_ || !std::getline(file_, line))
-    fail(path + ":1", form_.key, "no file that can be read", form_.what, form_.header);
+    fail(path + ":1", form_.key, "no readable file", form_.what, form_.header);
   if (csv_cells(line) == csv_cells(form_.header)) return;
   if (line.ends_with('\r')) line.pop_back();
   fail(path + ":1", "header", '"' + line + '"', fmt::format("\"{}\"", form_.header), form_.example_row);

@@ -25,7 +25,7 @@ constexpr std::int64_t kMaxValue = 100'000'000;
 std::string content_of(const std::string& path) {
   std::optional<std::string> content = whole_file(path);
   if (!content)
-    fail(path + ":1", "model.hf_config", "no file that can be read", "a config.json of Hugging Face",
+    fail(path + ":1", "model.hf_config", "no readable file", "a config.json of Hugging Face",
          "hf_config = \"../models/mixtral-8x7b.json\"");
   return *std::move(content);
 }
@@ -107,7 +107,7 @@ ModelShape common(const ConfigReader& config) {
   if (config.has("head_dim")) {
     shape.head_dim = config.count("head_dim");
   } else if (shape.d_model % shape.heads != 0) {
-    config.refuse("head_dim", "it, where hidden_size does not divide by num_attention_heads", "128");
+    config.refuse("head_dim", "head_dim, because hidden_size is not divisible by num_attention_heads", "128");
   }
   shape.tied_embeddings = config.yes_no_or("tie_word_embeddings", false);
   shape.gated = true;
@@ -163,7 +163,7 @@ ModelShape qwen3_moe(const ConfigReader& config) {
   read_attention_bias(shape, config, false);
   shape.query_key_norm = costmodel::QueryKeyNorm::per_head;
   if (config.count_or("decoder_sparse_step", 1) != 1)
-    config.refuse("decoder_sparse_step", "1: experts in every layer after the dense ones", "1");
+    config.refuse("decoder_sparse_step", "1 (experts in every layer after the dense layers)", "1");
   if (config.has("mlp_only_layers")) {
     const Json& dense = config.json()["mlp_only_layers"];
     for (std::size_t i = 0; i < dense.size(); ++i) {
@@ -199,7 +199,7 @@ ModelShape deepseek_v3(const ConfigReader& config) {
   shape.dense_layers = config.count("first_k_dense_replace", 0);
   if (shape.dense_layers > 0) shape.d_ffn = config.count("intermediate_size");
   if (config.count_or("moe_layer_freq", 1) != 1)
-    config.refuse("moe_layer_freq", "1: experts in every layer after the dense ones", "1");
+    config.refuse("moe_layer_freq", "1 (experts in every layer after the dense layers)", "1");
   shape.router_bias = true;
   shape.embedding_counts_as_active = false;
   return shape;

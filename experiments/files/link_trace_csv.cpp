@@ -60,7 +60,7 @@ void read_link_trace_csv(const std::string& path, platforms::Platform& platform)
     if (found == links.end()) {
       std::vector<std::string> names;
       for (const auto& [name, change] : links) names.push_back(name);
-      fail(place, "link", '"' + file.cell(1) + '"', "a link of the platform, as reports call it",
+      fail(place, "link", '"' + file.cell(1) + '"', "the name that reports give to a link of the platform",
            "uplink of site-0", nearest(file.cell(1), names));
     }
     LinkChange change = found->second;
@@ -76,7 +76,7 @@ void read_link_trace_csv(const std::string& path, platforms::Platform& platform)
     if (file.cell(2).empty() && file.cell(3).empty())
       fail(place, "row", "neither bandwidth nor latency", "at least one of them", kExampleRow);
     if (!platform.changes.empty() && change.at_s < platform.changes.back().at_s)
-      fail(place, "time", '"' + file.cell(0) + '"', "rows in the order of their times", kExampleRow);
+      fail(place, "time", '"' + file.cell(0) + '"', "rows in ascending order of time", kExampleRow);
     platform.changes.push_back(change);
   }
   if (platform.changes.empty()) fail(path + ":2", "trace", "no rows", "at least one change", kExampleRow);

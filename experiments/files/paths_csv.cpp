@@ -46,8 +46,9 @@ MeasuredPaths read_paths_csv(const std::string& path) {
              .try_emplace(pair,
                           MeasuredPath{bits_to_bytes(bits_per_s), round_trip_ms_to_one_way_s(round_trip_ms)})
              .second) {
-      fail(place, "src_region, dst_region", fmt::format("{} to {} a second time", pair.first, pair.second),
-           "every pair once", kExampleRow);
+      fail(place, "src_region, dst_region",
+           fmt::format("the path from {} to {} twice", pair.first, pair.second), "each pair once",
+           kExampleRow);
     }
   }
   return paths;

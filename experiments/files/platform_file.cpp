@@ -47,7 +47,7 @@ class PlatformReader {
       if (reader.has("region")) site.region = reader.text("region");
       site.compute_factor = reader.multiple("compute_factor");
       if (index_of(site.name))
-        reader.refuse("name", fmt::format("\"{}\" a second time", site.name), "every site once");
+        reader.refuse("name", fmt::format("\"{}\" twice", site.name), "each site once");
       names_.push_back(site.name);
       if (names_.size() > 1024) reader.refuse("name", "more than 1024 sites", "at most 1024 sites");
       site.uplink_bytes_per_s = link(reader, "uplink", site.name, /*out=*/true);
@@ -78,7 +78,8 @@ class PlatformReader {
       for (const auto& entry : measured_) known.push_back(out ? entry.first.first : entry.first.second);
       const std::string meant = nearest(site, known);
       reader.refuse(
-          key, measured_.empty() ? "nothing" : fmt::format("nothing, and no measured path of \"{}\"", site),
+          key,
+          measured_.empty() ? "nothing" : fmt::format("nothing, and paths_csv has no path of \"{}\"", site),
           "a data rate with a unit, or a site that paths_csv has measured",
           meant.empty() ? "" : '"' + meant + '"');
     }
@@ -137,8 +138,8 @@ class PlatformReader {
       const auto position = static_cast<std::size_t>(from * platform_.size() + to);
       if (from == to) reader.refuse("to", "the sending site itself", "another site");
       if (given[position])
-        reader.refuse("to", fmt::format("{} to {} a second time", names_[from], names_[to]),
-                      "every path once");
+        reader.refuse("to", fmt::format("the path from {} to {} twice", names_[from], names_[to]),
+                      "each path once");
       given[position] = true;
       platforms::Path path = covered_[position] ? platform_.path(from, to) : platforms::Path{};
       path.latency_s = reader.quantity("latency");
@@ -175,7 +176,8 @@ class PlatformReader {
       if (from == to) reader.refuse("to", "the region itself", "another region");
       for (const platforms::Backbone& known : platform_.backbones) {
         if (known.from == from && known.to == to)
-          reader.refuse("to", fmt::format("{} and {} a second time", from, to), "every pair of regions once");
+          reader.refuse("to", fmt::format("the regions {} and {} twice", from, to),
+                        "each pair of regions once");
       }
       for (const auto& [a, b] : {std::pair{from, to}, std::pair{to, from}}) {
         platform_.backbones.push_back({a, b, reader.quantity("bandwidth")});
@@ -215,11 +217,12 @@ class PlatformReader {
     const std::string of_file = fmt::format("{}: {}", platform_.name, source_);
     if (measured_paths_) {
       state("path rates", Origin::measured, of_file);
-      state("path latencies", Origin::measured,
-            platform_.name + ", from the same source; one way taken as half of the measured round trip");
+      state(
+          "path latencies", Origin::measured,
+          platform_.name + ", from the same source; the one-way latency is half of the measured round trip");
     }
-    if (given_paths_) state("paths given one by one", given_origin_, of_file);
-    if (default_path_) state("paths not described", Origin::assumed, of_file + "; [default_path]");
+    if (given_paths_) state("individually given paths", given_origin_, of_file);
+    if (default_path_) state("other paths", Origin::assumed, of_file + "; [default_path]");
     if (measured_links_) {
       state("uplinks and downlinks", Origin::computed,
             "largest measured rate out of and into each site, among the platform's sites");

@@ -35,7 +35,8 @@ class PriceReader {
       if (gpu == nullptr) {
         fail(document_.path() + ":1", "gpu." + pricing_,
              fmt::format("no price for the site \"{}\"", site.name),
-             fmt::format("a [[gpu]] whose sites begins its name, or one without sites, with {}", pricing_),
+             fmt::format("a [[gpu]] whose sites is a prefix of this name, or one without sites, with {}",
+                         pricing_),
              fmt::format("[[gpu]] with {} = \"2.50USD\"", pricing_));
       }
       row.gpu_price_per_s = *gpu / kSecondsPerHour;
@@ -101,8 +102,8 @@ class PriceReader {
       if (reader.has("up_to")) tier.up_to_bytes = reader.quantity("up_to");
       if (!tiers.empty() && !(tier.up_to_bytes > tiers.back().up_to_bytes)) {
         reader.refuse(reader.has("up_to") ? "up_to" : "per_gb",
-                      "a tier that ends no later than the one before",
-                      "tiers of the same sites in rising order, the last without up_to");
+                      "a tier whose up_to does not exceed that of the tier before it",
+                      "tiers of the same sites in ascending order, the last one without up_to");
       }
       tiers.push_back(tier);
     }
@@ -116,8 +117,7 @@ class PriceReader {
   }
 
   [[noreturn]] static void refuse_twice(const TableReader& reader) {
-    reader.refuse("sites", fmt::format("\"{}\" a second time", prefix_of(reader)),
-                  "every beginning of names once");
+    reader.refuse("sites", fmt::format("\"{}\" twice", prefix_of(reader)), "each prefix once");
   }
 
   Document document_;

@@ -51,7 +51,7 @@ class QualityReader {
       const bool given = std::any_of(table_.scope.begin(), table_.scope.end(),
                                      [&](const auto& entry) { return entry.first == needed; });
       if (!given)
-        wrong(needed, "none", fmt::format("a line \"# {}: …\": for what the table holds", needed),
+        wrong(needed, "none", fmt::format("a line \"# {}: …\" that states the scope of the table", needed),
               fmt::format("# {}: 1.34e9", needed));
     }
     if (table_.rows.empty()) wrong("row", "none", "at least one", kExampleRow);
@@ -128,7 +128,7 @@ costmodel::QualityTable parse_quality_csv(std::string_view text, const std::stri
 
 costmodel::QualityTable read_quality_csv(const std::string& path) {
   const std::optional<std::string> text = whole_file(path);
-  if (!text) fail(path + ":1", "file", "no file that can be read", "a table of perplexities", kHeader);
+  if (!text) fail(path + ":1", "file", "no readable file", "a table of perplexities", kHeader);
   return parse_quality_csv(*text, path);
 }
 

@@ -56,7 +56,7 @@ costmodel::RoutingCounts read_routing_counts(const std::string& path, const cost
            nearest(name, names));
     }
     if (!seen.insert({layer, expert, site}).second)
-      fail(place, "layer,expert,site", "a combination a second time", "every one once", example);
+      fail(place, "layer,expert,site", "a duplicate combination", "each combination once", example);
     counts.at(layer, expert, site) = whole_number(file.cell(3), place, "count", 0, kMaxCount);
   }
   return counts;

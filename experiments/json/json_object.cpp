@@ -21,7 +21,7 @@ bool is_count(const Json& value, std::int64_t least, std::int64_t most) {
 
 Json parse(const std::string& path, const JsonKind& kind) {
   const std::optional<std::string> content = whole_file(path);
-  if (!content) fail(path + ":1", kind.subject, "no file that can be read", kind.article, kind.remedy);
+  if (!content) fail(path + ":1", kind.subject, "no readable file", kind.article, kind.remedy);
   const std::string& text = *content;
   try {
     return Json::parse(text);
@@ -110,7 +110,7 @@ std::vector<std::int64_t> JsonObject::counts(const std::string& name, std::int64
 
 void JsonObject::refuse_value(const std::string& name, const Json& value, const std::string& expected) const {
   refuse(name,
-         value.is_structured() ? std::string(value.empty() ? "an empty one" : value.type_name())
+         value.is_structured() ? (value.empty() ? "an empty " : "") + std::string(value.type_name())
                                : value.dump(-1, ' ', false, Json::error_handler_t::replace),
          expected);
 }

@@ -28,17 +28,17 @@ std::string goodput_text(const costmodel::RunReport& report) {
   std::vector<Row> rows = {
       {fmt::format("with failures, policy {}", to_string(goodput.policy)),
        fmt::format("goodput {}", human_percent(goodput.goodput)),
-       fmt::format("of {} samples; something fails every {}", goodput.samples,
+       fmt::format("mean of {} samples; mean time between failures {}", goodput.samples,
                    time_or_never(goodput.system_mtbf_s))},
-      {"  finishes, p50", time_or_never(goodput.finish_p50_s), cost(goodput.cost_p50)},
-      {"  finishes, p95", time_or_never(goodput.finish_p95_s), cost(goodput.cost_p95)},
+      {"  finish time, p50", time_or_never(goodput.finish_p50_s), cost(goodput.cost_p50)},
+      {"  finish time, p95", time_or_never(goodput.finish_p95_s), cost(goodput.cost_p95)},
       {"  checkpoints", rounds_text(goodput.checkpoint_rounds, report),
        human_time(goodput.checkpoint_s) + " each"},
-      {"  recommended", rounds_text(goodput.recommended_rounds, report),
+      {"  recommended checkpoints", rounds_text(goodput.recommended_rounds, report),
        fmt::format("goodput {}; Young {}, Daly {}", human_percent(goodput.recommended_goodput),
                    time_or_never(goodput.young_interval_s), time_or_never(goodput.daly_interval_s))},
       {"  recommended time-out", human_time(goodput.recommended_timeout_s),
-       fmt::format("the state of a site that comes back takes {}", human_time(goodput.transfer_s))}};
+       fmt::format("sending the state to a returning site takes {}", human_time(goodput.transfer_s))}};
   if (goodput.unfinished_share > 0)
     rows.push_back({"  CANNOT FINISH", human_percent(goodput.unfinished_share) + " of the samples", ""});
   return aligned(rows) + '\n';

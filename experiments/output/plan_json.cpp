@@ -126,7 +126,7 @@ std::string plan_csv(const PlanAnswer& plan) {
   const planner::Answer& answer = plan.answer;
   for (std::size_t i = 0; i < answer.finalists.size(); ++i) {
     const Finalist& finalist = answer.finalists[i];
-    std::string place = i == 0 ? "as it is" : "";
+    std::string place = i == 0 ? "baseline" : "";
     for (std::size_t p = 0; p < answer.chosen.size(); ++p) {
       if (answer.chosen[p] == i) place = std::to_string(p + 1);
     }

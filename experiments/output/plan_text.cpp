@@ -42,7 +42,7 @@ std::string shell_word(const std::string& assignment) {
 
 std::string ratio_text(double ratio) {
   if (ratio < 1.1) return human_percent(ratio - 1) + " more than";
-  return fmt::format("{:.3g} times", ratio);
+  return fmt::format("{:.3g} times as much as", ratio);
 }
 
 /// Settings that only some methods have: the placement, fragments, and the axes of --vary.
@@ -59,7 +59,7 @@ std::string details(const PlanAnswer& plan, const Finalist& finalist) {
   if (costmodel::has_axis(method, "fragments") && strategy.fragments > 1)
     add(fmt::format("{} fragments", strategy.fragments));
   if (costmodel::has_axis(method, "overlap_steps") && strategy.overlap_steps > 0)
-    add(fmt::format("{} steps late", strategy.overlap_steps));
+    add(fmt::format("{} overlap steps", strategy.overlap_steps));
   for (const sweep::Axis& axis : plan.question.vary) {
     static const std::vector<std::string> shown = {
         "strategy.method",    "strategy.local_steps",   "strategy.expert_overlap",  "strategy.placement",
@@ -116,9 +116,12 @@ class PlanText {
   /// If no candidate keeps the limits, shows the least time, cost or energy that is possible.
   std::string nothing_left() {
     if (plan_.least.empty())
-      return fmt::format("Nothing is possible: all {} combinations were dropped, for the reasons below.\n",
-                         human_count(static_cast<double>(plan_.screening.candidates)));
-    std::string text = "Nothing keeps all limits. Without them, and whatever that costs in quality:\n";
+      return fmt::format(
+          "No configuration is possible: all {} combinations were dropped for the reasons below.\n",
+          human_count(static_cast<double>(plan_.screening.candidates)));
+    std::string text =
+        "No configuration meets all limits. Without limits on time, cost and energy, and regardless of "
+        "quality, the best configurations are:\n";
     for (const Least& least : plan_.least) {
       const Finalist& own = least.finalist;
       std::vector<std::string> amounts;
@@ -126,7 +129,7 @@ class PlanText {
         const std::string amount = amount_text(measure, own.simulated.of(measure), base_.scenario);
         if (!amount.empty()) amounts.push_back(amount);
       }
-      text += fmt::format("the {} is that of {}: {}\n  {}\n", measure_name(least.measure), name_of(own),
+      text += fmt::format("{}: {} ({})\n  {}\n", measure_name(least.measure), name_of(own),
                           scenario::joined(amounts), simulate_line(plan_.question, own));
     }
     return text;
@@ -136,30 +139,34 @@ class PlanText {
     if (answer_.chosen.empty()) return nothing_left();
     if (answer_.has_choice()) {
       const Finalist& best = at(answer_.chosen.front());
-      std::string text = fmt::format("Choice, {}: {}, {}.", measure_name(plan_.options.screening.minimise),
+      std::string text = fmt::format("Choice ({}): {}, {}.", measure_name(plan_.options.screening.minimise),
                                      name_of(best), amount(best));
       if (answer_.basis == Basis::equal_loss)
         text +=
-            " That is to the loss of data-parallel training, by a larger model on more tokens; times and "
-            "costs in "
-            "the table are of the runs as they are.";
+            " This is the amount to reach the loss of data-parallel training with a larger model on more "
+            "tokens. "
+            "The times and costs in the table are those of the configured runs.";
       if (answer_.basis == Basis::target)
-        text +=
-            fmt::format(" Of the candidates whose measured perplexity is at most {:.4g}{}: it has {:.4g}.",
-                        *answer_.target_perplexity,
-                        plan_.options.screening.limits.perplexity ? "" : ", that of the scenario as it is",
-                        *best.perplexity);
-      return text + " Quality is known for numbers on the wire that are no coarser than the scenario's.\n";
+        text += fmt::format(
+            " It is the best candidate whose measured perplexity is at most {:.4g}{}; its perplexity is "
+            "{:.4g}.",
+            *answer_.target_perplexity,
+            plan_.options.screening.limits.perplexity ? "" : ", the baseline's perplexity", *best.perplexity);
+      return text +
+             " Quality is known only for wire formats that are at least as precise as the scenario's.\n";
     }
-    std::string text = fmt::format("No winner: {}.\n", answer_.why_unknown);
+    std::string text = fmt::format("There is no single best configuration: {}.\n", answer_.why_unknown);
     if (answer_.basis == Basis::unknown)
       text +=
-          "Fewer synchronisations (K), experts at fewer of the sites (O_e/M), coarser numbers on the wire "
-          "and late "
-          "updates\n"
-          "can cost quality, and nothing here knows how much. So this is the frontier: each row is the best "
-          "there is\n"
-          "without taking more of any of these risks. Methods differ in quality in other ways too.\n";
+          "Fewer synchronisations (larger K), fewer copies of each expert (smaller O_e/M), a less precise "
+          "wire "
+          "format\n"
+          "and delayed updates can reduce quality by an unknown amount. The table therefore shows a Pareto "
+          "frontier:\n"
+          "each row is the best configuration that takes no more of any of these risks. Methods also differ "
+          "in "
+          "other\n"
+          "ways that affect quality.\n";
     return text;
   }
 
@@ -169,7 +176,7 @@ class PlanText {
     if (energies_) row.emplace_back("energy");
     if (answer_.basis == Basis::equal_loss) row.emplace_back("to equal loss");
     if (perplexities_) row.emplace_back("perplexity");
-    row.insert(row.end(), {"utilisation", "formula", "with"});
+    row.insert(row.end(), {"utilisation", "closed form", "other settings"});
     return row;
   }
 
@@ -203,11 +210,11 @@ class PlanText {
     std::vector<Row> rows = {titles()};
     for (std::size_t i = 0; i < answer_.chosen.size(); ++i)
       rows.push_back(cells(std::to_string(i + 1), at(answer_.chosen[i])));
-    rows.push_back(cells("as it is", base_));
+    rows.push_back(cells("baseline", base_));
     std::string text = aligned(rows);
-    if (!base_.problem.empty())
-      text += fmt::format("The scenario as it is {}{}.\n", base_.problem, would_fit());
-    return text + "formula: the closed form's time against the simulated one, which is shown\n";
+    if (!base_.problem.empty()) text += fmt::format("The baseline {}{}.\n", base_.problem, would_fit());
+    return text +
+           "baseline: the unchanged scenario; closed form: difference of its time from the simulated time\n";
   }
 
   /// The change that would make the unchanged scenario fit into GPU memory; empty if there is none.
@@ -230,7 +237,7 @@ class PlanText {
     if (answer_.chosen.empty()) return "";
     const Finalist& first = at(answer_.chosen.front());
     const std::string text = sensitivity_text(formula_sensitivity(first.scenario), first.simulated.time_s);
-    return text.empty() ? "" : (answer_.has_choice() ? "Of the choice, the " : "Of row 1, the ") + text;
+    return text.empty() ? "" : (answer_.has_choice() ? "For the choice: " : "For row 1: ") + text;
   }
 
   [[nodiscard]] std::string place(std::size_t finalist) const {
@@ -253,19 +260,20 @@ class PlanText {
         const Finalist& other = at(*best.loses_to);
         why = fmt::format(
             "{} {}",
-            own.value > other.value * (1 + 1e-6) ? ratio_text(own.value / other.value) : "the same as",
+            own.value > other.value * (1 + 1e-6) ? ratio_text(own.value / other.value) : "as much as",
             place(*best.loses_to));
-        if (answer_.basis == Basis::unknown) why += ", with no fewer synchronisations or copies";
+        if (answer_.basis == Basis::unknown)
+          why += ", which has at least as many synchronisations and copies of each expert";
         if (answer_.basis == Basis::target || answer_.basis == Basis::perplexity)
-          why +=
-              own.perplexity ? fmt::format(" (perplexity {:.4g})", *own.perplexity) : " (perplexity unknown)";
+          why += own.perplexity ? fmt::format("; its perplexity is {:.4g}", *own.perplexity)
+                                : "; its perplexity is unknown";
         if (own.exposed_share > 0.05)
-          why += fmt::format("; waits for the network {} of the time", human_percent(own.exposed_share));
+          why += fmt::format("; it waits for the network {} of the time", human_percent(own.exposed_share));
       }
       rows.push_back({own.method(), amount(own)});
       reasons.push_back(name_of(own).substr(std::string(own.method()).size() + 1) + ": " + why);
     }
-    return rows.empty() ? "" : "The best of each method:\n" + listed(rows, reasons) + '\n';
+    return rows.empty() ? "" : "Best configuration of each method:\n" + listed(rows, reasons) + '\n';
   }
 
   /// Aligns the columns and puts one sentence behind each row.
@@ -292,7 +300,7 @@ class PlanText {
           entry.example.empty() ? reason : fmt::format("impossible, for example {}", entry.example));
     if (!screening.doubtful.empty())
       add(screening.doubtful.offered(),
-          "break a limit by the formula, which is pessimistic where sites differ; the best of them were "
+          "exceed a limit by the closed form, which is pessimistic if sites differ; the best of these were "
           "simulated");
     std::map<std::string, std::uint64_t> simulated;
     for (std::size_t i = 1; i < answer_.finalists.size(); ++i) {
@@ -304,11 +312,11 @@ class PlanText {
 
   std::string tried() {
     std::string text =
-        fmt::format("Tried {} combinations by the closed form, and simulated {}{}:\n",
+        fmt::format("Evaluated {} combinations with the closed form and simulated {}{}:\n",
                     human_count(static_cast<double>(plan_.screening.candidates)), answer_.simulated,
                     answer_.with_collectives
-                        ? ", each with every collective, since sites differ and the formula takes the "
-                          "slowest link for all"
+                        ? ", each with every collective, because sites differ and the closed form uses the "
+                          "slowest link for all of them"
                         : "");
     for (const std::string& line : plan_.space.tried) text += "  " + line + '\n';
     return text;
@@ -323,9 +331,9 @@ class PlanText {
       highest = std::max(highest, off);
     }
     // A difference below rounding error does not count as a difference.
-    if (highest - lowest < 1e-9) return "The closed form's times were those of the simulation.\n";
+    if (highest - lowest < 1e-9) return "The closed form's times equal the simulated times.\n";
     return fmt::format(
-        "The closed form's times were between {:.3g} % below and {:.3g} % above the simulated ones.\n",
+        "The closed form's times were between {:.3g} % below and {:.3g} % above the simulated times.\n",
         std::abs(lowest) * 100, highest * 100);
   }
 

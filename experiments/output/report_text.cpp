@@ -35,18 +35,18 @@ std::string shares(const costmodel::RunReport& report) {
   const auto rounds = static_cast<double>(report.round.count);
   const auto row = [&](const char* name, double per_round_s) {
     return Row{name, human_time(per_round_s * rounds), human_percent(per_round_s / report.round.duration_s),
-               human_time(per_round_s) + " a round"};
+               human_time(per_round_s) + " per round"};
   };
-  return aligned(
-      {{"wall clock", human_time(report.wall_clock_s), "", human_time(report.round.duration_s) + " a round"},
-       row("  compute", report.round.compute_s),
-       row("  exposed communication", report.round.exposed_communication_s),
-       row("  idle", report.round.idle_s)});
+  return aligned({{"wall clock", human_time(report.wall_clock_s), "",
+                   human_time(report.round.duration_s) + " per round"},
+                  row("  compute", report.round.compute_s),
+                  row("  exposed communication", report.round.exposed_communication_s),
+                  row("  idle", report.round.idle_s)});
 }
 
 std::string sites(const costmodel::RunReport& report) {
   const auto rounds = static_cast<double>(report.round.count);
-  std::vector<Row> rows = {{"site, a round", "sent", "received", "compute", "exposed", "idle"}};
+  std::vector<Row> rows = {{"site, per round", "sent", "received", "compute", "exposed", "idle"}};
   for (const costmodel::SiteReport& site : report.sites) {
     rows.push_back({site.name, human_bytes(site.bytes_sent / rounds),
                     human_bytes(site.bytes_received / rounds), human_time(site.compute_s),
@@ -60,11 +60,11 @@ std::string critical_path_text(const costmodel::RunReport& report) {
   std::string text;
   if (report.wall_clock_interval_s) {
     text += fmt::format(
-        "wall clock between {} and {} with 95 % confidence: rounds differ, and some were executed\n",
+        "95 % confidence interval of the wall clock: {} to {} (rounds differ, and only some were executed)\n",
         human_time(report.wall_clock_interval_s->low), human_time(report.wall_clock_interval_s->high));
   }
   if (report.round.overlap_achieved > 0.005)
-    text += fmt::format("{} of the time in which bytes are under way hides behind compute\n",
+    text += fmt::format("{} of the transfer time overlaps with compute\n",
                         human_percent(report.round.overlap_achieved));
   std::vector<costmodel::CriticalStep> steps = report.critical_path;
   if (steps.size() > 5) {
@@ -74,7 +74,8 @@ std::string critical_path_text(const costmodel::RunReport& report) {
   }
   for (const costmodel::CriticalStep& step : steps) {
     text += text.empty() || text.back() == '\n'
-                ? (report.critical_path.size() > 5 ? "longest waits of a round: " : "a round waits for: ")
+                ? (report.critical_path.size() > 5 ? "longest parts of a round's critical path: "
+                                                   : "critical path of a round: ")
                 : ", then ";
     text += fmt::format("{} ({}, {})", step.what, step.site, human_time(step.seconds));
   }
@@ -108,12 +109,13 @@ std::string cost_table(const costmodel::RunReport& report) {
 std::string quality_text(const costmodel::RunReport& report) {
   const costmodel::Quality& quality = *report.quality;
   if (!quality.known)
-    return fmt::format("perplexity: UNKNOWN, outside the validity of the quality model: {}\n  {}\n\n",
-                       quality.reason, quality.source);
+    return fmt::format(
+        "perplexity: UNKNOWN, because the scenario is outside the range of the quality model: {}\n  {}\n\n",
+        quality.reason, quality.source);
   std::string text = fmt::format("perplexity {}\n  {}\n", perplexity_text(report), quality.source);
   if (quality.equal_loss_factor) {
     const double factor = *quality.equal_loss_factor;
-    text += fmt::format("  to the loss of data-parallel training: {:.3g} times the compute, {}", factor,
+    text += fmt::format("  to reach the loss of data-parallel training: {:.3g} times the compute, {}", factor,
                         human_time(factor * report.wall_clock_s));
     if (report.cost && !report.cost->currency.empty())
       text += ", " + money(factor * report.cost->cost_total, report.cost->currency);
@@ -126,7 +128,7 @@ std::string network_terms(const costmodel::NetworkModel& network) {
   std::string text;
   for (const costmodel::NetworkTerm& term : costmodel::switched_on(network))
     text += (text.empty() ? "" : "; ") + term.text;
-  return text.empty() ? "no cap on a flow, no slow start, no loss, no jitter, no other traffic" : text;
+  return text.empty() ? "no rate limit per flow, no slow start, no loss, no jitter, no other traffic" : text;
 }
 
 }  // namespace
@@ -163,8 +165,9 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
   const bool simulated = report.executor == "simulated";
   std::string text = title(report, scenario);
   if (!report.memory_problem.empty())
-    text += fmt::format("This does not run as configured: it {}.\nBelow is what it would take if it did.\n\n",
-                        report.memory_problem);
+    text += fmt::format(
+        "This scenario cannot run as configured: it {}.\nThe numbers below assume that it can.\n\n",
+        report.memory_problem);
   text += shares(report) + '\n';
   text += aligned({{"compute utilisation", human_percent(report.compute_utilization)},
                    {"throughput", human_count(report.tokens_per_s) + " tokens/s"},
@@ -181,7 +184,7 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
   text +=
       fmt::format("\nNetwork: bandwidth_efficiency {}; {}\n", scenario.network.bandwidth_efficiency,
                   simulated ? "fluid flows, max-min fair shares; " + network_terms(scenario.network)
-                            : "the slowest uplink, downlink and path and the longest latency stand for all");
+                            : "all sites have the slowest uplink, downlink and path and the longest latency");
   text += fmt::format("Executor: {}\n", report.executor);
   text += validation_range_text(report, scenario);
   for (const std::string& note : report.notes) text += fmt::format("Note: {}\n", note);

@@ -33,12 +33,12 @@ std::string stem(const ValidatedRun& run) { return std::filesystem::path(run.mea
 std::string signed_error(const ValidatedRun& run, Compared what) {
   const std::optional<double> error = error_of(run, what);
   if (!error) return "";
-  if (!std::isfinite(*error)) return "none seen";
+  if (!std::isfinite(*error)) return "none measured";
   return fmt::format("{:+.1f} {}", 100 * *error, what == Compared::utilization ? "pt" : "%");
 }
 
 std::string size(double error, Compared what) {
-  if (!std::isfinite(error)) return "none seen";
+  if (!std::isfinite(error)) return "none measured";
   return fmt::format("{:.2f} {}", 100 * error, what == Compared::utilization ? "pt" : "%");
 }
 
@@ -123,21 +123,21 @@ std::string how_measured(const std::vector<ValidatedRun>& runs) {
                                    [](const ValidatedRun& run) { return run.measured.record.paced; });
   if (paced == 0) return "";
   return fmt::format(
-      "Compute was paced in {} of {} runs: they slept for the step times that the prediction uses, and test "
-      "the "
-      "network alone.\n",
+      "Compute was paced in {} of {} runs: these runs slept for the step times that the prediction uses, so "
+      "they test only the network.\n",
       paced, runs.size());
 }
 
 std::string bytes_line(const std::vector<ValidatedRun>& runs) {
   const auto off = std::count_if(runs.begin(), runs.end(),
                                  [](const ValidatedRun& run) { return error_of(run, Compared::bytes) != 0; });
-  if (off == 0) return fmt::format("Bytes sent: as predicted, to the byte, in all {} runs.\n", runs.size());
+  if (off == 0) return fmt::format("Bytes sent: exactly as predicted in all {} runs.\n", runs.size());
   std::vector<std::size_t> all(runs.size());
   for (std::size_t i = 0; i < runs.size(); ++i) all[i] = i;
   const ErrorSummary worst = summary(runs, all, Compared::bytes).value();
-  return fmt::format("Bytes sent: differ in {} of {} runs, the most in {} ({}).\n", off, runs.size(),
-                     stem(runs[worst.worst_run]), signed_error(runs[worst.worst_run], Compared::bytes));
+  return fmt::format("Bytes sent: different from the prediction in {} of {} runs, most in {} ({}).\n", off,
+                     runs.size(), stem(runs[worst.worst_run]),
+                     signed_error(runs[worst.worst_run], Compared::bytes));
 }
 
 /// The network terms, if all runs have the same ones.
@@ -179,7 +179,7 @@ std::vector<std::string> check_limits(const std::vector<ValidatedRun>& runs,
     const std::optional<ErrorSummary> of = summary(runs, all, limit.what);
     if (!of) {
       lines.push_back(
-          fmt::format("{}: no run lists its rounds, so that the limit cannot be held", name_of(limit.what)));
+          fmt::format("{}: no run lists its rounds, so the limit cannot be checked", name_of(limit.what)));
       continue;
     }
     const double found = statistic(*of, limit.statistic);

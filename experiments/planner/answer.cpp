@@ -223,7 +223,9 @@ Answer answer(const Question& question, const Space& space, const Screening& scr
     answer.basis = law ? Basis::equal_loss : answer.target_perplexity ? Basis::target : Basis::perplexity;
     if (answer.basis == Basis::perplexity)
       answer.why_unknown =
-          "no perplexity is asked for: --within perplexity=… makes a choice of the cheapest that reaches it";
+          "no target perplexity is given; with --within perplexity=…, the best configuration that reaches it "
+          "is "
+          "chosen";
   } else {
     answer.why_unknown = !asked ? "the scenario has no quality model ([quality])"
                                 : "no candidate is inside the quality model's range: " + base.quality_reason;

@@ -28,8 +28,8 @@ std::string broken_memory(double gpu_memory_bytes, const Limits& limits) {
 
 std::string broken_perplexity(double perplexity, const Limits& limits) {
   if (!limits.perplexity) return "";
-  if (std::isnan(perplexity)) return "its perplexity is unknown, and --within limits it";
-  return perplexity > *limits.perplexity ? "perplexity above the limit" : "";
+  if (std::isnan(perplexity)) return "has an unknown perplexity, which --within limits";
+  return perplexity > *limits.perplexity ? "has a perplexity above the limit" : "";
 }
 
 std::int64_t steps_per_round(const costmodel::Method& method, std::int64_t local_steps) {

@@ -68,7 +68,7 @@ void FinalistSimulation::finish(Finalist& finalist, const ScreeningOptions& opti
     if (!finalist.perplexity) finalist.quality_reason = quality->value("reason", "");
     if (coarser_wire(finalist.scenario.strategy.wire.bytes_per_element(), options.known_bytes_per_element)) {
       finalist.perplexity = finalist.plus_minus = finalist.equal_loss_factor = std::nullopt;
-      finalist.quality_reason = "numbers on the wire are coarser than in the scenario as it is";
+      finalist.quality_reason = "the wire format is less precise than in the unchanged scenario";
     }
   }
   finalist.value =

@@ -93,8 +93,8 @@ class SpaceBuilder {
       if (method == nullptr) continue;  // null only for a name that parse_axis would have rejected
       if (method->one_site && given_step_time() && varied("strategy.method") == nullptr) {
         space_.tried.push_back(
-            fmt::format("{} is left out: step_time is one site's, and on one site with the whole batch it "
-                        "would be another",
+            fmt::format("{} is omitted: one site that computes the whole batch would have another step_time "
+                        "than the given one",
                         name));
         continue;
       }
@@ -127,11 +127,10 @@ class SpaceBuilder {
     const bool asked = varied("platform.sites") != nullptr || varied("platform.use_sites") != nullptr;
     if (asked || base_.sites() < 2) return;
     if (given_step_time()) {
-      space_.tried.push_back(
-          fmt::format("all {} sites: step_time is given, and with other numbers of sites it would be another "
-                      "(a profile, or "
-                      "peak_flops with mfu, lets their number vary)",
-                      base_.sites()));
+      space_.tried.push_back(fmt::format(
+          "all {} sites: step_time is given, and it would differ for other numbers of sites (with a "
+          "profile, or with peak_flops and mfu, the number of sites is varied)",
+          base_.sites()));
       return;
     }
     if (named_sites_ && !drawn_sites_) {
@@ -146,15 +145,17 @@ class SpaceBuilder {
       std::string shown;
       for (const std::string& set : sets_) shown += "\n    " + set;
       space_.tried.push_back(
-          (found.all ? fmt::format("sites: all {} sets of two or more", sets_.size())
-                     : fmt::format("sites: of each number, the set with the fastest slowest pair{}",
-                                   found.exact ? "" : ", found greedily where there are over 20,000 sets")) +
+          (found.all
+               ? fmt::format("sites: all {} sets of two or more sites", sets_.size())
+               : fmt::format(
+                     "sites: for each number of sites, the set whose slowest pair is fastest{}",
+                     found.exact ? "" : ", found by a greedy search if there are more than 20,000 sets")) +
           shown);
     } else if (!named_sites_ && !drawn_sites_) {
       equal_sites_ = true;
     } else {
-      space_.tried.push_back(
-          fmt::format("all {} sites: those of a preset or drawn ones stay", base_.sites()));
+      space_.tried.push_back(fmt::format(
+          "all {} sites: the sites of a preset and generated sites are not varied", base_.sites()));
     }
   }
 

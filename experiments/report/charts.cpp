@@ -22,7 +22,7 @@ Chart round_chart(const DrawnRound& round) {
   Chart chart;
   chart.data = {{"kind", "timeline"},
                 {"rows", round.nodes},
-                {"x_title", unit.name + " since the round began"},
+                {"x_title", "time since the start of the round, " + unit.name},
                 {"x_most", timeline.duration_s / unit.size}};
   for (const SpanKind kind : {SpanKind::compute, SpanKind::transfer, SpanKind::under_way}) {
     Json spans = Json::array();
@@ -30,13 +30,13 @@ Chart round_chart(const DrawnRound& round) {
       if (span.kind == kind)
         spans.push_back({span.node, span.start_s / unit.size, span.end_s / unit.size, span.what});
     }
-    const std::string name = kind == SpanKind::transfer ? "transfer, waiting included" : to_string(kind);
+    const std::string name = kind == SpanKind::transfer ? "transfer, including waiting" : to_string(kind);
     chart.data["series"].push_back({{"name", name}, {"spans", spans}});
   }
-  chart.label = fmt::format("Round {}, {} long: what each site does when.", timeline.round + 1,
+  chart.label = fmt::format("Timeline of round {}, which takes {}.", timeline.round + 1,
                             human_time(timeline.duration_s));
   if (timeline.left_out_nodes > 0)
-    chart.label += fmt::format(" {} more are not shown.", timeline.left_out_nodes);
+    chart.label += fmt::format(" {} more nodes are not shown.", timeline.left_out_nodes);
   chart.height_rem = 5 + 2.6 * static_cast<double>(round.nodes.size());
   std::vector<Row> rows;
   constexpr std::size_t kMostRows = 200;
@@ -45,11 +45,11 @@ Chart round_chart(const DrawnRound& round) {
     rows.push_back({round.nodes[static_cast<std::size_t>(span.node)], to_string(span.kind), span.what,
                     human_time(span.start_s), human_time(span.end_s), human_time(span.end_s - span.start_s)});
   }
-  chart.table =
-      table(rows.size() < timeline.spans.size()
-                ? fmt::format("The first {} of {} spans", rows.size(), timeline.spans.size())
-                : fmt::format("Gaps shorter than {} are left out", human_time(timeline.resolution_s)),
-            {{"site"}, {"does"}, {"operation"}, {"from", true}, {"to", true}, {"takes", true}}, rows);
+  chart.table = table(
+      rows.size() < timeline.spans.size()
+          ? fmt::format("The first {} of {} spans", rows.size(), timeline.spans.size())
+          : fmt::format("Gaps shorter than {} are not listed", human_time(timeline.resolution_s)),
+      {{"site"}, {"activity"}, {"operation"}, {"start", true}, {"end", true}, {"duration", true}}, rows);
   return chart;
 }
 
@@ -69,16 +69,17 @@ Chart sites_chart(const costmodel::RunReport& report) {
   }
   Chart chart;
   chart.label = fmt::format(
-      "How long each site computes, exchanges and waits in the mean of {} rounds, {} long; the result does "
-      "not say when.",
+      "Time for which each site computes, communicates and idles in the mean of {} rounds. The mean round "
+      "takes {}. The result has no timeline of a round.",
       report.round.count, human_time(report.round.duration_s));
   if (rows.size() < report.sites.size())
-    chart.label += fmt::format(" The first {} of {} sites.", rows.size(), report.sites.size());
+    chart.label +=
+        fmt::format(" The chart shows the first {} of {} sites.", rows.size(), report.sites.size());
   chart.height_rem = 6 + 2.2 * static_cast<double>(rows.size());
   chart.data = {{"kind", "bars"},
                 {"stacked", true},
                 {"labels", labels},
-                {"x_title", unit.name + " of the mean round"},
+                {"x_title", "time in the mean round, " + unit.name},
                 {"series", Json::array({bars_of("compute", compute),
                                         bars_of("exposed communication", exposed), bars_of("idle", idle)})}};
   chart.table = table("The mean round, site by site",
@@ -101,7 +102,7 @@ Chart bytes_chart(const Run& run) {
     values.push_back(bytes / unit.size);
     rows.push_back({class_name(name), human_bytes(bytes), human_percent(bytes / total)});
   }
-  rows.push_back({"all", human_bytes(total), ""});
+  rows.push_back({"total", human_bytes(total), ""});
   Chart chart;
   chart.label = "Bytes that a site sends in the mean round, by class.";
   chart.height_rem = 5 + 2.2 * static_cast<double>(labels.size());
@@ -110,7 +111,7 @@ Chart bytes_chart(const Run& run) {
                 {"x_title", unit.name},
                 {"series", Json::array({bars_of("sent", values)})}};
   chart.table =
-      table("Sent by a site in the mean round", {{"class"}, {"bytes", true}, {"share", true}}, rows);
+      table("Bytes sent by a site in the mean round", {{"class"}, {"bytes", true}, {"share", true}}, rows);
   return chart;
 }
 
@@ -131,24 +132,25 @@ Chart sensitivity_chart(const Sensitivities& sensitivity) {
   }
   Chart chart;
   chart.label = fmt::format(
-      "How the wall clock changes with each input about 10 % less or more, {}, which as it is says {}.",
+      "Change of the wall clock if an input is about 10 % smaller or larger, computed {}. Without a change, "
+      "the wall clock is {}.",
       sensitivity.executor == "simulated" ? "by simulation" : "by the closed form",
       human_time(sensitivity.wall_clock_s));
   chart.height_rem = 6 + 2.4 * static_cast<double>(labels.size());
   chart.data = {{"kind", "bars"},
                 {"labels", labels},
                 {"x_title", "change of the wall clock, %"},
-                {"series", Json::array({bars_of("input less", less), bars_of("input more", more)})}};
-  chart.table =
-      table(fmt::format("As it is, {}: {}", sensitivity.executor, human_time(sensitivity.wall_clock_s)),
-            {{"input"},
-             {"less", true},
-             {"wall clock", true},
-             {"change", true},
-             {"more", true},
-             {"wall clock", true},
-             {"change", true}},
-            rows);
+                {"series", Json::array({bars_of("smaller input", less), bars_of("larger input", more)})}};
+  chart.table = table(fmt::format("Wall clock without a change ({}): {}", sensitivity.executor,
+                                  human_time(sensitivity.wall_clock_s)),
+                      {{"input"},
+                       {"smaller", true},
+                       {"wall clock", true},
+                       {"change", true},
+                       {"larger", true},
+                       {"wall clock", true},
+                       {"change", true}},
+                      rows);
   return chart;
 }
 
@@ -165,20 +167,21 @@ Chart bandwidth_chart(const Run& run) {
     rows.push_back({factor, human_time(point.wall_clock_s), human_percent(point.compute_utilization)});
   }
   Chart chart;
-  chart.label = "The wall clock with all links slower or faster, by the closed form.";
+  chart.label = "Wall clock if all links are slower or faster, computed by the closed form.";
   for (const auto& point : run.bandwidth_curve) {
     if (point.rate_factor != 1) continue;
-    chart.label += fmt::format(" Of the scenario as it is, at 1, it says {}; the answer above is {}.",
-                               human_time(point.wall_clock_s), human_time(run.figures.wall_clock_s));
+    chart.label += fmt::format(
+        " With the scenario's own rates (factor 1) the closed form gives {}; the answer above is {}.",
+        human_time(point.wall_clock_s), human_time(run.figures.wall_clock_s));
   }
   chart.data = {{"kind", "points"},
-                {"x_title", "rate of every link / that of the scenario"},
+                {"x_title", "factor on the rate of every link"},
                 {"y_title", "wall clock, " + unit.name},
                 {"x_log", true},
                 {"y_zero", true},
                 {"series", Json::array({points_of("closed form", true, points)})}};
-  chart.table = table("By the closed form",
-                      {{"link rates"}, {"wall clock", true}, {"compute utilisation", true}}, rows);
+  chart.table = table("Computed by the closed form",
+                      {{"factor on link rates"}, {"wall clock", true}, {"compute utilisation", true}}, rows);
   return chart;
 }
 
@@ -199,7 +202,7 @@ Chart times_chart(const std::vector<Run>& runs) {
                     human_time(in_run(round.exposed_communication_s)), human_time(in_run(round.idle_s))});
   }
   Chart chart;
-  chart.label = "What the wall clock is made of: mean over sites.";
+  chart.label = "Components of the wall clock, as means over the sites.";
   chart.height_rem = 6 + 2.2 * static_cast<double>(runs.size());
   chart.data = {{"kind", "bars"},
                 {"stacked", true},

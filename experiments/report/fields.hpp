@@ -11,7 +11,7 @@
 namespace fomoe::report {
 
 inline constexpr scenario::JsonKind kRunKind = {
-    "fomoe.run/1", "result", "what fomoe simulate, fomoe-train run or fomoe plan wrote with --output",
+    "fomoe.run/1", "result", "a file that fomoe simulate, fomoe-train run or fomoe plan wrote with --output",
     "fomoe simulate experiments/scenarios/two-sites.toml --output run.json"};
 
 /// `path` must outlive the returned object.

@@ -56,7 +56,7 @@ Against choose(const std::vector<Run>& runs) {
   double most = 0;
   for (const Run& run : runs) most = std::max(most, bytes(run));
   const Scale unit = bytes_scale(most);
-  return {"sent by a site in the run, " + unit.name, unit, bytes, [](const Run& run) {
+  return {"bytes sent per site in the run, " + unit.name, unit, bytes, [](const Run& run) {
             return human_bytes(run.figures.bytes_sent_per_site_per_round *
                                static_cast<double>(run.figures.round.count));
           }};
@@ -114,13 +114,13 @@ Chart runs_frontier_chart(const std::vector<Run>& runs) {
   std::sort(frontier.begin(), frontier.end(), [](const Json& a, const Json& b) { return a[0] < b[0]; });
   Chart chart;
   chart.label = "Wall clock against " + against.title +
-                ". On the frontier: no other result is at least as good in both.";
+                ". A result is on the frontier if no other result is at least as good in both quantities.";
   chart.data = {{"kind", "points"},
                 {"x_title", against.title},
                 {"y_title", "wall clock, " + time.name},
                 {"series", Json::array({points_of("on the frontier", true, frontier),
                                         points_of("not on the frontier", false, others)})}};
-  chart.table = table("Both the less the better",
+  chart.table = table("Lower values are better in both columns",
                       {{"result"}, {"wall clock", true}, {against.title, true}, {"on the frontier"}}, rows);
   return chart;
 }
@@ -149,24 +149,24 @@ Chart plan_frontier_chart(const Plan& plan) {
         points_of(by_perplexity ? "chosen" : fmt::format("O_e = {}", overlap), !plan.has_choice, points));
   }
   if (minimised(plan, plan.as_it_is) && (!by_perplexity || plan.as_it_is.perplexity))
-    series.push_back(points_of("as it is", false, Json::array({point(plan.as_it_is)})));
-  rows.push_back({"as it is: " + name_of(plan.as_it_is), amount_text(plan, plan.as_it_is),
+    series.push_back(points_of("baseline", false, Json::array({point(plan.as_it_is)})));
+  rows.push_back({"baseline: " + name_of(plan.as_it_is), amount_text(plan, plan.as_it_is),
                   plan.as_it_is.perplexity ? fmt::format("{:.4g}", *plan.as_it_is.perplexity) : "unknown"});
   Chart chart;
   const std::string what = plan.minimise == "time" ? "wall clock" : plan.minimise;
   chart.label =
       by_perplexity
-          ? fmt::format("The least {} at each perplexity.", what)
+          ? fmt::format("Lowest {} at each perplexity.", what)
           : fmt::format(
                 "{} against the steps between synchronisations, K, and the copies of each expert, O_e.",
-                plan.has_choice ? "The best rows: " + what
-                                : "What each level of synchronisation costs: " + what);
+                plan.has_choice ? "Best rows: " + what : "Rows of the frontier: " + what);
   chart.data = {{"kind", "points"},
                 {"x_title", by_perplexity ? "perplexity" : "K, steps between synchronisations"},
                 {"y_title", y_title},
                 {"x_log", !by_perplexity},
                 {"series", series}};
-  chart.table = table("Simulated", {{"candidate"}, {what, true}, {"perplexity", true}}, rows);
+  chart.table = table("Simulated candidates; baseline: the unchanged scenario",
+                      {{"candidate"}, {what, true}, {"perplexity", true}}, rows);
   return chart;
 }
 
@@ -182,15 +182,15 @@ Chart methods_chart(const Plan& plan) {
     values.push_back(*minimised(plan, row) / unit.size);
   }
   Chart chart;
-  chart.label = "The best of each method.";
+  chart.label = "Best configuration of each method.";
   chart.height_rem = 5 + 1.9 * static_cast<double>(labels.size());
   chart.data = {{"kind", "bars"},
                 {"labels", labels},
                 {"x_title", title},
                 {"series", Json::array({bars_of(title, values)})}};
   chart.table =
-      table("Simulated, the best of each method",
-            {{"method"}, {title, true}, {"K", true}, {"O_e", true}, {"collective"}, {"on the wire"}}, rows);
+      table("Best simulated configuration of each method",
+            {{"method"}, {title, true}, {"K", true}, {"O_e", true}, {"collective"}, {"wire format"}}, rows);
   return chart;
 }
 

@@ -35,21 +35,21 @@ std::string result(const std::string& name, const std::string& answer, const std
 ChartLibrary read_chart_library(const std::string& path) {
   const auto fail = [&](const std::string& got) {
     throw std::runtime_error(
-        fmt::format("{}: got {}; expected Chart.js 3 or 4, which draws the report; for example apt-get "
-                    "install libjs-chart.js, or "
-                    "--chart-library FILE",
+        fmt::format("{}: got {}; expected Chart.js 3 or 4, which draws the charts of the report; for example "
+                    "apt-get install libjs-chart.js, or --chart-library FILE",
                     path, got));
   };
   const std::optional<std::string> content = whole_file(path);
-  if (!content) fail("no file that can be read");
+  if (!content) fail("no readable file");
   ChartLibrary library;
   library.text = *content;
   std::smatch banner;
   const std::string start = library.text.substr(0, 200);
-  if (!std::regex_search(start, banner, std::regex(R"(Chart\.js v([34]\.[0-9.]+))"))) fail("something else");
+  if (!std::regex_search(start, banner, std::regex(R"(Chart\.js v([34]\.[0-9.]+))"))) fail("another file");
   library.version = banner[1];
   // This sequence would end the script element early.
-  if (library.text.find("</script") != std::string::npos) fail("a file that cannot stand in a page");
+  if (library.text.find("</script") != std::string::npos)
+    fail("a file with </script>, which cannot be embedded in a page");
   return library;
 }
 

@@ -40,26 +40,27 @@ Row cells(const std::string& place, const Candidate& row) {
 
 std::string answer(const Plan& plan) {
   if (plan.chosen.empty()) {
-    std::string html = paragraph("Nothing keeps all limits; below is why.");
+    std::string html = paragraph("No configuration meets all limits. The reasons are listed below.");
     for (const auto& [measure, row] : plan.least)
-      html += paragraph(fmt::format("Without limits the least {} is that of {}: {}{}.", measure, name_of(row),
-                                    time_of(row), row.cost ? fmt::format(", {:.2f}", *row.cost) : ""));
+      html +=
+          paragraph(fmt::format("The least {} without limits is reached by {}: {}{}.", measure, name_of(row),
+                                time_of(row), row.cost ? fmt::format(", {:.2f}", *row.cost) : ""));
     return html;
   }
   const Candidate& first = plan.chosen.front();
   std::vector<std::pair<std::string, std::string>> list = {
-      {plan.has_choice ? "the choice" : "fastest, with the fewest synchronisations", name_of(first)},
+      {plan.has_choice ? "choice" : "fastest, with the fewest synchronisations", name_of(first)},
       {"wall clock", time_of(first)},
       {"compute utilisation", human_percent(first.compute_utilization)}};
   if (!plan.has_choice && plan.minimise != "time") list.front().first = "least " + plan.minimise;
   if (first.cost) list.emplace_back("cost", known(first.cost, "{:.2f}"));
   if (first.energy_kwh) list.emplace_back("energy", known(first.energy_kwh, "{:.4g} kWh"));
   list.emplace_back("perplexity", known(first.perplexity, "{:.4g}"));
-  list.emplace_back("the scenario as it is", time_of(plan.as_it_is));
+  list.emplace_back("wall clock of the unchanged scenario", time_of(plan.as_it_is));
   std::string html = figures(list);
   if (!plan.has_choice && !plan.why_no_choice.empty())
-    html += paragraph("There is no one choice: " + plan.why_no_choice +
-                      ". Fewer synchronisations and fewer copies of an expert can cost quality.");
+    html += paragraph("There is no single best configuration: " + plan.why_no_choice +
+                      ". Fewer synchronisations and fewer copies of an expert can reduce quality.");
   return html;
 }
 
@@ -67,9 +68,10 @@ std::string dropped(const Plan& plan) {
   std::vector<Row> rows;
   for (const Dropped& entry : plan.dropped)
     rows.push_back({entry.reason, human_count(entry.count), entry.example});
-  return rows.empty() ? ""
-                      : heading(3, "Dropped") + table("Candidates that were not considered further",
-                                                      {{"reason"}, {"count", true}, {"for example"}}, rows);
+  return rows.empty()
+             ? ""
+             : heading(3, "Dropped candidates") +
+                   table("Reasons for dropping candidates", {{"reason"}, {"count", true}, {"example"}}, rows);
 }
 
 }  // namespace
@@ -77,8 +79,9 @@ std::string dropped(const Plan& plan) {
 std::string answer_of(const Plan& plan) {
   const std::string least =
       plan.minimise == "time" ? "the shortest wall clock" : "the least " + plan.minimise;
-  if (plan.chosen.empty()) return fmt::format("a plan for {}: nothing keeps all limits", least);
-  return fmt::format("a plan for {}: {}{}, {}", least, plan.has_choice ? "" : "no one choice; first ",
+  if (plan.chosen.empty()) return fmt::format("plan for {}: no configuration meets all limits", least);
+  return fmt::format("plan for {}: {}{}, {}", least,
+                     plan.has_choice ? "" : "no single best configuration; first row: ",
                      name_of(plan.chosen.front()), time_of(plan.chosen.front()));
 }
 
@@ -90,34 +93,34 @@ std::string plan_section(const Plan& plan) {
     rows.push_back(cells(std::to_string(rows.size() + 1), row));
     commands.push_back(row.command);
   }
-  rows.push_back(cells("as it is", plan.as_it_is));
-  html += heading(3, plan.has_choice ? "Ranking" : "Frontier") + table("Simulated",
-                                                                       {{"place"},
-                                                                        {"method"},
-                                                                        {"K", true},
-                                                                        {"O_e", true},
-                                                                        {"placement"},
-                                                                        {"collective"},
-                                                                        {"on the wire"},
-                                                                        {"sites", true},
-                                                                        {"wall clock", true},
-                                                                        {"cost", true},
-                                                                        {"kWh", true},
-                                                                        {"perplexity", true},
-                                                                        {"utilisation", true}},
-                                                                       rows);
-  if (!plan.as_it_is.problem.empty())
-    html += paragraph("The scenario as it is " + plan.as_it_is.problem + '.');
+  rows.push_back(cells("baseline", plan.as_it_is));
+  html += heading(3, plan.has_choice ? "Ranking" : "Frontier") +
+          table("Simulated configurations; baseline: the unchanged scenario",
+                {{"place"},
+                 {"method"},
+                 {"K", true},
+                 {"O_e", true},
+                 {"placement"},
+                 {"collective"},
+                 {"wire format"},
+                 {"sites", true},
+                 {"wall clock", true},
+                 {"cost", true},
+                 {"kWh", true},
+                 {"perplexity", true},
+                 {"utilisation", true}},
+                rows);
+  if (!plan.as_it_is.problem.empty()) html += paragraph("The baseline " + plan.as_it_is.problem + '.');
   if (!plan.chosen.empty()) {
     html += heading(3, "Pareto frontier") + chart(plan_frontier_chart(plan));
-    html += folded("Commands that simulate the rows again", bullets(commands));
+    html += folded("Commands that simulate the rows", bullets(commands));
   }
   if (!plan.methods.empty()) html += heading(3, "Methods") + chart(methods_chart(plan));
   if (!plan.sensitivity.inputs.empty())
     html += heading(3, "Sensitivity of the first row") + chart(sensitivity_chart(plan.sensitivity));
   html += dropped(plan);
-  html += heading(3, "Tried") +
-          paragraph(fmt::format("{} combinations by the closed form, {} of them simulated.",
+  html += heading(3, "Evaluated combinations") +
+          paragraph(fmt::format("The closed form evaluated {} combinations, and {} of them were simulated.",
                                 human_count(plan.candidates), human_count(plan.simulated))) +
           bullets(plan.tried);
   return html;

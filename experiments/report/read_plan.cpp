@@ -36,7 +36,7 @@ Plan read_plan(const std::string& path, const Json& document) {
   plan.minimise = json.text("minimise");
   plan.basis = json.text("basis");
   plan.why_no_choice = json.text("why_no_choice");
-  plan.has_choice = !json.at("choice", "an object, or null where there is none").is_null();
+  plan.has_choice = !json.at("choice", "an object, or null if there is none").is_null();
   each(path, json, plan.has_choice ? "ranking" : "frontier",
        [&](const JsonObject& row) { plan.chosen.push_back(read_candidate(path, row)); });
   each(path, json, "methods",

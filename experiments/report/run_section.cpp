@@ -43,20 +43,23 @@ std::string answer(const Run& run) {
   if (report.cost && report.cost->energy_kwh)
     list.emplace_back("energy", fmt::format("{:.4g} kWh", *report.cost->energy_kwh));
   if (report.quality) list.emplace_back("perplexity", commands::perplexity_text(report));
-  list.emplace_back("sent by a site a round", human_bytes(report.bytes_sent_per_site_per_round));
+  list.emplace_back("bytes sent per site and round", human_bytes(report.bytes_sent_per_site_per_round));
   list.emplace_back("throughput", human_count(report.tokens_per_s) + " tokens/s");
   std::string html;
   if (!report.memory_problem.empty())
-    html += warning("This does not run as configured: it " + report.memory_problem);
+    html += warning("This scenario cannot run as configured: it " + report.memory_problem);
   html += figures(list);
-  std::string sentence = "It " + commands::waiting_text(report) + '.';
+  std::string sentence = "The run " + commands::waiting_text(report) + '.';
   if (report.wall_clock_interval_s)
     sentence += fmt::format(
-        " With 95 % confidence the wall clock is between {} and {}: rounds differ, and some were executed.",
+        " The 95 % confidence interval of the wall clock is {} to {}, because rounds differ and only some "
+        "were executed.",
         human_time(report.wall_clock_interval_s->low), human_time(report.wall_clock_interval_s->high));
   html += paragraph(sentence);
   if (report.quality && !report.quality->known)
-    html += paragraph("Perplexity is unknown, outside of what is known: " + report.quality->reason);
+    html += paragraph(
+        "The perplexity is unknown, because the scenario is outside the range of the quality model: " +
+        report.quality->reason);
   return html;
 }
 
@@ -66,7 +69,7 @@ std::string time_table(const costmodel::RunReport& report) {
                human_percent(per_round_s / report.round.duration_s), human_time(per_round_s)};
   };
   return table(
-      "Means over sites and rounds", {{"part"}, {"in the run", true}, {"share", true}, {"a round", true}},
+      "Means over sites and rounds", {{"part"}, {"in the run", true}, {"share", true}, {"per round", true}},
       {row("wall clock", report.round.duration_s), row("compute", report.round.compute_s),
        row("exposed communication", report.round.exposed_communication_s), row("idle", report.round.idle_s)});
 }
@@ -79,9 +82,9 @@ std::string waits(const costmodel::RunReport& report) {
     rows.push_back({step.what, step.transfer ? "transfer" : "compute", step.site, human_time(step.seconds),
                     human_percent(step.seconds / report.round.duration_s)});
   }
-  const std::string what = "What a round waits for, one after another";
-  const std::string html =
-      table(what, {{"operation"}, {"kind"}, {"site"}, {"takes", true}, {"of the mean round", true}}, rows);
+  const std::string what = "Critical path of a round, in time order";
+  const std::string html = table(
+      what, {{"operation"}, {"kind"}, {"site"}, {"duration", true}, {"share of the mean round", true}}, rows);
   return rows.size() > kFewRows ? folded(what, html) : html;
 }
 
@@ -95,9 +98,10 @@ std::string sites(const costmodel::RunReport& report) {
                     human_time(site.exposed_communication_s), human_time(site.idle_s),
                     human_bytes(site.memory_bytes)});
   }
-  return table(rows.size() < report.sites.size() ? fmt::format("In the mean round: the first {} of {} sites",
-                                                               rows.size(), report.sites.size())
-                                                 : "In the mean round",
+  return table(rows.size() < report.sites.size()
+                   ? fmt::format("Values in the mean round: the first {} of {} sites", rows.size(),
+                                 report.sites.size())
+                   : "Values in the mean round",
                {{"site"},
                 {"sent", true},
                 {"received", true},
@@ -118,7 +122,7 @@ std::string cost_section(const costmodel::RunReport& report) {
   return heading(3, "Cost") +
          table(cost.as_of.empty() ? "Prices without a date" : "Prices of " + cost.as_of,
                {{"part"}, {cost.currency, true}, {"share", true}},
-               {row("all", cost.cost_total), row("GPUs", cost.gpu_cost), row("egress", cost.egress_cost),
+               {row("total", cost.cost_total), row("GPUs", cost.gpu_cost), row("egress", cost.egress_cost),
                 row("ports", cost.port_cost), row("electricity", cost.energy_cost)});
 }
 
@@ -132,7 +136,7 @@ std::string provenance(const std::vector<Provenance>& provenance) {
     const std::string name = to_string(origin);
     if (!rows.empty()) {
       html += fmt::format("<div class=\"origin {}\">\n{}</div>\n", name,
-                          table(fmt::format("{} ({})", name, rows.size()), {{"input"}, {"from"}}, rows));
+                          table(fmt::format("{} ({})", name, rows.size()), {{"input"}, {"source"}}, rows));
     }
   }
   return html;
@@ -146,10 +150,10 @@ std::string uncertainty(const Run& run) {
                     commands::input_text(input.high, input.unit), human_time(input.wall_clock_low_s),
                     human_time(input.wall_clock_high_s), fmt::format("{} ({})", input.how, input.executor)});
   const costmodel::Interval95 all = costmodel::in_quadrature(run.uncertainty, run.figures.wall_clock_s);
-  rows.push_back({"all, in quadrature", "", "", human_time(all.low), human_time(all.high), ""});
-  return table(
-      "95 % of each input, and of the wall clock with it",
-      {{"input"}, {"from", true}, {"to", true}, {"wall clock from", true}, {"to", true}, {"known by"}}, rows);
+  rows.push_back({"all inputs, in quadrature", "", "", human_time(all.low), human_time(all.high), ""});
+  return table("95 % range of each input, and the resulting range of the wall clock",
+               {{"input"}, {"from", true}, {"to", true}, {"wall clock from", true}, {"to", true}, {"source"}},
+               rows);
 }
 
 std::string envelope(const Json& envelope) {
@@ -157,10 +161,13 @@ std::string envelope(const Json& envelope) {
   std::string html = heading(3, "Validation envelope");
   if (envelope.is_object()) return html + settings("", envelope);
   if (envelope.empty())
-    return html + paragraph("Inside the ranges in which predictions were compared with real runs.");
+    return html +
+           paragraph("The scenario is inside the ranges in which predictions were compared with real runs.");
   std::vector<std::string> texts;
   for (const Json& entry : envelope) texts.push_back(value_text("", entry));
-  return html + paragraph("Outside of what predictions were compared with real runs in:") + bullets(texts);
+  return html +
+         paragraph("The scenario is outside the ranges in which predictions were compared with real runs:") +
+         bullets(texts);
 }
 
 }  // namespace
@@ -198,7 +205,7 @@ std::string run_section(const Run& run) {
     html += heading(3, "Faster and slower links") + chart(bandwidth_chart(run));
   if (!run.sensitivity.inputs.empty())
     html += heading(3, "Sensitivity") + chart(sensitivity_chart(run.sensitivity));
-  if (!run.uncertainty.empty()) html += heading(3, "How sure") + uncertainty(run);
+  if (!run.uncertainty.empty()) html += heading(3, "Uncertainty") + uncertainty(run);
   html += heading(3, "Sites") + sites(report) + cost_section(report);
   if (!run.goodput.is_null()) html += heading(3, "With failures") + settings("goodput", run.goodput);
   if (!run.replicas.is_null()) html += heading(3, "Several seeds") + settings("replicas", run.replicas);
@@ -206,7 +213,7 @@ std::string run_section(const Run& run) {
   if (!report.notes.empty()) html += heading(3, "Notes") + bullets(report.notes);
   if (!run.scenario.is_null())
     html += heading(3, "Scenario") +
-            folded("All of it, after defaults and overrides", settings("", run.scenario));
+            folded("The whole scenario, including defaults and overrides", settings("", run.scenario));
   return html;
 }
 
@@ -236,18 +243,18 @@ std::string comparison_section(const std::vector<Run>& runs) {
   const auto fastest = std::min_element(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
     return a.figures.wall_clock_s < b.figures.wall_clock_s;
   });
-  return paragraph(fmt::format("Fastest of {}: {} ({}). It {}.", runs.size(), fastest->name,
+  return paragraph(fmt::format("The fastest of {} results is {} ({}). It {}.", runs.size(), fastest->name,
                                answer_of(*fastest), commands::waiting_text(fastest->figures))) +
          (same_question(runs) ? ""
                               : paragraph("These results do not train the same model on the same workload: "
-                                          "what is faster need not be better.")) +
+                                          "the fastest result is not necessarily the best.")) +
          table("All results",
                {{"result"},
                 {"executor"},
                 {"wall clock", true},
                 {"utilisation", true},
                 {"waits for the network", true},
-                {"sent by a site a round", true},
+                {"bytes sent per site and round", true},
                 {"cost", true},
                 {"perplexity", true}},
                rows) +

@@ -105,10 +105,11 @@ std::optional<Chart> sweep_chart(const Sweep& sweep) {
     return least_s;
   };
   Chart chart;
-  chart.label = "The wall clock over " + sweep.axes[axis] + '.';
+  chart.label = "Wall clock as a function of " + sweep.axes[axis] + '.';
   if (names.size() > kMostLines) {
-    chart.label +=
-        fmt::format(" Of {} combinations of the others, the {} that get fastest.", names.size(), kMostLines);
+    chart.label += fmt::format(
+        " The chart shows {1} of {0} combinations of the other keys: those with the shortest times.",
+        names.size(), kMostLines);
     std::stable_sort(names.begin(), names.end(),
                      [&](const std::string& a, const std::string& b) { return least(a) < least(b); });
     names.resize(kMostLines);
@@ -129,8 +130,8 @@ std::optional<Chart> sweep_chart(const Sweep& sweep) {
                 {"x_log", wide(lines[names.front()])},
                 {"y_zero", true},
                 {"series", series}};
-  chart.table =
-      table("Executor: " + sweep.executor, {{"line"}, {sweep.axes[axis], true}, {"wall clock", true}}, rows);
+  chart.table = table("Executor: " + sweep.executor,
+                      {{"series"}, {sweep.axes[axis], true}, {"wall clock", true}}, rows);
   return chart;
 }
 
@@ -148,7 +149,7 @@ std::optional<Chart> solved_chart(const Solved& solved) {
   if (points.size() < 2) return std::nullopt;
   const std::string unit = shown.second.empty() ? "" : ", " + shown.second;
   Chart chart;
-  chart.label = fmt::format("What {} each target asks for.", solved.key);
+  chart.label = fmt::format("Value of {} that reaches each target.", solved.key);
   chart.data = {{"kind", "points"},
                 {"x_title", solved.key + unit},
                 {"y_title", solved.answers.front().target},
@@ -162,13 +163,13 @@ std::optional<Chart> solved_chart(const Solved& solved) {
 
 std::string answer_of(const Sweep& sweep) {
   const Sweep::Row* best = fastest(sweep);
-  if (best == nullptr) return "a sweep: no combination is possible";
-  return fmt::format("a sweep of {} combinations; fastest {}, {}", sweep.rows.size(),
+  if (best == nullptr) return "sweep: no combination is possible";
+  return fmt::format("sweep of {} combinations; fastest: {}, {}", sweep.rows.size(),
                      human_time(best->wall_clock_s), combination(sweep, *best, kNone));
 }
 
 std::string answer_of(const Solved& solved) {
-  return fmt::format("{} for {} target{}", solved.key, solved.answers.size(),
+  return fmt::format("values of {} for {} target{}", solved.key, solved.answers.size(),
                      solved.answers.size() == 1 ? "" : "s");
 }
 
@@ -178,14 +179,14 @@ std::string sweep_section(const Sweep& sweep) {
     html += figures({{"fastest", combination(sweep, *best, kNone)},
                      {"wall clock", human_time(best->wall_clock_s)},
                      {"compute utilisation", human_percent(best->compute_utilization)},
-                     {"sent by a site in a round", human_bytes(best->bytes_sent_per_site_per_round)}});
-    html += paragraph("Model quality is not in this answer.");
+                     {"bytes sent per site and round", human_bytes(best->bytes_sent_per_site_per_round)}});
+    html += paragraph("This answer does not include model quality.");
   }
   if (const auto drawn = sweep_chart(sweep)) html += heading(3, "Wall clock") + chart(*drawn);
   std::vector<Column> columns;
   for (const std::string& axis : sweep.axes) columns.push_back({axis, true});
   for (const char* title :
-       {"wall clock", "utilisation", "sent by a site in a round", "cost", "kWh", "perplexity"})
+       {"wall clock", "utilisation", "bytes sent per site and round", "cost", "kWh", "perplexity"})
     columns.push_back({title, true});
   columns.push_back({"problem"});
   std::vector<Row> rows;
@@ -204,7 +205,7 @@ std::string sweep_section(const Sweep& sweep) {
     rows.push_back(cells);
   }
   html += heading(3, "Rows") + table(rows.size() < sweep.rows.size()
-                                         ? fmt::format("The first {} of {} rows, {}", rows.size(),
+                                         ? fmt::format("The first {} of {} rows; executor: {}", rows.size(),
                                                        sweep.rows.size(), sweep.executor)
                                          : "Executor: " + sweep.executor,
                                      columns, rows);
@@ -217,7 +218,7 @@ std::string solved_section(const Solved& solved) {
   for (const Solved::Answer& answer : solved.answers)
     rows.push_back(
         {answer.target + ' ' + target_text(answer), answer.value ? answer.text : answer.answer, answer.why});
-  html += table("Executor: " + solved.executor, {{"target"}, {solved.key, true}, {"in words"}}, rows);
+  html += table("Executor: " + solved.executor, {{"target"}, {solved.key, true}, {"explanation"}}, rows);
   if (const auto drawn = solved_chart(solved)) html += heading(3, "Targets") + chart(*drawn);
   return html;
 }

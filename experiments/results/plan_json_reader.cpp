@@ -71,7 +71,7 @@ class PlanReader {
       const JsonObject reader =
           object(json, fmt::format("nodes[{}]", plan_.nodes.size()), {"kind", "site", "sequences"});
       if (static_cast<std::int64_t>(plan_.nodes.size()) == kMostNodes)
-        top.refuse("nodes", "more", fmt::format("at most {} nodes", kMostNodes));
+        top.refuse("nodes", "more nodes", fmt::format("at most {} nodes", kMostNodes));
       Node node;
       node.kind = choice(reader, "kind", NodeKind::worker, false);
       const std::string expected =
@@ -87,7 +87,7 @@ class PlanReader {
   }
 
   static std::pair<std::int64_t, std::int64_t> range(const JsonObject& reader, const std::string& name) {
-    const std::string expected = "two whole numbers, the first and the one after the last";
+    const std::string expected = "two whole numbers: the first and one more than the last";
     const auto ends = reader.counts(name, 0, kMostElements, expected);
     if (ends.size() != 2 || ends[0] > ends[1])
       reader.refuse(name, reader.at(name, expected).dump(), expected);
@@ -154,7 +154,8 @@ class PlanReader {
     payload.traffic = choice(reader, "traffic", TrafficClass::dense, false);
     if (reader.has("bytes")) {
       for (const char* other : {"elements", "format", "groups"})
-        if (reader.has(other)) reader.refuse("bytes", fmt::format("it beside {}", other), "bytes alone");
+        if (reader.has(other))
+          reader.refuse("bytes", fmt::format("both bytes and {}", other), "only one of them");
       payload.format.type = ElementType::int8;  // one byte per element
       payload.elements = reader.count("bytes", 0, kMostElements);
       return payload;
@@ -192,7 +193,7 @@ class PlanReader {
       if (transfer.collective == Collective::recursive && halves &&
           !std::has_single_bit(exchange.nodes.size()))
         inner.refuse("nodes", fmt::format("{} nodes", exchange.nodes.size()),
-                     "a power of two of them, since recursive sends halves of halves");
+                     "a power of two, because the collective recursive repeatedly halves the payload");
       for (const Json& part : inner.array("payloads"))
         exchange.payloads.push_back(
             payload(part, fmt::format("{}.payloads[{}]", here, exchange.payloads.size())));
@@ -230,15 +231,15 @@ class PlanReader {
     Op op;
     op.name = reader.text("name");
     if (reader.has("compute") == reader.has("transfer"))
-      reader.refuse("compute", reader.has("compute") ? "it beside transfer" : "nothing",
-                    "one of compute and transfer");
+      reader.refuse("compute", reader.has("compute") ? "both compute and transfer" : "nothing",
+                    "exactly one of compute and transfer");
     if (reader.has("compute")) {
       op.what = compute(reader.at("compute", ""), where + ".compute");
     } else {
       op.what = transfer(reader.at("transfer", ""), where + ".transfer");
     }
     const std::string earlier =
-        index == 0 ? "nothing: it is the first operation"
+        index == 0 ? "no operation, because this is the first one"
                    : fmt::format("earlier operations, whole numbers from 0 to {}", index - 1);
     if (reader.has("after"))
       for (const std::int64_t id : reader.counts("after", 0, index - 1, earlier))
@@ -271,7 +272,7 @@ class PlanReader {
       for (const std::int64_t index :
            reader.counts("indices", 0, kMostRounds, "whole numbers of at least 0")) {
         if (!rounds_.emplace(index, round).second)
-          reader.refuse("indices", fmt::format("{} a second time", index), "every round once");
+          reader.refuse("indices", fmt::format("{} twice", index), "each round once");
       }
     }
   }
@@ -290,7 +291,7 @@ class PlanReader {
       const auto known = static_cast<std::int64_t>(written.size());
       for (const std::int64_t index : written)
         if (!rounds_.contains(index))
-          reader.refuse("rounds", std::to_string(index), "a round that some entry of rounds describes");
+          reader.refuse("rounds", std::to_string(index), "the index of a round in the list rounds");
       for (const std::int64_t index : written)
         for (const Op& op : rounds_.at(index)->ops)
           for (const EarlierOp& before : op.after_earlier)
@@ -300,7 +301,7 @@ class PlanReader {
                       fmt::format("at most count = {}", alike.count));
       if (alike.overlapping && known < std::min(kFewestOverlapping, alike.count))
         reader.refuse("rounds", fmt::format("{} rounds", known),
-                      fmt::format("at least {} where rounds overlap: the first ones and the last",
+                      fmt::format("at least {} if rounds overlap: the first rounds and the last round",
                                   std::min(kFewestOverlapping, alike.count)));
       if (!alike.identical || alike.overlapping) alike.known = known;
       alike.round_at = [written, last = alike.count - 1](std::int64_t i) {

@@ -144,12 +144,12 @@ MeasuredRun read_measured_run(const std::string& path) {
          kRun.remedy);
   }
   if (!json.contains("run"))
-    fail(path, "run", "nothing", "the scenario of the run, which reports carry since this version",
+    fail(path, "run", "nothing", "the scenario of the run, which older versions did not write into reports",
          kRun.remedy);
   MeasuredRun run = {path, read_record(path, json["run"]), read_figures(path, json)};
   if (run.record.in_turn)
-    fail(path, "run.in_turn", "true", "false: the sites worked at once, each a process", kRun.remedy);
-  if (!run.record.whole) fail(path, "run.whole", "false", "true: a run that was not resumed", kRun.remedy);
+    fail(path, "run.in_turn", "true", "false (one process per site, all at the same time)", kRun.remedy);
+  if (!run.record.whole) fail(path, "run.whole", "false", "true (a run that was not resumed)", kRun.remedy);
   return run;
 }
 

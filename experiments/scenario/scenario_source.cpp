@@ -29,8 +29,7 @@ constexpr FileKey kFileKeys[] = {{"model", "hf_config"}, {"strategy", "routing_c
 std::string content_of(const std::string& path, const std::string& key) {
   std::optional<std::string> content = whole_file(path);
   if (!content)
-    fail(path + ":1", key, "no file that can be read", "the file that the scenario names",
-         "chmod +r " + path);
+    fail(path + ":1", key, "no readable file", "the file that the scenario names", "chmod +r " + path);
   return *std::move(content);
 }
 
@@ -58,7 +57,7 @@ class UnpackedFolder {
  public:
   UnpackedFolder() : path_((fs::temp_directory_path() / "fomoe-XXXXXX").string()) {
     if (mkdtemp(path_.data()) == nullptr)
-      throw std::runtime_error("no temporary folder can be made in " + fs::temp_directory_path().string());
+      throw std::runtime_error("cannot create a temporary folder in " + fs::temp_directory_path().string());
   }
   ~UnpackedFolder() {
     std::error_code ignored;

@@ -21,7 +21,7 @@ using costmodel::StepSample;
 std::string content_of(const std::string& path) {
   std::optional<std::string> content = whole_file(path);
   if (!content)
-    scenario::fail(path + ":1", "log", "no file that can be read", "a log of training steps",
+    scenario::fail(path + ":1", "log", "no readable file", "a log of training steps",
                    "fomoe profile import train.log --from torchtitan …");
   return *std::move(content);
 }

@@ -30,7 +30,7 @@ costmodel::ProfiledCompute read_profiled(const Document& document, const TableRe
                  fmt::format("{} (no such file: {})",
                              as_written(*find_table(document, "compute")->get("profile")), path),
                  "a step profile, relative to the scenario file; `fomoe-train profile` writes one, and "
-                 "--set compute.step_time=420ms does without");
+                 "--set compute.step_time=420ms replaces it");
   }
   for (const costmodel::ProfilePoint& point : compute.profile.points) {
     compute.micro_batch_sequences = std::max(compute.micro_batch_sequences, point.micro_batch_sequences);
@@ -45,7 +45,8 @@ costmodel::ProfiledCompute read_profiled(const Document& document, const TableRe
 const Accelerator* read_accelerator(const Document& document) {
   const TableReader table(document, scenario_keys(), "compute", find_table(document, "compute"));
   if (!table.has("accelerator")) {
-    if (table.has("dtype")) table.refuse("dtype", "it without accelerator", "accelerator beside it");
+    if (table.has("dtype"))
+      table.refuse("dtype", "dtype without accelerator", "dtype only together with accelerator");
     return nullptr;
   }
   const std::string name = table.text("accelerator");
@@ -54,7 +55,7 @@ const Accelerator* read_accelerator(const Document& document) {
     table.refuse("accelerator", '"' + name + '"', known_accelerators(), near_accelerators(name));
   const std::string dtype = table.text("dtype");
   if (!found->peak_flops.contains(dtype)) {
-    table.refuse("dtype", fmt::format("\"{}\", of which the catalogue has no peak of {}", dtype, name),
+    table.refuse("dtype", fmt::format("\"{}\", for which the catalogue has no peak of {}", dtype, name),
                  "one of " + known_dtypes(*found));
   }
   return found;
@@ -68,7 +69,8 @@ costmodel::ComputeSpec read_compute(const Document& document, bool required,
   const std::string expected = "exactly one of profile, step_time, or mfu with peak_flops or accelerator";
   for (const Alternative& alternative : alternatives()) {
     if (!table.has(alternative.key)) continue;
-    if (chosen != nullptr) table.refuse(alternative.key, fmt::format("it beside {}", chosen->key), expected);
+    if (chosen != nullptr)
+      table.refuse(alternative.key, fmt::format("both {} and {}", alternative.key, chosen->key), expected);
     chosen = &alternative;
   }
   if (chosen == nullptr && accelerator != nullptr && table.has("mfu")) {
@@ -79,16 +81,17 @@ costmodel::ComputeSpec read_compute(const Document& document, bool required,
     return costmodel::AssumedDevice{peak, table.share("mfu")};
   }
   if (chosen == nullptr) {
-    if (table.has("mfu")) table.refuse("peak_flops", "nothing", "peak_flops or accelerator beside mfu");
+    if (table.has("mfu"))
+      table.refuse("peak_flops", "nothing", "peak_flops or accelerator together with mfu");
     if (accelerator != nullptr)
-      table.refuse("mfu", "nothing", "mfu beside accelerator, or profile or step_time");
+      table.refuse("mfu", "nothing", "mfu together with accelerator, or profile, or step_time");
     table.refuse("step_time", "nothing", expected);
   }
   for (const Alternative& other : alternatives()) {
     for (const char* partner : other.partners) {
       if (&other != chosen && table.has(partner)) {
-        table.refuse(partner, fmt::format("it beside {}", chosen->key),
-                     fmt::format("it only beside {} or accelerator", other.key));
+        table.refuse(partner, fmt::format("{} together with {}", partner, chosen->key),
+                     fmt::format("{} only together with {} or accelerator", partner, other.key));
       }
     }
   }
@@ -105,7 +108,7 @@ costmodel::SiteGpus read_site_gpus(const Document& document, std::vector<Provena
   gpus.expert_parallel = table.small_count("expert_parallel");
   gpus.pipeline_parallel = table.small_count("pipeline_parallel");
   if (table.has("zero_stage") && gpus.sharded == 1)
-    table.refuse("zero_stage", "it without sharded", "sharded above 1 beside it");
+    table.refuse("zero_stage", "zero_stage without sharded", "zero_stage only together with sharded above 1");
   gpus.zero_stage = table.small_count("zero_stage");
 
   double degrees = 1;  // a double, because the product of valid degrees may not fit an int
@@ -117,7 +120,8 @@ costmodel::SiteGpus read_site_gpus(const Document& document, std::vector<Provena
     table.refuse("gpus_per_site", fmt::format("{:.0f} GPUs", degrees), "at most 100000 GPUs in a site");
   gpus.count = table.has("gpus_per_site") ? table.small_count("gpus_per_site") : static_cast<int>(degrees);
   if (table.has("data_parallel") && gpus.count != degrees) {
-    table.refuse("gpus_per_site", fmt::format("{} with degrees of {:.0f} GPUs", gpus.count, degrees),
+    table.refuse("gpus_per_site",
+                 fmt::format("{}, although the parallel degrees multiply to {:.0f}", gpus.count, degrees),
                  "the product of data_parallel and the other degrees, or no data_parallel");
   }
   if (table.has("intra_site_bandwidth")) gpus.intra_site_bytes_per_s = table.quantity("intra_site_bandwidth");
@@ -139,13 +143,14 @@ costmodel::StepVariation read_step_variation(const Document& document) {
   costmodel::StepVariation variation;
   variation.from_samples = table.boolean("draw_samples");
   if (variation.from_samples && !table.has("profile"))
-    table.refuse("draw_samples", "it without a profile", "a profile, whose samples are drawn");
+    table.refuse("draw_samples", "draw_samples without profile", "draw_samples only together with profile");
   if (variation.from_samples && table.has("step_variation"))
-    table.refuse("step_variation", "it beside draw_samples", "one of the two");
+    table.refuse("step_variation", "both step_variation and draw_samples", "only one of them");
   if (table.has("step_variation")) variation.coefficient = table.share("step_variation");
   if (table.has("straggler_share")) variation.straggler_share = table.share("straggler_share");
   if (table.has("straggler_factor") && !table.has("straggler_share"))
-    table.refuse("straggler_factor", "it without straggler_share", "straggler_share beside it");
+    table.refuse("straggler_factor", "straggler_factor without straggler_share",
+                 "straggler_factor only together with straggler_share");
   variation.straggler_factor = table.factor("straggler_factor");
   return variation;
 }

@@ -11,7 +11,7 @@ std::optional<costmodel::Failures> read_failures(const Document& document) {
   const TableReader table(document, scenario_keys(), "failures", found);
   const auto one_of = [&](const char* key, const char* other) {
     if (table.has(key) && table.has(other))
-      table.refuse(key, fmt::format("it beside {}", other), fmt::format("one of {} and {}", key, other));
+      table.refuse(key, fmt::format("both {} and {}", key, other), "only one of them");
   };
   one_of("checkpoint_time", "checkpoint_rounds");
   one_of("checkpoint_cost", "storage_bandwidth");
@@ -36,7 +36,7 @@ std::optional<costmodel::Failures> read_failures(const Document& document) {
   failures.storage_bytes_per_s = optional_quantity("storage_bandwidth");
   failures.policy = costmodel::enum_of<costmodel::FailurePolicy>(table.text("policy")).value();
   if (table.has("timeout") && failures.policy == costmodel::FailurePolicy::wait)
-    table.refuse("timeout", "it with policy = \"wait\"", "it only with policy = \"drop\"");
+    table.refuse("timeout", "timeout with policy = \"wait\"", "timeout only with policy = \"drop\"");
   failures.timeout_s = optional_quantity("timeout");
   failures.samples = table.count("samples");
   return failures;

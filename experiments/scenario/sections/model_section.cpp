@@ -38,9 +38,10 @@ void check_active_experts(const TableReader& table, const ModelShape& shape) {
 
 void check_shape(const TableReader& table, const ModelShape& shape) {
   if (shape.d_model % shape.heads != 0 || (shape.d_model / shape.heads) % 2 != 0) {
-    table.refuse(table.has("heads") || !table.has("d_model") ? "heads" : "d_model",
-                 fmt::format("heads = {} with d_model = {}", shape.heads, shape.d_model),
-                 "d_model divisible by heads, with an even quotient (rotary embeddings turn pairs)");
+    table.refuse(
+        table.has("heads") || !table.has("d_model") ? "heads" : "d_model",
+        fmt::format("heads = {} with d_model = {}", shape.heads, shape.d_model),
+        "d_model divisible by heads, with an even quotient (rotary embeddings rotate pairs of values)");
   }
   check_active_experts(table, shape);
   // Counted in floating point first, since the exact count has only 64 bits.
@@ -58,12 +59,13 @@ void check_shape(const TableReader& table, const ModelShape& shape) {
 void refuse_beside(const TableReader& table, const char* chosen, bool opaque) {
   for (const ShapeKey& key : kShapeKeys) {
     if (table.has(key.name) && !(opaque && key.also_opaque))
-      table.refuse(key.name, fmt::format("it beside {}", chosen), fmt::format("it without {}", chosen));
+      table.refuse(key.name, fmt::format("{} together with {}", key.name, chosen),
+                   fmt::format("{} only without {}", key.name, chosen));
   }
   for (const char* other : {"preset", "hf_config", "dense_parameters", "expert_parameters"}) {
     const bool allowed = opaque && std::string_view(other).ends_with("_parameters");
     if (table.has(other) && std::string_view(other) != chosen && !allowed)
-      table.refuse(other, fmt::format("it beside {}", chosen), "one description of the model");
+      table.refuse(other, fmt::format("both {} and {}", other, chosen), "only one description of the model");
   }
 }
 
@@ -75,7 +77,9 @@ ModelShape read_opaque(const TableReader& table) {
   shape.layers = table.has("layers") ? table.count("layers") : 1;
   if (!table.has("expert_parameters")) {
     for (const char* name : {"experts", "active_experts"}) {
-      if (table.has(name)) table.refuse(name, "it without expert_parameters", "expert_parameters beside it");
+      if (table.has(name))
+        table.refuse(name, fmt::format("{} without expert_parameters", name),
+                     fmt::format("{} only together with expert_parameters", name));
     }
     shape.dense_layers = shape.layers;
     return shape;
@@ -104,7 +108,8 @@ ModelShape read_own_shape(const TableReader& table) {
   const bool any_shape_key = std::any_of(std::begin(kShapeKeys), std::end(kShapeKeys),
                                          [&](const ShapeKey& key) { return table.has(key.name); });
   if (table.has("expert_parameters"))
-    table.refuse("expert_parameters", "it without dense_parameters", "dense_parameters beside it");
+    table.refuse("expert_parameters", "expert_parameters without dense_parameters",
+                 "expert_parameters only together with dense_parameters");
   if (from_preset) {
     shape = *costmodel::find_preset(table.text("preset"));
     if (any_shape_key) shape.name += "-modified";
@@ -135,7 +140,7 @@ ModelShape read_model(const Document& document) {
       const bool is_name = std::filesystem::path(path).extension() != ".json";
       table.refuse("hf_config",
                    fmt::format("\"{}\" (no such file: {}{})", written, path,
-                               is_name ? "; models are not fetched by name" : ""),
+                               is_name ? "; models are not downloaded by name" : ""),
                    "a model's config.json, relative to the scenario file",
                    near.empty() ? "" : '"' + near + '"');
     }
@@ -163,7 +168,8 @@ costmodel::Workload read_workload(const Document& document, std::int64_t sequenc
   if (table.has("global_batch_tokens")) {
     const std::int64_t tokens = table.count("global_batch_tokens");
     if (table.has("global_batch_sequences"))
-      table.refuse("global_batch_tokens", "it beside global_batch_sequences", "one of the two");
+      table.refuse("global_batch_tokens", "both global_batch_tokens and global_batch_sequences",
+                   "only one of them");
     if (tokens % sequence_length != 0) {
       const std::int64_t below = tokens / sequence_length * sequence_length;
       table.refuse("global_batch_tokens", std::to_string(tokens),

@@ -12,8 +12,8 @@ NetworkFile read_network_file(const std::string& path) {
   const Document document = Document::read(path, "network model", "fitted.toml");
   for (const auto& [name, node] : document.root()) {
     if (name == "network_model" || name == "calibration") continue;
-    fail(document.place(std::string(name.str())), std::string(name.str()), "it",
-         "[network_model] and [calibration] alone", "the file that fomoe calibrate --output wrote");
+    fail(document.place(std::string(name.str())), std::string(name.str()), "another name",
+         "only [network_model] and [calibration]", "the file that fomoe calibrate --output wrote");
   }
   (void)read_network_model(document);  // throws for an invalid value
   NetworkFile file;

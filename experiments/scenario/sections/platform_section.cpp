@@ -23,7 +23,7 @@ std::string as_rate(double bytes_per_s) { return fmt::format("{:.4g} Gbit/s", by
 void refuse_beside(const TableReader& table, const char* what, std::initializer_list<const char*> keys,
                    const std::string& expected) {
   for (const char* key : keys) {
-    if (table.has(key)) table.refuse(key, fmt::format("it beside {}", what), expected);
+    if (table.has(key)) table.refuse(key, fmt::format("{} together with {}", key, what), expected);
   }
 }
 
@@ -38,7 +38,7 @@ platforms::Platform named_sites(const TableReader& table, const platforms::Platf
                    nearest(name, names));
     const int index = static_cast<int>(found - names.begin());
     if (std::find(chosen.begin(), chosen.end(), index) != chosen.end())
-      table.refuse("use_sites", fmt::format("\"{}\" a second time", name), "every site once");
+      table.refuse("use_sites", fmt::format("\"{}\" twice", name), "each site once");
     chosen.push_back(index);
   }
   return platforms::chosen_sites(all, chosen);
@@ -46,11 +46,11 @@ platforms::Platform named_sites(const TableReader& table, const platforms::Platf
 
 platforms::Platform from_file(const Document& document, const TableReader& table, std::uint64_t seed) {
   refuse_beside(table, "file", {"preset", "bandwidth", "uplink", "downlink", "latency"},
-                "link rates and latencies in the platform file alone, with rate_factor on all its rates");
+                "link rates and latencies only in the platform file (rate_factor scales all its rates)");
   const std::string path = document.beside(table.text("file"));
   const platforms::Platform all = is_xml_platform(path) ? read_xml_platform(path) : read_platform_file(path);
   if (table.has("use_sites"))
-    refuse_beside(table, "use_sites", {"sites", "generate"}, "use_sites, or sites, or generate");
+    refuse_beside(table, "use_sites", {"sites", "generate"}, "only one of use_sites, sites and generate");
   if (table.boolean("generate")) {
     const double sigma = table.share("rate_spread");
     platforms::Platform drawn =
@@ -78,7 +78,8 @@ platforms::Platform equal_sites(const TableReader& table) {
   if (!table.has("bandwidth") && !table.has("uplink") && !table.has("downlink"))
     (void)table.quantity("bandwidth");
   if (table.has("bandwidth") && table.has("uplink") && table.has("downlink")) {
-    table.refuse("bandwidth", "it beside uplink and downlink", "bandwidth, or uplink and downlink");
+    table.refuse("bandwidth", "bandwidth together with uplink and downlink",
+                 "either bandwidth, or uplink and downlink");
   }
   // bandwidth sets both directions; uplink or downlink overrides one of them.
   const auto direction = [&](const char* key) {
@@ -126,7 +127,7 @@ platforms::Platform two_continents(int sites) {
 
 platforms::Platform preset(const TableReader& table) {
   refuse_beside(table, "preset", {"bandwidth", "uplink", "downlink", "latency"},
-                "none of these with a preset");
+                "no link rates and latencies, because the preset has its own");
   const int sites = table.small_count("sites");
   return table.text("preset") == "consumer" ? consumer(sites) : two_continents(sites);
 }
@@ -137,11 +138,12 @@ platforms::Platform read_platform(const Document& document, std::uint64_t seed) 
   const TableReader table(document, scenario_keys(), "platform", find_table(document, "platform"));
   if (!table.has("file")) {
     if (table.has("use_sites"))
-      table.refuse("use_sites", "it without file", "a platform file with named sites");
+      table.refuse("use_sites", "use_sites without file", "use_sites only together with a platform file");
     if (table.boolean("generate"))
-      table.refuse("generate", "it without file", "a platform file to draw from");
+      table.refuse("generate", "generate without file", "generate only together with a platform file");
     if (table.has("rate_spread"))
-      table.refuse("rate_spread", "it without file", "a platform file to draw from, with generate = true");
+      table.refuse("rate_spread", "rate_spread without file",
+                   "rate_spread only together with a platform file and generate = true");
   }
   platforms::Platform platform = table.has("file")     ? from_file(document, table, seed)
                                  : table.has("preset") ? preset(table)
@@ -150,17 +152,18 @@ platforms::Platform read_platform(const Document& document, std::uint64_t seed) 
     platform = platforms::with_gateways(std::move(platform), gateways);
     platform.provenance.push_back(
         {"link rates", Origin::assumed,
-         fmt::format("× {}: so many machines carry each site's traffic, each at the rates above", gateways)});
+         fmt::format("× {}: number of machines that carry each site's traffic, each at the rates above",
+                     gateways)});
   }
   if (table.has("trace")) {
     read_link_trace_csv(document.beside(table.text("trace")), platform);
     if (table.has("trace_period")) platform.changes_period_s = table.quantity("trace_period");
     if (platform.changes_period_s > 0 && platform.changes.back().at_s >= platform.changes_period_s)
-      table.refuse("trace_period", "less than the trace takes",
-                   fmt::format("more than {:g}s, when the last change of the trace happens",
+      table.refuse("trace_period", "a period that is not longer than the trace",
+                   fmt::format("more than {:g}s, the time of the last change in the trace",
                                platform.changes.back().at_s));
   } else if (table.has("trace_period")) {
-    table.refuse("trace_period", "it without trace", "a trace that starts again after it");
+    table.refuse("trace_period", "trace_period without trace", "trace_period only together with trace");
   }
   if (const double factor = table.multiple("rate_factor"); factor != 1) {
     platform = platforms::scaled_bandwidth(std::move(platform), factor);

@@ -41,12 +41,14 @@ std::optional<costmodel::Prices> read_prices(const Document& document, const pla
   if (section == nullptr) return std::nullopt;
   const TableReader table(document, scenario_keys(), "prices", section);
   if (!table.has("file")) {
-    if (table.has("pricing")) table.refuse("pricing", "it without file", "it beside file, or gpu_hour alone");
+    if (table.has("pricing"))
+      table.refuse("pricing", "pricing without file", "pricing only together with file");
     if (!table.has("gpu_hour")) table.refuse("gpu_hour", "nothing", "a price file, or gpu_hour");
     return given_prices(table, platform.size());
   }
   for (const char* key : {"gpu_hour", "egress_per_gb", "port_month", "kwh", "as_of"}) {
-    if (table.has(key)) table.refuse(key, "it beside file", "prices in the price file alone");
+    if (table.has(key))
+      table.refuse(key, fmt::format("both {} and file", key), "prices only in the price file");
   }
   return read_price_file(document.beside(table.text("file")), table.text("pricing"), platform);
 }

@@ -80,8 +80,8 @@ costmodel::Strategy read_strategy(const Document& document, const costmodel::Mod
   strategy.wire = wire_format(document, table, *strategy.method);
   if (strategy.secure_aggregation) {
     if (table.has("payload_dtype"))
-      table.refuse("payload_dtype", "it beside secure_aggregation",
-                   "no payload_dtype there: masked payloads are 32-bit integers");
+      table.refuse("payload_dtype", "both payload_dtype and secure_aggregation",
+                   "no payload_dtype, because masked payloads are 32-bit integers");
     strategy.wire = costmodel::masked_format();
   }
   return strategy;

@@ -28,7 +28,8 @@ costmodel::ExtraTraffic read_traffic(const Document& document, const platforms::
   const TableReader table(document, scenario_keys(), "traffic", find_table(document, "traffic"));
   const auto only_beside = [&](const char* key, const char* owner) {
     if (table.has(key) && !table.has(owner))
-      table.refuse(key, fmt::format("it without {}", owner), fmt::format("it only beside {}", owner));
+      table.refuse(key, fmt::format("{} without {}", key, owner),
+                   fmt::format("{} only together with {}", key, owner));
   };
   only_beside("data_bytes_per_token", "data_site");
   only_beside("checkpoint_rounds", "checkpoint_site");
@@ -41,7 +42,8 @@ costmodel::ExtraTraffic read_traffic(const Document& document, const platforms::
   traffic.rejoin_site = site_of(table, "rejoin_site", platform);
   traffic.rejoin_rounds = table.count("rejoin_rounds");
   if (traffic.rejoin_site && platform.size() == 1)
-    table.refuse("rejoin_site", "it with one site", "at least two sites, so that another one has the state");
+    table.refuse("rejoin_site", "rejoin_site with one site",
+                 "at least two sites, so that another site has the training state");
   return traffic;
 }
 

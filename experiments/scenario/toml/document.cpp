@@ -85,7 +85,7 @@ const Key* find_key(const std::string& dotted_name) {
     const std::string table = table_at(text, line);
     const bool is_table = description.find("table '") != std::string::npos || table == *name;
     const std::string key = is_table || table.empty() ? *name : table + '.' + *name;
-    fail(place, key, "the same name a second time", "every key and table once", "delete one of the two");
+    fail(place, key, "a duplicate name", "each key and table once", "delete one of the two");
   }
   if (const auto found = unquoted_value(text, line)) {
     const std::string table = table_at(text, line);
@@ -93,7 +93,7 @@ const Key* find_key(const std::string& dotted_name) {
     const Key* const key = find_key(name);
     const bool plain = key != nullptr && (key->kind == Kind::count || key->kind == Kind::boolean);
     fail(place, name, found->value + " without quotes",
-         key != nullptr ? expected_value(*key) : "quotes around all but numbers, true and false",
+         key != nullptr ? expected_value(*key) : "quotes around every value except numbers, true and false",
          plain ? example_line(*key) : fmt::format("{} = \"{}\"", found->name, found->value));
   }
   fail(place, "TOML", description, "a file in TOML", "local_steps = 32");
@@ -121,7 +121,7 @@ std::string as_written(const toml::node& node) {
 
 Document Document::read(const std::string& path, const std::string& what, const std::string& example_path) {
   const std::optional<std::string> content = whole_file(path);
-  if (!content) fail(path + ":1", what, "no file that can be read", "a file in TOML", example_path);
+  if (!content) fail(path + ":1", what, "no readable file", "a file in TOML", example_path);
   Document document;
   document.path_ = path;
   const std::string& text = *content;
@@ -168,7 +168,7 @@ void Document::override_key(const std::string& assignment) {
   overrides_[key] = assignment;
   if (const auto parsed = parse_value(text)) {
     // An override of a whole table would hide which override a later message is about.
-    if (parsed->get("value")->is_table()) fail(place, key, "a table", "one key at a time", example);
+    if (parsed->get("value")->is_table()) fail(place, key, "a table", "one key", example);
     table->insert_or_assign(name, *parsed->get("value"));
   } else if (text.front() == '"' || text.front() == '\'' || text.front() == '[' || text.front() == '{') {
     fail(place, key, text, "a TOML value or a bare word", example);

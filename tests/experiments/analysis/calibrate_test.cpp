@@ -193,9 +193,10 @@ TEST_CASE(
   };
   refused("a.json b.json", "--link-rate: got nothing; expected the platform's rate");
   refused("a.json b.json --link-rate 100Mbps",
-          "--link-rate: got 100Mbps; expected at least what a.json carried");
+          "--link-rate: got 100Mbps; expected at least the rate in a.json");
   refused("a.json --link-rate 1ms", "--link-rate: got \"1ms\"");
-  refused("a.json --link-rate 1Gbps --terms bandwidth_efficiency", "got them with reports of iperf3");
+  refused("a.json --link-rate 1Gbps --terms bandwidth_efficiency",
+          "got these options with reports of iperf3");
   json failed = json::parse(real);
   failed["error"] = "unable to connect";
   write_all(folder / "f.json", failed.dump());

@@ -85,7 +85,7 @@ TEST_CASE("uncertainty in the text output: each input, its source, and all toget
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
   for (const std::string& words :
        {std::string("\nstep time variation"), std::string("\nnetwork_model.latency_factor"),
-        "fitted: " + path + " (simulated)", std::string("\nall, in quadrature")})
+        "fitted: " + path + " (simulated)", std::string("\nall inputs, in quadrature")})
     CHECK_MESSAGE(ran.out.find(words) != std::string::npos, ran.out);
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("mistakes in a calibration file") {
     CHECK(ran.out.empty());
     CHECK_MESSAGE(ran.err.find(words) != std::string::npos, ran.err);
   };
-  refused(json::array(), "terms: got an empty one; expected an array with at least one entry");
+  refused(json::array(), "terms: got an empty array; expected an array with at least one entry");
   refused(json::array({fitted("latency_facto", 1, 2, 3)}),
           "terms[0].name: got \"latency_facto\"; expected a number of [network_model]");
   refused(json::array({fitted("latency_factor", 2.1, 2, 3)}),

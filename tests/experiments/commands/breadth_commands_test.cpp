@@ -78,7 +78,7 @@ TEST_CASE("--replicas in the text output, also where the seed changes nothing") 
   refused(kRandom + " --replicas 1",
           "fomoe: --replicas: got \"1\"; expected a whole number from 2 to 100000; for example");
   refused(kRandom + " --replicas 3 --engine closed-form",
-          "fomoe: --replicas: got it with --engine closed-form");
+          "fomoe: --replicas: got this option with --engine closed-form");
 }
 
 TEST_CASE("[failures]: goodput in JSON and in the text output, the same for the same seed") {
@@ -99,7 +99,7 @@ TEST_CASE("[failures]: goodput in JSON and in the text output, the same for the 
   CHECK(run["scenario"]["failures"]["link_mtbf_s"].is_null());
   CHECK(answer(failing) == run);
   const std::string text = run_in(source_dir(), failing).out;
-  for (const char* words : {"with failures, policy wait", "finishes, p95", "recommended time-out", "Daly"})
+  for (const char* words : {"with failures, policy wait", "finish time, p95", "recommended time-out", "Daly"})
     CHECK(text.find(words) != std::string::npos);
   CHECK(answer(failing + " --engine closed-form")["goodput"]["samples"] == 1000);
   CHECK_FALSE(answer("fomoe simulate experiments/scenarios/two-sites.toml").contains("goodput"));

@@ -119,7 +119,7 @@ TEST_CASE("wrong accelerators: the message lists the catalogue and suggests simi
   CHECK(err("--set compute.accelerator=TPU-v5e --set compute.mfu=0.4 --set compute.dtype=fp8")
             .find("compute.dtype: got \"fp8\", of which the catalogue has no peak of TPU-v5e; expected one "
                   "of bf16") != std::string::npos);
-  CHECK(err("--set compute.dtype=fp8").find("compute.dtype: got it without accelerator") !=
+  CHECK(err("--set compute.dtype=fp8").find("compute.dtype: got dtype without accelerator") !=
         std::string::npos);
   // The vendor does not publish the power of this accelerator.
   CHECK(err("--set compute.accelerator=GB200 --set energy.idle_share=0.2")

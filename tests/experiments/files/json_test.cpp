@@ -91,9 +91,9 @@ TEST_CASE("wrong profiles: the message has the key, its value and the expected o
   CHECK(complaint([](J& j) { j["model"]["layers"] = 1.5; }) ==
         ": model.layers: got 1.5; expected a whole number of at least 1" + kRemedy);
   CHECK(complaint([](J& j) { j["points"] = J::array(); }) ==
-        ": points: got an empty one; expected an array with at least one entry" + kRemedy);
+        ": points: got an empty array; expected an array with at least one entry" + kRemedy);
   CHECK(complaint([](J& j) { j["points"][1]["samples"] = J::array(); }) ==
-        ": points[1].samples: got an empty one; expected an array with at least one entry" + kRemedy);
+        ": points[1].samples: got an empty array; expected an array with at least one entry" + kRemedy);
   CHECK(complaint([](J& j) { j["points"][0]["samples"][1]["forward_s"] = -0.5; }) ==
         ": points[0].samples[1].forward_s: got -0.5; expected seconds of zero or more" + kRemedy);
   CHECK(complaint([](J& j) { j["points"][0]["samples"][1]["forward_s"] = nullptr; }) ==

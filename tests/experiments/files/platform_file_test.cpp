@@ -141,7 +141,8 @@ TEST_CASE("wrong platform files: the message has the line and the remedy") {
         "p.toml:1: source: got nothing; expected a text in quotes; for example source = \"iperf3 between our "
         "sites, 2025-03-01\"");
   CHECK(complaint(kTop + kTwoSites + paths + "[[path]]\nfrom = \"a\"\nto = \"b\"\nlatency = \"1ms\"\n") ==
-        "p.toml:21: path.to: got a to b a second time; expected every path once; for example to = \"tokyo\"");
+        "p.toml:21: path.to: got the path from a to b twice; expected each path once; for example to = "
+        "\"tokyo\"");
   CHECK(complaint(kTop + kTwoSites + "[[path]]\nfrom = \"a\"\nto = \"bb\"\nlatency = \"1ms\"\n") ==
         "p.toml:13: path.to: got \"bb\"; expected the name of a site: \"a\", \"b\"; for example to = "
         "\"tokyo\"; did you mean \"b\"?");
@@ -158,7 +159,7 @@ TEST_CASE("wrong platform files: the message has the line and the remedy") {
   CHECK(complaint(kTop + "[[site]]\nname = \"a\"\nuplink = \"1Gbps\"\ndownlink = \"5ms\"\n")
             .starts_with("p.toml:6: site.downlink: got \"5ms\" (a time); expected a data rate"));
   CHECK(complaint(kTop + "paths_csv = \"absent.csv\"\n" + kTwoSites)
-            .find("absent.csv:1: paths_csv: got no file that can be read") == 0);
+            .find("absent.csv:1: paths_csv: got no readable file") == 0);
 }
 
 TEST_CASE("wrong CSV files: the message has the line and the column") {
@@ -170,7 +171,7 @@ TEST_CASE("wrong CSV files: the message has the line and the column") {
             .starts_with("m.csv:1: header: got \"src,dst\"; expected \"src_region,"));
   CHECK(complaint(toml, kHeader + "a,b,8000,1\n") == "m.csv:2: row: got 4 cells; expected 5 cells" + row);
   CHECK(complaint(toml, kHeader + good + "b,a,16000,1,20\n") ==
-        "m.csv:4: src_region, dst_region: got b to a a second time; expected every pair once" + row);
+        "m.csv:4: src_region, dst_region: got the path from b to a twice; expected each pair once" + row);
   CHECK(complaint(toml, kHeader + "a,b,fast,1,20\n") ==
         "m.csv:2: throughput_median_bits_per_s: got \"fast\"; expected a number above zero; for example "
         "4850218610");

@@ -94,24 +94,23 @@ TEST_CASE(
 
 TEST_CASE("price file: on demand, spot or owned, and no price if none is given") {
   CHECK(close(read(kTop + kGpu, "spot").sites[0].gpu_price_per_s, 1.8 / 3600));
-  CHECK(complaint(kTop + kGpu, "owned") ==
-        "p.toml:1: gpu.owned: got no price for the site \"aws:us-east-1\"; expected a [[gpu]] whose sites "
-        "begins its "
-        "name, or one without sites, with owned; for example [[gpu]] with owned = \"2.50USD\"");
+  CHECK(
+      complaint(kTop + kGpu, "owned") ==
+      "p.toml:1: gpu.owned: got no price for the site \"aws:us-east-1\"; expected a [[gpu]] whose sites is a "
+      "prefix of this name, or one without sites, with owned; for example [[gpu]] with owned = \"2.50USD\"");
 }
 
 TEST_CASE("price file: every mistake is reported with its line") {
   const std::string tiers = "[[egress]]\nup_to = \"10TB\"\nper_gb = \"0.09USD\"\n";
-  CHECK(complaint(kTop + kGpu + tiers + "[[egress]]\nup_to = \"5TB\"\nper_gb = \"0.05USD\"\n") ==
-        "p.toml:11: egress.up_to: got a tier that ends no later than the one before; expected tiers of the "
-        "same sites in "
-        "rising order, the last without up_to; for example up_to = \"10TB\"");
+  CHECK(
+      complaint(kTop + kGpu + tiers + "[[egress]]\nup_to = \"5TB\"\nper_gb = \"0.05USD\"\n") ==
+      "p.toml:11: egress.up_to: got a tier whose up_to does not exceed that of the tier before it; expected "
+      "tiers of the same sites in ascending order, the last one without up_to; for example up_to = \"10TB\"");
   CHECK(complaint(kTop + kGpu + "[[port]]\nmonth = \"1EUR\"\n") ==
         "p.toml:8: port.month: got EUR; expected USD, the currency of the prices above; for example month = "
         "\"1600USD\"");
   CHECK(complaint(kTop + kGpu + kGpu)
-            .starts_with(
-                "p.toml:7: gpu.sites: got \"\" a second time; expected every beginning of names once"));
+            .starts_with("p.toml:7: gpu.sites: got \"\" twice; expected each prefix once"));
   CHECK(complaint("name = \"p\"\nsource = \"s\"\n" + kGpu)
             .starts_with("p.toml:1: as_of: got nothing; expected a text"));
   CHECK(complaint(kTop + "[[gpus]]\non_demand = \"1USD\"\n").find("did you mean") != std::string::npos);

@@ -145,8 +145,8 @@ TEST_CASE("simulate: for other configurations the answer says prominently that q
   CHECK(report["quality"]["reason"] == "local_steps 16; the table has 32, 64, 128");
   CHECK_FALSE(report["quality"].contains("perplexity"));
   const Ran text = run("fomoe simulate " + kPaper);
-  CHECK(text.out.find("perplexity: UNKNOWN, outside the validity of the quality model: local_steps 16") !=
-        std::string::npos);
+  CHECK(text.out.find("perplexity: UNKNOWN, because the scenario is outside the range of the quality model: "
+                      "local_steps 16") != std::string::npos);
 }
 
 TEST_CASE("compare: perplexity in the table, and at equal loss in the verdict") {
@@ -159,7 +159,8 @@ TEST_CASE("compare: perplexity in the table, and at equal loss in the verdict") 
   CHECK(ran.out.find("144.15 ± 18.66") != std::string::npos);  // O_e = 1, K = 64
   CHECK(ran.out.find(" USD") != std::string::npos);
   CHECK(ran.out.find("Its perplexity is 144.15 ± 18.66") != std::string::npos);
-  CHECK(ran.out.find("it does not reach the 118.01 ± 16.06 of diloco with K = 32") != std::string::npos);
+  CHECK(ran.out.find("it does not reach the perplexity 118.01 ± 16.06 of diloco with K = 32") !=
+        std::string::npos);
   CHECK(ran.out.find("The quality of 1 of the 3 cases is unknown.") != std::string::npos);
 }
 
@@ -169,12 +170,10 @@ TEST_CASE("compare: the verdict at equal loss, for a faster and for a slower cas
   // K = 64 is faster and, with full replicas at M = 2, not worse: 117.94 against 118.01.
   const Ran ahead = run(
       ddp_or + "--case \"strategy.method=diloco strategy.local_steps=64\" --set platform.bandwidth=10Mbps");
-  CHECK(ahead.out.find(
-            "At equal loss it is still ahead: it reaches the 118.01 ± 16.06 of diloco with K = 32") !=
-        std::string::npos);
+  CHECK(ahead.out.find("At equal loss it is still faster: it reaches the perplexity 118.01 ± 16.06 of diloco "
+                       "with K = 32") != std::string::npos);
   const Ran behind = run(
       ddp_or + "--case \"strategy.method=diloco strategy.local_steps=128\" --set platform.bandwidth=10Mbps");
-  CHECK(behind.out.find(
-            "At equal loss it is not known to be faster: it does not reach the 118.01 ± 16.06 of diloco "
-            "with K = 32") != std::string::npos);
+  CHECK(behind.out.find("At equal loss it is not known to be faster: it does not reach the perplexity 118.01 "
+                        "± 16.06 of diloco with K = 32") != std::string::npos);
 }

@@ -25,32 +25,32 @@ std::string out(const std::string& command) {
 
 TEST_CASE("simulate begins with the note that the model does not fit, and does not repeat it at the end") {
   const std::string text = out("fomoe simulate " + kTooLarge);
-  const std::size_t at = text.find("This does not run as configured: it does not fit: a GPU needs ");
+  const std::size_t at = text.find("This scenario cannot run as configured: it does not fit: a GPU needs ");
   CHECK(at < text.find("wall clock"));
   CHECK(text.find("with compute.sharded=8 the model would fit (") != std::string::npos);
   CHECK(text.find("Note: does not fit") == std::string::npos);
-  CHECK(out("fomoe simulate experiments/scenarios/four-regions.toml").find("does not run") ==
+  CHECK(out("fomoe simulate experiments/scenarios/four-regions.toml").find("cannot run") ==
         std::string::npos);
 }
 
 TEST_CASE("the proposed settings are accepted, and with them the model fits") {
   const std::string fits = out("fomoe simulate " + kTooLarge + " --set compute.sharded=8");
-  CHECK(fits.find("does not run") == std::string::npos);
+  CHECK(fits.find("cannot run") == std::string::npos);
 }
 
 TEST_CASE("cost, compare, solve and plan also say that the model does not fit") {
-  CHECK(out("fomoe cost " + kTooLarge).find("This does not run as configured: it does not fit: ") !=
+  CHECK(out("fomoe cost " + kTooLarge).find("This scenario cannot run as configured: it does not fit: ") !=
         std::string::npos);
   const std::string compared =
       out("fomoe compare " + kTooLarge + " --case strategy.method=ddp --case compute.sharded=8");
-  CHECK(compared.starts_with("strategy.method=ddp does not run as configured: it does not fit: "));
-  CHECK(compared.find("compute.sharded=8 does not run") == std::string::npos);
+  CHECK(compared.starts_with("strategy.method=ddp cannot run as configured: it does not fit: "));
+  CHECK(compared.find("compute.sharded=8 cannot run") == std::string::npos);
   CHECK(out("fomoe solve " + kTooLarge + " --for platform.rate_factor --target utilization=90%")
-            .find("However, this configuration does not run: it does not fit: ") != std::string::npos);
+            .find("However, this configuration cannot run: it does not fit: ") != std::string::npos);
   const std::string plan =
       out("fomoe plan " + kTooLarge + " --vary strategy.method=diloco --vary strategy.local_steps=64");
-  CHECK(plan.starts_with("Nothing is possible: all "));
-  CHECK(plan.find("The scenario as it is does not fit into a GPU's memory; with compute.sharded=8 the "
+  CHECK(plan.starts_with("No configuration is possible: all "));
+  CHECK(plan.find("The baseline does not fit into a GPU's memory; with compute.sharded=8 the "
                   "model would fit (") != std::string::npos);
 }
 
@@ -61,6 +61,6 @@ TEST_CASE("the report shows the note above all other content") {
   REQUIRE(run_in(folder.path(), "fomoe report run.json --output r.html").exit_status == 0);
   const std::string page = read_all(folder / "r.html");
   const std::size_t at =
-      page.find("<p class=\"warning\"><strong>This does not run as configured: it does not fit: ");
+      page.find("<p class=\"warning\"><strong>This scenario cannot run as configured: it does not fit: ");
   CHECK(at < page.find("<dl class=\"figures\">"));
 }

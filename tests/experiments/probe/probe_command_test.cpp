@@ -138,8 +138,8 @@ TEST_CASE("fomoe probe: mistakes on the command line give exit status 2") {
   refused(site + "--seconds 0", "--seconds: got 0; expected 1 to 600; for example --seconds 3");
   refused(site + "--name 'New York'", "--name: got \"New York\"");
   refused(site + "--output p.csv", "--output: got \"p.csv\"");
-  refused(site + "p.toml", "got \"p.toml\"; expected options alone");
+  refused(site + "p.toml", "got \"p.toml\"; expected only options");
   refused("PATH='" FOMOE_BINARY_DIR
           "' RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29555 fomoe probe",
-          "got no iperf3 on it; expected iperf3 at every site; for example apt-get install iperf3");
+          "got no iperf3 in it; expected iperf3 at every site; for example apt-get install iperf3");
 }

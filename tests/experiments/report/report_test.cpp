@@ -50,7 +50,7 @@ TEST_CASE("a simulated run: the page has the answer of simulate, and the charts 
   CHECK(page.find("<dt>wall clock</dt><dd>" + wall_clock[1].str() + "</dd>") != std::string::npos);
   std::smatch waits;
   REQUIRE(std::regex_search(text, waits, std::regex("; (waits for the network [^\n]*)\n")));
-  CHECK(page.find("It " + waits[1].str() + ".") != std::string::npos);
+  CHECK(page.find("The run " + waits[1].str() + ".") != std::string::npos);
 
   const std::vector<json> drawn = charts(page);
   REQUIRE(drawn.size() == 4);
@@ -81,8 +81,8 @@ TEST_CASE("uncertainty of a result: every input whose spread is known, and all o
   REQUIRE(run["uncertainty"]["inputs"].size() == 2);
   const std::string page = page_of(folder, "run.json");
   check_nesting(page);
-  CHECK(page.find("<h3>How sure</h3>") != std::string::npos);
-  for (const char* input : {"step time variation", "network_model.jitter", "all, in quadrature"})
+  CHECK(page.find("<h3>Uncertainty</h3>") != std::string::npos);
+  for (const char* input : {"step time variation", "network_model.jitter", "all inputs, in quadrature"})
     CHECK_MESSAGE(page.find(input) != std::string::npos, input);
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("a result's page has no section for missing data, and has one for its 
   const Folder folder;
   json run = simulated(folder, " --engine closed-form");
   std::string page = page_of(folder, "run.json");
-  for (const char* title : {"Timeline of a round", "Cost", "With failures", "Pareto frontier", "How sure"})
+  for (const char* title : {"Timeline of a round", "Cost", "With failures", "Pareto frontier", "Uncertainty"})
     CHECK_MESSAGE(page.find(std::string("<h3>") + title) == std::string::npos, title);
   CHECK(page.find("<dd>no prices given</dd>") != std::string::npos);
   CHECK(page.find("<h3>Validation envelope</h3>") != std::string::npos);
@@ -134,16 +134,17 @@ TEST_CASE("a result's page has no section for missing data, and has one for its 
   CHECK(page_of(folder, "run.json").find("<h3>Validation envelope</h3>") == std::string::npos);
   for (const char* key : {"sent_bytes_per_site", "bandwidth_curve", "sensitivity", "scenario"})
     run.erase(key);
-  run["validation_envelope"] = {"latency 300 ms: 3 times the most that was tried"};
+  run["validation_envelope"] = {"latency 300 ms: 3 times the maximum of the validated range"};
   write_all(folder / "run.json", run.dump());
   page = page_of(folder, "run.json");
   check_nesting(page);
   CHECK(charts(page).empty());
   CHECK(page.find("<h3>Validation envelope</h3>") != std::string::npos);
-  CHECK(page.find("<li>latency 300 ms: 3 times the most that was tried</li>") != std::string::npos);
+  CHECK(page.find("<li>latency 300 ms: 3 times the maximum of the validated range</li>") !=
+        std::string::npos);
   run["validation_envelope"] = json::array();
   write_all(folder / "run.json", run.dump());
-  CHECK(page_of(folder, "run.json").find("Inside the ranges") != std::string::npos);
+  CHECK(page_of(folder, "run.json").find("The scenario is inside the ranges") != std::string::npos);
 }
 
 TEST_CASE("several results: the frontier of time and cost, by hand") {
@@ -162,7 +163,7 @@ TEST_CASE("several results: the frontier of time and cost, by hand") {
   check_nesting(page);
   CHECK(count(page, "<article>") == 4);
   CHECK(page.find("<title>fomoe: 3 results</title>") != std::string::npos);
-  CHECK(page.find("<p>Fastest of 3: quick (") != std::string::npos);
+  CHECK(page.find("<p>The fastest of 3 results is quick (") != std::string::npos);
   const std::vector<json> drawn = charts(page);
   REQUIRE(drawn.size() == 2 + 3 * 4);
   CHECK(drawn[0]["labels"] == json({"slow", "cheap", "quick"}));
@@ -176,7 +177,7 @@ TEST_CASE("several results: the frontier of time and cost, by hand") {
   SUBCASE("if some results have no prices, the other axis is the bytes that a site sends") {
     simulated(folder);
     page = page_of(folder, "quick.json run.json");
-    CHECK(charts(page)[1]["x_title"].get<std::string>().starts_with("sent by a site in the run"));
+    CHECK(charts(page)[1]["x_title"].get<std::string>().starts_with("bytes sent per site in the run"));
   }
   SUBCASE("files of the same name are distinguished") {
     std::filesystem::create_directory(folder / "b");
@@ -194,9 +195,10 @@ TEST_CASE("a plan's result: its frontier, its methods and the command lines to p
   const json plan = json::parse(read_all(folder / "plan.json"));
   const std::string page = page_of(folder, "plan.json");
   check_nesting(page);
-  CHECK(page.find("There is no one choice: the scenario has no quality model") != std::string::npos);
+  CHECK(page.find("There is no single best configuration: the scenario has no quality model") !=
+        std::string::npos);
   for (const char* title :
-       {"Frontier", "Pareto frontier", "Methods", "Sensitivity of the first row", "Tried"})
+       {"Frontier", "Pareto frontier", "Methods", "Sensitivity of the first row", "Evaluated combinations"})
     CHECK_MESSAGE(page.find(std::string("<h3>") + title + "</h3>") != std::string::npos, title);
   const std::vector<json> drawn = charts(page);
   REQUIRE(drawn.size() == 3);
@@ -216,7 +218,7 @@ TEST_CASE("a plan in which no candidate meets the limits shows the candidates wi
   REQUIRE(plan["without_limits"].size() == 1);
   const std::string page = page_of(folder, "plan.json");
   check_nesting(page);
-  CHECK(page.find("<p>Without limits the least time is that of diloco, K = 64") != std::string::npos);
+  CHECK(page.find("<p>The least time without limits is reached by diloco, K = 64") != std::string::npos);
 }
 
 TEST_CASE("a sweep's result: a line for each combination of the other axes, and every row in the table") {
@@ -286,16 +288,13 @@ TEST_CASE("a mistake is named, and no page is written") {
           "fomoe: --output: got \"r.pdf\"; expected - or a file that ends in .html; for example --output "
           "result.html\n");
   refused("none.json --output r.html",
-          "none.json:1: result: got no file that can be read; expected what fomoe simulate, fomoe-train run "
-          "or fomoe plan "
-          "wrote with --output" +
+          "none.json:1: result: got no readable file; expected a file that fomoe simulate, fomoe-train run "
+          "or fomoe plan wrote with --output" +
               remedy);
   write_all(folder / "bad.json", "{\n\"schema\": \"fomoe.run/1\",\n\"wall");
   refused("bad.json --output r.html",
-          "bad.json:3: result: got text that is not valid JSON; expected what fomoe simulate, fomoe-train "
-          "run or fomoe "
-          "plan wrote with "
-          "--output" +
+          "bad.json:3: result: got text that is not valid JSON; expected a file that fomoe simulate, "
+          "fomoe-train run or fomoe plan wrote with --output" +
               remedy);
   refused(changed("/schema", "fomoe.cost/1"),
           "bad.json:1: schema: got \"fomoe.cost/1\"; expected \"fomoe.run/1\" or \"fomoe.plan/1\" or "
@@ -309,7 +308,7 @@ TEST_CASE("a mistake is named, and no page is written") {
           "bad.json: round.compute_s: got \"1 s\"; expected seconds of zero or more" + remedy);
   refused(changed("/sites/1/name", 7), "bad.json: sites[1].name: got 7; expected a text" + remedy);
   refused(changed("/sites", json::array()),
-          "bad.json: sites: got an empty one; expected an array with at least one entry" + remedy);
+          "bad.json: sites: got an empty array; expected an array with at least one entry" + remedy);
   refused(changed("/provenance/0/origin", "guessed"),
           "bad.json: provenance[0].origin: got \"guessed\"; expected \"measured\", \"calibrated\", "
           "\"computed\" or \"assumed\"" +
@@ -320,14 +319,12 @@ TEST_CASE("a mistake is named, and no page is written") {
   refused(changed("/notes", "none"), "bad.json: notes: got \"none\"; expected an array" + remedy);
   write_all(folder / "chart.js", "alert(1)");
   refused("run.json --output r.html --chart-library chart.js",
-          "fomoe: chart.js: got something else; expected Chart.js 3 or 4, which draws the report; for "
-          "example apt-get "
-          "install libjs-chart.js, or --chart-library FILE\n",
+          "fomoe: chart.js: got another file; expected Chart.js 3 or 4, which draws the charts of the "
+          "report; for example apt-get install libjs-chart.js, or --chart-library FILE\n",
           1);
   refused("run.json --output r.html --chart-library none.js",
-          "fomoe: none.js: got no file that can be read; expected Chart.js 3 or 4, which draws the report; "
-          "for example "
-          "apt-get install libjs-chart.js, or --chart-library FILE\n",
+          "fomoe: none.js: got no readable file; expected Chart.js 3 or 4, which draws the charts of the "
+          "report; for example apt-get install libjs-chart.js, or --chart-library FILE\n",
           1);
 }
 

@@ -161,24 +161,24 @@ TEST_CASE("wrong plans give exit status 2 and the place of the mistake, and leav
   const std::vector<Wrong> cases = {
       {"/schema", "fomoe.plan/9", ":1: schema: got \"fomoe.plan/9\"; expected \"fomoe.plan/1\""},
       {"/nods", 3, ": nods: got an unknown key; expected one of schema, optimizer_steps, nodes, groups"},
-      {"/nodes", json::array(), ": nodes: got an empty one; expected an array with at least one entry"},
+      {"/nodes", json::array(), ": nodes: got an empty array; expected an array with at least one entry"},
       {"/nodes/2/site", 3,
        ": nodes[2].site: got 3; expected a site of the scenario's platform, a whole number from 0 to 2"},
       {"/nodes/0/sequences", -1, ": nodes[0].sequences: got -1; expected sequences of a step, zero or more"},
       {"/nodes/0/kind", "hub", ": nodes[0].kind: got \"hub\"; expected one of \"worker\", \"server\""},
       {"/classes/0/count", 0, ": classes[0].count: got 0; expected a whole number from 1 to 1000000000"},
       {"/classes/0/rounds", json::array({7}),
-       ": classes[0].rounds: got 7; expected a round that some entry of rounds describes"},
+       ": classes[0].rounds: got 7; expected the index of a round in the list rounds"},
       {"/classes/0/overlapping", true,
-       ": classes[0].rounds: got 1 rounds; expected at least 5 where rounds overlap"},
+       ": classes[0].rounds: got 1 rounds; expected at least 5 if rounds overlap"},
       {"/rounds/0/indices", json::array({0, 0}),
-       ": rounds[0].indices: got 0 a second time; expected every round once"},
+       ": rounds[0].indices: got 0 twice; expected each round once"},
       {ops + "/2/after", json::array({2}),
        at + "[2].after: got 2; expected earlier operations, whole numbers from 0 to 1"},
       {ops + "/1/after", json::array({2}),
        at + "[1].after: got 2; expected earlier operations, whole numbers from 0 to 0"},
       {ops + "/0/after", json::array({0}),
-       at + "[0].after: got 0; expected nothing: it is the first operation"},
+       at + "[0].after: got 0; expected no operation, because this is the first one"},
       {ops + "/1/after", 0, at + "[1].after: got 0; expected an array"},
       {ops + "/1/after", json::array({-1}), at + "[1].after: got -1; expected earlier operations"},
       {ops + "/0/compute/nodes", json::array({0, 3}),
@@ -200,7 +200,8 @@ TEST_CASE("wrong plans give exit status 2 and the place of the mistake, and leav
       {ops + "/1/after_earlier", json::array({2}),
        at + "[1].after_earlier[0]: got number; expected an object"},
       {payload + "/bytes", -1, payload_at + ".bytes: got -1; expected a whole number from 0 to"},
-      {payload + "/elements", 5, payload_at + ".bytes: got it beside elements; expected bytes alone"},
+      {payload + "/elements", 5,
+       payload_at + ".bytes: got both bytes and elements; expected only one of them"},
       {payload + "/bytes", nullptr,
        payload_at + ".bytes: got nothing; expected bytes, or elements with format"},
   };
@@ -248,9 +249,10 @@ TEST_CASE("options that cannot be combined with a plan from a file") {
   expect("--traffic-plan idle.json", "fomoe: --traffic-plan: got a plan that takes no time; expected");
   expect("--traffic-plan half.json",
          "half.json:2: plan: got text that is not valid JSON; expected a plan; for example");
-  expect("--traffic-plan no.json", "no.json:1: plan: got no file that can be read; expected a plan");
-  expect("--write-plan p.json --engine closed-form", "fomoe: --write-plan: got it with --engine closed-form");
+  expect("--traffic-plan no.json", "no.json:1: plan: got no readable file; expected a plan");
+  expect("--write-plan p.json --engine closed-form",
+         "fomoe: --write-plan: got this option with --engine closed-form");
   expect("--traffic-plan sample.json --engine closed-form",
-         "fomoe: --traffic-plan: got it with --engine closed-form");
+         "fomoe: --traffic-plan: got this option with --engine closed-form");
   expect("--write-plan -", "fomoe: --write-plan: got \"-\"; expected a file");
 }

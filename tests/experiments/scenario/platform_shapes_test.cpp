@@ -139,7 +139,8 @@ TEST_CASE("a trace in CSV is read and simulated, and a wrong one is refused with
   refused(header + "0s,uplink of site-0,,\n", "t.csv:2: row: got neither bandwidth nor latency");
   refused(header + "0s,uplink of site-0,,3ms\n", "t.csv:2: latency: got \"3ms\"; expected an empty cell");
   refused(header + "9s,uplink of site-0,1Gbps,\n3s,uplink of site-0,1Gbps,\n", "t.csv:3: time: got \"3s\"");
-  refused(header + "9s,uplink of site-0,1Gbps,\n", "platform.trace_period: got less than the trace takes",
+  refused(header + "9s,uplink of site-0,1Gbps,\n",
+          "platform.trace_period: got a period that is not longer than the trace",
           "--set platform.trace_period=5s");
   // A link that stays down ends the run with a message and exit status 1 instead of an endless wait.
   const Ran dead = answer(header + "1s,uplink of site-0,0bps,\n");

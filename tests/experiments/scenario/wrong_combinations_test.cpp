@@ -28,17 +28,16 @@ TEST_CASE("combinations of keys that a scenario cannot have") {
        "= "
        "8"},
       {"step_time = \"420ms\"", "step_time = \"420ms\"\ndata_parallel = 2\ngpus_per_site = 8", "",
-       ":14: compute.gpus_per_site: got 8 with degrees of 2 GPUs; expected the product of data_parallel and "
-       "the "
-       "other degrees, or no data_parallel; for example gpus_per_site = 8"},
+       ":14: compute.gpus_per_site: got 8, although the parallel degrees multiply to 2; expected the product "
+       "of data_parallel and the other degrees, or no data_parallel; for example gpus_per_site = 8"},
       {"step_time = \"420ms\"", "step_time = \"420ms\"\nsharded = 3\ngpus_per_site = 8", "",
        ":14: compute.gpus_per_site: got 8; expected a multiple of 3, the product of the parallel degrees; "
        "for example gpus_per_site = 3"},
       {"step_time = \"420ms\"", "step_time = \"420ms\"\nzero_stage = 4\nsharded = 2", "",
        ":13: compute.zero_stage: got 4; expected a whole number from 1 to 3; for example zero_stage = 2"},
       {"step_time = \"420ms\"", "step_time = \"420ms\"\nzero_stage = 2", "",
-       ":13: compute.zero_stage: got it without sharded; expected sharded above 1 beside it; for example "
-       "zero_stage = 2"},
+       ":13: compute.zero_stage: got zero_stage without sharded; expected zero_stage only together with "
+       "sharded above 1; for example zero_stage = 2"},
       {"step_time = \"420ms\"", "step_time = \"420ms\"\ntensor_parallel = 3", "",
        ":13: compute.tensor_parallel: got 3; expected a divisor of 4, the number of attention heads; for "
        "example tensor_parallel = 1"},
@@ -87,9 +86,8 @@ TEST_CASE("combinations of keys that a scenario cannot have") {
        "config.json, "
        "relative to the scenario file; for example hf_config = \"../models/mixtral-8x7b.json\""},
       {"preset = \"small\"", "preset = \"small\"\nhf_config = \"absent.json\"", "",
-       ":3: model.preset: got it beside hf_config; expected one description of the model; for example preset "
-       "= "
-       "\"medium\""},
+       ":3: model.preset: got both preset and hf_config; expected only one description of the model; for "
+       "example preset = \"medium\""},
       {"preset = \"small\"", "dense_parameters = 0", "",
        ":3: model.dense_parameters: got 0; expected a whole number of at least 1; for example "
        "dense_parameters "
@@ -99,22 +97,20 @@ TEST_CASE("combinations of keys that a scenario cannot have") {
        ":4: model.expert_parameters: got fewer parameters than the 8 experts; expected the parameters of all "
        "experts of all layers together; for example expert_parameters = 1.6e9"},
       {"preset = \"small\"", "dense_parameters = 1e6\nexperts = 8", "",
-       ":4: model.experts: got it without expert_parameters; expected expert_parameters beside it; for "
-       "example "
-       "experts = 16"},
+       ":4: model.experts: got experts without expert_parameters; expected experts only together with "
+       "expert_parameters; for example experts = 16"},
       {"preset = \"small\"", "dense_parameters = 1e6\nd_model = 8", "",
-       ":4: model.d_model: got it beside dense_parameters; expected it without dense_parameters; for example "
-       "d_model = 512"},
+       ":4: model.d_model: got d_model together with dense_parameters; expected d_model only without "
+       "dense_parameters; for example d_model = 512"},
       {"preset = \"small\"", "preset = \"small\"\nexpert_parameters = 8", "",
-       ":4: model.expert_parameters: got it without dense_parameters; expected dense_parameters beside it; "
-       "for "
-       "example expert_parameters = 1.6e9"},
+       ":4: model.expert_parameters: got expert_parameters without dense_parameters; expected "
+       "expert_parameters only together with dense_parameters; for example expert_parameters = 1.6e9"},
       {"preset = \"small\"", "dense_parameters = 1e6", "",
        ":8: strategy.method: got \"fomoe\" for a model without experts; expected a method that keeps full "
        "replicas, or a model with experts; for example method = \"diloco\""},
       {"global_batch_sequences = 16", "global_batch_sequences = 16\nglobal_batch_tokens = 2048", "",
-       ":7: workload.global_batch_tokens: got it beside global_batch_sequences; expected one of the two; for "
-       "example global_batch_tokens = 2097152"},
+       ":7: workload.global_batch_tokens: got both global_batch_tokens and global_batch_sequences; expected "
+       "only one of them; for example global_batch_tokens = 2097152"},
       {"global_batch_sequences = 16", "global_batch_tokens = 5000", "",
        ":6: workload.global_batch_tokens: got 5000; expected a multiple of the sequence length 2048, such as "
        "4096; for example global_batch_tokens = 2097152"},
@@ -130,37 +126,31 @@ TEST_CASE("alternatives and combinations in a scenario") {
        ":11: compute.step_time: got nothing; expected " + kOneCompute +
            "; for example step_time = \"420ms\""},
       {"step_time = \"420ms\"", "step_time = \"420ms\"\nprofile = \"p.json\"", "",
-       ":12: compute.step_time: got it beside profile; expected " + kOneCompute +
+       ":12: compute.step_time: got both step_time and profile; expected " + kOneCompute +
            "; for example step_time = \"420ms\""},
       {"step_time = \"420ms\"", "step_time = \"420ms\"\nmfu = 0.4", "",
-       ":13: compute.mfu: got it beside step_time; expected it only beside peak_flops or accelerator; for "
-       "example mfu = 0.4"},
+       ":13: compute.mfu: got mfu together with step_time; expected mfu only together with peak_flops or "
+       "accelerator; for example mfu = 0.4"},
       {"step_time = \"420ms\"", "peak_flops = \"989TFLOPS\"", "",
        ":11: compute.mfu: got nothing; expected a number above 0 and up to 1, or a percentage; for example "
        "mfu = 0.4"},
       {"step_time = \"420ms\"", "profile = \"p.json\"", "",
        ":12: compute.profile: got \"p.json\" (no such file: p.json); expected a step profile, relative to "
-       "the "
-       "scenario file; "
-       "`fomoe-train profile` writes one, and --set compute.step_time=420ms does without; for example "
-       "profile "
-       "= \"../profiles/this-machine.json\""},
+       "the scenario file; `fomoe-train profile` writes one, and --set compute.step_time=420ms replaces it; "
+       "for example profile = \"../profiles/this-machine.json\""},
       {"bandwidth = \"1Gbps\"", "bandwidth = \"1Gbps\"\nuplink = \"1Gbps\"\ndownlink = \"1Gbps\"", "",
-       ":15: platform.bandwidth: got it beside uplink and downlink; expected bandwidth, or uplink and "
-       "downlink; for example bandwidth = \"1Gbps\""},
+       ":15: platform.bandwidth: got bandwidth together with uplink and downlink; expected either bandwidth, "
+       "or uplink and downlink; for example bandwidth = \"1Gbps\""},
       {"bandwidth = \"1Gbps\"", "file = \"x.toml\"", "",
-       ":16: platform.latency: got it beside file; expected link rates and latencies in the platform file "
-       "alone, with rate_factor on all its rates; for example latency = \"25ms\""},
+       ":16: platform.latency: got latency together with file; expected link rates and latencies only in the "
+       "platform file (rate_factor scales all its rates); for example latency = \"25ms\""},
       // Combinations
       {"preset = \"small\"", "preset = \"small\"\nheads = 3", "",
        ":4: model.heads: got heads = 3 with d_model = 256; expected d_model divisible by heads, with an even "
-       "quotient (rotary "
-       "embeddings turn pairs); for example heads = 8"},
+       "quotient (rotary embeddings rotate pairs of values); for example heads = 8"},
       {"preset = \"small\"", "preset = \"small\"\nheads = 256", "",
        ":4: model.heads: got heads = 256 with d_model = 256; expected d_model divisible by heads, with an "
-       "even "
-       "quotient (rotary "
-       "embeddings turn pairs); for example heads = 8"},
+       "even quotient (rotary embeddings rotate pairs of values); for example heads = 8"},
       {"preset = \"small\"", "preset = \"small\"\nactive_experts = 9", "",
        ":4: model.active_experts: got active_experts = 9 with experts = 8; expected active_experts of at "
        "most "

@@ -38,7 +38,7 @@ TEST_CASE("wrong settings on the command line") {
        "--set strategy={method=ddp}: strategy: got {method=ddp}; expected a TOML value or a bare word; for "
        "example --set strategy.local_steps=64"},
       {"", "", "--set strategy={local_steps=2}",
-       "--set strategy={local_steps=2}: strategy: got a table; expected one key at a time; for example --set "
+       "--set strategy={local_steps=2}: strategy: got a table; expected one key; for example --set "
        "strategy.local_steps=64"},
       {"", "", "--seed x",
        "--set seed=x: seed: got \"x\"; expected a whole number of at least 0; for example --set seed=7"},
@@ -66,11 +66,10 @@ TEST_CASE("wrong money, energy, traffic, quality and failures") {
        ":17: prices.gpu_hour: got nothing; expected a price file, or gpu_hour; for example gpu_hour = "
        "\"2.50USD\""},
       {"", "[prices]\ngpu_hour = \"2USD\"\npricing = \"spot\"\n", "",
-       ":19: prices.pricing: got it without file; expected it beside file, or gpu_hour alone; for example "
-       "pricing = "
-       "\"spot\""},
+       ":19: prices.pricing: got pricing without file; expected pricing only together with file; for example "
+       "pricing = \"spot\""},
       {"", "[prices]\nfile = \"p.toml\"\nkwh = \"2USD\"\n", "",
-       ":19: prices.kwh: got it beside file; expected prices in the price file alone; for example kwh = "
+       ":19: prices.kwh: got both kwh and file; expected prices only in the price file; for example kwh = "
        "\"0.12USD\""},
       {"", "[prices]\npricing = \"lease\"\nfile = \"p.toml\"\n", "",
        ":18: prices.pricing: got \"lease\"; expected one of \"on_demand\", \"spot\", \"owned\"; for example "
@@ -92,15 +91,14 @@ TEST_CASE("wrong money, energy, traffic, quality and failures") {
        "\"site-2\", "
        "\"site-3\"; for example data_site = \"site-0\"; did you mean \"site-0\"?"},
       {"", "[traffic]\ncheckpoint_rounds = 3\n", "",
-       ":18: traffic.checkpoint_rounds: got it without checkpoint_site; expected it only beside "
-       "checkpoint_site; for "
-       "example checkpoint_rounds = 100"},
+       ":18: traffic.checkpoint_rounds: got checkpoint_rounds without checkpoint_site; expected "
+       "checkpoint_rounds only together with checkpoint_site; for example checkpoint_rounds = 100"},
       {"", "[quality]\nmodel = \"oracle\"\n", "",
        ":18: quality.model: got \"oracle\"; expected one of \"paper-table\", \"diloco-scaling-law\"; for "
        "example model = "
        "\"paper-table\""},
       {"", "[quality]\nmodel = \"paper-table\"\nfile = \"t.csv\"\n", "",
-       ":19: quality.file: got it beside model; expected one of model and file; for example file = "
+       ":19: quality.file: got both file and model; expected only one of them; for example file = "
        "\"../data/paper_exp1.csv\""},
       {"", "[failures]\nsite_mtbf = \"7d\"\n", "",
        ":17: failures.checkpoint_cost: got nothing; expected checkpoint_cost or storage_bandwidth; for "
@@ -111,11 +109,11 @@ TEST_CASE("wrong money, energy, traffic, quality and failures") {
        "ms s "
        "min h d); for example site_mtbf = \"7d\""},
       {"", "[failures]\ncheckpoint_cost = \"20s\"\nstorage_bandwidth = \"1GBps\"\n", "",
-       ":18: failures.checkpoint_cost: got it beside storage_bandwidth; expected one of checkpoint_cost and "
-       "storage_bandwidth; for example checkpoint_cost = \"20s\""},
+       ":18: failures.checkpoint_cost: got both checkpoint_cost and storage_bandwidth; expected only one of "
+       "them; for example checkpoint_cost = \"20s\""},
       {"", "[failures]\ncheckpoint_cost = \"20s\"\ntimeout = \"1min\"\n", "",
-       ":19: failures.timeout: got it with policy = \"wait\"; expected it only with policy = \"drop\"; for "
-       "example timeout = \"2min\""},
+       ":19: failures.timeout: got timeout with policy = \"wait\"; expected timeout only with policy = "
+       "\"drop\"; for example timeout = \"2min\""},
       {"", "[failures]\ncheckpoint_cost = \"20s\"\npolicy = \"hope\"\n", "",
        ":19: failures.policy: got \"hope\"; expected one of \"wait\", \"drop\"; for example policy = "
        "\"drop\""},
@@ -143,7 +141,7 @@ TEST_CASE("mistakes on the command line give exit status 2 and a correct example
        "fomoe: expected one scenario, got 2; for example fomoe simulate "
        "experiments/scenarios/two-sites.toml"},
       {"fomoe simulate absent.toml",
-       "absent.toml:1: scenario: got no file that can be read; expected a file in TOML; for example "
+       "absent.toml:1: scenario: got no readable file; expected a file in TOML; for example "
        "experiments/scenarios/two-sites.toml"},
       {"fomoe simulate s.toml --outptu -",
        "fomoe: --outptu: unknown option; did you mean --output?; see fomoe simulate --help"},
@@ -159,7 +157,7 @@ TEST_CASE("mistakes on the command line give exit status 2 and a correct example
       {"fomoe simulate s.toml --rounds 0",
        "fomoe: --rounds: got \"0\"; expected a whole number of at least 1, or all; for example --rounds 8"},
       {"fomoe simulate s.toml --engine closed-form --trace t.json",
-       "fomoe: --trace: got it with --engine closed-form, which has no timeline; expected --engine "
+       "fomoe: --trace: got this option with --engine closed-form, which has no timeline; expected --engine "
        "simulated; for example --engine simulated --trace t.json"},
       {"fomoe cost s.toml --accounting papr",
        "fomoe: --accounting: got \"papr\"; expected one of mechanism, paper; for example --accounting "

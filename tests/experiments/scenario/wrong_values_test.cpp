@@ -26,12 +26,11 @@ TEST_CASE("wrong names in a scenario") {
        ":11: compute: got an array; expected a table; for example [compute]"},
       // The file itself
       {"local_steps = 4", "local_steps = 4\nlocal_steps = 5", "",
-       ":10: strategy.local_steps: got the same name a second time; expected every key and table once; for "
-       "example delete one of the two"},
+       ":10: strategy.local_steps: got a duplicate name; expected each key and table once; for example "
+       "delete one of the two"},
       {"", "[model]\n", "",
-       ":17: model: got the same name a second time; expected every key and table once; for example delete "
-       "one "
-       "of the two"},
+       ":17: model: got a duplicate name; expected each key and table once; for example delete one of the "
+       "two"},
       // Names of models, methods and other things
       {"\"small\"", "\"smal\"", "",
        ":3: model.preset: got \"smal\"; expected one of \"small\", \"medium\", \"large\", \"xl\", \"xxl\"; "
@@ -208,10 +207,8 @@ TEST_CASE("wrong values in a scenario") {
        ":10: strategy.regions: got 3; expected at least 2 regions that divide the 4 sites into equal groups, "
        "as collective = \"hierarchical\" requires; for example 2"},
       {"local_steps = 4", "secure_aggregation = true\npayload_dtype = \"bf16\"", "",
-       ":10: strategy.payload_dtype: got it beside secure_aggregation; expected no payload_dtype there: "
-       "masked "
-       "payloads "
-       "are 32-bit integers; for example payload_dtype = \"bf16\""},
+       ":10: strategy.payload_dtype: got both payload_dtype and secure_aggregation; expected no "
+       "payload_dtype, because masked payloads are 32-bit integers; for example payload_dtype = \"bf16\""},
       // Quantities
       {"\"1Gbps\"", "1000000000", "", ":15: platform.bandwidth: got 1000000000 (no unit); expected " + kRate},
       {"\"1Gbps\"", "\"1000000000\"", "",

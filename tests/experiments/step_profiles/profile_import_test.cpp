@@ -276,7 +276,7 @@ TEST_CASE("wrong options are named in the message") {
   CHECK(err("import a.log --from csv --output - --model small --gpus 1")
             .starts_with("fomoe: --dtype: got nothing; expected the number format of the matrix products"));
   CHECK(err("import no.log --from csv --output - --model small --gpus 1 --dtype bf16")
-            .starts_with("no.log:1: log: got no file that can be read; expected a log of training steps"));
+            .starts_with("no.log:1: log: got no readable file; expected a log of training steps"));
   CHECK(err("import a.log --from csv --output - --model smal --gpus 1").find("did you mean small?") !=
         std::string::npos);
 }
