@@ -33,12 +33,12 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/compute/operation_seconds.hpp"
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/plan/plan.hpp"
 #include "costmodel/timeline/timeline.hpp"
 #include "trainer/comm/collectives.hpp"
 #include "trainer/data/batches.hpp"
+#include "trainer/measurement/pacing.hpp"
 #include "trainer/optimizer/moment_ages.hpp"
 #include "trainer/run/background.hpp"
 #include "trainer/run/worker.hpp"
@@ -181,7 +181,7 @@ class Executor {
   Transport& transport_;
   Batches& batches_;
   TrainingOptions options_;
-  std::optional<costmodel::OperationSeconds> pace_;  // durations of compute operations, for paced runs
+  std::optional<Pacing> pacing_;  // in paced runs
   std::map<costmodel::NodeId, std::unique_ptr<Worker>> workers_;
   std::map<costmodel::NodeId, RecordedStep> steps_;  // by node: the step of the worker's model
   // by node: steps that have begun and await the optimiser
