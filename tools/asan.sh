@@ -9,5 +9,5 @@ prepare
 install_packages "${packages[@]}"
 logged configure-asan cmake --preset asan || { show_log configure-asan; fail "Configuring the build failed."; }
 say "Building with sanitizers; this takes about as long as the normal build"
-logged build-asan cmake --build --preset asan || { show_log build-asan; fail "The build failed."; }
+progress=build_progress logged build-asan cmake --build --preset asan || { show_log build-asan; fail "The build failed."; }
 exec ctest --preset asan -L '^(unit|sim)$' "$@"
