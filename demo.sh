@@ -1,26 +1,26 @@
 #!/usr/bin/env bash
-# What would it cost to train one mixture-of-experts model across eight cloud regions? This script compares DDP, DiLoCo and
-# FoMoE, first with assumed step times, then with the times of real training steps on this machine.
+# This script estimates what it costs to train one mixture-of-experts model across eight cloud regions. It compares DDP,
+# DiLoCo and FoMoE, first with assumed step times, then with step times that it measures on this machine.
 #
 # Usage: ./demo.sh            needs Debian 12 or 13 or Ubuntu 24.04, and root or sudo for Debian packages that are missing
 #        ./demo.sh --help
 #
 #   1. installs the Debian packages that are missing
-#   2. builds fomoe in build/release, and downloads LibTorch from PyPI into .venv meanwhile: 0.55 GB for a machine without
-#      an NVIDIA GPU; 2.5 GB, with nvcc, for a machine with one
+#   2. builds fomoe in build/release, and downloads LibTorch from PyPI into .venv in the background: 0.55 GB on a machine
+#      without an NVIDIA GPU; 2.5 GB, which include nvcc, on a machine with one
 #   3. compares the methods on experiments/scenarios/eight-regions.toml with assumed step times
 #   4. builds fomoe-train in build/release
-#   5. times training steps, on the GPU if there is one, into experiments/profiles/this-machine.json, unless that is
-#      newer than the program and the scenario
+#   5. times training steps, on the GPU if there is one, and writes experiments/profiles/this-machine.json, unless this
+#      file is newer than the program and the scenario
 #   6. compares the methods again, with the measured step times
 #
-# Most of the time of the first run goes into compiling; the next runs take about half a minute.
-# You may interrupt and repeat it at any time. It installs Debian packages and writes nothing else outside this folder.
+# The first run spends most of its time compiling. Later runs take about half a minute.
+# You can interrupt the script at any time and run it again. Outside this folder it only installs Debian packages.
 set -euo pipefail
 case ${1:-} in
   "") ;;
   -h | --help) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0"; exit 0 ;;
-  *) printf 'demo.sh: unknown argument %s; ./demo.sh --help says what it does\n' "$1" >&2; exit 2 ;;
+  *) printf 'demo.sh: got the unknown argument %s; expected no argument or --help; for example ./demo.sh --help\n' "$1" >&2; exit 2 ;;
 esac
 . "$(dirname "${BASH_SOURCE[0]}")/tools/setup.sh"
 
@@ -47,27 +47,27 @@ install_packages "${packages[@]}"
 if has_gpu; then device=cuda; else device=cpu; fi
 kind=$(trainer_kind)
 if [ "$kind" = cuda ]; then with_trainer=(-DFOMOE_TRAINER=ON -DFOMOE_CUDA=ON); else with_trainer=(-DFOMOE_TRAINER=ON -DFOMOE_CUDA=OFF); fi
-stage "fomoe, which plans and simulates"
+stage "Building fomoe, the planner and simulator"
 if venv_has "$kind"; then
   configure_release "${with_trainer[@]}"
 else
-  say "LibTorch is being downloaded meanwhile (.cache/logs/download.log)"
+  say "Downloading LibTorch in the background (log: .cache/logs/download.log)"
   start_download "$kind"
   configure_release -DFOMOE_TRAINER=OFF
 fi
 build_release fomoe
 
-stage "A first comparison"
+stage "Comparison with assumed step times"
 if [ -x $bin/fomoe-train ]; then
-  say "Left out: fomoe-train is built already, and its times are better than assumed ones"
+  say "Skipped: fomoe-train is already built, so measured step times replace the assumed ones"
 else
   if [ $device = cuda ]; then assumed='50 ms'; else assumed='1 s'; fi
-  printf '\nASSUMED: every training step of every site takes %s, with every method. Nothing has been measured yet.\n\n' "$assumed"
+  printf '\nASSUMED: every training step takes %s at every site and with every method. No step time has been measured yet.\n\n' "$assumed"
   $bin/fomoe compare $scenario --set "compute.step_time=${assumed// /}" "${cases[@]}"
-  printf '\nThe same with measured step times follows.\n'
+  printf '\nThe comparison with measured step times follows.\n'
 fi
 
-stage "fomoe-train, which trains"
+stage "Building fomoe-train, the trainer"
 if [ -n "$download" ]; then
   finish_download
   configure_release "${with_trainer[@]}"
@@ -85,12 +85,12 @@ cpu_ticks() {
 # and a profile is used again only if that share was small.
 quiet=.cache/profile-was-quiet
 disturbed=
-stage "The time of a training step"
+stage "Measurement of the step times"
 if [ $profile -nt $scenario ] && [ $profile -nt $bin/fomoe-train ] && [ $quiet -nt $profile ] &&
   grep -q "\"device_kind\": \"$device\"" $profile; then
-  say "Measured already: $profile (remove that file to measure again)"
+  say "Already measured: $profile (remove this file to measure again)"
 else
-  say "Timing real training steps on $device into $profile (half a minute to two)"
+  say "Timing training steps on $device and writing $profile (takes 0.5 to 2 minutes)"
   rm -f $quiet
   mkdir -p "$(dirname $profile)"  # git keeps no empty folders
   read -r -d '' all_before busy_before own_before < <(cpu_ticks) || true
@@ -99,14 +99,14 @@ else
   read -r -d '' all_after busy_after own_after < <(cpu_ticks) || true
   others=$((100 * (busy_after - busy_before - own_after + own_before) / (all_after - all_before)))
   if [ "$others" -ge 10 ]; then
-    disturbed="Do not trust these times: other programs took $others % of the CPU while steps were timed. Run this again when they have ended."
+    disturbed="These step times are unreliable: other programs used $others % of the CPU during the measurement. Run this script again when those programs have ended."
   else
     sleep 0.01 && touch $quiet
   fi
 fi
 
-stage "The comparison with measured step times: $((${#cases[@]} / 2)) cases on $scenario"
+stage "Comparison with measured step times: $((${#cases[@]} / 2)) cases on $scenario"
 printf '\n'
 $bin/fomoe compare $scenario "${cases[@]}"
 [ -z "$disturbed" ] || printf '\n%s\n' "$disturbed"
-say "Done. Change $scenario, or try: $bin/fomoe --help"
+say "Done. To continue, change $scenario or run $bin/fomoe --help"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds everything, and runs all tests but those labelled slow.
-# Arguments go to ctest:  ./test.sh -R costmodel    ./test.sh -L sim    ./test.sh -L slow (only the slow ones)
-# ./test.sh -L oracle also installs ns-3, for tests/oracles; ./test.sh -L slurm also installs Slurm, for the job scripts of
+# Installs missing dependencies, builds all targets, and runs all tests except those labelled slow.
+# Arguments are passed to ctest:  ./test.sh -R costmodel    ./test.sh -L sim    ./test.sh -L slow (only the slow tests)
+# ./test.sh -L oracle also installs ns-3, for tests/oracles; ./test.sh -L slurm also installs Slurm, for the job scripts in
 # experiments/slurm. Without these arguments the tests that need a missing package are skipped.
-# FOMOE_WERROR=ON ./test.sh makes compiler warnings errors.
+# FOMOE_WERROR=ON ./test.sh turns compiler warnings into errors.
 set -euo pipefail
 case ${1:-} in -h | --help) sed -n '2,6s/^# //p' "$0"; exit 0 ;; esac
 . "$(dirname "${BASH_SOURCE[0]}")/tools/setup.sh"
@@ -18,8 +18,8 @@ install_venv cuda
 install_test_requirements
 configure_release -DFOMOE_TRAINER=ON -DFOMOE_CUDA=ON
 build_release
-has_gpu || say "No NVIDIA GPU here: the tests labelled gpu skip themselves"
+has_gpu || say "No NVIDIA GPU found: the tests labelled gpu are skipped"
 without=(-LE slow)
 case " $* " in *" slow "* | *" slurm "*) without=() ;; esac
-say "Testing"
+say "Running the tests"
 exec ctest --preset release "${without[@]}" "$@"

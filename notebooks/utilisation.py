@@ -2,9 +2,9 @@
 """Draws the README's picture: the utilisation of the GPUs in experiments/scenarios/four-regions.toml for slower and faster links.
 
     notebooks/utilisation.py [--fomoe build/release/bin/fomoe]     writes notebooks/utilisation.svg
-    notebooks/utilisation.py --check                               exits with 1 if fomoe's answers have changed
+    notebooks/utilisation.py --check                               exits with 1 if fomoe's results differ from the picture
 
-Every point is simulated. The picture has its own background, light or dark by the reader's preference.
+Every point is a simulated run. The picture has its own background, light or dark according to the reader's preference.
 """
 import argparse
 import json
@@ -116,7 +116,7 @@ def main() -> int:
         return 0
     if PICTURE.read_text(encoding="utf-8") == drawn:
         return 0
-    print(f"{PICTURE.relative_to(ROOT)} differs from fomoe's answers: run notebooks/utilisation.py", file=sys.stderr)
+    print(f"{PICTURE.relative_to(ROOT)} differs from fomoe's current results; run notebooks/utilisation.py to update it", file=sys.stderr)
     return 1
 
 

@@ -60,9 +60,11 @@ struct Platform {
 
   [[nodiscard]] int size() const { return static_cast<int>(sites.size()); }
   [[nodiscard]] const Path& path(int from, int to) const {
-    return paths[static_cast<std::size_t>(from * size() + to)];
+    return paths[static_cast<std::size_t>(from) * sites.size() + static_cast<std::size_t>(to)];
   }
-  [[nodiscard]] Path& path(int from, int to) { return paths[static_cast<std::size_t>(from * size() + to)]; }
+  [[nodiscard]] Path& path(int from, int to) {
+    return paths[static_cast<std::size_t>(from) * sites.size() + static_cast<std::size_t>(to)];
+  }
 };
 
 /// A platform of `count` equal sites, named site-0 and so on, with the same one-way latency between any two,

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Builds a corpus for `fomoe-train run` from text that is on any Debian or Python machine.
+"""Builds a corpus for `fomoe-train run` from text that any Debian or Python installation contains.
 
-Collects Python's standard library sources and installed documentation (or the files and folders that are named), trains a
-byte-level BPE on them and writes
+It collects the sources of Python's standard library and the installed documentation (or the given files and folders), trains
+a byte-level BPE tokenizer on them, and writes
 
     DIR/tokenizer.json   the tokenizer, for Hugging Face's `tokenizers`
-    DIR/corpus.bin       token ids, uint16 where the vocabulary has at most 65,536 tokens, else uint32; documents end with
-                         the token <|endoftext|>
+    DIR/corpus.bin       token ids: uint16 if the vocabulary has at most 65,536 tokens, otherwise uint32; each document
+                         ends with the token <|endoftext|>
 
-The same files give the same bytes. Needs the package `tokenizers` from PyPI:
+The same input files give the same output bytes. It needs the package `tokenizers` from PyPI:
 
     python3 -m venv .venv-data && .venv-data/bin/pip install tokenizers
     .venv-data/bin/python tools/build_corpus.py --vocabulary 8192 --output corpus
@@ -80,22 +80,23 @@ def write_whole(path, write):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder for the two files")
-    parser.add_argument("--vocabulary", type=int, default=8192, help="tokens of the vocabulary (default: 8192)")
-    parser.add_argument("--max-megabytes", type=float, default=40, help="of text, at most (default: 40)")
-    parser.add_argument("sources", nargs="*", help="files and folders (default: what is installed)")
+    parser.add_argument("--output", required=True, metavar="DIR", help="output folder for the two files")
+    parser.add_argument("--vocabulary", type=int, default=8192, help="number of tokens in the vocabulary (default: 8192)")
+    parser.add_argument("--max-megabytes", type=float, default=40, help="maximum size of the text in MB (default: 40)")
+    parser.add_argument("sources", nargs="*", help="files and folders to read (default: Python's standard library and /usr/share/doc)")
     arguments = parser.parse_args()
     if arguments.vocabulary < 257:
-        parser.error(f"--vocabulary: got {arguments.vocabulary}; expected at least 257, one for each byte and {END}")
+        parser.error(f"--vocabulary: got {arguments.vocabulary}; expected at least 257: one token for each byte, and {END}; "
+                     "for example --vocabulary 8192")
     try:
         import tokenizers
     except ImportError:
-        sys.exit("build_corpus: needs the package tokenizers; for example pip install tokenizers")
+        sys.exit("build_corpus: the Python package tokenizers is missing; install it, for example with pip install tokenizers")
 
     sources = arguments.sources or [sysconfig.get_paths()["stdlib"], "/usr/share/doc"]
     texts = list(documents(sources, arguments.max_megabytes * 1e6))
     if not texts:
-        sys.exit(f"build_corpus: no text in {' '.join(map(str, sources))}")
+        sys.exit(f"build_corpus: found no text in {' '.join(map(str, sources))}")
     tokenizer = tokenizers.ByteLevelBPETokenizer()
     tokenizer.train_from_iterator(texts, vocab_size=arguments.vocabulary, special_tokens=[END], show_progress=False)
     if tokenizer.get_vocab_size() < arguments.vocabulary:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Prints how long a build took: the seconds of its commands by folder, and the ten slowest commands.
 
-    tools/build_time.py                     # of build/release
-    tools/build_time.py build/dev -n 20     # of another build folder, with the 20 slowest
+    tools/build_time.py                     # reads build/release
+    tools/build_time.py build/dev -n 20     # reads another build folder, and prints the 20 slowest commands
 
-The times are those of .ninja_log: wall-clock seconds of each command, which grow when other programs use the cores, and
-which are near zero where the compiler cache had the answer. Each output counts with its last command.
+The times come from .ninja_log: the wall-clock seconds of each command. They grow when other programs use the cores, and they
+are near zero if the compiler cache has the result. For each output file, only its latest command counts.
 """
 import argparse
 import pathlib
@@ -44,12 +44,12 @@ def folder_of(output, root):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("build", nargs="?", default=str(ROOT / "build/release"), help="the build folder")
-    parser.add_argument("-n", type=int, default=10, help="how many of the slowest commands to print")
+    parser.add_argument("build", nargs="?", default=str(ROOT / "build/release"), help="build folder (default: build/release)")
+    parser.add_argument("-n", type=int, default=10, help="number of slowest commands to print (default: 10)")
     options = parser.parse_args()
     log = pathlib.Path(options.build) / ".ninja_log"
     if not log.is_file():
-        print(f"{log}: got no such file; expected the log of a build with ninja", file=sys.stderr)
+        print(f"{log}: got no such file; expected the log of a build with Ninja; for example tools/build_time.py build/dev", file=sys.stderr)
         return 2
     commands = commands_of(log.read_text().splitlines())
     by_folder = {}
@@ -60,7 +60,7 @@ def main():
     print(f"{sum(commands.values()):9.1f} s in {len(commands)} commands\n")
     for folder, (count, total) in sorted(by_folder.items(), key=lambda item: -item[1][1]):
         print(f"{total:9.1f} s {count:5}  {folder}")
-    print(f"\nthe {options.n} slowest")
+    print(f"\nthe {options.n} slowest commands")
     for output, seconds in sorted(commands.items(), key=lambda item: -item[1])[:options.n]:
         print(f"{seconds:9.1f} s  {output}")
     return 0

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Training speed of fomoe-train against the same model in eager PyTorch, on the same cores in the same run.
+"""Compares the training speed of fomoe-train and of the same model in eager PyTorch, on the same cores in the same run.
 
     .venv/bin/python tools/compare_with_pytorch.py --program build/release/bin/fomoe-train
     .venv/bin/python tools/compare_with_pytorch.py --scenario experiments/scenarios/tiny-training.toml --sequences 16
 
-Both train fp32 with fused AdamW and the same number of threads. They take turns, so that whatever else the machine does
-hits both; of each the median step counts. Prints tokens/s of both and the ratio; --at-least R exits 1 where it is lower.
+Both programs train in fp32 with fused AdamW and the same number of threads. They take turns, so that other programs on the
+machine disturb both equally, and the median step of each counts. The tool prints the tokens/s of both programs and the ratio
+fomoe-train ÷ PyTorch. With --at-least R it exits with 1 if the ratio is below R.
 """
 
 import argparse
@@ -55,13 +56,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default="build/release/bin/fomoe-train")
     parser.add_argument("--model", default="small", choices=sorted(PRESETS))
-    parser.add_argument("--scenario", help="the model of this scenario file (shape keys) instead")
+    parser.add_argument("--scenario", help="train the model of this scenario file (shape keys) instead of --model")
     parser.add_argument("--sequence-length", type=int, default=128)
-    parser.add_argument("--sequences", type=int, default=2, help="of one step (default: 2)")
-    parser.add_argument("--steps", type=int, default=5, help="timed steps of each turn (default: 5)")
+    parser.add_argument("--sequences", type=int, default=2, help="sequences per step (default: 2)")
+    parser.add_argument("--steps", type=int, default=5, help="timed steps per turn (default: 5)")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--at-least", type=float, default=0, metavar="R")
+    parser.add_argument("--at-least", type=float, default=0, metavar="R", help="lowest accepted ratio (default: 0)")
     arguments = parser.parse_args()
     shape, model_arguments = PRESETS[arguments.model], ["--model", arguments.model]
     if arguments.scenario:
@@ -82,7 +83,7 @@ def main():
         eager += seconds
     tokens = length * sequences
     own_s, eager_s = statistics.median(own), statistics.median(eager)
-    print(f"{parameters:,} parameters, {sequences} x {length} tokens a step, {arguments.threads} threads, "
+    print(f"{parameters:,} parameters, {sequences} x {length} tokens per step, {arguments.threads} threads, "
           f"median of {len(own)} steps")
     print(f"fomoe-train    {own_s * 1e3:9.1f} ms  {tokens / own_s:10.0f} tokens/s")
     print(f"eager PyTorch  {eager_s * 1e3:9.1f} ms  {tokens / eager_s:10.0f} tokens/s   (torch {torch.__version__})")

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Formats the tracked C++ and CUDA files in place. With --check it only says what would change, and exits 1 if anything would.
-# It needs clang-format 14, since other versions break lines elsewhere, and exits 77 on systems that do not have that.
+# Formats the tracked C++ and CUDA files in place. With --check it changes nothing, prints the lines that it would change, and
+# exits with 1 if there are any. It needs clang-format 14, since other versions break lines differently. It exits with 77 on
+# systems that do not provide this version.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 prepare
 can_install clang-format-14 || {
-  printf 'tools/format.sh: clang-format 14 is needed, and the package sources of this system do not have it\n' >&2
-  printf '(Debian 12 and Ubuntu 24.04 do, Debian 13 does not). No file was checked or changed.\n' >&2
+  printf 'tools/format.sh needs clang-format 14, but the package sources of this system do not provide it\n' >&2
+  printf '(Debian 12 and Ubuntu 24.04 provide it, Debian 13 does not). No file was checked or changed.\n' >&2
   exit 77
 }
 install_packages clang-format-14

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs the dependencies of fomoe that are missing, and builds it. demo.sh, test.sh and tools/lint.sh source this file.
-# Run by itself it installs and builds nothing:
-#   bash tools/setup.sh        what a fomoe-train for GPUs and the tests need (a download of 2.5 GB)
-#   bash tools/setup.sh cpu    what a fomoe-train for the CPU alone needs (0.55 GB)
+# Functions that install the missing dependencies of fomoe and build it. demo.sh, test.sh and tools/lint.sh source this file.
+# As a program, this file installs the dependencies and builds nothing:
+#   bash tools/setup.sh        installs the dependencies of the tests and of fomoe-train for GPUs (a download of 2.5 GB)
+#   bash tools/setup.sh cpu    installs the dependencies of fomoe-train for the CPU only (0.55 GB)
 #
 #   Debian packages   are installed by apt-get (with sudo unless root), and only if one is missing
 #   .venv/            holds LibTorch and nvcc from PyPI, installed with your own pip configuration
@@ -36,7 +36,7 @@ fail() {  # each argument is a line
 }
 
 on_interrupt() {
-  printf '\nStopped. Run it again to carry on from here.\n' >&2
+  printf '\nInterrupted. Run the same command again to continue from here.\n' >&2
   exit 130
 }
 on_exit() {
@@ -94,7 +94,7 @@ download_progress() {  # LOG SECONDS
 }
 
 show_log() {  # NAME [LINES]
-  printf '\n--- the end of .cache/logs/%s.log\n' "$1" >&2
+  printf '\n--- the last lines of .cache/logs/%s.log\n' "$1" >&2
   tail -n "${2:-30}" "$log_dir/$1.log" >&2
 }
 
@@ -128,28 +128,28 @@ apt_failed() {  # WHAT
   local cause
   cause=$(grep -hE '^(E|W|Err):' "$log_dir"/apt-update.log "$log_dir/apt.log" 2>/dev/null | awk '!seen[$0]++' | head -n 5 || true)
   show_log apt 15
-  fail "$1 failed.${cause:+ apt-get says:}" ${cause:+"$cause"} "" \
-    "What to do:" \
-    "  - no network: connect, and run this again (it carries on from here);" \
-    "  - a proxy:    export http_proxy=http://HOST:PORT https_proxy=http://HOST:PORT, and run this again;" \
-    "  - 'Unable to locate package': Debian 12 or 13 (main) or Ubuntu 24.04 (main and universe) is needed;" \
-    "  - by hand:    apt-get update && apt-get install --no-install-recommends ${to_install[*]}"
+  fail "$1 failed.${cause:+ apt-get reports:}" ${cause:+"$cause"} "" \
+    "Possible remedies:" \
+    "  - no network: connect this machine, and run the same command again (it continues from here);" \
+    "  - a proxy:    export http_proxy=http://HOST:PORT https_proxy=http://HOST:PORT, and run the same command again;" \
+    "  - 'Unable to locate package': use Debian 12 or 13 (main) or Ubuntu 24.04 (main and universe);" \
+    "  - manually:   apt-get update && apt-get install --no-install-recommends ${to_install[*]}"
 }
 
 install_packages() {
   if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
-    fail "There is no apt-get here: this script needs Debian 12 or 13 or Ubuntu 24.04 (a container will do)." \
-      "On another system install the equivalents of: ${packages[*]}" \
-      "then: cmake --preset dev && cmake --build --preset dev    (fomoe, without fomoe-train)"
+    fail "This system has no apt-get, but this script needs Debian 12 or 13 or Ubuntu 24.04 (a container is enough)." \
+      "On another system, install the equivalents of: ${packages[*]}" \
+      "Then run: cmake --preset dev && cmake --build --preset dev    (builds fomoe without fomoe-train)"
   fi
   local to_install
   mapfile -t to_install < <(missing_packages "$@")
   [ ${#to_install[@]} -gt 0 ] || return 0
   if [ "$(id -u)" != 0 ]; then
-    command -v sudo >/dev/null || fail "Debian packages are missing, and there is no sudo. As root, run" \
-      "  apt-get update && apt-get install --no-install-recommends ${to_install[*]}" "and then this again."
-    sudo -n true 2>/dev/null || { say "sudo asks for your password, to install Debian packages:"; sudo -v; } ||
-      fail "Without root, have an administrator run" "  apt-get install --no-install-recommends ${to_install[*]}" "and then run this again."
+    command -v sudo >/dev/null || fail "Debian packages are missing, and sudo is not installed. As root, run" \
+      "  apt-get update && apt-get install --no-install-recommends ${to_install[*]}" "and then run the same command again."
+    sudo -n true 2>/dev/null || { say "sudo needs your password to install Debian packages:"; sudo -v; } ||
+      fail "Without root access, ask an administrator to run" "  apt-get install --no-install-recommends ${to_install[*]}" "and then run the same command again."
   fi
   say "Installing Debian packages: ${to_install[*]}"
   # A list that cannot be fetched need not matter (it may be some third party's); if it does, apt_failed shows it.
@@ -197,7 +197,7 @@ for wheel in sys.argv[1:]:
     except metadata.PackageNotFoundError:
         installed = "nothing"
     if installed == "nothing" or version not in (None, installed):
-        problems.append(f"{name}: {version or 'any version'} is wanted, {installed} is installed")
+        problems.append(f"{name}: {version or 'any version'} is required, but {installed} is installed")
 for package in metadata.distributions():
     if package.files is None:
         problems.append(f"{package.metadata['Name']}: its list of files is missing")
@@ -207,8 +207,8 @@ for package in metadata.distributions():
         if not path.exists() and path.suffix != ".pyc":
             problems.append(f"{package.metadata['Name']}: {file} is missing")
         elif file.size is not None and path.suffix != ".pyc" and path.stat().st_size != file.size:
-            problems.append(f"{package.metadata['Name']}: {file} is cut short")
-print("\n".join(problems[:20]) or "whole")
+            problems.append(f"{package.metadata['Name']}: {file} is truncated")
+print("\n".join(problems[:20]) or "complete")
 sys.exit(bool(problems))
 PYTHON
 }
@@ -218,12 +218,12 @@ pip_failed() {
   what=$(grep -oE '^ *(Collecting|Downloading) [^ ]+' "$log_dir/pip.log" | tail -n 1 | awk '{print $2}' || true)
   cause=$(grep -E '^ *ERROR|No space left' "$log_dir/pip.log" | tail -n 3 || true)
   show_log pip 15
-  fail "Downloading ${what:-the Python packages} failed.${cause:+ pip says:}" ${cause:+"$cause"} "" \
-    "What to do:" \
-    "  - no network: connect, and run this again;" \
-    "  - a proxy:    export https_proxy=http://HOST:PORT, and run this again;" \
-    "  - a mirror:   pip config set global.index-url URL, and run this again;" \
-    "  - 'No space left': $needed_gib GB must be free."
+  fail "Downloading ${what:-the Python packages} failed.${cause:+ pip reports:}" ${cause:+"$cause"} "" \
+    "Possible remedies:" \
+    "  - no network: connect this machine, and run the same command again;" \
+    "  - a proxy:    export https_proxy=http://HOST:PORT, and run the same command again;" \
+    "  - a mirror:   pip config set global.index-url URL, and run the same command again;" \
+    "  - 'No space left': free at least $needed_gib GB."
 }
 
 install_venv() {  # KIND
@@ -238,22 +238,22 @@ install_venv() {  # KIND
       return 0
     fi
     if ! venv_is_whole cpu; then
-      say ".venv is incomplete or of other versions ($(tail -n 1 "$log_dir/venv.log")); making it again"
+      say ".venv is incomplete or has other versions ($(tail -n 1 "$log_dir/venv.log")); creating it again"
       rm -rf "$venv"
     fi
     [ ! -e "$venv" ] || download_mb=2150  # PyTorch itself is there
   fi
   local free_gib
   free_gib=$(df --output=avail -B1G . | tail -n 1 | tr -d ' ')
-  [ "$free_gib" -ge "$needed_gib" ] || say "Note: only $free_gib GiB are free here; installing needs $needed_gib"
+  [ "$free_gib" -ge "$needed_gib" ] || say "Note: this folder has only $free_gib GiB of free space; the installation needs $needed_gib GiB"
   say "Downloading ${wheels[*]} into .venv (about $download_mb MB)"
-  [ -e "$venv" ] || logged pip /usr/bin/python3 -m venv "$venv" || { show_log pip; fail "Making a Python environment in .venv failed."; }
+  [ -e "$venv" ] || logged pip /usr/bin/python3 -m venv "$venv" || { show_log pip; fail "Creating the Python environment in .venv failed."; }
   local own_cache=
   [ -n "${PIP_CACHE_DIR:-}" ] || own_cache=$fomoe_root/.cache/pip
   rm -rf .cache/tmp/pip-unpack-*  # of an interrupted run: pip takes whole wheels from its cache, and never these
   progress=download_progress logged pip env TMPDIR="$fomoe_root/.cache/tmp" PIP_USER=0 PIP_CACHE_DIR="${PIP_CACHE_DIR:-$own_cache}" \
     "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off "${options[@]}" "${wheels[@]}" || pip_failed
-  venv_is_whole "$kind" || { show_log venv; fail "pip ended well, but .venv is not whole. Remove .venv and run this again."; }
+  venv_is_whole "$kind" || { show_log venv; fail "pip succeeded, but .venv is incomplete. Remove .venv and run the same command again."; }
   [ "$kind" = cpu ] || link_cuda
   stamp_text "$kind" >"$venv/fomoe-stamp"
   [ -z "$own_cache" ] || rm -rf "$own_cache"
@@ -280,7 +280,7 @@ download_line() { tail -n 1 "$log_dir/download.log" | sed 's/^\[[ 0-9]* s\] *\(â
 install_test_requirements() {
   local stamp=$venv/tests-stamp wanted=(notebooks/requirements.txt tests/python/requirements.txt)
   cat "${wanted[@]}" | cmp -s - "$stamp" && return 0
-  say "Downloading what the tests of notebooks and the Python module need into .venv"
+  say "Downloading the Python packages for the tests of the notebooks and the Python module into .venv"
   logged pip env PIP_USER=0 "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off "${wanted[@]/#/-r}" || pip_failed
   cat "${wanted[@]}" >"$stamp"
 }
@@ -296,7 +296,7 @@ configure_release() {
     rm -rf $build
   fi
   logged configure cmake --preset release "$@" ${FOMOE_WERROR:+"-DFOMOE_WERROR=$FOMOE_WERROR"} ||
-    { show_log configure; fail "Configuring the build failed (all of it: .cache/logs/configure.log)."; }
+    { show_log configure; fail "Configuring the build failed (full log: .cache/logs/configure.log)."; }
 }
 
 # build_release [TARGETâ€¦]: all targets by default.
@@ -307,11 +307,11 @@ build_release() {
   [ "$jobs" -le $((memory_gib / 2)) ] || jobs=$((memory_gib / 2))  # one file that includes LibTorch takes up to 2 GiB
   [ "$jobs" -ge 1 ] || jobs=1
   jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$jobs}
-  say "Building ${*:-everything} in build/release with $jobs jobs"
+  say "Building ${*:-all targets} in build/release with $jobs jobs"
   progress=build_progress logged build cmake --build --preset release --parallel "$jobs" ${1:+--target "$@"} || {
     printf '\n--- .cache/logs/build.log\n' >&2
     sed -n '/^FAILED:/,$p' "$log_dir/build.log" | cut -c 1-400 | head -n 60 >&2
-    fail "The build failed (all of it: .cache/logs/build.log)."
+    fail "The build failed (full log: .cache/logs/build.log)."
   }
 }
 
@@ -323,7 +323,7 @@ if [ "${BASH_SOURCE[0]}" = "$0" ]; then
   set -euo pipefail
   case ${1:-cuda} in
     cpu | cuda) ;;
-    *) printf 'tools/setup.sh: got %s; expected cpu, cuda, or nothing (cuda)\n' "$1" >&2; exit 2 ;;
+    *) printf 'tools/setup.sh: got %s; expected cpu, cuda or no argument (which means cuda); for example bash tools/setup.sh cpu\n' "$1" >&2; exit 2 ;;
   esac
   prepare
   install_packages "${packages[@]}"

@@ -6,8 +6,9 @@ set(FOMOE_VENV "${PROJECT_SOURCE_DIR}/.venv" CACHE PATH "Virtual environment wit
 file(GLOB FOMOE_TORCH_DIR "${FOMOE_VENV}/lib/python3.*/site-packages/torch")
 file(GLOB FOMOE_CUDA_DIR "${FOMOE_VENV}/lib/python3.*/site-packages/nvidia/cu13")
 if(NOT FOMOE_TORCH_DIR OR NOT FOMOE_CUDA_DIR)
-  message(FATAL_ERROR "fomoe-train needs LibTorch, and ${FOMOE_VENV} does not have it: run bash tools/setup.sh, or "
-                      "bash tools/setup.sh cpu for a build with -DFOMOE_CUDA=OFF, or pass -DFOMOE_TRAINER=OFF")
+  message(FATAL_ERROR "fomoe-train needs LibTorch, but ${FOMOE_VENV} does not contain it. Run bash tools/setup.sh, or "
+                      "bash tools/setup.sh cpu for a build with -DFOMOE_CUDA=OFF. To build without fomoe-train, pass "
+                      "-DFOMOE_TRAINER=OFF.")
 endif()
 list(GET FOMOE_TORCH_DIR 0 FOMOE_TORCH_DIR)
 list(GET FOMOE_CUDA_DIR 0 FOMOE_CUDA_DIR)
@@ -15,17 +16,17 @@ if(NOT FOMOE_CUDA)
   return()
 endif()
 if(NOT EXISTS "${FOMOE_CUDA_DIR}/bin/nvcc")
-  message(FATAL_ERROR "FOMOE_CUDA=ON needs nvcc, and ${FOMOE_VENV} does not have it: run bash tools/setup.sh, or pass "
-                      "-DFOMOE_CUDA=OFF for a fomoe-train that uses the CPU only")
+  message(FATAL_ERROR "FOMOE_CUDA=ON needs nvcc, but ${FOMOE_VENV} does not contain it. Run bash tools/setup.sh. To build "
+                      "fomoe-train for the CPU only, pass -DFOMOE_CUDA=OFF.")
 endif()
 
-set(CMAKE_CUDA_COMPILER "${FOMOE_CUDA_DIR}/bin/nvcc" CACHE FILEPATH "nvcc")
+set(CMAKE_CUDA_COMPILER "${FOMOE_CUDA_DIR}/bin/nvcc" CACHE FILEPATH "CUDA compiler")
 set(CUDAToolkit_ROOT "${FOMOE_CUDA_DIR}")
 set(CUDA_TOOLKIT_ROOT_DIR "${FOMOE_CUDA_DIR}" CACHE PATH "CUDA toolkit")
-set(CMAKE_CUDA_ARCHITECTURES 90 CACHE STRING "of our own kernels")
+set(CMAKE_CUDA_ARCHITECTURES 90 CACHE STRING "CUDA architectures of fomoe-train's own kernels")
 # TorchConfig ignores the line above. Without the following line it looks for a GPU, which this machine need
 # not have.
-set(TORCH_CUDA_ARCH_LIST "9.0" CACHE STRING "what TorchConfig passes to nvcc")
+set(TORCH_CUDA_ARCH_LIST "9.0" CACHE STRING "CUDA architectures that TorchConfig passes to nvcc")
 # CMake 3.25 (Debian 12) does not support CUDA C++20 with nvcc 13, so kernels are C++17.
 set(CMAKE_CUDA_STANDARD 17)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)

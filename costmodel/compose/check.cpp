@@ -33,9 +33,9 @@ void check_overlap(const Scenario& scenario) {
   if (above <= sites && above >= 1) nearest += (nearest.empty() ? "" : " or ") + std::to_string(above);
   if (nearest.empty()) nearest = std::to_string(sites);
   throw InputError("strategy.expert_overlap", std::to_string(overlap),
-                   "1 to " + std::to_string(sites) + " sites such that expert_overlap · " +
+                   "1 to " + std::to_string(sites) + " sites for which expert_overlap · " +
                        std::to_string(experts) + " experts ÷ " + std::to_string(sites) +
-                       " sites is a whole number; the nearest is " + nearest,
+                       " sites is a whole number; the nearest valid value is " + nearest,
                    nearest.substr(0, nearest.find(' ')));
 }
 
@@ -49,16 +49,18 @@ void check_overlapping(const Scenario& scenario, const Method& method) {
     if (by_steps) most = std::min(most, strategy.local_steps);
     if (strategy.fragments > most) {
       std::string expected =
-          "at most one for each of the " + std::to_string(scenario.model.layers) + " layers";
-      if (by_steps) expected += " and each of the " + std::to_string(strategy.local_steps) + " local steps";
+          "at most one fragment for each of the " + std::to_string(scenario.model.layers) + " layers";
+      if (by_steps)
+        expected +=
+            " and at most one for each of the " + std::to_string(strategy.local_steps) + " local steps";
       throw InputError("strategy.fragments", std::to_string(strategy.fragments), expected,
                        std::to_string(most));
     }
   }
   if (has_axis(method, "overlap_steps") && strategy.overlap_steps > strategy.local_steps) {
     throw InputError("strategy.overlap_steps", std::to_string(strategy.overlap_steps),
-                     "at most the " + std::to_string(strategy.local_steps) +
-                         " local steps after which the same fragment is sent again",
+                     "at most " + std::to_string(strategy.local_steps) +
+                         ", the number of local steps between two transfers of the same fragment",
                      std::to_string(strategy.local_steps));
   }
 }
@@ -71,15 +73,15 @@ void check_compression(const Scenario& scenario, const Method& method) {
       has_axis(method, "compression") &&
       (!has_axis(method, "outer_optimizer") || outer_steps_of(strategy.outer_optimizer) > 0);
   if (sends_differences) return;
-  throw InputError("strategy.compression",
-                   "top_k with " + std::string(method.name) +
-                       (has_axis(method, "compression")
-                            ? std::string(" and outer_optimizer ") + to_string(strategy.outer_optimizer)
-                            : ""),
-                   "a method that sends gradients or pseudo-gradients (`fomoe list methods` names the "
-                   "keys of each: one with compression), with an outer optimiser that takes them (nesterov, "
-                   "adam, yogi)",
-                   "method = \"sparse_loco\"");
+  throw InputError(
+      "strategy.compression",
+      "top_k with " + std::string(method.name) +
+          (has_axis(method, "compression")
+               ? std::string(" and outer_optimizer ") + to_string(strategy.outer_optimizer)
+               : ""),
+      "a method that sends gradients or pseudo-gradients (in `fomoe list methods`, a method that is "
+      "changed by compression) and an outer optimiser that uses them (nesterov, adam, yogi)",
+      "method = \"sparse_loco\"");
 }
 
 void check_affinity(const Scenario& scenario, const Method& method) {
@@ -87,7 +89,7 @@ void check_affinity(const Scenario& scenario, const Method& method) {
   if (scenario.strategy.placement != PlacementKind::affinity || !counts.empty()) return;
   if (!has_axis(method, "placement")) return;
   throw InputError("strategy.placement", "\"affinity\" without routing_counts",
-                   "routing_counts, a CSV with the columns layer,expert,site,count",
+                   "the key routing_counts, which names a CSV file with the columns layer,expert,site,count",
                    "routing_counts = \"routing.csv\"");
 }
 
@@ -108,8 +110,9 @@ void check(const Scenario& scenario) {
   check_affinity(scenario, *method);
   if (has_axis(*method, "gossip_peers") &&
       scenario.strategy.gossip_peers > std::max(1, scenario.sites() - 1)) {
-    throw InputError("strategy.gossip_peers", std::to_string(scenario.strategy.gossip_peers),
-                     "at most all other sites, " + std::to_string(std::max(1, scenario.sites() - 1)), "1");
+    throw InputError(
+        "strategy.gossip_peers", std::to_string(scenario.strategy.gossip_peers),
+        "at most " + std::to_string(std::max(1, scenario.sites() - 1)) + ", the number of other sites", "1");
   }
   if (scenario.workload.global_batch_sequences < scenario.sites()) {
     throw InputError("workload.global_batch_sequences",

@@ -65,9 +65,10 @@ void check_recursive(const Scenario& scenario) {
         if (halves && std::has_single_bit(exchange.nodes.size())) continue;
         throw InputError("strategy.collective", "\"recursive\"",
                          halves ? "\"ring\" or \"direct\" among " + std::to_string(exchange.nodes.size()) +
-                                      " sites, since halves of halves need a power of two"
+                                      " sites, because recursive halving requires a power of two"
                                 : "\"ring\" or \"direct\" with " + scenario.strategy.method->name +
-                                      ", which sends more than sums",
+                                      ", because only all-reduce, reduce-scatter and all-gather can be "
+                                      "recursive",
                          "\"direct\"");
       }
     }
@@ -86,8 +87,8 @@ void check_composition(const Scenario& scenario) {
     int nearest = std::clamp(strategy.regions, 2, std::max(2, sites));
     while (nearest > 1 && sites % nearest != 0) --nearest;
     throw InputError("strategy.regions", std::to_string(strategy.regions),
-                     "2 regions or more, which cut the " + std::to_string(sites) +
-                         " sites into equal groups, with collective = \"hierarchical\"",
+                     "at least 2 regions that divide the " + std::to_string(sites) +
+                         " sites into equal groups, as collective = \"hierarchical\" requires",
                      std::to_string(nearest > 1 ? nearest : sites));
   }
   const Method& method = *strategy.method;
@@ -103,7 +104,7 @@ void check_composition(const Scenario& scenario) {
           transfer->pattern != Pattern::point_to_point)
         throw InputError("strategy.collective", "\"hierarchical\"",
                          "\"ring\" or \"direct\" with " + strategy.method->name +
-                             ", which sends more than sums that regions can compute",
+                             ", because only all-reduces can be hierarchical",
                          "\"ring\"");
       if (transfer->pattern != Pattern::all_reduce) continue;
       if (start_of_sums != nullptr && *start_of_sums != op.after) together = false;
@@ -112,7 +113,8 @@ void check_composition(const Scenario& scenario) {
     if (strategy.secure_aggregation && (start_of_sums == nullptr || !together))
       throw InputError(
           "strategy.secure_aggregation", "true",
-          "false with " + strategy.method->name + ": masks hide what is summed among sites, once in a round",
+          "false with " + strategy.method->name +
+              ", because secure aggregation masks all-reduces that start together, once per round",
           "false");
   }
 }

@@ -127,11 +127,11 @@ Plan with_extra_traffic(const Scenario& scenario, Plan plan) {
     return round;
   };
   if (traffic.checkpoint_site)
-    plan.notes.push_back("checkpoints: what is uploaded every " + std::to_string(traffic.checkpoint_rounds) +
-                         " rounds is spread over them");
+    plan.notes.push_back("checkpoints: the upload of every " + std::to_string(traffic.checkpoint_rounds) +
+                         " rounds is spread evenly over these rounds");
   if (traffic.rejoin_site)
-    plan.notes.push_back("rejoin: what is fetched every " + std::to_string(traffic.rejoin_rounds) +
-                         " rounds is spread over them");
+    plan.notes.push_back("rejoin: the state fetched every " + std::to_string(traffic.rejoin_rounds) +
+                         " rounds is spread evenly over these rounds");
   return plan;
 }
 

@@ -130,19 +130,20 @@ std::string remedy_text(const MemoryRemedy& remedy) {
   for (std::size_t i = 0; i < remedy.settings.size(); ++i)
     list += (i == 0 ? "" : i + 1 == remedy.settings.size() ? " and " : ", ") + remedy.settings[i];
   const std::string size = std::to_string(static_cast<std::int64_t>(remedy.gpu_bytes / 1e9)) + " GB";
-  return remedy.fits ? "with " + list + " it would fit (" + size + ")"
-                     : "even with " + list + " it would need " + size + ": more GPUs a site or more memory";
+  return remedy.fits ? "with " + list + " the model would fit (" + size + ")"
+                     : "even with " + list + " a GPU would need " + size +
+                           "; add GPUs to each site or use GPUs with more memory";
 }
 
-std::string memory_note(const Scenario& scenario) {
+std::string memory_problem(const Scenario& scenario) {
   const double available = scenario.gpus.gpu_memory_bytes, needed = memory_per_gpu(scenario).total();
   if (available == 0 || needed <= available) return "";
   const auto gigabytes = [](double bytes) { return std::to_string(static_cast<std::int64_t>(bytes / 1e9)); };
   const std::string remedy = remedy_text(memory_remedy(scenario));
-  return kDoesNotFit + ("a GPU needs " + gigabytes(needed) + " GB and has " + gigabytes(available) + " GB") +
+  return "does not fit: a GPU needs " + gigabytes(needed) + " GB and has " + gigabytes(available) + " GB" +
          (remedy.empty() ? "" : "; " + remedy) +
          (micro_batch_sequences(scenario) == 0
-              ? "; activations are not included: compute.micro_batch_sequences is not given"
+              ? "; activations are not included, because compute.micro_batch_sequences is not given"
               : "");
 }
 

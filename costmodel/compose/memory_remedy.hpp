@@ -20,14 +20,12 @@ struct MemoryRemedy {
 /// if no GPU memory is given.
 MemoryRemedy memory_remedy(const Scenario& scenario);
 
-/// "with compute.sharded=8 and compute.outer_state_on=host it would fit (66 GB)", or a text that none of the
-/// tried settings suffices. Empty without settings.
+/// "with compute.sharded=8 and compute.outer_state_on=host the model would fit (66 GB)", or a text that none
+/// of the tried settings suffices. Empty without settings.
 std::string remedy_text(const MemoryRemedy& remedy);
 
-/// A note that the state exceeds the fullest GPU's memory, with the remedy in words. Empty if it fits or if
-/// no GPU memory is given.
-std::string memory_note(const Scenario& scenario);
-/// Beginning of such a note; reports show notes with this beginning first.
-inline constexpr const char* kDoesNotFit = "does not fit: ";
+/// Says that the state exceeds the fullest GPU's memory, with the remedy. Empty if it fits or if no GPU
+/// memory is given.
+std::string memory_problem(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

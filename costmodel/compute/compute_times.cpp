@@ -26,8 +26,8 @@ void check_same_model(const Scenario& scenario, const StepProfile& profile) {
            std::to_string(m.d_expert) + ", vocabulary " + std::to_string(m.vocabulary) +
            ", sequence length " + std::to_string(m.sequence_length);
   };
-  throw InputError("compute.profile", "steps of another model (" + describe(profile.model) + ")",
-                   "steps of the scenario's model (" + describe(scenario.model) + ")",
+  throw InputError("compute.profile", "step times of another model (" + describe(profile.model) + ")",
+                   "step times of the scenario's model (" + describe(scenario.model) + ")",
                    "fomoe-train profile --scenario S.toml --output P.json");
 }
 
@@ -46,13 +46,15 @@ ComputeTimes from_profile(const Scenario& scenario, const ProfiledCompute& compu
   times.optimizer_s = step.micro_batch.optimizer_s / optimizer_division(gpus);
   times.provenance = step_provenance(profile, step.extrapolated);
   if (gpus.tensor_parallel * gpus.pipeline_parallel > 1) {
-    times.provenance.push_back({"step time of a part of the model", Origin::assumed,
-                                "the measured one ÷ (tensor_parallel · pipeline_parallel)"});
+    times.provenance.push_back({"step time of a model-parallel shard", Origin::assumed,
+                                "the measured step time ÷ (tensor_parallel · pipeline_parallel)"});
   }
   if (gpus.sharded > 1)
-    times.provenance.push_back({"optimiser time of a shard", Origin::assumed, "the measured one ÷ sharded"});
+    times.provenance.push_back(
+        {"optimiser time of a shard", Origin::assumed, "the measured optimiser time ÷ sharded"});
   if (gpus.activation_checkpointing)
-    times.provenance.push_back({"recomputation", Origin::assumed, "the measured forward time once more"});
+    times.provenance.push_back(
+        {"recomputation", Origin::assumed, "the measured forward time, a second time"});
   return times;
 }
 
@@ -92,19 +94,19 @@ void add_intra_site(const Scenario& scenario, double sequences, ComputeTimes& ti
   state("weights gathered in each micro-batch", seconds.weight_gathers,
         "2 · 2 B · (z−1)/z of a GPU's parameters ÷ intra_site_bandwidth, not overlapped");
   state("tensor-parallel all-reduces", seconds.tensor,
-        "4 a layer and micro-batch (6 with recomputation) · 2(t−1)/t · 2 B · tokens · d_model");
+        "4 per layer and micro-batch (6 with recomputation) · 2(t−1)/t · 2 B · tokens · d_model");
   state("expert-parallel all-to-alls", seconds.expert,
-        "4 a layer and micro-batch (6 with recomputation) · (e−1)/e · 2 B · tokens · experts · d_model");
+        "4 per layer and micro-batch (6 with recomputation) · (e−1)/e · 2 B · tokens · experts · d_model");
   state("transfers between pipeline stages", seconds.stages, "2 · 2 B · tokens · d_model");
-  state("pipeline bubble", seconds.bubble, "(p−1)/micro-batches of what the micro-batches take");
+  state("pipeline bubble", seconds.bubble, "(p−1)/micro-batches of the time of all micro-batches");
   if (gpus.intra_site_bytes_per_s == 0) {
-    times.provenance.push_back(
-        {"communication inside a site", Origin::assumed, "0 s: compute.intra_site_bandwidth is not given"});
+    times.provenance.push_back({"communication inside a site", Origin::assumed,
+                                "0 s, because compute.intra_site_bandwidth is not given"});
   }
   const bool counts_micro_batches = gpus.pipeline_parallel > 1 || (gpus.sharded > 1 && gpus.zero_stage == 3);
   if (counts_micro_batches && micro_batch_sequences(scenario) == 0) {
     times.provenance.push_back(
-        {"micro-batch", Origin::assumed, "1 sequence: compute.micro_batch_sequences is not given"});
+        {"micro-batch", Origin::assumed, "1 sequence, because compute.micro_batch_sequences is not given"});
   }
 }
 
@@ -138,7 +140,7 @@ ComputeTimes compute_times(const Scenario& scenario, double sequences) {
     times.provenance.push_back({"step time", Origin::assumed,
                                 scenario.gpus.count == 1
                                     ? "given in the scenario"
-                                    : "given in the scenario, for all GPUs of a site together"});
+                                    : "given in the scenario for all GPUs of a site together"});
   } else {
     times = from_device(scenario, std::get<AssumedDevice>(scenario.compute), sequences);
   }
@@ -149,7 +151,7 @@ ComputeTimes compute_times(const Scenario& scenario, double sequences) {
     times.provenance.push_back(
         {"forward pass", Origin::assumed, "a third of the step: 2 of the 6 FLOPs per parameter and token"});
   times.provenance.insert(times.provenance.end(), scenario.catalogue.begin(), scenario.catalogue.end());
-  times.provenance.push_back({"outer step time", Origin::assumed, "0 s: not given"});
+  times.provenance.push_back({"outer step time", Origin::assumed, "0 s, because no time is given"});
   return times;
 }
 

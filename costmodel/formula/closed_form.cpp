@@ -88,11 +88,9 @@ RunReport closed_form(const Scenario& scenario) {
       !scenario.platform.backbones.empty() || !scenario.platform.changes.empty() ||
       scenario.variation.varies() || scenario.strategy.granularity != Granularity::flat) {
     report.notes.push_back(
-        "the closed form leaves out TCP windows, loss, slow start, jitter, overhead a call and a byte, "
-        "buckets, single "
-        "tensors, fluid rings, shared backbones, rates that change and waiting for steps that vary: simulate "
-        "for "
-        "these");
+        "the closed form does not model TCP windows, loss, slow start, jitter, overheads per call and per "
+        "byte, buckets, one collective per tensor, fluid rings, shared backbones, link rates that change or "
+        "waiting for steps of varying duration; simulate the scenario to include them");
   }
   const RoundTimes<double>& round = parts.round;
 

@@ -10,14 +10,14 @@ namespace fomoe::costmodel {
 
 MemoryThroughput memory_throughput(Scenario scenario, int expert_overlap) {
   if (!std::holds_alternative<AssumedDevice>(scenario.compute)) {
-    throw InputError("compute.peak_flops", "a step time that does not follow from the batch",
-                     "peak_flops with mfu", "peak_flops = \"989TFLOPS\"");
+    throw InputError("compute.peak_flops", "a step time that does not depend on the batch size",
+                     "peak_flops and mfu", "peak_flops = \"989TFLOPS\"");
   }
   scenario.strategy.expert_overlap = expert_overlap;
   const std::optional<std::int64_t> largest = largest_micro_batch_sequences(scenario);
   if (!largest) {
-    throw InputError("compute.gpu_memory", "nothing, or opaque counts",
-                     "gpu_memory, and a model with a shape", "gpu_memory = \"80GiB\"");
+    throw InputError("compute.gpu_memory", "no gpu_memory, or a model of which only counts are known",
+                     "gpu_memory and a model with a known shape", "gpu_memory = \"80GiB\"");
   }
   MemoryThroughput point;
   point.expert_overlap = expert_overlap;

@@ -59,9 +59,9 @@ void add_varying_steps(std::vector<Uncertainty>& list, const Scenario& scenario,
   const double steps = closed_form_parts(scenario).summary.steps;
   const double half = kNormal95 * std::sqrt(std::max(0.0, square - 1) / steps);
   list.push_back(
-      {"steps that vary", "", 1 - half, 1 + half, answer_s + compute_change_s(scenario, 1 - half),
+      {"step time variation", "", 1 - half, 1 + half, answer_s + compute_change_s(scenario, 1 - half),
        answer_s + compute_change_s(scenario, 1 + half), "closed-form",
-       "the mean of the steps of one run, each drawn by itself, ÷ what is expected; at most so far"});
+       "the mean of the independently drawn steps of one run ÷ the expected mean; an upper bound"});
 }
 
 void add_jitter(std::vector<Uncertainty>& list, const Scenario& scenario, double answer_s) {
@@ -75,7 +75,7 @@ void add_jitter(std::vector<Uncertainty>& list, const Scenario& scenario, double
   const double half_s = std::min(jitter_s / 2, kNormal95 * jitter_s / std::sqrt(12 * latencies));
   list.push_back({"network_model.jitter", "s", jitter_s / 2 - half_s, jitter_s / 2 + half_s,
                   answer_s - latencies * half_s, answer_s + latencies * half_s, "closed-form",
-                  "the mean draw of all latencies that a run waits for; at most so far"});
+                  "the mean jitter of all latencies that a run waits for; an upper bound"});
 }
 
 }  // namespace

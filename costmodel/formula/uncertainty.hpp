@@ -26,7 +26,7 @@ struct Uncertainty {
 /// m ± t·s ÷ √n, Student's t of n − 1 degrees of freedom. The answer uses their median; steps drawn from the
 /// samples (compute.draw_samples) have their mean. Skipped with fewer than two samples.
 ///
-/// steps that vary: N steps of a site, each drawn independently with coefficient of variation c, take N ·
+/// step time variation: N steps of a site, each drawn independently with coefficient of variation c, take N ·
 /// mean · (1 ± 1.96 c ÷ √N) together. Sites that wait for the slowest one vary less, so this is an upper
 /// bound. With stragglers of share p and factor f, 1 + c² = (1 + c_draw²)(1 + p(f² − 1)) ÷ (1 + p(f − 1))².
 ///

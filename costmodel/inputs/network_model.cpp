@@ -81,47 +81,48 @@ std::vector<NetworkTerm> switched_on(const NetworkModel& network) {
   std::vector<NetworkTerm> terms;
   const NetworkModel off;
   if (network.background_share != off.background_share)
-    terms.push_back(
-        {"background_share", text_of("other traffic takes ", network.background_share, " of every link")});
+    terms.push_back({"background_share",
+                     text_of("other traffic uses a share of ", network.background_share, " of every link")});
   if (network.latency_factor != off.latency_factor)
-    terms.push_back({"latency_factor", text_of("latencies × ", network.latency_factor)});
+    terms.push_back({"latency_factor", text_of("all latencies are multiplied by ", network.latency_factor)});
   if (network.jitter_s != off.jitter_s)
-    terms.push_back(
-        {"jitter", text_of("jitter: up to ", network.jitter_s * 1e3, " ms on every flow's latency")});
+    terms.push_back({"jitter", text_of("jitter adds up to ", network.jitter_s * 1e3,
+                                       " ms to the latency of every flow")});
   if (network.ring_model != off.ring_model)
-    terms.push_back({"ring_model", "fluid rings: one flow a hop, latency paid once"});
+    terms.push_back({"ring_model", "fluid rings: each hop is one flow, and its latency counts once"});
   if (network.call_overhead_s != off.call_overhead_s)
-    terms.push_back(
-        {"call_overhead", text_of(network.call_overhead_s * 1e3, " ms before each call of a collective")});
+    terms.push_back({"call_overhead", text_of("each collective call has an overhead of ",
+                                              network.call_overhead_s * 1e3, " ms before it starts")});
   if (network.payload_bytes_per_s)
     terms.push_back({"payload_rate",
                      text_of("sites prepare and merge payloads at ", *network.payload_bytes_per_s * 8 / 1e9,
-                             " Gbit/s, before each part is sent")});
+                             " Gbit/s before they send each part")});
   if (network.early_receives)
-    terms.push_back({"early_receives", "receives are posted before their senders have anything"});
+    terms.push_back({"early_receives", "receivers post receives before the senders' data is ready"});
   if (network.send_buffer_bytes)
-    terms.push_back({"send_buffer", text_of("a send has ended when no more than ", *network.send_buffer_bytes,
-                                            " B are on their way")});
+    terms.push_back({"send_buffer", text_of("a send completes for the sender when at most ",
+                                            *network.send_buffer_bytes, " B are still in transit")});
   if (network.tcp_window_bytes)
-    terms.push_back({"tcp_window", text_of("TCP windows: a flow gets at most ", network.streams, " × ",
+    terms.push_back({"tcp_window", text_of("TCP windows limit the rate of a flow to ", network.streams, " × ",
                                            *network.tcp_window_bytes, " B ÷ round trip")});
   if (network.congestion_control == CongestionControl::bbr)
     terms.push_back(
         {"congestion_control",
-         text_of("bbr: payload gets ", congestion_share(network),
+         text_of("bbr: payload uses ", congestion_share(network),
                  " of every link on average, (1 − loss) × (1 − 0.2 s ÷ 10 s) (Cardwell et al. 2016)",
-                 network.idle_restart ? "; it keeps its rate over silences: idle_restart is ignored" : "")});
+                 network.idle_restart ? "; BBR keeps its rate during idle periods, so idle_restart is ignored"
+                                      : "")});
   else if (network.loss_rate)
-    terms.push_back({"loss_rate", text_of("loss: a flow gets at most ", network.streams, " × ",
+    terms.push_back({"loss_rate", text_of("packet loss limits the rate of a flow to ", network.streams, " × ",
                                           network.segment_bytes, " B ÷ round trip × √(3 ÷ (2 × ",
                                           *network.loss_rate, ")) (Mathis et al. 1997)")});
   if (network.initial_window_bytes)
     terms.push_back(
         {"initial_window",
-         text_of("slow start from ", network.streams, " × ", *network.initial_window_bytes, " B, ",
-                 network.congestion_control == CongestionControl::bbr ? "1.8 times as much" : "twice as much",
-                 " every round trip",
-                 restarts_when_idle(network) ? ", again after every silence" : ", once a connection")});
+         text_of("slow start from ", network.streams, " × ", *network.initial_window_bytes,
+                 " B, with growth by a factor of ",
+                 network.congestion_control == CongestionControl::bbr ? "1.8" : "2", " every round trip",
+                 restarts_when_idle(network) ? ", again after every idle period" : ", once per connection")});
   return terms;
 }
 

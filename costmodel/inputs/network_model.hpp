@@ -145,7 +145,7 @@ bool restarts_when_idle(const NetworkModel& network);
 
 struct NetworkTerm {
   std::string key;   // "latency_factor"
-  std::string text;  // with its value: "latencies × 1.1"
+  std::string text;  // with its value: "all latencies are multiplied by 1.1"
 };
 /// The effects that are switched on; empty if all are at their defaults.
 std::vector<NetworkTerm> switched_on(const NetworkModel& network);

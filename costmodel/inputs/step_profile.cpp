@@ -47,15 +47,14 @@ std::vector<Provenance> step_provenance(const StepProfile& profile, bool extrapo
   std::vector<Provenance> stated = {{"step time", how, detail}};
   if (origin.whole_steps) {
     stated.push_back({"parts of a step", Origin::assumed,
-                      "only whole steps were timed: a third is forward, the rest backward; the optimiser's "
-                      "time is in both and grows with the batch"});
+                      "the log has times of whole steps only: a third is assumed to be forward and the rest "
+                      "backward; the optimiser's time is part of both and grows with the batch"});
   }
   if (origin.gpus > 1) {
-    stated.push_back(
-        {"step time of one GPU", Origin::computed,
-         "each of the " + std::to_string(origin.gpus) +
-             " GPUs is given an equal share of the step's sequences; what they sent each other is "
-             "in the time"});
+    stated.push_back({"step time of one GPU", Origin::computed,
+                      "each of the " + std::to_string(origin.gpus) +
+                          " GPUs has an equal share of the step's sequences; the time includes the "
+                          "communication among them"});
   }
   return stated;
 }
@@ -78,12 +77,13 @@ StepEstimate estimate_step(const StepProfile& profile, std::int64_t micro_batch_
       points.push_back(&point);
   }
   if (points.empty()) {
-    throw InputError("compute.profile",
-                     "no step of " + std::to_string(micro_batch_sequences) + " sequences " +
-                         (skip_token ? "with" : "without") + " skip-token in " + profile.source,
-                     "a measured micro-batch (there: " + measured_batches(profile, skip_token) + ")",
-                     "fomoe-train profile --micro-batch-sequences " + std::to_string(micro_batch_sequences) +
-                         (skip_token ? " --skip-token" : "") + " …");
+    throw InputError(
+        "compute.profile",
+        "no measured step of " + std::to_string(micro_batch_sequences) + " sequences " +
+            (skip_token ? "with" : "without") + " skip-token in " + profile.source,
+        "a micro-batch size that the profile contains (" + measured_batches(profile, skip_token) + ")",
+        "fomoe-train profile --micro-batch-sequences " + std::to_string(micro_batch_sequences) +
+            (skip_token ? " --skip-token" : "") + " …");
   }
   std::sort(points.begin(), points.end(),
             [](const ProfilePoint* a, const ProfilePoint* b) { return a->local_experts < b->local_experts; });

@@ -140,8 +140,8 @@ Fit fit_terms(const std::vector<FitTerm>& terms, const FitModel& model, const st
   const auto n = static_cast<int>(observed.size());
   const int needed = static_cast<int>(terms.size()) + kMinDegreesOfFreedom;
   if (n < needed) {
-    fit.refused = "too few observations: " + std::to_string(n) + " for " + std::to_string(terms.size()) +
-                  " terms, and at least " + std::to_string(needed) + " are needed";
+    fit.refused = "too few observations: " + std::to_string(n) + " observations for " +
+                  std::to_string(terms.size()) + " terms; at least " + std::to_string(needed) + " are needed";
     return fit;
   }
   Search search(terms, model, observed);
@@ -153,7 +153,7 @@ Fit fit_terms(const std::vector<FitTerm>& terms, const FitModel& model, const st
   };
   while (!search.active().empty()) {
     if (const Eigen::Index a = without_effect(jacobian); a >= 0) {
-      leave_out(a, "it changes none of the observed times");
+      leave_out(a, "it does not change any of the observed times");
       jacobian = search.jacobian();
       continue;
     }
@@ -161,9 +161,10 @@ Fit fit_terms(const std::vector<FitTerm>& terms, const FitModel& model, const st
       std::string others;
       for (std::size_t i = 0; i + 1 < alike.size(); ++i)
         others += (i == 0 ? "" : ", ") + terms[search.active()[static_cast<std::size_t>(alike[i])]].name;
-      leave_out(alike.back(), "its effect cannot be told from that of " + others +
-                                  ": in all observations they grow together (no spread in sizes, or in what "
-                                  "the terms multiply)");
+      leave_out(alike.back(),
+                "its effect cannot be distinguished from that of " + others +
+                    ": in all observations their effects are proportional (the payload sizes, or "
+                    "the quantities that the terms multiply, vary too little)");
       jacobian = search.jacobian();
       continue;
     }
@@ -191,9 +192,9 @@ Fit fit_terms(const std::vector<FitTerm>& terms, const FitModel& model, const st
     const std::size_t term = search.active()[static_cast<std::size_t>(worst)];
     const FittedTerm found = fit.terms[term];
     fit.terms[term] = {terms[term].name, false, terms[term].off, 0, 0, ""};
-    leave_out(worst, "fitted alone it is " + number(found.value) + ", from " + number(found.low95) + " to " +
-                         number(found.high95) + ", which does not exclude " + number(terms[term].off) +
-                         ", where it is off");
+    leave_out(worst, "its fitted value is " + number(found.value) + " with a 95 % interval from " +
+                         number(found.low95) + " to " + number(found.high95) + ", which includes " +
+                         number(terms[term].off) + ", the value without effect");
     jacobian = search.jacobian();
   }
   if (search.active().empty()) fit.degrees_of_freedom = n;

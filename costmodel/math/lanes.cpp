@@ -23,7 +23,7 @@ Block evaluated(const Expression& expression) {
 
 }  // namespace
 
-Block Block::Constant(double value) { return evaluated(Lanes::Constant(value)); }
+Block Block::constant(double value) { return evaluated(Lanes::Constant(value)); }
 
 #define FOMOE_OPERATOR(OP)                                                                      \
   Block& Block::operator OP##=(const Block& other) {                                            \

@@ -14,7 +14,7 @@ namespace fomoe::costmodel {
 class Block {
  public:
   static constexpr std::size_t kLanes = 64;
-  static Block Constant(double value);
+  static Block constant(double value);
 
   [[nodiscard]] double operator[](std::size_t lane) const { return lanes_[lane]; }
   double& operator[](std::size_t lane) { return lanes_[lane]; }
@@ -65,7 +65,7 @@ V constant(double value) {
   if constexpr (std::is_same_v<V, double>) {
     return value;
   } else {
-    return V::Constant(value);
+    return V::constant(value);
   }
 }
 

@@ -41,8 +41,8 @@ Plan plan(const Scenario& scenario) {
   const auto server = static_cast<NodeId>(plan.nodes.size());
   plan.nodes.push_back({NodeKind::server, 0, 0});
   plan.notes.push_back(
-      "async_diloco: every site trains as many rounds as the others, and the run ends with the slowest; the "
-      "server stands at the first site, its memory is not counted");
+      "async_diloco: all sites train the same number of rounds, and the run ends with the slowest site; the "
+      "server is at the first site, and its memory is not counted");
   const Exchange up = full_model_exchange(scenario, plan.groups, {Content::pseudo_gradient});
   const Exchange down = full_model_exchange(scenario, plan.groups, {Content::parameter});
 
@@ -86,8 +86,8 @@ Method async_diloco() {
   Method method;
   method.name = "async_diloco";
   method.summary =
-      "pseudo-gradients of the whole model to a server every K steps, which answers each site at once, not "
-      "waiting for others";
+      "Every K steps, each site sends the pseudo-gradients of the whole model to a server. The server "
+      "answers each site at once and does not wait for the other sites.";
   method.axes = {"local_steps", "staleness", "payload_dtype"};
   method.source =
       "Liu et al. 2024, Asynchronous Local-SGD (arXiv 2401.09135); Ho et al. 2013, Stale Synchronous "

@@ -9,9 +9,11 @@ namespace {
 
 Plan plan(const Scenario& scenario) {
   Plan plan = plan_of_rounds(scenario, 1);
-  plan.notes.push_back("centralised: the first site trains on the whole global batch, the others idle");
+  plan.notes.push_back(
+      "centralised: the first site trains on the whole global batch, and the other sites are idle");
   if (std::holds_alternative<GivenStepTime>(scenario.compute))
-    plan.notes.push_back("centralised: the given step time is taken for the whole global batch on one site");
+    plan.notes.push_back(
+        "centralised: the given step time is used as the time of the whole global batch on one site");
   RoundPlan round;
   round.ops.push_back(compute_op(scenario, "step", Work::whole_step, 1, {}));
   plan.round = [round = std::move(round)](std::int64_t) { return round; };
@@ -30,7 +32,8 @@ struct Formula {
 Method centralised() {
   Method method;
   method.name = "centralised";
-  method.summary = "nothing is sent: the first site trains on the whole global batch, the others idle";
+  method.summary =
+      "The first site trains on the whole global batch. The other sites are idle, and nothing is sent.";
   method.axes = {};
   method.source = "the baseline of every comparison; FoMoE paper, \"Experimental Setup\"";
   method.every_step = true;

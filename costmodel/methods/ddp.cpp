@@ -81,7 +81,7 @@ RoundPlan behind_backward(const Scenario& scenario, const Plan& plan, double las
 Plan plan(const Scenario& scenario) {
   Plan plan = plan_of_rounds(scenario, 1);
   if (scenario.strategy.local_steps > 1)
-    plan.notes.push_back("ddp synchronises every step: local_steps is ignored");
+    plan.notes.push_back("ddp synchronises in every step, so local_steps is ignored");
   RoundPlan round;
   if (scenario.strategy.fragments == 1) {
     round = at_once(scenario, plan);
@@ -91,8 +91,8 @@ Plan plan(const Scenario& scenario) {
     const double pass = sequences_per_pass(scenario);
     if (pass == 0) {
       plan.notes.push_back(
-          "compute.micro_batch_sequences is not given: gradients hide behind the backward pass of a site's "
-          "whole batch");
+          "compute.micro_batch_sequences is not given, so the transfer of gradients overlaps with the "
+          "backward pass of a site's whole batch");
     }
     round = behind_backward(scenario, plan, pass == 0 ? 1 : std::min(1.0, pass / sequences));
   }
@@ -130,8 +130,8 @@ Method ddp() {
   Method method;
   method.name = "ddp";
   method.summary =
-      "gradients of the whole model, all-reduced among all sites in every step; in buckets behind the "
-      "backward pass with fragments > 1";
+      "In every step, all sites all-reduce the gradients of the whole model. With fragments > 1, they send "
+      "the gradients in buckets that overlap with the backward pass.";
   method.axes = {"fragments", "collective", "payload_dtype", "compression"};
   method.source = "Li et al. 2020, PyTorch Distributed; FoMoE paper, regime 1";
   method.every_step = true;

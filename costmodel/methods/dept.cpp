@@ -55,8 +55,8 @@ Method dept() {
   Method method;
   method.name = "dept";
   method.summary =
-      "pseudo-gradients of all but the embedding, averaged among all sites every K steps; embeddings stay "
-      "local";
+      "Every K steps, all sites average the pseudo-gradients of all parameters except the embedding. Each "
+      "site keeps its own embedding.";
   method.axes = {"local_steps", "outer_optimizer", "collective", "payload_dtype", "compression"};
   method.averages_everything = false;
   method.source = "Iacob et al. 2025, DEPT (ICLR; its SPEC variant)";

@@ -53,8 +53,8 @@ Method des_loc() {
   Method method;
   method.name = "des_loc";
   method.summary =
-      "parameters of the whole model averaged among all sites every K steps, its AdamW moments every few "
-      "rounds";
+      "Every K steps, all sites average the parameters of the whole model. They average the AdamW moments "
+      "every few rounds.";
   method.axes = {"local_steps", "moment1_period", "moment2_period", "collective", "payload_dtype"};
   method.source = "Iacob et al. 2025, DES-LOC (arXiv 2505.22549)";
   method.plan = plan;

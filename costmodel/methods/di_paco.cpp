@@ -112,10 +112,10 @@ void check_modules(const Scenario& scenario) {
   if (choices > sites || sites % choices != 0) {
     int nearest = std::min(choices, sites);
     while (sites % nearest != 0) --nearest;
-    throw InputError(
-        "strategy.module_choices", std::to_string(choices),
-        "a divisor of the " + std::to_string(sites) + " sites, so that equally many share each module",
-        std::to_string(nearest));
+    throw InputError("strategy.module_choices", std::to_string(choices),
+                     "a divisor of the " + std::to_string(sites) +
+                         " sites, so that the same number of sites shares each module",
+                     std::to_string(nearest));
   }
   if (scenario.strategy.module_levels > scenario.model.layers)
     throw InputError("strategy.module_levels", std::to_string(scenario.strategy.module_levels),
@@ -129,9 +129,8 @@ Method di_paco() {
   Method method;
   method.name = "di_paco";
   method.summary =
-      "pseudo-gradients of each module among the sites whose paths use it, and of the embedding among all, "
-      "every K "
-      "steps; outer Nesterov step";
+      "Every K steps, the sites whose paths use a module average its pseudo-gradients, and all sites average "
+      "those of the embedding. An outer Nesterov step follows.";
   method.axes = {"local_steps", "module_levels", "module_choices", "collective", "payload_dtype"};
   method.averages_everything = false;
   method.source = "Douillard et al. 2024, DiPaCo (arXiv 2403.10616)";

@@ -36,7 +36,8 @@ Method diloco() {
   Method method;
   method.name = "diloco";
   method.summary =
-      "pseudo-gradients of the whole model, averaged among all sites every K steps; outer Nesterov step";
+      "Every K steps, all sites average the pseudo-gradients of the whole model. An outer Nesterov step "
+      "follows.";
   method.axes = {"local_steps", "outer_optimizer", "collective", "payload_dtype", "compression"};
   method.source =
       "Douillard et al. 2023, DiLoCo (arXiv 2311.08105); adam and yogi: Reddi et al. 2021, FedOpt (arXiv "

@@ -23,7 +23,7 @@ Plan plan(const Scenario& scenario) {
     round.ops.push_back(
         compute_op(scenario, "local steps", Work::whole_step, steps_of_round(plan, local_steps, index), {}));
     // Round 0 has no average to apply.
-    round.ops.push_back(compute_op(scenario, "outer step, of the round before", Work::outer_step,
+    round.ops.push_back(compute_op(scenario, "outer step of the previous round", Work::outer_step,
                                    index == 0 ? 0 : 1, {kLocalSteps}));
     round.ops.back().after_earlier = {{kAverage, 1}};
     round.ops.push_back(average_op(scenario, "average pseudo-gradients", {exchange}, {kOuterStep}));
@@ -50,7 +50,7 @@ Method diloco_x() {
   Method method;
   method.name = "diloco_x";
   method.summary =
-      "pseudo-gradients of the whole model as int4, averaged among all sites while the next K steps run";
+      "All sites average the int4 pseudo-gradients of the whole model while the next K steps run.";
   method.axes = {"local_steps", "collective", "payload_dtype", "compression"};
   method.source = "Qi et al. 2025, DiLoCoX (arXiv 2506.21263)";
   method.outer_bytes_per_parameter = 12;  // fp32 anchor, momentum, and the pseudo-gradient in flight

@@ -53,9 +53,8 @@ Method expert_parallel_wan() {
   Method method;
   method.name = "expert_parallel_wan";
   method.summary =
-      "activations, all-to-all to the sites of their experts and back, in each layer forward and backward; "
-      "dense "
-      "gradients all-reduced in every step";
+      "In every layer, forward and backward, an all-to-all sends activations to the sites of their experts "
+      "and back. In every step, all sites all-reduce the dense gradients.";
   method.axes = {"max_sites_per_token", "capacity_factor", "router", "collective", "payload_dtype"};
   method.source =
       "Lepikhin et al. 2020, GShard (arXiv 2006.16668); Rajbhandari et al. 2022, DeepSpeed-MoE (arXiv "

@@ -145,9 +145,9 @@ Plan expert_plan(const Scenario& scenario) {
   with_whole_router.strategy.skip_token = true;  // with it the dense group has the whole router
   Plan plan = plan_of_rounds(with_whole_router, 1);
   if (scenario.strategy.local_steps > 1)
-    plan.notes.push_back("experts are reached in every step: local_steps is ignored");
+    plan.notes.push_back("activations are sent to experts in every step, so local_steps is ignored");
   if (scenario.strategy.skip_token)
-    plan.notes.push_back("experts of other sites are reached: skip_token is ignored");
+    plan.notes.push_back("tokens reach the experts of all sites, so skip_token is ignored");
   return plan;
 }
 
@@ -155,7 +155,7 @@ void check_experts_divide(const Scenario& scenario) {
   const std::int64_t experts = scenario.model.experts;
   if (experts == 0 || scenario.model.opaque)
     throw InputError("strategy.method", "\"" + scenario.strategy.method->name + "\"",
-                     "a model with experts and a known width, since activations are sent to experts",
+                     "a model with experts and a known width, because activations are sent to experts",
                      "\"fsdp\"");
   const int sites = scenario.sites();
   if (experts % sites == 0) return;
@@ -163,16 +163,17 @@ void check_experts_divide(const Scenario& scenario) {
   while (experts % nearest != 0) --nearest;
   throw InputError("platform.sites", std::to_string(sites),
                    "a number of sites that divides the " + std::to_string(experts) +
-                       " experts of a layer, since each site holds as many",
+                       " experts of a layer, because all sites hold the same number of experts",
                    std::to_string(nearest));
 }
 
 void refuse_capacity_factor(const Scenario& scenario) {
   const double factor = scenario.strategy.capacity_factor;
   if (factor == 0) return;
-  throw InputError("strategy.capacity_factor", std::to_string(factor),
-                   scenario.strategy.method->name + " without it: nothing is buffered there",
-                   "expert_parallel_wan");
+  throw InputError(
+      "strategy.capacity_factor", std::to_string(factor),
+      "no capacity_factor with " + scenario.strategy.method->name + ", which has no expert buffers",
+      "method = \"expert_parallel_wan\"");
 }
 
 }  // namespace fomoe::costmodel

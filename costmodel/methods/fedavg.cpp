@@ -18,8 +18,8 @@ Plan plan(const Scenario& scenario) {
   const auto server = static_cast<NodeId>(plan.nodes.size());
   plan.nodes.push_back({NodeKind::server, 0, 0});
   plan.notes.push_back(
-      "fedavg: the server stands at the first site; its own copy of the model and the outer momentum, 8 B a "
-      "parameter, are not in the memory of that site's GPUs");
+      "fedavg: the server is at the first site; its copy of the model and its outer momentum, 8 B per "
+      "parameter, are not counted in the memory of that site's GPUs");
 
   // The hub is the first node of a reduce and of a broadcast.
   const auto exchange_of = [&](Content content) {
@@ -56,8 +56,8 @@ Method fedavg() {
   Method method;
   method.name = "fedavg";
   method.summary =
-      "pseudo-gradients of the whole model to a server at the first site every K steps, and the new model "
-      "back";
+      "Every K steps, all sites send the pseudo-gradients of the whole model to a server at the first site. "
+      "The server sends the new model back.";
   method.axes = {"local_steps", "payload_dtype"};
   method.source =
       "McMahan et al. 2017, FedAvg (arXiv 1602.05629); Sani et al. 2024, Photon (arXiv 2411.02908)";

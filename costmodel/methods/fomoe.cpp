@@ -135,7 +135,7 @@ Plan plan(const Scenario& scenario) {
       plan_of_rounds(scenario, local_steps, reshuffles(scenario) ? scenario.strategy.reshuffle_rounds : 0);
   if (scenario.strategy.expert_overlap == scenario.sites()) {
     plan.notes.push_back(
-        "expert_overlap equals the number of sites: every site holds all experts, as in diloco");
+        "expert_overlap equals the number of sites, so every site holds all experts, as in diloco");
   }
   const PlacementOfEpoch placement_of = placement_of_epoch(scenario);
   if (scenario.strategy.placement == PlacementKind::affinity) {
@@ -146,7 +146,7 @@ Plan plan(const Scenario& scenario) {
     };
     plan.notes.push_back(
         "affinity placement: " + percent(placement_of(0)) +
-        " of the routed tokens find their expert at another site; with the fixed placement " +
+        " of the routed tokens have their expert at another site; the fixed placement would give " +
         percent(fixed_placement(s.layers, s.experts, s.sites, s.overlap)));
   }
   plan.placement = [placement_of, period = scenario.strategy.reshuffle_rounds](std::int64_t index) {
@@ -213,8 +213,8 @@ Method fomoe() {
   Method method;
   method.name = "fomoe";
   method.summary =
-      "pseudo-gradients: dense part among all sites, each expert among its O_e owners, every K steps; random "
-      "placements migrate";
+      "Every K steps, all sites average the pseudo-gradients of the dense part, and the O_e owners of each "
+      "expert average those of the expert. With random placement, experts migrate between sites.";
   method.axes = {
       "local_steps",     "expert_overlap",           "placement",  "reshuffle_rounds", "skip_token",
       "outer_optimizer", "outer_state_on_migration", "collective", "payload_dtype",    "compression"};

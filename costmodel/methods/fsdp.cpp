@@ -15,7 +15,7 @@ namespace {
 Plan plan(const Scenario& scenario) {
   Plan plan = plan_of_rounds(scenario, 1);
   if (scenario.strategy.local_steps > 1)
-    plan.notes.push_back("fsdp synchronises every step: local_steps is ignored");
+    plan.notes.push_back("fsdp synchronises in every step, so local_steps is ignored");
   RoundPlan round;
   const auto transfer = [&](const char* name, Pattern pattern, Content content) {
     const Exchange exchange = full_model_exchange(scenario, plan.groups, {content});
@@ -55,9 +55,8 @@ Method fsdp() {
   Method method;
   method.name = "fsdp";
   method.summary =
-      "parameters of the whole model, all-gathered among all sites before the forward and before the "
-      "backward pass; "
-      "gradients reduce-scattered, in every step";
+      "In every step, all sites all-gather the parameters of the whole model before the forward pass and "
+      "again before the backward pass, and reduce-scatter the gradients.";
   method.axes = {"collective", "payload_dtype"};
   method.source = "Rajbhandari et al. 2020, ZeRO (arXiv 1910.02054); Zhao et al. 2023, PyTorch FSDP";
   method.every_step = true;

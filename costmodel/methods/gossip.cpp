@@ -86,8 +86,8 @@ Method gossip() {
   Method method;
   method.name = "gossip";
   method.summary =
-      "parameters of the whole model, exchanged by every site with a few others drawn at random, every K "
-      "steps";
+      "Every K steps, each site exchanges the parameters of the whole model with a few sites drawn at "
+      "random.";
   method.axes = {"local_steps", "gossip_peers", "payload_dtype"};
   method.averages_everything = false;
   method.source = "Cagnasso et al. 2026, GASLoC (arXiv 2606.11081)";

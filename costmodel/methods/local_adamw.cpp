@@ -32,7 +32,7 @@ Method local_adamw() {
   Method method;
   method.name = "local_adamw";
   method.summary =
-      "parameters and both AdamW moments of the whole model, averaged among all sites every K steps";
+      "Every K steps, all sites average the parameters and both AdamW moments of the whole model.";
   method.axes = {"local_steps", "collective", "payload_dtype"};
   method.source = "Cheng and Glasgow 2025, Local Adam; FoMoE paper, eq. sparse_bytes_cost (factor 3)";
   method.plan = plan;

@@ -30,7 +30,7 @@ struct Formula {
 Method local_sgd() {
   Method method;
   method.name = "local_sgd";
-  method.summary = "parameters of the whole model, averaged among all sites every K steps";
+  method.summary = "Every K steps, all sites average the parameters of the whole model.";
   method.axes = {"local_steps", "collective", "payload_dtype"};
   method.source = "Stich 2018, Local SGD (arXiv 1805.09767)";
   method.plan = plan;

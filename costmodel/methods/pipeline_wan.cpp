@@ -83,8 +83,9 @@ class Schedule {
             {{Content::activation, TrafficClass::activation, {}, scenario_.strategy.wire, elements}}};
         std::vector<OpId> sent_after = channel_before[s];
         sent_after.push_back(computed);
-        arrived = {add({label + std::to_string(micro_batch) + " leaves stage " + std::to_string(stage),
-                        Transfer{Pattern::point_to_point, Collective::direct, {exchange}}, sent_after})};
+        arrived = {
+            add({label + std::to_string(micro_batch) + ": transfer from stage " + std::to_string(stage),
+                 Transfer{Pattern::point_to_point, Collective::direct, {exchange}}, sent_after})};
         channel_before[s] = arrived;
       }
     }
@@ -99,8 +100,8 @@ class Schedule {
 Plan plan(const Scenario& scenario) {
   Plan plan = plan_of_rounds(scenario, 1);
   if (scenario.strategy.local_steps > 1)
-    plan.notes.push_back("pipeline_wan synchronises every step: local_steps is ignored");
-  plan.notes.push_back("stages are assumed to take equally long");
+    plan.notes.push_back("pipeline_wan synchronises in every step, so local_steps is ignored");
+  plan.notes.push_back("pipeline_wan: all pipeline stages are assumed to take the same time");
   const auto embedding = static_cast<GroupId>(plan.groups.size());
   plan.groups.push_back({{TensorClass::embedding},
                          0,
@@ -150,15 +151,15 @@ struct Formula {
 void check_stages(const Scenario& scenario) {
   if (scenario.model.opaque)
     throw InputError("strategy.method", "\"pipeline_wan\"",
-                     "a model of known width, since activations are sent", "\"fsdp\"");
+                     "a model of known width, because activations are sent", "\"fsdp\"");
   if (scenario.model.layers < scenario.sites())
     throw InputError("platform.sites", std::to_string(scenario.sites()),
                      "at most one site for each of the " + std::to_string(scenario.model.layers) +
-                         " layers, since each is a stage of the pipeline",
+                         " layers, because each site is a pipeline stage of whole layers",
                      std::to_string(scenario.model.layers));
   if (scenario.workload.global_batch_sequences < scenario.strategy.micro_batches)
     throw InputError("strategy.micro_batches", std::to_string(scenario.strategy.micro_batches),
-                     "at most one for each of the " +
+                     "at most one micro-batch for each of the " +
                          std::to_string(scenario.workload.global_batch_sequences) + " sequences of a step",
                      std::to_string(scenario.workload.global_batch_sequences));
 }
@@ -169,9 +170,9 @@ Method pipeline_wan() {
   Method method;
   method.name = "pipeline_wan";
   method.summary =
-      "activations, from each site's layers to the next site's, and their gradients back, in n micro-batches "
-      "of every "
-      "step; the tied embedding's gradient between first and last";
+      "The layers form a pipeline with one stage per site. In each of the n micro-batches of a step, each "
+      "site sends activations to the next site and receives their gradients. The first and the last site sum "
+      "the gradient of the tied embedding.";
   method.axes = {"micro_batches", "payload_dtype"};
   method.source =
       "Huang et al. 2019, GPipe (arXiv 1811.06965); Athlur et al. 2022, Varuna (arXiv 2111.04007); Ryabinin "

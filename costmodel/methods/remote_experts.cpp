@@ -19,7 +19,8 @@ Plan plan(const Scenario& scenario) {
   traffic.separate_requests = true;
   Plan plan = expert_plan(scenario);
   plan.notes.push_back(
-      "sites wait for the answers of remote experts; the dense part is all-reduced every step");
+      "remote_experts: sites wait for the results of remote experts; the dense part is all-reduced in every "
+      "step");
   RoundPlan round;
   const OpId backward = append_expert_step(scenario, traffic, round);
   append_dense_synchronisation(scenario, plan.groups, backward, round);
@@ -46,9 +47,8 @@ Method remote_experts() {
   Method method;
   method.name = "remote_experts";
   method.summary =
-      "activations, from site to site to each of a token's k experts and back, in each layer forward and "
-      "backward; "
-      "experts are never synchronised";
+      "In every layer, forward and backward, each site sends activations to the sites of the k experts of "
+      "each token and back. Experts are never synchronised.";
   method.axes = {"router", "collective", "payload_dtype"};
   method.source = "Ryabinin and Gusev 2020, Learning@home (arXiv 2002.04013)";
   method.every_step = true;

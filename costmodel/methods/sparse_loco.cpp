@@ -20,7 +20,7 @@ Plan plan(const Scenario& scenario) {
     RoundPlan round;
     round.ops.push_back(
         compute_op(scenario, "local steps", Work::whole_step, steps_of_round(plan, local_steps, index), {}));
-    round.ops.push_back({"sparse pseudo-gradients to all",
+    round.ops.push_back({"sparse pseudo-gradients to all sites",
                          Transfer{Pattern::all_to_all_broadcast, scenario.strategy.collective, {exchange}},
                          {0}});
     round.ops.push_back(compute_op(scenario, "outer step", Work::outer_step, 1, {1}));
@@ -47,9 +47,8 @@ Method sparse_loco() {
   Method method;
   method.name = "sparse_loco";
   method.summary =
-      "the largest 1/64 of the pseudo-gradients, 2 bits and a position each, from every site to all others "
-      "every "
-      "K steps";
+      "Every K steps, every site sends the largest 1/64 of its pseudo-gradients to all other sites, with 2 "
+      "bits and a position per value.";
   method.axes = {"local_steps", "collective", "payload_dtype", "compression"};
   method.source = "Sarfi et al. 2025, SparseLoCo (arXiv 2508.15706)";
   method.outer_bytes_per_parameter = 8;  // fp32 anchor and error feedback

@@ -185,9 +185,8 @@ Method streaming_diloco() {
   Method method;
   method.name = "streaming_diloco";
   method.summary =
-      "pseudo-gradients, averaged among all sites one fragment of the layers after the other, while training "
-      "goes "
-      "on";
+      "All sites average the pseudo-gradients of one fragment of the layers after another, while training "
+      "continues.";
   method.axes = {"local_steps", "fragments", "overlap_steps", "collective", "payload_dtype", "compression"};
   method.source = "Douillard et al. 2025, Streaming DiLoCo (arXiv 2501.18512)";
   method.outer_bytes_per_parameter = 8;  // fp32 anchor and momentum

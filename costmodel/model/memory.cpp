@@ -92,16 +92,18 @@ std::optional<std::int64_t> largest_micro_batch_sequences(const Scenario& scenar
 }
 
 Provenance memory_provenance(const Scenario& scenario) {
-  std::string text = "18 B a parameter and outer state";
-  if (scenario.gpus.outer_state_on == OuterStateOn::host) text = "18 B a parameter; outer state on the host";
-  if (scenario.gpus.count > 1) text += ", over " + std::to_string(scenario.gpus.count) + " GPUs of a site";
+  std::string text = "18 B per parameter plus the outer state";
+  if (scenario.gpus.outer_state_on == OuterStateOn::host)
+    text = "18 B per parameter; the outer state is in host memory";
+  if (scenario.gpus.count > 1)
+    text += ", distributed over the " + std::to_string(scenario.gpus.count) + " GPUs of a site";
   const std::int64_t micro_batch = micro_batch_sequences(scenario);
   if (scenario.model.opaque) {
-    text += "; activations not included: unknown for opaque counts";
+    text += "; activations are not included, because only the counts of the model are known";
   } else if (micro_batch == 0) {
-    text += "; activations not included: compute.micro_batch_sequences is not given";
+    text += "; activations are not included, because compute.micro_batch_sequences is not given";
   } else {
-    text += "; activations of micro-batches of " + std::to_string(micro_batch) + " sequences";
+    text += "; plus the activations of micro-batches of " + std::to_string(micro_batch) + " sequences";
   }
   return {"memory", Origin::computed, text};
 }

@@ -73,7 +73,7 @@ void check_site_gpus(const Scenario& scenario) {
       std::int64_t{1} * gpus.sharded * gpus.tensor_parallel * gpus.expert_parallel * gpus.pipeline_parallel;
   if (gpus.count % degrees != 0) {
     refuse("gpus_per_site", gpus.count,
-           "a multiple of the product of the parallel degrees, " + std::to_string(degrees), degrees);
+           "a multiple of " + std::to_string(degrees) + ", the product of the parallel degrees", degrees);
   }
   if (shape.opaque) {
     const std::string expected = "1 for a model of which only counts are known";
@@ -84,7 +84,7 @@ void check_site_gpus(const Scenario& scenario) {
   }
   if (shape.heads % gpus.tensor_parallel != 0) {
     refuse("tensor_parallel", gpus.tensor_parallel,
-           "a divisor of the model's " + std::to_string(shape.heads) + " heads", 1);
+           "a divisor of " + std::to_string(shape.heads) + ", the number of attention heads", 1);
   }
   if (gpus.pipeline_parallel > shape.layers) {
     refuse("pipeline_parallel", gpus.pipeline_parallel,
@@ -93,7 +93,8 @@ void check_site_gpus(const Scenario& scenario) {
   const std::int64_t held = local_experts(scenario);
   if (gpus.expert_parallel > 1 && (held == 0 || held % gpus.expert_parallel != 0)) {
     refuse("expert_parallel", gpus.expert_parallel,
-           "a divisor of the " + std::to_string(held) + " experts that a site holds in each layer", 1);
+           "a divisor of " + std::to_string(held) + ", the number of experts that a site holds in each layer",
+           1);
   }
 }
 

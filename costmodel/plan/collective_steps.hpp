@@ -42,7 +42,7 @@ class CollectiveSteps {
     halves_ = collective == Collective::recursive && has_chunks();
     while (halves_ && 1 << log_ < n_) ++log_;
     if (halves_ && 1 << log_ != n_)
-      throw std::invalid_argument("recursive halving among a number of nodes that is no power of two");
+      throw std::invalid_argument("recursive halving requires a number of nodes that is a power of two");
   }
 
   /// Whether each node sends only to the next node in the ring.

@@ -17,12 +17,12 @@ std::vector<std::string> ignored_axes(const Scenario& scenario) {
   const Strategy defaults;
   std::vector<std::string> notes;
   if (strategy.expert_overlap != effective_overlap(scenario) && strategy.expert_overlap != 0)
-    notes.push_back(method.name + " keeps every expert at every site: expert_overlap is ignored");
+    notes.push_back(method.name + " keeps every expert at every site, so expert_overlap is ignored");
   for (const StrategyKey& key : kStrategyKeys) {
     const bool changed =
         std::visit([&](auto field) { return strategy.*field != defaults.*field; }, key.field);
     if (key.of_some_methods && changed && !has_axis(method, key.name))
-      notes.push_back(method.name + " has no " + std::string(key.name) + ": the scenario's value is ignored");
+      notes.push_back(method.name + " does not use " + std::string(key.name) + ", so its value is ignored");
   }
   return notes;
 }

@@ -224,8 +224,8 @@ std::string ring_order_note(const Scenario& scenario) {
     note << (i == 0 ? " " : " → ") << scenario.platform.sites[static_cast<std::size_t>(ring[i])].name;
   if (ring.size() > 16) note << " → …";
   note.precision(4);
-  note << ": slowest hop (latency + chunk ÷ rate) " << slowest_hop_s(times, ring) << " s instead of "
-       << slowest_hop_s(times, given) << " s in the given order (strategy.ring_order)";
+  note << ": the slowest hop (latency + chunk ÷ rate) takes " << slowest_hop_s(times, ring)
+       << " s instead of " << slowest_hop_s(times, given) << " s in the given order (strategy.ring_order)";
   return note.str();
 }
 

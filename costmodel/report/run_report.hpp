@@ -105,6 +105,9 @@ struct RunReport {
   std::optional<Quality> quality;           // if the scenario has a quality model
   std::optional<Goodput> goodput;           // if the scenario has failures
   std::optional<Replicas> replicas;         // if several seeds were requested
+  /// Says that the state exceeds the memory of a site's GPUs, and how it would fit. Empty if it fits or if no
+  /// GPU memory is given.
+  std::string memory_problem;
   std::vector<Provenance> provenance;
   std::vector<std::string> notes;
 };

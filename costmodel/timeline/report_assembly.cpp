@@ -80,8 +80,8 @@ void add_network_provenance(RunReport& report, const NetworkModel& network) {
   };
   const double efficiency = network.bandwidth_efficiency;
   add("bandwidth efficiency", "bandwidth_efficiency",
-      efficiency == 1.0 ? "1: payload gets the whole link"
-                        : "payload gets " + short_text(efficiency) + " of every link");
+      efficiency == 1.0 ? "1: payload uses the whole rate of every link"
+                        : "payload uses " + short_text(efficiency) + " of the rate of every link");
   for (const NetworkTerm& term : switched_on(network)) add("network model", term.key, term.text);
 }
 
@@ -120,12 +120,13 @@ RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps) {
   const StepVariation& variation = scenario.variation;
   if (variation.varies())
     report.provenance.push_back(
-        {"steps that vary", variation.from_samples ? Origin::measured : Origin::assumed,
-         variation.from_samples ? "drawn from the profile's samples" : "drawn; given in the scenario"});
+        {"step time variation", variation.from_samples ? Origin::measured : Origin::assumed,
+         variation.from_samples ? "drawn from the profile's samples"
+                                : "drawn from the distribution given in the scenario"});
   add_network_provenance(report, scenario.network);
   report.provenance.push_back({"bytes sent", Origin::computed, "from the model's shape and the plan"});
   report.provenance.push_back(memory_provenance(scenario));
-  if (const std::string note = memory_note(scenario); !note.empty()) report.notes.push_back(note);
+  report.memory_problem = memory_problem(scenario);
   return report;
 }
 
@@ -204,10 +205,10 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std:
     report.critical_path =
         critical_path(plan, report.sites, timelines[longest], overlapping ? executed - 3 : executed - 1);
     if (plan.rounds - plan.classes[longest].count > 1)  // more than one round, so not only a shorter last one
-      report.notes.push_back("rounds are of " + std::to_string(plan.classes.size()) +
-                             " kinds: what a round waits for is of the kind that takes longest in all, " +
-                             std::to_string(plan.classes[longest].count) + " of " +
-                             std::to_string(plan.rounds) + " rounds");
+      report.notes.push_back(
+          "there are " + std::to_string(plan.classes.size()) +
+          " kinds of rounds; the critical path is that of the kind with the longest total time, " +
+          std::to_string(plan.classes[longest].count) + " of " + std::to_string(plan.rounds) + " rounds");
   }
   report.round.duration_s = report.wall_clock_s / rounds;
   report.round_durations_s = durations_of_all(plan, timelines);

@@ -44,10 +44,11 @@ struct PairBytes {
   std::vector<double> bytes;
   explicit PairBytes(int n = 0)
       : nodes(n), bytes(static_cast<std::size_t>(n) * static_cast<std::size_t>(n), 0.0) {}
-  [[nodiscard]] double at(int from, int to) const {
-    return bytes[static_cast<std::size_t>(from * nodes + to)];
+  [[nodiscard]] double at(int from, int to) const { return bytes[index(from, to)]; }
+  double& at(int from, int to) { return bytes[index(from, to)]; }
+  [[nodiscard]] std::size_t index(int from, int to) const {
+    return static_cast<std::size_t>(from) * static_cast<std::size_t>(nodes) + static_cast<std::size_t>(to);
   }
-  double& at(int from, int to) { return bytes[static_cast<std::size_t>(from * nodes + to)]; }
 };
 
 /// A sequence of executed rounds, chained without a barrier.

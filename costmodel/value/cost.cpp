@@ -33,17 +33,18 @@ void add_cost(RunReport& report, const Scenario& scenario) {
     cost.as_of = scenario.prices->as_of;
     const auto& stated = scenario.prices->provenance;
     report.provenance.insert(report.provenance.end(), stated.begin(), stated.end());
-    report.provenance.push_back({"cost", Origin::computed,
-                                 std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs") +
-                                     " a site for the whole wall clock; egress of all that a site sends, in "
-                                     "monthly tiers; whole months of "
-                                     "ports. Storage, interruptions of spot GPUs and staff are not in it"});
+    report.provenance.push_back(
+        {"cost", Origin::computed,
+         std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs") +
+             " per site for the whole wall clock; egress of all bytes that a site sends, "
+             "in monthly tiers; ports for whole months. Storage, interruptions of spot "
+             "GPUs and staff are not included"});
   }
   if (scenario.power) {
     cost.energy_kwh = joules / kJoulesPerKwh;
-    report.provenance.push_back(
-        {"energy", Origin::computed,
-         "GPU boards alone, from the scenario's power, idle share and PUE; no hosts, no network"});
+    report.provenance.push_back({"energy", Origin::computed,
+                                 "GPU boards only, from the scenario's power, idle share and PUE; hosts and "
+                                 "network are not included"});
   }
   report.cost = cost;
 }

@@ -298,8 +298,9 @@ void add_goodput(RunReport& report, const Scenario& scenario) {
 
   report.provenance.push_back(
       {"failures", Origin::assumed,
-       "rates, detection, restart and policy as given in the scenario; exponential gaps, sites alike and "
-       "independent of each other; the cost excludes bytes that are sent again"});
+       "rates, detection, restart and policy are given in the scenario; times between failures are "
+       "exponential, and all sites fail independently at the same rate; the cost excludes retransmitted "
+       "bytes"});
   if (failures.checkpoint_s)
     report.provenance.push_back({"checkpoint time", Origin::assumed, "given in the scenario"});
   else
@@ -310,10 +311,11 @@ void add_goodput(RunReport& report, const Scenario& scenario) {
     report.notes.push_back(
         "CANNOT FINISH in " + std::to_string(never) + " of " + std::to_string(answer.samples) + " samples: " +
         (dead_links && run.policy == FailurePolicy::wait
-             ? "a link that fails stays dead, and policy wait waits for it for ever; "
-               "policy = \"drop\" goes on"
-         : dead_links ? "links that fail stay dead, until no site is left"
-                      : "failures come faster than work is saved, or more than 500,000 in a run"));
+             ? "a failed link never recovers, and policy = \"wait\" waits for it forever; "
+               "policy = \"drop\" continues without the site"
+         : dead_links
+             ? "failed links never recover, and in the end no site is left"
+             : "failures occur faster than checkpoints save work, or a run has more than 500,000 failures"));
   }
 }
 

@@ -67,7 +67,8 @@ Quality from_table(const QualityTable& table, const Scenario& scenario, const Ru
   for (const auto& [name, expected] : table.scope) {
     const double value = scope_value(scenario, report, name);
     if (std::abs(value / expected - 1) > kScopeTolerance)
-      return unknown(table.source, name + " " + number(value) + " is not the table's " + number(expected));
+      return unknown(table.source,
+                     name + " " + number(value) + " differs from the table's " + number(expected));
   }
   if (scenario.strategy.skip_token) return unknown(table.source, "the table has no runs with skip_token");
 
@@ -123,7 +124,7 @@ Quality from_table(const QualityTable& table, const Scenario& scenario, const Ru
 const char* const kLawSource =
     "DiLoCo scaling law, Charles et al. 2025 (arXiv 2503.09799v1), Table 7: loss on C4 with a vocabulary of "
     "32768, "
-    "dense models, 20 tokens a parameter, K = 30";
+    "dense models, 20 tokens per parameter, K = 30";
 
 Quality from_law(const Scenario& scenario, const RunReport& report) {
   const std::string& method = scenario.strategy.method->name;
@@ -131,24 +132,24 @@ Quality from_law(const Scenario& scenario, const RunReport& report) {
   const int sites = scenario.sites();
   const auto refuse = [](const std::string& reason) { return unknown(kLawSource, reason); };
   if (method != "ddp" && method != "diloco")
-    return refuse("method " + method + "; the law has ddp and diloco");
+    return refuse("method " + method + "; the law covers ddp and diloco");
   if (scenario.model.active_experts < scenario.model.experts)
-    return refuse("a sparse model; the law has dense ones");
+    return refuse("a sparse model; the law covers dense models");
   if (std::abs(static_cast<double>(scenario.model.vocabulary) / 32768 - 1) > 0.05)
-    return refuse("vocabulary " + std::to_string(scenario.model.vocabulary) + "; the law has 32768");
+    return refuse("vocabulary " + std::to_string(scenario.model.vocabulary) + "; the law covers 32768");
   // Fitted from 35M to 2.4B parameters; at 4B and 10B the paper trained data-parallel and M ≤ 4 (Table 5).
   const double largest = method == "diloco" && sites == 8 ? 2.4e9 : 10e9;
   if (parameters < 35e6 || parameters > largest)
-    return refuse(number(parameters) + " parameters; the law has 3.5e+07 to " + number(largest));
+    return refuse(number(parameters) + " parameters; the law covers 3.5e+07 to " + number(largest));
   const double tokens_per_parameter = static_cast<double>(report.tokens) / parameters;
   if (std::abs(tokens_per_parameter / 20 - 1) > 0.05)
-    return refuse(number(tokens_per_parameter) + " tokens a parameter; the law has 20");
+    return refuse(number(tokens_per_parameter) + " tokens per parameter; the law covers 20");
   int replicas = 0;
   if (method == "diloco") {
     if (sites != 1 && sites != 2 && sites != 4 && sites != 8)
-      return refuse(std::to_string(sites) + " sites; the law has 1, 2, 4, 8");
+      return refuse(std::to_string(sites) + " sites; the law covers 1, 2, 4, 8");
     if (scenario.strategy.local_steps != 30)
-      return refuse("local_steps " + std::to_string(scenario.strategy.local_steps) + "; the law has 30");
+      return refuse("local_steps " + std::to_string(scenario.strategy.local_steps) + "; the law covers 30");
     replicas = sites;
   }
   const double loss = loss_of(diloco_loss_law(replicas), parameters);
@@ -199,7 +200,8 @@ void add_quality(RunReport& report, const Scenario& scenario) {
   const Quality& quality = *report.quality;
   report.provenance.push_back(
       {"perplexity", table != nullptr ? Origin::measured : Origin::computed,
-       quality.known ? quality.source : "unknown, outside of its range: " + quality.source});
+       quality.known ? quality.source
+                     : "unknown, because the scenario is outside the range of " + quality.source});
 }
 
 }  // namespace fomoe::costmodel

@@ -77,7 +77,7 @@ std::string given_terms(const Calibration& calibration, const costmodel::Network
 /// for one network model.
 std::string given_terms(const Calibration& calibration) {
   const Observation& first = calibration.data.observations.front();
-  const std::string text = given_terms(calibration, first.scenario.network);
+  std::string text = given_terms(calibration, first.scenario.network);
   for (const Observation& one : calibration.data.observations) {
     if (given_terms(calibration, one.scenario.network) == text) continue;
     throw UsageError(fmt::format(

@@ -63,11 +63,11 @@ Target read_target(const std::string& text, const Scenario& scenario) {
                                    : ""));
     return read;
   };
-  constexpr double any = std::numeric_limits<double>::max();
+  constexpr double kAny = std::numeric_limits<double>::max();
   if (name == "compute_utilization")
     return {name, number(1, "a share above 0 and of at most 1, or a percentage"), true, utilization};
   if (name == "tokens_per_s")
-    return {name, number(any, "a number above 0"), true, [](const RunReport& r) { return r.tokens_per_s; }};
+    return {name, number(kAny, "a number above 0"), true, [](const RunReport& r) { return r.tokens_per_s; }};
   if (name == "wall_clock") {
     try {
       if (const double seconds = scenario::parse_quantity(value, scenario::Quantity::duration); seconds > 0)

@@ -123,7 +123,7 @@ void run_compare(const Arguments& arguments) {
   std::string answer;
   if (output.for_people()) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
-      const std::string memory = costmodel::memory_note(scenarios[i]);
+      const std::string memory = costmodel::memory_problem(scenarios[i]);
       if (!memory.empty()) answer += fmt::format("{} cannot run as configured: it {}.\n", texts[i], memory);
     }
     answer += (answer.empty() ? "" : "\n") + table(cases) + '\n' + verdict(cases) + '\n' +

@@ -155,7 +155,7 @@ std::string to_human_text(const Cost& cost, const costmodel::Scenario& scenario)
   const auto& parameters = cost.parameters;
   std::string text = fmt::format("{} on {} sites, model {}\n\n", scenario.strategy.method->name,
                                  scenario.sites(), scenario.model.name);
-  if (const std::string memory = costmodel::memory_note(scenario); !memory.empty())
+  if (const std::string memory = costmodel::memory_problem(scenario); !memory.empty())
     text += fmt::format("This scenario cannot run as configured: it {}.\n\n", memory);
   std::vector<Row> rows = {{"parameters", count(parameters.total())},
                            {"  embedding", count(parameters.embedding)},

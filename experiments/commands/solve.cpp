@@ -194,7 +194,7 @@ std::string explained(const Unknown& unknown, const Solution& solution, const Sc
                         unknown.text(*found.missed_again));
   const Scenario solved = reports.scenario_of(found.value);
   text += rates_text(unknown, solved) + solution.alike;
-  if (const std::string memory = costmodel::memory_note(solved); !memory.empty())
+  if (const std::string memory = costmodel::memory_problem(solved); !memory.empty())
     text += fmt::format(" However, this configuration cannot run: it {}.", memory);
   return text;
 }

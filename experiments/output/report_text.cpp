@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "costmodel/compose/memory_remedy.hpp"
 #include "costmodel/inputs/model_shape.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/memory.hpp"
@@ -164,11 +163,11 @@ std::string waiting_text(const costmodel::RunReport& report) {
 std::string report_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario,
                         const std::string& more) {
   const bool simulated = report.executor == "simulated";
-  const std::string memory = costmodel::memory_note(scenario);
   std::string text = title(report, scenario);
-  if (!memory.empty())
+  if (!report.memory_problem.empty())
     text += fmt::format(
-        "This scenario cannot run as configured: it {}.\nThe numbers below assume that it can.\n\n", memory);
+        "This scenario cannot run as configured: it {}.\nThe numbers below assume that it can.\n\n",
+        report.memory_problem);
   text += shares(report) + '\n';
   text += aligned({{"compute utilisation", human_percent(report.compute_utilization)},
                    {"throughput", human_count(report.tokens_per_s) + " tokens/s"},
@@ -188,9 +187,7 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
                             : "all sites have the slowest uplink, downlink and path and the longest latency");
   text += fmt::format("Executor: {}\n", report.executor);
   text += validation_range_text(report, scenario);
-  for (const std::string& note : report.notes) {
-    if (note != memory) text += fmt::format("Note: {}\n", note);
-  }
+  for (const std::string& note : report.notes) text += fmt::format("Note: {}\n", note);
   return text;
 }
 

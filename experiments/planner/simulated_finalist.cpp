@@ -35,18 +35,19 @@ std::optional<double> number(const json& object, const char* key) {
 }  // namespace
 
 FinalistSimulation::FinalistSimulation(const costmodel::Scenario& scenario, const sim::RunOptions& options)
-    : child_([&] {
+    : child_([&](ChildOutput& output) {
         const json both = {
             {"closed_form", scenario::to_json(costmodel::closed_form(scenario))},
             {"simulated", scenario::to_json(sim::simulate_scenario(scenario, options).report)}};
-        return both.dump(-1, ' ', false, json::error_handler_t::replace);
+        output.put(both.dump(-1, ' ', false, json::error_handler_t::replace));
       }) {}
 
 void FinalistSimulation::finish(Finalist& finalist, const ScreeningOptions& options) {
   std::string text;
   try {
-    text = child_.wait();
-  } catch (const sim::ChildError& error) {
+    child_.get(text);
+    child_.finish();
+  } catch (const ChildError& error) {
     finalist.problem = error.what();
     return;
   }

@@ -16,7 +16,7 @@ class FinalistSimulation {
   void finish(Finalist& finalist, const ScreeningOptions& options);
 
  private:
-  sim::Child child_;
+  Child child_;
 };
 
 }  // namespace fomoe::planner

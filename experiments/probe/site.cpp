@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/probe/child_process.hpp"
+#include "experiments/probe/external_program.hpp"
 #include "experiments/probe/iperf3_json.hpp"
 
 namespace fomoe::probe {
@@ -48,7 +48,7 @@ struct Task {
     }
     throw Stopped();
   }
-  std::optional<int> wait_for(ChildProcess& child, double until_s) const {
+  std::optional<int> wait_for(ExternalProgram& child, double until_s) const {
     while (!stop && now_s() < until_s && !child.wait_for_end(std::min(until_s, now_s() + kGlance_s))) {
     }
     if (stop) throw Stopped();
@@ -89,7 +89,7 @@ json ping(const json& asked, double until_s) {
 }
 
 json send(const Task& task, const json& asked, double until_s) {
-  ChildProcess client(
+  ExternalProgram client(
       {"iperf3", "-c", asked.at("host"), "-p", std::to_string(asked.at("port").get<int>()), "-P",
        std::to_string(asked.at("streams").get<int>()), "-t", std::to_string(asked.at("seconds").get<int>()),
        "-O", std::to_string(asked.at("omit").get<int>()), "-i", "0", "--connect-timeout", "5000", "-J"});
@@ -172,7 +172,7 @@ class Service {
   /// Starts an iperf3 server that serves one test and ends.
   void receive(const Task& task, int id, double until_s) {
     for (int port = first_port_; port < first_port_ + kPorts; ++port) {
-      ChildProcess server({"iperf3", "-s", "-1", "-p", std::to_string(port), "--forceflush"});
+      ExternalProgram server({"iperf3", "-s", "-1", "-p", std::to_string(port), "--forceflush"});
       if (server.wait_for_output("Server listening", now_s() + kStart_s)) {
         answer(id, {{"port", port}});
         (void)task.wait_for(server, until_s);
@@ -217,7 +217,7 @@ class Service {
 
 std::string iperf3_version() {
   if (program_on_path("iperf3").empty()) return {};
-  ChildProcess program({"iperf3", "--version"});
+  ExternalProgram program({"iperf3", "--version"});
   (void)program.wait(now_s() + kStart_s);
   const std::string& text = program.output();  // "iperf 3.12 (cJSON 1.7.15)…"
   const std::size_t begin = text.find_first_of("0123456789");

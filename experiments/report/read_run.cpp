@@ -133,6 +133,7 @@ costmodel::RunReport read_figures(const std::string& path, const JsonObject& jso
   if (json.has("quality")) figures.quality = read_quality(inner(path, json, "quality"));
   each(path, json, "provenance",
        [&](const JsonObject& entry) { figures.provenance.push_back(read_provenance(entry)); });
+  if (json.has("memory_problem")) figures.memory_problem = json.text("memory_problem");
   figures.notes = texts(json, "notes");
   return figures;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "costmodel/compose/memory_remedy.hpp"
 #include "costmodel/model/memory.hpp"
 #include "experiments/analysis/uncertainty.hpp"
 #include "experiments/cli/execute.hpp"
@@ -47,10 +46,8 @@ std::string answer(const Run& run) {
   list.emplace_back("bytes sent per site and round", human_bytes(report.bytes_sent_per_site_per_round));
   list.emplace_back("throughput", human_count(report.tokens_per_s) + " tokens/s");
   std::string html;
-  for (const std::string& note : report.notes) {
-    if (note.starts_with(costmodel::kDoesNotFit))
-      html += warning("This scenario cannot run as configured: it " + note);
-  }
+  if (!report.memory_problem.empty())
+    html += warning("This scenario cannot run as configured: it " + report.memory_problem);
   html += figures(list);
   std::string sentence = "The run " + commands::waiting_text(report) + '.';
   if (report.wall_clock_interval_s)

@@ -210,6 +210,7 @@ static Json without_cost(const costmodel::RunReport& report) {
                                      {"seconds", step.seconds}});
   add_fields(json["bottleneck"], report.bottleneck, costmodel::kBottleneckFields);
   json["provenance"] = to_json(report.provenance);
+  if (!report.memory_problem.empty()) json["memory_problem"] = report.memory_problem;
   json["notes"] = report.notes;
   return json;
 }

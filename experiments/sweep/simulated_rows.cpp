@@ -2,15 +2,10 @@
 // number selects its worker, so that the cost of a row along an axis does not load one worker more than
 // others. Each worker sends its rows in order. A worker waits while its pipe is full, so memory does not
 // grow.
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstdlib>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/model/flops.hpp"
@@ -19,6 +14,7 @@
 #include "costmodel/plan/site_shares.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/sweep/rows.hpp"
+#include "platforms/support/child.hpp"
 
 namespace fomoe::sweep {
 
@@ -28,7 +24,6 @@ enum class Status : std::uint64_t { computed, impossible, failed };
 struct Record {
   std::array<double, kResultCount> results{};
   Status status = Status::computed;
-  std::uint64_t text_bytes = 0;  // size of the text that follows
 };
 
 std::size_t worker_of(std::uint64_t row, std::size_t workers) {
@@ -73,29 +68,6 @@ std::array<double, kResultCount> results_of(const costmodel::Scenario& scenario,
           report.quality ? report.quality->equal_loss_factor.value_or(kUnknown) : kUnknown};
 }
 
-void write_all(int descriptor, const void* data, std::size_t size) {
-  const char* at = static_cast<const char*>(data);
-  while (size > 0) {
-    const ssize_t written = ::write(descriptor, at, size);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) std::_Exit(1);  // the reading end is closed
-    at += written;
-    size -= static_cast<std::size_t>(written);
-  }
-}
-
-bool read_all(int descriptor, void* data, std::size_t size) {
-  char* at = static_cast<char*>(data);
-  while (size > 0) {
-    const ssize_t got = ::read(descriptor, at, size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    at += got;
-    size -= static_cast<std::size_t>(got);
-  }
-  return true;
-}
-
 void compute_row(const Request& request, const sim::RunOptions& options, std::uint64_t row, Record& record,
                  std::string& text) {
   record = {};
@@ -117,66 +89,27 @@ void compute_row(const Request& request, const sim::RunOptions& options, std::ui
     record.status = Status::failed;
     text = error.what();
   }
-  record.text_bytes = text.size();
 }
-
-[[noreturn]] void work(const Request& request, const sim::RunOptions& options, std::size_t worker,
-                       std::size_t workers, int descriptor) {
-  Record record;
-  std::string text;
-  for (std::uint64_t row = request.begin; row < request.end; ++row) {
-    if (worker_of(row, workers) != worker) continue;
-    compute_row(request, options, row, record, text);
-    write_all(descriptor, &record, sizeof record);
-    write_all(descriptor, text.data(), text.size());
-  }
-  std::_Exit(0);
-}
-
-/// Worker processes that end with the object, so that a failing sweep leaves no process behind.
-class Workers {
- public:
-  Workers(const Request& request, const sim::RunOptions& options, std::size_t count) {
-    std::fflush(nullptr);
-    for (std::size_t worker = 0; worker < count; ++worker) {
-      int ends[2];
-      if (pipe(ends) != 0) throw std::runtime_error("cannot create a pipe for a worker");
-      const pid_t pid = fork();
-      if (pid < 0) throw std::runtime_error("cannot fork a worker");
-      if (pid == 0) {
-        close(ends[0]);
-        for (const int reader : readers_) close(reader);
-        work(request, options, worker, count, ends[1]);
-      }
-      close(ends[1]);
-      readers_.push_back(ends[0]);
-      pids_.push_back(pid);
-    }
-  }
-  ~Workers() {
-    for (const int reader : readers_) close(reader);
-    for (const pid_t pid : pids_) kill(pid, SIGTERM);  // a worker that has finished is only waited for
-    for (const pid_t pid : pids_) {
-      while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-      }
-    }
-  }
-  Workers(const Workers&) = delete;
-  Workers& operator=(const Workers&) = delete;
-  [[nodiscard]] int reader_of(std::uint64_t row) const { return readers_[worker_of(row, readers_.size())]; }
-
- private:
-  std::vector<int> readers_;
-  std::vector<pid_t> pids_;
-};
 
 }  // namespace
 
 void simulated_rows(const Request& request, const sim::RunOptions& options, int jobs, const Sink& sink) {
   const std::uint64_t count = request.end - request.begin;
-  const Workers workers(
-      request, options,
-      static_cast<std::size_t>(std::clamp<std::uint64_t>(count, 1, static_cast<std::uint64_t>(jobs))));
+  const auto worker_count =
+      static_cast<std::size_t>(std::clamp<std::uint64_t>(count, 1, static_cast<std::uint64_t>(jobs)));
+  std::vector<Child> workers;
+  for (std::size_t worker = 0; worker < worker_count; ++worker) {
+    workers.emplace_back([&, worker](ChildOutput& output) {
+      Record record;
+      std::string text;
+      for (std::uint64_t row = request.begin; row < request.end; ++row) {
+        if (worker_of(row, worker_count) != worker) continue;
+        compute_row(request, options, row, record, text);
+        output.put(record);
+        output.put(text);
+      }
+    });
+  }
   Chunk chunk;
   constexpr std::size_t kSimulatedChunkRows = 16;  // small, because progress is reported once per chunk
   for (std::uint64_t row = request.begin; row < request.end; row += chunk.rows) {
@@ -184,25 +117,24 @@ void simulated_rows(const Request& request, const sim::RunOptions& options, int 
     chunk.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kSimulatedChunkRows, request.end - row)));
     for (std::size_t i = 0; i < chunk.rows; ++i) {
       Record record;
-      const int reader = workers.reader_of(row + i);
       std::string text;
-      bool complete = read_all(reader, &record, sizeof record);
-      if (complete) {
-        text.resize(record.text_bytes);
-        complete = read_all(reader, text.data(), text.size());
-      }
-      if (!complete || record.status == Status::failed) {
+      try {
+        Child& worker = workers[worker_of(row + i, worker_count)];
+        worker.get(record);
+        worker.get(text);
+        if (record.status == Status::failed) throw ChildError(text);
+      } catch (const ChildError& error) {
         std::string which;
         for (const std::string& assignment : request.grid.assignments(row + i))
           which += " --set " + assignment;
-        throw std::runtime_error((complete ? text : "a worker process ended without a result") + " (at" +
-                                 which + ")");
+        throw std::runtime_error(std::string(error.what()) + " (at" + which + ")");
       }
       if (record.status == Status::impossible) chunk.problems[i] = text;
       for (std::size_t c = 0; c < kResultCount; ++c) chunk.results[c][i] = record.results[c];
     }
     sink(chunk);
   }
+  for (Child& worker : workers) worker.finish();
 }
 
 }  // namespace fomoe::sweep

@@ -31,23 +31,24 @@ class UsageError : public std::runtime_error {
 };
 
 constexpr const char* kHelp =
-    R"(fomoe-wan: a scenario's platform on this machine, one network namespace per site
+    R"(fomoe-wan emulates a scenario's platform on this machine, with one network namespace per site
 
 Usage: fomoe-wan check SCENARIO.toml [options]
        fomoe-wan run SCENARIO.toml [options] -- CMD [ARGUMENT…]
 
-check  lays the platform out and measures it: rates and round trips of all pairs,
-       asked and measured, and the most that the relay carries
-run    the same, then CMD once per site with RANK, WORLD_SIZE, LOCAL_RANK=0,
-       MASTER_ADDR, MASTER_PORT, GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME and
-       FOMOE_LINKS, by which reports know that links were emulated;
-       with --report also FOMOE_REPORT, a file for a RunReport
+check  emulates the platform and measures it: the target and measured rates and
+       round trips of all pairs of sites, and the largest throughput of the relay
+run    does the same, and then runs CMD once per site with RANK, WORLD_SIZE,
+       LOCAL_RANK=0, MASTER_ADDR, MASTER_PORT, GLOO_SOCKET_IFNAME,
+       NCCL_SOCKET_IFNAME and FOMOE_LINKS, which tells reports that links were
+       emulated; with --report also FOMOE_REPORT, a file for a RunReport
 
-Every packet between two sites passes a relay, which shapes uplinks, downlinks,
-paths and backbones to the platform's rates, IP and TCP headers included, and
-delays by the latencies. [network_model] is not applied: the rates are those of raw links. Needs user
-namespaces or root, and /dev/net/tun; the host's interfaces are never touched, and
-everything that it creates is removed when it ends. CMD's sites reach each other and nothing else.
+Every packet between two sites passes a relay. The relay limits uplinks, downlinks,
+paths and backbones to the platform's rates, which include IP and TCP headers, and
+delays packets by the platform's latencies. [network_model] is not applied: the rates
+are those of raw links. fomoe-wan needs user namespaces or root, and /dev/net/tun. It
+never changes the host's interfaces, and removes everything that it creates when it
+ends. The sites can reach each other and nothing else.
 
 )";
 constexpr const char* kExamples = R"(
@@ -59,30 +60,29 @@ Examples:
 po::options_description make_options() {
   po::options_description options("Options");
   options.add_options()("set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"),
-                        "override a key of the scenario, any number of times")(
+                        "override a key of the scenario; may be repeated")(
       "mtu", po::value<int>()->default_value(1500)->value_name("BYTES"),
-      "of every site's interface; larger costs the relay less")(
+      "MTU of every site's interface; a larger MTU needs less CPU time in the relay")(
       "queue", po::value<std::string>()->default_value("8x")->value_name("SIZE|Nx"),
-      "of every link; Nx: N times its rate × its longest round trip, at least 256KiB; short queues lose "
-      "packets, which no simulation here knows, the more with --uplink-queue router")(
+      "size of the packet queue of every link; Nx: N times the link's rate × its longest round trip, at "
+      "least 256KiB; short queues drop packets, which fomoe simulate does not model, and more of them with "
+      "--uplink-queue router")(
       "uplink-queue", po::value<std::string>()->default_value("host")->value_name("host|router"),
-      "where bytes wait that an uplink cannot take at once: in the site's own kernel, which holds sockets "
-      "back, "
-      "or in one queue behind it, where acknowledgements wait behind data")(
+      "where the packet queue of an uplink is: in the site's own kernel, which applies backpressure to "
+      "sockets, or in a router behind the site, where acknowledgements wait behind data")(
       "cpus-per-site", po::value<int>()->value_name("N"),
-      "pin each site to N cores and the relay to one of its own (default: the kernel decides)")(
+      "pin each site to N cores and the relay to a core of its own (default: the kernel decides)")(
       "cpu-quota", po::value<double>()->value_name("CORES"),
-      "time that CMD gets at each site, in cores: 0.4 is two fifths of one (default: no limit)")(
+      "CPU time of CMD at each site, in cores; 0.4 is two fifths of a core (default: no limit)")(
       "congestion-control", po::value<std::string>()->value_name("NAME"),
-      "TCP's in every site (default: bbr, which fills links in both directions at once, else cubic, else "
-      "reno: what "
-      "the kernel lets a namespace use)")(
-      "master-port", po::value<int>()->default_value(29500)->value_name("PORT"), "MASTER_PORT")(
-      "no-check", "do not measure the emulation before CMD")(
+      "TCP congestion control in every site (default: the first that the kernel allows in a namespace of "
+      "bbr, which can fill links in both directions at once, cubic and reno)")(
+      "master-port", po::value<int>()->default_value(29500)->value_name("PORT"), "value of MASTER_PORT")(
+      "no-check", "do not measure the emulation before CMD starts")(
       "report", po::value<std::string>()->value_name("FILE.json"),
-      "what was asked and measured, how each site ended, and rank 0's RunReport")(
+      "file for the target and measured values, the exit status of each site and rank 0's RunReport")(
       "tun-device", po::value<std::string>()->default_value("/dev/net/tun")->value_name("FILE"),
-      "where this machine has its TUN device")("help,h", "print this and stop");
+      "TUN device of this machine")("help,h", "print this help and exit");
   return options;
 }
 
@@ -107,7 +107,7 @@ po::variables_map parse(const std::vector<std::string>& arguments, const po::opt
     std::vector<std::string> known;
     for (const auto& option : options.options()) known.push_back("--" + option->long_name());
     const std::string meant = fomoe::scenario::nearest(error.get_option_name(), known);
-    throw UsageError(fmt::format("{}: unknown option; {}; CMD's own options come after --",
+    throw UsageError(fmt::format("{}: unknown option; {}; write CMD's own options after --",
                                  error.get_option_name(),
                                  meant.empty() ? "see fomoe-wan --help" : "did you mean " + meant + "?"));
   } catch (const po::error& error) {
@@ -117,7 +117,7 @@ po::variables_map parse(const std::vector<std::string>& arguments, const po::opt
       values.count("scenario") ? values["scenario"].as<std::vector<std::string>>().size() : 0;
   if (given != 1) {
     throw UsageError(fmt::format(
-        "expected one scenario, got {}; for example fomoe-wan check experiments/scenarios/two-sites.toml",
+        "got {} scenarios; expected one; for example fomoe-wan check experiments/scenarios/two-sites.toml",
         given));
   }
   return values;
@@ -148,8 +148,8 @@ double read_quota(double cores, int sites) {
   if (cores * sites + 1 > all)
     fmt::print(
         stderr,
-        "fomoe-wan: {} sites of {} cores and the relay's one are more than the {} cores of this machine: "
-        "the relay may be late\n",
+        "fomoe-wan: {} sites of {} cores and one core for the relay are more than the {} cores of this "
+        "machine, so the relay may forward packets late\n",
         sites, cores, all);
   return cores;
 }
@@ -160,16 +160,18 @@ void read_queue(const std::string& text, wan::LayoutOptions& options) {
     char* end = nullptr;
     options.queue_products = std::strtod(number.c_str(), &end);
     if (number.empty() || *end != 0 || !(options.queue_products > 0 && options.queue_products <= 1000))
-      throw InputError("--queue", text, "a size, or a number from 0 to 1000 and x", "--queue 1x");
+      throw InputError("--queue", text, "a size, or a number above 0 and up to 1000, followed by x",
+                       "--queue 1x");
     return;
   }
   try {
     options.queue_bytes = fomoe::scenario::parse_quantity(text, fomoe::scenario::Quantity::size);
   } catch (const fomoe::scenario::QuantityError& error) {
-    throw InputError("--queue", error.what(), "a size, or a number and x", "--queue 512KiB or --queue 1x");
+    throw InputError("--queue", error.what(), "a size, or a number followed by x",
+                     "--queue 512KiB or --queue 1x");
   }
   if (*options.queue_bytes < options.mtu)
-    throw InputError("--queue", text, "at least one packet (--mtu)", "--queue 512KiB");
+    throw InputError("--queue", text, "at least the size of a packet (--mtu)", "--queue 512KiB");
 }
 
 wan::UplinkQueue read_uplink_queue(const std::string& text) {
@@ -208,11 +210,15 @@ int run(const std::string& command, std::vector<std::string> arguments) {
   }
   const po::variables_map values = parse(arguments, options);
   if (command == "run" && session.command.empty())
-    throw UsageError("expected -- and a command; for example fomoe-wan run S.toml -- fomoe-train run S.toml");
+    throw UsageError(
+        "run: got no command; expected -- and a command; for example fomoe-wan run S.toml -- fomoe-train run "
+        "S.toml");
   if (command == "check" && !session.command.empty())
-    throw UsageError("check starts no command; for example fomoe-wan run S.toml -- CMD");
+    throw UsageError(
+        "check: got a command; expected none, because only run starts a command; for example fomoe-wan run "
+        "S.toml -- CMD");
   if (command == "check" && values.count("no-check"))
-    throw UsageError("--no-check: got it with check; expected it with run alone");
+    throw UsageError("--no-check: got it with check; expected it only with run");
 
   session.check = !values.count("no-check");
   session.uplink_queue = read_uplink_queue(values["uplink-queue"].as<std::string>());
@@ -224,7 +230,9 @@ int run(const std::string& command, std::vector<std::string> arguments) {
   if (values.count("cpus-per-site")) {
     session.cores = wan::share_cores(allowed_cores(), layout.size(), values["cpus-per-site"].as<int>());
     if (session.cores->shared)
-      fmt::print(stderr, "fomoe-wan: there are fewer cores than the sites ask for, so some share one\n");
+      fmt::print(
+          stderr,
+          "fomoe-wan: --cpus-per-site requires more cores than are available, so some sites share a core\n");
   }
   if (values.count("cpu-quota"))
     session.quota_cores = read_quota(values["cpu-quota"].as<double>(), layout.size());

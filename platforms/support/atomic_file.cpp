@@ -19,7 +19,7 @@ AtomicFile::AtomicFile(const std::string& path)
     // check below refuses devices and pipes.
     : target_(fs::is_symlink(path) ? fs::weakly_canonical(path).string() : path) {
   if (fs::exists(target_) && !fs::is_regular_file(target_)) {
-    throw std::runtime_error(path + ": cannot be written: it exists and is no regular file");
+    throw std::runtime_error(path + ": cannot be written: it exists and is not a regular file");
   }
   temporary_ = target_ + ".XXXXXX.tmp";
   descriptor_ = mkstemps(temporary_.data(), 4);

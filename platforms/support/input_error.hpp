@@ -10,7 +10,7 @@ namespace fomoe {
 /// example that works. The reader of the scenario adds the file and the line.
 class InputError : public std::runtime_error {
  public:
-  InputError(std::string key, std::string got, std::string expected, std::string example)
+  InputError(std::string key, const std::string& got, const std::string& expected, const std::string& example)
       : std::runtime_error(key + ": got " + got + "; expected " + expected + "; for example " + example),
         key_(std::move(key)) {}
 

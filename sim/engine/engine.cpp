@@ -116,8 +116,8 @@ void Engine::restart() {
   stopped_ = false;
 }
 
-double Engine::wait_s(NodeId from, NodeId to, std::int64_t bytes, const Beside& beside) {
-  return flow_start_.wait_s(from, to, bytes, send_buffers_.delivered_bytes({from, to}), beside, now());
+double Engine::wait_s(NodeId from, NodeId to, std::int64_t bytes, const ConcurrentFlows& concurrent) {
+  return flow_start_.wait_s(from, to, bytes, send_buffers_.delivered_bytes({from, to}), concurrent, now());
 }
 
 void Engine::after(double delay_s, Callback callback) {
@@ -135,11 +135,11 @@ double Engine::latency_s(NodeId from, NodeId to) const {
 }
 
 void Engine::send(NodeId from, NodeId to, std::int64_t bytes, Callback arrived, Callback taken) {
-  if (!buffers_sends()) return fly(from, to, bytes, std::move(arrived));
+  if (!buffers_sends()) return begin_flow(from, to, bytes, std::move(arrived));
   send_buffers_.send({from, to}, bytes, std::move(arrived), std::move(taken));
 }
 
-void Engine::fly(NodeId from, NodeId to, std::int64_t bytes, Callback ended) {
+void Engine::begin_flow(NodeId from, NodeId to, std::int64_t bytes, Callback ended) {
   if (!platform_.changes.empty()) refuse_dead_links(from, to);
   simgrid_->route(nodes_, platform_, from, to,
                   simgrid_->caps.empty() ? 0 : flow_start_.cap_bytes_per_s(from, to));
@@ -161,15 +161,15 @@ void Engine::fly(NodeId from, NodeId to, std::int64_t bytes, Callback ended) {
 }
 
 void Engine::drain() {
-  while (!soon_.empty()) {
-    const Callback next = std::move(soon_.front());
-    soon_.pop_front();
+  while (!ready_callbacks_.empty()) {
+    const Callback next = std::move(ready_callbacks_.front());
+    ready_callbacks_.pop_front();
     next();
   }
 }
 
 void Engine::run() {
-  after(0, [] {});  // runs the callbacks that were queued by soon() before the start
+  after(0, [] {});  // runs the callbacks that were queued by schedule_now() before the start
   schedule_change(0, 0);
   simgrid_->engine.run();
 }

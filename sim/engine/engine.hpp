@@ -40,7 +40,8 @@ class Engine {
   void restart();
   /// Seconds from a node's wish to send until the first byte of the flow moves. Must be called once per flow,
   /// because each call counts as a use of the connection.
-  double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, const Beside& beside);
+  double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes,
+                const ConcurrentFlows& concurrent);
   [[nodiscard]] double call_overhead_s() const { return network_.call_overhead_s; }
   /// Seconds that a node spends on preparing a payload of `bytes` before it sends it.
   [[nodiscard]] double payload_s(double bytes) const {
@@ -55,12 +56,12 @@ class Engine {
   [[nodiscard]] bool buffers_sends() const { return network_.send_buffer_bytes.has_value(); }
   /// True if sends are buffered and the send buffer of the sender's kernel accepts these bytes at once.
   /// Records the node's wish to send them, so it must be called once per flow.
-  bool takes(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes) {
+  bool buffer_accepts(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes) {
     return buffers_sends() && send_buffers_.holds({from, to}, bytes);
   }
 
   /// Queues a callback, which runs at the same simulated time after the current callback has returned.
-  void soon(Callback callback) { soon_.push_back(std::move(callback)); }
+  void schedule_now(Callback callback) { ready_callbacks_.push_back(std::move(callback)); }
   void after(double delay_s, Callback callback);
   /// Starts a flow without latency. It starts now, or, if sends are buffered, when all earlier bytes of the
   /// same (sender, receiver) pair have arrived. Calls `arrived` when the last byte has arrived. If sends are
@@ -70,7 +71,7 @@ class Engine {
             Callback taken = {});
 
   /// Runs until no event is left except changes of links. Throws std::runtime_error if a flow uses a link
-  /// that stays down for ever.
+  /// that stays down permanently.
   void run();
   /// Ends the changes of links, so that run() can return when the last flow has ended.
   void stop() { stopped_ = true; }
@@ -88,7 +89,7 @@ class Engine {
   [[nodiscard]] double fastest_bytes_per_s(Pair pair) const;
   /// Starts a SimGrid communication without actors or mailboxes, so the cost of a flow does not grow with
   /// their number.
-  void fly(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Callback ended);
+  void begin_flow(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Callback ended);
   void drain();
   void schedule_change(std::size_t index, double period_start_s);
   void change(const platforms::LinkChange& change);
@@ -107,7 +108,7 @@ class Engine {
   SenderRates sender_rates_;  // used only if simulates_senders_
   SendBuffers send_buffers_;
   FlowStart flow_start_;
-  std::deque<Callback> soon_;
+  std::deque<Callback> ready_callbacks_;
   std::unique_ptr<Simgrid> simgrid_;
 };
 

@@ -22,7 +22,7 @@ double& rate_of(platforms::Platform& platform, const platforms::LinkChange& chan
     case platforms::LinkChange::Link::backbone:
       return platform.backbones[from].bandwidth_bytes_per_s;
   }
-  throw std::logic_error("a link of no kind");
+  throw std::logic_error("unknown kind of link");
 }
 
 }  // namespace
@@ -95,10 +95,10 @@ void Engine::refuse_dead_links(NodeId from, NodeId to) const {
           later.bandwidth_bytes_per_s.value_or(0) > 0)
         return;
     }
-    throw std::runtime_error(
-        "the run cannot finish: " + platforms::link_name(platform_, link, i, j) + " is down for ever from " +
-        std::to_string(now()) + " s on, and " + platform_.sites[static_cast<std::size_t>(a)].name +
-        " has something to send to " + platform_.sites[static_cast<std::size_t>(b)].name);
+    throw std::runtime_error("the run cannot finish: " + platforms::link_name(platform_, link, i, j) +
+                             " is permanently down from " + std::to_string(now()) + " s on, and " +
+                             platform_.sites[static_cast<std::size_t>(a)].name + " has data to send to " +
+                             platform_.sites[static_cast<std::size_t>(b)].name);
   };
   const platforms::Path& path = platform_.path(a, b);
   refuse_if_dead(Link::uplink, a, a, platform_.sites[static_cast<std::size_t>(a)].uplink_bytes_per_s);

@@ -54,7 +54,7 @@ SendBuffers::Environment Engine::buffer_environment() {
   return {[this] { return now(); },
           [this](double delay_s, Callback callback) { after(delay_s, std::move(callback)); },
           [this](Pair pair, std::int64_t bytes, Callback ended) {
-            fly(pair.first, pair.second, bytes, std::move(ended));
+            begin_flow(pair.first, pair.second, bytes, std::move(ended));
           },
           [this](Pair pair) {
             const Simgrid::Flight* flight = simgrid_->in_order.at(pair);

@@ -50,13 +50,13 @@ Executor::~Executor() = default;
 costmodel::Timeline Executor::run() {
   const int nodes = static_cast<int>(plan_.nodes.size());
   for (NodeId node = 0; node < nodes && !sequence_.empty(); ++node) {
-    engine_.soon([this, node] { start_round(node, 0); });
+    engine_.schedule_now([this, node] { start_round(node, 0); });
   }
   engine_.run();
   if (rounds_finished_ != sequence_.size()) {
-    throw std::runtime_error("the plan cannot finish: in " +
+    throw std::runtime_error("the plan cannot finish: nodes wait forever in " +
                              std::to_string(sequence_.size() - rounds_finished_) + " of " +
-                             std::to_string(sequence_.size()) + " rounds nodes wait for ever");
+                             std::to_string(sequence_.size()) + " rounds");
   }
   return std::move(timeline_);
 }
@@ -161,7 +161,7 @@ std::unique_ptr<TransferRun> Executor::play(const costmodel::Transfer& transfer,
 }
 
 void Executor::start_op(NodeId node, Round& round, OpId op) {
-  engine_.soon([this, node, &round, op] { run_op(node, round, op); });
+  engine_.schedule_now([this, node, &round, op] { run_op(node, round, op); });
 }
 
 void Executor::run_op(NodeId node, Round& round, OpId op) {
@@ -200,7 +200,7 @@ void Executor::finish_op(NodeId node, Round& round, OpId op) {
   if (--round.unfinished == 0) {
     if (++rounds_finished_ == sequence_.size()) engine_.stop();
     // Deferred, because the caller of this function belongs to the round.
-    engine_.soon([this, position = round.position] { live_[position].reset(); });
+    engine_.schedule_now([this, position = round.position] { live_[position].reset(); });
   }
 }
 

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <deque>
 #include <string>
 #include <vector>
@@ -25,22 +24,21 @@ void add_replicas(costmodel::RunReport& report, const costmodel::Scenario& scena
   std::vector<double> wall_clock_s = {report.wall_clock_s}, utilization = {report.compute_utilization};
   std::deque<Child> running;
   const auto collect = [&] {
-    const std::string bytes = running.front().wait();
-    running.pop_front();
     Answer answer;
-    std::memcpy(&answer, bytes.data(), std::min(bytes.size(), sizeof answer));
+    running.front().get(answer);
+    running.front().finish();
+    running.pop_front();
     wall_clock_s.push_back(answer.wall_clock_s);
     utilization.push_back(answer.compute_utilization);
   };
   const auto cores = static_cast<std::size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
   for (std::int64_t replica = 1; replica < count; ++replica) {
     if (running.size() == cores) collect();
-    running.emplace_back([&] {
+    running.emplace_back([&, replica](ChildOutput& output) {
       costmodel::Scenario seeded = scenario;
       seeded.seed = scenario.seed + static_cast<std::uint64_t>(replica);
       const costmodel::RunReport other = simulate(seeded);
-      const Answer answer = {other.wall_clock_s, other.compute_utilization};
-      return std::string(reinterpret_cast<const char*>(&answer), sizeof answer);
+      output.put(Answer{other.wall_clock_s, other.compute_utilization});
     });
   }
   while (!running.empty()) collect();
@@ -53,7 +51,8 @@ void add_replicas(costmodel::RunReport& report, const costmodel::Scenario& scena
   report.replicas = replicas;
   if (std::all_of(wall_clock_s.begin(), wall_clock_s.end(), [&](double s) { return s == wall_clock_s[0]; }))
     report.notes.push_back(
-        "all replicas took equally long: nothing that the seed decides (random placement, jitter) is in use");
+        "all replicas took the same time, because the scenario uses nothing that depends on the seed (random "
+        "placement, jitter)");
 }
 
 }  // namespace fomoe::sim

@@ -40,9 +40,10 @@ std::vector<std::int64_t> executed_rounds(const costmodel::RoundClass& rounds, c
   if (rounds.overlapping) wanted = std::max(wanted, kFewestOverlappingRounds);
   if (rounds.known && std::min(wanted, rounds.count) > *rounds.known) {
     if (options.all_rounds || options.rounds)
-      throw InputError("--rounds", std::to_string(std::min(wanted, rounds.count)),
-                       "at most the " + std::to_string(*rounds.known) + " rounds that the plan describes",
-                       "--rounds " + std::to_string(*rounds.known));
+      throw InputError(
+          "--rounds", std::to_string(std::min(wanted, rounds.count)),
+          "at most " + std::to_string(*rounds.known) + ", the number of rounds that the plan describes",
+          "--rounds " + std::to_string(*rounds.known));
     wanted = *rounds.known;
   }
   std::vector<std::int64_t> indices;
@@ -142,15 +143,16 @@ SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan 
   run.report = costmodel::assemble_report(scenario, run.plan, timelines, run.senders);
   run.report.executor = "simulated";
   for (std::size_t c = 0; c < timelines.size(); ++c) {
-    run.report.notes.push_back("simulated " + std::to_string(timelines[c].rounds.size()) + " of " +
-                               std::to_string(run.plan.classes[c].count) + " rounds of " +
-                               std::to_string(run.plan.classes[c].steps) + " steps" +
-                               (run.plan.classes[c].identical ? "" : ", a sample of rounds that differ"));
+    run.report.notes.push_back(
+        "simulated " + std::to_string(timelines[c].rounds.size()) + " of " +
+        std::to_string(run.plan.classes[c].count) + " rounds of " +
+        std::to_string(run.plan.classes[c].steps) + " steps" +
+        (run.plan.classes[c].identical ? "" : "; the rounds differ, so these are a sample"));
   }
   if (run.senders == costmodel::Senders::one_by_one)
     run.report.notes.emplace_back(
-        "senders of bbr were simulated one by one: their probes, and how slowly they take over what others "
-        "leave");
+        "each bbr sender was simulated individually, with its probes and its slow growth into bandwidth that "
+        "other senders release");
   run.timeline = costmodel::concatenated(timelines);
   return run;
 }

@@ -40,11 +40,11 @@ void TransferRun::index_flows(ChannelRun& run) const {
     return static_cast<std::size_t>(node) * steps + static_cast<std::size_t>(step);
   };
   run.begin.assign(static_cast<std::size_t>(nodes_) * steps + 1, 0);
-  run.beside.assign(run.begin.size() - 1, {0, 0});
+  run.concurrent.assign(run.begin.size() - 1, {0, 0});
   for (const Flow& flow : run.channel.flows) {
     if (engine_.leaves_site(flow.from, flow.to)) {
-      ++run.beside[key(flow.from, flow.step)].sent;
-      ++run.beside[key(flow.to, flow.step)].received;
+      ++run.concurrent[key(flow.from, flow.step)].sent;
+      ++run.concurrent[key(flow.to, flow.step)].received;
     }
     ++run.begin[key(flow.from, flow.step) + 1];
     ++run.begin[key(flow.to, flow.step) + 1];
@@ -65,10 +65,10 @@ TransferRun::Range TransferRun::flows_of(const ChannelRun& run, NodeId node, std
   return {run.begin[key], run.begin[key + 1]};
 }
 
-Beside TransferRun::beside(const ChannelRun& run, const Flow& flow) const {
+ConcurrentFlows TransferRun::concurrent_flows(const ChannelRun& run, const Flow& flow) const {
   const auto of = [&](NodeId node) {
-    return run.beside[static_cast<std::size_t>(node) * static_cast<std::size_t>(run.channel.steps) +
-                      static_cast<std::size_t>(flow.step)];
+    return run.concurrent[static_cast<std::size_t>(node) * static_cast<std::size_t>(run.channel.steps) +
+                          static_cast<std::size_t>(flow.step)];
   };
   return {of(flow.from).sent, of(flow.to).received};
 }
@@ -146,11 +146,11 @@ void TransferRun::open_step(std::uint32_t channel, NodeId node, double overhead_
       if (run.arrived[index] == 0) ++progress.pending;
       continue;
     }
-    run.lead_s[index] = engine_.wait_s(flow.from, flow.to, flow.bytes, beside(run, flow));
-    run.waits[index] = engine_.takes(flow.from, flow.to, flow.bytes) ? 0 : 1;
+    run.lead_s[index] = engine_.wait_s(flow.from, flow.to, flow.bytes, concurrent_flows(run, flow));
+    run.waits[index] = engine_.buffer_accepts(flow.from, flow.to, flow.bytes) ? 0 : 1;
     if (run.waits[index] != 0) ++progress.pending;
   }
-  if (progress.pending == 0) engine_.soon([this, channel, node] { end_step(channel, node); });
+  if (progress.pending == 0) engine_.schedule_now([this, channel, node] { end_step(channel, node); });
   for (std::uint32_t i = begin; i < end; ++i) {
     const FlowIndex index = run.of_step[i];
     const Flow& flow = run.channel.flows[index];

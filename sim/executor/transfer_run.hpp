@@ -42,11 +42,12 @@ class TransferRun {
     Channel channel;
     std::vector<FlowIndex> of_step;    // flows sorted by (node, step); a flow occurs for both of its ends
     std::vector<std::uint32_t> begin;  // [node · steps + step]: index of its first flow in of_step
-    std::vector<Beside> beside;        // [node · steps + step]: number of flows that leave the node's site
-    std::vector<char> ready;           // [flow]: number of its ends (0 to 2) that are ready
-    std::vector<char> awaited;         // [flow]: whether the receiver has reached its step
-    std::vector<char> arrived;         // [flow]: whether it has arrived
-    std::vector<char> waits;  // [flow]: whether its sender waits until the flow is buffered or has arrived
+    /// [node · steps + step]: number of flows that leave the node's site
+    std::vector<ConcurrentFlows> concurrent;
+    std::vector<char> ready;    // [flow]: number of its ends (0 to 2) that are ready
+    std::vector<char> awaited;  // [flow]: whether the receiver has reached its step
+    std::vector<char> arrived;  // [flow]: whether it has arrived
+    std::vector<char> waits;    // [flow]: whether its sender waits until the flow is buffered or has arrived
     std::vector<double> start_s;  // [flow]: time when its first byte moved
     std::vector<double> lead_s;   // [flow]: seconds from the sender's wish to send until the sender was ready
     std::vector<Progress> nodes;
@@ -55,7 +56,7 @@ class TransferRun {
   using Range = std::pair<std::uint32_t, std::uint32_t>;  // (begin, end) in of_step
   void index_flows(ChannelRun& run) const;
   [[nodiscard]] Range flows_of(const ChannelRun& run, costmodel::NodeId node, std::int32_t step) const;
-  [[nodiscard]] Beside beside(const ChannelRun& run, const Flow& flow) const;
+  [[nodiscard]] ConcurrentFlows concurrent_flows(const ChannelRun& run, const Flow& flow) const;
   /// The first step, from `step` on, in which the node has flows; run.channel.steps if there is none.
   [[nodiscard]] std::int32_t step_from(const ChannelRun& run, costmodel::NodeId node,
                                        std::int32_t step) const;

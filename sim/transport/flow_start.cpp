@@ -58,7 +58,7 @@ double FlowStart::draw(NodeId from, NodeId to, std::uint64_t which) const {
 void FlowStart::restart() { connections_.assign(connections_.size(), {}); }
 
 double FlowStart::wait_s(NodeId from, NodeId to, std::int64_t bytes, double delivered_bytes,
-                         const Beside& beside, double now_s) {
+                         const ConcurrentFlows& concurrent, double now_s) {
   const int a = site(from), b = site(to);
   if (a == b) return 0;  // inside a site
   const platforms::Path& path = platform_.path(a, b);
@@ -73,9 +73,9 @@ double FlowStart::wait_s(NodeId from, NodeId to, std::int64_t bytes, double deli
       now_s - used.last_used_s > costmodel::idle_limit_s(round_trip))
     used.sent_bytes = 0;
   const double bytes_per_s =
-      std::min({platform_.sites[static_cast<std::size_t>(a)].uplink_bytes_per_s / beside.sent,
+      std::min({platform_.sites[static_cast<std::size_t>(a)].uplink_bytes_per_s / concurrent.sent,
                 path.bandwidth_bytes_per_s,
-                platform_.sites[static_cast<std::size_t>(b)].downlink_bytes_per_s / beside.received,
+                platform_.sites[static_cast<std::size_t>(b)].downlink_bytes_per_s / concurrent.received,
                 cap_bytes_per_s(from, to)});
   if (round_trip > 0) used.pipe_bytes = std::max(used.pipe_bytes, bytes_per_s * round_trip);
   if (network_.initial_window_bytes)

@@ -12,7 +12,7 @@ namespace fomoe::sim {
 /// Number of flows of one step of a collective that share an uplink or downlink with a flow that starts. The
 /// flow itself counts. Flows of other nodes of the site, and of other collectives at the same time, do not
 /// count.
-struct Beside {
+struct ConcurrentFlows {
   int sent = 1;      // flows that its sender sends
   int received = 1;  // flows that its receiver receives
 };
@@ -29,10 +29,10 @@ class FlowStart {
 
   /// Seconds from a node's wish to send until the first byte moves: latency + jitter + slow start. 0 inside a
   /// site. A call counts as a use of the pair's connection, and draws a new jitter. `delivered_bytes` are the
-  /// bytes that have arrived of an earlier flow on the connection that has not ended. `beside` is the number
-  /// of flows that start with it.
+  /// bytes that have arrived of an earlier flow on the connection that has not ended. `concurrent` is the
+  /// number of flows that start with it.
   double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, double delivered_bytes,
-                const Beside& beside, double now_s);
+                const ConcurrentFlows& concurrent, double now_s);
   /// Records that a flow of `bytes` has arrived, which widens the connection's congestion window. Flows of
   /// one pair that are in flight at the same time share a connection, but do not widen each other's window.
   void ended(costmodel::NodeId from, costmodel::NodeId to, double bytes, double now_s);

@@ -63,7 +63,7 @@ void SendBuffers::wait(Pair pair, double end_bytes, Observation last) {
 }
 
 void SendBuffers::send_first(Pair pair) {
-  environment_.fly(pair, connections_.at(pair).messages.front().bytes, [this, pair] {
+  environment_.begin_flow(pair, connections_.at(pair).messages.front().bytes, [this, pair] {
     Connection& connection = connections_.at(pair);
     const Message there = std::move(connection.messages.front());
     connection.messages.pop_front();

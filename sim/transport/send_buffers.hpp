@@ -20,7 +20,7 @@ class SendBuffers {
   struct Environment {
     std::function<double()> now;
     std::function<void(double delay_s, Callback)> after;
-    std::function<void(Pair, std::int64_t bytes, Callback ended)> fly;  // starts the pair's only flow
+    std::function<void(Pair, std::int64_t bytes, Callback ended)> begin_flow;  // starts the pair's only flow
     std::function<double(Pair)> delivered_bytes;      // bytes of that flow that have arrived so far
     std::function<double(Pair)> fastest_bytes_per_s;  // the greatest rate that the flow could have now
     std::function<double(Pair)> size_bytes;           // size of the send buffer; may grow

@@ -82,7 +82,7 @@ std::string in_one_line(const std::string& message) {
   }
   if (chosen.size() > 300) chosen = chosen.substr(0, 300) + "…";
   return chosen.empty() || chosen.starts_with("Segmentation fault")
-             ? "it stopped without a message; a route may be missing"
+             ? "SimGrid stopped without a message; a route may be missing"
              : chosen;
 }
 
@@ -153,7 +153,7 @@ Shared share_backbones(platforms::Platform& platform, const std::vector<XmlLink>
     const auto [found, inserted] = numbers.emplace(slowest, static_cast<int>(platform.backbones.size()));
     if (inserted) {
       const XmlLink& link = links[static_cast<std::size_t>(slowest)];
-      platform.backbones.push_back({link.name, "all that use it", link.bytes_per_s});
+      platform.backbones.push_back({link.name, "all paths that use it", link.bytes_per_s});
       shared.names.push_back(link.name);
     }
     platform.paths[pair].backbone = found->second;
@@ -222,19 +222,21 @@ platforms::Platform platform_of_routes(const std::string& name, const std::vecto
   const auto state = [&](const char* what, const std::string& detail) {
     platform.provenance.push_back({what, Origin::assumed, detail});
   };
-  state("platform",
-        name + ", read by SimGrid: routes of " + std::to_string(n) + " hosts; their speeds are not used");
+  state("platform", name + ", read by SimGrid: routes of " + std::to_string(n) +
+                        " hosts; the speeds of the hosts are not used");
   if (!shared.names.empty())
-    state("shared links", joined(shared.names) + " as backbones, whose rate all paths through them share");
+    state("shared links",
+          "modelled as backbones, whose rate all paths through them share: " + joined(shared.names));
   if (!shared.left_out.empty())
-    state("links beside a slower shared one",
-          "each path by itself: that paths compete for " + joined(shared.left_out) + " is not modelled");
+    state("shared links next to a slower one",
+          "the competition of paths for these links is not modelled: " + joined(shared.left_out));
   if (!half_duplex.empty())
     state("half-duplex links",
-          "full duplex: that the two directions compete for " + joined(half_duplex) + " is not modelled");
+          "modelled as full duplex, without competition of the two directions: " + joined(half_duplex));
   if (!fat.empty())
-    state("links that do not share",
-          joined(fat) + " as the rate of each path, which the flows of the same two sites share");
+    state(
+        "fat-pipe links",
+        "modelled as a rate of each path, which the flows between the same two sites share: " + joined(fat));
   return platform;
 }
 
@@ -247,9 +249,11 @@ platforms::Platform read_xml_platform(const std::string& path) {
     refuse("no file that can be read", "a SimGrid platform in XML");
   std::string answer;
   try {
-    answer = Child([&] { return loaded(path); }).wait();
+    Child child([&](ChildOutput& output) { output.put(loaded(path)); });
+    child.get(answer);
+    child.finish();
   } catch (const ChildError& error) {
-    refuse("what SimGrid cannot read (" + in_one_line(error.what()) + ")",
+    refuse("a file that SimGrid cannot read (" + in_one_line(error.what()) + ")",
            "a SimGrid platform in XML, version 4.1, with a route between any two hosts");
   }
   std::istringstream text(answer);

@@ -131,7 +131,7 @@ TEST_CASE("check: 5 % of a rate is allowed, and 5 % or half a millisecond of a r
   CHECK(misses_of(9e6, 0.0189) == 2);
   check.pairs = {{0, 1, 10e6, {10e6, 10e6}, 0.002, {0.0024, 0.0026}}};
   REQUIRE(misses(check, layout).size() == 1);
-  CHECK(misses(check, layout)[0].find("all together") != std::string::npos);
+  CHECK(misses(check, layout)[0].find("all pairs together") != std::string::npos);
 }
 
 TEST_CASE("check: half of what the relay carries may be asked for") {

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""Holds the sources to levels.txt: folders include each other in one direction only, and stay small enough to read.
+"""Checks the structure of the repository: source folders include each other in one direction only (levels.txt), and source and
+test folders stay small enough to read.
 
     structure_test.py          prints each include that points upwards and each folder that is too large; exit status 1 if any
+
+Test folders have no levels: a test may include any folder. All files of a test folder count, also data and scripts.
 """
 import pathlib
 import re
@@ -29,7 +32,7 @@ def problems_of(files, levels):
         folder = str(pathlib.PurePosixPath(path).parent)
         counts[folder] = counts.get(folder, 0) + 1
         lines[path] = text.count("\n")
-        if path in PROGRAMS:
+        if path in PROGRAMS or path.startswith("tests/"):
             continue
         if folder not in levels:
             problems.append(f"{path}: its folder is not in levels.txt")
@@ -55,7 +58,9 @@ def check_the_check():
     assert problems_of({"low/b.hpp": '#include "high/a.hpp"\n'}, levels) == ['low/b.hpp:1: includes "high/a.hpp" of a higher level']
     assert "not in levels.txt" in problems_of({"other/b.hpp": ""}, levels)[0]
     assert "at most" in problems_of({"low/b.hpp": "\n" * (MOST_LINES + 1)}, levels)[0]
-    assert "at most" in problems_of({f"low/{i}.hpp": "" for i in range(MOST_FILES + 1)}, levels)[0]
+    for folder in ("low", "tests/low"):
+        assert "at most" in problems_of({f"{folder}/{i}.hpp": "" for i in range(MOST_FILES + 1)}, levels)[0]
+    assert not problems_of({"tests/low/a.hpp": '#include "high/a.hpp"\n'}, levels)
 
 
 def main():
@@ -64,8 +69,10 @@ def main():
     top = sorted({name.split("/")[0] for name in levels})
     files = {str(path.relative_to(ROOT)): path.read_text() for folder in top for path in sorted((ROOT / folder).rglob("*"))
              if path.suffix in SOURCES}
-    problems = problems_of(files, levels)
-    print("\n".join(problems) or f"{len(files)} files in {len(levels)} folders: all includes point downwards")
+    tests = [path.relative_to(ROOT) for path in (ROOT / "tests").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    problems = problems_of({**files, **{str(path): "" for path in tests}}, levels)
+    print("\n".join(problems) or f"{len(files)} files in {len(levels)} folders: all includes point downwards; "
+          f"{len(tests)} files of tests: no folder has more than {MOST_FILES}")
     return 1 if problems else 0
 
 

@@ -1,6 +1,7 @@
 # test_trainer runs anywhere. test_gpu prints "no GPU: skipped" if there is no GPU, and ctest reports it as
 # skipped.
-file(GLOB TRAINER_TEST_SOURCES CONFIGURE_DEPENDS trainer/*.cpp)
+file(GLOB TRAINER_TEST_SOURCES CONFIGURE_DEPENDS trainer/*.cpp trainer/*/*.cpp)
+list(FILTER TRAINER_TEST_SOURCES EXCLUDE REGEX "/tests/trainer/(emulated_gpu|gpu|live)/")  # targets of their own below
 if(NOT FOMOE_CUDA)  # it reads CUDA's headers
   list(FILTER TRAINER_TEST_SOURCES EXCLUDE REGEX "/emulated_kernels_test\\.cpp$")
 endif()

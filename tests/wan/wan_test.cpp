@@ -311,7 +311,7 @@ TEST_CASE("more than the relay carries is refused before CMD starts") {
   if (!possible()) return;
   const Ran ran = wan(std::string("run ") + kScenario + " --set platform.bandwidth=1000Gbps -- echo started");
   CHECK(ran.exit_status == 1);
-  CHECK(ran.err.find("the platform asks for 2000000 Mbit/s in total") != std::string::npos);
+  CHECK(ran.err.find("the platform requires 2000000 Mbit/s in total") != std::string::npos);
   CHECK(ran.out.find("started") == std::string::npos);
 }
 

@@ -30,7 +30,8 @@ struct TransferRun::Cut {
     return sum;
   }
   void give(int position, const at::Tensor& flat) {
-    if (flat.numel() != given(position)) throw std::logic_error("a payload is not as long as the plan says");
+    if (flat.numel() != given(position))
+      throw std::logic_error("the length of a payload differs from its length in the plan");
     std::int64_t begin = 0;
     for (const auto& run : runs) {
       run->give(position, flat.narrow(0, begin, run->given(position)));
@@ -62,7 +63,7 @@ at::Tensor PartialMeans::take(const Key& key) {
   const std::lock_guard lock(mutex_);
   const auto found = chunks_.find(key);
   if (found == chunks_.end())
-    throw std::logic_error("no earlier transfer has left the chunk that this transfer sends");
+    throw std::logic_error("this transfer sends a chunk that no earlier transfer has produced");
   at::Tensor chunk = std::move(found->second);
   chunks_.erase(found);
   return chunk;
@@ -82,7 +83,7 @@ std::vector<std::int64_t> cut(const Payload& payload, const costmodel::Pieces& p
   if (!pieces || payload.elements == 0) return {payload.elements};
   std::vector<std::int64_t> elements = pieces(payload);
   if (std::accumulate(elements.begin(), elements.end(), std::int64_t{0}) != payload.elements)
-    throw std::logic_error("the pieces of a payload are not as long as the payload");
+    throw std::logic_error("the lengths of a payload's pieces do not add up to the length of the payload");
   return elements;
 }
 
@@ -103,7 +104,7 @@ TransferRun::TransferRun(const Transfer& transfer, Transport& transport, const T
       if (!options.pieces) call = 0;
       for (const std::int64_t elements : cut(payload, options.pieces)) {
         parts->runs.push_back(
-            make_lane(transfer, {exchange, payload, elements}, transport, options.exact_wire, like));
+            make_pattern_run(transfer, {exchange, payload, elements}, transport, options.exact_wire, like));
         if (calls.size() <= call) calls.emplace_back();
         calls[call++].push_back(parts->runs.back().get());
       }

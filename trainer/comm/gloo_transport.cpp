@@ -18,7 +18,7 @@ class GlooTransport : public Transport {
     std::vector<int> seen(options.nodes.size(), 0);
     for (const costmodel::Node& node : options.nodes) {
       place_.push_back(seen.at(static_cast<std::size_t>(node.site))++);
-      if (place_.back() > 1) throw std::logic_error("a site has a worker and a server at most");
+      if (place_.back() > 1) throw std::logic_error("a site has more than one worker and one server");
     }
   }
 

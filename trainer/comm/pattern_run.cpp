@@ -234,8 +234,8 @@ class Rooted : public PatternRun {
 
 }  // namespace
 
-std::unique_ptr<PatternRun> make_lane(const Transfer& transfer, const PieceOf& piece, Transport& transport,
-                                      bool exact, const at::Tensor& like) {
+std::unique_ptr<PatternRun> make_pattern_run(const Transfer& transfer, const PieceOf& piece,
+                                             Transport& transport, bool exact, const at::Tensor& like) {
   const bool ordered = transfer.collective == Collective::direct;
   const bool sparse = piece.payload.format.sparse();
   switch (transfer.pattern) {
@@ -257,9 +257,9 @@ std::unique_ptr<PatternRun> make_lane(const Transfer& transfer, const PieceOf& p
       break;
   }
   throw std::invalid_argument(
-      "the trainer does not execute this pattern; it executes all-reduce, reduce-scatter and all-gather by "
-      "ring or "
-      "halves, everybody to all, reduce, broadcast and point to point");
+      "the trainer does not implement this communication pattern; it implements all-reduce, reduce-scatter "
+      "and all-gather (ring or recursive halving and doubling), all-to-all broadcast, reduce, broadcast and "
+      "point-to-point");
 }
 
 }  // namespace fomoe::trainer

@@ -96,7 +96,7 @@ class PatternRun {
 
 /// Throws std::invalid_argument for a pattern or wire format that the trainer does not support. `like` gives
 /// the dtype and the device of what nodes decode that send nothing themselves.
-std::unique_ptr<PatternRun> make_lane(const costmodel::Transfer& transfer, const PieceOf& piece,
-                                      Transport& transport, bool exact, const at::Tensor& like);
+std::unique_ptr<PatternRun> make_pattern_run(const costmodel::Transfer& transfer, const PieceOf& piece,
+                                             Transport& transport, bool exact, const at::Tensor& like);
 
 }  // namespace fomoe::trainer

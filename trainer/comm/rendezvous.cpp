@@ -81,8 +81,8 @@ std::optional<Launch> launch_from_environment() {
   const auto need = [](const char* name, const std::optional<std::string>& value, const char* example) {
     if (!value) {
       throw UsageError(std::string(name) +
-                       ": got nothing; expected it in the environment beside the rank, as torchrun sets it; "
-                       "for example " +
+                       ": got nothing; expected this environment variable to be set together with the rank, "
+                       "as torchrun does; for example " +
                        name + "=" + example);
     }
     return *value;
@@ -138,8 +138,9 @@ Rendezvous::Rendezvous(const Launch& launch, std::vector<std::string> names, dou
                          ", which is in use on this machine; expected a free port; for example MASTER_PORT=" +
                          std::to_string(launch.port < 65'000 ? launch.port + 1 : 29'500));
       }
-      throw UsageError("MASTER_ADDR: got " + launch.address +
-                       ", on which rank 0 cannot listen: " + reason.substr(0, reason.find('\n')));
+      throw UsageError("MASTER_ADDR: got " + launch.address + ", on which rank 0 cannot listen (" +
+                       reason.substr(0, reason.find('\n')) +
+                       "); expected an address of rank 0's machine; for example MASTER_ADDR=10.0.0.1");
     }
     throw SiteLost(name_of(0) + " does not answer at " + launch.address + ":" + std::to_string(launch.port));
   }
@@ -147,7 +148,9 @@ Rendezvous::Rendezvous(const Launch& launch, std::vector<std::string> names, dou
 
 Rendezvous::~Rendezvous() = default;
 
-SiteLost Rendezvous::store_lost() const { return SiteLost(name_of(0) + ", which keeps the store, is lost"); }
+SiteLost Rendezvous::store_lost() const {
+  return SiteLost(name_of(0) + " is lost; it hosted the store through which the sites find each other");
+}
 
 std::vector<std::string> Rendezvous::gather(const std::string& key, const std::string& text) {
   std::vector<std::string> keys, texts;
@@ -193,8 +196,8 @@ SiteLost Rendezvous::missing_of(const std::vector<std::string>& keys) {
     }
     if (!there) missing += (missing.empty() ? "" : ", ") + name_of(rank);
   }
-  if (missing.empty()) missing = "the last of the sites";  // the ranks arrived after the timeout
-  return SiteLost(missing + " did not come within " + std::to_string(static_cast<int>(timeout_s_)) + " s");
+  if (missing.empty()) missing = "at least one site";  // the ranks arrived after the timeout
+  return SiteLost(missing + " did not respond within " + std::to_string(static_cast<int>(timeout_s_)) + " s");
 }
 
 void Rendezvous::measure_round_trips() {
@@ -236,7 +239,7 @@ void Rendezvous::agree(const Digest& digest) {
   const std::vector<std::string> texts = gather("agree", text);
   for (int rank = 1; rank < launch_.world; ++rank) {
     if (texts[static_cast<std::size_t>(rank)] == texts[0]) continue;
-    std::string what = "something";
+    std::string what = "its settings";
     std::size_t begin[2] = {0, 0};
     const auto line = [&](int of) {
       const std::string& from = texts[of == 0 ? 0 : static_cast<std::size_t>(rank)];
@@ -248,11 +251,11 @@ void Rendezvous::agree(const Digest& digest) {
     for (std::size_t i = 0; i < digest.size(); ++i) {
       const std::string name = line(0), value = line(0), other_name = line(1), other = line(1);
       if (name == other_name && value == other) continue;
-      what = name + " (" + other + " there, " + value + " at rank 0)";
+      what = name + " (" + other + " instead of " + value + ")";
       break;
     }
-    throw UsageError(name_of(rank) + " was started with another " + what +
-                     ": every site needs the same scenario, overrides, seed, data and version");
+    throw UsageError(name_of(rank) + " differs from rank 0 in " + what +
+                     "; every site needs the same scenario, overrides, seed, data and version");
   }
   measure_round_trips();
 }
@@ -289,7 +292,7 @@ std::string Rendezvous::explain(const SiteLost& lost) {
     if (launch_.rank == 0 && !launch_.agent_store) std::this_thread::sleep_for(std::chrono::seconds(2));
     return first;
   } catch (const std::exception&) {
-    return name_of(0) + " is lost, and with it the store through which sites find each other";
+    return store_lost().what();
   }
 }
 

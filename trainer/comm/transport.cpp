@@ -50,7 +50,7 @@ void Transport::exchange(std::vector<Message>& messages, int channel) {
   for (Message& message : messages) {
     const auto from = static_cast<std::size_t>(message.from), to = static_cast<std::size_t>(message.to);
     if (hosted_[from] && message.sent.numel() != message.bytes())
-      throw std::logic_error("a message is not as long as its bytes say");
+      throw std::logic_error("the length of a message differs from its declared number of bytes");
     if (nodes_[from].site != nodes_[to].site) {
       if (hosted_[from]) {
         add(traffic_[from].sent, message.bytes_of);
@@ -71,7 +71,7 @@ void Transport::exchange(std::vector<Message>& messages, int channel) {
 InProcessTransport::InProcessTransport(const std::vector<Node>& nodes) : Transport(nodes, all_of(nodes)) {}
 
 void InProcessTransport::move(const std::vector<Message*>&, int) {
-  throw std::logic_error("one process hosts every node: nothing is remote");
+  throw std::logic_error("a single process hosts all nodes, so it has no remote messages");
 }
 
 }  // namespace fomoe::trainer

@@ -55,7 +55,7 @@ WireCodec::WireCodec(const WireFormat& format, bool exact) : format_(format) {
   plain_ = exact ? std::optional(at::kDouble) : scalar_type(format.type);
   if (exact) format_ = {};
   if (format_.sparse() && (!plain_ || format_.type == ElementType::fp8 || format_.block_elements > 0)) {
-    throw std::invalid_argument("values kept by top-k travel as fp32, bf16 or fp16, not as " +
+    throw std::invalid_argument("top-k supports values in fp32, bf16 and fp16, but not in " +
                                 std::string(to_string(format_.type)));
   }
 }

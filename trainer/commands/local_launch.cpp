@@ -30,7 +30,7 @@ int free_port() {
   socklen_t length = sizeof address;
   if (probe < 0 || ::bind(probe, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
       ::getsockname(probe, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-    throw std::runtime_error(std::string("no free port on this machine: ") + std::strerror(errno));
+    throw std::runtime_error(std::string("cannot find a free port on this machine: ") + std::strerror(errno));
   }
   ::close(probe);
   return ntohs(address.sin_port);
@@ -75,8 +75,8 @@ int wait_for_all(std::map<pid_t, int> ranks) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     if (stopped || Clock::now() < failed_at + std::chrono::duration<double>(kPatienceS)) continue;
     for (const auto& [process, rank] : ranks) {
-      std::cerr << "fomoe-train: rank " << rank
-                << " was still waiting for a site that has ended, and was stopped\n";
+      std::cerr << "fomoe-train: stopped rank " << rank
+                << ", which was still waiting for a site that has ended\n";
       ::kill(process, SIGKILL);
     }
     stopped = true;
@@ -100,8 +100,7 @@ int launch_local(const std::vector<std::string>& arguments, int processes, int t
   std::map<pid_t, int> ranks;
   for (int rank = 0; rank < processes; ++rank) {
     const pid_t child = ::fork();
-    if (child < 0)
-      throw std::runtime_error(std::string("no process can be started: ") + std::strerror(errno));
+    if (child < 0) throw std::runtime_error(std::string("cannot start a process: ") + std::strerror(errno));
     if (child == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);
       if (::getppid() != parent) ::_exit(1);

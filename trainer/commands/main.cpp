@@ -14,10 +14,10 @@
 
 namespace {
 
-constexpr const char* kHelp = R"(fomoe-train: the real model, trained and measured
+constexpr const char* kHelp = R"(fomoe-train: trains a model across sites and measures its training steps
 
-  fomoe-train profile   time forward, backward and optimiser of real steps, for `fomoe` to plan with
-  fomoe-train run       train what a scenario says, across real processes, and report what it took
+  fomoe-train profile   time the forward pass, backward pass and optimiser of real steps, as input for `fomoe`
+  fomoe-train run       train a scenario's model with one process per site, and report times, bytes and memory
   fomoe-train <command> --help
 
 Examples
@@ -39,7 +39,7 @@ int run(const std::vector<std::string>& arguments) {
   if (command == "profile") return fomoe::trainer::profile_command({arguments.begin() + 1, arguments.end()});
   if (command == "run") return fomoe::trainer::run_command({arguments.begin() + 1, arguments.end()});
   throw fomoe::UsageError("got \"" + command +
-                          "\"; expected a command: profile or run; for example fomoe-train profile --help");
+                          "\"; expected the command profile or run; for example fomoe-train profile --help");
 }
 
 // A training step, and even more an exchange, allocates and frees hundreds of MB in large tensors. Requesting

@@ -28,27 +28,28 @@ Examples
 
 po::options_description described() {
   const ProfileOptions defaults;
-  po::options_description options("fomoe-train profile: times forward, backward and optimiser of real steps");
+  po::options_description options(
+      "fomoe-train profile: times the forward pass, backward pass and optimiser of real steps");
   // clang-format off
   options.add_options()
-    ("help", "this text")
-    ("model", po::value<std::string>(), "a preset: small, medium, large, xl or xxl")
-    ("scenario", po::value<std::string>(), "or the model and skip_token of this scenario file")
-    ("layers", po::value<std::string>(), "this many layers instead of the model's")
-    ("local-experts", po::value<std::string>(), "experts held in each layer, a count or several with commas (default: what the scenario's sites hold, or all)")
-    ("micro-batch-sequences", po::value<std::string>(), "sequences per micro-batch, a count or several with commas (default: the scenario's, or 1)")
+    ("help", "print this help")
+    ("model", po::value<std::string>(), "model preset: small, medium, large, xl or xxl")
+    ("scenario", po::value<std::string>(), "scenario file that gives the model and skip_token (instead of --model)")
+    ("layers", po::value<std::string>(), "number of layers (default: the model's)")
+    ("local-experts", po::value<std::string>(), "number of local experts in each layer, or several numbers separated by commas (default: the number that the scenario's sites hold, or all)")
+    ("micro-batch-sequences", po::value<std::string>(), "sequences per micro-batch, or several numbers separated by commas (default: the scenario's, or 1)")
     ("sequence-length", po::value<std::string>(), "tokens per sequence (default: the model's)")
-    ("skip-token", po::bool_switch(), "the router scores all experts, and tokens skip those that are not held")
-    ("device", po::value<std::string>()->default_value("auto"), "auto, cpu or cuda; auto is cuda where there is one")
+    ("skip-token", po::bool_switch(), "the router scores all experts, and tokens skip the experts that are not local")
+    ("device", po::value<std::string>()->default_value("auto"), "auto, cpu or cuda; auto selects cuda if a CUDA device is available")
     ("dtype", po::value<std::string>(), "fp32 or bf16 (default: fp32 on cpu, bf16 on cuda)")
-    ("kernels", po::value<std::string>()->default_value("auto"), "own (on cpu: plain loops on one core), library (LibTorch's operators) or auto: own on cuda, library on cpu")
-    ("cuda-graph", po::value<std::string>()->default_value("auto"), "on (steps are recorded once and launched as a whole), off (kernel by kernel) or auto: on where it can be")
+    ("kernels", po::value<std::string>()->default_value("auto"), "own (this program's kernels; on cpu: plain loops on one core), library (LibTorch's operators) or auto (own on cuda, library on cpu)")
+    ("cuda-graph", po::value<std::string>()->default_value("auto"), "on (steps are recorded once and launched as CUDA graphs), off (kernels are launched one by one) or auto (on where it is possible)")
     ("threads", po::value<std::string>(), "CPU threads (default: one per core)")
-    ("steps", po::value<std::string>()->default_value(std::to_string(defaults.steps)), "timed steps per point, at least 3")
-    ("warmup", po::value<std::string>()->default_value(std::to_string(defaults.warmup)), "steps before them that are not kept")
-    ("time-budget", po::value<std::string>()->default_value("60s"), "stop a point after this time, though not before 3 steps")
-    ("seed", po::value<std::string>()->default_value(std::to_string(defaults.seed)), "of weights and tokens")
-    ("output", po::value<std::string>(), "file to write, or - for standard output");
+    ("steps", po::value<std::string>()->default_value(std::to_string(defaults.steps)), "number of timed steps per measurement point, at least 3")
+    ("warmup", po::value<std::string>()->default_value(std::to_string(defaults.warmup)), "number of untimed steps before the timed steps")
+    ("time-budget", po::value<std::string>()->default_value("60s"), "stop a measurement point after this time, but not before 3 steps")
+    ("seed", po::value<std::string>()->default_value(std::to_string(defaults.seed)), "seed of the weights and tokens")
+    ("output", po::value<std::string>(), "output file, or - for standard output");
   // clang-format on
   return options;
 }
@@ -86,7 +87,7 @@ double duration_s(const std::string& option, const std::string& text) {
   try {
     return scenario::parse_quantity(text, scenario::Quantity::duration);
   } catch (const scenario::QuantityError& error) {
-    refuse(option, error.what(), "a time with its unit", "60s");
+    refuse(option, error.what(), "a duration with its unit", "60s");
   }
 }
 
@@ -100,7 +101,7 @@ void choose_model(const po::variables_map& given, ProfileOptions& options) {
     const costmodel::Scenario scenario = scenario::read_scenario(given["scenario"].as<std::string>(), how);
     if (scenario.model.architecture != costmodel::ModelShape{}.architecture) {
       refuse("scenario", "a model of architecture " + scenario.model.architecture,
-             "one of the paper's family: a preset or shape keys in [model]",
+             "a model of the FoMoE paper's architecture, given by a preset or by shape keys in [model]",
              "experiments/scenarios/two-sites.toml");
     }
     options.model = scenario.model;

@@ -26,12 +26,12 @@ namespace po = boost::program_options;
 namespace {
 
 constexpr const char* kExamples = R"(
-How it is started
-  --local [M]     starts M processes here, one a site (M: as many as the scenario has sites)
-  --in-turn       one process trains every site, one after the other, with the same result
-  neither         one site of several: RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT as torchrun sets them, or
-                  Slurm's SLURM_PROCID and SLURM_NTASKS with MASTER_ADDR and MASTER_PORT (see
-                  experiments/slurm/train.sbatch); rank r is site r
+How to start it
+  --local [M]     starts M processes on this machine, one per site (default: the scenario's number of sites)
+  --in-turn       trains all sites in one process, one after the other, with the same result
+  neither         trains one of several sites; reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which
+                  torchrun sets, or Slurm's SLURM_PROCID and SLURM_NTASKS with MASTER_ADDR and MASTER_PORT
+                  (see experiments/slurm/train.sbatch); rank r trains site r
 
 Examples
   fomoe-train run experiments/scenarios/tiny-training.toml --local --output -
@@ -42,23 +42,24 @@ Examples
 )";
 
 po::options_description described() {
-  po::options_description options("fomoe-train run SCENARIO.toml: trains what the scenario says");
+  po::options_description options(
+      "fomoe-train run SCENARIO.toml: trains the scenario's model across its sites");
   // clang-format off
   options.add_options()
-    ("help", "this text")
-    ("scenario", po::value<std::string>(), "the scenario file; [trainer] has the settings of the training")
-    ("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"), "change a key, for instance strategy.local_steps=64; may be given several times")
-    ("seed", po::value<std::string>()->value_name("N"), "of weights, data order and placements (default: the scenario's)")
-    ("local", po::value<int>()->implicit_value(0)->value_name("[M]"), "start M processes on this machine")
-    ("seeds", po::value<int>()->value_name("N"), "with --in-turn: train N times, with seeds that follow each other; the report is the first one's, with mean and spread of the perplexities")
-    ("in-turn", po::bool_switch(), "train all sites in this process")
-    ("paced", po::bool_switch(), "compute nothing: sleep for as long as the scenario's profile or step time says; transfers stay real")
-    ("threads", po::value<int>()->value_name("N"), "CPU threads of a process (default: the cores ÷ processes with --local, else all)")
-    ("checkpoints", po::value<std::string>()->value_name("DIR"), "write checkpoints there")
-    ("resume", po::bool_switch(), "go on from the last checkpoint in --checkpoints, or start where there is none")
-    ("log", po::value<std::string>()->value_name("FILE.jsonl"), "a line of JSON for each step; rank r > 0 adds .rank-r to the name")
-    ("routing-counts", po::value<std::string>()->value_name("FILE.csv"), "how often each site's tokens chose each expert, for strategy.routing_counts")
-    ("output", po::value<std::string>()->value_name("-|FILE.json"), "the report, as `fomoe simulate` writes it (default: a summary for people)");
+    ("help", "print this help")
+    ("scenario", po::value<std::string>(), "scenario file; its [trainer] table has the training settings")
+    ("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"), "override a key of the scenario, for example strategy.local_steps=64; may be repeated")
+    ("seed", po::value<std::string>()->value_name("N"), "seed of the weights, data order and placements (default: the scenario's)")
+    ("local", po::value<int>()->implicit_value(0)->value_name("[M]"), "start M processes on this machine, one per site")
+    ("seeds", po::value<int>()->value_name("N"), "with --in-turn: train N times with consecutive seeds; the report describes the first training, and gives the mean and spread of the perplexities")
+    ("in-turn", po::bool_switch(), "train all sites in this process, one after the other")
+    ("paced", po::bool_switch(), "sleep for the time of the scenario's profile or step time instead of computing; transfers are real")
+    ("threads", po::value<int>()->value_name("N"), "CPU threads per process (default: cores ÷ processes with --local, otherwise all cores)")
+    ("checkpoints", po::value<std::string>()->value_name("DIR"), "write checkpoints to this directory")
+    ("resume", po::bool_switch(), "continue from the last checkpoint in --checkpoints, or start from the beginning if there is none")
+    ("log", po::value<std::string>()->value_name("FILE.jsonl"), "write a line of JSON for each step; rank r > 0 adds .rank-r to the file name")
+    ("routing-counts", po::value<std::string>()->value_name("FILE.csv"), "write how often each site's tokens chose each expert, as input for strategy.routing_counts")
+    ("output", po::value<std::string>()->value_name("-|FILE.json"), "write the report in the format of `fomoe simulate` (default: print a summary)");
   // clang-format on
   return options;
 }
@@ -81,7 +82,7 @@ std::uint64_t seed_of(const std::string& text) {
 void check_output(const std::string& option, const std::string& path) {
   const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
   if (!std::filesystem::is_directory(folder))
-    refuse(option, '"' + path + '"', "a file in a folder that exists", "run.json");
+    refuse(option, '"' + path + '"', "a file in an existing folder", "run.json");
 }
 
 // The number of seeds; 1 if --seeds was not given.
@@ -90,11 +91,11 @@ int seeds_of(const po::variables_map& given) {
   const int seeds = given["seeds"].as<int>();
   if (seeds < 2) refuse("seeds", std::to_string(seeds), "a whole number of at least 2", "3");
   if (!given["in-turn"].as<bool>())
-    refuse("seeds", "no --in-turn", "that one process trains all sites", "3 --in-turn");
+    refuse("seeds", "no --in-turn", "--in-turn, since one process must train all sites", "3 --in-turn");
   for (const char* option : {"checkpoints", "routing-counts"}) {
     if (given.count(option))
-      refuse("seeds", std::string("--") + option + " too, which is of one training", "one of the two",
-             "3 --in-turn");
+      refuse("seeds", std::string("--") + option + " too, which supports only one training",
+             "only one of the two options", "3 --in-turn");
   }
   return seeds;
 }
@@ -156,7 +157,8 @@ int run_command(const std::vector<std::string>& arguments) {
   }
   const bool in_turn = given["in-turn"].as<bool>(), local = given.count("local") > 0;
   if (in_turn && local)
-    throw UsageError("--in-turn: got --local too; expected one of the two; for example --in-turn");
+    throw UsageError(
+        "--in-turn: got --local too; expected only one of the two options; for example --in-turn");
   if (given["resume"].as<bool>() && !given.count("checkpoints"))
     throw UsageError(
         "--resume: got no --checkpoints; expected the directory to resume from; for example "
@@ -165,8 +167,8 @@ int run_command(const std::vector<std::string>& arguments) {
   for (const char* option : {"in-turn", "checkpoints", "routing-counts", "seeds"}) {
     if (paced && given.count(option) && !(std::string_view(option) == "in-turn" && !in_turn)) {
       throw UsageError("--paced: got --" + std::string(option) +
-                       " too, but a paced run trains nothing; expected one of the two; for example --paced "
-                       "--local");
+                       " too, but a paced run trains nothing; expected only one of the two options; for "
+                       "example --paced --local");
     }
   }
   for (const char* option : {"output", "log", "routing-counts"}) {
@@ -187,7 +189,7 @@ int run_command(const std::vector<std::string>& arguments) {
   request.paced = paced;
   const int seeds = seeds_of(given);
   if (seeds > 1 && request.settings.validation_sequences == 0)
-    refuse("seeds", "no validation sequences", "some, whose perplexities differ",
+    refuse("seeds", "no validation sequences", "at least one validation sequence, to measure perplexities",
            std::to_string(seeds) + " --in-turn --set trainer.validation_sequences=64");
   if (given.count("threads")) {
     request.threads = given["threads"].as<int>();
@@ -207,9 +209,8 @@ int run_command(const std::vector<std::string>& arguments) {
     request.launch = launch_from_environment();
     if (!request.launch && request.scenario.sites() > 1) {
       throw UsageError(
-          "RANK: got nothing; expected --local, --in-turn, or RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT "
-          "in "
-          "the environment; for example fomoe-train run " +
+          "RANK: got nothing; expected --local, --in-turn, or the environment variables RANK, WORLD_SIZE, "
+          "MASTER_ADDR and MASTER_PORT; for example fomoe-train run " +
           text("scenario") + " --local");
     }
   }
@@ -227,7 +228,7 @@ int run_command(const std::vector<std::string>& arguments) {
     RunRequest again = request;  // the sites of the scenario may also depend on the seed
     again.scenario = scenario::read_scenario(text("scenario"), how);
     again.log = with_seed(request.log, *how.seed);
-    std::cerr << "seed " << *how.seed << '\n';
+    std::cerr << "training with seed " << *how.seed << '\n';
     record.seeds.push_back({*how.seed, train(again, std::cerr, terminal)->report.quality->perplexity});
   }
   record.whole = result->first_round == 0;

@@ -16,8 +16,9 @@ Batches::Batches(Corpus corpus, std::int64_t sequence_length, std::int64_t globa
       seed_(seed) {
   training_ = (corpus_.size() - 1) / length_ - validation_;
   if (training_ < 1) {
-    throw std::invalid_argument("the corpus has " + std::to_string(corpus_.size()) + " tokens: too few for " +
-                                std::to_string(validation_) + " validation sequences and one more of " +
+    throw std::invalid_argument("got a corpus of " + std::to_string(corpus_.size()) +
+                                " tokens; expected enough for " + std::to_string(validation_) +
+                                " validation sequences and one training sequence of " +
                                 std::to_string(length_) + " tokens each");
   }
 }

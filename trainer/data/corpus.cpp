@@ -55,18 +55,18 @@ NpyHeader npy_header(const Mapped& file, const std::string& path) {
                     "; expected a one-dimensional NumPy array of uint16, uint32, int32 or int64");
   };
   const auto* bytes = reinterpret_cast<const unsigned char*>(file.data.get());
-  if (file.bytes < 12 || std::memcmp(bytes, "\x93NUMPY", 6) != 0) refuse("got no NumPy file");
+  if (file.bytes < 12 || std::memcmp(bytes, "\x93NUMPY", 6) != 0) refuse("got a file without a NumPy header");
   const bool wide = bytes[6] >= 2;  // from version 2 on, the length field has four bytes
   NpyHeader header;
   const std::size_t begin = wide ? 12 : 10;
   std::size_t text = static_cast<std::size_t>(bytes[8]) | static_cast<std::size_t>(bytes[9]) << 8;
   if (wide) text |= static_cast<std::size_t>(bytes[10]) << 16 | static_cast<std::size_t>(bytes[11]) << 24;
   header.length = begin + text;
-  if (header.length > static_cast<std::size_t>(file.bytes)) refuse("got a truncated header");
+  if (header.length > static_cast<std::size_t>(file.bytes)) refuse("got a truncated NumPy header");
   const std::string_view dictionary(reinterpret_cast<const char*>(bytes) + begin, text);
   const auto after = [&](std::string_view key) {
     const std::size_t at = dictionary.find(key);
-    if (at == std::string_view::npos) refuse("got a header without " + std::string(key));
+    if (at == std::string_view::npos) refuse("got a NumPy header without " + std::string(key));
     return dictionary.substr(at + key.size());
   };
   const std::string_view type = after("'descr': '");
@@ -106,14 +106,14 @@ Corpus Corpus::open(const std::string& path, std::int64_t vocabulary) {
     corpus.size_ = header.size;
     if (offset + corpus.size_ * width != file.bytes)
       throw FileError(path + ": got " + std::to_string(file.bytes - offset) + " bytes of data; expected " +
-                      std::to_string(corpus.size_ * width) + " as its header says");
+                      std::to_string(corpus.size_ * width) + " bytes, the size in its header");
   } else if (path.ends_with(".bin")) {
     if (file.bytes % width != 0)
-      throw FileError(path + ": got " + std::to_string(file.bytes) + " bytes; expected ids of " +
+      throw FileError(path + ": got " + std::to_string(file.bytes) + " bytes; expected token ids of " +
                       std::to_string(width) + " bytes each");
     corpus.size_ = file.bytes / width;
   } else {
-    throw FileError(path + ": got a file of unknown kind; expected a name that ends in .bin or .npy");
+    throw FileError(path + ": got an unknown file type; expected a file name that ends in .bin or .npy");
   }
   corpus.data_ = {file.data, file.data.get() + offset};
 

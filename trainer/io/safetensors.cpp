@@ -24,7 +24,7 @@ const char* name_of(at::ScalarType type) {
   for (const Dtype& dtype : kDtypes) {
     if (dtype.type == type) return dtype.name;
   }
-  throw std::logic_error("a dtype that checkpoints do not have");
+  throw std::logic_error("checkpoints do not support this dtype");
 }
 
 }  // namespace
@@ -55,21 +55,21 @@ void write_safetensors(const std::string& path, const NamedTensors& tensors, con
 SafetensorsFile read_safetensors(const std::string& path) {
   const auto refuse = [&](const std::string& got) {
     throw FileError(path + ": got " + got +
-                    "; expected a whole checkpoint that fomoe-train wrote; for example one that "
-                    "--checkpoints DIR made");
+                    "; expected a complete checkpoint of fomoe-train; for example one that --checkpoints DIR "
+                    "has written");
   };
   std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) refuse("no file that can be read");
+  if (!file) refuse("an unreadable file");
   const std::int64_t size = file.tellg();
   file.seekg(0);
   std::uint64_t length = 0;
   file.read(reinterpret_cast<char*>(&length), sizeof length);
   if (!file || length > static_cast<std::uint64_t>(size) - sizeof length)
-    refuse("a truncated or foreign file");
+    refuse("a truncated file or a file in another format");
   std::string text(length, '\0');
   file.read(text.data(), static_cast<std::streamsize>(length));
   const json header = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!file || !header.is_object() || !header.contains("__metadata__")) refuse("a foreign file");
+  if (!file || !header.is_object() || !header.contains("__metadata__")) refuse("a file in another format");
 
   SafetensorsFile out;
   std::int64_t end = 0;
@@ -85,7 +85,8 @@ SafetensorsFile read_safetensors(const std::string& path) {
       if (dtype == nullptr) refuse("a tensor of an unknown dtype");
       const std::int64_t begin = entry.at("data_offsets").at(0), stop = entry.at("data_offsets").at(1);
       at::Tensor tensor = at::empty(entry.at("shape").get<std::vector<std::int64_t>>(), dtype->type);
-      if (static_cast<std::int64_t>(tensor.nbytes()) != stop - begin || begin < 0) refuse("a foreign file");
+      if (static_cast<std::int64_t>(tensor.nbytes()) != stop - begin || begin < 0)
+        refuse("a file in another format");
       if (data + stop > size) refuse("a truncated file");
       file.seekg(data + begin);
       file.read(static_cast<char*>(tensor.mutable_data_ptr()), stop - begin);
@@ -94,9 +95,9 @@ SafetensorsFile read_safetensors(const std::string& path) {
       out.tensors.emplace(name, std::move(tensor));
     }
   } catch (const json::exception&) {
-    refuse("a foreign file");
+    refuse("a file in another format");
   }
-  if (data + end != size) refuse("a file that is longer than its header says");
+  if (data + end != size) refuse("a file that is longer than the length in its header");
   return out;
 }
 

@@ -13,7 +13,7 @@ namespace fomoe::trainer {
 
 inline RowType row_type(const at::Tensor& tensor) {
   TORCH_CHECK(tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kBFloat16,
-              "our own kernels on CUDA: float or bf16, not ", tensor.scalar_type());
+              "the CUDA kernels support float and bf16, but not ", tensor.scalar_type());
   return tensor.scalar_type() == at::kFloat ? RowType::fp32 : RowType::bf16;
 }
 

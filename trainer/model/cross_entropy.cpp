@@ -80,13 +80,14 @@ struct LinearCrossEntropy : torch::autograd::Function<LinearCrossEntropy> {
     auto take = [&](const char* key) {
       const auto found = context->saved_data.find(key);
       if (found == context->saved_data.end())
-        throw std::logic_error("linear_cross_entropy: a second backward");
+        throw std::logic_error("linear_cross_entropy: backward can run only once");
       at::Tensor tensor = std::move(found->second).toTensor();
       context->saved_data.erase(found);
       return tensor;
     };
     at::Tensor d_hidden = take("d_hidden"), d_embedding = take("d_embedding");
-    if (!is_one(gradients[0])) throw std::logic_error("linear_cross_entropy: backward starts at the loss");
+    if (!is_one(gradients[0]))
+      throw std::logic_error("linear_cross_entropy: backward must start at the loss");
     const auto found = context->saved_data.find("tied");
     if (found != context->saved_data.end()) {
       const auto tied = c10::static_intrusive_pointer_cast<TiedGradient>(found->second.toCapsule());

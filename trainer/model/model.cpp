@@ -196,7 +196,7 @@ void Model::relabel_experts(ExpertChoice experts) {
   const std::vector<ParameterSpec> specs = parameter_specs(shape_, experts);
   for (std::size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].sizes != parameters_[i].spec.sizes)
-      throw std::invalid_argument("relabel_experts: another number of experts in a layer");
+      throw std::invalid_argument("relabel_experts: the number of experts in a layer must not change");
   }
   options_.experts = std::move(experts);
   index_local_experts();

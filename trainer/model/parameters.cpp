@@ -48,7 +48,8 @@ const char* to_string(Role role) {
 
 void check_choice(const ModelShape& shape, const ExpertChoice& choice) {
   if (shape.heads < 1 || shape.d_model % (2 * shape.heads) != 0) {
-    throw std::invalid_argument("d_model must be a multiple of twice the heads: rotary positions turn pairs");
+    throw std::invalid_argument(
+        "d_model must be a multiple of twice the number of heads, since rotary embeddings rotate pairs");
   }
   if (choice.local.empty()) return;
   if (static_cast<std::int64_t>(choice.local.size()) != shape.layers) {
@@ -57,7 +58,8 @@ void check_choice(const ModelShape& shape, const ExpertChoice& choice) {
   for (const std::vector<int>& ids : choice.local) {
     const bool increasing = std::adjacent_find(ids.begin(), ids.end(), std::greater_equal<>()) == ids.end();
     if (ids.empty() || !increasing || ids.front() < 0 || ids.back() >= shape.experts) {
-      throw std::invalid_argument("local experts of a layer must be at least one, increasing, and below N_e");
+      throw std::invalid_argument(
+          "each layer needs at least one local expert, and expert ids must increase and be below N_e");
     }
   }
 }

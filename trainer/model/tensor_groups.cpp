@@ -35,8 +35,8 @@ ParameterSlice expert_slice(const Model& model, std::size_t index, const TensorG
   const auto first = std::lower_bound(local.begin(), local.end(), group.expert_begin);
   const auto last = std::lower_bound(local.begin(), local.end(), group.expert_end);
   if (last - first != group.expert_end - group.expert_begin) {
-    throw std::invalid_argument("tensor group: not all of experts " + std::to_string(group.expert_begin) +
-                                " to " + std::to_string(group.expert_end - 1) + " are local in layer " +
+    throw std::invalid_argument("tensor group: some of the experts " + std::to_string(group.expert_begin) +
+                                " to " + std::to_string(group.expert_end - 1) + " are not local in layer " +
                                 std::to_string(spec.layer));
   }
   return {index, dim, first - local.begin(), last - local.begin()};
@@ -60,7 +60,7 @@ std::vector<ParameterSlice> slices(const Model& model, const TensorGroup& group)
   }
   if (elements != group.elements) {
     throw std::invalid_argument("tensor group: the plan counts " + std::to_string(group.elements) +
-                                " elements, the model has " + std::to_string(elements));
+                                " elements, but the model has " + std::to_string(elements));
   }
   return out;
 }

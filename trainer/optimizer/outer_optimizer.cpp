@@ -41,7 +41,7 @@ void OuterOptimizer::update(at::Tensor anchor, at::Tensor first, at::Tensor seco
       return;
     }
     default:
-      throw std::logic_error("this outer optimiser averages parameters: there is no outer step");
+      throw std::logic_error("this outer optimiser averages parameters and has no outer step");
   }
 }
 

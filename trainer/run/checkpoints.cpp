@@ -145,12 +145,13 @@ void Checkpoints::load(Executor& executor, std::int64_t rounds) const {
                       "; for example another directory with --checkpoints");
     };
     if (content.metadata["format"] != kFormat)
-      refuse("a file of another kind", "a checkpoint of fomoe-train");
+      refuse("a file in another format", "a checkpoint of fomoe-train");
     if (content.metadata["digest"] != digest_)
-      refuse("the checkpoint of another run", "one of this scenario, seed, data and version");
+      refuse("the checkpoint of another run", "a checkpoint of the same scenario, seed, data and version");
     if (content.metadata["node"] != std::to_string(node) ||
         content.metadata["rounds"] != std::to_string(rounds))
-      refuse("the checkpoint of another node or round", "the one that belongs here");
+      refuse("the checkpoint of another node or round",
+             "the checkpoint of the node and round in the file's path");
     files.emplace(node, std::move(content));
   }
   if (!files.empty()) executor.resume_at(rounds, std::stoll(files.begin()->second.metadata["steps"]));
@@ -159,8 +160,8 @@ void Checkpoints::load(Executor& executor, std::int64_t rounds) const {
     const auto copy = [&](const std::string& name, at::Tensor into) {
       const auto found = content.tensors.find(name);
       if (found == content.tensors.end() || found->second.sizes() != into.sizes())
-        throw FileError(file(rounds, node) + ": got a checkpoint without a fitting tensor " + name +
-                        "; expected a whole one");
+        throw FileError(file(rounds, node) + ": got a checkpoint in which tensor " + name +
+                        " is missing or has another shape; expected a complete checkpoint");
       const at::NoGradGuard no_grad;
       into.copy_(found->second);
     };

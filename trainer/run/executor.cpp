@@ -38,7 +38,7 @@ Executor::Executor(const costmodel::Scenario& scenario, const costmodel::Plan& p
       pieces_(costmodel::pieces_of(scenario, plan)),
       background_(transport.concurrent() ? kChannels : 1) {
   const PlanNeeds needs = needs_of(scenario, plan);
-  if (options.paced) pace_.emplace(scenario_, plan_);
+  if (options.paced) pacing_.emplace(scenario_, plan_);
   for (NodeId node = 0; node < static_cast<NodeId>(plan.nodes.size()); ++node) {
     if (transport.hosts(node)) make_worker(node, needs);
   }
@@ -137,8 +137,8 @@ void Executor::compute(const costmodel::RoundPlan& plan, std::int64_t round) {
     const auto found = workers_.find(node);
     if (found == workers_.end()) continue;
     const double start_s = now_s();
-    if (pace_) pace(work, node, round);
-    for (std::int64_t i = 0; i < work.repeat && !pace_; ++i) {
+    if (pacing_) pace(work, node, round);
+    for (std::int64_t i = 0; i < work.repeat && !pacing_; ++i) {
       if (work.work == Work::outer_step) {
         found->second->outer_step(work.whole_model, trained_on(node) > 0 ? options_.kept_share : 0);
         continue;
@@ -150,18 +150,12 @@ void Executor::compute(const costmodel::RoundPlan& plan, std::int64_t round) {
   }
 }
 
-// Sleeps until the end of each step, measured from the start of the operation, so that late wake-ups do not
-// add up.
 void Executor::pace(const Compute& work, NodeId node, std::int64_t round) {
-  const double seconds = pace_->of(work, node, round, op_);
-  const auto start = std::chrono::steady_clock::now();
   Worker& worker = *workers_.at(node);
   if (work.work != Work::outer_step && work.work != Work::optimizer) worker.zero_gradients();
   if (work.work == Work::outer_step) worker.discard_averages();
-  for (std::int64_t i = 0; i < work.repeat; ++i) {
-    const double until_s = seconds * static_cast<double>(i + 1) / static_cast<double>(work.repeat);
-    std::this_thread::sleep_until(start + std::chrono::duration<double>(until_s));
-    if (work.work != Work::whole_step && work.work != Work::optimizer) continue;
+  pacing_->sleep(work, node, round, op_, [&](double seconds) {
+    if (work.work != Work::whole_step && work.work != Work::optimizer) return;
     StepRecord record;
     record.node = node;
     record.round = round;
@@ -169,10 +163,10 @@ void Executor::pace(const Compute& work, NodeId node, std::int64_t round) {
     record.loss = std::numeric_limits<double>::quiet_NaN();
     record.tokens = static_cast<std::int64_t>(plan_.nodes[static_cast<std::size_t>(node)].sequences) *
                     scenario_.model.sequence_length;
-    record.seconds = seconds / static_cast<double>(work.repeat);
+    record.seconds = seconds;
     record.routing = &routing_[node];
     if (on_step) on_step(record);
-  }
+  });
 }
 
 // Computes the gradients of a whole step, or the part of it that the operation names.

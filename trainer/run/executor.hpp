@@ -33,12 +33,12 @@
 #include <string>
 #include <vector>
 
-#include "costmodel/compute/operation_seconds.hpp"
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/plan/plan.hpp"
 #include "costmodel/timeline/timeline.hpp"
 #include "trainer/comm/collectives.hpp"
 #include "trainer/data/batches.hpp"
+#include "trainer/measurement/pacing.hpp"
 #include "trainer/optimizer/moment_ages.hpp"
 #include "trainer/run/background.hpp"
 #include "trainer/run/worker.hpp"
@@ -159,7 +159,7 @@ class Executor {
   void start_ready(const std::shared_ptr<const costmodel::RoundPlan>& plan, std::int64_t round,
                    costmodel::OpId from);
   [[nodiscard]] bool may_start(const costmodel::RoundPlan& plan, const OpOfRound& which);
-  [[nodiscard]] bool brings_what(const costmodel::Transfer& sends, const OpOfRound& under_way);
+  [[nodiscard]] bool reads_result_of(const costmodel::Transfer& sends, const OpOfRound& under_way);
   void start(const std::shared_ptr<const costmodel::RoundPlan>& plan, const OpOfRound& which);
   [[nodiscard]] TransferOptions transfer_options(const costmodel::Transfer& work, std::int64_t round);
   void settle(OpOfRound which);  // by value: callers pass keys of in_flight_, which it erases
@@ -181,7 +181,7 @@ class Executor {
   Transport& transport_;
   Batches& batches_;
   TrainingOptions options_;
-  std::optional<costmodel::OperationSeconds> pace_;  // durations of compute operations, for paced runs
+  std::optional<Pacing> pacing_;  // in paced runs
   std::map<costmodel::NodeId, std::unique_ptr<Worker>> workers_;
   std::map<costmodel::NodeId, RecordedStep> steps_;  // by node: the step of the worker's model
   // by node: steps that have begun and await the optimiser

@@ -54,13 +54,13 @@ bool Executor::may_start(const costmodel::RoundPlan& plan, const OpOfRound& whic
   return earlier_rounds && std::all_of(op.after.begin(), op.after.end(), [&](OpId before) {
            if (done_[static_cast<std::size_t>(before)]) return true;
            const OpOfRound under_way{which.first, before};
-           return in_flight_.contains(under_way) && !brings_what(work, under_way);
+           return in_flight_.contains(under_way) && !reads_result_of(work, under_way);
          });
 }
 
 // Whether the transfer under way, or one that it follows, writes into the models something that `sends` reads
 // from them.
-bool Executor::brings_what(const Transfer& sends, const OpOfRound& under_way) {
+bool Executor::reads_result_of(const Transfer& sends, const OpOfRound& under_way) {
   const auto found = in_flight_.find(under_way);
   if (found == in_flight_.end()) return false;
   const Transfer& brings = *found->second->work;
@@ -81,7 +81,7 @@ bool Executor::brings_what(const Transfer& sends, const OpOfRound& under_way) {
   }
   const costmodel::Op& op = found->second->plan->ops[static_cast<std::size_t>(under_way.second)];
   return std::any_of(op.after.begin(), op.after.end(), [&](OpId before) {
-    return brings_what(sends, {under_way.first, before});
+    return reads_result_of(sends, {under_way.first, before});
   });
 }
 

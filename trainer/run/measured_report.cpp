@@ -103,15 +103,15 @@ std::string routing_csv(const costmodel::Scenario& scenario, const costmodel::Pl
 std::string note_on_links(const ReportContext& context) {
   if (context.links.starts_with("emulated") && !context.in_turn) {
     return std::string(
-               "links were emulated by fomoe-wan on one machine: uplinks, downlinks, paths and latencies "
-               "of the platform that it was given, ") +
-           (context.links == "emulated and checked" ? "measured before the run to be within 5 % of it"
-                                                    : "not measured before the run (--no-check)") +
-           "; link_busy_share compares measured bytes with this scenario's links";
+               "fomoe-wan emulated the uplinks, downlinks, paths and latencies of its platform on one "
+               "machine; ") +
+           (context.links == "emulated and checked"
+                ? "before the run it measured that they are within 5 % of the platform"
+                : "it did not measure them before the run (--no-check)") +
+           "; link_busy_share compares the measured bytes with this scenario's links";
   }
-  return "links were whatever lies between the processes, not the scenario's: link_busy_share compares "
-         "measured "
-         "bytes with the scenario's links";
+  return "the run used the real connections between its processes, not the scenario's links; "
+         "link_busy_share compares the measured bytes with the scenario's links";
 }
 
 costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
@@ -152,17 +152,17 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
   // Replace the provenance of assumed and computed inputs by that of the measurements; the entries after them
   // (prices, energy) stay.
   std::vector<Provenance> provenance = {
-      {"times", Origin::measured, "of this run on " + context.device},
+      {"times", Origin::measured, "this run on " + context.device},
       {"bytes sent", Origin::measured, "counted at each send"},
-      {"memory", Origin::measured, "peak of the process that trained the site"}};
+      {"memory", Origin::measured, "peak memory of the process that trained the site"}};
   if (context.paced) {
     for (Provenance origin : context.pace) {
       origin.what = "paced " + origin.what;
       provenance.push_back(std::move(origin));
     }
     report.notes.emplace_back(
-        "compute was paced: every operation slept for as long as the scenario says; transfers were real, "
-        "nothing was trained");
+        "compute was paced: every operation slept for the time that the scenario gives; transfers were "
+        "real; no model was trained");
   }
   const std::size_t frame = costmodel::report_frame(measured, executed.steps).provenance.size();
   provenance.insert(provenance.end(), report.provenance.begin() + static_cast<std::ptrdiff_t>(frame),
@@ -170,12 +170,12 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
   report.provenance = std::move(provenance);
   if (context.in_turn) {
     report.notes.emplace_back(
-        "one process trained all sites in turn: bytes and quality are those of the run, times are of this "
-        "process and not of sites that work at once");
+        "one process trained all sites one after the other: bytes and quality are those of a distributed "
+        "run, but times are those of this process, not of sites that train in parallel");
   }
   if (context.first_round > 0) {
-    report.notes.push_back("resumed after round " + std::to_string(context.first_round) +
-                           ": times, bytes and tokens are of the rounds since then");
+    report.notes.push_back("the run resumed after round " + std::to_string(context.first_round) +
+                           "; times, bytes and tokens cover only the later rounds");
   }
   report.notes.push_back(note_on_links(context));
   return report;

@@ -25,8 +25,9 @@ namespace {
 [[noreturn]] void refuse_method(const std::string& got) {
   throw InputError(
       "strategy.method", got,
-      "a method that fomoe-train executes: sums and averages after steps or behind the backward pass, "
-      "reductions to a server, migration of experts; nothing that a step waits for in its midst",
+      "a method that fomoe-train executes: it supports sums and averages after a step or overlapped with the "
+      "backward pass, reductions to a server, and expert migration, but no transfer that a forward or "
+      "backward pass waits for",
       "method = \"diloco\"");
 }
 
@@ -34,19 +35,20 @@ void check_model(const costmodel::ModelShape& shape) {
   if (shape.architecture != costmodel::ModelShape{}.architecture || shape.dense_layers > 0 ||
       shape.experts < 1 || shape.opaque) {
     throw InputError("model", "a model of architecture " + shape.architecture,
-                     "one of the FoMoE paper's family, a preset or shape keys", "preset = \"small\"");
+                     "a model of the FoMoE paper's architecture, given by a preset or by shape keys",
+                     "preset = \"small\"");
   }
 }
 
 void check_transfer(const costmodel::Scenario& scenario, const costmodel::Op& op, const Transfer& transfer) {
   const std::string got =
-      "\"" + scenario.strategy.method->name + "\", which has the operation \"" + op.name + "\"";
+      "\"" + scenario.strategy.method->name + "\", which has the unsupported operation \"" + op.name + "\"";
   for (const costmodel::Exchange& exchange : transfer.exchanges) {
     for (const costmodel::Payload& payload : exchange.payloads) {
       if (payload.traffic == TrafficClass::data || payload.traffic == TrafficClass::checkpoint ||
           payload.traffic == TrafficClass::rejoin) {
         throw InputError("traffic", "a [traffic] table",
-                         "none: fomoe-train sends what the method sends and nothing beside it",
+                         "no [traffic] table, since fomoe-train executes only the method's own transfers",
                          "a scenario without [traffic]");
       }
       if (payload.content == Content::activation || payload.content == Content::training_state ||
@@ -59,9 +61,10 @@ void check_transfer(const costmodel::Scenario& scenario, const costmodel::Op& op
         refuse_method(got);
       try {
         (void)WireCodec(payload.format);
-      } catch (const std::invalid_argument& error) {
-        throw InputError("strategy.payload_dtype", error.what(), "fp32, bf16 or fp16 with compression",
-                         "payload_dtype = \"bf16\"");
+      } catch (const std::invalid_argument&) {
+        throw InputError("strategy.payload_dtype",
+                         std::string(costmodel::to_string(payload.format.type)) + " with top-k compression",
+                         "fp32, bf16 or fp16 with top-k compression", "payload_dtype = \"bf16\"");
       }
     }
   }
@@ -89,8 +92,8 @@ class Chunks {
               transfer.collective == costmodel::Collective::direct && transfer.pattern != Pattern::all_reduce;
           if (ordered || scatters == (found != left_.end()) || (!scatters && !there) ||
               (scatters && payload.chunks > 1))
-            refuse_method("\"" + scenario_.strategy.method->name + "\", which has the operation \"" +
-                          op.name + "\"");
+            refuse_method("\"" + scenario_.strategy.method->name +
+                          "\", which has the unsupported operation \"" + op.name + "\"");
           if (scatters) left_[key] = {chunk, chunks};
           if (transfer.pattern == Pattern::all_gather) left_.erase(key);
         }
@@ -107,7 +110,7 @@ class Chunks {
     throw InputError(
         strategy.bucket_bytes > 0 ? "strategy.bucket_bytes" : "strategy.granularity",
         strategy.bucket_bytes > 0 ? std::to_string(strategy.bucket_bytes) + "B" : "\"tensor\"",
-        "one call for everything: fomoe-train does not cut the chunks of hierarchical sums into pieces",
+        "one call per collective, since fomoe-train does not split the chunks of hierarchical reductions",
         "collective = \"ring\"");
   }
 
@@ -126,7 +129,7 @@ void check_parts_of_step(const costmodel::Scenario& scenario, const costmodel::P
   for (std::size_t id = 0; id < round.ops.size(); ++id) {
     const costmodel::Op& op = round.ops[id];
     const std::string got =
-        "\"" + scenario.strategy.method->name + "\", which has the operation \"" + op.name + "\"";
+        "\"" + scenario.strategy.method->name + "\", which has the unsupported operation \"" + op.name + "\"";
     const auto* compute = std::get_if<Compute>(&op.what);
     if (compute == nullptr || compute->work == Work::outer_step) continue;
     const double share = compute->share * static_cast<double>(compute->repeat);
@@ -158,7 +161,8 @@ void check_parts_of_step(const costmodel::Scenario& scenario, const costmodel::P
     }
   }
   if (gradients + forward > 0)
-    refuse_method("\"" + scenario.strategy.method->name + "\", which has gradients that no optimiser takes");
+    refuse_method("\"" + scenario.strategy.method->name +
+                  "\", which computes gradients that no optimiser step uses");
 }
 
 bool lossy(const costmodel::WireFormat& format) { return format.sparse() || format.block_elements > 0; }
@@ -209,8 +213,8 @@ PlanNeeds needs_of(const costmodel::Scenario& scenario, const costmodel::Plan& p
     const costmodel::RoundPlan round = plan.round(index);
     Chunks chunks(scenario);
     for (const costmodel::Op& op : round.ops) {
-      const std::string got =
-          "\"" + scenario.strategy.method->name + "\", which has the operation \"" + op.name + "\"";
+      const std::string got = "\"" + scenario.strategy.method->name +
+                              "\", which has the unsupported operation \"" + op.name + "\"";
       needs.detached = needs.detached || op.detached;
       if (const auto* transfer = std::get_if<Transfer>(&op.what)) {
         check_transfer(scenario, op, *transfer);

@@ -119,15 +119,15 @@ class Run {
     // Checked before any process waits for another one.
     if (needs_of(scenario_, plan_).detached && !request.checkpoints.empty()) {
       throw UsageError(
-          "--checkpoints: got it with a method whose transfers run on from round to round; expected "
-          "overlap_steps that end within the round, or no checkpoints; for example --set "
-          "strategy.overlap_steps=0");
+          "--checkpoints: got a method whose transfers continue into the next round; expected a value of "
+          "strategy.overlap_steps with which transfers end within their round, or no --checkpoints; for "
+          "example --set strategy.overlap_steps=0");
     }
     if (!request.checkpoints.empty() && !request.resume &&
         !Checkpoints(request.checkpoints, "").complete({}).empty()) {
       throw UsageError(
           "--checkpoints: got " + request.checkpoints +
-          ", which has checkpoints already; expected another directory, or --resume; for example "
+          ", which already contains checkpoints; expected another directory, or --resume; for example "
           "--checkpoints " +
           request.checkpoints + " --resume");
     }
@@ -141,7 +141,7 @@ class Run {
     // The process was killed after the last checkpoint. Whoever restarts the run, such as a job manager, must
     // learn that it is complete rather than failed.
     if (first_round_ == plan_.rounds) {
-      if (speaks()) out_ << "the run is complete: nothing is left to train, and no report is written\n";
+      if (speaks()) out_ << "the run is already complete; no report is written\n";
       return std::nullopt;
     }
     try {
@@ -213,7 +213,7 @@ class Run {
     if (request_.launch->world != scenario_.sites()) {
       throw UsageError(
           "WORLD_SIZE: got " + std::to_string(request_.launch->world) +
-          " processes; expected one for each of the scenario's " + std::to_string(scenario_.sites()) +
+          " processes; expected one process for each of the scenario's " + std::to_string(scenario_.sites()) +
           " sites; for example fomoe-train run S.toml --local " + std::to_string(scenario_.sites()));
     }
     std::vector<std::string> names;
@@ -249,7 +249,7 @@ class Run {
       if (count == texts.size()) first_round_ = rounds;
     }
     if (first_round_ == 0) {
-      if (speaks()) out_ << "no checkpoint in " << request_.checkpoints << ": starting from the beginning\n";
+      if (speaks()) out_ << "no checkpoint in " << request_.checkpoints << "; starting from the beginning\n";
       return;
     }
     checkpoints_->load(*executor_, first_round_);

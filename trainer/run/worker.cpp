@@ -66,7 +66,7 @@ at::Tensor Worker::part(Content content, const ParameterSlice& slice) {
       return slice.of(parameter.master.detach());
     case Content::gradient:
       if (!parameter.compute.grad().defined())
-        throw std::logic_error("a gradient is sent before it is computed: " + parameter.spec.name());
+        throw std::logic_error("the plan sends a gradient before it is computed: " + parameter.spec.name());
       return slice.of(parameter.compute.grad());
     case Content::moment1:
       return slice.of(inner_.moment1()[slice.parameter]);
@@ -74,13 +74,13 @@ at::Tensor Worker::part(Content content, const ParameterSlice& slice) {
       return slice.of(inner_.moment2()[slice.parameter]);
     case Content::outer_moment1:
     case Content::outer_moment2:
-      if (!outer_) throw std::logic_error("outer state of a node that takes no outer steps is sent");
+      if (!outer_) throw std::logic_error("the plan sends the outer state of a node that keeps none");
       return slice.of(
           (content == Content::outer_moment1 ? outer_->first() : outer_->second()).at(slice.parameter));
     case Content::pseudo_gradient:
       return slice.of(anchor_.at(slice.parameter)) - slice.of(parameter.master.detach());
     default:
-      throw std::invalid_argument("the trainer has no tensors of this content");
+      throw std::invalid_argument("the trainer has no tensors with this content");
   }
 }
 
@@ -127,7 +127,7 @@ void Worker::keep_residual(const Payload& payload, const at::Tensor& residual) {
 
 void Worker::outer_step(bool whole, double kept_share) {
   const at::NoGradGuard no_grad;
-  if (!outer_) throw std::logic_error("an outer step at a node that keeps no outer state");
+  if (!outer_) throw std::logic_error("the plan has an outer step at a node that keeps no outer state");
   const auto merge = [&](const ParameterSlice& slice, const at::Tensor& difference) {
     at::Tensor anchor = slice.of(anchor_[slice.parameter]);
     outer_->step(

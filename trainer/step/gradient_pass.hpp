@@ -5,7 +5,7 @@
 // Its forward pass is cut at the layers where the backward pass is to stop: the input x of such a layer
 // becomes a leaf x'. The backward pass of the layers from there on ends in ∂L/∂x', from which the backward
 // pass of the layers below continues. The sums and their order are the same as without cuts, so the gradients
-// have the same bits (tests/trainer/buckets_test.cpp).
+// have the same bits (tests/trainer/run/buckets_test.cpp).
 #pragma once
 #include <cstdint>
 #include <set>

@@ -149,7 +149,7 @@ ProfilePoint measure_point(const ProfileOptions& options, std::int64_t sequences
   double spent = 0;
   for (std::int64_t i = 0; i < options.steps; ++i) {
     if (i >= kFewestSteps && spent >= options.time_budget_s) {
-      progress << "  the time budget of " << options.time_budget_s << " s ended this point after " << i
+      progress << "  the time budget of " << options.time_budget_s << " s ended this measurement after " << i
                << " of " << options.steps << " steps\n";
       break;
     }

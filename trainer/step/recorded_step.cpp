@@ -39,9 +39,8 @@ void clip_gradients(const Model& model, double norm) {
 std::string recording_refused(const costmodel::ModelShape& shape, at::Device device, at::ScalarType dtype) {
   if (!device.is_cuda()) return "the device is not a GPU";
   if (!grouped_on_device(device, dtype, {shape.d_model, shape.d_expert})) {
-    return "the experts' products wait for the host: they do not in bf16, of widths that are multiples of 8, "
-           "on "
-           "a GPU of compute capability 9.0 or 10.0";
+    return "the matrix products of the experts synchronise with the host; CUDA graphs need bf16, widths that "
+           "are multiples of 8, and a GPU of compute capability 9.0 or 10.0";
   }
   return {};
 }

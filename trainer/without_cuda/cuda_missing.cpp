@@ -14,8 +14,7 @@ namespace {
 bool cuda_available() { return false; }
 std::string why_no_cuda() {
   return "this fomoe-train was built without CUDA (to build it with CUDA: bash tools/setup.sh && cmake "
-         "--preset "
-         "release && cmake --build --preset release)";
+         "--preset release && cmake --build --preset release)";
 }
 std::string cuda_name() { missing(); }
 std::string cuda_versions() { return "without CUDA"; }

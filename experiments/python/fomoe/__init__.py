@@ -1,4 +1,4 @@
-"""Predicts the time and cost of cross-site mixture-of-experts training.
+"""Predicts the cost of mixture-of-experts training across data centres.
 
 >>> import fomoe
 >>> report = fomoe.simulate("experiments/scenarios/two-sites.toml", set={"strategy.local_steps": 64})

@@ -58,7 +58,8 @@ Descriptor connect_to(std::uint32_t to, std::uint16_t port) {
     if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
       return socket;
     // The other site's process may not listen yet.
-    if (errno != ECONNREFUSED || monotonic_s() > until_s) refuse_system_call("connect to " + dotted(to));
+    if (errno != ECONNREFUSED || monotonic_s() > until_s)
+      refuse_system_call("cannot connect to " + dotted(to));
     ::usleep(2000);
   }
 }
@@ -96,7 +97,7 @@ double receive_tcp(const RateProbe& probe) {
   const Descriptor listener = open_socket(SOCK_STREAM);
   bind_to(listener, probe.port);
   if (::listen(listener.get(), 1) != 0) refuse_system_call("listen");
-  if (!readable(listener, kPatience_s)) throw Refusal("a TCP connection between two sites was not made");
+  if (!readable(listener, kPatience_s)) throw Refusal("two sites did not establish a TCP connection in time");
   const Descriptor socket(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   if (socket.get() < 0) refuse_system_call("accept");
 
@@ -151,7 +152,7 @@ double ping_udp(std::uint32_t to, std::uint16_t port, int count) {
   for (std::uint64_t number = 0; static_cast<int>(round_trips_s.size()) < count; ++number) {
     const std::array<std::uint64_t, 2> sent = {number, 0};
     const double sent_s = monotonic_s();
-    if (sent_s > until_s) throw Refusal("datagrams between two sites do not come back");
+    if (sent_s > until_s) throw Refusal("a site did not return UDP datagrams in time");
     if (::send(socket.get(), sent.data(), sizeof sent, 0) < 0) {
       ::usleep(2000);  // the other site's process does not listen yet
       continue;

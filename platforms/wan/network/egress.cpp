@@ -79,7 +79,7 @@ int interface_index(const Descriptor& route_control) {
   ifreq request{};
   std::strncpy(request.ifr_name, kInterface, IFNAMSIZ - 1);
   if (::ioctl(route_control.get(), SIOCGIFINDEX, &request) != 0)
-    refuse_system_call(std::string(kInterface) + ": index");
+    refuse_system_call(std::string(kInterface) + ": cannot read the interface index");
   return request.ifr_ifindex;
 }
 
@@ -87,7 +87,7 @@ int interface_index(const Descriptor& route_control) {
 
 Descriptor open_route_control() {
   Descriptor control(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
-  if (control.get() < 0) refuse_system_call("route control");
+  if (control.get() < 0) refuse_system_call("cannot open a netlink route socket");
   return control;
 }
 
@@ -115,8 +115,8 @@ void limit_egress(const Descriptor& route_control, double bytes_per_s, double qu
   request.end(options);
   if (const int error = request.sent_over(route_control.get()); error != 0) {
     throw Refusal(fmt::format(
-        "this kernel does not allow a token bucket filter (tc-tbf) on a site's interface: {}; --uplink-queue "
-        "router does without",
+        "this kernel does not allow a token bucket filter (tc-tbf) on a site's interface: {}; use "
+        "--uplink-queue router, which does not need it",
         std::strerror(error)));
   }
 }

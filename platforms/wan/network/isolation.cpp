@@ -111,16 +111,16 @@ pid_t start_isolated(const std::function<int()>& inside) {
   sigprocmask(SIG_SETMASK, &before, nullptr);
   if (child < 0) {
     throw Refusal(fmt::format(
-        "this machine allows no user namespace ({}); on the host try `sysctl "
+        "this machine does not allow user namespaces ({}); on the host try `sysctl "
         "kernel.unprivileged_userns_clone=1`, `sysctl kernel.apparmor_restrict_unprivileged_userns=0` "
         "or `sysctl user.max_user_namespaces=1000`; in a container start it with --privileged",
         std::strerror(error)));
   }
   if (users && !map_users(child)) {
-    throw Refusal(fmt::format("this machine allows no user namespace (/proc/{}/uid_map: {})", child,
+    throw Refusal(fmt::format("this machine does not allow user namespaces (/proc/{}/uid_map: {})", child,
                               std::strerror(errno)));
   }
-  if (::write(signal_go.get(), "g", 1) != 1) refuse_system_call("start of the isolated process");
+  if (::write(signal_go.get(), "g", 1) != 1) refuse_system_call("cannot start the isolated process");
   return child;
 }
 

@@ -16,7 +16,7 @@ constexpr double kLeastQueue_bytes = 256 * 1024;
 void refuse_what_changes(const Platform& platform) {
   if (!platform.changes.empty()) {
     throw InputError("platform.trace", "links that change over time",
-                     "links that stay as they are: fomoe-wan does not emulate changes",
+                     "links that do not change, because fomoe-wan does not emulate changes",
                      "a platform without trace");
   }
   if (platform.size() > kMostSites) {
@@ -154,9 +154,9 @@ CoreShares share_cores(const std::vector<int>& allowed, int sites, int per_site)
   const int rest = static_cast<int>(allowed.size()) - 1;  // all but the relay's core
   if (per_site < 1 || per_site > rest) {
     throw InputError("--cpus-per-site", std::to_string(per_site),
-                     fmt::format("1 to {} of the {} cores that may be used, since the relay keeps one", rest,
-                                 allowed.size()),
-                     rest > 0 ? "--cpus-per-site 1" : "no --cpus-per-site, which needs at least 2 cores");
+                     fmt::format("1 to {}, because {} cores are available and the relay uses one of them",
+                                 rest, allowed.size()),
+                     rest > 0 ? "--cpus-per-site 1" : "omit --cpus-per-site, which needs at least 2 cores");
   }
   CoreShares shares;
   shares.relay = allowed.front();

@@ -43,17 +43,18 @@ Descriptor open_tun(const std::string& device) {
   ifreq request = request_for(kInterface);
   request.ifr_flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR;
   if (::ioctl(tun.get(), TUNSETIFF, &request) != 0)
-    throw Refusal(fmt::format("{}: creates no interface: {}", device, std::strerror(errno)));
+    throw Refusal(fmt::format("{}: cannot create a network interface: {}", device, std::strerror(errno)));
   // The kernel then delivers runs of TCP segments uncut: see frame.hpp.
   if (::ioctl(tun.get(), TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO4) != 0)
-    refuse_system_call(device + ": segmentation offload");
+    refuse_system_call(device + ": cannot enable segmentation offload");
   return tun;
 }
 
 void set_up(int control, const std::string& interface) {
   ifreq request = request_for(interface);
   request.ifr_flags = IFF_UP | IFF_RUNNING;
-  if (::ioctl(control, SIOCSIFFLAGS, &request) != 0) refuse_system_call(interface + ": set up");
+  if (::ioctl(control, SIOCSIFFLAGS, &request) != 0)
+    refuse_system_call(interface + ": cannot bring up the interface");
 }
 
 void set_address(int control, unsigned long what, const std::string& dotted_quad) {
@@ -63,7 +64,7 @@ void set_address(int control, unsigned long what, const std::string& dotted_quad
   ::inet_pton(AF_INET, dotted_quad.c_str(), &address.sin_addr);
   std::memcpy(&request.ifr_addr, &address, sizeof address);
   if (::ioctl(control, what, &request) != 0)
-    refuse_system_call(std::string(kInterface) + ": address " + dotted_quad);
+    refuse_system_call(std::string(kInterface) + ": cannot set the address " + dotted_quad);
 }
 
 bool set_setting(const std::string& name, const std::string& value) {
@@ -91,7 +92,7 @@ std::string network_setting(const std::string& name) {
 }
 
 SiteNetwork make_site_network(std::uint32_t address, int mtu, const NetworkOptions& options) {
-  if (::unshare(CLONE_NEWNET) != 0) refuse_system_call("this machine allows no network namespace");
+  if (::unshare(CLONE_NEWNET) != 0) refuse_system_call("this machine does not allow network namespaces");
   SiteNetwork site;
   site.network = Descriptor(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
   if (site.network.get() < 0) refuse_system_call("/proc/thread-self/ns/net");
@@ -105,15 +106,15 @@ SiteNetwork make_site_network(std::uint32_t address, int mtu, const NetworkOptio
   ifreq request = request_for(kInterface);
   request.ifr_mtu = mtu;
   if (::ioctl(control.get(), SIOCSIFMTU, &request) != 0)
-    refuse_system_call(fmt::format("{}: MTU {}", kInterface, mtu));
+    refuse_system_call(fmt::format("{}: cannot set the MTU {}", kInterface, mtu));
   set_up(control.get(), kInterface);
   site.route_control = open_route_control();
 
   if (!options.congestion_control.empty()) {
     if (!set_setting("tcp_congestion_control", options.congestion_control)) {
-      throw Refusal(
-          fmt::format("--congestion-control: this kernel does not let a namespace use {}; it allows: {}",
-                      options.congestion_control, network_setting("tcp_allowed_congestion_control")));
+      throw Refusal(fmt::format(
+          "--congestion-control: this kernel does not allow {} in a network namespace; it allows: {}",
+          options.congestion_control, network_setting("tcp_allowed_congestion_control")));
     }
   } else {
     for (const char* name : {"bbr", "cubic", "reno"})

@@ -94,7 +94,7 @@ std::vector<double> run_tasks(const std::vector<SiteNetwork>& sites,
       if (process <= 0 || ::waitpid(process, &status, WNOHANG) != process) continue;
       process = 0;
       if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        throw Refusal(fmt::format("a measurement in site {} failed", tasks[i].site));
+        throw Refusal(fmt::format("a measurement at site {} failed", tasks[i].site));
       if (!tasks[i].background) --unfinished;
     }
     if (unfinished == 0) break;

@@ -23,7 +23,7 @@ namespace {
 constexpr const char* kPrefix = "fomoe-wan-";
 constexpr int kPeriod_us = 100'000;
 constexpr const char* kRemedy =
-    "; as root it works, or with cgroups of version 2 under `systemd-run --user --scope -p Delegate=yes`";
+    "; run as root, or with cgroups of version 2 under `systemd-run --user --scope -p Delegate=yes`";
 
 std::vector<std::string> split(const std::string& text, char at) {
   std::vector<std::string> parts;
@@ -136,7 +136,7 @@ CpuQuota::~CpuQuota() {
 
 void CpuQuota::join(int site) const {
   if (::write(members_[static_cast<std::size_t>(site)].get(), "0", 1) != 1)
-    refuse_system_call("--cpu-quota: joining the site's control group");
+    refuse_system_call("--cpu-quota: cannot join the site's control group");
 }
 
 }  // namespace fomoe::platforms::wan

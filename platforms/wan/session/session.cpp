@@ -115,8 +115,8 @@ int checked_run(const Layout& layout, const SessionOptions& options, const CpuQu
     if (const auto wrong = misses(check, layout); !wrong.empty()) {
       for (const std::string& line : wrong) say(line);
       throw Refusal(
-          "the emulation does not do what the platform says (a machine that is busy with other "
-          "things may be why); --no-check goes on all the same");
+          "the emulation does not match the platform (other load on this machine may be the cause); use "
+          "--no-check to continue without the check");
     }
   }
   if (!options.check && options.uplink_queue == UplinkQueue::host) limit_uplinks(layout, sites);
@@ -163,7 +163,7 @@ int run_session(const Layout& layout, const SessionOptions& options) {
   for (int status = 0;;) {
     if (::waitpid(process, &status, WNOHANG) == process) {
       if (WIFEXITED(status)) return WEXITSTATUS(status);
-      say(fmt::format("the isolated process was ended by signal {}", WTERMSIG(status)));
+      say(fmt::format("signal {} ended the isolated process", WTERMSIG(status)));
       return kFailure;
     }
     const timespec patience = {kPatience_s, 0};

@@ -173,7 +173,7 @@ class Supervisor {
     int status = 0;
     // This process is the init of its namespace, so it also reaps orphaned processes.
     for (pid_t ended; (ended = ::waitpid(-1, &status, WNOHANG)) > 0;) {
-      if (ended == relay_) throw Refusal("the relay ended before the sites did");
+      if (ended == relay_) throw Refusal("the relay ended before the commands of the sites");
       for (std::size_t i = 0; i < processes_.size(); ++i)
         if (processes_[i] == ended)
           site_ended(i, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
@@ -187,7 +187,7 @@ class Supervisor {
     if (status == 0 || result_.status != 0) return;
     result_.status = status;
     if (running_ == 0) return;
-    std::fprintf(stderr, "fomoe-wan: site %s ended with status %d; the others are stopped\n",
+    std::fprintf(stderr, "fomoe-wan: site %s ended with status %d; the other sites are stopped\n",
                  commands_[site].name.c_str(), status);
     stop(SIGTERM);
   }

@@ -114,9 +114,10 @@ TEST_CASE(
 
 TEST_CASE("ddp in buckets: at most one bucket per layer, and secure aggregation allows one sum per round") {
   Scenario scenario = bucketed(5);
-  CHECK_THROWS_WITH_AS(check(scenario),
-                       doctest::Contains("got 5; expected at most one for each of the 4 layers; for example"),
-                       InputError);
+  CHECK_THROWS_WITH_AS(
+      check(scenario),
+      doctest::Contains("got 5; expected at most one fragment for each of the 4 layers; for example"),
+      InputError);
   scenario = bucketed(4);
   scenario.strategy.secure_aggregation = true;
   CHECK_THROWS_AS(check_composition(scenario), InputError);

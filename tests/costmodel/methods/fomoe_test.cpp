@@ -1,4 +1,4 @@
-// Tests of FoMoE with the axes that it shares with other methods. ../methods_test.cpp has the other tests of
+// Tests of FoMoE with the axes that it shares with other methods. methods_test.cpp has the other tests of
 // FoMoE.
 #include <doctest/doctest.h>
 
@@ -86,5 +86,5 @@ TEST_CASE("fomoe with affinity placement: bytes as with any placement, owners by
         doctest::Approx(tests::sent_in_mean_round(plan, 4).total()).epsilon(1e-14));
   REQUIRE(!plan.notes.empty());
   CHECK(plan.notes.back().find("0 % of the routed tokens") != std::string::npos);
-  CHECK(plan.notes.back().find("with the fixed placement 50 %") != std::string::npos);
+  CHECK(plan.notes.back().find("the fixed placement would give 50 %") != std::string::npos);
 }

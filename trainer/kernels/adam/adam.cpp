@@ -30,13 +30,14 @@ void adam_step(const AdamTensors& tensors, const AdamRates& rates) {
       return other.scalar_type() == type && other.strides() == master.strides() &&
              other.sizes() == master.sizes() && other.device() == like.device();
     };
-    TORCH_CHECK(master.is_non_overlapping_and_dense() &&
-                    master.scalar_type() == sum_type(like.scalar_type()) &&
-                    fits(tensors.moment1[i], master.scalar_type()) &&
-                    fits(tensors.moment2[i], master.scalar_type()) && fits(gradient, like.scalar_type()) &&
-                    (!copy.defined() || fits(copy, like.scalar_type())) && master.device() == like.device() &&
-                    tensors.updates[i].device() == like.device() && rates.rate.device() == like.device(),
-                "adam_step: tensors of one layout and device, gradients and copies of one type");
+    TORCH_CHECK(
+        master.is_non_overlapping_and_dense() && master.scalar_type() == sum_type(like.scalar_type()) &&
+            fits(tensors.moment1[i], master.scalar_type()) &&
+            fits(tensors.moment2[i], master.scalar_type()) && fits(gradient, like.scalar_type()) &&
+            (!copy.defined() || fits(copy, like.scalar_type())) && master.device() == like.device() &&
+            tensors.updates[i].device() == like.device() && rates.rate.device() == like.device(),
+        "adam_step: all tensors must have the same layout and device, and all gradients and copies must "
+        "have the same dtype");
     pieces.push_back({master.data_ptr(), tensors.moment1[i].data_ptr(), tensors.moment2[i].data_ptr(),
                       gradient.const_data_ptr(), copy.defined() ? copy.data_ptr() : nullptr,
                       tensors.updates[i].const_data_ptr<float>(), master.numel()});

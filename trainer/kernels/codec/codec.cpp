@@ -21,23 +21,25 @@ void run(const at::Tensor& on, std::int64_t count, const Launch& launch, const L
 
 void check(const at::Tensor& tensor, at::ScalarType type, const char* what) {
   TORCH_CHECK(tensor.dim() == 1 && tensor.is_contiguous() && tensor.scalar_type() == type, what,
-              ": a contiguous vector of ", type);
+              " must be a contiguous vector of ", type);
 }
 
 BlockCodes block_codes(std::int64_t n, int bits, std::int64_t block) {
-  TORCH_CHECK((bits == 8 || bits == 4 || bits == 2) && block > 0, "codes of 8, 4 or 2 bits in blocks");
+  TORCH_CHECK((bits == 8 || bits == 4 || bits == 2) && block > 0,
+              "block codes must have 8, 4 or 2 bits and a positive block size");
   return {n, block, bits};
 }
 
 TopK top_k(std::int64_t n, double share, int index_bits) {
-  TORCH_CHECK(n <= kMostValues && index_bits >= 0, "top-k of at most 2^32 values");
+  TORCH_CHECK(n <= kMostValues && index_bits >= 0,
+              "top-k supports at most 2^32 values and no negative number of index bits");
   return {n, index_bits >= 32 ? kMostValues : std::int64_t{1} << index_bits, share};
 }
 
 }  // namespace
 
 at::Tensor encode_blocks(const at::Tensor& x, int bits, std::int64_t block) {
-  check(x, at::kFloat, "values to encode");
+  check(x, at::kFloat, "the values to encode");
   const BlockCodes codes = block_codes(x.numel(), bits, block);
   at::Tensor bytes = at::empty({codes.code_bytes() + 4 * codes.blocks()}, x.options().dtype(at::kByte));
   const auto* in = x.const_data_ptr<float>();
@@ -55,10 +57,10 @@ at::Tensor encode_blocks(const at::Tensor& x, int bits, std::int64_t block) {
 }
 
 at::Tensor decode_blocks(const at::Tensor& bytes, std::int64_t n, int bits, std::int64_t block) {
-  check(bytes, at::kByte, "codes");
+  check(bytes, at::kByte, "the codes");
   const BlockCodes codes = block_codes(n, bits, block);
-  TORCH_CHECK(bytes.numel() == codes.code_bytes() + 4 * codes.blocks(), "codes of ", n, " values: got ",
-              bytes.numel(), " bytes");
+  TORCH_CHECK(bytes.numel() == codes.code_bytes() + 4 * codes.blocks(), "the codes of ", n,
+              " values do not have ", bytes.numel(), " bytes");
   at::Tensor x = at::empty({n}, bytes.options().dtype(at::kFloat));
   const auto* in = bytes.const_data_ptr<std::uint8_t>();
   auto* out = x.mutable_data_ptr<float>();
@@ -72,7 +74,7 @@ at::Tensor decode_blocks(const at::Tensor& bytes, std::int64_t n, int bits, std:
 std::int64_t kept_values(std::int64_t n, double share) { return TopK{n, 1, share}.kept_before(n); }
 
 KeptValues largest_of_groups(const at::Tensor& x, double share, int index_bits) {
-  check(x, at::kFloat, "values to choose from");
+  check(x, at::kFloat, "the values to select from");
   const TopK top = top_k(x.numel(), share, index_bits);
   KeptValues kept{at::empty({top.kept_before(top.n)}, x.options()),
                   at::empty({top.kept_before(top.n)}, x.options().dtype(at::kInt))};
@@ -87,7 +89,7 @@ KeptValues largest_of_groups(const at::Tensor& x, double share, int index_bits) 
 }
 
 at::Tensor pack_positions(const at::Tensor& positions, int index_bits) {
-  check(positions, at::kInt, "positions");
+  check(positions, at::kInt, "the positions");
   const std::int64_t count = positions.numel(), bytes = (count * index_bits + 7) / 8;
   at::Tensor packed = at::empty({bytes}, positions.options().dtype(at::kByte));
   const auto* in = reinterpret_cast<const std::uint32_t*>(positions.const_data_ptr<std::int32_t>());
@@ -100,11 +102,11 @@ at::Tensor pack_positions(const at::Tensor& positions, int index_bits) {
 }
 
 at::Tensor unpack_positions(const at::Tensor& bytes, std::int64_t n, double share, int index_bits) {
-  check(bytes, at::kByte, "packed positions");
+  check(bytes, at::kByte, "the packed positions");
   const TopK top = top_k(n, share, index_bits);
   const std::int64_t count = top.kept_before(n);
-  TORCH_CHECK(bytes.numel() == (count * index_bits + 7) / 8, "positions of ", count, " values: got ",
-              bytes.numel(), " bytes");
+  TORCH_CHECK(bytes.numel() == (count * index_bits + 7) / 8, "the packed positions of ", count,
+              " values do not have ", bytes.numel(), " bytes");
   at::Tensor positions = at::empty({count}, bytes.options().dtype(at::kLong));
   const auto* in = bytes.const_data_ptr<std::uint8_t>();
   auto* out = positions.mutable_data_ptr<std::int64_t>();

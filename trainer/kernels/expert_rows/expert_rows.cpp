@@ -9,7 +9,7 @@ namespace fomoe::trainer {
 namespace {
 
 void check(const at::Tensor& tensor, const char* name) {
-  TORCH_CHECK(tensor.is_contiguous() && tensor.dim() == 2, name, ": a contiguous matrix");
+  TORCH_CHECK(tensor.is_contiguous() && tensor.dim() == 2, name, " must be a contiguous matrix");
 }
 
 RowRoute raw(const Route& route, std::int64_t tokens, std::int64_t chosen) {
@@ -22,7 +22,7 @@ RowRoute raw(const Route& route, std::int64_t tokens, std::int64_t chosen) {
 }
 
 at::Tensor summed(const at::Tensor& y, const at::Tensor& gates, const Route& route, std::int64_t tokens) {
-  check(y, "rows of experts");
+  check(y, "the rows of the experts");
   at::Tensor out = at::empty({tokens, y.size(1)}, y.options());
   if (tokens == 0) return out;
   if (y.is_cuda()) {
@@ -45,7 +45,7 @@ at::Tensor summed(const at::Tensor& y, const at::Tensor& gates, const Route& rou
 }
 
 at::Tensor activated(const at::Tensor& d_a, const at::Tensor& h, const at::Tensor& ends) {
-  check(h, "SiLU of rows");
+  check(h, "the input of SiLU");
   at::Tensor out = at::empty_like(h);
   if (h.is_cuda()) {
     launch_on(h.device(), [&](auto stream) {
@@ -68,7 +68,7 @@ at::Tensor activated(const at::Tensor& d_a, const at::Tensor& h, const at::Tenso
 }  // namespace
 
 at::Tensor rows_of_experts(const at::Tensor& x, const Route& route, std::int64_t chosen) {
-  check(x, "tokens");
+  check(x, "the tokens");
   at::Tensor rows = at::empty({x.size(0) * chosen, x.size(1)}, x.options());
   if (x.is_cuda()) {
     launch_on(x.device(), [&](auto stream) {
@@ -94,20 +94,20 @@ at::Tensor rows_of_experts_backward(const at::Tensor& d_rows, const Route& route
 at::Tensor silu_of_rows(const at::Tensor& h, const at::Tensor& ends) { return activated({}, h, ends); }
 
 at::Tensor silu_of_rows_backward(const at::Tensor& d_a, const at::Tensor& h, const at::Tensor& ends) {
-  check(d_a, "gradient of SiLU");
+  check(d_a, "the gradient of SiLU's output");
   return activated(d_a, h, ends);
 }
 
 at::Tensor weighted_sum_of_rows(const at::Tensor& y, const at::Tensor& gates, const Route& route) {
-  check(gates, "gates");
+  check(gates, "the gates");
   return summed(y, gates, route, gates.size(0));
 }
 
 WeightedSumGradients weighted_sum_of_rows_backward(const at::Tensor& d_out, const at::Tensor& y,
                                                    const at::Tensor& gates, const Route& route) {
-  check(d_out, "gradient of the tokens");
-  check(y, "rows of experts");
-  check(gates, "gates");
+  check(d_out, "the gradient of the tokens' sums");
+  check(y, "the rows of the experts");
+  check(gates, "the gates");
   WeightedSumGradients gradients{at::empty_like(y), at::empty_like(gates)};
   if (y.is_cuda()) {
     launch_on(y.device(), [&](auto stream) {

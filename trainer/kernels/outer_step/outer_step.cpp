@@ -23,12 +23,12 @@ void nesterov_step(at::Tensor anchor, at::Tensor momentum, const at::Tensor& dif
   for (const at::Tensor& tensor : {momentum, difference}) {
     TORCH_CHECK(tensor.sizes() == anchor.sizes() && tensor.scalar_type() == anchor.scalar_type() &&
                     tensor.device() == anchor.device() && tensor.is_contiguous() && anchor.is_contiguous(),
-                "nesterov_step: contiguous tensors of one size, type and device");
+                "nesterov_step: all tensors must be contiguous and have the same size, dtype and device");
   }
   const std::int64_t n = anchor.numel();
   if (n == 0) return;
   if (anchor.is_cuda()) {
-    TORCH_CHECK(anchor.scalar_type() == at::kFloat, "nesterov_step on CUDA: fp32");
+    TORCH_CHECK(anchor.scalar_type() == at::kFloat, "nesterov_step supports only fp32 on CUDA");
     const NesterovStep<float> step{anchor.mutable_data_ptr<float>(),   momentum.mutable_data_ptr<float>(),
                                    difference.const_data_ptr<float>(), n,
                                    static_cast<float>(rate),           static_cast<float>(decay)};

@@ -76,7 +76,8 @@ struct PeriNormFunction : torch::autograd::Function<PeriNormFunction> {
 void check(const at::Tensor& tensor, const at::Tensor& like, at::IntArrayRef sizes, const char* name) {
   TORCH_CHECK(tensor.is_contiguous() && tensor.sizes() == sizes &&
                   tensor.scalar_type() == like.scalar_type() && tensor.device() == like.device(),
-              "peri_norm: ", name, " must be contiguous, ", sizes, ", and of x's dtype and device");
+              "peri_norm: ", name, " must be contiguous, have the sizes ", sizes,
+              ", and have x's dtype and device");
 }
 
 }  // namespace

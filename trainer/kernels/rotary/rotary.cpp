@@ -68,12 +68,13 @@ struct RotatedHeads : torch::autograd::Function<RotatedHeads> {
 Heads rotated_heads(const at::Tensor& projection, const RotaryTable& table) {
   TORCH_CHECK(projection.dim() == 5 && projection.size(2) == 3 && projection.size(4) % 2 == 0 &&
                   projection.is_contiguous(),
-              "rotated_heads: a contiguous [B, S, 3, H, even h], not ", projection.sizes());
+              "rotated_heads: the projection must be a contiguous tensor [B, S, 3, H, h] with even h, not ",
+              projection.sizes());
   for (const at::Tensor& angles : {table.cos, table.sin}) {
-    TORCH_CHECK(angles.numel() == projection.size(1) * (projection.size(4) / 2) && angles.is_contiguous() &&
-                    angles.scalar_type() == projection.scalar_type() &&
-                    angles.device() == projection.device(),
-                "rotated_heads: angles of other positions, another dtype or device");
+    TORCH_CHECK(
+        angles.numel() == projection.size(1) * (projection.size(4) / 2) && angles.is_contiguous() &&
+            angles.scalar_type() == projection.scalar_type() && angles.device() == projection.device(),
+        "rotated_heads: the angles must be contiguous and have the projection's positions, dtype and device");
   }
   const variable_list out = RotatedHeads::apply(projection, table.cos, table.sin);
   return {out[0], out[1], out[2]};

@@ -36,7 +36,7 @@ Route route_reference(const at::Tensor& expert_of_slot, std::int64_t local_exper
 
 Route route(const at::Tensor& expert_of_slot, std::int64_t local_experts) {
   TORCH_CHECK(expert_of_slot.scalar_type() == at::kLong && expert_of_slot.is_contiguous(),
-              "route: contiguous int64 expert ids");
+              "route: the expert ids must be contiguous and int64");
   if (!expert_of_slot.is_cuda()) return route_reference(expert_of_slot, local_experts);
 
   const std::int64_t slots = expert_of_slot.numel();

@@ -1,0 +1,51 @@
+// Runs a child process and reads its output while it runs. The child outlives neither its time limit nor this
+// process.
+#pragma once
+#include <sys/types.h>
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/probe/line_socket.hpp"
+
+namespace fomoe::probe {
+
+class ExternalProgram {
+ public:
+  /// Starts a program found on PATH. Throws std::runtime_error if it cannot be started.
+  explicit ExternalProgram(const std::vector<std::string>& command);
+  /// Kills the process if it still runs.
+  ~ExternalProgram();
+  ExternalProgram(const ExternalProgram&) = delete;
+  ExternalProgram& operator=(const ExternalProgram&) = delete;
+
+  /// Reads until `text` is in the output, the output ends, or the time is over. Returns whether `text` was
+  /// found.
+  bool wait_for_output(const std::string& text, double until_s);
+  /// Returns whether the output has ended by then, i.e. the process has ended or is about to end.
+  bool wait_for_end(double until_s);
+  /// Waits until the process ends, and kills it when the time is over. Returns its exit status as a shell
+  /// gives it; empty if it was killed here.
+  std::optional<int> wait(double until_s);
+  /// May be called from any thread while this object lives.
+  void kill();
+  [[nodiscard]] const std::string& output() const { return output_; }  // stdout and stderr
+
+ private:
+  bool read_some(double until_s);  // false at the end of the output or when the time is over
+
+  pid_t process_ = -1;
+  /// Held while the process is reaped, so that kill() never signals a new process with the same id.
+  std::mutex ending_;
+  bool ended_ = false;
+  Socket pipe_;
+  bool output_ended_ = false;
+  std::string output_;
+};
+
+/// The path of a program found on PATH; empty if it is not there.
+std::string program_on_path(const std::string& name);
+
+}  // namespace fomoe::probe

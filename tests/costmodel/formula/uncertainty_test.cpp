@@ -1,0 +1,117 @@
+// Tests of the wall clock's uncertainty, which follows from the spread of the inputs.
+#include "costmodel/formula/uncertainty.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "costmodel/formula/closed_form.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+using namespace fomoe::costmodel;
+
+namespace {
+
+/// 60 steps of two sites. A step is one micro-batch of one sequence, and the profile has the given samples of
+/// its time.
+Scenario profiled(const std::vector<double>& forward_s) {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  StepProfile profile;
+  profile.model = scenario.model;
+  ProfilePoint point;
+  point.micro_batch_sequences = 1;
+  point.local_experts = scenario.model.experts;
+  for (const double seconds : forward_s) point.samples.push_back({seconds, 0, 0});
+  profile.points.push_back(point);
+  scenario.compute = ProfiledCompute{profile, 1};
+  return scenario;
+}
+
+}  // namespace
+
+TEST_CASE("an input that is given without a spread has none") {
+  CHECK(known_spread(tests::ideal_scenario("diloco", 2), 100).empty());
+  CHECK(known_spread(profiled({1.0}), 100).empty());  // one sample does not give a spread
+  CHECK(in_quadrature({}, 100).low == 100);
+  CHECK(in_quadrature({}, 100).high == 100);
+}
+
+TEST_CASE("measured steps by hand: 0.9, 1.0 and 1.4 s") {
+  const Scenario scenario = profiled({0.9, 1.0, 1.4});
+  const double answer_s = closed_form(scenario).wall_clock_s;
+  const std::vector<Uncertainty> list = known_spread(scenario, answer_s);
+  REQUIRE(list.size() == 1);
+  CHECK(list[0].input == "measured step time");
+  CHECK(list[0].unit == "s");
+  // Mean 1.1 s, standard deviation √((0.2² + 0.1² + 0.3²) ÷ 2), Student's t with 2 degrees of freedom.
+  const double half_s = 4.3027 * std::sqrt((0.04 + 0.01 + 0.09) / 2) / std::sqrt(3.0);
+  CHECK(list[0].low == doctest::Approx(1.1 - half_s).epsilon(1e-12));
+  CHECK(list[0].high == doctest::Approx(1.1 + half_s).epsilon(1e-12));
+  // The answer has 60 steps of the median, 1 s.
+  CHECK(list[0].wall_clock_low_s == doctest::Approx(answer_s + 60 * (0.1 - half_s)).epsilon(1e-12));
+  CHECK(list[0].wall_clock_high_s == doctest::Approx(answer_s + 60 * (0.1 + half_s)).epsilon(1e-12));
+}
+
+TEST_CASE("steps drawn from the samples: the answer uses their mean, and each run draws its own steps") {
+  Scenario scenario = profiled({0.9, 1.0, 1.4});
+  scenario.variation.from_samples = true;
+  const double compute_s = 60;  // the closed form's compute time, from the median
+  const std::vector<Uncertainty> list = known_spread(scenario, 1000);
+  REQUIRE(list.size() == 2);
+  const double half = 4.3027 * std::sqrt(0.07 / 3) / 1.1;
+  CHECK(list[0].wall_clock_high_s - 1000 == doctest::Approx(compute_s * half).epsilon(1e-9));
+  CHECK(1000 - list[0].wall_clock_low_s == doctest::Approx(compute_s * half).epsilon(1e-9));
+  // The variance of a draw with replacement is Σ (x − 1.1)² ÷ 3.
+  const double drawn = 1.959964 * std::sqrt(0.14 / 3) / 1.1 / std::sqrt(60.0);
+  CHECK(list[1].input == "step time variation");
+  CHECK(list[1].high == doctest::Approx(1 + drawn).epsilon(1e-9));
+  CHECK(list[1].wall_clock_high_s - 1000 == doctest::Approx(compute_s * drawn).epsilon(1e-9));
+}
+
+TEST_CASE("step time variation by hand: 60 steps of 1 s") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  scenario.variation.coefficient = 0.3;
+  std::vector<Uncertainty> list = known_spread(scenario, 1000);
+  REQUIRE(list.size() == 1);
+  CHECK(list[0].high == doctest::Approx(1 + 1.959964 * 0.3 / std::sqrt(60.0)).epsilon(1e-12));
+  CHECK(list[0].wall_clock_low_s ==
+        doctest::Approx(1000 - 60 * 1.959964 * 0.3 / std::sqrt(60.0)).epsilon(1e-12));
+  // One step in ten takes five times as long: mean 1.4, mean square 0.9 + 0.1 · 25.
+  scenario.variation = {0, 0.1, 5, false};
+  list = known_spread(scenario, 1000);
+  const double deviation = std::sqrt(3.4 / (1.4 * 1.4) - 1);
+  CHECK(list[0].high == doctest::Approx(1 + 1.959964 * deviation / std::sqrt(60.0)).epsilon(1e-12));
+  CHECK(list[0].wall_clock_high_s ==
+        doctest::Approx(1000 + 60 * 1.4 * 1.959964 * deviation / std::sqrt(60.0)).epsilon(1e-12));
+}
+
+TEST_CASE("jitter by hand: 12 rounds, each of which waits for two latencies of a ring of two") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  scenario.network.jitter_s = 0.01;
+  scenario.network.latency_factor = 3;  // applies to latencies, not to jitter
+  std::vector<Uncertainty> list = known_spread(scenario, 1000);
+  REQUIRE(list.size() == 1);
+  // A uniform draw has variance J²/12, and the run has 24 draws.
+  const double half_s = 1.959964 * 0.01 / std::sqrt(12.0) / std::sqrt(24.0);
+  CHECK(list[0].low == doctest::Approx(0.005 - half_s).epsilon(1e-9));
+  CHECK(list[0].high == doctest::Approx(0.005 + half_s).epsilon(1e-9));
+  CHECK(list[0].wall_clock_high_s - 1000 == doctest::Approx(24 * half_s).epsilon(1e-6));
+  // Two draws lie between 0 and J, and so does the interval, although the normal distribution extends beyond.
+  scenario.workload.tokens /= 12;
+  scenario.network.jitter_s = 0.01;
+  list = known_spread(scenario, 1000);
+  CHECK(list[0].low >= 0);
+  CHECK(list[0].high <= 0.01);
+}
+
+TEST_CASE("in quadrature: 3 and 4 s above are 5 s, and 12 and 5 s below are 13 s") {
+  const Interval95 all =
+      in_quadrature({{"a", "", 0, 0, 88, 103, "", ""}, {"b", "", 0, 0, 104, 95, "", ""}}, 100);
+  CHECK(all.high == doctest::Approx(105));
+  CHECK(all.low == doctest::Approx(87));
+  // An interval that does not contain the answer moves one end only.
+  const Interval95 above = in_quadrature({{"a", "", 0, 0, 103, 110, "", ""}}, 100);
+  CHECK(above.low == 100);
+  CHECK(above.high == 110);
+}

@@ -1,0 +1,188 @@
+// Tests of the memory of a site's GPUs, by class and by hand.
+#include <doctest/doctest.h>
+
+#include "costmodel/compose/check.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/model/memory.hpp"
+#include "costmodel/timeline/report_assembly.hpp"
+#include "platforms/support/input_error.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+using namespace fomoe::costmodel;
+
+namespace {
+
+// divisible_shape: d 6720, L 2, 4 heads, N_e 8, k 2, d_expert 16, V 100, s 10
+constexpr double d = 6720, V = 100, s = 10, L = 2;
+
+double parameters(const Scenario& scenario) {
+  return static_cast<double>(count_parameters(scenario.model).total());
+}
+
+}  // namespace
+
+TEST_CASE("activations of a dense layer: 32·d bytes per token, which is 34·d without the dropout masks") {
+  // Korthikanti et al. 2022, eq. 1, without 5·a·s/h: the 11·d of attention and the 19·d of the MLP include a
+  // dropout mask of one byte per element each, and 4·d are the inputs of the norms.
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  ModelShape& shape = scenario.model;
+  shape.experts = shape.active_experts = 0;
+  shape.dense_layers = shape.layers;
+  shape.d_ffn = 4 * shape.d_model;
+  shape.norms_per_layer = 2;
+  CHECK(site_model(scenario).dense_layer_bytes_per_token == (11 - 1 + 19 - 1 + 4) * d);
+}
+
+TEST_CASE("activations of a layer with experts, by its tensors") {
+  Scenario scenario = tests::ideal_scenario("fomoe", 4, 4);
+  const double attention = 2 * (d + d + 2 * d + d);  // input, queries, keys and values, result
+  const double norms = 2 * 4 * d;
+  const double input_and_scores = 2 * d + 4 * 8;
+  // A token's copy and the expert's output, then the up-projection and its activation.
+  const double expert = 2 * (2 * d + 2 * 16);
+  const double layer = attention + norms + input_and_scores + 2 * expert;  // k = 2
+  const double tokens = 3 * s;
+  const double outside = tokens * (2 * d * 3 + 4 * V);  // inputs of two norms and of the unembedding, logits
+  CHECK(memory_per_gpu(scenario, 3).activations == tokens * L * layer + outside);
+  CHECK(memory_per_gpu(scenario, 0).activations == 0);
+  // With one local expert of eight, one of the two chosen experts runs; with skip-token, an eighth of the
+  // chosen rows do.
+  scenario.model.experts = 8;
+  scenario.platform = platforms::uniform(8, 1e9, 1e9, 0);
+  scenario.strategy.expert_overlap = 1;
+  CHECK(memory_per_gpu(scenario, 3).activations == tokens * L * (layer - expert) + outside);
+  scenario.strategy.skip_token = true;
+  CHECK(memory_per_gpu(scenario, 3).activations == tokens * L * (layer - 1.75 * expert) + outside);
+}
+
+TEST_CASE("activation checkpointing keeps 2·d bytes per token and layer, and one whole layer") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  const SiteModel model = site_model(scenario);
+  const double layer = model.moe_layer_bytes_per_token + 2 * model.bytes_per_token_and_expert;
+  scenario.gpus.activation_checkpointing = true;
+  const double tokens = 5 * s, outside = tokens * (2 * d * 3 + 4 * V);
+  CHECK(memory_per_gpu(scenario, 5).activations == tokens * (L * 2 * d + layer) + outside);
+}
+
+TEST_CASE("logits: a chunk of at most 512 MiB") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  scenario.model.vocabulary = 1'000'000;
+  scenario.gpus.activation_checkpointing = true;
+  const double with_13 = memory_per_gpu(scenario, 13).activations;  // 130 tokens · 4 MB = 520 MB
+  const double with_14 = memory_per_gpu(scenario, 14).activations;  // 560 MB > 512 MiB = 536.9 MB
+  const double per_sequence = memory_per_gpu(scenario, 15).activations - with_14;  // the chunk is full
+  CHECK(with_14 - with_13 == doctest::Approx(per_sequence + 512.0 * 1024 * 1024 - 520e6).epsilon(1e-12));
+}
+
+TEST_CASE("ZeRO divides moments and master weights, then also gradients, then also weights") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  const double n = parameters(scenario);
+  scenario.gpus.count = scenario.gpus.sharded = 4;
+  const double per_parameter[] = {0, 2 + 4 + (12 + 8) / 4.0, 2 + (4 + 12 + 8) / 4.0, (2 + 4 + 12 + 8) / 4.0};
+  for (const int stage : {1, 2, 3}) {
+    CAPTURE(stage);
+    scenario.gpus.zero_stage = stage;
+    const MemoryBytes gpu = memory_per_gpu(scenario);
+    CHECK(gpu.total() - gpu.gathered_weights == per_parameter[stage] * n);
+    // While a layer is computed its weights are whole. A GPU keeps a quarter and gathers the rest.
+    const double layer = (n - V * d) / L;
+    CHECK(gpu.gathered_weights == (stage == 3 ? 2 * layer : 0));
+    CHECK(memory_per_site(scenario).total() == 4 * gpu.total());
+  }
+}
+
+TEST_CASE("tensor, expert and pipeline parallelism divide their parts of the parameters and activations") {
+  Scenario scenario = tests::ideal_scenario("local_adamw", 2);
+  const ParameterCounts counts = count_parameters(scenario.model);
+  const auto dense = static_cast<double>(counts.dense());
+  const auto experts = static_cast<double>(counts.expert + counts.router);
+  SiteGpus& gpus = scenario.gpus;
+  gpus.count = gpus.tensor_parallel = 4;
+  CHECK(memory_per_gpu(scenario).total() == 18 * (dense + experts) / 4);
+  CHECK(memory_per_gpu(scenario, 2).activations == [&] {
+    Scenario one = scenario;
+    one.gpus = SiteGpus{};
+    return memory_per_gpu(one, 2).activations / 4;
+  }());
+  gpus = SiteGpus{};
+  gpus.count = gpus.expert_parallel = 2;
+  CHECK(memory_per_gpu(scenario).total() == 18 * (dense + experts / 2));
+  CHECK(memory_per_site(scenario).total() == 18 * (2 * dense + experts));
+  gpus = SiteGpus{};
+  gpus.count = gpus.pipeline_parallel = 2;
+  // Tied embedding tables: one copy at each end of the pipeline.
+  const double blocks = dense - V * d + experts;
+  CHECK(memory_per_gpu(scenario).total() == 18 * (blocks / 2 + V * d));
+  CHECK(memory_per_site(scenario).total() == 18 * (blocks + 2 * V * d));
+  // The first of two stages has two micro-batches in flight, each with the activations of one layer. The last
+  // stage has one micro-batch in flight, and the logits.
+  const SiteModel model = site_model(scenario);
+  const double layer = model.moe_layer_bytes_per_token + 2 * model.bytes_per_token_and_expert;
+  CHECK(memory_per_gpu(scenario, 1).activations == s * 2 * layer);
+  gpus.micro_batch_sequences = 1;
+  CHECK(memory_per_site(scenario).activations == s * (2 + 1) * layer + s * (2 * d * 3 + 4 * V));
+}
+
+TEST_CASE("outer state on the host: one copy per site, and none on its GPUs") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  scenario.gpus.count = 8;
+  const double n = parameters(scenario);
+  CHECK(memory_per_site(scenario).total() == 8 * 26 * n);
+  CHECK(host_bytes_per_site(scenario) == 0);
+  scenario.gpus.outer_state_on = OuterStateOn::host;
+  CHECK(memory_per_site(scenario).total() == 8 * 18 * n);
+  CHECK(host_bytes_per_site(scenario) == 8 * n);
+}
+
+TEST_CASE("the largest micro-batch fits, and one sequence more does not") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  CHECK_FALSE(largest_micro_batch_sequences(scenario).has_value());  // the GPU memory is not given
+  const double state = memory_per_gpu(scenario, 0).total();
+  const double sequence = memory_per_gpu(scenario, 1).activations;  // linear: the logits stay below a chunk
+  scenario.gpus.gpu_memory_bytes = state + 7.5 * sequence;
+  CHECK(largest_micro_batch_sequences(scenario) == 7);
+  scenario.gpus.gpu_memory_bytes = state + 7 * sequence;
+  CHECK(largest_micro_batch_sequences(scenario) == 7);
+  scenario.gpus.gpu_memory_bytes = state + 0.5 * sequence;
+  CHECK(largest_micro_batch_sequences(scenario) == 0);
+}
+
+TEST_CASE("every executor's report has the same memory, and warns if a GPU has too little") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  scenario.gpus.count = 2;
+  scenario.gpus.micro_batch_sequences = 1;
+  scenario.gpus.gpu_memory_bytes = 1;
+  const RunReport report = closed_form(scenario);
+  CHECK(report.sites[0].memory_bytes == memory_per_site(scenario).total());
+  CHECK(report.memory_problem.starts_with("does not fit: a GPU needs "));
+}
+
+TEST_CASE("parallel degrees that do not divide are refused, and the message has degrees that would") {
+  const auto complaint = [](auto&& change) -> std::string {
+    Scenario scenario = tests::ideal_scenario("fomoe", 4, 2);  // N_le = 4
+    change(scenario);
+    try {
+      check(scenario);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  CHECK(complaint([](Scenario& x) { x.gpus.count = x.gpus.expert_parallel = 2; }) == "accepted");
+  CHECK(complaint([](Scenario& x) {
+          x.gpus.count = 6;
+          x.gpus.sharded = 4;
+        }) ==
+        "compute.gpus_per_site: got 6; expected a multiple of 4, the product of the parallel degrees; for "
+        "example gpus_per_site = 4");
+  CHECK(complaint([](Scenario& x) { x.gpus.count = x.gpus.tensor_parallel = 3; }) ==
+        "compute.tensor_parallel: got 3; expected a divisor of 4, the number of attention heads; for example "
+        "tensor_parallel = 1");
+  CHECK(complaint([](Scenario& x) { x.gpus.count = x.gpus.pipeline_parallel = 3; }) ==
+        "compute.pipeline_parallel: got 3; expected at most the model's 2 layers; for example "
+        "pipeline_parallel = 1");
+  CHECK(complaint([](Scenario& x) { x.gpus.count = x.gpus.expert_parallel = 8; }) ==
+        "compute.expert_parallel: got 8; expected a divisor of 4, the number of experts that a site holds in "
+        "each layer; for example expert_parallel = 1");
+}

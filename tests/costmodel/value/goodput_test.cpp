@@ -1,0 +1,275 @@
+// Tests of runs with failures: single failures by hand, and random ones against the closed form.
+#include "costmodel/value/goodput.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "costmodel/compose/extra_traffic.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/math/random.hpp"
+#include "costmodel/math/replicas.hpp"
+#include "costmodel/model/memory.hpp"
+#include "tests/scenarios.hpp"
+
+namespace {
+
+using namespace fomoe;
+using namespace fomoe::costmodel;
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+/// Returns a source of gaps between failures: the given ones in order, and then no failure ever again.
+Gap gaps(std::deque<double> next) {
+  return [next](double events_per_s) mutable {
+    if (events_per_s <= 0 || next.empty()) return kNever;
+    const double gap = next.front();
+    next.pop_front();
+    return gap;
+  };
+}
+
+/// A run of four sites: 100 s of work in rounds of 10 s, with a checkpoint of 1 s after every round.
+FaultyRun run_of_four(FailurePolicy policy) {
+  FaultyRun run;
+  run.work_s = 100;
+  run.round_s = 10;
+  run.sites = 4;
+  run.site_failures_per_s = 0.001;
+  run.outage_s = 5;
+  run.transfer_s = 3;
+  run.link_outage_s = 6;
+  run.checkpoint_s = 1;
+  run.interval_s = 10;
+  run.policy = policy;
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("without failures a run takes its work and its checkpoints, and the last round has no checkpoint") {
+  for (const FailurePolicy policy : {FailurePolicy::wait, FailurePolicy::drop})
+    CHECK(finish_s(run_of_four(policy), gaps({})) == doctest::Approx(100 + 9 * 1).epsilon(1e-12));
+}
+
+TEST_CASE(
+    "policy wait, one failure at 37 s: three rounds are saved, 4 s are lost, then the recovery follows") {
+  FaultyRun run = run_of_four(FailurePolicy::wait);
+  const double lost_s = 37 - 3 * (10 + 1), recovery_s = 5 + 3;
+  CHECK(finish_s(run, gaps({37})) == doctest::Approx(109 + lost_s + recovery_s).epsilon(1e-12));
+  // A second failure comes 2 s into the recovery.
+  CHECK(finish_s(run, gaps({37, 2})) == doctest::Approx(109 + lost_s + 2 + recovery_s).epsilon(1e-12));
+  // The failure comes while a checkpoint is being written, so that this checkpoint does not count.
+  CHECK(finish_s(run, gaps({10.5})) == doctest::Approx(109 + 10.5 + recovery_s).epsilon(1e-12));
+}
+
+TEST_CASE("policy wait, a link fails: all sites wait and lose no work, but a dead link is never repaired") {
+  FaultyRun run = run_of_four(FailurePolicy::wait);
+  run.site_failures_per_s = 0;
+  run.link_failures_per_s = 0.001;
+  CHECK(finish_s(run, gaps({37})) == doctest::Approx(109 + 6).epsilon(1e-12));
+  run.link_outage_s = kNever;
+  CHECK(finish_s(run, gaps({37})) == kNever);
+  CHECK(finish_s(run, gaps({109.5})) == doctest::Approx(109));  // after the end of the run
+}
+
+TEST_CASE("policy drop, one failure at 37 s: the time-out, and a quarter of the work of each missed round") {
+  FaultyRun run = run_of_four(FailurePolicy::drop);
+  run.checkpoint_s = 0;
+  run.outage_s = 12;
+  run.transfer_s = 1;
+  run.timeout_s = 2;
+  // The site is away from 37 to 50 s. It misses the round that begins at 30 s and, after the time-out, the
+  // one at 42 s.
+  CHECK(finish_s(run, gaps({37})) == doctest::Approx(100 + 2 + 2 * 10.0 / 4).epsilon(1e-12));
+  run.outage_s = 30;  // away until 68 s: misses the rounds at 30, 42, 52, 62 s
+  CHECK(finish_s(run, gaps({37})) == doctest::Approx(100 + 2 + 4 * 10.0 / 4).epsilon(1e-12));
+  run.timeout_s = 40;  // longer than the absence: 31 s of waiting, and the site repeats its 7 s of the round
+  CHECK(finish_s(run, gaps({37})) == doctest::Approx(100 + 31 + 7).epsilon(1e-12));
+}
+
+TEST_CASE(
+    "policy drop: a dead link removes its site for good, and without sites the checkpoint is restored") {
+  FaultyRun two = run_of_four(FailurePolicy::drop);
+  two.sites = 2;
+  two.checkpoint_s = 0;
+  two.site_failures_per_s = 0;
+  two.link_failures_per_s = 0.001;
+  two.link_outage_s = kNever;
+  // Half of round 1 is lost, and then half of every round: (100 − 5) ÷ 5 more rounds.
+  CHECK(finish_s(two, [first = true](double rate) mutable {
+          if (rate <= 0 || !std::exchange(first, false)) return kNever;
+          return 5.0;
+        }) == doctest::Approx(10 + 19 * 10).epsilon(1e-12));
+
+  FaultyRun one = run_of_four(FailurePolicy::drop);
+  one.sites = 1;
+  one.checkpoint_s = 0;
+  one.interval_s = 20;
+  one.work_s = 60;
+  // Checkpoints are at 20 and 40 s, the site is away from 55 to 63 s, and 20 s of work remain after the
+  // checkpoint.
+  CHECK(finish_s(one, gaps({55})) == doctest::Approx(63 + 20).epsilon(1e-12));
+}
+
+TEST_CASE("random failures: the mean of 4000 samples is within four standard errors of the closed form") {
+  FaultyRun run = run_of_four(FailurePolicy::wait);
+  run.work_s = 995;  // the last segment is shorter than the others
+  run.site_failures_per_s = 0.005;
+  constexpr int kSamples = 4000;
+  double sum = 0, squares = 0;
+  for (int i = 0; i < kSamples; ++i) {
+    RandomEngine random = seeded_engine(7, static_cast<std::uint64_t>(i));
+    const double finish = finish_s(run, [&](double rate) {
+      return rate <= 0 ? kNever : -std::log((static_cast<double>(random() >> 11) + 0.5) * 0x1p-53) / rate;
+    });
+    sum += finish;
+    squares += finish * finish;
+  }
+  const double mean = sum / kSamples;
+  const double error = std::sqrt((squares / kSamples - mean * mean) / kSamples);
+  const double rate = 4 * 0.005;
+  const double by_hand = std::exp(rate * 8) / rate * (99 * std::expm1(rate * 11) + std::expm1(rate * 5));
+  CHECK(expected_finish_s(run) == doctest::Approx(by_hand).epsilon(1e-12));
+  CHECK(std::abs(mean - by_hand) < 4 * error);
+  CHECK(error < 0.01 * by_hand);
+}
+
+TEST_CASE("Young's interval equals Daly's where checkpoints cost little, and Daly's is optimal by formula") {
+  CHECK(young_interval_s(20, 10'000) == doctest::Approx(std::sqrt(2 * 20 * 10'000.0)));
+  CHECK(daly_interval_s(20, 10'000) ==
+        doctest::Approx(std::sqrt(400'000.0) * (1 + std::sqrt(0.001) / 3 + 0.001 / 9) - 20).epsilon(1e-12));
+  CHECK(daly_interval_s(1e-6, 1e6) == doctest::Approx(young_interval_s(1e-6, 1e6)).epsilon(1e-5));
+  CHECK(daly_interval_s(30, 10) == 10);
+  CHECK(daly_interval_s(20, kNever) == kNever);
+  FaultyRun run = run_of_four(FailurePolicy::wait);
+  run.site_failures_per_s = 1.0 / 40'000;
+  run.checkpoint_s = 20;
+  const auto with_segments = [&](double segments) {
+    FaultyRun other = run;
+    other.work_s = 1e6;
+    other.interval_s = 1e6 / segments;
+    return expected_finish_s(other);
+  };
+  const double daly = std::round(1e6 / daly_interval_s(20, 10'000));
+  for (const double factor : {0.5, 0.8, 0.9, 1.1, 1.25, 2.0})
+    CHECK(with_segments(daly) < with_segments(std::round(daly * factor)));
+}
+
+TEST_CASE("the recommended time-out is a healthy round's wait, or the whole absence where that loses less") {
+  FaultyRun run = run_of_four(FailurePolicy::drop);
+  // Dropping: 2 + ⌈8/10⌉·10/4 = 4.5 s; waiting: 8 + 10/2 = 13 s.
+  CHECK(recommended_timeout_s(run, 2) == 2);
+  // Dropping: 11 + 2.5 = 13.5 s.
+  CHECK(recommended_timeout_s(run, 11) == 8);
+  run.sites = 1;
+  CHECK(recommended_timeout_s(run, 2) == 8);
+}
+
+TEST_CASE(
+    "goodput without failures: checkpoints cost time, and transfer time follows from the state's bytes") {
+  Scenario scenario = tests::ideal_scenario("diloco", 4);
+  scenario.failures = Failures{};
+  scenario.failures->checkpoint_s = 3;
+  scenario.failures->checkpoint_rounds = 2;
+  scenario.failures->samples = 10;
+  const RunReport report = closed_form(scenario);
+  REQUIRE(report.goodput);
+  // 12 rounds have five checkpoints: after rounds 2, 4, 6, 8 and 10.
+  CHECK(report.goodput->goodput == doctest::Approx(report.wall_clock_s / (report.wall_clock_s + 5 * 3)));
+  CHECK(report.goodput->finish_p95_s == doctest::Approx(report.wall_clock_s + 5 * 3));
+  CHECK(report.goodput->recommended_rounds == 12);  // without failures: no checkpoint before the end
+  const double state_bytes =
+      state_bytes_per_parameter(scenario) * static_cast<double>(parameters_per_site(scenario));
+  CHECK(report.goodput->transfer_s == doctest::Approx(state_bytes / 1e9));
+  scenario.failures->checkpoint_s.reset();
+  scenario.failures->storage_bytes_per_s = 5e8;
+  CHECK(closed_form(scenario).goodput->checkpoint_s == doctest::Approx(state_bytes / 5e8));
+}
+
+TEST_CASE("goodput of a scenario: the best sampled interval is near Daly's, and finish times are ordered") {
+  Scenario scenario = tests::ideal_scenario("diloco", 4);
+  scenario.workload.tokens *= 100;
+  const double wall_clock_s = closed_form(scenario).wall_clock_s;
+  scenario.failures = Failures{};
+  scenario.failures->site_mtbf_s = wall_clock_s / 5;  // 20 failures in a run of 4 sites
+  scenario.failures->detection_s = 1;
+  scenario.failures->restart_s = 10;
+  scenario.failures->checkpoint_s = 5;
+  scenario.failures->samples = 400;
+  const Goodput goodput = *closed_form(scenario).goodput;
+  const double mtbf_s = wall_clock_s / 20;
+  CHECK(goodput.system_mtbf_s == doctest::Approx(mtbf_s));
+  CHECK(goodput.daly_interval_s == doctest::Approx(daly_interval_s(5, mtbf_s)));
+  const double round_s = wall_clock_s / 1200;
+  const double best_s = static_cast<double>(goodput.recommended_rounds) * round_s;
+  CHECK(best_s > goodput.daly_interval_s / 2.1);
+  CHECK(best_s < goodput.daly_interval_s * 2.1);
+  CHECK(goodput.recommended_goodput >= goodput.goodput);
+  CHECK(goodput.finish_p50_s > wall_clock_s);
+  CHECK(goodput.finish_p95_s > goodput.finish_p50_s);
+  CHECK(goodput.goodput < 1);
+  CHECK(goodput.unfinished_share == 0);
+}
+
+TEST_CASE("goodput of a scenario: with very many failures the estimate ends, and it takes fewer samples") {
+  Scenario scenario = tests::ideal_scenario("diloco", 4);
+  scenario.workload.tokens *= 100'000;  // 1.2 million rounds
+  scenario.failures = Failures{};
+  scenario.failures->site_mtbf_s = 400;  // one failure per 100 s at 4 sites: at least 60,000
+  scenario.failures->restart_s = 10;
+  scenario.failures->checkpoint_s = 1;
+  for (const FailurePolicy policy : {FailurePolicy::wait, FailurePolicy::drop}) {
+    scenario.failures->policy = policy;
+    const Goodput goodput = *closed_form(scenario).goodput;
+    CHECK(goodput.samples >= 5);
+    CHECK(goodput.samples < 100);
+    CHECK(goodput.unfinished_share == 0);
+    CHECK(goodput.goodput > 0.5);
+    CHECK(goodput.finish_p95_s < 1.02 * goodput.finish_p50_s);
+  }
+}
+
+TEST_CASE(
+    "goodput of a scenario: a dead link under policy wait is reported and does not block the estimate") {
+  Scenario scenario = tests::ideal_scenario("diloco", 4);
+  scenario.failures = Failures{};
+  scenario.failures->checkpoint_s = 1;
+  scenario.failures->link_mtbf_s = 1;  // four links: the first fails within about a second
+  scenario.failures->samples = 100;
+  const auto said = [](const RunReport& report) {
+    std::string all;
+    for (const std::string& note : report.notes) all += note + '\n';
+    return all;
+  };
+  const RunReport waiting = closed_form(scenario);
+  CHECK(waiting.goodput->unfinished_share == 1);
+  CHECK(waiting.goodput->finish_p50_s == kNever);
+  CHECK(waiting.goodput->goodput == 0);
+  CHECK(said(waiting).find("CANNOT FINISH in 100 of 100 samples: a failed link never recovers") !=
+        std::string::npos);
+  scenario.failures->link_repair_s = 1;
+  scenario.failures->link_mtbf_s = 1000;
+  CHECK(closed_form(scenario).goodput->unfinished_share == 0);
+  CHECK(said(closed_form(scenario)).find("CANNOT FINISH") == std::string::npos);
+}
+
+TEST_CASE("replicas: mean, quantiles by nearest rank, and Student's interval by hand") {
+  const Spread spread = spread_of({3, 1, 2, 5, 4});
+  CHECK(spread.mean == doctest::Approx(3));
+  CHECK(spread.p5 == 1);
+  CHECK(spread.p50 == 3);
+  CHECK(spread.p95 == 5);
+  // s² = (4 + 1 + 0 + 1 + 4) ÷ 4 = 2.5; t with 4 degrees of freedom is 2.7764.
+  CHECK(spread.mean_high - 3 == doctest::Approx(2.7764 * std::sqrt(2.5 / 5)).epsilon(1e-9));
+  CHECK(3 - spread.mean_low == doctest::Approx(2.7764 * std::sqrt(2.5 / 5)).epsilon(1e-9));
+  // Values from tables of Student's t at 97.5 %.
+  CHECK(student_t(1) == doctest::Approx(12.7062));
+  CHECK(student_t(11) == doctest::Approx(2.2010).epsilon(1e-4));
+  CHECK(student_t(30) == doctest::Approx(2.0423).epsilon(1e-4));
+  CHECK(student_t(1'000'000) == doctest::Approx(1.95996).epsilon(1e-5));
+}

@@ -1,0 +1,168 @@
+// Tests of platforms in a scenario file: presets, sites drawn from measured ones, gateways, backbones and
+// traces.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "experiments/scenario/scenario_reader.hpp"
+#include "tests/experiments/run_fomoe.hpp"
+
+using namespace fomoe;
+using namespace fomoe::tests;
+using nlohmann::json;
+
+namespace {
+
+platforms::Platform platform(const std::vector<std::string>& overrides,
+                             const std::string& name = "two-sites") {
+  scenario::ReadOptions options;
+  options.overrides = overrides;
+  options.overrides.push_back("compute.step_time=420ms");
+  options.overrides.push_back("workload.global_batch_sequences=2048");
+  options.overrides.push_back("strategy.method=diloco");
+  return scenario::read_scenario(source_dir() + "/experiments/scenarios/" + name + ".toml", options).platform;
+}
+
+void write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+
+}  // namespace
+
+TEST_CASE("preset consumer: 100 Mb/s down, 20 Mb/s up, 15 ms one way") {
+  const platforms::Platform p = platform({"platform.preset=consumer", "platform.sites=5"});
+  REQUIRE(p.size() == 5);
+  CHECK(p.sites[4].uplink_bytes_per_s == 2.5e6);
+  CHECK(p.sites[4].downlink_bytes_per_s == 12.5e6);
+  CHECK(p.path(0, 4).latency_s == doctest::Approx(0.015));
+}
+
+TEST_CASE("rate_factor multiplies every rate and no latency, and the platform is then assumed") {
+  const platforms::Platform measured = platform({}, "eight-regions"),
+                            p = platform({"platform.rate_factor=2.5"}, "eight-regions");
+  CHECK(p.sites[3].uplink_bytes_per_s == measured.sites[3].uplink_bytes_per_s * 2.5);
+  CHECK(p.path(0, 5).bandwidth_bytes_per_s == measured.path(0, 5).bandwidth_bytes_per_s * 2.5);
+  CHECK(p.path(0, 5).latency_s == measured.path(0, 5).latency_s);
+  CHECK(p.provenance.size() == measured.provenance.size() + 1);
+  CHECK(p.provenance.back().origin == Origin::assumed);
+}
+
+TEST_CASE("preset two-continents: 40 ms and one shared 10 Gb/s link in each direction between the halves") {
+  const platforms::Platform p = platform({"platform.preset=two-continents", "platform.sites=5"});
+  CHECK(p.sites[2].region == "west");
+  CHECK(p.sites[3].region == "east");
+  CHECK(p.path(0, 2).latency_s == doctest::Approx(0.005));
+  CHECK(p.path(0, 2).backbone == -1);
+  CHECK(p.path(0, 3).latency_s == doctest::Approx(0.040));
+  CHECK(p.backbones[static_cast<std::size_t>(p.path(0, 3).backbone)].from == "west");
+  CHECK(p.backbones[static_cast<std::size_t>(p.path(3, 0).backbone)].from == "east");
+  CHECK(p.backbones[0].bandwidth_bytes_per_s == 1.25e9);
+}
+
+TEST_CASE(
+    "generated platforms have the given number of sites, resemble the measured ones, and repeat by seed") {
+  const std::vector<std::string> drawn = {"platform.generate=true", "platform.sites=200",
+                                          "platform.rate_spread=0.2"};
+  const platforms::Platform p = platform(drawn, "eight-regions"), q = platform(drawn, "eight-regions");
+  const platforms::Platform measured = platform({}, "eight-regions");
+  REQUIRE(p.size() == 200);
+  double log_sum = 0, log_squares = 0;
+  int pairs = 0;
+  for (int a = 0; a < 200; ++a) {
+    CHECK(p.sites[static_cast<std::size_t>(a)].name == q.sites[static_cast<std::size_t>(a)].name);
+    CHECK(p.sites[static_cast<std::size_t>(a)].uplink_bytes_per_s ==
+          q.sites[static_cast<std::size_t>(a)].uplink_bytes_per_s);
+    for (int b = 0; b < 200; ++b) {
+      const auto like = [&](int site) {
+        const std::string& name = p.sites[static_cast<std::size_t>(site)].name;
+        for (int i = 0; i < measured.size(); ++i) {
+          if (name.starts_with(measured.sites[static_cast<std::size_t>(i)].name + "#")) return i;
+        }
+        return -1;
+      };
+      if (a == b) continue;
+      const int from = like(a), to = like(b);
+      REQUIRE((from >= 0 && to >= 0));
+      if (from == to) {
+        CHECK(p.path(a, b).latency_s == 0.0005);
+        continue;
+      }
+      CHECK(p.path(a, b).latency_s == measured.path(from, to).latency_s);
+      const double log =
+          std::log(p.path(a, b).bandwidth_bytes_per_s / measured.path(from, to).bandwidth_bytes_per_s);
+      log_sum += log;
+      log_squares += log * log;
+      ++pairs;
+    }
+  }
+  CHECK(std::abs(log_sum / pairs) < 4 * 0.2 / std::sqrt(pairs));
+  CHECK(std::sqrt(log_squares / pairs) == doctest::Approx(0.2).epsilon(0.02));
+  auto other = drawn;
+  other.push_back("seed=7");
+  CHECK(platform(other, "eight-regions").sites[0].uplink_bytes_per_s != p.sites[0].uplink_bytes_per_s);
+}
+
+TEST_CASE("gateways: the number of machines multiplies the measured rates, and the provenance says so") {
+  const platforms::Platform one = platform({}, "eight-regions"),
+                            four = platform({"platform.gateways=4"}, "eight-regions");
+  CHECK(four.path(0, 1).bandwidth_bytes_per_s == 4 * one.path(0, 1).bandwidth_bytes_per_s);
+  CHECK(four.sites[7].uplink_bytes_per_s == 4 * one.sites[7].uplink_bytes_per_s);
+  CHECK(four.provenance.back().detail.starts_with("× 4"));
+}
+
+TEST_CASE("a trace in CSV is read and simulated, and a wrong one is refused with its line") {
+  const Folder folder;
+  const std::string base = "fomoe simulate " + source_dir() +
+                           "/experiments/scenarios/two-sites.toml --set compute.step_time=420ms --set "
+                           "platform.trace=" +
+                           (folder / "t.csv") + " --output - ";
+  const auto answer = [&](const std::string& csv, const std::string& more = "") {
+    write(folder / "t.csv", csv);
+    return run_in(source_dir(), base + more);
+  };
+  const std::string header = "time,link,bandwidth,latency\n";
+  const double steady = json::parse(answer(header + "0s,uplink of site-0,1Gbps,\n").out)["wall_clock_s"];
+  const double slower = json::parse(answer(header + "0s,uplink of site-0,100Mbps,\n").out)["wall_clock_s"];
+  CHECK(slower > 1.05 * steady);
+  const Ran repeated = answer(header + "0s,uplink of site-0,1Gbps,\n60s,uplink of site-0,100Mbps,\n",
+                              "--set platform.trace_period=2min");
+  REQUIRE_MESSAGE(repeated.exit_status == 0, repeated.err);
+  const auto refused = [&](const std::string& csv, const std::string& message, const std::string& more = "") {
+    const Ran ran = answer(csv, more);
+    CHECK(ran.exit_status == 2);
+    CHECK_MESSAGE(ran.err.find(message) != std::string::npos, ran.err);
+  };
+  refused("time,link\n", "t.csv:1: header: got \"time,link\"; expected \"time,link,bandwidth,latency\"");
+  refused(header, "t.csv:2: trace: got no rows");
+  refused(header + "0s,uplink of site-9,1Gbps,\n", "t.csv:2: link: got \"uplink of site-9\"");
+  refused(header + "0s,uplink of site-0,1Gb,\n", "t.csv:2: bandwidth: got \"1Gb\"");
+  refused(header + "0s,uplink of site-0,,\n", "t.csv:2: row: got neither bandwidth nor latency");
+  refused(header + "0s,uplink of site-0,,3ms\n", "t.csv:2: latency: got \"3ms\"; expected an empty cell");
+  refused(header + "9s,uplink of site-0,1Gbps,\n3s,uplink of site-0,1Gbps,\n", "t.csv:3: time: got \"3s\"");
+  refused(header + "9s,uplink of site-0,1Gbps,\n",
+          "platform.trace_period: got a period that is not longer than the trace",
+          "--set platform.trace_period=5s");
+  // A link that stays down ends the run with a message and exit status 1 instead of an endless wait.
+  const Ran dead = answer(header + "1s,uplink of site-0,0bps,\n");
+  CHECK(dead.exit_status == 1);
+  CHECK_MESSAGE(dead.err.find("uplink of site-0 is permanently down from") != std::string::npos, dead.err);
+}
+
+TEST_CASE("a backbone of a platform file is shared in both directions, and its regions must exist") {
+  const Folder folder;
+  const std::string sites =
+      "name = \"p\"\nsource = \"a test\"\n[[site]]\nname = \"a\"\nuplink = \"1Gbps\"\ndownlink = "
+      "\"1Gbps\"\nregion = "
+      "\"west\"\n[[site]]\nname = \"b\"\nuplink = \"1Gbps\"\ndownlink = \"1Gbps\"\nregion = "
+      "\"east\"\ncompute_factor = "
+      "1.5\n[default_path]\nlatency = \"1ms\"\n";
+  write(folder / "p.toml", sites + "[[backbone]]\nfrom = \"west\"\nto = \"east\"\nbandwidth = \"500Mbps\"\n");
+  const platforms::Platform p = platform({"platform.file=" + (folder / "p.toml"), "platform.sites=2"});
+  CHECK(p.backbones.size() == 2);
+  CHECK(p.path(0, 1).backbone == 0);
+  CHECK(p.path(1, 0).backbone == 1);
+  CHECK(p.sites[1].compute_factor == 1.5);
+  write(folder / "p.toml", sites + "[[backbone]]\nfrom = \"west\"\nto = \"esat\"\nbandwidth = \"500Mbps\"\n");
+  CHECK_THROWS_WITH((void)platform({"platform.file=" + (folder / "p.toml")}),
+                    doctest::Contains("backbone.to: got \"esat\"; expected the region of a [[site]]"));
+}

@@ -1,0 +1,180 @@
+// Tests the import of SimGrid's XML platforms: latencies, rates, and the provenance of links that cannot be
+// represented.
+#include "sim/xml/xml_platform.hpp"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "platforms/support/input_error.hpp"
+
+namespace {
+
+using namespace fomoe;
+
+platforms::Platform read(const std::string& name) {
+  return sim::read_xml_platform(FOMOE_SOURCE_DIR "/tests/sim/platforms/" + name);
+}
+
+int site(const platforms::Platform& platform, const std::string& name) {
+  for (int i = 0; i < platform.size(); ++i) {
+    if (platform.sites[static_cast<std::size_t>(i)].name == name) return i;
+  }
+  FAIL("no site " << name);
+  return 0;
+}
+
+void check_path(const platforms::Platform& platform, const char* from, const char* to, double latency_s,
+                double bytes_per_s) {
+  CAPTURE(from);
+  CAPTURE(to);
+  const platforms::Path& path = platform.path(site(platform, from), site(platform, to));
+  CHECK(path.latency_s == doctest::Approx(latency_s).epsilon(1e-12));
+  CHECK(path.bandwidth_bytes_per_s == doctest::Approx(bytes_per_s).epsilon(1e-12));
+}
+
+void check_site(const platforms::Platform& platform, const char* name, double up, double down) {
+  CAPTURE(name);
+  const platforms::Site& own = platform.sites[static_cast<std::size_t>(site(platform, name))];
+  CHECK(own.uplink_bytes_per_s == doctest::Approx(up).epsilon(1e-12));
+  CHECK(own.downlink_bytes_per_s == doctest::Approx(down).epsilon(1e-12));
+}
+
+std::string said_of(const platforms::Platform& platform, const std::string& what) {
+  for (const Provenance& entry : platform.provenance) {
+    if (entry.what == what) return entry.detail;
+  }
+  return "";
+}
+
+std::string refusal(const std::string& text) {
+  const std::string path = (std::filesystem::temp_directory_path() / "fomoe-wrong-platform.xml").string();
+  std::ofstream(path) << text;
+  std::string message;
+  try {
+    (void)sim::read_xml_platform(path);
+  } catch (const InputError& error) {
+    message = error.what();
+  }
+  std::filesystem::remove(path);
+  return message;
+}
+
+}  // namespace
+
+TEST_CASE("asymmetric routes: each direction its own links; a half-duplex access link; a fat pipe") {
+  const platforms::Platform platform = read("asymmetric.xml");
+  REQUIRE(platform.size() == 3);
+  CHECK(platform.name == "asymmetric.xml");
+  check_path(platform, "paris", "tokyo", 0.001 + 0.100 + 0.002, 100e6);
+  check_path(platform, "tokyo", "paris", 0.002 + 0.140 + 0.001, 30e6);
+  check_path(platform, "paris", "quito", 0.001 + 0.050 + 0.003, 60e6);
+  check_path(platform, "quito", "tokyo", 0.003 + 0.050 + 0.002, 60e6);
+  check_path(platform, "tokyo", "quito", 0.002 + 0.050 + 0.003, 50e6);
+  check_site(platform, "paris", 100e6, 400e6);
+  check_site(platform, "tokyo", 50e6, 200e6);
+  check_site(platform, "quito", 80e6, 80e6);
+  CHECK(said_of(platform, "half-duplex links").find("quito-access") != std::string::npos);
+  CHECK(said_of(platform, "fat-pipe links").ends_with(": south"));
+  CHECK(said_of(platform, "shared links").empty());
+}
+
+TEST_CASE("zones: routes through gateways, a sea cable that four paths share") {
+  const platforms::Platform platform = read("zones.xml");
+  REQUIRE(platform.size() == 4);
+  check_path(platform, "eu-0", "eu-1", 0.001 + 0.001, 125e6);
+  check_path(platform, "eu-0", "as-1", 0.001 + 0.090 + 0.002, 40e6);
+  check_path(platform, "as-1", "eu-1", 0.002 + 0.090 + 0.001, 40e6);
+  check_site(platform, "eu-0", 125e6, 125e6);
+  check_site(platform, "as-1", 250e6, 250e6);
+  REQUIRE(platform.backbones.size() == 2);
+  const auto backbone = [&](const char* from, const char* to) {
+    return platform.path(site(platform, from), site(platform, to)).backbone;
+  };
+  CHECK(backbone("eu-0", "eu-1") < 0);
+  CHECK(backbone("eu-0", "as-1") >= 0);
+  CHECK(backbone("eu-0", "as-1") == backbone("eu-1", "as-0"));
+  CHECK(backbone("as-0", "eu-1") == 1 - backbone("eu-0", "as-1"));
+  for (const platforms::Backbone& sea : platform.backbones) CHECK(sea.bandwidth_bytes_per_s == 40e6);
+  const std::string shared = said_of(platform, "shared links");
+  CHECK(shared.find("sea_UP") != std::string::npos);
+  CHECK(shared.find("sea_DOWN") != std::string::npos);
+  CHECK(shared.find("eu-") == std::string::npos);
+}
+
+TEST_CASE("two hosts on one line: its rate both ways, and that it is half-duplex") {
+  const platforms::Platform platform = read("two-hosts.xml");
+  check_path(platform, "a", "b", 0.025, 125e6);
+  check_path(platform, "b", "a", 0.025, 125e6);
+  check_site(platform, "a", 125e6, 125e6);
+  CHECK(said_of(platform, "half-duplex links").find("line") != std::string::npos);
+}
+
+TEST_CASE("a site without a link of its own is limited by its paths alone") {
+  // 0 → 1 and 0 → 2 have separate links. Hosts 1 and 2 reach each other and host 0 through one common link.
+  const std::vector<sim::XmlLink> links = {{"a", 10}, {"b", 20}, {"common", 5}};
+  std::vector<sim::XmlRoute> routes(9);
+  routes[1] = {{0}, 0.1};
+  routes[2] = {{1}, 0.2};
+  for (const std::size_t pair : {3U, 5U, 6U, 7U}) routes[pair] = {{2}, 0.3};
+  const platforms::Platform platform = sim::platform_of_routes("p", {"x", "y", "z"}, links, routes);
+  check_site(platform, "x", 10 + 20, 5 + 5);
+  check_site(platform, "y", 5 + 5, 10 + 5);
+  CHECK(said_of(platform, "shared links").ends_with(": common"));
+  REQUIRE(platform.backbones.size() == 1);
+  CHECK(platform.path(0, 1).backbone < 0);
+  for (const auto& [from, to] : {std::pair{1, 0}, {1, 2}, {2, 0}, {2, 1}})
+    CHECK(platform.path(from, to).backbone == 0);
+}
+
+TEST_CASE("a path that shares several links with others has the slowest as its backbone") {
+  // y and z send through both links, and x through the fast one only.
+  const std::vector<sim::XmlLink> links = {{"fast", 50}, {"slow", 5}};
+  std::vector<sim::XmlRoute> routes(9);
+  for (const std::size_t pair : {1U, 2U}) routes[pair] = {{0}, 0.1};
+  for (const std::size_t pair : {3U, 5U, 6U, 7U}) routes[pair] = {{0, 1}, 0.1};
+  const platforms::Platform platform = sim::platform_of_routes("p", {"x", "y", "z"}, links, routes);
+  REQUIRE(platform.backbones.size() == 2);
+  CHECK(platform.backbones[static_cast<std::size_t>(platform.path(0, 1).backbone)].from == "fast");
+  CHECK(platform.backbones[static_cast<std::size_t>(platform.path(1, 0).backbone)].from == "slow");
+  CHECK(said_of(platform, "shared links next to a slower one").find("is not modelled: fast") !=
+        std::string::npos);
+}
+
+TEST_CASE("wrong platforms name the file and SimGrid's reason, in one line") {
+  const std::string head =
+      "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
+      "<platform version=\"4.1\"><zone id=\"w\" routing=\"Full\">";
+  const std::string tail = "</zone></platform>\n";
+  const std::string a = "<host id=\"a\" speed=\"1Gf\"/>", b = "<host id=\"b\" speed=\"1Gf\"/>";
+  struct Wrong {
+    std::string text, message;
+  };
+  const std::vector<Wrong> cases = {
+      {"no xml at all", "a file that SimGrid cannot read ("},
+      {head + a + "<hots id=\"b\"/>" + tail, "a file that SimGrid cannot read ("},
+      {head + a + tail, "1 host; expected from 2 to 1024 hosts"},
+      {head + tail, "0 hosts; expected from 2 to 1024 hosts"},
+      {head + a + b + tail, "no link from "},
+      {head + a + b +
+           "<link id=\"l\" bandwidth=\"5\" latency=\"1ms\"/><route src=\"a\" dst=\"c\"><link_ctn "
+           "id=\"l\"/></route>" +
+           tail,
+       "a file that SimGrid cannot read ("},
+      {head + a + b + "<link id=\"l\" bandwidth=\"fast\" latency=\"1ms\"/>" + tail,
+       "a file that SimGrid cannot read ("},
+  };
+  for (const Wrong& wrong : cases) {
+    CAPTURE(wrong.text);
+    const std::string message = refusal(wrong.text);
+    CAPTURE(message);
+    CHECK(message.find("fomoe-wrong-platform.xml: got " + wrong.message) != std::string::npos);
+    CHECK(message.find("; for example ") != std::string::npos);
+    CHECK(message.find('\n') == std::string::npos);
+  }
+  CHECK_THROWS_AS((void)sim::read_xml_platform("/nowhere/x.xml"), InputError);
+}

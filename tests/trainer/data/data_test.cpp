@@ -1,0 +1,128 @@
+// Tests corpora in files, and that the batch of a step does not depend on which site trains it.
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <numeric>
+
+#include "experiments/scenario/scenario_reader.hpp"
+#include "tests/trainer/support.hpp"
+#include "trainer/data/batches.hpp"
+
+using namespace fomoe::trainer;
+using namespace fomoe::trainer::testing;
+using fomoe::FileError;
+
+namespace {
+
+class File {
+ public:
+  File(const std::string& name, const std::string& bytes) : path_(FOMOE_BINARY_DIR "/" + name) {
+    std::ofstream(path_, std::ios::binary) << bytes;
+  }
+  ~File() { std::remove(path_.c_str()); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+template <class T>
+std::string bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+std::string npy(const std::string& type, const std::string& shape, const std::string& data) {
+  std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  header.resize(118, ' ');  // 10 + 118 is a multiple of 64, as NumPy pads
+  return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + data;
+}
+
+std::vector<std::int64_t> ids(const Corpus& corpus) {
+  std::vector<std::int64_t> out(static_cast<std::size_t>(corpus.size()));
+  corpus.copy(0, corpus.size(), out.data());
+  return out;
+}
+
+std::string refusal(const std::string& path, std::int64_t vocabulary) {
+  try {
+    (void)Corpus::open(path, vocabulary);
+  } catch (const FileError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("token files: .bin by the size of the vocabulary, .npy by its header") {
+  const std::vector<std::int64_t> expected = {3, 1, 4, 1, 5};
+  const std::string u16 = bytes_of<std::uint16_t>({3, 1, 4, 1, 5}),
+                    u32 = bytes_of<std::uint32_t>({3, 1, 4, 1, 5});
+  CHECK(ids(Corpus::open(File("t16.bin", u16).path(), 65'536)) == expected);
+  CHECK(ids(Corpus::open(File("t32.bin", u32).path(), 65'537)) == expected);
+  CHECK(ids(Corpus::open(File("a.npy", npy("<u2", "5,", u16)).path(), 10)) == expected);
+  CHECK(ids(Corpus::open(File("b.npy", npy("<u4", "5,", u32)).path(), 10)) == expected);
+  CHECK(ids(Corpus::open(File("c.npy", npy("<i4", "5,", u32)).path(), 10)) == expected);
+  CHECK(ids(Corpus::open(File("d.npy", npy("<i8", "5,", bytes_of<std::int64_t>(expected))).path(), 10)) ==
+        expected);
+}
+
+TEST_CASE("token files that are something else are refused, and say why") {
+  const std::string u16 = bytes_of<std::uint16_t>({3, 1, 4, 1, 5});
+  CHECK(refusal("/nonexistent.bin", 10).find("cannot be read") != std::string::npos);
+  CHECK(refusal(File("e.bin", "").path(), 10).find("empty") != std::string::npos);
+  CHECK(refusal(File("f.bin", "abc").path(), 10).find("ids of 2 bytes each") != std::string::npos);
+  CHECK(refusal(File("g.txt", "abcd").path(), 10).find(".bin or .npy") != std::string::npos);
+  CHECK(refusal(File("h.bin", u16).path(), 5)
+            .find("got token id 5 at position 4; expected ids below model.vocabulary = 5") !=
+        std::string::npos);
+  CHECK(refusal(File("i.npy", npy("<f4", "5,", u16)).path(), 10).find("got an array of <f4") !=
+        std::string::npos);
+  CHECK(refusal(File("j.npy", npy("<u2", "2, 3", u16)).path(), 10).find("shape (2, 3)") != std::string::npos);
+  CHECK(refusal(File("k.npy", npy("<u2", "6,", u16)).path(), 10).find("got 10 bytes of data; expected 12") !=
+        std::string::npos);
+  CHECK(refusal(File("l.npy", u16).path(), 10).find("without a NumPy header") != std::string::npos);
+}
+
+TEST_CASE("the global batch of a step is the same however it is divided, and passes differ in order") {
+  std::vector<std::uint16_t> counting(40 * 8 + 1);  // 40 sequences of 8, all different
+  std::iota(counting.begin(), counting.end(), std::uint16_t{0});
+  const File file("m.bin", bytes_of(counting));
+  const Corpus corpus = Corpus::open(file.path(), 400);
+  Batches whole(corpus, 8, 6, /*validation_sequences=*/4, 42), parts(corpus, 8, 6, 4, 42);
+  CHECK(whole.training_sequences() == 36);
+  for (const std::int64_t step : {0, 5, 6, 100}) {
+    const Batch all = whole.of_step(step, 0, 6);
+    CHECK(at::equal(at::cat({parts.of_step(step, 0, 2).tokens, parts.of_step(step, 2, 1).tokens,
+                             parts.of_step(step, 3, 3).tokens}),
+                    all.tokens));
+    CHECK(at::equal(all.targets.narrow(1, 0, 7), all.tokens.narrow(1, 1, 7)));
+  }
+  // One pass of 6 steps contains every sequence once; the next pass has them in another order.
+  const auto pass = [&](std::int64_t first) {
+    std::vector<at::Tensor> steps;
+    for (std::int64_t s = first; s < first + 6; ++s) steps.push_back(whole.of_step(s, 0, 6).tokens);
+    return at::cat(steps);
+  };
+  const at::Tensor one = pass(0), two = pass(6);
+  CHECK(!at::equal(one, two));
+  CHECK(at::equal(std::get<0>(at::unique_dim(one, 0)), std::get<0>(at::unique_dim(two, 0))));
+  CHECK(std::get<0>(at::unique_dim(one, 0)).size(0) == 36);
+  // Validation sequences are never trained on.
+  const at::Tensor held_back = whole.validation(0, 4).tokens;
+  CHECK(std::get<0>(at::unique_dim(at::cat({one, held_back}), 0)).size(0) == 40);
+  CHECK_THROWS_AS(Batches(corpus, 8, 6, 40, 42), std::invalid_argument);
+}
+
+TEST_CASE("the synthetic chain has the entropy that it says") {
+  const std::int64_t v = 20, n = 200'000;
+  const std::vector<std::int64_t> tokens = ids(Corpus::synthetic(v, n, 3));
+  double loss = 0;
+  for (std::size_t i = 1; i < tokens.size(); ++i) {
+    const bool likely = tokens[i] == (5 * tokens[i - 1] + 7) % v;
+    loss -= std::log(likely ? 0.8 + 0.2 / 20 : 0.2 / 20) / static_cast<double>(n - 1);
+  }
+  CHECK(loss == doctest::Approx(Corpus::synthetic_loss(v)).epsilon(0.02));  // mean of 200,000 random tokens
+}
