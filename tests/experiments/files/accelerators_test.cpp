@@ -177,7 +177,7 @@ TEST_CASE(
   profile.dtype = "fp8";
   write_all(folder / "laptop.json", scenario::step_profile_json(profile));
   CHECK(scale("laptop.json --to H100-SXM --output -")
-            .err.starts_with("fomoe: --from: got nothing, and \"my laptop\""));
+            .err.starts_with("fomoe: --from: got nothing, and the profile's device \"my laptop\""));
   CHECK(scale("laptop.json --from H100-SXM --to A10 --output -")
             .err.find("fp8, for which the catalogue has no peak of A10") != std::string::npos);
 }
