@@ -13,7 +13,6 @@
 #include "costmodel/math/replicas.hpp"
 #include "costmodel/plan/method.hpp"
 #include "experiments/results/run_record.hpp"
-#include "experiments/results/run_report_json.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "platforms/support/atomic_file.hpp"
 #include "trainer/commands/local_launch.hpp"
