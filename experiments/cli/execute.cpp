@@ -18,8 +18,9 @@ void add_engine_options(po::options_description& options) {
       "simulated: simulates every flow on shared links; closed-form: a formula that is exact for identical "
       "sites, and that uses the slowest link for all sites if they differ")(
       "rounds", po::value<std::string>()->value_name("N|all"),
-      "number of rounds to execute of each kind of round; the other rounds are assumed to last as long "
-      "(default: 3 if rounds are equal, otherwise 8, or 4 if these agree within 1 %)")(
+      "number of rounds to execute of each kind of round; the other rounds are estimated from them "
+      "(default: 3 if rounds are identical; if they differ at random, 4 if these give the mean within 1 %, "
+      "otherwise 8; if they overlap, 8 if they are otherwise identical, else 32)")(
       "no-bundle",
       "simulate the flows of each group of expert owners separately, which is slower (default: flows between "
       "the same two sites are merged)");
