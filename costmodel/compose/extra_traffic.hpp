@@ -2,12 +2,12 @@
 // state of a site that rejoins. It becomes operations of the plan, so that executors need no special case.
 //
 // An event of every n-th round is spread over all rounds, 1/n in each: the bytes are exact and rounds remain
-// equal.
-//   data        each site reads its sequences of the next round while it trains; its next round waits for
-//   them checkpoint  every site uploads the state that it needs to resume while it trains; the next upload
-//   waits for
-//               the end of this one
-//   rejoin      the site fetches that state before it trains; the others wait for it where they synchronise
+// equal. The kinds of traffic are:
+//
+//   - data: While a site trains, it reads its sequences of the next round. Its next round waits for them.
+//   - checkpoint: While a site trains, it uploads the state that it needs to resume. The next upload
+//     waits for the end of this one.
+//   - rejoin: The site fetches that state before it trains. The others wait for it where they synchronise.
 #pragma once
 #include "costmodel/plan/plan.hpp"
 #include "costmodel/plan/plan_summary.hpp"

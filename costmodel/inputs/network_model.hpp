@@ -107,7 +107,8 @@ double free_share(const NetworkModel& network, Senders senders = Senders::averag
 /// Largest loss rate for which this model of BBR holds: above it, BBR version 1 slows down as well.
 inline constexpr double kMostBbrLoss = 0.15;
 
-/// The platform as flows see it: rates · efficiency · free_share, latencies · latency_factor.
+/// The platform with the network model applied: rates × bandwidth_efficiency × free_share(), latencies ×
+/// latency_factor.
 platforms::Platform effective_platform(const platforms::Platform& raw, const NetworkModel& network,
                                        Senders senders = Senders::averaged);
 

@@ -2,13 +2,15 @@
 // drops and the padding of its buffers.
 //
 // A row is the activation of one token for one of its k experts. Loads are in mean loads: 1 is tokens·k/N_e
-// rows of an expert, or tokens·k/M rows of a site.
-//   uniform        every expert has load 1
-//   measured       counts of the user's own router, by layer and expert; they replace uniform and hash
-//   hash           a row's expert is drawn independently (Roller et al. 2021, Hash Layers): the fullest of n
-//                  equal bins has load 1 + sqrt(2 ln n · n/rows) (Raab and Steger 1998, heavily loaded case)
-//   expert_choice  each expert chooses its rows (Zhou et al. 2022): load = capacity factor, nothing is
-//   dropped
+// rows of an expert, or tokens·k/M rows of a site. The router models are:
+//
+//   - uniform: Every expert has load 1.
+//   - measured: Counts of the user's own router, by layer and expert. They replace uniform and hash.
+//   - hash: The expert of each row is drawn independently (Roller et al. 2021, Hash Layers). The fullest of n
+//     equal bins has load 1 + sqrt(2 ln n · n/rows) (Raab and Steger 1998, heavily loaded case).
+//   - expert_choice: Each expert chooses its rows (Zhou et al. 2022). Its load is the capacity factor, and
+//     nothing is dropped.
+//
 // A capacity factor c gives every expert a buffer of c mean loads, which is sent and computed whole (GShard,
 // Lepikhin et al. 2020; Switch, Fedus et al. 2021). Rows beyond the buffer are dropped; empty places are
 // padding. Without a capacity factor (0) every row is computed and none is padded (MegaBlocks, Gale et al.

@@ -104,18 +104,18 @@ double variance_of_missing(const std::vector<double>& sample_s, double missing) 
 // steady-state rounds. The last two executed rounds are not steady: the last may be short, and its transfers
 // share links with the other one. Identical missing rounds equal the last steady one; others equal the mean
 // of the steady ones after the first quarter.
-ClassMean means_of_overlapping(const Plan& plan, std::size_t sites, const RoundClass& rounds,
+ClassMean means_of_overlapping(const Plan& plan, std::size_t sites, const RoundClass& round_class,
                                const Timeline& timeline, double missing) {
   const std::size_t executed = timeline.rounds.size(), last = executed - 3;
-  const std::size_t first = rounds.identical ? last - 1 : executed / 4;
+  const std::size_t first = round_class.identical ? last - 1 : executed / 4;
   const auto steady_rounds = static_cast<double>(last - first);
   const std::vector<double>& ends = timeline.round_end_s;
   const std::vector<double> communication = communication_by_round(plan, timeline);
-  const auto count = static_cast<double>(rounds.count);
+  const auto count = static_cast<double>(round_class.count);
 
   ClassMean means;
   means.total_s = ends.back() + missing * (ends[last] - ends[first]) / steady_rounds;
-  if (!rounds.identical) {
+  if (!round_class.identical) {
     const std::vector<double> each = round_durations_s(ends);
     means.variance_s2 = variance_of_missing({each.begin() + static_cast<std::ptrdiff_t>(first) + 1,
                                              each.begin() + static_cast<std::ptrdiff_t>(last) + 1},
@@ -145,17 +145,17 @@ ClassMean means_of_overlapping(const Plan& plan, std::size_t sites, const RoundC
 
 // The mean round of separate rounds. Identical rounds: only the last one counts, because it is in the steady
 // state. Random rounds: all are samples.
-ClassMean means_of_separate(const Plan& plan, std::size_t sites, const RoundClass& rounds,
+ClassMean means_of_separate(const Plan& plan, std::size_t sites, const RoundClass& round_class,
                             const Timeline& timeline, double missing) {
   const std::size_t executed = timeline.rounds.size();
-  const bool only_last = rounds.identical && !rounds.overlapping && missing > 0;
+  const bool only_last = round_class.identical && !round_class.overlapping && missing > 0;
   const std::size_t first = only_last ? executed - 1 : 0;
   const auto window = static_cast<double>(executed - first);
   const std::vector<double>& ends = timeline.round_end_s;
   const std::vector<double> communication = communication_by_round(plan, timeline);
 
   ClassMean means;
-  if (!rounds.identical && missing > 0)
+  if (!round_class.identical && missing > 0)
     means.variance_s2 = variance_of_missing(round_durations_s(ends), missing);
   means.total_s = ends.back() + missing * (ends.back() - (first == 0 ? 0.0 : ends[first - 1])) / window;
   for (std::size_t r = first; r < executed; ++r) means.communication_s += communication[r] / window;
@@ -179,15 +179,15 @@ std::vector<double> round_durations_s(const std::vector<double>& round_end_s) {
   return seconds;
 }
 
-ClassMean class_mean(const Plan& plan, std::size_t sites, const RoundClass& rounds,
+ClassMean class_mean(const Plan& plan, std::size_t sites, const RoundClass& round_class,
                      const Timeline& timeline) {
   const std::size_t executed = timeline.rounds.size();
-  const auto missing = static_cast<double>(rounds.count - static_cast<std::int64_t>(executed));
+  const auto missing = static_cast<double>(round_class.count - static_cast<std::int64_t>(executed));
   ClassMean means;
-  if (rounds.overlapping && missing > 0) {
-    means = means_of_overlapping(plan, sites, rounds, timeline, missing);
+  if (round_class.overlapping && missing > 0) {
+    means = means_of_overlapping(plan, sites, round_class, timeline, missing);
   } else {
-    means = means_of_separate(plan, sites, rounds, timeline, missing);
+    means = means_of_separate(plan, sites, round_class, timeline, missing);
   }
   means.sent = timeline.sent;
   for (double& bytes : means.sent.bytes) bytes /= static_cast<double>(executed);

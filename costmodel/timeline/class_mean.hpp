@@ -21,6 +21,7 @@ struct ClassMean {
 std::vector<double> round_durations_s(const std::vector<double>& round_end_s);
 
 /// `timeline` holds the executed rounds of the class. For overlapping rounds these are at least five, or all.
-ClassMean class_mean(const Plan& plan, std::size_t sites, const RoundClass& rounds, const Timeline& timeline);
+ClassMean class_mean(const Plan& plan, std::size_t sites, const RoundClass& round_class,
+                     const Timeline& timeline);
 
 }  // namespace fomoe::costmodel

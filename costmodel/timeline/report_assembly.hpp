@@ -17,11 +17,12 @@ void finish_report(RunReport& report);
 /// The report of a whole run from its executed rounds. `timelines[i]` holds rounds of `plan.classes[i]`,
 /// chained from its first round on. If fewer rounds were executed than the class has, the duration of the
 /// others is estimated:
-///   identical rounds: the last executed one (a steady state; the first ones may differ by a transient)
-///   random rounds: the mean of the executed ones
-///   overlapping rounds: the third last executed one (so at least 5 rounds are executed, or all); the
-///   executed
-///     rounds are the first ones of the class and, after them, its last one
+///
+///   - Identical rounds: the last executed one (a steady state; the first ones may differ by a transient).
+///   - Random rounds: the mean of the executed ones.
+///   - Overlapping rounds: the third last executed one. At least 5 rounds are therefore executed, or
+///     all. They are the first rounds of the class and, after them, its last one.
+///
 /// `senders`: how the executor modelled BBR senders (see Senders); it determines the link rates of the
 /// report.
 RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std::vector<Timeline>& timelines,

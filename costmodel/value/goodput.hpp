@@ -6,15 +6,21 @@
 // samples with it.
 //
 // Policy wait: all sites stop until the failed site is back, then all resume from the last checkpoint.
-//   A checkpoint of C seconds follows every τ seconds of work; none follows the end of the work.
-//   A failure costs the work since the last checkpoint, then detection, restart and the transfer of the
-//   state; a failure during these starts them again. A link failure stops all sites but loses no work.
+//
+//  - A checkpoint of C seconds follows every τ seconds of work; none follows the end of the work.
+//  - A failure costs the work since the last checkpoint and the time of the recovery: detection, restart and
+//    the transfer of the state. A further failure during this recovery restarts it.
+//  - A link failure stops all sites but loses no work.
+//
 // Policy drop: after a time-out the other sites continue without the failed one.
-//   The failed site's work of that round is lost. It returns, with the state of another site, at the first
-//   round that starts after detection, restart and transfer. While s of M sites work, a round does s/M of its
-//   work. If the time-out is longer than the site's absence, the others wait for it. Checkpoints are spread
-//   evenly over the rounds, and are read only if no site is left. A link failure removes its site in the same
-//   way. No other failure occurs during a round that a failure delays.
+//
+//  - The failed site's work of that round is lost.
+//  - The site returns, with the state of another site, at the first round that starts after detection,
+//    restart and transfer. If the time-out is longer than the site's absence, the others wait for it.
+//  - While s of M sites work, a round does s/M of its work.
+//  - Checkpoints are spread evenly over the rounds. They are only used if all sites have failed.
+//  - A link failure removes its site in the same way.
+//  - Assumption: while a round is delayed by a failure, no other failure occurs.
 #pragma once
 #include <cstdint>
 #include <functional>

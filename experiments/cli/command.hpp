@@ -31,7 +31,7 @@ void run_profile(const Arguments& arguments);
 void run_list(const Arguments& arguments);
 
 inline constexpr Command kCommands[] = {
-    {"cost", "compute parameters, FLOPs, memory and bytes of a scenario, without a simulation", run_cost},
+    {"cost", "compute parameters, FLOPs, memory and bytes (no money), without a simulation", run_cost},
     {"simulate", "predict how long a scenario takes and what it waits for", run_simulate},
     {"compare", "compare several variants of a scenario in one table", run_compare},
     {"plan", "recommend a method, K, O_e, placement, collective and sites", run_plan},

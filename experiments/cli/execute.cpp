@@ -6,6 +6,7 @@
 
 #include "costmodel/formula/closed_form.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/text/human.hpp"
 
 namespace fomoe::commands {
 
@@ -17,8 +18,9 @@ void add_engine_options(po::options_description& options) {
       "simulated: simulates every flow on shared links; closed-form: a formula that is exact for identical "
       "sites, and that uses the slowest link for all sites if they differ")(
       "rounds", po::value<std::string>()->value_name("N|all"),
-      "number of rounds to execute of each kind of round; the other rounds are assumed to last as long "
-      "(default: 3 if rounds are equal, otherwise 8, or 4 if these agree within 1 %)")(
+      "number of rounds to execute of each kind of round; the other rounds are estimated from them "
+      "(default: 3 if rounds are identical; if they differ at random, 4 if these give the mean within 1 %, "
+      "otherwise 8; if they overlap, 8 if they are otherwise identical, else 32)")(
       "no-bundle",
       "simulate the flows of each group of expert owners separately, which is slower (default: flows between "
       "the same two sites are merged)");
@@ -52,6 +54,33 @@ sim::SimulatedRun execute(const costmodel::Scenario& scenario, const Engine& eng
   sim::SimulatedRun run;
   run.report = costmodel::closed_form(scenario);
   return run;
+}
+
+bool waits_for_latency(const costmodel::RunReport& report) {
+  const double waiting = report.round.exposed_communication_s / report.round.duration_s;
+  return waiting >= 0.005 && report.bottleneck.link_busy_share < waiting / 2;
+}
+
+std::string waiting_text(const costmodel::RunReport& report) {
+  const double waiting = report.round.exposed_communication_s / report.round.duration_s;
+  const std::string text = fmt::format("waits for the network {} of the time", human_percent(waiting));
+  if (waiting < 0.005) return text;
+  return text + fmt::format(", mostly for {} (the busiest link, {}, is {} busy)",
+                            waits_for_latency(report) ? "latency" : "bandwidth", report.bottleneck.link,
+                            human_percent(report.bottleneck.link_busy_share));
+}
+
+std::string perplexity_text(const costmodel::RunReport& report) {
+  if (!report.quality) return "";
+  const costmodel::Quality& quality = *report.quality;
+  if (!quality.known) return "unknown";
+  return quality.plus_minus ? fmt::format("{:.2f} ± {:.2f}", quality.perplexity, *quality.plus_minus)
+                            : fmt::format("{:.2f}", quality.perplexity);
+}
+
+std::string money_text(const costmodel::RunReport& report) {
+  if (!report.cost || report.cost->currency.empty()) return "";
+  return fmt::format("{:.2f} {}", report.cost->cost_total, report.cost->currency);
 }
 
 }  // namespace fomoe::commands

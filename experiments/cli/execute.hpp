@@ -1,4 +1,4 @@
-// Runs a scenario on the engine that the command line chooses, and formats its report.
+// Runs a scenario on the engine that the command line chooses, and formats single values of its report.
 #pragma once
 #include <boost/program_options.hpp>
 #include <string>
@@ -33,14 +33,5 @@ std::string waiting_text(const costmodel::RunReport& report);
 std::string perplexity_text(const costmodel::RunReport& report);
 /// "123.45 USD". Empty if the scenario has no prices.
 std::string money_text(const costmodel::RunReport& report);
-
-/// The report for people: times, bytes, the bottleneck, sites, the text `more`, every input with its origin,
-/// and all network factors.
-std::string report_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario,
-                        const std::string& more = "");
-
-/// CSV lines; the column names include the units.
-std::string csv_header();
-std::string csv_row(const costmodel::RunReport& report, const costmodel::Scenario& scenario);
 
 }  // namespace fomoe::commands

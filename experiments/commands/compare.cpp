@@ -13,6 +13,7 @@
 #include "experiments/cli/command.hpp"
 #include "experiments/cli/execute.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/output/report_text.hpp"
 #include "experiments/results/json_values.hpp"
 #include "experiments/text/human.hpp"
 

@@ -208,13 +208,15 @@ void run_cost(const Arguments& arguments) {
   add_scenario_options(options);
   options.add_options()(
       "accounting", po::value<std::string>()->default_value("mechanism")->value_name("NAME"),
-      "FLOPs with skip-token; mechanism: a chosen expert is local with probability N_le/N_e; paper: the "
-      "FoMoE paper's equation")("output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
-                                "-: JSON on stdout; or a .json file (default: a table on stdout)");
+      "how skip-token changes FLOPs; mechanism: each chosen expert is held locally with probability (local "
+      "experts ÷ all experts); paper: the equation of the FoMoE paper")(
+      "output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
+      "-: JSON on stdout; or a .json file (default: a table on stdout)");
   const Help help = {
       "cost",
       "SCENARIO.toml [options]",
-      "Computes parameters, FLOPs, memory and bytes on the wire from the scenario, without a simulation.",
+      "Computes parameters, FLOPs, memory and bytes on the wire from the scenario, without a simulation. It "
+      "computes no money: for that, see fomoe simulate.",
       {"fomoe cost experiments/scenarios/two-sites.toml",
        "fomoe cost experiments/scenarios/two-sites.toml --set model.preset=medium --output -"}};
   const auto values = parse(arguments, help, options, "scenario");

@@ -12,6 +12,7 @@
 #include "experiments/cli/command.hpp"
 #include "experiments/cli/execute.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/output/report_text.hpp"
 #include "experiments/results/links_csv.hpp"
 #include "experiments/results/plan_json.hpp"
 #include "experiments/results/round_json.hpp"

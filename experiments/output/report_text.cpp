@@ -1,3 +1,5 @@
+#include "experiments/output/report_text.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -132,33 +134,6 @@ std::string network_terms(const costmodel::NetworkModel& network) {
 }
 
 }  // namespace
-
-std::string perplexity_text(const costmodel::RunReport& report) {
-  if (!report.quality) return "";
-  const costmodel::Quality& quality = *report.quality;
-  if (!quality.known) return "unknown";
-  return quality.plus_minus ? fmt::format("{:.2f} ± {:.2f}", quality.perplexity, *quality.plus_minus)
-                            : fmt::format("{:.2f}", quality.perplexity);
-}
-
-std::string money_text(const costmodel::RunReport& report) {
-  if (!report.cost || report.cost->currency.empty()) return "";
-  return money(report.cost->cost_total, report.cost->currency);
-}
-
-bool waits_for_latency(const costmodel::RunReport& report) {
-  const double waiting = report.round.exposed_communication_s / report.round.duration_s;
-  return waiting >= 0.005 && report.bottleneck.link_busy_share < waiting / 2;
-}
-
-std::string waiting_text(const costmodel::RunReport& report) {
-  const double waiting = report.round.exposed_communication_s / report.round.duration_s;
-  const std::string text = fmt::format("waits for the network {} of the time", human_percent(waiting));
-  if (waiting < 0.005) return text;
-  return text + fmt::format(", mostly for {} (the busiest link, {}, is {} busy)",
-                            waits_for_latency(report) ? "latency" : "bandwidth", report.bottleneck.link,
-                            human_percent(report.bottleneck.link_busy_share));
-}
 
 std::string report_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario,
                         const std::string& more) {

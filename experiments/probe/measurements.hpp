@@ -1,4 +1,4 @@
-// The measurements between sites, and the platform file made from them.
+// Results of `fomoe probe` for each pair of sites, and the platform file made from them.
 #pragma once
 #include <map>
 #include <string>

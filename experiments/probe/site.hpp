@@ -1,14 +1,18 @@
 // The part of every site in the probe. It runs the measurements that rank 0 requests, in lines of JSON over
 // its control connection:
 //
-//   {"id": 1, "do": "echo", "limit_s": 20}                             → {"id": 1, "port": 5201}
-//   {"id": 2, "do": "ping", "host": …, "port": …, "count": 20, "limit_s": 20} → {"id": 2, "round_trips_s":
-//   […]}
-//   {"id": 3, "do": "receive", "limit_s": 20}                          → {"id": 3, "port": 5201}
+//   {"id": 1, "do": "echo", "limit_s": 20}
+//     answer: {"id": 1, "port": 5201}
+//   {"id": 2, "do": "ping", "host": …, "port": …, "count": 20, "limit_s": 20}
+//     answer: {"id": 2, "round_trips_s": […]}
+//   {"id": 3, "do": "receive", "limit_s": 20}
+//     answer: {"id": 3, "port": 5201}
 //   {"id": 4, "do": "send", "host": …, "port": …, "streams": 4, "seconds": 3, "omit": 1, "limit_s": 20}
-//                                                                      → {"id": 4, "bytes_per_s": …}
-//   {"do": "stop", "of": 3}                                            no answer
-//   {"do": "end", "error": "…"}                                        the error is empty after a success
+//     answer: {"id": 4, "bytes_per_s": …}
+//   {"do": "stop", "of": 3}
+//     no answer
+//   {"do": "end", "error": "…"}
+//     no answer; the error is empty after a success
 //
 // If a request fails, the answer is {"id": …, "error": "…"}. Several requests may run at the same time.
 #pragma once

@@ -8,7 +8,6 @@
 #include "experiments/files/model_shape_json.hpp"
 #include "experiments/results/cost_json.hpp"
 #include "experiments/results/goodput_json.hpp"
-#include "experiments/results/run_report_json.hpp"
 
 namespace fomoe::scenario {
 namespace {

@@ -1,5 +1,5 @@
-// Writes the project's plain structs as JSON values, for documents that combine several of them. The keys
-// have a fixed order.
+// Writes the project's plain structs as JSON values, for documents that combine several of them, and run
+// reports as whole JSON documents. The keys have a fixed order.
 #pragma once
 #include <string>
 #include <vector>
@@ -15,5 +15,11 @@ Json to_json(const std::vector<Provenance>& provenance);
 /// The scenario after defaults and overrides, in SI units. The keys include the units.
 Json to_json(const costmodel::Scenario& scenario);
 Json to_json(const costmodel::RunReport& report);
+
+/// A run report as a document of the schema "fomoe.run/1"; the keys are the field names of RunReport. The
+/// same report always gives the same bytes, and numbers keep all digits. If a scenario is given, it is added
+/// under "scenario", resolved and in SI units.
+std::string run_report_json(const costmodel::RunReport& report);
+std::string run_report_json(const costmodel::RunReport& report, const costmodel::Scenario& scenario);
 
 }  // namespace fomoe::scenario

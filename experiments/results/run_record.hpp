@@ -33,8 +33,11 @@ RunRecord new_run_record();
 
 /// The report with its scenario, the record under "run", and "round_timeline". If there are several seeds,
 /// "seeds" contains
-///   {"n", "perplexity": {"mean", "standard_deviation", "mean_low", "mean_high"}, "runs": [{"seed",
-///   "perplexity"}]}, low and high at 95 % confidence (costmodel/math/replicas.hpp)
+///
+///   {"n", "perplexity": {"mean", "standard_deviation", "mean_low", "mean_high"},
+///    "runs": [{"seed", "perplexity"}]}
+///
+/// mean_low and mean_high are the bounds of the 95 % confidence interval (costmodel/math/replicas.hpp).
 std::string run_report_json(const costmodel::RunReport& report, const costmodel::Scenario& scenario,
                             const RunRecord& record);
 

@@ -44,8 +44,9 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
     if (change.link == platforms::LinkChange::Link::path)
       changing[static_cast<std::size_t>(change.from * sites + change.to)] = 1;
   }
-  // A path that is at least as fast as the uplink or the downlink at its ends limits nothing, and gets no
-  // link.
+  // While links are constant, a path at least as fast as the slower of its sender's uplink and its receiver's
+  // downlink limits no flow, so no SimGrid link is created for it. If any link changes, a path has no SimGrid
+  // link only if it is unlimited and does not change itself.
   for (std::size_t pair = 0; pair < platform.paths.size(); ++pair) {
     const std::size_t a = pair / platform.sites.size(), b = pair % platform.sites.size();
     const double bytes_per_s = platform.paths[pair].bandwidth_bytes_per_s;

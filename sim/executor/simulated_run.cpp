@@ -32,23 +32,26 @@ constexpr std::int64_t kOverlappingRounds = 8, kFewestOverlappingRounds = 5;
 // others.
 constexpr std::int64_t kRandomOverlappingRounds = 32;
 
-std::vector<std::int64_t> executed_rounds(const costmodel::RoundClass& rounds, const RunOptions& options) {
-  std::int64_t usual = rounds.identical ? kIdenticalRounds : kRandomRounds;
-  if (rounds.overlapping)
-    usual = (rounds.identical ? kOverlappingRounds : kRandomOverlappingRounds) + 2 * (rounds.reach - 1);
-  std::int64_t wanted = options.all_rounds ? rounds.count : options.rounds.value_or(usual);
-  if (rounds.overlapping) wanted = std::max(wanted, kFewestOverlappingRounds);
-  if (rounds.known && std::min(wanted, rounds.count) > *rounds.known) {
+std::vector<std::int64_t> executed_rounds(const costmodel::RoundClass& round_class,
+                                          const RunOptions& options) {
+  std::int64_t usual = round_class.identical ? kIdenticalRounds : kRandomRounds;
+  if (round_class.overlapping)
+    usual =
+        (round_class.identical ? kOverlappingRounds : kRandomOverlappingRounds) + 2 * (round_class.reach - 1);
+  std::int64_t wanted = options.all_rounds ? round_class.count : options.rounds.value_or(usual);
+  if (round_class.overlapping) wanted = std::max(wanted, kFewestOverlappingRounds);
+  if (round_class.known && std::min(wanted, round_class.count) > *round_class.known) {
     if (options.all_rounds || options.rounds)
       throw InputError(
-          "--rounds", std::to_string(std::min(wanted, rounds.count)),
-          "at most " + std::to_string(*rounds.known) + ", the number of rounds that the plan describes",
-          "--rounds " + std::to_string(*rounds.known));
-    wanted = *rounds.known;
+          "--rounds", std::to_string(std::min(wanted, round_class.count)),
+          "at most " + std::to_string(*round_class.known) + ", the number of rounds that the plan describes",
+          "--rounds " + std::to_string(*round_class.known));
+    wanted = *round_class.known;
   }
   std::vector<std::int64_t> indices;
-  for (std::int64_t i = 0; i < std::min(wanted, rounds.count); ++i) indices.push_back(rounds.round_at(i));
-  if (rounds.overlapping) indices.back() = rounds.round_at(rounds.count - 1);
+  for (std::int64_t i = 0; i < std::min(wanted, round_class.count); ++i)
+    indices.push_back(round_class.round_at(i));
+  if (round_class.overlapping) indices.back() = round_class.round_at(round_class.count - 1);
   return indices;
 }
 
@@ -114,10 +117,10 @@ SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan 
   const bool noise =
       scenario.network.jitter_s > 0 || !scenario.platform.changes.empty() || scenario.variation.varies();
   if (noise)
-    for (costmodel::RoundClass& rounds : run.plan.classes) rounds.identical = false;
+    for (costmodel::RoundClass& round_class : run.plan.classes) round_class.identical = false;
 
-  for (const costmodel::RoundClass& rounds : run.plan.classes)
-    run.executed.push_back(executed_rounds(rounds, options));
+  for (const costmodel::RoundClass& round_class : run.plan.classes)
+    run.executed.push_back(executed_rounds(round_class, options));
   run.senders = senders_of(scenario.network, run, seconds);
   simulation.senders = run.senders;
   const platforms::Platform platform =
@@ -125,8 +128,8 @@ SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan 
   const std::vector<std::vector<std::int64_t>> usual = run.executed;
   if (!noise && run.senders == costmodel::Senders::averaged && !options.all_rounds && !options.rounds) {
     for (std::size_t c = 0; c < usual.size(); ++c) {
-      const costmodel::RoundClass& rounds = run.plan.classes[c];
-      if (!rounds.identical && !rounds.overlapping && usual[c].size() > kFewestRandomRounds)
+      const costmodel::RoundClass& round_class = run.plan.classes[c];
+      if (!round_class.identical && !round_class.overlapping && usual[c].size() > kFewestRandomRounds)
         run.executed[c].resize(kFewestRandomRounds);
     }
   }

@@ -13,7 +13,6 @@
 #include "costmodel/math/replicas.hpp"
 #include "costmodel/plan/method.hpp"
 #include "experiments/results/run_record.hpp"
-#include "experiments/results/run_report_json.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "platforms/support/atomic_file.hpp"
 #include "trainer/commands/local_launch.hpp"
@@ -43,11 +42,11 @@ Examples
 
 po::options_description described() {
   po::options_description options(
-      "fomoe-train run SCENARIO.toml: trains the scenario's model across its sites");
+      "fomoe-train run SCENARIO.toml [options]: trains the scenario's model across its sites, with the "
+      "settings of its [trainer] table");
   // clang-format off
   options.add_options()
     ("help", "print this help")
-    ("scenario", po::value<std::string>(), "scenario file; its [trainer] table has the training settings")
     ("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"), "override a key of the scenario, for example strategy.local_steps=64; may be repeated")
     ("seed", po::value<std::string>()->value_name("N"), "seed of the weights, data order and placements (default: the scenario's)")
     ("local", po::value<int>()->implicit_value(0)->value_name("[M]"), "start M processes on this machine, one per site")
@@ -135,11 +134,13 @@ void print_summary(const costmodel::RunReport& report, const costmodel::Scenario
 
 int run_command(const std::vector<std::string>& arguments) {
   const po::options_description options = described();
+  po::options_description all = options;  // with the positional argument, which --help does not list
+  all.add_options()("scenario", po::value<std::string>());
   po::positional_options_description positional;
   positional.add("scenario", 1);
   po::variables_map given;
   try {
-    po::store(po::command_line_parser(arguments).options(options).positional(positional).run(), given);
+    po::store(po::command_line_parser(arguments).options(all).positional(positional).run(), given);
   } catch (const po::error& error) {
     throw UsageError(std::string(error.what()) + "; fomoe-train run --help lists the options");
   }

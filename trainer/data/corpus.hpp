@@ -1,12 +1,11 @@
 // The tokens to train on: a file of token ids, or synthetic ones. This header does not include LibTorch.
 //
-//   FILE.bin    only token ids, little endian: uint16 if the vocabulary has at most 65,536 tokens, else
-//   uint32
-//               (the layout of nanoGPT and llm.c, without llm.c's header)
-//   FILE.npy    a one-dimensional NumPy array of uint16, uint32, int32 or int64
-//   synthetic   a Markov chain over the vocabulary V: token t is followed by (5·t + 7) mod V with probability
-//               0.8, and by a uniformly drawn token otherwise. A model that has learnt the chain has the loss
-//               Corpus::synthetic_loss().
+//   - FILE.bin: Only token ids, little endian, in the layout of nanoGPT and llm.c without llm.c's
+//     header. They are uint16 if the vocabulary has at most 65,536 tokens, otherwise uint32.
+//   - FILE.npy: A one-dimensional NumPy array of uint16, uint32, int32 or int64.
+//   - Synthetic: A Markov chain over the vocabulary V. Token t is followed by (5·t + 7) mod V
+//     with probability 0.8, and by a uniformly drawn token otherwise. A model that has learnt the chain has
+//     the loss Corpus::synthetic_loss().
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -144,7 +144,8 @@ class Supervisor {
       }
     }
     for (Stream& stream : streams_) {
-      // Forwards the rest of the pipes. Output of surviving background processes is not awaited.
+      // Forwards what is still buffered in the pipes and closes them, without waiting for background
+      // processes that still run.
       if (stream.descriptor() >= 0) stream.pass_on();
       if (stream.descriptor() >= 0) stream.end();
     }

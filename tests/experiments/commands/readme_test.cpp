@@ -87,6 +87,7 @@ TEST_CASE("the `fomoe` commands of the READMEs run, and their answers are the pr
       ++ran_commands;
     }
     for (const std::string& line : example.answer) {
+      if (line == "…") continue;  // stands for lines that are left out
       CAPTURE(example.commands.back());
       CHECK_MESSAGE(ran.out.find(line) != std::string::npos, line << "\nis not in\n" << ran.out);
     }

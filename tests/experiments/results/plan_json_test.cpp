@@ -11,7 +11,7 @@
 
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/method.hpp"
-#include "experiments/results/run_report_json.hpp"
+#include "experiments/results/json_values.hpp"
 #include "sim/executor/simulated_run.hpp"
 #include "tests/experiments/run_fomoe.hpp"
 #include "tests/scenarios.hpp"

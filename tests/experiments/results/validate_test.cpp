@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "experiments/results/run_report_json.hpp"
+#include "experiments/results/json_values.hpp"
 #include "tests/experiments/measured_by_simulation.hpp"
 
 namespace scenario = fomoe::scenario;

@@ -6,10 +6,12 @@
 #include <filesystem>
 #include <regex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/method.hpp"
+#include "experiments/scenario/keys/keys.hpp"
 #include "tests/experiments/run_fomoe.hpp"
 
 namespace fomoe::tests {
@@ -49,14 +51,19 @@ inline const std::string kStepTime =
     "a time above zero in quotes, with a unit (ns us ms s min h d); for example step_time = \"420ms\"";
 inline const std::string kSize =
     "a size above zero in quotes, with a unit (B kB MB GB TB or KiB MiB GiB TiB); for example ";
-inline const std::string kStrategyKeys =
-    "one of method, local_steps, expert_overlap, placement, routing_counts, reshuffle_rounds, skip_token, "
-    "overlap_steps, fragments, outer_optimizer, outer_state_on_migration, moment1_period, moment2_period, "
-    "staleness, gossip_peers, "
-    "collective, "
-    "ring_order, bucket_bytes, "
-    "granularity, payload_dtype, compression, regions, secure_aggregation, router, capacity_factor, "
-    "max_sites_per_token, micro_batches, module_levels, module_choices";
+// The list of keys comes from the program, so that a new key needs no change here. The keys of the table
+// [strategy.compression] count as one key of [strategy].
+inline const std::string kStrategyKeys = [] {
+  std::string text;
+  for (const fomoe::scenario::Key& key : fomoe::scenario::scenario_keys()) {
+    const bool nested = key.table == "strategy.compression";
+    if (key.table != "strategy" && !nested) continue;
+    const std::string name(nested ? std::string_view("compression") : key.name);
+    if (text.ends_with(", " + name)) continue;
+    text += (text.empty() ? "one of " : ", ") + name;
+  }
+  return text;
+}();
 // The list of methods comes from the program, so that a new method needs no change here.
 inline const std::string kMethods = [] {
   std::string text = "one of ";
