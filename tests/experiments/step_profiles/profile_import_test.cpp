@@ -167,7 +167,7 @@ TEST_CASE("a scenario with an imported profile runs, and its report has the orig
   }
   CHECK(step_time.starts_with(
       "measured: NVIDIA H100 80GB HBM3, bf16, not stated, imported from a megatron log: "
-      "megatron.log, line 3 to 6, 3 of them, SHA-256 "));
+      "megatron.log, line 3 to 6, 3 steps used, SHA-256 "));
   CHECK(parts.starts_with("assumed: the log has times of whole steps only"));
   CHECK(share.starts_with("computed: each of the 8 GPUs"));
   const Ran people = run_in(folder.path(), simulate);
