@@ -116,20 +116,6 @@ def wall_clock_table(answers, without_terms):
     return "\n".join(lines) + "\n"
 
 
-def quantities_table(chosen, drawn):
-    lines = ["| error of | chosen: median | p95 | worst | bias | drawn: median | p95 | worst | bias |",
-             "|---|--:|--:|--:|--:|--:|--:|--:|--:|"]
-    for quantity in QUANTITIES:
-        unit = "pt" if quantity == "utilization" else "%"
-        cells = []
-        for answer in (chosen, drawn):
-            errors = answer["groups"][0]["errors"][quantity]
-            cells += [percent(errors[key], unit) for key in ("median", "p95", "worst")]
-            cells.append(f"{100 * errors['bias']:+.1f} {unit}")
-        lines.append(f"| `{quantity}` | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
-
-
 def spread(shares):
     shares = sorted(abs(share) for share in shares)
     return ", ".join(percent(share) for share in (
@@ -201,7 +187,6 @@ def figures(binary):
     text += wall_clock_table(answers, without_terms) + "\nEach triple is the median, the p95 and the worst value:\n\n"
     text += "".join(synchronous(series, answers[series]["runs"]) for series in ("chosen", "drawn"))
     text += repeated(answers["drawn"]["runs"], second_runs)
-    text += "\n### All quantities\n\n" + quantities_table(answers["chosen"], answers["drawn"])
     ranges = [*answers.values(), validated(fitted_to, None, binary)]
     return text, {"errors.csv": errors_csv(answers), "predictions.csv": predictions_csv(answers["drawn"]),
                   "network-bbr.toml": terms, "envelope.csv": envelope(ranges)}
