@@ -22,4 +22,4 @@ has_gpu || say "No NVIDIA GPU found: the tests labelled gpu are skipped"
 without=(-LE slow)
 case " $* " in *" slow "* | *" slurm "*) without=() ;; esac
 say "Running the tests"
-exec ctest --preset release "${without[@]}" "$@"
+exec ctest --preset release -j "$(nproc)" "${without[@]}" "$@"
