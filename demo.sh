@@ -14,7 +14,8 @@
 #      file is newer than the program and the scenario
 #   6. compares the methods again, with the measured step times
 #
-# The first run spends most of its time compiling. Later runs take about half a minute.
+# On two cores the first run takes about 11 minutes, most of them for compiling, and prints the first table after 7.
+Later runs take about half a minute.
 # You can interrupt the script at any time and run it again. Outside this folder it only installs Debian packages.
 set -euo pipefail
 case ${1:-} in
