@@ -15,7 +15,7 @@
 #   6. compares the methods again, with the measured step times
 #
 # On two cores the first run takes about 11 minutes, most of them for compiling, and prints the first table after 7.
-Later runs take about half a minute.
+# Later runs take about half a minute.
 # You can interrupt the script at any time and run it again. Outside this folder it only installs Debian packages.
 set -euo pipefail
 case ${1:-} in
