@@ -1,6 +1,6 @@
 // Traffic beside the synchronisation: reading the data set from another site, uploading checkpoints, and
-// fetching the state of a site that rejoins. It becomes operations of the plan, so that executors need no
-// special case.
+// fetching the state of a site that rejoins. This traffic becomes operations of the plan, so that executors
+// need no special case.
 //
 // An event of every n-th round is spread over all rounds: each round has 1/n of its bytes. The total bytes
 // are exact, and rounds remain equal. The kinds of traffic are:
