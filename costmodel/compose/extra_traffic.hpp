@@ -1,13 +1,15 @@
-// Traffic beside the synchronisation: reading the data set from another site, uploading checkpoints, and the
-// state of a site that rejoins. It becomes operations of the plan, so that executors need no special case.
+// Traffic beside the synchronisation: reading the data set from another site, uploading checkpoints, and
+// fetching the state of a site that rejoins. This traffic becomes operations of the plan, so that executors
+// need no special case.
 //
-// An event of every n-th round is spread over all rounds, 1/n in each: the bytes are exact and rounds remain
-// equal. The kinds of traffic are:
+// An event of every n-th round is spread over all rounds: each round has 1/n of its bytes. The total bytes
+// are exact, and rounds remain equal. The kinds of traffic are:
 //
-//   - data: While a site trains, it reads its sequences of the next round. Its next round waits for them.
+//   - data: While a site trains, it reads the sequences of its next round. That round waits for them.
 //   - checkpoint: While a site trains, it uploads the state that it needs to resume. The next upload
 //     waits for the end of this one.
-//   - rejoin: The site fetches that state before it trains. The others wait for it where they synchronise.
+//   - rejoin: Before a rejoining site trains, it fetches its state from another site. The other sites wait
+//     for it at the next synchronisation.
 #pragma once
 #include "costmodel/plan/plan.hpp"
 #include "costmodel/plan/plan_summary.hpp"
@@ -24,8 +26,8 @@ int rejoin_source(const ExtraTraffic& traffic);
 /// Returns `plan` with the operations of the scenario's extra traffic.
 Plan with_extra_traffic(const Scenario& scenario, Plan plan);
 
-/// Adds the extra traffic to a summary, for equal sites; `held_share` = O_e/M. Exact if the transfers of a
-/// round fit into its compute time.
+/// Adds the extra traffic to a summary, for equal sites. `held_share` = O_e/M is the share of the experts
+/// that a site holds. The result is exact if the transfers of a round fit into its compute time.
 template <class V>
 void add_extra_traffic(Summary<V>& summary, const Axes<V>& axes, const V& held_share, const Fixed& fixed,
                        const ExtraTraffic& traffic, double state_bytes_per_parameter) {
@@ -44,8 +46,9 @@ void add_extra_traffic(Summary<V>& summary, const Axes<V>& axes, const V& held_s
   summary.sent.data = read * others / axes.sites;
   summary.sent.checkpoint = uploaded * others / axes.sites;
 
-  // The data set's site sends to all others, and the checkpoint's site receives from all others. If these are
-  // two sites, each of them also sends to or receives from the other one.
+  // The data set's site sends to all others, and the checkpoint's site receives from all others. If the data
+  // set and the checkpoint are at different sites, the data set's site also uploads its checkpoint, and the
+  // checkpoint's site also reads data.
   const double apart =
       traffic.data_site && traffic.checkpoint_site && *traffic.data_site != *traffic.checkpoint_site;
   Stage<V> background;

@@ -13,19 +13,19 @@ struct MemoryRemedy {
   bool fits = false;
 };
 
-/// Tries these settings cumulatively, in this order, until the state fits: shard over all replicas of the
-/// site (ZeRO 3), outer state on the host, activation checkpointing, a micro-batch of one sequence, then 2,
-/// 4, … 64 times the GPUs, sharded over all. Settings that a later one makes unnecessary are removed.
-/// Settings that the scenario does not allow are skipped. Returns no settings if the state fits as it is or
-/// if no GPU memory is given.
+/// Tries settings until the state fits. Each setting is added to the earlier ones, in this order: sharding
+/// over all replicas of the site (ZeRO 3), outer state on the host, activation checkpointing, and
+/// micro-batches of one sequence. The last attempts multiply the number of GPUs by 2, 4, … 64 and shard over
+/// all replicas. Skips settings that the scenario does not allow, and removes settings that a later one makes
+/// unnecessary. Returns no settings if the state fits without them or if no GPU memory is given.
 MemoryRemedy memory_remedy(const Scenario& scenario);
 
 /// "with compute.sharded=8 and compute.outer_state_on=host the model would fit (66 GB)", or a text that none
 /// of the tried settings suffices. Empty without settings.
 std::string remedy_text(const MemoryRemedy& remedy);
 
-/// Says that the state exceeds the fullest GPU's memory, with the remedy. Empty if it fits or if no GPU
-/// memory is given.
+/// Returns a sentence which says that the state exceeds the memory of the fullest GPU, and which names the
+/// remedy. The text is empty if the state fits or if no GPU memory is given.
 std::string memory_problem(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

@@ -19,8 +19,8 @@ struct StepSeconds {
   [[nodiscard]] V backward_s() const { return gradients_s - forward_s; }
 };
 
-/// t_comp = F · B_l / (MFU · Φ_peak), where Φ_peak is the peak of all GPUs of a site (FoMoE paper,
-/// "Computational Time").
+/// t_comp = F · B_l / (MFU · Φ_peak), with F FLOPs per token, B_l tokens per site and step, MFU the achieved
+/// share of the peak, and Φ_peak the peak FLOP/s of all GPUs of a site (FoMoE paper, "Computational Time").
 template <class V>
 V assumed_gradients_s(const V& flops_per_token, const V& tokens, const V& mfu, const V& peak_flops,
                       const V& gpus_per_site) {

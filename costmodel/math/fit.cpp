@@ -18,8 +18,8 @@ constexpr double kNoEffect = 1e-3;               // relative change of a predict
 constexpr double kMinSingularValueRatio = 1e-3;  // smallest ÷ largest singular value
 constexpr int kMaxIterations = 12;
 constexpr double kConverged = 1e-5;  // in units of a term's scale
-// Relative errors below this are rounding. An interval would then be narrower than the accuracy of the finite
-// differences.
+// Relative errors below this value come from rounding. An interval computed from them would be narrower than
+// the accuracy of the finite differences.
 constexpr double kMinRelativeError = 1e-7;
 
 using Matrix = Eigen::MatrixXd;

@@ -1,13 +1,15 @@
 // Data-parallel training: gradients of the whole model are all-reduced in every step, between the backward
-// pass and the optimiser. B = 2(M−1)/M · S per site and step.
+// pass and the optimiser. Each of the M sites sends 2(M−1)/M · S bytes per step, where S is the size of all
+// gradients.
 //
 // With P `fragments`, the gradients form P buckets of whole layers, as in PyTorch's DistributedDataParallel
 // (Li et al. 2020, section 3.2). The backward pass goes from the last layer to the first. The gradients of a
-// bucket are sent as soon as the pass has left its layers, one bucket after the other. The embedding tables
-// are in the last bucket, because a tied embedding adds to their gradient at the very end. Gradients that are
-// summed over several micro-batches are complete only in the last one, so only its backward pass hides
-// transfers:
-//   exposed = t_P + max(0, Σ_{p<P} t_p − s·(1 − 1/P)·t_backward),   s the last micro-batch's share of a step
+// bucket are sent as soon as the backward pass has left the bucket's layers, one bucket after the other. The
+// embedding tables are in the last bucket, because a tied embedding adds to their gradient at the very end.
+// Gradients that are summed over several micro-batches are complete only in the last micro-batch, so only its
+// backward pass hides transfers:
+//   exposed = t_P + max(0, Σ_{p<P} t_p − s·(1 − 1/P)·t_backward)
+// Here t_p is the time to transfer bucket p, and s is the last micro-batch's share of a step.
 #include <algorithm>
 #include <numeric>
 

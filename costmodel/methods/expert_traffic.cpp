@@ -85,7 +85,7 @@ class StepBuilder {
     last_ = parts;
   }
 
-  // Adds the transfer of activations to the experts' sites, or back.
+  // Adds the transfer of activations to the experts' sites, or back from them.
   void transfer(const std::string& name, int layer, bool to_experts) {
     const std::vector<double>& rows = load(layer).sites;
     const int sites = scenario_.sites();

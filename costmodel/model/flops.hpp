@@ -27,8 +27,8 @@ using FlopsPerToken = FlopsOf<double>;
 /// FLOPs per token on a site that holds every expert: 6 for each matrix parameter that a token uses.
 FlopsPerToken full_replica_flops(const ModelShape& shape);
 
-/// FLOPs per token on a site that holds `local_experts` = N_le of N_e experts; a token uses at most k of
-/// them.
+/// FLOPs per token on a site that holds `local_experts` = N_le of N_e experts. `active_experts` = k is the
+/// largest number of experts that a token uses.
 template <class V>
 FlopsOf<V> partial_replica_flops(const FlopsPerToken& full, double experts, double active_experts,
                                  const V& local_experts, bool skip_token, FlopsAccounting accounting) {

@@ -56,9 +56,9 @@ MemoryOf<V> memory_of_stage(const SiteModel& model, const SiteLoad<V>& load, int
 
 struct Method;
 
-/// Bytes per parameter of outer optimiser state: the method's own value, or, if the scenario chooses the
-/// outer optimiser, fp32 state of `optimizer`. That is the parameters before the round (anchor) and the outer
-/// momentum; Adam and Yogi also have a second moment. Averaging keeps no state.
+/// Bytes per parameter of outer optimiser state. If the scenario cannot choose the outer optimiser, this is
+/// the method's own value. Otherwise it is the fp32 state of `optimizer`: the parameters before the round
+/// (anchor), the outer momentum and, for Adam and Yogi, a second moment. Averaging keeps no state.
 double outer_bytes_per_parameter(const Method& method, OuterOptimizer optimizer);
 
 /// Memory of a site: sum over its GPUs.

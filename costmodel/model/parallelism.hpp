@@ -60,18 +60,19 @@ V gradient_factor(double sharded, const V& replicas) {
   return ((sharded - 1) + 2.0 * (replicas - 1.0) / replicas) / sharded;
 }
 
-/// Times of intra-site communication. z, t, e, p are the sharded, tensor, expert and pipeline degrees, r is
-/// the data-parallel one. D and X are the dense and expert parameters of a GPU. T is the number of tokens of
-/// its replica in a step, in m micro-batches. b is the fabric bandwidth of one GPU in bytes/s. An element has
-/// 2 B.
-///   gradients        2·[f(z, r·e)·D + f(z, r)·X]/b,  f = (z−1)/z + 2(r−1)/(r·z)
+/// Times of intra-site communication. z, t, e and p are the sharded, tensor, expert and pipeline degrees; r
+/// is the data-parallel degree. D and X are the dense and expert parameters of a GPU. T is the number of
+/// tokens of its replica in a step, in m micro-batches. The model has L layers, of which L_moe have experts,
+/// k experts per token, and the width d (d_model). b is the fabric bandwidth of one GPU in bytes/s. An
+/// element has 2 B.
+///   gradients        2·[f(z, r·e)·D + f(z, r)·X]/b,  f(z, r) = (z−1)/z + 2(r−1)/(r·z)
 ///   updated weights  2·(z−1)/z·(D + X)/b                                             ZeRO 1 and 2
 ///   weight gathers   m · 2 · 2·(z−1)/z·(D + X)/b, once forward and once backward     ZeRO 3
 ///   tensor           4·L/p all-reduces a micro-batch (Shoeybi et al. 2019): 4·L/p · 2(t−1)/t · 2·T·d/b
 ///   expert           4·L_moe/p all-to-alls a micro-batch: 4·L_moe/p · (e−1)/e · 2·T·k·d/b
 ///   stages           2 · 2·T·d/b if p > 1
 ///   bubble           (p−1)/m of the computation and of all that repeats with the micro-batches
-/// Activation recomputation repeats the forward half of tensor and expert: the factor is 6 instead of 4.
+/// Activation recomputation repeats the forward half of `tensor` and `expert`: their factor 4 becomes 6.
 template <class V>
 IntraSiteSeconds<V> intra_site_seconds(const SiteModel& model, const SiteLoad<V>& load,
                                        const V& computation_s) {

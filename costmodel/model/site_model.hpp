@@ -25,7 +25,7 @@ SiteModel site_model(const Scenario& scenario);
 template <class V>
 struct SiteLoad {
   V gpus;
-  /// Parameters of one replica; `experts` include the router without skip-token.
+  /// Numbers of parameters of one replica. Without skip-token, `experts` includes the router.
   V dense, experts;
   V executed_experts;                 // experts that compute for a token in one layer, mean over tokens
   V sequences;                        // sequences of the site in one optimiser step

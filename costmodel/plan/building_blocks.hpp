@@ -34,9 +34,9 @@ GroupId expert_group_by_layer(const Scenario& scenario, int moe_layer, int exper
 std::vector<NodeId> all_workers(const Scenario& scenario);
 
 /// A plan with nodes, groups, steps, rounds and round classes, but without operations. A round has
-/// `local_steps` steps; the last one has fewer if `local_steps` does not divide the steps. With
-/// `migration_period` T > 0, every T-th round migrates experts, and the rounds of a class are equal in
-/// distribution only.
+/// `local_steps` steps; the last round has fewer if `local_steps` does not divide the number of steps. With
+/// `migration_period` T > 0, every T-th round migrates experts. The rounds of a class then have equal
+/// distributions, but are not identical.
 Plan plan_of_rounds(const Scenario& scenario, std::int64_t local_steps, std::int64_t migration_period = 0);
 /// Optimiser steps of the round: `local_steps`, or fewer in the last one.
 std::int64_t steps_of_round(const Plan& plan, std::int64_t local_steps, std::int64_t index);

@@ -38,9 +38,9 @@ class ExpertSet {
   std::vector<std::uint64_t> words_;
 };
 
-// Pools the experts that only one of the two workers holds and deals them out again at random, which keeps
-// every expert's and every worker's count. Repeated trades approach the uniform distribution over such
-// assignments (Strona et al. 2014, "curveball"). `pool` is a reusable buffer.
+// Pools the experts that only one of the two workers holds, and deals them out again at random. Each expert
+// keeps its number of workers, and each worker its number of experts. Repeated trades approach the uniform
+// distribution over such assignments (Strona et al. 2014, "curveball"). `pool` is a reusable buffer.
 void trade(ExpertSet& a, ExpertSet& b, std::vector<int>& pool, RandomEngine& engine) {
   pool.clear();
   a.append_missing_from(b, pool);

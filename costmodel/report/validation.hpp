@@ -27,15 +27,17 @@ inline constexpr std::array<std::string_view, kComparedCount> kComparedNames = {
     "wall_clock",  "compute", "communication", "synchronization",
     "utilization", "bytes",   "first_round",   "later_rounds"};
 
-/// Errors of one run, indexed by Compared:
-///   compute          of the mean round
-///   communication    of the mean round: readiness for the first byte to last byte received, hidden or not
-///   synchronization  of the mean round: a site is in transfers that another site has entered (seen_flows)
-///   bytes            sent by a site in the mean round
+/// Errors of one run, indexed by Compared. The quantities are:
+///   compute          compute time in the mean round
+///   communication    time in the mean round from readiness for the first byte to receipt of the last byte,
+///                    whether or not compute hides it
+///   synchronization  time in the mean round in which a site is in a transfer that another site has entered
+///                    too (see seen_flows.hpp)
+///   bytes            bytes that a site sends in the mean round
 ///   first_round      duration of the first round, in which connections and memory are new
-///   later_rounds     mean duration of all rounds except the first, which dominate a long run
-/// If the measurement is 0, the error is 0 if the prediction is 0 too, otherwise infinite. An error is empty
-/// if a report does not list its rounds or has only one.
+///   later_rounds     mean duration of all rounds except the first; in a long run, these rounds dominate
+/// If a measured value is 0, the error is 0 if the predicted value is 0 too, and infinite otherwise. An error
+/// is empty if it needs a list of rounds and a report does not list its rounds or has only one.
 using RunErrors = std::array<std::optional<double>, kComparedCount>;
 RunErrors errors_of(const RunReport& predicted, const RunReport& measured);
 

@@ -14,8 +14,8 @@ struct Domain {
   std::optional<double> own = std::nullopt;
 };
 
-/// Returns at least 0 if the value reaches the target, and nothing if the scenario is impossible with the
-/// value.
+/// The distance of a value from the target: 0 or more if the value reaches the target, negative if it does
+/// not, and empty if the scenario is impossible with this value.
 using Margin = std::function<std::optional<double>(double)>;
 
 struct Found {

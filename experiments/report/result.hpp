@@ -46,7 +46,7 @@ struct Run {
   Json validation_envelope;
 };
 
-/// A row of a plan's answer. Unknown amounts are empty.
+/// One row of the answer of `fomoe plan`. Unknown amounts are empty.
 struct Candidate {
   std::string method, placement, collective, payload_dtype, command, problem;
   std::int64_t local_steps = 0, expert_overlap = 0;

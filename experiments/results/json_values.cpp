@@ -25,7 +25,7 @@ Json compute_kind_json(const costmodel::ComputeSpec& compute) {
   return {{"peak_flop_per_s", device.peak_flops}, {"mfu", device.mfu}};
 }
 
-/// Values that nobody gave have no key.
+/// A value that the scenario does not give has no key.
 Json compute_json(const costmodel::Scenario& scenario) {
   const costmodel::SiteGpus& gpus = scenario.gpus;
   Json json = compute_kind_json(scenario.compute);

@@ -12,8 +12,9 @@ namespace fomoe::scenario {
 /// `executed[c]` lists the rounds of class c whose operations are written. Equal rounds are written once.
 std::string plan_json(const costmodel::Plan& plan, const std::vector<std::vector<std::int64_t>>& executed);
 
-/// Throws FileError. The plan contains only the written rounds. In a class of identical rounds the last
-/// written round stands for all further ones; otherwise RoundClass::known gives the number of rounds.
+/// Throws FileError. The plan contains only the rounds that the file describes. In a class of identical
+/// rounds, the last of these stands for all further rounds. For other classes, RoundClass::known is their
+/// number.
 costmodel::Plan read_plan(const std::string& path, int sites);
 
 }  // namespace fomoe::scenario

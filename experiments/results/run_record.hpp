@@ -48,8 +48,8 @@ struct MeasuredRun {
   costmodel::RunReport report;  // only times, utilisation, bytes and the mean round
 };
 
-/// Reads a measured report (schema "fomoe.run/1"), also inside a report of fomoe-wan ("fomoe.wan/1"). Throws
-/// FileError. Reports that were simulated, runs in one process and resumed runs are errors too, because their
+/// Reads a measured report (schema "fomoe.run/1"), which may be part of a report of fomoe-wan
+/// ("fomoe.wan/1"). Throws FileError, also for simulated reports, runs in one process and resumed runs: their
 /// times are not those of a whole run whose sites work in parallel.
 MeasuredRun read_measured_run(const std::string& path);
 

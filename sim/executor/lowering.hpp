@@ -32,18 +32,18 @@ struct LoweringOptions {
 /// Turns a transfer between `nodes` nodes into channels of flows. Flows of zero bytes are left out.
 ///
 /// With `bundle` there is one channel, and all bytes of a step from one node to another are one flow, as over
-/// one connection per pair. Without it each exchange is a channel with its own flows. The bytes per (sender,
-/// receiver) pair are the same. The finishing times differ slightly, since max-min sharing counts flows, not
-/// bytes: a pair that has more to send than others gets no larger share. If owners are drawn at random and
-/// experts dominate the payload, bundling was seen to add 16 % to the time with 32 expert groups, and 4 %
-/// with 256 (M = 8). It adds nothing if loads are equal.
+/// one connection per pair. Without `bundle`, each exchange is a channel with its own flows. Both choices
+/// send the same bytes per (sender, receiver) pair, but the finishing times differ slightly. The reason is
+/// that max-min sharing counts flows, not bytes: a pair that has more to send than others gets no larger
+/// share. If owners are drawn at random and experts dominate the payload, bundling added 16 % to the time
+/// with 32 expert groups, and 4 % with 256 (8 sites). Bundling adds nothing if loads are equal.
 ///
 /// With `pieces`, each piece of the payloads of an exchange is a separate call of the collective. A node
 /// starts the next call when it has ended its part of the previous one.
 ///
-/// costmodel/plan/collective_steps.hpp defines who sends what in a step. With RingModel::fluid, a ring sends
-/// the bytes of all its steps as one flow to the next node. This models a ring that is pipelined in slices,
-/// whose latency hides behind the previous chunk: it pays the latency of a hop once.
+/// costmodel/plan/collective_steps.hpp defines who sends what in a step. With RingModel::fluid, a node sends
+/// the bytes of all steps of a ring as one flow to the next node. This models a ring that is pipelined in
+/// slices: transfers hide the latencies, so each hop pays its latency only once.
 std::vector<Channel> lower(const costmodel::Transfer& transfer, int nodes, const LoweringOptions& options);
 
 }  // namespace fomoe::sim

@@ -38,7 +38,7 @@ costmodel::Timeline simulate(const costmodel::Plan& plan, const std::vector<std:
                              const Options& options = {});
 
 /// Executes several sequences of rounds, and returns one timeline for each. Each sequence starts at time 0 on
-/// a network that has carried nothing yet. Otherwise as simulate().
+/// a network that has carried nothing yet. Everything else is as in simulate().
 std::vector<costmodel::Timeline> simulate_each(const costmodel::Plan& plan,
                                                const std::vector<std::vector<std::int64_t>>& sequences,
                                                const platforms::Platform& platform,

@@ -27,10 +27,10 @@ class FlowStart {
   /// Resets the state to that of a new object: no connection has been used.
   void restart();
 
-  /// Seconds from a node's wish to send until the first byte moves: latency + jitter + slow start. 0 inside a
-  /// site. A call counts as a use of the pair's connection, and draws a new jitter. `delivered_bytes` are the
-  /// bytes that have arrived of an earlier flow on the connection that has not ended. `concurrent` is the
-  /// number of flows that start with it.
+  /// Seconds from the time at which a node wants to send until the first byte moves: latency + jitter + slow
+  /// start. The result is 0 inside a site. A call counts as a use of the pair's connection and draws a new
+  /// jitter. If an earlier flow on the connection has not ended, `delivered_bytes` is the number of its bytes
+  /// that have arrived. `concurrent` counts the flows that start together with this one.
   double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, double delivered_bytes,
                 const ConcurrentFlows& concurrent, double now_s);
   /// Records that a flow of `bytes` has arrived, which widens the connection's congestion window. Flows of

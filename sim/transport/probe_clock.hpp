@@ -13,17 +13,17 @@ namespace fomoe::sim {
 
 /// Each ordered pair of nodes is one direction of a connection, which was set up kSetUp_round_trips before
 /// time 0. A sender probes 10 s after its last estimate of the round trip: it stops for
-/// costmodel::bbr_probe_s(). It stops at once if it is sending. Otherwise it stops when the first bytes that
-/// it sends next have been acknowledged. (Linux spares senders that were silent, but not those that have just
-/// received a short message that the receiver is ready.)
+/// costmodel::bbr_probe_s(). If it is sending, it stops at once. Otherwise it stops when the first bytes that
+/// it sends next have been acknowledged. (In Linux, a sender that was silent skips the probe, unless it has
+/// just received a short message that the receiver is ready.)
 ///
-/// A sender renews its estimate without a probe when it sees a round trip as short as the shortest so far.
-/// Every transfer that follows a silence yields one more undisturbed round trip. The n-th of them renews the
-/// estimate with the probability
+/// A sender renews its estimate without a probe when it measures a round trip as short as the shortest so
+/// far. Each transfer that follows a silence lets the sender measure one more round trip on an empty path.
+/// The n-th of these measurements renews the estimate with the probability
 ///   p = min(1, 1.5 ÷ n)
-/// The factor is assumed. It would be 1 if no two round trips were equal; with 1.5 the model has probes in as
-/// many rounds as 54 measured runs had. The connection's set-up counts as the first undisturbed round trip.
-/// The count starts again after a probe, since the packets of a probe were large.
+/// The factor 1.5 is assumed. It would be 1 if no two round trips were equal; with 1.5, the model has probes
+/// in as many rounds as 54 measured runs had. The connection's set-up counts as the first measurement. The
+/// count starts again after a probe, since the packets of a probe were large.
 class ProbeClock {
  public:
   using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;

@@ -1,5 +1,6 @@
-// One node's share of the training: its model, the state of its optimisers, and how a payload (Content,
-// groups) reads and writes them. Nothing here depends on a training method.
+// One node's share of the training: its model, the state of its optimisers, and how the elements of a payload
+// are read from them and written to them. Nothing here depends on a training method. The payload's Content
+// selects what it holds:
 //
 //   parameter, moment1, moment2, gradient,
 //   outer_moment1, outer_moment2            the tensors themselves
@@ -53,11 +54,13 @@ class Worker {
   /// payload adds it (error feedback, Karimireddy et al. 2019).
   void keep_residual(const costmodel::Payload& payload, const at::Tensor& residual);
 
-  /// Computes the new θ from θ_before and the averages that write() received: for the averaged parts alone,
-  /// or, with `whole`, for everything that the node holds. A part that only this node holds is not averaged,
-  /// so its own difference is the mean. With `kept_share` = α, for a node that has trained on since it sent:
-  /// θ ← α·θ + (1 − α)·new θ (Streaming DiLoCo, arXiv 2501.18512, section 2.3), while the anchor becomes the
-  /// new θ, which is the same at all sites.
+  /// Computes the new parameters θ from the anchor θ_before and the averages that write() received. Updates
+  /// only the averaged parts or, with `whole`, everything that the node holds. A part that only this node
+  /// holds is not averaged, so the node's own difference serves as the mean.
+  ///
+  /// With `kept_share` = α > 0, the node has trained since it sent its difference: it sets θ ← α·θ + (1 −
+  /// α)·new θ (Streaming DiLoCo, arXiv 2501.18512, section 2.3). The anchor becomes the new θ, which is the
+  /// same at all sites.
   void outer_step(bool whole, double kept_share = 0);
 
   /// Sets all gradients to 0; for runs that do not compute.
@@ -65,9 +68,9 @@ class Worker {
   /// Drops the averages that write() received, without an outer step.
   void discard_averages() { averages_.clear(); }
 
-  /// Changes from the experts held to those of `next`, with the same number of experts in each layer. Experts
-  /// that stay move to their new positions with all their state. New experts have arbitrary values until
-  /// write(), and restart: zero moments and a warm-up of their own.
+  /// Replaces the experts that this node holds by those of `next`, which has the same number of experts in
+  /// each layer. An expert that the node keeps moves to its new position with all its state. A new expert has
+  /// arbitrary values until write(), zero moments, and a warm-up of its own.
   void change_experts(const ExpertChoice& next);
   /// Resets the outer optimiser's state of these experts (layer, expert). Experts that the node does not hold
   /// are skipped.

@@ -68,7 +68,7 @@ class RecordedStep {
   std::shared_ptr<GraphPool> pool_;  // null: nothing is recorded
   int steps_ = 0;
   bool settled_before_ = false;  // an update with a settled optimiser has run directly
-  // Size and weight of the very first micro-batch, and so of the recorded ones.
+  // Size and weight of the first micro-batch. Only micro-batches with this size and weight are recorded.
   std::int64_t size_ = 0;
   double weight_ = 0;
   // The tensors that the recordings read and write.

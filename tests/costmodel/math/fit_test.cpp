@@ -69,7 +69,8 @@ TEST_CASE("noisy data: the 95 % intervals hold the truth in about 95 % of 200 re
       ++all;
     }
   }
-  // Binomial, within four standard deviations: 0.95 ± 4 · √(0.95 · 0.05 ÷ 600) = 0.914 … 0.986.
+  // `held` is binomial. The limits are four standard deviations from the mean: 0.95 ± 4 · √(0.95 · 0.05 ÷
+  // 600) = 0.914 … 0.986.
   CHECK(held > 0.914 * all);
   CHECK(held < 0.986 * all);
 }

@@ -75,8 +75,8 @@ TEST_CASE(
     const RunReport report = closed_form(scenario);
     return report.round.duration_s;
   };
-  // Elements of the last bucket: a quarter of the layers' elements, half of the norms that only the first and
-  // the last layer have, and the embedding tables.
+  // The last bucket has a quarter of the layers' elements, half of the norms outside the layers, and the
+  // embedding tables.
   const Plan plan = tests::plan_of(scenario);
   const RoundPlan round = plan.round(0);
   double last = 0;

@@ -126,8 +126,8 @@ TEST_CASE("every method: the round classes cover each round once, with its numbe
       for (const Op& op : plan.round(index).ops) {
         const auto* compute = std::get_if<Compute>(&op.what);
         if (compute == nullptr) continue;
-        // A whole step's share is the part of its micro-batches; an optimiser's share is the part of its
-        // parameters.
+        // `share` of a whole step is the share of its micro-batches that this operation computes; `share` of
+        // an optimiser step is the share of the parameters that it updates.
         if (compute->work == Work::whole_step) steps += static_cast<double>(compute->repeat) * compute->share;
         if (compute->work == Work::optimizer) steps += static_cast<double>(compute->repeat);
       }

@@ -1,11 +1,12 @@
 // Enough of CUDA C++ to run trainer/kernels/*.cu on a CPU, thread by thread: each thread of a block is a
 // fiber that runs until it waits for its warp or its block. The emulation shows what a kernel computes,
-// misaligned packs, and launches with more threads or dynamic shared memory than a GPU has. It does not show
-// speed, races between threads that a GPU runs at the same time, reads of earlier contents of __shared__
-// variables, register use, or threads that wait at different places for barriers of one kind.
+// misaligned packs (vector loads and stores, see trainer/kernels/team.hpp), and launches with more threads or
+// dynamic shared memory than a GPU has. It does not show speed, races between threads that a GPU runs at the
+// same time, reads of earlier contents of __shared__ variables, register use, or threads that wait at
+// different places for barriers of one kind.
 //
-// emulate.py translates trainer/kernels into C++ for it, in namespace fomoe::emulated: a launch becomes a
-// call of emulated_gpu::launch, and dynamic shared memory becomes a pointer.
+// emulate.py translates trainer/kernels into C++ in namespace fomoe::emulated: a launch becomes a call of
+// emulated_gpu::launch, and dynamic shared memory becomes a pointer.
 #pragma once
 #include <cuda_bf16.h>
 #include <cuda_runtime_api.h>
@@ -46,7 +47,7 @@ cudaError_t ask_for_shared(const void* kernel, int bytes);
 
 void wait_for_block();
 void wait_for_warp();
-/// 32 places of 16 bytes for the warp of the running thread.
+/// A buffer of the running thread's warp: 16 bytes for each of the 32 lanes.
 void* warp_places();
 
 template <class T>
