@@ -1,22 +1,28 @@
-// Runs a Transfer of a plan over a transport. Every pattern becomes phases of point-to-point messages, so
-// that an arbitrary set of nodes needs no process group. All exchanges of a transfer go through the same
-// phases, and everything that one node sends to another in a phase is one message.
+// Runs a Transfer of a plan over a transport. A Transfer holds several Exchanges that run at the same time;
+// an Exchange is a set of nodes that execute one communication pattern (costmodel/plan/plan.hpp). Every
+// pattern is carried out in phases of point-to-point messages, so that an arbitrary set of nodes needs no
+// process group. All exchanges of a transfer go through the same phases. In a phase, everything that one node
+// sends to another is one message.
 //
-// If payloads are cut into pieces (strategy.granularity, strategy.bucket_bytes), each piece is a separate
-// call of the collective and the calls follow each other, as in the simulator. Under direct exchange, cutting
-// does not change the order of the sums, so that plain formats (fp32, bf16, fp16, fp8) give the same bits as
-// the flat buffer. A ring sums in an order that depends on the chunk, and integer formats and top-k share
-// scales and budgets within a piece: there the last bits depend on how the payload is cut.
+// Payloads can be cut into pieces (strategy.granularity, strategy.bucket_bytes). Each piece is then a
+// separate call of the collective, and the calls run one after another, as in the simulator. Whether the cut
+// changes the last bits of the result depends on the pattern and the format:
+//   - Direct exchange with a plain format (fp32, bf16, fp16, fp8): The cut does not change the order of the
+//     sums, so the result has the same bits as without the cut.
+//   - Ring: The last bits can change, because the order of the sums depends on the chunk.
+//   - Integer formats and top-k: The last bits can change, because the elements of a piece share scales and
+//     the number of values to keep.
 //
-// Chunks, partners and their order are those of the plan (chunk_elements,
+// The plan determines the chunks, the partners of each node and the order of the partners (chunk_elements,
 // costmodel/plan/collective_steps.hpp). Sums are taken in fp32 (in fp64 for fp64 values). Under direct
-// exchange a node adds the values as they are read off the wire, its own included, in the order of the
-// exchange's nodes, so that the result does not depend on which node adds.
+// exchange, the node that adds first decodes every contribution from the wire format, also its own. It then
+// adds the contributions in the order of the exchange's nodes, so the result does not depend on which node
+// adds.
 //
 // A hierarchical all-reduce is three transfers of the plan: a reduce-scatter inside each region, all-reduces
-// of a chunk between regions, and an all-gather inside each region. The chunk that a node holds between them
-// is not a tensor of a model, so it waits in PartialMeans. The mean of the regions' means is the overall
-// mean, since all regions have the same number of nodes.
+// of a chunk between regions, and an all-gather inside each region. Between these transfers, each node keeps
+// its chunk in PartialMeans, because the chunk is not a tensor of a model. The mean of the regions' means is
+// the overall mean, since all regions have the same number of nodes.
 #pragma once
 #include <functional>
 #include <map>
@@ -47,11 +53,11 @@ using PayloadSource = std::function<at::Tensor(const PayloadAt&)>;
 /// Receives the result of the node: a flat tensor [elements].
 ///   all_reduce, all_to_all_broadcast   the mean over the exchange's nodes, the same bits at each
 ///   all_gather                         all chunks
-///   reduce                             the mean over nodes[1] …, delivered at nodes[0]
+///   reduce                             the mean over nodes[1], nodes[2], …, delivered at nodes[0]
 ///   broadcast, point_to_point          what nodes[0] sent, delivered at the other nodes
 using PayloadSink = std::function<void(const PayloadAt&, const at::Tensor&)>;
-/// Called with what a node contributed and with what the other nodes decode from it, where the codec is
-/// lossy.
+/// For each contribution of a node, receives what the node sent (`sent`) and what the other nodes decode from
+/// it (`read`). The two differ if the wire format is lossy.
 using LossSink = std::function<void(const PayloadAt&, const at::Tensor& sent, const at::Tensor& read)>;
 
 /// Chunks of means between the transfers of a hierarchical all-reduce. Thread-safe.
@@ -69,24 +75,24 @@ class PartialMeans {
   std::map<Key, at::Tensor> chunks_;
 };
 
-/// Whether the payload of such a transfer is read from PartialMeans (from_partial) or ends in PartialMeans
-/// (to_partial) instead of a model.
+/// from_partial: whether the transfer reads this payload from PartialMeans instead of a model. to_partial:
+/// whether the transfer writes its result to PartialMeans instead of a model.
 bool from_partial(const costmodel::Transfer& transfer, const costmodel::Payload& payload);
 bool to_partial(const costmodel::Transfer& transfer, const costmodel::Payload& payload);
 
 struct TransferOptions {
   bool exact_wire = false;  // see WireCodec
   LossSink lost = {};
-  // how payloads are cut; each piece is one call. Empty: one call sends everything
+  // how payloads are cut, with one call per piece; if empty, one call sends the whole payload
   costmodel::Pieces pieces = {};
   int channel = 0;                  // see Transport::exchange
   PartialMeans* partial = nullptr;  // required by transfers that read or leave chunks
   std::int64_t round = 0;           // the outer round that the payloads belong to
 };
 
-/// A transfer in separate steps. Its receives can be posted long before there is anything to send, and
-/// exchange(), which does all the waiting, may run in a thread beside training. `transfer` and `transport`
-/// must outlive it.
+/// A transfer in separate steps. The receives can be posted long before there is anything to send. Only
+/// exchange() waits, and it may run in a thread beside training. `transfer` and `transport` must outlive the
+/// TransferRun.
 class TransferRun {
  public:
   /// Throws std::invalid_argument for a pattern or wire format that the trainer does not support.
@@ -95,13 +101,13 @@ class TransferRun {
   TransferRun(const TransferRun&) = delete;
   TransferRun& operator=(const TransferRun&) = delete;
 
-  /// Posts the receives of the first phase. exchange() posts those of each later phase when the phase before
-  /// it begins.
+  /// Posts the receives of the first phase. exchange() posts the receives of each later phase when the
+  /// previous phase begins.
   void expect();
   /// Reads what the hosted nodes send, from `source`.
   void read(const PayloadSource& source);
-  /// Runs all phases. It takes the chunks of earlier transfers from PartialMeans when it starts, and puts its
-  /// own there when it ends.
+  /// Runs all phases. At its start, exchange() takes the chunks that earlier transfers left in PartialMeans.
+  /// At its end, it puts the chunks of this transfer there.
   void exchange();
   void deliver(const PayloadSink& sink);
 

@@ -39,7 +39,8 @@ class PatternRun {
   [[nodiscard]] std::int64_t elements() const { return elements_; }
   [[nodiscard]] virtual bool contributes(int /*position*/) const { return true; }
   [[nodiscard]] virtual bool gets_result(int /*position*/) const { return true; }
-  /// Elements of what a contributor gives: all elements, or those of the chunk that it starts from.
+  /// The number of elements that a contributor gives: all elements, or only those of the chunk that the
+  /// contributor starts with.
   [[nodiscard]] virtual std::int64_t given(int /*position*/) const { return elements(); }
   /// Sets what a hosted contributor sends: a flat tensor [given], which is never written to.
   void give(int position, at::Tensor values) { value(position) = std::move(values); }
@@ -47,12 +48,13 @@ class PatternRun {
   [[nodiscard]] virtual at::Tensor as_read(const at::Tensor& flat) const { return codec_.round_trip(flat); }
 
   [[nodiscard]] int phases() const { return steps_.count(); }
-  /// Adds the segments of phase `step` to `phase`. The values need not be there yet.
+  /// Adds the segments of phase `step` to `phase`. The values to send need not be known yet.
   virtual void add_to(Phase& phase, int step) = 0;
-  /// Called directly before and after the phase, when its values are there.
+  /// Called directly before and directly after phase `step`. Unlike add_to(), these functions may use the
+  /// values.
   virtual void before(int /*step*/) {}
   virtual void after(int /*step*/) {}
-  /// The result at a hosted node that gets one: flat [elements], or the chunk that it ends with.
+  /// The result at a hosted node that gets one: flat [elements], or only the chunk that the node ends with.
   [[nodiscard]] virtual at::Tensor result(int position) { return value(position); }
 
  protected:
@@ -94,8 +96,8 @@ class PatternRun {
   std::vector<at::Tensor> values_;  // by position; only hosted contributors have one
 };
 
-/// Throws std::invalid_argument for a pattern or wire format that the trainer does not support. `like` gives
-/// the dtype and the device of what nodes decode that send nothing themselves.
+/// Throws std::invalid_argument for a pattern or wire format that the trainer does not support. A node that
+/// sends nothing itself decodes to the dtype and the device of `like`.
 std::unique_ptr<PatternRun> make_pattern_run(const costmodel::Transfer& transfer, const PieceOf& piece,
                                              Transport& transport, bool exact, const at::Tensor& like);
 

@@ -1,5 +1,6 @@
 // One phase of a transfer: the segments of many exchanges, gathered into one message for each pair of nodes.
-// A phase is laid out before there is anything to send, so that its receives can be posted early.
+// The sizes and places of all segments are determined before there is anything to send, so that the receives
+// can be posted early.
 #pragma once
 #include <functional>
 #include <map>
@@ -16,16 +17,17 @@ class Phase {
   /// `channel` is the channel of the transfer; see Transport::exchange.
   explicit Phase(Transport& transport, int channel = 0) : transport_(&transport), channel_(channel) {}
 
-  /// Adds a segment that node `from` sends to node `to`. Every process adds the segments that concern it in
-  /// the order of the plan; the order is how a receiver finds them in the message. run() calls `encode` where
-  /// `from` is hosted here, and `received` where `to` is hosted here, after everything has arrived. Either
-  /// function may be empty in a process that does not host its node.
+  /// Adds a segment that node `from` sends to node `to`. Every process adds the segments that its own nodes
+  /// send or receive, in the order of the plan. A receiver finds a segment in its message by this order.
+  /// run() calls `encode` in the process that hosts `from`. After everything has arrived, it calls `received`
+  /// in the process that hosts `to`. In a process that hosts only one of the two nodes, the function of the
+  /// other node may be empty.
   void add(costmodel::NodeId from, costmodel::NodeId to, costmodel::TrafficClass traffic, std::int64_t bytes,
            std::function<at::Tensor()> encode, std::function<void(const at::Tensor&)> received);
-  /// Posts the receives, once all segments have been added; see Transport::expect. The phases of a channel
-  /// must be expected in the order in which they run.
+  /// Posts the receives (see Transport::expect); call it after all segments have been added. For the phases
+  /// of one channel, call expect() in the order in which the phases run.
   void expect();
-  /// Sends and receives all segments. A call of expect() before it is optional.
+  /// Sends and receives all segments. Calling expect() first is optional.
   void run();
 
  private:

@@ -1,13 +1,13 @@
 // The transports that move messages between the processes of a run, one process per site.
 //
-// Gloo runs everywhere. Messages lie in host memory and are matched by tag, and transfers that are under way
-// at the same time share the links.
+// Gloo runs everywhere. Messages lie in host memory, and a send is matched with a receive by a tag. Several
+// transfers may run at the same time and then share the links.
 //
 // NCCL needs a GPU of its own for every rank. It matches sends with receives by their order alone, so
 // transfers run one after another, in the order of the plan (Transport::concurrent). Payloads are still
 // encoded on the host and copied to the GPU to be sent. The NCCL transport compiles and links, but it has
-// never run, because no machine with two GPUs was available (tests/trainer/gpu/nccl_test.cpp skips itself on
-// fewer than two GPUs).
+// never run, because no machine with two GPUs was available. Its test, tests/trainer/gpu/nccl_test.cpp, skips
+// itself on fewer than two GPUs.
 #pragma once
 #include <memory>
 #include <string>
@@ -32,7 +32,8 @@ std::string device_identity(const at::Device& device);
 /// Whether every rank has a GPU and no two ranks share one: a communicator cannot contain a GPU twice.
 bool own_gpu_each(const std::vector<std::string>& identities);
 
-/// Both throw if the ranks do not find each other within `timeout_s`. Their exchange() throws SiteLost.
+/// Both functions throw if the ranks do not find each other within `timeout_s`. The exchange() of the
+/// returned transport throws SiteLost.
 std::unique_ptr<Transport> gloo_transport(const RankTransportOptions& options,
                                           const std::string& own_address);
 std::unique_ptr<Transport> nccl_transport(const RankTransportOptions& options);

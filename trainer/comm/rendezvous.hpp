@@ -32,8 +32,8 @@ class SiteLost : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Name and value of everything that all ranks must agree on: {"scenario", "3f…"}, {"seed", "42"}. Messages
-/// show the names.
+/// Pairs of a name and a value, such as {"scenario", "3f…"} and {"seed", "42"}, for everything that all ranks
+/// must agree on. Error messages show the names.
 using Digest = std::vector<std::pair<std::string, std::string>>;
 
 class Rendezvous {
@@ -43,13 +43,13 @@ class Rendezvous {
   Rendezvous(const Launch& launch, std::vector<std::string> names, double timeout_s);
   ~Rendezvous();
 
-  /// Returns when every rank has called it with the same digest, and measures each rank's round trip to rank
-  /// 0. Throws UsageError, naming the first rank that differs and the entry that differs, and SiteLost,
-  /// naming the ranks that are missing.
+  /// Waits until every rank has called agree(), compares the digests, and measures each rank's round trip to
+  /// rank 0. If digests differ, it throws UsageError, which names the first rank that differs and the entry
+  /// that differs. If ranks are missing, it throws SiteLost, which names them.
   void agree(const Digest& digest);
 
-  /// Returns every rank's text, by rank, at every rank, once all ranks have called it. Each call needs a new
-  /// `key`.
+  /// Waits until every rank has called gather() with the same `key`, and returns the texts of all ranks, by
+  /// rank. Each call needs a new `key`.
   std::vector<std::string> gather(const std::string& key, const std::string& text);
 
   /// Returns at every rank at the same moment, once all ranks have called it; call it after agree(), and only
@@ -59,7 +59,7 @@ class Rendezvous {
   void start_together();
 
   /// Makes the transport between the ranks: NCCL if every rank trains on a GPU of its own, otherwise Gloo
-  /// (rank_transports.hpp). Its exchange() throws SiteLost.
+  /// (rank_transports.hpp). The exchange() of the transport throws SiteLost.
   std::unique_ptr<Transport> transport(const std::vector<costmodel::Node>& nodes, const at::Device& device);
 
   /// After SiteLost: returns a sentence that names the site that was lost first. The ranks tell each other

@@ -1,5 +1,5 @@
-// How bytes move between nodes, and how many bytes have moved. All collectives are built on
-// Transport::exchange, so counting there counts everything.
+// Moves bytes between nodes, and counts the bytes that have moved. All collectives are built on
+// Transport::exchange, so the counts there include all traffic.
 //
 // A process hosts some nodes of the plan: those of one site, or all nodes if it trains the sites in turn.
 // Messages between nodes of the same process are handed over in memory; a derived transport moves the others.
@@ -18,7 +18,8 @@ namespace fomoe::trainer {
 inline constexpr std::size_t kTrafficClasses = 7;  // values of costmodel::TrafficClass
 using BytesByClass = std::array<std::int64_t, kTrafficClasses>;
 
-/// An upper bound of the transfers that are under way at once.
+/// The number of channels (see Transport::exchange), and so an upper bound of the transfers under way at
+/// once.
 inline constexpr int kChannels = 1 << 16;
 
 /// A receive that has been posted. The derived type belongs to the transport that posted it.
@@ -58,21 +59,22 @@ class Transport {
   [[nodiscard]] const std::vector<costmodel::Node>& nodes() const { return nodes_; }
 
   /// Moves all messages at once. Returns when everything that this process sends or receives has arrived.
-  /// There is at most one message for each (from, to), and every process passes the messages that concern it.
-  /// Throws std::runtime_error, naming the site, if a partner is gone.
-  /// Several threads may call it at once, each with its own channel in [0, kChannels). Messages are matched
-  /// by channel, sender and receiver, and those of one channel arrive in order.
+  /// There is at most one message for each pair (from, to). Every process passes the messages that its own
+  /// nodes send or receive. Throws std::runtime_error, naming the site, if a partner is gone.
+  /// Several threads may call exchange() at once, each with its own channel in [0, kChannels). A message is
+  /// identified by its channel, sender and receiver. Messages with the same channel, sender and receiver
+  /// arrive in the order in which they were sent.
   void exchange(std::vector<Message>& messages, int channel = 0);
 
-  /// Posts the receives for those of `messages` that will arrive here from other processes, before anybody
-  /// has sent them. Some transports send data only to a receiver that is known to be ready, and announcing
-  /// that takes one network latency; announced in advance, it delays nothing. The same messages must then go
-  /// through exchange(), on the same channel and in the order in which they were expected. Throws as
-  /// exchange() does.
+  /// Posts the receives for the messages that other processes will send to this one, before anybody has sent
+  /// them. Some transports send data only after the receiver has announced that it is ready, and the
+  /// announcement takes one network latency. An announcement in advance removes this delay. Afterwards, pass
+  /// the same messages to exchange(), on the same channel and in the order in which they were expected.
+  /// Throws as exchange() does.
   void expect(std::vector<Message>& messages, int channel = 0);
 
-  /// Whether several transfers may be under way at once. If not, they must run one after another, in the same
-  /// order at every process.
+  /// Whether several transfers may be under way at once. If not, transfers must run one after another, in the
+  /// same order at every process.
   [[nodiscard]] virtual bool concurrent() const { return true; }
 
   /// The traffic of a hosted node; call it only while no exchange is under way. Messages between nodes of one

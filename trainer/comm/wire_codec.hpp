@@ -2,12 +2,13 @@
 // WireFormat::bytes.
 //
 //   fp32 bf16 fp16 fp8   the values, rounded to nearest (fp8: 4 exponent bits and 3 mantissa bits)
-//   int8 int4 int2       per block of `block_elements`: q = round(x·(2^(b−1) − 1)/max|x|); the fp32 max|x| of
-//                        each block follows after all codes (the buckets of QSGD, Alistarh et al. 2017,
-//                        without its random rounding)
-//   top-k                of each group of 2^index_bits elements, the share with the largest magnitude in fp32
-//                        (of equal magnitudes, the first): the values (fp32, bf16 or fp16), then their
-//                        positions of index_bits bits each
+//   int8 int4 int2       codes of b = 8, 4 or 2 bits. The values x of each block of `block_elements` get the
+//                        codes q = round(x·(2^(b−1) − 1)/max|x|). After all codes follows the fp32 max|x| of
+//                        each block. These are the buckets of QSGD (Alistarh et al. 2017), without its
+//                        random rounding.
+//   top-k                a share of the elements of each group of 2^index_bits elements: those with the
+//                        largest magnitude in fp32, and of equal magnitudes the first. The values come first
+//                        (fp32, bf16 or fp16), then their positions in the group, of index_bits bits each.
 #pragma once
 #include <cstdint>
 #include <optional>

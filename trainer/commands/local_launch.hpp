@@ -5,11 +5,11 @@
 
 namespace fomoe::trainer {
 
-/// Starts this program `processes` times with `arguments` without --local, and waits for all of them. Each
-/// process gets RANK, WORLD_SIZE, MASTER_ADDR, a free MASTER_PORT, and `threads` threads (or its share of the
-/// cores). If one fails, the others notice and report it; processes that are still running kPatienceS seconds
-/// later are stopped. The processes always end together with this one. Returns 0, or the exit status of the
-/// process that failed first.
+/// Starts this program `processes` times, with `arguments` but without --local, and waits for all processes.
+/// Each process gets RANK, WORLD_SIZE, MASTER_ADDR, a free MASTER_PORT, and `threads` threads (or its share
+/// of the cores). If a process fails, the others notice and report the failure. Processes that still run
+/// kPatienceS seconds later are stopped. If the launching process ends, all started processes end too.
+/// Returns 0, or the exit status of the process that failed first.
 inline constexpr double kPatienceS = 10;
 int launch_local(const std::vector<std::string>& arguments, int processes, int threads);
 

@@ -1,10 +1,10 @@
-// Which sequences are trained on in which step. The global batch of a step does not depend on the number of
-// sites that share it: sequence j of step s is number s·B_g + j of an endless list, and each site takes a
-// range of it.
+// Determines which sequences are trained on in which step. A step trains on one global batch of B_g
+// sequences, which the sites share. The global batch does not depend on the number of sites: sequence j of
+// step s is number s·B_g + j of an endless list, and each site takes a range of the batch.
 //
-// The corpus is cut into sequences of S tokens (plus the token after them, which is their last target). Each
-// pass over the corpus takes the sequences in a new order, drawn from the seed. The last sequences are kept
-// for validation.
+// The corpus is cut into sequences of S tokens. The target of each token is the token after it, so a sequence
+// also reads one token beyond its end. Each pass over the corpus takes the sequences in a new order, drawn
+// from the seed. The last sequences of the corpus are kept for validation.
 #pragma once
 #include <cstdint>
 #include <vector>
