@@ -1,6 +1,7 @@
-// The calls to CUDA that LibTorch's operators do not hide; device_info.hpp has those without LibTorch's
-// types. cuda_device.cpp makes them. In a build without CUDA cuda_missing.cpp takes its place: no device is
-// available there, and everything that needs one throws.
+// The calls to CUDA that LibTorch's operators do not hide and that use LibTorch's types; device_info.hpp has
+// the calls without these types. cuda_device.cpp implements this header. In a build without CUDA,
+// cuda_missing.cpp implements it instead: no device is available, and every function that needs a device
+// throws.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -13,7 +14,7 @@ namespace fomoe::trainer {
 
 int cuda_device_count();
 void set_cuda_device(at::Device device);
-/// The major number: 9 for 9.0.
+/// The major number of the compute capability: 9 for 9.0.
 int compute_capability(at::Device device);
 /// Where the GPU is in its machine: "domain:bus:device" of PCI.
 std::string cuda_slot(at::Device device);
@@ -21,7 +22,7 @@ std::string cuda_slot(at::Device device);
 std::string cuda_versions();
 at::Generator cuda_generator(at::Device device);
 
-/// Of what LibTorch's allocator has handed out on the current device.
+/// The peak of the memory that LibTorch's allocator has handed out on the current device.
 void reset_peak_cuda_memory();
 std::int64_t peak_cuda_memory_bytes();
 
@@ -31,9 +32,10 @@ class CudaEvent {
   CudaEvent();
   ~CudaEvent();
   void record();
-  /// Until the device has passed it.
+  /// Waits until the device has reached the event.
   void wait();
-  /// Both recorded, and the later one passed.
+  /// The device time between the two events. Both must have been recorded, and the device must have reached
+  /// `later`.
   [[nodiscard]] double seconds_until(const CudaEvent& later) const;
 
  private:

@@ -8,7 +8,7 @@ namespace fomoe::trainer {
 
 /// Whether a CUDA device can be used.
 bool cuda_available();
-/// Why there is no usable CUDA device, as "there is no …".
+/// The reason why there is no usable CUDA device, as a clause of the form "there is no …".
 std::string why_no_cuda();
 
 std::string cpu_name();   // "model name" of /proc/cpuinfo

@@ -1,13 +1,14 @@
 // The interface of a team: the threads that work on a row together. A team is a block or a warp of GPU
-// threads (gpu_team.cuh), or a single CPU thread. Row functions are written once, for any team. So the CPU
-// tests run the same expressions as the kernels; with a team of several threads they also test how members
-// share the work.
+// threads (gpu_team.cuh), or a single CPU thread. Each row function is written once, for any team, so the CPU
+// tests run the same expressions as the kernels. Tests with a team of several threads also check how the
+// members share the work.
 //
-// A member has a rank from 0 to size − 1. sum() and largest() give every member the same value; before()
-// gives each member its own. All members must reach these calls and wait(), in the same order. Between two
-// such calls, no member touches what another one writes.
+// Each member has a rank from 0 to size − 1. sum() and largest() combine the members' values and give every
+// member the same result; before() gives each member a result of its own. All members must call sum(),
+// largest(), before() and wait() in the same order. Between two such calls, no member may touch what another
+// member writes.
 //
-// It is C++17 without LibTorch, since nvcc reads it.
+// This header is C++17 without LibTorch, since nvcc reads it.
 #pragma once
 #include <cstdint>
 #include <type_traits>
@@ -51,7 +52,7 @@ struct Alone {
   }
 };
 
-/// W neighbouring elements, aligned so that a GPU thread reads and writes them at once, up to 16 bytes.
+/// W neighbouring elements. The alignment lets a GPU thread read or write up to 16 bytes at once.
 template <class T, int W>
 struct alignas(W * sizeof(T) < 16 ? W * sizeof(T) : 16) Pack {
   T of[W];
@@ -65,7 +66,8 @@ FOMOE_DEVICE void store(T* to, const Pack<T, W>& pack) {
   *reinterpret_cast<Pack<T, W>*>(to) = pack;
 }
 
-/// Calls f(i) for the first element i of each pack of 0 … n − 1 that belongs to this member; W divides n.
+/// Divides the elements 0 … n − 1 into packs of W, where W divides n. Calls f(i) for each pack that belongs
+/// to this member, with i the first element of the pack.
 template <int W, class Team, class F>
 FOMOE_DEVICE void own_packs(const Team& team, std::int64_t n, const F& f) {
   for (std::int64_t i = std::int64_t{W} * team.rank(); i < n; i += std::int64_t{W} * team.size()) f(i);

@@ -1,8 +1,8 @@
 // Matrix products of consecutive groups of rows, with one weight matrix per group.
 //
-// Group g consists of rows ends[g−1] … ends[g] − 1 (ends[−1] = 0). Rows from the last end on belong to no
-// group; the content of the result there is *undefined* and may be NaN, so the caller must clear or ignore
-// it.
+// There are G groups. Group g consists of rows ends[g−1] … ends[g] − 1, with ends[−1] = 0. Rows from the last
+// end on belong to no group. In these rows, the content of the result is *undefined* and may be NaN, so the
+// caller must clear or ignore it.
 #pragma once
 #include <cstdint>
 #include <initializer_list>

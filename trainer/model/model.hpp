@@ -1,12 +1,14 @@
 // The paper's decoder-only transformer (FoMoE, appendix "Model Architecture and Configuration"):
 //
 //   x0      = LN(E[token])
-//   x      += s·LN(Attention(LN(x)))      s = (L/4)^−1, the depth multiplier
-//   x      += s·LN(MoE(LN(x)))            (Peri-LN, and CompleteP with alpha = 1)
-//   logits  = LN(x)·Eᵀ / (d/256)          E is the embedding: tied
+//   x      += s·LN(Attention(LN(x)))
+//   x      += s·LN(MoE(LN(x)))
+//   logits  = LN(x)·Eᵀ / (d/256)
 //
-// Attention is causal, with rotary q and k and scores q·k/d_head (as in CompleteP, instead of 1/√d_head). LN
-// has a scale and no bias.
+// The middle two lines are one layer. E is the embedding, which is also the unembedding (tied). d is the
+// width of x, L the number of layers, and s = (L/4)^−1 the depth multiplier of CompleteP with alpha = 1. Each
+// branch has an LN before and after it (Peri-LN). LN has a scale and no bias. Attention is causal, with
+// rotary q and k. Its scores are q·k/d_head as in CompleteP, instead of q·k/√d_head.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -37,7 +39,7 @@ struct ModelOptions {
 struct Parameter {
   ParameterSpec spec;
   at::Tensor master;  // the tensor that is optimised, sent and stored
-  // leaf of the autograd graph, holds the gradient; the master itself unless dtype is bf16
+  // leaf of the autograd graph, which holds the gradient; the same tensor as `master` unless dtype is bf16
   at::Tensor compute;
 };
 
@@ -71,8 +73,8 @@ class Model {
   /// Final hidden states, after the last LN and divided by d/256. tokens int64 [B, S] → [B·S, d].
   [[nodiscard]] at::Tensor hidden(const at::Tensor& tokens) const;
 
-  /// Changes which experts the rows of the expert tensors belong to, with the same number of experts in each
-  /// layer. It does not touch the rows; the caller must fill them.
+  /// Changes which experts the rows of the expert tensors belong to. The number of experts in each layer
+  /// stays the same. The content of the rows is not changed; the caller must fill in the new experts' values.
   void relabel_experts(ExpertChoice experts);
 
   /// Drops all gradients.

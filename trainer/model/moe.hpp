@@ -1,11 +1,13 @@
 // The sigma-MoE layer (FoMoE paper, "Federated Mixture-of-Experts"):
 //
-//   g = σ(x·W_r)                         sigmoid gates, independent of each other
+//   g = σ(x·W_r)
 //   y = Σ_{e in top-k of g} g_e·W_down,e SiLU(W_up,e x)
 //
-// There is no softmax, no normalisation of the chosen gates, and there are no biases. An expert that the
-// router may choose but that the site does not hold is a ghost: nothing is computed for it, it adds nothing
-// to y, and its router column gets a zero gradient.
+// x is a token of width d, W_r the router's matrix, g_e the gate of expert e, and k the number of experts per
+// token. The gates are sigmoids, independent of each other: there is no softmax and no normalisation of the
+// chosen gates. There are no biases. An expert that the router may choose but that the site does not hold is
+// a ghost: nothing is computed for it, it adds nothing to y, and its router column gets a zero gradient. N_le
+// is the number of experts that the site holds in the layer.
 #pragma once
 #include <cstdint>
 
@@ -26,10 +28,10 @@ struct MoeLayer {
 struct RouterUse {
   at::Tensor counts;  // int64 [S]; if defined, the number of slots that chose each expert is added
   bool wants_balance = false;
-  /// Load-balancing loss S·Σ_e f_e·p_e, where f_e is the share of slots that chose expert e, and p_e is the
-  /// mean over tokens of e's gate divided by the sum of all gates. It is 1 if all experts are used equally
-  /// (Fedus et al. 2021, Switch Transformer, eq. 4; the gates are normalised because they are sigmoids). Its
-  /// gradient goes through p.
+  /// Load-balancing loss S·Σ_e f_e·p_e. S is the number of experts scored, and f_e is the share of slots that
+  /// chose expert e. p_e is the mean over tokens of e's gate divided by the sum of all gates. The loss is 1
+  /// if all experts are used equally (Fedus et al. 2021, Switch Transformer, eq. 4; the gates are normalised
+  /// because they are sigmoids). Gradients flow through p, not through f.
   at::Tensor balance;
 };
 

@@ -1,5 +1,6 @@
-// The experts' part of the MoE layer from the kernels of expert_rows.hpp. Ghosts cost no work, only the
-// memory of their rows; nothing is cleared, and nothing waits for the host.
+// The experts' part of the MoE layer from the kernels of expert_rows.hpp. Ghosts (experts that the site does
+// not hold) cost no work, only the memory of their rows. Nothing is cleared, and nothing waits for the host.
+// T tokens of width d choose k experts each, and the site holds N_le experts.
 #pragma once
 #include "trainer/kernels/route/route.hpp"
 #include "trainer/torch.hpp"

@@ -25,7 +25,8 @@ std::vector<int> local_experts(const costmodel::ModelShape& shape, const ExpertC
                                std::int64_t layer);
 
 /// The tensors of one layer, in this order. `embedding` and `embedding_norm` come before all layers, and
-/// `final_norm` after them.
+/// `final_norm` after them. V is the vocabulary size, d the model's width, N_le the number of experts that
+/// the site holds in the layer, and d_expert the inner width of an expert.
 enum class Role {
   embedding,           // [V, d], also the unembedding
   embedding_norm,      // [d]
@@ -46,7 +47,7 @@ struct ParameterSpec {
   Role role = Role::embedding;
   std::int64_t layer = -1;  // −1: the tensor belongs to no layer
   std::vector<std::int64_t> sizes;
-  // CompleteP (arXiv:2505.01618, alpha = 1) with m_d = d/256 and m_L = L/4:
+  // CompleteP (arXiv:2505.01618, alpha = 1) for width d and L layers, with m_d = d/256 and m_L = L/4:
   double initial_std = 0;  // 0: filled with ones
   double rate_scale = 1;  // factor of the learning rate: 1/m_d for hidden matrices, 1 for embedding and norms
   double epsilon_scale = 1;  // factor of AdamW's epsilon: 1/(m_d m_L) for hidden matrices

@@ -1,8 +1,8 @@
 // The token lookup of an embedding matrix that is also the unembedding.
 //
-// Autograd would make two gradients of V·d elements and add them. The backward pass reaches the unembedding
-// first, so its gradient is handed on to the lookup, which adds its few rows to it: one buffer, and no pass
-// over V·d elements.
+// For a vocabulary of V tokens and width d, autograd would make two gradients of V·d elements and add them.
+// The backward pass reaches the unembedding first. Its gradient is therefore handed on to the lookup, which
+// adds the gradient of the few rows that it has read. This needs one buffer, and no pass over V·d elements.
 #pragma once
 #include "trainer/torch.hpp"
 

@@ -1,7 +1,7 @@
-// AdamW's update in one pass over memory: master, moments and gradient are read once; master, moments and the
+// AdamW's update in one pass over memory. Master, moments and gradient are read once; master, moments and the
 // copy that the forward and backward passes use are written once. That is 28 B per parameter for bf16 models.
-// LibTorch's fused kernel needs gradients of the masters' type and writes no copy, which costs 40 B with the
-// casts before and after it.
+// LibTorch's fused kernel needs gradients of the masters' type and writes no copy. With the casts before and
+// after it, LibTorch's kernel costs 40 B per parameter.
 //
 // The kernel has not run on a GPU yet: it compiles for sm_90, and tests/trainer/gpu/adam_test.cpp needs a
 // machine with a GPU. The CPU runs the same row function, on one core.
@@ -12,10 +12,11 @@
 
 namespace fomoe::trainer {
 
-/// Lists of equal length. For each tensor: master, first and second moment (fp64 or fp32, dense and of one
-/// layout); its gradient (of the masters' type or bf16, of the same layout); the bf16 copy that the forward
-/// and backward passes use (undefined if the model is not bf16); and the number of updates including this one
-/// (fp32 scalar, on the device).
+/// Lists of equal length, with one entry for each tensor to update:
+///   - masters, moment1, moment2: fp64 or fp32, dense and of one layout.
+///   - gradients: Of the masters' type or bf16, and of the same layout.
+///   - copies: The bf16 copy that the forward and backward passes use; undefined if the model is not bf16.
+///   - updates: The number of updates including this one, an fp32 scalar on the device.
 struct AdamTensors {
   std::vector<at::Tensor> masters, moment1, moment2, gradients, copies, updates;
 };

@@ -22,7 +22,8 @@ struct AdamPiece {
   std::int64_t n;
 };
 
-/// The factors that are the same for all elements of a tensor.
+/// The factors that are the same for all elements of a tensor. η is the learning rate, λ the weight decay,
+/// and t the number of updates including this one.
 template <class S>
 struct AdamFactors {
   S kept;          // 1 − η·λ
@@ -37,7 +38,8 @@ FOMOE_DEVICE AdamFactors<S> adam_factors(const AdamSettings& a, const AdamPiece&
           static_cast<S>(1 / std::sqrt(1 - std::pow(a.beta2, t)))};
 }
 
-/// Updates the W elements from i on, with decoupled weight decay (Loshchilov & Hutter 2019, algorithm 2):
+/// Updates the W elements from index i on, with decoupled weight decay (Loshchilov & Hutter 2019, algorithm
+/// 2). θ is the master, g the gradient, and m and v are the moments; AdamFactors explains η, λ and t:
 ///   m ← β1·m + (1 − β1)·g,   v ← β2·v + (1 − β2)·g²
 ///   θ ← (1 − η·λ)·θ − η/(1 − β1^t)·m/(√v/√(1 − β2^t) + ε)
 template <class T, int W>

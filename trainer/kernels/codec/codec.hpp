@@ -10,9 +10,9 @@
 
 namespace fomoe::trainer {
 
-/// Encodes x as codes of 8, 4 or 2 bits, q = round(x·(2^(bits−1) − 1)/max|x|) with the maximum of each
-/// `block` values; the fp32 max|x| of all blocks follow. NaN counts as 0; a block with an infinite value is
-/// decoded as NaN.
+/// Encodes x as codes of 8, 4 or 2 bits: q = round(x·(2^(bits−1) − 1)/max|x|), where the maximum is taken
+/// over each block of `block` values. After all codes follows the fp32 max|x| of each block. NaN is encoded
+/// as 0. A block that contains an infinite value is decoded as NaN.
 /// x fp32 [n], contiguous → uint8 [⌈n·bits/8⌉ + 4·⌈n/block⌉] on the device of x.
 at::Tensor encode_blocks(const at::Tensor& x, int bits, std::int64_t block);
 
@@ -28,17 +28,17 @@ struct KeptValues {
   at::Tensor positions;  // int32 [⌈share·n⌉], to be read as unsigned: position within the group
 };
 
-/// Keeps the given share of the values of each group: those of largest magnitude, and of equal magnitudes the
-/// first ones. NaN counts as the largest.
+/// Keeps the given share of the values of each group of 2^index_bits values: those of largest magnitude, and
+/// of equal magnitudes the first ones. NaN counts as the largest magnitude.
 /// x fp32 [n], contiguous, n ≤ 2^32.
 KeptValues largest_of_groups(const at::Tensor& x, double share, int index_bits);
 
-/// Packs the positions of largest_of_groups → uint8 [⌈count·index_bits/8⌉], the first position in the lowest
-/// bits.
+/// Packs the positions of largest_of_groups, with index_bits bits for each position and the first position in
+/// the lowest bits: positions → uint8 [⌈count·index_bits/8⌉].
 at::Tensor pack_positions(const at::Tensor& positions, int index_bits);
 
-/// The inverse of pack_positions, except that it gives positions among all n values: bytes, contiguous →
-/// int64 [⌈share·n⌉].
+/// The inverse of pack_positions, except that the results are positions among all n values, not within a
+/// group. bytes, contiguous → int64 [⌈share·n⌉].
 at::Tensor unpack_positions(const at::Tensor& bytes, std::int64_t n, double share, int index_bits);
 
 }  // namespace fomoe::trainer

@@ -1,6 +1,6 @@
-// The arithmetic of codec.hpp: for one block or group that a team works on, or for one byte. The CPU and the
-// GPU give the same bytes, since each operation is rounded separately and all sums are of integers. It is
-// C++17 without LibTorch, since nvcc reads it.
+// The arithmetic of codec.hpp. Each function handles one block or group that a team works on, or one byte.
+// The CPU and the GPU give the same bytes, since each operation is rounded separately and all sums are of
+// integers. This header is C++17 without LibTorch, since nvcc reads it.
 #pragma once
 #include <cmath>
 #include <cstring>
@@ -30,8 +30,8 @@ FOMOE_DEVICE inline float scale_of_block(const BlockCodes& a, const std::uint8_t
   return scale;
 }
 
-/// q = round(x·(2^(b−1) − 1)/scale), shifted to a number from 1 to 2^b − 1. Where x or the scale is NaN or
-/// the scale is 0, it is the code of q = 0.
+/// The code of x: q = round(x·(2^(b−1) − 1)/scale) with b = bits, shifted to a number from 1 to 2^b − 1. If x
+/// or the scale is NaN, or if the scale is 0, the result is the code of q = 0.
 FOMOE_DEVICE inline unsigned code_of(const BlockCodes& a, float x, float scale) {
   const float q = x / scale * static_cast<float>(a.largest_code());
   const int code = scale > 0 && q == q ? static_cast<int>(std::lround(q)) : 0;
@@ -71,7 +71,7 @@ FOMOE_DEVICE void encode_block(const Team& team, const BlockCodes& a, const floa
     bytes[byte] = byte_of_codes(a, x, byte, [&](std::int64_t) { return scale; });
 }
 
-/// Writes one byte of codes once all scales are written; for blocks that share bytes.
+/// Writes one byte of codes, for blocks that share bytes. All scales must have been written before.
 FOMOE_DEVICE inline void encode_shared_byte(const BlockCodes& a, const float* x, std::int64_t byte,
                                             std::uint8_t* bytes) {
   bytes[byte] =
@@ -91,8 +91,8 @@ FOMOE_DEVICE void decode_block(const Team& team, const BlockCodes& a, const std:
 
 // ---- the largest values of each group ----
 
-/// Keeps of each `group` values the given share: those of largest magnitude, and of equal magnitudes the
-/// first ones; ⌈share·n⌉ values in all.
+/// Keeps the given share of each `group` consecutive values: those of largest magnitude, and of equal
+/// magnitudes the first ones. In all, ⌈share·n⌉ values are kept.
 struct TopK {
   std::int64_t n, group;
   double share;
@@ -104,7 +104,8 @@ struct TopK {
   }
 };
 
-/// The bits of |x| as an integer, which orders the same way as |x|; NaN is the largest.
+/// The bits of |x| as an integer. These integers have the same order as the values |x|, with NaN as the
+/// largest.
 FOMOE_DEVICE inline std::uint32_t magnitude(float x) {
   std::uint32_t bits = 0;
   memcpy(&bits, &x, sizeof bits);
@@ -167,7 +168,7 @@ FOMOE_DEVICE inline std::uint8_t byte_of_positions(const std::uint32_t* position
   return static_cast<std::uint8_t>(out);
 }
 
-/// The lowest 32 bits of the index-th number of such a sequence.
+/// The lowest 32 bits of number `index` in a sequence of numbers of `bits` bits each.
 FOMOE_DEVICE inline std::int64_t position_at(const std::uint8_t* bytes, int bits, std::int64_t index) {
   std::int64_t out = 0;
   for (int b = 0; b < bits && b < 32; ++b) {
@@ -177,7 +178,7 @@ FOMOE_DEVICE inline std::int64_t position_at(const std::uint8_t* bytes, int bits
   return out;
 }
 
-/// Writes a group's positions among all n values.
+/// Reads the packed positions of a group and writes them as positions among all n values.
 template <class Team>
 FOMOE_DEVICE void positions_of_group(const Team& team, const TopK& a, const std::uint8_t* bytes, int bits,
                                      std::int64_t group, std::int64_t* positions) {

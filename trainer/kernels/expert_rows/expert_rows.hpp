@@ -1,10 +1,12 @@
 // Moves tokens to the rows of their experts and back, and applies the experts' activation, without touching
 // the rows of ghosts (experts that the site does not hold).
 //
-// Slot t·k + j is the j-th choice of token t; `route` gives it the row `position[slot]`. Rows before the last
-// of `ends` belong to experts that the site holds. Later rows belong to ghosts: nothing reads or writes them,
-// and their content in a result is undefined and may be NaN. So the work falls with the share of ghosts, and
-// nothing has to be cleared.
+// T is the number of tokens, d the number of elements of a token, and k (`chosen`) the number of experts that
+// each token chooses. Slot t·k + j is the j-th choice of token t, and `route` (route.hpp) assigns row
+// position[slot] to it. The rows before the last entry of `ends` belong to experts that the site holds. The
+// rows from there on belong to ghosts: no function reads or writes them, and their content in a result is
+// undefined and may be NaN. The work therefore falls as the share of ghosts grows, and nothing has to be
+// cleared.
 //
 // On CUDA, values are fp32 or bf16. Sums are taken in fp32, in the order of a token's choices, so that
 // results do not depend on the order of atomic operations. The CPU runs the same row functions
@@ -38,7 +40,7 @@ at::Tensor silu_of_rows_backward(const at::Tensor& d_a, const at::Tensor& h, con
 at::Tensor weighted_sum_of_rows(const at::Tensor& y, const at::Tensor& gates, const Route& route);
 
 /// The gradients of weighted_sum_of_rows: d_y[position of (t, j)] = gates[t, j]·d_out[t] and d_gates[t, j] =
-/// y[position of (t, j)]·d_out[t], which is 0 for a ghost.
+/// y[position of (t, j)]·d_out[t]. For a ghost, d_gates[t, j] is 0.
 struct WeightedSumGradients {
   at::Tensor d_y;      // [T·k, d]
   at::Tensor d_gates;  // [T, k]

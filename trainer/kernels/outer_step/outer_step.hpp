@@ -9,8 +9,9 @@
 
 namespace fomoe::trainer {
 
-/// In place: momentum ← μ·momentum + difference, anchor ← anchor − η·(difference + μ·momentum), with η = rate
-/// and μ = decay. The tensors have one size, are contiguous and of one type: fp32, or on the CPU also fp64.
+/// Updates in place, with η = rate and μ = decay: first momentum ← μ·momentum + difference, then anchor ←
+/// anchor − η·(difference + μ·momentum). The tensors have one size, are contiguous and of one type: fp32, or
+/// on the CPU also fp64.
 void nesterov_step(at::Tensor anchor, at::Tensor momentum, const at::Tensor& difference, double rate,
                    double decay);
 

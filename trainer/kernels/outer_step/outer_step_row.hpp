@@ -12,7 +12,8 @@ struct NesterovStep {
   T rate, decay;  // η and μ
 };
 
-/// b ← μ·b + d,  θ ← θ − η·(d + μ·b), for the W elements from i on.
+/// For the W elements from index i on: b ← μ·b + d, then θ ← θ − η·(d + μ·b). θ is the anchor, b the
+/// momentum, d the difference.
 template <int W, class T>
 FOMOE_DEVICE void nesterov_elements(const NesterovStep<T>& a, std::int64_t i) {
   auto theta = load<W>(a.anchor + i), b = load<W>(a.momentum + i);

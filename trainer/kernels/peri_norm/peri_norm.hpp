@@ -1,7 +1,10 @@
-// The end of a residual branch and the start of the next (Peri-LN) in one pass over memory:
+// The end of a residual branch and the start of the next branch (Peri-LN) in one pass over memory. x is the
+// residual stream, y the output of the branch, s the factor of the branch, and h and g are learnt scales:
 //
-//   x'     = x + s·LN(y)·h          LN(v) = (v − mean(v))/√(variance(v) + ε), without a bias
+//   x'     = x + s·LN(y)·h
 //   normed = LN(x')·g
+//
+// LN(v) = (v − mean(v))/√(variance(v) + ε), without a bias. T is the number of tokens and d their width.
 //
 // With LibTorch's operators, two LNs and an addition read 4 and write 3 matrices of [T, d]; this kernel reads
 // 2 and writes 2. Statistics and sums are fp32 (fp64 for fp64 values); x' is rounded to its type before its

@@ -1,9 +1,11 @@
 // Applies rotary positions to q and k directly from the output of the projection that computes q, k and v
 // together.
 //
-// Forward: q and k are read and written once, and v stays where it is. Backward: the gradients of q, k and v
-// are read once and written to their places in the projection's gradient, whereas autograd's views would
-// clear and add three tensors of that size.
+// In the forward pass, q and k are read and written once, and v stays where it is. In the backward pass, the
+// gradients of q, k and v are read once and written to their places in the projection's gradient. Autograd's
+// views would instead clear and add three tensors of that size.
+//
+// Sizes: B sequences, S positions, H heads, h elements in each head.
 //
 // On CUDA, values are fp32 or bf16 and the computation is fp32. The kernels have not run on a GPU yet: they
 // compile for sm_90, and tests/trainer/gpu/rotary_test.cpp needs a machine with a GPU. The CPU tests run the
@@ -18,8 +20,8 @@ struct Heads {
   at::Tensor q, k, v;  // [B, S, H, h]; q and k contiguous, v a view of the projection
 };
 
-/// projection [B, S, 3, H, h], contiguous, holds q, k and v; h is even. `table` has S positions and the dtype
-/// of the projection. Differentiable in the projection.
+/// `projection` [B, S, 3, H, h] is contiguous and holds q, k and v; h is even. `table` has S positions and
+/// the dtype of the projection. The result is differentiable in the projection.
 Heads rotated_heads(const at::Tensor& projection, const RotaryTable& table);
 
 /// The same result from rope.hpp.

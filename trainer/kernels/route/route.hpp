@@ -1,9 +1,10 @@
 // Counting sort of routed slots by local expert, with ghosts (experts that the site does not hold) last.
 //
-// Slot t·k + j is the j-th choice of token t. Experts compute on consecutive rows, so the slots are sorted by
-// expert. Shapes do not depend on the routing, and nothing is read back to the host: `ends` tells the grouped
-// products, on the device, where the rows of each expert end. Everything after the last end belongs to
-// ghosts.
+// Each token chooses k experts; slot t·k + j is the j-th choice of token t, and n is the number of slots.
+// N_le is the number of local experts. Experts compute on consecutive rows, so the slots are sorted by
+// expert. Shapes do not depend on the routing, and nothing is read back to the host. Instead, `ends` tells
+// the grouped products, on the device, where the rows of each expert end. All positions after the last end
+// belong to ghosts.
 #pragma once
 #include <cstdint>
 
