@@ -1,5 +1,6 @@
-// Paced runs: operations sleep for as long as the scenario's profile or step time says, while transfers are
-// real. They compare the simulated network with a real one without GPUs.
+// Paced runs: each computation is replaced by a sleep of the duration that the scenario's profile or step
+// time gives, while transfers are real. Paced runs compare the simulated network with a real one and need no
+// GPUs.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -10,7 +11,8 @@ namespace fomoe::trainer {
 
 class Pacing {
  public:
-  /// Both must outlive this object. Throws InputError if the scenario's profile does not fit.
+  /// `scenario` and `plan` must outlive this object. Throws InputError if the scenario's profile does not
+  /// fit.
   Pacing(const costmodel::Scenario& scenario, const costmodel::Plan& plan) : seconds_(scenario, plan) {}
 
   /// Sleeps for the duration of operation `op` of `round` at `node`. Calls `on_repeat` with the seconds of

@@ -36,8 +36,8 @@ class AdamW {
   AdamW(Model& model, AdamWOptions options);
 
   /// Makes one update from the gradients that the parameters hold, and drops the gradients. Parameters
-  /// without a gradient keep their value and their step count. The bf16 copies of a model are cast again. It
-  /// is the same as prepare(), update() and count().
+  /// without a gradient keep their value and their step count. The bf16 copies of a model are cast again.
+  /// step() does the same as prepare(), update() and count() together.
   void step();
 
   /// Sends to the device what only the host knows: the learning rate, and the counts of experts that have
@@ -48,15 +48,15 @@ class AdamW {
   void update();
   /// Counts one more update on the host, for the tensors of the last update().
   void count();
-  /// Whether no expert has another age than the others in its tensor or is still warming up.
+  /// Whether all experts in each tensor have the same step count and none of them is still warming up.
   [[nodiscard]] bool settled() const;
 
-  /// In the order of Model::parameters() and in the dtype of the masters.
+  /// The first and second moments, in the order of Model::parameters() and in the dtype of the masters.
   [[nodiscard]] const std::vector<at::Tensor>& moment1() const { return moment1_; }
   [[nodiscard]] const std::vector<at::Tensor>& moment2() const { return moment2_; }
   /// fp32 scalars: the number of updates of each parameter. For expert tensors, use experts().
   [[nodiscard]] const std::vector<at::Tensor>& steps() const { return steps_; }
-  /// By layer, then by the expert's position among the local ones.
+  /// The counts of all experts, by layer, then by the expert's position among the local ones.
   [[nodiscard]] const std::vector<std::vector<ExpertSteps>>& experts() const { return experts_; }
   void set_experts(std::int64_t layer, std::vector<ExpertSteps> experts);
   [[nodiscard]] const AdamWOptions& options() const { return options_; }
@@ -79,7 +79,7 @@ class AdamW {
   std::vector<at::Tensor> steps_;  // on the device, where the fused kernel reads them
   at::Tensor rate_;                // fp64, on the device
   std::vector<std::vector<ExpertSteps>> experts_;
-  // The values that the device holds, as far as the host knows; NaN if it does not know.
+  // The host's copies of values on the device; NaN if the host does not know a value.
   double device_rate_;
   std::vector<double> device_steps_;  // for tensors with a row or column for each expert
   std::vector<std::size_t> updated_;  // indices of the parameters that the last update() changed

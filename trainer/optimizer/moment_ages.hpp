@@ -2,8 +2,9 @@
 // their second moments, all of them must continue with one bias correction. No payload carries counts, but
 // every process sees the whole plan and can therefore count for all sites.
 //
-//   v_i of owner i is biased by the factor 1 − β2^(t_i), so the mean of all v_i is biased by
-//   c = mean_i (1 − β2^(t_i)), which is the bias after t = log(1 − c)/log β2 updates
+// The second moment v_i of owner i has had t_i updates, so it is biased by the factor 1 − β2^(t_i). The mean
+// of all v_i is therefore biased by the factor c = mean_i (1 − β2^(t_i)). That is the bias after t = log(1 −
+// c)/log β2 updates.
 #pragma once
 #include <vector>
 

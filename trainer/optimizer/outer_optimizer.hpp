@@ -1,5 +1,6 @@
-// The outer optimiser: how averaged pseudo-gradients change the parameters. It treats d = θ_before − θ_after,
-// averaged over sites, as an ordinary optimiser treats a gradient.
+// The outer optimiser: how averaged pseudo-gradients change the parameters. Its d = θ_before − θ_after,
+// averaged over sites, takes the place of an ordinary optimiser's gradient. θ_before are the parameters
+// before the local steps of a round and θ_after those after them. η is the learning rate.
 //
 //   nesterov     b ← μ·b + d,  θ ← θ_before − η·(d + μ·b)
 //                (DiLoCo, arXiv 2311.08105; PyTorch's SGD)
@@ -28,9 +29,8 @@ class OuterOptimizer {
  public:
   OuterOptimizer(OuterOptions options, const std::vector<at::Tensor>& like);
 
-  /// Updates one tensor, or the same part of the parameter and of its state. `anchor` holds the values before
-  /// the local steps and becomes the new θ. `select` takes the part of a state tensor that belongs to
-  /// `anchor`.
+  /// Updates tensor `index` of `like`, or a part of it. `anchor` holds the values before the local steps and
+  /// becomes the new θ. `select` takes a whole state tensor and returns the part that belongs to `anchor`.
   template <class Select>
   void step(std::size_t index, const Select& select, at::Tensor anchor, const at::Tensor& difference) {
     update(anchor, select(first_[index]), second_.empty() ? at::Tensor() : select(second_[index]),

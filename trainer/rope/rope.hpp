@@ -10,7 +10,7 @@ namespace fomoe::trainer {
 
 inline constexpr double kRopeTheta = 10'000;
 
-/// Cosines and sines of the angles, [S, 1, h/2] each.
+/// Cosines and sines of the angles for S positions and heads of h dimensions, [S, 1, h/2] each.
 struct RotaryTable {
   at::Tensor cos, sin;
 };
@@ -18,8 +18,9 @@ struct RotaryTable {
 /// The table that all layers of a forward pass share, on the device and in the dtype of `options`.
 RotaryTable rotary_table(std::int64_t positions, std::int64_t head, const at::TensorOptions& options);
 
-/// x [B, S, H, h], with any strides but a dense last dimension → the same shape, contiguous. The position is
-/// the index in S.
+/// Rotates x [B, S, H, h] (B sequences, S positions, H heads), which may have any strides but a dense last
+/// dimension. The result has the same shape and is contiguous. The position is the index in the second
+/// dimension.
 at::Tensor rope(const at::Tensor& x, const RotaryTable& table);
 
 }  // namespace fomoe::trainer

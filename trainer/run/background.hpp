@@ -1,6 +1,6 @@
-// A pool of threads that runs each task at once, beside the others. Transfers run on it, so that they share
-// the links and continue while the sites train. It has as many threads as there were tasks at the same time;
-// idle threads wait for the next task.
+// A pool of threads that runs each task at once, beside the others. Transfers run in this pool, so that they
+// share the links and continue while the sites train. The pool has as many threads as there were tasks at the
+// same time; idle threads wait for the next task.
 #pragma once
 #include <condition_variable>
 #include <deque>

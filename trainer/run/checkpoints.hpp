@@ -21,9 +21,9 @@ class Checkpoints {
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
 
-  /// Copies the state of the hosted nodes after `rounds` rounds and writes it in a thread while training
-  /// continues. Waits for the write before. Keeps the last three checkpoints and
-  /// removes older ones.
+  /// Copies the state of the hosted nodes after `rounds` rounds and writes the copy in a thread while
+  /// training continues. If the previous checkpoint is still being written, save() waits for it. Keeps the
+  /// last three checkpoints and removes older ones.
   void save(Executor& executor, std::int64_t rounds);
   /// Waits until the last checkpoint is on disk. Throws what writing it threw.
   void wait();

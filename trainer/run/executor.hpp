@@ -3,26 +3,31 @@
 // (see worker.hpp). The executor does not know any method by name.
 //
 // A process executes the operations of the nodes that its transport hosts. It walks over the operations of a
-// round in the plan's order, in which each follows what it waits for. Before each operation it starts every
-// transfer of the round whose prerequisites are done, including those further on in the order. Transfers that
-// do not depend on each other are therefore under way at the same time, each on its own thread, and share the
-// links as in the simulator. A transfer that follows others is started when the computations before it are
-// done, and its thread begins when those transfers have ended, while the node computes on. An operation waits
-// for the transfers that it comes after, and a round waits for its transfers that are not detached. Only
-// there are received values written into the models, so that the result does not depend on the speed of the
-// network and equals that of transfers one after another.
+// round in the plan's order, in which each operation follows those that it waits for.
+//
+// Before each operation, the process starts every transfer of the round whose prerequisites are done,
+// including transfers further on in the order. So transfers that do not depend on each other are under way at
+// the same time, each on its own thread, and share the links as in the simulator. A transfer that follows
+// other transfers is started when the computations before it are done. Its thread begins when the earlier
+// transfers have ended, while the node continues to compute.
+//
+// An operation waits for the transfers that the plan puts before it. A round waits for all its transfers that
+// are not detached. Received values are written into the models only at these waits. The result therefore
+// does not depend on the speed of the network, and it is the same as if the transfers ran one after another.
 //
 // The receives of a round's first messages are all posted before its first operation, since Gloo sends data
 // only after it has heard that the receiver is ready, which costs one latency.
 //
-// There are two differences from the plan's graph. First, a transfer that sends what another transfer brings
-// into the models starts when the process reaches an operation that waits for the other transfer, not at the
-// moment the other one ends. Second, migration is a barrier of its site: the experts change at its end, and
-// nothing else of the site runs beside it. (No plan that is trained has a transfer that could.)
+// The execution differs from the plan's graph in two ways:
+//   - A transfer may send what another transfer brings into the models. Then the first transfer does not
+//     start at the moment the other one ends. It starts when the process reaches an operation that waits for
+//     the other one.
+//   - Migration is a barrier of its site: the experts change at its end, and no other operation of the site
+//     runs beside it. (No plan that is trained has a transfer that could.)
 //
-// If a plan divides a step into parts (forward, then several backward operations with transfers between), it
-// is one forward and backward pass of the model for the last micro-batch, which stops where gradients are
-// sent (gradient_pass.hpp).
+// A plan may divide a step into parts: forward, then several backward operations with transfers between them.
+// The last micro-batch then still has one forward and one backward pass of the model. The backward pass
+// pauses at the layers where gradients are sent (gradient_pass.hpp).
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -54,7 +59,8 @@ struct TrainingOptions {
   // limit of the norm of a site's gradients, before each optimiser step; 0: no clipping
   double clip_norm = 0;
   double balance_weight = 0;  // factor of the load-balancing loss
-  // share of a site's training while its differences travelled that it keeps (see Worker::outer_step)
+  // α of Worker::outer_step: a site has trained on while its differences travelled, and keeps this share of
+  // that training
   double kept_share = 0.5;
   // sequences per forward and backward pass; 0: the whole local batch
   std::int64_t micro_batch_sequences = 0;
@@ -118,12 +124,13 @@ class Executor {
   Executor& operator=(const Executor&) = delete;
 
   /// Runs the transfers of the first round as if all other nodes sent zeros at once, and writes the results
-  /// into the models. Call it only if nothing is trained (paced runs). Without it, the first exchanges would
-  /// be the first to touch code and memory that training steps would already have used.
+  /// into the models. Call it only in paced runs, in which nothing is trained. Training steps would already
+  /// have used much of the code and memory that transfers need; without rehearse(), the first exchanges of a
+  /// paced run would be the first to use them.
   void rehearse();
   void run_round(std::int64_t index);
-  /// Waits for transfers that continue after the last round. Their averages arrive after the end of the run
-  /// and change no weights.
+  /// Waits for transfers that continue after the last round. Their averages arrive too late and change no
+  /// weights.
   void finish();
   std::function<void(const StepRecord&)> on_step;  // called after each optimiser step, if set
   // called when an operation has waited for the transfer, if set
@@ -200,7 +207,8 @@ class Executor {
   // by operation of the round, until the transfer starts
   std::vector<std::unique_ptr<TransferRun>> expected_;
   std::map<OpOfRound, std::unique_ptr<InFlight>> in_flight_;
-  /// Optimiser steps of each node when a transfer read what it sends; for this round and the one before.
+  /// By transfer of this round and the previous one: the number of optimiser steps that each node had made
+  /// when the transfer read what the node sends.
   std::map<OpOfRound, std::map<costmodel::NodeId, std::int64_t>> started_at_;
   PartialMeans partial_;
   Background background_;  // last member: its tasks use the others

@@ -1,5 +1,5 @@
-// Assembles the observations of all processes into one RunReport with executor "measured", by the same code
-// as the simulator's reports.
+// Assembles the observations of all processes into one RunReport with executor "measured". The reports of the
+// simulator are made by the same code.
 #pragma once
 #include <string>
 #include <vector>
@@ -47,13 +47,14 @@ struct ReportContext {
 /// A sentence about the network between the processes, for the notes of the report.
 std::string note_on_links(const ReportContext& context);
 
-/// The report from the observations of all processes. A flow of a transfer counts as under way at a node from
-/// the time when the node and one of its partners are ready; before that, the node is waiting.
+/// Makes the report from the observations of all processes. A flow of a transfer counts as under way at a
+/// node from the time when the node and at least one of its partners are ready. Before that time, the node
+/// counts as waiting.
 costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
                                      const std::vector<Observation>& observations,
                                      const ReportContext& context);
 
-/// The timeline of one executed round, for the figure: the middle one.
+/// The timeline of the middle one of the executed rounds, for the figure.
 costmodel::RoundTimeline measured_round(const costmodel::Plan& plan,
                                         const std::vector<Observation>& observations,
                                         std::int64_t first_round);

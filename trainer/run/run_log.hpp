@@ -11,12 +11,12 @@
 
 namespace fomoe::trainer {
 
-/// Writes one JSON object per line, each line at once. A step:
+/// Writes one JSON object per line, and each line at once. There are three kinds of lines. A step:
 ///   {"kind": "step", "site", "round", "step", "loss", "learning_rate", "tokens", "step_s",
 ///    "routing": [{"entropy", "load_cv", "ghost_share"} by layer]}
 /// entropy is the entropy of the experts' loads in nats (at most the logarithm of their number), load_cv is
 /// the standard deviation of the loads ÷ their mean, and ghost_share is the share of slots that chose experts
-/// that the site does not hold. A transfer, when an operation has waited for it:
+/// that the site does not hold. A transfer, written when an operation has waited for it:
 ///   {"kind": "transfer", "site", "round", "operation", "start_s", "transfer_s", "exposed_s"}
 /// transfer_s is the time from waiting for the first byte to the last byte sent and received; exposed_s is
 /// the part of it in which the site did not compute. A validation:
@@ -37,9 +37,9 @@ class RunLog {
 };
 
 /// "round 3/10 · step 96/320 · loss 4.321 · 1.23e+04 tokens/s · MFU 31.2 % · exposed 12.1 % · ETA 61 s".
-/// On a terminal it is one line that is overwritten, otherwise a new line now and then. MFU is shown if the
-/// scenario gives the peak rate of the device. tokens/s counts all sites together, extrapolated from this
-/// process.
+/// On a terminal, the line is overwritten each time; otherwise a new line appears at intervals. MFU (model
+/// FLOP utilisation) is shown if the scenario gives the peak rate of the device. tokens/s counts all sites
+/// together, extrapolated from this process.
 /// `exposed_s` returns the seconds since the start in which the process's first site waited for transfers; it
 /// is called when a line is printed.
 class Progress {

@@ -21,7 +21,7 @@
 
 namespace fomoe::trainer {
 
-/// The experts that a node holds. All experts if `placement` is null.
+/// The experts that a node holds, or all experts if `placement` is null.
 ExpertChoice expert_choice(const costmodel::Placement* placement, costmodel::NodeId node, bool skip_token);
 
 struct WorkerOptions {
@@ -46,21 +46,22 @@ class Worker {
   /// With error feedback, it includes what earlier payloads lost.
   [[nodiscard]] at::Tensor read(const costmodel::Payload& payload);
 
-  /// Writes the sites' mean of what read() gave. Parameters, moments and gradients take the value (and the
-  /// anchor takes that of parameters); means of pseudo-gradients are kept for outer_step().
+  /// Writes `flat`, the mean over the sites of what read() returned. For parameters, moments and gradients,
+  /// the mean replaces the node's own values; for parameters, it also replaces the anchor. Means of
+  /// pseudo-gradients are kept for outer_step().
   void write(const costmodel::Payload& payload, const at::Tensor& flat);
 
-  /// Keeps what the other sites did not receive of the last payload, since the wire format is lossy. The next
-  /// payload adds it (error feedback, Karimireddy et al. 2019).
+  /// Keeps `residual`, the part of the last payload that the other sites did not receive because the wire
+  /// format is lossy. The next payload adds this part (error feedback, Karimireddy et al. 2019).
   void keep_residual(const costmodel::Payload& payload, const at::Tensor& residual);
 
   /// Computes the new parameters θ from the anchor θ_before and the averages that write() received. Updates
   /// only the averaged parts or, with `whole`, everything that the node holds. A part that only this node
   /// holds is not averaged, so the node's own difference serves as the mean.
   ///
-  /// With `kept_share` = α > 0, the node has trained since it sent its difference: it sets θ ← α·θ + (1 −
-  /// α)·new θ (Streaming DiLoCo, arXiv 2501.18512, section 2.3). The anchor becomes the new θ, which is the
-  /// same at all sites.
+  /// If `kept_share` = α is above 0, the node has continued to train since it sent its difference. It then
+  /// sets θ ← α·θ + (1 − α)·new θ (Streaming DiLoCo, arXiv 2501.18512, section 2.3). The anchor becomes the
+  /// new θ itself, which is the same at all sites.
   void outer_step(bool whole, double kept_share = 0);
 
   /// Sets all gradients to 0; for runs that do not compute.

@@ -1,7 +1,6 @@
-// Work that is the same on the device each time, recorded as a CUDA graph and launched as a whole. A training
-// step is about a thousand kernels, and launching each from the host takes longer than a fast GPU needs to
-// compute them. A CUDA graph is recorded once and then launched by one call (CUDA C++ programming guide,
-// "CUDA graphs").
+// Device work that is the same in each call, recorded once as a CUDA graph and then launched by one call
+// (CUDA C++ programming guide, "CUDA graphs"). A training step is about a thousand kernels, and launching
+// each of them from the host takes longer than a fast GPU needs to compute them.
 //
 // A recording contains operations with their constants and addresses. So the recorded work must
 //   - not read values of a tensor on the host, nor have shapes that depend on values,
@@ -9,7 +8,7 @@
 //   - leave its results in the tensors of the recorded call, which the user of the results must keep.
 // tests/trainer/step/repeatable_step_test.cpp checks the first requirement for a training step, on a CPU.
 //
-// Not run on a GPU yet: tests/trainer/gpu/device_graph_test.cpp needs a machine with a GPU.
+// This code has not run on a GPU yet: tests/trainer/gpu/device_graph_test.cpp needs a machine with a GPU.
 #pragma once
 #include <functional>
 #include <memory>
@@ -18,8 +17,8 @@
 
 namespace fomoe::trainer {
 
-/// The memory and the stream of graphs that are launched in the order in which they were recorded: memory
-/// that one graph frees, a later one may use.
+/// The memory and the stream that several graphs share. The graphs must be launched in the order in which
+/// they were recorded, since a later graph may use memory that an earlier one has freed.
 struct GraphPool;
 /// Makes the pool of a CUDA device. Throws in a build without CUDA.
 std::shared_ptr<GraphPool> graph_pool(at::Device device);

@@ -2,10 +2,11 @@
 // operations name, so that gradients that are complete can be sent while the backward pass continues.
 //
 // Only the last micro-batch is divided into parts, since the sums over micro-batches are complete only then.
-// Its forward pass is cut at the layers where the backward pass is to stop: the input x of such a layer
-// becomes a leaf x'. The backward pass of the layers from there on ends in ∂L/∂x', from which the backward
-// pass of the layers below continues. The sums and their order are the same as without cuts, so the gradients
-// have the same bits (tests/trainer/run/buckets_test.cpp).
+// Its forward pass is cut at the layers where the backward pass will pause: the input x of such a layer
+// becomes a leaf x' of the autograd graph. The backward pass of this layer and the layers above it ends in
+// ∂L/∂x', where L is the loss. From ∂L/∂x', the backward pass of the layers below continues. The sums and
+// their order are the same as without cuts, so the gradients have the same bits
+// (tests/trainer/run/buckets_test.cpp).
 #pragma once
 #include <cstdint>
 #include <set>
@@ -43,8 +44,8 @@ class GradientPass {
   [[nodiscard]] double loss() const { return loss_.defined() ? loss_.item<double>() : 0; }
 
  private:
-  /// The layers from `begin` to the `begin` of the next stage: where their backward pass starts, and the leaf
-  /// in which it ends.
+  /// A stage is the layers from `begin` up to the `begin` of the next stage. `output` is where the stage's
+  /// backward pass starts, and `input` is the leaf in which it ends.
   struct Stage {
     std::int64_t begin;
     at::Tensor input;    // the leaf; undefined in the first stage, which starts at the embedding

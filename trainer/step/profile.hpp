@@ -37,10 +37,12 @@ inline constexpr std::int64_t kFewestSteps = 3;
 /// are those of an untrained model. The time of a step does not change during training, but the share of
 /// ghosts is that of an untrained router, which has no preferences.
 ///
-/// forward: hidden states, loss, and the gradients of the unembedding, which are computed while its logits
-/// are in memory (see cross_entropy.hpp). With a large vocabulary these gradients are most of what is usually
-/// counted as backward. backward: the rest of the backward pass. optimizer: AdamW, dropping the gradients,
-/// and casting the bf16 copies.
+/// A step has three timed parts:
+///   - forward: Hidden states, loss, and the gradients of the unembedding, which are computed while its
+///     logits are in memory (see cross_entropy.hpp). With a large vocabulary, these gradients are most of
+///     what is usually counted as backward.
+///   - backward: The rest of the backward pass.
+///   - optimizer: AdamW, dropping the gradients, and casting the bf16 copies.
 ///
 /// peak_memory_bytes: on CUDA the largest amount that LibTorch's allocator had allocated; on a CPU the
 /// largest resident set of the process (VmHWM) during the point, libraries included.

@@ -44,13 +44,13 @@ class RecordedStep {
   [[nodiscard]] const Model& model() const { return *model_; }
   [[nodiscard]] const Options& options() const { return options_; }
 
-  /// add_gradient() of a micro-batch that may be in host memory. A graph is used only if the micro-batch has
-  /// the size and the weight of the very first one. Returns the result of add_gradient(), which the next step
-  /// overwrites.
+  /// Calls add_gradient() for a micro-batch that may be in host memory. A graph is used only if the
+  /// micro-batch has the same size and weight as the very first one. Returns the result of add_gradient(), in
+  /// a tensor that the next step overwrites.
   at::Tensor micro_batch(const Batch& batch, Routing& routing, double weight);
 
   /// Clips the gradients, updates the parameters and drops the gradients. A graph is used if the gradients
-  /// are recorded ones and the optimiser is settled.
+  /// come from a recording and the optimiser is settled (AdamW::settled).
   void update();
 
  private:
