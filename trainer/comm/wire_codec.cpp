@@ -31,7 +31,8 @@ at::Tensor as_bytes(const at::Tensor& values, at::ScalarType type) {
   return values.detach().to(at::kCPU, type).contiguous().view(at::kByte);
 }
 
-// Stays on the device of the values: encoding happens on the GPU, and only encoded bytes leave it.
+// The result stays on the device of the values, so that a GPU encodes its own values and only encoded bytes
+// leave it.
 at::Tensor as_fp32(const at::Tensor& values) { return values.detach().to(at::kFloat).contiguous(); }
 
 at::Tensor encode_top_k(const at::Tensor& values, const WireFormat& format, at::ScalarType type) {

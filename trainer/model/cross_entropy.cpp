@@ -8,9 +8,10 @@ namespace {
 
 constexpr std::int64_t kChunkBytes = std::int64_t{512} << 20;
 
-// Losses of the tokens of a chunk; `logits` [C, V] are overwritten by softmax(logits).
+// Returns the losses of the C tokens of a chunk. `logits` l [C, V] are overwritten by p = softmax(l).
 //   loss = log Σ exp(l) − l_target,   log Σ exp(l) = l_max − log p_max
-// p_max is at least 1/V, so its logarithm is finite; the logarithm of p_target need not be.
+// The formula uses p_max, the largest probability of a token, because p_max is at least 1/V and its logarithm
+// therefore finite. The logarithm of p_target can be infinite.
 at::Tensor losses_and_softmax(at::Tensor& logits, const at::Tensor& targets, at::ScalarType accumulate) {
   const at::Tensor target_logit = logits.gather(1, targets.unsqueeze(1)).to(accumulate);
   const auto [largest, where] = logits.max(/*dim=*/1, /*keepdim=*/true);

@@ -13,8 +13,8 @@ using torch::autograd::variable_list;
 //   r = x[t],  h = r·up_e,  a = SiLU(h),  y = a·down_e,  out[t] = Σ gate·y
 //   dy = gate·d out[t],  d gate = y·d out[t],  da = dy·down_eᵀ,  dh = da·SiLU'(h),  dr = dh·up_eᵀ
 //   d up_e = Σ rᵀ·dh,  d down_e = Σ aᵀ·dy
-// In the rows of ghosts r, h, a, y and their gradients are undefined. Therefore one Function contains all
-// steps, so that no operator between them reads those rows.
+// In the rows of ghosts, r, h, a, y and their gradients are undefined. All steps are therefore in one
+// autograd Function, so that no operator between them reads these rows.
 struct ExpertsByRows : torch::autograd::Function<ExpertsByRows> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& gates,
                             const at::Tensor& up, const at::Tensor& down, const at::Tensor& permutation,

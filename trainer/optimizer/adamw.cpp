@@ -17,7 +17,8 @@ at::Tensor copy_of(const Parameter& parameter) {
 
 }  // namespace
 
-/// The tensors of one fused call, which takes one rate and one epsilon. CompleteP has several values of each.
+/// The tensors of one fused call. A call takes one learning rate and one epsilon, but CompleteP has several
+/// values of each.
 struct AdamW::Group {
   double rate_scale, epsilon_scale;
   std::vector<at::Tensor> masters, gradients, moment1, moment2, steps;

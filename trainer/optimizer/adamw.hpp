@@ -1,7 +1,7 @@
 // AdamW. It uses our own kernel (kernels/adam/adam.hpp) if the model uses our own kernels, otherwise
-// LibTorch's fused kernel, which also reads and writes every parameter once. An expert that arrives from
-// another site restarts: its moments are zero, its bias correction counts from that point and its learning
-// rate warms up again, while the other experts in the same tensor continue.
+// LibTorch's fused kernel, which also reads and writes every parameter once. For an expert that arrives from
+// another site, the optimiser restarts: the expert's moments are zero, its bias correction counts from that
+// point, and its learning rate warms up again. The other experts in the same tensor continue as before.
 #pragma once
 
 #include <vector>

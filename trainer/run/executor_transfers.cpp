@@ -23,9 +23,9 @@ bool has_experts(const TensorGroup& group) {
   return std::find(group.classes.begin(), group.classes.end(), TensorClass::expert) != group.classes.end();
 }
 
-// The weight of a site's gradients, if sites have different numbers of sequences: relative to the mean over
-// all nodes that the payload is averaged among. These are in several exchanges if the collective begins
-// inside regions.
+// The weight of a site's gradients when sites have different numbers of sequences: the site's number divided
+// by the mean over all nodes that the payload is averaged among. If the collective begins inside regions,
+// these nodes are spread over several exchanges.
 double weight_of(const Transfer& work, const PayloadAt& at, const std::vector<costmodel::Node>& nodes) {
   double all = 0, count = 0;
   for (const costmodel::Exchange& exchange : work.exchanges) {
@@ -58,8 +58,8 @@ bool Executor::may_start(const costmodel::RoundPlan& plan, const OpOfRound& whic
          });
 }
 
-// Whether the transfer under way, or one that it follows, writes into the models something that `sends` reads
-// from them.
+// Whether `sends` reads something from the models that the transfer under way, or a transfer before it, will
+// still write into them.
 bool Executor::reads_result_of(const Transfer& sends, const OpOfRound& under_way) {
   const auto found = in_flight_.find(under_way);
   if (found == in_flight_.end()) return false;

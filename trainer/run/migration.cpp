@@ -32,17 +32,20 @@ bool migrates(const Transfer& transfer) {
   });
 }
 
-// First the old owners send. Then every node changes to the next round's experts. Then the new owners write
-// the values that arrived, and owners that stay write the values that the new owners decoded, since all
-// owners must agree even if the wire format is lossy. If outer state is not sent, the outer state of an
-// expert whose owners change is reset at all owners, including those that stay.
+// Migration has three steps:
+//   - The old owners send the experts.
+//   - Every node changes to the next round's experts.
+//   - The new owners write the values that arrived. Owners that stay also write the values that the new
+//     owners decoded, since all owners must agree even if the wire format is lossy.
+// If the outer optimiser's state is not sent, this state is reset for every expert whose owners change, at
+// all its owners, including those that stay.
 void Executor::migrate(const Transfer& work, std::int64_t round, const std::string& name) {
   const double start_s = now_s();
   std::vector<std::pair<PayloadAt, at::Tensor>> arrived;
   const TransferOptions options = transfer_options(work, round);
   const std::unique_ptr<TransferRun> run = std::move(expected_[static_cast<std::size_t>(op_)]);
   run->read([this, &work](const PayloadAt& at) { return source(work, at); });
-  // on the background thread, so that it takes its turn if transfers run one after another
+  // Run the transfer on the background threads, so that it takes its turn if transfers run one after another.
   background_.run([&run] { run->exchange(); }).get();
   run->deliver([&](const PayloadAt& at, const at::Tensor& values) { arrived.emplace_back(at, values); });
 

@@ -71,8 +71,8 @@ void check_transfer(const costmodel::Scenario& scenario, const costmodel::Op& op
   if (transfer.pattern == Pattern::all_to_all) refuse_method(got);
 }
 
-/// Checks that every chunk that is sent on has been left by a reduce-scatter of the same round, and that an
-/// all-gather takes it away.
+/// Checks that every chunk that a transfer reads from PartialMeans was left there by a reduce-scatter of the
+/// same round, and that an all-gather takes the chunk away.
 class Chunks {
  public:
   explicit Chunks(const costmodel::Scenario& scenario) : scenario_(scenario) {}
@@ -119,8 +119,8 @@ class Chunks {
   std::map<Key, std::pair<int, int>> left_;  // chunk number and number of chunks
 };
 
-/// Checks that a step in parts is one forward pass and one backward pass, which stops where gradients are
-/// sent and ends with the gradients of the embedding.
+/// Checks a step that is divided into parts: it must be one forward pass and one backward pass. The backward
+/// pass pauses where gradients are sent and ends with the gradients of the embedding.
 void check_parts_of_step(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
                          const costmodel::RoundPlan& round) {
   constexpr double kRounding = 1e-9;

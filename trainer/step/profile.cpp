@@ -24,8 +24,8 @@ using costmodel::StepSample;
 
 namespace {
 
-/// Records the times of the four boundaries of the three parts of a step. On a GPU it uses events of the GPU,
-/// since the host runs ahead of it.
+/// Records the times at the start of a step and at the end of each of its three parts. On a GPU, the times
+/// are those of GPU events, since the host runs ahead of the GPU.
 class StepClock {
  public:
   explicit StepClock(bool cuda) : cuda_(cuda) {
@@ -81,8 +81,9 @@ class TimedSteps {
         backward_(pool_),
         update_(pool_) {}
 
-  /// Returns the times of the next step. On a GPU one further step is queued meanwhile: otherwise the GPU
-  /// would wait for the host to launch the step's first work, and that time would count as forward.
+  /// Returns the times of the next step. On a GPU, one further step is queued before the times are read.
+  /// Otherwise the GPU would wait for the host to launch the step's first work, and that wait would count as
+  /// forward.
   StepSample next() {
     const std::int64_t ahead = model_->options().device.is_cuda() ? 1 : 0;
     while (started_ <= sampled_ + ahead) start();
@@ -92,7 +93,7 @@ class TimedSteps {
   void finish() {
     while (sampled_ < started_) sample();
   }
-  /// Steps until everything is recorded and the recording has run once.
+  /// Runs steps until everything is recorded and the recordings have run once.
   [[nodiscard]] std::int64_t setup_steps() const { return pool_ ? DeviceGraph::kPlainCalls + 1 : 0; }
 
  private:

@@ -1,4 +1,4 @@
-// In the place of cuda_device.cpp, device_graph.cpp and nccl_transport.cpp in a build without CUDA.
+// Replaces cuda_device.cpp, device_graph.cpp and nccl_transport.cpp in a build without CUDA.
 #include "trainer/comm/rank_transports.hpp"
 #include "trainer/device/cuda_device.hpp"
 #include "trainer/step/device_graph.hpp"
@@ -6,7 +6,7 @@
 namespace fomoe::trainer {
 namespace {
 
-// Callers ask cuda_available() before they choose a GPU, so this is never reached.
+// Callers check cuda_available() before they choose a GPU, so no caller reaches this function.
 [[noreturn]] void missing() { TORCH_CHECK(false, why_no_cuda()); }
 
 }  // namespace
@@ -33,7 +33,7 @@ void CudaEvent::record() { missing(); }
 void CudaEvent::wait() { missing(); }
 double CudaEvent::seconds_until(const CudaEvent&) const { missing(); }
 
-// Without a pool work is done plainly each time, here as on a GPU.
+// Without a pool, launch() runs the work directly each time, as it does on a GPU without a pool.
 struct GraphPool {};
 struct DeviceGraph::Recording {};
 std::shared_ptr<GraphPool> graph_pool(at::Device) { missing(); }

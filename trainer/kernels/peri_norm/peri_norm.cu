@@ -1,9 +1,9 @@
 // The GPU kernels of peri_norm.hpp. peri_norm_row.hpp has the arithmetic, which the CPU runs too. Not run on
 // a GPU yet.
 //
-// Forward: one block works on each row and keeps it in shared memory, so that x and y are read once, and x'
-// and its LN are written once. Backward: kPeriNormTeams blocks take rows in turn, and sum the gradients of
-// the scales in shared memory, in a fixed order.
+// In the forward pass, one block works on each row and keeps it in shared memory, so that x and y are read
+// once, and x' and its LN are written once. In the backward pass, kPeriNormTeams blocks take rows in turn,
+// and sum the gradients of the scales in shared memory, in a fixed order.
 #include <cuda_bf16.h>
 
 #include "trainer/kernels/gpu_team.cuh"
@@ -31,8 +31,8 @@ cudaError_t launch(void (*kernel)(Arguments), std::int64_t blocks, std::int64_t 
                    const Arguments& arguments, cudaStream_t stream) {
   if (blocks == 0) return cudaSuccess;
   const auto bytes = static_cast<int>(scratch_elements * static_cast<std::int64_t>(sizeof(float)));
-  // A kernel must request more than 48 KiB of shared memory, and the few bytes that the team uses count too:
-  // d = 4096 needs 48 KiB for the row plus those bytes.
+  // A kernel must explicitly request shared memory above 48 KiB. The few bytes that the team uses count too:
+  // a row of d = 4096 elements takes 48 KiB, so these bytes exceed the limit.
   if (bytes > 40 * 1024) {
     const cudaError_t error = cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
                                                    cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);

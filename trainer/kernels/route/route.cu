@@ -1,14 +1,19 @@
 // GPU kernels of the stable counting sort of slots by expert. route.hpp specifies it, and route.cpp does the
 // same in plain loops.
 //
+// The position of slot s is the number of slots in all lower bins plus the number of earlier slots in its own
+// bin. expert(s) is the bin of slot s, and total[b] the number of slots in bin b:
+//
 //   position(s) = Σ_{b < expert(s)} total[b]  +  #{s' < s : expert(s') = expert(s)}
+//
+// Three kernels compute the positions:
 //
 // 1. count    one block per chunk of 512 slots        counts[bin][chunk]
 // 2. scan     one block per bin, over its chunks      counts ← exclusive prefix sums, total[bin]
 // 3. place    one warp per chunk, 32 slots at a time  permutation, position, ends
 //
-// A warp walks its chunk in order, and within 32 slots a lane's rank is the number of lower lanes with the
-// same expert. This makes the sort stable without atomic operations on positions.
+// In step 3, a warp goes through its chunk in order. Among 32 slots, the rank of a lane is the number of
+// lower lanes with the same expert. This makes the sort stable without atomic operations on positions.
 #include <cub/block/block_scan.cuh>
 
 #include "trainer/kernels/route/route_kernels.hpp"
