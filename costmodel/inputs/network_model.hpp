@@ -81,12 +81,13 @@ inline constexpr double kBbrMemory_round_trips = 10, kBbrCycle_round_trips = 8, 
 inline constexpr double kBbrSendBuffer_pipes = 13.6;
 
 /// Send buffer of one connection whose bandwidth-delay product is at most `pipe_bytes`. `pipe_bytes` = 0
-/// means that it is not known yet or that the path has no latency. Requires network.send_buffer_bytes.
-///   loss_based: send_buffer_bytes; bbr: min(send_buffer_bytes, kBbrSendBuffer_pipes · pipe)
+/// means that the product is not known yet or that the path has no latency. Requires
+/// network.send_buffer_bytes.
+///   loss_based: send_buffer_bytes; bbr: min(send_buffer_bytes, kBbrSendBuffer_pipes · pipe_bytes)
 double send_buffer_bytes(const NetworkModel& network, double pipe_bytes);
 
-/// Duration for which a ProbeRTT of BBR silences a sender: the bytes in flight are acknowledged, then 200 ms
-/// or one round trip pass, whichever is longer.
+/// Duration for which a ProbeRTT of BBR silences a sender. The bytes in flight are acknowledged, which takes
+/// one round trip (RTT). Then 200 ms or one round trip pass, whichever is longer:
 ///   RTT + max(0.2 s, RTT)
 double bbr_probe_s(double round_trip_s);
 
@@ -95,9 +96,10 @@ double bbr_probe_s(double round_trip_s);
 enum class Senders { averaged, one_by_one };
 
 /// Share of a link's rate that congestion control leaves to payload: 1 if loss_based. BBR sends lost segments
-/// again:
+/// again, so with the loss rate p the share is:
 ///   (1 − p) · (1 − 0.2 ÷ 10)
-/// The second factor applies to averaged senders only; 0.2 s is the probe on short paths.
+/// The second factor applies to averaged senders only. It is the time outside ProbeRTT: a probe on short
+/// paths takes 0.2 s in every 10 s.
 double congestion_share(const NetworkModel& network, Senders senders = Senders::averaged);
 
 /// Share of a link's rate that other traffic and congestion control leave: (1 − background) ·
