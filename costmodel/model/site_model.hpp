@@ -30,7 +30,7 @@ struct SiteLoad {
   V executed_experts;                 // experts that compute for a token in one layer, mean over tokens
   V sequences;                        // sequences of the site in one optimiser step
   V kept_share = constant<V>(1);      // share of the parameters that a site keeps; 1/M if M sites shard them
-  V gathered_share = constant<V>(0);  // share of weights and gradients that a site gathers during a step
+  V gathered_share = constant<V>(0);  // share of weights and gradients that a step gathers in addition
 };
 
 /// Experts that compute for a token in one layer: min(k, N_le), or k·N_le/N_e with skip-token. k is
