@@ -120,15 +120,17 @@ platforms::Platform effective_platform(const platforms::Platform& raw, const Net
 /// Unlimited if neither term is switched on.
 double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s);
 
-/// Time that slow start adds to a flow that could run at `bytes_per_s` (its share of the links if several
-/// flows start at once). The window W grows by a factor g in every round trip until it fills the pipe, after
-/// n = ⌈log_g(rate · RTT ÷ W)⌉ round trips:
+/// Time that slow start adds to a flow that could run at `bytes_per_s` (the flow's share of the links if
+/// several flows start at once). RTT is the round trip time. The congestion window W grows by a factor g in
+/// every round trip until W reaches the bandwidth-delay product of the flow, after n =
+/// ⌈log_g(rate · RTT ÷ W)⌉ round trips. The added time is
 ///   n · RTT − W(gⁿ − 1) ÷ (g − 1) ÷ rate
-/// A flow that ends within the ramp waits for acknowledgements k times, where k is the largest number with
-/// W(gᵏ − 1) ÷ (g − 1) < bytes; the remaining bytes then go out at once:
+/// A flow that ends before that waits for acknowledgements k times, where k is the largest number with
+/// W(gᵏ − 1) ÷ (g − 1) < bytes. The remaining bytes then leave at once. The added time is
 ///   k · RTT − W(gᵏ − 1) ÷ (g − 1) ÷ rate
-/// g is 2, or kBbrGrowth for bbr. W is streams · initial window + (g − 1) · `sent_before_bytes`: the window
-/// has grown with every byte that the connection has sent and that was acknowledged (RFC 5681, RFC 6928).
+/// g is 2, or kBbrGrowth for bbr. At the start of the flow, W is streams · initial
+/// window + (g − 1) · `sent_before_bytes`: the window has grown with every byte that the connection has sent
+/// and that was acknowledged (RFC 5681, RFC 6928).
 double slow_start_s(const NetworkModel& network, double sent_before_bytes, double bytes, double bytes_per_s,
                     double round_trip_s);
 
