@@ -39,8 +39,8 @@ void check_overlap(const Scenario& scenario) {
                    nearest.substr(0, nearest.find(' ')));
 }
 
-// Fragments consist of whole layers and take turns within a round of several steps. Each must be merged
-// before it is sent again.
+// Fragments consist of whole layers and take turns within a round of several steps. Each fragment must be
+// merged before it is sent again.
 void check_overlapping(const Scenario& scenario, const Method& method) {
   const Strategy& strategy = scenario.strategy;
   if (has_axis(method, "fragments")) {

@@ -1,19 +1,20 @@
 // Techniques that change how all-reduces are executed. They apply to the plan of every method that has
 // all-reduces.
 //
-// collective = hierarchical. The M sites form R regions of n = M/R consecutive sites. Three operations, each
-// on a ring, replace one all-reduce: a reduce-scatter inside each region, an all-reduce of each chunk among
-// the sites of equal rank in all regions, and an all-gather inside each region (Rabenseifner 2004; Jia et al.
-// 2018, arXiv 1807.11205). For a payload of S bytes, every site sends 2(M−1)/M · S bytes as in a single ring,
-// but only 2(R−1)/R · S/n of these leave its region. The operations take 2(n−1) + 2(R−1) latencies instead of
-// 2(M−1). If the regions do not divide a group of sites evenly, the group keeps its single ring.
+// Technique 1, collective = hierarchical. The M sites of the scenario form R regions of n = M/R consecutive
+// sites each. Three operations, each on a ring, replace one all-reduce. The first is a reduce-scatter inside
+// each region. The second is an all-reduce of each chunk among the sites of equal rank in all regions. The
+// third is an all-gather inside each region (Rabenseifner 2004; Jia et al. 2018, arXiv 1807.11205). For a
+// payload of S bytes, every site sends 2(M−1)/M · S bytes, as in a single ring. Of these bytes, only
+// 2(R−1)/R · S/n leave the site's region. The operations take 2(n−1) + 2(R−1) latencies; a single ring takes
+// 2(M−1). A group of sites that the regions do not divide evenly keeps its single ring.
 //
-// secure_aggregation. Every pair of sites agrees on a mask; one of the two adds the mask and the other
-// subtracts it, so that only sums are readable (Bonawitz et al. 2017, "Practical Secure Aggregation").
-// Payloads are 32-bit integers. In every round, a site sends to each other site two public keys (2·32 B) and
-// two encrypted shares of secrets (2·32 B). After the sum it sends one more share (32 B), which removes the
-// masks of sites that dropped out. There is no server, so these messages go between all pairs. The time for
-// arithmetic on masks is unknown and counts as 0.
+// Technique 2, secure aggregation. Every pair of sites agrees on a mask. One site of the pair adds the mask
+// and the other subtracts it, so that only sums are readable (Bonawitz et al. 2017, "Practical Secure
+// Aggregation"). Payloads are 32-bit integers. In every round, a site sends to each other site two public
+// keys (2·32 B) and two encrypted shares of secrets (2·32 B). After the sum, the site sends one more share
+// (32 B) to each other site; this share removes the masks of sites that dropped out. There is no server, so
+// these messages go between all pairs. The time for arithmetic on masks is unknown and counts as 0.
 #pragma once
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/plan/plan.hpp"

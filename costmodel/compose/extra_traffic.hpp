@@ -2,8 +2,8 @@
 // fetching the state of a site that rejoins. This traffic becomes operations of the plan, so that executors
 // need no special case.
 //
-// An event of every n-th round is spread over all rounds: each round has 1/n of its bytes. The total bytes
-// are exact, and rounds remain equal. The kinds of traffic are:
+// Some of this traffic occurs in every n-th round only. The plan spreads such traffic over all rounds: each
+// round has 1/n of the bytes. The total bytes are exact, and rounds remain equal. The kinds of traffic are:
 //
 //   - data: While a site trains, it reads the sequences of its next round. That round waits for them.
 //   - checkpoint: While a site trains, it uploads the state that it needs to resume. The next upload
@@ -27,7 +27,8 @@ int rejoin_source(const ExtraTraffic& traffic);
 Plan with_extra_traffic(const Scenario& scenario, Plan plan);
 
 /// Adds the extra traffic to a summary, for equal sites. `held_share` = O_e/M is the share of the experts
-/// that a site holds. The result is exact if the transfers of a round fit into its compute time.
+/// that a site holds, where O_e is the number of sites that hold each expert and M is the number of sites.
+/// The result is exact if the transfers of a round fit into its compute time.
 template <class V>
 void add_extra_traffic(Summary<V>& summary, const Axes<V>& axes, const V& held_share, const Fixed& fixed,
                        const ExtraTraffic& traffic, double state_bytes_per_parameter) {

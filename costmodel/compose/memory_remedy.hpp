@@ -8,7 +8,7 @@
 namespace fomoe::costmodel {
 
 struct MemoryRemedy {
-  std::vector<std::string> settings;  // "compute.sharded=8"; without unnecessary settings
+  std::vector<std::string> settings;  // "compute.sharded=8"; only the settings that are necessary
   double gpu_bytes = 0;               // bytes of the fullest GPU with these settings
   bool fits = false;
 };
@@ -20,12 +20,13 @@ struct MemoryRemedy {
 /// unnecessary. Returns no settings if the state fits without them or if no GPU memory is given.
 MemoryRemedy memory_remedy(const Scenario& scenario);
 
-/// "with compute.sharded=8 and compute.outer_state_on=host the model would fit (66 GB)", or a text that none
-/// of the tried settings suffices. Empty without settings.
+/// Returns a text such as "with compute.sharded=8 and compute.outer_state_on=host the model would fit
+/// (66 GB)". If the state fits with none of the tried settings, the text says so. The text is empty if
+/// `remedy` has no settings.
 std::string remedy_text(const MemoryRemedy& remedy);
 
 /// Returns a sentence which says that the state exceeds the memory of the fullest GPU, and which names the
-/// remedy. The text is empty if the state fits or if no GPU memory is given.
+/// remedy. The result is empty if the state fits or if no GPU memory is given.
 std::string memory_problem(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

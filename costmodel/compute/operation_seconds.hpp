@@ -15,7 +15,8 @@ class OperationSeconds {
   /// Throws InputError if the profile does not fit. The scenario must outlive this object.
   OperationSeconds(const Scenario& scenario, const Plan& plan);
 
-  /// Seconds: work_s · the site's compute_factor · repeat · share · drawn_step_factor.
+  /// Returns the seconds of an operation: work_s (seconds of one unit of the operation's work) · the site's
+  /// compute_factor · repeat · share · drawn_step_factor.
   [[nodiscard]] double of(const Compute& compute, NodeId node, std::int64_t round, OpId op) const;
   /// Origin of the step time.
   [[nodiscard]] const std::vector<Provenance>& provenance() const { return times_.front().provenance; }

@@ -6,12 +6,12 @@
 
 namespace fomoe::costmodel {
 
-/// Forward share of a step that was not timed in parts: 2 FLOPs per parameter and token forward, 4 backward
-/// (Kaplan et al. 2020).
+/// Share of the forward pass in a step whose forward and backward passes were not timed separately. The
+/// forward pass has 2 FLOPs per parameter and token, the backward pass has 4 (Kaplan et al. 2020).
 inline constexpr double kForwardShare = 1.0 / 3;
 
-/// Computation times of one optimiser step of a site. `gradients_s` includes `forward_s`; the rest is the
-/// backward pass.
+/// Computation times of one optimiser step of a site. `gradients_s` − `forward_s` is the time of the backward
+/// pass.
 template <class V>
 struct StepSeconds {
   V gradients_s, forward_s, optimizer_s;
@@ -19,30 +19,33 @@ struct StepSeconds {
   [[nodiscard]] V backward_s() const { return gradients_s - forward_s; }
 };
 
-/// t_comp = F · B_l / (MFU · Φ_peak), with F FLOPs per token, B_l tokens per site and step, MFU the achieved
-/// share of the peak, and Φ_peak the peak FLOP/s of all GPUs of a site (FoMoE paper, "Computational Time").
+/// Time of the forward and backward passes of one optimiser step: t_comp = F · B_l / (MFU · Φ_peak). F is the
+/// number of FLOPs per token, and B_l is the number of tokens per site and step. MFU is the achieved share of
+/// the peak, and Φ_peak is the peak FLOP/s of all GPUs of a site (FoMoE paper, "Computational Time").
 template <class V>
 V assumed_gradients_s(const V& flops_per_token, const V& tokens, const V& mfu, const V& peak_flops,
                       const V& gpus_per_site) {
   return flops_per_token * tokens / (mfu * peak_flops * gpus_per_site);
 }
 
-/// Time of forward and backward passes from the profile of one GPU. A local batch consists of accumulated
-/// micro-batches of each replica; a last, smaller one counts proportionally. Tensor and pipeline parallelism
-/// are assumed to divide a micro-batch's time evenly, so `sequences` is the number of the site's sequences ÷
-/// its GPUs.
+/// Time of forward and backward passes from the profile of one GPU. Each replica processes its part of the
+/// local batch as a sequence of micro-batches. A smaller last micro-batch takes a proportional part of the
+/// time. Tensor and pipeline parallelism are assumed to divide a micro-batch's time evenly. `sequences` is
+/// therefore the number of the site's sequences ÷ the number of its GPUs.
 template <class V>
 V profiled_gradients_s(const V& sequences, double micro_batch_sequences, const V& micro_batch_s) {
   return sequences / micro_batch_sequences * micro_batch_s;
 }
 
-/// Time of forward and backward pass; with activation checkpointing the forward pass runs twice.
+/// Time of the forward and backward passes of one micro-batch. With activation checkpointing the forward pass
+/// runs twice.
 inline double profiled_micro_batch_s(double forward_s, double backward_s, bool activation_checkpointing) {
   return (activation_checkpointing ? 2 : 1) * forward_s + backward_s;
 }
 
-/// Share of the forward pass in forward and backward together; a repeated forward pass counts as part of the
-/// backward pass. Without measured times it is 2 of 6 FLOPs, or 2 of 8 with checkpointing.
+/// Share of the forward pass in the time of forward and backward pass together. A repeated forward pass
+/// counts as part of the backward pass. Without measured times, the share is 2 of 6 FLOPs, or 2 of 8 with
+/// activation checkpointing.
 inline double forward_share(const StepSample& timed, bool activation_checkpointing) {
   return timed.forward_s /
          profiled_micro_batch_s(timed.forward_s, timed.backward_s, activation_checkpointing);

@@ -23,8 +23,8 @@ struct SlowestLinks {
   std::string port = "uplink of every site";
 };
 
-// The formula has one kind of site. If sites differ, it takes the slowest value of each quantity: exact for
-// equal sites, pessimistic otherwise.
+// The formula assumes equal sites. If sites differ, the formula uses the slowest value of each quantity. The
+// result is then pessimistic.
 SlowestLinks slowest_links(const platforms::Platform& platform) {
   SlowestLinks slowest;
   for (int i = 0; i < platform.size(); ++i) {

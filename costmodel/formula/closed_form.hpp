@@ -5,9 +5,12 @@
 
 namespace fomoe::costmodel {
 
-/// The report of a run by formula, where `hidden` is the compute time that can hide a stage:
+/// Computes the report of a run by formula:
 ///   T = Σ_steps t_step + Σ_rounds [outer step + Σ_stages max(0, t_stage − hidden)]
 ///   t_stage = hops · latency + bytes ÷ slowest port
+/// T is the wall clock, and t_step is the computation time of one optimiser step. A stage is a set of
+/// transfers that run at the same time, and t_stage is its duration. `hidden` is the compute time that can
+/// hide the stage.
 RunReport closed_form(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

@@ -11,7 +11,7 @@ namespace fomoe::costmodel {
 
 struct ClosedFormParts {
   PlanSummary summary;        // summary of the mean round
-  Links<double> links;        // effective; slowest uplink, downlink and path, longest latency
+  Links<double> links;        // the effective slowest uplink, downlink and path, and the longest latency
   std::string port;           // slowest port: "uplink of paris"
   ComputeTimes slowest_site;  // times of one step
   RoundTimes<double> round;

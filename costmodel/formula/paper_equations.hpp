@@ -1,7 +1,8 @@
 // The FoMoE paper's cost model as printed, in its own symbols (arXiv 2606.19025, sections "Compute and Memory
 // Scaling" to "Wall-Clock Time Model" and the appendix "Theoretical Foundations and Cost Modeling"). The
-// planner's own closed form also counts latency, whole rounds and the real mechanism. Where the paper's
-// assumptions hold, the two are equal, which a test shows.
+// planner's own closed form also counts latency, whole rounds and the mechanism as it is implemented. Where
+// the paper's assumptions hold, the paper's formula and the closed form give equal results, which a test
+// shows.
 #pragma once
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/report/run_report.hpp"
@@ -12,7 +13,7 @@ struct Symbols {
   double M = 1;         // sites
   double O_e = 1;       // number of sites that hold each expert
   double K = 1;         // local steps between two synchronisations
-  double gamma = 0;     // reshuffles per round, 1/T; 0: fixed placement
+  double gamma = 0;     // reshuffles per round: 1 ÷ rounds between two reshuffles; 0: fixed placement
   double rho = 1;       // bytes after compression ÷ bytes before, (0, 1]
   double alpha = 0;     // share of the communication that compute hides
   double S_dense = 0;   // bytes
@@ -23,8 +24,9 @@ struct Symbols {
   double F_token = 0;   // FLOPs per token of one worker
   double MFU = 1;
   double Phi_peak = 1;  // FLOP/s of one worker
-  /// 3 if the optimiser's moments are averaged too (LocalAdamW), otherwise 1. It multiplies all-reduces only:
-  /// the moments of a migrated expert restart and are never sent.
+  /// Factor on the bytes of all-reduces: 3 if the optimiser's moments are averaged too (LocalAdamW),
+  /// otherwise 1. Migrations do not have this factor, because the moments of a migrated expert restart and
+  /// are never sent.
   double state_factor = 1;
 };
 
@@ -49,8 +51,9 @@ enum class Region {
   placement_collapse = 4,   // communication takes longer, and would not without migration
 };
 Region region(const Symbols& s);
-/// The region of a computed or simulated run, by its reported times. Memory is constrained if the fullest GPU
-/// needs more memory than the scenario gives it; without a given memory, as defined above.
+/// The region of a computed or simulated run, by its reported times. If the scenario gives the GPU memory,
+/// `memory_constrained` means that the fullest GPU needs more than this memory. Otherwise the definition
+/// above applies.
 Region region(const Scenario& scenario, const RunReport& report);
 const char* to_string(Region region);
 
@@ -58,15 +61,15 @@ const char* to_string(Region region);
 
 /// Share of a site's experts that a reshuffle replaces: 1 − O_e/M. Only this share falls linearly in O_e.
 double migrated_fraction(double O_e, double M);
-/// Bytes that a site receives in one reshuffle: S_expert · (O_e/M) · (1 − O_e/M). The factor C of the
-/// prediction contains N_le, which grows with O_e, so the volume is not linear: it rises from O_e = 1 to its
-/// peak at O_e = M/2.
+/// Bytes that a site receives in one reshuffle: S_expert · (O_e/M) · (1 − O_e/M). The prediction's factor C
+/// contains N_le, the number of experts per layer at a site. N_le grows with O_e, so the volume is not linear
+/// in O_e. The volume rises from O_e = 1 to its peak at O_e = M/2.
 double migrated_bytes(double S_expert, double O_e, double M);
 
-/// (R + P) · O_e/M, to which the sparse bytes are proportional: 2(O_e − 1)/M + γ(O_e/M)(1 − O_e/M). Its
-/// derivative by O_e is 2/M + γ(1/M)(1 − 2·O_e/M) ≥ (2 − γ)/M > 0, so it rises with O_e for every γ ≤ 1.
-/// Hence O_e = 1 always sends least. The "placement convexity" and an optimal O_e above 1 do not follow from
-/// the equation.
+/// The factor (R + P) · O_e/M = 2(O_e − 1)/M + γ(O_e/M)(1 − O_e/M), to which the sparse bytes are
+/// proportional. Its derivative with respect to O_e is 2/M + γ(1/M)(1 − 2·O_e/M) ≥ (2 − γ)/M > 0, so the
+/// factor rises with O_e for every γ ≤ 1. Hence O_e = 1 always sends least. The paper's "placement convexity"
+/// and an optimal O_e above 1 do not follow from the equation.
 double sparse_factor(double O_e, double M, double gamma);
 
 // --- Prediction 2: "throughput rises faster than 1/O_e"

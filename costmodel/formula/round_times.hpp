@@ -1,4 +1,4 @@
-// The closed form itself: converts a plan's summary to seconds, for one configuration or a block of them.
+// The closed form itself. It converts a plan's summary to seconds, for one configuration or a block of many.
 #pragma once
 #include "costmodel/compute/step_seconds.hpp"
 #include "costmodel/math/lanes.hpp"
@@ -6,8 +6,8 @@
 
 namespace fomoe::costmodel {
 
-/// Payload rates and latency of the links. The formula has one kind of site: a port is a site's slower
-/// direction.
+/// Payload rates and latency of the links. The formula assumes that all sites are equal. The rate of a port
+/// is the rate of a site's slower direction.
 template <class V>
 struct Links {
   V port_bytes_per_s;
@@ -40,10 +40,12 @@ struct RoundTimes {
   V duration_s;
 };
 
-/// Times of the mean round, with `step` of the slowest site:
+/// Computes the times of the mean round. `step` has the computation times of the slowest site. The wall clock
+/// T of the run follows from the same terms:
 ///   T = rounds · (compute + waiting + Σ_stages n · max(0, t_stage − hidden))
-/// n is the number of times that a stage occurs in a round, `hidden` the compute time that can hide it. A
-/// transfer that later steps hide is exposed once, at the end of the run (Stage::shown_at_end).
+/// t_stage is the duration of a stage, n is the number of times that the stage occurs in a round, and
+/// `hidden` is the compute time that can hide the stage. A transfer that later steps hide is exposed once, at
+/// the end of the run (Stage::shown_at_end).
 template <class V>
 RoundTimes<V> round_times(const Summary<V>& summary, const Links<V>& links, const StepSeconds<V>& step,
                           const V& outer_step_s) {

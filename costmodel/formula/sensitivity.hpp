@@ -1,4 +1,4 @@
-// Sensitivity of the wall clock to each numeric input: each in turn is changed by −10 % and +10 %.
+// Sensitivity of the wall clock to each numeric input: one input at a time is changed by −10 % and +10 %.
 #pragma once
 #include <functional>
 #include <string>
@@ -21,8 +21,8 @@ struct Sensitivity {
 };
 
 /// Sensitivities to all inputs that the scenario has, in descending order of change. Rates and latencies
-/// change at all links together. `wall_clock_s` evaluates one scenario; inputs for which it fails are left
-/// out.
+/// change at all links together. `wall_clock_s` computes the wall clock of one scenario. Inputs for which it
+/// fails are omitted.
 std::vector<Sensitivity> sensitivity(const Scenario& scenario,
                                      const std::function<double(const Scenario&)>& wall_clock_s);
 

@@ -1,8 +1,8 @@
 // The whole closed form for many configurations side by side: one lane is one configuration.
 //
 // Numeric values that vary freely are axes of Configuration. Choices between formulas (model, method,
-// placement kind, collective, …) are in SweepContext. Sites are equal. Lanes must hold values that check()
-// accepts.
+// placement kind, collective and others) are in SweepContext. All sites are equal. The values of every lane
+// must be values that check() accepts.
 #pragma once
 #include <optional>
 #include <utility>
@@ -28,7 +28,8 @@ struct Configuration {
   V step_time_s, peak_flops, mfu, gpus_per_site;
 };
 
-/// The fields of RunReport and of `fomoe cost` that do not belong to a named site or link; same definitions.
+/// The fields of RunReport and of `fomoe cost` that do not belong to a named site or link, with the same
+/// definitions.
 template <class V>
 struct Outcome {
   V wall_clock_s, compute_utilization, tokens_per_s;
@@ -58,8 +59,8 @@ struct SweepContext {
   std::vector<double> micro_batch_s, forward_share, optimizer_s;
   ExtraTraffic traffic;
   double state_bytes_per_parameter = 0;
-  /// Sites differ only in their prices: each price list with the share of the sites that pay it. Empty
-  /// without prices.
+  /// Sites can differ in their prices only. Each element is a price list and the share of the sites that pay
+  /// these prices. The vector is empty if no prices are given.
   std::vector<std::pair<SitePrices, double>> prices;
   std::optional<GpuPower> power;
 };

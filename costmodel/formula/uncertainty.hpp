@@ -22,17 +22,21 @@ struct Uncertainty {
 /// Uncertainties for which the scenario itself states a spread, in the order below. W(s) is the closed form's
 /// wall clock of scenario s; `answer_s` is shifted by the change of W.
 ///
-/// measured step time: n samples of a profile have mean m and standard deviation s, and the mean is known to
-/// m ± t·s ÷ √n, Student's t of n − 1 degrees of freedom. The answer uses their median; steps drawn from the
-/// samples (compute.draw_samples) have their mean. Skipped with fewer than two samples.
+/// measured step time: n samples of a profile have mean m and standard deviation s. The mean is known to
+/// m ± t·s ÷ √n, where t is the 97.5 % point of Student's t distribution with n − 1 degrees of freedom. The
+/// answer uses the samples' median, or their mean if steps are drawn from the samples (compute.draw_samples).
+/// This uncertainty is skipped with fewer than two samples.
 ///
-/// step time variation: N steps of a site, each drawn independently with coefficient of variation c, take N ·
-/// mean · (1 ± 1.96 c ÷ √N) together. Sites that wait for the slowest one vary less, so this is an upper
-/// bound. With stragglers of share p and factor f, 1 + c² = (1 + c_draw²)(1 + p(f² − 1)) ÷ (1 + p(f − 1))².
+/// step time variation: Each of the N steps of a site is drawn independently with coefficient of variation c.
+/// Together, the steps take N · mean · (1 ± 1.96 c ÷ √N). Sites that wait for the slowest site vary less, so
+/// this interval is an upper bound. With stragglers of share p and factor f,
+/// 1 + c² = (1 + c_draw²)(1 + p(f² − 1)) ÷ (1 + p(f − 1))², where c_draw is the coefficient of variation
+/// without stragglers.
 ///
-/// network_model.jitter: a run waits for N = (W(latencies + J) − W) ÷ J latencies one after another, each
-/// with a uniform draw from 0 to J. Their mean draw is J ÷ 2 ± 1.96 J ÷ √(12 N), within 0 and J. Steps that
-/// wait for the slowest of several flows vary less, so this is an upper bound.
+/// network_model.jitter: J is the largest latency that jitter adds. A run waits for
+/// N = (W(latencies + J) − W) ÷ J latencies one after another, each with a uniform draw from 0 to J. The mean
+/// of these draws is J ÷ 2 ± 1.96 J ÷ √(12 N), within 0 and J. Steps that wait for the slowest of several
+/// flows vary less, so this interval is an upper bound.
 std::vector<Uncertainty> known_spread(const Scenario& scenario, double answer_s);
 
 /// Combines independent uncertainties:

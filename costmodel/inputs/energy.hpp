@@ -11,8 +11,8 @@ struct GpuPower {
 
 /// Energy in joules of a site whose GPUs compute for `busy_s` of `duration_s` seconds:
 ///   E = gpus · PUE · P_board · [busy + idle_share · (duration − busy)]
-/// With the utilisation u = busy ÷ duration, the mean board power is P_board · (idle_share + (1 − idle_share)
-/// · u).
+/// P_board is board_w. With the utilisation u = busy ÷ duration, the mean power of a board is
+/// P_board · (idle_share + (1 − idle_share) · u).
 template <class V>
 V energy_joules(const GpuPower& power, const V& gpus, const V& duration_s, const V& busy_s) {
   return gpus * (power.pue * power.board_w) * (busy_s + power.idle_share * (duration_s - busy_s));

@@ -24,7 +24,7 @@ struct Failures {
   double restart_s = 0;
   std::optional<double> link_repair_s;  // empty: a failed link is never repaired
   std::optional<std::int64_t> checkpoint_rounds;
-  /// Used if checkpoint_rounds is empty; both empty: Daly's interval.
+  /// Used if checkpoint_rounds is empty. If this value is empty too, Daly's optimal interval is used.
   std::optional<double> checkpoint_interval_s;
   std::optional<double> checkpoint_s;         // duration of one checkpoint; empty: from storage_bytes_per_s
   std::optional<double> storage_bytes_per_s;  // storage bandwidth of each site
@@ -40,7 +40,7 @@ struct Goodput {
   double system_mtbf_s = 0;  // mean time between failures of any component; infinite without failures
   double checkpoint_s = 0;   // duration of one checkpoint
   std::int64_t checkpoint_rounds = 0;
-  double transfer_s = 0;  // time to send the state to a site that returns
+  double transfer_s = 0;  // time to send the state to a site that returns after a failure
   double timeout_s = 0;   // time-out of the drop policy
   /// Useful time ÷ wall-clock time, mean over samples; a sample that never ends counts as 0.
   double goodput = 0;

@@ -94,7 +94,7 @@ std::int64_t value_dim(const ModelShape& shape);
 inline std::int64_t ffn_matrices(const ModelShape& shape) { return shape.gated ? 3 : 2; }
 
 struct ParameterCounts {
-  std::int64_t embedding = 0;  // V·d, or 2·V·d if the unembedding is a matrix of its own
+  std::int64_t embedding = 0;  // vocabulary · d_model; twice that if the unembedding is a separate matrix
   std::int64_t attention = 0;  // projections, their biases and sinks
   std::int64_t dense_ffn = 0;  // dense layers and shared experts; all dense parameters of an opaque model
   std::int64_t router = 0;

@@ -81,12 +81,13 @@ inline constexpr double kBbrMemory_round_trips = 10, kBbrCycle_round_trips = 8, 
 inline constexpr double kBbrSendBuffer_pipes = 13.6;
 
 /// Send buffer of one connection whose bandwidth-delay product is at most `pipe_bytes`. `pipe_bytes` = 0
-/// means that it is not known yet or that the path has no latency. Requires network.send_buffer_bytes.
-///   loss_based: send_buffer_bytes; bbr: min(send_buffer_bytes, kBbrSendBuffer_pipes · pipe)
+/// means that the product is not known yet or that the path has no latency. Requires
+/// network.send_buffer_bytes.
+///   loss_based: send_buffer_bytes; bbr: min(send_buffer_bytes, kBbrSendBuffer_pipes · pipe_bytes)
 double send_buffer_bytes(const NetworkModel& network, double pipe_bytes);
 
-/// Duration for which a ProbeRTT of BBR silences a sender: the bytes in flight are acknowledged, then 200 ms
-/// or one round trip pass, whichever is longer.
+/// Duration for which a ProbeRTT of BBR silences a sender. The bytes in flight are acknowledged, which takes
+/// one round trip (RTT). Then 200 ms or one round trip pass, whichever is longer:
 ///   RTT + max(0.2 s, RTT)
 double bbr_probe_s(double round_trip_s);
 
@@ -95,9 +96,10 @@ double bbr_probe_s(double round_trip_s);
 enum class Senders { averaged, one_by_one };
 
 /// Share of a link's rate that congestion control leaves to payload: 1 if loss_based. BBR sends lost segments
-/// again:
+/// again, so with the loss rate p the share is:
 ///   (1 − p) · (1 − 0.2 ÷ 10)
-/// The second factor applies to averaged senders only; 0.2 s is the probe on short paths.
+/// The second factor applies to averaged senders only. It is the time outside ProbeRTT: a probe on short
+/// paths takes 0.2 s in every 10 s.
 double congestion_share(const NetworkModel& network, Senders senders = Senders::averaged);
 
 /// Share of a link's rate that other traffic and congestion control leave: (1 − background) ·
@@ -118,15 +120,17 @@ platforms::Platform effective_platform(const platforms::Platform& raw, const Net
 /// Unlimited if neither term is switched on.
 double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s);
 
-/// Time that slow start adds to a flow that could run at `bytes_per_s` (its share of the links if several
-/// flows start at once). The window W grows by a factor g in every round trip until it fills the pipe, after
-/// n = ⌈log_g(rate · RTT ÷ W)⌉ round trips:
+/// Time that slow start adds to a flow that could run at `bytes_per_s` (the flow's share of the links if
+/// several flows start at once). RTT is the round trip time. The congestion window W grows by a factor g in
+/// every round trip until W reaches the bandwidth-delay product of the flow, after n =
+/// ⌈log_g(rate · RTT ÷ W)⌉ round trips. The added time is
 ///   n · RTT − W(gⁿ − 1) ÷ (g − 1) ÷ rate
-/// A flow that ends within the ramp waits for acknowledgements k times, where k is the largest number with
-/// W(gᵏ − 1) ÷ (g − 1) < bytes; the remaining bytes then go out at once:
+/// A flow that ends before that waits for acknowledgements k times, where k is the largest number with
+/// W(gᵏ − 1) ÷ (g − 1) < bytes. The remaining bytes then leave at once. The added time is
 ///   k · RTT − W(gᵏ − 1) ÷ (g − 1) ÷ rate
-/// g is 2, or kBbrGrowth for bbr. W is streams · initial window + (g − 1) · `sent_before_bytes`: the window
-/// has grown with every byte that the connection has sent and that was acknowledged (RFC 5681, RFC 6928).
+/// g is 2, or kBbrGrowth for bbr. At the start of the flow, W is streams · initial
+/// window + (g − 1) · `sent_before_bytes`: the window has grown with every byte that the connection has sent
+/// and that was acknowledged (RFC 5681, RFC 6928).
 double slow_start_s(const NetworkModel& network, double sent_before_bytes, double bytes, double bytes_per_s,
                     double round_trip_s);
 

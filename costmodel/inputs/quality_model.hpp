@@ -34,8 +34,8 @@ struct QualityTable {
 /// "experts", "active_experts", "tokens", "global_batch_sequences".
 const std::vector<std::string>& quality_scope_names();
 
-/// Scaling law L = A · N^α for the loss of a model of N parameters trained on 20 N tokens, for data-parallel
-/// training and for DiLoCo with each M.
+/// Scaling law L = A · N^α for the loss L of a model of N parameters trained on 20 N tokens. A and α are
+/// fitted for data-parallel training and for DiLoCo with each number of replicas.
 struct DilocoScalingLaw {};
 
 using QualityModel = std::variant<QualityTable, DilocoScalingLaw>;

@@ -21,7 +21,8 @@ constexpr auto enum_names(ElementType) {
 }
 int bits_of(ElementType type);
 
-/// Bytes of n elements: ⌈(⌈kept_share·n⌉·(value bits + index bits) + ⌈n/block⌉·scale bits) ÷ 8⌉.
+/// The n elements of a payload take ⌈(⌈kept_share·n⌉·(value bits + index bits) + ⌈n/block⌉·scale bits) ÷ 8⌉
+/// bytes, where `block` is block_elements.
 struct WireFormat {
   ElementType type = ElementType::bf16;
   double kept_share = 1;            // top-k: share of the elements that is sent

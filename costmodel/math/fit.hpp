@@ -44,8 +44,9 @@ using FitModel = std::function<std::vector<double>(const std::vector<double>&)>;
 /// Observations must be above zero, and there must be more of them than terms.
 Fit fit_terms(const std::vector<FitTerm>& terms, const FitModel& model, const std::vector<double>& observed);
 
-/// Whether one more term improves a fit beyond chance (F test, 95 %): its sum of squares is smaller than that
-/// of the other fit by more than a fraction t² ÷ degrees of freedom.
+/// Whether one more term improves a fit beyond chance (F test, 95 %). This holds if the sum of squares
+/// without the term is larger than (1 + t² ÷ degrees of freedom) times the sum of squares with the term,
+/// where t is the 97.5 % point of Student's t distribution.
 bool better_than_chance(const Fit& with_term, const Fit& without);
 
 }  // namespace fomoe::costmodel

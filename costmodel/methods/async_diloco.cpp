@@ -1,10 +1,10 @@
 // Asynchronous DiLoCo: after K local steps a worker sends its pseudo-gradient to a server at the first site.
-// The server applies it at once and sends the new model back; the worker continues as soon as it has the
-// model. A worker waits for slower sites only if it is more than `staleness` s rounds ahead: the model after
-// round r is sent only when the pseudo-gradients of round r − s of all workers have arrived
-// (stale-synchronous, Ho et al. 2013). s = 0 is FedAvg's barrier. Every worker trains all rounds, so the run
-// ends with the slowest worker; the method saves only the waiting for workers that are late occasionally.
-// Bytes are those of FedAvg.
+// The server applies the pseudo-gradient at once and sends the new model back. The worker continues as soon
+// as it has the model. A worker waits for slower sites only if it is more than s = `staleness` rounds ahead:
+// the model after round r is sent only when the pseudo-gradients of round r − s of all workers have arrived
+// (stale-synchronous, Ho et al. 2013). s = 0 is the same barrier as in FedAvg. Every worker trains all
+// rounds, so the run ends with the slowest worker. The method saves only the time of waiting for workers that
+// are late occasionally. The bytes are the same as for FedAvg (fedavg.cpp).
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 

@@ -1,5 +1,7 @@
-// DEPT: every site keeps its own embedding; only the transformer's body is averaged among all sites, as in
-// DiLoCo. B = 2(M−1)/M · (S − S_embedding) per site and round.
+// DEPT: every site keeps its own embedding. Only the transformer's body is averaged among all M sites, as in
+// DiLoCo. Each site sends B bytes per round, where S is the size of the whole model and S_embedding is the
+// size of the embedding:
+//   B = 2(M−1)/M · (S − S_embedding)
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 

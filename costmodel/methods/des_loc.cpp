@@ -1,7 +1,9 @@
-// DES-LOC: parameters and the two AdamW moments are averaged among all sites, each with its own period.
-// Parameters are averaged every K steps (a round), the first moment every k_u-th round and the second every
-// k_v-th round, at the end of the round and together with the parameters.
-//   B = (1 + 1/k_u + 1/k_v) · 2(M−1)/M · S per site and round; k_u = 3, k_v = 6 are typical (FoMoE paper)
+// DES-LOC: parameters and the two AdamW moments are averaged among all M sites, each with its own period.
+// Parameters are averaged at the end of every round, which has K steps. The first moment is averaged in every
+// k_u-th round and the second in every k_v-th round, together with the parameters. Each site sends B bytes
+// per round (mean), where S is the size of the whole model:
+//   B = (1 + 1/k_u + 1/k_v) · 2(M−1)/M · S
+// k_u = 3 and k_v = 6 are typical (FoMoE paper).
 #include <numeric>
 
 #include "costmodel/methods/all.hpp"

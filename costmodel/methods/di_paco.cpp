@@ -1,8 +1,9 @@
-// DiPaCo: every site trains one path, a whole model that consists of one module of each level. The levels cut
-// the layers into parts from input to output, and each level offers C choices. The M/C sites whose paths use
-// a module share it. After K local steps the pseudo-gradient of each module is averaged among its sites and
-// an outer Nesterov step is applied. All paths share the embedding (assumption). Per site and round, with g =
-// M/C:
+// DiPaCo: every one of the M sites trains one path, a whole model that consists of one module of each level.
+// The levels cut the layers into parts from input to output, and each level offers C choices of a module.
+// Each module is shared by the g = M/C sites whose paths use it. After K local steps the pseudo-gradient of
+// each module is averaged among its sites, and an outer Nesterov step is applied. All paths share the
+// embedding (assumption). Each site sends B bytes per round, where S is the size of one path and S_embedding
+// is the size of the embedding:
 //   B = 2(M−1)/M · S_embedding  +  2(g−1)/g · (S − S_embedding)
 // Site p takes choice ⌊p/C^l⌋ mod C of level l, as long as C^(l+1) divides M. Deeper levels repeat that
 // pattern, so with few sites some combinations of modules belong to no site.

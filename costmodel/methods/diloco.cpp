@@ -1,6 +1,8 @@
 // DiLoCo: after K local steps the pseudo-gradient (parameters before − after) of the whole model is averaged
-// among all sites, and an outer step is applied. The outer optimiser is Nesterov's or, as in FedOpt, Adam's
-// or Yogi's; it changes only the state that a site keeps. B = 2(M−1)/M · S per site and round.
+// among all M sites, and an outer step is applied. The outer optimiser is Nesterov's or, as in FedOpt, Adam's
+// or Yogi's. This choice changes only the state that a site keeps. Each site sends B bytes per round, where S
+// is the size of the whole model:
+//   B = 2(M−1)/M · S
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 

@@ -1,10 +1,12 @@
-// DiLoCoX with its one-round delay: the pseudo-gradients of a round are averaged while the next round trains,
-// which waits for them at its end. The outer step of round r+1 thus applies the average of round r; then the
-// pseudo-gradients of round r+1 are sent. B = 2(M−1)/M · S per site and round. K steps hide a
-// synchronisation:
+// DiLoCoX with its one-round delay. The pseudo-gradients of round r are averaged among all M sites while
+// round r+1 trains. At its end, round r+1 waits for this average and applies the average in its outer step.
+// Then the pseudo-gradients of round r+1 are sent. Each site sends B bytes per round, where S is the size of
+// the whole model. The K steps of a round hide a synchronisation, where t_step is the time of a step and
+// t_sync that of a synchronisation:
+//   B = 2(M−1)/M · S
 //   round = K·t_step + max(0, t_sync − K·t_step)
-// Values are int4 with one fp32 scale per 256 unless the scenario gives a payload_dtype. DiLoCoX's adaptive
-// low-rank compression and its pipeline inside a site are not modelled.
+// Values are int4 with one fp32 scale for each 256 values, unless the scenario gives a payload_dtype.
+// DiLoCoX's adaptive low-rank compression and its pipeline inside a site are not modelled.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 

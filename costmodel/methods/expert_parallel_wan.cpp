@@ -1,11 +1,16 @@
-// Expert parallelism across the WAN: every site keeps the dense part and N_e/M experts of each layer. Four
-// times in each layer and step (dispatch and combine, forward and backward), an all-to-all sends activations
-// to the experts' sites or back. Dense gradients are all-reduced in every step. Per site and step:
+// Expert parallelism across the WAN: every one of the M sites keeps the dense part and N_e/M of the N_e
+// experts of each layer. An all-to-all sends activations to the experts' sites or back four times in each of
+// the L MoE layers and each step (dispatch and combine, forward and backward). Dense gradients, of size
+// S_dense, are all-reduced in every step. Each site sends B bytes per step:
 //   B = 4·L · tokens·copies·d·bytes · (M−1)/M · c   +   2(M−1)/M · S_dense
-// tokens = B_g·s/M of the site; c is the capacity factor (1 without). A token's activation is sent once for
-// each of its k experts (GShard, Lepikhin et al. 2020; DeepSpeed-MoE, Rajbhandari et al. 2022). With
-// max_sites_per_token = m it is sent once for each of at most m sites (node-limited routing, DeepSeek-V3
-// 2024): copies = min(k, m), an upper bound if two experts of a token are on one of its m sites.
+// tokens = B_g·s/M is the number of tokens of the site, where B_g is the number of sequences in the global
+// batch and s is the number of tokens in a sequence. d is the model's width d_model, and `bytes` is the size
+// of an element. c is the capacity factor (1 if there is none).
+//
+// A token's activation is sent once for each of the token's k experts (GShard, Lepikhin et al. 2020;
+// DeepSpeed-MoE, Rajbhandari et al. 2022), so copies = k. With max_sites_per_token = m, the activation is
+// sent once for each of at most m sites (node-limited routing, DeepSeek-V3 2024). Then copies = min(k, m),
+// which is an upper bound because two experts of a token can be on one of the m sites.
 #include <algorithm>
 
 #include "costmodel/methods/all.hpp"

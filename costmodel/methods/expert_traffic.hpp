@@ -1,10 +1,12 @@
 // Steps in which activations are sent to experts at other sites and back in every layer: the common part of
 // the expert-parallel methods.
 //
-// A site has tokens = B_g·s/M of its own in a step. The forward pass of each layer has four parts: its dense
-// part, activations to the experts, the experts, activations back. The backward pass has the same parts in
-// reverse order, with gradients of activations. One transfer has tokens · copies · d elements of a site,
-// spread evenly over all M sites; the share of the site itself is not sent.
+// B_g is the number of sequences in the global batch, s the number of tokens in a sequence, M the number of
+// sites and d the model's width d_model. In a step, a site has tokens = B_g·s/M of its own. The forward pass
+// of each layer has four parts: the dense part of the layer, the transfer of activations to the experts, the
+// experts, and the transfer of activations back. The backward pass has the same parts in reverse order, with
+// gradients of activations. In one transfer, a site has tokens · copies · d elements, spread evenly over all
+// M sites. The site's share for itself is not sent.
 #pragma once
 #include "costmodel/model/router_load.hpp"
 #include "costmodel/plan/building_blocks.hpp"
@@ -36,7 +38,8 @@ void check_experts_divide(const Scenario& scenario);
 /// Throws InputError if a capacity factor is given, for methods without buffers.
 void refuse_capacity_factor(const Scenario& scenario);
 
-/// Summary with 4·L transfers of activations and the all-reduce of dense gradients.
+/// Summary with 4·L transfers of activations, where L is the number of MoE layers, and the all-reduce of
+/// dense gradients.
 template <class V>
 Summary<V> expert_traffic_summary(const Axes<V>& axes, const Fixed& fixed, const V& copies_per_token) {
   Summary<V> summary = rounds_of(axes, fixed, constant<V>(1));

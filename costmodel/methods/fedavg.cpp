@@ -1,10 +1,10 @@
 // FedAvg with a server, as in Photon: after K local steps every worker sends its pseudo-gradient to a server
-// at the first site. The server averages them, applies its outer step and sends the new model back. The first
-// site's own worker communicates with the server inside the site; each other site sends S up and receives S
-// down:
+// at the first of the M sites. The server averages the pseudo-gradients, applies its outer step and sends the
+// new model back. The first site's own worker communicates with the server inside the site. Each other site
+// sends S bytes up and receives S bytes down, where S is the size of the whole model:
 //   sent, mean over sites = ((M−1)·S up + (M−1)·S down) ÷ M = 2(M−1)/M · S
-// This equals a ring, but all of it passes through the first site's links: (M−1)·S each way, one direction
-// after the other.
+// A ring sends the same number of bytes. Here, however, all bytes pass through the first site's links:
+// (M−1)·S each way, one direction after the other.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 

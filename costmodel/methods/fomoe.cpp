@@ -1,13 +1,16 @@
-// FoMoE: each site holds N_le = O_e·N_e/M experts of every layer. After K local steps the dense part is
-// averaged among all sites and each expert among its O_e owners, at the same time; an outer step follows. A
-// random placement is redrawn at the end of every T-th round, and a site fetches its new experts from an old
-// owner. An affinity placement is computed once, from routing counts.
+// FoMoE: each of the M sites holds N_le = O_e·N_e/M of the N_e experts of every layer, so each expert has O_e
+// owners. After K local steps the dense part is averaged among all sites. At the same time each expert is
+// averaged among its owners. An outer step follows. A random placement is redrawn at the end of every T-th
+// round, and a site fetches its new experts from an old owner. An affinity placement is computed once, from
+// routing counts. Each site sends B_dense + B_sparse bytes per round, where S_dense is the size of the dense
+// part, s_expert is the size of an expert, and Σ is over the layers:
 //   B_dense  = c · 2(M−1)/M · S_dense
 //   B_sparse = (c·R + P) · Σ N_le · s_expert,  R = 2(O_e−1)/O_e,  P = (1 − O_e/M)/T
 //              (FoMoE paper, eq. sparse_bytes_cost)
 // c = 1 for pseudo-gradients or parameters. c = 3 with outer_optimizer = local_adamw, which also averages
 // both moments. Moments never migrate: they restart at zero on a new owner. Outer state migrates if
-// outer_state_on_migration = transfer: P then counts 2 times (momentum), or 3 times with adam and yogi.
+// outer_state_on_migration = transfer. P then counts 2 times (parameters and momentum), or 3 times with adam
+// and yogi, which have two moments.
 #include <algorithm>
 #include <cmath>
 

@@ -1,10 +1,11 @@
-// Fully sharded data parallelism (ZeRO stage 3) across the sites: each site keeps 1/M of parameters,
+// Fully sharded data parallelism (ZeRO stage 3) across the M sites: each site keeps 1/M of parameters,
 // gradients and moments. In every step the parameters are all-gathered before the forward pass, freed, and
 // all-gathered again before the backward pass. Then gradients are reduce-scattered, and each site updates its
-// shard:
-//   B = 3(M−1)/M · S   per site and step (Rajbhandari et al. 2020, section 7: 1.5 times data parallelism)
-// The whole model is gathered at once and compute hides no gather. This is an upper bound on the time of an
-// implementation that gathers layer by layer, and exact if links are slow.
+// shard. Each site sends B bytes per step, where S is the size of the whole model (Rajbhandari et al. 2020,
+// section 7: 1.5 times data parallelism):
+//   B = 3(M−1)/M · S
+// The whole model is gathered at once, and compute hides no gather. The time is therefore an upper bound for
+// an implementation that gathers layer by layer. If links are slow, the time is exact.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 

@@ -1,8 +1,10 @@
-// Gossip, as in GASLoC: after K local steps every site exchanges its parameters with a few random other sites
-// and moves its own towards theirs. The pairs of a round are `gossip_peers` disjoint matchings of a random
-// order of the sites, so no pair exchanges twice in a round. In each matching ⌊M/2⌋ pairs exchange S both
-// ways; if M is odd, one site is left out.
-//   B = peers · 2⌊M/2⌋/M · S per site and round, mean over sites; the busiest port carries peers · S
+// Gossip, as in GASLoC: after K local steps every site exchanges its parameters with `gossip_peers` random
+// other sites and moves its own parameters towards theirs. The pairs of a round are `gossip_peers` disjoint
+// matchings of a random order of the M sites, so no pair exchanges twice in a round. In each matching ⌊M/2⌋
+// pairs exchange the whole model, of size S, both ways. If M is odd, one site of each matching has no
+// partner. Each site sends B bytes per round, as the mean over sites:
+//   B = gossip_peers · 2⌊M/2⌋/M · S
+// The busiest port carries gossip_peers · S.
 #include <algorithm>
 #include <utility>
 

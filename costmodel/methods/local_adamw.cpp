@@ -1,5 +1,6 @@
-// LocalAdamW: after K local steps, parameters and both moments of the whole model are averaged among all
-// sites. B = 3 · 2(M−1)/M · S per site and round.
+// LocalAdamW: after K local steps, parameters and both moments of the whole model are averaged among all M
+// sites. Each site sends B bytes per round, where S is the size of the model's parameters:
+//   B = 3 · 2(M−1)/M · S
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 

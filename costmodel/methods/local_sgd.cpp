@@ -1,5 +1,6 @@
-// Local SGD: after K local steps, the parameters of the whole model are averaged among all sites. There is no
-// other state or traffic. B = 2(M−1)/M · S per site and round.
+// Local SGD: after K local steps, the parameters of the whole model are averaged among all M sites. There is
+// no other state or traffic. Each site sends B bytes per round, where S is the size of the parameters:
+//   B = 2(M−1)/M · S
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 

@@ -1,13 +1,16 @@
-// Pipeline parallelism across the WAN: site s of M is stage s and keeps 1/M of the layers, in order. The
-// global batch passes all stages in n micro-batches; activations go to the next stage, gradients of
-// activations go back. The schedule is GPipe's: all forward passes, then all backward passes, then the
-// optimiser (1F1B has the same bubble and keeps fewer activations). f and b are a stage's forward and
-// backward time of one micro-batch; t is the transfer time of its activations (B_g/n · s · d elements). With
-// equal stages and equal channels between neighbours, a step takes
-//   M(f + b) + 2(M−1)·t + (n−1)·[max(f, t) + max(b, t)]                        bubble (M−1)/n if t = 0
-// A channel carries one micro-batch at a time: the next one leaves when the last one has arrived. The
-// embedding is tied to the unembedding, so the first and the last stage all-reduce its gradient in every step
-// (Megatron-LM, Narayanan et al. 2021). Assumption: layers are divided so that all stages take equally long.
+// Pipeline parallelism across the WAN: each of the M sites is one stage and keeps 1/M of the layers, in
+// order. The global batch passes all stages in n micro-batches. Activations go to the next stage, and
+// gradients of activations go back. The schedule is GPipe's: all forward passes, then all backward passes,
+// then the optimiser. (The 1F1B schedule has the same bubble and keeps fewer activations.)
+//
+// f and b are a stage's forward and backward time of one micro-batch. t is the transfer time of a
+// micro-batch's activations, which are B_g/n · s · d elements: B_g sequences in the global batch, s tokens in
+// a sequence, and width d. With equal stages and equal channels between neighbours, a step takes
+//   M(f + b) + 2(M−1)·t + (n−1)·[max(f, t) + max(b, t)]
+// If t = 0, the bubble is (M−1)/n of the computation. A channel carries one micro-batch at a time: the next
+// micro-batch leaves when the previous one has arrived. The embedding is tied to the unembedding, so the
+// first and the last stage all-reduce its gradient in every step (Megatron-LM, Narayanan et al. 2021).
+// Assumption: layers are divided so that all stages take equally long.
 #include <algorithm>
 #include <string>
 

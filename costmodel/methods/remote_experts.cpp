@@ -1,10 +1,12 @@
 // Remote experts (Learning@home): a token's site sends the token's activation to the sites of its k experts,
-// one request for each expert, and receives the answers; the backward pass does the same with gradients.
-// There are no collectives of activations, no padded buffers and no dropped tokens. Each expert is on one
-// site and is never synchronised. Per site and step:
+// one request for each expert, and receives the answers. The backward pass does the same with gradients.
+// There are no collectives of activations, no padded buffers and no dropped tokens. Each expert is on one of
+// the M sites and is never synchronised. Each site sends B bytes per step:
 //   B = 4·L · tokens·k·d·bytes · (M−1)/M   +   2(M−1)/M · S_dense
-// Assumption: dense gradients are all-reduced in every step. The paper trains asynchronously and does not say
-// how sites agree on the dense part; here a site waits for its answers.
+// L is the number of MoE layers, `tokens` the number of tokens of the site in a step, d the width d_model,
+// `bytes` the size of an element, and S_dense the size of the dense gradients. Assumption: dense gradients
+// are all-reduced in every step. The paper trains asynchronously and does not say how sites agree on the
+// dense part. In this model, a site waits for the answers to its requests.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/methods/expert_traffic.hpp"
 

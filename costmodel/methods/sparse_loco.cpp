@@ -2,8 +2,8 @@
 // each as 2 bits with a 12-bit position. Values that are not sent are added to the next pseudo-gradient
 // (error feedback), in place of an outer momentum. Sites keep different positions, so payloads cannot be
 // summed on the way: every site's payload goes to every other site, and a site's traffic grows with the
-// number of sites.
-//   B = (M−1) · S · 64/4096 · (2 + 12)/8 bytes per site and round, S in elements
+// number of sites M. Each site sends B bytes per round, where S is the number of elements of the model:
+//   B = (M−1) · S · 64/4096 · (2 + 12)/8
 // `payload_dtype` and `compression` change these numbers. The codebook of the 2-bit values is not counted.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"

@@ -1,10 +1,12 @@
 // Streaming DiLoCo: the model is cut into P fragments of whole layers (layer l belongs to fragment l mod P,
-// the paper's strided pattern). Each fragment is averaged every K steps as in DiLoCo. Fragment p is sent
-// after step ⌊(p+1)·K/P⌋ of the round, so that the fragments take turns. The site continues to train while a
-// fragment is sent. τ = `overlap_steps` later it waits until the fragment has arrived and applies the
-// fragment's outer step. The last fragment also has the embedding, which belongs to no layer (the paper does
-// not assign it).
-//   B = 2(M−1)/M · S per site and round, in transfers of S/P
+// the paper's strided pattern). Each fragment is averaged among all M sites every K steps, as in DiLoCo.
+// Fragment p is sent after step ⌊(p+1)·K/P⌋ of the round, so that the fragments take turns. The site
+// continues to train while a fragment is sent. After τ = `overlap_steps` more steps, the site waits until the
+// fragment has arrived and applies the fragment's outer step. The last fragment also has the embedding, which
+// belongs to no layer (the paper does not assign the embedding to a fragment). Each site sends B bytes per
+// round, in transfers of S/P, where S is the size of the whole model. t_step is the time of a step, and t_p
+// is the transfer time of fragment p:
+//   B = 2(M−1)/M · S
 //   round = K·t_step + Σ_p max(0, t_p − min(τ, K/P)·t_step)
 // More than K/P steps cannot hide a fragment, because the next fragment is then already in flight. The paper
 // sends 4-bit floats; payload_dtype = "int4" is the closest format.

@@ -1,17 +1,26 @@
 // Activation memory: bytes that the forward pass keeps for the backward pass.
 //
 // The count follows Korthikanti et al. 2022, "Reducing Activation Recomputation in Large Transformer Models"
-// (arXiv 2205.05198, section 4), with these changes: there is no dropout, hence no masks; attention keeps no
-// matrix of scores (FlashAttention, Dao et al. 2022), hence no 5·a·s²·b; experts, grouped keys and gates are
-// added; logits exist for one chunk of tokens at a time. A layer of their model then keeps 32·s·b·h bytes
-// instead of s·b·h·(34 + 5·a·s/h). All elements are 16-bit except router scores and logits. Bytes of one
-// token in one layer:
-//   attention  2·[d + a·d_qk + 2·a_kv·d_qk + a·d_v], the inputs of its products; latents and query/key norms
-//              keep their inputs as well
-//   norms      2·d each, their inputs
-//   dense      2·[d + n·f], n = 3 gated, else 2: input and hidden elements
+// (arXiv 2205.05198, section 4). In that paper, a is the number of attention heads, s the sequence length, b
+// the micro-batch size and h the hidden width. The count here differs from the paper as follows:
+//   - There is no dropout, hence there are no dropout masks.
+//   - Attention keeps no matrix of scores (FlashAttention, Dao et al. 2022), hence the term 5·a·s²·b is
+//     absent.
+//   - Experts, grouped keys and gates are added.
+//   - Logits exist for one chunk of tokens at a time.
+// A layer of the paper's model then keeps 32·s·b·h bytes instead of s·b·h·(34 + 5·a·s/h).
+//
+// All elements are 16-bit except router scores and logits. Below, d is the model's width d_model, d_qk and
+// d_v are the elements per head of a query or key and of a value, and a_kv is the number of key and value
+// heads. f is the hidden width of a feed-forward block, and n is its number of matrices (3 with a gate,
+// otherwise 2). k of the N_e experts of a layer compute for a token, and `shared` experts compute for every
+// token. Bytes of one token in one layer:
+//   attention  2·[d + a·d_qk + 2·a_kv·d_qk + a·d_v], the inputs of attention's products; latents and the
+//              norms of queries and keys keep their inputs as well
+//   norms      2·d for the input of each norm
+//   dense      2·[d + n·f], the input and the hidden elements
 //   experts    2·[d + k·(2d + n·f) + shared·n·f] + 4·N_e: for each of the k experts a copy of the token, the
-//              expert's output and its hidden elements; and the router's scores
+//              expert's output and the expert's hidden elements; and the router's scores
 #pragma once
 #include "costmodel/model/site_model.hpp"
 
@@ -23,10 +32,12 @@ inline constexpr double kLogitChunkBytes = 512.0 * 1024 * 1024;
 /// Sets the activation members of `model`; they remain 0 (unknown) for an opaque model.
 void count_activations(const ModelShape& shape, SiteModel& model);
 
-/// Activation bytes on a GPU of pipeline stage `stage` (from 0). The stage keeps L/p layers for each of its p
-/// − stage micro-batches in flight. With checkpointing it keeps 2·d bytes per token and layer, and one whole
-/// layer. The last stage adds the inputs of the outer norms and of the unembedding, and a chunk of logits.
-/// The sum is divided by the tensor-parallel degree (sequence parallelism, eq. 4 of the same paper).
+/// Activation bytes on a GPU of pipeline stage `stage` (from 0). The model has L layers and the pipeline has
+/// p stages. The stage has p − stage micro-batches in flight, and keeps the activations of L/p layers for
+/// each of them. With checkpointing, the stage keeps only 2·d bytes per token and layer, and the activations
+/// of one whole layer. The last stage adds the inputs of the outer norms and of the unembedding, and a chunk
+/// of logits. The sum is divided by the tensor-parallel degree (sequence parallelism, eq. 4 of the same
+/// paper).
 template <class V>
 V activation_bytes(const SiteModel& model, const V& executed, double micro_batch_sequences, int stage) {
   const double tokens = micro_batch_sequences * model.sequence_length;

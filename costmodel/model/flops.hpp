@@ -7,16 +7,21 @@
 
 namespace fomoe::costmodel {
 
-/// Two definitions of the FLOPs that skip-token saves. They are equal without skip-token. `mechanism`: a
-/// chosen expert is local with probability N_le/N_e, and the router scores all experts. `paper`: σ_st·min(k,
-/// N_le)/k of the FFN and N_le/N_e of the router (FoMoE paper, eq. "flops_per_token_st").
+/// Two definitions of the FLOPs that remain with skip-token. Without skip-token the two definitions are
+/// equal. k is the number of experts that a token uses. A site holds N_le of the N_e experts of each layer,
+/// and σ_st = N_le/N_e.
+///   mechanism  A chosen expert is local with probability N_le/N_e, and the router scores all experts.
+///   paper      σ_st·min(k, N_le)/k of the experts' FLOPs, and N_le/N_e of the router's FLOPs (FoMoE paper,
+///              eq. "flops_per_token_st").
 enum class FlopsAccounting { mechanism, paper };
 
 template <class V>
 struct FlopsOf {
   V dense = constant<V>(0);  // projections of attention, dense feed-forward parts, unembedding
-  /// Scores and weighted values: 12·L·d·s for the paper's family. The whole square of a sequence counts, or
-  /// of its window in layers with a window; possible savings by causal masking are not credited.
+  /// FLOPs of attention's scores and weighted values. They are 12·L·d·s for the paper's family of models,
+  /// where L is the number of layers, d is d_model and s is the sequence length. Every pair of positions of a
+  /// sequence counts, or of the window in layers with a window. Possible savings by causal masking are not
+  /// deducted.
   V attention = constant<V>(0);
   V expert = constant<V>(0);
   V router = constant<V>(0);
@@ -24,7 +29,7 @@ struct FlopsOf {
 };
 using FlopsPerToken = FlopsOf<double>;
 
-/// FLOPs per token on a site that holds every expert: 6 for each matrix parameter that a token uses.
+/// FLOPs per token on a site that holds every expert: 6 for each element of a matrix that a token uses.
 FlopsPerToken full_replica_flops(const ModelShape& shape);
 
 /// FLOPs per token on a site that holds `local_experts` = N_le of N_e experts. `active_experts` = k is the
@@ -32,7 +37,7 @@ FlopsPerToken full_replica_flops(const ModelShape& shape);
 template <class V>
 FlopsOf<V> partial_replica_flops(const FlopsPerToken& full, double experts, double active_experts,
                                  const V& local_experts, bool skip_token, FlopsAccounting accounting) {
-  // Without experts (a dense model) both parts are 0, whatever the shares.
+  // In a dense model, which has no experts, full.expert and full.router are 0, whatever these shares are.
   const V active_share = min_of(constant<V>(active_experts), local_experts) / max_of(active_experts, 1.0);
   const V local_share = local_experts / max_of(experts, 1.0);  // σ_st
   FlopsOf<V> flops;
@@ -52,8 +57,8 @@ FlopsOf<V> partial_replica_flops(const FlopsPerToken& full, double experts, doub
   return flops;
 }
 
-/// Executed ÷ model FLOPs of a step. Activation checkpointing repeats the forward pass, including attention:
-/// 2 more FLOPs for each 6.
+/// Executed FLOPs ÷ model FLOPs of a step. Activation checkpointing repeats the forward pass, including
+/// attention. It adds 2 FLOPs to each 6.
 constexpr double recomputation_factor(bool activation_checkpointing) {
   return activation_checkpointing ? 8.0 / 6.0 : 1.0;
 }

@@ -12,8 +12,9 @@
 
 namespace fomoe::costmodel {
 
-/// Bytes of mixed-precision AdamW: 2 + 4 + 8 + 4 = 18 B per parameter (FoMoE paper, "Memory Footprint").
-/// Outer state is a 4 B anchor and a 4 B momentum.
+/// Memory in bytes for mixed-precision AdamW. Weights, master weights, moments and gradients have
+/// 2 + 4 + 8 + 4 = 18 B per parameter (FoMoE paper, "Memory Footprint"). The outer state is the parameters
+/// before the round (4 B) and a momentum (4 B).
 template <class V>
 struct MemoryOf {
   V weights = constant<V>(0);           // 2 B per parameter
@@ -29,8 +30,8 @@ struct MemoryOf {
 };
 using MemoryBytes = MemoryOf<double>;
 
-/// Memory of one GPU of a pipeline stage, with micro-batches of `micro_batch_sequences` sequences; 0 leaves
-/// out the activations.
+/// Memory of one GPU of a pipeline stage, with micro-batches of `micro_batch_sequences` sequences. If this
+/// number is 0, activations are not counted.
 template <class V>
 MemoryOf<V> memory_of_stage(const SiteModel& model, const SiteLoad<V>& load, int stage,
                             double micro_batch_sequences) {
@@ -92,12 +93,12 @@ V bytes_of_fullest_gpu(const SiteModel& model, const SiteLoad<V>& load) {
 MemoryBytes memory_per_gpu(const Scenario& scenario);
 MemoryBytes memory_per_gpu(const Scenario& scenario, std::int64_t micro_batch_sequences);
 MemoryBytes memory_per_site(const Scenario& scenario);
-/// Host memory of a site whose outer state is on the host (outer_state_on = host): one copy of the outer
-/// state; otherwise 0.
+/// Host memory of a site in bytes. It is one copy of the outer state if the outer state is on the host
+/// (outer_state_on = host), otherwise 0.
 double host_bytes_per_site(const Scenario& scenario);
 
-/// Parameters of one replica: all dense ones, O_e/M of the experts and, without skip-token, O_e/M of the
-/// router.
+/// Parameters of one replica: all dense parameters, O_e/M of the experts and, without skip-token, O_e/M of
+/// the router. O_e is the number of sites that hold each expert, and M is the number of sites.
 std::int64_t parameters_per_site(const Scenario& scenario);
 
 /// The largest micro-batch with which the fullest GPU stays within its memory; 0 if not even one sequence

@@ -14,9 +14,9 @@ struct StageParameters {
   V dense, experts;
 };
 
-/// Layers are divided evenly among p stages, matrices among t GPUs, experts among e GPUs. The first stage
-/// also has the embedding and the last one the unembedding. If these are tied, each of the two stages has its
-/// own copy.
+/// Layers are divided evenly among p pipeline stages, matrices among t tensor-parallel GPUs, and experts
+/// among e expert-parallel GPUs. The first stage also has the embedding and the last one the unembedding. If
+/// embedding and unembedding are one tied table, each of the two stages has its own copy.
 template <class V>
 StageParameters<V> stage_parameters(const SiteModel& model, const SiteLoad<V>& load, int stage) {
   const double stages = model.gpus.pipeline_parallel, tensor = model.gpus.tensor_parallel;
@@ -36,8 +36,8 @@ V largest_layer_parameters(const SiteModel& model, const SiteLoad<V>& load) {
   return max_of(layer, constant<V>(model.table_elements)) / static_cast<double>(model.gpus.tensor_parallel);
 }
 
-/// Seconds in one optimiser step in addition to computation. Nothing is overlapped, so this is an upper
-/// bound.
+/// Seconds of communication and waiting in one optimiser step, in addition to computation. No overlap with
+/// computation is assumed, so the sum is an upper bound.
 template <class V>
 struct IntraSiteSeconds {
   V gradients = constant<V>(0);        // reduction of gradients among the replicas
@@ -53,8 +53,8 @@ struct IntraSiteSeconds {
   [[nodiscard]] V total() const { return before_optimizer() + updated_weights; }
 };
 
-/// Bytes that each GPU sends to reduce one byte to z shards and each shard among r replicas: (z−1)/z +
-/// 2(r−1)/(r·z).
+/// Bytes that each GPU sends to reduce one byte of gradients: first to z shards, then each shard among r
+/// replicas. The result is (z−1)/z + 2(r−1)/(r·z).
 template <class V>
 V gradient_factor(double sharded, const V& replicas) {
   return ((sharded - 1) + 2.0 * (replicas - 1.0) / replicas) / sharded;

@@ -6,8 +6,8 @@
 
 namespace fomoe::costmodel {
 
-/// Sets the parameters and shares in `load` that a site keeps if `held_share` = O_e/M of the experts are
-/// placed on it.
+/// Sets the parameters and shares in `load` that a site keeps, if the method places `held_share` = O_e/M of
+/// the experts on the site. O_e is the number of sites that hold each expert, and M is the number of sites.
 template <class V>
 void keep(SiteLoad<V>& load, Residency residency, const Fixed& fixed, const V& sites, const V& held_share) {
   load.dense = constant<V>(fixed.dense_elements);

@@ -17,8 +17,9 @@ double fullest_of(double bins, double rows) {
   return bins > 1 ? 1 + std::sqrt(2 * std::log(bins) * bins / rows) : 1;
 }
 
-// E max(0, load − c) for a load that is normal with mean 1 and deviation σ: σ·φ(z) − (c − 1)·Q(z), z = (c −
-// 1)/σ.
+// The expected value of max(0, load − c) for a normally distributed load with mean 1 and standard deviation
+// σ: σ·φ(z) − (c − 1)·Q(z) with z = (c − 1)/σ. φ is the density of the standard normal distribution, and Q(z)
+// is the probability of a value above z.
 double expected_excess(double capacity, double deviation) {
   const double z = (capacity - 1) / deviation;
   const double density = std::exp(-z * z / 2) / std::sqrt(2 * M_PI);

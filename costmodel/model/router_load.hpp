@@ -1,8 +1,9 @@
 // Router load: the imbalance among experts and among the sites that hold them, the rows that a capacity limit
 // drops and the padding of its buffers.
 //
-// A row is the activation of one token for one of its k experts. Loads are in mean loads: 1 is tokens·k/N_e
-// rows of an expert, or tokens·k/M rows of a site. The router models are:
+// A row is the activation of one token for one of the k experts of this token. There are N_e experts in a
+// layer and M sites. All loads are multiples of the mean load, which is tokens·k/N_e rows for an expert, or
+// tokens·k/M rows for a site. The router models are:
 //
 //   - uniform: Every expert has load 1.
 //   - measured: Counts of the user's own router, by layer and expert. They replace uniform and hash.
@@ -32,8 +33,8 @@ struct LayerLoad {
   [[nodiscard]] double busiest_site_rows() const;
 };
 
-/// Load of one layer with `rows` rows. `counts` of a measured router, if not empty, replace the router model,
-/// except for expert_choice.
+/// Load of one layer with `rows` rows. If `counts` is not empty, it has the counts of a measured router,
+/// which replace the router model except for expert_choice.
 LayerLoad layer_load(RouterModel router, double capacity_factor, const std::vector<double>& counts,
                      int experts, int sites, double rows);
 

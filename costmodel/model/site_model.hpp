@@ -10,7 +10,7 @@ struct SiteModel {
   SiteGpus gpus;  // without the count, which SiteLoad has
   double layers = 0, moe_layers = 0, d_model = 0, sequence_length = 0;
   double embedding_elements = 0;  // both tables if the unembedding is not tied
-  double table_elements = 0;      // V·d, elements of one embedding table
+  double table_elements = 0;      // elements of one embedding table: vocabulary · d_model
   double experts = 0, active_experts = 0;
   bool skip_token = false;
   double micro_batch_sequences = 0;  // from the scenario or the profile; 0: not given
@@ -29,11 +29,12 @@ struct SiteLoad {
   V dense, experts;
   V executed_experts;                 // experts that compute for a token in one layer, mean over tokens
   V sequences;                        // sequences of the site in one optimiser step
-  V kept_share = constant<V>(1);      // share of the parameters that a site keeps; 1/M if sites shard them
-  V gathered_share = constant<V>(0);  // share of weights and gradients gathered in addition during a step
+  V kept_share = constant<V>(1);      // share of the parameters that a site keeps; 1/M if M sites shard them
+  V gathered_share = constant<V>(0);  // share of weights and gradients that a step gathers in addition
 };
 
-/// Experts that compute for a token in one layer: min(k, N_le), or k·N_le/N_e with skip-token.
+/// Experts that compute for a token in one layer: min(k, N_le), or k·N_le/N_e with skip-token. k is
+/// active_experts, and the site holds N_le of the N_e experts of the layer.
 template <class V>
 V executed_experts(const SiteModel& model, const V& local_experts) {
   if (model.skip_token) return model.active_experts * local_experts / max_of(model.experts, 1.0);

@@ -10,17 +10,18 @@
 
 namespace fomoe::costmodel {
 
-/// Group 0 holds everything dense, and with skip-token also the whole router. Group 1 + i·N_e + expert holds
-/// that expert of the i-th MoE layer and, without skip-token, its router column.
+/// Tensor groups of the scenario's model. Group 0 has all dense parameters and, with skip-token, also the
+/// whole router. Group 1 + i·N_e + expert has that expert of the i-th MoE layer and, without skip-token, the
+/// expert's router column. N_e is the number of experts per layer.
 std::vector<TensorGroup> tensor_groups(const Scenario& scenario);
 inline constexpr GroupId kDenseGroup = 0;
 GroupId expert_group(const Scenario& scenario, int moe_layer, int expert);
 /// Group ids of every expert of every layer.
 std::vector<GroupId> all_expert_groups(const Scenario& scenario);
 
-/// Dense elements that every layer has alike, and with skip-token its router; the mean if layers differ (some
-/// have dense feed-forward blocks). Norms that only the first and the last layer have (the embedding norm and
-/// the final norm) are excluded.
+/// Dense elements of one layer and, with skip-token, the layer's router. If layers differ because some have
+/// dense feed-forward blocks, the result is the mean. Norms that only the first and the last layer have (the
+/// embedding norm and the final norm) are excluded.
 std::int64_t dense_layer_elements(const Scenario& scenario);
 
 /// The same elements grouped by layer: group 0 is the embedding, groups 1 … L are the dense part of each

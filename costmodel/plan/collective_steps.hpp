@@ -1,8 +1,9 @@
 // The messages of each step of a communication pattern. The simulator turns them into flows, the trainer into
 // messages.
 //
-// S is the data of an exchange, p the position of one of its n nodes. S has n chunks; indices are mod n. A
-// node starts a step when all its sends and receives of the previous steps have ended.
+// S is the data of an exchange, and p is the position of one of the n nodes of the exchange. S is cut into n
+// chunks. Indices of chunks and positions are mod n. A node starts a step when all its sends and receives of
+// the previous steps have ended.
 //   ring (Patarasuk and Yuan 2009), position p
 //     all-reduce           step s = 0 … n−2      sends chunk p − s to p + 1, receives chunk p − 1 − s
 //                          step s = n−1 … 2n−3   sends chunk p + 1 − (s − n + 1)

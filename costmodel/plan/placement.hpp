@@ -8,8 +8,8 @@
 
 namespace fomoe::costmodel {
 
-/// Places every expert of every layer on exactly `overlap` workers. Every worker holds exactly N_le =
-/// O_e·N_e/M distinct experts of each layer (FoMoE paper, "Expert placement modes").
+/// Places every expert of every layer on exactly O_e = `overlap` of the M workers. Every worker holds exactly
+/// N_le = O_e·N_e/M of the N_e distinct experts of each layer (FoMoE paper, "Expert placement modes").
 class Placement {
  public:
   Placement(int layers, int experts, int workers, int overlap);

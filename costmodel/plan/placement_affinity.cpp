@@ -24,11 +24,11 @@ class Layer {
 
   [[nodiscard]] bool holds(int expert, int worker) const { return holds_[index(expert, worker)] != 0; }
 
-  // Gives the expert one more owner at the least added cost. That may take a chain: the new owner passes
-  // another expert on to a second worker, that one to a third, and so on to a worker with room. The cheapest
-  // chain is a shortest path over the workers. Because every chain is a cheapest one, no cycle of moves
-  // lowers the cost, and the assignment remains optimal for the owners assigned so far (successive shortest
-  // paths, Ford and Fulkerson).
+  // Gives the expert one more owner at the least added cost. This may need a chain of moves: the new owner
+  // passes another expert on to a second worker, the second worker to a third, and so on to a worker with
+  // room. The cheapest chain is a shortest path over the workers. Because every chain is a cheapest chain, no
+  // cycle of moves lowers the cost. The assignment therefore remains optimal for the owners assigned so far
+  // (successive shortest paths, Ford and Fulkerson).
   void add_owner(int expert) {
     std::vector<std::int64_t> cost(static_cast<std::size_t>(workers_), kNever);
     std::vector<int> from(static_cast<std::size_t>(workers_), -1),

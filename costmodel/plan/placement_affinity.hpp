@@ -7,10 +7,12 @@
 
 namespace fomoe::costmodel {
 
-/// Minimises, over placements with O_e owners per expert and N_le experts per worker in every layer,
+/// Finds the placement with O_e owners per expert and N_le experts per worker in every layer that minimises
 ///   Σ_{ℓ,e,w} count(ℓ,e,w)·[w does not hold e]  +  migration_cost · #(experts that a worker must fetch)
-/// The first term counts the routed tokens whose expert is not at their site. The second counts the experts
-/// that `previous` does not have at a worker, at `migration_cost` tokens each; it is 0 without `previous`.
+/// over layers ℓ, experts e and workers w; count(ℓ,e,w) is the number of tokens of w that chose e. The first
+/// term is the number of routed tokens whose expert is not at their site. The second term is the number of
+/// experts that `previous` does not have at a worker, at `migration_cost` tokens each. It is 0 without
+/// `previous`.
 /// Layers are independent. Each layer is a transportation problem, solved exactly by successive shortest
 /// paths over the M workers in O(N_e·O_e·M²·N_le) steps. Ties go to lower ids.
 Placement affinity_placement(const RoutingCounts& counts, int overlap, const Placement* previous = nullptr,

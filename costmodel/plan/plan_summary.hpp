@@ -138,9 +138,10 @@ V all_reduce_pair_factor(const CollectiveShape& shape, const V& nodes) {
   return 2.0 / nodes * min_of(V(nodes - 1.0), constant<V>(1));
 }
 
-// Averaging is an all-reduce if payloads add up. Top-k payloads do not add up, because every site keeps other
-// positions: each site sends its whole payload to all others. That is n−1 times the payload of one site, in
-// n−1 hops round the ring or 1 hop directly.
+// Bytes that each of n nodes sends to average one byte. Averaging is an all-reduce if payloads add up. Top-k
+// payloads do not add up, because each site keeps values at different positions. Each site therefore sends
+// its whole payload to all other sites. That is n−1 times the payload of one site, in n−1 hops round the ring
+// or in 1 hop directly.
 template <class V>
 V averaging_factor(const Fixed& fixed, const V& nodes) {
   return fixed.sparse_payloads ? V(nodes - 1.0) : all_reduce_factor(nodes);
@@ -221,9 +222,9 @@ Summary<V> full_model_summary(const Axes<V>& axes, const Fixed& fixed, const V& 
   return summary;
 }
 
-/// All other sites send the whole model to the first site and receive one back, every K steps. All bytes pass
-/// through the first site's ports, one direction after the other. Bytes sent per site, for a model of S
-/// bytes, mean over the M sites:
+/// Every K steps, all other sites send the whole model to the first site and receive a whole model back. All
+/// bytes pass through the first site's ports, one direction after the other. For a model of S bytes, the mean
+/// over the M sites of the bytes that a site sends is
 ///   ((M−1)·S up + (M−1)·S down) ÷ M
 template <class V>
 Summary<V> through_first_site(const Axes<V>& axes, const Fixed& fixed) {

@@ -6,10 +6,12 @@
 
 namespace fomoe::costmodel {
 
-/// The effective O_e: expert_overlap, or the number of sites for methods that keep full replicas.
+/// O_e, the number of sites that hold each expert: expert_overlap, or the number of sites for methods that
+/// keep full replicas.
 int effective_overlap(const Scenario& scenario);
 
-/// N_le = O_e·N_e/M. check() has rejected values that do not divide evenly.
+/// N_le = O_e·N_e/M, the experts of each layer at a site, where N_e is the number of experts per layer and M
+/// the number of sites. check() has rejected values that do not divide evenly.
 std::int64_t local_experts(const Scenario& scenario);
 
 /// Sequences of the global batch that a site processes in one step. Sites differ by at most one sequence,

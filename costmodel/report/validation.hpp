@@ -44,8 +44,8 @@ RunErrors errors_of(const RunReport& predicted, const RunReport& measured);
 /// The resource that determines the duration of a run. Errors are reported separately for each.
 enum class Bound { compute, communication, overlapped };
 const char* to_string(Bound bound);
-/// overlapped: the plan hides transfers behind compute (α above 0 in the prediction). communication: it takes
-/// 30 % of the measured round or more. Otherwise compute.
+/// The bound of a run. overlapped: the plan hides transfers behind compute (the predicted overlap_achieved is
+/// above 0). communication: communication takes 30 % of the measured round or more. compute: all other runs.
 Bound bound_of(const RunReport& predicted, const RunReport& measured);
 
 /// Statistics of the absolute errors of one quantity. p95 is the smallest value that 95 % of them do not

@@ -87,9 +87,9 @@ std::vector<double> communication_by_round(const Plan& plan, const Timeline& tim
   return seconds;
 }
 
-// Variance of the total duration of `missing` rounds that were not executed, estimated from a sample. With s²
-// the variance among its n rounds, it is missing²·s²/n for the error of the sample mean plus missing·s² for
-// the scatter of the missing rounds. Rounds count as independent.
+// Variance of the total duration of `missing` rounds that were not executed, estimated from a sample of n
+// rounds. s² is the variance among the n rounds. The result has two parts: missing²·s²/n for the error of the
+// sample mean, and missing·s² for the scatter of the missing rounds. Rounds are assumed to be independent.
 double variance_of_missing(const std::vector<double>& sample_s, double missing) {
   const auto n = static_cast<double>(sample_s.size());
   if (n < 2) return 0;
@@ -100,10 +100,11 @@ double variance_of_missing(const std::vector<double>& sample_s, double missing) 
   return missing * missing * variance / n + missing * variance;
 }
 
-// The mean round of overlapping rounds, of which `missing` were not executed. The missing rounds count as
-// steady-state rounds. The last two executed rounds are not steady: the last may be short, and its transfers
-// share links with the other one. Identical missing rounds equal the last steady one; others equal the mean
-// of the steady ones after the first quarter.
+// The mean round of overlapping rounds, of which `missing` were not executed. The missing rounds are assumed
+// to be in the steady state. The last two executed rounds are not in the steady state: the last round may be
+// short, and its transfers share links with those of the round before. If rounds are identical, each missing
+// round equals the last steady round. Otherwise it equals the mean of the steady rounds after the first
+// quarter.
 ClassMean means_of_overlapping(const Plan& plan, std::size_t sites, const RoundClass& round_class,
                                const Timeline& timeline, double missing) {
   const std::size_t executed = timeline.rounds.size(), last = executed - 3;
@@ -124,8 +125,8 @@ ClassMean means_of_overlapping(const Plan& plan, std::size_t sites, const RoundC
   for (std::size_t r = first + 1; r <= last; ++r)
     means.communication_s += missing / steady_rounds * communication[r] / count;
   for (const double seconds : communication) means.communication_s += seconds / count;
-  // A site may be rounds ahead of the slowest. Its steady spans are those between its own ends of the same
-  // rounds.
+  // A site may be several rounds ahead of the slowest site. The steady spans of a site therefore lie between
+  // the site's own ends of the rounds `first` and `last`.
   const std::vector<double> from_s = workers_done_s(plan, sites, timeline, first);
   const std::vector<double> to_s = workers_done_s(plan, sites, timeline, last);
   const std::vector<SiteSpans> spans = spans_by_site(plan, sites, timeline, 0);
@@ -143,8 +144,8 @@ ClassMean means_of_overlapping(const Plan& plan, std::size_t sites, const RoundC
   return means;
 }
 
-// The mean round of separate rounds. Identical rounds: only the last one counts, because it is in the steady
-// state. Random rounds: all are samples.
+// The mean round of rounds that do not overlap. If rounds are identical, only the last executed round counts,
+// because it is in the steady state. If rounds are random, all executed rounds are samples.
 ClassMean means_of_separate(const Plan& plan, std::size_t sites, const RoundClass& round_class,
                             const Timeline& timeline, double missing) {
   const std::size_t executed = timeline.rounds.size();

@@ -32,15 +32,15 @@ class Walk {
     return last;
   }
 
-  /// The interval that determines the beginning: for a transfer, that of the last node to join it before it
-  /// ended.
+  /// The interval that determines when `interval` could begin. For a transfer, this is the interval of the
+  /// last node that joined the transfer, if that node joined before `interval` ended.
   [[nodiscard]] const Interval* beginning(const Interval* interval) const {
     if (interval->activity != Activity::transfer) return interval;
     const Interval* joined = last_joined_.at({interval->round, interval->op});
     return joined->start_s < interval->end_s ? joined : interval;
   }
 
-  /// The latest interval of nonzero length that ended on the node when this one began, or before.
+  /// The latest interval of nonzero length on the same node that ended when `interval` began, or earlier.
   [[nodiscard]] const Interval* before(const Interval* interval) const {
     const auto& intervals = of_node_[static_cast<std::size_t>(interval->node)];
     const double tolerance_s = 1e-9 * (interval->end_s + 1e-9);

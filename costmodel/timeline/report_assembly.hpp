@@ -14,14 +14,15 @@ RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps);
 /// Computes means over sites and ratios. Wall clock, round count, round duration and all sites must be set.
 void finish_report(RunReport& report);
 
-/// The report of a whole run from its executed rounds. `timelines[i]` holds rounds of `plan.classes[i]`,
-/// chained from its first round on. If fewer rounds were executed than the class has, the duration of the
-/// others is estimated:
+/// The report of a whole run from its executed rounds. `timelines[i]` has rounds of `plan.classes[i]`,
+/// starting with the first round of the class, each after the previous one. If fewer rounds were executed
+/// than the class has, the duration of each missing round is estimated:
 ///
-///   - Identical rounds: the last executed one (a steady state; the first ones may differ by a transient).
-///   - Random rounds: the mean of the executed ones.
-///   - Overlapping rounds: the third last executed one. At least 5 rounds are therefore executed, or
-///     all. They are the first rounds of the class and, after them, its last one.
+///   - Identical rounds: the duration of the last executed round. It is in a steady state; the first rounds
+///     may differ by a transient.
+///   - Random rounds: the mean duration of the executed rounds.
+///   - Overlapping rounds: the duration of the third last executed round. The executed rounds are the first
+///     rounds of the class, followed by its last round. At least 5 rounds are executed, or all.
 ///
 /// `senders`: how the executor modelled BBR senders (see Senders); it determines the link rates of the
 /// report.

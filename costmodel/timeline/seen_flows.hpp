@@ -6,9 +6,9 @@
 
 namespace fomoe::costmodel {
 
-/// A node that enters a transfer first waits; bytes count as in flight from the entry of any other node until
-/// the node is done. Returns one span for each transfer and node of `intervals` that is still in the transfer
-/// then.
+/// Estimates the spans with bytes in flight. A node that enters a transfer first waits. Its bytes count as in
+/// flight from the entry of any other node until the node is done. Returns one span for each transfer and
+/// node of `intervals` for which another node enters before the node is done.
 std::vector<FlowSpan> seen_flows(const std::vector<Interval>& intervals);
 
 }  // namespace fomoe::costmodel

@@ -153,8 +153,8 @@ struct Samples {
   double goodput = 0;            // mean
 };
 
-// Limit on the random draws of all samples: runs with very many failures differ little, so they need fewer
-// samples.
+// Limit on the number of random draws of all samples together. Runs with very many failures differ little
+// from each other, so fewer samples suffice for them.
 constexpr std::int64_t kMaxDraws = 2'000'000, kMinSamples = 5;
 
 // All configurations use the same seed, so that differences between them are not random.

@@ -57,7 +57,8 @@ double finish_s(const FaultyRun& run, const Gap& gap);
 
 /// Young 1974: τ = √(2·C·MTBF), a first-order approximation of the optimal interval.
 double young_interval_s(double checkpoint_s, double mtbf_s);
-/// Daly 2006: τ = √(2·C·M)·[1 + ⅓·√(C/2M) + ⅑·C/2M] − C for C < 2M, else M.
+/// Daly 2006, with checkpoints of C = checkpoint_s and M = mtbf_s, the mean time between failures:
+///   τ = √(2·C·M)·[1 + ⅓·√(C/2M) + ⅑·C/2M] − C for C < 2M, else M
 double daly_interval_s(double checkpoint_s, double mtbf_s);
 
 /// Mean of finish_s under policy wait without link failures (Daly 2006). λ is the failure rate of all sites,

@@ -13,17 +13,18 @@
 namespace fomoe::sim {
 
 /// Each ordered pair of nodes is one direction of a connection. A sender's bandwidth estimate is the maximum
-/// delivery rate of its last costmodel::kBbrMemory_round_trips of sending; silences do not count. It raises
-/// its pacing rate to costmodel::kBbrRaise times the estimate once in kBbrCycle_round_trips (Cardwell et al.
-/// 2016, ProbeBW). If acknowledgements are not late, it raises the rate again in every round trip. A sender
-/// that links hold back keeps the raised rate, so that it can use it at once when they no longer do. Senders
-/// that share an uplink get shares in proportion to their pacing rates, and equal shares if the rates are
-/// small.
+/// delivery rate of the sender's last costmodel::kBbrMemory_round_trips of sending; silences do not count.
+/// Once in kBbrCycle_round_trips, a sender raises its pacing rate to costmodel::kBbrRaise times the estimate
+/// (Cardwell et al. 2016, ProbeBW). If acknowledgements are not late, the sender raises the rate again in
+/// every round trip. A sender whose rate the links limit keeps the raised rate, and uses it at once when the
+/// links no longer limit it. Senders that share an uplink get shares in proportion to their pacing rates, or
+/// equal shares if the rates are small.
 ///
 /// The delivery rate is measured between two acknowledgements that are at least a round trip apart (Cheng et
 /// al. 2017, draft-cheng-iccrg-delivery-rate-estimation). Until the first acknowledgement after a silence, a
-/// sender regards a low rate as its own doing (application-limited). Bursts shorter than a round trip, as in
-/// a ring, thus never lower the estimate, and raise it only if they follow each other closely.
+/// sender does not count a low rate as the rate of the path, because the sender itself had too few bytes to
+/// send (application-limited). Bursts shorter than a round trip, as in a ring, thus never lower the estimate.
+/// Such bursts raise the estimate only if they follow each other closely.
 class SenderRates {
  public:
   using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;
