@@ -15,9 +15,9 @@ struct Domain {
   std::optional<double> own = std::nullopt;
 };
 
-/// Returns by how much the metric exceeds the target for a value of the key. The result is at least 0 if the
-/// value reaches the target and negative if the value misses the target. The result is empty if the scenario
-/// is impossible with this value.
+/// Returns the distance from the target for a value of the key. The result is at least 0 if the value reaches
+/// the target and negative if the value misses the target. The result is empty if the scenario is impossible
+/// with this value.
 using Margin = std::function<std::optional<double>(double)>;
 
 struct Found {
