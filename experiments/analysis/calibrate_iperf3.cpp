@@ -79,8 +79,8 @@ Fit fit(const std::vector<Observed>& all, double link_bytes_per_s, const std::ve
       seconds);
 }
 
-/// The starting value of the fit: the reciprocal of the window that would explain the rate of the transfer
-/// with the fewest streams.
+/// The starting value of the fit, which uses the reciprocal of the TCP window. It is the reciprocal of the
+/// window with which the transfer with the fewest streams would have its measured rate.
 double first_guess(const std::vector<Observed>& all) {
   const Observed& fewest = *std::min_element(
       all.begin(), all.end(),

@@ -1,4 +1,5 @@
-// `fomoe calibrate` for iperf3 reports: fits the share of a link's rate that payload gets and the TCP window.
+// `fomoe calibrate` for iperf3 reports: fits two terms, the TCP window and the share of a link's rate that is
+// available for payload.
 #pragma once
 #include <optional>
 #include <string>
@@ -14,9 +15,10 @@ bool is_iperf3_report(const std::string& path);
 
 /// Fits bandwidth_efficiency and tcp_window to the rates of single transfers of n streams over a link:
 ///   rate = min(efficiency · link rate, n · window ÷ RTT)
-/// These are the same terms as in flow_cap_bytes_per_s. The window is fitted only if it improves the fit by
-/// more than chance. The RTT is `round_trip_s`, or else TCP's mean RTT in each report. Throws FileError for
-/// files that are not such reports, and InputError for a transfer that is faster than the link or has no RTT.
+/// flow_cap_bytes_per_s limits the rate of a transfer with the same two terms. The window is fitted only if
+/// it improves the fit by more than chance. The RTT is `round_trip_s` if given, otherwise the mean RTT that
+/// TCP measured, which each report states. Throws FileError for files that are not iperf3 reports. Throws
+/// InputError for a transfer that is faster than the link or has no RTT.
 Calibration calibrate_iperf3(const std::vector<std::string>& paths, double link_bytes_per_s,
                              std::optional<double> round_trip_s);
 

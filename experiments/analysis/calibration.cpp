@@ -24,7 +24,8 @@ std::string shown(const std::string& term, double value) {
   return fmt::format("{:.4g}", value);
 }
 
-/// The 95 % interval of the value shown, low end first. A reciprocal swaps the ends.
+/// The 95 % interval of the value shown, low end first. If the fit used the reciprocal of the term, the ends
+/// of the fitted interval are swapped.
 std::pair<std::string, std::string> interval(const FittedTerm& term) {
   if (fitted_as_reciprocal(term.name)) return {shown(term.name, term.high95), shown(term.name, term.low95)};
   return {shown(term.name, term.low95), shown(term.name, term.high95)};

@@ -26,14 +26,15 @@ struct Calibration {
   std::vector<costmodel::FittedTerm> terms;
 };
 
-/// Returns whether the fit uses the reciprocal of the term, because times are linear in the reciprocal.
+/// Returns whether the fit uses the reciprocal of the term. The fit does so for terms in whose reciprocal the
+/// times are linear.
 bool fitted_as_reciprocal(const std::string& term);
 
 /// The fitted [network_model] as TOML, to paste into a scenario or to pass to `fomoe validate
 /// --network-model`. Throws UsageError if the observations differ in terms that were not fitted, because the
 /// fit is then not valid for one network model.
 std::string calibration_toml(const Calibration& calibration);
-/// A table of the terms, the reasons why terms are left out, and the TOML.
+/// Text with a table of the fitted terms, the reason why each other term was not fitted, and the TOML.
 std::string calibration_for_people(const Calibration& calibration);
 /// Schema "fomoe.calibration/1"; SI units: seconds, bytes, bytes per second.
 std::string calibration_json(const Calibration& calibration);

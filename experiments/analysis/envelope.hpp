@@ -15,7 +15,8 @@ namespace fomoe::commands {
 std::vector<std::string> outside_of_validation(const costmodel::RunReport& report,
                                                const costmodel::Scenario& scenario);
 
-/// One or more lines for people: either that the scenario lies inside, or the quantities that lie outside.
+/// Lines for people. They list the quantities that lie outside of their ranges, or state that the scenario
+/// lies inside all ranges.
 std::string validation_range_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario);
 
 }  // namespace fomoe::commands

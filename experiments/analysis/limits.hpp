@@ -7,8 +7,9 @@
 
 namespace fomoe::commands {
 
-/// Throws UsageError for text that is not a limit, and for a limit that the scenario cannot be checked
-/// against: a cost without prices, an energy without power, a perplexity without a quality model.
+/// Throws UsageError for text that is not a limit, and for a limit that cannot be checked because the
+/// scenario lacks an input. A limit on cost needs prices, a limit on energy needs the power of a device, and
+/// a limit on perplexity needs a quality model.
 planner::Limits read_limits(const std::string& text, const costmodel::Scenario& scenario);
 
 planner::Measure read_measure(const std::string& word, const costmodel::Scenario& scenario);

@@ -15,8 +15,8 @@ struct ReadRun {
   costmodel::Scenario scenario;
 };
 
-/// Reads the runs in the given order. `overrides` are applied to the scenario of every run. Throws if a run
-/// is given twice, because it would count twice.
+/// Reads the runs in the given order. `overrides` are applied to the scenario of every run. Throws if the
+/// same run is given twice, because its errors would then have twice the weight.
 std::vector<ReadRun> read_runs(const std::vector<std::string>& paths,
                                const std::vector<std::string>& overrides = {});
 

@@ -12,7 +12,8 @@ struct Target {
   double value = 0;
   bool at_least = true;  // false: the metric must be at most `value`
   double (*metric)(const costmodel::RunReport&) = nullptr;
-  /// The relative distance to the target; at least 0 if the report reaches the target.
+  /// The difference between the metric and the target, as a share of the target. The sign is positive on the
+  /// side that reaches the target, so the result is at least 0 if the report reaches the target.
   [[nodiscard]] double margin(const costmodel::RunReport& report) const {
     const double share = metric(report) / value;
     return at_least ? share - 1 : 1 - share;

@@ -40,7 +40,8 @@ struct ShownUncertainty {
 };
 
 /// Evaluates the uncertainties that the scenario states, and each calibrated term at both ends of its
-/// interval, by `engine` with two runs for each term. The closed form skips terms that it does not model.
+/// interval, by `engine`. This takes two runs for each uncertain input. The closed form skips terms that it
+/// does not model.
 ShownUncertainty find_uncertainty(const boost::program_options::variables_map& values,
                                   const costmodel::Scenario& scenario, const CalibrationFile& calibration,
                                   const Engine& engine, double answer_s);

@@ -23,13 +23,15 @@ struct Unknown {
   [[nodiscard]] std::string text(double value) const;
   /// The value for --set, with all digits: "platform.bandwidth=312500000Bps".
   [[nodiscard]] std::string assignment(double value) const;
-  /// Rounds to four digits, up or down. The caller rounds towards the side that reaches the target.
+  /// Rounds to four digits, up or down. The caller chooses the direction in which the rounded value still
+  /// reaches the target.
   [[nodiscard]] double rounded(double value, bool up) const;
 };
 
 /// Throws UsageError if `name` is not a key with a numeric value. `document` is the document that the
-/// scenario was read from. Domains are wide: sizes from 1 B to 10 TB, times from 1 µs to 12 days.
-/// bucket_bytes divides a round into at most 1024 calls, because each call is simulated.
+/// scenario was read from. Domains are wide: sizes from 1 B to 10 TB, times from 1 µs to 12 days. The domain
+/// of bucket_bytes starts where a round is divided into 1024 calls. Smaller buckets would give more calls,
+/// and each call is simulated.
 Unknown read_unknown(const std::string& name, const costmodel::Scenario& scenario,
                      const scenario::Document& document);
 

@@ -39,9 +39,10 @@ std::string amount(const Case& one) {
   return human_time(one.report.wall_clock_s) + (money.empty() ? "" : ", " + money);
 }
 
-/// Compares `chosen` with another case at equal loss. If the final perplexity of `chosen` is not higher,
-/// `chosen` reached the other's perplexity before its end, so its whole time is an upper bound. If it is
-/// higher, `chosen` never reached it.
+/// Compares `chosen` with another case at equal loss. If the final perplexity of `chosen` is at most that of
+/// `reference`, `chosen` reached the final perplexity of `reference` during its run. The wall clock of
+/// `chosen` is then an upper bound of the time to that perplexity. Otherwise `chosen` never reached that
+/// perplexity.
 std::string at_equal_loss(const Case& chosen, const Case& reference) {
   const costmodel::Quality& own = *chosen.report.quality;
   const costmodel::Quality& other = *reference.report.quality;
@@ -64,7 +65,8 @@ std::string at_equal_loss(const Case& chosen, const Case& reference) {
       perplexity_text(reference.report), quoted(reference));
 }
 
-/// States what is known about quality, and states clearly what is unknown. `reference` may be null.
+/// States what is known about the quality of the trained models, and what is unknown. `reference` may be
+/// null.
 std::string on_quality(const std::vector<Case>& cases, const Case& chosen, const Case* reference) {
   const bool asked =
       std::any_of(cases.begin(), cases.end(), [](const Case& one) { return one.report.quality.has_value(); });

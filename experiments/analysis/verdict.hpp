@@ -12,15 +12,17 @@ struct Case {
   int expert_overlap = 0;
   bool ring = true;
   costmodel::RunReport report;
-  /// Optimiser steps between two synchronisations, as executed.
+  /// Optimiser steps between two synchronisations in the executed plan.
   [[nodiscard]] std::int64_t steps_per_round() const {
     return (report.optimizer_steps + report.round.count - 1) / report.round.count;
   }
 };
 
-/// Names the fastest case, its lead over the fastest case that synchronises more often, and what limits both.
-/// Among cases within 1 % of the fastest it names the one that synchronises most often, and among those the
-/// one that sends least: such times are equal in practice, but quality may differ.
+/// Names the fastest case, how much faster it is than the fastest case that synchronises more often, and what
+/// limits each of the two cases. Times within 1 % of each other count as equal, but the quality of the
+/// trained models may differ. Among cases within 1 % of the fastest, the text therefore names the case that
+/// synchronises most often. If several cases synchronise equally often, it names the case that sends the
+/// fewest bytes.
 std::string verdict(const std::vector<Case>& cases);
 
 }  // namespace fomoe::commands

@@ -22,8 +22,8 @@ Engine read_engine(const boost::program_options::variables_map& values);
 /// Runs the scenario. The closed form leaves the plan and the timeline of the result empty.
 sim::SimulatedRun execute(const costmodel::Scenario& scenario, const Engine& engine);
 
-/// Returns whether sites wait mainly for bytes in flight rather than for busy links, for more than 0.5 % of
-/// the time.
+/// Returns whether sites wait for the network for at least 0.5 % of the time, and wait mainly because of
+/// latency rather than because of busy links.
 bool waits_for_latency(const costmodel::RunReport& report);
 /// "waits for the network 12 % of the time (…)". The parentheses name the busiest link, or latency if no link
 /// is busy.

@@ -21,16 +21,17 @@ struct Help {
 /// The number of positional arguments that a command takes.
 enum class Positionals { none, one, several };
 
-/// Parses options and positional arguments; the latter are stored under the name `positional`. Unless `count`
-/// is none, at least one is required. Returns nothing if --help was given; the help has then been printed.
+/// Parses options and positional arguments. Positional arguments are stored under the name `positional`.
+/// Unless `count` is none, at least one is required. Returns nothing if --help was given; the help has then
+/// been printed.
 std::optional<boost::program_options::variables_map> parse(
     const Arguments& arguments, const Help& help, boost::program_options::options_description options,
     const std::string& positional, Positionals count = Positionals::one);
 
 /// Adds --set and --seed.
 void add_scenario_options(boost::program_options::options_description& options);
-/// Reads the scenario named by the positional "scenario" with --set and --seed. `more` overrides follow those
-/// of --set.
+/// Reads the scenario file that the positional argument "scenario" names, and applies --set, --seed and then
+/// the overrides in `more`.
 costmodel::Scenario read_scenario(const boost::program_options::variables_map& values,
                                   const std::vector<std::string>& more = {});
 

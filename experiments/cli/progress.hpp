@@ -1,4 +1,5 @@
-// Shows progress ("37 %, 12 s left") on stderr. It prints only on a terminal and after 2 s.
+// Shows progress ("37 %, 12 s left") on stderr. It prints only if stderr is a terminal, and not during the
+// first 2 s.
 #pragma once
 #include <chrono>
 #include <cstdint>

@@ -63,7 +63,7 @@ Data read_data(const std::vector<std::string>& paths, const std::vector<std::str
 }
 
 /// How each term's value is set in a scenario. `initial_window` is handled separately, since it is found by
-/// trying values. For payload_rate the reciprocal is fitted, because times are linear in it.
+/// trying values. For payload_rate the reciprocal is fitted, because times are linear in the reciprocal.
 void set_term(costmodel::NetworkModel& network, const std::string& term, double value) {
   if (term == "bandwidth_efficiency") network.bandwidth_efficiency = value;
   if (term == "latency_factor") network.latency_factor = value;
@@ -99,9 +99,10 @@ Fit fit_with_window(const Data& data, const std::vector<FitTerm>& terms, std::op
   return costmodel::fit_terms(terms, model, observed(data));
 }
 
-/// Slow start is not a smooth function of the window, so the fit tries powers of two segments and then values
-/// in between. The interval contains the windows whose sum of squares exceeds the minimum by no more than
-/// chance (F test, 95 %).
+/// The result of a fit with TCP slow start. The time of slow start is not a smooth function of the initial
+/// window. The fit therefore tries windows of 1, 2, 4, … segments and then values in between. The interval
+/// contains the windows whose sum of squared errors exceeds the minimum by no more than chance (F test, 95
+/// %).
 struct WindowFit {
   Fit fit;
   FittedTerm window;

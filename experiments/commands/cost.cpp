@@ -89,7 +89,7 @@ Cost cost_of(const costmodel::Scenario& scenario, bool paper_accounting) {
   cost.sent = summary.sent;
   cost.rounds = static_cast<std::int64_t>(summary.rounds);
   cost.provenance = provenance_of(scenario, paper_accounting);
-  // The origins of the times of communication inside a site. They do not apply to a site with one GPU.
+  // The origins of the times of communication inside a site. A site with one GPU has no such communication.
   if (scenario.gpus.count > 1)
     cost.provenance.insert(cost.provenance.end(), times.provenance.begin(), times.provenance.end());
   return cost;
@@ -191,7 +191,7 @@ std::string to_human_text(const Cost& cost, const costmodel::Scenario& scenario)
     const Row row = {"largest micro-batch", std::to_string(*cost.largest_micro_batch) + " sequences"};
     rows.insert(rows.end() - 5, row);
   }
-  // These rows appear only if the scenario asks for them.
+  // These rows appear only if the scenario has traffic of the class.
   if (cost.sent.data > 0) rows.push_back({"  data", human_bytes(cost.sent.data)});
   if (cost.sent.checkpoint > 0) rows.push_back({"  checkpoint", human_bytes(cost.sent.checkpoint)});
   if (cost.sent.rejoin > 0) rows.push_back({"  rejoin", human_bytes(cost.sent.rejoin)});

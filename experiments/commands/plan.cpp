@@ -31,7 +31,8 @@ std::size_t read_top(const std::string& text) {
   return top;
 }
 
-/// The closed form assumes identical sites: it uses the slowest rate and the largest latency for all of them.
+/// Returns whether the sites differ. The closed form assumes identical sites: it uses the slowest rate and
+/// the largest latency for all sites.
 bool sites_differ(const platforms::Platform& platform) {
   const platforms::Path* first = nullptr;
   for (int i = 0; i < platform.size(); ++i) {
@@ -76,7 +77,8 @@ bool breaks_a_limit(const planner::Screening& screened, const planner::Answer& a
                      [&](const planner::Finalist& one) { return is_amount(one.problem); });
 }
 
-/// Plans once more for each limited amount, with no limit except GPU memory.
+/// Plans once more for each amount that has a limit. Each of these plans minimises the amount and keeps no
+/// limit except that of GPU memory.
 std::vector<Least> least_of_all(const costmodel::Scenario& base, const planner::Question& question,
                                 const planner::Space& space, const planner::Finalist& own,
                                 const planner::AnswerOptions& answering) {

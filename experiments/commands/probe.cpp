@@ -78,7 +78,8 @@ probe::Hello hello_of(const probe::Launch& launch, const po::variables_map& valu
   return hello;
 }
 
-/// Rank 0 measures like every other site: its own site runs in a thread and uses a control connection too.
+/// The site of rank 0. It runs in a thread of rank 0's process and has a control connection, like every other
+/// site.
 class OwnSite {
  public:
   explicit OwnSite(int first_port) {
@@ -95,7 +96,7 @@ class OwnSite {
     });
   }
   ~OwnSite() {
-    ours_.reset();  // closes the connection if the coordinator did not take it
+    ours_.reset();  // closes the connection if the coordinator does not own it yet
     thread_.join();
   }
   OwnSite(const OwnSite&) = delete;
@@ -196,7 +197,8 @@ void run_probe(const Arguments& arguments) {
   const double wait_s = in_range(*values, "wait", 1, 86400, "300");
   const probe::Launch launch = probe::read_launch(probe::process_environment);
   const probe::Hello hello = hello_of(launch, *values);
-  // A site without iperf3 connects too: rank 0 then reports the missing iperf3, and no site waits in vain.
+  // A site without iperf3 connects too. Rank 0 then reports that iperf3 is missing; otherwise the other sites
+  // would wait for this site until their time is over.
   if (launch.rank > 0) return follow(launch, hello, first_port, wait_s);
   if (hello.iperf3.empty())
     throw InputError("PATH", "no iperf3 in it", "iperf3 at every site", "apt-get install iperf3");

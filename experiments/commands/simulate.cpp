@@ -129,8 +129,8 @@ void run_simulate(const Arguments& arguments) {
     throw UsageError(
         "--traffic-plan: got a plan that takes no time; expected a plan with computations or transfers; for "
         "example --traffic-plan experiments/plans/hub-and-spoke.json");
-  // All texts are made before the first file is written, so that a failure leaves no file behind. For a
-  // user's own plan there is no closed form, and its bytes differ from those of the scenario's method.
+  // All texts are made before the first file is written, so that a failure leaves no file behind. The closed
+  // form cannot compute a user's own plan, and such a plan sends other bytes than the scenario's method.
   const ShownSensitivity sensitivity =
       given_plan.empty() ? read_sensitivity(*values, scenario, engine) : ShownSensitivity{};
   const ShownUncertainty uncertainty =

@@ -30,7 +30,7 @@ using costmodel::RunReport;
 using costmodel::Scenario;
 using planner::Found;
 
-/// Reports by value of the key; each is computed once.
+/// The reports of runs, by value of the key. Each report is computed once.
 class Reports {
  public:
   Reports(const po::variables_map& values, const Unknown& unknown, const Engine& engine)

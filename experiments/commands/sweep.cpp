@@ -165,7 +165,8 @@ void run_sweep(const Arguments& arguments) {
       sweep::closed_form_rows(request, sink);
     }
   }
-  // If no row at all is possible, the sweep is a mistake and not a sweep with gaps.
+  // A sweep may contain impossible combinations. If all combinations are impossible, however, the input is
+  // wrong.
   if (rows > 0 && impossible == rows && shard.count == 1) {
     if (journal) journal->remove();
     throw FileError(

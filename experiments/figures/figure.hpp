@@ -44,8 +44,9 @@ std::string json_text(const Experiment& experiment, const Figure& figure);
 
 // --- shared by several figures -------------------------------------------------------------------------
 
-/// A model of the paper's family with another width and depth: heads of width 64, N_e = 4·d/128 experts of
-/// width 128, k = N_e/4, a vocabulary of 200,019 tokens, sequences of 2048 tokens.
+/// A model of the paper's family with width d = `d_model` and the given number of layers. It has heads of
+/// width 64, N_e = 4·d/128 experts of width 128 per layer, of which each token uses k = N_e/4, a vocabulary
+/// of 200,019 tokens, and sequences of 2048 tokens.
 costmodel::ModelShape family_member(std::int64_t d_model, std::int64_t layers);
 
 /// A scenario with the paper's global batch of 1024 sequences, identical sites, DiLoCo's outer optimiser,

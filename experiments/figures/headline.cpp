@@ -1,5 +1,6 @@
 // Paper, conclusion: "1.42x over efficient baselines and 45.44x over DDP". The paper does not state the
-// configuration, so this file searches for it with the paper's own byte formulas.
+// configuration, so this file uses the paper's byte formulas to search for a configuration with these
+// factors.
 #include <cmath>
 
 #include "costmodel/methods/all.hpp"

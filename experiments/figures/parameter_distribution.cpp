@@ -1,5 +1,5 @@
-// Paper, figure "Parameter distribution trends": at d : L = 32 the share of expert parameters grows from 22 %
-// at 150M parameters to more than 60 % at 26B.
+// Paper, figure "Parameter distribution trends": at a ratio of width d to number of layers L of 32, the share
+// of expert parameters grows from 22 % at 150M parameters to more than 60 % at 26B.
 #include "experiments/figures/figure.hpp"
 
 namespace fomoe::figures {

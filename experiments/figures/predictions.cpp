@@ -1,7 +1,8 @@
 // Paper, appendix "Model Falsifiability". Prediction 1: the broadcast volume of a reshuffle follows C·(1 −
-// O_e/M). The figure shows it by formula and counted from random placements. Prediction 2: throughput grows
-// super-linearly with 1/O_e, because the freed memory allows a larger local batch. The figure tests this
-// claim.
+// O_e/M). O_e is the number of sites that hold each expert, and M is the number of sites. The figure shows
+// the volume twice: computed by the formula, and counted from random placements. Prediction 2: throughput
+// grows super-linearly with 1/O_e, because the freed memory allows a larger local batch. The figure tests
+// this claim.
 #include <algorithm>
 #include <cmath>
 
@@ -32,7 +33,7 @@ double counted_fraction(const costmodel::ModelShape& shape, int overlap) {
     fetched += static_cast<double>(costmodel::migrations(before, after).size());
     before = std::move(after);
   }
-  // Experts held, summed over all workers.
+  // The number of experts that a worker holds, summed over all workers.
   const double held = static_cast<double>(shape.layers * shape.experts) * overlap;
   return fetched / (held * kRedraws);
 }

@@ -21,8 +21,8 @@ std::string lower(std::string text) {
   return text;
 }
 
-/// The file is compiled into the program, so an error in it is a bug of the program; a test reads the whole
-/// file.
+/// Reads a text of the catalogue. The catalogue is compiled into the program, so an error in the catalogue is
+/// a bug of the program. A test reads the whole catalogue.
 std::string text_of(const toml::table& table, const char* key) {
   const auto value = table[key].value<std::string>();
   if (!value) throw std::logic_error(fmt::format("accelerators.toml: {} is missing", key));

@@ -27,9 +27,9 @@ const Accelerator* find_accelerator(const std::string& name);
 /// The entry whose device names contain the given one, or nullptr.
 const Accelerator* accelerator_of_device(const std::string& device_name);
 
-/// For the error message about an unknown name: "one of A100-40GB-SXM, …", and the names closest to `typed`
-/// joined with " or ".
+/// All names as text for an error message: "one of A100-40GB-SXM, …".
 std::string known_accelerators();
+/// The names closest to `typed`, joined with " or ", for an error message.
 std::string near_accelerators(const std::string& typed);
 
 /// "bf16, fp16": the number formats whose peak is known.

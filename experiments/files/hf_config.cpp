@@ -18,8 +18,8 @@ namespace {
 
 using costmodel::ModelShape;
 
-// An upper bound for counts. It is larger than in any model, and small enough that a sum of products of
-// counts can be checked before it overflows.
+// An upper bound for counts. No model has a larger count. The bound is small enough that the program can
+// detect a sum of products of counts that would overflow.
 constexpr std::int64_t kMaxValue = 100'000'000;
 
 std::string content_of(const std::string& path) {
@@ -91,8 +91,9 @@ class ConfigReader {
   Json json_;
 };
 
-// The fields that all supported architectures share: two norms per layer and a final one, gated feed-forward
-// blocks, grouped keys and values, and an unembedding that is separate unless the file says that it is tied.
+// Reads what all supported architectures share: two norms per layer and a final norm, gated feed-forward
+// blocks, and groups of heads that share keys and values. The unembedding has weights of its own unless the
+// file says that it shares those of the embedding.
 ModelShape common(const ConfigReader& config) {
   ModelShape shape;
   shape.d_model = config.count("hidden_size");
@@ -226,7 +227,8 @@ constexpr Architecture kArchitectures[] = {
     {"gpt_oss", gpt_oss}, {"llama", llama},         {"qwen3", qwen3},
 };
 
-// Computed in floating point first, since the exact count has only 64 bits.
+// Computes the number of parameters in floating point first, because the exact count has only 64 bits and
+// could overflow.
 void check_size(const ModelShape& shape, const ConfigReader& config) {
   const auto real = [](std::int64_t value) { return static_cast<double>(value); };
   const double width = real(std::max(shape.d_expert, shape.d_ffn));

@@ -64,7 +64,7 @@ class PlatformReader {
     }
   }
 
-  /// 0: use the largest measured rate.
+  /// Returns the rate that the file gives. Returns 0 if the largest measured rate is to be used instead.
   double link(const TableReader& reader, std::string_view key, const std::string& site, bool out) {
     if (reader.has(key)) {
       given_links_ = true;

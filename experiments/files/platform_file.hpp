@@ -8,8 +8,9 @@
 
 namespace fomoe::scenario {
 
-/// Each ordered pair of sites takes its path from the first of [[path]], the CSV and [default_path] that
-/// describes it. A [[path]] without bandwidth keeps the measured bandwidth. Throws FileError.
+/// Each ordered pair of sites takes its path from the first of these sources that describes the pair:
+/// [[path]], the CSV of measured paths, [default_path]. A [[path]] without bandwidth keeps the measured
+/// bandwidth. Throws FileError.
 platforms::Platform read_platform_file(const std::string& path);
 
 struct MeasuredPath {

@@ -139,7 +139,7 @@ Json read_any_json(const std::string& path, const std::vector<const JsonKind*>& 
     if (has && schema == kind->schema) return json;
     expected.push_back(std::string("\"") + kind->schema + '"');
   }
-  // The schema is checked first, so that a file of another kind gets no error about its keys.
+  // The schema is checked first, so that for a file of another kind the error names the schema and not a key.
   fail(path + ":1", "schema", has ? '"' + schema + '"' : "nothing", joined(expected, " or "), first.remedy);
 }
 

@@ -54,7 +54,8 @@ class JsonObject {
   const Json& object_;
 };
 
-/// Like the above, but allows unknown keys. `file` and `kind` must outlive the returned object.
+/// Like the constructor of JsonObject, but allows unknown keys. `file` and `kind` must outlive the returned
+/// object.
 JsonObject open_object(const std::string& file, const JsonKind& kind, std::string where, const Json& object);
 
 /// Reads the file as JSON and checks its schema. Throws FileError.

@@ -26,8 +26,8 @@ using planner::Measure;
 
 std::string shell_word(const std::string& assignment) {
   std::string text = assignment;
-  // Words on axes are quoted for TOML; the shell needs no quotes around a bare word, which is read as a
-  // string.
+  // Axes contain words with the quotes of TOML. On the command line, --set reads a word without quotes as a
+  // string, so the quotes are left out.
   const std::size_t equals = text.find('=');
   if (text.size() > equals + 2 && text[equals + 1] == '\'' && text.back() == '\'')
     text = text.substr(0, equals + 1) + text.substr(equals + 2, text.size() - equals - 3);

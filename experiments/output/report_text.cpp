@@ -32,7 +32,8 @@ std::string title(const costmodel::RunReport& report, const costmodel::Scenario&
       to_string(strategy.wire.type));
 }
 
-/// Times of the mean round times the number of rounds, as shares of the wall clock.
+/// The parts of the wall clock as shares. The time of a part is its time in the mean round, multiplied by the
+/// number of rounds.
 std::string shares(const costmodel::RunReport& report) {
   const auto rounds = static_cast<double>(report.round.count);
   const auto row = [&](const char* name, double per_round_s) {

@@ -117,7 +117,8 @@ std::string groups_table(const std::vector<ValidatedRun>& runs) {
   return aligned(rows);
 }
 
-/// States how many runs had paced compute: such runs say nothing about predictions of compute.
+/// States how many runs had paced compute, that is, slept for the predicted step time. Such runs do not test
+/// predictions of compute.
 std::string how_measured(const std::vector<ValidatedRun>& runs) {
   const auto paced = std::count_if(runs.begin(), runs.end(),
                                    [](const ValidatedRun& run) { return run.measured.record.paced; });

@@ -24,8 +24,8 @@ using costmodel::Scenario;
 
 constexpr std::size_t kMostFinalists = 96, kMostDoubtful = 4;
 
-/// Picks at most `count` entries evenly over the list, including both ends, because neighbours on a frontier
-/// are similar.
+/// Picks at most `count` entries at even distances in the list, including the first and the last. Neighbours
+/// on a frontier are similar, so the entries left out matter little.
 std::vector<Candidate> thinned(const std::vector<Candidate>& list, std::size_t count) {
   if (list.size() <= count) return list;
   if (count == 1) return {list.front()};
@@ -167,7 +167,8 @@ class Decision {
 
  private:
   [[nodiscard]] const Finalist& at(std::size_t i) const { return answer_.finalists[i]; }
-  /// The value by the other amount, the one that is not minimised.
+  /// The finalist's amount at equal loss that is not minimised: the cost if time is minimised, otherwise the
+  /// time.
   [[nodiscard]] double other_value(std::size_t i) const {
     return to_equal_loss(other_amount(at(i).simulated, options_.screening.minimise),
                          at(i).equal_loss_factor.value_or(std::numeric_limits<double>::quiet_NaN()));
@@ -176,10 +177,11 @@ class Decision {
     if (answer_.basis == Basis::equal_loss) return at(i).equal_loss_factor.has_value();
     return at(i).perplexity && *at(i).perplexity <= *answer_.target_perplexity;
   }
-  /// A finalist that has a better value and no higher risk for quality.
+  /// The index of a finalist that is better than finalist `i` in value, and no worse in the other amount and
+  /// in quality. Returns nothing if there is none.
   [[nodiscard]] std::optional<std::size_t> dominating(std::size_t i) const {
     for (const std::size_t other : order_) {
-      if (other == i) return std::nullopt;  // the others follow in order and are no better
+      if (other == i) return std::nullopt;  // all later finalists have no better value
       if (other_value(other) > other_value(i) * (1 + 1e-9)) continue;
       if (answer_.basis == Basis::perplexity) {
         if (!at(i).perplexity) return other;

@@ -18,19 +18,20 @@ struct Finalist {
   std::vector<std::string> settings;  // settings for --set: "strategy.method=fomoe", …
   costmodel::Scenario scenario;
   Amounts closed_form, simulated;
-  double value = 0;  // simulated value; see Candidate::value
+  double value = 0;  // the value (see Candidate::value) computed from the simulated amounts
   double exposed_share = 0, compute_utilization = 0, gpu_memory_bytes = 0, bytes_sent_per_site_per_round = 0;
   std::string busiest_link;
   std::optional<double> perplexity, plus_minus, equal_loss_factor;
   std::string quality_reason;  // the reason why the perplexity is unknown
-  /// Empty, or the reason for exclusion: a limit that the simulated run breaks, or an error.
+  /// The reason why the finalist is excluded: a limit that the simulated run breaks, or an error. Empty if
+  /// the finalist is not excluded.
   std::string problem;
   [[nodiscard]] const char* method() const { return scenario.strategy.method->name.c_str(); }
   [[nodiscard]] std::int64_t steps_per_round() const;
 };
 
 enum class Basis {
-  equal_loss,  // a scaling law gives the amount that reaches equal loss
+  equal_loss,  // a scaling law gives the amount that each candidate needs for equal loss
   target,      // perplexities were measured and a target is given: the best candidate that reaches it
   perplexity,  // perplexities were measured and no target is given: a frontier
   unknown      // no quality model is valid: a frontier over the settings that may cost quality
@@ -38,18 +39,18 @@ enum class Basis {
 
 struct MethodBest {
   std::size_t finalist = 0;
-  std::optional<std::size_t> loses_to;  // index of a better finalist; empty if this one is in `chosen`
+  std::optional<std::size_t> loses_to;  // index of a better finalist; empty if none is better
 };
 
 struct Answer {
   Basis basis = Basis::unknown;
   std::optional<double> target_perplexity;
-  std::string why_unknown;          // for Basis::unknown and Basis::perplexity
+  std::string why_unknown;          // why no choice is made, for Basis::unknown and Basis::perplexity
   std::vector<Finalist> finalists;  // [0] is the unchanged scenario
   std::vector<std::size_t> chosen;  // the choice and the runners-up, or the frontier; sorted by value
   std::vector<MethodBest> methods;  // the best finalist of each method, sorted by value
   std::size_t simulated = 0;
-  bool with_collectives = false;  // whether finalists were simulated with every collective
+  bool with_collectives = false;  // whether finalists were simulated with every collective algorithm
   [[nodiscard]] bool has_choice() const {
     return (basis == Basis::equal_loss || basis == Basis::target) && !chosen.empty();
   }

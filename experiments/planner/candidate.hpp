@@ -17,7 +17,7 @@ struct Amounts {
   }
 };
 
-/// The limits that a candidate must keep. Empty means no limit.
+/// The limits that a candidate must keep. A member without a value sets no limit.
 struct Limits {
   std::optional<double> time_s, cost, energy_kwh;
   std::optional<double> perplexity;
@@ -25,11 +25,11 @@ struct Limits {
 };
 
 /// The settings that may reduce the quality of the trained model, independent of any quality model. A
-/// candidate is certainly at least as good as another one only if it is no worse in each of these
-/// coordinates.
+/// candidate certainly trains a model of at least the same quality as another candidate only if no coordinate
+/// of the first is worse.
 struct QualityCoordinates {
-  double local_steps = 1;        // K: fewer steps are safer
-  double overlap_share = 1;      // O_e/M: a larger share is safer
+  double local_steps = 1;        // K, optimiser steps between two synchronisations: fewer are safer
+  double overlap_share = 1;      // share of the sites that hold each expert (O_e/M): larger is safer
   double bytes_per_element = 2;  // bytes per element on the wire: more are safer
   double overlap_steps = 0;      // steps by which a synchronisation is delayed: fewer are safer
   bool averages_everything = true;
@@ -44,15 +44,16 @@ inline bool no_riskier(const QualityCoordinates& a, const QualityCoordinates& b)
 
 struct Candidate {
   std::uint32_t family = 0;
-  std::uint64_t row = 0;  // row in the family's grid
-  Amounts amounts;        // by the closed form
+  std::uint64_t row = 0;  // number of the row in the family's grid
+  Amounts amounts;        // computed by the closed form
   QualityCoordinates quality;
   double sites = 1;
   double perplexity = 0;  // NaN: unknown
-  /// The value that is minimised: the amount, or, if a scaling law applies, the amount that reaches the loss
-  /// of data-parallel training.
+  /// The value that `fomoe plan` minimises. If a scaling law applies, this is the amount (time, cost or
+  /// energy) that the candidate needs to reach the loss of data-parallel training. Otherwise this is the
+  /// amount that the candidate needs for its whole run.
   double value = 0;
-  double other_amount = 0;  // the one of cost and time that is not minimised; 0 if unknown
+  double other_amount = 0;  // the cost if time is minimised, otherwise the time; 0 if unknown
 };
 
 }  // namespace fomoe::planner

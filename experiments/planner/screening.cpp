@@ -19,8 +19,8 @@ namespace {
 
 using costmodel::Scenario;
 
-/// Reads the quality coordinates of a family's rows: from an axis if one sets the coordinate, otherwise a
-/// constant.
+/// The quality coordinates of the rows of a family. If an axis sets a coordinate, its value depends on the
+/// row; otherwise it is the same in all rows.
 class Coordinates {
  public:
   Coordinates(const Scenario& base, const Family& family) : family_(family) {
@@ -115,8 +115,8 @@ class Screen {
     if (const std::string broken = broken_perplexity(candidate.perplexity, options_.limits); !broken.empty())
       return drop(broken, "");
     if (const std::string broken = broken_amount(candidate.amounts, options_.limits); !broken.empty()) {
-      // If sites differ, the closed form uses the slowest link for all of them, so it overestimates. The
-      // compute time alone is a lower bound.
+      // If sites differ, the closed form uses the slowest link for all sites, so it overestimates the time.
+      // The compute time alone is a lower bound of the time.
       const double compute_share = result(kCompute) * result(kRounds) / candidate.amounts.time_s;
       if (!options_.closed_form_is_pessimistic ||
           !broken_amount(candidate.amounts, options_.limits, compute_share).empty())
@@ -172,8 +172,8 @@ std::size_t Shortlist::Hash::operator()(const Level& level) const {
 Shortlist::Level Shortlist::level_of(const Candidate& candidate) const {
   if (by_perplexity_) return {candidate.perplexity, candidate.sites, 0, 0, 0, 0};
   const QualityCoordinates& q = candidate.quality;
-  // Candidates are grouped into eight levels of K per factor of 2: neighbouring values of K are similar, and
-  // a sweep over K has thousands of them.
+  // Candidates are grouped into eight levels of local steps per factor of 2. Neighbouring numbers of local
+  // steps give similar quality, and --vary may list thousands of numbers.
   return {candidate.sites, std::floor(8 * std::log2(q.local_steps)), q.overlap_share, q.bytes_per_element,
           q.overlap_steps, q.averages_everything ? 1.0 : 0.0};
 }

@@ -1,5 +1,5 @@
-// Evaluates all candidates by the closed form, records which ones are dropped and why, and selects the few to
-// simulate.
+// Evaluates all candidates by the closed form and selects the few candidates to simulate. Records how many
+// candidates are dropped for each reason.
 #pragma once
 #include <functional>
 #include <map>
@@ -17,17 +17,21 @@ struct Dropped {
   std::string example;
 };
 
-/// Keeps the best of many candidates. Memory is constant except for one candidate for each quality level.
+/// Keeps only the best candidate of each method and the best candidate of each quality level, so that memory
+/// does not grow with the number of candidates offered.
 class Shortlist {
  public:
-  /// `by_perplexity`: quality levels are known perplexities; otherwise they are the quality coordinates.
+  /// If `by_perplexity` is true, candidates with the same number of sites and the same perplexity are on the
+  /// same quality level; each candidate must then have a known perplexity. If it is false, the number of
+  /// sites and the quality coordinates determine the level.
   explicit Shortlist(bool by_perplexity) : by_perplexity_(by_perplexity) {}
   void offer(const Candidate& candidate);
   [[nodiscard]] bool empty() const { return of_method_.empty(); }
   [[nodiscard]] std::uint64_t offered() const { return offered_; }
   /// The best candidate of each method, sorted by value.
   [[nodiscard]] std::vector<Candidate> of_methods(const Space& space) const;
-  /// The best candidates overall, sorted by value: at most `count`, which differ in method or quality level.
+  /// The best candidates overall, sorted by value. Returns at most `count` candidates; any two of them differ
+  /// in method or in quality level.
   [[nodiscard]] std::vector<Candidate> best(std::size_t count) const;
   /// The Pareto frontier in value and quality, sorted by value.
   [[nodiscard]] std::vector<Candidate> frontier() const;
@@ -48,9 +52,9 @@ struct Screening {
   std::uint64_t candidates = 0;
   std::map<std::string, Dropped> dropped;  // dropped candidates by reason
   Shortlist any{false};                    // all candidates that keep the limits
-  Shortlist known{true};                   // those of `any` whose perplexity is known
-  /// Candidates that break a limit by the closed form, in cases where the closed form is too pessimistic to
-  /// decide.
+  Shortlist known{true};                   // the candidates in `any` whose perplexity is known
+  /// Candidates that break a limit according to the closed form, but that may keep the limit in a simulation.
+  /// There are such candidates only if the sites differ, because the closed form then overestimates times.
   Shortlist doubtful{false};
 };
 
@@ -59,8 +63,8 @@ struct ScreeningOptions {
   Limits limits;
   /// The highest perplexity with which a candidate of known perplexity may be chosen.
   std::optional<double> target_perplexity;
-  /// Bytes per element on the wire in the unchanged scenario. Quality models do not cover coarser numbers, so
-  /// with coarser numbers a perplexity counts as unknown.
+  /// Bytes per element on the wire in the unchanged scenario. Quality models do not cover number formats with
+  /// fewer bytes, so the perplexity of a candidate with such a format counts as unknown.
   double known_bytes_per_element = 0;
   bool closed_form_is_pessimistic = false;  // true if sites differ
 };
@@ -69,10 +73,12 @@ struct ScreeningOptions {
 Screening screen(const costmodel::Scenario& base, const Question& question, const Space& space,
                  const ScreeningOptions& options, const std::function<void(std::uint64_t)>& progress);
 
-/// The one of time and cost that is not minimised; 0 if it is unknown.
+/// Returns the cost if time is minimised, otherwise the time; 0 if that amount is unknown.
 double other_amount(const Amounts& amounts, Measure minimise);
 
-/// Whether `a` precedes `b` at equal value: lower risk for quality first, then the earlier candidate.
+/// Whether `a` comes before `b` in the order of candidates. The candidate with the lower value comes first.
+/// At equal value, the candidate with the lower risk for quality comes first, and at equal risk the candidate
+/// that was generated first.
 bool better(const Candidate& a, const Candidate& b);
 
 }  // namespace fomoe::planner

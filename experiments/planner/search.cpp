@@ -11,7 +11,7 @@ namespace {
 constexpr double kResolution = 1e-3;
 constexpr double kDensest = 64;  // every whole number up to this one is a sample
 constexpr int kProbes = 6;
-constexpr double kMostImpossible = 4096;  // whole numbers in a row that are tested for a possible one
+constexpr double kMostImpossible = 4096;  // consecutive whole numbers tested, see search.hpp
 
 std::vector<double> samples(const Domain& domain) {
   std::vector<double> values;
@@ -47,7 +47,7 @@ class Search {
     const std::size_t last = values_.size() - 1;
     const bool good_low = good(values_.front()), good_high = good(values_[last]);
     if (good_low && good_high) {
-      if (const auto gap = first_bad()) {  // reached at both ends: search from the gap on
+      if (const auto gap = first_bad()) {  // the target is reached at both ends, but missed between them
         found.missed_again = values_[*gap];
         found.kind = Found::Kind::smallest;
         std::size_t upper = *gap;
@@ -72,7 +72,8 @@ class Search {
       found.missed_again = values_[last];
       return found;
     }
-    // There is one crossing, or an odd number of them. The closed form shows where to search first.
+    // Only one end of the domain reaches the target. There is thus an odd number of crossings, usually one:
+    // points where the margin changes its sign. The closed form shows where to search first.
     const bool rising = good_high;
     std::size_t at = crossing(rising);
     if (rising) {
@@ -86,7 +87,7 @@ class Search {
       found.kind = Found::Kind::largest;
       found.value = bisect(values_[at + 1], values_[at]);
     }
-    // Check whether the target is reached everywhere beyond the crossing.
+    // Check at some samples whether the target is reached everywhere beyond the crossing.
     const std::size_t from = rising ? at + 1 : 0, to = rising ? last : at;
     for (int i = 0; i <= kProbes && to > from; ++i) {
       const double value = values_[from + (to - from) * static_cast<std::size_t>(i) / kProbes];
@@ -101,7 +102,8 @@ class Search {
     return margin && *margin >= 0;
   }
 
-  /// The last sample before the crossing that is closest to the end where the target is reached.
+  /// The lower of the two samples around a crossing of the closed form's margin. If there are several
+  /// crossings, the function takes the one closest to the end where the target is reached.
   std::size_t crossing(bool rising) const {
     if (rising) {
       for (std::size_t i = values_.size() - 1; i > 0; --i) {
@@ -115,8 +117,8 @@ class Search {
     return 0;
   }
 
-  /// The first sample at which the target is missed. Only the samples that miss it by the closed form, and
-  /// some others, are tested.
+  /// The first sample at which the target is missed. The function tests only the samples that miss the target
+  /// according to `quick`, and some others.
   std::optional<std::size_t> first_bad() {
     for (std::size_t i = 0; i < values_.size(); ++i) {
       const bool probe = i % std::max<std::size_t>(1, values_.size() / kProbes) == 0;
@@ -153,15 +155,16 @@ class Search {
     return std::nullopt;
   }
 
-  /// Bisects between `bad`, which misses the target, and `reached`, which reaches it; either may be the
-  /// larger.
+  /// Bisects between `bad`, which misses the target, and `reached`, which reaches it; `bad` may be above or
+  /// below `reached`.
   double bisect(double bad, double reached) {
     while (true) {
       double middle = 0;
       if (domain_.whole) {
         if (std::abs(reached - bad) <= 1) return reached;
         middle = std::floor((bad + reached) / 2);
-        // The nearest possible number on the side away from `bad`. There may be none in between.
+        // Take the first possible number from the middle towards `reached`, or else towards `bad`. If there
+        // is none between the two, the bisection ends.
         const double step = reached > bad ? 1 : -1;
         if (step < 0) middle = std::ceil((bad + reached) / 2);
         const std::optional<double> possible = first_possible(middle, reached, step);

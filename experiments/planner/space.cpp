@@ -121,8 +121,9 @@ class SpaceBuilder {
       space_.tried.push_back(axis.key + ": " + values_text(axis));
   }
 
-  /// The axis of participating sites. A given step time holds for one site at a fixed number of sites: with
-  /// fewer sites each would compute a larger batch. Therefore the number of sites then stays constant.
+  /// The axis of participating sites. A step time that the scenario gives is valid only for the scenario's
+  /// number of sites, because with fewer sites each site would compute a larger batch. With such a step time,
+  /// the number of sites is therefore not varied.
   void choose_sites() {
     const bool asked = varied("platform.sites") != nullptr || varied("platform.use_sites") != nullptr;
     if (asked || base_.sites() < 2) return;
@@ -215,7 +216,8 @@ class SpaceBuilder {
     }
   }
 
-  /// A method that is defined by its number format keeps it, and so does a sparse format.
+  /// Adds the axis of number formats on the wire. A method that is defined by its number format keeps that
+  /// format, and a scenario with a sparse format keeps the sparse format.
   void add_payload(const Method& method, std::vector<Axis>& axes) {
     if (varied("strategy.payload_dtype") != nullptr) {
       axes.push_back(*varied("strategy.payload_dtype"));

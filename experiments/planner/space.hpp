@@ -12,17 +12,17 @@ namespace fomoe::planner {
 
 struct Question {
   std::string scenario_path;
-  std::vector<std::string> overrides;  // overrides of --set and --seed
-  std::vector<sweep::Axis> vary;       // axes of --vary, which replace or extend the usual ones
+  std::vector<std::string> overrides;  // settings that --set and --seed give
+  std::vector<sweep::Axis> vary;       // axes that --vary gives; they replace or extend the usual axes
 };
 
-/// The candidates of one method: all combinations of its axes.
+/// The candidates of one method: all combinations of the values on the axes of `grid`.
 struct Family {
   const costmodel::Method* method = nullptr;
   std::vector<std::string> overrides;  // settings of the method and of the kind of placement
   sweep::Grid grid;
-  /// Bytes per element on the wire, indexed by the digit of axis strategy.payload_dtype; one entry without
-  /// it.
+  /// Bytes per element on the wire for each value of the axis strategy.payload_dtype, in the order of the
+  /// axis. If the grid does not have this axis, there is only one entry.
   std::vector<double> wire_bytes;
 };
 
@@ -34,8 +34,8 @@ struct Space {
   [[nodiscard]] double candidates() const;
 };
 
-/// `base` is the question's unchanged scenario. Methods that cannot be compared with the scenario's kind of
-/// step time are left out, and `tried` names them.
+/// `base` is the question's unchanged scenario. If the scenario gives a fixed step time, methods that would
+/// need another step time are left out, and `tried` names them.
 Space candidate_space(const costmodel::Scenario& base, const Question& question);
 
 }  // namespace fomoe::planner

@@ -21,13 +21,14 @@ class ExternalProgram {
   ExternalProgram(const ExternalProgram&) = delete;
   ExternalProgram& operator=(const ExternalProgram&) = delete;
 
-  /// Reads until `text` is in the output, the output ends, or the time is over. Returns whether `text` was
+  /// Reads until the output contains `text`, the output ends, or the time is over. Returns whether `text` was
   /// found.
   bool wait_for_output(const std::string& text, double until_s);
-  /// Returns whether the output has ended by then, i.e. the process has ended or is about to end.
+  /// Returns whether the output ends before the given time. If it does, the process has ended or is about to
+  /// end.
   bool wait_for_end(double until_s);
-  /// Waits until the process ends, and kills it when the time is over. Returns its exit status as a shell
-  /// gives it; empty if it was killed here.
+  /// Waits until the process ends, and kills the process when the time is over. Returns the exit status in
+  /// the form in which a shell reports it. Returns nothing if this function killed the process.
   std::optional<int> wait(double until_s);
   /// May be called from any thread while this object lives.
   void kill();
@@ -37,7 +38,8 @@ class ExternalProgram {
   bool read_some(double until_s);  // false at the end of the output or when the time is over
 
   pid_t process_ = -1;
-  /// Held while the process is reaped, so that kill() never signals a new process with the same id.
+  /// The lock is held while waitpid() collects the exit status, so that kill() never signals a new process
+  /// that got the same process id.
   std::mutex ending_;
   bool ended_ = false;
   Socket pipe_;

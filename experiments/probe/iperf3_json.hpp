@@ -22,8 +22,8 @@ struct Iperf3Transfer {
   std::string version;                 // "3.12"
 };
 
-/// Throws Iperf3Error if iperf3 reports an error, if the text is not a report of a TCP client, for reversed
-/// and bidirectional tests, and if no payload arrived.
+/// Throws Iperf3Error if iperf3 reports an error, if the text is not a report of a TCP client, if the test
+/// was reversed or bidirectional, and if no payload arrived.
 Iperf3Transfer read_iperf3(const std::string& json);
 
 }  // namespace fomoe::probe

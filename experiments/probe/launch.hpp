@@ -18,7 +18,8 @@ using Environment = std::function<std::optional<std::string>(const std::string&)
 std::optional<std::string> process_environment(const std::string& name);
 
 /// Reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Under Slurm, SLURM_PROCID and SLURM_NTASKS replace
-/// the first two. If torchrun's store listens on MASTER_PORT, the next port is used. Throws InputError.
+/// RANK and WORLD_SIZE. If torchrun's key-value store listens on MASTER_PORT, the control connections use the
+/// next port. Throws InputError.
 Launch read_launch(const Environment& environment);
 
 }  // namespace fomoe::probe

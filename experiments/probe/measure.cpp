@@ -1,5 +1,6 @@
 // The order of the measurements: first round trips and single transfers with no other transfer at the same
-// time; then each site sends to one other site at once; then all sites send to one, and one sends to all.
+// time; then transfers in which all sites take part at once, each sending to one other site; then transfers
+// from all sites to one site, and from one site to all sites.
 #include <fmt/format.h>
 #include <poll.h>
 
@@ -83,7 +84,8 @@ class Conversation {
     }
   }
 
-  /// Receives from all sites, so that a lost site is noticed whichever site is waited for.
+  /// Receives from all sites, so that the loss of any site is noticed, even while this object waits for
+  /// another site.
   void listen(int awaited, double until_s) {
     std::vector<pollfd> ready;
     for (const Site& one : sites_) ready.push_back({one.connection.descriptor(), POLLIN, 0});
@@ -184,10 +186,10 @@ class Measuring {
     longest_round_trip_s_ = std::max(longest_round_trip_s_, spread_of(values).median);
   }
 
-  /// Seconds left out at the start of each transfer. TCP's window doubles every round trip, so it takes ten
-  /// round trips to grow a thousandfold. It then overshoots, loses segments, and needs about as long again to
-  /// recover. Data held back by lost segments reaches the receiver all at once and would show as too high a
-  /// rate.
+  /// Seconds at the start of each transfer that iperf3 does not count. TCP's window doubles every round trip,
+  /// so the window needs ten round trips to grow a thousandfold. The window then exceeds what the path can
+  /// carry, segments are lost, and TCP needs about another ten round trips to recover. When the lost segments
+  /// arrive, TCP delivers the data behind them all at once, so that the measured rate would be too high.
   int omitted_s(double round_trip_s) const {
     return std::clamp(static_cast<int>(std::ceil(1 + 20 * round_trip_s)), 2, 15);
   }

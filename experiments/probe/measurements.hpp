@@ -15,11 +15,12 @@ Spread spread_of(std::vector<double> values);
 /// All measurements from one site to another. Rates are TCP payload in bytes per second.
 struct PairMeasurements {
   std::vector<double> round_trips_s;  // seconds, with no transfer at the same time
-  /// No other transfer, by number of streams; one value per repetition.
+  /// Rates of transfers with no other transfer at the same time. The key is the number of streams; the list
+  /// has one value for each repetition.
   std::map<int, std::vector<double>> alone;
-  std::vector<double> together;  // while every site sent to one site and received from one site
-  std::vector<double> with_the_senders_others;    // while the sender sent to all other sites too
-  std::vector<double> with_the_receivers_others;  // while all other sites sent to the receiver too
+  std::vector<double> together;  // rates while every site sent to one site and received from one site
+  std::vector<double> with_the_senders_others;    // rates while the sender sent to all other sites
+  std::vector<double> with_the_receivers_others;  // rates while all other sites sent to the receiver
 };
 
 struct Measurements {
@@ -47,21 +48,23 @@ struct PathRate {
 PathRate path_rate(const Measurements& measured, int from, int to);
 
 /// The number of streams for transfers that run beside others: the largest number whose median is within 5 %
-/// of the best. A single stream may reach the same rate alone, but many streams keep their share better
-/// beside other transfers and beside the acknowledgements of the opposite direction.
+/// of the best. A single stream may reach the same rate while no other transfer runs. Many streams together
+/// lose less of their rate to other transfers, and to acknowledgements in the opposite direction.
 int streams_beside_others(const Measurements& measured, int from, int to);
 
 struct PortRate {
   Spread bytes_per_s;
-  bool several = false;  // measured with all other sites at once; false: the largest rate of one path
+  bool several = false;  // true: measured with all other sites at once; false: the largest rate of one path
 };
-/// The total rate that a site sends or receives. If one path alone was faster than all paths together (their
-/// other ends may be slow), it is the rate of that path.
+/// The total rate that a site sends or receives. If one path alone was faster than all paths of the site
+/// together, the result is the rate of that path, because the sites at the other ends may have limited the
+/// total.
 PortRate uplink(const Measurements& measured, int site);
 PortRate downlink(const Measurements& measured, int site);
 
 /// A path that was slower than the platform file says while every site sent to one site and received from one
-/// site. Then no uplink, downlink or path of the file was used twice, so some other link is shared.
+/// site. In this measurement, each uplink, downlink and path of the file carried only one transfer. A slower
+/// path therefore shares a link that the file does not contain.
 struct SharedPath {
   int from = 0, to = 0;
   double expected_bytes_per_s = 0, got_bytes_per_s = 0;  // medians
@@ -69,8 +72,8 @@ struct SharedPath {
 inline constexpr double kSharedBelow = 0.9;
 std::vector<SharedPath> shared_paths(const Measurements& measured);
 
-/// The platform file (TOML). Rates are medians and latencies are half of the median round trip. A comment
-/// gives the smallest and largest value of every number.
+/// The platform file (TOML). Rates are medians and latencies are half of the median round trip. For each
+/// number, a comment gives the smallest and largest measured value.
 std::string platform_toml(const Measurements& measured, const std::string& name);
 
 /// One sentence for each shared path.

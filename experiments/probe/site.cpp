@@ -28,7 +28,7 @@ namespace {
 constexpr double kStart_s = 5;  // seconds for iperf3 to start listening
 constexpr double kGlance_s = 0.1;
 
-/// The measurement was stopped, by rank 0 or at the end.
+/// The measurement was stopped by a request of rank 0, or because the probe ended.
 class Stopped : public std::runtime_error {
  public:
   Stopped() : std::runtime_error("stopped") {}

@@ -1,5 +1,5 @@
-// The part of every site in the probe. It runs the measurements that rank 0 requests, in lines of JSON over
-// its control connection:
+// The part of every site in the probe. Each site runs the measurements that rank 0 requests. Requests and
+// answers are lines of JSON on the control connection between the site and rank 0:
 //
 //   {"id": 1, "do": "echo", "limit_s": 20}
 //     answer: {"id": 1, "port": 5201}

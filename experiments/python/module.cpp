@@ -19,7 +19,8 @@ struct WrongInput : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The GIL stays held, because SimGrid's set-up and the captured answer exist once per process.
+// The function does not release the GIL, because a process can have only one SimGrid engine and one captured
+// answer at a time.
 std::string answer(const fomoe::commands::Arguments& arguments) {
   const fomoe::scenario::CapturedOutput kept;
   try {

@@ -12,7 +12,7 @@ namespace fomoe::report {
 inline Json bars_of(const std::string& name, const Json& values) {
   return {{"name", name}, {"values", values}};
 }
-/// Points [x, y, text]; `line`: whether a line joins them.
+/// A series of points [x, y, text]. `line` states whether a line joins the points.
 inline Json points_of(const std::string& name, bool line, const Json& points) {
   return {{"name", name}, {"line", line}, {"points", points}};
 }
@@ -27,13 +27,14 @@ Chart bandwidth_chart(const Run& run);
 /// The wall clock of each run as a bar of compute, exposed communication and idle.
 Chart times_chart(const std::vector<Run>& runs);
 
-/// The Pareto frontier of pairs of amounts that are both minimised. A point is on it unless another point is
-/// better in one amount and at least as good in the other.
+/// States for each point whether the point is on the Pareto frontier. A point is a pair of amounts; smaller
+/// is better for both amounts. A point is on the frontier unless another point is smaller in one amount and
+/// no larger in the other.
 std::vector<bool> on_frontier(const std::vector<std::pair<double, double>>& points);
-/// Wall clock against cost if all runs have a cost in the same currency, otherwise against perplexity,
-/// otherwise against bytes sent.
+/// A point for each run, with its wall clock on one axis. The other axis shows cost if all runs have a cost
+/// in the same currency. Otherwise it shows perplexity if all runs have one, and bytes sent if not.
 Chart runs_frontier_chart(const std::vector<Run>& runs);
-/// The minimised amount against the quality measure of the plan's basis.
+/// A point for each candidate: the minimised amount, and the measure of quality that the plan's basis uses.
 Chart plan_frontier_chart(const Plan& plan);
 Chart methods_chart(const Plan& plan);
 

@@ -26,7 +26,7 @@ std::vector<bool> on_frontier(const std::vector<std::pair<double, double>>& poin
 
 namespace {
 
-/// The second axis of a frontier, against the wall clock.
+/// The quantity on the second axis of a frontier; the first axis is the wall clock.
 struct Against {
   std::string title;
   Scale unit;
@@ -128,7 +128,8 @@ Chart runs_frontier_chart(const std::vector<Run>& runs) {
 Chart plan_frontier_chart(const Plan& plan) {
   const auto [unit, y_title] = minimised_axis(plan);
   const bool by_perplexity = plan.basis == "perplexity-frontier";
-  // One series for each O_e, because fewer copies of an expert can also cost quality.
+  // One series for each O_e, the number of sites that hold each expert, because fewer copies can reduce
+  // quality.
   std::map<std::int64_t, Json> by_overlap;
   std::vector<Row> rows;
   const auto point = [&](const Candidate& row) {

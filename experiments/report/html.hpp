@@ -11,7 +11,8 @@ namespace fomoe::report {
 /// Escapes text for use between tags and inside quoted attributes.
 std::string escaped(std::string_view text);
 
-/// Escapes JSON for a <script type="application/json">: it contains no "<" that could end the element.
+/// Escapes JSON for a <script type="application/json">. The result contains no "<", so no text in the JSON
+/// can end the element.
 std::string embedded(const scenario::Json& json);
 
 std::string heading(int level, std::string_view text);

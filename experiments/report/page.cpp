@@ -23,7 +23,8 @@ std::string title_of(const Results& results) {
   return results.sweeps.empty() ? answer_of(results.solved.front()) : answer_of(results.sweeps.front());
 }
 
-/// A single result is shown open. Of several results, each can be unfolded below the comparison.
+/// The section of one result. A single result is shown open. If there are several results, their sections
+/// follow the comparison and are closed until the reader opens them.
 std::string result(const std::string& name, const std::string& answer, const std::string& html, bool alone) {
   const std::string titled = heading(2, "Result: " + name) + html;
   const std::string content = alone ? titled : folded(name + ": " + answer, titled);

@@ -17,7 +17,7 @@ namespace fomoe::report {
 
 using scenario::Json;
 
-/// The change of the wall clock with each input, computed by one engine.
+/// How much the wall clock changes with each input, computed by one engine.
 struct Sensitivities {
   std::string executor;
   double wall_clock_s = 0;  // seconds for the unchanged scenario, by that engine
@@ -29,11 +29,12 @@ struct DrawnRound {
   costmodel::RoundTimeline timeline;
 };
 
-/// A run, schema "fomoe.run/1". Fields that older or measured results do not have are empty.
+/// A run, schema "fomoe.run/1". A field is empty if the result file does not have it, as in the results of
+/// measured runs and of older versions.
 struct Run {
   std::string path;
   std::string name;              // file name without folder and extension, unique in a report
-  costmodel::RunReport figures;  // without goodput and replicas, whose JSON is shown unchanged
+  costmodel::RunReport figures;  // without goodput and replicas, which are shown as JSON
   /// Bytes per site in the mean round, by class of traffic.
   std::vector<std::pair<std::string, double>> sent_bytes;
   std::vector<costmodel::BandwidthPoint> bandwidth_curve;
@@ -68,8 +69,10 @@ struct Plan {
   std::string why_no_choice;  // the reason, if the answer has no choice
   bool has_choice = false;    // whether the first entry of `chosen` is the choice; the others are runners-up
   std::vector<Candidate> chosen;
-  std::vector<Candidate> methods;                        // the best candidate of each method
-  std::vector<std::pair<std::string, Candidate>> least;  // where nothing keeps the limits: of "cost", who
+  std::vector<Candidate> methods;  // the best candidate of each method
+  /// If no candidate keeps the limits: for each limited amount, the name of the amount ("cost") and the
+  /// candidate with the smallest amount.
+  std::vector<std::pair<std::string, Candidate>> least;
   Candidate as_it_is;
   double candidates = 0, simulated = 0;
   std::vector<Dropped> dropped;

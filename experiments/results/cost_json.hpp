@@ -7,9 +7,9 @@
 
 namespace fomoe::scenario {
 
-/// The settings that the scenario states; others are left out.
+/// Adds the settings that the scenario states.
 void add_cost_and_quality(Json& json, const costmodel::Scenario& scenario);
-/// The values that the report has.
+/// Adds the values that the report has.
 void add_cost_and_quality(Json& json, const costmodel::RunReport& report);
 
 }  // namespace fomoe::scenario

@@ -11,8 +11,8 @@
 
 namespace fomoe::scenario {
 
-/// Each key is valid by itself, but the keys contradict each other. `reason` is the message without its
-/// place.
+/// The error if each key is valid by itself, but the keys contradict each other. reason() is the message
+/// without its place.
 class CombinationError : public FileError {
  public:
   CombinationError(const std::string& place, std::string reason)
@@ -33,8 +33,8 @@ struct ReadOptions {
   bool check_together = true;
 };
 
-/// Reads and checks the scenario file and the files that it names (relative to it), such as step profile and
-/// platform.
+/// Reads and checks the scenario file and the files that it names (relative to it), such as the step profile
+/// and the platform file.
 costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& options = {});
 
 }  // namespace fomoe::scenario

@@ -94,12 +94,12 @@ ScenarioSource scenario_source(const std::string& path, const ReadOptions& optio
     if (!named) continue;
     const std::string file = document.beside(*named);
     if (!options.compute_required && std::string_view(key.name) == "profile" && !fs::exists(file)) {
-      // Nothing was planned with this file. A scenario that needs it cannot be predicted, and the reader
-      // reports that.
+      // The run did not read this profile. If a later prediction needs the profile, the reader reports that
+      // it is missing.
       continue;
     }
-    // Files keep their names, because a model is named after its file. Files with equal names are
-    // distinguished by their tables.
+    // Files keep their names, because a model is named after its file. If two files have the same name, the
+    // name of the TOML table is put before the second name.
     std::string name = fs::path(file).filename().string();
     if (source.files.contains(name)) name = std::string(key.table) + '-' + name;
     const bool platform = std::string_view(key.table) == "platform" && std::string_view(key.name) == "file";
@@ -116,7 +116,7 @@ costmodel::Scenario read_scenario(const ScenarioSource& source, const std::strin
   const UnpackedFolder folder;
   write(folder.path() + "/scenario.toml", source.toml);
   for (const auto& [file, content] : source.files) {
-    // A file name from outside must not point out of the folder.
+    // The name of a file comes from a report and must not lead to a file outside of the folder.
     if (fs::path(file).filename() != file || file == "." || file == "..")
       fail(name, "run.files", '"' + file + '"', "a file name without a folder", "profile.json");
     write(folder.path() + '/' + file, content);

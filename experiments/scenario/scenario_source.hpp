@@ -1,5 +1,5 @@
-// A scenario as text together with the files that it names. Measured reports contain it, so that the run can
-// be predicted later on any machine.
+// A scenario as text together with the files that it names. The reports of measured runs contain this text
+// and the files, so that the run can be predicted later on any machine.
 #pragma once
 #include <map>
 #include <string>
@@ -11,8 +11,8 @@
 namespace fomoe::scenario {
 
 /// `toml` is the scenario after all overrides. The files that it names (profile, platform, prices, …) are in
-/// `files` under the names used in `toml`. trainer.data is left out: it is large, and no prediction depends
-/// on it.
+/// `files` under the names used in `toml`. The file that trainer.data names is left out, because it is large
+/// and no prediction depends on it.
 struct ScenarioSource {
   std::string toml;
   std::map<std::string, std::string> files;  // name → content

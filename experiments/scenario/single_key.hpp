@@ -17,10 +17,11 @@ struct SingleKey {
 /// and the assignment.
 SingleKey read_single_key(const std::string& assignment);
 
-/// Whether values of this kind are numbers (money is not, because it has a currency); whether they are
-/// numbers without a unit; and the SI unit for their text form: "Bps", "s", "B", …, or "".
+/// Whether values of this kind are numbers. An amount of money is not, because it has a currency.
 bool is_number(Kind kind);
+/// Whether values of this kind are numbers without a unit.
 bool is_plain_number(Kind kind);
+/// The SI unit in the text form of values of this kind: "Bps", "s", "B", …, or "" if they have no unit.
 const char* si_unit(Kind kind);
 
 }  // namespace fomoe::scenario

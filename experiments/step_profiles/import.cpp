@@ -41,7 +41,8 @@ std::string place_of(const Log& log, const std::string& path, const LoggedStep& 
                  std::string(format.sentence), std::string(format.example), meant);
 }
 
-/// Sequences of the step over all GPUs, from the log line or else from the stated facts of the run.
+/// The number of sequences that all GPUs together compute in the step. It is taken from the log line, or else
+/// from the facts that the user supplied.
 std::int64_t sequences_of(const Log& log, const LoggedStep& step, const std::string& path,
                           const RunFacts& facts) {
   const std::string place = place_of(log, path, step);
@@ -64,9 +65,9 @@ std::int64_t sequences_of(const Log& log, const LoggedStep& step, const std::str
   return sequences;
 }
 
-/// Computes a step's time t from the rate r in tokens per second and GPU: t = sequences · length ÷ (GPUs ·
-/// r). torchtitan divides the rate by the number of GPUs of a replica, so r · GPUs is the total throughput
-/// for any kind of parallelism.
+/// Computes a step's time t from the logged rate r in tokens per second per GPU: t = sequences · sequence
+/// length ÷ (GPUs · r). torchtitan divides the rate by the number of GPUs of a replica, so r · GPUs is the
+/// total throughput for any kind of parallelism.
 double whole_step_s(const LoggedStep& step, std::int64_t sequences, const RunFacts& facts) {
   if (step.tokens_per_gpu_s == 0) return step.seconds;
   const double tokens = static_cast<double>(sequences) * static_cast<double>(facts.model.sequence_length);

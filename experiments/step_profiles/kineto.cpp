@@ -71,7 +71,8 @@ Log read_kineto(const std::string& path, const std::string& text) {
   const std::map<std::int64_t, double>& starts = gpu.size() > 1 ? gpu : cpu;
   for (auto step = starts.begin(); step != starts.end(); ++step) {
     const auto next = std::next(step);
-    if (next == starts.end() || next->first != step->first + 1) continue;  // the end of this step is unknown
+    // The next step, whose start ends this step, is not in the trace.
+    if (next == starts.end() || next->first != step->first + 1) continue;
     const double seconds = 1e-6 * (next->second - step->second);
     if (!(seconds > 0)) {
       scenario::fail(path + ":1", fmt::format("ProfilerStep#{}", next->first),

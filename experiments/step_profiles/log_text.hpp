@@ -20,7 +20,7 @@ std::optional<std::string> word_after(const std::string& line, std::string_view 
 /// (powers of 1000). Throws FileError at `place` for any other text.
 double logged_number(const std::string& word, const std::string& place, const std::string& label,
                      const std::string& example);
-/// Parses such a number that must be whole.
+/// Parses a number in the form that logged_number() accepts, which must also be whole.
 std::int64_t logged_count(const std::string& word, const std::string& place, const std::string& label,
                           const std::string& example);
 

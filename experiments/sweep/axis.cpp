@@ -116,8 +116,8 @@ std::vector<double> range(const std::string& text, const scenario::Key& key, con
       refuse(text, "too many values", fmt::format("at most {:.0f}", kMostValues));
     return geometric(low, high, factor, whole);
   }
-  // A step is a value of the same kind. For numbers without a unit it may be smaller than the key's least
-  // value.
+  // The step of a range is a value of the same kind as the key. If the kind has no unit, the step may be
+  // smaller than the least value of the key.
   const bool plain = scenario::is_plain_number(key.kind);
   const double step = plain ? plain_number(text, step_text, "step") : *read(dotted, step_text).number;
   if (step <= 0 || (whole && step != std::floor(step)))
@@ -151,7 +151,7 @@ std::string column_of(const std::string& key, Kind kind) {
 }  // namespace
 
 std::string Axis::assignment(std::size_t index) const {
-  // Quotes keep a word that looks like a number a word.
+  // Without the quotes, TOML would read a word such as "1" as a number.
   if (kind == Kind::text || kind == Kind::choice) return fmt::format("{}='{}'", key, words[index]);
   if (!numeric()) return key + '=' + words[index];
   const double value = numbers[index];

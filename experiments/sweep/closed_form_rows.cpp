@@ -1,6 +1,7 @@
-// Computes the rows of a sweep by the closed form. Numbers of a combination become lanes. Words, and numbers
-// that affect more than their own axis, select a context: a scenario that is read once and whose lanes share
-// their formulas.
+// Computes the rows of a sweep by the closed form, many rows at once. A lane is the place of one row in a
+// block of rows that the formulas evaluate together. Rows in one block may differ only in numbers that enter
+// the formulas directly. All other values of a row select a context: a scenario that is read once, and whose
+// formulas are used for all rows with the same values.
 #include <algorithm>
 #include <memory>
 #include <numeric>
@@ -27,16 +28,16 @@ using costmodel::Scenario;
 
 constexpr auto kLanes = Block::kLanes;
 constexpr std::size_t kKeptContexts = 1024, kKeptProblems = 1 << 16;
-constexpr std::size_t kFormulaColumns = column("perplexity");  // the number of columns before it
+constexpr std::size_t kFormulaColumns = column("perplexity");  // the number of columns before "perplexity"
 
-/// A key whose value occupies one lane.
+/// A key whose value may differ between the lanes of a block.
 struct SweptKey {
   const char* key;
   void (*set)(Configuration<Block>&, std::size_t, double);
   /// Sets the value in the scenario that check() and the quality model see; null if neither depends on it.
   void (*set_in_scenario)(Scenario&, double);
-  /// Whether the value can make a combination impossible: never, possibly, or only for a method whose
-  /// fragments take turns within K steps.
+  /// Whether the value can make a combination impossible: never, possibly, or only for a method that
+  /// synchronises fragments of the model in turn within the local steps of a round.
   enum class Decides { no, yes, with_fragments } decides;
 };
 
@@ -68,8 +69,9 @@ constexpr SweptKey kLaneKeys[] = {
      [](auto& c, std::size_t i, double v) { c.bandwidth_efficiency[i] = v; }, nullptr, SweptKey::Decides::no},
 };
 
-/// Keys that become lanes only if sites are equal and do not come from a file. `sites` comes first, because a
-/// default O_e follows it, and bandwidth comes before the directions that override it.
+/// Keys that become lanes only if sites are equal and do not come from a file. Values are set in the order of
+/// this table. `sites` comes first, because the default of expert_overlap is the number of sites. `bandwidth`
+/// comes before `uplink` and `downlink`, which override it.
 constexpr SweptKey kEqualSitesKeys[] = {
     {"platform.sites", [](auto& c, std::size_t i, double v) { c.axes.sites[i] = v; },
      [](Scenario& s, double v) {
@@ -99,9 +101,10 @@ struct Context {
   costmodel::SweepContext formulas;
   bool has_fragments = false;
   Configuration<Block> base;
-  // By the digits that decide; empty text: no problem.
+  // The problem of each combination, or an empty text if it is possible. The key encodes the values that
+  // decide.
   std::unordered_map<std::uint64_t, std::string> problems;
-  // By the digits that the quality model depends on.
+  // The quality of each combination. The key encodes the values that the quality model depends on.
   std::unordered_map<std::uint64_t, costmodel::Quality> qualities;
 };
 
@@ -162,8 +165,8 @@ class ClosedFormSweep {
     return scenario::read_scenario(request_.scenario_path, options);
   }
 
-  // A row that cannot be read has a problem. The first row that can be read creates the context for the
-  // others.
+  // Creates the context from the first row that can be read. Each row before it gets the error as its
+  // problem.
   void fill_context(Chunk& chunk, std::size_t begin, std::size_t end) {
     auto found = contexts_.find(order_[begin].first);
     for (; found == contexts_.end() && begin < end; ++begin) {
@@ -294,7 +297,7 @@ class ClosedFormSweep {
   const Request& request_;
   std::vector<std::pair<const SweptKey*, std::size_t>> lanes_;  // key and axis
   std::vector<std::size_t> words_;                              // axes whose values select contexts
-  bool default_overlap_ = false;                                // whether O_e defaults to the number of sites
+  bool default_overlap_ = false;  // whether expert_overlap is the number of sites
   std::unordered_map<std::uint64_t, std::unique_ptr<Context>> contexts_;
   std::vector<std::pair<std::uint64_t, std::size_t>> order_;  // rows of a chunk sorted by context
   Configuration<Block> configuration_;

@@ -103,7 +103,7 @@ std::string identity_of(const Request& request, const sim::RunOptions& options) 
       text += word + '\0';
       std::vector<std::string> with = request.overrides;
       with.push_back(axis.key + "=" + word);
-      add(with);  // the other value may name a file
+      add(with);  // the word may name a file, whose content counts too
     }
   }
   text += fmt::format("{} {} {} {} {} ", request.begin, request.end, options.rounds.value_or(0),

@@ -1,4 +1,5 @@
-// A file beside the output that stores the rows computed so far, so that a killed sweep can be resumed.
+// A file in the folder of the output file. It stores the rows computed so far, so that a killed sweep can be
+// resumed.
 #pragma once
 #include <cstdint>
 #include <fstream>
@@ -12,9 +13,9 @@ namespace fomoe::sweep {
 /// all files that it names, the values, the shard and the engine's options.
 std::string identity_of(const Request& request, const sim::RunOptions& options);
 
-/// The file has a line that identifies the sweep, followed by chunks with checksums. Rows survive a kill of
-/// the process as soon as append() has returned. A chunk that a crash of the machine left incomplete is
-/// detected and computed again.
+/// The file has a line that identifies the sweep, followed by chunks with checksums. Once append() has
+/// returned, its rows remain in the file even if the process is killed. A chunk that a crash of the machine
+/// left incomplete is detected and computed again.
 class Journal {
  public:
   /// Throws std::runtime_error if the file cannot be written.

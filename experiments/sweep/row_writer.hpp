@@ -13,8 +13,8 @@ namespace fomoe::sweep {
 /// header line with the column names, then one line per row. Numbers keep all digits.
 class RowWriter {
  public:
-  /// If `path` is "-", writes JSON to stdout. Otherwise it is a .csv or .json file, which exists only after
-  /// finish().
+  /// If `path` is "-", writes JSON to stdout. Otherwise `path` is a .csv or .json file, which exists only
+  /// after finish().
   RowWriter(const std::string& path, const Grid& grid, const std::string& executor);
 
   void write(const Chunk& chunk);
@@ -22,7 +22,7 @@ class RowWriter {
 
  private:
   struct Column {
-    double last = 0;  // the value of the cached `text`, because most columns repeat over many rows
+    double last = 0;  // the value whose text is in `text`; most columns repeat it over many rows
     std::string text;
   };
 
@@ -38,7 +38,8 @@ class RowWriter {
   bool csv_;
   std::unique_ptr<AtomicFile> file_;  // null for stdout
   std::string buffer_;
-  /// Cached texts of axes that are short enough, otherwise empty.
+  /// For each axis, the texts of all its values. Empty for an axis with so many numbers that their texts
+  /// would need too much memory.
   std::vector<std::vector<std::string>> axis_texts_;
   std::vector<Column> axis_columns_;
   std::array<Column, kResultCount> columns_;

@@ -68,7 +68,7 @@ struct Request {
   std::string scenario_path;
   std::vector<std::string> overrides;  // overrides of --set
   Grid grid;
-  std::uint64_t begin = 0, end = 0;  // the rows of this shard, [begin, end)
+  std::uint64_t begin = 0, end = 0;  // the rows of this shard: from `begin` up to, but without, `end`
 };
 
 using Sink = std::function<void(const Chunk&)>;  // called with chunks in order

@@ -1,7 +1,7 @@
 // Simulates rows in worker processes, because SimGrid allows one engine per process. A hash of the row's
-// number selects its worker, so that the cost of a row along an axis does not load one worker more than
-// others. Each worker sends its rows in order. A worker waits while its pipe is full, so memory does not
-// grow.
+// number selects the worker that simulates the row. Rows that take long often follow a pattern along an axis;
+// the hash distributes such rows over all workers. Each worker sends its rows in order through a pipe. While
+// the pipe is full, the worker waits, so memory does not grow.
 #include <algorithm>
 #include <stdexcept>
 #include <string>

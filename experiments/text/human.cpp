@@ -10,7 +10,7 @@ namespace {
 
 std::string scaled(double value, const std::vector<const char*>& prefixes, const std::string& unit) {
   std::size_t prefix = 0;
-  // 999.95 would round to 1000: step to the next prefix a little earlier.
+  // From 999.95 on, a number would be rounded to 1000, so the next prefix is used from there on.
   while (prefix + 1 < prefixes.size() && std::abs(value) >= 999.95) {
     value /= 1000;
     ++prefix;
@@ -20,7 +20,7 @@ std::string scaled(double value, const std::vector<const char*>& prefixes, const
 }
 
 std::size_t width(const std::string& text) {
-  // Columns count characters, not bytes: continuation bytes of UTF-8 have no width.
+  // The width of a text is its number of characters, so continuation bytes of UTF-8 are not counted.
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }

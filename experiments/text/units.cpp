@@ -160,7 +160,8 @@ double parse_quantity(std::string_view text, Quantity quantity) {
     if (!std::isfinite(value)) throw refuse("a number that is too large or too small");
     return value;
   }
-  // Only the case is wrong. Every reading is offered, because b and B differ by a factor of 8.
+  // The unit is wrong only in upper and lower case. The message offers all units that may be meant, because b
+  // (bit) and B (byte) differ by a factor of 8.
   const std::string number_text(trimmed(body.substr(0, body.size() - unit_text.size())));
   std::string meant;
   for (const std::string& name : names) {

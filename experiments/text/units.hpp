@@ -8,7 +8,8 @@ namespace fomoe::scenario {
 
 enum class Quantity { rate, duration, size, flop_rate, power };
 
-/// An invalid quantity: its text with the reason, and the valid unit closest to a wrong one.
+/// The error for an invalid quantity. It contains the text of the quantity with the reason, and a suggestion
+/// if the unit is wrong.
 class QuantityError : public std::runtime_error {
  public:
   QuantityError(const std::string& got, std::string suggestion)

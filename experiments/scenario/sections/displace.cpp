@@ -6,7 +6,8 @@
 namespace fomoe::scenario {
 
 void displace_alternatives(Document& document) {
-  // Keys that are overridden too are kept: they modify the new choice, or they contradict it and are refused.
+  // Alternative keys that are themselves overridden are kept. Such a key adds to the new choice, or it
+  // contradicts the choice and the reader refuses it.
   const auto displace = [&](const std::string& table, const char* by,
                             std::initializer_list<const char*> names) {
     if (!document.overridden(table + '.' + by)) return;

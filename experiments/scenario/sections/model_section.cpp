@@ -150,8 +150,8 @@ ModelShape read_model(const Document& document) {
   } else {
     shape = read_own_shape(table);
   }
-  // A model known only by its counts, with a batch in tokens, needs no sequences: a sequence is then one
-  // token.
+  // If only the parameter counts of a model are known, and the batch is given in tokens, nothing depends on
+  // the sequence length. A sequence is then one token.
   const toml::table* workload = find_table(document, "workload");
   const bool in_tokens = shape.opaque && workload != nullptr && workload->contains("global_batch_tokens");
   if (table.has("sequence_length") || shape.sequence_length == 0) {

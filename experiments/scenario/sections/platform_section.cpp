@@ -15,7 +15,7 @@
 namespace fomoe::scenario {
 namespace {
 
-// One way, assumed between two generated sites that copy the same site.
+// One-way latency that is assumed between two generated sites if both are copies of the same site.
 constexpr double kSameSiteLatency_s = 0.0005;
 
 std::string as_rate(double bytes_per_s) { return fmt::format("{:.4g} Gbit/s", bytes_per_s * 8 / 1e9); }

@@ -15,8 +15,8 @@ costmodel::Strategy read_strategy(const Document& document, const costmodel::Mod
                                   const platforms::Platform& platform);
 /// The accelerator that compute.accelerator names, or nullptr.
 const Accelerator* read_accelerator(const Document& document);
-/// Appends to `catalogue` the values that were taken from the accelerator, as read_compute and read_energy do
-/// too.
+/// Appends to `catalogue` each value that comes from the catalogue of accelerators, with its source.
+/// read_compute and read_energy do the same.
 costmodel::SiteGpus read_site_gpus(const Document& document, std::vector<Provenance>& catalogue);
 /// If `required` is false, a missing profile file gives a profile without points.
 costmodel::ComputeSpec read_compute(const Document& document, bool required,

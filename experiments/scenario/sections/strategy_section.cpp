@@ -42,7 +42,7 @@ const Key& key_of(std::string_view name) {
   throw std::logic_error("no row in keys.cpp for strategy." + std::string(name));
 }
 
-// The scenario's value, or else the method's default.
+// Returns the wire format that the scenario gives, or else the method's default.
 costmodel::WireFormat wire_format(const Document& document, const TableReader& strategy,
                                   const costmodel::Method& method) {
   costmodel::WireFormat wire =

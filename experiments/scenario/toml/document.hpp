@@ -1,4 +1,4 @@
-// A TOML file with overrides applied, and the place of every key in the file.
+// A TOML file to which overrides are applied. The class knows the place of every key in the file.
 #pragma once
 #include <toml++/toml.h>
 
@@ -18,7 +18,7 @@ class Document {
   /// string or array. A word without quotes is a string.
   void override_key(const std::string& assignment);
   [[nodiscard]] bool overridden(const std::string& key) const { return overrides_.contains(key); }
-  /// Removes a key of the file that an override replaces by an alternative key.
+  /// Removes a key of the file, because an override sets an alternative to this key.
   void displace(std::string_view table, std::string_view name);
 
   [[nodiscard]] const toml::table& root() const { return root_; }
@@ -26,8 +26,8 @@ class Document {
   /// Resolves the path `name` relative to this file's folder.
   [[nodiscard]] std::string beside(const std::string& name) const;
 
-  /// The place of a node: "--set key=value" for an override, otherwise "file:line". Without a node it is the
-  /// line of the table; without either it is line 1.
+  /// The place of a node: "--set key=value" for an override, otherwise "file:line". If `node` is null, the
+  /// place is the line of the table. If `table` is null too, the place is line 1.
   [[nodiscard]] std::string place(const std::string& key, const toml::node* node,
                                   const toml::node* table) const;
   /// The place of the dotted key.
@@ -36,7 +36,7 @@ class Document {
  private:
   std::string path_;
   toml::table root_;
-  std::map<std::string, std::string> overrides_;  // the assignment as typed, by dotted key
+  std::map<std::string, std::string> overrides_;  // key: dotted key; value: the assignment as typed
 };
 
 /// The form of every error message: "place: key: got …; expected …; for example …; did you mean …?".

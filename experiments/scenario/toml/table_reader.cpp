@@ -45,8 +45,8 @@ Quantity quantity_of(Kind kind) {
   return Quantity::duration;
 }
 
-/// Values that are not available here but that users who know the field are likely to try. They get a clear
-/// message.
+/// Values that this program does not support, but that users who know the field are likely to try. The error
+/// message states that such a value is not available.
 const std::vector<std::string>& not_yet_available() {
   static const std::vector<std::string> names = {"hierarchical", "server"};
   return names;

@@ -23,16 +23,17 @@ class TableReader {
 
   [[nodiscard]] bool has(std::string_view name) const { return node(name) != nullptr; }
 
-  // Each returns the value or the row's default; it throws if the key is absent and has no default.
+  // Each of these functions returns the value of the key. If the key is absent, the function returns the
+  // default in the key's row of keys.hpp, and throws if the row has no default.
   [[nodiscard]] std::int64_t count(std::string_view name) const;
-  /// A count that a Scenario stores as int; the row's bounds fit an int.
+  /// A count that a Scenario stores as an int. The bounds in the key's row ensure that the count fits an int.
   [[nodiscard]] int small_count(std::string_view name) const { return static_cast<int>(count(name)); }
   [[nodiscard]] double quantity(std::string_view name) const;  // in SI units
-  /// In (0, 1], or up to the row's max if that is smaller.
+  /// A number above 0 and at most 1, or at most the row's `max` if `max` is smaller than 1.
   [[nodiscard]] double share(std::string_view name) const;
   [[nodiscard]] double factor(std::string_view name) const;  // at least 1
   [[nodiscard]] Money money(std::string_view name) const;
-  [[nodiscard]] double multiple(std::string_view name) const;  // in (0, the row's max]
+  [[nodiscard]] double multiple(std::string_view name) const;  // above 0, at most the row's max
   [[nodiscard]] bool boolean(std::string_view name) const;
   [[nodiscard]] std::string text(std::string_view name) const;                // also for Kind::choice
   [[nodiscard]] std::vector<std::string> words(std::string_view name) const;  // empty if the key is absent
@@ -51,7 +52,8 @@ class TableReader {
   [[nodiscard]] const toml::node* node(std::string_view name) const;
   [[nodiscard]] std::string example(const Key& key) const;
   void refuse_unknown_keys() const;
-  /// The TOML node of the value if it is written, otherwise of the parsed default.
+  /// The TOML node of the value in the file. If the key is absent, the default is parsed into `fallback`, and
+  /// its node is returned.
   [[nodiscard]] const toml::node* value(std::string_view name, toml::table& fallback) const;
 
   const Document& document_;
