@@ -9,6 +9,7 @@
 
 namespace fomoe::costmodel::paper {
 
+// NOLINTBEGIN(readability-identifier-naming): the names are the paper's symbols
 struct Symbols {
   double M = 1;         // sites
   double O_e = 1;       // number of sites that hold each expert
@@ -81,5 +82,7 @@ double largest_local_batch(double memory_bytes, double dense_parameters, double 
 /// Tokens per second of all sites with local batches of B_l tokens: M·K·B_l / (K·t_comp + (1 − α)·t_comm),
 /// with t_comp proportional to B_l.
 double throughput(const Symbols& s, double B_l);
+
+// NOLINTEND(readability-identifier-naming)
 
 }  // namespace fomoe::costmodel::paper

@@ -154,7 +154,7 @@ void classify_rounds(Plan& plan, std::int64_t period, const std::function<int(st
     const std::int64_t remainder = all.count % period;
     part.count = all.count / period * per_period +
                  (std::lower_bound(rounds.begin(), rounds.end(), remainder) - rounds.begin());
-    part.round_at = [rounds, period, per_period](std::int64_t i) {
+    part.round_at = [rounds = rounds, period, per_period](std::int64_t i) {
       return i / per_period * period + rounds[static_cast<std::size_t>(i % per_period)];
     };
     classes.push_back(std::move(part));

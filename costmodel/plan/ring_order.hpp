@@ -12,7 +12,8 @@ struct HopTimes {
   int nodes = 0;
   std::vector<double> seconds;
   [[nodiscard]] double at(int from, int to) const {
-    return seconds[static_cast<std::size_t>(from * nodes + to)];
+    return seconds[static_cast<std::size_t>(from) * static_cast<std::size_t>(nodes) +
+                   static_cast<std::size_t>(to)];
   }
 };
 
