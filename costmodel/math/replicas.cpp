@@ -9,10 +9,10 @@
 namespace fomoe::costmodel {
 
 double student_t(std::int64_t degrees_of_freedom) {
-  constexpr std::array<double, 10> table = {12.7062, 4.3027, 3.1824, 2.7764, 2.5706,
-                                            2.4469,  2.3646, 2.3060, 2.2622, 2.2281};
+  constexpr std::array<double, 10> kTable = {12.7062, 4.3027, 3.1824, 2.7764, 2.5706,
+                                             2.4469,  2.3646, 2.3060, 2.2622, 2.2281};
   if (degrees_of_freedom <= 10)
-    return table[static_cast<std::size_t>(std::max<std::int64_t>(degrees_of_freedom, 1)) - 1];
+    return kTable[static_cast<std::size_t>(std::max<std::int64_t>(degrees_of_freedom, 1)) - 1];
   const double z = 1.959964, v = static_cast<double>(degrees_of_freedom);
   const double z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
   return z + (z3 + z) / (4 * v) + (5 * z5 + 16 * z3 + 3 * z) / (96 * v * v) +

@@ -15,8 +15,8 @@ namespace {
 using json = scenario::Json;
 
 Amounts amounts_of(const json& report) {
-  constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
-  Amounts amounts{report["wall_clock_s"], unknown, unknown};
+  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+  Amounts amounts{report["wall_clock_s"], kUnknown, kUnknown};
   const auto cost = report.find("cost");
   if (cost == report.end() || cost->is_null()) return amounts;
   if (const auto total = cost->find("cost_total"); total != cost->end() && total->is_number())

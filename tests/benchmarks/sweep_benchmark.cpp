@@ -63,9 +63,9 @@ void closed_form_block(benchmark::State& state, const char* method, bool assumed
     benchmark::DoNotOptimize(outcome);
     benchmark::ClobberMemory();
   }
-  constexpr auto lanes = static_cast<double>(Block::kLanes);
+  constexpr auto kBlockLanes = static_cast<double>(Block::kLanes);
   state.counters["configurations/s"] =
-      benchmark::Counter(static_cast<double>(state.iterations()) * lanes, benchmark::Counter::kIsRate);
+      benchmark::Counter(static_cast<double>(state.iterations()) * kBlockLanes, benchmark::Counter::kIsRate);
 }
 BENCHMARK_CAPTURE(closed_form_block, fomoe_random_assumed_device, "fomoe", true);
 BENCHMARK_CAPTURE(closed_form_block, fomoe_random_step_time, "fomoe", false);
