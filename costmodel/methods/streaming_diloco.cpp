@@ -86,7 +86,7 @@ class RoundBuilder {
     return static_cast<OpId>(round_.ops.size()) - 1;
   }
 
-  OpId add_outer_step(std::int64_t p, std::vector<OpId> after, std::vector<OpId> after_previous) {
+  OpId add_outer_step(std::int64_t p, std::vector<OpId> after, const std::vector<OpId>& after_previous) {
     // In the first round no fragment arrives from a previous one.
     Op op = compute_op(scenario_, "outer step of fragment " + std::to_string(p), Work::outer_step,
                        first_ && !after_previous.empty() ? 0 : 1, std::move(after));
