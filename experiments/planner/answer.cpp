@@ -36,8 +36,7 @@ std::vector<Candidate> thinned(const std::vector<Candidate>& list, std::size_t c
 
 class Chooser {
  public:
-  Chooser(const Question& question, const Space& space, const AnswerOptions& options)
-      : question_(question), space_(space), options_(options) {}
+  Chooser(const Question& question, const Space& space) : question_(question), space_(space) {}
 
   void add(const std::vector<Candidate>& candidates) {
     for (const Candidate& candidate : candidates) add(candidate);
@@ -85,7 +84,6 @@ class Chooser {
  private:
   const Question& question_;
   const Space& space_;
-  const AnswerOptions& options_;
   std::vector<Finalist> finalists_;
   std::set<std::pair<std::uint32_t, std::uint64_t>> seen_;
 };
@@ -233,7 +231,7 @@ Answer answer(const Question& question, const Space& space, const Screening& scr
   }
   const bool has_choice = answer.basis == Basis::equal_loss || answer.basis == Basis::target;
   const Shortlist& list = answer.basis == Basis::unknown ? screening.any : screening.known;
-  Chooser chooser(question, space, options);
+  Chooser chooser(question, space);
   chooser.add(has_choice ? list.best(options.top) : thinned(list.frontier(), options.top));
   chooser.add(list.of_methods(space));
   chooser.add(screening.doubtful.best(kMostDoubtful));
