@@ -4,8 +4,10 @@
 #include <optional>
 
 #include "costmodel/compose/check.hpp"
+#include "costmodel/compute/compute_times.hpp"
 #include "costmodel/model/memory.hpp"
 #include "costmodel/model/site_model.hpp"
+#include "costmodel/plan/site_shares.hpp"
 #include "platforms/support/input_error.hpp"
 
 namespace fomoe::costmodel {
@@ -67,12 +69,67 @@ void leave_out_unneeded(const Scenario& scenario, std::vector<Step>& steps, doub
   }
 }
 
+/// The settings of all steps; a step can consist of two settings.
+std::vector<std::string> settings_of(const std::vector<Step>& steps) {
+  std::vector<std::string> settings;
+  for (const Step& step : steps) {
+    std::size_t from = 0;
+    for (std::size_t space = step.setting.find(' '); space != std::string::npos;
+         from = space + 1, space = step.setting.find(' ', from))
+      settings.push_back(step.setting.substr(from, space - from));
+    settings.push_back(step.setting.substr(from));
+  }
+  return settings;
+}
+
+/// The combination of settings with which the state fits into the given GPUs and a step takes least time, so
+/// that the run costs least. Of equally fast combinations it is the one with the fewest settings. Each
+/// combination has the largest micro-batch that fits. Empty if nothing fits.
+std::optional<MemoryRemedy> cheapest_inside(const Scenario& scenario) {
+  std::vector<Step> steps = within_the_site(scenario.gpus);
+  std::erase_if(steps, [](const Step& step) { return step.setting.starts_with("compute.micro_batch"); });
+  std::optional<MemoryRemedy> best;
+  double best_s = 0;
+  std::size_t best_count = 0;
+  for (unsigned chosen = 0; chosen < 1U << steps.size(); ++chosen) {
+    std::vector<Step> taken;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      if ((chosen >> i & 1U) != 0) taken.push_back(steps[i]);
+    }
+    Scenario changed = scenario;
+    for (const Step& step : taken) step.apply(changed.gpus);
+    std::int64_t& micro_batch = changed.gpus.micro_batch_sequences;
+    try {
+      check(changed);
+      const std::optional<std::int64_t> largest = largest_micro_batch_sequences(changed);
+      if (micro_batch > 1 && largest && *largest > 0 && *largest < micro_batch) {
+        micro_batch = *largest;
+        taken.push_back({"compute.micro_batch_sequences=" + std::to_string(micro_batch), nullptr});
+        check(changed);
+      }
+      const double needed = memory_per_gpu(changed).total();
+      if (needed > scenario.gpus.gpu_memory_bytes) continue;
+      const double step_s =
+          compute_times(changed, static_cast<double>(local_batch_sequences(changed, 0))).step_s();
+      const bool faster = !best || step_s < best_s * (1 - 1e-9);
+      if (!faster && (step_s > best_s * (1 + 1e-9) || taken.size() >= best_count)) continue;
+      best = MemoryRemedy{settings_of(taken), needed, true};
+      best_s = step_s;
+      best_count = taken.size();
+    } catch (const InputError&) {
+      continue;  // for example a profile that has no such micro-batch
+    }
+  }
+  return best;
+}
+
 }  // namespace
 
 MemoryRemedy memory_remedy(const Scenario& scenario) {
   const double available = scenario.gpus.gpu_memory_bytes;
   MemoryRemedy remedy{{}, memory_per_gpu(scenario).total(), true};
   if (available == 0 || remedy.gpu_bytes <= available) return remedy;
+  if (const std::optional<MemoryRemedy> inside = cheapest_inside(scenario)) return *inside;
   remedy.fits = false;
 
   std::vector<Step> taken;
@@ -113,14 +170,7 @@ MemoryRemedy memory_remedy(const Scenario& scenario) {
     leave_out_unneeded(scenario, taken, available);
     remedy.gpu_bytes = *gpu_bytes_with(scenario, taken);
   }
-  for (const Step& step : taken) {
-    // A step can consist of two settings.
-    std::size_t from = 0;
-    for (std::size_t space = step.setting.find(' '); space != std::string::npos;
-         from = space + 1, space = step.setting.find(' ', from))
-      remedy.settings.push_back(step.setting.substr(from, space - from));
-    remedy.settings.push_back(step.setting.substr(from));
-  }
+  remedy.settings = settings_of(taken);
   return remedy;
 }
 

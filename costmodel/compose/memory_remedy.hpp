@@ -13,11 +13,13 @@ struct MemoryRemedy {
   bool fits = false;
 };
 
-/// Tries settings until the state fits. Each setting is added to the earlier ones, in this order: sharding
-/// over all replicas of the site (ZeRO 3), outer state on the host, activation checkpointing, and
-/// micro-batches of one sequence. The last attempts multiply the number of GPUs by 2, 4, … 64 and shard over
-/// all replicas. Skips settings that the scenario does not allow, and removes settings that a later one makes
-/// unnecessary. Returns no settings if the state fits without them or if no GPU memory is given.
+/// With the given GPUs, tries all combinations of these settings: sharding over all replicas of the site
+/// (ZeRO 3), outer state on the host, and activation checkpointing, each with the largest micro-batch that
+/// fits. Of the combinations that fit, returns the one with the fastest step, which is also the cheapest run;
+/// of equally fast ones, the one with the fewest settings. If none fits, all settings are combined with 2, 4,
+/// … 64 times the GPUs, sharded over all replicas, and settings that this makes unnecessary are removed.
+/// Skips what the scenario does not allow. Returns no settings if the state fits without them or if no GPU
+/// memory is given.
 MemoryRemedy memory_remedy(const Scenario& scenario);
 
 /// Returns a text such as "with compute.sharded=8 and compute.outer_state_on=host the model would fit

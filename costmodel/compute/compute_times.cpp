@@ -38,38 +38,48 @@ ComputeTimes from_profile(const Scenario& scenario, const ProfiledCompute& compu
   const StepEstimate step = estimate_step(profile, compute.micro_batch_sequences, local_experts(scenario),
                                           scenario.strategy.skip_token);
   ComputeTimes times;
-  times.gradients_s =
-      profiled_gradients_s(sequences / gpus.count, static_cast<double>(compute.micro_batch_sequences),
-                           profiled_micro_batch_s(step.micro_batch.forward_s, step.micro_batch.backward_s,
-                                                  gpus.activation_checkpointing));
-  times.forward_s = forward_share(step.micro_batch, gpus.activation_checkpointing) * times.gradients_s;
-  times.optimizer_s = step.micro_batch.optimizer_s / optimizer_division(gpus);
+  const bool repeats = repeats_forward(scenario), together = executed_together(profile);
+  times.gradients_s = profiled_gradients_s(
+      sequences / gpus.count, static_cast<double>(compute.micro_batch_sequences),
+      profiled_micro_batch_s(step.micro_batch.forward_s, step.micro_batch.backward_s, repeats));
+  times.forward_s = forward_share(step.micro_batch, repeats) * times.gradients_s;
+  times.optimizer_s = step.micro_batch.optimizer_s / optimizer_division(scenario);
   times.provenance = step_provenance(profile, step.extrapolated);
-  if (gpus.tensor_parallel * gpus.pipeline_parallel > 1) {
+  if (together && gpus.count != profile.origin->gpus) {
+    times.provenance.push_back({"communication inside a site", Origin::assumed,
+                                "as among the " + std::to_string(profile.origin->gpus) +
+                                    " GPUs that executed the timed steps, although a site has " +
+                                    std::to_string(gpus.count)});
+  }
+  if (!together && gpus.tensor_parallel * gpus.pipeline_parallel > 1) {
     times.provenance.push_back({"step time of a model-parallel shard", Origin::assumed,
                                 "the measured step time ÷ (tensor_parallel · pipeline_parallel)"});
   }
-  if (gpus.sharded > 1)
+  if (!together && gpus.sharded > 1)
     times.provenance.push_back(
         {"optimiser time of a shard", Origin::assumed, "the measured optimiser time ÷ sharded"});
-  if (gpus.activation_checkpointing)
+  if (repeats)
     times.provenance.push_back(
         {"recomputation", Origin::assumed, "the measured forward time, a second time"});
   return times;
 }
 
 ComputeTimes from_device(const Scenario& scenario, const AssumedDevice& device, double sequences) {
-  const double flops = recomputation_factor(scenario.gpus.activation_checkpointing) *
+  const double flops = executed_per_model_flops(scenario) *
                        flops_per_token(scenario.model, local_experts(scenario), scenario.strategy.skip_token,
                                        FlopsAccounting::mechanism)
                            .total();
   ComputeTimes times;
-  times.gradients_s =
-      assumed_gradients_s(flops, sequences * static_cast<double>(scenario.model.sequence_length), device.mfu,
-                          device.peak_flops, static_cast<double>(scenario.gpus.count));
+  times.gradients_s = assumed_gradients_s(
+      flops, sequences * static_cast<double>(scenario.model.sequence_length), device.share_of_peak(),
+      device.peak_flops, static_cast<double>(scenario.gpus.count));
   times.forward_s = forward_share(scenario.gpus.activation_checkpointing) * times.gradients_s;
   times.provenance.push_back(
-      {"step time", Origin::assumed, "FLOPs ÷ (MFU · peak) with the scenario's MFU and peak"});
+      {"step time", Origin::assumed,
+       device.mfu > 0
+           ? "model FLOPs ÷ (MFU · peak), which includes recomputation and all communication inside "
+             "a site"
+           : "executed FLOPs ÷ (kernel efficiency · peak), plus communication inside a site"});
   return times;
 }
 
@@ -112,6 +122,53 @@ void add_intra_site(const Scenario& scenario, double sequences, ComputeTimes& ti
 
 }  // namespace
 
+bool adds_communication(const Scenario& scenario) {
+  if (const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute))
+    return !executed_together(profiled->profile);
+  if (const auto* device = std::get_if<AssumedDevice>(&scenario.compute)) return device->mfu == 0;
+  return false;
+}
+
+bool repeats_forward(const Scenario& scenario) {
+  if (!scenario.gpus.activation_checkpointing) return false;
+  const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute);
+  return profiled == nullptr || !recomputes(profiled->profile);
+}
+
+double executed_per_model_flops(const Scenario& scenario) {
+  const auto* device = std::get_if<AssumedDevice>(&scenario.compute);
+  if (device != nullptr && device->mfu > 0) return 1;
+  return recomputation_factor(scenario.gpus.activation_checkpointing);
+}
+
+double optimizer_division(const Scenario& scenario) {
+  const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute);
+  if (profiled != nullptr && executed_together(profiled->profile)) return 1;
+  const SiteGpus& gpus = scenario.gpus;
+  return static_cast<double>(gpus.sharded) * gpus.tensor_parallel * gpus.pipeline_parallel;
+}
+
+std::optional<Efficiency> step_efficiency(const Scenario& scenario, double sequences) {
+  if (scenario.peak_flops == 0 || sequences == 0) return std::nullopt;
+  const ComputeTimes times = compute_times(scenario, sequences);
+  const double flops = sequences * static_cast<double>(scenario.model.sequence_length) *
+                       flops_per_token(scenario.model, local_experts(scenario), scenario.strategy.skip_token,
+                                       FlopsAccounting::mechanism)
+                           .total();
+  const double peak = scenario.peak_flops * scenario.gpus.count;
+  Efficiency efficiency;
+  efficiency.mfu = model_flops_utilisation(flops, 1 / times.step_s(), peak);
+  const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute);
+  const bool selective = profiled != nullptr && profiled->profile.origin &&
+                         profiled->profile.origin->recomputation == Recomputation::selective;
+  if (!selective && (adds_communication(scenario) || scenario.gpus.count == 1)) {
+    const double executed = flops * recomputation_factor(scenario.gpus.activation_checkpointing);
+    efficiency.kernel_efficiency =
+        executed / ((times.gradients_s - times.intra_site.before_optimizer()) * peak);
+  }
+  return efficiency;
+}
+
 double work_s(const ComputeTimes& times, Work work) {
   switch (work) {
     case Work::gradients:
@@ -144,7 +201,7 @@ ComputeTimes compute_times(const Scenario& scenario, double sequences) {
   } else {
     times = from_device(scenario, std::get<AssumedDevice>(scenario.compute), sequences);
   }
-  if (!std::holds_alternative<GivenStepTime>(scenario.compute)) add_intra_site(scenario, sequences, times);
+  if (adds_communication(scenario)) add_intra_site(scenario, sequences, times);
   const Method* method = scenario.strategy.method;
   if (method->inside_step != nullptr && method->inside_step(scenario) &&
       !std::holds_alternative<ProfiledCompute>(scenario.compute))

@@ -28,6 +28,32 @@ struct ComputeTimes {
   [[nodiscard]] StepSeconds<double> parts() const { return {gradients_s, forward_s, optimizer_s}; }
 };
 
+/// Whether communication among the GPUs of a site comes on top of the step time. A given step time, an MFU
+/// and steps that several GPUs executed together include it.
+bool adds_communication(const Scenario& scenario);
+
+/// Whether the forward pass is executed a second time in addition to the step time, because of activation
+/// checkpointing. Timed steps of a run with activation checkpointing include it.
+bool repeats_forward(const Scenario& scenario);
+
+/// Executed FLOPs ÷ model FLOPs of a step whose time follows from FLOPs. An MFU counts model FLOPs only.
+double executed_per_model_flops(const Scenario& scenario);
+
+/// Number of GPUs among which the optimiser's time of a profile is divided: 1 if several GPUs executed the
+/// timed steps together.
+double optimizer_division(const Scenario& scenario);
+
+/// Shares of the peak rate that the GPUs of a site with `sequences` sequences reach during a step. Empty if
+/// the peak is unknown.
+struct Efficiency {
+  double mfu = 0;  // model FLOPs ÷ (step time · peak)
+  /// Executed FLOPs ÷ (time of forward and backward pass without communication · peak). Empty if the time of
+  /// the communication is not known, because the step time includes it, or if the timed run checkpointed
+  /// selectively, so that the executed FLOPs are not known.
+  std::optional<double> kernel_efficiency;
+};
+std::optional<Efficiency> step_efficiency(const Scenario& scenario, double sequences);
+
 /// Seconds that a site takes for one unit of `work`.
 double work_s(const ComputeTimes& times, Work work);
 

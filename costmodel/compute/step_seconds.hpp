@@ -19,13 +19,14 @@ struct StepSeconds {
   [[nodiscard]] V backward_s() const { return gradients_s - forward_s; }
 };
 
-/// Time of the forward and backward passes of one optimiser step: t_comp = F · B_l / (MFU · Φ_peak). F is the
-/// number of FLOPs per token, and B_l is the number of tokens per site and step. MFU is the achieved share of
-/// the peak, and Φ_peak is the peak FLOP/s of all GPUs of a site (FoMoE paper, "Computational Time").
+/// Time of the forward and backward passes of one optimiser step: t_comp = F · B_l / (η · Φ_peak). F is the
+/// number of FLOPs per token, and B_l is the number of tokens per site and step. η is the achieved share of
+/// the peak, and Φ_peak is the peak FLOP/s of all GPUs of a site (FoMoE paper, "Computational Time", where η
+/// is the MFU). See AssumedDevice for the FLOPs that F has with each kind of η.
 template <class V>
-V assumed_gradients_s(const V& flops_per_token, const V& tokens, const V& mfu, const V& peak_flops,
+V assumed_gradients_s(const V& flops_per_token, const V& tokens, const V& share_of_peak, const V& peak_flops,
                       const V& gpus_per_site) {
-  return flops_per_token * tokens / (mfu * peak_flops * gpus_per_site);
+  return flops_per_token * tokens / (share_of_peak * peak_flops * gpus_per_site);
 }
 
 /// Time of forward and backward passes from the profile of one GPU. Each replica processes its part of the
@@ -52,11 +53,6 @@ inline double forward_share(const StepSample& timed, bool activation_checkpointi
 }
 inline double forward_share(bool activation_checkpointing) {
   return activation_checkpointing ? kForwardShare / (1 + kForwardShare) : kForwardShare;
-}
-
-/// Number of GPUs among which the optimiser's work is divided.
-inline double optimizer_division(const SiteGpus& gpus) {
-  return static_cast<double>(gpus.sharded) * gpus.tensor_parallel * gpus.pipeline_parallel;
 }
 
 }  // namespace fomoe::costmodel

@@ -1,8 +1,10 @@
 // Wall clock as a function of the bandwidth between the sites, with all links scaled together.
 #pragma once
+#include <functional>
 #include <vector>
 
 #include "costmodel/inputs/scenario.hpp"
+#include "costmodel/report/run_report.hpp"
 
 namespace fomoe::costmodel {
 
@@ -12,7 +14,9 @@ struct BandwidthPoint {
   double compute_utilization = 0;
 };
 
-/// Evaluates the closed form at rate factors 2^(i/2) from 1/16 to 16, in ascending order; one of them is 1.
-std::vector<BandwidthPoint> bandwidth_curve(const Scenario& scenario);
+/// Reports at rate factors 2^(i/2) from 1/16 to 16, in ascending order; one of them is 1. `report_of`
+/// computes the report of a scenario.
+std::vector<BandwidthPoint> bandwidth_curve(const Scenario& scenario,
+                                            const std::function<RunReport(const Scenario&)>& report_of);
 
 }  // namespace fomoe::costmodel

@@ -18,33 +18,20 @@ namespace fomoe::costmodel {
 
 namespace {
 
-struct SlowestLinks {
-  Links<double> links{platforms::kUnlimited, platforms::kUnlimited, 0};
+// The slowest port of the platform, by name.
+std::string slowest_port(const platforms::Platform& platform) {
   std::string port = "uplink of every site";
-};
-
-// The formula assumes equal sites. If sites differ, the formula uses the slowest value of each quantity. The
-// result is then pessimistic.
-SlowestLinks slowest_links(const platforms::Platform& platform) {
-  SlowestLinks slowest;
-  for (int i = 0; i < platform.size(); ++i) {
-    const platforms::Site& site = platform.sites[static_cast<std::size_t>(i)];
-    if (site.uplink_bytes_per_s < slowest.links.port_bytes_per_s) {
-      slowest.links.port_bytes_per_s = site.uplink_bytes_per_s;
-      slowest.port = "uplink of " + site.name;
-    }
-    if (site.downlink_bytes_per_s < slowest.links.port_bytes_per_s) {
-      slowest.links.port_bytes_per_s = site.downlink_bytes_per_s;
-      slowest.port = "downlink of " + site.name;
-    }
-    for (int j = 0; j < platform.size(); ++j) {
-      if (i == j) continue;
-      slowest.links.path_bytes_per_s =
-          std::min(slowest.links.path_bytes_per_s, platform.path(i, j).bandwidth_bytes_per_s);
-      slowest.links.latency_s = std::max(slowest.links.latency_s, platform.path(i, j).latency_s);
-    }
+  double slowest = platforms::kUnlimited;
+  const auto consider = [&](const char* direction, const std::string& site, double bytes_per_s) {
+    if (bytes_per_s >= slowest) return;
+    slowest = bytes_per_s;
+    port = direction + site;
+  };
+  for (const platforms::Site& site : platform.sites) {
+    consider("uplink of ", site.name, site.uplink_bytes_per_s);
+    consider("downlink of ", site.name, site.downlink_bytes_per_s);
   }
-  return slowest;
+  return port;
 }
 
 ComputeTimes times_of(const Scenario& scenario, int site) {
@@ -57,14 +44,16 @@ ComputeTimes times_of(const Scenario& scenario, int site) {
 }  // namespace
 
 ClosedFormParts closed_form_parts(const Scenario& scenario) {
-  const SlowestLinks slowest = slowest_links(effective_platform(scenario.platform, scenario.network));
+  const platforms::Platform platform = effective_platform(scenario.platform, scenario.network);
   // Site 0 has the largest local batch; other sites may compute more slowly.
   ComputeTimes slowest_site = times_of(scenario, 0);
   for (int site = 1; site < scenario.sites(); ++site) {
     if (const ComputeTimes times = times_of(scenario, site); times.step_s() > slowest_site.step_s())
       slowest_site = times;
   }
-  ClosedFormParts parts{summarise(scenario), slowest.links, slowest.port, slowest_site, {}};
+  ClosedFormParts parts{
+      summarise(scenario), link_sets(scenario, platform), slowest_port(platform), slowest_site, {}, true};
+  parts.represents_links = represents_links(scenario, parts.summary);
   parts.round = round_times(parts.summary, parts.links, slowest_site.parts(), slowest_site.outer_step_s);
   return parts;
 }
@@ -93,6 +82,10 @@ RunReport closed_form(const Scenario& scenario) {
         "waiting for steps of varying duration; simulate the scenario to include them");
   }
   const RoundTimes<double>& round = parts.round;
+  if (!parts.represents_links)
+    report.notes.push_back(
+        "the closed form takes the slowest links of the platform for all transfers, since the method's "
+        "transfers have no formula for sites that differ; simulate the scenario instead");
 
   report.round.count = static_cast<std::int64_t>(rounds);
   report.round.duration_s = round.duration_s;
@@ -111,7 +104,7 @@ RunReport closed_form(const Scenario& scenario) {
   finish_report(report);
   report.bottleneck.link = parts.port;
   report.bottleneck.link_busy_share =
-      summary.sent.total() / parts.links.port_bytes_per_s / report.round.duration_s;
+      summary.sent.total() / parts.links.all.port_bytes_per_s / report.round.duration_s;
   add_cost(report, scenario);
   add_quality(report, scenario);
   add_goodput(report, scenario);

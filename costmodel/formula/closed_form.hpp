@@ -1,4 +1,4 @@
-// Wall clock by formula: the specification of the simulator for equal sites, fluid links and no latency.
+// Wall clock by formula: the specification of the simulator for fluid links.
 #pragma once
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/report/run_report.hpp"
@@ -7,7 +7,7 @@ namespace fomoe::costmodel {
 
 /// Computes the report of a run by formula:
 ///   T = Σ_steps t_step + Σ_rounds [outer step + Σ_stages max(0, t_stage − hidden)]
-///   t_stage = hops · latency + bytes ÷ slowest port
+///   t_stage = hops · latency + bytes ÷ port, over the stage's slowest links (links.hpp)
 /// T is the wall clock, and t_step is the computation time of one optimiser step. A stage is a set of
 /// transfers that run at the same time, and t_stage is its duration. `hidden` is the compute time that can
 /// hide the stage.

@@ -11,10 +11,11 @@ namespace fomoe::costmodel {
 
 struct ClosedFormParts {
   PlanSummary summary;        // summary of the mean round
-  Links<double> links;        // the effective slowest uplink, downlink and path, and the longest latency
+  LinkSets<double> links;     // of the effective platform
   std::string port;           // slowest port: "uplink of paris"
   ComputeTimes slowest_site;  // times of one step
   RoundTimes<double> round;
+  bool represents_links = true;  // see represents_links(); if false, the times are pessimistic
 };
 
 /// The parts from which closed_form() computes its report: wall clock = rounds · round.duration_s.

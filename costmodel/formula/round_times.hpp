@@ -1,26 +1,11 @@
 // The closed form itself. It converts a plan's summary to seconds, for one configuration or a block of many.
 #pragma once
 #include "costmodel/compute/step_seconds.hpp"
+#include "costmodel/formula/links.hpp"
 #include "costmodel/math/lanes.hpp"
 #include "costmodel/plan/plan_summary.hpp"
 
 namespace fomoe::costmodel {
-
-/// Payload rates and latency of the links. The formula assumes that all sites are equal. The rate of a port
-/// is the rate of a site's slower direction.
-template <class V>
-struct Links {
-  V port_bytes_per_s;
-  V path_bytes_per_s;
-  V latency_s;  // one-way
-};
-
-/// Duration of a stage: hops · latency + max(bytes ÷ port, bytes of the busiest pair ÷ path).
-template <class V>
-V stage_s(const Stage<V>& stage, const Links<V>& links) {
-  return stage.latency_hops * links.latency_s +
-         max_of(V(stage.bytes / links.port_bytes_per_s), V(stage.pair_bytes / links.path_bytes_per_s));
-}
 
 /// Computation time of a site in the mean round, in seconds.
 template <class V>
@@ -47,7 +32,7 @@ struct RoundTimes {
 /// `hidden` is the compute time that can hide the stage. A transfer that later steps hide is exposed once, at
 /// the end of the run (Stage::shown_at_end).
 template <class V>
-RoundTimes<V> round_times(const Summary<V>& summary, const Links<V>& links, const StepSeconds<V>& step,
+RoundTimes<V> round_times(const Summary<V>& summary, const LinkSets<V>& links, const StepSeconds<V>& step,
                           const V& outer_step_s) {
   RoundTimes<V> times;
   times.slowest_compute_s = round_compute_s(summary, step, outer_step_s);

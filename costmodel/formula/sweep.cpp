@@ -7,6 +7,7 @@
 
 #include "costmodel/compose/extra_traffic.hpp"
 #include "costmodel/compose/make_plan.hpp"
+#include "costmodel/compute/compute_times.hpp"
 #include "costmodel/compute/step_seconds.hpp"
 #include "costmodel/compute/step_variation.hpp"
 #include "costmodel/formula/round_times.hpp"
@@ -41,19 +42,22 @@ StepSeconds<V> step_seconds(const SweepContext& context, const Configuration<V>&
   V gradients_s = constant<V>(0), optimizer_s = constant<V>(0);
   V forward = constant<V>(forward_share(context.site.gpus.activation_checkpointing));  // forward share
   if (context.compute == SweepContext::Compute::assumed) {
-    gradients_s = assumed_gradients_s(flops_per_token, V(load.sequences * context.fixed.sequence_length),
-                                      configuration.mfu, configuration.peak_flops, load.gpus);
+    gradients_s = assumed_gradients_s(V(context.recomputation * flops_per_token),
+                                      V(load.sequences * context.fixed.sequence_length),
+                                      configuration.share_of_peak, configuration.peak_flops, load.gpus);
   } else {
     gradients_s = profiled_gradients_s(V(load.sequences / load.gpus), context.micro_batch_sequences,
                                        at(context.micro_batch_s, local_experts));
     forward = at(context.forward_share, local_experts);
-    optimizer_s = at(context.optimizer_s, local_experts) / optimizer_division(context.site.gpus);
+    optimizer_s = at(context.optimizer_s, local_experts);
   }
-  const IntraSiteSeconds<V> inside = intra_site_seconds(context.site, load, gradients_s);
-  gradients_s += inside.before_optimizer();
+  if (context.adds_communication) {
+    const IntraSiteSeconds<V> inside = intra_site_seconds(context.site, load, gradients_s);
+    gradients_s += inside.before_optimizer();
+    optimizer_s += inside.updated_weights;
+  }
   gradients_s *= context.step_factor;
-  return {gradients_s, V(forward * gradients_s),
-          V(context.step_factor * (optimizer_s + inside.updated_weights))};
+  return {gradients_s, V(forward * gradients_s), V(context.step_factor * optimizer_s)};
 }
 
 Summary<double> summarise(const Method& method, const Axes<double>& axes, const Fixed& fixed) {
@@ -105,7 +109,6 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
   const V local_experts = fixed.experts * held_share;
 
   outcome.flops_per_token =
-      recomputation_factor(context.site.gpus.activation_checkpointing) *
       partial_replica_flops(context.full_flops, fixed.experts, fixed.active_experts, local_experts,
                             context.skip_token, FlopsAccounting::mechanism)
           .total();
@@ -130,8 +133,17 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
   const V outer_step_s = constant<V>(0);
 
   const V share = configuration.bandwidth_efficiency * configuration.free_share;
-  const Links<V> links{share * min_of(configuration.uplink_bytes_per_s, configuration.downlink_bytes_per_s),
-                       share * configuration.path_bytes_per_s, configuration.latency_s};
+  LinkSets<V> links;
+  links.all = {share * min_of(configuration.uplink_bytes_per_s, configuration.downlink_bytes_per_s),
+               share * configuration.path_bytes_per_s, configuration.latency_s};
+  const auto copy = [&](const std::vector<Links<double>>& from, std::vector<Links<V>>& to) {
+    for (const Links<double>& hop : from)
+      to.push_back({V(share * hop.port_bytes_per_s), V(share * hop.path_bytes_per_s),
+                    constant<V>(hop.latency_s), hop.from, hop.to});
+  };
+  copy(context.links.ring, links.ring);
+  links.sites = context.links.sites;
+  links.share = share;
   const RoundTimes<V> round = round_times(summary, links, slowest_step, outer_step_s);
 
   outcome.optimizer_steps = summary.steps;
@@ -149,7 +161,8 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
   outcome.tokens_per_s = outcome.tokens / outcome.wall_clock_s;
   outcome.bytes_per_token =
       axes.sites * summary.rounds * outcome.bytes_sent_per_site_per_round / outcome.tokens;
-  outcome.link_busy_share = outcome.bytes_sent_per_site_per_round / links.port_bytes_per_s / round.duration_s;
+  outcome.link_busy_share =
+      outcome.bytes_sent_per_site_per_round / links.all.port_bytes_per_s / round.duration_s;
   add_cost(context, configuration, outcome);
 }
 
@@ -163,6 +176,7 @@ SweepContext sweep_context(const Scenario& scenario) {
   context.skip_token = scenario.strategy.skip_token;
   context.site = site_model(scenario);
   context.full_flops = full_replica_flops(scenario.model);
+  context.adds_communication = adds_communication(scenario);
   double slowest = 0;
   for (const platforms::Site& site : scenario.platform.sites)
     slowest = std::max(slowest, site.compute_factor);
@@ -170,6 +184,7 @@ SweepContext sweep_context(const Scenario& scenario) {
       slowest * (scenario.variation.from_samples ? 1 : expected_step_factor(scenario.variation));
   if (std::holds_alternative<AssumedDevice>(scenario.compute)) {
     context.compute = SweepContext::Compute::assumed;
+    context.recomputation = executed_per_model_flops(scenario);
   } else if (const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute)) {
     context.compute = SweepContext::Compute::profiled;
     context.micro_batch_sequences = static_cast<double>(profiled->micro_batch_sequences);
@@ -177,10 +192,10 @@ SweepContext sweep_context(const Scenario& scenario) {
       const StepSample step = estimate_step(profiled->profile, profiled->micro_batch_sequences, experts,
                                             scenario.strategy.skip_token)
                                   .micro_batch;
-      context.forward_share.push_back(forward_share(step, scenario.gpus.activation_checkpointing));
-      context.micro_batch_s.push_back(
-          profiled_micro_batch_s(step.forward_s, step.backward_s, scenario.gpus.activation_checkpointing));
-      context.optimizer_s.push_back(step.optimizer_s);
+      const bool repeats = repeats_forward(scenario);
+      context.forward_share.push_back(forward_share(step, repeats));
+      context.micro_batch_s.push_back(profiled_micro_batch_s(step.forward_s, step.backward_s, repeats));
+      context.optimizer_s.push_back(step.optimizer_s / optimizer_division(scenario));
     }
   }
   context.traffic = scenario.traffic;
@@ -200,6 +215,9 @@ SweepContext sweep_context(const Scenario& scenario) {
     }
   }
   context.power = scenario.power;
+  platforms::Platform platform = scenario.platform;
+  for (platforms::Path& path : platform.paths) path.latency_s *= scenario.network.latency_factor;
+  context.links = link_sets(scenario, platform);
   return context;
 }
 
@@ -227,7 +245,7 @@ Configuration<double> configuration_of(const Scenario& scenario) {
     configuration.step_time_s = given->seconds;
   } else if (const auto* device = std::get_if<AssumedDevice>(&scenario.compute)) {
     configuration.peak_flops = device->peak_flops;
-    configuration.mfu = device->mfu;
+    configuration.share_of_peak = device->share_of_peak();
   }
   configuration.gpus_per_site = scenario.gpus.count;
   return configuration;
@@ -253,7 +271,7 @@ Configuration<Block> replicated(const Configuration<double>& one) {
   block.free_share = all(one.free_share);
   block.step_time_s = all(one.step_time_s);
   block.peak_flops = all(one.peak_flops);
-  block.mfu = all(one.mfu);
+  block.share_of_peak = all(one.share_of_peak);
   block.gpus_per_site = all(one.gpus_per_site);
   return block;
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "costmodel/formula/links.hpp"
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/math/lanes.hpp"
 #include "costmodel/model/flops.hpp"
@@ -25,7 +26,7 @@ struct Configuration {
   V free_share;  // payload share of the links: see network_model.hpp
   // Values of [compute]; the first three are used if its kind needs them. The degrees of SweepContext divide
   // gpus_per_site.
-  V step_time_s, peak_flops, mfu, gpus_per_site;
+  V step_time_s, peak_flops, share_of_peak, gpus_per_site;
 };
 
 /// The fields of RunReport and of `fomoe cost` that do not belong to a named site or link, with the same
@@ -53,7 +54,9 @@ struct SweepContext {
   FlopsPerToken full_flops;
   SiteModel site;
   Compute compute = Compute::given;
-  double step_factor = 1;  // factor of slow sites and stragglers on every step
+  double recomputation = 1;        // executed FLOPs ÷ model FLOPs, where the step time follows from FLOPs
+  bool adds_communication = true;  // communication inside a site comes on top of the step time
+  double step_factor = 1;          // factor of slow sites and stragglers on every step
   // From a profile, indexed by the number of local experts 0 … N_e.
   double micro_batch_sequences = 1;
   std::vector<double> micro_batch_s, forward_share, optimizer_s;
@@ -63,12 +66,14 @@ struct SweepContext {
   /// these prices. The vector is empty if no prices are given.
   std::vector<std::pair<SitePrices, double>> prices;
   std::optional<GpuPower> power;
+  /// Links of sites that differ, with their raw rates. Its lists are empty if sites are equal; then the
+  /// configuration's rates represent all sites.
+  LinkSets<double> links;
 };
 
 SweepContext sweep_context(const Scenario& scenario);
 
-/// Configuration of a scenario with equal sites: the slowest link and the longest latency represent all, as
-/// in closed_form().
+/// Configuration of a scenario. Its rates are those of the slowest link, and its latency is the longest one.
 Configuration<double> configuration_of(const Scenario& scenario);
 /// A block with the same configuration in all lanes.
 Configuration<Block> replicated(const Configuration<double>& configuration);

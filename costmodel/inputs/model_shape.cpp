@@ -1,5 +1,7 @@
 #include "costmodel/inputs/model_shape.hpp"
 
+#include <algorithm>
+
 namespace fomoe::costmodel {
 
 namespace {
@@ -21,10 +23,22 @@ Projections latent_attention(const ModelShape& shape, const LatentAttention& lat
   layer.matrices += latent.kv_rank * shape.heads * (latent.nope_dim + latent.v_dim);
   layer.matrices += shape.heads * latent.v_dim * d;
   layer.norms = latent.query_rank + latent.kv_rank;
+  if (shape.indexer) {
+    // DeepSeek-V3.2: queries from the query latent, one key for all heads with a norm that has a bias, and a
+    // weight for each head.
+    const SparseIndexer& indexer = *shape.indexer;
+    layer.matrices += latent.query_rank * indexer.heads * indexer.dim + d * (indexer.dim + indexer.heads);
+    layer.norms += 2 * indexer.dim;
+  }
   return layer;
 }
 
-Projections attention_layer(const ModelShape& shape) {
+std::int64_t gate_columns(const ModelShape& shape) {
+  if (shape.attention_gate == AttentionGate::none) return 0;
+  return shape.heads * (shape.attention_gate == AttentionGate::per_element ? value_dim(shape) : 1);
+}
+
+Projections projections(const ModelShape& shape) {
   if (shape.latent) return latent_attention(shape, *shape.latent);
   const std::int64_t d = shape.d_model, head = query_key_dim(shape);
   const std::int64_t queries = shape.heads * head, keys = kv_heads(shape) * head;
@@ -36,6 +50,24 @@ Projections attention_layer(const ModelShape& shape) {
   if (shape.query_key_norm == QueryKeyNorm::per_head) layer.norms = 2 * head;
   if (shape.query_key_norm == QueryKeyNorm::all_heads) layer.norms = queries + keys;
   return layer;
+}
+
+Projections attention_layer(const ModelShape& shape) {
+  Projections layer = projections(shape);
+  layer.matrices += shape.d_model * gate_columns(shape);
+  return layer;
+}
+
+LinearLayer linear_layer(const ModelShape& shape) {
+  return shape.linear ? linear_layer(*shape.linear, shape.d_model) : LinearLayer{};
+}
+
+std::int64_t linear_layers(const ModelShape& shape) { return shape.linear ? shape.linear->layers : 0; }
+
+// Elements of the matrices that a MoE layer has beside its router and its experts: the shared experts' gate,
+// and the router's columns of identity experts.
+std::int64_t moe_layer_extras(const ModelShape& shape) {
+  return shape.d_model * ((shape.shared_gate ? 1 : 0) + shape.identity_experts);
 }
 
 // The gate and up projections have `width` biases each; the down projection has d.
@@ -73,7 +105,32 @@ const ModelShape* find_preset(std::string_view name) {
 }
 
 std::int64_t moe_layers(const ModelShape& shape) {
-  return shape.experts > 0 ? shape.layers - shape.dense_layers : 0;
+  if (shape.experts == 0) return 0;
+  return shape.moe_layer_list.empty() ? shape.layers - shape.dense_layers
+                                      : static_cast<std::int64_t>(shape.moe_layer_list.size());
+}
+
+std::int64_t dense_ffn_layers(const ModelShape& shape) {
+  return shape.layers - moe_layers(shape) - shape.layers_without_ffn;
+}
+
+std::int64_t attention_layers(const ModelShape& shape) {
+  return shape.layers - linear_layers(shape) - shape.layers_without_attention;
+}
+
+std::int64_t layer_of_moe_layer(const ModelShape& shape, std::int64_t i) {
+  return shape.moe_layer_list.empty() ? shape.dense_layers + i
+                                      : shape.moe_layer_list[static_cast<std::size_t>(i)];
+}
+
+std::optional<std::int64_t> moe_layer_of_layer(const ModelShape& shape, std::int64_t layer) {
+  const std::vector<std::int64_t>& list = shape.moe_layer_list;
+  if (shape.experts == 0) return std::nullopt;
+  if (list.empty())
+    return layer < shape.dense_layers ? std::nullopt : std::optional(layer - shape.dense_layers);
+  const auto found = std::lower_bound(list.begin(), list.end(), layer);
+  if (found == list.end() || *found != layer) return std::nullopt;
+  return found - list.begin();
 }
 
 std::int64_t kv_heads(const ModelShape& shape) { return shape.kv_heads > 0 ? shape.kv_heads : shape.heads; }
@@ -108,15 +165,25 @@ std::int64_t router_column_elements(const ModelShape& shape) {
 ParameterCounts count_parameters(const ModelShape& shape) {
   if (shape.opaque) return opaque_counts(shape);
   const Projections layer = attention_layer(shape);
+  const LinearLayer linear = linear_layer(shape);
+  const std::int64_t d = shape.d_model, routed_layers = moe_layers(shape);
+  const std::int64_t shared =
+      shape.shared_experts * ffn_elements(shape, shape.d_shared > 0 ? shape.d_shared : shape.d_expert);
   ParameterCounts counts;
-  counts.embedding = (shape.tied_embeddings ? 1 : 2) * shape.vocabulary * shape.d_model;
-  counts.attention = shape.layers * (layer.matrices + layer.others);
-  counts.dense_ffn = (shape.layers - moe_layers(shape)) * ffn_elements(shape, shape.d_ffn) +
-                     moe_layers(shape) * shape.shared_experts * expert_elements(shape);
+  counts.embedding = (shape.tied_embeddings ? 1 : 2) * shape.vocabulary * d;
+  counts.attention = attention_layers(shape) * (layer.matrices + layer.others) +
+                     linear_layers(shape) * (linear.matrices + linear.others);
+  counts.dense_ffn = dense_ffn_layers(shape) * ffn_elements(shape, shape.d_ffn) +
+                     routed_layers * (shared + moe_layer_extras(shape)) +
+                     shape.prediction_modules * 2 * d * d + shape.other_parameters;
+  if (shape.router_bias) counts.dense_ffn += routed_layers * shape.identity_experts;
   counts.router = experts_in_all_layers(shape) * router_column_elements(shape);
   counts.expert = experts_in_all_layers(shape) * expert_elements(shape);
-  counts.norm =
-      shape.d_model * (shape.norms_per_layer * shape.layers + shape.outer_norms) + shape.layers * layer.norms;
+  // A prediction module has a norm before its layer for each half of the projection, and one after it.
+  const std::int64_t norms =
+      shape.norms_per_layer * shape.layers + shape.outer_norms + 3 * shape.prediction_modules;
+  counts.norm = (shape.norm_bias ? 2 : 1) * d * norms + attention_layers(shape) * layer.norms +
+                linear_layers(shape) * linear.norms;
   return counts;
 }
 
@@ -128,8 +195,9 @@ std::int64_t active_parameters(const ModelShape& shape, bool with_embedding_tabl
                                  counts.expert % shape.experts * shape.active_experts / shape.experts
                            : moe_layers(shape) * shape.active_experts * expert_elements(shape);
   }
-  const bool table_is_idle = !shape.opaque && !shape.tied_embeddings && !with_embedding_table;
-  return table_is_idle ? active - counts.embedding / 2 : active;
+  // An opaque model of unknown width has a table of 0 elements here.
+  const bool table_is_idle = !shape.tied_embeddings && !with_embedding_table;
+  return table_is_idle ? active - shape.vocabulary * shape.d_model : active;
 }
 
 std::int64_t active_parameters(const ModelShape& shape) {
@@ -139,15 +207,19 @@ std::int64_t active_parameters(const ModelShape& shape) {
 MatrixParameters matrix_parameters(const ModelShape& shape) {
   MatrixParameters matrices;
   if (shape.opaque) {
-    matrices.dense = shape.opaque->dense_parameters;
+    const std::int64_t table = shape.tied_embeddings ? 0 : shape.vocabulary * shape.d_model;
+    matrices.dense = shape.opaque->dense_parameters - table;
     matrices.experts = shape.opaque->expert_parameters;
     return matrices;
   }
-  const std::int64_t per_width = ffn_matrices(shape) * shape.d_model;
-  matrices.dense = shape.vocabulary * shape.d_model + shape.layers * attention_layer(shape).matrices +
-                   (shape.layers - moe_layers(shape)) * per_width * shape.d_ffn +
-                   moe_layers(shape) * shape.shared_experts * per_width * shape.d_expert;
-  matrices.router = experts_in_all_layers(shape) * shape.d_model;
+  const std::int64_t d = shape.d_model, per_width = ffn_matrices(shape) * d;
+  matrices.dense = (1 + shape.prediction_modules) * shape.vocabulary * d +
+                   attention_layers(shape) * attention_layer(shape).matrices +
+                   linear_layers(shape) * linear_layer(shape).matrices +
+                   dense_ffn_layers(shape) * per_width * shape.d_ffn +
+                   moe_layers(shape) * (per_width * shared_width(shape) + moe_layer_extras(shape)) +
+                   shape.prediction_modules * 2 * d * d;
+  matrices.router = experts_in_all_layers(shape) * d;
   matrices.experts = experts_in_all_layers(shape) * per_width * shape.d_expert;
   return matrices;
 }

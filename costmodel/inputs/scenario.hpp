@@ -120,11 +120,18 @@ struct ProfiledCompute {
 struct GivenStepTime {
   double seconds = 0;
 };
-/// Compute times from a peak rate: FLOPs ÷ (MFU · peak of all GPUs of a site). Recomputed FLOPs count as
-/// executed.
+/// Compute times from a peak rate, as FLOPs ÷ (share · peak of all GPUs of a site), with one of two shares.
+///   mfu                model FLOPs ÷ (step time · peak), as papers and logs report it. Model FLOPs are
+///                      6 per parameter and token plus attention, without recomputation. The step includes
+///                      everything: recomputation, communication inside the site, the optimiser.
+///   kernel_efficiency  executed FLOPs ÷ (time of forward and backward pass · peak). Recomputation counts as
+///                      executed. Communication inside the site comes on top.
+/// The other one is 0.
 struct AssumedDevice {
   double peak_flops = 0;  // FLOP/s of one GPU
-  double mfu = 0;         // model FLOPs utilisation, (0, 1]
+  double mfu = 0;
+  double kernel_efficiency = 0;
+  [[nodiscard]] double share_of_peak() const { return mfu > 0 ? mfu : kernel_efficiency; }
 };
 /// Random variation of step times around their mean. Each step of each site is drawn independently.
 struct StepVariation {
@@ -155,7 +162,8 @@ struct Scenario {
   ComputeSpec compute;
   StepVariation variation;
   SiteGpus gpus;                      // GPUs of each site
-  std::vector<Provenance> catalogue;  // values that the accelerator catalogue supplied
+  std::vector<Provenance> catalogue;  // values from catalogues, and what was guessed about the model
+  double peak_flops = 0;              // FLOP/s of one GPU; 0: unknown
   platforms::Platform platform;       // raw, before the network model applies
   NetworkModel network;
   ExtraTraffic traffic;

@@ -1,10 +1,12 @@
 // Measured training-step times of one model on one device, and the step times that are estimated from them.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "costmodel/inputs/enum_names.hpp"
 #include "costmodel/inputs/model_shape.hpp"
 #include "platforms/provenance.hpp"
 
@@ -26,6 +28,16 @@ struct ProfilePoint {
   std::vector<StepSample> samples;
 };
 
+/// Activation checkpointing of the run whose steps were timed. The timed backward pass includes what it
+/// repeats. unstated: a profile of an earlier version, which does not say.
+enum class Recomputation { none, selective, full, unstated };
+constexpr auto enum_names(Recomputation) {
+  return std::to_array<EnumName<Recomputation>>({{Recomputation::none, "none"},
+                                                 {Recomputation::selective, "selective"},
+                                                 {Recomputation::full, "full"},
+                                                 {Recomputation::unstated, "unstated"}});
+}
+
 /// Origin of step times that `fomoe-train profile` did not take on this device, and the assumptions made
 /// about them.
 struct ProfileOrigin {
@@ -34,8 +46,10 @@ struct ProfileOrigin {
   std::string sha256;  // hash of `file`
   std::string lines;   // lines of `file` that were used: "7-96, 45 of them"
   std::int64_t warmup_dropped = 0;  // samples of each point that were discarded as warm-up
-  /// GPUs that executed the step together; a point's sequences are one GPU's share
+  /// GPUs that executed the step together; a point's sequences are one GPU's share. With more than one GPU,
+  /// the times include the communication among them.
   std::int64_t gpus = 1;
+  Recomputation recomputation = Recomputation::none;
   /// Only whole steps were timed: a third of the time counts as forward, the rest as backward, and the
   /// optimiser has none of its own.
   bool whole_steps = false;
@@ -61,6 +75,16 @@ struct StepProfile {
 /// The report's statement about step times from this profile and their assumptions. They are "measured"
 /// unless they were scaled from another device or `extrapolated` from other expert counts.
 std::vector<Provenance> step_provenance(const StepProfile& profile, bool extrapolated);
+
+/// Whether several GPUs executed the timed steps together, so that the times include their communication.
+inline bool executed_together(const StepProfile& profile) {
+  return profile.origin && profile.origin->gpus > 1;
+}
+/// Whether the timed steps repeat forward passes because of activation checkpointing.
+inline bool recomputes(const StepProfile& profile) {
+  return profile.origin && (profile.origin->recomputation == Recomputation::full ||
+                            profile.origin->recomputation == Recomputation::selective);
+}
 
 /// Median over the samples, for each of the three parts.
 StepSample median_step(const ProfilePoint& point);

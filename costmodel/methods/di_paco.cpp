@@ -47,7 +47,9 @@ std::vector<TensorGroup> module_groups(const Scenario& scenario) {
     const std::int64_t end = begin + chunk_elements(shape.layers, levels, level);
     // Parameters outside the layers go with the last level.
     const std::int64_t dense = level + 1 == levels ? dense_left : (end - begin) * dense_of_layer;
-    const std::int64_t with_experts = end - std::max(begin, std::min(end, layer_of_moe_layer(shape, 0)));
+    std::int64_t with_experts = 0;
+    for (std::int64_t layer = begin; layer < end; ++layer)
+      with_experts += moe_layer_of_layer(shape, layer).has_value() ? 1 : 0;
     const std::int64_t experts = level + 1 == levels ? experts_left : with_experts * experts_of_layer;
     dense_left -= dense;
     experts_left -= experts;

@@ -30,21 +30,21 @@ class StepBuilder {
         flops_per_token(scenario.model, scenario.model.experts, false, FlopsAccounting::mechanism);
     expert_share_ = flops.expert / flops.total();
     layers_ = static_cast<int>(scenario.model.layers);
-    first_ = static_cast<int>(layer_of_moe_layer(scenario.model, 0));
+    moe_layers_ = static_cast<int>(moe_layers(scenario.model));
   }
 
   OpId passes() {
     for (int layer = 0; layer < layers_; ++layer) {
       const std::string name = "layer " + std::to_string(layer);
       compute_dense("forward " + name, Work::forward);
-      if (layer < first_) continue;  // a layer without experts
+      if (!has_experts(layer)) continue;
       transfer("dispatch " + name, layer, true);
       compute_experts("experts forward " + name, Work::forward, layer);
       transfer("combine " + name, layer, false);
     }
     for (int layer = layers_ - 1; layer >= 0; --layer) {
       const std::string name = "layer " + std::to_string(layer);
-      if (layer >= first_) {
+      if (has_experts(layer)) {
         transfer("combine backward " + name, layer, true);
         compute_experts("experts backward " + name, Work::backward, layer);
         transfer("dispatch backward " + name, layer, false);
@@ -55,8 +55,11 @@ class StepBuilder {
   }
 
  private:
+  bool has_experts(int layer) const { return moe_layer_of_layer(scenario_.model, layer).has_value(); }
+
   const LayerLoad& load(int layer) const {
-    return traffic_.loads[traffic_.loads.size() == 1 ? 0 : static_cast<std::size_t>(layer - first_)];
+    const auto moe_layer = static_cast<std::size_t>(*moe_layer_of_layer(scenario_.model, layer));
+    return traffic_.loads[traffic_.loads.size() == 1 ? 0 : moe_layer];
   }
 
   void append(Op op) {
@@ -72,7 +75,7 @@ class StepBuilder {
   // Adds one operation for all sites, or one for each site if they have unequal loads.
   void compute_experts(const std::string& name, Work work, int layer) {
     const std::vector<double>& rows = load(layer).sites;
-    const double share = expert_share_ / (layers_ - first_);
+    const double share = expert_share_ / moe_layers_;
     if (all_equal(rows))
       return append({name, Compute{work, all_workers(scenario_), 1, share * rows.front()}, {}});
     const std::vector<OpId> before = last_;
@@ -117,7 +120,7 @@ class StepBuilder {
   RoundPlan& round_;
   std::vector<OpId> last_;
   double expert_share_ = 0;
-  int layers_ = 0, first_ = 0;  // first_: first layer with experts
+  int layers_ = 0, moe_layers_ = 0;
 };
 
 }  // namespace

@@ -13,6 +13,7 @@
 // and yogi, which have two moments.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
@@ -46,10 +47,10 @@ PlacementOfEpoch placement_of_epoch(const Scenario& scenario) {
                               static_cast<std::uint64_t>(epoch));
     };
   }
-  const Placement placement = scenario.strategy.placement == PlacementKind::affinity
-                                  ? affinity_placement(scenario.strategy.routing_counts, s.overlap)
-                                  : fixed_placement(s.layers, s.experts, s.sites, s.overlap);
-  return [placement](std::int64_t) { return placement; };
+  Placement placement = scenario.strategy.placement == PlacementKind::affinity
+                            ? affinity_placement(scenario.strategy.routing_counts, s.overlap)
+                            : fixed_placement(s.layers, s.experts, s.sites, s.overlap);
+  return [fixed = std::move(placement)](std::int64_t) { return fixed; };
 }
 
 // Every expert is an exchange of its own, so that its bytes can be counted; executors bundle exchanges as

@@ -9,8 +9,8 @@ constexpr double kSingle = 4;  // bytes of a 32-bit element: router scores and l
 
 double real(std::int64_t value) { return static_cast<double>(value); }
 
-// Elements per token that attention and its norms keep for the backward pass.
-double attention_elements(const ModelShape& shape) {
+// Elements per token that a layer of attention and its norms keep for the backward pass, without a gate.
+double projected_elements(const ModelShape& shape) {
   const double d = real(shape.d_model), heads = real(shape.heads);
   const double queries = heads * real(query_key_dim(shape)), values = heads * real(value_dim(shape));
   if (shape.latent) {
@@ -23,16 +23,38 @@ double attention_elements(const ModelShape& shape) {
   return d + queries + 2 * keys + values + normed;
 }
 
+double attention_elements(const ModelShape& shape) {
+  const double values = real(shape.heads * value_dim(shape));
+  // A gate keeps itself and its product with the output of attention.
+  double gate = 0;
+  if (shape.attention_gate == costmodel::AttentionGate::per_element) gate = 2 * values;
+  if (shape.attention_gate == costmodel::AttentionGate::per_head) gate = real(shape.heads) + values;
+  // An indexer keeps the queries of its heads and their common key.
+  const double indexer = shape.indexer ? real((shape.indexer->heads + 1) * shape.indexer->dim) : 0;
+  return projected_elements(shape) + gate + indexer;
+}
+
+// The mean over all layers, of which some may have attention, some linear attention and some neither.
+double mixer_elements(const ModelShape& shape) {
+  double sum = shape.heads > 0 ? real(attention_layers(shape)) * attention_elements(shape) : 0;
+  if (shape.linear) sum += real(shape.linear->layers) * real(linear_layer(*shape.linear, shape.d_model).kept);
+  return shape.layers > 0 ? sum / real(shape.layers) : 0;
+}
+
 }  // namespace
 
 void count_activations(const ModelShape& shape, SiteModel& model) {
   if (shape.opaque) return;
   const double d = real(shape.d_model), matrices = real(ffn_matrices(shape));
-  const double rest = attention_elements(shape) + real(shape.norms_per_layer) * d;
+  const double rest = mixer_elements(shape) + real(shape.norms_per_layer) * d;
   const double hidden = matrices * real(shape.d_expert);
-  model.dense_layer_bytes_per_token = kHalf * (rest + d + matrices * real(shape.d_ffn));
-  model.moe_layer_bytes_per_token =
-      kHalf * (rest + d + real(shape.shared_experts) * hidden) + kSingle * real(shape.experts);
+  // The mean over the layers without experts, of which some may have no feed-forward block at all.
+  const double layers_without_experts = real(shape.layers - moe_layers(shape));
+  const double with_block =
+      layers_without_experts > 0 ? real(dense_ffn_layers(shape)) / layers_without_experts : 1;
+  model.dense_layer_bytes_per_token = kHalf * (rest + with_block * (d + matrices * real(shape.d_ffn)));
+  model.moe_layer_bytes_per_token = kHalf * (rest + d + matrices * real(shared_width(shape))) +
+                                    kSingle * real(shape.experts + shape.identity_experts);
   model.bytes_per_token_and_expert = kHalf * (2 * d + hidden);
   model.outer_norm_bytes_per_token = kHalf * d * real(shape.outer_norms + 1);
   model.logit_bytes_per_token = kSingle * real(shape.vocabulary);

@@ -21,6 +21,8 @@
 //   dense      2·[d + n·f], the input and the hidden elements
 //   experts    2·[d + k·(2d + n·f) + shared·n·f] + 4·N_e: for each of the k experts a copy of the token, the
 //              expert's output and the expert's hidden elements; and the router's scores
+// A layer with linear attention keeps the elements that linear_attention.hpp counts in place of attention's.
+// If layers differ in this, each counts the mean over all layers.
 #pragma once
 #include "costmodel/model/site_model.hpp"
 

@@ -5,18 +5,29 @@
 namespace fomoe::costmodel {
 
 namespace {
-// 2 FLOPs per parameter in the forward pass, 4 in the backward pass (Kaplan et al. 2020).
-constexpr double kTrainingFlopsPerParameter = 6.0;
 
 // FLOPs of attention scores and weighted values: 2·s·(a·d_qk + a·d_v) in the forward pass of a layer that
-// sees s tokens, 3 times that with the backward pass; 12·d·s if a·d_qk = a·d_v = d.
+// sees s tokens, 3 times that with the backward pass; 12·d·s if a·d_qk = a·d_v = d. An indexer scores all s
+// tokens with its own heads, so that attention sees only the best of them. A layer of linear attention has
+// products with its state instead, whose number does not depend on s.
 double attention_flops_per_token(const ModelShape& shape) {
-  if (shape.opaque) return 0;
-  const auto width = static_cast<double>(shape.heads * (query_key_dim(shape) + value_dim(shape)));
-  const std::int64_t window = std::min(shape.sequence_length, shape.window_tokens);
-  const auto seen_by_all_layers = static_cast<double>(
-      (shape.layers - shape.window_layers) * shape.sequence_length + shape.window_layers * window);
-  return kTrainingFlopsPerParameter * width * seen_by_all_layers;
+  const std::int64_t layers = attention_layers(shape), s = shape.sequence_length;
+  double multiply_adds = 0;
+  if (shape.heads > 0) {
+    const auto width = static_cast<double>(shape.heads * (query_key_dim(shape) + value_dim(shape)));
+    const std::int64_t seen = shape.indexer ? std::min(s, shape.indexer->top_k) : s;
+    const std::int64_t window = std::min(s, shape.window_tokens);
+    const auto seen_by_all_layers =
+        static_cast<double>((layers - shape.window_layers) * seen + shape.window_layers * window);
+    multiply_adds = width * seen_by_all_layers;
+  }
+  if (shape.indexer)
+    multiply_adds += static_cast<double>(layers * shape.indexer->heads * shape.indexer->dim * s);
+  if (shape.linear) {
+    multiply_adds +=
+        static_cast<double>(shape.linear->layers * linear_layer(*shape.linear, shape.d_model).state_products);
+  }
+  return kTrainingFlopsPerParameter * multiply_adds;
 }
 }  // namespace
 

@@ -21,13 +21,21 @@ struct FlopsOf {
   /// FLOPs of attention's scores and weighted values. They are 12·L·d·s for the paper's family of models,
   /// where L is the number of layers, d is d_model and s is the sequence length. Every pair of positions of a
   /// sequence counts, or of the window in layers with a window. Possible savings by causal masking are not
-  /// deducted.
+  /// deducted. Layers of linear attention count the products with their state (linear_attention.hpp).
   V attention = constant<V>(0);
   V expert = constant<V>(0);
   V router = constant<V>(0);
   [[nodiscard]] V total() const { return dense + attention + expert + router; }
 };
 using FlopsPerToken = FlopsOf<double>;
+
+/// 2 FLOPs per parameter and token in the forward pass, 4 in the backward pass (Kaplan et al. 2020).
+inline constexpr double kTrainingFlopsPerParameter = 6.0;
+
+/// Model FLOPs utilisation: the FLOPs of the tokens that are processed in a second ÷ the peak FLOP/s.
+constexpr double model_flops_utilisation(double flops_per_token, double tokens_per_s, double peak_flops) {
+  return flops_per_token * tokens_per_s / peak_flops;
+}
 
 /// FLOPs per token on a site that holds every expert: 6 for each element of a matrix that a token uses.
 FlopsPerToken full_replica_flops(const ModelShape& shape);

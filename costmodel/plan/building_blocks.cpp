@@ -238,9 +238,9 @@ Exchange layers_exchange(const Scenario& scenario, const std::vector<TensorGroup
   if (with_tables) dense.push_back(kEmbeddingGroup);
   for (const int layer : layers) {
     dense.push_back(dense_layer_group(layer));
-    const int moe_layer = layer - static_cast<int>(scenario.model.dense_layers);
-    for (int e = 0; moe_layer >= 0 && e < static_cast<int>(scenario.model.experts); ++e)
-      experts.push_back(expert_group_by_layer(scenario, moe_layer, e));
+    const auto moe_layer = moe_layer_of_layer(scenario.model, layer);
+    for (int e = 0; moe_layer && e < static_cast<int>(scenario.model.experts); ++e)
+      experts.push_back(expert_group_by_layer(scenario, static_cast<int>(*moe_layer), e));
   }
   const WireFormat& format = scenario.strategy.wire;
   return {all_workers(scenario),

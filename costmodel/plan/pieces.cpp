@@ -35,8 +35,10 @@ std::vector<std::int64_t> tensor_elements(const ModelShape& shape, const TensorG
         tensors.push_back(chunk_elements(of_layer, 4, projection));
     }
     if (has(group, TensorClass::norm))
-      tensors.insert(tensors.end(), static_cast<std::size_t>(shape.norms_per_layer), shape.d_model);
-    const bool routes = layer >= shape.dense_layers;
+      tensors.insert(tensors.end(),
+                     static_cast<std::size_t>((shape.norm_bias ? 2 : 1) * shape.norms_per_layer),
+                     shape.d_model);
+    const bool routes = moe_layer_of_layer(shape, layer).has_value();
     if (has(group, TensorClass::router) && routes) tensors.push_back(router_column_elements(shape) * experts);
     if (!has(group, TensorClass::expert)) continue;
     const auto matrices = static_cast<int>(ffn_matrices(shape));

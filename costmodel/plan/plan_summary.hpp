@@ -78,6 +78,15 @@ struct SentBytes {
   }
 };
 
+/// The sites that exchange the bytes of a stage, each pair of them equally many. On a platform whose sites
+/// differ, this decides which links count.
+enum class Between {
+  any,         // other patterns: the slowest links of the platform count
+  ring,        // each site and the next one in the ring
+  pairs,       // all pairs of sites at the same time
+  first_site,  // the first site and each other one
+};
+
 /// Transfers that run at the same time. The stages of a summary run one after the other.
 template <class V>
 struct Stage {
@@ -89,6 +98,7 @@ struct Stage {
   bool shown_at_end = false;           // no steps hide the stage in the last round of the run
   V hidden_forwards = constant<V>(0);  // forward passes, possibly fractional, that may hide the stage
   V hidden_backwards = constant<V>(0);
+  Between between = Between::any;
 };
 
 template <class V>
@@ -170,6 +180,12 @@ inline double outer_steps_of(OuterOptimizer optimizer) {
 // (costmodel/compose/composition.hpp).
 inline constexpr double kPublicKeyBytes = 64, kSecretShareBytes = 64, kUnmaskingBytes = 32;
 
+/// The links that averaging among all sites uses.
+inline Between averaging_between(const Fixed& fixed) {
+  if (fixed.collective == Collective::ring) return Between::ring;
+  return fixed.collective == Collective::direct ? Between::pairs : Between::any;
+}
+
 /// Adds the techniques that combine with every method's formula (here secure aggregation) to its summary.
 template <class V>
 void compose(Summary<V>& summary, const Axes<V>& axes, const Fixed& fixed) {
@@ -179,6 +195,7 @@ void compose(Summary<V>& summary, const Axes<V>& axes, const Fixed& fixed) {
   const V any = min_of(others, constant<V>(1));  // 0 if there is only one site
   Stage<V>& sums = summary.stages[0];
   sums.latency_hops += 3.0 * any;
+  sums.between = Between::any;
   sums.bytes += bytes * others;
   sums.pair_bytes += bytes * any;
   summary.sent.dense += bytes * others * sums.times_per_round;
@@ -206,6 +223,7 @@ Stage<V> averaging_stage(const Axes<V>& axes, const Fixed& fixed, const V& eleme
   stage.latency_hops = averaging_hops(fixed, axes.sites);
   stage.bytes = averaging_factor(fixed, axes.sites) * axes.bytes_per_element * elements;
   stage.pair_bytes = averaging_pair_factor(fixed, axes.sites) * axes.bytes_per_element * elements;
+  stage.between = averaging_between(fixed);
   return stage;
 }
 
@@ -239,6 +257,7 @@ Summary<V> through_first_site(const Axes<V>& axes, const Fixed& fixed) {
   /// Everything passes through the first site's ports.
   stage.bytes = axes.sites * summary.sent.total();
   stage.pair_bytes = summary.sent.total() * axes.sites / max_of(others, constant<V>(1));
+  stage.between = Between::first_site;
   summary.add(stage);
   return summary;
 }

@@ -24,6 +24,7 @@ inline constexpr ReportField<RunReport> kReportFields[] = {
     {"tokens_per_s", &RunReport::tokens_per_s},
     {"bytes_per_token", &RunReport::bytes_per_token},
     {"bytes_sent_per_site_per_round", &RunReport::bytes_sent_per_site_per_round},
+    {"flops_per_token", &RunReport::flops_per_token, false},
     {"optimizer_steps", &RunReport::optimizer_steps},
     {"tokens", &RunReport::tokens},
 };

@@ -81,6 +81,16 @@ struct Quality {
   std::optional<double> equal_loss_factor;
 };
 
+/// Shares of the GPUs' peak rate that the run reaches, if the peak is known.
+struct RunEfficiency {
+  double peak_flops = 0;  // FLOP/s of all GPUs of all sites together
+  double mfu = 0;         // model FLOPs ÷ (step time · peak), while sites compute steps
+  double run_mfu = 0;     // model FLOPs ÷ (wall clock · peak)
+  /// Executed FLOPs ÷ (time of forward and backward pass without communication · peak). Empty if the step
+  /// time includes communication of unknown duration.
+  std::optional<double> kernel_efficiency;
+};
+
 inline constexpr std::size_t kListedRounds = 1000;
 
 struct RunReport {
@@ -88,7 +98,10 @@ struct RunReport {
   double wall_clock_s = 0;
   double compute_utilization = 0;  // busy compute seconds ÷ wall clock, mean over sites
   double tokens_per_s = 0;         // all sites together
-  double bytes_per_token = 0;      // sum of bytes sent ÷ sum of tokens processed
+  /// Model FLOPs of a token on a site: 6 per parameter that it uses, plus attention over the whole sequence,
+  /// without recomputation.
+  double flops_per_token = 0;
+  double bytes_per_token = 0;  // sum of bytes sent ÷ sum of tokens processed
   double bytes_sent_per_site_per_round = 0;
   std::int64_t optimizer_steps = 0;
   std::int64_t tokens = 0;
@@ -99,6 +112,7 @@ struct RunReport {
   std::vector<double> round_durations_s;
   std::vector<SiteReport> sites;
   std::optional<Interval95> wall_clock_interval_s;  // if rounds are a sample
+  std::optional<RunEfficiency> efficiency;
   Bottleneck bottleneck;
   std::vector<CriticalStep> critical_path;  // of one round; empty if no rounds were executed
   std::optional<Cost> cost;                 // if the scenario has prices or power

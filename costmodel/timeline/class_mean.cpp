@@ -33,19 +33,22 @@ struct SiteSpans {
   }
 };
 
-// Spans of each site in the rounds from position `first` on.
+// Spans of each site in the rounds at the positions [first, last).
 std::vector<SiteSpans> spans_by_site(const Plan& plan, std::size_t sites, const Timeline& timeline,
-                                     std::size_t first) {
+                                     std::size_t first, std::size_t last) {
   std::vector<SiteSpans> spans(sites);
   const auto site_of = [&](std::int32_t node) -> SiteSpans& {
     return spans[static_cast<std::size_t>(plan.nodes[static_cast<std::size_t>(node)].site)];
   };
+  const auto measured = [&](std::int64_t round) {
+    return round >= static_cast<std::int64_t>(first) && round < static_cast<std::int64_t>(last);
+  };
   for (const Interval& interval : timeline.intervals) {
-    if (interval.round < static_cast<std::int64_t>(first) || interval.activity != Activity::compute) continue;
+    if (!measured(interval.round) || interval.activity != Activity::compute) continue;
     site_of(interval.node).computing.push_back({interval.start_s, interval.end_s});
   }
   for (const FlowSpan& flow : timeline.flows) {
-    if (flow.round < static_cast<std::int64_t>(first)) continue;
+    if (!measured(flow.round)) continue;
     site_of(flow.node).transferring.push_back({flow.start_s, flow.end_s});
   }
   return spans;
@@ -117,6 +120,7 @@ ClassMean means_of_overlapping(const Plan& plan, std::size_t sites, const RoundC
   ClassMean means;
   means.total_s = ends.back() + missing * (ends[last] - ends[first]) / steady_rounds;
   if (!round_class.identical) {
+    means.sampled_rounds = last - first;
     const std::vector<double> each = round_durations_s(ends);
     means.variance_s2 = variance_of_missing({each.begin() + static_cast<std::ptrdiff_t>(first) + 1,
                                              each.begin() + static_cast<std::ptrdiff_t>(last) + 1},
@@ -129,7 +133,7 @@ ClassMean means_of_overlapping(const Plan& plan, std::size_t sites, const RoundC
   // the site's own ends of the rounds `first` and `last`.
   const std::vector<double> from_s = workers_done_s(plan, sites, timeline, first);
   const std::vector<double> to_s = workers_done_s(plan, sites, timeline, last);
-  const std::vector<SiteSpans> spans = spans_by_site(plan, sites, timeline, 0);
+  const std::vector<SiteSpans> spans = spans_by_site(plan, sites, timeline, 0, executed);
   for (std::size_t s = 0; s < sites; ++s) {
     const SiteSpans steady =
         spans[s].within(to_s[s] > 0 ? Span{from_s[s], to_s[s]} : Span{ends[first], ends[last]});
@@ -144,23 +148,32 @@ ClassMean means_of_overlapping(const Plan& plan, std::size_t sites, const RoundC
   return means;
 }
 
-// The mean round of rounds that do not overlap. If rounds are identical, only the last executed round counts,
-// because it is in the steady state. If rounds are random, all executed rounds are samples.
+// The mean round of rounds that do not overlap. If rounds are identical, the last executed round represents
+// those that are missing, because it is in the steady state. If rounds are random, all executed rounds but
+// the first do.
 ClassMean means_of_separate(const Plan& plan, std::size_t sites, const RoundClass& round_class,
                             const Timeline& timeline, double missing) {
   const std::size_t executed = timeline.rounds.size();
-  const bool only_last = round_class.identical && !round_class.overlapping && missing > 0;
-  const std::size_t first = only_last ? executed - 1 : 0;
+  const bool sampled = missing > 0 && executed > 1;
+  const bool only_last = round_class.identical && !round_class.overlapping && sampled;
+  const std::size_t first = only_last ? executed - 1 : sampled ? 1 : 0;
   const auto window = static_cast<double>(executed - first);
   const std::vector<double>& ends = timeline.round_end_s;
   const std::vector<double> communication = communication_by_round(plan, timeline);
+  const double mean_s = (ends.back() - (first == 0 ? 0.0 : ends[first - 1])) / window;
+  const bool starts_run = timeline.rounds.front() == 0;
 
   ClassMean means;
-  if (!round_class.identical && missing > 0)
-    means.variance_s2 = variance_of_missing(round_durations_s(ends), missing);
-  means.total_s = ends.back() + missing * (ends.back() - (first == 0 ? 0.0 : ends[first - 1])) / window;
+  if (!round_class.identical && missing > 0) {
+    std::vector<double> sample_s = round_durations_s(ends);
+    sample_s.erase(sample_s.begin(), sample_s.begin() + static_cast<std::ptrdiff_t>(first));
+    means.variance_s2 = variance_of_missing(sample_s, missing);
+    means.sampled_rounds = sample_s.size();
+  }
+  means.total_s = sampled && !starts_run ? static_cast<double>(round_class.count) * mean_s
+                                         : ends.back() + missing * mean_s;
   for (std::size_t r = first; r < executed; ++r) means.communication_s += communication[r] / window;
-  for (const SiteSpans& site : spans_by_site(plan, sites, timeline, first)) {
+  for (const SiteSpans& site : spans_by_site(plan, sites, timeline, first, executed)) {
     means.compute_s.push_back(site.compute_s() / window);
     means.exposed_s.push_back(site.exposed_s() / window);
     means.transferring_s += site.transferring_s() / window / static_cast<double>(sites);
@@ -192,6 +205,45 @@ ClassMean class_mean(const Plan& plan, std::size_t sites, const RoundClass& roun
   }
   means.sent = timeline.sent;
   for (double& bytes : means.sent.bytes) bytes /= static_cast<double>(executed);
+  return means;
+}
+
+ClassMean sample_mean(const Plan& plan, std::size_t sites, const RoundSample& sample) {
+  const Timeline& timeline = sample.timeline;
+  const auto measured = static_cast<double>(sample.last - sample.first);
+  const std::vector<double>& ends = timeline.round_end_s;
+  const auto end_s = [&](std::size_t positions) { return positions == 0 ? 0.0 : ends[positions - 1]; };
+  ClassMean means;
+  means.total_s = sample.count * (end_s(sample.last) - end_s(sample.first)) / measured;
+  std::vector<double> batches_s;
+  for (std::size_t at = sample.first; at + sample.batch <= sample.last; at += sample.batch)
+    batches_s.push_back(end_s(at + sample.batch) - end_s(at));
+  means.variance_s2 = variance_of_missing(batches_s, sample.count / static_cast<double>(sample.batch));
+  means.sampled_rounds = batches_s.size();
+  const std::vector<double> communication = communication_by_round(plan, timeline);
+  for (std::size_t r = sample.first; r < sample.last; ++r)
+    means.communication_s += communication[r] / measured;
+  std::vector<SiteSpans> spans;
+  if (sample.overlapping) {
+    // A site may be ahead of the others, so its measured spans lie between its own ends of rounds.
+    spans = spans_by_site(plan, sites, timeline, 0, timeline.rounds.size());
+    const std::vector<double> from_s = sample.first == 0
+                                           ? std::vector<double>(sites, 0.0)
+                                           : workers_done_s(plan, sites, timeline, sample.first - 1);
+    const std::vector<double> to_s = workers_done_s(plan, sites, timeline, sample.last - 1);
+    for (std::size_t s = 0; s < sites; ++s)
+      spans[s] = spans[s].within(to_s[s] > 0 ? Span{from_s[s], to_s[s]}
+                                             : Span{end_s(sample.first), end_s(sample.last)});
+  } else {
+    spans = spans_by_site(plan, sites, timeline, sample.first, sample.last);
+  }
+  for (const SiteSpans& site : spans) {
+    means.compute_s.push_back(site.compute_s() / measured);
+    means.exposed_s.push_back(site.exposed_s() / measured);
+    means.transferring_s += site.transferring_s() / measured / static_cast<double>(sites);
+  }
+  means.sent = timeline.sent;
+  for (double& bytes : means.sent.bytes) bytes /= static_cast<double>(timeline.rounds.size());
   return means;
 }
 

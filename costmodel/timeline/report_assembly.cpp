@@ -9,6 +9,7 @@
 #include "costmodel/compose/memory_remedy.hpp"
 #include "costmodel/compute/compute_times.hpp"
 #include "costmodel/math/replicas.hpp"
+#include "costmodel/model/flops.hpp"
 #include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
@@ -114,6 +115,14 @@ RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps) {
     row.memory_bytes = local_batch_sequences(scenario, site) > 0 ? memory_bytes : 0;
     report.sites.push_back(row);
   }
+  report.flops_per_token = flops_per_token(scenario.model, local_experts(scenario),
+                                           scenario.strategy.skip_token, FlopsAccounting::mechanism)
+                               .total();
+  if (const auto efficiency =
+          step_efficiency(scenario, static_cast<double>(local_batch_sequences(scenario, 0))))
+    report.efficiency = RunEfficiency{scenario.peak_flops * scenario.gpus.count *
+                                          (scenario.strategy.method->one_site ? 1 : scenario.sites()),
+                                      efficiency->mfu, 0, efficiency->kernel_efficiency};
   report.provenance = compute_times(scenario, 1).provenance;
   report.provenance.insert(report.provenance.end(), scenario.platform.provenance.begin(),
                            scenario.platform.provenance.end());
@@ -146,58 +155,106 @@ void finish_report(RunReport& report) {
     round.overlap_achieved = std::max(0.0, 1 - round.exposed_communication_s / round.transferring_s);
   report.compute_utilization = round.compute_s * rounds / report.wall_clock_s;
   report.tokens_per_s = static_cast<double>(report.tokens) / report.wall_clock_s;
+  if (report.efficiency)
+    report.efficiency->run_mfu =
+        model_flops_utilisation(report.flops_per_token, report.tokens_per_s, report.efficiency->peak_flops);
   report.bytes_per_token = sent / static_cast<double>(report.tokens);
   report.bytes_sent_per_site_per_round = sent / sites / rounds;
   report.bottleneck.limited_by =
       round.compute_s >= round.exposed_communication_s ? "compute" : "communication";
 }
 
-RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std::vector<Timeline>& timelines,
-                          Senders senders) {
-  RunReport report = report_frame(scenario, plan.steps);
-  report.notes.insert(report.notes.begin(), plan.notes.begin(), plan.notes.end());
-  report.round.count = plan.rounds;
-  const int nodes = static_cast<int>(plan.nodes.size());
-  const auto rounds = static_cast<double>(plan.rounds);
-  PairBytes per_round(static_cast<int>(report.sites.size()));
-  double variance_s2 = 0;
-  std::size_t fewest_samples = 0;
-  std::size_t longest = 0;  // class whose rounds take most of the time
-  double longest_s = 0;
+namespace {
 
-  for (std::size_t c = 0; c < plan.classes.size(); ++c) {
-    const ClassMean means = class_mean(plan, report.sites.size(), plan.classes[c], timelines[c]);
-    const auto count = static_cast<double>(plan.classes[c].count);
-    report.wall_clock_s += means.total_s;
-    if (means.total_s > longest_s) longest = c;
-    longest_s = std::max(longest_s, means.total_s);
-    variance_s2 += means.variance_s2;
+// Adds up mean rounds to the totals of a run.
+class Totals {
+ public:
+  Totals(RunReport& report, const Plan& plan)
+      : report_(report), plan_(plan), per_round_(static_cast<int>(report.sites.size())) {}
+
+  /// `count` rounds of the run have these means.
+  void add(const ClassMean& means, double count) {
+    const auto rounds = static_cast<double>(plan_.rounds);
+    const int nodes = static_cast<int>(plan_.nodes.size());
+    report_.wall_clock_s += means.total_s;
+    variance_s2_ += means.variance_s2;
     if (means.variance_s2 > 0)
-      fewest_samples = fewest_samples == 0 ? timelines[c].rounds.size()
-                                           : std::min(fewest_samples, timelines[c].rounds.size());
-    report.round.communication_s += means.communication_s * count / rounds;
-    report.round.transferring_s += means.transferring_s * count / rounds;
-    for (std::size_t s = 0; s < report.sites.size(); ++s) {
-      report.sites[s].compute_s += means.compute_s[s] * count / rounds;
-      report.sites[s].exposed_communication_s += means.exposed_s[s] * count / rounds;
+      squares_s4_ += means.variance_s2 * means.variance_s2 / static_cast<double>(means.sampled_rounds - 1);
+    report_.round.communication_s += means.communication_s * count / rounds;
+    report_.round.transferring_s += means.transferring_s * count / rounds;
+    for (std::size_t s = 0; s < report_.sites.size(); ++s) {
+      report_.sites[s].compute_s += means.compute_s[s] * count / rounds;
+      report_.sites[s].exposed_communication_s += means.exposed_s[s] * count / rounds;
     }
     for (int node = 0; node < nodes; ++node) {
-      const int from = plan.nodes[static_cast<std::size_t>(node)].site;
+      const int from = plan_.nodes[static_cast<std::size_t>(node)].site;
       for (int peer = 0; peer < nodes; ++peer) {
-        const int to = plan.nodes[static_cast<std::size_t>(peer)].site;
+        const int to = plan_.nodes[static_cast<std::size_t>(peer)].site;
         if (from == to) continue;  // stays inside the site
         const double bytes = means.sent.at(node, peer) * count;
-        report.sites[static_cast<std::size_t>(from)].bytes_sent += bytes;
-        report.sites[static_cast<std::size_t>(to)].bytes_received += bytes;
-        per_round.at(from, to) += bytes / rounds;
+        report_.sites[static_cast<std::size_t>(from)].bytes_sent += bytes;
+        report_.sites[static_cast<std::size_t>(to)].bytes_received += bytes;
+        per_round_.at(from, to) += bytes / rounds;
       }
     }
   }
-  if (fewest_samples > 1) {
-    const double half = student_t(static_cast<std::int64_t>(fewest_samples) - 1) * std::sqrt(variance_s2);
-    if (half > 1e-6 * report.wall_clock_s)  // no interval if the sampled rounds did not differ
-      report.wall_clock_interval_s = Interval95{report.wall_clock_s - half, report.wall_clock_s + half};
+
+  /// The 95 % interval of the wall clock. `doubt_s` is an error that is not random.
+  void set_interval(double doubt_s) {
+    double half_s = doubt_s;
+    if (variance_s2_ > 0) {
+      // Welch and Satterthwaite: a sum of estimated variances vᵢ has (Σ vᵢ)² ÷ Σ vᵢ²/(nᵢ − 1) degrees of
+      // freedom.
+      const double freedom = variance_s2_ * variance_s2_ / squares_s4_;
+      half_s += student_t(std::max<std::int64_t>(1, std::llround(freedom))) * std::sqrt(variance_s2_);
+    }
+    if (half_s > 1e-6 * report_.wall_clock_s)  // no interval if the sampled rounds did not differ
+      report_.wall_clock_interval_s =
+          Interval95{report_.wall_clock_s - half_s, report_.wall_clock_s + half_s};
   }
+
+  /// Sets what follows from the totals.
+  void finish(const Scenario& scenario, Senders senders) {
+    report_.round.duration_s = report_.wall_clock_s / static_cast<double>(plan_.rounds);
+    for (SiteReport& site : report_.sites)
+      site.idle_s = std::max(0.0, report_.round.duration_s - site.compute_s - site.exposed_communication_s);
+    finish_report(report_);
+    find_busiest_link(report_, effective_platform(scenario.platform, scenario.network, senders), per_round_);
+    add_cost(report_, scenario);
+    add_quality(report_, scenario);
+    add_goodput(report_, scenario);
+  }
+
+ private:
+  RunReport& report_;
+  const Plan& plan_;
+  PairBytes per_round_;
+  double variance_s2_ = 0;
+  double squares_s4_ = 0;  // Σ vᵢ²/(nᵢ − 1)
+};
+
+RunReport new_report(const Scenario& scenario, const Plan& plan) {
+  RunReport report = report_frame(scenario, plan.steps);
+  report.notes.insert(report.notes.begin(), plan.notes.begin(), plan.notes.end());
+  report.round.count = plan.rounds;
+  return report;
+}
+
+}  // namespace
+
+RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std::vector<Timeline>& timelines,
+                          Senders senders) {
+  RunReport report = new_report(scenario, plan);
+  Totals totals(report, plan);
+  std::size_t longest = 0;  // class whose rounds take most of the time
+  double longest_s = 0;
+  for (std::size_t c = 0; c < plan.classes.size(); ++c) {
+    const ClassMean means = class_mean(plan, report.sites.size(), plan.classes[c], timelines[c]);
+    totals.add(means, static_cast<double>(plan.classes[c].count));
+    if (means.total_s > longest_s) longest = c;
+    longest_s = std::max(longest_s, means.total_s);
+  }
+  totals.set_interval(0);
   if (longest < timelines.size() && !timelines[longest].rounds.empty()) {
     // The last one of overlapping rounds empties the pipeline, so a round from the middle is representative.
     const std::size_t executed = timelines[longest].rounds.size();
@@ -210,16 +267,28 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std:
           " kinds of rounds; the critical path is that of the kind with the longest total time, " +
           std::to_string(plan.classes[longest].count) + " of " + std::to_string(plan.rounds) + " rounds");
   }
-  report.round.duration_s = report.wall_clock_s / rounds;
   report.round_durations_s = durations_of_all(plan, timelines);
-  for (SiteReport& site : report.sites) {
-    site.idle_s = std::max(0.0, report.round.duration_s - site.compute_s - site.exposed_communication_s);
+  totals.finish(scenario, senders);
+  return report;
+}
+
+RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std::vector<RoundSample>& samples,
+                          double doubt_s, Senders senders) {
+  RunReport report = new_report(scenario, plan);
+  Totals totals(report, plan);
+  const RoundSample* longest = nullptr;  // sample that represents most of the time
+  double longest_s = 0;
+  for (const RoundSample& sample : samples) {
+    const ClassMean means = sample_mean(plan, report.sites.size(), sample);
+    totals.add(means, sample.count);
+    if (longest != nullptr && means.total_s <= longest_s) continue;
+    longest = &sample;
+    longest_s = means.total_s;
   }
-  finish_report(report);
-  find_busiest_link(report, effective_platform(scenario.platform, scenario.network, senders), per_round);
-  add_cost(report, scenario);
-  add_quality(report, scenario);
-  add_goodput(report, scenario);
+  totals.set_interval(doubt_s);
+  if (longest != nullptr)
+    report.critical_path = critical_path(plan, report.sites, longest->timeline, longest->last - 1);
+  totals.finish(scenario, senders);
   return report;
 }
 

@@ -4,6 +4,7 @@
 
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/report/run_report.hpp"
+#include "costmodel/timeline/class_mean.hpp"
 #include "costmodel/timeline/timeline.hpp"
 
 namespace fomoe::costmodel {
@@ -20,7 +21,7 @@ void finish_report(RunReport& report);
 ///
 ///   - Identical rounds: the duration of the last executed round. It is in a steady state; the first rounds
 ///     may differ by a transient.
-///   - Random rounds: the mean duration of the executed rounds.
+///   - Random rounds: the mean duration of the executed rounds, without the first one, whose network is new.
 ///   - Overlapping rounds: the duration of the third last executed round. The executed rounds are the first
 ///     rounds of the class, followed by its last round. At least 5 rounds are executed, or all.
 ///
@@ -28,5 +29,10 @@ void finish_report(RunReport& report);
 /// report.
 RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std::vector<Timeline>& timelines,
                           Senders senders = Senders::averaged);
+
+/// The report of a whole run from samples of its rounds that together represent all of them. `doubt_s` is an
+/// error of the wall clock that is not random; it widens the interval.
+RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std::vector<RoundSample>& samples,
+                          double doubt_s, Senders senders);
 
 }  // namespace fomoe::costmodel

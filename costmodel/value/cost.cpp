@@ -35,7 +35,7 @@ void add_cost(RunReport& report, const Scenario& scenario) {
     report.provenance.insert(report.provenance.end(), stated.begin(), stated.end());
     report.provenance.push_back(
         {"cost", Origin::computed,
-         std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs") +
+         std::to_string(paid_gpus_per_site(scenario)) + (gpus == 1 ? " GPU" : " GPUs") +
              " per site for the whole wall clock; egress of all bytes that a site sends, "
              "in monthly tiers; ports for whole months. Storage, interruptions of spot "
              "GPUs and staff are not included"});

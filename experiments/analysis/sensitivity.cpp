@@ -18,6 +18,8 @@ namespace {
 constexpr std::size_t kMostLines = 5;
 constexpr double kWorthSaying = 1e-4, kCloseEnough = 0.02;
 
+constexpr std::int64_t kBriefFlows = 10'000;  // for each of some thirty simulations that show a trend
+
 std::string changed_by(double share) { return fmt::format("{:+.3g} %", (share - 1) * 100); }
 
 std::string change_text(double before_s, double after_s) {
@@ -28,13 +30,35 @@ std::string change_text(double before_s, double after_s) {
 }  // namespace
 
 void add_sensitivity_option(po::options_description& options) {
-  options.add_options()("sensitivity",
-                        po::value<std::string>()->default_value("closed-form")->value_name("ENGINE"),
-                        "engine that computes how the wall clock changes if an input is 10 % smaller or "
-                        "larger: closed-form; simulated, with two additional runs for each input; or none");
+  options.add_options()(
+      "sensitivity", po::value<std::string>()->default_value("closed-form")->value_name("ENGINE"),
+      "engine that computes how the wall clock changes if an input is 10 % smaller or "
+      "larger: closed-form, or, if this option is not given, the simulator where the closed form "
+      "does not represent the links; simulated, with two additional runs for each input; or "
+      "none");
 }
 
-ShownSensitivity formula_sensitivity(const costmodel::Scenario& scenario) {
+namespace {
+
+ShownSensitivity simulated_sensitivity(const costmodel::Scenario& scenario, const Engine& engine) {
+  const auto wall_clock_s = [&](const costmodel::Scenario& changed) {
+    return execute(changed, engine).report.wall_clock_s;
+  };
+  return {"simulated", wall_clock_s(scenario), costmodel::sensitivity(scenario, wall_clock_s)};
+}
+
+}  // namespace
+
+Engine brief_engine(const costmodel::Scenario& scenario) {
+  Engine engine;
+  engine.simulated = !costmodel::closed_form_parts(scenario).represents_links;
+  engine.options.most_flows = kBriefFlows;
+  return engine;
+}
+
+ShownSensitivity brief_sensitivity(const costmodel::Scenario& scenario) {
+  const Engine engine = brief_engine(scenario);
+  if (engine.simulated) return simulated_sensitivity(scenario, engine);
   return {"closed-form", costmodel::closed_form_wall_clock_s(scenario), costmodel::sensitivity(scenario)};
 }
 
@@ -43,13 +67,12 @@ ShownSensitivity read_sensitivity(const po::variables_map& values, const costmod
   const std::string name =
       choice("--sensitivity", values["sensitivity"].as<std::string>(), {"closed-form", "simulated", "none"});
   if (name == "none") return {};
-  if (name == "closed-form") return formula_sensitivity(scenario);
+  if (name == "closed-form" && values["sensitivity"].defaulted()) return brief_sensitivity(scenario);
+  if (name == "closed-form")
+    return {"closed-form", costmodel::closed_form_wall_clock_s(scenario), costmodel::sensitivity(scenario)};
   Engine simulated = engine;
   simulated.simulated = true;
-  const auto wall_clock_s = [&](const costmodel::Scenario& changed) {
-    return execute(changed, simulated).report.wall_clock_s;
-  };
-  return {"simulated", wall_clock_s(scenario), costmodel::sensitivity(scenario, wall_clock_s)};
+  return simulated_sensitivity(scenario, simulated);
 }
 
 std::string sensitivity_text(const ShownSensitivity& shown, double answer_s) {

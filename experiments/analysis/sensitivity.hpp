@@ -17,13 +17,15 @@ struct ShownSensitivity {
 /// Adds --sensitivity.
 void add_sensitivity_option(boost::program_options::options_description& options);
 
-/// Computes the sensitivity as --sensitivity asks: by the closed form (the default, well under a
-/// millisecond), by simulation (two runs for each input), or not at all.
+/// Computes the sensitivity as --sensitivity asks: by the closed form, as brief_engine()
+/// chooses (the default), by simulation (two runs for each input), or not at all.
 ShownSensitivity read_sensitivity(const boost::program_options::variables_map& values,
                                   const costmodel::Scenario& scenario, const Engine& engine);
 
-/// The sensitivity by the closed form.
-ShownSensitivity formula_sensitivity(const costmodel::Scenario& scenario);
+/// The closed form, or a short simulation if the closed form does not represent the scenario's links.
+Engine brief_engine(const costmodel::Scenario& scenario);
+/// Sensitivities with brief_engine().
+ShownSensitivity brief_sensitivity(const costmodel::Scenario& scenario);
 
 /// The five inputs that change the wall clock most, and a note on how far the closed form is from `answer_s`,
 /// the wall clock of the answer in seconds. Empty if no sensitivity was computed.

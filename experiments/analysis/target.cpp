@@ -71,7 +71,8 @@ Target read_target(const std::string& text, const Scenario& scenario) {
   if (name == "wall_clock") {
     try {
       if (const double seconds = scenario::parse_quantity(value, scenario::Quantity::duration); seconds > 0)
-        return {name, seconds, false, [](const RunReport& r) { return r.wall_clock_s; }};
+        return {name, seconds, false,
+                [](const RunReport& r) { return r.goodput ? r.goodput->finish_p50_s : r.wall_clock_s; }};
     } catch (const scenario::QuantityError&) {
     }
     throw refuse("a time with a unit");
@@ -79,7 +80,9 @@ Target read_target(const std::string& text, const Scenario& scenario) {
   if (name == "cost" || name == "energy") {
     const planner::Limits limits = limits_of(text, scenario);
     if (name == "cost")
-      return {name, *limits.cost, false, [](const RunReport& r) { return r.cost->cost_total; }};
+      return {name, *limits.cost, false, [](const RunReport& r) {
+                return r.goodput && r.goodput->cost_p50 ? *r.goodput->cost_p50 : r.cost->cost_total;
+              }};
     return {name, *limits.energy_kwh, false, [](const RunReport& r) { return *r.cost->energy_kwh; }};
   }
   throw refuse("compute_utilization, wall_clock, cost, energy or tokens_per_s");

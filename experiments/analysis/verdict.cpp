@@ -101,6 +101,34 @@ std::string on_quality(const std::vector<Case>& cases, const Case& chosen, const
   return text;
 }
 
+/// Names cases whose times and bytes are the same, with the reason if it is known.
+std::string same_answers(const std::vector<Case>& cases) {
+  const auto same = [](const Case& a, const Case& b) {
+    return a.report.wall_clock_s == b.report.wall_clock_s && total_sent(a) == total_sent(b);
+  };
+  for (const Case& one : cases) {
+    std::string others, reasons;
+    for (const Case& other : cases) {
+      if (&other == &one || !same(one, other)) continue;
+      others += (others.empty() ? "" : " and ") + quoted(other);
+      for (const std::string& note : other.report.notes) {
+        const auto& known = one.report.notes;
+        const bool both = std::find(known.begin(), known.end(), note) != known.end();
+        if (!both && note.find("ignored") != std::string::npos) reasons += "; " + note;
+      }
+    }
+    if (others.empty()) continue;
+    std::string text = fmt::format("{} has the same time and bytes as {}{}", quoted(one), others, reasons);
+    // A step whose time includes communication of unknown duration was given by an MFU.
+    if (one.report.efficiency && !one.report.efficiency->kernel_efficiency)
+      text +=
+          "; compute.mfu determines the time of a step, whatever the parallel degrees and the recomputation "
+          "(compute.kernel_efficiency makes them count)";
+    return text + ". ";
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string verdict(const std::vector<Case>& cases) {
@@ -119,9 +147,9 @@ std::string verdict(const std::vector<Case>& cases) {
            std::make_tuple(b->steps_per_round(), total_sent(*b));
   });
 
-  std::string text;
+  std::string text = same_answers(cases);
   if (equal.size() == 1) {
-    text = fmt::format("Fastest: {}. It {}.", quoted(chosen), limit(chosen));
+    text += fmt::format("Fastest: {}. It {}.", quoted(chosen), limit(chosen));
   } else {
     std::string others;
     bool most_often = true;
@@ -131,11 +159,12 @@ std::string verdict(const std::vector<Case>& cases) {
       most_often = most_often && one->steps_per_round() > chosen.steps_per_round();
     }
     if (equal.size() > 3) others = fmt::format("{} other cases", equal.size() - 1);
-    text = fmt::format("Fastest: {}. Its time equals that of {} within 1 %, and of these cases it {}. It {}.",
-                       quoted(chosen), others,
-                       most_often ? "synchronises most often"
-                                  : "synchronises at least as often as the others and sends the fewest bytes",
-                       limit(chosen));
+    text +=
+        fmt::format("Fastest: {}. Its time equals that of {} within 1 %, and of these cases it {}. It {}.",
+                    quoted(chosen), others,
+                    most_often ? "synchronises most often"
+                               : "synchronises at least as often as the others and sends the fewest bytes",
+                    limit(chosen));
   }
   // Compare with the fastest case that synchronises more often. If there is none, compare with the next
   // slower case.

@@ -29,6 +29,7 @@ void run_calibrate(const Arguments& arguments);
 void run_validate(const Arguments& arguments);
 void run_profile(const Arguments& arguments);
 void run_list(const Arguments& arguments);
+void run_model(const Arguments& arguments);
 
 inline constexpr Command kCommands[] = {
     {"cost", "compute parameters, FLOPs, memory and bytes (no money), without a simulation", run_cost},
@@ -44,6 +45,7 @@ inline constexpr Command kCommands[] = {
     {"calibrate", "fit network terms to measured runs or collectives", run_calibrate},
     {"validate", "compare measured runs with their predictions", run_validate},
     {"profile", "make step profiles from logs, for deeper models or for other devices", run_profile},
+    {"model", "count a model's parameters; write the shape of any model to a file", run_model},
     {"list", "list the methods, models, platforms, accelerators and scenario keys", run_list},
 };
 

@@ -16,11 +16,13 @@ void add_engine_options(po::options_description& options) {
   options.add_options()(
       "engine", po::value<std::string>()->default_value("simulated")->value_name("NAME"),
       "simulated: simulates every flow on shared links; closed-form: a formula that is exact for identical "
-      "sites, and that uses the slowest link for all sites if they differ")(
+      "sites; if sites differ, it represents rings, direct exchanges and stars")(
       "rounds", po::value<std::string>()->value_name("N|all"),
-      "number of rounds to execute of each kind of round; the other rounds are estimated from them "
-      "(default: 3 if rounds are identical; if they differ at random, 4 if these give the mean within 1 %, "
-      "otherwise 8; if they overlap, 8 if they are otherwise identical, else 32)")(
+      "number of rounds to execute of each kind of round; the other rounds are estimated from them (default: "
+      "3 "
+      "if rounds are identical, 8 if these overlap; if rounds differ, all of them where that takes about a "
+      "second, "
+      "otherwise a sample, whose 95 % interval is stated)")(
       "no-bundle",
       "simulate the flows of each group of expert owners separately, which is slower (default: flows between "
       "the same two sites are merged)");
@@ -56,6 +58,15 @@ sim::SimulatedRun execute(const costmodel::Scenario& scenario, const Engine& eng
   return run;
 }
 
+std::string left_out(const costmodel::Scenario& scenario, bool simulated, bool failures) {
+  std::string text;
+  if (!simulated && !scenario.platform.changes.empty())
+    text = "link rates that change over time (platform.trace)";
+  if (!failures && scenario.failures)
+    text += (text.empty() ? "" : " and ") + std::string("failures of sites and links ([failures])");
+  return text;
+}
+
 bool waits_for_latency(const costmodel::RunReport& report) {
   const double waiting = report.round.exposed_communication_s / report.round.duration_s;
   return waiting >= 0.005 && report.bottleneck.link_busy_share < waiting / 2;
@@ -63,7 +74,7 @@ bool waits_for_latency(const costmodel::RunReport& report) {
 
 std::string waiting_text(const costmodel::RunReport& report) {
   const double waiting = report.round.exposed_communication_s / report.round.duration_s;
-  const std::string text = fmt::format("waits for the network {} of the time", human_percent(waiting));
+  std::string text = fmt::format("waits for the network {} of the time", human_percent(waiting));
   if (waiting < 0.005) return text;
   return text + fmt::format(", mostly for {} (the busiest link, {}, is {} busy)",
                             waits_for_latency(report) ? "latency" : "bandwidth", report.bottleneck.link,

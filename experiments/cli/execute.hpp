@@ -22,6 +22,10 @@ Engine read_engine(const boost::program_options::variables_map& values);
 /// Runs the scenario. The closed form leaves the plan and the timeline of the result empty.
 sim::SimulatedRun execute(const costmodel::Scenario& scenario, const Engine& engine);
 
+/// Names, in words, what the scenario has and an answer leaves out: link rates that change over time if the
+/// closed form computes it, and failures if `failures` is false. Empty if it leaves nothing out.
+std::string left_out(const costmodel::Scenario& scenario, bool simulated, bool failures);
+
 /// Returns whether sites wait for the network for at least 0.5 % of the time, and wait mainly because of
 /// latency rather than because of busy links.
 bool waits_for_latency(const costmodel::RunReport& report);

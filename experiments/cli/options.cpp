@@ -10,6 +10,7 @@
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/text/suggest.hpp"
 #include "platforms/support/atomic_file.hpp"
+#include "platforms/support/whole_file.hpp"
 
 namespace fomoe::commands {
 
@@ -81,15 +82,30 @@ void add_scenario_options(po::options_description& options) {
   options.add_options()("set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"),
                         "override a key of the scenario; may be given several times; a word without quotes "
                         "is a string (`fomoe list keys` prints all keys)")(
+      "unset", po::value<std::vector<std::string>>()->value_name("KEY"),
+      "ignore a key of the scenario file; may be given several times")(
       "seed", po::value<std::string>()->value_name("N"),
       "override the scenario's seed (default: the scenario's seed, or 42)");
 }
 
+std::vector<std::string> overrides_of(const po::variables_map& values) {
+  std::vector<std::string> overrides;
+  if (values.count("unset")) {
+    for (const std::string& key : values["unset"].as<std::vector<std::string>>())
+      overrides.push_back('!' + key);
+  }
+  if (values.count("set")) {
+    const auto& set = values["set"].as<std::vector<std::string>>();
+    overrides.insert(overrides.end(), set.begin(), set.end());
+  }
+  // --seed N sets the key `seed`, so that it is checked and reported like every other key.
+  if (values.count("seed")) overrides.push_back("seed=" + values["seed"].as<std::string>());
+  return overrides;
+}
+
 costmodel::Scenario read_scenario(const po::variables_map& values, const std::vector<std::string>& more) {
   scenario::ReadOptions options;
-  if (values.count("set")) options.overrides = values["set"].as<std::vector<std::string>>();
-  // --seed N sets the key `seed`, so that it is checked and reported like every other key.
-  if (values.count("seed")) options.overrides.push_back("seed=" + values["seed"].as<std::string>());
+  options.overrides = overrides_of(values);
   options.overrides.insert(options.overrides.end(), more.begin(), more.end());
   return scenario::read_scenario(values["scenario"].as<std::vector<std::string>>().front(), options);
 }
@@ -106,7 +122,7 @@ Output::Output(const std::string& option, const std::string& path, const std::ve
                     path_, scenario::joined(extensions, " or "), option, extensions.front()));
   }
   const std::filesystem::path folder = file.parent_path();
-  if (!folder.empty() && !std::filesystem::is_directory(folder)) {
+  if (!folder.empty() && !is_folder(folder.string())) {
     throw UsageError(fmt::format(
         "{}: got \"{}\", in a folder that does not exist; expected an existing folder; for example "
         "mkdir -p {}",

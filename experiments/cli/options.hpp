@@ -28,7 +28,10 @@ std::optional<boost::program_options::variables_map> parse(
     const Arguments& arguments, const Help& help, boost::program_options::options_description options,
     const std::string& positional, Positionals count = Positionals::one);
 
-/// Adds --set and --seed.
+/// The overrides that --set, --unset and --seed give, as ReadOptions takes them.
+std::vector<std::string> overrides_of(const boost::program_options::variables_map& values);
+
+/// Adds --set, --unset and --seed.
 void add_scenario_options(boost::program_options::options_description& options);
 /// Reads the scenario file that the positional argument "scenario" names, and applies --set, --seed and then
 /// the overrides in `more`.

@@ -76,7 +76,7 @@ std::string of_the_fastest(const std::vector<Case>& cases,
     return a.report.wall_clock_s < b.report.wall_clock_s;
   });
   const std::string text =
-      sensitivity_text(formula_sensitivity(scenarios[static_cast<std::size_t>(fastest - cases.begin())]),
+      sensitivity_text(brief_sensitivity(scenarios[static_cast<std::size_t>(fastest - cases.begin())]),
                        fastest->report.wall_clock_s);
   return text.empty() ? "" : "\nFor the fastest case: " + text;
 }
@@ -138,9 +138,14 @@ void run_compare(const Arguments& arguments) {
     scenario::Json list = scenario::Json::array();
     for (std::size_t i = 0; i < cases.size(); ++i) {
       scenario::Json report = scenario::to_json(cases[i].report);
-      report["sensitivity"] = sensitivity_json(formula_sensitivity(scenarios[i]));
+      report["sensitivity"] = sensitivity_json(brief_sensitivity(scenarios[i]));
       report["scenario"] = scenario::to_json(scenarios[i]);
-      list.push_back({{"case", texts[i]}, {"report", report}});
+      const std::string& problem = cases[i].report.memory_problem;
+      const bool known = scenarios[i].gpus.gpu_memory_bytes > 0;
+      list.push_back({{"case", texts[i]},
+                      {"fits", known ? scenario::Json(problem.empty()) : scenario::Json()},
+                      {"problem", problem},
+                      {"report", report}});
     }
     answer = scenario::to_text({{"schema", "fomoe.compare/1"}, {"cases", list}, {"verdict", verdict(cases)}});
   }

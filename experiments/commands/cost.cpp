@@ -35,15 +35,16 @@ struct Cost {
   std::int64_t rounds = 0;
   bool paper_accounting = false;
   std::vector<Provenance> provenance;
-  [[nodiscard]] double flops_per_token() const { return flops.total() + recomputed_flops; }
 };
 
 std::vector<Provenance> provenance_of(const costmodel::Scenario& scenario, bool paper_accounting) {
   const costmodel::ModelShape& model = scenario.model;
   std::vector<Provenance> list;
   if (model.opaque) {
-    list.push_back(
-        {"parameters", Origin::assumed, "given in the scenario; dense_ffn contains all dense parameters"});
+    list.push_back({"parameters", Origin::assumed,
+                    model.name == model.architecture
+                        ? "given in the scenario; dense_ffn contains all dense parameters"
+                        : "dense_ffn contains all dense parameters"});
     if (model.experts > 0 && model.active_experts == model.experts)
       list.push_back({"active parameters", Origin::assumed, "every token uses all experts"});
   } else {
@@ -89,9 +90,10 @@ Cost cost_of(const costmodel::Scenario& scenario, bool paper_accounting) {
   cost.sent = summary.sent;
   cost.rounds = static_cast<std::int64_t>(summary.rounds);
   cost.provenance = provenance_of(scenario, paper_accounting);
-  // The origins of the times of communication inside a site. A site with one GPU has no such communication.
-  if (scenario.gpus.count > 1)
-    cost.provenance.insert(cost.provenance.end(), times.provenance.begin(), times.provenance.end());
+  // The origins of the times of communication inside a site. A site with one GPU has no such communication,
+  // but what was guessed about the model matters in any case.
+  const std::vector<Provenance>& origins = scenario.gpus.count > 1 ? times.provenance : scenario.catalogue;
+  cost.provenance.insert(cost.provenance.end(), origins.begin(), origins.end());
   return cost;
 }
 
@@ -125,7 +127,7 @@ std::string to_json_text(const Cost& cost, const costmodel::Scenario& scenario) 
       {"active_parameters_with_embedding_table", costmodel::active_parameters(scenario.model, true)},
       {"active_parameters_without_embedding_table", costmodel::active_parameters(scenario.model, false)},
       {"parameters_per_site", costmodel::parameters_per_site(scenario)},
-      {"flops_per_token", cost.flops_per_token()},
+      {"flops_per_token", cost.flops.total()},
       {"flops",
        {{"accounting", cost.paper_accounting ? "paper" : "mechanism"},
         {"attention_mask", "full"},
@@ -166,12 +168,12 @@ std::string to_human_text(const Cost& cost, const costmodel::Scenario& scenario)
                            {"  norm", count(parameters.norm)},
                            {"  active", count(cost.active_parameters)},
                            {"parameters per site", count(costmodel::parameters_per_site(scenario))},
-                           {"FLOPs per token", human_count(cost.flops_per_token())},
+                           {"FLOPs per token", human_count(cost.flops.total())},
                            {"  dense", human_count(cost.flops.dense)},
                            {"  attention scores", human_count(cost.flops.attention)},
                            {"  expert", human_count(cost.flops.expert)},
                            {"  router", human_count(cost.flops.router)},
-                           {"  recomputed", human_count(cost.recomputed_flops)},
+                           {"  recomputed, not included", human_count(cost.recomputed_flops)},
                            {"memory per site", human_bytes(cost.memory_per_site.total())},
                            {"memory per GPU", human_bytes(cost.memory_per_gpu.total())},
                            {"  weights", human_bytes(cost.memory_per_gpu.weights)},

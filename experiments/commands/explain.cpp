@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -12,7 +13,9 @@
 #include "costmodel/plan/site_shares.hpp"
 #include "experiments/cli/answer.hpp"
 #include "experiments/cli/command.hpp"
+#include "experiments/cli/execute.hpp"
 #include "experiments/cli/options.hpp"
+#include "experiments/commands/explain_site.hpp"
 #include "experiments/text/human.hpp"
 
 namespace fomoe::commands {
@@ -22,30 +25,6 @@ namespace po = boost::program_options;
 namespace {
 
 using costmodel::Scenario;
-
-/// "1,234,567": the inputs of a formula are shown with all digits.
-std::string whole(double value) {
-  const std::string digits = fmt::format("{:.0f}", value);
-  std::string text;
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
-    text += digits[i];
-  }
-  return text;
-}
-
-std::string seconds(double value) { return fmt::format("{:.6g} s", value); }
-
-/// One line of the explanation: the quantity, its formula, the formula with numbers, and the result.
-struct Line {
-  std::string what, formula, numbers, result;
-};
-
-std::string text_of(const Line& line) {
-  std::string text = fmt::format("  {} = {}", line.what, line.formula);
-  if (!line.numbers.empty()) text += fmt::format("\n      = {}", line.numbers);
-  return text + fmt::format("\n      = {}\n", line.result);
-}
 
 std::string model_lines(const Scenario& scenario) {
   const costmodel::ParameterCounts counts = costmodel::count_parameters(scenario.model);
@@ -116,9 +95,25 @@ std::string compute_lines(const costmodel::ClosedFormParts& parts) {
                          seconds(parts.round.slowest_compute_s)});
 }
 
-std::string stage_lines(const costmodel::ClosedFormParts& parts) {
+/// The links of the stage over which it takes longest.
+costmodel::Links<double> deciding_links(const costmodel::Stage<double>& stage,
+                                        const costmodel::LinkSets<double>& sets) {
+  if (stage.between != costmodel::Between::ring || sets.ring.empty()) return sets.all;
+  return *std::max_element(sets.ring.begin(), sets.ring.end(), [&](const auto& a, const auto& b) {
+    return costmodel::stage_s(stage, a) < costmodel::stage_s(stage, b);
+  });
+}
+
+std::string hop_text(const Scenario& scenario, const costmodel::Links<double>& links) {
+  if (links.from < 0) return "";
+  const auto& sites = scenario.platform.sites;
+  return fmt::format(", over its slowest links, from {} to {}",
+                     sites[static_cast<std::size_t>(links.from)].name,
+                     sites[static_cast<std::size_t>(links.to)].name);
+}
+
+std::string stage_lines(const Scenario& scenario, const costmodel::ClosedFormParts& parts) {
   std::string text;
-  const costmodel::Links<double>& links = parts.links;
   const auto rate = [](double bytes_per_s) {
     return std::isinf(bytes_per_s) ? std::string("unlimited")
                                    : fmt::format("{:.6g} Gbit/s", bytes_per_s * 8 / 1e9);
@@ -128,22 +123,35 @@ std::string stage_lines(const costmodel::ClosedFormParts& parts) {
     if (stage.times_per_round == 0) continue;
     const std::string times =
         stage.times_per_round == 1 ? "" : fmt::format(", {:.6g} times per round", stage.times_per_round);
-    text +=
-        text_of({fmt::format("transfer {}{}", i + 1, times),
-                 "hops · latency + max(bytes ÷ port, bytes of a pair ÷ path)",
-                 fmt::format("{:.6g} · {} + max({} ÷ {}, {} ÷ {})", stage.latency_hops,
-                             seconds(links.latency_s), human_bytes(stage.bytes), rate(links.port_bytes_per_s),
-                             human_bytes(stage.pair_bytes), rate(links.path_bytes_per_s)),
-                 seconds(costmodel::stage_s(stage, links))});
+    const costmodel::Links<double> links = deciding_links(stage, parts.links);
+    const bool by_ports =
+        stage.between == costmodel::Between::pairs || stage.between == costmodel::Between::first_site;
+    if (by_ports && parts.links.sites != nullptr)
+      text += text_of({fmt::format("transfer {}{}", i + 1, times),
+                       "steps · time until every port and path has passed on its flows",
+                       fmt::format("{:.6g} steps, {} to each peer in all", stage.latency_hops,
+                                   human_bytes(stage.pair_bytes)),
+                       seconds(costmodel::stage_s(stage, parts.links))});
+    else
+      text += text_of(
+          {fmt::format("transfer {}{}{}", i + 1, times, hop_text(scenario, links)),
+           "hops · latency + max(bytes ÷ port, bytes of a pair ÷ path)",
+           fmt::format("{:.6g} · {} + max({} ÷ {}, {} ÷ {})", stage.latency_hops, seconds(links.latency_s),
+                       human_bytes(stage.bytes), rate(links.port_bytes_per_s), human_bytes(stage.pair_bytes),
+                       rate(links.path_bytes_per_s)),
+           seconds(costmodel::stage_s(stage, links))});
     if (stage.hidden_steps > 0 || stage.hidden_forwards > 0 || stage.hidden_backwards > 0)
       text += fmt::format(
           "      overlaps with at most {:.4g} steps, {:.4g} forward passes and {:.4g} backward passes of "
           "compute\n",
           stage.hidden_steps, stage.hidden_forwards, stage.hidden_backwards);
   }
-  return text + fmt::format(
-                    "  port: {}, the slowest port; all sites have the longest latency and the slowest path\n",
-                    parts.port);
+  if (parts.represents_links) return text;
+  return text +
+         fmt::format(
+             "  The sites differ, and these transfers have no formula for sites that differ: every transfer\n"
+             "  is taken to use {}, the slowest port, the slowest path and the longest latency.\n",
+             parts.port);
 }
 
 std::string run_lines(const Scenario& scenario, const costmodel::ClosedFormParts& parts) {
@@ -171,20 +179,30 @@ std::string run_lines(const Scenario& scenario, const costmodel::ClosedFormParts
 void run_explain(const Arguments& arguments) {
   po::options_description options("Options");
   add_scenario_options(options);
-  const Help help = {"explain",
-                     "SCENARIO.toml [options]",
-                     "Prints the closed form with the scenario's numbers, line by line: parameters, bytes, "
-                     "seconds on the links,\nthe round, and the whole run. If sites differ, the closed form "
-                     "uses the slowest site for all of them.",
-                     {"fomoe explain experiments/scenarios/two-sites.toml",
-                      "fomoe explain experiments/scenarios/two-sites.toml --set strategy.method=ddp"}};
+  const Help help = {
+      "explain",
+      "SCENARIO.toml [options]",
+      "Prints the closed form with the scenario's numbers, line by line: parameters, bytes, FLOPs, "
+      "seconds of\na step and on the links, the round, the whole run, memory and cost. If the links of the "
+      "sites "
+      "differ, the slowest hop decides; methods without a formula for that are also simulated.",
+      {"fomoe explain experiments/scenarios/two-sites.toml",
+       "fomoe explain experiments/scenarios/two-sites.toml --set strategy.method=ddp"}};
   const auto values = parse(arguments, help, options, "scenario");
   if (!values) return;
   const Scenario scenario = read_scenario(*values);
   const costmodel::ClosedFormParts parts = costmodel::closed_form_parts(scenario);
-  fomoe::scenario::write_answer(fmt::format("Bytes\n{}{}\nSeconds\n{}{}\nThe run\n{}", model_lines(scenario),
-                                            traffic_lines(scenario, parts), compute_lines(parts),
-                                            stage_lines(parts), run_lines(scenario, parts)));
+  std::string simulated;
+  if (!parts.represents_links) {
+    const double wall_clock_s = execute(scenario, Engine{}).report.wall_clock_s;
+    simulated = text_of({"wall clock by simulation, which represents the links", "every hop at its own rate",
+                         "", fmt::format("{:.10g} s ({})", wall_clock_s, human_time(wall_clock_s))});
+  }
+  const std::string bytes = model_lines(scenario) + traffic_lines(scenario, parts);
+  const std::string times = step_lines(scenario, parts) + compute_lines(parts) + stage_lines(scenario, parts);
+  fomoe::scenario::write_answer(fmt::format("Bytes\n{}\nMemory\n{}\nSeconds\n{}\nThe run\n{}{}{}", bytes,
+                                            memory_lines(scenario), times, run_lines(scenario, parts),
+                                            simulated, cost_lines(scenario)));
 }
 
 }  // namespace fomoe::commands

@@ -6,13 +6,15 @@
 #include "costmodel/inputs/model_shape.hpp"
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/method.hpp"
+#include "experiments/analysis/comparable_runs.hpp"
 #include "experiments/cli/answer.hpp"
 #include "experiments/cli/command.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/files/accelerators.hpp"
-#include "experiments/files/hf_config.hpp"
 #include "experiments/files/platform_file.hpp"
+#include "experiments/model_files/hf_config.hpp"
 #include "experiments/scenario/keys/keys.hpp"
+#include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/text/human.hpp"
 #include "experiments/text/suggest.hpp"
 
@@ -47,9 +49,38 @@ std::string published_models() {
     const costmodel::ModelShape shape = scenario::read_hf_config(file);
     rows.push_back({file, human_count(static_cast<double>(costmodel::count_parameters(shape).total()))});
   }
-  return "\nExamples for model.hf_config, the path of a model's config.json relative to the scenario "
-         "file:\n" +
-         aligned(rows);
+  return "\nExamples for model.hf_config:\n" + aligned(rows);
+}
+
+std::string wrapped(const std::vector<std::string>& words) {
+  std::string text, line;
+  for (const std::string& word : words) {
+    if (line.size() + word.size() > 100) {
+      text += "  " + line + '\n';
+      line.clear();
+    }
+    line += (line.empty() ? "" : ", ") + word;
+  }
+  return text + "  " + line + '\n';
+}
+
+std::string other_models() {
+  return "\nThere are three ways to describe another model. Paths are relative to the scenario file, and "
+         "nothing "
+         "is downloaded.\n"
+         "1. model.hf_config names the config.json of a model on Hugging Face. Its model_type must be one of "
+         "these. With experts:\n" +
+         wrapped(scenario::hf_model_types(true)) + "   Dense models:\n" +
+         wrapped(scenario::hf_model_types(false)) +
+         "2. model.safetensors names a folder with a model's *.safetensors files. fomoe reads only their "
+         "headers, "
+         "takes\n   the tensors named \"experts\" as experts, and says so. This works for every "
+         "architecture.\n"
+         "3. model.shape names a file that `fomoe model PATH --output FILE` wrote, or Python's\n"
+         "   fomoe.model_from_transformers(config), which builds any model that the library transformers "
+         "knows, "
+         "without weights.\n"
+         "`fomoe model PATH` shows how a model is counted, and what was guessed.\n";
 }
 
 std::string models() {
@@ -62,7 +93,8 @@ std::string models() {
                     std::to_string(shape.d_expert), std::to_string(shape.vocabulary),
                     std::to_string(shape.sequence_length)});
   }
-  return aligned(rows) + published_models();
+  return "Models of the FoMoE paper, for model.preset:\n" + aligned(rows) + other_models() +
+         published_models();
 }
 
 std::string accelerators() {
@@ -131,19 +163,30 @@ std::string platforms(const std::string& folder) {
 void run_list(const Arguments& arguments) {
   po::options_description options("Options");
   options.add_options()("folder", po::value<std::string>()->default_value("platforms")->value_name("FOLDER"),
-                        "folder that `list platforms` searches for platform files");
-  const Help help = {"list",
-                     "methods|models|keys|platforms|accelerators",
-                     "Lists what a scenario can use: training methods, models, keys with their defaults, "
-                     "platforms or accelerators.",
-                     {"fomoe list methods", "fomoe list models", "fomoe list keys", "fomoe list platforms",
-                      "fomoe list accelerators"}};
+                        "folder that `list platforms` searches for platform files")(
+      "near", po::value<std::string>()->value_name("SCENARIO.toml"),
+      "order `list profiles` by how close a row is to this scenario's model and device");
+  const Help help = {
+      "list",
+      "methods|models|keys|platforms|accelerators|profiles",
+      "Lists what a scenario can use: training methods, models, keys with their defaults, "
+      "platforms, accelerators or published training speeds (profiles).",
+      {"fomoe list methods", "fomoe list models", "fomoe list keys", "fomoe list platforms",
+       "fomoe list accelerators", "fomoe list profiles --near experiments/scenarios/four-regions.toml"}};
   const auto values = parse(arguments, help, options, "what");
   if (!values) return;
   const std::string what = choice("fomoe list", (*values)["what"].as<std::vector<std::string>>().front(),
-                                  {"methods", "models", "keys", "platforms", "accelerators"});
+                                  {"methods", "models", "keys", "platforms", "accelerators", "profiles"});
   if (what == "methods") scenario::write_answer(methods());
   if (what == "accelerators") scenario::write_answer(accelerators());
+  if (what == "profiles") {
+    if (values->count("near")) {
+      const costmodel::Scenario near = scenario::read_scenario((*values)["near"].as<std::string>());
+      scenario::write_answer(published_table(&near));
+    } else {
+      scenario::write_answer(published_table(nullptr));
+    }
+  }
   if (what == "models") scenario::write_answer(models());
   if (what == "keys") {
     scenario::write_answer(fmt::format("Scenario file\n\n{}\nPlatform file\n\n{}\nPrice file\n\n{}",

@@ -56,8 +56,7 @@ bool sites_differ(const platforms::Platform& platform) {
 planner::Question read_question(const po::variables_map& values) {
   planner::Question question;
   question.scenario_path = values["scenario"].as<std::vector<std::string>>().front();
-  if (values.count("set")) question.overrides = values["set"].as<std::vector<std::string>>();
-  if (values.count("seed")) question.overrides.push_back("seed=" + values["seed"].as<std::string>());
+  question.overrides = overrides_of(values);
   if (values.count("vary")) {
     for (const std::string& text : values["vary"].as<std::vector<std::string>>())
       question.vary.push_back(sweep::parse_axis(text));

@@ -57,18 +57,19 @@ costmodel::ModelShape model_of(const po::variables_map& values) {
     for (const costmodel::ModelShape& preset : costmodel::presets()) names.push_back(preset.name);
     model = *costmodel::find_preset(choice("--model", values["model"].as<std::string>(), names));
   }
-  if (values.count("sequence-length")) {
-    model.sequence_length =
-        count_of("sequence-length", values["sequence-length"].as<std::string>(), 1, "4096");
-  }
   return model;
 }
 
 step_profiles::RunFacts facts_of(const po::variables_map& values) {
   step_profiles::RunFacts facts;
   facts.model = model_of(values);
-  facts.gpus = count_of(
-      "gpus", text_of(values, "gpus", "the number of GPUs that compute a step together", "8"), 1, "8");
+  if (values.count("sequence-length"))
+    facts.sequence_length =
+        count_of("sequence-length", values["sequence-length"].as<std::string>(), 1, "4096");
+  if (values.count("gpus")) facts.gpus = count_of("gpus", values["gpus"].as<std::string>(), 1, "8");
+  if (values.count("recomputation"))
+    facts.recomputation = costmodel::enum_of<costmodel::Recomputation>(
+        choice("--recomputation", values["recomputation"].as<std::string>(), {"none", "selective", "full"}));
   if (values.count("sequences-per-step")) {
     facts.sequences_per_step =
         count_of("sequences-per-step", values["sequences-per-step"].as<std::string>(), 1, "64");
@@ -87,11 +88,19 @@ step_profiles::RunFacts facts_of(const po::variables_map& values) {
   facts.warmup = count_of("warmup", values["warmup"].as<std::string>(), 0, "3");
   facts.device_kind = choice("--device-kind", values["device-kind"].as<std::string>(), kDeviceKinds);
   if (values.count("device")) facts.device_name = values["device"].as<std::string>();
-  facts.dtype = choice("--dtype",
-                       text_of(values, "dtype", "the number format of the matrix products", "bf16"), kDtypes);
+  if (values.count("dtype")) facts.dtype = choice("--dtype", values["dtype"].as<std::string>(), kDtypes);
   facts.versions = values["versions"].as<std::string>();
   facts.measured_at = values["measured-at"].as<std::string>();
   return facts;
+}
+
+/// Names everything at once that neither the options nor the log states.
+void refuse_missing(const std::vector<step_profiles::MissingFact>& missing) {
+  std::string text;
+  for (const auto& [option, expected, example] : missing)
+    text += fmt::format("{}{}: got nothing, and the log does not state it; expected {}; for example {} {}",
+                        text.empty() ? "" : "\nfomoe: ", option, expected, option, example);
+  if (!text.empty()) throw UsageError(text);
 }
 
 po::options_description described() {
@@ -102,15 +111,16 @@ po::options_description described() {
     ("model", po::value<std::string>()->value_name("NAME"), "the trained model, if it is a preset (`fomoe list models`)")
     ("scenario", po::value<std::string>()->value_name("S.toml"), "the trained model, as the model of this scenario")
     ("set", po::value<std::vector<std::string>>()->value_name("KEY=VALUE"), "override a key of that scenario")
-    ("sequence-length", po::value<std::string>()->value_name("N"), "number of tokens in a sequence (default: the model's sequence length)")
-    ("gpus", po::value<std::string>()->value_name("N"), "number of GPUs that compute a step together; required")
+    ("sequence-length", po::value<std::string>()->value_name("N"), "number of tokens in a sequence (default: the number in the log, or else the model's)")
+    ("gpus", po::value<std::string>()->value_name("N"), "number of GPUs that compute a step together (default: the number in the log)")
     ("sequences-per-step", po::value<std::string>()->value_name("N"), "number of sequences in an optimiser step, over all GPUs (default: the number in the log)")
-    ("dtype", po::value<std::string>()->value_name("NAME"), "number format of the matrix products: bf16, fp16, fp8, tf32 or fp32; required")
-    ("device", po::value<std::string>()->value_name("NAME"), "name of the device (default: the name in the trace)")
+    ("recomputation", po::value<std::string>()->value_name("KIND"), "activation checkpointing of the run: none, selective or full (default: what the log states)")
+    ("dtype", po::value<std::string>()->value_name("NAME"), "number format of the matrix products: bf16, fp16, fp8, tf32 or fp32")
+    ("device", po::value<std::string>()->value_name("NAME"), "name of the device (default: the name in the log)")
     ("device-kind", po::value<std::string>()->default_value("cuda")->value_name("KIND"), "kind of device: cuda, rocm, tpu or cpu")
     ("local-experts", po::value<std::string>()->value_name("N"), "number of experts held in each layer (default: all)")
     ("skip-token", po::bool_switch(), "tokens skipped the experts that were not held")
-    ("warmup", po::value<std::string>()->default_value("3")->value_name("N"), "number of first steps to skip for each batch size and expert count")
+    ("warmup", po::value<std::string>()->default_value("3")->value_name("N"), "number of first optimiser steps to skip for each batch size and expert count")
     ("versions", po::value<std::string>()->default_value("not stated")->value_name("TEXT"), "versions of libraries and driver, as free text")
     ("measured-at", po::value<std::string>()->default_value("not stated")->value_name("TIME"), "time of the measurement, UTC, ISO 8601")
     ("output", po::value<std::string>()->value_name("-|FILE.json"), "file for the step profile, or - for stdout; required");
@@ -146,11 +156,13 @@ void run_profile_import(const Arguments& arguments) {
       choice("--from", text_of(*values, "from", "one of " + scenario::joined(names), "torchtitan"), names);
   const Output output(
       "--output", text_of(*values, "output", "- or a file that ends in .json", "profile.json"), {".json"});
-  const step_profiles::RunFacts facts = facts_of(*values);
   const std::string path = (*values)["log"].as<std::vector<std::string>>().front();
   for (const step_profiles::LogFormat& format : step_profiles::log_formats()) {
     if (format.name != from) continue;
-    costmodel::StepProfile profile = import_profile(format, path, facts);
+    const step_profiles::RunFacts facts = facts_of(*values);
+    const step_profiles::Log log = step_profiles::read_log(format, path);
+    refuse_missing(step_profiles::missing_facts(log, facts));
+    costmodel::StepProfile profile = import_profile(format, path, log, facts);
     profile.source = "fomoe profile import";
     for (const std::string& argument : arguments) profile.source += ' ' + argument;
     output.write(scenario::step_profile_json(profile));

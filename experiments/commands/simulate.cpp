@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "costmodel/formula/closed_form_parts.hpp"
+#include "experiments/analysis/comparable_runs.hpp"
 #include "experiments/analysis/envelope.hpp"
 #include "experiments/analysis/sensitivity.hpp"
 #include "experiments/analysis/uncertainty.hpp"
@@ -144,7 +145,9 @@ void run_simulate(const Arguments& arguments) {
     if (given_plan.empty()) {
       document["sent_bytes_per_site"] =
           scenario::to_json(costmodel::closed_form_parts(scenario).summary.sent);
-      document["bandwidth_curve"] = scenario::to_json(costmodel::bandwidth_curve(scenario));
+      document["bandwidth_curve"] = scenario::to_json(costmodel::bandwidth_curve(
+          scenario,
+          [brief = brief_engine(scenario)](const auto& scaled) { return execute(scaled, brief).report; }));
     }
     if (!run.timeline.rounds.empty())
       document["round_timeline"] =
@@ -155,7 +158,7 @@ void run_simulate(const Arguments& arguments) {
   const std::string answer = output.for_people()
                                  ? report_text(run.report, scenario,
                                                sensitivity_text(sensitivity, run.report.wall_clock_s) +
-                                                   uncertainty_text(uncertainty))
+                                                   uncertainty_text(uncertainty) + comparable_text(scenario))
                              : output.csv() ? csv_header() + '\n' + csv_row(run.report, scenario) + '\n'
                                             : json();
   const std::string plan = plan_path.empty() ? "" : scenario::plan_json(run.plan, run.executed);

@@ -252,10 +252,7 @@ void run_solve(const Arguments& arguments) {
   const Scenario base = read_scenario(*values);
   scenario::Document document =
       scenario::Document::read((*values)["scenario"].as<std::vector<std::string>>().front(), "scenario", "");
-  if (values->count("set")) {
-    for (const std::string& assignment : (*values)["set"].as<std::vector<std::string>>())
-      document.override_key(assignment);
-  }
+  for (const std::string& assignment : overrides_of(*values)) document.override_key(assignment);
   const Unknown unknown = read_unknown((*values)["for"].as<std::string>(), base, document);
   std::vector<Target> targets;
   if (values->count("target")) {
@@ -286,6 +283,9 @@ void run_solve(const Arguments& arguments) {
     return;
   }
   std::string text = fmt::format("values of {} that reach the targets\n", unknown.name);
+  if (const std::string missing = left_out(base, engine.simulated, true); !missing.empty())
+    text = fmt::format("These values leave out {}; --engine simulated includes them.\n", missing) + text;
+  if (base.failures) text = "Wall clocks and costs are those of the median run with failures.\n" + text;
   for (const Solution& solution : solutions) {
     text += fmt::format("  {} {} {}: {}\n", solution.target.name, solution.target.at_least ? "≥" : "≤",
                         target_amount(solution.target, solution.target.value, base),

@@ -47,6 +47,9 @@ Figure flops_scaling() {
       {"mechanism", "N_le/N_e of the experts and the whole router, because ghost assignments are dropped"}};
   figure.notes = {
       "The paper does not define F_dense; the assumptions state the definition used here.",
+      "The paper defines σ_st twice: N_le/N_e in the main text, and min(1, N_le/k) in the appendix. This "
+      "figure "
+      "uses the main text's.",
       "With the accounting `paper`, the curve bends where N_le < k, because min(k, N_le)/k multiplies σ_st."};
   return figure;
 }

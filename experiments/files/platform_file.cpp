@@ -54,7 +54,9 @@ class PlatformReader {
       site.downlink_bytes_per_s = link(reader, "downlink", site.name, /*out=*/false);
       platform_.sites.push_back(site);
     }
-    if (names_.empty()) fail(document_.path() + ":1", "site", "no site", "at least one [[site]]", "[[site]]");
+    if (names_.empty()) read_measured_sites();
+    if (names_.empty())
+      fail(document_.path() + ":1", "site", "no site", "at least one [[site]], or paths_csv", "[[site]]");
     // The default rates are set after all sites are read, because they are the largest measured rates between
     // these sites.
     for (platforms::Site& site : platform_.sites) {
@@ -62,6 +64,20 @@ class PlatformReader {
       if (site.downlink_bytes_per_s == 0)
         site.downlink_bytes_per_s = largest_measured(site.name, "downlink", false);
     }
+  }
+
+  /// Without a [[site]], every place that paths_csv names is a site.
+  void read_measured_sites() {
+    for (const auto& entry : measured_) {
+      for (const std::string& name : {entry.first.first, entry.first.second}) {
+        if (index_of(name)) continue;
+        platforms::Site site;
+        site.name = name;
+        names_.push_back(name);
+        platform_.sites.push_back(site);
+      }
+    }
+    measured_links_ = !names_.empty();
   }
 
   /// Returns the rate that the file gives. Returns 0 if the largest measured rate is to be used instead.
@@ -190,7 +206,7 @@ class PlatformReader {
   }
 
   std::string region_of(const TableReader& reader, std::string_view key) {
-    const std::string name = reader.text(key);
+    std::string name = reader.text(key);
     std::vector<std::string> regions;
     for (const platforms::Site& site : platform_.sites) {
       if (site.region == name && !name.empty()) return name;

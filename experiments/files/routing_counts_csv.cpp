@@ -44,9 +44,13 @@ costmodel::RoutingCounts read_routing_counts(const std::string& path, const cost
   std::set<std::tuple<int, int, int>> seen;
   while (file.next()) {
     const std::string place = file.place();
-    const auto layer =
-        static_cast<int>(whole_number(file.cell(0), place, "layer", model.dense_layers, model.layers - 1) -
-                         model.dense_layers);
+    const std::int64_t of_model =
+        whole_number(file.cell(0), place, "layer", costmodel::layer_of_moe_layer(model, 0), model.layers - 1);
+    const auto moe_layer = costmodel::moe_layer_of_layer(model, of_model);
+    if (!moe_layer)
+      fail(place, "layer", std::to_string(of_model), "a layer with experts",
+           std::to_string(costmodel::layer_of_moe_layer(model, 0)));
+    const int layer = static_cast<int>(*moe_layer);
     const auto expert = static_cast<int>(whole_number(file.cell(1), place, "expert", 0, model.experts - 1));
     const std::string& name = file.cell(2);
     int site = 0;

@@ -6,6 +6,8 @@
 
 #include "experiments/files/model_shape_json.hpp"
 #include "experiments/json/json_object.hpp"
+#include "experiments/scenario/toml/document.hpp"
+#include "experiments/text/suggest.hpp"
 
 namespace fomoe::scenario {
 namespace {
@@ -21,9 +23,9 @@ const std::vector<std::string>& profile_keys() {
 }
 
 costmodel::ProfileOrigin read_origin(const std::string& path, const Json& json) {
-  const JsonObject reader(
-      path, kProfile, "origin", json,
-      {"kind", "file", "sha256", "lines", "warmup_dropped", "gpus", "whole_steps", "composed", "scaled"});
+  const JsonObject reader(path, kProfile, "origin", json,
+                          {"kind", "file", "sha256", "lines", "warmup_dropped", "gpus", "whole_steps",
+                           "recomputation", "composed", "scaled"});
   costmodel::ProfileOrigin origin;
   origin.kind = reader.text("kind");
   origin.file = reader.text("file");
@@ -32,6 +34,15 @@ costmodel::ProfileOrigin read_origin(const std::string& path, const Json& json) 
   origin.warmup_dropped = reader.count("warmup_dropped", 0);
   origin.gpus = reader.count("gpus", 1);
   origin.whole_steps = reader.boolean("whole_steps");
+  origin.recomputation = costmodel::Recomputation::unstated;
+  if (reader.has("recomputation")) {
+    const std::string stated = reader.text("recomputation");
+    const auto known = costmodel::enum_of<costmodel::Recomputation>(stated);
+    if (!known)
+      fail(path, "origin.recomputation", '"' + stated + '"',
+           "one of " + joined(costmodel::all_names<costmodel::Recomputation>()), "\"full\"");
+    origin.recomputation = *known;
+  }
   origin.composed = reader.text("composed");
   origin.scaled = reader.text("scaled");
   return origin;
@@ -45,6 +56,7 @@ Json origin_json(const costmodel::ProfileOrigin& origin) {
           {"warmup_dropped", origin.warmup_dropped},
           {"gpus", origin.gpus},
           {"whole_steps", origin.whole_steps},
+          {"recomputation", to_string(origin.recomputation)},
           {"composed", origin.composed},
           {"scaled", origin.scaled}};
 }

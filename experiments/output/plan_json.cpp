@@ -111,7 +111,7 @@ std::string plan_json(const PlanAnswer& plan) {
   }
   if (!answer.chosen.empty())
     document["sensitivity"] =
-        sensitivity_json(formula_sensitivity(answer.finalists[answer.chosen.front()].scenario));
+        sensitivity_json(brief_sensitivity(answer.finalists[answer.chosen.front()].scenario));
   return scenario::to_text(document);
 }
 

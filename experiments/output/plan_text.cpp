@@ -85,11 +85,22 @@ class PlanText {
   }
 
   std::string text() {
-    return head() + '\n' + chosen_table() + '\n' + lines() + '\n' + sensitivities() + methods() + dropped() +
-           tried() + differences();
+    return scope() + head() + '\n' + chosen_table() + '\n' + lines() + '\n' + sensitivities() + methods() +
+           dropped() + tried() + differences();
   }
 
  private:
+  /// What the ranking includes and leaves out; empty if there is nothing to tell.
+  [[nodiscard]] std::string scope() const {
+    const std::string missing = left_out(base_.scenario, /*simulated=*/false, /*failures=*/true);
+    std::string text;
+    if (!missing.empty())
+      text += fmt::format(
+          "The closed form, which chose the combinations that were simulated, leaves out {}.\n", missing);
+    if (base_.scenario.failures)
+      text += "Times, costs and limits are those of the median run with failures.\n";
+    return text;
+  }
   [[nodiscard]] const Finalist& at(std::size_t i) const { return answer_.finalists[i]; }
   [[nodiscard]] std::string amount(const Finalist& finalist) const {
     return amount_text(plan_.options.screening.minimise, finalist.value, base_.scenario);
@@ -233,7 +244,7 @@ class PlanText {
   std::string sensitivities() {
     if (answer_.chosen.empty()) return "";
     const Finalist& first = at(answer_.chosen.front());
-    const std::string text = sensitivity_text(formula_sensitivity(first.scenario), first.simulated.time_s);
+    const std::string text = sensitivity_text(brief_sensitivity(first.scenario), first.simulated.time_s);
     return text.empty() ? "" : (answer_.has_choice() ? "For the choice: " : "For row 1: ") + text;
   }
 
@@ -308,13 +319,13 @@ class PlanText {
   }
 
   std::string tried() {
-    std::string text =
-        fmt::format("Evaluated {} combinations with the closed form and simulated {}{}:\n",
-                    human_count(static_cast<double>(plan_.screening.candidates)), answer_.simulated,
-                    answer_.with_collectives
-                        ? ", each with every collective, because sites differ and the closed form uses the "
-                          "slowest link for all of them"
-                        : "");
+    std::string text = fmt::format(
+        "Evaluated {} combinations with the closed form and simulated {}{}:\n",
+        human_count(static_cast<double>(plan_.screening.candidates)), answer_.simulated,
+        answer_.with_collectives
+            ? ", each with every collective, because sites differ and some closed forms then use the "
+              "slowest link for all of them"
+            : "");
     for (const std::string& line : plan_.space.tried) text += "  " + line + '\n';
     return text;
   }

@@ -145,11 +145,19 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
         "This scenario cannot run as configured: it {}.\nThe numbers below assume that it can.\n\n",
         report.memory_problem);
   text += shares(report) + '\n';
-  text += aligned({{"compute utilisation", human_percent(report.compute_utilization)},
-                   {"throughput", human_count(report.tokens_per_s) + " tokens/s"},
-                   {"sent per site per round", human_bytes(report.bytes_sent_per_site_per_round)},
-                   {"sent per token", human_bytes(report.bytes_per_token)},
-                   {"memory per site", human_bytes(report.sites.front().memory_bytes)}});
+  std::vector<Row> rows = {{"compute utilisation", human_percent(report.compute_utilization)}};
+  if (report.efficiency) {
+    rows.push_back({"MFU in steps", human_percent(report.efficiency->mfu)});
+    rows.push_back({"MFU over the run", human_percent(report.efficiency->run_mfu)});
+    if (report.efficiency->kernel_efficiency)
+      rows.push_back({"kernel efficiency", human_percent(*report.efficiency->kernel_efficiency)});
+  }
+  rows.insert(rows.end(), {{"throughput", human_count(report.tokens_per_s) + " tokens/s"},
+                           {"sent per site per round", human_bytes(report.bytes_sent_per_site_per_round)},
+                           {"sent per token", human_bytes(report.bytes_per_token)},
+                           {"memory per site", human_bytes(report.sites.front().memory_bytes)}});
+  text += aligned(rows);
+  if (scenario.gpus.count > 1) text += "compute includes the communication among the GPUs of a site\n";
   text += fmt::format("\nlimited by {}; {}\n\n", report.bottleneck.limited_by, waiting_text(report));
   text += critical_path_text(report);
   if (report.cost) text += cost_table(report);
@@ -157,10 +165,9 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
   text += goodput_text(report) + replicas_text(report);
   if (report.sites.size() <= 16) text += sites(report) + '\n';
   text += more + human_provenance(report.provenance);
-  text +=
-      fmt::format("\nNetwork: bandwidth_efficiency {}; {}\n", scenario.network.bandwidth_efficiency,
-                  simulated ? "fluid flows, max-min fair shares; " + network_terms(scenario.network)
-                            : "all sites have the slowest uplink, downlink and path and the longest latency");
+  text += fmt::format("\nNetwork: bandwidth_efficiency {}; {}\n", scenario.network.bandwidth_efficiency,
+                      simulated ? "fluid flows, max-min fair shares; " + network_terms(scenario.network)
+                                : "fluid links without contention between transfers");
   text += fmt::format("Executor: {}\n", report.executor);
   text += validation_range_text(report, scenario);
   for (const std::string& note : report.notes) text += fmt::format("Note: {}\n", note);
@@ -198,7 +205,7 @@ std::string csv_header() {
   return header +
          ",limited_by,busiest_link,link_busy_share,currency,cost_total,gpu_cost,egress_cost,port_cost,energy_"
          "cost,energy_kwh,perplexity,perplexity_plus_"
-         "minus";
+         "minus,fits,problem";
 }
 
 std::string csv_row(const costmodel::RunReport& report, const costmodel::Scenario& scenario) {
@@ -214,12 +221,18 @@ std::string csv_row(const costmodel::RunReport& report, const costmodel::Scenari
   const auto cost = report.cost.value_or(costmodel::Cost{});
   const auto cell = [](bool known, double value) { return known ? fmt::format("{}", value) : std::string(); };
   const auto quality = report.quality.value_or(costmodel::Quality{});
-  return row + fmt::format(",{},{},{},{},{},{},{},{},{}", cost.currency, cell(priced, cost.cost_total),
-                           cell(priced, cost.gpu_cost), cell(priced, cost.egress_cost),
-                           cell(priced, cost.port_cost), cell(priced, cost.energy_cost),
-                           cell(cost.energy_kwh.has_value(), cost.energy_kwh.value_or(0)),
-                           cell(quality.known, quality.perplexity),
-                           cell(quality.known && quality.plus_minus, quality.plus_minus.value_or(0)));
+  return row +
+         fmt::format(",{},{},{},{},{},{},{},{},{}", cost.currency, cell(priced, cost.cost_total),
+                     cell(priced, cost.gpu_cost), cell(priced, cost.egress_cost),
+                     cell(priced, cost.port_cost), cell(priced, cost.energy_cost),
+                     cell(cost.energy_kwh.has_value(), cost.energy_kwh.value_or(0)),
+                     cell(quality.known, quality.perplexity),
+                     cell(quality.known && quality.plus_minus, quality.plus_minus.value_or(0))) +
+         fmt::format(",{},{}",
+                     scenario.gpus.gpu_memory_bytes == 0 ? ""
+                     : report.memory_problem.empty()     ? "true"
+                                                         : "false",
+                     csv_cell(report.memory_problem));
 }
 
 }  // namespace fomoe::commands

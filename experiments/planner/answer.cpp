@@ -61,8 +61,8 @@ class Chooser {
     finalists_.push_back(std::move(finalist));
   }
 
-  /// The closed form uses the slowest link for all sites, and the resulting error differs between
-  /// collectives. Therefore, if sites differ, each candidate is simulated with all collectives.
+  /// For some methods the closed form uses the slowest link for all sites, and the resulting error differs
+  /// between collectives. Therefore, if sites differ, each candidate is simulated with all collectives.
   void add_collectives() {
     const std::size_t count = finalists_.size();
     for (std::size_t i = 0; i < count; ++i) {

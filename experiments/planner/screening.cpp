@@ -115,7 +115,7 @@ class Screen {
     if (const std::string broken = broken_perplexity(candidate.perplexity, options_.limits); !broken.empty())
       return drop(broken, "");
     if (const std::string broken = broken_amount(candidate.amounts, options_.limits); !broken.empty()) {
-      // If sites differ, the closed form uses the slowest link for all sites, so it overestimates the time.
+      // If sites differ, some closed forms use the slowest link for all sites and overestimate the time.
       // The compute time alone is a lower bound of the time.
       const double compute_share = result(kCompute) * result(kRounds) / candidate.amounts.time_s;
       if (!options_.closed_form_is_pessimistic ||

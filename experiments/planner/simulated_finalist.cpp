@@ -12,21 +12,29 @@ namespace fomoe::planner {
 
 namespace {
 
-using json = scenario::Json;
+using scenario::Json;
 
-Amounts amounts_of(const json& report) {
+/// The amounts of a run. If sites fail, they are those of the median run.
+Amounts amounts_of(const Json& report) {
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   Amounts amounts{report["wall_clock_s"], kUnknown, kUnknown};
+  const auto failing = report.find("goodput");
+  const bool fails = failing != report.end() && failing->is_object();
+  if (fails) {
+    const Json& finish = (*failing)["finish_p50_s"];
+    amounts.time_s = finish.is_number() ? finish.get<double>() : std::numeric_limits<double>::infinity();
+  }
   const auto cost = report.find("cost");
   if (cost == report.end() || cost->is_null()) return amounts;
   if (const auto total = cost->find("cost_total"); total != cost->end() && total->is_number())
     amounts.cost = *total;
+  if (fails && failing->contains("cost_p50")) amounts.cost = (*failing)["cost_p50"];
   if (const auto energy = cost->find("energy_kwh"); energy != cost->end() && energy->is_number())
     amounts.energy_kwh = *energy;
   return amounts;
 }
 
-std::optional<double> number(const json& object, const char* key) {
+std::optional<double> number(const Json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_number()) return std::nullopt;
   return found->get<double>();
@@ -36,10 +44,10 @@ std::optional<double> number(const json& object, const char* key) {
 
 FinalistSimulation::FinalistSimulation(const costmodel::Scenario& scenario, const sim::RunOptions& options)
     : child_([&](ChildOutput& output) {
-        const json both = {
+        const Json both = {
             {"closed_form", scenario::to_json(costmodel::closed_form(scenario))},
             {"simulated", scenario::to_json(sim::simulate_scenario(scenario, options).report)}};
-        output.put(both.dump(-1, ' ', false, json::error_handler_t::replace));
+        output.put(both.dump(-1, ' ', false, Json::error_handler_t::replace));
       }) {}
 
 void FinalistSimulation::finish(Finalist& finalist, const ScreeningOptions& options) {
@@ -51,11 +59,11 @@ void FinalistSimulation::finish(Finalist& finalist, const ScreeningOptions& opti
     finalist.problem = error.what();
     return;
   }
-  const json both = json::parse(text);
-  const json& report = both["simulated"];
+  const Json both = Json::parse(text);
+  const Json& report = both["simulated"];
   finalist.closed_form = amounts_of(both["closed_form"]);
   finalist.simulated = amounts_of(report);
-  const json& round = report["round"];
+  const Json& round = report["round"];
   finalist.exposed_share = round["exposed_communication_s"].get<double>() / round["duration_s"].get<double>();
   finalist.compute_utilization = report["compute_utilization"];
   finalist.bytes_sent_per_site_per_round = report["bytes_sent_per_site_per_round"];

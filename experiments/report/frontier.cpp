@@ -132,7 +132,7 @@ Chart plan_frontier_chart(const Plan& plan) {
   // quality.
   std::map<std::int64_t, Json> by_overlap;
   std::vector<Row> rows;
-  const auto point = [&](const Candidate& row) {
+  const auto point = [&, &unit = unit](const Candidate& row) {
     const double x = by_perplexity ? row.perplexity.value_or(0) : static_cast<double>(row.local_steps);
     return Json::array(
         {x, minimised(plan, row).value_or(0) / unit.size, name_of(row) + ": " + amount_text(plan, row)});

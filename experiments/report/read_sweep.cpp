@@ -19,7 +19,7 @@ Sweep read_sweep(const std::string& path, const Json& document) {
     }
     if (entry.has("problem")) {
       row.problem = entry.text("problem");
-      return;
+      if (!entry.has("wall_clock_s")) return;  // the combination is impossible
     }
     row.wall_clock_s = entry.seconds("wall_clock_s");
     row.compute_utilization = amount(entry, "compute_utilization");

@@ -22,7 +22,8 @@ Json compute_kind_json(const costmodel::ComputeSpec& compute) {
   if (const auto* given = std::get_if<costmodel::GivenStepTime>(&compute))
     return {{"step_time_s", given->seconds}};
   const auto& device = std::get<costmodel::AssumedDevice>(compute);
-  return {{"peak_flop_per_s", device.peak_flops}, {"mfu", device.mfu}};
+  return {{"peak_flop_per_s", device.peak_flops},
+          {device.mfu > 0 ? "mfu" : "kernel_efficiency", device.share_of_peak()}};
 }
 
 /// A value that the scenario does not give has no key.
@@ -154,6 +155,8 @@ Json to_json(const costmodel::ModelShape& shape) {
   json["dense_layers"] = shape.layers - costmodel::moe_layers(shape);
   json["d_ffn"] = shape.d_ffn;
   json["shared_experts"] = shape.shared_experts;
+  if (shape.linear) json["linear_attention_layers"] = shape.linear->layers;
+  if (shape.prediction_modules > 0) json["prediction_modules"] = shape.prediction_modules;
   json["window_tokens"] = shape.window_tokens;
   json["window_layers"] = shape.window_layers;
   json["tied_embeddings"] = shape.tied_embeddings;
@@ -209,6 +212,13 @@ static Json without_cost(const costmodel::RunReport& report) {
                                      {"seconds", step.seconds}});
   add_fields(json["bottleneck"], report.bottleneck, costmodel::kBottleneckFields);
   json["provenance"] = to_json(report.provenance);
+  if (report.efficiency) {
+    json["efficiency"] = {{"peak_flop_per_s", report.efficiency->peak_flops},
+                          {"mfu", report.efficiency->mfu},
+                          {"run_mfu", report.efficiency->run_mfu}};
+    if (report.efficiency->kernel_efficiency)
+      json["efficiency"]["kernel_efficiency"] = *report.efficiency->kernel_efficiency;
+  }
   if (!report.memory_problem.empty()) json["memory_problem"] = report.memory_problem;
   json["notes"] = report.notes;
   return json;

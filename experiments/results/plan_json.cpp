@@ -86,7 +86,8 @@ std::string written(const Json& json) { return json.dump(-1, ' ', false, Json::e
 std::string list(const std::vector<std::string>& entries, const std::string& indent) {
   if (entries.empty()) return "[]";
   std::string text = "[";
-  for (const std::string& entry : entries) text += (text == "[" ? "\n" : ",\n") + indent + "  " + entry;
+  for (const std::string& entry : entries)
+    text.append(text == "[" ? "\n" : ",\n").append(indent).append("  ").append(entry);
   return text + '\n' + indent + ']';
 }
 

@@ -1,6 +1,7 @@
 #include "experiments/scenario/scenario_reader.hpp"
 
 #include "costmodel/compose/check.hpp"
+#include "experiments/scenario/every_key.hpp"
 #include "experiments/scenario/sections/sections.hpp"
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/scenario/toml/table_reader.hpp"
@@ -31,30 +32,40 @@ costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& op
   Document document = Document::read(path, "scenario", "experiments/scenarios/two-sites.toml");
   for (const std::string& assignment : options.overrides) document.override_key(assignment);
   displace_alternatives(document);
-  refuse_unknown_tables(document, scenario_keys(), {});
+  // A mistake in one key or table does not hide those in others.
+  Mistakes mistakes;
+  check_every_key(document, mistakes);
+  mistakes.throw_if_any();
 
-  const TableReader top(document, scenario_keys(), "", &document.root());
-  for (const char* title : {"name", "description"}) {
-    if (top.has(title)) (void)top.text(title);
-  }
   costmodel::Scenario scenario;
-  scenario.seed = static_cast<std::uint64_t>(top.count("seed"));
+  scenario.seed =
+      static_cast<std::uint64_t>(TableReader(document, scenario_keys(), "", &document.root()).count("seed"));
   if (options.seed) scenario.seed = *options.seed;
-  scenario.model = read_model(document);
-  scenario.workload = read_workload(document, scenario.model.sequence_length);
-  scenario.network = read_network_model(document);
-  scenario.platform = read_platform(document, scenario.seed);
-  scenario.traffic = read_traffic(document, scenario.platform);
-  scenario.prices = read_prices(document, scenario.platform);
-  scenario.power = read_energy(document, scenario.catalogue);
-  scenario.quality = read_quality(document);
-  scenario.failures = read_failures(document);
-  // Only the names of the keys of [trainer] are checked here; trainer_section.hpp reads their values.
-  (void)TableReader(document, scenario_keys(), "trainer", find_table(document, "trainer"));
-  scenario.strategy = read_strategy(document, scenario.model, scenario.platform);
-  scenario.gpus = read_site_gpus(document, scenario.catalogue);
-  scenario.compute = read_compute(document, options.compute_required, scenario.catalogue);
-  scenario.variation = read_step_variation(document);
+  const bool model = mistakes.collect([&] { scenario.model = read_model(document, scenario.catalogue); });
+  if (model)
+    mistakes.collect([&] { scenario.workload = read_workload(document, scenario.model.sequence_length); });
+  mistakes.collect([&] { scenario.network = read_network_model(document); });
+  const bool platform = mistakes.collect([&] { scenario.platform = read_platform(document, scenario.seed); });
+  if (platform) {
+    mistakes.collect([&] { scenario.traffic = read_traffic(document, scenario.platform); });
+    mistakes.collect([&] { scenario.prices = read_prices(document, scenario.platform); });
+  }
+  mistakes.collect([&] { scenario.power = read_energy(document, scenario.catalogue); });
+  mistakes.collect([&] { scenario.quality = read_quality(document); });
+  mistakes.collect([&] { scenario.failures = read_failures(document); });
+  if (model && platform)
+    mistakes.collect([&] { scenario.strategy = read_strategy(document, scenario.model, scenario.platform); });
+  if (mistakes.collect(
+          [&] { scenario.compute = read_compute(document, scenario.model, options.compute_required); })) {
+    const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&scenario.compute);
+    mistakes.collect([&] {
+      scenario.gpus =
+          read_site_gpus(document, profiled == nullptr ? nullptr : &profiled->profile, scenario.catalogue);
+    });
+    mistakes.collect([&] { add_peak(document, scenario); });
+  }
+  mistakes.collect([&] { scenario.variation = read_step_variation(document); });
+  mistakes.throw_if_any();
   if (options.check_together) check(scenario, document, options.compute_required);
   return scenario;
 }

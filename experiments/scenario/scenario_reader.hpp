@@ -24,8 +24,9 @@ class CombinationError : public FileError {
 };
 
 struct ReadOptions {
-  std::vector<std::string> overrides;  // "strategy.local_steps=64"; a value without quotes is a string
-  std::optional<std::uint64_t> seed;   // overrides the seed of the file
+  /// "strategy.local_steps=64"; a value without quotes is a string. "!strategy.local_steps" removes the key.
+  std::vector<std::string> overrides;
+  std::optional<std::uint64_t> seed;  // overrides the seed of the file
   /// false: the profile file may be missing and is not checked against the scenario. The program that
   /// measures the profile reads its scenario this way.
   bool compute_required = true;

@@ -21,10 +21,9 @@ struct FileKey {
   const char* table;
   const char* name;
 };
-constexpr FileKey kFileKeys[] = {{"model", "hf_config"}, {"strategy", "routing_counts"},
-                                 {"compute", "profile"}, {"platform", "file"},
-                                 {"platform", "trace"},  {"prices", "file"},
-                                 {"quality", "file"}};
+constexpr FileKey kFileKeys[] = {{"model", "hf_config"}, {"model", "shape"},   {"strategy", "routing_counts"},
+                                 {"compute", "profile"}, {"platform", "file"}, {"platform", "trace"},
+                                 {"prices", "file"},     {"quality", "file"}};
 
 std::string content_of(const std::string& path, const std::string& key) {
   std::optional<std::string> content = whole_file(path);
@@ -91,9 +90,9 @@ ScenarioSource scenario_source(const std::string& path, const ReadOptions& optio
     toml::table* table = root[key.table].as_table();
     if (table == nullptr) continue;
     const auto named = (*table)[key.name].value<std::string>();
-    if (!named) continue;
+    if (!named || named->starts_with("published:")) continue;
     const std::string file = document.beside(*named);
-    if (!options.compute_required && std::string_view(key.name) == "profile" && !fs::exists(file)) {
+    if (!options.compute_required && std::string_view(key.name) == "profile" && !path_exists(file)) {
       // The run did not read this profile. If a later prediction needs the profile, the reader reports that
       // it is missing.
       continue;
@@ -101,7 +100,7 @@ ScenarioSource scenario_source(const std::string& path, const ReadOptions& optio
     // Files keep their names, because a model is named after its file. If two files have the same name, the
     // name of the TOML table is put before the second name.
     std::string name = fs::path(file).filename().string();
-    if (source.files.contains(name)) name = std::string(key.table) + '-' + name;
+    if (source.files.contains(name)) name.insert(0, std::string(key.table) + '-');
     const bool platform = std::string_view(key.table) == "platform" && std::string_view(key.name) == "file";
     source.files[name] =
         platform ? platform_content(file, source) : content_of(file, std::string(key.table) + '.' + key.name);

@@ -86,7 +86,7 @@ Log read_kineto(const std::string& path, const std::string& text) {
   }
   const auto devices = json.find("deviceProperties");
   if (devices != json.end() && devices->is_array() && !devices->empty() && devices->front().is_object())
-    log.device_name = text_of(devices->front(), "name");
+    log.stated.device_name = text_of(devices->front(), "name");
   return log;
 }
 

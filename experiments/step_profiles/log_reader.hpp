@@ -14,17 +14,25 @@ namespace fomoe::step_profiles {
 /// The information about a training step in one line of a log, one span of a trace, or one row of a CSV.
 /// Exactly one of `seconds`, `tokens_per_gpu_s` and `parts` is given.
 struct LoggedStep {
-  std::int64_t line = 0;        // line number from 1; for a trace, the number of the ProfilerStep
-  double seconds = 0;           // duration of the whole step
-  double tokens_per_gpu_s = 0;  // throughput of each GPU, tokens per second
+  std::int64_t line = 0;    // line number from 1; for a trace, the number of the ProfilerStep
+  std::int64_t number = 0;  // number of the last optimiser step that the line covers; 0: the line is one step
+  double seconds = 0;       // duration of the whole step
+  double tokens_per_gpu_s = 0;                 // throughput of each GPU, tokens per second
   std::optional<costmodel::StepSample> parts;  // duration of the step in three parts
   std::int64_t sequences = 0;                  // sequences of the step over all GPUs; 0: not stated
   std::optional<std::int64_t> local_experts;   // empty: not stated
 };
 
+/// Facts about the run that a log may state beside the times.
+struct StatedFacts {
+  std::optional<std::int64_t> gpus, sequences_per_step, sequence_length;
+  std::optional<std::string> device_name, dtype;
+  std::optional<costmodel::Recomputation> recomputation;
+};
+
 struct Log {
   std::vector<LoggedStep> steps;
-  std::string device_name;      // empty: not stated in the log
+  StatedFacts stated;
   bool numbered_spans = false;  // whether `line` is the number of a ProfilerStep
 };
 

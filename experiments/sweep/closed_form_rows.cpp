@@ -64,7 +64,10 @@ constexpr SweptKey kLaneKeys[] = {
      SweptKey::Decides::no},
     {"compute.peak_flops", [](auto& c, std::size_t i, double v) { c.peak_flops[i] = v; }, nullptr,
      SweptKey::Decides::no},
-    {"compute.mfu", [](auto& c, std::size_t i, double v) { c.mfu[i] = v; }, nullptr, SweptKey::Decides::no},
+    {"compute.mfu", [](auto& c, std::size_t i, double v) { c.share_of_peak[i] = v; }, nullptr,
+     SweptKey::Decides::no},
+    {"compute.kernel_efficiency", [](auto& c, std::size_t i, double v) { c.share_of_peak[i] = v; }, nullptr,
+     SweptKey::Decides::no},
     {"network_model.bandwidth_efficiency",
      [](auto& c, std::size_t i, double v) { c.bandwidth_efficiency[i] = v; }, nullptr, SweptKey::Decides::no},
 };
@@ -243,6 +246,8 @@ class ClosedFormSweep {
       }
       chunk.results[kFormulaColumns][index] = perplexity;
       chunk.results[kFormulaColumns + 1][index] = equal_loss_factor;
+      const double memory = context.scenario.gpus.gpu_memory_bytes;
+      chunk.results[kMemoryColumn][index] = memory > 0 ? memory : kUnknown;
     }
   }
 

@@ -90,7 +90,7 @@ std::string identity_of(const Request& request, const sim::RunOptions& options) 
     try {
       const scenario::ScenarioSource source = scenario::scenario_source(request.scenario_path, reading);
       text += source.toml;
-      for (const auto& [name, content] : source.files) text += name + '\0' + content + '\0';
+      for (const auto& [name, content] : source.files) text.append(name + '\0').append(content + '\0');
     } catch (const FileError& error) {
       text += error.what();  // the rows report this error
     }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 
 #include "experiments/cli/answer.hpp"
@@ -40,6 +41,23 @@ const char* limited_by(const Chunk& chunk, std::size_t index) {
                                                                                       : "communication";
 }
 
+/// Whether the state of a row fits into the memory of its GPUs; empty if the memory is not given.
+std::optional<bool> fits(const Chunk& chunk, std::size_t index) {
+  const double memory = chunk.results[kMemoryColumn][index];
+  if (std::isnan(memory)) return std::nullopt;
+  return chunk.results[kNeededColumn][index] <= memory;
+}
+
+std::string memory_problem(const Chunk& chunk, std::size_t index) {
+  return fmt::format("needs {} of memory in a GPU that has {}",
+                     commands::human_bytes(chunk.results[kNeededColumn][index]),
+                     commands::human_bytes(chunk.results[kMemoryColumn][index]));
+}
+
+const char* boolean(const std::optional<bool>& value, const char* unknown) {
+  return !value ? unknown : *value ? "true" : "false";
+}
+
 }  // namespace
 
 RowWriter::RowWriter(const std::string& path, const Grid& grid, const std::string& executor)
@@ -63,7 +81,7 @@ RowWriter::RowWriter(const std::string& path, const Grid& grid, const std::strin
     put("executor");
     for (const Axis& axis : axes) put(',' + commands::csv_cell(axis.column));
     for (const std::string_view name : kResults) put(fmt::format(",{}", name));
-    put(",limited_by,problem\n");
+    put(",limited_by,fits,problem\n");
     return;
   }
   put(fmt::format("{{\"schema\": \"fomoe.sweep/1\", \"executor\": {}, \"axes\": [", json_text(executor_)));
@@ -107,7 +125,11 @@ void RowWriter::write_csv_row(const Chunk& chunk, std::size_t index) {
   buffer_ += ',';
   if (possible) put(limited_by(chunk, index));
   buffer_ += ',';
+  const std::optional<bool> fit = possible ? fits(chunk, index) : std::nullopt;
+  put(boolean(fit, ""));
+  buffer_ += ',';
   if (!possible) put(commands::csv_cell(chunk.problems[index]));
+  if (!fit.value_or(true)) put(commands::csv_cell(memory_problem(chunk, index)));
   buffer_ += '\n';
 }
 
@@ -132,7 +154,10 @@ void RowWriter::write_json_row(const Chunk& chunk, std::size_t index) {
   }
   put("\"limited_by\": \"");
   put(limited_by(chunk, index));
-  put("\"}");
+  const std::optional<bool> fit = fits(chunk, index);
+  put(fmt::format("\", \"fits\": {}", boolean(fit, "null")));
+  if (!fit.value_or(true)) put(", \"problem\": " + json_text(memory_problem(chunk, index)));
+  put("}");
 }
 
 void RowWriter::write(const Chunk& chunk) {

@@ -37,7 +37,8 @@ inline constexpr std::string_view kResults[] = {"wall_clock_s",
                                                 "cost_total",
                                                 "energy_kwh",
                                                 "perplexity",
-                                                "equal_loss_factor"};
+                                                "equal_loss_factor",
+                                                "gpu_memory_bytes"};
 inline constexpr std::size_t kResultCount = std::size(kResults);
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 /// The index of a result in kResults.
@@ -47,6 +48,9 @@ constexpr std::size_t column(std::string_view name) {
   }
   throw "no such result";  // at compile time
 }
+/// The two columns that decide whether a row fits into the memory of its GPUs.
+inline constexpr std::size_t kNeededColumn = column("memory_bytes_per_gpu"),
+                             kMemoryColumn = column("gpu_memory_bytes");
 /// The two columns that show what limits a round.
 inline constexpr std::size_t kComputeColumn = column("round_compute_s"),
                              kExposedColumn = column("round_exposed_communication_s");

@@ -65,7 +65,8 @@ std::array<double, kResultCount> results_of(const costmodel::Scenario& scenario,
           report.cost && !report.cost->currency.empty() ? report.cost->cost_total : kUnknown,
           report.cost && report.cost->energy_kwh ? *report.cost->energy_kwh : kUnknown,
           report.quality && report.quality->known ? report.quality->perplexity : kUnknown,
-          report.quality ? report.quality->equal_loss_factor.value_or(kUnknown) : kUnknown};
+          report.quality ? report.quality->equal_loss_factor.value_or(kUnknown) : kUnknown,
+          scenario.gpus.gpu_memory_bytes > 0 ? scenario.gpus.gpu_memory_bytes : kUnknown};
 }
 
 void compute_row(const Request& request, const sim::RunOptions& options, std::uint64_t row, Record& record,

@@ -41,7 +41,7 @@ std::string usual_name(std::string_view typed, const std::vector<std::string>& k
   struct Synonym {
     std::string_view other, own;
   };
-  static constexpr Synonym synonyms[] = {
+  static constexpr Synonym kSynonyms[] = {
       {"batch_size", "global_batch_sequences"},
       {"global_batch_size", "global_batch_sequences"},
       {"batch_tokens", "global_batch_tokens"},
@@ -87,7 +87,7 @@ std::string usual_name(std::string_view typed, const std::vector<std::string>& k
       {"seq_len", "sequence_length"},
       {"lr", "learning_rate"},
   };
-  for (const Synonym& synonym : synonyms) {
+  for (const Synonym& synonym : kSynonyms) {
     if (synonym.other == typed && std::find(known.begin(), known.end(), synonym.own) != known.end())
       return std::string(synonym.own);
   }

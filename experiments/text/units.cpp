@@ -166,7 +166,7 @@ double parse_quantity(std::string_view text, Quantity quantity) {
   std::string meant;
   for (const std::string& name : names) {
     if (!equal_but_for_case(name, unit_text)) continue;
-    meant += (meant.empty() ? "\"" : " or \"") + number_text + name + '"';
+    meant.append(meant.empty() ? "\"" : " or \"").append(number_text).append(name + '"');
   }
   const std::string near = nearest(unit_text, names);
   if (meant.empty() && !near.empty()) meant = '"' + number_text + near + '"';

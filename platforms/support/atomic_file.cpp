@@ -9,16 +9,27 @@
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
+#include <system_error>
 
 namespace fomoe {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+bool is_link(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_symlink(path, ignored);
+}
+
+}  // namespace
+
 AtomicFile::AtomicFile(const std::string& path)
     // Symbolic links are resolved, since the rename would replace the link itself. For the same reason the
     // check below refuses devices and pipes.
-    : target_(fs::is_symlink(path) ? fs::weakly_canonical(path).string() : path) {
-  if (fs::exists(target_) && !fs::is_regular_file(target_)) {
+    : target_(is_link(path) ? fs::weakly_canonical(path).string() : path) {
+  std::error_code ignored;  // a name that the system refuses fails below
+  if (fs::exists(target_, ignored) && !fs::is_regular_file(target_, ignored)) {
     throw std::runtime_error(path + ": cannot be written: it exists and is not a regular file");
   }
   temporary_ = target_ + ".XXXXXX.tmp";

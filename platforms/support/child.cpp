@@ -147,7 +147,7 @@ std::string Child::reap() {
   while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
-  const std::string messages = read_all(messages_);
+  std::string messages = read_all(messages_);
   if (!messages.empty()) return messages;
   return WIFSIGNALED(status)
              ? std::string("a child process ended with the signal ") + ::strsignal(WTERMSIG(status))

@@ -13,8 +13,8 @@ namespace fomoe::sim {
 Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform raw,
                const costmodel::NetworkModel& network, std::uint64_t seed, costmodel::Senders senders)
     : nodes_(nodes),
-      at_first_(std::move(raw)),
-      platform_(at_first_),
+      described_(std::move(raw)),
+      platform_(described_),
       network_(network),
       simulates_senders_(senders == costmodel::Senders::one_by_one &&
                          network.congestion_control == costmodel::CongestionControl::bbr),
@@ -107,10 +107,12 @@ void Engine::prepare() { (void)simgrid_engine(); }
 
 double Engine::now() const { return s4u::Engine::get_clock() - start_s_; }
 
-void Engine::restart() {
+void Engine::restart(double clock_s, bool held, std::uint64_t stream) {
   start_s_ = s4u::Engine::get_clock();
-  undo_changes();
-  flow_start_.restart();
+  changes_at_start_s_ = clock_s;
+  released_at_s_ = held ? std::nullopt : std::optional(0.0);
+  reset_links();
+  flow_start_.restart(stream);
   send_buffers_.restart();
   probe_clock_.restart();
   sender_rates_.restart();
@@ -171,7 +173,7 @@ void Engine::drain() {
 
 void Engine::run() {
   after(0, [] {});  // runs the callbacks that were queued by schedule_now() before the start
-  schedule_change(0, 0);
+  if (released_at_s_) schedule_change(platforms::next_change(platform_, changes_at_start_s_));
   simgrid_->engine.run();
 }
 

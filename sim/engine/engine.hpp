@@ -6,11 +6,12 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "costmodel/plan/plan.hpp"
-#include "platforms/platform.hpp"
+#include "platforms/link_changes.hpp"
 #include "sim/transport/flow_start.hpp"
 #include "sim/transport/probe_clock.hpp"
 #include "sim/transport/send_buffers.hpp"
@@ -35,9 +36,13 @@ class Engine {
 
   /// Simulated time in seconds since the start or the last restart().
   [[nodiscard]] double now() const;
-  /// Resets the network to its initial state and the time to 0. May be called after run() has returned; costs
-  /// less than another process.
-  void restart();
+  /// Resets the time to 0 and the network to a state in which nothing has been sent. The links are as the
+  /// platform describes them for `clock_s` on the clock of its changes (platforms/link_changes.hpp). If
+  /// `held`, they stay so until release_changes(); otherwise their clock runs from the start of run(). Must
+  /// be called before each run(); costs less than another process. `stream` selects the random draws.
+  void restart(double clock_s, bool held, std::uint64_t stream);
+  /// Starts the clock of the changes of links, if restart() held it.
+  void release_changes();
   /// Seconds from a node's wish to send until the first byte of the flow moves. Must be called once per flow,
   /// because each call counts as a use of the connection.
   double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes,
@@ -91,16 +96,20 @@ class Engine {
   /// their number.
   void begin_flow(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Callback ended);
   void drain();
-  void schedule_change(std::size_t index, double period_start_s);
+  /// The time on the clock of the changes, in seconds.
+  [[nodiscard]] double changes_clock_s() const;
+  void schedule_change(platforms::NextChange next);
   void change(const platforms::LinkChange& change);
-  void undo_changes();
+  void reset_links();
   void set_rate(const platforms::LinkChange& of, double bytes_per_s);
   void refuse_dead_links(costmodel::NodeId from, costmodel::NodeId to) const;
 
   const std::vector<costmodel::Node>& nodes_;
-  const platforms::Platform at_first_;
-  platforms::Platform platform_;  // the current state, after the changes so far
-  double start_s_ = 0;            // SimGrid's clock at the last restart; that clock cannot be set back
+  const platforms::Platform described_;  // the state before any change
+  platforms::Platform platform_;         // the current state, after the changes so far
+  double start_s_ = 0;                   // SimGrid's clock at the last restart; that clock cannot be set back
+  double changes_at_start_s_ = 0;        // the clock of the changes at the last restart
+  std::optional<double> released_at_s_;  // time at which the clock of the changes began to run
   bool stopped_ = false;
   const costmodel::NetworkModel& network_;
   bool simulates_senders_ = false;

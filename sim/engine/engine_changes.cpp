@@ -8,51 +8,41 @@
 
 namespace fomoe::sim {
 
-namespace {
-
-double& rate_of(platforms::Platform& platform, const platforms::LinkChange& change) {
-  const auto from = static_cast<std::size_t>(change.from);
-  switch (change.link) {
-    case platforms::LinkChange::Link::uplink:
-      return platform.sites[from].uplink_bytes_per_s;
-    case platforms::LinkChange::Link::downlink:
-      return platform.sites[from].downlink_bytes_per_s;
-    case platforms::LinkChange::Link::path:
-      return platform.path(change.from, change.to).bandwidth_bytes_per_s;
-    case platforms::LinkChange::Link::backbone:
-      return platform.backbones[from].bandwidth_bytes_per_s;
-  }
-  throw std::logic_error("unknown kind of link");
+double Engine::changes_clock_s() const {
+  return changes_at_start_s_ + (released_at_s_ ? now() - *released_at_s_ : 0);
 }
 
-}  // namespace
-
-void Engine::undo_changes() {
-  platform_ = at_first_;
+void Engine::reset_links() {
+  platform_ = platforms::state_at(described_, changes_at_start_s_);
   for (const platforms::LinkChange& change : platform_.changes) {
-    if (change.bandwidth_bytes_per_s) set_rate(change, rate_of(platform_, change));
+    if (change.bandwidth_bytes_per_s) set_rate(change, platforms::rate_of(platform_, change));
   }
+}
+
+void Engine::release_changes() {
+  if (released_at_s_) return;
+  released_at_s_ = now();
+  schedule_change(platforms::next_change(platform_, changes_at_start_s_));
 }
 
 // Only one change has a timer at a time, so that a trace that repeats for ever ends with the last flow.
-void Engine::schedule_change(std::size_t index, double period_start_s) {
+void Engine::schedule_change(platforms::NextChange next) {
   if (platform_.changes.empty() || stopped_) return;
-  if (index == platform_.changes.size()) {
+  if (next.index == platform_.changes.size()) {
     if (platform_.changes_period_s == 0) return;
-    index = 0;
-    period_start_s += platform_.changes_period_s;
+    next = {0, next.period_start_s + platform_.changes_period_s};
   }
-  const double at_s = period_start_s + platform_.changes[index].at_s;
-  after(std::max(0.0, at_s - now()), [this, index, period_start_s] {
+  const double at_s = next.period_start_s + platform_.changes[next.index].at_s;
+  after(std::max(0.0, at_s - changes_clock_s()), [this, next] {
     if (stopped_) return;
-    change(platform_.changes[index]);
-    schedule_change(index + 1, period_start_s);
+    change(platform_.changes[next.index]);
+    schedule_change({next.index + 1, next.period_start_s});
   });
 }
 
 void Engine::set_rate(const platforms::LinkChange& of, double bytes_per_s) {
   using Link = platforms::LinkChange::Link;
-  rate_of(platform_, of) = bytes_per_s;
+  platforms::rate_of(platform_, of) = bytes_per_s;
   const auto from = static_cast<std::size_t>(of.from);
   s4u::Link* link = nullptr;
   switch (of.link) {
@@ -91,7 +81,7 @@ void Engine::refuse_dead_links(NodeId from, NodeId to) const {
   const auto refuse_if_dead = [&](Link link, int i, int j, double rate) {
     if (rate > 0) return;
     for (const platforms::LinkChange& later : platform_.changes) {
-      if (later.at_s > now() && later.link == link && later.from == i && later.to == j &&
+      if (later.at_s > changes_clock_s() && later.link == link && later.from == i && later.to == j &&
           later.bandwidth_bytes_per_s.value_or(0) > 0)
         return;
     }

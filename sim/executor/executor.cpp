@@ -31,17 +31,18 @@ struct Executor::Round {
   std::size_t unfinished = 0;  // (node, operation) pairs that have not ended
 };
 
-Executor::Executor(const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds, Engine& engine,
+Executor::Executor(const costmodel::Plan& plan, const Sequence& sequence, Engine& engine,
                    const ComputeSeconds& seconds, const Options& options)
     : plan_(plan),
-      sequence_(rounds),
+      sequence_(sequence.rounds),
+      held_rounds_(sequence.held_rounds),
       engine_(engine),
       seconds_(seconds),
       options_(options),
-      live_(rounds.size()) {
-  timeline_.rounds = rounds;
-  timeline_.round_end_s.assign(rounds.size(), 0.0);
-  timeline_.op_names.resize(rounds.size());
+      live_(sequence_.size()) {
+  timeline_.rounds = sequence_;
+  timeline_.round_end_s.assign(sequence_.size(), 0.0);
+  timeline_.op_names.resize(sequence_.size());
   timeline_.sent = costmodel::PairBytes(static_cast<int>(plan.nodes.size()));
 }
 
@@ -100,6 +101,7 @@ Executor::Round& Executor::round_at(std::size_t position) {
 void Executor::start_round(NodeId node, std::size_t position) {
   Round& round = round_at(position);
   round.started[static_cast<std::size_t>(node)] = 1;
+  if (position == held_rounds_ && ++nodes_past_held_rounds_ == plan_.nodes.size()) engine_.release_changes();
   auto& waits = round.waits[static_cast<std::size_t>(node)];
   for (const auto& transfer : round.transfers) {
     if (transfer && engine_.early_receives()) transfer->expect(node);

@@ -15,7 +15,7 @@ namespace fomoe::sim {
 
 class Executor {
  public:
-  Executor(const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds, Engine& engine,
+  Executor(const costmodel::Plan& plan, const Sequence& sequence, Engine& engine,
            const ComputeSeconds& seconds, const Options& options);
   ~Executor();
 
@@ -37,6 +37,8 @@ class Executor {
 
   const costmodel::Plan& plan_;
   const std::vector<std::int64_t>& sequence_;
+  const std::size_t held_rounds_;
+  std::size_t nodes_past_held_rounds_ = 0;
   Engine& engine_;
   const ComputeSeconds& seconds_;
   const Options& options_;

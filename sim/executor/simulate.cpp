@@ -41,11 +41,11 @@ void get(Child& child, Timeline& timeline) {
 Timeline simulate(const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds,
                   const platforms::Platform& platform, const ComputeSeconds& seconds,
                   const Options& options) {
-  return std::move(simulate_each(plan, {rounds}, platform, seconds, options).front());
+  const Sequence sequence{rounds, platform.changes_start_s, 0, 0};
+  return std::move(simulate_each(plan, {sequence}, platform, seconds, options).front());
 }
 
-std::vector<Timeline> simulate_each(const costmodel::Plan& plan,
-                                    const std::vector<std::vector<std::int64_t>>& sequences,
+std::vector<Timeline> simulate_each(const costmodel::Plan& plan, const std::vector<Sequence>& sequences,
                                     const platforms::Platform& platform, const ComputeSeconds& seconds,
                                     const Options& options) {
   Engine::prepare();
@@ -54,16 +54,16 @@ std::vector<Timeline> simulate_each(const costmodel::Plan& plan,
     // leaves behind.
     auto* engine = new Engine(plan.nodes, platform, options.network, options.seed, options.senders);
     std::vector<Timeline> timelines;
-    for (const std::vector<std::int64_t>& rounds : sequences) {
-      if (!timelines.empty()) engine->restart();
-      timelines.push_back(Executor(plan, rounds, *engine, seconds, options).run());
+    for (const Sequence& sequence : sequences) {
+      engine->restart(sequence.changes_clock_s, sequence.held_rounds > 0, sequence.stream);
+      timelines.push_back(Executor(plan, sequence, *engine, seconds, options).run());
     }
     for (const Timeline& timeline : timelines) put(output, timeline);
   });
   std::vector<Timeline> timelines;
-  for (const std::vector<std::int64_t>& rounds : sequences) {
+  for (const Sequence& sequence : sequences) {
     Timeline& timeline = timelines.emplace_back();
-    timeline.rounds = rounds;
+    timeline.rounds = sequence.rounds;
     timeline.sent = costmodel::PairBytes(static_cast<int>(plan.nodes.size()));
     get(child, timeline);
   }

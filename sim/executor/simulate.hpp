@@ -28,19 +28,32 @@ struct Options {
 using ComputeSeconds = std::function<double(const costmodel::Compute& compute, costmodel::NodeId node,
                                             std::int64_t round, costmodel::OpId op)>;
 
-/// Executes the given rounds of the plan one after another. Each node goes from round to round by itself,
-/// without a barrier. The simulation runs in a child process, because SimGrid supports one engine per
-/// process; the caller must not have started threads. Throws std::runtime_error if the simulation fails or
-/// the child dies. `platform` must be the effective platform (costmodel::effective_platform); here, only the
-/// parts of the network model that concern single flows and collectives are applied to it.
+/// Executes the given rounds of the plan one after another, from the start of the run. Each node goes from
+/// round to round by itself, without a barrier. The simulation runs in a child process, because SimGrid
+/// supports one engine per process; the caller must not have started threads. Throws std::runtime_error if
+/// the simulation fails or the child dies. `platform` must be the effective platform
+/// (costmodel::effective_platform); here, only the parts of the network model that concern single flows and
+/// collectives are applied to it.
 costmodel::Timeline simulate(const costmodel::Plan& plan, const std::vector<std::int64_t>& rounds,
                              const platforms::Platform& platform, const ComputeSeconds& seconds,
                              const Options& options = {});
 
-/// Executes several sequences of rounds, and returns one timeline for each. Each sequence starts at time 0 on
-/// a network that has carried nothing yet. Everything else is as in simulate().
+/// Rounds that are executed one after another on a network that has carried nothing yet.
+struct Sequence {
+  std::vector<std::int64_t> rounds;
+  /// What the clock of the changes of links shows at the start (platforms/link_changes.hpp), in seconds.
+  double changes_clock_s = 0;
+  /// Number of rounds during which that clock stands still, so that the round after them starts with the
+  /// network in use and the links as they are at changes_clock_s. It runs from when all nodes have started
+  /// that round.
+  std::size_t held_rounds = 0;
+  std::uint64_t stream = 0;  // sequences of different streams have different random draws of jitter
+};
+
+/// Executes several sequences, and returns one timeline for each; each starts at time 0. Everything else is
+/// as in simulate().
 std::vector<costmodel::Timeline> simulate_each(const costmodel::Plan& plan,
-                                               const std::vector<std::vector<std::int64_t>>& sequences,
+                                               const std::vector<Sequence>& sequences,
                                                const platforms::Platform& platform,
                                                const ComputeSeconds& seconds, const Options& options = {});
 

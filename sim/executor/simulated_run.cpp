@@ -1,6 +1,7 @@
 #include "sim/executor/simulated_run.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "costmodel/compose/make_plan.hpp"
@@ -11,6 +12,7 @@
 #include "costmodel/timeline/report_assembly.hpp"
 #include "costmodel/timeline/seen_flows.hpp"
 #include "platforms/support/input_error.hpp"
+#include "sim/executor/changing_rounds.hpp"
 #include "sim/executor/simulate.hpp"
 
 namespace fomoe::sim {
@@ -20,39 +22,40 @@ namespace {
 // Identical rounds reach a steady state after a few rounds. They need a few because a site that ends a round
 // early starts the next one early.
 constexpr std::int64_t kIdenticalRounds = 3;
-// Placements that are drawn anew for each round make rounds differ a little. The smaller number of rounds is
-// enough if they agree within kNarrow. It is not used with noise, since a few rounds may all lack a rare
-// event.
-constexpr std::int64_t kRandomRounds = 8, kFewestRandomRounds = 4;
-constexpr std::size_t kMostPacedNodes = 16;  // nodes; a limit since each change of a pair's rate is an event
-constexpr double kNarrow = 0.01;             // half-width of the 95 % confidence interval ÷ mean duration
+constexpr std::int64_t kGrowth = 4;  // factor by which a sample grows until its interval is narrow
 // The first overlapping rounds fill the pipeline; the last one empties it.
 constexpr std::int64_t kOverlappingRounds = 8, kFewestOverlappingRounds = 5;
 // Overlapping rounds that differ need more, since the first quarter and the last two do not represent the
 // others.
 constexpr std::int64_t kRandomOverlappingRounds = 32;
+constexpr std::size_t kMostPacedNodes = 16;  // nodes; a limit since each change of a pair's rate is an event
 
-std::vector<std::int64_t> executed_rounds(const costmodel::RoundClass& round_class,
-                                          const RunOptions& options) {
-  std::int64_t usual = round_class.identical ? kIdenticalRounds : kRandomRounds;
-  if (round_class.overlapping)
-    usual =
-        (round_class.identical ? kOverlappingRounds : kRandomOverlappingRounds) + 2 * (round_class.reach - 1);
-  std::int64_t wanted = options.all_rounds ? round_class.count : options.rounds.value_or(usual);
+std::int64_t usual_rounds(const costmodel::RoundClass& round_class, const RunOptions& options) {
+  if (!round_class.overlapping) return round_class.identical ? kIdenticalRounds : options.fewest_rounds;
+  return (round_class.identical ? kOverlappingRounds : kRandomOverlappingRounds) +
+         2 * (round_class.reach - 1);
+}
+
+/// The indices of the rounds that are executed if `wanted` rounds of the class shall be.
+std::vector<std::int64_t> first_rounds(const costmodel::RoundClass& round_class, std::int64_t wanted) {
   if (round_class.overlapping) wanted = std::max(wanted, kFewestOverlappingRounds);
-  if (round_class.known && std::min(wanted, round_class.count) > *round_class.known) {
-    if (options.all_rounds || options.rounds)
-      throw InputError(
-          "--rounds", std::to_string(std::min(wanted, round_class.count)),
-          "at most " + std::to_string(*round_class.known) + ", the number of rounds that the plan describes",
-          "--rounds " + std::to_string(*round_class.known));
-    wanted = *round_class.known;
-  }
+  wanted = std::min({wanted, round_class.count, round_class.known.value_or(round_class.count)});
   std::vector<std::int64_t> indices;
-  for (std::int64_t i = 0; i < std::min(wanted, round_class.count); ++i)
-    indices.push_back(round_class.round_at(i));
+  for (std::int64_t i = 0; i < wanted; ++i) indices.push_back(round_class.round_at(i));
   if (round_class.overlapping) indices.back() = round_class.round_at(round_class.count - 1);
   return indices;
+}
+
+/// Throws if the user asked for rounds that a plan from a file does not describe.
+void check_known(const costmodel::RoundClass& round_class, const RunOptions& options) {
+  if (!options.all_rounds && !options.rounds) return;
+  const std::int64_t wanted =
+      options.all_rounds ? round_class.count : std::min(*options.rounds, round_class.count);
+  if (!round_class.known || wanted <= *round_class.known) return;
+  throw InputError(
+      "--rounds", std::to_string(wanted),
+      "at most " + std::to_string(*round_class.known) + ", the number of rounds that the plan describes",
+      "--rounds " + std::to_string(*round_class.known));
 }
 
 /// The least time over all nodes, in seconds, that a node computes in the round before its first transfer.
@@ -88,10 +91,189 @@ costmodel::Senders senders_of(const costmodel::NetworkModel& network, const Simu
   return costmodel::Senders::one_by_one;
 }
 
-bool agree(const costmodel::Timeline& timeline) {
-  const costmodel::Spread spread = costmodel::spread_of(costmodel::round_durations_s(timeline.round_end_s));
-  return spread.mean_high - spread.mean <= kNarrow * spread.mean;
+/// Whether the half-width of the 95 % confidence interval of the mean round, without the first one, is at
+/// most this share of the mean.
+bool agree(const costmodel::Timeline& timeline, double precision) {
+  std::vector<double> durations_s = costmodel::round_durations_s(timeline.round_end_s);
+  durations_s.erase(durations_s.begin());
+  const costmodel::Spread spread = costmodel::spread_of(durations_s);
+  return spread.mean_high - spread.mean <= precision * spread.mean;
 }
+
+/// One simulation of a scenario: see RunOptions::rounds.
+class Simulation {
+ public:
+  Simulation(const costmodel::Scenario& scenario, costmodel::Plan plan, const RunOptions& options)
+      : scenario_(scenario), options_(options), operations_(scenario, plan) {
+    run_.plan = std::move(plan);
+    seconds_ = [this](const costmodel::Compute& compute, costmodel::NodeId node, std::int64_t round,
+                      costmodel::OpId op) { return operations_.of(compute, node, round, op); };
+    simulation_.bundle = options.bundle;
+    simulation_.record_flows = options.record_flows;
+    simulation_.pieces = costmodel::pieces_of(scenario, run_.plan);
+    simulation_.network = scenario.network;
+    simulation_.seed = scenario.seed;
+    random_ = scenario.network.jitter_s > 0 || scenario.variation.varies() ||
+              std::any_of(run_.plan.classes.begin(), run_.plan.classes.end(),
+                          [](const auto& kind) { return !kind.identical; });
+    if (noise())
+      for (costmodel::RoundClass& round_class : run_.plan.classes) round_class.identical = false;
+  }
+
+  SimulatedRun run() && {
+    for (const costmodel::RoundClass& round_class : run_.plan.classes) check_known(round_class, options_);
+    if (executes_all()) {
+      execute_all();
+    } else if (changes()) {
+      execute_sample_over_time();
+    } else {
+      execute_classes();
+    }
+    run_.report.executor = "simulated";
+    if (run_.senders == costmodel::Senders::one_by_one)
+      run_.report.notes.emplace_back(
+          "each bbr sender was simulated individually, with its probes and its slow growth into bandwidth "
+          "that "
+          "other senders release");
+    return std::move(run_);
+  }
+
+ private:
+  [[nodiscard]] bool changes() const { return !scenario_.platform.changes.empty(); }
+  /// Jitter makes every round a sample of its own, and so do links that change and steps that vary.
+  [[nodiscard]] bool noise() const {
+    return changes() || scenario_.network.jitter_s > 0 || scenario_.variation.varies();
+  }
+
+  /// How many rounds like the executed ones may be executed, by RunOptions::most_flows. Each node's part of
+  /// an operation costs as much as a flow, and so do a few groups of a plan that have many.
+  [[nodiscard]] std::int64_t affordable_rounds(const costmodel::Timeline& timeline) const {
+    constexpr double kGroupsPerFlow = 2;
+    double groups = 0;
+    for (const costmodel::Op& op : run_.plan.round(timeline.rounds.front()).ops) {
+      if (const auto* transfer = std::get_if<costmodel::Transfer>(&op.what))
+        groups += static_cast<double>(transfer->exchanges.size());
+    }
+    const auto executed = static_cast<double>(timeline.flows.size() + timeline.intervals.size());
+    const double flows = executed / static_cast<double>(timeline.rounds.size()) + groups / kGroupsPerFlow;
+    return static_cast<std::int64_t>(static_cast<double>(options_.most_flows) / std::max(1.0, flows));
+  }
+
+  [[nodiscard]] platforms::Platform platform() const {
+    return costmodel::effective_platform(scenario_.platform, scenario_.network, run_.senders);
+  }
+
+  bool executes_all() {
+    if (options_.all_rounds) return true;
+    if (options_.rounds || !noise()) return false;
+    const auto& classes = run_.plan.classes;
+    const bool known = std::all_of(classes.begin(), classes.end(), [](const auto& kind) {
+      return kind.known.value_or(kind.count) >= kind.count;
+    });
+    const auto& most = *std::max_element(classes.begin(), classes.end(),
+                                         [](const auto& a, const auto& b) { return a.count < b.count; });
+    most_rounds_ =
+        affordable_rounds(simulate(run_.plan, {most.round_at(0)}, platform(), seconds_, simulation_));
+    return known && run_.plan.rounds <= most_rounds_;
+  }
+
+  /// Executes every round in the order of the plan.
+  void execute_all() {
+    std::vector<std::int64_t> rounds(static_cast<std::size_t>(run_.plan.rounds));
+    std::iota(rounds.begin(), rounds.end(), 0);
+    for (const costmodel::RoundClass& kind : run_.plan.classes)
+      run_.executed.push_back(first_rounds(kind, kind.count));
+    choose_senders();
+    costmodel::Plan in_order = run_.plan;
+    in_order.classes = {run_.plan.classes.front()};
+    in_order.classes[0].count = run_.plan.rounds;
+    in_order.classes[0].round_at = [](std::int64_t i) { return i; };
+    finish(in_order, {simulate(run_.plan, rounds, platform(), seconds_, simulation_)});
+    run_.report.notes.push_back("simulated all " + std::to_string(run_.plan.rounds) + " rounds");
+  }
+
+  void execute_sample_over_time() {
+    for (const costmodel::RoundClass& kind : run_.plan.classes)
+      run_.executed.push_back(first_rounds(kind, 1));
+    choose_senders();
+    ChangingRounds sampled = sample_changing_rounds(run_.plan, platform(), seconds_, simulation_,
+                                                    options_.rounds.value_or(most_rounds_), random_);
+    run_.executed = std::move(sampled.executed);
+    for (costmodel::RoundSample& sample : sampled.samples)
+      if (options_.seen_flows) sample.timeline.flows = costmodel::seen_flows(sample.timeline.intervals);
+    run_.report =
+        costmodel::assemble_report(scenario_, run_.plan, sampled.samples, sampled.doubt_s, run_.senders);
+    std::vector<costmodel::Timeline> timelines;
+    std::size_t executed = 0;
+    for (costmodel::RoundSample& sample : sampled.samples) {
+      executed += sample.timeline.rounds.size();
+      timelines.push_back(std::move(sample.timeline));
+    }
+    run_.timeline = costmodel::concatenated(timelines);
+    run_.report.notes.push_back(
+        "simulated " + std::to_string(executed) + " of " + std::to_string(run_.plan.rounds) + " rounds, " +
+        (sampled.gapless ? "from the start of the run over many periods of the trace"
+                         : "at " + std::to_string(sampled.start_times) + " times of the trace") +
+        ", because the links change; --rounds all executes every round");
+  }
+
+  /// Executes some rounds of each class.
+  void execute_classes() {
+    for (const costmodel::RoundClass& kind : run_.plan.classes)
+      run_.executed.push_back(first_rounds(kind, options_.rounds.value_or(usual_rounds(kind, options_))));
+    choose_senders();
+    std::vector<Sequence> sequences;
+    for (const auto& rounds : run_.executed) sequences.push_back({rounds, 0, 0, 0});
+    std::vector<costmodel::Timeline> timelines =
+        simulate_each(run_.plan, sequences, platform(), seconds_, simulation_);
+    for (std::size_t c = 0; c < timelines.size(); ++c) {
+      const costmodel::RoundClass& kind = run_.plan.classes[c];
+      if (options_.rounds || kind.identical) continue;
+      const std::int64_t most = affordable_rounds(timelines[c]);
+      // A few rounds may all lack a rare event, so a sample with noise is as large as allowed.
+      const bool all_at_once = noise() || kind.overlapping;
+      auto wanted = static_cast<std::int64_t>(run_.executed[c].size());
+      while (wanted < std::min(most, kind.count) &&
+             (all_at_once || !agree(timelines[c], options_.precision))) {
+        wanted = all_at_once ? most : std::min(most, kGrowth * wanted);
+        std::vector<std::int64_t> rounds = first_rounds(kind, wanted);
+        if (rounds.size() == run_.executed[c].size()) break;
+        run_.executed[c] = std::move(rounds);
+        timelines[c] = simulate(run_.plan, run_.executed[c], platform(), seconds_, simulation_);
+      }
+    }
+    finish(run_.plan, std::move(timelines));
+    for (std::size_t c = 0; c < run_.executed.size(); ++c) {
+      const costmodel::RoundClass& kind = run_.plan.classes[c];
+      run_.report.notes.push_back("simulated " + std::to_string(run_.executed[c].size()) + " of " +
+                                  std::to_string(kind.count) + " rounds of " + std::to_string(kind.steps) +
+                                  " steps" +
+                                  (kind.identical ? "" : "; the rounds differ, so these are a sample"));
+    }
+  }
+
+  void choose_senders() {
+    run_.senders = senders_of(scenario_.network, run_, seconds_);
+    simulation_.senders = run_.senders;
+  }
+
+  void finish(const costmodel::Plan& plan, std::vector<costmodel::Timeline> timelines) {
+    if (options_.seen_flows)
+      for (costmodel::Timeline& timeline : timelines)
+        timeline.flows = costmodel::seen_flows(timeline.intervals);
+    run_.report = costmodel::assemble_report(scenario_, plan, timelines, run_.senders);
+    run_.timeline = costmodel::concatenated(timelines);
+  }
+
+  const costmodel::Scenario& scenario_;
+  const RunOptions& options_;
+  const costmodel::OperationSeconds operations_;
+  ComputeSeconds seconds_;
+  Options simulation_;
+  bool random_ = false;  // rounds that start on the same network differ at random
+  std::int64_t most_rounds_ = 0;
+  SimulatedRun run_;
+};
 
 }  // namespace
 
@@ -101,63 +283,7 @@ SimulatedRun simulate_scenario(const costmodel::Scenario& scenario, const RunOpt
 
 SimulatedRun simulate_plan(const costmodel::Scenario& scenario, costmodel::Plan plan,
                            const RunOptions& options) {
-  SimulatedRun run;
-  run.plan = std::move(plan);
-  const costmodel::OperationSeconds operations(scenario, run.plan);
-  const ComputeSeconds seconds = [&](const costmodel::Compute& compute, costmodel::NodeId node,
-                                     std::int64_t round,
-                                     costmodel::OpId op) { return operations.of(compute, node, round, op); };
-  Options simulation;
-  simulation.bundle = options.bundle;
-  simulation.record_flows = options.record_flows;
-  simulation.pieces = costmodel::pieces_of(scenario, run.plan);
-  simulation.network = scenario.network;
-  simulation.seed = scenario.seed;
-  // Jitter makes every round a sample of its own, and so do links that change and steps that vary.
-  const bool noise =
-      scenario.network.jitter_s > 0 || !scenario.platform.changes.empty() || scenario.variation.varies();
-  if (noise)
-    for (costmodel::RoundClass& round_class : run.plan.classes) round_class.identical = false;
-
-  for (const costmodel::RoundClass& round_class : run.plan.classes)
-    run.executed.push_back(executed_rounds(round_class, options));
-  run.senders = senders_of(scenario.network, run, seconds);
-  simulation.senders = run.senders;
-  const platforms::Platform platform =
-      costmodel::effective_platform(scenario.platform, scenario.network, run.senders);
-  const std::vector<std::vector<std::int64_t>> usual = run.executed;
-  if (!noise && run.senders == costmodel::Senders::averaged && !options.all_rounds && !options.rounds) {
-    for (std::size_t c = 0; c < usual.size(); ++c) {
-      const costmodel::RoundClass& round_class = run.plan.classes[c];
-      if (!round_class.identical && !round_class.overlapping && usual[c].size() > kFewestRandomRounds)
-        run.executed[c].resize(kFewestRandomRounds);
-    }
-  }
-  std::vector<costmodel::Timeline> timelines =
-      simulate_each(run.plan, run.executed, platform, seconds, simulation);
-  for (std::size_t c = 0; c < usual.size(); ++c) {
-    if (run.executed[c].size() == usual[c].size() || agree(timelines[c])) continue;
-    run.executed[c] = usual[c];
-    timelines[c] = simulate(run.plan, usual[c], platform, seconds, simulation);
-  }
-  if (options.seen_flows)
-    for (costmodel::Timeline& timeline : timelines)
-      timeline.flows = costmodel::seen_flows(timeline.intervals);
-  run.report = costmodel::assemble_report(scenario, run.plan, timelines, run.senders);
-  run.report.executor = "simulated";
-  for (std::size_t c = 0; c < timelines.size(); ++c) {
-    run.report.notes.push_back(
-        "simulated " + std::to_string(timelines[c].rounds.size()) + " of " +
-        std::to_string(run.plan.classes[c].count) + " rounds of " +
-        std::to_string(run.plan.classes[c].steps) + " steps" +
-        (run.plan.classes[c].identical ? "" : "; the rounds differ, so these are a sample"));
-  }
-  if (run.senders == costmodel::Senders::one_by_one)
-    run.report.notes.emplace_back(
-        "each bbr sender was simulated individually, with its probes and its slow growth into bandwidth that "
-        "other senders release");
-  run.timeline = costmodel::concatenated(timelines);
-  return run;
+  return Simulation(scenario, std::move(plan), options).run();
 }
 
 }  // namespace fomoe::sim

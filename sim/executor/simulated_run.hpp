@@ -13,15 +13,20 @@
 namespace fomoe::sim {
 
 struct RunOptions {
-  /// Number of rounds to execute of each class of rounds. The default is 3 if the rounds are identical, 8 if
-  /// they are random or overlap, and 32 if they are both. For random placements without other noise the
-  /// default is 4, provided that the 95 % confidence interval of the mean of these 4 is within 1 %; this does
-  /// not apply to runs whose BBR senders are simulated one by one. At least 5 overlapping rounds are
-  /// executed, and by default more if rounds wait for rounds further back.
+  /// Number of rounds to execute of each class of rounds. By default, identical rounds are executed 3 times,
+  /// or 8 times if they overlap. Rounds that differ, because placements are random, steps vary, latencies
+  /// jitter or links change, are all executed if that takes at most `most_flows` flows. Otherwise, if links
+  /// change, rounds that start at chosen times are executed (changing_rounds.hpp); if they do not, rounds are
+  /// executed until the 95 % confidence interval of the mean round is within `precision`, or until
+  /// `most_flows`. If links change, a given number is the number of rounds that are executed altogether,
+  /// approximately.
   std::optional<std::int64_t> rounds;
-  bool all_rounds = false;    // execute every round of the run
-  bool bundle = true;         // see lower()
-  bool record_flows = false;  // whether the timeline records every single flow
+  std::int64_t most_flows = 300'000;  // about one second of CPU time
+  std::int64_t fewest_rounds = 8;     // smallest sample of rounds whose placements are random
+  double precision = 0.002;           // half-width of the interval ÷ mean round
+  bool all_rounds = false;            // execute every round of the run
+  bool bundle = true;                 // see lower()
+  bool record_flows = false;          // whether the timeline records every single flow
   /// Makes the report as for a run that cannot observe its bytes: see costmodel/timeline/seen_flows.hpp.
   bool seen_flows = false;
 };
@@ -29,7 +34,7 @@ struct RunOptions {
 struct SimulatedRun {
   costmodel::RunReport report;
   costmodel::Plan plan;
-  costmodel::Timeline timeline;  // timeline of the executed rounds, one class after another
+  costmodel::Timeline timeline;                     // timeline of the executed rounds
   std::vector<std::vector<std::int64_t>> executed;  // [class]: indices of the executed rounds
   costmodel::Senders senders = costmodel::Senders::averaged;
 };

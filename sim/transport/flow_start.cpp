@@ -52,10 +52,14 @@ double FlowStart::send_buffer_bytes(NodeId from, NodeId to) const {
 double FlowStart::draw(NodeId from, NodeId to, std::uint64_t which) const {
   const std::uint64_t pair =
       static_cast<std::uint64_t>(from) * nodes_.size() + static_cast<std::uint64_t>(to);
-  return static_cast<double>(mixed(mixed(mixed(seed_) ^ pair) ^ which) >> 11) * 0x1p-53;
+  const std::uint64_t seed = stream_ == 0 ? seed_ : seed_ ^ mixed(stream_);
+  return static_cast<double>(mixed(mixed(mixed(seed) ^ pair) ^ which) >> 11) * 0x1p-53;
 }
 
-void FlowStart::restart() { connections_.assign(connections_.size(), {}); }
+void FlowStart::restart(std::uint64_t stream) {
+  stream_ = stream;
+  connections_.assign(connections_.size(), {});
+}
 
 double FlowStart::wait_s(NodeId from, NodeId to, std::int64_t bytes, double delivered_bytes,
                          const ConcurrentFlows& concurrent, double now_s) {

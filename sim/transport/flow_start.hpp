@@ -25,7 +25,8 @@ class FlowStart {
             const costmodel::NetworkModel& network, std::uint64_t seed);
 
   /// Resets the state to that of a new object: no connection has been used.
-  void restart();
+  /// Starts anew with connections that have carried nothing. `stream` selects the random draws that follow.
+  void restart(std::uint64_t stream);
 
   /// Seconds from the time at which a node wants to send until the first byte moves: latency + jitter + slow
   /// start. The result is 0 inside a site. A call counts as a use of the pair's connection and draws a new
@@ -39,7 +40,8 @@ class FlowStart {
   /// Size in bytes of the send buffer in the sender's kernel: the network model's value, or the size that
   /// Linux gives a BBR flow that is like the flows that have begun on the connection.
   [[nodiscard]] double send_buffer_bytes(costmodel::NodeId from, costmodel::NodeId to) const;
-  /// A pseudorandom number in [0, 1), which depends on the pair, the seed and `which` only.
+  /// A pseudorandom number in [0, 1), which depends on the pair, the seed, the stream and
+  /// `which` only.
   [[nodiscard]] double draw(costmodel::NodeId from, costmodel::NodeId to, std::uint64_t which = 0) const;
   /// The greatest rate of one flow of the pair, by TCP's window and loss; infinite if nothing limits it.
   [[nodiscard]] double cap_bytes_per_s(costmodel::NodeId from, costmodel::NodeId to) const;
@@ -61,6 +63,7 @@ class FlowStart {
   const platforms::Platform& platform_;
   const costmodel::NetworkModel& network_;
   std::uint64_t seed_;
+  std::uint64_t stream_ = 0;
   std::vector<Connection> connections_;  // [from · nodes + to]; empty if the network model needs no state
 };
 

@@ -26,7 +26,7 @@ costmodel::Scenario preset(const char* name, int sites, int overlap) {
 costmodel::Timeline play(const costmodel::Plan& plan, std::int64_t round,
                          const costmodel::Scenario& scenario) {
   return sim::simulate(plan, {round}, scenario.platform, [](auto&&...) { return 1.0; },
-                       {true, 0, scenario.network, scenario.seed});
+                       {.network = scenario.network, .seed = scenario.seed});
 }
 
 // One round of 104 billion parameters at 32 sites with random placement, migration included. Limit: 1 s.

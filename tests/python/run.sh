@@ -8,4 +8,4 @@ wheels=build/python-wheel site=build/python-site
 rm -rf "$wheels" "$site"
 "${pip[@]}" wheel . --no-deps --no-build-isolation --wheel-dir "$wheels"
 "${pip[@]}" install --no-deps --target "$site" "$wheels"/fomoe-*.whl
-PYTHONPATH=$site exec "$python" -m pytest -q -p no:cacheprovider tests/python
+PYTHONPATH=$site exec "$python" -m pytest -q -rs -p no:cacheprovider tests/python

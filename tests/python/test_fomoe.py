@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 
 import fomoe
 import pytest
@@ -79,3 +80,58 @@ def test_wrong_input_is_a_value_error(tmp_path, monkeypatch):
         fomoe.simulate("no-such.toml")
     # The module still works after a failure.
     assert fomoe.simulate(SITES)["round"]["count"] == 100
+
+
+MODEL = {"model_type": "mixtral", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+         "num_key_value_heads": 2, "intermediate_size": 128, "num_local_experts": 8, "num_experts_per_tok": 2,
+         "vocab_size": 100}
+
+
+def test_a_model_without_transformers_names_the_missing_library(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "transformers", None)  # its import fails
+    with pytest.raises(ImportError, match="needs the libraries torch and transformers, and the library transformers is "
+                                          "missing; install it with: pip install torch transformers"):
+        fomoe.model_from_transformers(tmp_path)
+
+
+def test_a_known_model_is_described_exactly(tmp_path):
+    pytest.importorskip("transformers", reason="the library transformers is not installed")
+    (tmp_path / "config.json").write_text(json.dumps(MODEL))
+    model = fomoe.model_from_transformers(tmp_path, tmp_path / "shape.json")
+    assert model["schema"] == "fomoe.model/1" and model["guessed"] == []
+    assert model["model"]["architecture"] == "mixtral" and model["model"]["experts"] == 8
+    assert json.loads((tmp_path / "shape.json").read_text()) == model
+    by_shape = fomoe.cost(SCENARIO, set={"model.shape": str(tmp_path / "shape.json")})
+    by_config = fomoe.cost(SCENARIO, set={"model.hf_config": str(tmp_path / "config.json")})
+    assert by_shape["parameters"] == by_config["parameters"]
+    assert by_shape["flops"] == by_config["flops"]
+
+
+def test_an_unknown_architecture_is_guessed_from_its_parameters(tmp_path):
+    transformers = pytest.importorskip("transformers", reason="the library transformers is not installed")
+    config = transformers.AutoConfig.for_model(
+        "jamba", hidden_size=64, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, intermediate_size=128,
+        vocab_size=100, num_experts=8, num_experts_per_tok=2, mamba_d_state=8, mamba_dt_rank=8, pad_token_id=0)
+    model = fomoe.model_from_transformers(config, tmp_path / "shape.json")
+    assert model["model"]["architecture"] == "opaque"
+    # Layers 1 and 3 have 8 experts with three matrices of 64 x 128.
+    assert model["model"]["opaque"]["expert_parameters"] == 2 * 8 * 3 * 64 * 128
+    assert model["model"]["moe_layer_list"] == [1, 3]
+    assert model["model"]["active_experts"] == 2
+    assert any("please confirm" in guess for guess in model["guessed"])
+    report = fomoe.simulate(SCENARIO, set={"model.shape": str(tmp_path / "shape.json")})
+    assert any(entry["origin"] == "assumed" and "please confirm" in entry["detail"] for entry in report["provenance"])
+
+
+def test_wrong_configs_are_input_errors(tmp_path):
+    pytest.importorskip("transformers", reason="the library transformers is not installed")
+    with pytest.raises(fomoe.InputError, match="expected the config.json of a model"):
+        fomoe.model_from_transformers(tmp_path)
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(fomoe.InputError, match="config.json:1: model_type: got nothing"):
+        fomoe.model_from_transformers(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "no-such-model"}))
+    with pytest.raises(fomoe.InputError, match="got fields that transformers refuses"):
+        fomoe.model_from_transformers(tmp_path)
+    with pytest.raises(fomoe.InputError, match="config: got int; expected a folder"):
+        fomoe.model_from_transformers(7)

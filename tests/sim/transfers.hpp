@@ -15,6 +15,18 @@ using costmodel::Exchange;
 using costmodel::Pattern;
 using costmodel::Payload;
 
+// A change of a link's rate.
+inline platforms::LinkChange rate_change(platforms::LinkChange::Link link, int from, int to, double at_s,
+                                         double bytes_per_s) {
+  platforms::LinkChange change;
+  change.at_s = at_s;
+  change.link = link;
+  change.from = from;
+  change.to = to;
+  change.bandwidth_bytes_per_s = bytes_per_s;
+  return change;
+}
+
 // A plan of one round with one transfer and no computation. Payloads are fp32, with 4 bytes per element.
 inline costmodel::Plan transfer_only(int nodes, Pattern pattern, costmodel::Collective collective,
                                      std::vector<Exchange> exchanges) {

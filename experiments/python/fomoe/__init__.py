@@ -22,9 +22,10 @@ from typing import Any, Union
 
 import tomli_w
 
+from . import _transformers
 from ._fomoe import InputError, answer as _answer
 
-__all__ = ["InputError", "cost", "explain", "plan", "simulate", "solve", "sweep", "validate"]
+__all__ = ["InputError", "cost", "explain", "model_from_transformers", "plan", "simulate", "solve", "sweep", "validate"]
 
 Scenario = Union[str, os.PathLike, Mapping[str, Any]]
 Overrides = Union[Mapping[str, Any], None]
@@ -139,3 +140,13 @@ def validate(runs: Iterable[str | os.PathLike], *, network_model: str | os.PathL
         arguments += ["--set", f"{key}={_written(value)}"]
     return json.loads(_answer([*arguments, *(str(o) for o in _options(**{"network-model": network_model})),
                                "--output", "-"]))
+
+
+def model_from_transformers(config: Any, path: Union[str, os.PathLike, None] = None) -> dict[str, Any]:
+    """Builds a model with the library transformers, without weights, and describes its shape (schema fomoe.model/1).
+
+    config: a folder with a config.json, the path of a config.json, or a config of transformers. path: file for the shape,
+    which a scenario names with model.shape. The list under "guessed" says what was guessed, such as which parameters were
+    taken as experts; please confirm it. It is empty if fomoe knows the architecture. Needs torch and transformers.
+    """
+    return _transformers.describe(config, path, _answer, InputError)

@@ -1,29 +1,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
+#include "costmodel/model/flops.hpp"
+#include "experiments/files/published_steps.hpp"
 #include "experiments/files/step_profile_io.hpp"
 #include "experiments/scenario/sections/sections.hpp"
 #include "experiments/scenario/toml/table_reader.hpp"
+#include "experiments/text/suggest.hpp"
+#include "platforms/support/whole_file.hpp"
 
 namespace fomoe::scenario {
 namespace {
 
-/// The alternative ways in [compute] to give a step time, each with the keys that belong only to it.
-struct Alternative {
-  const char* key;
-  std::vector<const char*> partners;
-};
-const std::vector<Alternative>& alternatives() {
-  static const std::vector<Alternative> all = {{"profile", {}}, {"step_time", {}}, {"peak_flops", {"mfu"}}};
-  return all;
-}
-
 costmodel::ProfiledCompute read_profiled(const Document& document, const TableReader& table, bool required) {
   costmodel::ProfiledCompute compute;
   const std::string path = document.beside(table.text("profile"));
-  if (std::filesystem::exists(path)) {
+  if (path_exists(path)) {
     compute.profile = read_step_profile(path);
   } else if (required) {
     table.refuse("profile",
@@ -42,9 +37,55 @@ costmodel::ProfiledCompute read_profiled(const Document& document, const TableRe
 
 }  // namespace
 
+namespace {
+
+constexpr std::string_view kPublished = "published:";
+
+/// The published training speed that compute.profile names, or nullptr if it names a file.
+const PublishedSteps* read_published(const TableReader& table) {
+  if (!table.has("profile")) return nullptr;
+  const std::string written = table.text("profile");
+  if (!written.starts_with(kPublished)) return nullptr;
+  const PublishedSteps* found = find_published_steps(written.substr(kPublished.size()));
+  if (found == nullptr) {
+    std::vector<std::string> names;
+    for (const PublishedSteps& row : published_steps()) names.push_back(std::string(kPublished) + row.id);
+    table.refuse("profile", '"' + written + '"', "an id that `fomoe list profiles` prints",
+                 nearest(written, names));
+  }
+  return found;
+}
+
+/// The MFU with which a GPU reaches the published speed. If the published model has as many active parameters
+/// as the scenario's and sequences are as long, its FLOPs count as the scenario's. Otherwise the published
+/// run has 6 per active parameter and token, and the scenario's model is assumed to reach the same share of
+/// the peak.
+costmodel::AssumedDevice published_device(const costmodel::ModelShape& model, const TableReader& table,
+                                          const PublishedSteps& row) {
+  costmodel::AssumedDevice device;
+  device.peak_flops = peak_flops(row);
+  const std::optional<double> rate = tokens_per_s_per_gpu(row), mfu = mfu_of(row);
+  if (device.peak_flops == 0 || (!mfu && !(rate && row.active_parameters)))
+    table.refuse("profile",
+                 fmt::format("\"published:{}\", whose source does not state enough for a step time", row.id),
+                 "a row with tokens per second and active parameters, or with an MFU");
+  const auto active = static_cast<double>(costmodel::active_parameters(model));
+  const bool same = rate && row.active_parameters && std::abs(*row.active_parameters / active - 1) < 0.05 &&
+                    row.sequence_length.value_or(static_cast<double>(model.sequence_length)) ==
+                        static_cast<double>(model.sequence_length);
+  device.mfu = same ? costmodel::model_flops_utilisation(costmodel::full_replica_flops(model).total(), *rate,
+                                                         device.peak_flops)
+                    : *mfu;
+  return device;
+}
+
+}  // namespace
+
 const Accelerator* read_accelerator(const Document& document) {
   const TableReader table(document, scenario_keys(), "compute", find_table(document, "compute"));
   if (!table.has("accelerator")) {
+    if (const PublishedSteps* published = read_published(table))
+      return find_accelerator(published->accelerator);
     if (table.has("dtype"))
       table.refuse("dtype", "dtype without accelerator", "dtype only together with accelerator");
     return nullptr;
@@ -61,46 +102,91 @@ const Accelerator* read_accelerator(const Document& document) {
   return found;
 }
 
-costmodel::ComputeSpec read_compute(const Document& document, bool required,
-                                    std::vector<Provenance>& catalogue) {
-  const TableReader table(document, scenario_keys(), "compute", find_table(document, "compute"));
-  const Accelerator* accelerator = read_accelerator(document);
-  const Alternative* chosen = nullptr;
-  const std::string expected = "exactly one of profile, step_time, or mfu with peak_flops or accelerator";
-  for (const Alternative& alternative : alternatives()) {
-    if (!table.has(alternative.key)) continue;
-    if (chosen != nullptr)
-      table.refuse(alternative.key, fmt::format("both {} and {}", alternative.key, chosen->key), expected);
-    chosen = &alternative;
-  }
-  if (chosen == nullptr && accelerator != nullptr && table.has("mfu")) {
-    const std::string dtype = table.text("dtype");
-    const double peak = accelerator->peak_flops.at(dtype);
-    catalogue.push_back(
-        from_catalogue("peak FLOP rate", fmt::format("{:g} TFLOP/s, {}", peak / 1e12, dtype), *accelerator));
-    return costmodel::AssumedDevice{peak, table.share("mfu")};
-  }
-  if (chosen == nullptr) {
-    if (table.has("mfu"))
-      table.refuse("peak_flops", "nothing", "peak_flops or accelerator together with mfu");
-    if (accelerator != nullptr)
-      table.refuse("mfu", "nothing", "mfu together with accelerator, or profile, or step_time");
-    table.refuse("step_time", "nothing", expected);
-  }
-  for (const Alternative& other : alternatives()) {
-    for (const char* partner : other.partners) {
-      if (&other != chosen && table.has(partner)) {
-        table.refuse(partner, fmt::format("{} together with {}", partner, chosen->key),
-                     fmt::format("{} only together with {} or accelerator", partner, other.key));
-      }
-    }
-  }
-  if (table.has("profile")) return read_profiled(document, table, required);
-  if (table.has("step_time")) return costmodel::GivenStepTime{table.quantity("step_time")};
-  return costmodel::AssumedDevice{table.quantity("peak_flops"), table.share("mfu")};
+namespace {
+
+/// compute.mfu or compute.kernel_efficiency with that peak rate.
+costmodel::AssumedDevice assumed_device(const TableReader& table, double peak_flops) {
+  costmodel::AssumedDevice device;
+  device.peak_flops = peak_flops;
+  if (table.has("mfu") && table.has("kernel_efficiency"))
+    table.refuse("kernel_efficiency", "both mfu and kernel_efficiency", "only one of them");
+  (table.has("mfu") ? device.mfu : device.kernel_efficiency) =
+      table.share(table.has("mfu") ? "mfu" : "kernel_efficiency");
+  return device;
 }
 
-costmodel::SiteGpus read_site_gpus(const Document& document, std::vector<Provenance>& catalogue) {
+}  // namespace
+
+costmodel::ComputeSpec read_compute(const Document& document, const costmodel::ModelShape& model,
+                                    bool required) {
+  const TableReader table(document, scenario_keys(), "compute", find_table(document, "compute"));
+  const bool share = table.has("mfu") || table.has("kernel_efficiency");
+  const bool peak = table.has("peak_flops") || read_accelerator(document) != nullptr;
+  const char* share_key = table.has("mfu") ? "mfu" : "kernel_efficiency";
+  const char* chosen = nullptr;
+  const std::string expected =
+      "exactly one of profile, step_time, mfu and kernel_efficiency; the last two with peak_flops or "
+      "accelerator";
+  for (const char* key : {"profile", "step_time"}) {
+    if (!table.has(key)) continue;
+    if (chosen != nullptr) table.refuse(key, fmt::format("both {} and {}", key, chosen), expected);
+    if (share)
+      table.refuse(share_key, fmt::format("{} together with {}", share_key, key),
+                   fmt::format("{} without {}, because it determines the step time", share_key, key));
+    chosen = key;
+  }
+  if (const PublishedSteps* published = read_published(table))
+    return published_device(model, table, *published);
+  if (table.has("profile")) return read_profiled(document, table, required);
+  if (table.has("step_time")) return costmodel::GivenStepTime{table.quantity("step_time")};
+  if (share && !peak)
+    table.refuse("peak_flops", "nothing",
+                 fmt::format("peak_flops or accelerator together with {}", share_key));
+  if (!share && peak)
+    table.refuse("mfu", "nothing",
+                 "mfu or kernel_efficiency together with the peak, or profile, or step_time");
+  if (!share) table.refuse("step_time", "nothing", expected);
+  return assumed_device(table, *read_peak_flops(document));
+}
+
+std::optional<double> read_peak_flops(const Document& document) {
+  const TableReader table(document, scenario_keys(), "compute", find_table(document, "compute"));
+  if (table.has("peak_flops")) return table.quantity("peak_flops");
+  const Accelerator* accelerator = read_accelerator(document);
+  if (accelerator == nullptr) return std::nullopt;
+  return accelerator->peak_flops.at(table.text("dtype"));
+}
+
+void add_peak(const Document& document, costmodel::Scenario& scenario) {
+  const TableReader table(document, scenario_keys(), "compute", find_table(document, "compute"));
+  if (const PublishedSteps* published = read_published(table)) {
+    const auto& device = std::get<costmodel::AssumedDevice>(scenario.compute);
+    scenario.peak_flops = device.peak_flops;
+    scenario.catalogue.push_back(
+        {"MFU", Origin::assumed,
+         fmt::format("{:.1f} %, as in a published run of {} on {} ({}): {}", 100 * device.mfu,
+                     published->model, published->accelerator, published->id, published->source)});
+    return;
+  }
+  std::optional<double> peak = read_peak_flops(document);
+  std::string dtype = table.text("dtype");
+  const Accelerator* accelerator = table.has("peak_flops") ? nullptr : read_accelerator(document);
+  const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&scenario.compute);
+  if (!peak && profiled != nullptr) {
+    accelerator = accelerator_of_device(profiled->profile.device_name);
+    dtype = profiled->profile.dtype;
+    if (accelerator != nullptr && accelerator->peak_flops.contains(dtype))
+      peak = accelerator->peak_flops.at(dtype);
+  }
+  if (!peak) return;
+  scenario.peak_flops = *peak;
+  if (accelerator != nullptr)
+    scenario.catalogue.push_back(
+        from_catalogue("peak FLOP rate", fmt::format("{:g} TFLOP/s, {}", *peak / 1e12, dtype), *accelerator));
+}
+
+costmodel::SiteGpus read_site_gpus(const Document& document, const costmodel::StepProfile* profile,
+                                   std::vector<Provenance>& catalogue) {
   const TableReader table(document, scenario_keys(), "compute", find_table(document, "compute"));
   costmodel::SiteGpus gpus;
   gpus.sharded = table.small_count("sharded");
@@ -134,6 +220,12 @@ costmodel::SiteGpus read_site_gpus(const Document& document, std::vector<Provena
   }
   if (table.has("micro_batch_sequences")) gpus.micro_batch_sequences = table.count("micro_batch_sequences");
   gpus.activation_checkpointing = table.boolean("activation_checkpointing");
+  if (profile != nullptr && costmodel::recomputes(*profile)) {
+    if (table.has("activation_checkpointing") && !gpus.activation_checkpointing)
+      table.refuse("activation_checkpointing", "false, with a profile whose steps include recomputation",
+                   "true, or no activation_checkpointing");
+    gpus.activation_checkpointing = true;
+  }
   gpus.outer_state_on = costmodel::enum_of<costmodel::OuterStateOn>(table.text("outer_state_on")).value();
   return gpus;
 }

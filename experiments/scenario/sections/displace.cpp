@@ -1,5 +1,6 @@
 #include <initializer_list>
 #include <string>
+#include <string_view>
 
 #include "experiments/scenario/sections/sections.hpp"
 
@@ -15,31 +16,38 @@ void displace_alternatives(Document& document) {
       if (!document.overridden(table + '.' + name)) document.displace(table, name);
     }
   };
-  displace("model", "preset",
-           {"d_model", "layers", "heads", "experts", "active_experts", "d_expert", "vocabulary",
-            "sequence_length", "hf_config", "dense_parameters", "expert_parameters"});
-  displace("model", "hf_config",
-           {"preset", "d_model", "layers", "heads", "experts", "active_experts", "d_expert", "vocabulary",
-            "dense_parameters", "expert_parameters"});
-  displace("model", "dense_parameters",
-           {"preset", "d_model", "layers", "heads", "experts", "active_experts", "d_expert", "vocabulary",
-            "hf_config", "expert_parameters"});
+  // Each of these keys describes the whole model.
+  for (const char* chosen : {"preset", "hf_config", "safetensors", "shape", "dense_parameters"}) {
+    for (const char* other : {"preset", "d_model", "layers", "heads", "experts", "active_experts", "d_expert",
+                              "vocabulary", "hf_config", "multi_token_prediction", "safetensors", "shape",
+                              "dense_parameters", "expert_parameters"}) {
+      // The modules of another config may count as well.
+      const bool belongs =
+          std::string_view(chosen) == "hf_config" && std::string_view(other) == "multi_token_prediction";
+      if (std::string_view(chosen) != other && !belongs) displace("model", chosen, {other});
+    }
+  }
+  displace("model", "preset", {"sequence_length"});
   displace("workload", "global_batch_tokens", {"global_batch_sequences"});
   displace("workload", "global_batch_sequences", {"global_batch_tokens"});
-  displace("compute", "profile", {"step_time", "peak_flops", "mfu"});
-  displace("compute", "step_time", {"profile", "micro_batch_sequences", "peak_flops", "mfu"});
+  displace("compute", "profile", {"step_time", "peak_flops", "mfu", "kernel_efficiency"});
+  displace("compute", "step_time",
+           {"profile", "micro_batch_sequences", "peak_flops", "mfu", "kernel_efficiency"});
   displace("compute", "peak_flops", {"profile", "micro_batch_sequences", "step_time"});
   // Another device replaces all keys that describe the device.
   displace("compute", "accelerator", {"peak_flops", "gpu_memory"});
   if (document.overridden("compute.accelerator") && !document.overridden("energy.gpu_power"))
     document.displace("energy", "gpu_power");
-  // With an MFU, the device also determines the step time.
-  if (document.overridden("compute.accelerator") && document.overridden("compute.mfu"))
-    displace("compute", "mfu", {"profile", "micro_batch_sequences", "step_time", "peak_flops"});
+  displace("compute", "mfu", {"kernel_efficiency"});
+  displace("compute", "kernel_efficiency", {"mfu"});
+  // With a share of the peak, the device also determines the step time.
+  for (const char* share : {"mfu", "kernel_efficiency"}) {
+    if (document.overridden("compute.accelerator") && document.overridden(std::string("compute.") + share))
+      displace("compute", share, {"profile", "micro_batch_sequences", "step_time", "peak_flops"});
+  }
   displace("platform", "file", {"preset", "bandwidth", "uplink", "downlink", "latency"});
   displace("platform", "preset", {"file", "bandwidth", "uplink", "downlink", "latency"});
   displace("platform", "use_sites", {"sites"});
-  displace("platform", "sites", {"use_sites"});
   displace("platform", "bandwidth", {"uplink", "downlink"});
   displace("prices", "file", {"gpu_hour", "egress_per_gb", "port_month", "kwh", "as_of"});
   displace("prices", "gpu_hour", {"file", "pricing"});

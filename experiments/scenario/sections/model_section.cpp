@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "experiments/files/hf_config.hpp"
+#include "experiments/model_files/hf_config.hpp"
+#include "experiments/model_files/shape_file.hpp"
+#include "experiments/model_files/weights.hpp"
 #include "experiments/scenario/sections/sections.hpp"
 #include "experiments/scenario/toml/table_reader.hpp"
 #include "experiments/text/suggest.hpp"
+#include "platforms/support/whole_file.hpp"
 
 namespace fomoe::scenario {
 namespace {
@@ -56,15 +59,18 @@ void check_shape(const TableReader& table, const ModelShape& shape) {
   }
 }
 
-void refuse_beside(const TableReader& table, const char* chosen, bool opaque) {
+void refuse_beside(const TableReader& table, const std::string& chosen, bool opaque) {
   for (const ShapeKey& key : kShapeKeys) {
-    if (table.has(key.name) && !(opaque && key.also_opaque))
+    // Headers of weights do not tell how many experts a token uses.
+    const bool missing = chosen == "safetensors" && std::string_view(key.name) == "active_experts";
+    if (table.has(key.name) && !(opaque && key.also_opaque) && !missing)
       table.refuse(key.name, fmt::format("{} together with {}", key.name, chosen),
                    fmt::format("{} only without {}", key.name, chosen));
   }
-  for (const char* other : {"preset", "hf_config", "dense_parameters", "expert_parameters"}) {
+  for (const char* other :
+       {"preset", "hf_config", "safetensors", "shape", "dense_parameters", "expert_parameters"}) {
     const bool allowed = opaque && std::string_view(other).ends_with("_parameters");
-    if (table.has(other) && std::string_view(other) != chosen && !allowed)
+    if (table.has(other) && other != chosen && !allowed)
       table.refuse(other, fmt::format("both {} and {}", other, chosen), "only one description of the model");
   }
 }
@@ -116,7 +122,7 @@ ModelShape read_own_shape(const TableReader& table) {
   } else if (!any_shape_key) {
     table.refuse("preset", "neither a preset nor shape keys",
                  "a preset, or all of d_model, layers, heads, experts, active_experts, d_expert, vocabulary, "
-                 "or hf_config, or dense_parameters");
+                 "or hf_config, safetensors, shape or dense_parameters");
   }
   for (const ShapeKey& key : kShapeKeys) {
     if (!from_preset || table.has(key.name)) shape.*key.member = table.count(key.name);
@@ -125,26 +131,63 @@ ModelShape read_own_shape(const TableReader& table) {
   return shape;
 }
 
+// The path that a key gives. `expected` is what the path must name, a file or a folder.
+std::string existing(const Document& document, const TableReader& table, const char* key,
+                     const std::string& expected) {
+  const std::string written = table.text(key);
+  std::string path = document.beside(written);
+  if (path_exists(path)) return path;
+  const std::string near = nearby_file(path, written);
+  // A value such as "Qwen/Qwen3-30B-A3B" is a model's name, but nothing is downloaded.
+  const bool is_name = std::filesystem::path(path).extension() != ".json";
+  table.refuse(key,
+               fmt::format("\"{}\" (no such {}: {}{})", written,
+                           std::string_view(key) == "safetensors" ? "folder" : "file", path,
+                           is_name ? "; models are not downloaded by name" : ""),
+               expected, near.empty() ? "" : '"' + near + '"');
+}
+
+ModelShape read_headers(const Document& document, const TableReader& table, std::vector<Provenance>& notes) {
+  refuse_beside(table, "safetensors", false);
+  GuessedModel model = read_weights(existing(
+      document, table, "safetensors", "a folder of *.safetensors files, relative to the scenario file"));
+  if (table.has("active_experts")) {
+    if (model.shape.experts == 0)
+      table.refuse("active_experts", "active_experts with weights in which no tensor was taken as an expert",
+                   "active_experts only for weights with experts");
+    model.shape.active_experts = table.count("active_experts");
+    check_active_experts(table, model.shape);
+    std::erase_if(model.notes, [](const Provenance& note) { return note.what == "active experts"; });
+  }
+  notes.insert(notes.end(), model.notes.begin(), model.notes.end());
+  return model.shape;
+}
+
+ModelShape read_shape(const Document& document, const TableReader& table, std::vector<Provenance>& notes) {
+  refuse_beside(table, "shape", false);
+  const GuessedModel model = read_shape_file(
+      existing(document, table, "shape", "a file with a model's shape, relative to the scenario file"));
+  notes.insert(notes.end(), model.notes.begin(), model.notes.end());
+  return model.shape;
+}
+
 }  // namespace
 
-ModelShape read_model(const Document& document) {
+ModelShape read_model(const Document& document, std::vector<Provenance>& notes) {
   const TableReader table(document, scenario_keys(), "model", find_table(document, "model"));
   ModelShape shape;
+  if (table.has("multi_token_prediction") && !table.has("hf_config"))
+    table.refuse("multi_token_prediction", "multi_token_prediction without hf_config",
+                 "multi_token_prediction only together with hf_config");
   if (table.has("hf_config")) {
     refuse_beside(table, "hf_config", false);
-    const std::string path = document.beside(table.text("hf_config"));
-    if (!std::filesystem::exists(path)) {
-      const std::string written = table.text("hf_config");
-      const std::string near = nearby_file(path, written);
-      // A value such as "Qwen/Qwen3-30B-A3B" is a model's name, but nothing is downloaded.
-      const bool is_name = std::filesystem::path(path).extension() != ".json";
-      table.refuse("hf_config",
-                   fmt::format("\"{}\" (no such file: {}{})", written, path,
-                               is_name ? "; models are not downloaded by name" : ""),
-                   "a model's config.json, relative to the scenario file",
-                   near.empty() ? "" : '"' + near + '"');
-    }
-    shape = read_hf_config(path);
+    shape = read_hf_config(
+        existing(document, table, "hf_config", "a model's config.json, relative to the scenario file"),
+        {.multi_token_prediction = table.boolean("multi_token_prediction")});
+  } else if (table.has("safetensors")) {
+    shape = read_headers(document, table, notes);
+  } else if (table.has("shape")) {
+    shape = read_shape(document, table, notes);
   } else if (table.has("dense_parameters")) {
     shape = read_opaque(table);
   } else {
@@ -157,6 +200,10 @@ ModelShape read_model(const Document& document) {
   if (table.has("sequence_length") || shape.sequence_length == 0) {
     const bool of_tokens = in_tokens && !table.has("sequence_length");
     shape.sequence_length = of_tokens ? 1 : table.count("sequence_length");
+    if (!of_tokens && !table.has("sequence_length"))
+      notes.push_back(
+          {"sequence length", Origin::assumed,
+           fmt::format("{} tokens, because model.sequence_length is not given", shape.sequence_length)});
   }
   return shape;
 }

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <utility>
@@ -27,28 +28,60 @@ void refuse_beside(const TableReader& table, const char* what, std::initializer_
   }
 }
 
+/// The sites that use_sites names, each by its name or by a pattern with * for any characters.
 platforms::Platform named_sites(const TableReader& table, const platforms::Platform& all) {
   std::vector<std::string> names;
   for (const platforms::Site& site : all.sites) names.push_back(site.name);
   std::vector<int> chosen;
+  const auto is_chosen = [&](int index) {
+    return std::find(chosen.begin(), chosen.end(), index) != chosen.end();
+  };
   for (const std::string& name : table.list("use_sites")) {
     const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end())
-      table.refuse("use_sites", fmt::format("\"{}\"", name), "names of the file's sites: " + joined(names),
+    if (found != names.end()) {
+      const int index = static_cast<int>(found - names.begin());
+      if (is_chosen(index)) table.refuse("use_sites", fmt::format("\"{}\" twice", name), "each site once");
+      chosen.push_back(index);
+      continue;
+    }
+    bool any = false;
+    for (int index = 0; index < all.size(); ++index) {
+      if (fnmatch(name.c_str(), names[static_cast<std::size_t>(index)].c_str(), 0) != 0) continue;
+      any = true;
+      if (!is_chosen(index)) chosen.push_back(index);
+    }
+    if (!any)
+      table.refuse("use_sites", fmt::format("\"{}\"", name),
+                   "names of the file's sites, or patterns that match them: " + joined(names),
                    nearest(name, names));
-    const int index = static_cast<int>(found - names.begin());
-    if (std::find(chosen.begin(), chosen.end(), index) != chosen.end())
-      table.refuse("use_sites", fmt::format("\"{}\" twice", name), "each site once");
-    chosen.push_back(index);
   }
   return platforms::chosen_sites(all, chosen);
 }
 
-platforms::Platform from_file(const Document& document, const TableReader& table, std::uint64_t seed) {
+/// Reads the rates and latencies over time, which refer to the links of `platform`.
+void read_trace(const TableReader& table, platforms::Platform& platform) {
+  if (table.has("trace")) {
+    read_link_trace_csv(table.file("trace"), platform);
+    if (table.has("trace_period")) platform.changes_period_s = table.quantity("trace_period");
+    if (platform.changes_period_s > 0 && platform.changes.back().at_s >= platform.changes_period_s)
+      table.refuse("trace_period", "a period that is not longer than the trace",
+                   fmt::format("more than {:g}s, the time of the last change in the trace",
+                               platform.changes.back().at_s));
+    if (table.has("trace_start")) platform.changes_start_s = table.quantity("trace_start");
+  } else {
+    for (const char* key : {"trace_period", "trace_start"}) {
+      if (table.has(key))
+        table.refuse(key, fmt::format("{} without trace", key),
+                     fmt::format("{} only together with trace", key));
+    }
+  }
+}
+
+platforms::Platform from_file(const TableReader& table, std::uint64_t seed) {
   refuse_beside(table, "file", {"preset", "bandwidth", "uplink", "downlink", "latency"},
                 "link rates and latencies only in the platform file (rate_factor scales all its rates)");
-  const std::string path = document.beside(table.text("file"));
-  const platforms::Platform all = is_xml_platform(path) ? read_xml_platform(path) : read_platform_file(path);
+  const std::string path = table.file("file");
+  platforms::Platform all = is_xml_platform(path) ? read_xml_platform(path) : read_platform_file(path);
   if (table.has("use_sites"))
     refuse_beside(table, "use_sites", {"sites", "generate"}, "only one of use_sites, sites and generate");
   if (table.boolean("generate")) {
@@ -61,8 +94,10 @@ platforms::Platform from_file(const Document& document, const TableReader& table
                      "every rate deviates by a normally distributed amount with a standard deviation of {}; "
                      "{} ms between two variations of the same site",
                      all.name, sigma, kSameSiteLatency_s * 1e3)});
+    read_trace(table, drawn);
     return drawn;
   }
+  read_trace(table, all);  // may name links of sites that are not used
   if (table.has("use_sites")) return named_sites(table, all);
   if (!table.has("sites")) return all;
   const int count = table.small_count("sites");
@@ -145,25 +180,16 @@ platforms::Platform read_platform(const Document& document, std::uint64_t seed) 
       table.refuse("rate_spread", "rate_spread without file",
                    "rate_spread only together with a platform file and generate = true");
   }
-  platforms::Platform platform = table.has("file")     ? from_file(document, table, seed)
+  platforms::Platform platform = table.has("file")     ? from_file(table, seed)
                                  : table.has("preset") ? preset(table)
                                                        : equal_sites(table);
+  if (!table.has("file")) read_trace(table, platform);
   if (const int gateways = table.small_count("gateways"); gateways > 1) {
     platform = platforms::with_gateways(std::move(platform), gateways);
     platform.provenance.push_back(
         {"link rates", Origin::assumed,
          fmt::format("× {}: number of machines that carry each site's traffic, each at the rates above",
                      gateways)});
-  }
-  if (table.has("trace")) {
-    read_link_trace_csv(document.beside(table.text("trace")), platform);
-    if (table.has("trace_period")) platform.changes_period_s = table.quantity("trace_period");
-    if (platform.changes_period_s > 0 && platform.changes.back().at_s >= platform.changes_period_s)
-      table.refuse("trace_period", "a period that is not longer than the trace",
-                   fmt::format("more than {:g}s, the time of the last change in the trace",
-                               platform.changes.back().at_s));
-  } else if (table.has("trace_period")) {
-    table.refuse("trace_period", "trace_period without trace", "trace_period only together with trace");
   }
   if (const double factor = table.multiple("rate_factor"); factor != 1) {
     platform = platforms::scaled_bandwidth(std::move(platform), factor);

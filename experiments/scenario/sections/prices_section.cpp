@@ -50,7 +50,7 @@ std::optional<costmodel::Prices> read_prices(const Document& document, const pla
     if (table.has(key))
       table.refuse(key, fmt::format("both {} and file", key), "prices only in the price file");
   }
-  return read_price_file(document.beside(table.text("file")), table.text("pricing"), platform);
+  return read_price_file(table.file("file"), table.text("pricing"), platform);
 }
 
 std::optional<costmodel::GpuPower> read_energy(const Document& document, std::vector<Provenance>& catalogue) {

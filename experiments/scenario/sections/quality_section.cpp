@@ -10,7 +10,7 @@ std::optional<costmodel::QualityModel> read_quality(const Document& document) {
   const TableReader table(document, scenario_keys(), "quality", section);
   if (table.has("model") && table.has("file"))
     table.refuse("file", "both file and model", "only one of them");
-  if (table.has("file")) return read_quality_csv(document.beside(table.text("file")));
+  if (table.has("file")) return read_quality_csv(table.file("file"));
   if (!table.has("model")) return std::nullopt;
   if (table.text("model") == "paper-table") return paper_table();
   return costmodel::DilocoScalingLaw{};

@@ -9,18 +9,25 @@
 
 namespace fomoe::scenario {
 
-costmodel::ModelShape read_model(const Document& document);
+/// Appends to `notes` what was guessed about the model.
+costmodel::ModelShape read_model(const Document& document, std::vector<Provenance>& notes);
 costmodel::Workload read_workload(const Document& document, std::int64_t sequence_length);
 costmodel::Strategy read_strategy(const Document& document, const costmodel::ModelShape& model,
                                   const platforms::Platform& platform);
 /// The accelerator that compute.accelerator names, or nullptr.
 const Accelerator* read_accelerator(const Document& document);
+/// If `required` is false, a missing profile file gives a profile without points. A published training speed
+/// is converted to the MFU of `model`.
+costmodel::ComputeSpec read_compute(const Document& document, const costmodel::ModelShape& model,
+                                    bool required);
+/// The peak FLOP/s of one GPU that the scenario gives, itself or by naming an accelerator.
+std::optional<double> read_peak_flops(const Document& document);
+/// Sets the peak of one GPU: the scenario's, or that of a profile's device if the catalogue has it.
+void add_peak(const Document& document, costmodel::Scenario& scenario);
 /// Appends to `catalogue` each value that comes from the catalogue of accelerators, with its source.
-/// read_compute and read_energy do the same.
-costmodel::SiteGpus read_site_gpus(const Document& document, std::vector<Provenance>& catalogue);
-/// If `required` is false, a missing profile file gives a profile without points.
-costmodel::ComputeSpec read_compute(const Document& document, bool required,
-                                    std::vector<Provenance>& catalogue);
+/// read_energy does the same. `profile` may be nullptr; activation checkpointing is on if its steps have it.
+costmodel::SiteGpus read_site_gpus(const Document& document, const costmodel::StepProfile* profile,
+                                   std::vector<Provenance>& catalogue);
 costmodel::StepVariation read_step_variation(const Document& document);
 /// `seed` is for generated sites.
 platforms::Platform read_platform(const Document& document, std::uint64_t seed);

@@ -74,8 +74,7 @@ costmodel::Strategy read_strategy(const Document& document, const costmodel::Mod
       std::visit(FieldReader{table, key, strategy}, row.field);
   }
   if (table.has("routing_counts")) {
-    strategy.routing_counts =
-        read_routing_counts(document.beside(table.text("routing_counts")), model, platform);
+    strategy.routing_counts = read_routing_counts(table.file("routing_counts"), model, platform);
   }
   strategy.wire = wire_format(document, table, *strategy.method);
   if (strategy.secure_aggregation) {

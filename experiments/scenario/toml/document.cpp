@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
+#include <iostream>
 #include <optional>
 #include <regex>
 #include <sstream>
 
 #include "experiments/scenario/keys/keys.hpp"
+#include "experiments/scenario/toml/json_table.hpp"
 #include "platforms/support/input_error.hpp"
 #include "platforms/support/whole_file.hpp"
 
@@ -69,6 +70,24 @@ std::optional<Unquoted> unquoted_value(const std::string& text, unsigned line) {
   return Unquoted{parts[1], parts[2]};
 }
 
+/// Standard input can be read only once, but a scenario is read several times.
+const std::string& standard_input() {
+  static const std::string text = [] {
+    std::ostringstream all;
+    all << std::cin.rdbuf();
+    return all.str();
+  }();
+  return text;
+}
+
+std::string content_of(const std::string& path, const std::string& what, const std::string& example_path) {
+  if (path == "-") return standard_input();
+  std::optional<std::string> content = whole_file(path);
+  if (content) return *std::move(content);
+  fail(shortened(path) + ":1", what, is_folder(path) ? "a folder" : "no readable file",
+       "a file in TOML or JSON", example_path);
+}
+
 const Key* find_key(const std::string& dotted_name) {
   for (const Key& key : scenario_keys()) {
     if (dotted(key.table, key.name) == dotted_name) return &key;
@@ -109,6 +128,11 @@ void fail(const std::string& place, const std::string& key, const std::string& g
   throw FileError(message);
 }
 
+std::string shortened(const std::string& text) {
+  constexpr std::size_t kShown = 200;
+  return text.size() > kShown ? text.substr(0, kShown) + "…" : text;
+}
+
 std::string as_written(const toml::node& node) {
   if (const auto text = node.value_exact<std::string>()) return '"' + *text + '"';
   if (const auto number = node.value_exact<std::int64_t>()) return std::to_string(*number);
@@ -120,20 +144,26 @@ std::string as_written(const toml::node& node) {
 }
 
 Document Document::read(const std::string& path, const std::string& what, const std::string& example_path) {
-  const std::optional<std::string> content = whole_file(path);
-  if (!content) fail(path + ":1", what, "no readable file", "a file in TOML", example_path);
   Document document;
-  document.path_ = path;
-  const std::string& text = *content;
+  document.path_ = path == "-" ? "stdin" : path;
+  const std::string text = content_of(path, what, example_path);
+  if (const std::size_t first = text.find_first_not_of(" \t\r\n");
+      first != std::string::npos && text[first] == '{') {
+    JsonTable json = table_of_json(document.path_, text);
+    document.root_ = std::move(json.table);
+    document.json_lines_ = std::move(json.lines);
+    return document;
+  }
   try {
-    document.root_ = toml::parse(text, path);
+    document.root_ = toml::parse(text, document.path_);
   } catch (const toml::parse_error& error) {
-    fail_parse(path, text, error);
+    fail_parse(document.path_, text, error);
   }
   return document;
 }
 
 void Document::override_key(const std::string& assignment) {
+  if (assignment.starts_with('!')) return unset(assignment.substr(1));
   const std::string place = "--set " + assignment;
   const std::string example = "--set strategy.local_steps=64";
   const std::size_t equals = assignment.find('=');
@@ -177,6 +207,15 @@ void Document::override_key(const std::string& assignment) {
   }
 }
 
+void Document::unset(const std::string& key) {
+  const std::size_t dot = key.find('.');
+  toml::table* table = dot == std::string::npos ? &root_ : root_.get_as<toml::table>(key.substr(0, dot));
+  const std::string name = dot == std::string::npos ? key : key.substr(dot + 1);
+  if (table == nullptr || table->erase(name) == 0)
+    fail("--unset " + key, key, "no such key in " + path_, "a key of the scenario, or a table",
+         "--unset strategy.collective");
+}
+
 void Document::displace(std::string_view table, std::string_view name) {
   if (toml::table* found = root_.get_as<toml::table>(table)) found->erase(name);
 }
@@ -187,6 +226,8 @@ std::string Document::beside(const std::string& name) const {
 
 std::string Document::place(const std::string& key, const toml::node* node, const toml::node* table) const {
   if (const auto found = overrides_.find(key); found != overrides_.end()) return "--set " + found->second;
+  if (const auto found = json_lines_.find(key); found != json_lines_.end())
+    return fmt::format("{}:{}", path_, found->second);
   unsigned line = node != nullptr ? node->source().begin.line : 0;
   if (line == 0 && table != nullptr) line = table->source().begin.line;
   return fmt::format("{}:{}", path_, std::max(line, 1U));

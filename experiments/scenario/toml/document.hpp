@@ -1,4 +1,4 @@
-// A TOML file to which overrides are applied. The class knows the place of every key in the file.
+// A TOML or JSON file to which overrides are applied. The class knows the place of every key in the file.
 #pragma once
 #include <toml++/toml.h>
 
@@ -11,11 +11,14 @@ namespace fomoe::scenario {
 
 class Document {
  public:
-  /// Throws FileError if the file cannot be read or is not valid TOML, for example because of duplicate keys.
+  /// Reads a file, or standard input if the path is "-". A text that begins with { is JSON, any other text is
+  /// TOML. Throws FileError if the file cannot be read or is not valid, for example because of duplicate
+  /// keys.
   static Document read(const std::string& path, const std::string& what, const std::string& example_path);
 
   /// Applies an assignment such as "strategy.local_steps=64". The value is a TOML number, boolean, quoted
-  /// string or array. A word without quotes is a string.
+  /// string or array. A word without quotes is a string. "!strategy.local_steps" removes the key instead;
+  /// throws FileError if there is none.
   void override_key(const std::string& assignment);
   [[nodiscard]] bool overridden(const std::string& key) const { return overrides_.contains(key); }
   /// Removes a key of the file, because an override sets an alternative to this key.
@@ -34,15 +37,21 @@ class Document {
   [[nodiscard]] std::string place(const std::string& key) const;
 
  private:
+  void unset(const std::string& key);
+
   std::string path_;
   toml::table root_;
   std::map<std::string, std::string> overrides_;  // key: dotted key; value: the assignment as typed
+  std::map<std::string, unsigned> json_lines_;    // line of each dotted key, if the file is JSON
 };
 
 /// The form of every error message: "place: key: got …; expected …; for example …; did you mean …?".
 [[noreturn]] void fail(const std::string& place, const std::string& key, const std::string& got,
                        const std::string& expected, const std::string& example,
                        const std::string& suggestion = "");
+
+/// A text for a message: its first 200 characters, with "…" if it is longer.
+std::string shortened(const std::string& text);
 
 /// A value as TOML text: "ring" with quotes, 3, true, an array, …
 std::string as_written(const toml::node& node);

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <sstream>
 #include <stdexcept>
 
 #include "experiments/text/suggest.hpp"
 #include "experiments/text/units.hpp"
+#include "platforms/support/input_error.hpp"
+#include "platforms/support/whole_file.hpp"
 
 namespace fomoe::scenario {
 namespace {
@@ -69,30 +72,42 @@ std::string unquoted(std::string_view example) {
 }  // namespace
 
 TableReader::TableReader(const Document& document, std::span<const Key> keys, std::string_view name,
-                         const toml::table* table)
+                         const toml::table* table, bool known)
     : document_(document), keys_(keys), name_(name), table_(table) {
-  if (table_ != nullptr) refuse_unknown_keys();
+  if (table_ != nullptr && !known) refuse_unknown_keys(document, keys, name, *table);
 }
 
-void TableReader::refuse_unknown_keys() const {
-  const std::vector<std::string> known = names_in(keys_, name_);
-  const std::vector<std::string> tables = tables_of(keys_);
-  for (const auto& [toml_key, toml_node] : *table_) {
+void refuse_unknown_keys(const Document& document, std::span<const Key> keys, std::string_view table_name,
+                         const toml::table& table) {
+  const std::vector<std::string> known = names_in(keys, table_name);
+  const std::vector<std::string> tables = tables_of(keys);
+  std::string messages;
+  for (const auto& [toml_key, toml_node] : table) {
     const std::string name(toml_key.str());
-    const bool is_table = name_.empty() && std::find(tables.begin(), tables.end(), name) != tables.end();
+    const bool is_table = table_name.empty() && std::find(tables.begin(), tables.end(), name) != tables.end();
     if (is_table || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    // refuse_unknown_tables() has told of unknown tables.
+    if (table_name.empty() && (toml_node.is_table() || toml_node.is_array_of_tables())) continue;
     const std::string other = usual_name(name, known);
     const std::string meant = other.empty() ? nearest(name, known) : other;
-    const bool is_key = std::any_of(keys_.begin(), keys_.end(),
-                                    [&](const Key& key) { return key.table == name_ && key.name == meant; });
-    const Key& first = row(is_key ? meant : known.front());
-    const std::string key = dotted(name_, name);
-    fail(document_.place(key, &toml_node, table_), key, "an unknown key", "one of " + joined(known),
-         document_.overridden(key)
-             ? fmt::format("--set {}={}", dotted(name_, first.name), unquoted(first.example))
-             : example_line(first),
-         meant.empty() ? in_another_table(keys_, name, document_.overridden(key)) : meant);
+    const auto key_of = [&](const std::string& wanted) {
+      return std::find_if(keys.begin(), keys.end(),
+                          [&](const Key& key) { return key.table == table_name && key.name == wanted; });
+    };
+    const auto near = key_of(meant);
+    const Key& first = near != keys.end() ? *near : *key_of(known.front());
+    const std::string key = dotted(table_name, name);
+    try {
+      fail(document.place(key, &toml_node, &table), key, "an unknown key", "one of " + joined(known),
+           document.overridden(key)
+               ? fmt::format("--set {}={}", dotted(table_name, first.name), unquoted(first.example))
+               : example_line(first),
+           meant.empty() ? in_another_table(keys, name, document.overridden(key)) : meant);
+    } catch (const FileError& error) {
+      messages += (messages.empty() ? "" : "\n") + std::string(error.what());
+    }
   }
+  if (!messages.empty()) throw FileError(messages);
 }
 
 const Key& TableReader::row(std::string_view name) const {
@@ -241,6 +256,18 @@ std::string TableReader::text(std::string_view name) const {
            meant.empty() || is_planned ? "" : '"' + meant + '"');
   }
   return *written;
+}
+
+std::string TableReader::file(std::string_view name, bool folder) const {
+  const std::string written = text(name);
+  std::string path = document_.beside(written);
+  const bool names_folder = is_folder(path);
+  if (path_exists(path) && names_folder == folder) return path;
+  const std::string shown = shortened(path);
+  refuse(name,
+         fmt::format("\"{}\" ({})", shortened(written),
+                     names_folder ? shown + " is a folder" : "no such file: " + shown),
+         folder ? "a folder, relative to the scenario file" : "a file, relative to the scenario file");
 }
 
 std::vector<std::string> TableReader::words(std::string_view name) const {

@@ -18,8 +18,9 @@ class TableReader {
  public:
   /// If `table` is null, all keys are absent. `name` is "" for the top level, whose sub-tables do not count
   /// as keys.
+  /// `known`: refuse_unknown_keys() was called before.
   TableReader(const Document& document, std::span<const Key> keys, std::string_view name,
-              const toml::table* table);
+              const toml::table* table, bool known = false);
 
   [[nodiscard]] bool has(std::string_view name) const { return node(name) != nullptr; }
 
@@ -40,6 +41,10 @@ class TableReader {
   /// A list of names, written "a, b" or ["a", "b"].
   [[nodiscard]] std::vector<std::string> list(std::string_view name) const;
 
+  /// The path of the file that the key names, relative to the scenario's folder. Refuses a path at which
+  /// there is no file, or no folder if `folder` is set.
+  [[nodiscard]] std::string file(std::string_view name, bool folder = false) const;
+
   [[nodiscard]] std::string place(std::string_view name) const;
   /// Throws the error "got … as written; expected …" at the key.
   [[noreturn]] void refuse(std::string_view name, const std::string& expected) const;
@@ -51,7 +56,6 @@ class TableReader {
   [[nodiscard]] const Key& row(std::string_view name) const;
   [[nodiscard]] const toml::node* node(std::string_view name) const;
   [[nodiscard]] std::string example(const Key& key) const;
-  void refuse_unknown_keys() const;
   /// The TOML node of the value in the file. If the key is absent, the default is parsed into `fallback`, and
   /// its node is returned.
   [[nodiscard]] const toml::node* value(std::string_view name, toml::table& fallback) const;
@@ -61,6 +65,10 @@ class TableReader {
   std::string_view name_;
   const toml::table* table_;
 };
+
+/// Refuses the keys of a table that no row names, all of them with one message each.
+void refuse_unknown_keys(const Document& document, std::span<const Key> keys, std::string_view table_name,
+                         const toml::table& table);
 
 /// Refuses tables that no row names. `arrays` are the tables that are written as [[name]].
 void refuse_unknown_tables(const Document& document, std::span<const Key> keys,

@@ -32,9 +32,9 @@ std::optional<Frame> parse_frame(std::span<const std::byte> bytes) {
   frame.destination = at(16) << 24 | at(17) << 16 | at(18) << 8 | at(19);
   frame.wire_bytes = frame.segment_bytes = static_cast<double>(ip.size());
   if ((header.gso_type & ~kWithEcn) == kTcpOverIpv4 && header.gso_size > 0) {
-    const std::size_t ip_header = (at(0) & 15U) * 4;
+    const std::size_t ip_header = std::size_t{at(0) & 15U} * 4;
     if (ip.size() < ip_header + kTcpHeader) return std::nullopt;
-    const std::size_t headers = ip_header + (at(ip_header + 12) >> 4) * 4;
+    const std::size_t headers = ip_header + std::size_t{at(ip_header + 12) >> 4} * 4;
     if (ip.size() < headers) return std::nullopt;
     const double payload = static_cast<double>(ip.size() - headers);
     const double segments = std::max(1.0, std::ceil(payload / header.gso_size));

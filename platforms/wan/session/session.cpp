@@ -61,7 +61,7 @@ Supervised run_command(const Layout& layout, const SessionOptions& options,
     commands.push_back({name, site_environment(layout, site, options.master_port, path, options.check),
                         cores.empty() ? std::vector<int>{} : cores[static_cast<std::size_t>(site)]});
   }
-  const Supervised done = supervise(sites, commands, options.command, relay.process(), quota);
+  Supervised done = supervise(sites, commands, options.command, relay.process(), quota);
   if (!options.report.empty()) {
     write_file(options.report,
                report_json(layout, options, check, circumstances_now(relay), done,

@@ -66,12 +66,29 @@ TEST_CASE(
 TEST_CASE("memory remedy: if activations are too large, activation checkpointing is the only proposal") {
   // Sharding and outer state on the host are tried first and would save state, but not enough.
   Scenario scenario = eight_replicas();
-  scenario.gpus.micro_batch_sequences = 100'000;
+  scenario.gpus.micro_batch_sequences = 1;
+  scenario.model.sequence_length *= 100'000;
   Scenario recomputed = scenario;
   recomputed.gpus.activation_checkpointing = true;
   scenario.gpus.gpu_memory_bytes = memory_per_gpu(recomputed).total();
   REQUIRE(memory_per_gpu(scenario).activations > scenario.gpus.gpu_memory_bytes);
   CHECK(memory_remedy(scenario).settings == Settings{"compute.activation_checkpointing=true"});
+}
+
+TEST_CASE("memory remedy: the largest micro-batch that fits, since each one gathers the weights again") {
+  Scenario scenario = eight_replicas();
+  scenario.gpus.sharded = 8;
+  scenario.gpus.intra_site_bytes_per_s = 1e9;
+  scenario.compute = AssumedDevice{1e12, 0, 0.5};
+  scenario.workload.global_batch_sequences = 16 * 1024;
+  scenario.gpus.micro_batch_sequences = 1024;
+  scenario.gpus.outer_state_on = OuterStateOn::host;
+  Scenario smaller = scenario;
+  smaller.gpus.micro_batch_sequences = 600;
+  scenario.gpus.gpu_memory_bytes = memory_per_gpu(smaller).total();
+  const MemoryRemedy remedy = memory_remedy(scenario);
+  CHECK(remedy.fits);
+  CHECK(remedy.settings == Settings{"compute.micro_batch_sequences=600"});
 }
 
 TEST_CASE(

@@ -21,7 +21,7 @@ constexpr double kFabric = 1e9;
 
 Scenario on_gpus(const SiteGpus& gpus) {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
-  scenario.compute = AssumedDevice{1e12, 0.5};
+  scenario.compute = AssumedDevice{1e12, 0, 0.5};
   scenario.gpus = gpus;
   scenario.gpus.intra_site_bytes_per_s = kFabric;
   scenario.gpus.micro_batch_sequences = 2;
@@ -91,7 +91,7 @@ TEST_CASE("tensor parallel: 4 all-reduces per layer of all tokens of the replica
   SiteGpus gpus{8};
   gpus.tensor_parallel = 4;  // 2 replicas
   Scenario scenario = on_gpus(gpus);
-  const double activations = 2 * (32 / 2 * s) * d;  // bytes of one replica's tokens
+  const double activations = 2 * (32 / 2.0 * s) * d;  // bytes of one replica's tokens
   const double all_reduce = 2 * 3 / 4.0 * activations / kFabric;
   CHECK(compute_times(scenario, 32).intra_site.tensor == doctest::Approx(4 * L * all_reduce).epsilon(1e-14));
   scenario.gpus.activation_checkpointing = true;
@@ -150,7 +150,7 @@ TEST_CASE("Prediction 2: super-linear in 1/O_e while communication dominates, fl
   Scenario scenario = tests::ideal_scenario("fomoe", 8, 8);
   scenario.model.experts = 64;  // most parameters are in experts, so that O_e decides memory and payload
   scenario.model.d_expert = 256;
-  scenario.compute = AssumedDevice{1e16, 1.0};
+  scenario.compute = AssumedDevice{1e16, 0, 1.0};
   scenario.strategy.local_steps = 1;
   scenario.platform = platforms::uniform(8, 1e6, 1e6, 0);
   // Memory for a full replica and four sequences.

@@ -49,8 +49,9 @@ Scenario random_context() {
   scenario.strategy.collective = one_of({Collective::ring, Collective::direct});
   scenario.strategy.skip_token = *rc::gen::arbitrary<bool>();
   scenario.strategy.wire = plain_format(one_of({ElementType::bf16, ElementType::fp32, ElementType::int8}));
-  const int compute = *rc::gen::inRange(0, 3);
-  if (compute == 1) scenario.compute = AssumedDevice{1e12, 0.5};
+  const int compute = *rc::gen::inRange(0, 4);
+  if (compute == 1) scenario.compute = AssumedDevice{1e12, 0, 0.5};
+  if (compute == 3) scenario.compute = AssumedDevice{1e12, 0.5, 0};
   if (compute == 2) scenario.compute = profile_for(scenario.model, scenario.strategy.skip_token);
   SiteGpus& gpus = scenario.gpus;
   gpus.sharded = one_of({1, 1, 2});
@@ -95,8 +96,10 @@ Scenario random_lane(Scenario scenario, std::mt19937_64& random) {
   scenario.workload.tokens = whole(1, 1'000'000'000);
   scenario.workload.global_batch_sequences = whole(sites, 500);  // not always divisible by the sites
   if (auto* given = std::get_if<GivenStepTime>(&scenario.compute)) given->seconds = between(1e-3, 100);
-  if (auto* device = std::get_if<AssumedDevice>(&scenario.compute))
-    *device = {between(1e10, 1e15), between(0.01, 1)};
+  if (auto* device = std::get_if<AssumedDevice>(&scenario.compute)) {
+    device->peak_flops = between(1e10, 1e15);
+    (device->mfu > 0 ? device->mfu : device->kernel_efficiency) = between(0.01, 1);
+  }
   SiteGpus& gpus = scenario.gpus;
   gpus.count = gpus.sharded * gpus.tensor_parallel * gpus.expert_parallel * gpus.pipeline_parallel *
                static_cast<int>(whole(1, 8));
@@ -116,7 +119,7 @@ void set_lane(Configuration<Block>& block, std::size_t lane, const Configuration
   block.bandwidth_efficiency[lane] = one.bandwidth_efficiency;
   block.step_time_s[lane] = one.step_time_s;
   block.peak_flops[lane] = one.peak_flops;
-  block.mfu[lane] = one.mfu;
+  block.share_of_peak[lane] = one.share_of_peak;
   block.gpus_per_site[lane] = one.gpus_per_site;
 }
 
@@ -161,10 +164,9 @@ TEST_CASE("a block of configurations equals the closed form of each scenario, to
       RC_ASSERT(agree(outcome.memory_bytes_per_site[lane], memory_per_site(scenario).total()));
       RC_ASSERT(agree(outcome.memory_bytes_per_gpu[lane], memory_per_gpu(scenario).total()));
       RC_ASSERT(agree(outcome.flops_per_token[lane],
-                      recomputation_factor(scenario.gpus.activation_checkpointing) *
-                          flops_per_token(scenario.model, local_experts(scenario),
-                                          scenario.strategy.skip_token, FlopsAccounting::mechanism)
-                              .total()));
+                      flops_per_token(scenario.model, local_experts(scenario), scenario.strategy.skip_token,
+                                      FlopsAccounting::mechanism)
+                          .total()));
       const SentBytes<double> sent = summarise(scenario).sent;
       RC_ASSERT(agree(outcome.sent.dense[lane], sent.dense));
       RC_ASSERT(agree(outcome.sent.expert_sync[lane], sent.expert_sync));

@@ -50,8 +50,9 @@ bool joins_all_holders(const Scenario& scenario, const Plan& plan) {
       const bool holds = !plan.placement || group == 0 || [&] {
         const TensorGroup& of = plan.groups[group];
         const Placement placement = plan.placement(0);
-        const auto owners = placement.owners(static_cast<int>(of.layer_begin - scenario.model.dense_layers),
-                                             static_cast<int>(of.expert_begin));
+        const auto owners =
+            placement.owners(static_cast<int>(*moe_layer_of_layer(scenario.model, of.layer_begin)),
+                             static_cast<int>(of.expert_begin));
         return std::find(owners.begin(), owners.end(), static_cast<int>(node)) != owners.end();
       }();
       if (holds) roots.insert(root(group, node));

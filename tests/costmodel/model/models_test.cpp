@@ -71,7 +71,7 @@ TEST_CASE("FLOPs of a shape with few key heads, an untied unembedding and a wind
   ModelShape shape = tests::divisible_shape();  // d 6720, L 2, 4 heads, N_e 8, k 2, d_expert 16, V 100, s 10
   shape.kv_heads = 1;
   shape.tied_embeddings = false;
-  const double d = 6720, head = 6720 / 4;
+  const double d = 6720, head = 6720 / 4.0;
   const FlopsPerToken flops = flops_per_token(shape, 8, false, FlopsAccounting::mechanism);
   // The embedding look-up costs nothing, so there is one matrix of V·d, tied or not.
   CHECK(flops.dense == 6 * (100 * d + 2 * (2 * d * d + 2 * d * head)));

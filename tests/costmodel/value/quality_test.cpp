@@ -24,7 +24,7 @@ QualityTable table_for(const Scenario& scenario) {
            {"diloco", 10, "fixed", 4, 4, 25.0, 1.5, ""}}};
 }
 
-Quality ask(Scenario scenario) { return *closed_form(scenario).quality; }
+Quality ask(const Scenario& scenario) { return *closed_form(scenario).quality; }
 
 // A dense model of N = 35.7M parameters, trained on 20 tokens per parameter.
 Scenario dense_scenario(const std::string& method, int sites) {

@@ -294,10 +294,15 @@ TEST_CASE("sensitivity: each row is the change that `--set` makes, and the large
 TEST_CASE("sensitivity in the text output names the engine, and warns if the closed form is far off") {
   const Ran near = run_in(source_dir(), "fomoe simulate " + kTwoSites);
   CHECK_MESSAGE(near.out.find("\ncomputed by the closed form\n") != std::string::npos, near.out);
-  const Ran far =
-      run_in(source_dir(),
-             "fomoe simulate experiments/scenarios/eight-regions.toml --set compute.step_time=420ms --set "
-             "strategy.local_steps=1");
+  const Ran far = run_in(
+      source_dir(),
+      "fomoe simulate " + kTwoSites +
+          " --set network_model.tcp_window=64KiB --set platform.latency=100ms --set strategy.local_steps=1");
+  // Where the closed form does not represent the links, the simulator computes the sensitivity.
+  const Ran unequal = run_in(
+      source_dir(),
+      "fomoe simulate experiments/scenarios/eight-regions.toml --set compute.step_time=420ms --rounds 2");
+  CHECK_MESSAGE(unequal.out.find("\ncomputed by simulation\n") != std::string::npos, unequal.out);
   CHECK_MESSAGE(far.out.find("--sensitivity simulated uses the simulator") != std::string::npos, far.out);
 }
 
@@ -326,4 +331,16 @@ TEST_CASE("solve: a count far above usual values, near the scenario's own") {
                               std::to_string(2 * cost))["answers"][0];
   CHECK(answer["answer"] == "largest");
   CHECK(answer["value"].get<double>() == doctest::Approx(200e6).epsilon(0.02));  // only whole rounds
+}
+
+TEST_CASE("solve judges a deadline by the median run with failures") {
+  const std::string command =
+      "fomoe solve " + kTwoSites +
+      " --for platform.bandwidth --target wall_clock=100s --set failures.checkpoint_cost=1s "
+      "--set failures.site_mtbf=";
+  const Ran rarely = run_in(source_dir(), command + "10000h"), often = run_in(source_dir(), command + "300s");
+  REQUIRE_MESSAGE(rarely.exit_status == 0, rarely.err);
+  REQUIRE_MESSAGE(often.exit_status == 0, often.err);
+  CHECK(rarely.out.starts_with("Wall clocks and costs are those of the median run with failures.\n"));
+  CHECK(often.out != rarely.out);
 }

@@ -26,7 +26,7 @@ json fitted(const std::string& name, double low, double value, double high) {
 }
 
 std::string calibration(const Folder& folder, const json& terms) {
-  const std::string path = folder / "calibration.json";
+  std::string path = folder / "calibration.json";
   write_all(path,
             json({{"schema", "fomoe.calibration/1"}, {"terms", terms}, {"runs", json::array()}}).dump());
   return path;

@@ -57,13 +57,13 @@ TEST_CASE("--replicas gives the same results as running each seed separately") {
     sum_utilization += one["compute_utilization"].get<double>();
     if (std::string(seed) == "7") CHECK(one["wall_clock_s"] == all["wall_clock_s"]);
   }
-  const json replicas = all["replicas"];
+  const json& replicas = all["replicas"];
   CHECK(replicas["count"] == 3);
   CHECK(replicas["first_seed"] == 7);
   CHECK(replicas["wall_clock_s"]["mean"].get<double>() == doctest::Approx(sum_s / 3).epsilon(1e-12));
   CHECK(replicas["compute_utilization"]["mean"].get<double>() ==
         doctest::Approx(sum_utilization / 3).epsilon(1e-12));
-  const json spread = replicas["wall_clock_s"];
+  const json& spread = replicas["wall_clock_s"];
   CHECK(spread["p5"].get<double>() < spread["p50"].get<double>());
   CHECK(spread["p50"].get<double>() < spread["p95"].get<double>());
   CHECK(spread["mean_95_percent"][0].get<double>() < spread["mean"].get<double>());
@@ -86,7 +86,7 @@ TEST_CASE("[failures]: goodput in JSON and in the text output, the same for the 
       "fomoe simulate experiments/scenarios/two-sites.toml --set failures.site_mtbf=10min --set "
       "failures.checkpoint_cost=2s --set failures.restart_time=1min --set prices.gpu_hour=2USD";
   const json run = answer(failing);
-  const json goodput = run["goodput"];
+  const json& goodput = run["goodput"];
   CHECK(goodput["policy"] == "wait");
   CHECK(goodput["samples"] == 1000);
   CHECK(goodput["system_mtbf_s"] == 300);
@@ -145,7 +145,7 @@ TEST_CASE("wrong XML: the message has the file's name, the exit status is 2, and
     CHECK(ran.err.find("; for example ") != std::string::npos);
     CHECK_FALSE(std::filesystem::exists(folder / "a.json"));
   };
-  expect("p.xml: got no file that can be read; expected a SimGrid platform in XML");
+  expect("s.toml:12: platform.file: got \"p.xml\" (no such file: p.xml); expected a file");
   write_all(folder / "p.xml", "sites = 3\n");
   expect("p.xml: got a file that SimGrid cannot read (Parse error at p.xml:1");
 }

@@ -193,7 +193,7 @@ TEST_CASE("cost and simulate agree on memory; with memory given, cost finds the 
       answer("fomoe cost " + kTwoSites + gpus + " --set compute.micro_batch_sequences=" + largest);
   CHECK(full["memory_bytes_per_gpu"].get<double>() <= 80.0 * 1024 * 1024 * 1024);
   CHECK(cost["flops"]["recomputed_per_token"].get<double>() ==
-        doctest::Approx(cost["flops_per_token"].get<double>() / 4).epsilon(1e-14));
+        doctest::Approx(cost["flops_per_token"].get<double>() / 3).epsilon(1e-14));
 }
 
 TEST_CASE("cost: opaque counts with a batch in tokens") {
@@ -260,7 +260,10 @@ TEST_CASE("compare: JSON and CSV have every case") {
 
 TEST_CASE("list: methods, models, keys and platforms") {
   CHECK(run("fomoe list methods").out.find("local_adamw") != std::string::npos);
-  CHECK(run("fomoe list models").out.find("xxl") != std::string::npos);
+  const std::string models = run("fomoe list models").out;
+  for (const char* word :
+       {"xxl", "deepseek_v3", "starcoder2", "model.safetensors", "fomoe.model_from_transformers"})
+    CHECK(models.find(word) != std::string::npos);
   CHECK(run("fomoe list platforms").out.find("platforms/eight-regions.toml") != std::string::npos);
   const std::string keys = run("fomoe list keys").out;
   for (const char* key :
@@ -285,7 +288,7 @@ TEST_CASE("the reader accepts every example value in the table of keys") {
         key == "compute.zero_stage" || key == "compute.peak_flops" || key == "platform.file" ||
         key == "strategy.routing_counts" || key.starts_with("strategy.compression.") ||
         key == "compute.draw_samples" || key == "compute.dtype" || key == "model.dense_parameters" ||
-        key == "model.expert_parameters") {
+        key == "model.expert_parameters" || key == "model.safetensors" || key == "model.shape") {
       continue;  // these keys need other keys or a file
     }
     const std::string partners =
@@ -298,13 +301,16 @@ TEST_CASE("the reader accepts every example value in the table of keys") {
         : key.starts_with("failures.") && key != "failures.checkpoint_cost" &&
                 key != "failures.storage_bandwidth"
             ? " --set failures.checkpoint_cost=20s"
-        : key == "compute.straggler_factor" ? " --set compute.straggler_share=0.01"
-        : key == "platform.use_sites"       ? " --set platform.file=../../platforms/eight-regions.toml"
+        : key == "compute.kernel_efficiency"    ? " --set compute.accelerator=H100-SXM"
+        : key == "compute.straggler_factor"     ? " --set compute.straggler_share=0.01"
+        : key == "platform.use_sites"           ? " --set platform.file=../../platforms/eight-regions.toml"
+        : key == "model.multi_token_prediction" ? " --set model.hf_config=../models/deepseek-v3.json"
         : key == "platform.generate" || key == "platform.rate_spread"
             ? " --set platform.file=../../platforms/eight-regions.toml --set platform.generate=true"
-        : key == "platform.trace_period" ? " --set platform.trace=../data/link-trace-example.csv"
-        : key.starts_with("energy.")     ? " --set energy.gpu_power=700W --set energy.idle_share=0.2"
-                                         : "";
+        : key == "platform.trace_period" || key == "platform.trace_start"
+            ? " --set platform.trace=../data/link-trace-example.csv"
+        : key.starts_with("energy.") ? " --set energy.gpu_power=700W --set energy.idle_share=0.2"
+                                     : "";
     CAPTURE(line);
     const Ran ran =
         run("fomoe cost " + kTwoSites + partners + " --set '" + key + "=" + line.substr(equals + 3) + "'");
@@ -339,4 +345,38 @@ TEST_CASE("compare: where a ring mostly waits for latency, the answer suggests a
       run(far + "--case strategy.method=diloco --case \"strategy.method=diloco strategy.collective=direct\"");
   CHECK(both.out.find("Fastest: diloco collective=direct with") != std::string::npos);
   CHECK(both.out.find("try strategy.collective=direct") == std::string::npos);
+}
+
+TEST_CASE("compare says which cases have the same answer, and why") {
+  const Ran ran = run_in(source_dir(), "fomoe compare " + kTwoSites +
+                                           " --case strategy.method=diloco --case 'strategy.method=diloco "
+                                           "strategy.overlap_steps=2' --case strategy.method=ddp");
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  CHECK_MESSAGE(
+      ran.out.find("has the same time and bytes as diloco overlap_steps=2 with K = 16") != std::string::npos,
+      ran.out);
+  CHECK_MESSAGE(
+      ran.out.find("diloco does not use overlap_steps, so its value is ignored") != std::string::npos,
+      ran.out);
+}
+
+TEST_CASE("rows of a sweep say whether they fit into the GPUs' memory") {
+  const Folder folder;
+  const Ran ran = run_in(folder.path(), "fomoe sweep " + source_dir() + "/" + kTwoSites +
+                                            " --set compute.gpus_per_site=2 --engine closed-form --vary "
+                                            "compute.gpu_memory=1MB,80GB --output s.json");
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  const nlohmann::json rows = nlohmann::json::parse(read_all(folder / "s.json"))["rows"];
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0]["fits"] == false);
+  CHECK(rows[0]["problem"].get<std::string>().starts_with("needs "));
+  CHECK(rows[0]["wall_clock_s"] == rows[1]["wall_clock_s"]);
+  CHECK(rows[1]["fits"] == true);
+  CHECK_FALSE(rows[1].contains("problem"));
+  const Ran csv = run_in(folder.path(), "fomoe simulate " + source_dir() + "/" + kTwoSites +
+                                            " --set compute.gpu_memory=1MB --output s.csv");
+  REQUIRE_MESSAGE(csv.exit_status == 0, csv.err);
+  const std::string text = read_all(folder / "s.csv");
+  CHECK(text.substr(0, text.find('\n')).ends_with(",fits,problem"));
+  CHECK(text.find(",false,") != std::string::npos);
 }

@@ -19,7 +19,7 @@ json reproduced(const std::string& id) {
   const Folder folder;
   const Ran ran = run_in(folder.path(), "fomoe reproduce " + id + " --output results/new");
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
-  const json document = json::parse(read_all(folder / ("results/new/" + id + ".json")));
+  json document = json::parse(read_all(folder / ("results/new/" + id + ".json")));
   CHECK(document["schema"] == "fomoe.figure/1");
   CHECK(document["id"] == id);
   CHECK_FALSE(document["assumptions"].empty());

@@ -51,11 +51,14 @@ TEST_CASE("every accelerator has a unique name, a source, and figures of one dev
     CHECK(row.memory_bytes <= 288 * 0x1p30);
     CHECK(row.memory_bytes_per_s >= 600e9);
     CHECK(row.memory_bytes_per_s <= 8e12);
-    if (row.power_w) CHECK((*row.power_w >= 150 && *row.power_w <= 1200));
+    if (row.power_w) CHECK((*row.power_w >= 150 && *row.power_w <= 1400));
     // A format of half the width has twice the rate. A figure with sparsity on one side only would give a
-    // factor of 4 or 1.
+    // factor of 4 or 1. Three vendors' documents state another ratio.
+    const double ratio = row.name == "Gaudi3" || row.name == "Trainium1" ? 1
+                         : row.name == "Trainium3"                       ? 3.75
+                                                                         : 2;
     if (row.peak_flops.contains("fp8"))
-      CHECK(row.peak_flops.at("fp8") / row.peak_flops.at("fp16") == Approx(2).epsilon(0.02));
+      CHECK(row.peak_flops.at("fp8") / row.peak_flops.at("bf16") == Approx(ratio).epsilon(0.02));
   }
   const Accelerator* h100 = scenario::accelerator_of_device("NVIDIA H100 80GB HBM3");
   REQUIRE(h100 != nullptr);
@@ -114,7 +117,7 @@ TEST_CASE("wrong accelerators: the message lists the catalogue and suggests simi
   CHECK(unknown.find(
             "compute.accelerator: got \"H100\"; expected one of A100-40GB-SXM, A100-80GB-SXM, H100-SXM") !=
         std::string::npos);
-  CHECK(unknown.ends_with("did you mean H100-SXM or H100-PCIe?\n"));
+  CHECK(unknown.find("did you mean H100-SXM or H100-PCIe or H100-NVL?") != std::string::npos);
   CHECK(err("--set compute.accelerator=mi300x").ends_with("did you mean MI300X?\n"));
   CHECK(err("--set compute.accelerator=TPU-v5e --set compute.mfu=0.4 --set compute.dtype=fp8")
             .find("compute.dtype: got \"fp8\", for which the catalogue has no peak of TPU-v5e; expected one "
@@ -122,7 +125,7 @@ TEST_CASE("wrong accelerators: the message lists the catalogue and suggests simi
   CHECK(err("--set compute.dtype=fp8").find("compute.dtype: got dtype without accelerator") !=
         std::string::npos);
   // The vendor does not publish the power of this accelerator.
-  CHECK(err("--set compute.accelerator=GB200 --set energy.idle_share=0.2")
+  CHECK(err("--set compute.accelerator=TPU-v5p --set energy.idle_share=0.2")
             .find("energy.gpu_power: got nothing; expected a power above zero") != std::string::npos);
 }
 
@@ -169,8 +172,7 @@ TEST_CASE(
 
   CHECK(scale("h100.json --to B200-SXM --output -").err.find("profile: got times that were scaled already") !=
         std::string::npos);
-  CHECK(scale("a100.json --to H100 --output -").err.find("did you mean H100-SXM or H100-PCIe?") !=
-        std::string::npos);
+  CHECK(scale("a100.json --to H100 --output -").err.find("did you mean H100-SXM") != std::string::npos);
   CHECK(scale("a100.json --output -")
             .err.starts_with("fomoe: --to: got nothing; expected one of A100-40GB-SXM"));
   profile.device_name = "my laptop";

@@ -136,7 +136,7 @@ TEST_CASE("wrong platform files: the message has the line and the remedy") {
         "a [[path]] or "
         "[default_path]; for example [default_path] with latency = \"25ms\"");
   CHECK(complaint(kTop) ==
-        "p.toml:1: site: got no site; expected at least one [[site]]; for example [[site]]");
+        "p.toml:1: site: got no site; expected at least one [[site]], or paths_csv; for example [[site]]");
   CHECK(complaint("name = \"p\"\n" + kTwoSites + paths) ==
         "p.toml:1: source: got nothing; expected a string in quotes; for example source = \"iperf3 between "
         "our sites, 2025-03-01\"");

@@ -122,7 +122,7 @@ TEST_CASE("the example price file is read, marked as assumed, and prices the eig
       "closed-form "
       "--set prices.file=../data/prices-example.toml --set energy.gpu_power=700W --set energy.idle_share=0.2 "
       "--output -");
-  const json cost = report["cost"];
+  const json& cost = report["cost"];
   const double hours = report["wall_clock_s"].get<double>() / 3600;
   CHECK(cost["currency"] == "USD");
   CHECK(close(cost["gpu_cost"].get<double>(), 8 * 4.0 * hours));

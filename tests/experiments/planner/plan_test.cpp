@@ -188,12 +188,12 @@ model = "diloco-scaling-law"
 }
 
 TEST_CASE("a limit that only the pessimistic closed form exceeds is decided by the simulator") {
-  // The sites differ: for a ring of eight regions the closed form gives twice the simulated time.
+  // The sites differ, and for groups of experts the closed form takes the slowest links for all transfers.
   const std::string scenario =
       source_dir() +
       "/experiments/scenarios/eight-regions.toml --set compute.step_time=420ms --vary "
-      "strategy.method=diloco --vary strategy.local_steps=4 --vary "
-      "strategy.collective=ring --vary strategy.payload_dtype=bf16";
+      "strategy.method=fomoe --vary strategy.local_steps=4 --vary strategy.expert_overlap=2 --vary "
+      "strategy.placement=fixed --vary strategy.collective=ring --vary strategy.payload_dtype=bf16";
   const json free = answer(scenario);
   const json& row = free["frontier"][0];
   const double simulated_s = row["simulated"]["wall_clock_s"], formula_s = row["closed_form"]["wall_clock_s"];
@@ -302,9 +302,36 @@ TEST_CASE("platform.use_sites selects named sites of a file") {
   CHECK(message(" --set platform.use_sites=aws:us-east-2,azure:eastus")
             .find("--set platform.use_sites=aws:us-east-2,azure:eastus: platform.use_sites: got "
                   "\"aws:us-east-2\"; "
-                  "expected names of the file's sites: azure:westeurope, ") == 0);
+                  "expected names of the file's sites, or patterns that match them: azure:westeurope, ") ==
+        0);
   CHECK(message(" --set platform.use_sites=aws:us-east-2,azure:eastus").find("did you mean aws:us-east-1?") !=
         std::string::npos);
   CHECK(message(" --set platform.use_sites=azure:eastus,azure:eastus").find("got \"azure:eastus\" twice") !=
         std::string::npos);
+}
+
+TEST_CASE("plan ranks by the median run with failures, and says what its screening leaves out") {
+  const Folder folder;
+  write_all(folder / "night.csv", "time,link,bandwidth,latency\n0s,uplink of *,50%,\n1h,uplink of *,100%,\n");
+  const std::string options =
+      " --vary strategy.method=diloco --vary strategy.local_steps=4,16 --vary strategy.collective=ring "
+      "--vary "
+      "strategy.payload_dtype=bf16";
+  const std::string failing = options + " --set failures.site_mtbf=600s --set failures.checkpoint_cost=20s";
+  const json healthy = answer(kFourSites + options), ranked = answer(kFourSites + failing);
+  const double time_s = ranked["frontier"][0]["simulated"]["wall_clock_s"];
+  CHECK(time_s > 1.02 * healthy["frontier"][0]["simulated"]["wall_clock_s"].get<double>());
+
+  const std::string trace = " --set platform.trace=" + (folder / "night.csv");
+  const Ran text = run_in(source_dir(), "fomoe plan " + kFourSites + failing + trace);
+  REQUIRE_MESSAGE(text.exit_status == 0, text.err);
+  CHECK(text.out.starts_with(
+      "The closed form, which chose the combinations that were simulated, leaves out link "
+      "rates that change over time (platform.trace).\nTimes, costs and limits are those of "
+      "the median run with failures.\n"));
+  const Ran sweep =
+      run_in(source_dir(), "fomoe sweep " + kFourSites + failing.substr(options.size()) + trace +
+                               " --engine closed-form --vary strategy.local_steps=4,16 --output -");
+  CHECK(sweep.err.find("the rows of a sweep leave out link rates that change over time (platform.trace) and "
+                       "failures of sites and links ([failures])") != std::string::npos);
 }

@@ -120,7 +120,7 @@ TEST_CASE("an override displaces the alternatives that the file uses") {
       read(shape + kWork + kFomoe + kStep + kPlatform, {{"model.preset=xxl"}, {}, true});
   CHECK(xxl.model == *costmodel::find_preset("xxl"));
   // Two alternatives on the command line are still a mistake.
-  CHECK_THROWS_AS(read_set({"compute.step_time=1s", "compute.peak_flops=1TFLOPS"}), FileError);
+  CHECK_THROWS_AS(read_set({"compute.step_time=1s", "compute.mfu=0.4"}), FileError);
 }
 
 TEST_CASE("a missing profile is an error unless the caller is about to measure one") {

@@ -79,7 +79,8 @@ TEST_CASE("combinations of keys that a scenario cannot have") {
       {"preset = \"small\"\n", "", "",
        ":2: model.preset: got neither a preset nor shape keys; expected a preset, or all of d_model, layers, "
        "heads, experts, "
-       "active_experts, d_expert, vocabulary, or hf_config, or dense_parameters; for example preset = "
+       "active_experts, d_expert, vocabulary, or hf_config, safetensors, shape or dense_parameters; for "
+       "example preset = "
        "\"medium\""},
       {"preset = \"small\"", "hf_config = \"absent.json\"", "",
        ":3: model.hf_config: got \"absent.json\" (no such file: absent.json); expected a model's "
@@ -129,11 +130,11 @@ TEST_CASE("alternatives and combinations in a scenario") {
        ":12: compute.step_time: got both step_time and profile; expected " + kOneCompute +
            "; for example step_time = \"420ms\""},
       {"step_time = \"420ms\"", "step_time = \"420ms\"\nmfu = 0.4", "",
-       ":13: compute.mfu: got mfu together with step_time; expected mfu only together with peak_flops or "
-       "accelerator; for example mfu = 0.4"},
+       ":13: compute.mfu: got mfu together with step_time; expected mfu without step_time, because it "
+       "determines the step time; for example mfu = 0.4"},
       {"step_time = \"420ms\"", "peak_flops = \"989TFLOPS\"", "",
-       ":11: compute.mfu: got nothing; expected a number above 0 and up to 1, or a percentage; for example "
-       "mfu = 0.4"},
+       ":11: compute.mfu: got nothing; expected mfu or kernel_efficiency together with the peak, or profile, "
+       "or step_time; for example mfu = 0.4"},
       {"step_time = \"420ms\"", "profile = \"p.json\"", "",
        ":12: compute.profile: got \"p.json\" (no such file: p.json); expected a step profile, relative to "
        "the scenario file; `fomoe-train profile` writes one, and --set compute.step_time=420ms replaces it; "

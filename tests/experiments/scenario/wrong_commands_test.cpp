@@ -131,7 +131,7 @@ TEST_CASE("mistakes on the command line give exit status 2 and a correct example
       {"fomoe", "fomoe: expected a command; see fomoe --help"},
       {"fomoe simulat s.toml",
        "fomoe: simulat: unknown command; expected one of cost, simulate, compare, plan, solve, explain, "
-       "report, sweep, reproduce, probe, calibrate, validate, profile, list; "
+       "report, sweep, reproduce, probe, calibrate, validate, profile, model, list; "
        "for example "
        "fomoe list methods; did you mean simulate?"},
       {"fomoe simulate",
@@ -141,7 +141,7 @@ TEST_CASE("mistakes on the command line give exit status 2 and a correct example
        "fomoe: expected one scenario, got 2; for example fomoe simulate "
        "experiments/scenarios/two-sites.toml"},
       {"fomoe simulate absent.toml",
-       "absent.toml:1: scenario: got no readable file; expected a file in TOML; for example "
+       "absent.toml:1: scenario: got no readable file; expected a file in TOML or JSON; for example "
        "experiments/scenarios/two-sites.toml"},
       {"fomoe simulate s.toml --outptu -",
        "fomoe: --outptu: unknown option; did you mean --output?; see fomoe simulate --help"},
@@ -165,7 +165,8 @@ TEST_CASE("mistakes on the command line give exit status 2 and a correct example
       {"fomoe compare s.toml",
        "fomoe: --case: got none; expected at least one; for example --case strategy.method=ddp"},
       {"fomoe list metods",
-       "fomoe: fomoe list: got \"metods\"; expected one of methods, models, keys, platforms, accelerators; "
+       "fomoe: fomoe list: got \"metods\"; expected one of methods, models, keys, platforms, accelerators, "
+       "profiles; "
        "for example "
        "fomoe list methods; did you mean methods?"},
   };

@@ -78,7 +78,8 @@ inline const std::string kTables =
     "[prices] [energy] "
     "[quality] [failures] [trainer]; for example [model]";
 inline const std::string kOneCompute =
-    "exactly one of profile, step_time, or mfu with peak_flops or accelerator";
+    "exactly one of profile, step_time, mfu and kernel_efficiency; the last two with peak_flops or "
+    "accelerator";
 
 inline std::string changed(const Wrong& wrong) {
   std::string text = kGood;

@@ -203,23 +203,22 @@ TEST_CASE("a model of another architecture keeps its whole shape in the imported
 
 TEST_CASE("values that a log does not have are asked for") {
   const std::string step = "step:  1  loss: 1.0  tps: 512\nstep:  2  loss: 1.0  tps: 512\n";
-  CHECK(complaint(step, "torchtitan", kDevice) ==
-        "fomoe: --gpus: got nothing; expected the number of GPUs that compute a step together; for example "
-        "--gpus 8\n");
-  CHECK(complaint(step, "torchtitan", "--gpus 4" + kDevice) ==
-        "a.log:1: sequences of a step: got nothing; expected the number of sequences in one step, over all "
-        "GPUs; for "
-        "example --sequences-per-step 64\n");
+  // Everything that is missing is asked for at once.
+  CHECK(
+      complaint(step, "torchtitan", kDevice) ==
+      "fomoe: --gpus: got nothing, and the log does not state it; expected the number of GPUs that compute a "
+      "step together; for example --gpus 8\n"
+      "fomoe: --sequences-per-step: got nothing, and the log does not state it; expected the number of "
+      "sequences in one optimiser step, over all GPUs; for example --sequences-per-step 64\n");
   CHECK(complaint(step, "torchtitan", "--gpus 4 --sequences-per-step 6" + kDevice) ==
         "a.log:1: sequences of a step: got 6 for 4 GPUs; expected a multiple of the number of GPUs, because "
         "a profile describes one GPU; for example --sequences-per-step 8\n");
   CHECK(complaint(step, "torchtitan", "--gpus 4 --sequences-per-step 8 --warmup 0") ==
-        "a.log:1: device: got nothing in the log; expected the name of the device that computed the steps; "
-        "for example --device \"NVIDIA H100 80GB HBM3\"\n");
+        "fomoe: --device: got nothing, and the log does not state it; expected the name of the device that "
+        "computed the steps; for example --device \"NVIDIA H100 80GB HBM3\"\n");
   CHECK(complaint(step, "torchtitan", "--gpus 4 --sequences-per-step 8" + kDevice) ==
-        "a.log:1: warm-up: got 2 steps with 2 sequences for each GPU, all of them warm-up; expected more "
-        "than the 3 "
-        "steps of --warmup; for example --warmup 0\n");
+        "a.log:1: warm-up: got 2 steps with 2 sequences for each GPU, all of them warm-up; expected an "
+        "entry of the log after the 3 steps of --warmup; for example --warmup 0\n");
   CHECK(complaint(step, "torchtitan", "--gpus 4 --sequences-per-step 8 --local-experts 9" + kDevice) ==
         "fomoe: --local-experts: got 9; expected at most the model's 8; for example --local-experts 8\n");
 }
@@ -271,10 +270,63 @@ TEST_CASE("wrong options are named in the message") {
   CHECK(err("import a.log --from csv").starts_with("fomoe: --output: got nothing; expected - or a file"));
   CHECK(
       err("import a.log --from csv --output -").starts_with("fomoe: expected either --model or --scenario"));
-  CHECK(err("import a.log --from csv --output - --model small --gpus 1")
-            .starts_with("fomoe: --dtype: got nothing; expected the number format of the matrix products"));
   CHECK(err("import no.log --from csv --output - --model small --gpus 1 --dtype bf16")
             .starts_with("no.log:1: log: got no readable file; expected a log of training steps"));
   CHECK(err("import a.log --from csv --output - --model smal --gpus 1").find("did you mean small?") !=
         std::string::npos);
+}
+
+TEST_CASE(
+    "torchtitan: the log's own facts are read, warm-up counts steps, and recomputation is not charged "
+    "again") {
+  // The first entries cover step 1 and steps 2 to 10; with 5 steps of warm-up the first usable one is that of
+  // steps 11 to 20.
+  const std::string log =
+      "[titan] - root - INFO - Building 2-D device mesh with ['dp_shard', 'tp'], [2, 4]\n"
+      "[titan] - root - INFO - CUDA capacity: NVIDIA H100 80GB HBM3 with 79.10GiB memory\n"
+      "[titan] - root - INFO - Applied full activation checkpointing to the model\n"
+      "[titan] - root - INFO - Trainer is initialized with local batch size 8, global batch size 16, "
+      "gradient "
+      "accumulation steps 1, sequence length 1024, total steps 30 (warmup 2)\n"
+      "[titan] - root - INFO - step:  1  loss: 9.0  tps: 64\n"
+      "[titan] - root - INFO - step: 10  loss: 9.0  tps: 512\n"
+      "[titan] - root - INFO - step: 20  loss: 9.0  tps: 1,024\n";
+  const Folder folder;
+  write_all(folder / "a.log", log);
+  const Ran ran = run_in(folder.path(),
+                         "fomoe profile import a.log --from torchtitan --model small --dtype bf16 "
+                         "--warmup 5 --output p.json");
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  const auto profile = scenario::read_step_profile(folder / "p.json");
+  CHECK(profile.device_name == "NVIDIA H100 80GB HBM3");
+  CHECK(profile.model.sequence_length == 1024);
+  CHECK(profile.origin->gpus == 8);
+  CHECK(profile.origin->recomputation == costmodel::Recomputation::full);
+  REQUIRE(profile.points.size() == 1);
+  CHECK(profile.points[0].micro_batch_sequences == 2);
+  REQUIRE(profile.points[0].samples.size() == 1);
+  CHECK(whole(profile.points[0].samples[0]) == Approx(2.0));  // 16·1024 tokens at 8·1024 per second
+
+  const std::string scenario = "fomoe simulate " + source_dir() +
+                               "/experiments/scenarios/two-sites.toml --set model.sequence_length=1024 "
+                               "--set workload.global_batch_sequences=32 --set compute.gpus_per_site=8 "
+                               "--output - --set compute.profile=" +
+                               (folder / "p.json");
+  const Ran used = run_in(folder.path(), scenario);
+  REQUIRE_MESSAGE(used.exit_status == 0, used.err);
+  const nlohmann::json report = nlohmann::json::parse(used.out);
+  CHECK(report["scenario"]["compute"]["activation_checkpointing"] == true);  // for the memory
+  const double steps = report["optimizer_steps"].get<double>(),
+               rounds = report["round"]["count"].get<double>();
+  CHECK(report["round"]["compute_s"].get<double>() == Approx(2.0 * steps / rounds).epsilon(0.05));
+  const Ran refused = run_in(folder.path(), scenario + " --set compute.activation_checkpointing=false");
+  CHECK(refused.exit_status == 2);
+  CHECK(refused.err.find("false, with a profile whose steps include recomputation") != std::string::npos);
+
+  // An option that contradicts the log is refused.
+  const Ran other = run_in(folder.path(),
+                           "fomoe profile import a.log --from torchtitan --model small --dtype bf16 "
+                           "--gpus 4 --output q.json");
+  CHECK(other.exit_status == 2);
+  CHECK(other.err.starts_with("a.log:1: GPUs: got 8 in the log; expected the 4 of --gpus"));
 }

@@ -215,7 +215,8 @@ TEST_CASE("mistakes in --vary, --shard and --jobs give exit status 2 and the exp
       {"--vary seed=1 --jobs 0", "--jobs: got \"0\"; expected a whole number from 1 to 4096"},
       {"--vary seed=1 --output s.txt", "expected - or a file that ends in .csv or .json"},
   };
-  for (const auto& [options, message] : wrong) {
+  for (const auto& mistake : wrong) {
+    const std::string &options = mistake.first, &message = mistake.second;
     const Ran ran = sweep(options);
     CAPTURE(options);
     CHECK(ran.exit_status == 2);

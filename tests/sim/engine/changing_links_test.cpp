@@ -2,24 +2,17 @@
 // computed by hand.
 #include <doctest/doctest.h>
 
+#include <stdexcept>
+
 #include "sim/executor/simulate.hpp"
 #include "tests/scenarios.hpp"
 #include "tests/sim/transfers.hpp"
 
 using namespace fomoe;
 using platforms::LinkChange;
+using tests::rate_change;
 
 namespace {
-
-LinkChange rate_of(LinkChange::Link link, int from, int to, double at_s, double bytes_per_s) {
-  LinkChange change;
-  change.at_s = at_s;
-  change.link = link;
-  change.from = from;
-  change.to = to;
-  change.bandwidth_bytes_per_s = bytes_per_s;
-  return change;
-}
 
 // Simulates a transfer of `gigabytes` over each (from, to) pair, all at the same time. Returns the seconds.
 double seconds(const platforms::Platform& platform, const std::vector<std::pair<int, int>>& pairs,
@@ -44,10 +37,10 @@ double seconds(const platforms::Platform& platform, const std::vector<std::pair<
 TEST_CASE("a flow ends when the integral of its rate is its bytes") {
   platforms::Platform platform = platforms::uniform(2, 1e9, 1e9, 0);
   // 1 GB/s for 2 s, then 0.5 GB/s: 3 GB take 2 + 1/0.5 = 4 s.
-  platform.changes = {rate_of(LinkChange::Link::uplink, 0, 0, 2, 5e8)};
+  platform.changes = {rate_change(LinkChange::Link::uplink, 0, 0, 2, 5e8)};
   CHECK(seconds(platform, {{0, 1}}, 3) == doctest::Approx(4).epsilon(1e-9));
   // From 3 s on the uplink has 2 GB/s, but the downlink passes only 1 GB/s: 2 + 0.5 + 0.5 GB in 3.5 s.
-  platform.changes.push_back(rate_of(LinkChange::Link::uplink, 0, 0, 3, 2e9));
+  platform.changes.push_back(rate_change(LinkChange::Link::uplink, 0, 0, 3, 2e9));
   CHECK(seconds(platform, {{0, 1}}, 3) == doctest::Approx(3.5).epsilon(1e-9));
   // The other direction is another link.
   CHECK(seconds(platform, {{1, 0}}, 3) == doctest::Approx(3).epsilon(1e-9));
@@ -55,7 +48,7 @@ TEST_CASE("a flow ends when the integral of its rate is its bytes") {
 
 TEST_CASE("a path that nothing limited gets a rate, and a latency, while the run goes on") {
   platforms::Platform platform = platforms::uniform(2, 1e9, 1e9, 0.5);
-  platform.changes = {rate_of(LinkChange::Link::path, 0, 1, 1.5, 2e8)};
+  platform.changes = {rate_change(LinkChange::Link::path, 0, 1, 1.5, 2e8)};
   // After 0.5 s of latency the flow moves 1 GB in one second, and continues at 0.2 GB/s.
   CHECK(seconds(platform, {{0, 1}}, 2) == doctest::Approx(1.5 + 1 / 0.2).epsilon(1e-9));
   // A direct all-reduce of 1 GB has two phases. The first waited 0.5 s; the second waits the latency of its
@@ -73,8 +66,8 @@ TEST_CASE("a path that nothing limited gets a rate, and a latency, while the run
 
 TEST_CASE("a trace that repeats: 1 GB/s and 0.5 GB/s in turn, 10 s each") {
   platforms::Platform platform = platforms::uniform(2, 1e9, 1e9, 0);
-  platform.changes = {rate_of(LinkChange::Link::downlink, 1, 1, 0, 1e9),
-                      rate_of(LinkChange::Link::downlink, 1, 1, 10, 5e8)};
+  platform.changes = {rate_change(LinkChange::Link::downlink, 1, 1, 0, 1e9),
+                      rate_change(LinkChange::Link::downlink, 1, 1, 10, 5e8)};
   platform.changes_period_s = 20;
   CHECK(seconds(platform, {{0, 1}}, 40) ==
         doctest::Approx(50).epsilon(1e-9));  // 15 GB in 20 s, twice, and 10 GB
@@ -82,8 +75,8 @@ TEST_CASE("a trace that repeats: 1 GB/s and 0.5 GB/s in turn, 10 s each") {
 
 TEST_CASE("a link that is down and comes back: the flow waits; one that stays down is said, not waited for") {
   platforms::Platform platform = platforms::uniform(2, 1e9, 1e9, 0);
-  platform.changes = {rate_of(LinkChange::Link::uplink, 0, 0, 1, 0),
-                      rate_of(LinkChange::Link::uplink, 0, 0, 7, 1e9)};
+  platform.changes = {rate_change(LinkChange::Link::uplink, 0, 0, 1, 0),
+                      rate_change(LinkChange::Link::uplink, 0, 0, 7, 1e9)};
   CHECK(seconds(platform, {{0, 1}}, 2) == doctest::Approx(8).epsilon(1e-6));
   platform.changes.pop_back();
   CHECK(seconds(platform, {{0, 1}}, 0.5) == doctest::Approx(0.5));  // ends before the link goes down
@@ -96,8 +89,8 @@ TEST_CASE("a link that is down and comes back: the flow waits; one that stays do
 
 TEST_CASE("a flow that begins while a link is slow, or down, gets what the link becomes") {
   platforms::Platform platform = platforms::uniform(2, 1e9, 1e9, 0.5);
-  platform.changes = {rate_of(LinkChange::Link::uplink, 0, 0, 0.1, 1e8),
-                      rate_of(LinkChange::Link::uplink, 0, 0, 1.5, 1e9)};
+  platform.changes = {rate_change(LinkChange::Link::uplink, 0, 0, 0.1, 1e8),
+                      rate_change(LinkChange::Link::uplink, 0, 0, 1.5, 1e9)};
   // The flow begins at 0.5 s with 0.1 GB/s, and has 1 GB/s from 1.5 s on.
   CHECK(seconds(platform, {{0, 1}}, 2) == doctest::Approx(1.5 + 1.9).epsilon(1e-9));
   platform.changes[0].bandwidth_bytes_per_s = 0;
@@ -117,7 +110,7 @@ TEST_CASE("a backbone is shared by the paths of two regions, in each direction b
   CHECK(seconds(platform, {{0, 2}, {1, 3}}, 1) == doctest::Approx(2));  // each flow gets half
   CHECK(seconds(platform, {{0, 2}, {3, 1}}, 1) == doctest::Approx(1));  // opposite directions
   CHECK(seconds(platform, {{0, 1}, {2, 3}}, 1) == doctest::Approx(1));  // within a region
-  platform.changes = {rate_of(LinkChange::Link::backbone, 0, 0, 0.5, 5e8)};
+  platform.changes = {rate_change(LinkChange::Link::backbone, 0, 0, 0.5, 5e8)};
   CHECK(seconds(platform, {{0, 2}}, 1) == doctest::Approx(1.5).epsilon(1e-9));  // 0.5 GB at 1, 0.5 at 0.5
 }
 
@@ -126,8 +119,8 @@ TEST_CASE("bbr: a flow goes on after an outage as before it") {
       tests::transfer_only(2, costmodel::Pattern::point_to_point, costmodel::Collective::ring,
                            {tests::exchange_of({0, 1}, 2'000'000)});
   platforms::Platform platform = platforms::uniform(2, 1e6, 1e6, 0.01);
-  platform.changes = {rate_of(LinkChange::Link::uplink, 0, 0, 5, 0),
-                      rate_of(LinkChange::Link::uplink, 0, 0, 8, 1e6)};
+  platform.changes = {rate_change(LinkChange::Link::uplink, 0, 0, 5, 0),
+                      rate_change(LinkChange::Link::uplink, 0, 0, 8, 1e6)};
   sim::Options options;
   options.network.congestion_control = costmodel::CongestionControl::bbr;
   options.senders = costmodel::Senders::one_by_one;
@@ -144,8 +137,8 @@ TEST_CASE("send buffer: a sender goes on after an outage, and after a slow time"
                            {tests::exchange_of({0, 1}, 500'000)});
   for (const double slow : {0.0, 10.0}) {
     platforms::Platform platform = platforms::uniform(2, 1e6, 1e6, 0.05);
-    platform.changes = {rate_of(LinkChange::Link::uplink, 0, 0, 1, slow),
-                        rate_of(LinkChange::Link::uplink, 0, 0, 2.7, 1e6)};
+    platform.changes = {rate_change(LinkChange::Link::uplink, 0, 0, 1, slow),
+                        rate_change(LinkChange::Link::uplink, 0, 0, 2.7, 1e6)};
     sim::Options options;
     options.network.send_buffer_bytes = 0.5e6;
     const costmodel::Timeline timeline = sim::simulate(

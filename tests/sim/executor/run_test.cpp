@@ -246,12 +246,12 @@ TEST_CASE("several sequences in one process: each as if it were alone, whatever 
   options.network.initial_window_bytes = 14600;
   options.seed = 7;
   const auto second = [](auto&&...) { return 1.0; };
-  const std::vector<std::vector<std::int64_t>> sequences = {{0, 1, 2}, {3}, {0, 1, 2}};
+  const std::vector<sim::Sequence> sequences = {{{0, 1, 2}}, {{3}}, {{0, 1, 2}}};
   const auto together = sim::simulate_each(plan, sequences, scenario.platform, second, options);
   REQUIRE(together.size() == 3);
   for (std::size_t i = 0; i < sequences.size(); ++i) {
-    const auto alone = sim::simulate(plan, sequences[i], scenario.platform, second, options);
-    CHECK(together[i].rounds == sequences[i]);
+    const auto alone = sim::simulate(plan, sequences[i].rounds, scenario.platform, second, options);
+    CHECK(together[i].rounds == sequences[i].rounds);
     REQUIRE(together[i].round_end_s.size() == alone.round_end_s.size());
     for (std::size_t r = 0; r < alone.round_end_s.size(); ++r)
       CHECK(together[i].round_end_s[r] == doctest::Approx(alone.round_end_s[r]).epsilon(1e-9));
@@ -260,16 +260,17 @@ TEST_CASE("several sequences in one process: each as if it were alone, whatever 
   }
 }
 
-TEST_CASE("random placements: four rounds where these agree within 1 %, else eight") {
+TEST_CASE("random placements: rounds are executed until they agree within 0.2 %, or until the limit") {
   costmodel::Scenario scenario = random_experts(4, 2, 1);
-  const auto executed = [&](double bytes_per_s) {
+  scenario.workload.tokens *= 100;  // 1200 rounds
+  const auto executed = [&](double bytes_per_s, std::int64_t most_flows) {
     scenario.platform = platforms::uniform(4, bytes_per_s, bytes_per_s, 0);
-    return sim::simulate_scenario(scenario).executed[0].size();
+    return sim::simulate_scenario(scenario, {.rounds = {}, .most_flows = most_flows}).executed[0].size();
   };
-  CHECK(executed(1e12) == 4);  // only computation takes time
-  CHECK(executed(1e5) == 8);   // only communication takes time, which differs by several per cent
-  scenario.network.jitter_s = 1e-6;
-  CHECK(executed(1e12) == 8);  // noise
+  CHECK(executed(1e12, 5'000) == 8);  // only computation takes time
+  CHECK(executed(1e5, 5'000) > 8);    // only communication takes time, which differs by several per cent
+  CHECK(executed(1e5, 5'000) < 1200);
+  CHECK(executed(1e5, 1'000'000) == 1200);
 }
 
 TEST_CASE("asked for what a real run can see, it takes waiting for a third site for bytes under way") {

@@ -67,7 +67,7 @@ TEST_CASE("bbr: probes of rounds that are played anew on the same network are th
   const costmodel::Plan plan =
       transfer_only(2, Pattern::point_to_point, Collective::ring, {exchange_of({0, 1}, 3'000'000)});
   const auto played = sim::simulate_each(
-      plan, {{0}, {0, 0}}, platforms::uniform(2, kRate, kRate, kLatency_s), [](auto&&...) { return 0.0; },
+      plan, {{{0}}, {{0, 0}}}, platforms::uniform(2, kRate, kRate, kLatency_s), [](auto&&...) { return 0.0; },
       bbr());
   check_close(played[0].round_end_s[0], kLatency_s + 12 + kProbe_s);
   check_close(played[1].round_end_s[0], kLatency_s + 12 + kProbe_s);

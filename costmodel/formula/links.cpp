@@ -1,0 +1,191 @@
+#include "costmodel/formula/links.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "costmodel/plan/ring_order.hpp"
+
+namespace fomoe::costmodel {
+
+namespace {
+
+using platforms::Platform;
+
+Links<double> between(const Platform& platform, int from, int to) {
+  const platforms::Path& path = platform.path(from, to);
+  return {std::min(platform.sites[static_cast<std::size_t>(from)].uplink_bytes_per_s,
+                   platform.sites[static_cast<std::size_t>(to)].downlink_bytes_per_s),
+          path.bandwidth_bytes_per_s, path.latency_s, from, to};
+}
+
+// Whether no stage takes longer over `a` than over `b`.
+bool never_slower(const Links<double>& a, const Links<double>& b) {
+  return a.port_bytes_per_s >= b.port_bytes_per_s && a.path_bytes_per_s >= b.path_bytes_per_s &&
+         a.latency_s <= b.latency_s;
+}
+
+void add(std::vector<Links<double>>& list, const Links<double>& links) {
+  if (std::any_of(list.begin(), list.end(), [&](const auto& other) { return never_slower(links, other); }))
+    return;
+  std::erase_if(list, [&](const auto& other) { return never_slower(other, links); });
+  list.push_back(links);
+}
+
+bool equal_sites(const Platform& platform) {
+  const auto port = [](const platforms::Site& site) {
+    return std::pair(site.uplink_bytes_per_s, site.downlink_bytes_per_s);
+  };
+  for (int i = 0; i < platform.size(); ++i) {
+    if (port(platform.sites[static_cast<std::size_t>(i)]) != port(platform.sites[0])) return false;
+    for (int j = 0; j < platform.size(); ++j) {
+      if (i == j) continue;
+      const platforms::Path &path = platform.path(i, j), &first = platform.path(0, 1);
+      if (path.latency_s != first.latency_s || path.bandwidth_bytes_per_s != first.bandwidth_bytes_per_s)
+        return false;
+    }
+  }
+  return true;
+}
+
+// A flow through a port that others share: when its first byte arrives, and the rate that it has alone.
+struct Flow {
+  double start_s;
+  double alone_bytes_per_s;
+};
+
+// When flows of `bytes` each end that share a port fairly (max-min): a flow that cannot use its equal part leaves
+// the rest of it to the others.
+std::vector<double> ends_s(const std::vector<Flow>& flows, double bytes, double port_bytes_per_s) {
+  std::vector<double> left(flows.size(), bytes), ends, rate(flows.size(), 0);
+  for (const Flow& flow : flows) ends.push_back(flow.start_s);
+  std::vector<std::size_t> by_rate(flows.size());
+  std::iota(by_rate.begin(), by_rate.end(), 0);
+  std::sort(by_rate.begin(), by_rate.end(), [&](std::size_t a, std::size_t b) {
+    return flows[a].alone_bytes_per_s < flows[b].alone_bytes_per_s;
+  });
+  for (double now_s = 0;;) {
+    const auto running = [&](std::size_t k) { return left[k] > 0 && flows[k].start_s <= now_s; };
+    auto sharing = std::count_if(by_rate.begin(), by_rate.end(), running);
+    double free_bytes_per_s = port_bytes_per_s, next_s = platforms::kUnlimited;
+    for (const std::size_t k : by_rate) {
+      if (running(k)) {
+        rate[k] = std::min(flows[k].alone_bytes_per_s, free_bytes_per_s / static_cast<double>(sharing--));
+        free_bytes_per_s -= rate[k];
+        next_s = std::min(next_s, now_s + left[k] / rate[k]);
+      } else if (left[k] > 0) {
+        next_s = std::min(next_s, flows[k].start_s);
+      }
+    }
+    if (next_s == platforms::kUnlimited) return ends;
+    for (const std::size_t k : by_rate) {
+      if (!running(k)) continue;
+      if (now_s + left[k] / rate[k] <= next_s) {
+        left[k] = 0;
+        ends[k] = next_s;
+      } else {
+        left[k] -= rate[k] * (next_s - now_s);
+      }
+    }
+    now_s = next_s;
+  }
+}
+
+// When the sites end a step in which each sends `bytes` to each other one, if they begin it at these times. A
+// flow waits for its latency from its sender's time on, and for its receiver; it ends when both ports have
+// passed it on.
+std::vector<double> step_ends_s(const Platform& platform, const std::vector<double>& begins_s, double bytes) {
+  const std::size_t sites = begins_s.size();
+  std::vector<double> ends(begins_s);
+  std::vector<std::vector<Flow>> out(sites), in(sites);
+  for (std::size_t from = 0; from < sites; ++from) {
+    for (std::size_t to = 0; to < sites; ++to) {
+      if (from == to) continue;
+      const platforms::Path& path = platform.path(static_cast<int>(from), static_cast<int>(to));
+      const Flow flow{std::max(begins_s[from] + path.latency_s, begins_s[to]), path.bandwidth_bytes_per_s};
+      out[from].push_back(flow);
+      in[to].push_back(flow);
+    }
+  }
+  const auto other = [](std::size_t site, std::size_t k) { return k < site ? k : k + 1; };
+  const auto pass = [&](std::size_t site, const std::vector<Flow>& flows, double port_bytes_per_s) {
+    const std::vector<double> passed_s = ends_s(flows, bytes, port_bytes_per_s);
+    for (std::size_t k = 0; k < passed_s.size(); ++k) {
+      for (const std::size_t end : {site, other(site, k)}) ends[end] = std::max(ends[end], passed_s[k]);
+    }
+  };
+  for (std::size_t site = 0; site < sites; ++site) {
+    pass(site, out[site], platform.sites[site].uplink_bytes_per_s);
+    pass(site, in[site], platform.sites[site].downlink_bytes_per_s);
+  }
+  return ends;
+}
+
+}  // namespace
+
+double direct_exchange_s(const Platform& platform, double steps, double pair_bytes) {
+  // A site that ends early begins its next step, and its next round, early: the latency of its flows then
+  // passes while others still transfer. After two exchanges the durations hardly change.
+  const int whole_steps = std::max(1, static_cast<int>(std::lround(steps)));
+  std::vector<double> times_s(platform.sites.size(), 0);
+  double before_s = 0, after_s = 0;
+  for (int exchange = 0; exchange < 3; ++exchange) {
+    for (int step = 0; step < whole_steps; ++step) times_s = step_ends_s(platform, times_s, pair_bytes);
+    before_s = after_s;
+    after_s = *std::max_element(times_s.begin(), times_s.end());
+  }
+  return (after_s - before_s) * steps / whole_steps;
+}
+
+double star_s(const Platform& platform, double pair_bytes) {
+  const platforms::Site& first = platform.sites[0];
+  std::vector<Flow> out, back;
+  for (int i = 1; i < platform.size(); ++i) {
+    const platforms::Site& client = platform.sites[static_cast<std::size_t>(i)];
+    const platforms::Path &there = platform.path(0, i), &home = platform.path(i, 0);
+    out.push_back({there.latency_s, std::min(client.downlink_bytes_per_s, there.bandwidth_bytes_per_s)});
+    back.push_back({home.latency_s, std::min(client.uplink_bytes_per_s, home.bandwidth_bytes_per_s)});
+  }
+  // A client computes its next steps as soon as it has received, so its own way out and back adds up.
+  const std::vector<double> received_s = ends_s(out, pair_bytes, first.uplink_bytes_per_s);
+  for (std::size_t i = 0; i < back.size(); ++i) back[i].start_s += received_s[i];
+  const std::vector<double> returned_s = ends_s(back, pair_bytes, first.downlink_bytes_per_s);
+  return returned_s.empty() ? 0 : *std::max_element(returned_s.begin(), returned_s.end());
+}
+
+LinkSets<double> link_sets(const Scenario& scenario, const Platform& platform) {
+  LinkSets<double> sets;
+  sets.all = {platforms::kUnlimited, platforms::kUnlimited, 0};
+  for (int i = 0; i < platform.size(); ++i) {
+    const platforms::Site& site = platform.sites[static_cast<std::size_t>(i)];
+    sets.all.port_bytes_per_s =
+        std::min({sets.all.port_bytes_per_s, site.uplink_bytes_per_s, site.downlink_bytes_per_s});
+    for (int j = 0; j < platform.size(); ++j) {
+      if (i == j) continue;
+      sets.all.path_bytes_per_s =
+          std::min(sets.all.path_bytes_per_s, platform.path(i, j).bandwidth_bytes_per_s);
+      sets.all.latency_s = std::max(sets.all.latency_s, platform.path(i, j).latency_s);
+    }
+  }
+  if (equal_sites(platform)) return sets;
+  sets.sites = std::make_shared<const Platform>(platform);
+  std::vector<NodeId> ring(static_cast<std::size_t>(platform.size()));
+  std::iota(ring.begin(), ring.end(), 0);
+  RingOrders(scenario).apply(ring);
+  for (std::size_t i = 0; i < ring.size() && ring.size() > 1; ++i)
+    add(sets.ring, between(platform, ring[i], ring[(i + 1) % ring.size()]));
+  return sets;
+}
+
+bool represents_links(const Scenario& scenario, const PlanSummary& summary) {
+  const Platform& platform = scenario.platform;
+  if (!platform.changes.empty() || !platform.backbones.empty()) return false;
+  if (equal_sites(platform)) return true;
+  for (int i = 0; i < summary.stage_count; ++i) {
+    const Stage<double>& stage = summary.stages[static_cast<std::size_t>(i)];
+    if (stage.times_per_round > 0 && stage.between == Between::any) return false;
+  }
+  return true;
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,114 @@
+#include "experiments/analysis/comparable_runs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <sstream>
+#include <utility>
+
+#include "experiments/text/human.hpp"
+
+namespace fomoe::commands {
+
+namespace {
+
+constexpr std::size_t kShown = 5;
+constexpr double kComparable = 1.5;  // largest distance of a run that counts as comparable
+
+double distance_of(const scenario::PublishedSteps& row, const costmodel::Scenario& scenario,
+                   const std::string& accelerator) {
+  if (!row.active_parameters) return std::numeric_limits<double>::infinity();
+  const auto active = static_cast<double>(costmodel::active_parameters(scenario.model));
+  const auto total = static_cast<double>(costmodel::count_parameters(scenario.model).total());
+  double distance = std::abs(std::log(*row.active_parameters / active));
+  if (row.total_parameters)
+    distance += 0.5 * std::abs(std::log(*row.total_parameters / *row.active_parameters * active / total));
+  return distance + (accelerator.empty() || row.accelerator == accelerator ? 0 : 0.5);
+}
+
+/// The catalogue's device with the scenario's peak; empty if there is none.
+std::string device_of(const costmodel::Scenario& scenario) {
+  for (const scenario::Accelerator& row : scenario::accelerators()) {
+    for (const auto& [dtype, peak] : row.peak_flops)
+      if (std::abs(peak / scenario.peak_flops - 1) < 0.001) return row.name;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<const scenario::PublishedSteps*> by_distance(const costmodel::Scenario& scenario,
+                                                         const std::string& accelerator) {
+  std::vector<std::pair<double, const scenario::PublishedSteps*>> rows;
+  for (const scenario::PublishedSteps& row : scenario::published_steps())
+    rows.emplace_back(distance_of(row, scenario, accelerator), &row);
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<const scenario::PublishedSteps*> sorted;
+  for (const auto& entry : rows) sorted.push_back(entry.second);
+  return sorted;
+}
+
+std::string comparable_text(const costmodel::Scenario& scenario) {
+  if (std::holds_alternative<costmodel::ProfiledCompute>(scenario.compute)) return "";
+  const std::string device = device_of(scenario);
+  std::vector<double> mfu;
+  std::string ids;
+  for (const scenario::PublishedSteps* row : by_distance(scenario, device)) {
+    if (distance_of(*row, scenario, device) > kComparable || mfu.size() == kShown) break;
+    const std::optional<double> reached = scenario::mfu_of(*row);
+    if (!reached) continue;
+    mfu.push_back(*reached);
+    ids += (ids.empty() ? "" : ", ") + row->id;
+  }
+  if (mfu.empty())
+    return "The step time was not measured, and no published run is comparable (fomoe list profiles).\n\n";
+  const auto [low, high] = std::minmax_element(mfu.begin(), mfu.end());
+  return fmt::format(
+      "The step time was not measured. The {} published run{} closest to this model{} reached an MFU of {} "
+      "to "
+      "{}:\n  {} (fomoe list profiles)\n\n",
+      mfu.size(), mfu.size() == 1 ? "" : "s", device.empty() ? "" : " and device", human_percent(*low),
+      human_percent(*high), ids);
+}
+
+std::string published_table(const costmodel::Scenario* scenario) {
+  std::vector<const scenario::PublishedSteps*> rows;
+  if (scenario != nullptr) {
+    rows = by_distance(*scenario, device_of(*scenario));
+  } else {
+    for (const scenario::PublishedSteps& row : scenario::published_steps()) rows.push_back(&row);
+  }
+  std::vector<Row> table = {
+      {"id", "active", "total", "accelerator", "GPUs", "sequence", "dtype", "tokens/s per GPU", "MFU"}};
+  const auto count = [](const std::optional<double>& value) {
+    return value ? human_count(*value) : std::string("-");
+  };
+  for (const scenario::PublishedSteps* row : rows) {
+    const auto rate = scenario::tokens_per_s_per_gpu(*row);
+    const auto mfu = scenario::mfu_of(*row);
+    table.push_back(
+        {row->id, count(row->active_parameters), count(row->total_parameters), row->accelerator,
+         row->gpus ? fmt::format("{:g}", *row->gpus) : "-",
+         row->sequence_length ? fmt::format("{:g}", *row->sequence_length) : "-",
+         row->dtype.empty() ? "-" : row->dtype, rate ? fmt::format("{:.4g}", *rate) : "-",
+         mfu ? fmt::format("{}{}", row->stated_mfu || row->quantity == "mfu" ? "" : "~", human_percent(*mfu))
+             : "-"});
+  }
+  // The sources differ much in length, so they follow the table's columns without alignment.
+  std::istringstream lines(aligned(table));
+  std::string text, line;
+  for (std::size_t i = 0; std::getline(lines, line); ++i)
+    text += line + "  " + (i == 0 ? "source" : rows[i - 1]->source) + '\n';
+  return text +
+         "\nTraining speeds that others measured and published; experiments/data/published_steps.csv has "
+         "notes on "
+         "each.\nA scenario uses one with compute.profile = \"published:ID\". \"~\": the MFU follows from 6 "
+         "FLOPs "
+         "per active\nparameter and token, or from the stated FLOP/s, and the peak of the number format. "
+         "\"-\": not "
+         "stated.\n";
+}
+
+}  // namespace fomoe::commands

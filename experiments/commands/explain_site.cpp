@@ -1,0 +1,129 @@
+#include "experiments/commands/explain_site.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "costmodel/compose/memory_remedy.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/model/memory.hpp"
+#include "costmodel/model/site_model.hpp"
+#include "costmodel/plan/site_shares.hpp"
+#include "costmodel/value/cost.hpp"
+#include "experiments/text/human.hpp"
+
+namespace fomoe::commands {
+
+using costmodel::Scenario;
+
+std::string text_of(const Line& line) {
+  std::string text = fmt::format("  {} = {}", line.what, line.formula);
+  if (!line.numbers.empty()) text += fmt::format("\n      = {}", line.numbers);
+  return text + fmt::format("\n      = {}\n", line.result);
+}
+
+std::string whole(double value) {
+  const std::string digits = fmt::format("{:.0f}", value);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string seconds(double value) { return fmt::format("{:.6g} s", value); }
+
+namespace {
+
+std::string flop_lines(const Scenario& scenario, const costmodel::FlopsPerToken& flops) {
+  return text_of({"model FLOPs of a token",
+                  "dense matrices + attention, over every pair of positions + experts + router",
+                  fmt::format("{} + {} + {} + {}", whole(flops.dense), whole(flops.attention),
+                              whole(flops.expert), whole(flops.router)),
+                  whole(flops.total())}) +
+         text_of({"tokens of the largest site in a step", "sequences of the site · tokens of a sequence",
+                  fmt::format("{} · {}", costmodel::local_batch_sequences(scenario, 0),
+                              scenario.model.sequence_length),
+                  whole(static_cast<double>(costmodel::local_batch_sequences(scenario, 0) *
+                                            scenario.model.sequence_length))});
+}
+
+}  // namespace
+
+std::string step_lines(const Scenario& scenario, const costmodel::ClosedFormParts& parts) {
+  const costmodel::ComputeTimes& step = parts.slowest_site;
+  const costmodel::FlopsPerToken flops =
+      costmodel::flops_per_token(scenario.model, costmodel::local_experts(scenario),
+                                 scenario.strategy.skip_token, costmodel::FlopsAccounting::mechanism);
+  std::string text = flop_lines(scenario, flops);
+  const double inside_s = step.intra_site.before_optimizer();
+  if (const auto* device = std::get_if<costmodel::AssumedDevice>(&scenario.compute)) {
+    const double executed = costmodel::executed_per_model_flops(scenario);
+    text +=
+        text_of({"forward and backward pass",
+                 fmt::format("FLOPs{} · tokens ÷ ({} · peak · GPUs)", executed > 1 ? " · recomputation" : "",
+                             device->mfu > 0 ? "MFU" : "kernel efficiency"),
+                 fmt::format("{}{} · {} ÷ ({:.4g} · {:.6g} TFLOP/s · {})", whole(flops.total()),
+                             executed > 1 ? fmt::format(" · {:.4g}", executed) : "",
+                             whole(static_cast<double>(costmodel::local_batch_sequences(scenario, 0) *
+                                                       scenario.model.sequence_length)),
+                             device->share_of_peak(), device->peak_flops / 1e12, scenario.gpus.count),
+                 seconds(step.gradients_s - inside_s)});
+  } else if (const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&scenario.compute)) {
+    text += fmt::format("  forward and backward pass: {} from {}\n", seconds(step.gradients_s - inside_s),
+                        profiled->profile.source);
+  }
+  if (inside_s > 0)
+    text += fmt::format("  communication inside the site before the optimiser: {}\n", seconds(inside_s));
+  if (const auto efficiency = costmodel::step_efficiency(
+          scenario, static_cast<double>(costmodel::local_batch_sequences(scenario, 0))))
+    text += text_of(
+        {"MFU of a step", "model FLOPs ÷ (step time · peak · GPUs)", "", human_percent(efficiency->mfu)});
+  return text;
+}
+
+std::string memory_lines(const Scenario& scenario) {
+  const costmodel::MemoryBytes memory = costmodel::memory_per_gpu(scenario);
+  std::string names, numbers;
+  for (const auto& [name, bytes] : {std::pair<const char*, double>{"weights", memory.weights},
+                                    {"master weights", memory.master_weights},
+                                    {"Adam moments", memory.moments},
+                                    {"gradients", memory.gradients},
+                                    {"outer state", memory.outer_state},
+                                    {"gathered weights", memory.gathered_weights},
+                                    {"activations", memory.activations}}) {
+    if (bytes == 0) continue;
+    names += fmt::format("{}{}", names.empty() ? "" : " + ", name);
+    numbers += fmt::format("{}{}", numbers.empty() ? "" : " + ", human_bytes(bytes));
+  }
+  std::string text = text_of({"memory of the fullest GPU", names, numbers, human_bytes(memory.total())});
+  if (const std::string problem = costmodel::memory_problem(scenario); !problem.empty())
+    return text + fmt::format("  This does not fit: the scenario {}.\n", problem);
+  if (scenario.gpus.gpu_memory_bytes > 0)
+    text += fmt::format("  It fits into the {} of a GPU.\n", human_bytes(scenario.gpus.gpu_memory_bytes));
+  return text;
+}
+
+std::string cost_lines(const Scenario& scenario) {
+  const costmodel::RunReport report = costmodel::closed_form(scenario);
+  if (!report.cost || report.cost->currency.empty()) return "";
+  const costmodel::Cost& cost = *report.cost;
+  const auto money = [&](double amount) { return fmt::format("{:.2f} {}", amount, cost.currency); };
+  return "\nThe cost\n" +
+         text_of({"GPUs", "GPU-hours · price, over all sites",
+                  fmt::format("{} sites · {} GPUs · {:.6g} h", scenario.sites(),
+                              costmodel::paid_gpus_per_site(scenario), report.wall_clock_s / 3600),
+                  money(cost.gpu_cost)}) +
+         text_of({"egress", "bytes sent · price, in monthly tiers",
+                  fmt::format("{} in the run",
+                              human_bytes(report.bytes_per_token * static_cast<double>(report.tokens))),
+                  money(cost.egress_cost)}) +
+         text_of({"cost", "GPUs + egress + ports + electricity",
+                  fmt::format("{} + {} + {} + {}", money(cost.gpu_cost), money(cost.egress_cost),
+                              money(cost.port_cost), money(cost.energy_cost)),
+                  money(cost.cost_total)});
+}
+
+}  // namespace fomoe::commands

@@ -1,0 +1,83 @@
+// What distinguishes the architectures of Hugging Face's models: one row of a table each.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "costmodel/inputs/model_shape.hpp"
+#include "experiments/model_files/config_reader.hpp"
+
+namespace fomoe::scenario {
+
+/// A property that a field states, or that all models of the architecture share (`field` is nullptr).
+struct Flag {
+  const char* field = nullptr;
+  bool fallback = false;  // the value if the field is absent
+};
+
+inline constexpr std::int64_t kNoLayer = -1;
+
+/// A row. The defaults describe a dense model with two norms per layer, gated feed-forward blocks and heads
+/// that may share keys and values. A name of a field is nullptr if the architecture does not have the field.
+struct Architecture {
+  const char* model_type;
+  const char* experts = nullptr;  // number of routed experts of a layer; nullptr: a dense model
+  const char* active = "num_experts_per_tok";
+  const char* d_expert = "moe_intermediate_size";
+  const char* shared = nullptr;        // number of shared experts of width d_expert
+  const char* shared_width = nullptr;  // hidden width of all shared experts together, instead of `shared`
+  const char* dense_first = nullptr;   // number of leading layers without experts
+  const char* d_ffn = "intermediate_size";
+  const char* prediction_modules = "num_nextn_predict_layers";
+  const char* inside = nullptr;  // the object that describes the language model beside an image encoder
+
+  bool latent = false;  // multi-head latent attention
+  Flag qkv_bias = {}, output_bias = {}, ffn_bias = {}, router_bias = {};
+  costmodel::QueryKeyNorm query_key_norm = costmodel::QueryKeyNorm::none;
+  costmodel::AttentionGate attention_gate = costmodel::AttentionGate::none;
+  bool sinks = false, shared_gate = false, norm_bias = false, gated = true;
+  std::int64_t head_dim = 0;  // of a config without head_dim; 0: hidden_size ÷ num_attention_heads
+  /// Without layer_types, every n-th layer sees the whole sequence, and the others see sliding_window tokens.
+  /// 0: all layers see the whole sequence. kNoLayer: none does, if the config has a sliding_window.
+  std::int64_t full_every = 0;
+  std::int64_t norms_per_layer = 2;
+  bool tied = false;                       // of a config without tie_word_embeddings
+  bool embedding_counts_as_active = true;  // the convention of the publisher
+
+  /// Reads what the other members cannot describe, after them.
+  void (*adapt)(costmodel::ModelShape&, const ConfigReader&) = nullptr;
+  /// Reads the whole model, instead of all other members.
+  costmodel::ModelShape (*read)(const ConfigReader&) = nullptr;
+};
+
+std::span<const Architecture> architectures();
+
+/// The kinds of the layers by the field layer_types or one of its older names; empty if the file has none.
+/// Throws FileError unless there is a kind for each of `layers` layers.
+std::vector<std::string> layer_types(const ConfigReader& config, std::int64_t layers);
+
+/// Sets which layers have experts: the i-th layer if chosen[i].
+void set_moe_layers(costmodel::ModelShape& shape, const std::vector<bool>& chosen);
+
+// Functions of rows: see architecture_parts.cpp.
+void sparse_steps(costmodel::ModelShape& shape, const ConfigReader& config);
+void moe_frequency(costmodel::ModelShape& shape, const ConfigReader& config);
+void sparse_indexer(costmodel::ModelShape& shape, const ConfigReader& config);
+void gated_delta_net(costmodel::ModelShape& shape, const ConfigReader& config);
+void kimi_delta_attention(costmodel::ModelShape& shape, const ConfigReader& config);
+void lightning_attention(costmodel::ModelShape& shape, const ConfigReader& config);
+void short_convolutions(costmodel::ModelShape& shape, const ConfigReader& config);
+void mamba_layers(costmodel::ModelShape& shape, const ConfigReader& config);
+void interleaved_llama(costmodel::ModelShape& shape, const ConfigReader& config);
+void ernie(costmodel::ModelShape& shape, const ConfigReader& config);
+void hunyuan(costmodel::ModelShape& shape, const ConfigReader& config);
+void head_bias(costmodel::ModelShape& shape, const ConfigReader& config);
+void optional_head_norm(costmodel::ModelShape& shape, const ConfigReader& config);
+void optional_dense_layers(costmodel::ModelShape& shape, const ConfigReader& config);
+void norm_after_experts(costmodel::ModelShape& shape, const ConfigReader& config);
+costmodel::ModelShape dbrx(const ConfigReader& config);
+costmodel::ModelShape longcat_flash(const ConfigReader& config);
+costmodel::ModelShape nemotron_h(const ConfigReader& config);
+
+}  // namespace fomoe::scenario

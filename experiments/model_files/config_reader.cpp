@@ -1,0 +1,138 @@
+#include "experiments/model_files/config_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "experiments/scenario/toml/document.hpp"
+#include "platforms/support/whole_file.hpp"
+
+namespace fomoe::scenario {
+
+namespace {
+
+std::string content_of(const std::string& path) {
+  std::optional<std::string> content = whole_file(path);
+  if (!content)
+    fail(path + ":1", "model.hf_config", "no readable file", "a config.json of Hugging Face",
+         "hf_config = \"../models/mixtral-8x7b.json\"");
+  return *std::move(content);
+}
+
+// Python writes numbers that JSON does not have, such as the limit Infinity of Mamba's time steps. No field
+// that is read here may have such a value, so that null takes its place.
+std::string without_infinities(const std::string& text) {
+  std::string result;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"' && (i == 0 || text[i - 1] != '\\')) in_string = !in_string;
+    bool replaced = false;
+    for (const std::string_view word : {"-Infinity", "Infinity", "NaN"}) {
+      if (in_string || replaced || text.compare(i, word.size(), word) != 0) continue;
+      result += "null";
+      i += word.size() - 1;
+      replaced = true;
+    }
+    if (!replaced) result += text[i];
+  }
+  return result;
+}
+
+}  // namespace
+
+ConfigReader::ConfigReader(const std::string& path) : path_(path), text_(content_of(path)) {
+  json_ = Json::parse(without_infinities(text_), nullptr, false);
+  if (!json_.is_object()) {
+    fail(path_ + ":1", "model.hf_config", "text that is not a JSON object", "a config.json of Hugging Face",
+         "\"model_type\": \"mixtral\"");
+  }
+}
+
+ConfigReader ConfigReader::inside(const std::string& field) const {
+  if (!has(field) || !json_[field].is_object())
+    refuse(field, "an object with the fields of the language model", "{\"hidden_size\": 4096, …}");
+  ConfigReader inner = *this;
+  inner.begin_ = text_.find('"' + field + '"', begin_);
+  inner.json_ = Json(json_[field]);
+  return inner;
+}
+
+bool ConfigReader::has(const std::string& field) const {
+  return json_.contains(field) && !json_[field].is_null();
+}
+
+std::string ConfigReader::place(const std::string& field) const {
+  std::size_t at = text_.find('"' + field + '"', begin_);
+  if (at == std::string::npos) at = begin_;
+  return fmt::format("{}:{}", path_,
+                     1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+}
+
+void ConfigReader::refuse(const std::string& field, const std::string& expected, const std::string& example,
+                          const std::string& suggestion) const {
+  const std::string got =
+      json_.contains(field) ? json_[field].dump(-1, ' ', false, Json::error_handler_t::replace) : "nothing";
+  fail(place(field), field, got, expected, fmt::format("\"{}\": {}", field, example), suggestion);
+}
+
+std::string ConfigReader::text(const std::string& field, const std::string& expected,
+                               const std::string& example) const {
+  if (!has(field) || !json_[field].is_string()) refuse(field, expected, example);
+  return json_[field].get<std::string>();
+}
+
+std::int64_t ConfigReader::count(const std::string& field, std::int64_t least) const {
+  const std::string expected = fmt::format("a whole number from {} to {}", least, kMaxConfigValue);
+  if (!has(field) || !json_[field].is_number_integer()) refuse(field, expected, "64");
+  const auto value = json_[field].get<std::int64_t>();
+  if (value < least || value > kMaxConfigValue) refuse(field, expected, "64");
+  return value;
+}
+
+std::int64_t ConfigReader::count_or(const std::string& field, std::int64_t fallback) const {
+  return has(field) ? count(field, 0) : fallback;
+}
+
+std::int64_t ConfigReader::layers(const std::string& field) const {
+  const std::int64_t value = count(field);
+  if (value > kMaxLayers) refuse(field, fmt::format("a whole number from 1 to {}", kMaxLayers), "48");
+  return value;
+}
+
+std::int64_t ConfigReader::count_of_all_layers(const std::string& field, std::int64_t least) const {
+  if (!has(field) || !json_[field].is_array()) return count(field, least);
+  const auto list = *numbers(field, kMaxConfigValue);
+  const bool equal = std::all_of(list.begin(), list.end(), [&](auto value) { return value == list.front(); });
+  if (list.empty() || !equal || list.front() < least)
+    refuse(field, fmt::format("a whole number of at least {}, or a list that repeats it", least), "8");
+  return list.front();
+}
+
+bool ConfigReader::yes_no_or(const std::string& field, bool fallback) const {
+  if (!has(field)) return fallback;
+  if (!json_[field].is_boolean()) refuse(field, "true or false", "false");
+  return json_[field].get<bool>();
+}
+
+std::optional<std::vector<std::string>> ConfigReader::words(const std::string& field) const {
+  if (!has(field)) return std::nullopt;
+  const Json& list = json_[field];
+  if (!list.is_array() || !std::all_of(list.begin(), list.end(), [](const Json& j) { return j.is_string(); }))
+    refuse(field, "a list with a word for each layer", "[\"full_attention\", …]");
+  return list.get<std::vector<std::string>>();
+}
+
+std::optional<std::vector<std::int64_t>> ConfigReader::numbers(const std::string& field,
+                                                               std::int64_t most) const {
+  if (!has(field)) return std::nullopt;
+  const Json& list = json_[field];
+  const auto fits = [&](const Json& item) {
+    return item.is_number_integer() && item.get<std::int64_t>() >= 0 && item.get<std::int64_t>() <= most;
+  };
+  if (!list.is_array() || !std::all_of(list.begin(), list.end(), fits))
+    refuse(field, fmt::format("a list of whole numbers from 0 to {}", most), "[0, 1]");
+  return list.get<std::vector<std::int64_t>>();
+}
+
+}  // namespace fomoe::scenario

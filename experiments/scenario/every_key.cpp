@@ -1,0 +1,95 @@
+#include "experiments/scenario/every_key.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <utility>
+
+#include "experiments/scenario/toml/table_reader.hpp"
+#include "platforms/support/input_error.hpp"
+
+namespace fomoe::scenario {
+namespace {
+
+/// The line of a message "file:line: …"; 0 if it has none, as for an override.
+long line_of(const std::string& message) {
+  if (message.starts_with("--")) return 0;
+  const std::size_t colon = message.find(':');
+  if (colon == std::string::npos) return 0;
+  long line = 0;
+  std::from_chars(message.data() + colon + 1, message.data() + message.size(), line);
+  return line;
+}
+
+void read_value(const TableReader& table, const Key& key) {
+  switch (key.kind) {
+    case Kind::text:
+    case Kind::choice:
+      // A list of names may also be an array.
+      if (key.name == "use_sites") return (void)table.list(key.name);
+      return (void)table.text(key.name);
+    case Kind::count:
+      return (void)table.count(key.name);
+    case Kind::boolean:
+      return (void)table.boolean(key.name);
+    case Kind::rate:
+    case Kind::latency:
+    case Kind::duration:
+    case Kind::flop_rate:
+    case Kind::size:
+    case Kind::power:
+      return (void)table.quantity(key.name);
+    case Kind::share:
+      return (void)table.share(key.name);
+    case Kind::factor:
+      return (void)table.factor(key.name);
+    case Kind::multiple:
+      return (void)table.multiple(key.name);
+    case Kind::money:
+      return (void)table.money(key.name);
+    case Kind::words:
+      return (void)table.words(key.name);
+  }
+}
+
+}  // namespace
+
+bool Mistakes::collect(const std::function<void()>& read) {
+  try {
+    read();
+    return true;
+  } catch (const FileError& error) {
+    if (std::find(messages_.begin(), messages_.end(), error.what()) == messages_.end())
+      messages_.emplace_back(error.what());
+    return false;
+  }
+}
+
+void Mistakes::throw_if_any() const {
+  if (messages_.empty()) return;
+  std::vector<std::string> sorted = messages_;
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const std::string& a, const std::string& b) { return line_of(a) < line_of(b); });
+  std::string text;
+  for (const std::string& message : sorted) text += (text.empty() ? "" : "\n") + message;
+  throw FileError(text);
+}
+
+void check_every_key(const Document& document, Mistakes& mistakes) {
+  mistakes.collect([&] { refuse_unknown_tables(document, scenario_keys(), {}); });
+  std::set<std::string_view> tables;
+  for (const Key& key : scenario_keys()) tables.insert(key.table);
+  for (const std::string_view name : tables) {
+    const toml::table* found = nullptr;
+    if (!mistakes.collect([&] { found = name.empty() ? &document.root() : find_table(document, name); }) ||
+        found == nullptr)
+      continue;
+    mistakes.collect([&] { refuse_unknown_keys(document, scenario_keys(), name, *found); });
+    const TableReader table(document, scenario_keys(), name, found, /*known=*/true);
+    for (const Key& key : scenario_keys()) {
+      if (key.table == name && table.has(key.name)) mistakes.collect([&] { read_value(table, key); });
+    }
+  }
+}
+
+}  // namespace fomoe::scenario

@@ -1,0 +1,18 @@
+// A scenario in JSON, as the TOML table with the same content.
+#pragma once
+#include <toml++/toml.h>
+
+#include <map>
+#include <string>
+
+namespace fomoe::scenario {
+
+struct JsonTable {
+  toml::table table;
+  std::map<std::string, unsigned> lines;  // line of each dotted key
+};
+
+/// Throws FileError at the line of `path` at which `text` is not valid JSON, or has a null, which TOML lacks.
+JsonTable table_of_json(const std::string& path, const std::string& text);
+
+}  // namespace fomoe::scenario

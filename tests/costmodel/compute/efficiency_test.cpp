@@ -1,0 +1,103 @@
+// Tests of step times that follow from a share of the peak rate, and of the shares that reports state.
+#include <doctest/doctest.h>
+
+#include "costmodel/compute/compute_times.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/formula/sweep.hpp"
+#include "costmodel/model/flops.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe::costmodel;
+using doctest::Approx;
+using fomoe::tests::ideal_scenario;
+
+namespace {
+
+constexpr double kPeak = 1e12;
+
+// 8 GPUs in each of two sites, with recomputation and communication inside a site.
+Scenario parallel_site(AssumedDevice device) {
+  Scenario scenario = ideal_scenario("diloco", 2);
+  scenario.workload.global_batch_sequences = 64;
+  scenario.workload.tokens *= 32;
+  scenario.compute = device;
+  scenario.peak_flops = kPeak;
+  scenario.gpus.count = 8;
+  scenario.gpus.sharded = 4;
+  scenario.gpus.tensor_parallel = 2;
+  scenario.gpus.intra_site_bytes_per_s = 50e9;
+  scenario.gpus.micro_batch_sequences = 1;
+  scenario.gpus.activation_checkpointing = true;
+  return scenario;
+}
+
+double model_flops_per_s(const Scenario& scenario) {
+  return full_replica_flops(scenario.model).total() * 10 * 32;  // tokens of a sequence, sequences of a site
+}
+
+}  // namespace
+
+TEST_CASE("an MFU of 40 % is one of 40 %, whatever happens inside the step") {
+  const Scenario scenario = parallel_site({kPeak, 0.4, 0});
+  const ComputeTimes times = compute_times(scenario, 32);
+  CHECK(times.step_s() == Approx(model_flops_per_s(scenario) / (0.4 * 8 * kPeak)).epsilon(1e-12));
+  CHECK(step_efficiency(scenario, 32)->mfu == Approx(0.4).epsilon(1e-12));
+  // How much of the step is communication is not known.
+  CHECK_FALSE(step_efficiency(scenario, 32)->kernel_efficiency.has_value());
+  const RunReport report = closed_form(scenario);
+  CHECK(report.efficiency->mfu == Approx(0.4).epsilon(1e-12));
+  CHECK(report.efficiency->run_mfu == Approx(0.4 * report.compute_utilization).epsilon(1e-9));
+  CHECK(report.flops_per_token == full_replica_flops(scenario.model).total());
+}
+
+TEST_CASE("with a kernel efficiency, recomputation and communication come on top") {
+  const Scenario scenario = parallel_site({kPeak, 0, 0.4});
+  const ComputeTimes times = compute_times(scenario, 32);
+  const double kernels_s = 8.0 / 6 * model_flops_per_s(scenario) / (0.4 * 8 * kPeak);
+  CHECK(times.intra_site.before_optimizer() > 0);
+  CHECK(times.gradients_s == Approx(kernels_s + times.intra_site.before_optimizer()).epsilon(1e-12));
+  const auto efficiency = step_efficiency(scenario, 32);
+  CHECK(*efficiency->kernel_efficiency == Approx(0.4).epsilon(1e-12));
+  CHECK(efficiency->mfu == Approx(0.4 * 6 / 8 * kernels_s / times.step_s()).epsilon(1e-12));
+  CHECK(efficiency->mfu < 0.3);
+
+  // Without recomputation and with one GPU the two shares are one.
+  Scenario plain = ideal_scenario("diloco", 2);
+  plain.peak_flops = kPeak;
+  plain.compute = AssumedDevice{kPeak, 0, 0.4};
+  CHECK(step_efficiency(plain, 1)->mfu == Approx(0.4).epsilon(1e-12));
+}
+
+TEST_CASE("a sweep by formula has the step times and the FLOPs per token of a single scenario") {
+  for (const AssumedDevice device : {AssumedDevice{kPeak, 0.4, 0}, AssumedDevice{kPeak, 0, 0.4}}) {
+    const Scenario scenario = parallel_site(device);
+    Outcome<double> outcome{};
+    evaluate(sweep_context(scenario), configuration_of(scenario), outcome);
+    const RunReport report = closed_form(scenario);
+    CHECK(outcome.wall_clock_s == Approx(report.wall_clock_s).epsilon(1e-9));
+    CHECK(outcome.flops_per_token == Approx(report.flops_per_token).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("imported steps of several GPUs with activation checkpointing are charged for neither again") {
+  Scenario scenario = parallel_site({});
+  ProfiledCompute compute;
+  compute.micro_batch_sequences = 4;
+  compute.profile.model = scenario.model;
+  compute.profile.origin = ProfileOrigin{};
+  compute.profile.origin->gpus = 8;
+  compute.profile.origin->recomputation = Recomputation::full;
+  compute.profile.points = {{4, scenario.model.experts, false, 0, {{1, 3, 0.5}}}};
+  scenario.compute = compute;
+  const ComputeTimes times = compute_times(scenario, 32);  // 4 sequences for each GPU
+  CHECK(times.gradients_s == 4);
+  CHECK(times.optimizer_s == 0.5);
+
+  // One GPU was timed without recomputation: all of it comes on top.
+  auto& origin = std::get<ProfiledCompute>(scenario.compute).profile.origin;
+  origin->gpus = 1;
+  origin->recomputation = Recomputation::none;
+  const ComputeTimes more = compute_times(scenario, 32);
+  CHECK(more.gradients_s == Approx(5 + more.intra_site.before_optimizer()).epsilon(1e-12));
+  CHECK(more.optimizer_s == Approx(0.5 / 8 + more.intra_site.updated_weights).epsilon(1e-12));
+}

@@ -1,0 +1,173 @@
+// Tests of the ways in which a scenario reaches the program, and of messages about several mistakes.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/experiments/run_fomoe.hpp"
+
+using namespace fomoe::tests;
+using nlohmann::json;
+
+namespace {
+
+const std::string kToml =
+    "[model]\npreset = \"small\"\n[workload]\ntokens = 1e8\nglobal_batch_sequences = 64\n"
+    "[strategy]\nmethod = \"diloco\"\nlocal_steps = 8\n[compute]\nstep_time = \"1s\"\n"
+    "[platform]\nsites = 3\nbandwidth = \"1Gbps\"\nlatency = \"10ms\"\n";
+const std::string kJson =
+    "{\n  \"model\": {\"preset\": \"small\"},\n  \"workload\": {\"tokens\": 100000000, "
+    "\"global_batch_sequences\": 64},\n  \"strategy\": {\n    \"method\": \"diloco\",\n    \"local_steps\": "
+    "8},\n"
+    "  \"compute\": {\"step_time\": \"1s\"},\n"
+    "  \"platform\": {\"sites\": 3, \"bandwidth\": \"1Gbps\", \"latency\": \"10ms\"}\n}\n";
+
+double wall_clock_s(const Ran& ran) {
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  return json::parse(ran.out)["wall_clock_s"];
+}
+
+}  // namespace
+
+TEST_CASE("a scenario in JSON, from stdin or from another folder gives the answer of the TOML file") {
+  const Folder folder;
+  write_all(folder / "s.toml", kToml);
+  write_all(folder / "s.json", kJson);
+  const double expected_s = wall_clock_s(run_in(folder.path(), "fomoe simulate s.toml --output -"));
+  CHECK(wall_clock_s(run_in(folder.path(), "fomoe simulate s.json --output -")) == expected_s);
+  CHECK(wall_clock_s(run_in(folder.path(), "fomoe simulate - --output - < s.toml")) == expected_s);
+  CHECK(wall_clock_s(run_in(folder.path(), "fomoe simulate - --output - < s.json")) == expected_s);
+  CHECK(wall_clock_s(run_in("/", "fomoe simulate " + (folder / "s.toml") + " --output -")) == expected_s);
+}
+
+TEST_CASE("mistakes in JSON have the line of the key") {
+  const Folder folder;
+  std::string text = kJson;
+  text.replace(text.find("\"local_steps\": 8"), 16, "\"local_steps\": -8");
+  write_all(folder / "s.json", text);
+  const Ran ran = run_in(folder.path(), "fomoe simulate s.json");
+  CHECK(ran.exit_status == 2);
+  CHECK(ran.err.starts_with("s.json:6: strategy.local_steps: got -8; expected a whole number"));
+  write_all(folder / "t.json", "{\n\"model\": {\n");
+  CHECK(
+      run_in(folder.path(), "fomoe simulate t.json").err.starts_with("t.json:3: JSON: got text that is not"));
+  write_all(folder / "u.json", "{\"model\":\n {\"preset\": null}}");
+  CHECK(run_in(folder.path(), "fomoe simulate u.json").err.starts_with("u.json:2: model.preset: got null"));
+}
+
+TEST_CASE("all mistakes of a scenario are told at once, in the order of its lines") {
+  const Folder folder;
+  write_all(
+      folder / "s.toml",
+      "[model]\npreset = \"smal\"\n[workload]\ntokens = 1e40\nglobal_batch_sequences = 64\n"
+      "[strategy]\nmethod = \"dilocco\"\nlocal_stepps = 8\nlocal_steps = 0.5\n[compute]\nstep_time = 3\n"
+      "[platform]\nsites = 3\nbandwidth = \"1Gbs\"\nlatency = \"10ms\"\n");
+  const Ran ran = run_in(folder.path(), "fomoe simulate s.toml --set network_model.loss_rate=2");
+  CHECK(ran.exit_status == 2);
+  const char* expected[] = {"--set network_model.loss_rate=2: network_model.loss_rate: got 2",
+                            "s.toml:2: model.preset: got \"smal\"",
+                            "s.toml:4: workload.tokens: got 1e+40",
+                            "s.toml:7: strategy.method: got \"dilocco\"",
+                            "s.toml:8: strategy.local_stepps: got an unknown key",
+                            "s.toml:9: strategy.local_steps: got 0.5",
+                            "s.toml:11: compute.step_time: got 3 (no unit)",
+                            "s.toml:14: platform.bandwidth: got \"1Gbs\""};
+  std::size_t at = 0;
+  for (const char* message : expected) {
+    CAPTURE(message);
+    const std::size_t found = ran.err.find(message, at);
+    CHECK_MESSAGE(found != std::string::npos, ran.err);
+    if (found != std::string::npos) at = found;
+  }
+  CHECK(std::count(ran.err.begin(), ran.err.end(), '\n') == 8);
+
+  // Tables whose keys are valid one by one are checked as well, each by itself.
+  write_all(folder / "t.toml",
+            "[model]\npreset = \"small\"\n[workload]\ntokens = 1e8\nglobal_batch_sequences = 64\n"
+            "[strategy]\nmethod = \"diloco\"\n[compute]\nstep_time = \"1s\"\nmfu = 0.4\n"
+            "[platform]\nsites = 3\nbandwidth = \"1Gbps\"\nuplink = \"1Gbps\"\ndownlink = \"1Gbps\"\nlatency "
+            "= \"10ms\"\n");
+  const Ran two = run_in(folder.path(), "fomoe simulate t.toml");
+  CHECK(two.err.find("t.toml:10: compute.mfu: got mfu together with step_time") != std::string::npos);
+  CHECK(two.err.find("t.toml:13: platform.bandwidth: got bandwidth together with uplink") !=
+        std::string::npos);
+}
+
+TEST_CASE("names of files are checked at the key that names them") {
+  const Folder folder;
+  const auto err = [&](const std::string& line) {
+    write_all(folder / "s.toml", kToml + line + '\n');
+    const Ran ran = run_in(folder.path(), "fomoe simulate s.toml");
+    CHECK(ran.exit_status == 2);
+    return ran.err;
+  };
+  CHECK(err("trace = \"absent.csv\"")
+            .starts_with("s.toml:15: platform.trace: got \"absent.csv\" (no such file"));
+  CHECK(err("trace = \".\"").starts_with("s.toml:15: platform.trace: got \".\" ("));
+  CHECK(err("[prices]\nfile = \"absent.toml\"").starts_with("s.toml:16: prices.file: got \"absent.toml\""));
+  CHECK(err("[quality]\nfile = \"absent.csv\"").starts_with("s.toml:16: quality.file: got \"absent.csv\""));
+  // A name that the system refuses is a wrong input, not a failure.
+  const std::string name(5000, 'x');
+  CHECK(err("trace = \"" + name + "\"").starts_with("s.toml:15: platform.trace: got \"xxx"));
+  const Ran path = run_in(folder.path(), "fomoe simulate " + name + ".toml");
+  CHECK(path.exit_status == 2);
+  CHECK(path.err.size() < 1000);
+  CHECK(run_in(folder.path(), "fomoe simulate .").err.starts_with(".:1: scenario: got a folder"));
+}
+
+TEST_CASE("--unset removes a key of the file, and refuses one that is not there") {
+  const Folder folder;
+  write_all(folder / "s.toml", kToml + "[network_model]\ntcp_window = \"64KiB\"\n");
+  const double slow_s = wall_clock_s(run_in(folder.path(), "fomoe simulate s.toml --output -"));
+  const double fast_s = wall_clock_s(
+      run_in(folder.path(), "fomoe simulate s.toml --unset network_model.tcp_window --output -"));
+  CHECK(fast_s < slow_s);
+  write_all(folder / "t.toml", kToml);
+  CHECK(wall_clock_s(run_in(folder.path(), "fomoe simulate t.toml --output -")) == fast_s);
+  const Ran ran = run_in(folder.path(), "fomoe simulate t.toml --unset network_model.tcp_window");
+  CHECK(ran.exit_status == 2);
+  CHECK(ran.err.starts_with("--unset network_model.tcp_window: network_model.tcp_window: got no such key"));
+}
+
+TEST_CASE("sites by pattern, and a trace that names links of sites that are not used") {
+  const Folder folder;
+  const std::string cloud = source_dir() + "/platforms/cloud-regions.toml";
+  std::string text = kToml.substr(0, kToml.find("[platform]"));
+  write_all(folder / "day.csv",
+            "time,link,bandwidth,latency\n0s,uplink of *,50%,\n6h,uplink of gcp:*,100%,\n"
+            "12h,path aws:us-east-1 to azure:eastus,,200%\n");
+  write_all(folder / "s.toml", text + "[platform]\nfile = \"" + cloud +
+                                   "\"\nuse_sites = \"aws:us-*, gcp:europe-west4-a\"\ntrace = \"day.csv\"\n"
+                                   "trace_period = \"24h\"\n");
+  const Ran ran = run_in(folder.path(), "fomoe simulate s.toml --output -");
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  const json run = json::parse(ran.out);
+  CHECK(run["sites"].size() == 5);  // us-east-1, us-east-2, us-west-1, us-west-2 and one of Google's
+  CHECK(run["sites"][4]["name"] == "gcp:europe-west4-a");
+  const json without = json::parse(run_in(folder.path(),
+                                          "fomoe simulate s.toml --unset platform.trace --unset "
+                                          "platform.trace_period --output -")
+                                       .out);
+  CHECK(run["wall_clock_s"].get<double>() > without["wall_clock_s"].get<double>());
+  const Ran none = run_in(folder.path(), "fomoe simulate s.toml --set 'platform.use_sites=ibm:*'");
+  CHECK(none.exit_status == 2);
+  CHECK(none.err.find("expected names of the file's sites, or patterns that match them") !=
+        std::string::npos);
+  // As in a file, the number of sites and their names contradict each other.
+  const Ran both = run_in(folder.path(), "fomoe simulate s.toml --set platform.sites=4");
+  CHECK(both.exit_status == 2);
+  CHECK(both.err.find("sites together with use_sites") != std::string::npos);
+}
+
+TEST_CASE("a trace's rates belong to one gateway machine, like the platform's own") {
+  const Folder folder;
+  write_all(folder / "s.toml", kToml);
+  write_all(folder / "t.csv", "time,link,bandwidth,latency\n0s,uplink of *,500Mbps,\n");
+  write_all(folder / "u.csv", "time,link,bandwidth,latency\n0s,uplink of *,2Gbps,\n");
+  const std::string simulate = "fomoe simulate s.toml --output - --set platform.trace=";
+  const double four_s = wall_clock_s(run_in(folder.path(), simulate + "t.csv --set platform.gateways=4"));
+  CHECK(four_s == wall_clock_s(run_in(folder.path(), simulate + "u.csv --set platform.gateways=1 --set "
+                                                                "platform.downlink=4Gbps --set "
+                                                                "platform.uplink=4Gbps")));
+}

@@ -1,0 +1,94 @@
+// Compares the closed form with the simulation on platforms whose sites differ.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/formula/closed_form_parts.hpp"
+#include "sim/executor/simulated_run.hpp"
+#include "tests/draws.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+using costmodel::Collective;
+using costmodel::Scenario;
+using tests::Draws;
+
+namespace {
+
+// Uplinks, downlinks, paths and latencies that differ by factors of up to 8.
+platforms::Platform drawn_platform(Draws& draws, int sites) {
+  platforms::Platform platform = platforms::uniform(sites, 1e9, 1e9, 0);
+  for (platforms::Site& site : platform.sites) {
+    site.uplink_bytes_per_s = 1e8 * draws.between(1, 8);
+    site.downlink_bytes_per_s = 1e8 * draws.between(1, 8);
+  }
+  for (platforms::Path& path : platform.paths) {
+    path.latency_s = draws.between(0.01, 0.3);
+    path.bandwidth_bytes_per_s = 1e8 * draws.between(1, 8);
+  }
+  return platform;
+}
+
+void check_close(const Scenario& scenario) {
+  const double simulated_s =
+      sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report.wall_clock_s;
+  const double formula_s = costmodel::closed_form(scenario).wall_clock_s;
+  // Only the transfers can differ.
+  Scenario instant = scenario;
+  instant.platform = platforms::uniform(scenario.sites(), 1e18, 1e18, 0);
+  const double compute_s = costmodel::closed_form(instant).wall_clock_s;
+  REQUIRE(simulated_s - compute_s > 0.3 * compute_s);
+  CHECK((formula_s - compute_s) / (simulated_s - compute_s) == doctest::Approx(1).epsilon(0.02));
+}
+
+}  // namespace
+
+TEST_CASE("ten drawn platforms: the closed form of a ring is within 2 % of the simulation") {
+  Draws draws(231);
+  for (int i = 0; i < 10; ++i) {
+    CAPTURE(i);
+    Scenario scenario = tests::ideal_scenario(i % 2 == 0 ? "diloco" : "local_sgd", 3 + i % 5);
+    scenario.platform = drawn_platform(draws, scenario.sites());
+    CHECK(costmodel::closed_form_parts(scenario).represents_links);
+    check_close(scenario);
+  }
+}
+
+TEST_CASE("a star through the first site, on platforms whose other sites differ") {
+  Draws draws(232);
+  for (int i = 0; i < 10; ++i) {
+    CAPTURE(i);
+    Scenario scenario = tests::ideal_scenario("fedavg", 2 + i % 6);
+    scenario.platform = drawn_platform(draws, scenario.sites());
+    CHECK(costmodel::closed_form_parts(scenario).represents_links);
+    check_close(scenario);
+  }
+}
+
+TEST_CASE("a direct exchange by the ports of its sites is within 2 % of the simulation") {
+  Draws draws(233);
+  for (int i = 0; i < 10; ++i) {
+    CAPTURE(i);
+    Scenario scenario = tests::ideal_scenario("diloco", 3 + i % 3);
+    scenario.strategy.collective = Collective::direct;
+    scenario.platform = drawn_platform(draws, scenario.sites());
+    CHECK(costmodel::closed_form_parts(scenario).represents_links);
+    check_close(scenario);
+  }
+}
+
+TEST_CASE("patterns without a formula for sites that differ are told") {
+  Draws draws(34);
+  Scenario scenario = tests::ideal_scenario("fomoe", 4, 1);
+  CHECK(costmodel::closed_form_parts(scenario).represents_links);  // equal sites
+  scenario.platform = drawn_platform(draws, 4);
+  CHECK_FALSE(costmodel::closed_form_parts(scenario).represents_links);
+  CHECK(costmodel::closed_form(scenario).notes.back().find("simulate the scenario instead") !=
+        std::string::npos);
+  Scenario hierarchical = tests::ideal_scenario("diloco", 4);
+  hierarchical.strategy.collective = Collective::hierarchical;
+  hierarchical.strategy.regions = 2;
+  hierarchical.platform = scenario.platform;
+  CHECK_FALSE(costmodel::closed_form_parts(hierarchical).represents_links);
+}
