@@ -54,8 +54,8 @@ struct Flow {
   double alone_bytes_per_s;
 };
 
-// When flows of `bytes` each end that share a port fairly (max-min): a flow that cannot use its equal part leaves
-// the rest of it to the others.
+// When flows of `bytes` each end that share a port fairly (max-min): a flow that cannot use its equal part
+// leaves the rest of it to the others.
 std::vector<double> ends_s(const std::vector<Flow>& flows, double bytes, double port_bytes_per_s) {
   std::vector<double> left(flows.size(), bytes), ends, rate(flows.size(), 0);
   for (const Flow& flow : flows) ends.push_back(flow.start_s);

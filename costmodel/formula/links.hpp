@@ -38,8 +38,9 @@ V stage_s(const Stage<V>& stage, const Links<V>& links) {
 }
 
 /// Duration of a direct exchange among sites that begin it again and again: `steps` times, each site sends
-/// `pair_bytes` to each other one. The flows of a port share it fairly, and a flow ends when both of its ports
-/// have passed it on. What a flow leaves unused at one port because the other one is slower is neglected.
+/// `pair_bytes` to each other one. The flows of a port share it fairly, and a flow ends when both of its
+/// ports have passed it on. What a flow leaves unused at one port because the other one is slower is
+/// neglected.
 double direct_exchange_s(const platforms::Platform& platform, double steps, double pair_bytes);
 /// Duration of a star: the first site sends `pair_bytes` to each other one, which sends as much back.
 double star_s(const platforms::Platform& platform, double pair_bytes);
