@@ -4,7 +4,8 @@
 #include <string>
 
 #include "costmodel/compose/composition.hpp"
-#include "costmodel/compute/compute_times.hpp"
+#include "costmodel/compute/site_times.hpp"
+#include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/site_model.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/plan_summary.hpp"
@@ -93,6 +94,36 @@ void check_affinity(const Scenario& scenario, const Method& method) {
                    "routing_counts = \"routing.csv\"");
 }
 
+// Parts of the batch may differ if a site computes all of its own part, and each part has a sequence.
+void check_batch_shares(const Scenario& scenario, const Method& method) {
+  if (scenario.workload.batch_shares.empty() || method.one_site) return;
+  if (method.residency == Residency::sharded || method.residency == Residency::experts_sharded)
+    throw InputError("workload.batch", "parts of the batch that differ, with " + std::string(method.name),
+                     "equal parts for a method whose sites compute each other's tokens", "batch = \"equal\"");
+  for (int site = 0; site < scenario.sites(); ++site) {
+    if (local_batch_sequences(scenario, site) > 0) continue;
+    throw InputError(
+        "workload.global_batch_sequences", std::to_string(scenario.workload.global_batch_sequences),
+        "enough sequences to give one to " + scenario.platform.sites[static_cast<std::size_t>(site)].name +
+            ", whose part of the batch is smaller",
+        std::to_string(scenario.workload.global_batch_sequences * 16));
+  }
+}
+
+// Runs a check for the first site, or for each site if they differ; the message then names the site.
+template <class Check>
+void check_each_site(const Scenario& scenario, const Check& check_site) {
+  if (scenario.site_compute.empty()) return check_site(0);
+  for (int site = 0; site < scenario.sites(); ++site) {
+    try {
+      check_site(site);
+    } catch (const InputError& error) {
+      const std::string& name = scenario.platform.sites[static_cast<std::size_t>(site)].name;
+      throw InputError(error.key(), std::string(error.what()) + " (at site " + name + ")");
+    }
+  }
+}
+
 }  // namespace
 
 void check(const Scenario& scenario) {
@@ -104,7 +135,7 @@ void check(const Scenario& scenario) {
     }
     check_overlap(scenario);
   }
-  check_site_gpus(scenario);
+  check_each_site(scenario, [&](int site) { check_site_gpus(AtSite(scenario, site)); });
   check_overlapping(scenario, *method);
   check_compression(scenario, *method);
   check_affinity(scenario, *method);
@@ -122,8 +153,9 @@ void check(const Scenario& scenario) {
   }
   if (method->check != nullptr) method->check(scenario);
   check_composition(scenario);
-  (void)compute_times(scenario, static_cast<double>(local_batch_sequences(
-                                    scenario, 0)));  // rejects a profile of another model or batch
+  check_batch_shares(scenario, *method);
+  // Rejects a profile of another model or batch.
+  check_each_site(scenario, [&](int site) { (void)site_compute_times(scenario, site); });
 }
 
 }  // namespace fomoe::costmodel

@@ -5,6 +5,7 @@
 
 #include "costmodel/compose/check.hpp"
 #include "costmodel/compute/compute_times.hpp"
+#include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/memory.hpp"
 #include "costmodel/model/site_model.hpp"
 #include "costmodel/plan/site_shares.hpp"
@@ -125,7 +126,9 @@ std::optional<MemoryRemedy> cheapest_inside(const Scenario& scenario) {
 
 }  // namespace
 
-MemoryRemedy memory_remedy(const Scenario& scenario) {
+MemoryRemedy memory_remedy(const Scenario& of_all_sites) {
+  const AtSite fullest(of_all_sites, fullest_site(of_all_sites));
+  const Scenario& scenario = fullest;
   const double available = scenario.gpus.gpu_memory_bytes;
   MemoryRemedy remedy{{}, memory_per_gpu(scenario).total(), true};
   if (available == 0 || remedy.gpu_bytes <= available) return remedy;
@@ -185,13 +188,20 @@ std::string remedy_text(const MemoryRemedy& remedy) {
                            "; add GPUs to each site or use GPUs with more memory";
 }
 
-std::string memory_problem(const Scenario& scenario) {
+std::string memory_problem(const Scenario& of_all_sites) {
+  const int site = fullest_site(of_all_sites);
+  const AtSite at(of_all_sites, site);
+  const Scenario& scenario = at;
   const double available = scenario.gpus.gpu_memory_bytes, needed = memory_per_gpu(scenario).total();
   if (available == 0 || needed <= available) return "";
   const auto gigabytes = [](double bytes) { return std::to_string(static_cast<std::int64_t>(bytes / 1e9)); };
   const std::string remedy = remedy_text(memory_remedy(scenario));
-  return "does not fit: a GPU needs " + gigabytes(needed) + " GB and has " + gigabytes(available) + " GB" +
-         (remedy.empty() ? "" : "; " + remedy) +
+  const std::string where =
+      of_all_sites.site_compute.empty()
+          ? ""
+          : " of site " + of_all_sites.platform.sites[static_cast<std::size_t>(site)].name;
+  return "does not fit: a GPU" + where + " needs " + gigabytes(needed) + " GB and has " +
+         gigabytes(available) + " GB" + (remedy.empty() ? "" : "; " + remedy) +
          (micro_batch_sequences(scenario) == 0
               ? "; activations are not included, because compute.micro_batch_sequences is not given"
               : "");

@@ -19,7 +19,7 @@ struct MemoryRemedy {
 /// of equally fast ones, the one with the fewest settings. If none fits, all settings are combined with 2, 4,
 /// … 64 times the GPUs, sharded over all replicas, and settings that this makes unnecessary are removed.
 /// Skips what the scenario does not allow. Returns no settings if the state fits without them or if no GPU
-/// memory is given.
+/// memory is given. If sites differ, the remedy is for the site whose GPUs are fullest.
 MemoryRemedy memory_remedy(const Scenario& scenario);
 
 /// Returns a text such as "with compute.sharded=8 and compute.outer_state_on=host the model would fit

@@ -5,18 +5,20 @@
 
 namespace fomoe::costmodel {
 
-OperationSeconds::OperationSeconds(const Scenario& scenario, const Plan& plan) : scenario_(scenario) {
+OperationSeconds::OperationSeconds(const Scenario& scenario, const Plan& plan) {
   for (const Node& node : plan.nodes) {
-    times_.push_back(compute_times(scenario, node.sequences));
+    at_site_.emplace_back(scenario, node.site);
+    times_.push_back(compute_times(at_site_.back(), node.sequences));
     compute_factors_.push_back(scenario.platform.sites[static_cast<std::size_t>(node.site)].compute_factor);
   }
 }
 
 double OperationSeconds::of(const Compute& compute, NodeId node, std::int64_t round, OpId op) const {
   const auto n = static_cast<std::size_t>(node);
+  const Scenario& scenario = at_site_[n];
   const double drawn =
-      scenario_.variation.varies()
-          ? drawn_step_factor(scenario_, static_cast<std::uint64_t>(node), static_cast<std::uint64_t>(round),
+      scenario.variation.varies()
+          ? drawn_step_factor(scenario, static_cast<std::uint64_t>(node), static_cast<std::uint64_t>(round),
                               static_cast<std::uint64_t>(op), compute.repeat)
           : 1;
   return work_s(times_[n], compute.work) * compute_factors_[n] * static_cast<double>(compute.repeat) *

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "costmodel/compute/compute_times.hpp"
+#include "costmodel/inputs/at_site.hpp"
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/plan/plan.hpp"
 
@@ -22,7 +23,7 @@ class OperationSeconds {
   [[nodiscard]] const std::vector<Provenance>& provenance() const { return times_.front().provenance; }
 
  private:
-  const Scenario& scenario_;
+  std::vector<AtSite> at_site_;          // by node
   std::vector<ComputeTimes> times_;      // by node
   std::vector<double> compute_factors_;  // compute_factor of the node's site, by node
 };

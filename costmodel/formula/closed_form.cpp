@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "costmodel/compose/make_plan.hpp"
-#include "costmodel/compute/compute_times.hpp"
+#include "costmodel/compute/site_times.hpp"
 #include "costmodel/compute/step_variation.hpp"
 #include "costmodel/formula/closed_form_parts.hpp"
 #include "costmodel/formula/round_times.hpp"
@@ -35,7 +35,7 @@ std::string slowest_port(const platforms::Platform& platform) {
 }
 
 ComputeTimes times_of(const Scenario& scenario, int site) {
-  ComputeTimes times = compute_times(scenario, static_cast<double>(local_batch_sequences(scenario, site)));
+  ComputeTimes times = site_compute_times(scenario, site);
   times.slow_down(scenario.platform.sites[static_cast<std::size_t>(site)].compute_factor *
                   (scenario.variation.from_samples ? 1 : expected_step_factor(scenario.variation)));
   return times;
@@ -45,16 +45,24 @@ ComputeTimes times_of(const Scenario& scenario, int site) {
 
 ClosedFormParts closed_form_parts(const Scenario& scenario) {
   const platforms::Platform platform = effective_platform(scenario.platform, scenario.network);
-  // Site 0 has the largest local batch; other sites may compute more slowly.
-  ComputeTimes slowest_site = times_of(scenario, 0);
+  int slowest = 0;
+  ComputeTimes slowest_times = times_of(scenario, 0);
   for (int site = 1; site < scenario.sites(); ++site) {
-    if (const ComputeTimes times = times_of(scenario, site); times.step_s() > slowest_site.step_s())
-      slowest_site = times;
+    if (local_batch_sequences(scenario, site) == 0) continue;
+    const ComputeTimes times = times_of(scenario, site);
+    if (times.step_s() <= slowest_times.step_s()) continue;
+    slowest = site;
+    slowest_times = times;
   }
-  ClosedFormParts parts{
-      summarise(scenario), link_sets(scenario, platform), slowest_port(platform), slowest_site, {}, true};
-  parts.represents_links = represents_links(scenario, parts.summary);
-  parts.round = round_times(parts.summary, parts.links, slowest_site.parts(), slowest_site.outer_step_s);
+  ClosedFormParts parts{summarise(scenario),
+                        link_sets(scenario, platform),
+                        slowest_port(platform),
+                        slowest,
+                        slowest_times,
+                        {},
+                        true};
+  parts.represents_sites = represents_sites(scenario, parts.summary);
+  parts.round = round_times(parts.summary, parts.links, slowest_times.parts(), slowest_times.outer_step_s);
   return parts;
 }
 
@@ -82,10 +90,12 @@ RunReport closed_form(const Scenario& scenario) {
         "waiting for steps of varying duration; simulate the scenario to include them");
   }
   const RoundTimes<double>& round = parts.round;
-  if (!parts.represents_links)
+  if (!parts.represents_sites)
     report.notes.push_back(
-        "the closed form takes the slowest links of the platform for all transfers, since the method's "
-        "transfers have no formula for sites that differ; simulate the scenario instead");
+        "the closed form takes the slowest links of the platform for all transfers and lets all sites wait "
+        "for "
+        "the slowest one, since the method's transfers have no formula for sites that differ; simulate the "
+        "scenario instead");
 
   report.round.count = static_cast<std::int64_t>(rounds);
   report.round.duration_s = round.duration_s;

@@ -10,12 +10,13 @@
 namespace fomoe::costmodel {
 
 struct ClosedFormParts {
-  PlanSummary summary;        // summary of the mean round
-  LinkSets<double> links;     // of the effective platform
-  std::string port;           // slowest port: "uplink of paris"
-  ComputeTimes slowest_site;  // times of one step
+  PlanSummary summary;         // summary of the mean round
+  LinkSets<double> links;      // of the effective platform
+  std::string port;            // slowest port: "uplink of paris"
+  int slowest_site = 0;        // index of the site whose steps take longest
+  ComputeTimes slowest_times;  // times of one step of this site
   RoundTimes<double> round;
-  bool represents_links = true;  // see represents_links(); if false, the times are pessimistic
+  bool represents_sites = true;  // see represents_sites(); if false, the times are too long
 };
 
 /// The parts from which closed_form() computes its report: wall clock = rounds · round.duration_s.

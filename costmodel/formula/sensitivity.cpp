@@ -8,6 +8,7 @@
 
 #include "costmodel/compose/check.hpp"
 #include "costmodel/formula/closed_form_parts.hpp"
+#include "costmodel/inputs/at_site.hpp"
 #include "platforms/support/input_error.hpp"
 
 namespace fomoe::costmodel {
@@ -48,6 +49,15 @@ double latencies(Scenario& scenario, double factor) {
   return changed;
 }
 
+/// Applies a change to the compute of each site.
+double each_site(Scenario& scenario, double factor, double (*change)(ComputeSpec&, SiteGpus&, double)) {
+  if (scenario.site_compute.empty()) return change(scenario.compute, scenario.gpus, factor);
+  double changed = 1;
+  for (SiteCompute& site : scenario.site_compute)
+    if (const double own = change(site.compute, site.gpus, factor); own != 1) changed = own;
+  return changed;
+}
+
 struct Input {
   const char* name;
   Change change;
@@ -60,22 +70,34 @@ constexpr Input kInputs[] = {
     {"strategy.local_steps", [](Scenario& s, double f) { return whole(s.strategy.local_steps, f); }},
     {"compute.step_time",
      [](Scenario& s, double f) {
-       auto* given = std::get_if<GivenStepTime>(&s.compute);
-       return given == nullptr ? 1 : scale(given->seconds, f);
+       return each_site(s, f, [](ComputeSpec& compute, SiteGpus&, double factor) {
+         auto* given = std::get_if<GivenStepTime>(&compute);
+         return given == nullptr ? 1 : scale(given->seconds, factor);
+       });
      }},
     {"measured step times",
      [](Scenario& s, double f) {
-       if (!std::holds_alternative<ProfiledCompute>(s.compute)) return 1.0;
-       for (platforms::Site& site : s.platform.sites) site.compute_factor *= f;
-       return f;
+       double changed = 1;
+       for (int site = 0; site < s.sites(); ++site) {
+         if (!std::holds_alternative<ProfiledCompute>(AtSite(s, site).scenario().compute)) continue;
+         s.platform.sites[static_cast<std::size_t>(site)].compute_factor *= f;
+         changed = f;
+       }
+       return changed;
      }},
     {"compute.peak_flops x mfu",
      [](Scenario& s, double f) {
-       auto* device = std::get_if<AssumedDevice>(&s.compute);
-       return device == nullptr ? 1 : scale(device->peak_flops, f);
+       return each_site(s, f, [](ComputeSpec& compute, SiteGpus&, double factor) {
+         auto* device = std::get_if<AssumedDevice>(&compute);
+         return device == nullptr ? 1 : scale(device->peak_flops, factor);
+       });
      }},
     {"compute.intra_site_bandwidth",
-     [](Scenario& s, double f) { return scale(s.gpus.intra_site_bytes_per_s, f); }},
+     [](Scenario& s, double f) {
+       return each_site(s, f, [](ComputeSpec&, SiteGpus& gpus, double factor) {
+         return scale(gpus.intra_site_bytes_per_s, factor);
+       });
+     }},
     {"link rates", rates},
     {"latencies", latencies},
     {"network_model.tcp_window",

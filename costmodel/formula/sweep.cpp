@@ -11,9 +11,11 @@
 #include "costmodel/compute/step_seconds.hpp"
 #include "costmodel/compute/step_variation.hpp"
 #include "costmodel/formula/round_times.hpp"
+#include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/memory.hpp"
 #include "costmodel/model/residency.hpp"
 #include "costmodel/model/summary_inputs.hpp"
+#include "costmodel/plan/site_shares.hpp"
 #include "costmodel/value/cost.hpp"
 
 namespace fomoe::costmodel {
@@ -33,31 +35,49 @@ Block at(const std::vector<double>& table, const Block& index) {
 
 /// Times of one optimiser step of a site.
 template <class V>
-StepSeconds<V> step_seconds(const SweepContext& context, const Configuration<V>& configuration,
-                            const V& flops_per_token, const V& local_experts, const SiteLoad<V>& load) {
-  if (context.compute == SweepContext::Compute::given) {
-    const V step_s = context.step_factor * configuration.step_time_s;
-    return {step_s, V(forward_share(context.site.gpus.activation_checkpointing) * step_s), constant<V>(0)};
+StepSeconds<V> step_seconds(const SweepContext& context, const SweepSite& site,
+                            const Configuration<V>& configuration, const V& flops_per_token,
+                            const V& local_experts, const SiteLoad<V>& load) {
+  if (site.compute == SweepSite::Compute::given) {
+    const V step_s =
+        site.step_factor * (site.own ? constant<V>(site.own->step_time_s) : configuration.step_time_s);
+    return {step_s, V(forward_share(site.site.gpus.activation_checkpointing) * step_s), constant<V>(0)};
   }
   V gradients_s = constant<V>(0), optimizer_s = constant<V>(0);
-  V forward = constant<V>(forward_share(context.site.gpus.activation_checkpointing));  // forward share
-  if (context.compute == SweepContext::Compute::assumed) {
-    gradients_s = assumed_gradients_s(V(context.recomputation * flops_per_token),
-                                      V(load.sequences * context.fixed.sequence_length),
-                                      configuration.share_of_peak, configuration.peak_flops, load.gpus);
+  V forward = constant<V>(forward_share(site.site.gpus.activation_checkpointing));  // forward share
+  if (site.compute == SweepSite::Compute::assumed) {
+    gradients_s = assumed_gradients_s(
+        V(site.recomputation * flops_per_token), V(load.sequences * context.fixed.sequence_length),
+        site.own ? constant<V>(site.own->share_of_peak) : configuration.share_of_peak,
+        site.own ? constant<V>(site.own->peak_flops) : configuration.peak_flops, load.gpus);
   } else {
-    gradients_s = profiled_gradients_s(V(load.sequences / load.gpus), context.micro_batch_sequences,
-                                       at(context.micro_batch_s, local_experts));
-    forward = at(context.forward_share, local_experts);
-    optimizer_s = at(context.optimizer_s, local_experts);
+    gradients_s = profiled_gradients_s(V(load.sequences / load.gpus), site.micro_batch_sequences,
+                                       at(site.micro_batch_s, local_experts));
+    forward = at(site.forward_share, local_experts);
+    optimizer_s = at(site.optimizer_s, local_experts);
   }
-  if (context.adds_communication) {
-    const IntraSiteSeconds<V> inside = intra_site_seconds(context.site, load, gradients_s);
+  if (site.adds_communication) {
+    const IntraSiteSeconds<V> inside = intra_site_seconds(site.site, load, gradients_s);
     gradients_s += inside.before_optimizer();
     optimizer_s += inside.updated_weights;
   }
-  gradients_s *= context.step_factor;
-  return {gradients_s, V(forward * gradients_s), V(context.step_factor * optimizer_s)};
+  gradients_s *= site.step_factor;
+  return {gradients_s, V(forward * gradients_s), V(site.step_factor * optimizer_s)};
+}
+
+/// Sequences of site `site` in a batch that is divided as evenly as possible: the first sites have one more.
+template <class V>
+V even_part(const V& batch_sequences, const V& sites, double site) {
+  return ceil_of(V((batch_sequences - site) / sites));
+}
+
+/// Replaces each lane of `kept` by that of `other` where `mark` is larger than `kept_mark`.
+void keep_larger(double& kept, double other, double kept_mark, double mark) {
+  if (mark > kept_mark) kept = other;
+}
+void keep_larger(Block& kept, const Block& other, const Block& kept_mark, const Block& mark) {
+  for (std::size_t lane = 0; lane < Block::kLanes; ++lane)
+    keep_larger(kept[lane], other[lane], kept_mark[lane], mark[lane]);
 }
 
 Summary<double> summarise(const Method& method, const Axes<double>& axes, const Fixed& fixed) {
@@ -76,24 +96,20 @@ bool same(const SitePrices& a, const SitePrices& b) {
                     });
 }
 
-/// The same cost as add_cost() for a report, for equal sites.
+/// Adds the cost of a site, the same as add_cost() for a report. `compute_s` is its compute time in a round.
 template <class V>
-void add_cost(const SweepContext& context, const Configuration<V>& configuration, Outcome<V>& outcome) {
+void add_cost(const SweepSite& site, const V& gpus, const V& compute_s, const V& all_sites,
+              Outcome<V>& outcome) {
   const V& duration_s = outcome.wall_clock_s;
-  const V& gpus = configuration.gpus_per_site;
-  outcome.cost_total = outcome.energy_kwh = constant<V>(std::numeric_limits<double>::quiet_NaN());
   V joules = constant<V>(0);
-  if (context.power) {
-    const V busy_s = outcome.round_compute_s * outcome.round_count;
-    joules = energy_joules(*context.power, gpus, duration_s, min_of(busy_s, duration_s));
-    outcome.energy_kwh = configuration.axes.sites * joules / kJoulesPerKwh;
+  if (site.power) {
+    const V busy_s = min_of(V(compute_s * outcome.round_count), duration_s);
+    joules = energy_joules(*site.power, gpus, duration_s, busy_s);
+    outcome.energy_kwh += site.sites_share * all_sites * joules / kJoulesPerKwh;
   }
-  if (context.prices.empty()) return;
   const V sent_bytes = outcome.bytes_sent_per_site_per_round * outcome.round_count;
-  outcome.cost_total = constant<V>(0);
-  for (const auto& [prices, share] : context.prices)
-    outcome.cost_total +=
-        share * configuration.axes.sites * site_price(prices, gpus, sent_bytes, duration_s, joules);
+  for (const auto& [prices, share] : site.prices)
+    outcome.cost_total += share * all_sites * site_price(prices, gpus, sent_bytes, duration_s, joules);
 }
 
 }  // namespace
@@ -114,22 +130,51 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
           .total();
   add_extra_traffic(summary, axes, V(overlap / axes.sites), fixed, context.traffic,
                     context.state_bytes_per_parameter);
-  SiteLoad<V> load{configuration.gpus_per_site, constant<V>(0), constant<V>(0),
-                   executed_experts(context.site, local_experts), constant<V>(0)};
-  keep(load, method.residency, fixed, axes.sites, held_share);
-  outcome.memory_bytes_per_site = memory_of_site(context.site, load).total();
-  outcome.memory_bytes_per_gpu = bytes_of_fullest_gpu(context.site, load);
-
-  // The global batch is divided as evenly as possible: the slowest site has ⌈B/M⌉ sequences, the mean is B/M,
-  // over the sites that train.
+  // Without shares, the global batch is divided as evenly as possible: the slowest site has ⌈B/M⌉ sequences,
+  // the mean is B/M, over the sites that train.
   const V training_sites = method.one_site ? constant<V>(1) : axes.sites;
   const V mean_sequences = axes.global_batch_sequences / training_sites;
-  load.sequences = ceil_of(mean_sequences);
-  const StepSeconds<V> slowest_step =
-      step_seconds(context, configuration, outcome.flops_per_token, local_experts, load);
-  load.sequences = mean_sequences;
-  const StepSeconds<V> mean_step =
-      step_seconds(context, configuration, outcome.flops_per_token, local_experts, load);
+  StepSeconds<V> slowest_step{constant<V>(0), constant<V>(0), constant<V>(0)};
+  V slowest_s = constant<V>(-1), fullest = constant<V>(-1);
+  outcome.memory_bytes_per_gpu = outcome.memory_bytes_per_site = outcome.gpu_memory_bytes = constant<V>(0);
+  const std::size_t computing = method.one_site ? 1 : context.sites.size();
+  std::vector<StepSeconds<V>> mean_steps;  // by site
+  std::vector<V> gpus;
+  for (std::size_t i = 0; i < context.sites.size(); ++i) {
+    const SweepSite& site = context.sites[i];
+    gpus.push_back(site.own ? constant<V>(site.own->gpus) : configuration.gpus_per_site);
+    if (i >= computing) continue;
+    SiteLoad<V> load{gpus[i], constant<V>(0), constant<V>(0), executed_experts(site.site, local_experts),
+                     constant<V>(0)};
+    keep(load, method.residency, fixed, axes.sites, held_share);
+    const V gpu_bytes = bytes_of_fullest_gpu(site.site, load);
+    const double available = site.site.gpus.gpu_memory_bytes;
+    const V full = gpu_bytes * fullness(1, available);
+    keep_larger(outcome.memory_bytes_per_gpu, gpu_bytes, fullest, full);
+    keep_larger(outcome.memory_bytes_per_site, memory_of_site(site.site, load).total(), fullest, full);
+    keep_larger(outcome.gpu_memory_bytes, constant<V>(available), fullest, full);
+    fullest = max_of(fullest, full);
+
+    const auto step = [&](const V& sequences) {
+      load.sequences = sequences;
+      return step_seconds(context, site, configuration, outcome.flops_per_token, local_experts, load);
+    };
+    const bool shares = !context.share_limits.empty() && !method.one_site;
+    const V own_sequences =
+        shares ? V(sequences_before(axes.global_batch_sequences, context.share_limits[i + 1]) -
+                   sequences_before(axes.global_batch_sequences, context.share_limits[i]))
+        : context.sites.size() == 1 || method.one_site
+            ? mean_sequences
+            : even_part(axes.global_batch_sequences, axes.sites, static_cast<double>(i));
+    mean_steps.push_back(step(own_sequences));
+    const bool alike = context.sites.size() == 1 && !shares;
+    const StepSeconds<V> longest = alike ? step(ceil_of(mean_sequences)) : mean_steps.back();
+    const V longest_s = longest.step_s();
+    keep_larger(slowest_step.gradients_s, longest.gradients_s, slowest_s, longest_s);
+    keep_larger(slowest_step.forward_s, longest.forward_s, slowest_s, longest_s);
+    keep_larger(slowest_step.optimizer_s, longest.optimizer_s, slowest_s, longest_s);
+    slowest_s = max_of(slowest_s, longest_s);
+  }
   const V outer_step_s = constant<V>(0);
 
   const V share = configuration.bandwidth_efficiency * configuration.free_share;
@@ -150,7 +195,17 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
   outcome.tokens = summary.steps * axes.global_batch_sequences * fixed.sequence_length;
   outcome.round_count = summary.rounds;
   outcome.round_duration_s = round.duration_s;
-  outcome.round_compute_s = round_compute_s(summary, mean_step, outer_step_s) * (training_sites / axes.sites);
+  // Mean over all sites; those that do not train count as 0.
+  std::vector<V> compute_s(context.sites.size(), constant<V>(0));
+  outcome.round_compute_s = constant<V>(0);
+  for (std::size_t i = 0; i < mean_steps.size(); ++i) {
+    compute_s[i] = round_compute_s(summary, mean_steps[i], outer_step_s);
+    outcome.round_compute_s += context.sites[i].sites_share * compute_s[i];
+  }
+  if (context.sites.size() == 1) {
+    outcome.round_compute_s *= training_sites / axes.sites;
+    compute_s[0] = outcome.round_compute_s;
+  }
   outcome.round_communication_s = round.communication_s;
   outcome.round_exposed_communication_s = round.exposed_s;
   outcome.round_idle_s = round.slowest_compute_s + round.waiting_s - outcome.round_compute_s;
@@ -163,58 +218,102 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
       axes.sites * summary.rounds * outcome.bytes_sent_per_site_per_round / outcome.tokens;
   outcome.link_busy_share =
       outcome.bytes_sent_per_site_per_round / links.all.port_bytes_per_s / round.duration_s;
-  add_cost(context, configuration, outcome);
+  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+  outcome.cost_total = constant<V>(context.sites.front().prices.empty() ? kUnknown : 0);
+  outcome.energy_kwh = constant<V>(context.sites.front().power ? 0 : kUnknown);
+  for (std::size_t i = 0; i < context.sites.size(); ++i)
+    add_cost(context.sites[i], gpus[i], compute_s[i], axes.sites, outcome);
 }
 
 template void evaluate(const SweepContext&, const Configuration<double>&, Outcome<double>&);
 template void evaluate(const SweepContext&, const Configuration<Block>&, Outcome<Block>&);
+
+namespace {
+
+/// `scenario` is that of a site (AtSite).
+SweepSite sweep_site(const Scenario& scenario) {
+  SweepSite site;
+  site.site = site_model(scenario);
+  site.adds_communication = adds_communication(scenario);
+  if (std::holds_alternative<AssumedDevice>(scenario.compute)) {
+    site.compute = SweepSite::Compute::assumed;
+    site.recomputation = executed_per_model_flops(scenario);
+  } else if (const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute)) {
+    site.compute = SweepSite::Compute::profiled;
+    site.micro_batch_sequences = static_cast<double>(profiled->micro_batch_sequences);
+    for (std::int64_t experts = 0; experts <= scenario.model.experts; ++experts) {
+      const StepSample step = estimate_step(profiled->profile, profiled->micro_batch_sequences, experts,
+                                            scenario.strategy.skip_token)
+                                  .micro_batch;
+      const bool repeats = repeats_forward(scenario);
+      site.forward_share.push_back(forward_share(step, repeats));
+      site.micro_batch_s.push_back(profiled_micro_batch_s(step.forward_s, step.backward_s, repeats));
+      site.optimizer_s.push_back(step.optimizer_s / optimizer_division(scenario));
+    }
+  }
+  site.power = scenario.power;
+  return site;
+}
+
+/// The price lists of the sites and the share of all sites that pays each of them.
+std::vector<std::pair<SitePrices, double>> price_shares(const Scenario& scenario) {
+  std::vector<std::pair<SitePrices, double>> prices;
+  if (!scenario.prices) return prices;
+  // A price list for more sites than the platform has serves sweeps over the number of sites.
+  const auto sites = static_cast<std::size_t>(scenario.sites());
+  for (std::size_t i = 0; i < sites; ++i) {
+    const SitePrices& site = scenario.prices->sites[i];
+    const auto known = std::find_if(prices.begin(), prices.end(),
+                                    [&](const auto& entry) { return same(entry.first, site); });
+    if (known == prices.end()) {
+      prices.emplace_back(site, 1.0 / static_cast<double>(sites));
+    } else {
+      known->second += 1.0 / static_cast<double>(sites);
+    }
+  }
+  return prices;
+}
+
+std::vector<SweepSite> sweep_sites(const Scenario& scenario) {
+  const double factor = scenario.variation.from_samples ? 1 : expected_step_factor(scenario.variation);
+  if (scenario.site_compute.empty() && scenario.workload.batch_shares.empty()) {
+    SweepSite all = sweep_site(scenario);
+    double slowest = 0;
+    for (const platforms::Site& site : scenario.platform.sites)
+      slowest = std::max(slowest, site.compute_factor);
+    all.step_factor = slowest * factor;
+    all.prices = price_shares(scenario);
+    return {all};
+  }
+  std::vector<SweepSite> sites;
+  for (int i = 0; i < scenario.sites(); ++i) {
+    const AtSite at(scenario, i);
+    SweepSite site = sweep_site(at);
+    const Configuration<double> configuration = configuration_of(at);
+    if (!scenario.site_compute.empty())
+      site.own = {configuration.step_time_s, configuration.peak_flops, configuration.share_of_peak,
+                  configuration.gpus_per_site};
+    site.step_factor = factor * scenario.platform.sites[static_cast<std::size_t>(i)].compute_factor;
+    site.sites_share = 1.0 / scenario.sites();
+    if (scenario.prices)
+      site.prices = {{scenario.prices->sites[static_cast<std::size_t>(i)], site.sites_share}};
+    sites.push_back(site);
+  }
+  return sites;
+}
+
+}  // namespace
 
 SweepContext sweep_context(const Scenario& scenario) {
   SweepContext context;
   context.method = scenario.strategy.method;
   context.fixed = fixed_of(scenario);
   context.skip_token = scenario.strategy.skip_token;
-  context.site = site_model(scenario);
   context.full_flops = full_replica_flops(scenario.model);
-  context.adds_communication = adds_communication(scenario);
-  double slowest = 0;
-  for (const platforms::Site& site : scenario.platform.sites)
-    slowest = std::max(slowest, site.compute_factor);
-  context.step_factor =
-      slowest * (scenario.variation.from_samples ? 1 : expected_step_factor(scenario.variation));
-  if (std::holds_alternative<AssumedDevice>(scenario.compute)) {
-    context.compute = SweepContext::Compute::assumed;
-    context.recomputation = executed_per_model_flops(scenario);
-  } else if (const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute)) {
-    context.compute = SweepContext::Compute::profiled;
-    context.micro_batch_sequences = static_cast<double>(profiled->micro_batch_sequences);
-    for (std::int64_t experts = 0; experts <= scenario.model.experts; ++experts) {
-      const StepSample step = estimate_step(profiled->profile, profiled->micro_batch_sequences, experts,
-                                            scenario.strategy.skip_token)
-                                  .micro_batch;
-      const bool repeats = repeats_forward(scenario);
-      context.forward_share.push_back(forward_share(step, repeats));
-      context.micro_batch_s.push_back(profiled_micro_batch_s(step.forward_s, step.backward_s, repeats));
-      context.optimizer_s.push_back(step.optimizer_s / optimizer_division(scenario));
-    }
-  }
+  context.sites = sweep_sites(scenario);
+  if (!scenario.workload.batch_shares.empty()) context.share_limits = share_limits(scenario);
   context.traffic = scenario.traffic;
   context.state_bytes_per_parameter = state_bytes_per_parameter(scenario);
-  if (scenario.prices) {
-    // A price list for more sites than the platform has serves sweeps over the number of sites.
-    const auto sites = static_cast<std::size_t>(scenario.sites());
-    for (std::size_t i = 0; i < sites; ++i) {
-      const SitePrices& site = scenario.prices->sites[i];
-      const auto known = std::find_if(context.prices.begin(), context.prices.end(),
-                                      [&](const auto& entry) { return same(entry.first, site); });
-      if (known == context.prices.end()) {
-        context.prices.emplace_back(site, 1.0 / static_cast<double>(sites));
-      } else {
-        known->second += 1.0 / static_cast<double>(sites);
-      }
-    }
-  }
-  context.power = scenario.power;
   platforms::Platform platform = scenario.platform;
   for (platforms::Path& path : platform.paths) path.latency_s *= scenario.network.latency_factor;
   context.links = link_sets(scenario, platform);

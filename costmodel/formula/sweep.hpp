@@ -1,8 +1,8 @@
 // The whole closed form for many configurations side by side: one lane is one configuration.
 //
 // Numeric values that vary freely are axes of Configuration. Choices between formulas (model, method,
-// placement kind, collective and others) are in SweepContext. All sites are equal. The values of every lane
-// must be values that check() accepts.
+// placement kind, collective and others) are in SweepContext. The values of every lane must be values that
+// check() accepts.
 #pragma once
 #include <optional>
 #include <utility>
@@ -24,8 +24,8 @@ struct Configuration {
   // Raw rates, before bandwidth_efficiency.
   V uplink_bytes_per_s, downlink_bytes_per_s, path_bytes_per_s, latency_s, bandwidth_efficiency;
   V free_share;  // payload share of the links: see network_model.hpp
-  // Values of [compute]; the first three are used if its kind needs them. The degrees of SweepContext divide
-  // gpus_per_site.
+  // Values of [compute], for sites that are alike; the first three are used if its kind needs them. The
+  // degrees of SweepSite divide gpus_per_site.
   V step_time_s, peak_flops, share_of_peak, gpus_per_site;
 };
 
@@ -36,7 +36,9 @@ struct Outcome {
   V wall_clock_s, compute_utilization, tokens_per_s;
   V bytes_per_token, bytes_sent_per_site_per_round;
   SentBytes<V> sent;
-  V memory_bytes_per_site, memory_bytes_per_gpu, flops_per_token;  // memory_bytes_per_gpu: fullest GPU
+  /// Of the site whose GPUs are fullest; gpu_memory_bytes is 0 if unknown.
+  V memory_bytes_per_site, memory_bytes_per_gpu, gpu_memory_bytes;
+  V flops_per_token;
   V optimizer_steps, tokens;
   V round_count, round_duration_s, round_compute_s, round_communication_s, round_exposed_communication_s,
       round_idle_s;
@@ -44,15 +46,16 @@ struct Outcome {
   V cost_total, energy_kwh;  // NaN if the context has no prices, or no power
 };
 
-/// Values that all configurations of a block have in common.
-struct SweepContext {
+/// GPUs, step times and costs of a site, or of all sites if they are alike.
+struct SweepSite {
   enum class Compute { given, assumed, profiled };
+  /// Values of [compute] of a site that differs from others; they replace those of the configuration.
+  struct Own {
+    double step_time_s = 0, peak_flops = 0, share_of_peak = 0, gpus = 1;
+  };
 
-  const Method* method = nullptr;
-  Fixed fixed;
-  bool skip_token = false;
-  FlopsPerToken full_flops;
   SiteModel site;
+  std::optional<Own> own;
   Compute compute = Compute::given;
   double recomputation = 1;        // executed FLOPs ÷ model FLOPs, where the step time follows from FLOPs
   bool adds_communication = true;  // communication inside a site comes on top of the step time
@@ -60,12 +63,24 @@ struct SweepContext {
   // From a profile, indexed by the number of local experts 0 … N_e.
   double micro_batch_sequences = 1;
   std::vector<double> micro_batch_s, forward_share, optimizer_s;
+  std::optional<GpuPower> power;
+  /// Each element is a price list and the share of all sites that pay these prices. The vector is empty if no
+  /// prices are given.
+  std::vector<std::pair<SitePrices, double>> prices;
+  double sites_share = 1;  // share of all sites that this one stands for
+};
+
+/// Values that all configurations of a block have in common.
+struct SweepContext {
+  const Method* method = nullptr;
+  Fixed fixed;
+  bool skip_token = false;
+  FlopsPerToken full_flops;
+  /// One element if all sites are alike, otherwise one for each site.
+  std::vector<SweepSite> sites;
+  std::vector<double> share_limits;  // see share_limits(); empty if the sites have equal parts of the batch
   ExtraTraffic traffic;
   double state_bytes_per_parameter = 0;
-  /// Sites can differ in their prices only. Each element is a price list and the share of the sites that pay
-  /// these prices. The vector is empty if no prices are given.
-  std::vector<std::pair<SitePrices, double>> prices;
-  std::optional<GpuPower> power;
   /// Links of sites that differ, with their raw rates. Its lists are empty if sites are equal; then the
   /// configuration's rates represent all sites.
   LinkSets<double> links;

@@ -6,6 +6,7 @@
 
 #include "costmodel/compute/step_variation.hpp"
 #include "costmodel/formula/closed_form_parts.hpp"
+#include "costmodel/inputs/at_site.hpp"
 #include "costmodel/math/replicas.hpp"
 
 namespace fomoe::costmodel {
@@ -24,9 +25,11 @@ double compute_change_s(const Scenario& scenario, double factor) {
   return closed_form_wall_clock_s(with_compute(scenario, factor)) - closed_form_wall_clock_s(scenario);
 }
 
-void add_measured_steps(std::vector<Uncertainty>& list, const Scenario& scenario, double answer_s) {
-  if (!std::holds_alternative<ProfiledCompute>(scenario.compute)) return;
-  const ProfilePoint& point = sampled_point(scenario);
+/// `slowest` is the scenario of the site whose steps decide.
+void add_measured_steps(std::vector<Uncertainty>& list, const Scenario& scenario, const Scenario& slowest,
+                        double answer_s) {
+  if (!std::holds_alternative<ProfiledCompute>(slowest.compute)) return;
+  const ProfilePoint& point = sampled_point(slowest);
   if (point.samples.size() < 2) return;
   const Spread spread = spread_of(step_totals_s(point));
   const StepSample middle = median_step(point);
@@ -40,12 +43,13 @@ void add_measured_steps(std::vector<Uncertainty>& list, const Scenario& scenario
                       " measured steps of one micro-batch, by Student's t"});
 }
 
-void add_varying_steps(std::vector<Uncertainty>& list, const Scenario& scenario, double answer_s) {
+void add_varying_steps(std::vector<Uncertainty>& list, const Scenario& scenario, const Scenario& slowest,
+                       double answer_s) {
   const StepVariation& variation = scenario.variation;
   if (!variation.varies()) return;
   double drawn = variation.coefficient;
   if (variation.from_samples) {
-    const std::vector<double> steps_s = step_totals_s(sampled_point(scenario));
+    const std::vector<double> steps_s = step_totals_s(sampled_point(slowest));
     const auto n = static_cast<double>(steps_s.size());
     // Draws with replacement have the variance of these n samples, not the estimate for a population.
     if (n > 1) {
@@ -82,8 +86,9 @@ void add_jitter(std::vector<Uncertainty>& list, const Scenario& scenario, double
 
 std::vector<Uncertainty> known_spread(const Scenario& scenario, double answer_s) {
   std::vector<Uncertainty> list;
-  add_measured_steps(list, scenario, answer_s);
-  add_varying_steps(list, scenario, answer_s);
+  const AtSite slowest(scenario, closed_form_parts(scenario).slowest_site);
+  add_measured_steps(list, scenario, slowest, answer_s);
+  add_varying_steps(list, scenario, slowest, answer_s);
   add_jitter(list, scenario, answer_s);
   return list;
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "costmodel/inputs/energy.hpp"
 #include "costmodel/inputs/enum_names.hpp"
@@ -76,6 +77,8 @@ constexpr auto enum_names(RouterModel) {
 struct Workload {
   std::int64_t tokens = 0;                  // training tokens of all sites together
   std::int64_t global_batch_sequences = 0;  // sequences per optimiser step, all sites together
+  /// Relative parts of the batch, one for each site; empty: equal parts.
+  std::vector<double> batch_shares;
 };
 
 struct Strategy {
@@ -144,6 +147,15 @@ struct StepVariation {
 
 using ComputeSpec = std::variant<ProfiledCompute, GivenStepTime, AssumedDevice>;
 
+/// GPUs and step times of one site, in a scenario whose sites differ.
+struct SiteCompute {
+  ComputeSpec compute;
+  SiteGpus gpus;
+  double peak_flops = 0;  // FLOP/s of one GPU; 0: unknown
+  std::optional<GpuPower> power;
+  std::vector<Provenance> catalogue;
+};
+
 /// Traffic beside the synchronisation, all off by default. Sites are given by their index in the platform.
 struct ExtraTraffic {
   std::optional<int> data_site;  // site with the data set; the other sites read their sequences from it
@@ -161,7 +173,10 @@ struct Scenario {
   Strategy strategy;
   ComputeSpec compute;
   StepVariation variation;
-  SiteGpus gpus;                      // GPUs of each site
+  SiteGpus gpus;  // GPUs of each site
+  /// GPUs and step times of each site, if sites differ. Otherwise it is empty, and `compute`, `gpus`,
+  /// `peak_flops`, `power` and `catalogue` hold for all sites. AtSite selects those of one site.
+  std::vector<SiteCompute> site_compute;
   std::vector<Provenance> catalogue;  // values from catalogues, and what was guessed about the model
   double peak_flops = 0;              // FLOP/s of one GPU; 0: unknown
   platforms::Platform platform;       // raw, before the network model applies

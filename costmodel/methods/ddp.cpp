@@ -89,14 +89,12 @@ Plan plan(const Scenario& scenario) {
     round = at_once(scenario, plan);
   } else {
     plan.groups = tensor_groups_by_layer(scenario);
-    const auto sequences = static_cast<double>(local_batch_sequences(scenario, 0));
-    const double pass = sequences_per_pass(scenario);
-    if (pass == 0) {
+    if (sequences_per_pass(scenario) == 0) {
       plan.notes.push_back(
           "compute.micro_batch_sequences is not given, so the transfer of gradients overlaps with the "
           "backward pass of a site's whole batch");
     }
-    round = behind_backward(scenario, plan, pass == 0 ? 1 : std::min(1.0, pass / sequences));
+    round = behind_backward(scenario, plan, pass_share(scenario));
   }
   plan.round = [round = std::move(round)](std::int64_t) { return round; };
   return plan;

@@ -1,5 +1,6 @@
 #include "costmodel/model/memory.hpp"
 
+#include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
@@ -20,6 +21,25 @@ MemoryBytes fullest_stage(const SiteModel& model, const SiteLoad<double>& load, 
 }
 
 }  // namespace
+
+int fullest_site(const Scenario& scenario) {
+  int fullest = 0;
+  double most = 0;
+  for (int site = 0; site < static_cast<int>(scenario.site_compute.size()); ++site) {
+    if (local_batch_sequences(scenario, site) == 0) continue;
+    const AtSite at(scenario, site);
+    const double full = fullness(memory_per_gpu(at).total(), at.scenario().gpus.gpu_memory_bytes);
+    if (full <= most) continue;
+    fullest = site;
+    most = full;
+  }
+  return fullest;
+}
+
+GpuMemory fullest_gpu(const Scenario& scenario) {
+  const AtSite at(scenario, fullest_site(scenario));
+  return {memory_per_gpu(at).total(), at.scenario().gpus.gpu_memory_bytes};
+}
 
 MemoryBytes memory_per_gpu(const Scenario& scenario) {
   return memory_per_gpu(scenario, micro_batch_sequences(scenario));

@@ -89,6 +89,21 @@ V bytes_of_fullest_gpu(const SiteModel& model, const SiteLoad<V>& load) {
   return most;
 }
 
+/// What decides which of several sites is the fullest one. A GPU of unknown memory counts as less full than
+/// any other.
+inline double fullness(double needed_bytes, double available_bytes) {
+  return available_bytes > 0 ? needed_bytes / available_bytes : needed_bytes * 1e-30;
+}
+
+/// The site whose GPUs are fullest, relative to their memory. If no memory is given, the one that needs most.
+int fullest_site(const Scenario& scenario);
+
+/// Bytes that the fullest GPU of all sites needs, and its memory; `available` is 0 if it is not given.
+struct GpuMemory {
+  double needed = 0, available = 0;
+};
+GpuMemory fullest_gpu(const Scenario& scenario);
+
 /// Memory of the fullest GPU of a site, with the scenario's micro-batch or with the given one.
 MemoryBytes memory_per_gpu(const Scenario& scenario);
 MemoryBytes memory_per_gpu(const Scenario& scenario, std::int64_t micro_batch_sequences);

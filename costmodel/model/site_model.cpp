@@ -1,7 +1,9 @@
 #include "costmodel/model/site_model.hpp"
 
+#include <algorithm>
 #include <string>
 
+#include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/activations.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/memory.hpp"
@@ -28,10 +30,38 @@ std::int64_t micro_batch_sequences(const Scenario& scenario) {
   return scenario.gpus.micro_batch_sequences;
 }
 
-double sequences_per_pass(const Scenario& scenario) {
+namespace {
+
+double sequences_per_pass_of_site(const Scenario& scenario) {
   const SiteGpus& gpus = scenario.gpus;
   const int replicas = gpus.count / (gpus.tensor_parallel * gpus.pipeline_parallel);
   return static_cast<double>(micro_batch_sequences(scenario) * replicas);
+}
+
+bool sites_differ(const Scenario& scenario) {
+  return !scenario.site_compute.empty() || !scenario.workload.batch_shares.empty();
+}
+
+}  // namespace
+
+double pass_share(const Scenario& scenario) {
+  double smallest = 1;
+  for (int site = 0; site < (sites_differ(scenario) ? scenario.sites() : 1); ++site) {
+    const double pass = sequences_per_pass_of_site(AtSite(scenario, site));
+    if (pass > 0)
+      smallest = std::min(smallest, pass / static_cast<double>(local_batch_sequences(scenario, site)));
+  }
+  return smallest;
+}
+
+double sequences_per_pass(const Scenario& scenario) {
+  if (!sites_differ(scenario)) return sequences_per_pass_of_site(scenario);
+  bool given = false;
+  for (int site = 0; site < scenario.sites(); ++site)
+    given = given || micro_batch_sequences(AtSite(scenario, site)) > 0;
+  if (!given) return 0;
+  return pass_share(scenario) * static_cast<double>(scenario.workload.global_batch_sequences) /
+         scenario.sites();
 }
 
 SiteModel site_model(const Scenario& scenario) {

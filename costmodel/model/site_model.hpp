@@ -49,7 +49,11 @@ void check_site_gpus(const Scenario& scenario);
 /// Sequences of one replica in one forward and backward pass; 0 if neither the scenario nor the profile gives
 /// it.
 std::int64_t micro_batch_sequences(const Scenario& scenario);
-/// Sequences of all replicas of a site in one pass; 0 if compute.micro_batch_sequences is not given.
+/// Share of a site's batch that all of its replicas process in one pass; 1 if the micro-batch is not given.
+/// If sites differ, it is the smallest share of any site.
+double pass_share(const Scenario& scenario);
+/// Sequences of all replicas of a site in one pass; 0 if compute.micro_batch_sequences is not given. If sites
+/// differ, it is pass_share() of an equal part of the batch.
 double sequences_per_pass(const Scenario& scenario);
 
 }  // namespace fomoe::costmodel

@@ -1,5 +1,8 @@
 #include "costmodel/plan/site_shares.hpp"
 
+#include <cmath>
+#include <numeric>
+
 #include "costmodel/plan/method.hpp"
 
 namespace fomoe::costmodel {
@@ -12,9 +15,24 @@ std::int64_t local_experts(const Scenario& scenario) {
   return scenario.model.experts * effective_overlap(scenario) / scenario.sites();
 }
 
+std::vector<double> share_limits(const Scenario& scenario) {
+  const std::vector<double>& shares = scenario.workload.batch_shares;
+  const double all = std::accumulate(shares.begin(), shares.end(), 0.0);
+  std::vector<double> limits = {0};
+  double sum = 0;
+  for (const double share : shares) limits.push_back((sum += share) / all);
+  limits.back() = 1;
+  return limits;
+}
+
 std::int64_t local_batch_sequences(const Scenario& scenario, int site) {
   if (scenario.strategy.method->one_site) return site == 0 ? scenario.workload.global_batch_sequences : 0;
-  return chunk_elements(scenario.workload.global_batch_sequences, scenario.sites(), site);
+  if (scenario.workload.batch_shares.empty())
+    return chunk_elements(scenario.workload.global_batch_sequences, scenario.sites(), site);
+  const std::vector<double> limits = share_limits(scenario);
+  const auto batch = static_cast<double>(scenario.workload.global_batch_sequences);
+  const auto at = static_cast<std::size_t>(site);
+  return std::llround(sequences_before(batch, limits[at + 1]) - sequences_before(batch, limits[at]));
 }
 
 std::int64_t optimizer_steps(const Scenario& scenario) {

@@ -1,8 +1,10 @@
 // The share of the experts and of the batch of each site.
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "costmodel/inputs/scenario.hpp"
+#include "costmodel/math/lanes.hpp"
 
 namespace fomoe::costmodel {
 
@@ -14,8 +16,19 @@ int effective_overlap(const Scenario& scenario);
 /// the number of sites. check() has rejected values that do not divide evenly.
 std::int64_t local_experts(const Scenario& scenario);
 
-/// Sequences of the global batch that a site processes in one step. Sites differ by at most one sequence,
-/// unless the method trains at the first site alone.
+/// Sequences of a batch before the part of the batch that begins at `share` of it. Parts between two such
+/// places differ from their exact size by less than one sequence, and add up to the batch.
+template <class V>
+V sequences_before(const V& batch_sequences, double share) {
+  return floor_of(V(batch_sequences * (share * (1 + 1e-14))));
+}
+
+/// Where the part of each site begins and ends in a batch with Workload::batch_shares, as shares of the
+/// batch.
+std::vector<double> share_limits(const Scenario& scenario);
+
+/// Sequences of the global batch that a site processes in one step. Without batch_shares, sites differ by at
+/// most one sequence, unless the method trains at the first site alone.
 std::int64_t local_batch_sequences(const Scenario& scenario, int site);
 
 /// Optimiser steps of the run: ⌈tokens ÷ global batch⌉.

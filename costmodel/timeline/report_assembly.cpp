@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "costmodel/compose/memory_remedy.hpp"
-#include "costmodel/compute/compute_times.hpp"
+#include "costmodel/compute/site_times.hpp"
+#include "costmodel/inputs/at_site.hpp"
 #include "costmodel/math/replicas.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/memory.hpp"
@@ -108,22 +109,19 @@ RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps) {
   report.notes = ignored_axes(scenario);
   report.optimizer_steps = optimizer_steps;
   report.tokens = optimizer_steps * scenario.workload.global_batch_sequences * scenario.model.sequence_length;
-  const double memory_bytes = memory_per_site(scenario).total();
   for (int site = 0; site < scenario.sites(); ++site) {
     SiteReport row;
     row.name = scenario.platform.sites[static_cast<std::size_t>(site)].name;
-    row.memory_bytes = local_batch_sequences(scenario, site) > 0 ? memory_bytes : 0;
+    if (local_batch_sequences(scenario, site) > 0)
+      row.memory_bytes = memory_per_site(AtSite(scenario, site)).total();
     report.sites.push_back(row);
   }
   report.flops_per_token = flops_per_token(scenario.model, local_experts(scenario),
                                            scenario.strategy.skip_token, FlopsAccounting::mechanism)
                                .total();
-  if (const auto efficiency =
-          step_efficiency(scenario, static_cast<double>(local_batch_sequences(scenario, 0))))
-    report.efficiency = RunEfficiency{scenario.peak_flops * scenario.gpus.count *
-                                          (scenario.strategy.method->one_site ? 1 : scenario.sites()),
-                                      efficiency->mfu, 0, efficiency->kernel_efficiency};
-  report.provenance = compute_times(scenario, 1).provenance;
+  if (const std::string note = unequal_steps(scenario); !note.empty()) report.notes.push_back(note);
+  report.efficiency = run_efficiency(scenario);
+  report.provenance = compute_provenance(scenario);
   report.provenance.insert(report.provenance.end(), scenario.platform.provenance.begin(),
                            scenario.platform.provenance.end());
   const StepVariation& variation = scenario.variation;
@@ -134,7 +132,7 @@ RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps) {
                                 : "drawn from the distribution given in the scenario"});
   add_network_provenance(report, scenario.network);
   report.provenance.push_back({"bytes sent", Origin::computed, "from the model's shape and the plan"});
-  report.provenance.push_back(memory_provenance(scenario));
+  report.provenance.push_back(memory_provenance(AtSite(scenario, fullest_site(scenario))));
   report.memory_problem = memory_problem(scenario);
   return report;
 }

@@ -3,13 +3,30 @@
 #include <algorithm>
 #include <string>
 
+#include "costmodel/inputs/at_site.hpp"
+
 namespace fomoe::costmodel {
 
-int paid_gpus_per_site(const Scenario& scenario) { return scenario.gpus.count; }
+namespace {
+
+/// "8 GPUs per site", or "24 GPUs of all sites" if sites differ.
+std::string gpus_text(const Scenario& scenario) {
+  const bool differ = !scenario.site_compute.empty();
+  const int gpus = differ ? all_gpus(scenario) : scenario.gpus.count;
+  return std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs") + (differ ? " of all sites" : " per site");
+}
+
+}  // namespace
+
+int all_gpus(const Scenario& scenario) {
+  if (scenario.site_compute.empty()) return scenario.gpus.count * scenario.sites();
+  int gpus = 0;
+  for (const SiteCompute& site : scenario.site_compute) gpus += site.gpus.count;
+  return gpus;
+}
 
 void add_cost(RunReport& report, const Scenario& scenario) {
   if (!scenario.prices && !scenario.power) return;
-  const double gpus = paid_gpus_per_site(scenario);
   const double duration_s = report.wall_clock_s;
   const auto rounds = static_cast<double>(report.round.count);
   Cost cost;
@@ -17,8 +34,10 @@ void add_cost(RunReport& report, const Scenario& scenario) {
   for (std::size_t i = 0; i < report.sites.size(); ++i) {
     const SiteReport& site = report.sites[i];
     const double busy_s = std::min(site.compute_s * rounds, duration_s);
-    const double site_joules =
-        scenario.power ? energy_joules(*scenario.power, gpus, duration_s, busy_s) : 0.0;
+    const AtSite at(scenario, static_cast<int>(i));
+    const double gpus = at.scenario().gpus.count;
+    const std::optional<GpuPower>& power = at.scenario().power;
+    const double site_joules = power ? energy_joules(*power, gpus, duration_s, busy_s) : 0.0;
     joules += site_joules;
     if (!scenario.prices) continue;
     const SitePrices& prices = scenario.prices->sites[i];
@@ -35,10 +54,9 @@ void add_cost(RunReport& report, const Scenario& scenario) {
     report.provenance.insert(report.provenance.end(), stated.begin(), stated.end());
     report.provenance.push_back(
         {"cost", Origin::computed,
-         std::to_string(paid_gpus_per_site(scenario)) + (gpus == 1 ? " GPU" : " GPUs") +
-             " per site for the whole wall clock; egress of all bytes that a site sends, "
-             "in monthly tiers; ports for whole months. Storage, interruptions of spot "
-             "GPUs and staff are not included"});
+         gpus_text(scenario) +
+             " for the whole wall clock; egress of all bytes that a site sends, in monthly tiers; ports for "
+             "whole months. Storage, interruptions of spot GPUs and staff are not included"});
   }
   if (scenario.power) {
     cost.energy_kwh = joules / kJoulesPerKwh;

@@ -52,8 +52,8 @@ V site_price(const SitePrices& prices, const V& gpus, const V& sent_bytes, const
          port_price(prices, duration_s) + prices.energy_price_per_joule * joules;
 }
 
-/// GPUs of a site that are billed and draw power.
-int paid_gpus_per_site(const Scenario& scenario);
+/// GPUs of all sites. They are billed and draw power, whether their site trains or not.
+int all_gpus(const Scenario& scenario);
 
 /// Sets report.cost if the scenario has prices or power, from the report's wall clock and its sites' bytes
 /// and compute times, and adds the provenance of both.

@@ -74,7 +74,6 @@ void require_power(const char* option, const costmodel::Scenario& scenario) {
 
 planner::Limits read_limits(const std::string& text, const costmodel::Scenario& scenario) {
   planner::Limits limits;
-  if (scenario.gpus.gpu_memory_bytes > 0) limits.gpu_memory_bytes = scenario.gpus.gpu_memory_bytes;
   std::istringstream parts(text);
   for (std::string part; std::getline(parts, part, ',');) {
     const std::size_t equals = part.find('=');
@@ -101,9 +100,8 @@ planner::Limits read_limits(const std::string& text, const costmodel::Scenario& 
             "--set quality.model=paper-table");
       limits.perplexity = number(part, value, "a perplexity above zero");
     } else if (name == "memory") {
-      const double bytes =
+      limits.gpu_memory_bytes =
           quantity(part, value, scenario::Quantity::size, "the memory of one GPU, with a unit");
-      limits.gpu_memory_bytes = std::min(bytes, limits.gpu_memory_bytes.value_or(bytes));
     } else {
       const std::string meant = scenario::nearest(name, kLimits);
       refuse(part, "one of " + scenario::joined(kLimits) +

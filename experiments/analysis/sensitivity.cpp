@@ -51,7 +51,7 @@ ShownSensitivity simulated_sensitivity(const costmodel::Scenario& scenario, cons
 
 Engine brief_engine(const costmodel::Scenario& scenario) {
   Engine engine;
-  engine.simulated = !costmodel::closed_form_parts(scenario).represents_links;
+  engine.simulated = !costmodel::closed_form_parts(scenario).represents_sites;
   engine.options.most_flows = kBriefFlows;
   return engine;
 }

@@ -141,7 +141,7 @@ void run_compare(const Arguments& arguments) {
       report["sensitivity"] = sensitivity_json(brief_sensitivity(scenarios[i]));
       report["scenario"] = scenario::to_json(scenarios[i]);
       const std::string& problem = cases[i].report.memory_problem;
-      const bool known = scenarios[i].gpus.gpu_memory_bytes > 0;
+      const bool known = costmodel::fullest_gpu(scenarios[i]).available > 0;
       list.push_back({{"case", texts[i]},
                       {"fits", known ? scenario::Json(problem.empty()) : scenario::Json()},
                       {"problem", problem},

@@ -6,6 +6,7 @@
 #include "costmodel/compose/memory_remedy.hpp"
 #include "costmodel/compute/compute_times.hpp"
 #include "costmodel/formula/closed_form.hpp"
+#include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
@@ -35,6 +36,7 @@ struct Cost {
   std::int64_t rounds = 0;
   bool paper_accounting = false;
   std::vector<Provenance> provenance;
+  std::string site;  // the fullest site, if sites differ
 };
 
 std::vector<Provenance> provenance_of(const costmodel::Scenario& scenario, bool paper_accounting) {
@@ -148,6 +150,7 @@ std::string to_json_text(const Cost& cost, const costmodel::Scenario& scenario) 
       {"sent_bytes_per_site", scenario::to_json(cost.sent)},
       {"provenance", scenario::to_json(cost.provenance)},
       {"scenario", scenario::to_json(scenario)}};
+  if (!cost.site.empty()) document["site"] = cost.site;
   if (cost.largest_micro_batch) document["largest_micro_batch_sequences"] = *cost.largest_micro_batch;
   return scenario::to_text(document);
 }
@@ -157,6 +160,10 @@ std::string to_human_text(const Cost& cost, const costmodel::Scenario& scenario)
   const auto& parameters = cost.parameters;
   std::string text = fmt::format("{} on {} sites, model {}\n\n", scenario.strategy.method->name,
                                  scenario.sites(), scenario.model.name);
+  if (!cost.site.empty())
+    text += fmt::format(
+        "Sites differ; memory and times inside a site are those of {}, whose GPUs are fullest.\n\n",
+        cost.site);
   if (const std::string memory = costmodel::memory_problem(scenario); !memory.empty())
     text += fmt::format("This scenario cannot run as configured: it {}.\n\n", memory);
   std::vector<Row> rows = {{"parameters", count(parameters.total())},
@@ -226,8 +233,13 @@ void run_cost(const Arguments& arguments) {
   const Output output("--output", (*values)["output"].as<std::string>(), {".json"});
   const bool paper =
       choice("--accounting", (*values)["accounting"].as<std::string>(), {"mechanism", "paper"}) == "paper";
-  const costmodel::Scenario scenario = read_scenario(*values);
-  const Cost cost = cost_of(scenario, paper);
+  const costmodel::Scenario of_all_sites = read_scenario(*values);
+  const int site = costmodel::fullest_site(of_all_sites);
+  const costmodel::AtSite at(of_all_sites, site);
+  const costmodel::Scenario& scenario = at;
+  Cost cost = cost_of(scenario, paper);
+  if (!of_all_sites.site_compute.empty())
+    cost.site = scenario.platform.sites[static_cast<std::size_t>(site)].name;
   output.write(output.for_people() ? to_human_text(cost, scenario) : to_json_text(cost, scenario));
 }
 

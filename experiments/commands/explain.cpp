@@ -80,7 +80,7 @@ std::string traffic_lines(const Scenario& scenario, const costmodel::ClosedFormP
 }
 
 std::string compute_lines(const costmodel::ClosedFormParts& parts) {
-  const costmodel::ComputeTimes& step = parts.slowest_site;
+  const costmodel::ComputeTimes& step = parts.slowest_times;
   std::string text = text_of({"a step of the slowest site", "forward and backward + optimiser",
                               fmt::format("{} + {}", seconds(step.gradients_s), seconds(step.optimizer_s)),
                               seconds(step.step_s())});
@@ -146,11 +146,12 @@ std::string stage_lines(const Scenario& scenario, const costmodel::ClosedFormPar
           "compute\n",
           stage.hidden_steps, stage.hidden_forwards, stage.hidden_backwards);
   }
-  if (parts.represents_links) return text;
+  if (parts.represents_sites) return text;
   return text +
          fmt::format(
              "  The sites differ, and these transfers have no formula for sites that differ: every transfer\n"
-             "  is taken to use {}, the slowest port, the slowest path and the longest latency.\n",
+             "  is taken to wait for the slowest site, and to use {}, the slowest port, the slowest path\n"
+             "  and the longest latency.\n",
              parts.port);
 }
 
@@ -193,7 +194,7 @@ void run_explain(const Arguments& arguments) {
   const Scenario scenario = read_scenario(*values);
   const costmodel::ClosedFormParts parts = costmodel::closed_form_parts(scenario);
   std::string simulated;
-  if (!parts.represents_links) {
+  if (!parts.represents_sites) {
     const double wall_clock_s = execute(scenario, Engine{}).report.wall_clock_s;
     simulated = text_of({"wall clock by simulation, which represents the links", "every hop at its own rate",
                          "", fmt::format("{:.10g} s ({})", wall_clock_s, human_time(wall_clock_s))});

@@ -6,6 +6,7 @@
 
 #include "costmodel/compose/memory_remedy.hpp"
 #include "costmodel/formula/closed_form.hpp"
+#include "costmodel/inputs/at_site.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/memory.hpp"
 #include "costmodel/model/site_model.hpp"
@@ -37,27 +38,34 @@ std::string seconds(double value) { return fmt::format("{:.6g} s", value); }
 
 namespace {
 
-std::string flop_lines(const Scenario& scenario, const costmodel::FlopsPerToken& flops) {
+std::string flop_lines(const Scenario& scenario, int site, const costmodel::FlopsPerToken& flops) {
   return text_of({"model FLOPs of a token",
                   "dense matrices + attention, over every pair of positions + experts + router",
                   fmt::format("{} + {} + {} + {}", whole(flops.dense), whole(flops.attention),
                               whole(flops.expert), whole(flops.router)),
                   whole(flops.total())}) +
-         text_of({"tokens of the largest site in a step", "sequences of the site · tokens of a sequence",
-                  fmt::format("{} · {}", costmodel::local_batch_sequences(scenario, 0),
+         text_of({"tokens of the slowest site in a step", "sequences of the site · tokens of a sequence",
+                  fmt::format("{} · {}", costmodel::local_batch_sequences(scenario, site),
                               scenario.model.sequence_length),
-                  whole(static_cast<double>(costmodel::local_batch_sequences(scenario, 0) *
+                  whole(static_cast<double>(costmodel::local_batch_sequences(scenario, site) *
                                             scenario.model.sequence_length))});
 }
 
 }  // namespace
 
-std::string step_lines(const Scenario& scenario, const costmodel::ClosedFormParts& parts) {
-  const costmodel::ComputeTimes& step = parts.slowest_site;
+std::string step_lines(const Scenario& of_all_sites, const costmodel::ClosedFormParts& parts) {
+  const int site = parts.slowest_site;
+  const costmodel::AtSite at(of_all_sites, site);
+  const Scenario& scenario = at;
+  const costmodel::ComputeTimes& step = parts.slowest_times;
   const costmodel::FlopsPerToken flops =
       costmodel::flops_per_token(scenario.model, costmodel::local_experts(scenario),
                                  scenario.strategy.skip_token, costmodel::FlopsAccounting::mechanism);
-  std::string text = flop_lines(scenario, flops);
+  std::string text;
+  if (!of_all_sites.site_compute.empty() || !of_all_sites.workload.batch_shares.empty())
+    text = fmt::format("  The steps of {} take longest, so it decides.\n",
+                       scenario.platform.sites[static_cast<std::size_t>(site)].name);
+  text += flop_lines(scenario, site, flops);
   const double inside_s = step.intra_site.before_optimizer();
   if (const auto* device = std::get_if<costmodel::AssumedDevice>(&scenario.compute)) {
     const double executed = costmodel::executed_per_model_flops(scenario);
@@ -67,7 +75,7 @@ std::string step_lines(const Scenario& scenario, const costmodel::ClosedFormPart
                              device->mfu > 0 ? "MFU" : "kernel efficiency"),
                  fmt::format("{}{} · {} ÷ ({:.4g} · {:.6g} TFLOP/s · {})", whole(flops.total()),
                              executed > 1 ? fmt::format(" · {:.4g}", executed) : "",
-                             whole(static_cast<double>(costmodel::local_batch_sequences(scenario, 0) *
+                             whole(static_cast<double>(costmodel::local_batch_sequences(scenario, site) *
                                                        scenario.model.sequence_length)),
                              device->share_of_peak(), device->peak_flops / 1e12, scenario.gpus.count),
                  seconds(step.gradients_s - inside_s)});
@@ -78,13 +86,15 @@ std::string step_lines(const Scenario& scenario, const costmodel::ClosedFormPart
   if (inside_s > 0)
     text += fmt::format("  communication inside the site before the optimiser: {}\n", seconds(inside_s));
   if (const auto efficiency = costmodel::step_efficiency(
-          scenario, static_cast<double>(costmodel::local_batch_sequences(scenario, 0))))
+          scenario, static_cast<double>(costmodel::local_batch_sequences(scenario, site))))
     text += text_of(
         {"MFU of a step", "model FLOPs ÷ (step time · peak · GPUs)", "", human_percent(efficiency->mfu)});
   return text;
 }
 
-std::string memory_lines(const Scenario& scenario) {
+std::string memory_lines(const Scenario& of_all_sites) {
+  const costmodel::AtSite at(of_all_sites, costmodel::fullest_site(of_all_sites));
+  const Scenario& scenario = at;
   const costmodel::MemoryBytes memory = costmodel::memory_per_gpu(scenario);
   std::string names, numbers;
   for (const auto& [name, bytes] : {std::pair<const char*, double>{"weights", memory.weights},
@@ -99,7 +109,7 @@ std::string memory_lines(const Scenario& scenario) {
     numbers += fmt::format("{}{}", numbers.empty() ? "" : " + ", human_bytes(bytes));
   }
   std::string text = text_of({"memory of the fullest GPU", names, numbers, human_bytes(memory.total())});
-  if (const std::string problem = costmodel::memory_problem(scenario); !problem.empty())
+  if (const std::string problem = costmodel::memory_problem(of_all_sites); !problem.empty())
     return text + fmt::format("  This does not fit: the scenario {}.\n", problem);
   if (scenario.gpus.gpu_memory_bytes > 0)
     text += fmt::format("  It fits into the {} of a GPU.\n", human_bytes(scenario.gpus.gpu_memory_bytes));
@@ -112,10 +122,10 @@ std::string cost_lines(const Scenario& scenario) {
   const costmodel::Cost& cost = *report.cost;
   const auto money = [&](double amount) { return fmt::format("{:.2f} {}", amount, cost.currency); };
   return "\nThe cost\n" +
-         text_of({"GPUs", "GPU-hours · price, over all sites",
-                  fmt::format("{} sites · {} GPUs · {:.6g} h", scenario.sites(),
-                              costmodel::paid_gpus_per_site(scenario), report.wall_clock_s / 3600),
-                  money(cost.gpu_cost)}) +
+         text_of(
+             {"GPUs", "GPU-hours · price, over all sites",
+              fmt::format("{} GPUs · {:.6g} h", costmodel::all_gpus(scenario), report.wall_clock_s / 3600),
+              money(cost.gpu_cost)}) +
          text_of({"egress", "bytes sent · price, in monthly tiers",
                   fmt::format("{} in the run",
                               human_bytes(report.bytes_per_token * static_cast<double>(report.tokens))),

@@ -46,7 +46,7 @@ Json finalist_json(const PlanAnswer& plan, const Finalist& finalist) {
           {"compute_utilization", finalist.compute_utilization},
           {"exposed_share", finalist.exposed_share},
           {"bytes_sent_per_site_per_round", finalist.bytes_sent_per_site_per_round},
-          {"memory_bytes_per_gpu", finalist.gpu_memory_bytes},
+          {"memory_bytes_per_gpu", finalist.gpu_memory.needed},
           {"perplexity", number(finalist.perplexity)},
           {"equal_loss_factor", number(finalist.equal_loss_factor)},
           {"problem", finalist.problem}};

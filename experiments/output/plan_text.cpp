@@ -60,11 +60,12 @@ std::string details(const PlanAnswer& plan, const Finalist& finalist) {
     add(fmt::format("{} fragments", strategy.fragments));
   if (costmodel::has_axis(method, "overlap_steps") && strategy.overlap_steps > 0)
     add(fmt::format("{} overlap steps", strategy.overlap_steps));
+  if (!finalist.scenario.workload.batch_shares.empty()) add("unequal batch");
   for (const sweep::Axis& axis : plan.question.vary) {
     static const std::vector<std::string> shown = {
-        "strategy.method",    "strategy.local_steps",   "strategy.expert_overlap",  "strategy.placement",
-        "strategy.fragments", "strategy.overlap_steps", "strategy.collective",      "strategy.payload_dtype",
-        "platform.use_sites", "platform.sites",         "strategy.reshuffle_rounds"};
+        "strategy.method",    "strategy.local_steps",   "strategy.expert_overlap",   "strategy.placement",
+        "strategy.fragments", "strategy.overlap_steps", "strategy.collective",       "strategy.payload_dtype",
+        "platform.use_sites", "platform.sites",         "strategy.reshuffle_rounds", "workload.batch"};
     if (std::find(shown.begin(), shown.end(), axis.key) != shown.end()) continue;
     for (const std::string& setting : finalist.settings) {
       if (setting.starts_with(axis.key + '=')) add(shell_word(setting));

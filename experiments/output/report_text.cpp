@@ -10,6 +10,7 @@
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "costmodel/report/report_fields.hpp"
+#include "costmodel/value/cost.hpp"
 #include "experiments/analysis/envelope.hpp"
 #include "experiments/cli/execute.hpp"
 #include "experiments/output/goodput_text.hpp"
@@ -157,7 +158,8 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
                            {"sent per token", human_bytes(report.bytes_per_token)},
                            {"memory per site", human_bytes(report.sites.front().memory_bytes)}});
   text += aligned(rows);
-  if (scenario.gpus.count > 1) text += "compute includes the communication among the GPUs of a site\n";
+  if (costmodel::all_gpus(scenario) > scenario.sites())
+    text += "compute includes the communication among the GPUs of a site\n";
   text += fmt::format("\nlimited by {}; {}\n\n", report.bottleneck.limited_by, waiting_text(report));
   text += critical_path_text(report);
   if (report.cost) text += cost_table(report);
@@ -229,9 +231,9 @@ std::string csv_row(const costmodel::RunReport& report, const costmodel::Scenari
                      cell(quality.known, quality.perplexity),
                      cell(quality.known && quality.plus_minus, quality.plus_minus.value_or(0))) +
          fmt::format(",{},{}",
-                     scenario.gpus.gpu_memory_bytes == 0 ? ""
-                     : report.memory_problem.empty()     ? "true"
-                                                         : "false",
+                     costmodel::fullest_gpu(scenario).available == 0 ? ""
+                     : report.memory_problem.empty()                 ? "true"
+                                                                     : "false",
                      csv_cell(report.memory_problem));
 }
 

@@ -91,7 +91,7 @@ class Chooser {
 std::string broken_limit(const Finalist& finalist, const ScreeningOptions& options) {
   const double unknown = std::numeric_limits<double>::quiet_NaN();
   for (const std::string& broken :
-       {broken_memory(finalist.gpu_memory_bytes, options.limits),
+       {broken_memory(finalist.gpu_memory.needed, finalist.gpu_memory.available, options.limits),
         broken_amount(finalist.simulated, options.limits),
         broken_perplexity(finalist.perplexity.value_or(unknown), options.limits)}) {
     if (!broken.empty()) return broken;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "costmodel/inputs/scenario.hpp"
+#include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "experiments/planner/screening.hpp"
 #include "sim/executor/simulated_run.hpp"
@@ -19,7 +20,8 @@ struct Finalist {
   costmodel::Scenario scenario;
   Amounts closed_form, simulated;
   double value = 0;  // the value (see Candidate::value) computed from the simulated amounts
-  double exposed_share = 0, compute_utilization = 0, gpu_memory_bytes = 0, bytes_sent_per_site_per_round = 0;
+  double exposed_share = 0, compute_utilization = 0, bytes_sent_per_site_per_round = 0;
+  costmodel::GpuMemory gpu_memory;
   std::string busiest_link;
   std::optional<double> perplexity, plus_minus, equal_loss_factor;
   std::string quality_reason;  // the reason why the perplexity is unknown

@@ -21,7 +21,7 @@ struct Amounts {
 struct Limits {
   std::optional<double> time_s, cost, energy_kwh;
   std::optional<double> perplexity;
-  std::optional<double> gpu_memory_bytes;  // bytes of one GPU, from the scenario or from --within
+  std::optional<double> gpu_memory_bytes;  // bytes of one GPU, from --within
 };
 
 /// The settings that may reduce the quality of the trained model, independent of any quality model. A

@@ -20,10 +20,10 @@ std::string broken_amount(const Amounts& amounts, const Limits& limits, double s
   return "";
 }
 
-std::string broken_memory(double gpu_memory_bytes, const Limits& limits) {
-  return limits.gpu_memory_bytes && gpu_memory_bytes > *limits.gpu_memory_bytes
-             ? "does not fit into a GPU's memory"
-             : "";
+std::string broken_memory(double needed_bytes, double available_bytes, const Limits& limits) {
+  const bool fits = !(available_bytes > 0 && needed_bytes > available_bytes) &&
+                    !(limits.gpu_memory_bytes && needed_bytes > *limits.gpu_memory_bytes);
+  return fits ? "" : "does not fit into a GPU's memory";
 }
 
 std::string broken_perplexity(double perplexity, const Limits& limits) {

@@ -22,7 +22,7 @@ bool coarser_wire(double bytes_per_element, double known_bytes_per_element);
 /// multiplied by `share` before the comparison. A caller passes a share below 1 if only that part of the
 /// amounts is certain.
 std::string broken_amount(const Amounts& amounts, const Limits& limits, double share = 1);
-std::string broken_memory(double gpu_memory_bytes, const Limits& limits);
+std::string broken_memory(double needed_bytes, double available_bytes, const Limits& limits);
 /// A NaN perplexity means unknown.
 std::string broken_perplexity(double perplexity, const Limits& limits);
 

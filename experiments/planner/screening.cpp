@@ -98,7 +98,9 @@ class Screen {
                                  kMemory = sweep::column("memory_bytes_per_gpu"),
                                  kPerplexity = sweep::column("perplexity"),
                                  kFactor = sweep::column("equal_loss_factor");
-    if (const std::string broken = broken_memory(result(kMemory), options_.limits); !broken.empty())
+    if (const std::string broken =
+            broken_memory(result(kMemory), result(sweep::kMemoryColumn), options_.limits);
+        !broken.empty())
       return drop(broken, "");
     Candidate candidate;
     candidate.family = family;

@@ -107,14 +107,26 @@ class SpaceBuilder {
   }
 
  private:
+  /// Whether the step time of some site does not depend on the batch.
   [[nodiscard]] bool given_step_time() const {
-    return std::holds_alternative<costmodel::GivenStepTime>(base_.compute);
+    const auto given = [](const auto& site) {
+      return std::holds_alternative<costmodel::GivenStepTime>(site.compute);
+    };
+    return base_.site_compute.empty()
+               ? given(base_)
+               : std::any_of(base_.site_compute.begin(), base_.site_compute.end(), given);
   }
   [[nodiscard]] const Axis* varied(const std::string& key) const {
     for (const Axis& axis : question_.vary) {
       if (axis.key == key) return &axis;
     }
     return nullptr;
+  }
+  /// Whether faster sites could get larger parts of the batch than slower ones.
+  [[nodiscard]] bool batches_may_differ(const Method& method) const {
+    return !base_.site_compute.empty() && base_.workload.batch_shares.empty() && !given_step_time() &&
+           !method.one_site && method.residency != costmodel::Residency::sharded &&
+           method.residency != costmodel::Residency::experts_sharded;
   }
   void describe(const Axis& axis) {
     if (described_.insert(axis.key).second && axis.key != "strategy.method")
@@ -176,6 +188,7 @@ class SpaceBuilder {
   void add_families(const Method& method) {
     std::vector<Axis> axes;
     add_sites(method, axes);
+    if (batches_may_differ(method)) add(axes, words("workload.batch", {"equal", "balanced"}));
     const auto has = [&](const char* name) { return costmodel::has_axis(method, name); };
     if (has("collective")) {
       std::vector<std::string> known = {"ring", "direct", "recursive"};

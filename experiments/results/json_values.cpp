@@ -4,6 +4,7 @@
 
 #include "costmodel/inputs/strategy_keys.hpp"
 #include "costmodel/plan/method.hpp"
+#include "costmodel/plan/site_shares.hpp"
 #include "costmodel/report/report_fields.hpp"
 #include "experiments/files/model_shape_json.hpp"
 #include "experiments/results/cost_json.hpp"
@@ -27,9 +28,10 @@ Json compute_kind_json(const costmodel::ComputeSpec& compute) {
 }
 
 /// A value that the scenario does not give has no key.
-Json compute_json(const costmodel::Scenario& scenario) {
-  const costmodel::SiteGpus& gpus = scenario.gpus;
-  Json json = compute_kind_json(scenario.compute);
+template <class Site>
+Json compute_json(const Site& site) {
+  const costmodel::SiteGpus& gpus = site.gpus;
+  Json json = compute_kind_json(site.compute);
   if (gpus.micro_batch_sequences > 0) json["micro_batch_sequences"] = gpus.micro_batch_sequences;
   json["gpus_per_site"] = gpus.count;
   json["data_parallel"] = gpus.data_parallel();
@@ -43,6 +45,20 @@ Json compute_json(const costmodel::Scenario& scenario) {
   json["activation_checkpointing"] = gpus.activation_checkpointing;
   json["outer_state_on"] = to_string(gpus.outer_state_on);
   return json;
+}
+
+/// What differs between the sites: their compute, and their part of the batch; empty if they are alike.
+Json sites_json(const costmodel::Scenario& scenario) {
+  Json list = Json::array();
+  if (scenario.site_compute.empty() && scenario.workload.batch_shares.empty()) return list;
+  for (int i = 0; i < scenario.sites(); ++i) {
+    const auto site = static_cast<std::size_t>(i);
+    Json json = scenario.site_compute.empty() ? Json::object() : compute_json(scenario.site_compute[site]);
+    json["name"] = scenario.platform.sites[site].name;
+    json["batch_sequences"] = costmodel::local_batch_sequences(scenario, i);
+    list.push_back(json);
+  }
+  return list;
 }
 
 Json compression_json(const costmodel::WireFormat& wire) {
@@ -186,6 +202,7 @@ static Json without_cost(const costmodel::Scenario& scenario) {
 
 Json to_json(const costmodel::Scenario& scenario) {
   Json json = without_cost(scenario);
+  if (Json sites = sites_json(scenario); !sites.empty()) json["site"] = std::move(sites);
   add_cost_and_quality(json, scenario);
   add_failures(json, scenario);
   return json;

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "experiments/scenario/sections/sections.hpp"
 #include "experiments/scenario/toml/table_reader.hpp"
 #include "platforms/support/input_error.hpp"
 
@@ -52,6 +53,16 @@ void read_value(const TableReader& table, const Key& key) {
   }
 }
 
+/// Checks each key of one table, without the others.
+void check_keys(const Document& document, std::span<const Key> keys, std::string_view name,
+                const toml::table& section, Mistakes& mistakes) {
+  mistakes.collect([&] { refuse_unknown_keys(document, keys, name, section); });
+  const TableReader table(document, keys, name, &section, /*known=*/true);
+  for (const Key& key : keys) {
+    if (key.table == name && table.has(key.name)) mistakes.collect([&] { read_value(table, key); });
+  }
+}
+
 }  // namespace
 
 bool Mistakes::collect(const std::function<void()>& read) {
@@ -76,20 +87,19 @@ void Mistakes::throw_if_any() const {
 }
 
 void check_every_key(const Document& document, Mistakes& mistakes) {
-  mistakes.collect([&] { refuse_unknown_tables(document, scenario_keys(), {}); });
+  mistakes.collect([&] { refuse_unknown_tables(document, scenario_keys(), {"site"}); });
   std::set<std::string_view> tables;
-  for (const Key& key : scenario_keys()) tables.insert(key.table);
+  for (const Key& key : scenario_keys())
+    if (key.table != "site") tables.insert(key.table);
   for (const std::string_view name : tables) {
     const toml::table* found = nullptr;
     if (!mistakes.collect([&] { found = name.empty() ? &document.root() : find_table(document, name); }) ||
         found == nullptr)
       continue;
-    mistakes.collect([&] { refuse_unknown_keys(document, scenario_keys(), name, *found); });
-    const TableReader table(document, scenario_keys(), name, found, /*known=*/true);
-    for (const Key& key : scenario_keys()) {
-      if (key.table == name && table.has(key.name)) mistakes.collect([&] { read_value(table, key); });
-    }
+    check_keys(document, scenario_keys(), name, *found, mistakes);
   }
+  for (const toml::table* site : find_tables(document, "site"))
+    check_keys(document, own_site_keys(), "site", *site, mistakes);
 }
 
 }  // namespace fomoe::scenario

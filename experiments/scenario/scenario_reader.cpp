@@ -19,6 +19,8 @@ void check(const costmodel::Scenario& scenario, const Document& document, bool c
       // The profile is not checked against the scenario, because the caller is about to measure it.
       costmodel::Scenario with_any_compute = scenario;
       with_any_compute.compute = costmodel::GivenStepTime{1.0};
+      for (costmodel::SiteCompute& site : with_any_compute.site_compute)
+        site.compute = costmodel::GivenStepTime{1.0};
       costmodel::check(with_any_compute);
     }
   } catch (const InputError& error) {
@@ -42,6 +44,7 @@ costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& op
       static_cast<std::uint64_t>(TableReader(document, scenario_keys(), "", &document.root()).count("seed"));
   if (options.seed) scenario.seed = *options.seed;
   const bool model = mistakes.collect([&] { scenario.model = read_model(document, scenario.catalogue); });
+  const std::vector<Provenance> model_notes = scenario.catalogue;
   if (model)
     mistakes.collect([&] { scenario.workload = read_workload(document, scenario.model.sequence_length); });
   mistakes.collect([&] { scenario.network = read_network_model(document); });
@@ -66,6 +69,7 @@ costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& op
   }
   mistakes.collect([&] { scenario.variation = read_step_variation(document); });
   mistakes.throw_if_any();
+  read_sites(document, scenario, model_notes, options.compute_required);
   if (options.check_together) check(scenario, document, options.compute_required);
   return scenario;
 }

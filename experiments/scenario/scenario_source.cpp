@@ -86,9 +86,14 @@ ScenarioSource scenario_source(const std::string& path, const ReadOptions& optio
   toml::table root = document.root();
   if (options.seed) root.insert_or_assign("seed", static_cast<std::int64_t>(*options.seed));
   if (toml::table* trainer = root["trainer"].as_table()) trainer->erase("data");
+  std::vector<std::pair<FileKey, toml::table*>> naming;  // the tables that may name a file
   for (const FileKey& key : kFileKeys) {
-    toml::table* table = root[key.table].as_table();
-    if (table == nullptr) continue;
+    if (toml::table* table = root[key.table].as_table()) naming.emplace_back(key, table);
+  }
+  if (toml::array* sites = root["site"].as_array()) {
+    for (toml::node& site : *sites) naming.emplace_back(FileKey{"site", "profile"}, site.as_table());
+  }
+  for (const auto& [key, table] : naming) {
     const auto named = (*table)[key.name].value<std::string>();
     if (!named || named->starts_with("published:")) continue;
     const std::string file = document.beside(*named);
@@ -100,7 +105,8 @@ ScenarioSource scenario_source(const std::string& path, const ReadOptions& optio
     // Files keep their names, because a model is named after its file. If two files have the same name, the
     // name of the TOML table is put before the second name.
     std::string name = fs::path(file).filename().string();
-    if (source.files.contains(name)) name.insert(0, std::string(key.table) + '-');
+    for (int i = 0; source.files.contains(name); ++i)
+      name = std::string(key.table) + (i == 0 ? "" : std::to_string(i)) + '-' + name;
     const bool platform = std::string_view(key.table) == "platform" && std::string_view(key.name) == "file";
     source.files[name] =
         platform ? platform_content(file, source) : content_of(file, std::string(key.table) + '.' + key.name);

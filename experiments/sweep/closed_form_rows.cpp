@@ -60,6 +60,12 @@ constexpr SweptKey kLaneKeys[] = {
      SweptKey::Decides::yes},
     {"strategy.fragments", [](auto& c, std::size_t i, double v) { c.axes.fragments[i] = v; },
      [](Scenario& s, double v) { s.strategy.fragments = static_cast<int>(v); }, SweptKey::Decides::yes},
+    {"network_model.bandwidth_efficiency",
+     [](auto& c, std::size_t i, double v) { c.bandwidth_efficiency[i] = v; }, nullptr, SweptKey::Decides::no},
+};
+
+/// Keys that become lanes only if all sites have the same GPUs and step times.
+constexpr SweptKey kAlikeSitesKeys[] = {
     {"compute.step_time", [](auto& c, std::size_t i, double v) { c.step_time_s[i] = v; }, nullptr,
      SweptKey::Decides::no},
     {"compute.peak_flops", [](auto& c, std::size_t i, double v) { c.peak_flops[i] = v; }, nullptr,
@@ -68,8 +74,6 @@ constexpr SweptKey kLaneKeys[] = {
      SweptKey::Decides::no},
     {"compute.kernel_efficiency", [](auto& c, std::size_t i, double v) { c.share_of_peak[i] = v; }, nullptr,
      SweptKey::Decides::no},
-    {"network_model.bandwidth_efficiency",
-     [](auto& c, std::size_t i, double v) { c.bandwidth_efficiency[i] = v; }, nullptr, SweptKey::Decides::no},
 };
 
 /// Keys that become lanes only if sites are equal and do not come from a file. Values are set in the order of
@@ -121,9 +125,12 @@ class ClosedFormSweep {
     const auto varied = [&](const char* key) {
       return std::any_of(axes.begin(), axes.end(), [&](const Axis& axis) { return axis.key == key; });
     };
-    const bool equal_sites = !given(document, "platform", "file") && !varied("platform.file");
-    if (equal_sites) add_lanes(kEqualSitesKeys);
+    const bool alike = !document.root().contains("site") && !given(document, "workload", "batch") &&
+                       !varied("workload.batch");
+    const bool equal_links = !given(document, "platform", "file") && !varied("platform.file");
+    if (alike && equal_links) add_lanes(kEqualSitesKeys);
     add_lanes(kLaneKeys);
+    if (alike) add_lanes(kAlikeSitesKeys);
     for (std::size_t a = 0; a < axes.size(); ++a) {
       const bool is_lane =
           std::any_of(lanes_.begin(), lanes_.end(), [&](const auto& l) { return l.second == a; });
@@ -246,7 +253,7 @@ class ClosedFormSweep {
       }
       chunk.results[kFormulaColumns][index] = perplexity;
       chunk.results[kFormulaColumns + 1][index] = equal_loss_factor;
-      const double memory = context.scenario.gpus.gpu_memory_bytes;
+      const double memory = o.gpu_memory_bytes[i - begin];
       chunk.results[kMemoryColumn][index] = memory > 0 ? memory : kUnknown;
     }
   }

@@ -42,6 +42,7 @@ std::array<double, kResultCount> results_of(const costmodel::Scenario& scenario,
                                  scenario.strategy.skip_token, costmodel::FlopsAccounting::mechanism)
           .total();
   const costmodel::MeanRound& round = report.round;
+  const costmodel::GpuMemory gpu = costmodel::fullest_gpu(scenario);
   return {report.wall_clock_s,
           report.compute_utilization,
           report.tokens_per_s,
@@ -50,8 +51,8 @@ std::array<double, kResultCount> results_of(const costmodel::Scenario& scenario,
           planned.dense,
           planned.expert_sync,
           planned.migration,
-          report.sites.front().memory_bytes,
-          costmodel::memory_per_gpu(scenario).total(),
+          report.sites[static_cast<std::size_t>(costmodel::fullest_site(scenario))].memory_bytes,
+          gpu.needed,
           flops,
           static_cast<double>(report.optimizer_steps),
           static_cast<double>(report.tokens),
@@ -66,7 +67,7 @@ std::array<double, kResultCount> results_of(const costmodel::Scenario& scenario,
           report.cost && report.cost->energy_kwh ? *report.cost->energy_kwh : kUnknown,
           report.quality && report.quality->known ? report.quality->perplexity : kUnknown,
           report.quality ? report.quality->equal_loss_factor.value_or(kUnknown) : kUnknown,
-          scenario.gpus.gpu_memory_bytes > 0 ? scenario.gpus.gpu_memory_bytes : kUnknown};
+          gpu.available > 0 ? gpu.available : kUnknown};
 }
 
 void compute_row(const Request& request, const sim::RunOptions& options, std::uint64_t row, Record& record,

@@ -14,6 +14,9 @@ class InputError : public std::runtime_error {
       : std::runtime_error(key + ": got " + got + "; expected " + expected + "; for example " + example),
         key_(std::move(key)) {}
 
+  InputError(std::string key, const std::string& message)
+      : std::runtime_error(message), key_(std::move(key)) {}
+
   /// Dotted key of the scenario that the mistake is about, for instance "strategy.expert_overlap".
   [[nodiscard]] const std::string& key() const { return key_; }
 

@@ -11,9 +11,9 @@ void displace_alternatives(Document& document) {
   // contradicts the choice and the reader refuses it.
   const auto displace = [&](const std::string& table, const char* by,
                             std::initializer_list<const char*> names) {
-    if (!document.overridden(table + '.' + by)) return;
+    if (!document.chosen(table + '.' + by)) return;
     for (const char* name : names) {
-      if (!document.overridden(table + '.' + name)) document.displace(table, name);
+      if (!document.chosen(table + '.' + name)) document.displace(table, name);
     }
   };
   // Each of these keys describes the whole model.
@@ -36,13 +36,15 @@ void displace_alternatives(Document& document) {
   displace("compute", "peak_flops", {"profile", "micro_batch_sequences", "step_time"});
   // Another device replaces all keys that describe the device.
   displace("compute", "accelerator", {"peak_flops", "gpu_memory"});
-  if (document.overridden("compute.accelerator") && !document.overridden("energy.gpu_power"))
+  if (document.chosen("compute.accelerator") && !document.chosen("energy.gpu_power"))
     document.displace("energy", "gpu_power");
+  displace("compute", "gpus_per_site", {"data_parallel"});
+  displace("compute", "data_parallel", {"gpus_per_site"});
   displace("compute", "mfu", {"kernel_efficiency"});
   displace("compute", "kernel_efficiency", {"mfu"});
   // With a share of the peak, the device also determines the step time.
   for (const char* share : {"mfu", "kernel_efficiency"}) {
-    if (document.overridden("compute.accelerator") && document.overridden(std::string("compute.") + share))
+    if (document.chosen("compute.accelerator") && document.chosen(std::string("compute.") + share))
       displace("compute", share, {"profile", "micro_batch_sequences", "step_time", "peak_flops"});
   }
   displace("platform", "file", {"preset", "bandwidth", "uplink", "downlink", "latency"});
@@ -57,7 +59,7 @@ void displace_alternatives(Document& document) {
   displace("failures", "checkpoint_rounds", {"checkpoint_time"});
   displace("failures", "checkpoint_cost", {"storage_bandwidth"});
   displace("failures", "storage_bandwidth", {"checkpoint_cost"});
-  if (document.overridden("platform.downlink")) displace("platform", "uplink", {"bandwidth"});
+  if (document.chosen("platform.downlink")) displace("platform", "uplink", {"bandwidth"});
 }
 
 }  // namespace fomoe::scenario

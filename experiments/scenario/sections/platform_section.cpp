@@ -19,6 +19,8 @@ namespace {
 // One-way latency that is assumed between two generated sites if both are copies of the same site.
 constexpr double kSameSiteLatency_s = 0.0005;
 
+constexpr int kMostSites = 1024;
+
 std::string as_rate(double bytes_per_s) { return fmt::format("{:.4g} Gbit/s", bytes_per_s * 8 / 1e9); }
 
 void refuse_beside(const TableReader& table, const char* what, std::initializer_list<const char*> keys,
@@ -168,6 +170,13 @@ platforms::Platform preset(const TableReader& table) {
 }
 
 }  // namespace
+
+platforms::Platform read_all_sites(const Document& document) {
+  const TableReader table(document, scenario_keys(), "platform", find_table(document, "platform"));
+  if (!table.has("file")) return platforms::uniform(kMostSites, 1, 1, 0);
+  const std::string path = table.file("file");
+  return is_xml_platform(path) ? read_xml_platform(path) : read_platform_file(path);
+}
 
 platforms::Platform read_platform(const Document& document, std::uint64_t seed) {
   const TableReader table(document, scenario_keys(), "platform", find_table(document, "platform"));

@@ -2,9 +2,11 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "costmodel/inputs/scenario.hpp"
 #include "experiments/files/accelerators.hpp"
+#include "experiments/scenario/keys/keys.hpp"
 #include "experiments/scenario/toml/document.hpp"
 
 namespace fomoe::scenario {
@@ -28,9 +30,17 @@ void add_peak(const Document& document, costmodel::Scenario& scenario);
 /// read_energy does the same. `profile` may be nullptr; activation checkpointing is on if its steps have it.
 costmodel::SiteGpus read_site_gpus(const Document& document, const costmodel::StepProfile* profile,
                                    std::vector<Provenance>& catalogue);
+/// Reads the [[site]] tables and workload.batch into `scenario`, whose other tables were read before.
+/// `model_notes` is what read_model appended.
+void read_sites(const Document& document, costmodel::Scenario& scenario,
+                const std::vector<Provenance>& model_notes, bool compute_required);
+/// The keys of a [[site]]: its own ones, and those of [compute] that describe GPUs and step times.
+const std::vector<Key>& own_site_keys();
 costmodel::StepVariation read_step_variation(const Document& document);
 /// `seed` is for generated sites.
 platforms::Platform read_platform(const Document& document, std::uint64_t seed);
+/// All sites of the platform's file, or as many equal sites as a scenario may have; for their names.
+platforms::Platform read_all_sites(const Document& document);
 costmodel::NetworkModel read_network_model(const Document& document);
 costmodel::ExtraTraffic read_traffic(const Document& document, const platforms::Platform& platform);
 /// Returns nothing if the scenario does not have the table.

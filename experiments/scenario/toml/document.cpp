@@ -151,7 +151,7 @@ Document Document::read(const std::string& path, const std::string& what, const 
       first != std::string::npos && text[first] == '{') {
     JsonTable json = table_of_json(document.path_, text);
     document.root_ = std::move(json.table);
-    document.json_lines_ = std::move(json.lines);
+    document.lines_ = std::move(json.lines);
     return document;
   }
   try {
@@ -196,6 +196,7 @@ void Document::override_key(const std::string& assignment) {
     }
   }
   overrides_[key] = assignment;
+  chosen_.insert(key);
   if (const auto parsed = parse_value(text)) {
     // An override of a whole table would hide which override a later message is about.
     if (parsed->get("value")->is_table()) fail(place, key, "a table", "one key", example);
@@ -205,6 +206,28 @@ void Document::override_key(const std::string& assignment) {
   } else {
     table->insert_or_assign(name, text);
   }
+}
+
+Document Document::with_keys_of(const std::string& name, const toml::table& other) const {
+  Document copy = *this;
+  copy.chosen_.clear();
+  if (!copy.root_.contains(name)) copy.root_.insert(name, toml::table{});
+  toml::table& table = *copy.root_.get_as<toml::table>(name);
+  const auto note_line = [&](std::string_view key, const toml::node& node) {
+    if (const unsigned line = node.source().begin.line; line > 0) copy.lines_[dotted(name, key)] = line;
+  };
+  if (const toml::table* before = root_.get_as<toml::table>(name)) {
+    for (const auto& [key, node] : *before) note_line(key.str(), node);
+  }
+  for (const auto& [key, node] : other) {
+    // Its own keys, such as a name, are not keys of the table.
+    if (find_key(dotted(name, key.str())) == nullptr) continue;
+    table.insert_or_assign(key, node);
+    copy.overrides_.erase(dotted(name, key.str()));
+    copy.chosen_.insert(dotted(name, key.str()));
+    note_line(key.str(), node);
+  }
+  return copy;
 }
 
 void Document::unset(const std::string& key) {
@@ -226,7 +249,7 @@ std::string Document::beside(const std::string& name) const {
 
 std::string Document::place(const std::string& key, const toml::node* node, const toml::node* table) const {
   if (const auto found = overrides_.find(key); found != overrides_.end()) return "--set " + found->second;
-  if (const auto found = json_lines_.find(key); found != json_lines_.end())
+  if (const auto found = lines_.find(key); found != lines_.end())
     return fmt::format("{}:{}", path_, found->second);
   unsigned line = node != nullptr ? node->source().begin.line : 0;
   if (line == 0 && table != nullptr) line = table->source().begin.line;

@@ -3,6 +3,7 @@
 #include <toml++/toml.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,11 @@ class Document {
   /// throws FileError if there is none.
   void override_key(const std::string& assignment);
   [[nodiscard]] bool overridden(const std::string& key) const { return overrides_.contains(key); }
+  /// A copy in whose table `name` the keys of `other`, a table of this document, replace those of the same
+  /// name. They count as chosen.
+  [[nodiscard]] Document with_keys_of(const std::string& name, const toml::table& other) const;
+  /// Whether an override, or with_keys_of(), set the key.
+  [[nodiscard]] bool chosen(const std::string& key) const { return chosen_.contains(key); }
   /// Removes a key of the file, because an override sets an alternative to this key.
   void displace(std::string_view table, std::string_view name);
 
@@ -42,7 +48,10 @@ class Document {
   std::string path_;
   toml::table root_;
   std::map<std::string, std::string> overrides_;  // key: dotted key; value: the assignment as typed
-  std::map<std::string, unsigned> json_lines_;    // line of each dotted key, if the file is JSON
+  std::set<std::string> chosen_;
+  /// Line of each dotted key, if the file is JSON; and of keys whose nodes were copied, since a copy does not
+  /// know its line.
+  std::map<std::string, unsigned> lines_;
 };
 
 /// The form of every error message: "place: key: got …; expected …; for example …; did you mean …?".

@@ -320,8 +320,13 @@ void refuse_unknown_tables(const Document& document, std::span<const Key> keys,
         }
       }
       const std::string meant = nearest(name, tables);
-      fail(place, name, "an unknown table", "one of [" + joined(tables, "] [") + "]",
-           "[" + tables.front() + "]", meant.empty() ? "" : "[" + meant + "]");
+      std::string all;
+      for (const std::string& table : tables) {
+        const bool array = std::find(arrays.begin(), arrays.end(), table) != arrays.end();
+        all += (all.empty() ? "" : " ") + (array ? "[[" + table + "]]" : "[" + table + "]");
+      }
+      fail(place, name, "an unknown table", "one of " + all, "[" + tables.front() + "]",
+           meant.empty() ? "" : "[" + meant + "]");
     }
   }
 }

@@ -240,11 +240,11 @@ TEST_CASE("common mistakes of new users: other programs' names, missing quotes, 
       // Other programs' names, and a key under the wrong heading
       {"global_batch_sequences = 16", "batch_size = 16", "",
        ":6: workload.batch_size: got an unknown key; expected one of tokens, global_batch_sequences, "
-       "global_batch_tokens; for example global_batch_sequences = 1024; did you mean "
+       "global_batch_tokens, batch; for example global_batch_sequences = 1024; did you mean "
        "global_batch_sequences?"},
       {"tokens = 1e6", "bandwidth = \"1Gbps\"", "",
        ":5: workload.bandwidth: got an unknown key; expected one of tokens, global_batch_sequences, "
-       "global_batch_tokens; for example tokens = 1.34e9; did you mean bandwidth in [platform]?"},
+       "global_batch_tokens, batch; for example tokens = 1.34e9; did you mean bandwidth in [platform]?"},
       {"", "", "--set bandwidth=1Gbps",
        "--set bandwidth=1Gbps: bandwidth: got an unknown key; expected one of name, description, seed; for "
        "example --set name=four sites at 1 Gb/s; did you mean platform.bandwidth?"},

@@ -50,7 +50,7 @@ TEST_CASE("ten drawn platforms: the closed form of a ring is within 2 % of the s
     CAPTURE(i);
     Scenario scenario = tests::ideal_scenario(i % 2 == 0 ? "diloco" : "local_sgd", 3 + i % 5);
     scenario.platform = drawn_platform(draws, scenario.sites());
-    CHECK(costmodel::closed_form_parts(scenario).represents_links);
+    CHECK(costmodel::closed_form_parts(scenario).represents_sites);
     check_close(scenario);
   }
 }
@@ -61,7 +61,7 @@ TEST_CASE("a star through the first site, on platforms whose other sites differ"
     CAPTURE(i);
     Scenario scenario = tests::ideal_scenario("fedavg", 2 + i % 6);
     scenario.platform = drawn_platform(draws, scenario.sites());
-    CHECK(costmodel::closed_form_parts(scenario).represents_links);
+    CHECK(costmodel::closed_form_parts(scenario).represents_sites);
     check_close(scenario);
   }
 }
@@ -73,7 +73,7 @@ TEST_CASE("a direct exchange by the ports of its sites is within 2 % of the simu
     Scenario scenario = tests::ideal_scenario("diloco", 3 + i % 3);
     scenario.strategy.collective = Collective::direct;
     scenario.platform = drawn_platform(draws, scenario.sites());
-    CHECK(costmodel::closed_form_parts(scenario).represents_links);
+    CHECK(costmodel::closed_form_parts(scenario).represents_sites);
     check_close(scenario);
   }
 }
@@ -81,14 +81,14 @@ TEST_CASE("a direct exchange by the ports of its sites is within 2 % of the simu
 TEST_CASE("patterns without a formula for sites that differ are told") {
   Draws draws(34);
   Scenario scenario = tests::ideal_scenario("fomoe", 4, 1);
-  CHECK(costmodel::closed_form_parts(scenario).represents_links);  // equal sites
+  CHECK(costmodel::closed_form_parts(scenario).represents_sites);  // equal sites
   scenario.platform = drawn_platform(draws, 4);
-  CHECK_FALSE(costmodel::closed_form_parts(scenario).represents_links);
+  CHECK_FALSE(costmodel::closed_form_parts(scenario).represents_sites);
   CHECK(costmodel::closed_form(scenario).notes.back().find("simulate the scenario instead") !=
         std::string::npos);
   Scenario hierarchical = tests::ideal_scenario("diloco", 4);
   hierarchical.strategy.collective = Collective::hierarchical;
   hierarchical.strategy.regions = 2;
   hierarchical.platform = scenario.platform;
-  CHECK_FALSE(costmodel::closed_form_parts(hierarchical).represents_links);
+  CHECK_FALSE(costmodel::closed_form_parts(hierarchical).represents_sites);
 }

@@ -1,0 +1,110 @@
+#include "costmodel/compute/site_times.hpp"
+
+#include <algorithm>
+#include <iomanip>
+#include <sstream>
+
+#include "costmodel/inputs/at_site.hpp"
+#include "costmodel/model/flops.hpp"
+#include "costmodel/plan/method.hpp"
+#include "costmodel/plan/site_shares.hpp"
+#include "platforms/support/input_error.hpp"
+
+namespace fomoe::costmodel {
+
+ComputeTimes site_compute_times(const Scenario& scenario, int site) {
+  return compute_times(AtSite(scenario, site), static_cast<double>(local_batch_sequences(scenario, site)));
+}
+
+std::vector<Provenance> compute_provenance(const Scenario& scenario) {
+  if (scenario.site_compute.empty()) return compute_times(scenario, 1).provenance;
+  struct Entry {
+    Provenance provenance;
+    std::string sites;
+    int count = 0;
+  };
+  std::vector<Entry> entries;
+  for (int site = 0; site < scenario.sites(); ++site) {
+    const std::string& name = scenario.platform.sites[static_cast<std::size_t>(site)].name;
+    for (const Provenance& row : compute_times(AtSite(scenario, site), 1).provenance) {
+      const auto known = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
+        return entry.provenance.what == row.what && entry.provenance.detail == row.detail;
+      });
+      if (known == entries.end()) {
+        entries.push_back({row, name, 1});
+      } else if (!known->sites.ends_with(name)) {
+        known->sites += ", " + name;
+        ++known->count;
+      }
+    }
+  }
+  std::vector<Provenance> list;
+  for (Entry& entry : entries) {
+    if (entry.count < scenario.sites()) entry.provenance.what += " (" + entry.sites + ")";
+    list.push_back(entry.provenance);
+  }
+  return list;
+}
+
+std::optional<RunEfficiency> run_efficiency(const Scenario& scenario) {
+  RunEfficiency sum;
+  double flops = 0, peak_flops = 0, executed_peak_flops = 0;
+  for (int site = 0; site < scenario.sites(); ++site) {
+    const auto sequences = static_cast<double>(local_batch_sequences(scenario, site));
+    if (sequences == 0) continue;
+    const AtSite at(scenario, site);
+    const std::optional<Efficiency> own = step_efficiency(at, sequences);
+    if (!own) return std::nullopt;
+    sum.peak_flops += at.scenario().peak_flops * at.scenario().gpus.count;
+    flops += sequences;
+    peak_flops += sequences / own->mfu;
+    executed_peak_flops += sequences / own->kernel_efficiency.value_or(0);
+  }
+  sum.mfu = flops / peak_flops;
+  // It is 0 if the value of one site is unknown.
+  if (const double kernel = flops / executed_peak_flops; kernel > 0) sum.kernel_efficiency = kernel;
+  return sum;
+}
+
+std::string unequal_steps(const Scenario& scenario) {
+  if (scenario.site_compute.empty()) return "";
+  const auto name = [&](int site) { return scenario.platform.sites[static_cast<std::size_t>(site)].name; };
+  int slowest = -1, fastest = -1;
+  double longest_s = 0, shortest_s = platforms::kUnlimited;
+  bool given = false;
+  for (int site = 0; site < scenario.sites(); ++site) {
+    if (local_batch_sequences(scenario, site) == 0) continue;
+    const SiteCompute& own = scenario.site_compute[static_cast<std::size_t>(site)];
+    given = given || std::holds_alternative<GivenStepTime>(own.compute);
+    const double step_s = site_compute_times(scenario, site).step_s() *
+                          scenario.platform.sites[static_cast<std::size_t>(site)].compute_factor;
+    if (step_s > longest_s) slowest = site, longest_s = step_s;
+    if (step_s < shortest_s) fastest = site, shortest_s = step_s;
+  }
+  if (longest_s < 1.05 * shortest_s) return "";
+  std::ostringstream text;
+  text << std::setprecision(3) << "a step takes " << longest_s << " s at " << name(slowest) << " and "
+       << shortest_s << " s at " << name(fastest);
+  if (!given && scenario.workload.batch_shares.empty())
+    text << "; with workload.batch = \"balanced\", each site would get a part of the batch in proportion to "
+            "its speed";
+  return text.str();
+}
+
+std::vector<double> balanced_shares(const Scenario& scenario) {
+  const double sequences = static_cast<double>(scenario.workload.global_batch_sequences) / scenario.sites();
+  std::vector<double> shares;
+  for (int site = 0; site < scenario.sites(); ++site) {
+    const AtSite at(scenario, site);
+    if (std::holds_alternative<GivenStepTime>(at.scenario().compute))
+      throw InputError("workload.batch", "\"balanced\" with compute.step_time",
+                       "step times that depend on the batch, from a profile or an mfu, or a batch_share in "
+                       "each [[site]]",
+                       "batch = \"equal\"");
+    const double factor = scenario.platform.sites[static_cast<std::size_t>(site)].compute_factor;
+    shares.push_back(sequences / (factor * compute_times(at, sequences).gradients_s));
+  }
+  return shares;
+}
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,31 @@
+// Step times of each site of a scenario, whose GPUs and parts of the batch may differ.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "costmodel/compute/compute_times.hpp"
+#include "costmodel/inputs/scenario.hpp"
+#include "costmodel/report/run_report.hpp"
+
+namespace fomoe::costmodel {
+
+/// Computation times of a site with its own GPUs and its part of the batch.
+ComputeTimes site_compute_times(const Scenario& scenario, int site);
+
+/// The origins of the step times. An origin that does not hold for all sites has the names of its sites.
+std::vector<Provenance> compute_provenance(const Scenario& scenario);
+
+/// Shares of the peak rate of all training sites: model FLOPs of all sites ÷ (sum over the sites of step time
+/// · peak), and the same for kernel efficiency. Empty if the peak of a site is unknown.
+std::optional<RunEfficiency> run_efficiency(const Scenario& scenario);
+
+/// Says which sites have the longest and the shortest steps; empty if they differ by less than 5 %.
+std::string unequal_steps(const Scenario& scenario);
+
+/// Relative parts of the batch with which the forward and backward passes of all sites take equally long. A
+/// site's part is proportional to its sequences per second in an equal part of the batch. Throws InputError
+/// for a given step time, which does not depend on the batch.
+std::vector<double> balanced_shares(const Scenario& scenario);
+
+}  // namespace fomoe::costmodel
