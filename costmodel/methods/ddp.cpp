@@ -11,6 +11,7 @@
 //   exposed = t_P + max(0, Σ_{p<P} t_p − s·(1 − 1/P)·t_backward)
 // Here t_p is the time to transfer bucket p, and s is the last micro-batch's share of a step.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "costmodel/formula/closed_form.hpp"
@@ -124,18 +125,31 @@ struct Formula {
   }
 };
 
+// The default of PyTorch's DistributedDataParallel, bucket_cap_mb (Li et al. 2020). A bucket has at least one
+// layer.
+constexpr double kBucketBytes = 25.0 * 1024 * 1024;
+
+int usual_buckets(const ModelShape& model, const Strategy& strategy) {
+  const double bytes =
+      static_cast<double>(count_parameters(model).total()) * strategy.wire.bytes_per_element();
+  return static_cast<int>(std::clamp(std::ceil(bytes / kBucketBytes), 1.0,
+                                     static_cast<double>(std::max<std::int64_t>(1, model.layers))));
+}
+
 }  // namespace
 
 Method ddp() {
   Method method;
   method.name = "ddp";
   method.summary =
-      "In every step, all sites all-reduce the gradients of the whole model. With fragments > 1, they send "
-      "the gradients in buckets that overlap with the backward pass.";
+      "In every step, all sites all-reduce the gradients of the whole model, in buckets that overlap with "
+      "the "
+      "backward pass.";
   method.axes = {"fragments", "collective", "payload_dtype", "compression"};
   method.source = "Li et al. 2020, PyTorch Distributed; FoMoE paper, regime 1";
   method.every_step = true;
   method.inside_step = [](const Scenario& scenario) { return scenario.strategy.fragments > 1; };
+  method.usual_fragments = usual_buckets;
   method.plan = plan;
   use_formula(method, Formula{});
   return method;

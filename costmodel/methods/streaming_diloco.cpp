@@ -8,8 +8,8 @@
 // is the transfer time of fragment p:
 //   B = 2(M−1)/M · S
 //   round = K·t_step + Σ_p max(0, t_p − min(τ, K/P)·t_step)
-// More than K/P steps cannot hide a fragment, because the next fragment is then already in flight. The paper
-// sends 4-bit floats; payload_dtype = "int4" is the closest format.
+// More than K/P steps cannot hide a fragment, because the next fragment is then already in flight. By default
+// a fragment has three layers, τ = 1 and payloads are int4, the closest format to the paper's 4-bit floats.
 #include <algorithm>
 #include <set>
 
@@ -181,6 +181,12 @@ struct Formula {
   }
 };
 
+// Three layers in each fragment, as in the paper. Fragments take turns within the steps of a round.
+int usual_fragments(const ModelShape& model, const Strategy& strategy) {
+  const std::int64_t by_layers = (model.layers + 2) / 3;
+  return static_cast<int>(std::max<std::int64_t>(1, std::min(by_layers, strategy.local_steps)));
+}
+
 }  // namespace
 
 Method streaming_diloco() {
@@ -192,6 +198,9 @@ Method streaming_diloco() {
   method.axes = {"local_steps", "fragments", "overlap_steps", "collective", "payload_dtype", "compression"};
   method.source = "Douillard et al. 2025, Streaming DiLoCo (arXiv 2501.18512)";
   method.outer_bytes_per_parameter = 8;  // fp32 anchor and momentum
+  method.usual_fragments = usual_fragments;
+  method.usual_overlap_steps = 1;                       // τ of the paper's main experiments
+  method.usual_wire = plain_format(ElementType::int4);  // closest to the paper's 4-bit floats
   method.plan = plan;
   use_formula(method, Formula{});
   return method;

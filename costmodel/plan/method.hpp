@@ -31,6 +31,9 @@ struct Method {
   /// The first site trains on the whole global batch, the others are idle.
   bool one_site = false;
   std::optional<WireFormat> usual_wire = {};  // default if the scenario has no payload_dtype; empty: bf16
+  /// Default of strategy.fragments, for the rest of the strategy; nullptr: 1.
+  int (*usual_fragments)(const ModelShape&, const Strategy&) = nullptr;
+  std::int64_t usual_overlap_steps = 0;  // default of strategy.overlap_steps
   /// True if, after a synchronisation, all sites that hold a parameter hold the same average over all of
   /// them.
   bool averages_everything = true;

@@ -22,7 +22,9 @@ std::vector<ReadRun> read_runs(const std::vector<std::string>& paths,
       throw UsageError(
           fmt::format("{}: got run {} twice; expected each run once; the other report of this run is {}",
                       path, measured.record.id, first->second));
-    costmodel::Scenario scenario = scenario::read_scenario(measured.record.source, path, overrides);
+    std::vector<std::string> settings = measured.record.settings;
+    settings.insert(settings.end(), overrides.begin(), overrides.end());
+    costmodel::Scenario scenario = scenario::read_scenario(measured.record.source, path, settings);
     runs.push_back({std::move(measured), std::move(scenario)});
   }
   return runs;

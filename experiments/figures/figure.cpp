@@ -87,6 +87,7 @@ costmodel::Scenario paper_scenario(const costmodel::ModelShape& shape, int sites
   scenario.strategy.method = costmodel::find_method("fomoe");
   scenario.strategy.local_steps = local_steps;
   scenario.strategy.expert_overlap = sites;
+  scenario.strategy.fragments = 1;  // the paper's methods do not overlap transfers with compute
   scenario.strategy.placement = costmodel::PlacementKind::random;
   scenario.compute = costmodel::GivenStepTime{1.0};
   scenario.platform = platforms::uniform(sites, gbit_per_s(1), gbit_per_s(1), 0);

@@ -109,6 +109,23 @@ costmodel::RunReport read_figures(const std::string& path, const Json& json) {
   return report;
 }
 
+/// The settings with which the run was executed and whose defaults may have changed since.
+std::vector<std::string> settings_of(const Json& json) {
+  std::vector<std::string> settings;
+  const auto strategy =
+      json.contains("scenario") ? json["scenario"].value("strategy", Json::object()) : Json::object();
+  for (const char* name : {"fragments", "overlap_steps"}) {
+    if (strategy.contains(name) && strategy[name].is_number_integer())
+      settings.push_back(fmt::format("strategy.{}={}", name, strategy[name].dump()));
+  }
+  const bool plain = strategy.contains("compression") &&
+                     strategy["compression"].value("kind", "") == "none" &&
+                     !strategy.value("secure_aggregation", false);
+  if (plain && strategy.contains("payload_dtype"))
+    settings.push_back("strategy.payload_dtype=" + strategy["payload_dtype"].get<std::string>());
+  return settings;
+}
+
 }  // namespace
 
 RunRecord new_run_record() {
@@ -147,6 +164,7 @@ MeasuredRun read_measured_run(const std::string& path) {
     fail(path, "run", "nothing", "the scenario of the run, which older versions did not write into reports",
          kRun.remedy);
   MeasuredRun run = {path, read_record(path, json["run"]), read_figures(path, json)};
+  run.record.settings = settings_of(json);
   if (run.record.in_turn)
     fail(path, "run.in_turn", "true", "false (one process per site, all at the same time)", kRun.remedy);
   if (!run.record.whole) fail(path, "run.whole", "false", "true (a run that was not resumed)", kRun.remedy);

@@ -23,6 +23,8 @@ struct RunRecord {
   bool in_turn = false;    // one process did the work of all sites in turn
   bool whole = true;       // false: the run was resumed, and the report covers only its last rounds
   ScenarioSource source;
+  /// Settings of the run, as for --set, whose defaults depend on the method and on the version of fomoe.
+  std::vector<std::string> settings;
   std::string round_timeline;  // JSON of one observed round (round_json.hpp); empty if there is none
   /// At least two if the training was repeated; the first is that of the report.
   std::vector<SeedResult> seeds;

@@ -1,5 +1,7 @@
 #include "experiments/scenario/scenario_reader.hpp"
 
+#include <functional>
+
 #include "costmodel/compose/check.hpp"
 #include "experiments/scenario/every_key.hpp"
 #include "experiments/scenario/sections/sections.hpp"
@@ -10,22 +12,25 @@
 namespace fomoe::scenario {
 namespace {
 
-/// Checks the keys together and refuses contradictions, at the line of the key that the cost model names.
-void check(const costmodel::Scenario& scenario, const Document& document, bool compute_required) {
+/// Runs `step`, whose mistakes concern several keys together; the message has the line of the key that it
+/// names.
+void at_its_line(const Document& document, const std::function<void()>& step) {
   try {
-    if (compute_required) {
-      costmodel::check(scenario);
-    } else {
-      // The profile is not checked against the scenario, because the caller is about to measure it.
-      costmodel::Scenario with_any_compute = scenario;
-      with_any_compute.compute = costmodel::GivenStepTime{1.0};
-      for (costmodel::SiteCompute& site : with_any_compute.site_compute)
-        site.compute = costmodel::GivenStepTime{1.0};
-      costmodel::check(with_any_compute);
-    }
+    step();
   } catch (const InputError& error) {
     throw CombinationError(document.place(error.key()), error.what());
   }
+}
+
+/// Checks the keys together.
+void check(const costmodel::Scenario& scenario, bool compute_required) {
+  if (compute_required) return costmodel::check(scenario);
+  // The profile is not checked against the scenario, because the caller is about to measure it.
+  costmodel::Scenario with_any_compute = scenario;
+  with_any_compute.compute = costmodel::GivenStepTime{1.0};
+  for (costmodel::SiteCompute& site : with_any_compute.site_compute)
+    site.compute = costmodel::GivenStepTime{1.0};
+  costmodel::check(with_any_compute);
 }
 
 }  // namespace
@@ -69,8 +74,8 @@ costmodel::Scenario read_scenario(const std::string& path, const ReadOptions& op
   }
   mistakes.collect([&] { scenario.variation = read_step_variation(document); });
   mistakes.throw_if_any();
-  read_sites(document, scenario, model_notes, options.compute_required);
-  if (options.check_together) check(scenario, document, options.compute_required);
+  at_its_line(document, [&] { read_sites(document, scenario, model_notes, options.compute_required); });
+  if (options.check_together) at_its_line(document, [&] { check(scenario, options.compute_required); });
   return scenario;
 }
 

@@ -10,6 +10,7 @@
 
 #include "costmodel/compose/check.hpp"
 #include "costmodel/formula/sweep.hpp"
+#include "costmodel/methods/all.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/report/run_report.hpp"
 #include "costmodel/value/quality.hpp"
@@ -40,6 +41,8 @@ struct SweptKey {
   /// synchronises fragments of the model in turn within the local steps of a round.
   enum class Decides { no, yes, with_fragments } decides;
 };
+
+constexpr std::string_view kLocalSteps = "strategy.local_steps";
 
 constexpr SweptKey kLaneKeys[] = {
     {"workload.tokens", [](auto& c, std::size_t i, double v) { c.axes.tokens[i] = v; },
@@ -103,6 +106,14 @@ bool given(const scenario::Document& document, const char* table, const char* ke
   return found != nullptr && found->contains(key);
 }
 
+/// Whether the default number of fragments of the scenario's method may depend on local_steps.
+bool follows_local_steps(const scenario::Document& document) {
+  const toml::table* strategy = document.root().get_as<toml::table>("strategy");
+  const auto name = strategy == nullptr ? std::nullopt : (*strategy)["method"].value<std::string>();
+  const costmodel::Method* method = name ? costmodel::find_method(*name) : nullptr;
+  return method != nullptr && method->usual_fragments != nullptr && !method->every_step;
+}
+
 struct Context {
   Scenario scenario;
   costmodel::SweepContext formulas;
@@ -125,6 +136,9 @@ class ClosedFormSweep {
     const auto varied = [&](const char* key) {
       return std::any_of(axes.begin(), axes.end(), [&](const Axis& axis) { return axis.key == key; });
     };
+    // By default, some methods have fewer fragments in rounds of fewer steps.
+    fragments_follow_ = !given(document, "strategy", "fragments") && !varied("strategy.fragments") &&
+                        !varied("strategy.method") && follows_local_steps(document);
     const bool alike = !document.root().contains("site") && !given(document, "workload", "batch") &&
                        !varied("workload.batch");
     const bool equal_links = !given(document, "platform", "file") && !varied("platform.file");
@@ -161,7 +175,8 @@ class ClosedFormSweep {
   void add_lanes(const SweptKey (&keys)[N]) {
     for (const SweptKey& lane : keys) {
       for (std::size_t a = 0; a < request_.grid.axes().size(); ++a) {
-        if (request_.grid.axes()[a].key == lane.key) lanes_.emplace_back(&lane, a);
+        if (request_.grid.axes()[a].key == lane.key && !(fragments_follow_ && lane.key == kLocalSteps))
+          lanes_.emplace_back(&lane, a);
       }
     }
   }
@@ -309,6 +324,7 @@ class ClosedFormSweep {
   const Request& request_;
   std::vector<std::pair<const SweptKey*, std::size_t>> lanes_;  // key and axis
   std::vector<std::size_t> words_;                              // axes whose values select contexts
+  bool fragments_follow_ = false;
   bool default_overlap_ = false;  // whether expert_overlap is the number of sites
   std::unordered_map<std::uint64_t, std::unique_ptr<Context>> contexts_;
   std::vector<std::pair<std::uint64_t, std::size_t>> order_;  // rows of a chunk sorted by context

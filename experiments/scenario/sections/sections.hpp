@@ -31,7 +31,7 @@ void add_peak(const Document& document, costmodel::Scenario& scenario);
 costmodel::SiteGpus read_site_gpus(const Document& document, const costmodel::StepProfile* profile,
                                    std::vector<Provenance>& catalogue);
 /// Reads the [[site]] tables and workload.batch into `scenario`, whose other tables were read before.
-/// `model_notes` is what read_model appended.
+/// `model_notes` is what read_model appended. Throws InputError if no balanced batch exists.
 void read_sites(const Document& document, costmodel::Scenario& scenario,
                 const std::vector<Provenance>& model_notes, bool compute_required);
 /// The keys of a [[site]]: its own ones, and those of [compute] that describe GPUs and step times.

@@ -5,11 +5,9 @@
 #include <algorithm>
 
 #include "costmodel/compute/site_times.hpp"
-#include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/scenario/sections/sections.hpp"
 #include "experiments/scenario/toml/table_reader.hpp"
 #include "experiments/text/suggest.hpp"
-#include "platforms/support/input_error.hpp"
 
 namespace fomoe::scenario {
 namespace {
@@ -130,13 +128,7 @@ void read_sites(const Document& document, costmodel::Scenario& scenario,
     }
   }
   if (any_share) scenario.workload.batch_shares = shares;
-  if (balanced) {
-    try {
-      scenario.workload.batch_shares = costmodel::balanced_shares(scenario);
-    } catch (const InputError& error) {
-      throw CombinationError(document.place("workload.batch"), error.what());
-    }
-  }
+  if (balanced) scenario.workload.batch_shares = costmodel::balanced_shares(scenario);
 }
 
 }  // namespace fomoe::scenario

@@ -83,6 +83,11 @@ costmodel::Strategy read_strategy(const Document& document, const costmodel::Mod
                    "no payload_dtype, because masked payloads are 32-bit integers");
     strategy.wire = costmodel::masked_format();
   }
+  const costmodel::Method& method = *strategy.method;
+  if (!table.has("fragments") && method.usual_fragments != nullptr)
+    strategy.fragments = method.usual_fragments(model, strategy);
+  if (!table.has("overlap_steps") && costmodel::has_axis(method, "overlap_steps"))
+    strategy.overlap_steps = method.usual_overlap_steps;
   return strategy;
 }
 

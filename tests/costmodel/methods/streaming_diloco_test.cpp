@@ -2,6 +2,8 @@
 // communication.
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
@@ -14,6 +16,7 @@ using namespace fomoe::costmodel;
 TEST_CASE("streaming_diloco: every fragment is sent once per round, and together they are the whole model") {
   Scenario scenario = tests::every_axis_scenario("streaming_diloco", 4);
   scenario.model.layers = 7;
+  scenario.strategy.wire = plain_format(ElementType::bf16);
   for (const int fragments : {1, 2, 3, 4, 6}) {
     for (const std::int64_t overlap_steps : {0, 1, 2, 5, 6}) {
       scenario.strategy.fragments = fragments;
@@ -48,6 +51,33 @@ TEST_CASE("streaming_diloco: fragment p is sent after step (p+1)·K/P and merged
   CHECK(round.ops[1].after_earlier == std::vector<EarlierOp>{{7, 1}});
   CHECK(round.ops[7].detached);
   CHECK(!round.ops[3].detached);
+}
+
+TEST_CASE("streaming_diloco and ddp: the defaults of their authors") {
+  // Three layers in each fragment, one overlapped step and 4-bit payloads (Streaming DiLoCo, sections 3.2
+  // and 3.3); 25 MiB in each bucket (Li et al. 2020, PyTorch Distributed).
+  const Method &streaming = *find_method("streaming_diloco"), &data_parallel = *find_method("ddp");
+  ModelShape model = tests::divisible_shape();
+  Strategy strategy;
+  strategy.local_steps = 100;
+  model.layers = 24;
+  CHECK(streaming.usual_fragments(model, strategy) == 8);
+  model.layers = 25;
+  CHECK(streaming.usual_fragments(model, strategy) == 9);
+  strategy.local_steps = 4;  // fragments take turns within a round
+  CHECK(streaming.usual_fragments(model, strategy) == 4);
+  CHECK(streaming.usual_overlap_steps == 1);
+  CHECK(streaming.usual_wire->type == ElementType::int4);
+
+  model = tests::divisible_shape();
+  model.layers = 100;
+  const double bytes = 2.0 * static_cast<double>(count_parameters(model).total());  // bf16
+  CHECK(bytes / (25 * 1024 * 1024) > 100);                                          // at least one layer each
+  CHECK(data_parallel.usual_fragments(model, strategy) == 100);
+  model.d_model = 512;
+  const double small = 2.0 * static_cast<double>(count_parameters(model).total());
+  CHECK(data_parallel.usual_fragments(model, strategy) == std::ceil(small / (25 * 1024 * 1024)));
+  CHECK(data_parallel.usual_fragments(model, strategy) < 100);
 }
 
 TEST_CASE("streaming_diloco: without overlap and fragments it equals diloco") {

@@ -33,7 +33,8 @@ void refused(const std::string& command, const std::string& message) {
 TEST_CASE("solve: the bandwidth for a utilisation, by hand") {
   // Without latency and with full rounds only, the utilisation is u = C/(C + B/r) for compute C and bytes B
   // in each direction, so that r = B/C · u/(1 − u). ddp sends in every step.
-  const std::string scenario = kTwoSites + " --set strategy.method=ddp --set platform.latency=0ms";
+  const std::string scenario =
+      kTwoSites + " --set strategy.method=ddp --set strategy.fragments=1 --set platform.latency=0ms";
   const double bytes = json_of("fomoe simulate " + scenario)["bytes_sent_per_site_per_round"];
   const json solved =
       json_of("fomoe solve " + scenario + " --for platform.bandwidth --target compute_utilization=0.8");
@@ -88,9 +89,11 @@ TEST_CASE("solve: without a target the answer is a table, and if no value helps,
   CHECK(table.exit_status == 0);
   for (const char* share : {"≥ 50 %", "≥ 80 %", "≥ 90 %", "≥ 95 %", "≥ 99 %"})
     CHECK_MESSAGE(table.out.find(share) != std::string::npos, table.out);
-  const Ran none = run_in(source_dir(), "fomoe solve " + kTwoSites +
-                                            " --set strategy.method=ddp --set platform.latency=200ms --for "
-                                            "platform.bandwidth --target compute_utilization=0.9");
+  const Ran none =
+      run_in(source_dir(),
+             "fomoe solve " + kTwoSites +
+                 " --set strategy.method=ddp --set strategy.fragments=1 --set platform.latency=200ms --for "
+                 "platform.bandwidth --target compute_utilization=0.9");
   CHECK(none.exit_status == 0);
   // 0.42 s of compute and two latencies of 0.2 s in each step limit the utilisation to 0.42/0.82.
   CHECK_MESSAGE(none.out.find("no value reaches the target: the closest value tried is") != std::string::npos,

@@ -171,3 +171,39 @@ TEST_CASE("a trace's rates belong to one gateway machine, like the platform's ow
                                                                 "platform.downlink=4Gbps --set "
                                                                 "platform.uplink=4Gbps")));
 }
+
+TEST_CASE("fragments and overlap have the method's defaults, unless the scenario gives them") {
+  const Folder folder;
+  write_all(folder / "s.toml", kToml);
+  const auto strategy = [&](const std::string& settings) {
+    const Ran ran = run_in(folder.path(), "fomoe simulate s.toml --output - " + settings);
+    REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+    return json::parse(ran.out)["scenario"]["strategy"];
+  };
+  const json streaming = strategy("--set strategy.method=streaming_diloco");  // small has 16 layers
+  CHECK(streaming["fragments"] == 6);
+  CHECK(streaming["overlap_steps"] == 1);
+  CHECK(streaming["payload_dtype"] == "int4");
+  const json given = strategy(
+      "--set strategy.method=streaming_diloco --set strategy.fragments=2 --set strategy.overlap_steps=0 "
+      "--set "
+      "strategy.payload_dtype=bf16");
+  CHECK(given["fragments"] == 2);
+  CHECK(given["overlap_steps"] == 0);
+  CHECK(given["payload_dtype"] == "bf16");
+  CHECK(strategy("--set strategy.method=ddp")["fragments"] > 1);
+  CHECK(strategy("")["fragments"] == 1);
+  // In a sweep, short rounds have fewer fragments.
+  const Ran sweep =
+      run_in(folder.path(),
+             "fomoe sweep s.toml --engine closed-form --set strategy.method=streaming_diloco --vary "
+             "strategy.local_steps=2,8 --output -");
+  REQUIRE_MESSAGE(sweep.exit_status == 0, sweep.err);
+  for (const json& row : json::parse(sweep.out)["rows"]) {
+    const Ran one = run_in(folder.path(),
+                           "fomoe simulate s.toml --engine closed-form --set strategy.method="
+                           "streaming_diloco --output - --set strategy.local_steps=" +
+                               row["strategy.local_steps"].dump());
+    CHECK(row["wall_clock_s"].get<double>() == doctest::Approx(wall_clock_s(one)).epsilon(1e-9));
+  }
+}

@@ -117,6 +117,7 @@ TEST_CASE("streaming by hand: what a fragment does not hide behind τ steps show
   // 2 sites, 2 fragments, K = 6: each fragment has 3 steps of 1 s between its turn and the next one's. With
   // ring and M = 2 a site sends 2(M−1)/M = 1 times the fragment: t = bytes ÷ bandwidth.
   costmodel::Scenario scenario = tests::every_axis_scenario("streaming_diloco", 2);
+  scenario.strategy.wire = costmodel::plain_format(costmodel::ElementType::bf16);
   scenario.model.vocabulary = 1;
   const auto counts = costmodel::count_parameters(scenario.model);
   const double first =
