@@ -21,13 +21,14 @@ struct QualityRow {
   std::string note;
 };
 
-/// Measured runs at the same workload. Values are not interpolated: the scatter between neighbouring rows is
-/// as large as their difference.
+/// Measured runs at the same workload. By default values are not interpolated: the scatter between
+/// neighbouring rows is as large as their difference.
 struct QualityTable {
   std::string source;
   /// Values that a scenario must match within 1 %; the names are those of quality_scope_names().
   std::vector<std::pair<std::string, double>> scope;
   std::vector<QualityRow> rows;
+  bool interpolate = false;  // in log K and O_e, see quality_interpolation.hpp
 };
 
 /// Names of the scenario values that can limit a table: "parameters", "vocabulary", "sequence_length",
@@ -38,6 +39,12 @@ const std::vector<std::string>& quality_scope_names();
 /// fitted for data-parallel training and for DiLoCo with each number of replicas.
 struct DilocoScalingLaw {};
 
-using QualityModel = std::variant<QualityTable, DilocoScalingLaw>;
+/// An assumed factor on time and cost up to the loss of data-parallel training, for every method that does
+/// not synchronise in each step.
+struct AssumedPenalty {
+  double equal_loss_factor = 1;
+};
+
+using QualityModel = std::variant<QualityTable, DilocoScalingLaw, AssumedPenalty>;
 
 }  // namespace fomoe::costmodel

@@ -71,13 +71,14 @@ struct Cost {
 
 /// Quality of the trained model, or the reason why it is unknown.
 struct Quality {
-  bool known = false;
+  bool known = false;         // the perplexity is known
+  bool interpolated = false;  // between measured runs
   double perplexity = 0;
   std::optional<double> plus_minus;  // uncertainty as given in the source
   std::string source;
   std::string reason;  // if unknown: the value that is outside the model's range
-  /// Wall clock and cost up to the loss of data-parallel training ÷ those of this run. Only a scaling law
-  /// provides it.
+  /// Wall clock and cost up to the loss of data-parallel training ÷ those of this run, from a scaling law or
+  /// assumed.
   std::optional<double> equal_loss_factor;
 };
 

@@ -11,6 +11,7 @@
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "costmodel/report/run_report.hpp"
+#include "costmodel/value/quality_interpolation.hpp"
 
 namespace fomoe::costmodel {
 
@@ -62,6 +63,30 @@ bool covers(const QualityRow& row, const Strategy& strategy) {
   return row.strategy == (strategy.outer_optimizer == OuterOptimizer::local_adamw ? "local_adamw" : "diloco");
 }
 
+/// The interpolated quality, if no run had the scenario's K and O_e, and the rows around it are measured.
+std::optional<Quality> between_rows(const QualityTable& table, std::vector<const QualityRow*> rows,
+                                    const Scenario& scenario, std::int64_t local_steps) {
+  const int sites = scenario.sites(), overlap = effective_overlap(scenario);
+  std::erase_if(rows, [&](const QualityRow* row) {
+    return row->sites != sites ||
+           (row->expert_overlap < sites && row->placement != to_string(scenario.strategy.placement));
+  });
+  const std::optional<Interpolated> found = interpolated(rows, static_cast<double>(local_steps), overlap);
+  if (!found || found->neighbours.size() == 1) return std::nullopt;
+  Quality quality;
+  quality.known = quality.interpolated = true;
+  quality.perplexity = found->perplexity;
+  if (found->plus_minus >= 0) quality.plus_minus = found->plus_minus;
+  std::string neighbours;
+  for (const QualityRow* row : found->neighbours)
+    neighbours += (neighbours.empty() ? "" : ", ") + number(row->perplexity) +
+                  " (K = " + std::to_string(row->local_steps) +
+                  ", O_e = " + std::to_string(row->expert_overlap) + ")";
+  quality.source = table.source + ", interpolated in log K and O_e between measured runs with perplexities " +
+                   neighbours + ", a spread of " + number(found->highest - found->lowest);
+  return quality;
+}
+
 // Filters the rows key by key, so that the reason names the first key that matches no row.
 Quality from_table(const QualityTable& table, const Scenario& scenario, const RunReport& report) {
   for (const auto& [name, expected] : table.scope) {
@@ -94,6 +119,10 @@ Quality from_table(const QualityTable& table, const Scenario& scenario, const Ru
     narrow(
         "method " + strategy.method->name, [](const QualityRow& row) { return row.strategy; },
         [&](const QualityRow& row) { return covers(row, strategy); });
+  if (table.interpolate && !rows.empty()) {
+    if (const std::optional<Quality> between = between_rows(table, rows, scenario, local_steps))
+      return *between;
+  }
   if (!rows.empty())
     narrow(
         "local_steps " + std::to_string(local_steps), [](const QualityRow& row) { return row.local_steps; },
@@ -163,6 +192,21 @@ Quality from_law(const Scenario& scenario, const RunReport& report) {
   return quality;
 }
 
+/// Offers averaged parameters and AdamW moments as the outer step, if the table's runs were better with them.
+void add_better_outer_step(RunReport& report, const QualityTable& table, const Scenario& scenario) {
+  if (!report.quality->known || !scenario.strategy.method->partial_experts ||
+      scenario.strategy.outer_optimizer == OuterOptimizer::local_adamw)
+    return;
+  Scenario other = scenario;
+  other.strategy.outer_optimizer = OuterOptimizer::local_adamw;
+  const Quality quality = from_table(table, other, report);
+  if (!quality.known || quality.perplexity >= report.quality->perplexity) return;
+  report.notes.push_back(
+      "with strategy.outer_optimizer = \"local_adamw\", which sends three times as many bytes, the "
+      "quality table has a perplexity of " +
+      number(quality.perplexity) + " instead of " + number(report.quality->perplexity));
+}
+
 }  // namespace
 
 LossLaw diloco_loss_law(int replicas) {
@@ -195,11 +239,23 @@ double equal_loss_factor(int replicas, double parameters) {
 
 void add_quality(RunReport& report, const Scenario& scenario) {
   if (!scenario.quality) return;
+  if (const auto* penalty = std::get_if<AssumedPenalty>(&*scenario.quality)) {
+    const Method& method = *scenario.strategy.method;
+    report.quality = unknown("quality.equal_loss_factor", "only a factor on time and cost is assumed");
+    report.quality->equal_loss_factor = method.every_step || method.one_site ? 1 : penalty->equal_loss_factor;
+    report.provenance.push_back(
+        {"time and cost to equal loss", Origin::assumed,
+         "× " + number(*report.quality->equal_loss_factor) +
+             ": quality.equal_loss_factor, for every method that does not synchronise in "
+             "each step"});
+    return;
+  }
   const auto* table = std::get_if<QualityTable>(&*scenario.quality);
   report.quality = table != nullptr ? from_table(*table, scenario, report) : from_law(scenario, report);
   const Quality& quality = *report.quality;
+  if (table != nullptr) add_better_outer_step(report, *table, scenario);
   report.provenance.push_back(
-      {"perplexity", table != nullptr ? Origin::measured : Origin::computed,
+      {"perplexity", table != nullptr && !quality.interpolated ? Origin::measured : Origin::computed,
        quality.known ? quality.source
                      : "unknown, because the scenario is outside the range of " + quality.source});
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 #include "costmodel/inputs/model_shape.hpp"
 #include "costmodel/methods/all.hpp"
@@ -98,8 +99,7 @@ std::string models() {
 }
 
 std::string accelerators() {
-  std::vector<Row> rows = {
-      {"accelerator", "bf16 TFLOP/s", "fp8", "fp32", "memory", "GB/s", "power", "source"}};
+  std::vector<Row> rows = {{"accelerator", "bf16 TFLOP/s", "fp8", "fp32", "memory", "GB/s", "power"}};
   for (const scenario::Accelerator& row : scenario::accelerators()) {
     const auto peak = [&](const char* dtype) {
       const auto found = row.peak_flops.find(dtype);
@@ -108,9 +108,14 @@ std::string accelerators() {
     rows.push_back({row.name, peak("bf16"), peak("fp8"), peak("fp32"),
                     fmt::format("{:g} GiB", row.memory_bytes / 0x1p30),
                     fmt::format("{:g}", row.memory_bytes_per_s / 1e9),
-                    row.power_w ? fmt::format("{:g} W", *row.power_w) : "-", row.source});
+                    row.power_w ? fmt::format("{:g} W", *row.power_w) : "-"});
   }
-  return aligned(rows) +
+  // The sources differ much in length, so they follow the table's columns without alignment.
+  std::istringstream lines(aligned(rows));
+  std::string text, line;
+  for (std::size_t i = 0; std::getline(lines, line); ++i)
+    text += line + "  " + (i == 0 ? "source" : scenario::accelerators()[i - 1].source) + '\n';
+  return text +
          "\nPeak rates of dense matrix products. \"-\": the vendor states no value. All values are "
          "assumptions, not measurements.\n";
 }
@@ -158,12 +163,26 @@ std::string platforms(const std::string& folder) {
   return text;
 }
 
+/// The folder `platforms` of the repository in whose build folder this program is.
+std::string own_platforms() {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  for (fs::path folder = program.parent_path(); !folder.empty(); folder = folder.parent_path()) {
+    const fs::path found = folder / "platforms" / "eight-regions.toml";
+    if (fs::exists(found, error)) return fs::proximate(found.parent_path(), error).string();
+    if (folder == folder.root_path()) break;
+  }
+  return "platforms";
+}
+
 }  // namespace
 
 void run_list(const Arguments& arguments) {
   po::options_description options("Options");
-  options.add_options()("folder", po::value<std::string>()->default_value("platforms")->value_name("FOLDER"),
-                        "folder that `list platforms` searches for platform files")(
+  options.add_options()("folder", po::value<std::string>()->value_name("FOLDER"),
+                        "folder that `list platforms` searches for platform files (default: that of the "
+                        "repository)")(
       "near", po::value<std::string>()->value_name("SCENARIO.toml"),
       "order `list profiles` by how close a row is to this scenario's model and device");
   const Help help = {
@@ -194,7 +213,9 @@ void run_list(const Arguments& arguments) {
                                        keys_of(scenario::platform_file_keys(), true),
                                        keys_of(scenario::price_file_keys(), true)));
   }
-  if (what == "platforms") scenario::write_answer(platforms((*values)["folder"].as<std::string>()));
+  if (what == "platforms")
+    scenario::write_answer(
+        platforms(values->count("folder") ? (*values)["folder"].as<std::string>() : own_platforms()));
 }
 
 }  // namespace fomoe::commands

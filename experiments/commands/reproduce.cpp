@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <set>
 
 #include "experiments/cli/answer.hpp"
 #include "experiments/cli/command.hpp"
@@ -40,9 +41,25 @@ std::vector<const figures::Experiment*> chosen(const std::string& id) {
   return list;
 }
 
-std::string answer(const figures::Experiment& experiment, const figures::Figure& figure) {
+/// Refuses a setting that no figure has used.
+void check_used(const std::set<std::string>& unused, const std::set<std::string>& names) {
+  if (unused.empty()) return;
+  const std::vector<std::string> all(names.begin(), names.end());
+  const std::string meant = scenario::nearest(*unused.begin(), all);
+  throw UsageError(fmt::format("--set {0}: got \"{0}\"; expected an assumption of the figure: {1}{2}",
+                               *unused.begin(),
+                               all.empty() ? "it has none that can be changed" : scenario::joined(all),
+                               meant.empty() ? "" : "; did you mean " + meant + "?"));
+}
+
+std::string answer(const figures::Experiment& experiment, const figures::Figure& figure,
+                   const figures::Assumptions& assumptions) {
   std::string text = fmt::format("{}: {}\n", experiment.id, experiment.sentence);
   if (!figure.findings.empty()) text += "findings: " + figure.findings.dump(2) + '\n';
+  std::string set;
+  for (const std::string& name : assumptions.names())
+    set += fmt::format("{}{} = {}", set.empty() ? "" : ", ", name, assumptions.stated()[name].dump());
+  if (!set.empty()) text += "assumptions that --set changes: " + set + '\n';
   for (const std::string& note : figure.notes) text += "note: " + note + '\n';
   return text;
 }
@@ -58,11 +75,15 @@ void run_reproduce(const Arguments& arguments) {
                      "[ID|all] [options]",
                      "Computes a figure or table of the FoMoE paper again and states its assumptions. "
                      "Without an ID it lists the figures and tables.",
-                     {"fomoe reproduce headline", "fomoe reproduce"}};
+                     {"fomoe reproduce headline", "fomoe reproduce",
+                      "fomoe reproduce fig-time-scaling --set mfu=0.5 --set local_steps=64"}};
   if (arguments.empty()) {
     scenario::write_answer(list_text());
     return;
   }
+  options.add_options()("set", po::value<std::vector<std::string>>()->value_name("NAME=VALUE"),
+                        "another value of an assumption of the figure, such as mfu=0.5 or "
+                        "bandwidth_gbit_per_s=1,40");
   const auto values = parse(arguments, help, options, "id");
   if (!values) return;
   const std::string folder = (*values)["output"].as<std::string>();
@@ -76,14 +97,31 @@ void run_reproduce(const Arguments& arguments) {
           folder));
     }
   }
+  const auto settings =
+      values->count("set") ? (*values)["set"].as<std::vector<std::string>>() : std::vector<std::string>();
+  struct Made {
+    const figures::Experiment* experiment;
+    figures::Figure figure;
+    figures::Assumptions assumptions;
+  };
+  std::vector<Made> all;
+  std::set<std::string> unused, names;
   for (const figures::Experiment* experiment : list) {
-    const figures::Figure figure = experiment->make();
-    scenario::write_answer(
-        fmt::format("{}{}", experiment == list.front() ? "" : "\n", answer(*experiment, figure)));
+    figures::Assumptions assumptions(settings);
+    figures::Figure figure = experiment->make(assumptions);
+    for (const std::string& name : assumptions.names()) names.insert(name);
+    all.push_back({experiment, std::move(figure), std::move(assumptions)});
+  }
+  for (const std::string& name : all.front().assumptions.unused())
+    if (!names.contains(name)) unused.insert(name);
+  check_used(unused, names);
+  for (const auto& [experiment, figure, assumptions] : all) {
+    scenario::write_answer(fmt::format("{}{}", experiment == list.front() ? "" : "\n",
+                                       answer(*experiment, figure, assumptions)));
     if (folder.empty()) continue;
     const std::string base = (std::filesystem::path(folder) / experiment->id).string();
     write_file(base + ".csv", figures::csv_text(figure));
-    write_file(base + ".json", figures::json_text(*experiment, figure));
+    write_file(base + ".json", figures::json_text(*experiment, figure, assumptions.stated()));
     message(fmt::format("wrote {}.csv and .json", base));
   }
 }

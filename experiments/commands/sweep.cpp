@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <thread>
 
+#include "costmodel/plan/method.hpp"
 #include "experiments/cli/command.hpp"
 #include "experiments/cli/execute.hpp"
 #include "experiments/cli/options.hpp"
@@ -12,6 +14,7 @@
 #include "experiments/sweep/journal.hpp"
 #include "experiments/sweep/row_writer.hpp"
 #include "experiments/sweep/rows.hpp"
+#include "experiments/sweep/unchanged.hpp"
 
 namespace fomoe::commands {
 
@@ -89,6 +92,31 @@ std::optional<sweep::Journal> open_journal(const std::string& path, bool simulat
   return journal;
 }
 
+/// The scenario of the first row; nothing if it cannot be read, which the row itself reports.
+std::optional<costmodel::Scenario> first_scenario(const sweep::Request& request) {
+  scenario::ReadOptions reading;
+  reading.overrides = request.overrides;
+  for (std::string& assignment : request.grid.assignments(0))
+    reading.overrides.push_back(std::move(assignment));
+  reading.check_together = false;  // other values may make the combination possible
+  try {
+    return scenario::read_scenario(request.scenario_path, reading);
+  } catch (const FileError&) {
+    return std::nullopt;
+  }
+}
+
+/// Says that a key changes no row, and why, if the method does not use the key.
+std::string no_effect(const costmodel::Scenario& first, const std::string& key, bool several_methods) {
+  const costmodel::Method& method = *first.strategy.method;
+  const bool of_strategy = key.starts_with("strategy.") && key != "strategy.method";
+  const std::string name = of_strategy ? key.substr(9, key.find('.', 9) - 9) : "";
+  const bool unused = of_strategy && !several_methods && !costmodel::has_axis(method, name);
+  return fmt::format("{} changes no row: {}", key,
+                     unused ? fmt::format("{} does not use it", method.name)
+                            : "nothing in these rows depends on it, or it limits nothing");
+}
+
 }  // namespace
 
 void run_sweep(const Arguments& arguments) {
@@ -135,19 +163,16 @@ void run_sweep(const Arguments& arguments) {
   request.begin = request.grid.rows() * (shard.index - 1) / shard.count;
   request.end = request.grid.rows() * shard.index / shard.count;
 
-  scenario::ReadOptions reading;
-  reading.overrides = request.overrides;
-  reading.check_together = false;  // the varied keys may make a combination possible
-  try {
-    const std::string missing =
-        left_out(scenario::read_scenario(request.scenario_path, reading), engine.simulated, false);
+  const std::optional<costmodel::Scenario> first = first_scenario(request);
+  if (first) {
+    const std::string missing = left_out(*first, engine.simulated, false);
     if (!missing.empty()) message("the rows of a sweep leave out " + missing);
-  } catch (const FileError&) {
-    // A row tells what is wrong.
   }
   std::optional<sweep::Journal> journal =
       open_journal(path, engine.simulated, resume, request, engine.options);
-  sweep::RowWriter writer(path, request.grid, engine.simulated ? "simulated" : "closed-form");
+  sweep::RowWriter writer(path, request.grid, engine.simulated ? "simulated" : "closed-form",
+                          first && first->prices ? first->prices->currency : "");
+  sweep::UnchangedAxes unchanged(request.grid);
   std::uint64_t rows = 0, impossible = 0;
   std::string first_problem;
   {
@@ -157,6 +182,7 @@ void run_sweep(const Arguments& arguments) {
         if (problem.empty()) continue;
         if (impossible++ == 0) first_problem = problem;
       }
+      unchanged.add(chunk);
       writer.write(chunk);
       progress.at(rows += chunk.rows);
     };
@@ -187,6 +213,12 @@ void run_sweep(const Arguments& arguments) {
   writer.finish();
   if (journal) journal->remove();
   if (path != "-") message(fmt::format("wrote {}: {} rows", path, rows));
+  if (first) {
+    for (const std::size_t axis : unchanged.found())
+      message(no_effect(*first, request.grid.axes()[axis].key,
+                        std::any_of(request.grid.axes().begin(), request.grid.axes().end(),
+                                    [](const sweep::Axis& a) { return a.key == "strategy.method"; })));
+  }
   if (impossible > 0)
     message(
         fmt::format("{} of {} combinations are impossible; for example {}", impossible, rows, first_problem));

@@ -11,12 +11,11 @@
 
 namespace fomoe::figures {
 
-Figure comms_scaling() {
-  constexpr int kSites = 32;
-  constexpr std::int64_t kLocalSteps = 32;
+Figure comms_scaling(Assumptions& assume) {
   Figure figure;
+  const int sites = static_cast<int>(assume.count("sites", 32, 1024));
   figure.columns = {"series", "expert_overlap", "tokens", "sent_bytes_per_site", "sent_bytes_all_sites"};
-  const costmodel::ModelShape shape = family_member(8192, 512);
+  const costmodel::ModelShape shape = family_member(assume, 8192, 512);
 
   struct Series {
     const char* name;
@@ -24,25 +23,30 @@ Figure comms_scaling() {
     int overlap;
   };
   for (const Series& series :
-       {Series{"ddp", "ddp", kSites}, Series{"full replica", "fomoe", kSites}, Series{"fomoe", "fomoe", 16},
-        Series{"fomoe", "fomoe", 8}, Series{"fomoe", "fomoe", 4}}) {
-    costmodel::Scenario scenario = paper_scenario(shape, kSites, kLocalSteps);
+       {Series{"ddp", "ddp", sites}, Series{"full replica", "fomoe", sites},
+        Series{"fomoe", "fomoe", std::max(1, sites / 2)}, Series{"fomoe", "fomoe", std::max(1, sites / 4)},
+        Series{"fomoe", "fomoe", std::max(1, sites / 8)}}) {
+    costmodel::Scenario scenario = paper_scenario(assume, shape, sites);
     scenario.strategy.method = costmodel::find_method(series.method);
     scenario.strategy.expert_overlap = series.overlap;
+    scenario.strategy.skip_token = assume.flag("skip_token", false);
     const double bytes = costmodel::summarise(scenario).sent.total();
-    const std::int64_t steps_per_round = costmodel::find_method(series.method)->every_step ? 1 : kLocalSteps;
+    const std::int64_t local_steps = scenario.strategy.local_steps;
+    const std::int64_t batch_tokens = scenario.workload.global_batch_sequences * shape.sequence_length;
+    const std::int64_t steps = assume.count("steps", kTrainingSteps, 1'000'000);
+    const std::int64_t steps_per_round = scenario.strategy.method->every_step ? 1 : local_steps;
     const std::string name =
-        series.name + (series.overlap < kSites ? " O_e = " + std::to_string(series.overlap) : std::string());
+        series.name + (series.overlap < sites ? " O_e = " + std::to_string(series.overlap) : std::string());
     double sent = 0;
-    for (std::int64_t step = 0; step < kTrainingSteps; step += steps_per_round) {
-      const std::int64_t end = std::min(step + steps_per_round, kTrainingSteps);
-      const std::int64_t tokens = end * kGlobalBatch * shape.sequence_length;
+    for (std::int64_t step = 0; step < steps; step += steps_per_round) {
+      const std::int64_t end = std::min(step + steps_per_round, steps);
+      const std::int64_t tokens = end * batch_tokens;
       // One point before and one after each burst. The bursts of ddp are so dense that one point per step
       // suffices.
       for (const double after : {sent, sent + bytes}) {
         if (steps_per_round == 1 && after == sent) continue;
         figure.rows.push_back(
-            {name, static_cast<std::int64_t>(series.overlap), tokens, after, after * kSites});
+            {name, static_cast<std::int64_t>(series.overlap), tokens, after, after * sites});
       }
       sent += bytes;
     }
@@ -55,15 +59,8 @@ Figure comms_scaling() {
     entry["ddp_over_this"] = ddp / sent;
     entry["full_replica_over_this"] = full_replica / sent;
   }
-  figure.assumptions = {{"local_steps", kLocalSteps},
-                        {"reshuffle_rounds", 1},
-                        {"payload_dtype", "bf16"},
-                        {"collective", "ring: 2(M−1)/M of the averaged payload"},
-                        {"sites", kSites},
-                        {"model", scenario::to_json(shape)},
-                        {"skip_token", false},
-                        {"global_batch_sequences", kGlobalBatch},
-                        {"steps", kTrainingSteps}};
+  assume.state("ring", "2(M−1)/M of the averaged payload");
+  assume.state("model", scenario::to_json(shape));
   figure.notes = {
       "The paper states neither K, nor the reshuffling period, nor the bytes per value on the wire.",
       "ddp sends as much in every step as the full replica sends in every round."};

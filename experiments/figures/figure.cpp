@@ -13,6 +13,8 @@ namespace {
 constexpr Experiment kExperiments[] = {
     {"fig-parameter-distribution", "dense and sparse parameters against width", parameter_distribution},
     {"table-models", "parameter counts of the five model configurations", table_models},
+    {"table-perplexity", "perplexities against K, placement and O_e, and where the tables disagree",
+     table_perplexity},
     {"fig-flops-scaling", "training FLOPs against expert overlap, two models", flops_scaling},
     {"fig-comms-scaling", "cumulative bytes against tokens: ddp, full replica, fomoe", comms_scaling},
     {"fig-time-scaling",
@@ -47,7 +49,7 @@ std::string csv_text(const Figure& figure) {
   return text;
 }
 
-std::string json_text(const Experiment& experiment, const Figure& figure) {
+std::string json_text(const Experiment& experiment, const Figure& figure, const Json& assumptions) {
   Json rows = Json::array();
   for (const std::vector<Cell>& row : figure.rows) {
     Json object = Json::object();
@@ -59,14 +61,14 @@ std::string json_text(const Experiment& experiment, const Figure& figure) {
                             {"id", std::string(experiment.id)},
                             {"title", std::string(experiment.sentence)},
                             {"source", "FoMoE, arXiv 2606.19025"},
-                            {"assumptions", figure.assumptions},
+                            {"assumptions", assumptions},
                             {"findings", figure.findings},
                             {"notes", figure.notes},
                             {"columns", figure.columns},
                             {"rows", rows}});
 }
 
-costmodel::ModelShape family_member(std::int64_t d_model, std::int64_t layers) {
+costmodel::ModelShape family_member(Assumptions& assume, std::int64_t d_model, std::int64_t layers) {
   costmodel::ModelShape shape;
   shape.name = fmt::format("d{}-L{}", d_model, layers);
   shape.d_model = d_model;
@@ -75,20 +77,31 @@ costmodel::ModelShape family_member(std::int64_t d_model, std::int64_t layers) {
   shape.experts = 4 * d_model / 128;
   shape.active_experts = shape.experts / 4;
   shape.d_expert = 128;
-  shape.vocabulary = 200'019;
-  shape.sequence_length = 2048;
+  shape.vocabulary = assume.count("vocabulary", 200'019, 100'000'000);
+  shape.sequence_length = assume.count("sequence_length", 2048, 100'000'000);
   return shape;
 }
 
-costmodel::Scenario paper_scenario(const costmodel::ModelShape& shape, int sites, std::int64_t local_steps) {
+costmodel::Scenario paper_scenario(Assumptions& assume, const costmodel::ModelShape& shape, int sites) {
   costmodel::Scenario scenario;
   scenario.model = shape;
-  scenario.workload = {kTrainingSteps * kGlobalBatch * shape.sequence_length, kGlobalBatch};
-  scenario.strategy.method = costmodel::find_method("fomoe");
-  scenario.strategy.local_steps = local_steps;
-  scenario.strategy.expert_overlap = sites;
-  scenario.strategy.fragments = 1;  // the paper's methods do not overlap transfers with compute
-  scenario.strategy.placement = costmodel::PlacementKind::random;
+  const std::int64_t batch = assume.count("global_batch_sequences", 1024, 1'000'000);
+  scenario.workload.global_batch_sequences = batch;
+  scenario.workload.tokens = kTrainingSteps * batch * shape.sequence_length;
+  costmodel::Strategy& strategy = scenario.strategy;
+  strategy.method = costmodel::find_method("fomoe");
+  strategy.local_steps = assume.count("local_steps", 32, 1'000'000);
+  strategy.reshuffle_rounds = assume.count("reshuffle_rounds", 1, 1'000'000);
+  strategy.expert_overlap = sites;
+  strategy.placement = costmodel::PlacementKind::random;
+  strategy.collective =
+      costmodel::enum_of<costmodel::Collective>(assume.choice("collective", "ring", {"ring", "direct"}))
+          .value();
+  strategy.wire =
+      costmodel::plain_format(costmodel::enum_of<costmodel::ElementType>(
+                                  assume.choice("payload_dtype", "bf16", {"fp32", "bf16", "int8", "int4"}))
+                                  .value());
+  strategy.fragments = 1;
   scenario.compute = costmodel::GivenStepTime{1.0};
   scenario.platform = platforms::uniform(sites, gbit_per_s(1), gbit_per_s(1), 0);
   return scenario;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "costmodel/inputs/scenario.hpp"
+#include "experiments/figures/assumptions.hpp"
 #include "experiments/results/json_values.hpp"
 
 namespace fomoe::figures {
@@ -15,11 +16,10 @@ using scenario::Json;
 using Cell = std::variant<std::string, double, std::int64_t>;
 
 /// The data of a figure, written as ID.csv and ID.json. Both have the same rows; the JSON adds assumptions
-/// and findings.
+/// (see Assumptions) and findings.
 struct Figure {
   std::vector<std::string> columns;  // with units
   std::vector<std::vector<Cell>> rows;
-  Json assumptions = Json::object();
   Json findings = Json::object();
   std::vector<std::string> notes;
 };
@@ -27,34 +27,36 @@ struct Figure {
 struct Experiment {
   std::string_view id;
   std::string_view sentence;
-  Figure (*make)();
+  Figure (*make)(Assumptions&);
 };
 std::span<const Experiment> experiments();
 
-Figure parameter_distribution();
-Figure table_models();
-Figure flops_scaling();
-Figure comms_scaling();
-Figure time_scaling();
-Figure headline();
-Figure predictions();
+Figure parameter_distribution(Assumptions& assume);
+Figure table_models(Assumptions& assume);
+Figure table_perplexity(Assumptions& assume);
+Figure flops_scaling(Assumptions& assume);
+Figure comms_scaling(Assumptions& assume);
+Figure time_scaling(Assumptions& assume);
+Figure headline(Assumptions& assume);
+Figure predictions(Assumptions& assume);
 
 std::string csv_text(const Figure& figure);
-std::string json_text(const Experiment& experiment, const Figure& figure);
+std::string json_text(const Experiment& experiment, const Figure& figure, const Json& assumptions);
 
 // --- shared by several figures -------------------------------------------------------------------------
 
 /// A model of the paper's family with width d = `d_model` and the given number of layers. It has heads of
 /// width 64, N_e = 4·d/128 experts of width 128 per layer, of which each token uses k = N_e/4, a vocabulary
-/// of 200,019 tokens, and sequences of 2048 tokens.
-costmodel::ModelShape family_member(std::int64_t d_model, std::int64_t layers);
+/// of 200,019 tokens, and sequences of 2048 tokens. The vocabulary and the sequences are assumptions.
+costmodel::ModelShape family_member(Assumptions& assume, std::int64_t d_model, std::int64_t layers);
 
-/// A scenario with the paper's global batch of 1024 sequences, identical sites, DiLoCo's outer optimiser,
-/// bf16 on the wire and ring collectives.
-costmodel::Scenario paper_scenario(const costmodel::ModelShape& shape, int sites, std::int64_t local_steps);
-inline constexpr std::int64_t kGlobalBatch = 1024;
+/// A scenario with 640 steps of the paper's global batch of 1024 sequences, identical sites, DiLoCo's outer
+/// optimiser, K = 32, placements that are redrawn in each round, bf16 on the wire and ring collectives. The
+/// batch, K, the redraws, the format and the collective are assumptions. Transfers do not overlap with
+/// compute, as in the paper's equations.
+costmodel::Scenario paper_scenario(Assumptions& assume, const costmodel::ModelShape& shape, int sites);
+
 inline constexpr std::int64_t kTrainingSteps = 640;
-
 inline constexpr double kH100MemoryBytes = 80e9;
 double gbit_per_s(double rate);  // converts bytes per second
 }  // namespace fomoe::figures

@@ -5,7 +5,7 @@
 
 namespace fomoe::figures {
 
-Figure flops_scaling() {
+Figure flops_scaling(Assumptions& assume) {
   Figure figure;
   figure.columns = {"panel",         "d_model",    "layers",      "sites",         "expert_overlap",
                     "local_experts", "accounting", "total_flops", "avoided_flops", "avoided_share"};
@@ -14,11 +14,12 @@ Figure flops_scaling() {
     std::int64_t d_model, layers;
     int sites;
   };
-  const double tokens = static_cast<double>(kTrainingSteps * kGlobalBatch) * 2048;
+  const auto tokens = static_cast<double>(assume.count("tokens", 640LL * 1024 * 2048));
+  const bool skip_token = assume.flag("skip_token", true);
   for (const Panel& panel : {Panel{"left", 512, 16, 16}, Panel{"right", 8192, 512, 32}}) {
-    const costmodel::ModelShape shape = family_member(panel.d_model, panel.layers);
+    const costmodel::ModelShape shape = family_member(assume, panel.d_model, panel.layers);
     const auto total = [&](std::int64_t local_experts, costmodel::FlopsAccounting accounting) {
-      return tokens * costmodel::flops_per_token(shape, local_experts, true, accounting).total();
+      return tokens * costmodel::flops_per_token(shape, local_experts, skip_token, accounting).total();
     };
     for (const auto& [name, accounting] : {std::pair{"paper", costmodel::FlopsAccounting::paper},
                                            std::pair{"mechanism", costmodel::FlopsAccounting::mechanism}}) {
@@ -34,17 +35,16 @@ Figure flops_scaling() {
       }
     }
   }
-  figure.assumptions = {
-      {"skip_token", true},
-      {"tokens", tokens},
-      {"tokens_from",
-       "640 batches of 1024 sequences of 2048 tokens; the paper's figure states no budget, which only scales "
-       "the result"},
-      {"dense_flops",
-       "6 per matrix parameter and token, with the unembedding and without the embedding look-up"},
-      {"attention_flops", "12·L·d·s per token, over the whole square of a sequence"},
-      {"paper", "σ_st · min(k, N_le)/k of the experts with σ_st = N_le/N_e, N_le/N_e of the router"},
-      {"mechanism", "N_le/N_e of the experts and the whole router, because ghost assignments are dropped"}};
+  assume.state(
+      "tokens_from",
+      "640 batches of 1024 sequences of 2048 tokens; the paper's figure states no budget, which only scales "
+      "the result");
+  assume.state("dense_flops",
+               "6 per matrix parameter and token, with the unembedding and without the embedding look-up");
+  assume.state("attention_flops", "12·L·d·s per token, over the whole square of a sequence");
+  assume.state("paper", "σ_st · min(k, N_le)/k of the experts with σ_st = N_le/N_e, N_le/N_e of the router");
+  assume.state("mechanism",
+               "N_le/N_e of the experts and the whole router, because ghost assignments are dropped");
   figure.notes = {
       "The paper does not define F_dense; the assumptions state the definition used here.",
       "The paper defines σ_st twice: N_le/N_e in the main text, and min(1, N_le/k) in the appendix. This "

@@ -14,8 +14,9 @@ namespace fomoe::figures {
 namespace {
 
 /// Bytes that a site sends per round, in bf16, with a ring.
-double bytes(const costmodel::ModelShape& shape, int sites, int overlap, bool random, bool norms) {
-  costmodel::Scenario scenario = paper_scenario(shape, sites, 32);
+double bytes(Assumptions& assume, const costmodel::ModelShape& shape, int sites, int overlap, bool random,
+             bool norms) {
+  costmodel::Scenario scenario = paper_scenario(assume, shape, sites);
   scenario.strategy.expert_overlap = overlap;
   scenario.strategy.placement = random ? costmodel::PlacementKind::random : costmodel::PlacementKind::fixed;
   costmodel::Fixed fixed = costmodel::fixed_of(scenario);
@@ -27,9 +28,11 @@ struct Candidate {
   double ratio = 0, ratio_with_norms = 0;
 };
 
-Candidate candidate(const costmodel::ModelShape& shape, int sites, int overlap, bool random) {
+Candidate candidate(Assumptions& assume, const costmodel::ModelShape& shape, int sites, int overlap,
+                    bool random) {
   const auto ratio = [&](bool norms) {
-    return bytes(shape, sites, sites, false, norms) / bytes(shape, sites, overlap, random, norms);
+    return bytes(assume, shape, sites, sites, false, norms) /
+           bytes(assume, shape, sites, overlap, random, norms);
   };
   return {ratio(false), ratio(true)};
 }
@@ -38,8 +41,8 @@ bool is_142(double ratio) { return std::round(ratio * 100) == 142; }
 
 }  // namespace
 
-Figure headline() {
-  constexpr std::int64_t kLocalSteps = 32;
+Figure headline(Assumptions& assume) {
+  const auto local_steps = static_cast<double>(assume.count("local_steps", 32, 1'000'000));
   Figure figure;
   figure.columns = {"searched",
                     "model",
@@ -59,13 +62,13 @@ Figure headline() {
       for (int overlap = 1; overlap < sites; overlap *= 2) {
         if (shape.experts * overlap % sites != 0) continue;
         for (const bool random : {false, true}) {
-          const Candidate c = candidate(shape, sites, overlap, random);
+          const Candidate c = candidate(assume, shape, sites, overlap, random);
           const bool gives = is_142(c.ratio);
           if (!gives && !all_rows) continue;
           const char* placement = random ? "random" : "fixed";
           figure.rows.push_back({std::string(searched), shape.name, shape.d_model, shape.layers,
                                  static_cast<std::int64_t>(sites), static_cast<std::int64_t>(overlap),
-                                 std::string(placement), c.ratio, c.ratio_with_norms, c.ratio * kLocalSteps,
+                                 std::string(placement), c.ratio, c.ratio_with_norms, c.ratio * local_steps,
                                  std::string(gives ? "yes" : "no")});
           if (gives) {
             list.push_back({{"model", shape.name},
@@ -75,7 +78,7 @@ Figure headline() {
                             {"gamma", random ? 1 : 0},
                             {"full_replica_over_fomoe", c.ratio},
                             {"full_replica_over_fomoe_with_norms", c.ratio_with_norms},
-                            {"ddp_over_fomoe_at_K_32", c.ratio * kLocalSteps}});
+                            {"ddp_over_fomoe_at_K_32", c.ratio * local_steps}});
           }
         }
       }
@@ -84,20 +87,18 @@ Figure headline() {
   for (const costmodel::ModelShape& shape : costmodel::presets()) search("presets", shape, true, found);
   for (const std::int64_t d_model : {256, 512, 1024, 2048, 4096}) {
     for (const std::int64_t depth : {16, 32, 64})
-      search("other depths", family_member(d_model, d_model / depth), false, others);
+      search("other depths", family_member(assume, d_model, d_model / depth), false, others);
   }
   figure.findings = {{"stated_over_full_replica", 1.42},
                      {"stated_over_ddp", 45.44},
                      {"candidates_among_presets", found},
                      {"candidates_at_other_depths", others},
                      {"inferred", true}};
-  figure.assumptions = {
-      {"sites", "powers of two up to 32"},
-      {"expert_overlap", "powers of two below the number of sites"},
-      {"gamma", "0 (fixed) or 1 (random, redrawn every round)"},
-      {"local_steps", kLocalSteps},
-      {"payload_dtype", "bf16 for all methods; any other common format gives the same ratios"},
-      {"other_depths", "d_model : layers of 16, 32 and 64"}};
+  assume.state("sites", "powers of two up to 32");
+  assume.state("expert_overlap", "powers of two below the number of sites");
+  assume.state("gamma", "0 (fixed) or 1 (random, redrawn every round)");
+  assume.state("formats", "one for all methods; any other common format gives the same ratios");
+  assume.state("other_depths", "d_model : layers of 16, 32 and 64");
   figure.notes = {
       "These configurations are inferred: the paper does not state which configuration gives 1.42x and "
       "45.44x.",

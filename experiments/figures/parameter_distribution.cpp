@@ -4,8 +4,9 @@
 
 namespace fomoe::figures {
 
-Figure parameter_distribution() {
+Figure parameter_distribution(Assumptions& assume) {
   Figure figure;
+  const std::int64_t ratio = assume.count("width_to_depth", 32, 256);
   figure.columns = {"d_model",
                     "layers",
                     "experts_per_layer",
@@ -18,7 +19,7 @@ Figure parameter_distribution() {
                     "sparse_share",
                     "sparse_share_with_router"};
   for (const std::int64_t d_model : {256, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192}) {
-    const costmodel::ModelShape shape = family_member(d_model, d_model / 32);
+    const costmodel::ModelShape shape = family_member(assume, d_model, d_model / ratio);
     const costmodel::ParameterCounts counts = costmodel::count_parameters(shape);
     const auto experts = static_cast<double>(counts.expert);
     const auto router = static_cast<double>(counts.router);
@@ -30,11 +31,9 @@ Figure parameter_distribution() {
     if (d_model == 512) figure.findings["sparse_share_at_150M"] = share;
     if (d_model == 4096) figure.findings["sparse_share_at_26B"] = share;
   }
-  figure.assumptions = {
-      {"width_to_depth", "layers = d_model / 32"},
-      {"family", "heads of width 64, N_e = 4·d/128 experts of width 128, k = N_e/4, tied embeddings"},
-      {"vocabulary", 200'019},
-      {"sparse_share", "experts ÷ (embedding + attention + experts)"}};
+  assume.state("layers", "d_model ÷ width_to_depth");
+  assume.state("family", "heads of width 64, N_e = 4·d/128 experts of width 128, k = N_e/4, tied embeddings");
+  assume.state("sparse_share", "experts ÷ (embedding + attention + experts)");
   figure.notes = {
       "The paper counts routers as sparse; a separate column has the share that includes routers.",
       "The paper's text states about 20 % at 150M; the counted share is 22 %."};

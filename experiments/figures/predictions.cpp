@@ -17,39 +17,40 @@ namespace fomoe::figures {
 
 namespace {
 
-constexpr int kSites = 8;
-constexpr std::uint64_t kRedraws = 200, kSeed = 42;
-
 /// Share of a worker's experts that it must fetch after a reshuffle: the mean over random redraws.
-double counted_fraction(const costmodel::ModelShape& shape, int overlap) {
+double counted_fraction(const costmodel::ModelShape& shape, int sites, int overlap, std::uint64_t redraws,
+                        std::uint64_t seed) {
   const auto draw = [&](std::uint64_t epoch) {
-    return costmodel::random_placement(static_cast<int>(shape.layers), static_cast<int>(shape.experts),
-                                       kSites, overlap, kSeed, epoch);
+    return costmodel::random_placement(static_cast<int>(shape.layers), static_cast<int>(shape.experts), sites,
+                                       overlap, seed, epoch);
   };
   costmodel::Placement before = draw(0);
   double fetched = 0;
-  for (std::uint64_t epoch = 1; epoch <= kRedraws; ++epoch) {
+  for (std::uint64_t epoch = 1; epoch <= redraws; ++epoch) {
     costmodel::Placement after = draw(epoch);
     fetched += static_cast<double>(costmodel::migrations(before, after).size());
     before = std::move(after);
   }
   // The number of experts that a worker holds, summed over all workers.
   const double held = static_cast<double>(shape.layers * shape.experts) * overlap;
-  return fetched / (held * kRedraws);
+  return fetched / (held * static_cast<double>(redraws));
 }
 
-void prediction_1(Figure& figure) {
+void prediction_1(Figure& figure, Assumptions& assume) {
+  const int sites = static_cast<int>(assume.count("prediction_1_sites", 8, 1024));
+  const auto redraws = static_cast<std::uint64_t>(assume.count("redraws", 200, 1'000'000));
+  const auto seed = static_cast<std::uint64_t>(assume.count("seed", 42));
   const costmodel::ModelShape& shape = *costmodel::find_preset("medium");
   double largest_gap = 0;
-  for (int overlap = 1; overlap <= kSites; ++overlap) {
-    costmodel::Scenario scenario = paper_scenario(shape, kSites, 32);
+  for (int overlap = 1; overlap <= sites; ++overlap) {
+    costmodel::Scenario scenario = paper_scenario(assume, shape, sites);
     scenario.strategy.expert_overlap = overlap;
     const double volume = costmodel::summarise(scenario).sent.migration;  // T = 1: bytes of each reshuffle
     const costmodel::Fixed fixed = costmodel::fixed_of(scenario);
     const double held_bytes =
-        fixed.expert_elements * costmodel::axes_of(scenario).bytes_per_element * overlap / kSites;
+        fixed.expert_elements * costmodel::axes_of(scenario).bytes_per_element * overlap / sites;
     const double fraction = volume / held_bytes;
-    const double counted = counted_fraction(shape, overlap);
+    const double counted = counted_fraction(shape, sites, overlap, redraws, seed);
     largest_gap = std::fmax(largest_gap, std::abs(counted - fraction));
     figure.rows.push_back({std::string("1 broadcast volume"), static_cast<std::int64_t>(overlap), fraction,
                            counted, volume, counted * held_bytes, std::string(""), std::string(""),
@@ -63,20 +64,24 @@ void prediction_1(Figure& figure) {
        "and is not the straight line of the paper"}};
 }
 
-void prediction_2(Figure& figure) {
-  constexpr int kWorkers = 32;
-  const costmodel::ModelShape shape = family_member(2048, 64);
+void prediction_2(Figure& figure, Assumptions& assume) {
+  const int sites = static_cast<int>(assume.count("prediction_2_sites", 32, 1024));
+  const costmodel::ModelShape shape = family_member(assume, 2048, 64);
+  const double mfu = assume.number("mfu", 0.4, 0.001, 1),
+               peak = assume.number("peak_flop_per_s", 989e12, 1e9, 1e18),
+               memory = assume.number("gpu_memory_bytes", kH100MemoryBytes, 1e9, 1e13);
+  const bool skip_token = assume.flag("skip_token", true);
   Json found = Json::array();
-  for (const double gbit : {1.0, 10.0, 100.0}) {
+  for (const double gbit : assume.numbers("bandwidth_gbit_per_s", {1.0, 10.0, 100.0}, 1e-3, 1e6)) {
     double tokens_per_s_before = 0;  // tokens per second at half the overlap
-    for (int overlap = 1; overlap <= kWorkers; overlap *= 2) {
-      costmodel::Scenario scenario = paper_scenario(shape, kWorkers, 32);
-      scenario.strategy.skip_token = true;
-      scenario.compute = costmodel::AssumedDevice{989e12, 0.4};
-      scenario.gpus.gpu_memory_bytes = kH100MemoryBytes;
+    for (int overlap = 1; overlap <= sites; overlap *= 2) {
+      costmodel::Scenario scenario = paper_scenario(assume, shape, sites);
+      scenario.strategy.skip_token = skip_token;
+      scenario.compute = costmodel::AssumedDevice{peak, mfu};
+      scenario.gpus.gpu_memory_bytes = memory;
       scenario.gpus.activation_checkpointing = true;
-      scenario.platform = platforms::uniform(kWorkers, gbit_per_s(gbit), gbit_per_s(gbit), 0);
-      scenario.workload.tokens = 60'000'000'000;
+      scenario.platform = platforms::uniform(sites, gbit_per_s(gbit), gbit_per_s(gbit), 0);
+      scenario.workload.tokens = assume.count("tokens", 60'000'000'000);
       const costmodel::MemoryThroughput point = costmodel::memory_throughput(scenario, overlap);
       const double tokens_per_s = point.tokens_per_s;
       Cell exponent = std::string("");
@@ -102,23 +107,20 @@ void prediction_2(Figure& figure) {
       {"super_linear_at_some_step", largest > 1},
       {"not_among_the_steps", "overlaps whose replica does not fit into a GPU: their throughput is 0"},
       {"steps", found}};
-  figure.assumptions["prediction_2"] = {
-      {"model", scenario::to_json(shape)},
-      {"sites", kWorkers},
-      {"gpu", "H100: 989 TFLOP/s bf16 dense at an MFU of 0.4, 80 GB, one per site"},
-      {"local_batch",
-       "the largest micro-batch that fits in addition to 18 B per parameter and 8 B of outer state"},
-      {"activations",
-       "checkpointed: layers keep only their inputs; the MFU includes the recomputation of the rest"},
-      {"local_steps", 32},
-      {"placement", "random, redrawn every round"},
-      {"exponent",
-       "log2(throughput at half the overlap ÷ throughput at this overlap); 1 means linear in 1/O_e"}};
+  assume.state("prediction_2_model", scenario::to_json(shape));
+  assume.state("gpu", "one H100 per site: 989 TFLOP/s bf16 dense, 80 GB");
+  assume.state("local_batch",
+               "the largest micro-batch that fits in addition to 18 B per parameter and 8 B of outer state");
+  assume.state("activations",
+               "checkpointed: layers keep only their inputs; the MFU includes the recomputation of the rest");
+  assume.state("placement", "random, redrawn every round");
+  assume.state("exponent",
+               "log2(throughput at half the overlap ÷ throughput at this overlap); 1 means linear in 1/O_e");
 }
 
 }  // namespace
 
-Figure predictions() {
+Figure predictions(Assumptions& assume) {
   Figure figure;
   figure.columns = {"prediction",
                     "expert_overlap",
@@ -130,13 +132,9 @@ Figure predictions() {
                     "largest_local_batch_sequences",
                     "tokens_per_s",
                     "exponent"};
-  prediction_1(figure);
-  figure.assumptions["prediction_1"] = {{"model", "medium"},
-                                        {"sites", kSites},
-                                        {"redraws", kRedraws},
-                                        {"seed", kSeed},
-                                        {"payload_dtype", "bf16"}};
-  prediction_2(figure);
+  prediction_1(figure, assume);
+  assume.state("prediction_1_model", "medium");
+  prediction_2(figure, assume);
   return figure;
 }
 

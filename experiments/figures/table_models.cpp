@@ -3,7 +3,7 @@
 
 namespace fomoe::figures {
 
-Figure table_models() {
+Figure table_models(Assumptions& assume) {
   Figure figure;
   figure.columns = {"preset",
                     "d_model",
@@ -32,9 +32,8 @@ Figure table_models() {
                            std::string(row < std::size(printed) ? printed[row] : "")});
     ++row;
   }
-  figure.assumptions = {
-      {"sparse_share", "experts ÷ (embedding + attention + experts)"},
-      {"norms", "two scales per branch, one for the embedding and one at the end: d·(4L + 2)"}};
+  assume.state("sparse_share", "experts ÷ (embedding + attention + experts)");
+  assume.state("norms", "two scales per branch, one for the embedding and one at the end: d·(4L + 2)");
   figure.notes = {"The paper's totals omit norm scales; norm scales are parameters and are counted here."};
   return figure;
 }

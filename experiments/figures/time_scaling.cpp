@@ -17,32 +17,36 @@ namespace fomoe::figures {
 
 namespace {
 
-constexpr int kSites = 32;
-constexpr std::int64_t kLocalSteps = 32;
 constexpr std::int64_t kSimulatedRounds = 1;
 
-costmodel::Scenario scenario_at(int overlap, double gbit, double latency_s) {
-  costmodel::Scenario scenario = paper_scenario(family_member(2048, 64), kSites, kLocalSteps);
-  scenario.workload.tokens = 60'000'000'000;
+costmodel::Scenario scenario_at(Assumptions& assume, int sites, int overlap, double gbit, double latency_s) {
+  costmodel::Scenario scenario = paper_scenario(assume, family_member(assume, 2048, 64), sites);
+  scenario.workload.tokens = assume.count("tokens", 60'000'000'000);
   scenario.strategy.expert_overlap = overlap;
-  scenario.strategy.skip_token = true;
+  const bool skip_token = scenario.strategy.skip_token = assume.flag("skip_token", true);
   // The paper's equation counts fewer FLOPs with skip-token than the mechanism executes (FlopsAccounting).
   const auto flops = [&](costmodel::FlopsAccounting accounting) {
-    return costmodel::flops_per_token(scenario.model, costmodel::local_experts(scenario), true, accounting)
+    return costmodel::flops_per_token(scenario.model, costmodel::local_experts(scenario), skip_token,
+                                      accounting)
         .total();
   };
+  const bool paper = assume.choice("flops_accounting", "paper", {"paper", "mechanism"}) == "paper";
   const double executed_per_counted =
-      flops(costmodel::FlopsAccounting::mechanism) / flops(costmodel::FlopsAccounting::paper);
-  scenario.compute = costmodel::AssumedDevice{989e12, 0.4 * executed_per_counted};
-  scenario.gpus.gpu_memory_bytes = kH100MemoryBytes;
-  scenario.platform = platforms::uniform(kSites, gbit_per_s(gbit), gbit_per_s(gbit), latency_s);
+      flops(costmodel::FlopsAccounting::mechanism) /
+      flops(paper ? costmodel::FlopsAccounting::paper : costmodel::FlopsAccounting::mechanism);
+  scenario.compute = costmodel::AssumedDevice{assume.number("peak_flop_per_s", 989e12, 1e9, 1e18),
+                                              assume.number("mfu", 0.4, 0.001, 1) * executed_per_counted};
+  scenario.gpus.gpu_memory_bytes = assume.number("gpu_memory_bytes", kH100MemoryBytes, 1e9, 1e13);
+  scenario.platform = platforms::uniform(sites, gbit_per_s(gbit), gbit_per_s(gbit), latency_s);
   return scenario;
 }
 
 }  // namespace
 
-Figure time_scaling() {
+Figure time_scaling(Assumptions& assume) {
   Figure figure;
+  const int sites = static_cast<int>(assume.count("sites", 32, 64));
+  const std::vector<double> latencies_s = assume.numbers("latency_s", {0.0, 0.025, 0.05}, 0, 10);
   figure.columns = {
       "engine",    "bandwidth_gbit_per_s",    "latency_s",           "expert_overlap",       "wall_clock_h",
       "compute_h", "exposed_communication_h", "compute_utilization", "memory_bytes_per_gpu", "region"};
@@ -58,18 +62,18 @@ Figure time_scaling() {
                            static_cast<std::int64_t>(costmodel::paper::region(scenario, report))});
   };
   Json gains = Json::object();
-  for (const double latency_s : {0.0, 0.025, 0.05}) {
-    for (const double gbit : {1.0, 10.0, 100.0, 1000.0}) {
+  for (const double latency_s : latencies_s) {
+    for (const double gbit : assume.numbers("bandwidth_gbit_per_s", {1.0, 10.0, 100.0, 1000.0}, 1e-3, 1e6)) {
       double smallest_h = 0;
-      for (int overlap = 1; overlap <= kSites; overlap *= 2) {
-        const costmodel::Scenario scenario = scenario_at(overlap, gbit, latency_s);
+      for (int overlap = 1; overlap <= sites; overlap *= 2) {
+        const costmodel::Scenario scenario = scenario_at(assume, sites, overlap, gbit, latency_s);
         const costmodel::RunReport formula = costmodel::closed_form(scenario);
         add_row(formula, scenario, gbit, latency_s);
         if (overlap == 1) smallest_h = formula.wall_clock_s;
-        if (latency_s == 0 && overlap == kSites)
+        if (latency_s == latencies_s.front() && overlap == sites)
           gains[fmt::format("{:g}_gbit_per_s", gbit)] = formula.wall_clock_s / smallest_h;
         // With latency, the simulation shows the two ends of the curve.
-        if (latency_s == 0.025 || (latency_s > 0 && overlap > 1 && overlap < kSites)) continue;
+        if (latency_s == 0.025 || (latency_s > 0 && overlap > 1 && overlap < sites)) continue;
         sim::RunOptions options;
         options.rounds = kSimulatedRounds;
         const costmodel::RunReport simulated = sim::simulate_scenario(scenario, options).report;
@@ -80,25 +84,17 @@ Figure time_scaling() {
   }
   figure.findings = {{"largest_simulated_over_closed_form", largest_ratio},
                      {"wall_clock_of_full_replicas_over_one_owner", gains}};
-  figure.assumptions = {
-      {"sites", kSites},
-      {"gpus_per_site", 1},
-      {"gpu", "H100: 989 TFLOP/s bf16 dense, 80 GB"},
-      {"mfu", 0.4},
-      {"local_steps", kLocalSteps},
-      {"reshuffle_rounds", 1},
-      {"payload_dtype", "bf16"},
-      {"collective", "ring"},
-      {"latency_s",
-       "one-way latency; 0 as in the paper's equation; the paper's 50 ms as a round trip (0.025, only by the "
-       "closed form) and as one way (0.05, with the two ends of the curve simulated)"},
-      {"skip_token", true},
-      {"flops_accounting", "paper"},
-      {"global_batch_sequences", kGlobalBatch},
-      {"simulated_rounds", "one full round and the last, shorter round: a sample of the random placements"},
-      {"regions",
-       "1 communication-bound; 2 compute-bound and over 80 GB; 3 neither; 4 communication-bound only because "
-       "of migration"}};
+  assume.state("gpu", "one H100 per site: 989 TFLOP/s bf16 dense, 80 GB");
+  assume.state(
+      "latencies",
+      "one-way; 0 as in the paper's equation; the paper's 50 ms as a round trip (0.025, only by the closed "
+      "form) and as one way (0.05, with the two ends of the curve simulated)");
+  assume.state("simulated_rounds",
+               "one full round and the last, shorter round: a sample of the random placements");
+  assume.state(
+      "regions",
+      "1 communication-bound; 2 compute-bound and over 80 GB; 3 neither; 4 communication-bound only because "
+      "of migration");
   figure.notes = {
       "The paper states neither K, nor the MFU, nor the batch of this figure, nor the bytes per value on the "
       "wire.",

@@ -112,11 +112,13 @@ std::string cost_table(const costmodel::RunReport& report) {
 /// States clearly that the perplexity is unknown.
 std::string quality_text(const costmodel::RunReport& report) {
   const costmodel::Quality& quality = *report.quality;
-  if (!quality.known)
+  if (!quality.known && !quality.equal_loss_factor)
     return fmt::format(
         "perplexity: UNKNOWN, because the scenario is outside the range of the quality model: {}\n  {}\n\n",
         quality.reason, quality.source);
-  std::string text = fmt::format("perplexity {}\n  {}\n", perplexity_text(report), quality.source);
+  std::string text = quality.known
+                         ? fmt::format("perplexity {}\n  {}\n", perplexity_text(report), quality.source)
+                         : fmt::format("perplexity unknown: {}\n", quality.reason);
   if (quality.equal_loss_factor) {
     const double factor = *quality.equal_loss_factor;
     text += fmt::format("  to reach the loss of data-parallel training: {:.3g} times the compute, {}", factor,

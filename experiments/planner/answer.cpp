@@ -218,7 +218,7 @@ Answer answer(const Question& question, const Space& space, const Screening& scr
   Answer answer;
   answer.target_perplexity = options.screening.target_perplexity;
   const bool asked = base.scenario.quality.has_value();
-  const bool law = asked && std::holds_alternative<costmodel::DilocoScalingLaw>(*base.scenario.quality);
+  const bool law = asked && !std::holds_alternative<costmodel::QualityTable>(*base.scenario.quality);
   if (asked && !screening.known.empty()) {
     answer.basis = law ? Basis::equal_loss : answer.target_perplexity ? Basis::target : Basis::perplexity;
     if (answer.basis == Basis::perplexity)

@@ -39,11 +39,16 @@ Json prices_json(const costmodel::Prices& prices, const platforms::Platform& pla
 }
 
 Json quality_json(const costmodel::QualityModel& model) {
+  if (const auto* penalty = std::get_if<costmodel::AssumedPenalty>(&model))
+    return {{"equal_loss_factor", penalty->equal_loss_factor}};
   const auto* table = std::get_if<costmodel::QualityTable>(&model);
   if (table == nullptr) return {{"model", "diloco-scaling-law"}};
   Json scope = Json::object();
   for (const auto& [name, value] : table->scope) scope[name] = value;
-  return {{"source", table->source}, {"scope", scope}, {"rows", table->rows.size()}};
+  return {{"source", table->source},
+          {"scope", scope},
+          {"rows", table->rows.size()},
+          {"interpolate", table->interpolate}};
 }
 
 Json cost_json(const costmodel::Cost& cost) {
@@ -61,12 +66,13 @@ Json cost_json(const costmodel::Cost& cost) {
 Json answered_quality_json(const costmodel::RunReport& report) {
   const costmodel::Quality& quality = *report.quality;
   Json json = {{"known", quality.known}, {"source", quality.source}};
-  if (!quality.known) {
+  if (quality.known) {
+    json["perplexity"] = quality.perplexity;
+    json["interpolated"] = quality.interpolated;
+    if (quality.plus_minus) json["plus_minus"] = *quality.plus_minus;
+  } else {
     json["reason"] = quality.reason;
-    return json;
   }
-  json["perplexity"] = quality.perplexity;
-  if (quality.plus_minus) json["plus_minus"] = *quality.plus_minus;
   if (quality.equal_loss_factor) {
     json["equal_loss_factor"] = *quality.equal_loss_factor;
     json["time_to_equal_loss_s"] = *quality.equal_loss_factor * report.wall_clock_s;

@@ -60,8 +60,9 @@ const char* boolean(const std::optional<bool>& value, const char* unknown) {
 
 }  // namespace
 
-RowWriter::RowWriter(const std::string& path, const Grid& grid, const std::string& executor)
-    : grid_(grid), executor_(executor), csv_(path.ends_with(".csv")) {
+RowWriter::RowWriter(const std::string& path, const Grid& grid, const std::string& executor,
+                     const std::string& currency)
+    : grid_(grid), executor_(executor), currency_(currency), csv_(path.ends_with(".csv")) {
   if (path != "-") file_ = std::make_unique<AtomicFile>(path);
   const std::vector<Axis>& axes = grid.axes();
   axis_texts_.resize(axes.size());
@@ -81,7 +82,7 @@ RowWriter::RowWriter(const std::string& path, const Grid& grid, const std::strin
     put("executor");
     for (const Axis& axis : axes) put(',' + commands::csv_cell(axis.column));
     for (const std::string_view name : kResults) put(fmt::format(",{}", name));
-    put(",limited_by,fits,problem\n");
+    put(",currency,limited_by,fits,problem\n");
     return;
   }
   put(fmt::format("{{\"schema\": \"fomoe.sweep/1\", \"executor\": {}, \"axes\": [", json_text(executor_)));
@@ -122,7 +123,7 @@ void RowWriter::write_csv_row(const Chunk& chunk, std::size_t index) {
     buffer_ += ',';
     if (possible) put_number(columns_[c], chunk.results[c][index]);
   }
-  buffer_ += ',';
+  put("," + currency_ + ",");
   if (possible) put(limited_by(chunk, index));
   buffer_ += ',';
   const std::optional<bool> fit = possible ? fits(chunk, index) : std::nullopt;
@@ -152,6 +153,7 @@ void RowWriter::write_json_row(const Chunk& chunk, std::size_t index) {
     put_number(columns_[c], chunk.results[c][index]);
     put(", ");
   }
+  put(currency_.empty() ? "\"currency\": null, " : fmt::format("\"currency\": \"{}\", ", currency_));
   put("\"limited_by\": \"");
   put(limited_by(chunk, index));
   const std::optional<bool> fit = fits(chunk, index);

@@ -14,8 +14,9 @@ namespace fomoe::sweep {
 class RowWriter {
  public:
   /// If `path` is "-", writes JSON to stdout. Otherwise `path` is a .csv or .json file, which exists only
-  /// after finish().
-  RowWriter(const std::string& path, const Grid& grid, const std::string& executor);
+  /// after finish(). `currency` is that of the costs; empty if there are none.
+  RowWriter(const std::string& path, const Grid& grid, const std::string& executor,
+            const std::string& currency);
 
   void write(const Chunk& chunk);
   void finish();
@@ -34,7 +35,7 @@ class RowWriter {
   void flush();
 
   const Grid& grid_;
-  std::string executor_;
+  std::string executor_, currency_;
   bool csv_;
   std::unique_ptr<AtomicFile> file_;  // null for stdout
   std::string buffer_;

@@ -29,6 +29,15 @@ constexpr Key kKeys[] = {
      "model that predicts perplexity", "\"paper-table\""},
     {"quality", "file", Kind::text, "", "model is used, or the answer contains no quality",
      "your own table of measured perplexities, relative to this file", "\"../data/paper_exp1.csv\""},
+    {"quality", "interpolate", Kind::boolean, "false", "",
+     "whether values between a table's measured K and O_e are interpolated, in log K and O_e; the answer "
+     "marks them",
+     "true"},
+    {"quality", "equal_loss_factor", Kind::factor, "", "from the model, or unknown",
+     "assumed factor on time and cost until a method that does not synchronise in each step reaches the loss "
+     "of "
+     "data-parallel training",
+     "1.1"},
 
     {"failures", "site_mtbf", Kind::duration, "", "sites do not fail",
      "mean time between failures of one site, including all of its nodes", "\"7d\""},

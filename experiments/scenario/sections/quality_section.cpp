@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "experiments/files/quality_csv.hpp"
 #include "experiments/scenario/sections/sections.hpp"
 #include "experiments/scenario/toml/table_reader.hpp"
@@ -10,9 +12,23 @@ std::optional<costmodel::QualityModel> read_quality(const Document& document) {
   const TableReader table(document, scenario_keys(), "quality", section);
   if (table.has("model") && table.has("file"))
     table.refuse("file", "both file and model", "only one of them");
-  if (table.has("file")) return read_quality_csv(table.file("file"));
+  if (table.has("equal_loss_factor")) {
+    for (const char* key : {"model", "file"})
+      if (table.has(key))
+        table.refuse("equal_loss_factor", fmt::format("both equal_loss_factor and {}", key),
+                     "only one of them");
+    return costmodel::AssumedPenalty{table.factor("equal_loss_factor")};
+  }
+  const bool from_table = table.has("file") || (table.has("model") && table.text("model") == "paper-table");
+  if (table.boolean("interpolate") && !from_table)
+    table.refuse("interpolate", "true without a table",
+                 "interpolate only with file, or with model = \"paper-table\"");
+  if (from_table) {
+    costmodel::QualityTable rows = table.has("file") ? read_quality_csv(table.file("file")) : paper_table();
+    rows.interpolate = table.boolean("interpolate");
+    return rows;
+  }
   if (!table.has("model")) return std::nullopt;
-  if (table.text("model") == "paper-table") return paper_table();
   return costmodel::DilocoScalingLaw{};
 }
 

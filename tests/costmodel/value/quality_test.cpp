@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "costmodel/formula/closed_form.hpp"
@@ -64,6 +65,82 @@ TEST_CASE("quality table: a row that matches is the answer, with its ± and its 
   CHECK(ask(partial).perplexity == 31);
   partial.strategy.method = costmodel::find_method("gossip");
   CHECK_FALSE(ask(partial).known);
+}
+
+TEST_CASE("quality table: interpolated in log K and O_e when asked, marked, with its neighbours") {
+  Scenario scenario = tests::ideal_scenario("fomoe", 4, 2);
+  scenario.model.experts = 8;
+  QualityTable table = table_for(scenario);
+  table.rows = {{"diloco", 4, "fixed", 4, 1, 30, 1, ""},
+                {"diloco", 16, "fixed", 4, 1, 40, 2, ""},
+                {"diloco", 4, "fixed", 4, 4, 20, 1, ""},
+                {"diloco", 16, "fixed", 4, 4, 25, 3, ""},
+                {"diloco", 4, "random", 4, 1, 99, 1, ""}};
+  scenario.strategy.local_steps = 8;  // half-way in log K
+  scenario.workload.tokens = 64LL * 4 * 10;
+  table.scope[1].second = static_cast<double>(scenario.workload.tokens);
+  scenario.quality = table;
+  CHECK_FALSE(ask(scenario).known);
+
+  table.interpolate = true;
+  scenario.quality = table;
+  scenario.strategy.expert_overlap = 1;
+  CHECK(ask(scenario).perplexity == doctest::Approx(std::sqrt(30.0 * 40.0)).epsilon(1e-12));
+  CHECK(ask(scenario).interpolated);
+  CHECK(*ask(scenario).plus_minus == 2);
+  CHECK(ask(scenario).source.find("30 (K = 4, O_e = 1), 40 (K = 16, O_e = 1), a spread of 10") !=
+        std::string::npos);
+  // O_e = 2 of 1 and 4: a third of the way.
+  scenario.strategy.expert_overlap = 2;
+  const double at_1 = std::log(std::sqrt(30.0 * 40.0)), at_4 = std::log(std::sqrt(20.0 * 25.0));
+  CHECK(ask(scenario).perplexity == doctest::Approx(std::exp(at_1 + (at_4 - at_1) / 3)).epsilon(1e-12));
+  CHECK(*ask(scenario).plus_minus == 3);
+  // A measured row is the answer itself, and nothing is extrapolated.
+  scenario.strategy.local_steps = 4;
+  scenario.strategy.expert_overlap = 4;
+  CHECK(ask(scenario).perplexity == 20);
+  CHECK_FALSE(ask(scenario).interpolated);
+  scenario.strategy.local_steps = 32;
+  CHECK_FALSE(ask(scenario).known);
+  scenario.strategy.local_steps = 8;
+  scenario.strategy.placement = PlacementKind::random;
+  scenario.strategy.expert_overlap = 2;
+  CHECK_FALSE(ask(scenario).known);  // no neighbour at K = 16
+}
+
+TEST_CASE(
+    "an assumed penalty holds for methods that do not synchronise in each step, and is marked as assumed") {
+  for (const auto& [method, factor] : {std::pair{"ddp", 1.0}, {"diloco", 1.3}, {"fomoe", 1.3}}) {
+    Scenario scenario = tests::ideal_scenario(method, 4);
+    scenario.quality = AssumedPenalty{1.3};
+    const RunReport report = closed_form(scenario);
+    CHECK_FALSE(report.quality->known);
+    CHECK(*report.quality->equal_loss_factor == factor);
+    const auto stated =
+        std::find_if(report.provenance.begin(), report.provenance.end(),
+                     [](const Provenance& row) { return row.what == "time and cost to equal loss"; });
+    REQUIRE(stated != report.provenance.end());
+    CHECK(stated->origin == Origin::assumed);
+  }
+}
+
+TEST_CASE("a note offers LocalAdamW as the outer step where the table has a lower perplexity with it") {
+  Scenario scenario = tests::ideal_scenario("fomoe", 4, 2);
+  QualityTable table = table_for(scenario);
+  table.rows.push_back({"local_adamw", 5, "fixed", 4, 2, 21, -1, ""});
+  scenario.quality = table;
+  const auto offered = [&] {
+    const RunReport report = closed_form(scenario);
+    return std::any_of(report.notes.begin(), report.notes.end(), [](const std::string& note) {
+      return note.find("perplexity of 21 instead of 22") != std::string::npos;
+    });
+  };
+  CHECK(offered());
+  scenario.strategy.outer_optimizer = OuterOptimizer::local_adamw;
+  CHECK_FALSE(offered());
+  scenario.strategy.outer_optimizer = OuterOptimizer::nesterov;
+  std::get<QualityTable>(*scenario.quality).rows.back().perplexity = 23;
+  CHECK_FALSE(offered());
 }
 
 TEST_CASE("quality table: outside of it the answer is unknown, and it names the key that no row matches") {

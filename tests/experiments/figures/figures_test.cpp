@@ -49,6 +49,57 @@ TEST_CASE("reproduce without an ID lists the figures, and a wrong ID is refused 
   CHECK(wrong.err.find("did you mean headline?") != std::string::npos);
 }
 
+TEST_CASE("an assumption can be changed, and the answer states it") {
+  const Folder folder;
+  const auto changed = [&](const std::string& arguments) {
+    const Ran ran = run_in(folder.path(), "fomoe reproduce " + arguments + " --output r");
+    REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+    return json::parse(read_all(folder / ("r/" + arguments.substr(0, arguments.find(' ')) + ".json")));
+  };
+  const json usual = changed("fig-time-scaling --set latency_s=0 --set bandwidth_gbit_per_s=1");
+  const json faster =
+      changed("fig-time-scaling --set latency_s=0 --set bandwidth_gbit_per_s=1 --set mfu=0.8");
+  CHECK(faster["assumptions"]["mfu"] == 0.8);
+  CHECK(usual["assumptions"]["mfu"] == 0.4);
+  REQUIRE(faster["rows"].size() == usual["rows"].size());
+  for (std::size_t i = 0; i < usual["rows"].size(); ++i)
+    CHECK(near(2 * faster["rows"][i]["compute_h"].get<double>(), usual["rows"][i]["compute_h"], 1e-9));
+  // K twice as large halves the bytes of fomoe, not those of ddp.
+  const json k32 = changed("fig-comms-scaling"), k64 = changed("fig-comms-scaling --set local_steps=64");
+  const auto sent = [](const json& figure, const char* series) {
+    return figure["findings"][series]["bytes_per_site"].get<double>();
+  };
+  CHECK(near(2 * sent(k64, "full replica"), sent(k32, "full replica"), 1e-9));
+  CHECK(sent(k64, "ddp") == sent(k32, "ddp"));
+
+  const Ran wrong = run_in(source_dir(), "fomoe reproduce fig-time-scaling --set mfuu=0.5");
+  CHECK(wrong.exit_status == 2);
+  CHECK(wrong.err.find("did you mean mfu?") != std::string::npos);
+  CHECK(run_in(source_dir(), "fomoe reproduce headline --set local_steps=1.5").exit_status == 2);
+  CHECK(run_in(source_dir(), "fomoe reproduce headline --set local_steps").exit_status == 2);
+}
+
+TEST_CASE("fig-time-scaling: the gain of one owner is not the same at all bandwidths") {
+  const json figure = reproduced("fig-time-scaling");
+  const json& gains = figure["findings"]["wall_clock_of_full_replicas_over_one_owner"];
+  // By the paper's equation; its text says that the relative gain holds across bandwidths.
+  CHECK(near(gains["1_gbit_per_s"], 1.74, 0.005));
+  CHECK(near(gains["10_gbit_per_s"], 1.34, 0.005));
+  CHECK(near(gains["100_gbit_per_s"], 1.28, 0.005));
+  CHECK(near(gains["1000_gbit_per_s"], 1.27, 0.005));
+  CHECK(figure["assumptions"]["skip_token"] == true);
+  CHECK(figure["assumptions"]["flops_accounting"] == "paper");
+  CHECK(figure["findings"]["largest_simulated_over_closed_form"].get<double>() < 1.01);
+}
+
+TEST_CASE("the tables of perplexities contradict themselves for full replicas") {
+  const json figure = reproduced("table-perplexity");
+  const json& found = figure["findings"]["full_replicas_that_differ_by_placement"];
+  REQUIRE(found.size() == 1);
+  CHECK(found[0]["local_steps"] == 32);
+  CHECK(found[0]["expert_overlap"] == 8);
+}
+
 TEST_CASE("parameter distribution: 22 % sparse at 150M, rising, over 60 % by 26B") {
   const json figure = reproduced("fig-parameter-distribution");
   double before = 0;

@@ -300,3 +300,31 @@ TEST_CASE(
   CHECK(fomoe::sweep::Journal(path, "one").go_on(10, [&](const auto& one) { read.push_back(one); }) == 16);
   CHECK(read.back().problems[1] == "again");
 }
+
+TEST_CASE("a sweep says which keys change no row, and why") {
+  const Folder folder;
+  const auto told = [&](const std::string& arguments) {
+    const Ran ran = run_in(source_dir(), "fomoe sweep experiments/scenarios/two-sites.toml --output " +
+                                             (folder / "s.csv") + " " + arguments);
+    REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+    return ran.err;
+  };
+  const std::string unused = told(
+      "--engine closed-form --set strategy.method=diloco --vary strategy.overlap_steps=0,1,2 --vary "
+      "strategy.local_steps=16,32");
+  CHECK(unused.find("strategy.overlap_steps changes no row: diloco does not use it") != std::string::npos);
+  CHECK(unused.find("local_steps changes no row") == std::string::npos);
+  const std::string limits = told(
+      "--vary network_model.tcp_window=1GiB,2GiB --vary strategy.local_steps=16,32 --set "
+      "platform.bandwidth=1Gbps");
+  CHECK(limits.find("network_model.tcp_window changes no row: nothing in these rows depends on it") !=
+        std::string::npos);
+}
+
+TEST_CASE("costs in the rows of a sweep have their currency") {
+  const Ran ran = run_in(source_dir(),
+                         "fomoe sweep experiments/scenarios/two-sites.toml --engine closed-form --vary "
+                         "strategy.local_steps=16,32 --set prices.gpu_hour=2.5EUR --output -");
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  for (const json& row : json::parse(ran.out)["rows"]) CHECK(row["currency"] == "EUR");
+}
