@@ -94,6 +94,19 @@ void check_affinity(const Scenario& scenario, const Method& method) {
                    "routing_counts = \"routing.csv\"");
 }
 
+// A run can drop a lost site only if the other sites have copies of everything that it held.
+void check_policy(const Scenario& scenario, const Method& method) {
+  if (!scenario.failures || scenario.failures->policy != FailurePolicy::drop) return;
+  const bool only_copy = method.residency != Residency::replica || method.one_site ||
+                         (method.partial_experts && effective_overlap(scenario) == 1 && scenario.sites() > 1);
+  if (!only_copy) return;
+  throw InputError(
+      "failures.policy",
+      "\"drop\" with " + std::string(method.name) + (method.partial_experts ? " and expert_overlap = 1" : ""),
+      "\"wait\", because a lost site holds the only copy of a part of the training state",
+      "policy = \"wait\"");
+}
+
 // Parts of the batch may differ if a site computes all of its own part, and each part has a sequence.
 void check_batch_shares(const Scenario& scenario, const Method& method) {
   if (scenario.workload.batch_shares.empty() || method.one_site) return;
@@ -154,6 +167,7 @@ void check(const Scenario& scenario) {
   if (method->check != nullptr) method->check(scenario);
   check_composition(scenario);
   check_batch_shares(scenario, *method);
+  check_policy(scenario, *method);
   // Rejects a profile of another model or batch.
   check_each_site(scenario, [&](int site) { (void)site_compute_times(scenario, site); });
 }

@@ -195,7 +195,10 @@ std::string memory_problem(const Scenario& of_all_sites) {
   const double available = scenario.gpus.gpu_memory_bytes, needed = memory_per_gpu(scenario).total();
   if (available == 0 || needed <= available) return "";
   const auto gigabytes = [](double bytes) { return std::to_string(static_cast<std::int64_t>(bytes / 1e9)); };
-  const std::string remedy = remedy_text(memory_remedy(scenario));
+  std::string remedy = remedy_text(memory_remedy(scenario));
+  if (!of_all_sites.site_compute.empty() && !remedy.empty())
+    remedy += " (set these keys in the [[site]] of " +
+              of_all_sites.platform.sites[static_cast<std::size_t>(site)].name + " if it has its own)";
   const std::string where =
       of_all_sites.site_compute.empty()
           ? ""

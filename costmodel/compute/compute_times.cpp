@@ -38,11 +38,12 @@ ComputeTimes from_profile(const Scenario& scenario, const ProfiledCompute& compu
   const StepEstimate step = estimate_step(profile, compute.micro_batch_sequences, local_experts(scenario),
                                           scenario.strategy.skip_token);
   ComputeTimes times;
-  const bool repeats = repeats_forward(scenario), together = executed_together(profile);
+  const double repeated = repeats_forward(scenario) ? executed_again(scenario) : 0;
+  const bool together = executed_together(profile);
   times.gradients_s = profiled_gradients_s(
       sequences / gpus.count, static_cast<double>(compute.micro_batch_sequences),
-      profiled_micro_batch_s(step.micro_batch.forward_s, step.micro_batch.backward_s, repeats));
-  times.forward_s = forward_share(step.micro_batch, repeats) * times.gradients_s;
+      profiled_micro_batch_s(step.micro_batch.forward_s, step.micro_batch.backward_s, repeated));
+  times.forward_s = forward_share(step.micro_batch, repeated) * times.gradients_s;
   times.optimizer_s = step.micro_batch.optimizer_s / optimizer_division(scenario);
   times.provenance = step_provenance(profile, step.extrapolated);
   if (together && gpus.count != profile.origin->gpus) {
@@ -58,9 +59,10 @@ ComputeTimes from_profile(const Scenario& scenario, const ProfiledCompute& compu
   if (!together && gpus.sharded > 1)
     times.provenance.push_back(
         {"optimiser time of a shard", Origin::assumed, "the measured optimiser time ÷ sharded"});
-  if (repeats)
+  if (repeated > 0)
     times.provenance.push_back(
-        {"recomputation", Origin::assumed, "the measured forward time, a second time"});
+        {"recomputation", Origin::assumed,
+         "the measured forward time, a second time, without the unembedding's share of the FLOPs"});
   return times;
 }
 
@@ -73,7 +75,7 @@ ComputeTimes from_device(const Scenario& scenario, const AssumedDevice& device, 
   times.gradients_s = assumed_gradients_s(
       flops, sequences * static_cast<double>(scenario.model.sequence_length), device.share_of_peak(),
       device.peak_flops, static_cast<double>(scenario.gpus.count));
-  times.forward_s = forward_share(scenario.gpus.activation_checkpointing) * times.gradients_s;
+  times.forward_s = forward_share(executed_again(scenario)) * times.gradients_s;
   times.provenance.push_back(
       {"step time", Origin::assumed,
        device.mfu > 0
@@ -135,10 +137,18 @@ bool repeats_forward(const Scenario& scenario) {
   return profiled == nullptr || !recomputes(profiled->profile);
 }
 
+double executed_again(const Scenario& scenario) {
+  if (!scenario.gpus.activation_checkpointing) return 0;
+  const double flops = flops_per_token(scenario.model, local_experts(scenario), scenario.strategy.skip_token,
+                                       FlopsAccounting::mechanism)
+                           .total();
+  return repeated_share(flops, unembedding_flops(scenario.model));
+}
+
 double executed_per_model_flops(const Scenario& scenario) {
   const auto* device = std::get_if<AssumedDevice>(&scenario.compute);
   if (device != nullptr && device->mfu > 0) return 1;
-  return recomputation_factor(scenario.gpus.activation_checkpointing);
+  return 1 + kForwardShare * executed_again(scenario);
 }
 
 double optimizer_division(const Scenario& scenario) {
@@ -162,7 +172,7 @@ std::optional<Efficiency> step_efficiency(const Scenario& scenario, double seque
   const bool selective = profiled != nullptr && profiled->profile.origin &&
                          profiled->profile.origin->recomputation == Recomputation::selective;
   if (!selective && (adds_communication(scenario) || scenario.gpus.count == 1)) {
-    const double executed = flops * recomputation_factor(scenario.gpus.activation_checkpointing);
+    const double executed = flops * (1 + kForwardShare * executed_again(scenario));
     efficiency.kernel_efficiency =
         executed / ((times.gradients_s - times.intra_site.before_optimizer()) * peak);
   }
@@ -192,7 +202,7 @@ ComputeTimes compute_times(const Scenario& scenario, double sequences) {
   if (const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute)) {
     times = from_profile(scenario, *profiled, sequences);
   } else if (const auto* given = std::get_if<GivenStepTime>(&scenario.compute)) {
-    times.forward_s = forward_share(scenario.gpus.activation_checkpointing) * given->seconds;
+    times.forward_s = forward_share(executed_again(scenario)) * given->seconds;
     times.gradients_s = given->seconds;  // the whole step: the optimiser's part is unknown
     times.provenance.push_back({"step time", Origin::assumed,
                                 scenario.gpus.count == 1

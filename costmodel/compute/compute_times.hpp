@@ -36,6 +36,9 @@ bool adds_communication(const Scenario& scenario);
 /// checkpointing. Timed steps of a run with activation checkpointing include it.
 bool repeats_forward(const Scenario& scenario);
 
+/// Share of the forward pass that is executed a second time in each step because of activation checkpointing.
+double executed_again(const Scenario& scenario);
+
 /// Executed FLOPs ÷ model FLOPs of a step whose time follows from FLOPs. An MFU counts model FLOPs only.
 double executed_per_model_flops(const Scenario& scenario);
 

@@ -5,17 +5,18 @@
 
 namespace fomoe::costmodel {
 
-OperationSeconds::OperationSeconds(const Scenario& scenario, const Plan& plan) {
+OperationSeconds::OperationSeconds(const Scenario& scenario, const Plan& plan) : scenario_(scenario) {
   for (const Node& node : plan.nodes) {
-    at_site_.emplace_back(scenario, node.site);
-    times_.push_back(compute_times(at_site_.back(), node.sequences));
+    const AtSite at(scenario, node.site);
+    times_.push_back(compute_times(at, node.sequences));
+    if (scenario.variation.from_samples) at_site_.emplace_back(scenario, node.site);
     compute_factors_.push_back(scenario.platform.sites[static_cast<std::size_t>(node.site)].compute_factor);
   }
 }
 
 double OperationSeconds::of(const Compute& compute, NodeId node, std::int64_t round, OpId op) const {
   const auto n = static_cast<std::size_t>(node);
-  const Scenario& scenario = at_site_[n];
+  const Scenario& scenario = at_site_.empty() ? scenario_ : at_site_[n].scenario();
   const double drawn =
       scenario.variation.varies()
           ? drawn_step_factor(scenario, static_cast<std::uint64_t>(node), static_cast<std::uint64_t>(round),

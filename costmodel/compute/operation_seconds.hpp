@@ -23,7 +23,8 @@ class OperationSeconds {
   [[nodiscard]] const std::vector<Provenance>& provenance() const { return times_.front().provenance; }
 
  private:
-  std::vector<AtSite> at_site_;          // by node
+  const Scenario& scenario_;
+  std::vector<AtSite> at_site_;          // by node, if steps are drawn from the samples of its profile
   std::vector<ComputeTimes> times_;      // by node
   std::vector<double> compute_factors_;  // compute_factor of the node's site, by node
 };

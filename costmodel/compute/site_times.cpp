@@ -66,16 +66,24 @@ std::optional<RunEfficiency> run_efficiency(const Scenario& scenario) {
   return sum;
 }
 
+bool steps_differ(const Scenario& scenario) {
+  const std::vector<platforms::Site>& sites = scenario.platform.sites;
+  return !scenario.site_compute.empty() || !scenario.workload.batch_shares.empty() ||
+         std::any_of(sites.begin(), sites.end(), [&](const platforms::Site& site) {
+           return site.compute_factor != sites.front().compute_factor;
+         });
+}
+
 std::string unequal_steps(const Scenario& scenario) {
-  if (scenario.site_compute.empty()) return "";
+  if (!steps_differ(scenario)) return "";
   const auto name = [&](int site) { return scenario.platform.sites[static_cast<std::size_t>(site)].name; };
   int slowest = -1, fastest = -1;
   double longest_s = 0, shortest_s = platforms::kUnlimited;
   bool given = false;
   for (int site = 0; site < scenario.sites(); ++site) {
     if (local_batch_sequences(scenario, site) == 0) continue;
-    const SiteCompute& own = scenario.site_compute[static_cast<std::size_t>(site)];
-    given = given || std::holds_alternative<GivenStepTime>(own.compute);
+    const AtSite at(scenario, site);
+    given = given || std::holds_alternative<GivenStepTime>(at.scenario().compute);
     const double step_s = site_compute_times(scenario, site).step_s() *
                           scenario.platform.sites[static_cast<std::size_t>(site)].compute_factor;
     if (step_s > longest_s) slowest = site, longest_s = step_s;

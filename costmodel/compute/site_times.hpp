@@ -20,6 +20,9 @@ std::vector<Provenance> compute_provenance(const Scenario& scenario);
 /// · peak), and the same for kernel efficiency. Empty if the peak of a site is unknown.
 std::optional<RunEfficiency> run_efficiency(const Scenario& scenario);
 
+/// Whether steps may take longer at some sites than at others.
+bool steps_differ(const Scenario& scenario);
+
 /// Says which sites have the longest and the shortest steps; empty if they differ by less than 5 %.
 std::string unequal_steps(const Scenario& scenario);
 

@@ -38,21 +38,21 @@ V profiled_gradients_s(const V& sequences, double micro_batch_sequences, const V
   return sequences / micro_batch_sequences * micro_batch_s;
 }
 
-/// Time of the forward and backward passes of one micro-batch. With activation checkpointing the forward pass
-/// runs twice.
-inline double profiled_micro_batch_s(double forward_s, double backward_s, bool activation_checkpointing) {
-  return (activation_checkpointing ? 2 : 1) * forward_s + backward_s;
+/// Time of the forward and backward passes of one micro-batch. `repeated` is the share of the forward pass
+/// that runs a second time because of activation checkpointing.
+inline double profiled_micro_batch_s(double forward_s, double backward_s, double repeated) {
+  return (1 + repeated) * forward_s + backward_s;
 }
 
-/// Share of the forward pass in the time of forward and backward pass together. A repeated forward pass
-/// counts as part of the backward pass. Without measured times, the share is 2 of 6 FLOPs, or 2 of 8 with
-/// activation checkpointing.
-inline double forward_share(const StepSample& timed, bool activation_checkpointing) {
-  return timed.forward_s /
-         profiled_micro_batch_s(timed.forward_s, timed.backward_s, activation_checkpointing);
+/// Share of the forward pass in the time of forward and backward pass together. What is repeated counts as
+/// part of the backward pass.
+inline double forward_share(const StepSample& timed, double repeated) {
+  return timed.forward_s / profiled_micro_batch_s(timed.forward_s, timed.backward_s, repeated);
 }
-inline double forward_share(bool activation_checkpointing) {
-  return activation_checkpointing ? kForwardShare / (1 + kForwardShare) : kForwardShare;
+/// Without measured times, the share is 2 of 6 FLOPs, or of those that are executed.
+template <class V>
+V forward_share(const V& repeated) {
+  return kForwardShare / (1.0 + kForwardShare * repeated);
 }
 
 }  // namespace fomoe::costmodel

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "costmodel/compute/site_times.hpp"
 #include "costmodel/plan/ring_order.hpp"
 
 namespace fomoe::costmodel {
@@ -46,12 +47,6 @@ bool equal_sites(const Platform& platform) {
     }
   }
   return true;
-}
-
-bool equal_compute_factors(const Platform& platform) {
-  return std::all_of(platform.sites.begin(), platform.sites.end(), [&](const platforms::Site& site) {
-    return site.compute_factor == platform.sites[0].compute_factor;
-  });
 }
 
 // A flow through a port that others share: when its first byte arrives, and the rate that it has alone.
@@ -186,16 +181,15 @@ LinkSets<double> link_sets(const Scenario& scenario, const Platform& platform) {
 bool represents_sites(const Scenario& scenario, const PlanSummary& summary) {
   const Platform& platform = scenario.platform;
   if (!platform.changes.empty() || !platform.backbones.empty()) return false;
-  const bool steps_differ = !scenario.site_compute.empty() || !scenario.workload.batch_shares.empty() ||
-                            !equal_compute_factors(platform);
-  if (!steps_differ && equal_sites(platform)) return true;
+  const bool unequal_steps = steps_differ(scenario);
+  if (!unequal_steps && equal_sites(platform)) return true;
   for (int i = 0; i < summary.stage_count; ++i) {
     const Stage<double>& stage = summary.stages[static_cast<std::size_t>(i)];
     if (stage.times_per_round == 0) continue;
     if (stage.between == Between::any) return false;
     // A fast site does not wait for the slowest one if the first site serves each site on its own, or if
     // later steps hide the transfer.
-    if (steps_differ && (stage.between == Between::first_site || stage.hidden_steps > 0)) return false;
+    if (unequal_steps && (stage.between == Between::first_site || stage.hidden_steps > 0)) return false;
   }
   return true;
 }

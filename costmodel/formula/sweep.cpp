@@ -38,16 +38,20 @@ template <class V>
 StepSeconds<V> step_seconds(const SweepContext& context, const SweepSite& site,
                             const Configuration<V>& configuration, const V& flops_per_token,
                             const V& local_experts, const SiteLoad<V>& load) {
+  const V repeated = site.site.gpus.activation_checkpointing
+                         ? repeated_share(flops_per_token, site.unembedding_flops)
+                         : constant<V>(0);
   if (site.compute == SweepSite::Compute::given) {
     const V step_s =
         site.step_factor * (site.own ? constant<V>(site.own->step_time_s) : configuration.step_time_s);
-    return {step_s, V(forward_share(site.site.gpus.activation_checkpointing) * step_s), constant<V>(0)};
+    return {step_s, V(forward_share(repeated) * step_s), constant<V>(0)};
   }
   V gradients_s = constant<V>(0), optimizer_s = constant<V>(0);
-  V forward = constant<V>(forward_share(site.site.gpus.activation_checkpointing));  // forward share
+  V forward = forward_share(repeated);  // share of the forward pass
   if (site.compute == SweepSite::Compute::assumed) {
     gradients_s = assumed_gradients_s(
-        V(site.recomputation * flops_per_token), V(load.sequences * context.fixed.sequence_length),
+        site.counts_repeated ? V(flops_per_token * (1.0 + kForwardShare * repeated)) : flops_per_token,
+        V(load.sequences * context.fixed.sequence_length),
         site.own ? constant<V>(site.own->share_of_peak) : configuration.share_of_peak,
         site.own ? constant<V>(site.own->peak_flops) : configuration.peak_flops, load.gpus);
   } else {
@@ -202,10 +206,7 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
     compute_s[i] = round_compute_s(summary, mean_steps[i], outer_step_s);
     outcome.round_compute_s += context.sites[i].sites_share * compute_s[i];
   }
-  if (context.sites.size() == 1) {
-    outcome.round_compute_s *= training_sites / axes.sites;
-    compute_s[0] = outcome.round_compute_s;
-  }
+  if (context.sites.size() == 1) outcome.round_compute_s *= training_sites / axes.sites;
   outcome.round_communication_s = round.communication_s;
   outcome.round_exposed_communication_s = round.exposed_s;
   outcome.round_idle_s = round.slowest_compute_s + round.waiting_s - outcome.round_compute_s;
@@ -221,8 +222,9 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   outcome.cost_total = constant<V>(context.sites.front().prices.empty() ? kUnknown : 0);
   outcome.energy_kwh = constant<V>(context.sites.front().power ? 0 : kUnknown);
-  for (std::size_t i = 0; i < context.sites.size(); ++i)
-    add_cost(context.sites[i], gpus[i], compute_s[i], axes.sites, outcome);
+  const V paid_sites = context.sites.size() == 1 ? training_sites : axes.sites;
+  for (std::size_t i = 0; i < computing; ++i)
+    add_cost(context.sites[i], gpus[i], compute_s[i], paid_sites, outcome);
 }
 
 template void evaluate(const SweepContext&, const Configuration<double>&, Outcome<double>&);
@@ -235,9 +237,10 @@ SweepSite sweep_site(const Scenario& scenario) {
   SweepSite site;
   site.site = site_model(scenario);
   site.adds_communication = adds_communication(scenario);
-  if (std::holds_alternative<AssumedDevice>(scenario.compute)) {
+  site.unembedding_flops = unembedding_flops(scenario.model);
+  if (const auto* device = std::get_if<AssumedDevice>(&scenario.compute)) {
     site.compute = SweepSite::Compute::assumed;
-    site.recomputation = executed_per_model_flops(scenario);
+    site.counts_repeated = device->mfu == 0;
   } else if (const auto* profiled = std::get_if<ProfiledCompute>(&scenario.compute)) {
     site.compute = SweepSite::Compute::profiled;
     site.micro_batch_sequences = static_cast<double>(profiled->micro_batch_sequences);
@@ -245,9 +248,13 @@ SweepSite sweep_site(const Scenario& scenario) {
       const StepSample step = estimate_step(profiled->profile, profiled->micro_batch_sequences, experts,
                                             scenario.strategy.skip_token)
                                   .micro_batch;
-      const bool repeats = repeats_forward(scenario);
-      site.forward_share.push_back(forward_share(step, repeats));
-      site.micro_batch_s.push_back(profiled_micro_batch_s(step.forward_s, step.backward_s, repeats));
+      const double flops =
+          flops_per_token(scenario.model, experts, scenario.strategy.skip_token, FlopsAccounting::mechanism)
+              .total();
+      const double repeated =
+          repeats_forward(scenario) ? repeated_share(flops, unembedding_flops(scenario.model)) : 0;
+      site.forward_share.push_back(forward_share(step, repeated));
+      site.micro_batch_s.push_back(profiled_micro_batch_s(step.forward_s, step.backward_s, repeated));
       site.optimizer_s.push_back(step.optimizer_s / optimizer_division(scenario));
     }
   }
@@ -282,7 +289,11 @@ std::vector<SweepSite> sweep_sites(const Scenario& scenario) {
     for (const platforms::Site& site : scenario.platform.sites)
       slowest = std::max(slowest, site.compute_factor);
     all.step_factor = slowest * factor;
-    all.prices = price_shares(scenario);
+    // Nobody rents the sites that a method does not use.
+    if (scenario.strategy.method->one_site && scenario.prices)
+      all.prices = {{scenario.prices->sites.front(), 1.0}};
+    else
+      all.prices = price_shares(scenario);
     return {all};
   }
   std::vector<SweepSite> sites;

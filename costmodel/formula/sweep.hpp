@@ -57,7 +57,8 @@ struct SweepSite {
   SiteModel site;
   std::optional<Own> own;
   Compute compute = Compute::given;
-  double recomputation = 1;        // executed FLOPs ÷ model FLOPs, where the step time follows from FLOPs
+  bool counts_repeated = false;    // the step time follows from the executed FLOPs
+  double unembedding_flops = 0;    // per token
   bool adds_communication = true;  // communication inside a site comes on top of the step time
   double step_factor = 1;          // factor of slow sites and stragglers on every step
   // From a profile, indexed by the number of local experts 0 … N_e.

@@ -78,7 +78,7 @@ struct Workload {
   std::int64_t tokens = 0;                  // training tokens of all sites together
   std::int64_t global_batch_sequences = 0;  // sequences per optimiser step, all sites together
   /// Relative parts of the batch, one for each site; empty: equal parts.
-  std::vector<double> batch_shares;
+  std::vector<double> batch_shares = {};
 };
 
 struct Strategy {

@@ -126,12 +126,14 @@ struct Formula {
 };
 
 // The default of PyTorch's DistributedDataParallel, bucket_cap_mb (Li et al. 2020). A bucket has at least one
-// layer.
+// layer; the embedding is in the last one.
 constexpr double kBucketBytes = 25.0 * 1024 * 1024;
 
 int usual_buckets(const ModelShape& model, const Strategy& strategy) {
+  if (strategy.secure_aggregation) return 1;  // masks all-reduces that start together
+  const ParameterCounts counts = count_parameters(model);
   const double bytes =
-      static_cast<double>(count_parameters(model).total()) * strategy.wire.bytes_per_element();
+      static_cast<double>(counts.total() - counts.embedding) * strategy.wire.bytes_per_element();
   return static_cast<int>(std::clamp(std::ceil(bytes / kBucketBytes), 1.0,
                                      static_cast<double>(std::max<std::int64_t>(1, model.layers))));
 }

@@ -61,6 +61,7 @@ Method dept() {
       "site keeps its own embedding.";
   method.axes = {"local_steps", "outer_optimizer", "collective", "payload_dtype", "compression"};
   method.averages_everything = false;
+  method.own_embedding = true;
   method.source = "Iacob et al. 2025, DEPT (ICLR; its SPEC variant)";
   method.plan = plan;
   use_formula(method, Formula{});

@@ -1,7 +1,8 @@
 // Expert parallelism across the WAN: every one of the M sites keeps the dense part and N_e/M of the N_e
 // experts of each layer. An all-to-all sends activations to the experts' sites or back four times in each of
 // the L MoE layers and each step (dispatch and combine, forward and backward). Dense gradients, of size
-// S_dense, are all-reduced in every step. Each site sends B bytes per step:
+// S_dense, are all-reduced in every step. With activation checkpointing, dispatch and combine of the forward
+// pass are repeated, and the 4 below is a 6. Each site sends B bytes per step:
 //   B = 4·L · tokens·copies·d·bytes · (M−1)/M · c   +   2(M−1)/M · S_dense
 // tokens = B_g·s/M is the number of tokens of the site, where B_g is the number of sequences in the global
 // batch and s is the number of tokens in a sequence. d is the model's width d_model, and `bytes` is the size
@@ -48,7 +49,7 @@ struct Formula {
     const double copies = fixed.max_sites_per_token > 0
                               ? std::min(fixed.active_experts, fixed.max_sites_per_token)
                               : fixed.active_experts;
-    return expert_traffic_summary(axes, fixed, constant<V>(copies));
+    return expert_traffic_summary(axes, fixed, constant<V>(copies), false);
   }
 };
 

@@ -31,6 +31,7 @@ class StepBuilder {
     expert_share_ = flops.expert / flops.total();
     layers_ = static_cast<int>(scenario.model.layers);
     moe_layers_ = static_cast<int>(moe_layers(scenario.model));
+    repeats_ = scenario.gpus.activation_checkpointing;
   }
 
   OpId passes() {
@@ -45,7 +46,14 @@ class StepBuilder {
     for (int layer = layers_ - 1; layer >= 0; --layer) {
       const std::string name = "layer " + std::to_string(layer);
       if (has_experts(layer)) {
-        transfer("combine backward " + name, layer, true);
+        if (repeats_) {
+          transfer("dispatch again " + name, layer, true);
+          transfer("combine again " + name, layer, false);
+        }
+        transfer("combine backward " + name, layer, true, traffic_.stateless_experts ? 2 : 1);
+        // With activation checkpointing, the backward pass includes the repeated forward pass.
+        if (traffic_.stateless_experts && !repeats_)
+          compute_experts("experts forward again " + name, Work::forward, layer);
         compute_experts("experts backward " + name, Work::backward, layer);
         transfer("dispatch backward " + name, layer, false);
       }
@@ -89,12 +97,13 @@ class StepBuilder {
   }
 
   // Adds the transfer of activations to the experts' sites, or back from them.
-  void transfer(const std::string& name, int layer, bool to_experts) {
+  // A row consists of `parts` activations or gradients.
+  void transfer(const std::string& name, int layer, bool to_experts, int parts = 1) {
     const std::vector<double>& rows = load(layer).sites;
     const int sites = scenario_.sites();
     const auto elements_of = [&](int site) {
       return static_cast<double>(local_batch_sequences(scenario_, site) * scenario_.model.sequence_length *
-                                 traffic_.copies_per_token * scenario_.model.d_model);
+                                 traffic_.copies_per_token * scenario_.model.d_model * parts);
     };
     const bool equal = all_equal(rows) && scenario_.workload.global_batch_sequences % sites == 0;
     if (equal && !traffic_.separate_requests) {
@@ -120,6 +129,7 @@ class StepBuilder {
   RoundPlan& round_;
   std::vector<OpId> last_;
   double expert_share_ = 0;
+  bool repeats_ = false;
   int layers_ = 0, moe_layers_ = 0;
 };
 

@@ -18,6 +18,9 @@ struct ExpertTraffic {
   std::int64_t copies_per_token = 1;  // copies of one token's activation that are sent for all its experts
   std::vector<LayerLoad> loads;       // load of each layer, or one entry for all
   bool separate_requests = false;     // one message per pair of sites instead of one all-to-all
+  /// The site of an expert keeps nothing between the passes: the backward request sends a token's activation
+  /// again, beside the gradient, and the expert runs its forward pass again.
+  bool stateless_experts = false;
 };
 
 /// Appends forward and backward pass of one step. Returns the id of the last operation.
@@ -38,10 +41,15 @@ void check_experts_divide(const Scenario& scenario);
 /// Throws InputError if a capacity factor is given, for methods without buffers.
 void refuse_capacity_factor(const Scenario& scenario);
 
-/// Summary with 4·L transfers of activations, where L is the number of MoE layers, and the all-reduce of
-/// dense gradients.
+/// Transfers of activations in each MoE layer and step: dispatch and combine, forward and backward.
+/// Activation checkpointing repeats the two of the forward pass.
+inline int transfers_per_layer(bool activation_checkpointing) { return activation_checkpointing ? 6 : 4; }
+
+/// Summary with the transfers of activations, and the all-reduce of dense gradients. With `stateless_experts`
+/// one of the transfers of each layer is twice as large, and experts run their forward pass again.
 template <class V>
-Summary<V> expert_traffic_summary(const Axes<V>& axes, const Fixed& fixed, const V& copies_per_token) {
+Summary<V> expert_traffic_summary(const Axes<V>& axes, const Fixed& fixed, const V& copies_per_token,
+                                  bool stateless_experts) {
   Summary<V> summary = rounds_of(axes, fixed, constant<V>(1));
   const V others = min_of(V(axes.sites - 1.0), constant<V>(1));  // 0 if there is only one site
   // Bytes to one site: tokens · copies · d / M elements.
@@ -51,9 +59,19 @@ Summary<V> expert_traffic_summary(const Axes<V>& axes, const Fixed& fixed, const
   activations.latency_hops = others;
   activations.bytes = fixed.busiest_rows * (axes.sites - 1.0) * pair_bytes;
   activations.pair_bytes = fixed.busiest_rows * others * pair_bytes;
-  activations.times_per_round = constant<V>(4 * fixed.moe_layers);
+  const double transfers = transfers_per_layer(fixed.activation_checkpointing),
+               larger = stateless_experts ? 1 : 0;
+  activations.times_per_round = constant<V>((transfers - larger) * fixed.moe_layers);
   summary.add(activations);
-  summary.sent.activations = 4 * fixed.moe_layers * fixed.sent_rows * (axes.sites - 1.0) * pair_bytes;
+  if (stateless_experts) {
+    Stage<V> requests = activations;
+    requests.bytes *= 2.0;
+    requests.pair_bytes *= 2.0;
+    requests.times_per_round = constant<V>(fixed.moe_layers);
+    summary.add(requests);
+  }
+  summary.sent.activations =
+      (transfers + larger) * fixed.moe_layers * fixed.sent_rows * (axes.sites - 1.0) * pair_bytes;
 
   const V dense_bytes =
       (fixed.dense_elements + fixed.expert_elements - fixed.expert_parameters) * axes.bytes_per_element;
@@ -64,8 +82,13 @@ Summary<V> expert_traffic_summary(const Axes<V>& axes, const Fixed& fixed, const
   summary.add(gradients);
 
   // In each layer the busiest site computes more rows than the mean, and the other sites wait for it.
-  summary.compute_factor = constant<V>(1 + fixed.expert_compute_share * (fixed.sent_rows - 1));
-  summary.idle_factor = constant<V>(fixed.expert_compute_share * (fixed.busiest_rows - fixed.sent_rows));
+  // A forward pass that experts run again takes as long as the first one, which is a third of the step's
+  // FLOPs.
+  const bool again = stateless_experts && !fixed.activation_checkpointing;
+  const double passes = again ? 1 + 1.0 / 3 : 1;
+  summary.compute_factor = constant<V>(1 + fixed.expert_compute_share * (passes * fixed.sent_rows - 1));
+  summary.idle_factor =
+      constant<V>(passes * fixed.expert_compute_share * (fixed.busiest_rows - fixed.sent_rows));
   const double all = fixed.dense_elements + fixed.expert_elements;
   summary.optimizer_factor = 1 - fixed.expert_parameters / all * (1 - 1 / axes.sites);
   return summary;

@@ -8,6 +8,7 @@
 // an implementation that gathers layer by layer. If links are slow, the time is exact.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
+#include "costmodel/plan/ring_order.hpp"
 
 namespace fomoe::costmodel {
 
@@ -18,8 +19,10 @@ Plan plan(const Scenario& scenario) {
   if (scenario.strategy.local_steps > 1)
     plan.notes.push_back("fsdp synchronises in every step, so local_steps is ignored");
   RoundPlan round;
+  RingOrders orders(scenario);
   const auto transfer = [&](const char* name, Pattern pattern, Content content) {
-    const Exchange exchange = full_model_exchange(scenario, plan.groups, {content});
+    Exchange exchange = full_model_exchange(scenario, plan.groups, {content});
+    orders.apply(exchange.nodes);
     Op op{name, Transfer{pattern, scenario.strategy.collective, {exchange}}, {}};
     if (!round.ops.empty()) op.after = {static_cast<OpId>(round.ops.size()) - 1};
     round.ops.push_back(std::move(op));

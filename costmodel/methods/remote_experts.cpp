@@ -1,8 +1,10 @@
 // Remote experts (Learning@home): a token's site sends the token's activation to the sites of its k experts,
-// one request for each expert, and receives the answers. The backward pass does the same with gradients.
-// There are no collectives of activations, no padded buffers and no dropped tokens. Each expert is on one of
-// the M sites and is never synchronised. Each site sends B bytes per step:
-//   B = 4·L · tokens·k·d·bytes · (M−1)/M   +   2(M−1)/M · S_dense
+// one request for each expert, and receives the answers. The site of an expert keeps nothing between
+// requests: the backward request sends the activation again beside the gradient of the answer, and the expert
+// runs its forward pass again before the backward pass, so that experts have 8 instead of 6 FLOPs per
+// parameter. There are no collectives of activations, no padded buffers and no dropped tokens. Each expert is
+// on one of the M sites and is never synchronised. Each site sends B bytes per step:
+//   B = 5·L · tokens·k·d·bytes · (M−1)/M   +   2(M−1)/M · S_dense
 // L is the number of MoE layers, `tokens` the number of tokens of the site in a step, d the width d_model,
 // `bytes` the size of an element, and S_dense the size of the dense gradients. Assumption: dense gradients
 // are all-reduced in every step. The paper trains asynchronously and does not say how sites agree on the
@@ -19,6 +21,7 @@ Plan plan(const Scenario& scenario) {
   traffic.copies_per_token = scenario.model.active_experts;
   traffic.loads = router_loads(scenario);
   traffic.separate_requests = true;
+  traffic.stateless_experts = true;
   Plan plan = expert_plan(scenario);
   plan.notes.push_back(
       "remote_experts: sites wait for the results of remote experts; the dense part is all-reduced in every "
@@ -33,7 +36,7 @@ Plan plan(const Scenario& scenario) {
 struct Formula {
   template <class V>
   Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
-    return expert_traffic_summary(axes, fixed, constant<V>(fixed.active_experts));
+    return expert_traffic_summary(axes, fixed, constant<V>(fixed.active_experts), true);
   }
 };
 

@@ -183,6 +183,7 @@ struct Formula {
 
 // Three layers in each fragment, as in the paper. Fragments take turns within the steps of a round.
 int usual_fragments(const ModelShape& model, const Strategy& strategy) {
+  if (strategy.secure_aggregation) return 1;  // masks all-reduces that start together
   const std::int64_t by_layers = (model.layers + 2) / 3;
   return static_cast<int>(std::max<std::int64_t>(1, std::min(by_layers, strategy.local_steps)));
 }

@@ -45,6 +45,11 @@ FlopsPerToken full_replica_flops(const ModelShape& shape) {
   return flops;
 }
 
+double unembedding_flops(const ModelShape& shape) {
+  if (shape.opaque) return 0;
+  return kTrainingFlopsPerParameter * static_cast<double>(shape.vocabulary * shape.d_model);
+}
+
 FlopsPerToken flops_per_token(const ModelShape& shape, std::int64_t local_experts, bool skip_token,
                               FlopsAccounting accounting) {
   return partial_replica_flops(full_replica_flops(shape), static_cast<double>(shape.experts),

@@ -65,10 +65,15 @@ FlopsOf<V> partial_replica_flops(const FlopsPerToken& full, double experts, doub
   return flops;
 }
 
-/// Executed FLOPs ÷ model FLOPs of a step. Activation checkpointing repeats the forward pass, including
-/// attention. It adds 2 FLOPs to each 6.
-constexpr double recomputation_factor(bool activation_checkpointing) {
-  return activation_checkpointing ? 8.0 / 6.0 : 1.0;
+/// FLOPs of the unembedding, per token, which full_replica_flops() counts as dense; 0 if only counts are
+/// known.
+double unembedding_flops(const ModelShape& shape);
+
+/// Share of the forward pass that activation checkpointing repeats: all layers, including attention. The
+/// unembedding is no layer, and its activations are kept. `flops_per_token` includes it.
+template <class V>
+V repeated_share(const V& flops_per_token, double unembedding) {
+  return 1.0 - unembedding / flops_per_token;
 }
 
 /// FLOPs per token on a site with `local_experts` = N_le experts per layer: full_replica_flops() and

@@ -57,7 +57,9 @@ MemoryBytes memory_per_site(const Scenario& scenario) {
 double host_bytes_per_site(const Scenario& scenario) {
   if (scenario.gpus.outer_state_on == OuterStateOn::device) return 0;
   const SiteLoad<double> load = site_load(scenario, 0);
-  return site_model(scenario).outer_bytes_per_parameter * (load.dense + load.experts);
+  const SiteModel model = site_model(scenario);
+  const double without = model.outer_state_of_embedding ? 0 : model.embedding_elements;
+  return model.outer_bytes_per_parameter * (load.dense + load.experts - without);
 }
 
 std::int64_t parameters_per_site(const Scenario& scenario) {

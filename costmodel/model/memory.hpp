@@ -45,8 +45,13 @@ MemoryOf<V> memory_of_stage(const SiteModel& model, const SiteLoad<V>& load, int
   memory.gradients = 4.0 * (gpus.zero_stage >= 2 ? sharded : parameters);
   memory.master_weights = 4.0 * sharded;
   memory.moments = 8.0 * sharded;
-  if (gpus.outer_state_on == OuterStateOn::device)
-    memory.outer_state = model.outer_bytes_per_parameter * sharded;
+  if (gpus.outer_state_on == OuterStateOn::device) {
+    const double tables = stage_tables(model, stage) / gpus.tensor_parallel;
+    const V with_outer_state =
+        model.outer_state_of_embedding ? parameters : V(parameters - tables * load.kept_share);
+    memory.outer_state =
+        model.outer_bytes_per_parameter * with_outer_state / static_cast<double>(gpus.sharded);
+  }
   if (gpus.sharded > 1 && gpus.zero_stage == 3)
     memory.gathered_weights = 2.0 * largest_layer_parameters(model, load);
   memory.gathered_weights += 2.0 * whole * load.gathered_share;

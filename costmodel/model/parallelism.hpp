@@ -17,13 +17,17 @@ struct StageParameters {
 /// Layers are divided evenly among p pipeline stages, matrices among t tensor-parallel GPUs, and experts
 /// among e expert-parallel GPUs. The first stage also has the embedding and the last one the unembedding. If
 /// embedding and unembedding are one tied table, each of the two stages has its own copy.
+/// Elements of the embedding tables of a pipeline stage.
+inline double stage_tables(const SiteModel& model, int stage) {
+  const bool first = stage == 0, last = stage + 1 == model.gpus.pipeline_parallel;
+  if (first && last) return model.embedding_elements;
+  return first || last ? model.table_elements : 0;
+}
+
 template <class V>
 StageParameters<V> stage_parameters(const SiteModel& model, const SiteLoad<V>& load, int stage) {
   const double stages = model.gpus.pipeline_parallel, tensor = model.gpus.tensor_parallel;
-  const bool first = stage == 0, last = stage + 1 == model.gpus.pipeline_parallel;
-  double tables = first || last ? model.table_elements : 0;
-  if (first && last) tables = model.embedding_elements;
-  return {((load.dense - model.embedding_elements) / stages + tables) / tensor,
+  return {((load.dense - model.embedding_elements) / stages + stage_tables(model, stage)) / tensor,
           load.experts / (stages * tensor * model.gpus.expert_parallel)};
 }
 

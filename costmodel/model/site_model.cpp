@@ -80,6 +80,7 @@ SiteModel site_model(const Scenario& scenario) {
   model.micro_batch_sequences = static_cast<double>(micro_batch_sequences(scenario));
   model.outer_bytes_per_parameter =
       outer_bytes_per_parameter(*scenario.strategy.method, scenario.strategy.outer_optimizer);
+  model.outer_state_of_embedding = !scenario.strategy.method->own_embedding;
   count_activations(shape, model);
   return model;
 }

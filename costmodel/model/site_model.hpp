@@ -15,6 +15,7 @@ struct SiteModel {
   bool skip_token = false;
   double micro_batch_sequences = 0;  // from the scenario or the profile; 0: not given
   double outer_bytes_per_parameter = 0;
+  bool outer_state_of_embedding = true;
   // Activation bytes that the forward pass keeps: see activations.hpp.
   double dense_layer_bytes_per_token = 0, moe_layer_bytes_per_token = 0;
   double bytes_per_token_and_expert = 0;

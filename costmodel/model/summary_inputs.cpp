@@ -55,6 +55,7 @@ Fixed fixed_of(const Scenario& scenario) {
   fixed.expert_compute_share = flops.expert / flops.total();
   fixed.max_sites_per_token = scenario.strategy.max_sites_per_token;
   fixed.micro_batches = static_cast<double>(scenario.strategy.micro_batches);
+  fixed.activation_checkpointing = scenario.gpus.activation_checkpointing;
   fixed.sequences_per_pass = sequences_per_pass(scenario);
   fixed.module_choices = scenario.strategy.module_choices;
   const std::vector<LayerLoad> loads = router_loads(scenario);

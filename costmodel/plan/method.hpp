@@ -27,6 +27,7 @@ struct Method {
   /// Supports sites that hold a part of the experts (expert_overlap < sites).
   bool partial_experts = false;
   double outer_bytes_per_parameter = 0;  // outer optimiser state that a site keeps
+  bool own_embedding = false;            // each site keeps its own embedding, without outer state for it
   bool every_step = false;               // synchronises after each step; local_steps does not apply
   /// The first site trains on the whole global batch, the others are idle.
   bool one_site = false;

@@ -59,8 +59,9 @@ struct Fixed {
   double sent_rows = 1;             // activations sent ÷ (tokens · k), mean over sites and layers
   double busiest_rows = 1;          // the same for the busiest site of each layer, mean over layers
   double micro_batches = 1;         // n, micro-batches of a pipeline
-  double sequences_per_pass = 0;    // sequences of a site in one forward and backward pass; 0: all at once
-  double module_choices = 1;        // modules that each level offers to a path
+  bool activation_checkpointing = false;
+  double sequences_per_pass = 0;  // sequences of a site in one forward and backward pass; 0: all at once
+  double module_choices = 1;      // modules that each level offers to a path
 };
 
 /// Bytes that a site sends per round, mean over sites and rounds.

@@ -4,13 +4,16 @@
 #include <string>
 
 #include "costmodel/inputs/at_site.hpp"
+#include "costmodel/plan/method.hpp"
 
 namespace fomoe::costmodel {
 
 namespace {
 
-/// "8 GPUs per site", or "24 GPUs of all sites" if sites differ.
+/// "8 GPUs per site", the GPUs of the only site that trains, or "24 GPUs of all sites" if sites differ.
 std::string gpus_text(const Scenario& scenario) {
+  if (scenario.strategy.method->one_site)
+    return std::to_string(all_gpus(scenario)) + " GPUs of the only site that trains";
   const bool differ = !scenario.site_compute.empty();
   const int gpus = differ ? all_gpus(scenario) : scenario.gpus.count;
   return std::to_string(gpus) + (gpus == 1 ? " GPU" : " GPUs") + (differ ? " of all sites" : " per site");
@@ -19,6 +22,7 @@ std::string gpus_text(const Scenario& scenario) {
 }  // namespace
 
 int all_gpus(const Scenario& scenario) {
+  if (scenario.strategy.method->one_site) return AtSite(scenario, 0).scenario().gpus.count;
   if (scenario.site_compute.empty()) return scenario.gpus.count * scenario.sites();
   int gpus = 0;
   for (const SiteCompute& site : scenario.site_compute) gpus += site.gpus.count;
@@ -32,6 +36,7 @@ void add_cost(RunReport& report, const Scenario& scenario) {
   Cost cost;
   double joules = 0;
   for (std::size_t i = 0; i < report.sites.size(); ++i) {
+    if (i > 0 && scenario.strategy.method->one_site) break;
     const SiteReport& site = report.sites[i];
     const double busy_s = std::min(site.compute_s * rounds, duration_s);
     const AtSite at(scenario, static_cast<int>(i));

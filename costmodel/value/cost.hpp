@@ -52,7 +52,7 @@ V site_price(const SitePrices& prices, const V& gpus, const V& sent_bytes, const
          port_price(prices, duration_s) + prices.energy_price_per_joule * joules;
 }
 
-/// GPUs of all sites. They are billed and draw power, whether their site trains or not.
+/// GPUs of all sites that the method uses. They are billed and draw power, whether they compute or wait.
 int all_gpus(const Scenario& scenario);
 
 /// Sets report.cost if the scenario has prices or power, from the report's wall clock and its sites' bytes

@@ -10,6 +10,7 @@
 #include "costmodel/math/quantiles.hpp"
 #include "costmodel/math/random.hpp"
 #include "costmodel/model/memory.hpp"
+#include "costmodel/plan/method.hpp"
 #include "costmodel/value/cost.hpp"
 
 namespace fomoe::costmodel {
@@ -225,7 +226,7 @@ FaultyRun faulty_run(const Scenario& scenario, const RunReport& report) {
   FaultyRun run;
   run.work_s = report.wall_clock_s;
   run.round_s = report.round.duration_s;
-  run.sites = scenario.sites();
+  run.sites = scenario.strategy.method->one_site ? 1 : scenario.sites();
   run.site_failures_per_s = 1 / failures.site_mtbf_s + failures.preemptions_per_s;
   run.link_failures_per_s = 1 / failures.link_mtbf_s;
   run.outage_s = failures.detection_s + failures.restart_s;

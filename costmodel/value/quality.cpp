@@ -56,11 +56,22 @@ std::string listed(const std::set<T>& values) {
   return text;
 }
 
-// The paper's tables name the outer optimiser: fomoe is the same method with partial replicas.
+// The paper's tables name the outer optimiser: fomoe is the same method with partial replicas. Rows of diloco
+// were trained with its own outer optimiser.
 bool covers(const QualityRow& row, const Strategy& strategy) {
+  const bool chooses = has_axis(*strategy.method, "outer_optimizer");
+  if (row.strategy == "diloco" && chooses && strategy.outer_optimizer != OuterOptimizer::nesterov)
+    return false;
   if (row.strategy == strategy.method->name) return true;
   if (!strategy.method->partial_experts) return false;
   return row.strategy == (strategy.outer_optimizer == OuterOptimizer::local_adamw ? "local_adamw" : "diloco");
+}
+
+// What the payloads lose that those of the measured runs did not; empty if nothing.
+std::string coarser_payload(const Strategy& strategy) {
+  if (strategy.wire.sparse()) return "top-k on the wire; the measured runs sent all values";
+  if (strategy.secure_aggregation || strategy.wire.bytes_per_element() >= 2) return "";
+  return std::string(to_string(strategy.wire.type)) + " on the wire; the measured runs sent at least 16 bits";
 }
 
 /// The interpolated quality, if no run had the scenario's K and O_e, and the rows around it are measured.
@@ -95,6 +106,8 @@ Quality from_table(const QualityTable& table, const Scenario& scenario, const Ru
       return unknown(table.source,
                      name + " " + number(value) + " differs from the table's " + number(expected));
   }
+  if (const std::string coarser = coarser_payload(scenario.strategy); !coarser.empty())
+    return unknown(table.source, coarser);
   if (scenario.strategy.skip_token) return unknown(table.source, "the table has no runs with skip_token");
 
   std::vector<const QualityRow*> rows;
@@ -162,6 +175,11 @@ Quality from_law(const Scenario& scenario, const RunReport& report) {
   const auto refuse = [](const std::string& reason) { return unknown(kLawSource, reason); };
   if (method != "ddp" && method != "diloco")
     return refuse("method " + method + "; the law covers ddp and diloco");
+  if (const std::string coarser = coarser_payload(scenario.strategy); !coarser.empty())
+    return refuse(coarser);
+  if (method == "diloco" && scenario.strategy.outer_optimizer != OuterOptimizer::nesterov)
+    return refuse(std::string("outer_optimizer ") + to_string(scenario.strategy.outer_optimizer) +
+                  "; the law covers nesterov");
   if (scenario.model.active_experts < scenario.model.experts)
     return refuse("a sparse model; the law covers dense models");
   if (std::abs(static_cast<double>(scenario.model.vocabulary) / 32768 - 1) > 0.05)

@@ -50,8 +50,7 @@ std::string at_equal_loss(const Case& chosen, const Case& reference) {
     const double own_s = *own.equal_loss_factor * chosen.report.wall_clock_s;
     const double other_s = *other.equal_loss_factor * reference.report.wall_clock_s;
     return fmt::format(
-        " To reach the loss of data-parallel training, with a larger model on more tokens, it would take {}, "
-        "and {} would take {}.",
+        " To reach the loss of data-parallel training, it would take {}, and {} would take {}.",
         human_time(own_s), quoted(reference), human_time(other_s));
   }
   if (own.perplexity <= other.perplexity) {
@@ -76,7 +75,14 @@ std::string on_quality(const std::vector<Case>& cases, const Case& chosen, const
   }
   std::string text;
   const auto known = [](const Case& one) { return one.report.quality && one.report.quality->known; };
-  if (known(chosen)) {
+  const auto factor_known = [](const Case& one) {
+    return one.report.quality && one.report.quality->equal_loss_factor.has_value();
+  };
+  const bool factors = reference != nullptr && factor_known(chosen) && factor_known(*reference);
+  if (factors && !known(chosen)) {
+    text +=
+        at_equal_loss(chosen, *reference) + " The factor on its time is assumed (quality.equal_loss_factor).";
+  } else if (known(chosen)) {
     text += fmt::format(" Its perplexity is {} ({}).", perplexity_text(chosen.report),
                         chosen.report.quality->source);
   } else {
@@ -94,8 +100,8 @@ std::string on_quality(const std::vector<Case>& cases, const Case& chosen, const
   if (best != nullptr && best != &chosen && best != reference)
     text += fmt::format(" The lowest known perplexity is {}, reached by {}.", perplexity_text(best->report),
                         quoted(*best));
-  const auto unknown =
-      std::count_if(cases.begin(), cases.end(), [&](const Case& one) { return !known(one); });
+  const auto unknown = std::count_if(cases.begin(), cases.end(),
+                                     [&](const Case& one) { return !known(one) && !factor_known(one); });
   if (unknown > 0 && known(chosen))
     text += fmt::format(" The quality of {} of the {} cases is unknown.", unknown, cases.size());
   return text;

@@ -62,7 +62,9 @@ std::vector<Provenance> provenance_of(const costmodel::Scenario& scenario, bool 
   list.push_back(
       {"FLOPs", Origin::computed,
        std::string("6 FLOPs per matrix parameter and token, attention over the full square of a sequence") +
-           (scenario.gpus.activation_checkpointing ? ", one third more for recomputation; " : "; ") +
+           (scenario.gpus.activation_checkpointing
+                ? ", for recomputation a third more of all but the unembedding; "
+                : "; ") +
            (paper_accounting ? "skip-token counted as in the FoMoE paper"
                              : "skip-token counted as executed")});
   list.push_back(costmodel::memory_provenance(scenario));
@@ -71,7 +73,8 @@ std::vector<Provenance> provenance_of(const costmodel::Scenario& scenario, bool 
   return list;
 }
 
-Cost cost_of(const costmodel::Scenario& scenario, bool paper_accounting) {
+/// `scenario` is that of the site (AtSite).
+Cost cost_of(const costmodel::Scenario& scenario, int site, bool paper_accounting) {
   Cost cost;
   cost.paper_accounting = paper_accounting;
   cost.parameters = costmodel::count_parameters(scenario.model);
@@ -79,14 +82,13 @@ Cost cost_of(const costmodel::Scenario& scenario, bool paper_accounting) {
   cost.flops = costmodel::flops_per_token(
       scenario.model, costmodel::local_experts(scenario), scenario.strategy.skip_token,
       paper_accounting ? costmodel::FlopsAccounting::paper : costmodel::FlopsAccounting::mechanism);
-  cost.recomputed_flops =
-      (costmodel::recomputation_factor(scenario.gpus.activation_checkpointing) - 1) * cost.flops.total();
+  cost.recomputed_flops = costmodel::kForwardShare * costmodel::executed_again(scenario) * cost.flops.total();
   cost.memory_per_gpu = costmodel::memory_per_gpu(scenario);
   cost.memory_per_site = costmodel::memory_per_site(scenario);
   cost.host_bytes = costmodel::host_bytes_per_site(scenario);
   cost.largest_micro_batch = costmodel::largest_micro_batch_sequences(scenario);
-  const costmodel::ComputeTimes times =
-      costmodel::compute_times(scenario, static_cast<double>(costmodel::local_batch_sequences(scenario, 0)));
+  const costmodel::ComputeTimes times = costmodel::compute_times(
+      scenario, static_cast<double>(costmodel::local_batch_sequences(scenario, site)));
   cost.intra_site = times.intra_site;
   const costmodel::PlanSummary summary = costmodel::summarise(scenario);
   cost.sent = summary.sent;
@@ -113,7 +115,8 @@ scenario::Json to_json(const costmodel::IntraSiteSeconds<double>& seconds) {
           {"pipeline_bubble_s", seconds.bubble},        {"total_s", seconds.total()}};
 }
 
-std::string to_json_text(const Cost& cost, const costmodel::Scenario& scenario) {
+std::string to_json_text(const Cost& cost, const costmodel::Scenario& scenario,
+                         const costmodel::Scenario& of_all_sites) {
   const auto& parameters = cost.parameters;
   scenario::Json document = {
       {"schema", "fomoe.cost/1"},
@@ -149,7 +152,7 @@ std::string to_json_text(const Cost& cost, const costmodel::Scenario& scenario) 
       {"rounds", cost.rounds},
       {"sent_bytes_per_site", scenario::to_json(cost.sent)},
       {"provenance", scenario::to_json(cost.provenance)},
-      {"scenario", scenario::to_json(scenario)}};
+      {"scenario", scenario::to_json(of_all_sites)}};
   if (!cost.site.empty()) document["site"] = cost.site;
   if (cost.largest_micro_batch) document["largest_micro_batch_sequences"] = *cost.largest_micro_batch;
   return scenario::to_text(document);
@@ -237,10 +240,11 @@ void run_cost(const Arguments& arguments) {
   const int site = costmodel::fullest_site(of_all_sites);
   const costmodel::AtSite at(of_all_sites, site);
   const costmodel::Scenario& scenario = at;
-  Cost cost = cost_of(scenario, paper);
+  Cost cost = cost_of(scenario, site, paper);
   if (!of_all_sites.site_compute.empty())
     cost.site = scenario.platform.sites[static_cast<std::size_t>(site)].name;
-  output.write(output.for_people() ? to_human_text(cost, scenario) : to_json_text(cost, scenario));
+  output.write(output.for_people() ? to_human_text(cost, scenario)
+                                   : to_json_text(cost, scenario, of_all_sites));
 }
 
 }  // namespace fomoe::commands

@@ -106,15 +106,37 @@ std::optional<costmodel::Scenario> first_scenario(const sweep::Request& request)
   }
 }
 
+/// The rows of a sweep have one currency.
+void refuse_mixed_currencies(const sweep::Grid& grid) {
+  for (const sweep::Axis& axis : grid.axes()) {
+    if (!axis.key.starts_with("prices.") || axis.words.empty()) continue;
+    const auto currency = [](const std::string& word) {
+      return word.substr(std::min(word.find_first_not_of("0123456789.'\" "), word.size()), 3);
+    };
+    for (const std::string& word : axis.words) {
+      if (axis.key == "prices.file" || axis.key == "prices.pricing" || axis.key == "prices.as_of") break;
+      if (currency(word) != currency(axis.words.front()))
+        throw UsageError(
+            fmt::format("--vary {}: got {} and {}; expected prices in one currency; for example --vary "
+                        "prices.gpu_hour=1USD,2USD",
+                        axis.key, axis.words.front(), word));
+    }
+  }
+}
+
 /// Says that a key changes no row, and why, if the method does not use the key.
-std::string no_effect(const costmodel::Scenario& first, const std::string& key, bool several_methods) {
+std::string no_effect(const costmodel::Scenario& first, const std::string& key, bool several_methods,
+                      bool simulated) {
   const costmodel::Method& method = *first.strategy.method;
   const bool of_strategy = key.starts_with("strategy.") && key != "strategy.method";
   const std::string name = of_strategy ? key.substr(9, key.find('.', 9) - 9) : "";
   const bool unused = of_strategy && !several_methods && !costmodel::has_axis(method, name);
   return fmt::format("{} changes no row: {}", key,
                      unused ? fmt::format("{} does not use it", method.name)
-                            : "nothing in these rows depends on it, or it limits nothing");
+                     : simulated
+                         ? "nothing in these rows depends on it, or it limits nothing"
+                         : "nothing in these rows depends on it, it limits nothing, or the closed form "
+                           "leaves it out");
 }
 
 }  // namespace
@@ -168,6 +190,7 @@ void run_sweep(const Arguments& arguments) {
     const std::string missing = left_out(*first, engine.simulated, false);
     if (!missing.empty()) message("the rows of a sweep leave out " + missing);
   }
+  refuse_mixed_currencies(request.grid);
   std::optional<sweep::Journal> journal =
       open_journal(path, engine.simulated, resume, request, engine.options);
   sweep::RowWriter writer(path, request.grid, engine.simulated ? "simulated" : "closed-form",
@@ -217,7 +240,8 @@ void run_sweep(const Arguments& arguments) {
     for (const std::size_t axis : unchanged.found())
       message(no_effect(*first, request.grid.axes()[axis].key,
                         std::any_of(request.grid.axes().begin(), request.grid.axes().end(),
-                                    [](const sweep::Axis& a) { return a.key == "strategy.method"; })));
+                                    [](const sweep::Axis& a) { return a.key == "strategy.method"; }),
+                        engine.simulated));
   }
   if (impossible > 0)
     message(

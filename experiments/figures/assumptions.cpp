@@ -31,19 +31,19 @@ void Assumptions::refuse(const std::string& name, const std::string& expected,
                                settings_.at(name), expected, example));
 }
 
-double Assumptions::parsed(const std::string& name, const std::string& text, double least,
+double Assumptions::parsed(const std::string& name, const std::string& text, double usual, double least,
                            double most) const {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || !(value >= least && value <= most))
-    refuse(name, fmt::format("a number from {:g} to {:g}", least, most), fmt::format("{:g}", most));
+    refuse(name, fmt::format("a number from {:g} to {:g}", least, most), fmt::format("{:g}", usual));
   return value;
 }
 
 double Assumptions::number(const std::string& name, double usual, double least, double most) {
   names_.insert(name);
   const auto found = settings_.find(name);
-  const double value = found == settings_.end() ? usual : parsed(name, found->second, least, most);
+  const double value = found == settings_.end() ? usual : parsed(name, found->second, usual, least, most);
   stated_[name] = value;
   return value;
 }
@@ -52,7 +52,8 @@ std::int64_t Assumptions::count(const std::string& name, std::int64_t usual, std
   names_.insert(name);
   const auto found = settings_.find(name);
   const double value = found == settings_.end() ? static_cast<double>(usual)
-                                                : parsed(name, found->second, 1, static_cast<double>(most));
+                                                : parsed(name, found->second, static_cast<double>(usual), 1,
+                                                         static_cast<double>(most));
   if (value != std::trunc(value)) refuse(name, "a whole number", std::to_string(usual));
   stated_[name] = static_cast<std::int64_t>(value);
   return static_cast<std::int64_t>(value);
@@ -81,7 +82,8 @@ std::vector<double> Assumptions::numbers(const std::string& name, const std::vec
   if (const auto found = settings_.find(name); found != settings_.end()) {
     values.clear();
     std::istringstream parts(found->second);
-    for (std::string part; std::getline(parts, part, ',');) values.push_back(parsed(name, part, least, most));
+    for (std::string part; std::getline(parts, part, ',');)
+      values.push_back(parsed(name, part, usual.front(), least, most));
     if (values.empty())
       refuse(name, "numbers, separated by commas", fmt::format("{}", fmt::join(usual, ",")));
   }

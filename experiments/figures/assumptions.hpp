@@ -37,7 +37,8 @@ class Assumptions {
  private:
   [[noreturn]] void refuse(const std::string& name, const std::string& expected,
                            const std::string& example) const;
-  double parsed(const std::string& name, const std::string& text, double least, double most) const;
+  double parsed(const std::string& name, const std::string& text, double usual, double least,
+                double most) const;
 
   std::map<std::string, std::string> settings_;
   std::set<std::string> names_;

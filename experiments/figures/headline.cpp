@@ -1,6 +1,8 @@
 // Paper, conclusion: "1.42x over efficient baselines and 45.44x over DDP". The paper does not state the
 // configuration, so this file uses the paper's byte formulas to search for a configuration with these
 // factors.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "costmodel/methods/all.hpp"
@@ -44,6 +46,7 @@ bool is_142(double ratio) { return std::round(ratio * 100) == 142; }
 Figure headline(Assumptions& assume) {
   const auto local_steps = static_cast<double>(assume.count("local_steps", 32, 1'000'000));
   Figure figure;
+  const std::string ddp_ratio = fmt::format("ddp_over_fomoe_at_K_{:g}", local_steps);
   figure.columns = {"searched",
                     "model",
                     "d_model",
@@ -53,7 +56,7 @@ Figure headline(Assumptions& assume) {
                     "placement",
                     "full_replica_over_fomoe",
                     "full_replica_over_fomoe_with_norms",
-                    "ddp_over_fomoe_at_K_32",
+                    ddp_ratio,
                     "gives_1.42"};
   Json found = Json::array(), others = Json::array();
   const auto search = [&](const char* searched, const costmodel::ModelShape& shape, bool all_rows,
@@ -78,7 +81,7 @@ Figure headline(Assumptions& assume) {
                             {"gamma", random ? 1 : 0},
                             {"full_replica_over_fomoe", c.ratio},
                             {"full_replica_over_fomoe_with_norms", c.ratio_with_norms},
-                            {"ddp_over_fomoe_at_K_32", c.ratio * local_steps}});
+                            {ddp_ratio, c.ratio * local_steps}});
           }
         }
       }

@@ -108,7 +108,7 @@ void prediction_2(Figure& figure, Assumptions& assume) {
       {"not_among_the_steps", "overlaps whose replica does not fit into a GPU: their throughput is 0"},
       {"steps", found}};
   assume.state("prediction_2_model", scenario::to_json(shape));
-  assume.state("gpu", "one H100 per site: 989 TFLOP/s bf16 dense, 80 GB");
+  assume.state("gpu", "one per site; unless set otherwise an H100, with 989 TFLOP/s in bf16 and 80 GB");
   assume.state("local_batch",
                "the largest micro-batch that fits in addition to 18 B per parameter and 8 B of outer state");
   assume.state("activations",

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "costmodel/compose/check.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/formula/paper_equations.hpp"
 #include "costmodel/model/flops.hpp"
@@ -38,6 +39,7 @@ costmodel::Scenario scenario_at(Assumptions& assume, int sites, int overlap, dou
                                               assume.number("mfu", 0.4, 0.001, 1) * executed_per_counted};
   scenario.gpus.gpu_memory_bytes = assume.number("gpu_memory_bytes", kH100MemoryBytes, 1e9, 1e13);
   scenario.platform = platforms::uniform(sites, gbit_per_s(gbit), gbit_per_s(gbit), latency_s);
+  costmodel::check(scenario);
   return scenario;
 }
 
@@ -84,7 +86,7 @@ Figure time_scaling(Assumptions& assume) {
   }
   figure.findings = {{"largest_simulated_over_closed_form", largest_ratio},
                      {"wall_clock_of_full_replicas_over_one_owner", gains}};
-  assume.state("gpu", "one H100 per site: 989 TFLOP/s bf16 dense, 80 GB");
+  assume.state("gpu", "one per site; unless set otherwise an H100, with 989 TFLOP/s in bf16 and 80 GB");
   assume.state(
       "latencies",
       "one-way; 0 as in the paper's equation; the paper's 50 ms as a round trip (0.025, only by the closed "

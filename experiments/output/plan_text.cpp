@@ -60,7 +60,7 @@ std::string details(const PlanAnswer& plan, const Finalist& finalist) {
     add(fmt::format("{} fragments", strategy.fragments));
   if (costmodel::has_axis(method, "overlap_steps") && strategy.overlap_steps > 0)
     add(fmt::format("{} overlap steps", strategy.overlap_steps));
-  if (!finalist.scenario.workload.batch_shares.empty()) add("unequal batch");
+  if (!finalist.scenario.workload.batch_shares.empty() && !method.one_site) add("unequal batch");
   for (const sweep::Axis& axis : plan.question.vary) {
     static const std::vector<std::string> shown = {
         "strategy.method",    "strategy.local_steps",   "strategy.expert_overlap",   "strategy.placement",

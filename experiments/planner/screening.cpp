@@ -113,7 +113,7 @@ class Screen {
     const double factor = coarser ? candidate.perplexity : result(kFactor);
     candidate.value = to_equal_loss(candidate.amounts.of(options_.minimise), factor);
     candidate.other_amount = to_equal_loss(other_amount(candidate.amounts, options_.minimise), factor);
-    const bool known = !std::isnan(candidate.perplexity);
+    const bool known = !std::isnan(candidate.perplexity) || !std::isnan(factor);
     if (const std::string broken = broken_perplexity(candidate.perplexity, options_.limits); !broken.empty())
       return drop(broken, "");
     if (const std::string broken = broken_amount(candidate.amounts, options_.limits); !broken.empty()) {

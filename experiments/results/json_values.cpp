@@ -55,6 +55,8 @@ Json sites_json(const costmodel::Scenario& scenario) {
     const auto site = static_cast<std::size_t>(i);
     Json json = scenario.site_compute.empty() ? Json::object() : compute_json(scenario.site_compute[site]);
     json["name"] = scenario.platform.sites[site].name;
+    if (!scenario.site_compute.empty() && scenario.site_compute[site].power)
+      json["gpu_power_w"] = scenario.site_compute[site].power->board_w;
     json["batch_sequences"] = costmodel::local_batch_sequences(scenario, i);
     list.push_back(json);
   }

@@ -6,6 +6,7 @@
 
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/compute/operation_seconds.hpp"
+#include "costmodel/compute/site_times.hpp"
 #include "costmodel/math/replicas.hpp"
 #include "costmodel/plan/pieces.hpp"
 #include "costmodel/timeline/class_mean.hpp"
@@ -118,6 +119,11 @@ class Simulation {
                           [](const auto& kind) { return !kind.identical; });
     if (noise())
       for (costmodel::RoundClass& round_class : run_.plan.classes) round_class.identical = false;
+    // Sites whose steps differ drift against each other over many rounds if they do not wait for each other.
+    if (costmodel::steps_differ(scenario)) {
+      for (costmodel::RoundClass& round_class : run_.plan.classes)
+        if (round_class.overlapping) round_class.identical = false;
+    }
   }
 
   SimulatedRun run() && {

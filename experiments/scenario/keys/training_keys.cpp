@@ -76,7 +76,8 @@ constexpr Key kKeys[] = {
     {"strategy", "overlap_steps", Kind::count, "", "1 for streaming_diloco, otherwise 0",
      "number of local steps with which a synchronisation may overlap, with streaming_diloco", "4", 1e12, 0},
     {"strategy", "fragments", Kind::count, "",
-     "buckets of at least 25 MiB for ddp, three layers per fragment for streaming_diloco, otherwise 1",
+     "about 25 MiB of layers in a bucket for ddp, three layers per fragment for streaming_diloco, otherwise "
+     "1",
      "number of parts of the model that are synchronised in turn; their transfers overlap with local steps "
      "for streaming_diloco, and with the backward pass for ddp",
      "4", kMaxLayers},

@@ -30,10 +30,13 @@ void displace_alternatives(Document& document) {
   displace("model", "preset", {"sequence_length"});
   displace("workload", "global_batch_tokens", {"global_batch_sequences"});
   displace("workload", "global_batch_sequences", {"global_batch_tokens"});
+  // A micro-batch belongs to a profile that is replaced, not to GPUs.
+  const toml::table* compute = document.root().get_as<toml::table>("compute");
+  const bool profiled =
+      compute != nullptr && compute->contains("profile") && !document.chosen("compute.profile");
   displace("compute", "profile", {"step_time", "peak_flops", "mfu", "kernel_efficiency"});
-  displace("compute", "step_time",
-           {"profile", "micro_batch_sequences", "peak_flops", "mfu", "kernel_efficiency"});
-  displace("compute", "peak_flops", {"profile", "micro_batch_sequences", "step_time"});
+  displace("compute", "step_time", {"profile", "peak_flops", "mfu", "kernel_efficiency"});
+  displace("compute", "peak_flops", {"profile", "step_time"});
   // Another device replaces all keys that describe the device.
   displace("compute", "accelerator", {"peak_flops", "gpu_memory"});
   if (document.chosen("compute.accelerator") && !document.chosen("energy.gpu_power"))
@@ -45,8 +48,11 @@ void displace_alternatives(Document& document) {
   // With a share of the peak, the device also determines the step time.
   for (const char* share : {"mfu", "kernel_efficiency"}) {
     if (document.chosen("compute.accelerator") && document.chosen(std::string("compute.") + share))
-      displace("compute", share, {"profile", "micro_batch_sequences", "step_time", "peak_flops"});
+      displace("compute", share, {"profile", "step_time", "peak_flops"});
   }
+  if (profiled && !document.root()["compute"].as_table()->contains("profile") &&
+      !document.chosen("compute.micro_batch_sequences"))
+    document.displace("compute", "micro_batch_sequences");
   displace("platform", "file", {"preset", "bandwidth", "uplink", "downlink", "latency"});
   displace("platform", "preset", {"file", "bandwidth", "uplink", "downlink", "latency"});
   displace("platform", "use_sites", {"sites"});

@@ -13,7 +13,7 @@ std::optional<costmodel::QualityModel> read_quality(const Document& document) {
   if (table.has("model") && table.has("file"))
     table.refuse("file", "both file and model", "only one of them");
   if (table.has("equal_loss_factor")) {
-    for (const char* key : {"model", "file"})
+    for (const char* key : {"model", "file", "interpolate"})
       if (table.has(key))
         table.refuse("equal_loss_factor", fmt::format("both equal_loss_factor and {}", key),
                      "only one of them");

@@ -65,7 +65,10 @@ costmodel::SiteCompute read_own_compute(const Document& document, const toml::ta
   const auto* profiled = std::get_if<costmodel::ProfiledCompute>(&site.compute);
   site.gpus = read_site_gpus(own, profiled == nullptr ? nullptr : &profiled->profile, site.catalogue);
   add_peak(own, site);
-  site.power = read_energy(own, site.catalogue);
+  // A device whose power is not known draws as much as the scenario's.
+  const Accelerator* accelerator = read_accelerator(own);
+  const bool known_power = accelerator == nullptr || accelerator->power_w.has_value();
+  site.power = known_power ? read_energy(own, site.catalogue) : scenario.power;
   return {site.compute, site.gpus, site.peak_flops, site.power, site.catalogue};
 }
 
@@ -96,6 +99,7 @@ void read_sites(const Document& document, costmodel::Scenario& scenario,
   std::vector<double> shares(names.size(), 1);
   std::vector<bool> described(names.size(), false);
   bool any_share = false;
+  std::vector<Provenance> unused;
   for (const toml::table* section : find_tables(document, "site")) {
     const TableReader table(document, own_site_keys(), "site", section, /*known=*/true);
     check_exists(table, document, scenario.platform);
@@ -104,6 +108,9 @@ void read_sites(const Document& document, costmodel::Scenario& scenario,
                    "only one of them");
     const bool differs = section->size() > (table.has("batch_share") ? 2U : 1U);
     std::optional<costmodel::SiteCompute> own;
+    if (std::none_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return matches(table.text("name"), name); }))
+      unused.push_back({"[[site]] " + table.text("name"), Origin::assumed, "describes no site that is used"});
     for (std::size_t i = 0; i < names.size(); ++i) {
       if (!matches(table.text("name"), names[i])) continue;
       if (described[i])
@@ -127,6 +134,9 @@ void read_sites(const Document& document, costmodel::Scenario& scenario,
       scenario.site_compute[i] = *own;
     }
   }
+  scenario.catalogue.insert(scenario.catalogue.end(), unused.begin(), unused.end());
+  for (costmodel::SiteCompute& site : scenario.site_compute)
+    site.catalogue.insert(site.catalogue.end(), unused.begin(), unused.end());
   if (any_share) scenario.workload.batch_shares = shares;
   if (balanced) scenario.workload.batch_shares = costmodel::balanced_shares(scenario);
 }

@@ -172,6 +172,10 @@ void Document::override_key(const std::string& assignment) {
   const std::string text = assignment.substr(equals + 1);
   if (text.empty()) fail(place, key, "no value after =", "key=value", example);
 
+  if (key.starts_with("site."))
+    fail(place, key, "a key of a [[site]]",
+         "a key of another table, because the keys of a [[site]] are changed in the file",
+         "--set compute.gpus_per_site=8");
   const std::size_t last_dot = key.rfind('.');
   const std::size_t dot = is_table(scenario_keys(), key.substr(0, last_dot)) ? last_dot : key.find('.');
   const std::string table_name = dot == std::string::npos ? "" : key.substr(0, dot);

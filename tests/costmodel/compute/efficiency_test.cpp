@@ -53,12 +53,15 @@ TEST_CASE("an MFU of 40 % is one of 40 %, whatever happens inside the step") {
 TEST_CASE("with a kernel efficiency, recomputation and communication come on top") {
   const Scenario scenario = parallel_site({kPeak, 0, 0.4});
   const ComputeTimes times = compute_times(scenario, 32);
-  const double kernels_s = 8.0 / 6 * model_flops_per_s(scenario) / (0.4 * 8 * kPeak);
+  // All layers run their forward pass twice, which is a third of their FLOPs; the unembedding of 100 · 6720
+  // does not.
+  const double repeated = 1 + (1 - 6.0 * 100 * 6720 / full_replica_flops(scenario.model).total()) / 3;
+  const double kernels_s = repeated * model_flops_per_s(scenario) / (0.4 * 8 * kPeak);
   CHECK(times.intra_site.before_optimizer() > 0);
   CHECK(times.gradients_s == Approx(kernels_s + times.intra_site.before_optimizer()).epsilon(1e-12));
   const auto efficiency = step_efficiency(scenario, 32);
   CHECK(*efficiency->kernel_efficiency == Approx(0.4).epsilon(1e-12));
-  CHECK(efficiency->mfu == Approx(0.4 * 6 / 8 * kernels_s / times.step_s()).epsilon(1e-12));
+  CHECK(efficiency->mfu == Approx(0.4 / repeated * kernels_s / times.step_s()).epsilon(1e-12));
   CHECK(efficiency->mfu < 0.3);
 
   // Without recomputation and with one GPU the two shares are one.
@@ -66,6 +69,18 @@ TEST_CASE("with a kernel efficiency, recomputation and communication come on top
   plain.peak_flops = kPeak;
   plain.compute = AssumedDevice{kPeak, 0, 0.4};
   CHECK(step_efficiency(plain, 1)->mfu == Approx(0.4).epsilon(1e-12));
+}
+
+TEST_CASE("recomputation of a small model with a large vocabulary: the unembedding runs once") {
+  Scenario scenario = parallel_site({kPeak, 0, 0.4});
+  scenario.model = *find_preset("small");
+  const double flops = full_replica_flops(scenario.model).total();
+  const double unembedding = 6.0 * 200'019 * 256;
+  CHECK(unembedding / flops > 0.5);
+  CHECK(executed_per_model_flops(scenario) ==
+        Approx((flops + (flops - unembedding) / 3) / flops).epsilon(1e-12));
+  scenario.gpus.activation_checkpointing = false;
+  CHECK(executed_per_model_flops(scenario) == 1);
 }
 
 TEST_CASE("a sweep by formula has the step times and the FLOPs per token of a single scenario") {
@@ -93,11 +108,13 @@ TEST_CASE("imported steps of several GPUs with activation checkpointing are char
   CHECK(times.gradients_s == 4);
   CHECK(times.optimizer_s == 0.5);
 
-  // One GPU was timed without recomputation: all of it comes on top.
+  // One GPU was timed without recomputation: all of it comes on top, a forward pass of 1 s without the
+  // unembedding's share of its FLOPs.
+  const double again_s = 1 - 6.0 * 100 * 6720 / full_replica_flops(scenario.model).total();
   auto& origin = std::get<ProfiledCompute>(scenario.compute).profile.origin;
   origin->gpus = 1;
   origin->recomputation = Recomputation::none;
   const ComputeTimes more = compute_times(scenario, 32);
-  CHECK(more.gradients_s == Approx(5 + more.intra_site.before_optimizer()).epsilon(1e-12));
+  CHECK(more.gradients_s == Approx(4 + again_s + more.intra_site.before_optimizer()).epsilon(1e-12));
   CHECK(more.optimizer_s == Approx(0.5 / 8 + more.intra_site.updated_weights).epsilon(1e-12));
 }

@@ -29,3 +29,19 @@ TEST_CASE("centralised: the first site trains on the whole global batch, and not
   CHECK(report.sites[0].memory_bytes > 0);
   CHECK(report.sites[1].memory_bytes == 0);
 }
+
+TEST_CASE("centralised: only the site that trains is paid for, and only it can fail") {
+  Scenario scenario = tests::ideal_scenario("centralised", 4);
+  scenario.workload.global_batch_sequences = 12;
+  scenario.compute = AssumedDevice{1e12, 0.5};
+  scenario.gpus.count = 2;
+  scenario.prices = Prices{"USD", "", {{3, 0, 0, {}}, {5, 0, 0, {}}, {5, 0, 0, {}}, {5, 0, 0, {}}}, {}};
+  scenario.power = GpuPower{700, 0.2, 1};
+  scenario.failures = Failures{};
+  scenario.failures->site_mtbf_s = 1000;
+  scenario.failures->checkpoint_s = 1;
+  const RunReport report = closed_form(scenario);
+  CHECK(report.cost->cost_total == doctest::Approx(2 * 3 * report.wall_clock_s).epsilon(1e-12));
+  CHECK(*report.cost->energy_kwh == doctest::Approx(2 * 700 * report.wall_clock_s / 3.6e6).epsilon(1e-12));
+  CHECK(report.goodput->system_mtbf_s == doctest::Approx(1000));
+}

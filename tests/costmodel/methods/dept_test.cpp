@@ -18,6 +18,17 @@ TEST_CASE("dept: 2(M−1)/M·(S − S_embedding) per round") {
                     .epsilon(1e-14));
 }
 
+TEST_CASE("dept: no outer state for the embedding, which each site keeps for itself") {
+  Scenario scenario = tests::ideal_scenario("dept", 4);
+  const ParameterCounts counts = count_parameters(scenario.model);
+  const auto averaged = static_cast<double>(counts.total() - counts.embedding);
+  CHECK(memory_per_site(scenario).outer_state == doctest::Approx(8 * averaged).epsilon(1e-13));
+  CHECK(memory_per_site(scenario).moments ==
+        doctest::Approx(8.0 * static_cast<double>(counts.total())).epsilon(1e-13));
+  scenario.gpus.outer_state_on = OuterStateOn::host;
+  CHECK(host_bytes_per_site(scenario) == doctest::Approx(8 * averaged).epsilon(1e-13));
+}
+
 TEST_CASE("groups by layer cover the whole model once, also where layers differ") {
   Scenario scenario = tests::ideal_scenario("dept", 4);
   for (const std::int64_t layers : {1, 2, 3, 7}) {

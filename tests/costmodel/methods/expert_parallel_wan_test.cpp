@@ -34,6 +34,14 @@ TEST_CASE("expert parallelism: 4 all-to-alls per layer, tokens·k·d·bytes·(M�
   }
 }
 
+TEST_CASE("activation checkpointing repeats dispatch and combine: 6 all-to-alls per layer instead of 4") {
+  Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 4);
+  const double without = activation_bytes(scenario);
+  scenario.gpus.activation_checkpointing = true;
+  CHECK(activation_bytes(scenario) == doctest::Approx(without * 6 / 4).epsilon(1e-13));
+  CHECK(summarise(scenario).sent.activations == doctest::Approx(without * 6 / 4).epsilon(1e-13));
+}
+
 TEST_CASE("a capacity factor pads bytes and FLOPs; at most m sites per token bound its copies at min(k, m)") {
   Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 4);
   const double without = activation_bytes(scenario);

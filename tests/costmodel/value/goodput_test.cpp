@@ -9,11 +9,13 @@
 #include <string>
 #include <utility>
 
+#include "costmodel/compose/check.hpp"
 #include "costmodel/compose/extra_traffic.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/math/random.hpp"
 #include "costmodel/math/replicas.hpp"
 #include "costmodel/model/memory.hpp"
+#include "platforms/support/input_error.hpp"
 #include "tests/scenarios.hpp"
 
 namespace {
@@ -272,4 +274,34 @@ TEST_CASE("replicas: mean, quantiles by nearest rank, and Student's interval by 
   CHECK(student_t(11) == doctest::Approx(2.2010).epsilon(1e-4));
   CHECK(student_t(30) == doctest::Approx(2.0423).epsilon(1e-4));
   CHECK(student_t(1'000'000) == doctest::Approx(1.95996).epsilon(1e-5));
+}
+
+TEST_CASE("policy drop is refused where a lost site holds the only copy of something") {
+  const auto refused = [](const std::string& method, int overlap) {
+    Scenario scenario = tests::ideal_scenario(method, 4, overlap);
+    scenario.model.layers = 8;
+    scenario.compute = AssumedDevice{1e12, 0.4, 0};
+    scenario.workload.global_batch_sequences = 64;
+    scenario.failures = Failures{};
+    scenario.failures->site_mtbf_s = 1e5;
+    scenario.failures->checkpoint_s = 1;
+    check(scenario);
+    scenario.failures->policy = FailurePolicy::drop;
+    try {
+      check(scenario);
+      return false;
+    } catch (const InputError& error) {
+      CHECK(error.key() == "failures.policy");
+      return true;
+    }
+  };
+  for (const char* method :
+       {"fsdp", "pipeline_wan", "expert_parallel_wan", "remote_experts", "centralised"}) {
+    CAPTURE(method);
+    CHECK(refused(method, 0));
+  }
+  CHECK(refused("fomoe", 1));
+  CHECK_FALSE(refused("fomoe", 2));
+  CHECK_FALSE(refused("diloco", 0));
+  CHECK_FALSE(refused("ddp", 0));
 }

@@ -124,6 +124,36 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("quality is unknown for payloads and outer optimisers that were not measured") {
+  const auto reason = [](Scenario scenario, const auto& change) {
+    change(scenario);
+    const Quality quality = ask(scenario);
+    CHECK_FALSE(quality.known);
+    return quality.reason;
+  };
+  Scenario table = tests::ideal_scenario("diloco", 4), law = dense_scenario("diloco", 4);
+  table.quality = table_for(table);
+  REQUIRE(ask(table).known);
+  REQUIRE(ask(law).known);
+  for (const Scenario& scenario : {table, law}) {
+    CHECK(reason(scenario, [](Scenario& s) {
+            s.strategy.wire = plain_format(ElementType::int8);
+          }).starts_with("int8 on the wire"));
+    CHECK(reason(scenario, [](Scenario& s) {
+            s.strategy.wire = top_k_format(ElementType::bf16, 0.001, 12);
+          }).starts_with("top-k on the wire"));
+    Scenario fp32 = scenario;
+    fp32.strategy.wire = plain_format(ElementType::fp32);
+    CHECK(ask(fp32).known);
+  }
+  CHECK(reason(law, [](Scenario& s) { s.strategy.outer_optimizer = OuterOptimizer::average; }) ==
+        "outer_optimizer average; the law covers nesterov");
+  Scenario partial = tests::ideal_scenario("fomoe", 4, 2);
+  partial.quality = table_for(partial);
+  REQUIRE(ask(partial).known);
+  (void)reason(partial, [](Scenario& s) { s.strategy.outer_optimizer = OuterOptimizer::adam; });
+}
+
 TEST_CASE("a note offers LocalAdamW as the outer step where the table has a lower perplexity with it") {
   Scenario scenario = tests::ideal_scenario("fomoe", 4, 2);
   QualityTable table = table_for(scenario);
