@@ -155,8 +155,8 @@ class PlanText {
                                      name_of(best), amount(best));
       if (answer_.basis == Basis::equal_loss)
         text +=
-            " This is the amount to reach the loss of data-parallel training with a larger model on more "
-            "tokens. The times and costs in the table are those of the configured runs.";
+            " This is the amount to reach the loss of data-parallel training. The times and costs in the "
+            "table are those of the configured runs.";
       if (answer_.basis == Basis::target)
         text += fmt::format(
             " It is the best candidate whose measured perplexity is at most {:.4g}{}; its perplexity is "

@@ -103,8 +103,10 @@ TEST_CASE("[failures]: goodput in JSON and in the text output, the same for the 
     CHECK(text.find(words) != std::string::npos);
   CHECK(answer(failing + " --engine closed-form")["goodput"]["samples"] == 1000);
   CHECK_FALSE(answer("fomoe simulate experiments/scenarios/two-sites.toml").contains("goodput"));
-  CHECK(answer(failing + " --set failures.policy=drop")["goodput"]["timeout_s"] ==
-        answer(failing)["goodput"]["recommended_timeout_s"]);
+  // With O_e = 1 a lost site would hold the only copy of its experts.
+  const std::string copies = failing + " --set strategy.expert_overlap=2";
+  CHECK(answer(copies + " --set failures.policy=drop")["goodput"]["timeout_s"] ==
+        answer(copies)["goodput"]["recommended_timeout_s"]);
 }
 
 TEST_CASE("[failures]: dead links under policy wait end with a message instead of an endless run") {

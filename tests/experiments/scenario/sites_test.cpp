@@ -149,3 +149,31 @@ TEST_CASE("sweep, plan and solve compute each site with its own GPUs") {
   const Ran solved = sites.run("solve", slow, "--for platform.bandwidth --target compute_utilization=0.5");
   CHECK_MESSAGE(solved.exit_status == 0, solved.err);
 }
+
+TEST_CASE(
+    "a [[site]] with another accelerator and MFU keeps the micro-batch, and the energy of an unknown "
+    "device") {
+  const Sites sites;
+  const std::string small = "[[site]]\nname = \"site-1\"\naccelerator = \"A10\"\nmfu = 0.3\n";
+  const json report = sites.simulated(kMfu + "micro_batch_sequences = 64\n" + small);
+  for (const json& site : report["scenario"]["site"]) CHECK(site["micro_batch_sequences"] == 64);
+  // GH200 has no power in the catalogue; it then draws what the scenario says.
+  const json power =
+      sites.simulated(kMfu +
+                      "[energy]\ngpu_power = \"500W\"\nidle_share = 0.2\n[[site]]\nname = \"site-1\"\n"
+                      "accelerator = \"GH200\"\n");
+  CHECK(power["scenario"]["site"][1]["gpu_power_w"] == 500);
+}
+
+TEST_CASE("an assumed penalty decides in compare and plan") {
+  const Sites sites;
+  const Ran ran = sites.run(
+      "compare", kMfu,
+      "--set quality.equal_loss_factor=50 --case strategy.method=ddp --case strategy.method=diloco");
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  CHECK(ran.out.find("To reach the loss of data-parallel training") != std::string::npos);
+  const Ran plan = sites.run("plan", kMfu, "--set quality.equal_loss_factor=50 --output -");
+  REQUIRE_MESSAGE(plan.exit_status == 0, plan.err);
+  CHECK(json::parse(plan.out)["frontier"][0]["equal_loss_factor"] ==
+        1);  // a penalty of 50 makes ddp the best
+}

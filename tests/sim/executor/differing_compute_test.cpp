@@ -56,3 +56,14 @@ TEST_CASE("the simulated compute time of each site is that of its own GPUs and i
     CHECK(simulated.sites[site].compute_s == doctest::Approx(formula.sites[site].compute_s).epsilon(1e-9));
   CHECK(simulated.efficiency.has_value() == formula.efficiency.has_value());
 }
+
+TEST_CASE("asynchronous sites that drift against each other: the default executes what is cheap") {
+  Scenario scenario = tests::ideal_scenario("async_diloco", 3);
+  scenario.workload.tokens = 640LL * 3 * 10;  // 128 rounds
+  for (const double seconds : {0.50, 0.51, 0.505})
+    scenario.site_compute.push_back({costmodel::GivenStepTime{seconds}, {}, 0, {}, {}});
+  scenario.platform = platforms::uniform(3, 2e8, 2e8, 0.02);
+  const double all_s =
+      sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report.wall_clock_s;
+  CHECK(sim::simulate_scenario(scenario).report.wall_clock_s == doctest::Approx(all_s).epsilon(1e-9));
+}
