@@ -1,6 +1,6 @@
 // The keys of [strategy] that are one number, flag or choice. The reader, the JSON of a scenario, the notes
 // on keys that a method ignores and the lists of choices all go through this table. A new key is its field in
-// Strategy, a row here, and a row with its help in experiments/scenario/keys/keys.cpp.
+// Strategy, a row here, and a row with its help in experiments/scenario/keys/training_keys.cpp.
 #pragma once
 #include <string_view>
 #include <variant>

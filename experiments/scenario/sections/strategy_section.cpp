@@ -11,7 +11,7 @@
 namespace fomoe::scenario {
 namespace {
 
-/// Reads one key into its field of Strategy. The row in keys.cpp decides how the value is written in TOML.
+/// Reads one key into its field of Strategy. The row in training_keys.cpp decides how the value is written in TOML.
 struct FieldReader {
   const TableReader& table;
   const Key& key;
@@ -39,7 +39,7 @@ const Key& key_of(std::string_view name) {
   for (const Key& key : scenario_keys()) {
     if (key.table == "strategy" && key.name == name) return key;
   }
-  throw std::logic_error("no row in keys.cpp for strategy." + std::string(name));
+  throw std::logic_error("no row in training_keys.cpp for strategy." + std::string(name));
 }
 
 // Returns the wire format that the scenario gives, or else the method's default.
