@@ -11,7 +11,8 @@
 namespace fomoe::scenario {
 namespace {
 
-/// Reads one key into its field of Strategy. The row in training_keys.cpp decides how the value is written in TOML.
+/// Reads one key into its field of Strategy. The row in training_keys.cpp decides how the value is written in
+/// TOML.
 struct FieldReader {
   const TableReader& table;
   const Key& key;

@@ -1,6 +1,7 @@
 // Compares the closed form with the simulation on platforms whose sites differ.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <string>
 
 #include "costmodel/formula/closed_form.hpp"
@@ -30,7 +31,8 @@ platforms::Platform drawn_platform(Draws& draws, int sites) {
   return platform;
 }
 
-void check_close(const Scenario& scenario) {
+/// Returns the relative error of the time of the transfers.
+double check_close(const Scenario& scenario) {
   const double simulated_s =
       sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report.wall_clock_s;
   const double formula_s = costmodel::closed_form(scenario).wall_clock_s;
@@ -40,6 +42,7 @@ void check_close(const Scenario& scenario) {
   const double compute_s = costmodel::closed_form(instant).wall_clock_s;
   REQUIRE(simulated_s - compute_s > 0.3 * compute_s);
   CHECK((formula_s - compute_s) / (simulated_s - compute_s) == doctest::Approx(1).epsilon(0.02));
+  return std::abs(formula_s - simulated_s) / (simulated_s - compute_s);
 }
 
 }  // namespace
@@ -68,14 +71,17 @@ TEST_CASE("a star through the first site, on platforms whose other sites differ"
 
 TEST_CASE("a direct exchange by the ports of its sites is within 2 % of the simulation") {
   Draws draws(233);
+  double sum = 0;
   for (int i = 0; i < 10; ++i) {
     CAPTURE(i);
     Scenario scenario = tests::ideal_scenario("diloco", 3 + i % 3);
     scenario.strategy.collective = Collective::direct;
     scenario.platform = drawn_platform(draws, scenario.sites());
     CHECK(costmodel::closed_form_parts(scenario).represents_sites);
-    check_close(scenario);
+    sum += check_close(scenario);
   }
+  // Sites that end early begin the next exchange early; without that the mean error is twice as large.
+  CHECK(sum < 10 * 0.003);
 }
 
 TEST_CASE("patterns without a formula for sites that differ are told") {
