@@ -110,7 +110,7 @@ void check_policy(const Scenario& scenario, const Method& method) {
 // Parts of the batch may differ if a site computes all of its own part, and each part has a sequence.
 void check_batch_shares(const Scenario& scenario, const Method& method) {
   if (scenario.workload.batch_shares.empty() || method.one_site) return;
-  if (method.residency == Residency::sharded || method.residency == Residency::experts_sharded)
+  if (!allows_unequal_parts(method))
     throw InputError("workload.batch", "parts of the batch that differ, with " + std::string(method.name),
                      "equal parts for a method whose sites compute each other's tokens", "batch = \"equal\"");
   for (int site = 0; site < scenario.sites(); ++site) {

@@ -67,10 +67,7 @@ ComputeTimes from_profile(const Scenario& scenario, const ProfiledCompute& compu
 }
 
 ComputeTimes from_device(const Scenario& scenario, const AssumedDevice& device, double sequences) {
-  const double flops = executed_per_model_flops(scenario) *
-                       flops_per_token(scenario.model, local_experts(scenario), scenario.strategy.skip_token,
-                                       FlopsAccounting::mechanism)
-                           .total();
+  const double flops = executed_per_model_flops(scenario) * flops_per_token(scenario).total();
   ComputeTimes times;
   times.gradients_s = assumed_gradients_s(
       flops, sequences * static_cast<double>(scenario.model.sequence_length), device.share_of_peak(),
@@ -139,9 +136,7 @@ bool repeats_forward(const Scenario& scenario) {
 
 double executed_again(const Scenario& scenario) {
   if (!scenario.gpus.activation_checkpointing) return 0;
-  const double flops = flops_per_token(scenario.model, local_experts(scenario), scenario.strategy.skip_token,
-                                       FlopsAccounting::mechanism)
-                           .total();
+  const double flops = flops_per_token(scenario).total();
   return repeated_share(flops, unembedding_flops(scenario.model));
 }
 
@@ -161,10 +156,8 @@ double optimizer_division(const Scenario& scenario) {
 std::optional<Efficiency> step_efficiency(const Scenario& scenario, double sequences) {
   if (scenario.peak_flops == 0 || sequences == 0) return std::nullopt;
   const ComputeTimes times = compute_times(scenario, sequences);
-  const double flops = sequences * static_cast<double>(scenario.model.sequence_length) *
-                       flops_per_token(scenario.model, local_experts(scenario), scenario.strategy.skip_token,
-                                       FlopsAccounting::mechanism)
-                           .total();
+  const double flops =
+      sequences * static_cast<double>(scenario.model.sequence_length) * flops_per_token(scenario).total();
   const double peak = scenario.peak_flops * scenario.gpus.count;
   Efficiency efficiency;
   efficiency.mfu = model_flops_utilisation(flops, 1 / times.step_s(), peak);

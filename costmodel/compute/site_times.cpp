@@ -21,7 +21,7 @@ std::vector<Provenance> compute_provenance(const Scenario& scenario) {
   struct Entry {
     Provenance provenance;
     std::string sites;
-    int count = 0;
+    int count = 0, last = -1;  // number of sites, and the last one's index
   };
   std::vector<Entry> entries;
   for (int site = 0; site < scenario.sites(); ++site) {
@@ -31,10 +31,11 @@ std::vector<Provenance> compute_provenance(const Scenario& scenario) {
         return entry.provenance.what == row.what && entry.provenance.detail == row.detail;
       });
       if (known == entries.end()) {
-        entries.push_back({row, name, 1});
-      } else if (!known->sites.ends_with(name)) {
+        entries.push_back({row, name, 1, site});
+      } else if (known->last != site) {
         known->sites += ", " + name;
         ++known->count;
+        known->last = site;
       }
     }
   }
@@ -46,8 +47,20 @@ std::vector<Provenance> compute_provenance(const Scenario& scenario) {
   return list;
 }
 
+double training_peak_flops(const Scenario& scenario) {
+  double sum = 0;
+  for (int site = 0; site < scenario.sites(); ++site) {
+    if (local_batch_sequences(scenario, site) == 0) continue;
+    const AtSite at(scenario, site);
+    if (at.scenario().peak_flops == 0) return 0;
+    sum += at.scenario().peak_flops * at.scenario().gpus.count;
+  }
+  return sum;
+}
+
 std::optional<RunEfficiency> run_efficiency(const Scenario& scenario) {
   RunEfficiency sum;
+  sum.peak_flops = training_peak_flops(scenario);
   double flops = 0, peak_flops = 0, executed_peak_flops = 0;
   for (int site = 0; site < scenario.sites(); ++site) {
     const auto sequences = static_cast<double>(local_batch_sequences(scenario, site));
@@ -55,7 +68,6 @@ std::optional<RunEfficiency> run_efficiency(const Scenario& scenario) {
     const AtSite at(scenario, site);
     const std::optional<Efficiency> own = step_efficiency(at, sequences);
     if (!own) return std::nullopt;
-    sum.peak_flops += at.scenario().peak_flops * at.scenario().gpus.count;
     flops += sequences;
     peak_flops += sequences / own->mfu;
     executed_peak_flops += sequences / own->kernel_efficiency.value_or(0);

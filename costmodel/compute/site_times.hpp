@@ -16,6 +16,9 @@ ComputeTimes site_compute_times(const Scenario& scenario, int site);
 /// The origins of the step times. An origin that does not hold for all sites has the names of its sites.
 std::vector<Provenance> compute_provenance(const Scenario& scenario);
 
+/// Peak FLOP/s of all GPUs of the sites that train; 0 if the peak of one of them is unknown.
+double training_peak_flops(const Scenario& scenario);
+
 /// Shares of the peak rate of all training sites: model FLOPs of all sites ÷ (sum over the sites of step time
 /// · peak), and the same for kernel efficiency. Empty if the peak of a site is unknown.
 std::optional<RunEfficiency> run_efficiency(const Scenario& scenario);

@@ -8,6 +8,7 @@
 // gradients of activations. In one transfer, a site has tokens · copies · d elements, spread evenly over all
 // M sites. The site's share for itself is not sent.
 #pragma once
+#include "costmodel/compute/step_seconds.hpp"
 #include "costmodel/model/router_load.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 #include "costmodel/plan/method.hpp"
@@ -85,7 +86,7 @@ Summary<V> expert_traffic_summary(const Axes<V>& axes, const Fixed& fixed, const
   // A forward pass that experts run again takes as long as the first one, which is a third of the step's
   // FLOPs.
   const bool again = stateless_experts && !fixed.activation_checkpointing;
-  const double passes = again ? 1 + 1.0 / 3 : 1;
+  const double passes = again ? 1 + kForwardShare : 1;
   summary.compute_factor = constant<V>(1 + fixed.expert_compute_share * (passes * fixed.sent_rows - 1));
   summary.idle_factor =
       constant<V>(passes * fixed.expert_compute_share * (fixed.busiest_rows - fixed.sent_rows));

@@ -7,6 +7,7 @@
 // `payload_dtype` and `compression` change these numbers. The codebook of the 2-bit values is not counted.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
+#include "costmodel/plan/ring_order.hpp"
 
 namespace fomoe::costmodel {
 
@@ -15,7 +16,8 @@ namespace {
 Plan plan(const Scenario& scenario) {
   const std::int64_t local_steps = scenario.strategy.local_steps;
   Plan plan = plan_of_rounds(scenario, local_steps);
-  const Exchange exchange = full_model_exchange(scenario, plan.groups, {Content::pseudo_gradient});
+  Exchange exchange = full_model_exchange(scenario, plan.groups, {Content::pseudo_gradient});
+  RingOrders(scenario).apply(exchange.nodes);
   plan.round = [=](std::int64_t index) {
     RoundPlan round;
     round.ops.push_back(

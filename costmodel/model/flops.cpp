@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "costmodel/plan/site_shares.hpp"
+
 namespace fomoe::costmodel {
 
 namespace {
@@ -55,6 +57,11 @@ FlopsPerToken flops_per_token(const ModelShape& shape, std::int64_t local_expert
   return partial_replica_flops(full_replica_flops(shape), static_cast<double>(shape.experts),
                                static_cast<double>(shape.active_experts), static_cast<double>(local_experts),
                                skip_token, accounting);
+}
+
+FlopsPerToken flops_per_token(const Scenario& scenario) {
+  return flops_per_token(scenario.model, local_experts(scenario), scenario.strategy.skip_token,
+                         FlopsAccounting::mechanism);
 }
 
 }  // namespace fomoe::costmodel

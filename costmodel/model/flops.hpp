@@ -81,4 +81,7 @@ V repeated_share(const V& flops_per_token, double unembedding) {
 FlopsPerToken flops_per_token(const ModelShape& shape, std::int64_t local_experts, bool skip_token,
                               FlopsAccounting accounting);
 
+/// FLOPs per token on a site of the scenario, as the mechanism executes them.
+FlopsPerToken flops_per_token(const Scenario& scenario);
+
 }  // namespace fomoe::costmodel

@@ -69,6 +69,11 @@ void use_formula(Method& method, Formula) {
 /// Value of Method::inside_step for methods that always send within a step.
 inline bool always(const Scenario&) { return true; }
 
+/// Whether sites may process parts of the batch that differ: each site computes all of its own part.
+inline bool allows_unequal_parts(const Method& method) {
+  return method.residency != Residency::sharded && method.residency != Residency::experts_sharded;
+}
+
 bool has_axis(const Method& method, std::string_view key);
 /// Notes in words on the keys that the scenario sets although its method ignores them.
 std::vector<std::string> ignored_axes(const Scenario& scenario);

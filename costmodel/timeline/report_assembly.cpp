@@ -116,9 +116,7 @@ RunReport report_frame(const Scenario& scenario, std::int64_t optimizer_steps) {
       row.memory_bytes = memory_per_site(AtSite(scenario, site)).total();
     report.sites.push_back(row);
   }
-  report.flops_per_token = flops_per_token(scenario.model, local_experts(scenario),
-                                           scenario.strategy.skip_token, FlopsAccounting::mechanism)
-                               .total();
+  report.flops_per_token = flops_per_token(scenario).total();
   if (const std::string note = unequal_steps(scenario); !note.empty()) report.notes.push_back(note);
   report.efficiency = run_efficiency(scenario);
   report.provenance = compute_provenance(scenario);

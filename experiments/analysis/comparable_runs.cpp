@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <sstream>
 #include <utility>
 
 #include "experiments/text/human.hpp"
@@ -82,6 +81,7 @@ std::string published_table(const costmodel::Scenario* scenario) {
   }
   std::vector<Row> table = {
       {"id", "active", "total", "accelerator", "GPUs", "sequence", "dtype", "tokens/s per GPU", "MFU"}};
+  std::vector<std::string> sources = {"source"};
   const auto count = [](const std::optional<double>& value) {
     return value ? human_count(*value) : std::string("-");
   };
@@ -95,13 +95,9 @@ std::string published_table(const costmodel::Scenario* scenario) {
          row->dtype.empty() ? "-" : row->dtype, rate ? fmt::format("{:.4g}", *rate) : "-",
          mfu ? fmt::format("{}{}", row->stated_mfu || row->quantity == "mfu" ? "" : "~", human_percent(*mfu))
              : "-"});
+    sources.push_back(row->source);
   }
-  // The sources differ much in length, so they follow the table's columns without alignment.
-  std::istringstream lines(aligned(table));
-  std::string text, line;
-  for (std::size_t i = 0; std::getline(lines, line); ++i)
-    text += line + "  " + (i == 0 ? "source" : rows[i - 1]->source) + '\n';
-  return text +
+  return aligned_before(table, sources) +
          "\nTraining speeds that others measured and published; experiments/data/published_steps.csv has "
          "notes on "
          "each.\nA scenario uses one with compute.profile = \"published:ID\". \"~\": the MFU follows from 6 "

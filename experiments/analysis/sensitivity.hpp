@@ -22,7 +22,7 @@ void add_sensitivity_option(boost::program_options::options_description& options
 ShownSensitivity read_sensitivity(const boost::program_options::variables_map& values,
                                   const costmodel::Scenario& scenario, const Engine& engine);
 
-/// The closed form, or a short simulation if the closed form does not represent the scenario's links.
+/// The closed form, or a short simulation if the closed form does not represent the scenario's sites.
 Engine brief_engine(const costmodel::Scenario& scenario);
 /// Sensitivities with brief_engine().
 ShownSensitivity brief_sensitivity(const costmodel::Scenario& scenario);

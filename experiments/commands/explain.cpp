@@ -196,7 +196,7 @@ void run_explain(const Arguments& arguments) {
   std::string simulated;
   if (!parts.represents_sites) {
     const double wall_clock_s = execute(scenario, Engine{}).report.wall_clock_s;
-    simulated = text_of({"wall clock by simulation, which represents the links", "every hop at its own rate",
+    simulated = text_of({"wall clock by simulation, which represents the sites", "every hop at its own rate",
                          "", fmt::format("{:.10g} s ({})", wall_clock_s, human_time(wall_clock_s))});
   }
   const std::string bytes = model_lines(scenario) + traffic_lines(scenario, parts);

@@ -58,9 +58,7 @@ std::string step_lines(const Scenario& of_all_sites, const costmodel::ClosedForm
   const costmodel::AtSite at(of_all_sites, site);
   const Scenario& scenario = at;
   const costmodel::ComputeTimes& step = parts.slowest_times;
-  const costmodel::FlopsPerToken flops =
-      costmodel::flops_per_token(scenario.model, costmodel::local_experts(scenario),
-                                 scenario.strategy.skip_token, costmodel::FlopsAccounting::mechanism);
+  const costmodel::FlopsPerToken flops = costmodel::flops_per_token(scenario);
   std::string text;
   if (!of_all_sites.site_compute.empty() || !of_all_sites.workload.batch_shares.empty())
     text = fmt::format("  The steps of {} take longest, so it decides.\n",

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <sstream>
 
 #include "costmodel/inputs/model_shape.hpp"
 #include "costmodel/methods/all.hpp"
@@ -100,6 +99,7 @@ std::string models() {
 
 std::string accelerators() {
   std::vector<Row> rows = {{"accelerator", "bf16 TFLOP/s", "fp8", "fp32", "memory", "GB/s", "power"}};
+  std::vector<std::string> sources = {"source"};
   for (const scenario::Accelerator& row : scenario::accelerators()) {
     const auto peak = [&](const char* dtype) {
       const auto found = row.peak_flops.find(dtype);
@@ -109,13 +109,9 @@ std::string accelerators() {
                     fmt::format("{:g} GiB", row.memory_bytes / 0x1p30),
                     fmt::format("{:g}", row.memory_bytes_per_s / 1e9),
                     row.power_w ? fmt::format("{:g} W", *row.power_w) : "-"});
+    sources.push_back(row.source);
   }
-  // The sources differ much in length, so they follow the table's columns without alignment.
-  std::istringstream lines(aligned(rows));
-  std::string text, line;
-  for (std::size_t i = 0; std::getline(lines, line); ++i)
-    text += line + "  " + (i == 0 ? "source" : scenario::accelerators()[i - 1].source) + '\n';
-  return text +
+  return aligned_before(rows, sources) +
          "\nPeak rates of dense matrix products. \"-\": the vendor states no value. All values are "
          "assumptions, not measurements.\n";
 }

@@ -92,11 +92,11 @@ std::optional<sweep::Journal> open_journal(const std::string& path, bool simulat
   return journal;
 }
 
-/// The scenario of the first row; nothing if it cannot be read, which the row itself reports.
-std::optional<costmodel::Scenario> first_scenario(const sweep::Request& request) {
+/// The scenario of a row; nothing if it cannot be read, which the row itself reports.
+std::optional<costmodel::Scenario> scenario_of(const sweep::Request& request, std::uint64_t row) {
   scenario::ReadOptions reading;
   reading.overrides = request.overrides;
-  for (std::string& assignment : request.grid.assignments(0))
+  for (std::string& assignment : request.grid.assignments(row))
     reading.overrides.push_back(std::move(assignment));
   reading.check_together = false;  // other values may make the combination possible
   try {
@@ -106,22 +106,26 @@ std::optional<costmodel::Scenario> first_scenario(const sweep::Request& request)
   }
 }
 
-/// The rows of a sweep have one currency.
-void refuse_mixed_currencies(const sweep::Grid& grid) {
-  for (const sweep::Axis& axis : grid.axes()) {
-    if (!axis.key.starts_with("prices.") || axis.words.empty()) continue;
-    const auto currency = [](const std::string& word) {
-      return word.substr(std::min(word.find_first_not_of("0123456789.'\" "), word.size()), 3);
-    };
-    for (const std::string& word : axis.words) {
-      if (axis.key == "prices.file" || axis.key == "prices.pricing" || axis.key == "prices.as_of") break;
-      if (currency(word) != currency(axis.words.front()))
+std::string currency_of(const std::optional<costmodel::Scenario>& scenario) {
+  return scenario && scenario->prices ? scenario->prices->currency : "";
+}
+
+/// The currency of all rows; empty without prices. Refuses prices in several currencies.
+std::string only_currency(const sweep::Request& request, const std::optional<costmodel::Scenario>& first) {
+  const std::string usual = currency_of(first);
+  for (std::size_t a = 0; a < request.grid.axes().size(); ++a) {
+    const sweep::Axis& axis = request.grid.axes()[a];
+    if (!axis.key.starts_with("prices.")) continue;
+    for (std::size_t i = 1; i < axis.size(); ++i) {
+      const std::string other = currency_of(scenario_of(request, request.grid.with_digit(0, a, i)));
+      if (!usual.empty() && !other.empty() && other != usual)
         throw UsageError(
-            fmt::format("--vary {}: got {} and {}; expected prices in one currency; for example --vary "
+            fmt::format("--vary {}: got prices in {} and {}; expected one currency; for example --vary "
                         "prices.gpu_hour=1USD,2USD",
-                        axis.key, axis.words.front(), word));
+                        axis.key, usual, other));
     }
   }
+  return usual;
 }
 
 /// Says that a key changes no row, and why, if the method does not use the key.
@@ -185,16 +189,15 @@ void run_sweep(const Arguments& arguments) {
   request.begin = request.grid.rows() * (shard.index - 1) / shard.count;
   request.end = request.grid.rows() * shard.index / shard.count;
 
-  const std::optional<costmodel::Scenario> first = first_scenario(request);
+  const std::optional<costmodel::Scenario> first = scenario_of(request, 0);
   if (first) {
     const std::string missing = left_out(*first, engine.simulated, false);
     if (!missing.empty()) message("the rows of a sweep leave out " + missing);
   }
-  refuse_mixed_currencies(request.grid);
+  const std::string currency = only_currency(request, first);
   std::optional<sweep::Journal> journal =
       open_journal(path, engine.simulated, resume, request, engine.options);
-  sweep::RowWriter writer(path, request.grid, engine.simulated ? "simulated" : "closed-form",
-                          first && first->prices ? first->prices->currency : "");
+  sweep::RowWriter writer(path, request.grid, engine.simulated ? "simulated" : "closed-form", currency);
   sweep::UnchangedAxes unchanged(request.grid);
   std::uint64_t rows = 0, impossible = 0;
   std::string first_problem;

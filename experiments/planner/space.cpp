@@ -125,8 +125,7 @@ class SpaceBuilder {
   /// Whether faster sites could get larger parts of the batch than slower ones.
   [[nodiscard]] bool batches_may_differ(const Method& method) const {
     return !base_.site_compute.empty() && base_.workload.batch_shares.empty() && !given_step_time() &&
-           !method.one_site && method.residency != costmodel::Residency::sharded &&
-           method.residency != costmodel::Residency::experts_sharded;
+           !method.one_site && costmodel::allows_unequal_parts(method);
   }
   void describe(const Axis& axis) {
     if (described_.insert(axis.key).second && axis.key != "strategy.method")

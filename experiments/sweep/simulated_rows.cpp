@@ -37,10 +37,7 @@ std::size_t worker_of(std::uint64_t row, std::size_t workers) {
 std::array<double, kResultCount> results_of(const costmodel::Scenario& scenario,
                                             const costmodel::RunReport& report) {
   const auto planned = costmodel::summarise(scenario).sent;  // by class: the mean that the formula expects
-  const double flops =
-      costmodel::flops_per_token(scenario.model, costmodel::local_experts(scenario),
-                                 scenario.strategy.skip_token, costmodel::FlopsAccounting::mechanism)
-          .total();
+  const double flops = costmodel::flops_per_token(scenario).total();
   const costmodel::MeanRound& round = report.round;
   const costmodel::GpuMemory gpu = costmodel::fullest_gpu(scenario);
   return {report.wall_clock_s,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 namespace fomoe::commands {
 namespace {
@@ -69,6 +70,13 @@ std::string aligned(const std::vector<Row>& rows, const std::string& indent) {
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + '\n';
   }
+  return text;
+}
+
+std::string aligned_before(const std::vector<Row>& rows, const std::vector<std::string>& last_column) {
+  std::istringstream lines(aligned(rows));
+  std::string text, line;
+  for (std::size_t i = 0; std::getline(lines, line); ++i) text += line + "  " + last_column[i] + '\n';
   return text;
 }
 

@@ -16,6 +16,9 @@ using Row = std::vector<std::string>;
 /// Aligns the first column left and the others right, with two spaces between columns.
 std::string aligned(const std::vector<Row>& rows, const std::string& indent = "");
 
+/// The same with a last column that is not aligned, because its texts differ much in length.
+std::string aligned_before(const std::vector<Row>& rows, const std::vector<std::string>& last_column);
+
 /// The list "Inputs and where they come from", with one line for each input.
 std::string human_provenance(const std::vector<Provenance>& provenance);
 

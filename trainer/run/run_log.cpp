@@ -7,6 +7,7 @@
 #include <ostream>
 #include <stdexcept>
 
+#include "costmodel/compute/site_times.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/plan/site_shares.hpp"
 
@@ -111,12 +112,8 @@ void Progress::print(double elapsed_s) {
   const double left_s = elapsed_s * static_cast<double>(plan_.steps - steps_) /
                         static_cast<double>(std::max<std::int64_t>(1, steps_ - first_step_));
   char mfu[32] = "";
-  if (const auto* device = std::get_if<costmodel::AssumedDevice>(&scenario_.compute)) {
-    const double peak = device->peak_flops * scenario_.gpus.count * scenario_.sites();
-    const double flops =
-        costmodel::flops_per_token(scenario_.model, costmodel::local_experts(scenario_),
-                                   scenario_.strategy.skip_token, costmodel::FlopsAccounting::mechanism)
-            .total();
+  if (const double peak = costmodel::training_peak_flops(scenario_); peak > 0) {
+    const double flops = costmodel::flops_per_token(scenario_).total();
     std::snprintf(mfu, sizeof mfu, " · MFU %.1f %%", 100 * flops * tokens_per_s / peak);
   }
   char loss[32] = "paced";  // paced runs train nothing and have no loss

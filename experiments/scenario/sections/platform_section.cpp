@@ -8,6 +8,7 @@
 #include "experiments/files/link_trace_csv.hpp"
 #include "experiments/files/platform_file.hpp"
 #include "experiments/files/xml_loader.hpp"
+#include "experiments/scenario/keys/key_tables.hpp"
 #include "experiments/scenario/sections/sections.hpp"
 #include "experiments/scenario/toml/table_reader.hpp"
 #include "experiments/text/suggest.hpp"
@@ -18,8 +19,6 @@ namespace {
 
 // One-way latency that is assumed between two generated sites if both are copies of the same site.
 constexpr double kSameSiteLatency_s = 0.0005;
-
-constexpr int kMostSites = 1024;
 
 std::string as_rate(double bytes_per_s) { return fmt::format("{:.4g} Gbit/s", bytes_per_s * 8 / 1e9); }
 
@@ -173,7 +172,7 @@ platforms::Platform preset(const TableReader& table) {
 
 platforms::Platform read_all_sites(const Document& document) {
   const TableReader table(document, scenario_keys(), "platform", find_table(document, "platform"));
-  if (!table.has("file")) return platforms::uniform(kMostSites, 1, 1, 0);
+  if (!table.has("file")) return platforms::uniform(static_cast<int>(kMaxSites), 1, 1, 0);
   const std::string path = table.file("file");
   return is_xml_platform(path) ? read_xml_platform(path) : read_platform_file(path);
 }

@@ -168,3 +168,16 @@ TEST_CASE("parts of the batch that differ are refused where sites compute each o
   scenario.workload.batch_shares = {1, 100};
   CHECK_THROWS_WITH_AS(check(scenario), doctest::Contains("enough sequences to give one to"), InputError);
 }
+
+TEST_CASE("the origins of step times name their sites, also if one name ends like another") {
+  Scenario scenario = three_sites("diloco");
+  const char* names[] = {"aws:east", "east", "west"};
+  for (std::size_t site = 0; site < 3; ++site) {
+    scenario.platform.sites[site].name = names[site];
+    scenario.site_compute[site].catalogue = {{"peak", Origin::assumed, site < 2 ? "old" : "new"}};
+  }
+  std::string stated;
+  for (const Provenance& row : compute_provenance(scenario))
+    if (row.what.starts_with("peak")) stated += row.what + "; ";
+  CHECK(stated == "peak (aws:east, east); peak (west); ");
+}

@@ -327,4 +327,9 @@ TEST_CASE("costs in the rows of a sweep have their currency") {
                          "strategy.local_steps=16,32 --set prices.gpu_hour=2.5EUR --output -");
   REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
   for (const json& row : json::parse(ran.out)["rows"]) CHECK(row["currency"] == "EUR");
+  const Ran mixed = run_in(source_dir(),
+                           "fomoe sweep experiments/scenarios/two-sites.toml --engine closed-form --vary "
+                           "prices.gpu_hour=1USD,2EUR --output -");
+  CHECK(mixed.exit_status == 2);
+  CHECK(mixed.err.find("got prices in USD and EUR; expected one currency") != std::string::npos);
 }

@@ -4,8 +4,12 @@
 #include <cmath>
 #include <string>
 
+#include "costmodel/compose/check.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/formula/closed_form_parts.hpp"
+#include "costmodel/methods/all.hpp"
+#include "costmodel/plan/method.hpp"
+#include "platforms/support/input_error.hpp"
 #include "sim/executor/simulated_run.hpp"
 #include "tests/draws.hpp"
 #include "tests/scenarios.hpp"
@@ -82,6 +86,35 @@ TEST_CASE("a direct exchange by the ports of its sites is within 2 % of the simu
   }
   // Sites that end early begin the next exchange early; without that the mean error is twice as large.
   CHECK(sum < 10 * 0.003);
+}
+
+TEST_CASE(
+    "every method on drawn platforms: within 2 % of the simulation, or the closed form says it is not") {
+  Draws draws(235);
+  const auto& methods = costmodel::methods();
+  int compared = 0;
+  for (std::size_t i = 0; i < 3 * methods.size(); ++i) {
+    const costmodel::Method& method = methods[i % methods.size()];
+    CAPTURE(i);
+    CAPTURE(method.name);
+    Scenario scenario = tests::ideal_scenario(method.name, 2 + draws.below(4));
+    scenario.platform = drawn_platform(draws, scenario.sites());
+    if (method.one_site) continue;  // it sends nothing
+    if (method.usual_wire) {
+      scenario.strategy.wire = *method.usual_wire;
+      // Few bytes need slow links, so that transfers matter.
+      scenario.platform = platforms::scaled_bandwidth(std::move(scenario.platform), 0.02);
+    }
+    try {
+      costmodel::check(scenario);
+    } catch (const InputError&) {
+      continue;  // not every method allows every number of sites
+    }
+    if (!costmodel::closed_form_parts(scenario).represents_sites) continue;
+    ++compared;
+    check_close(scenario);
+  }
+  CHECK(compared > 20);
 }
 
 TEST_CASE("patterns without a formula for sites that differ are told") {
