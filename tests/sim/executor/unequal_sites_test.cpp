@@ -93,7 +93,7 @@ TEST_CASE(
   Draws draws(235);
   const auto& methods = costmodel::methods();
   int compared = 0;
-  for (std::size_t i = 0; i < 3 * methods.size(); ++i) {
+  for (std::size_t i = 0; i < 8 * methods.size(); ++i) {
     const costmodel::Method& method = methods[i % methods.size()];
     CAPTURE(i);
     CAPTURE(method.name);
