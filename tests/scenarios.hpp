@@ -49,7 +49,7 @@ inline costmodel::ModelShape quantisable_shape() {
 }
 
 /// An ideal scenario that uses every axis of every method: 10 rounds of 6 steps, 2 fragments of one layer
-/// each. All of them divide evenly. A method ignores the axes that it does not have.
+/// each, and 2 regions with hierarchical_diloco. All of them divide evenly. A method ignores the axes that it does not have.
 inline costmodel::Scenario every_axis_scenario(const std::string& method, int sites, int overlap = 0) {
   costmodel::Scenario scenario = ideal_scenario(method, sites, overlap);
   scenario.model = quantisable_shape();
@@ -57,6 +57,8 @@ inline costmodel::Scenario every_axis_scenario(const std::string& method, int si
   scenario.strategy.fragments = 2;
   scenario.strategy.overlap_steps = 2;
   scenario.strategy.micro_batches = 2;
+  if (method == "hierarchical_diloco" && sites % 2 == 0) scenario.strategy.regions = 2;
+  scenario.strategy.global_period = 2;
   const costmodel::Method* found = costmodel::find_method(method);
   if (found != nullptr && found->usual_wire) scenario.strategy.wire = *found->usual_wire;
   return scenario;

@@ -8,6 +8,7 @@
 #include "costmodel/compute/step_seconds.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/model/summary_inputs.hpp"
+#include "costmodel/plan/building_blocks.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/plan.hpp"
 #include "costmodel/plan/site_shares.hpp"
@@ -137,9 +138,10 @@ void add_state_updates(const Scenario& scenario, double sequences, ComputeTimes&
   }
   const SiteLoad<double> load = site_load(scenario, sequences);
   if (!no_outer_state) {
-    const double wire_bytes = scenario.strategy.wire.bytes_per_element();
-    times.outer_step_s = outer_step_seconds(model, load, wire_bytes);
-    const auto bytes = std::lround(outer_step_bytes(model.outer_bytes_per_parameter, wire_bytes));
+    const WireBytes<double> wire{format_of(scenario.strategy, Content::pseudo_gradient).bytes_per_element(),
+                                 format_of(scenario.strategy, Content::parameter).bytes_per_element()};
+    times.outer_step_s = outer_step_seconds(model, load, wire);
+    const auto bytes = std::lround(outer_step_bytes(model, wire));
     std::string text = std::to_string(bytes) +
                        " B per parameter of a GPU, with the encoding of payloads, ÷ " + "memory_bandwidth";
     if (scenario.gpus.outer_state_on == OuterStateOn::host)

@@ -18,12 +18,20 @@ inline constexpr double kPseudoGradientBytes = 12;
 /// B).
 inline constexpr double kOuterUpdateBytes = 10;
 
-/// Bytes that an outer step moves in the memory of a GPU, per parameter: the pseudo-gradient, the outer state
-/// (read and written once), the update, and a payload of `wire_bytes` per element that is encoded and another
-/// one that is decoded, from and to 4 B each.
+/// Bytes per element of a payload of differences, and of one of parameters.
 template <class V>
-V outer_step_bytes(double outer_state_bytes, const V& wire_bytes) {
-  return kPseudoGradientBytes + kOuterUpdateBytes + 2 * outer_state_bytes + 2.0 * (4.0 + wire_bytes);
+struct WireBytes {
+  V difference, parameter;
+};
+
+/// Bytes that an outer step moves in the memory of a GPU, per parameter: the pseudo-gradient, the outer state
+/// (read and written once), the update, and the payloads, which are encoded from 4 B per element and decoded to
+/// 4 B. A pair of payloads is one that is encoded and one that is decoded.
+template <class V>
+V outer_step_bytes(const SiteModel& model, const WireBytes<V>& wire) {
+  return kPseudoGradientBytes + kOuterUpdateBytes + 2 * model.outer_bytes_per_parameter +
+         2 * model.encoded_differences * (4.0 + wire.difference) +
+         2 * model.encoded_parameters * (4.0 + wire.parameter);
 }
 
 /// Parameters of a GPU whose moments and outer state it keeps. The first pipeline stage stands for all.
@@ -35,11 +43,11 @@ V updated_parameters(const SiteModel& model, const SiteLoad<V>& load) {
 
 /// Seconds of an outer step with its payloads; 0 if the memory bandwidth is unknown.
 template <class V>
-V outer_step_seconds(const SiteModel& model, const SiteLoad<V>& load, const V& wire_bytes) {
+V outer_step_seconds(const SiteModel& model, const SiteLoad<V>& load, const WireBytes<V>& wire) {
   const SiteGpus& gpus = model.gpus;
   if (gpus.memory_bytes_per_s == 0) return constant<V>(0);
   const double state = model.outer_bytes_per_parameter;
-  V seconds = outer_step_bytes(state, wire_bytes) / gpus.memory_bytes_per_s;
+  V seconds = outer_step_bytes(model, wire) / gpus.memory_bytes_per_s;
   if (gpus.outer_state_on == OuterStateOn::host) seconds += constant<V>(2 * state / gpus.host_bytes_per_s);
   const V tables =
       stage_tables(model, load, 0) / static_cast<double>(gpus.tensor_parallel) / sharded_degree(model, load);

@@ -25,6 +25,31 @@ struct RoundTimes {
   V duration_s;
 };
 
+/// Computation that hides a stage: what remains of the step in which it begins, and what follows.
+template <class V>
+V before_end_s(const Stage<V>& stage, const StepSeconds<V>& step) {
+  return stage.hidden_backwards * step.backward_s() + stage.hidden_optimizers * step.optimizer_s;
+}
+template <class V>
+V after_end_s(const Stage<V>& stage, const StepSeconds<V>& step) {
+  return stage.hidden_steps * step.step_s() + stage.hidden_forwards * step.forward_s;
+}
+
+/// Exposed time of all repetitions of a stage in a round, if the mean repetition is late by `late_s`. With n
+/// repetitions of which each is less late than the one before by a, and the first one is late by x, the sum of
+/// max(0, x − i·a) has m = min(n, ⌈x/a⌉) terms: m·x − a·m(m−1)/2.
+template <class V>
+V exposed_s(const Stage<V>& stage, const V& late_s, const StepSeconds<V>& step) {
+  const V none = constant<V>(0), n = stage.times_per_round;
+  const V apart_s = stage.layers_between * (stage.share_of_pass * step.gradients_s + step.optimizer_s);
+  const V first_s = max_of(V(late_s + (n - 1.0) / 2.0 * apart_s), none);
+  const V terms = min_of(n, ceil_of(V(first_s / max_of(apart_s, constant<V>(1e-12)))));
+  const V sum_s = terms * first_s - apart_s * terms * (terms - 1.0) / 2.0;
+  // Times per round below 1, and equal repetitions.
+  const V spread = min_of(V(apart_s * 1e300), constant<V>(1));
+  return spread * sum_s + (1.0 - spread) * n * max_of(late_s, none);
+}
+
 /// Computes the times of the mean round. `step` has the computation times of the slowest site. The wall clock
 /// T of the run follows from the same terms:
 ///   T = rounds · (compute + waiting + Σ_stages n · max(0, t_stage − hidden))
@@ -37,14 +62,23 @@ RoundTimes<V> round_times(const Summary<V>& summary, const LinkSets<V>& links, c
   RoundTimes<V> times;
   times.slowest_compute_s = round_compute_s(summary, step, outer_step_s);
   times.waiting_s = summary.steps / summary.rounds * summary.idle_factor * step.gradients_s;
+  const V none = constant<V>(0);
   for (int i = 0; i < summary.stage_count; ++i) {
     const Stage<V>& stage = summary.stages[static_cast<std::size_t>(i)];
     const V duration_s = stage_s(stage, links);
+    V late_at_end_s = duration_s - before_end_s(stage, step);
+    V late_s = late_at_end_s - after_end_s(stage, step);
     times.communication_s += stage.times_per_round * duration_s;
-    const V hidden_s = stage.hidden_steps * step.step_s() + stage.hidden_forwards * step.forward_s +
-                       stage.hidden_backwards * step.backward_s();
-    times.exposed_s += stage.times_per_round * max_of(V(duration_s - hidden_s), constant<V>(0));
-    if (stage.shown_at_end) times.exposed_s += min_of(duration_s, hidden_s) / summary.rounds;
+    for (; i + 1 < summary.stage_count; ++i) {  // the parts of this stage
+      const Stage<V>& part = summary.stages[static_cast<std::size_t>(i + 1)];
+      if (!part.part_of_previous) break;
+      const V part_s = stage_s(part, links) - before_end_s(part, step);
+      late_at_end_s = max_of(late_at_end_s, part_s);
+      late_s = max_of(late_s, V(part_s - after_end_s(part, step)));
+    }
+    times.exposed_s += exposed_s(stage, late_s, step);
+    if (stage.shown_at_end)
+      times.exposed_s += (max_of(late_at_end_s, none) - max_of(late_s, none)) / summary.rounds;
   }
   times.duration_s = times.slowest_compute_s + times.waiting_s + times.exposed_s;
   return times;

@@ -150,6 +150,7 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
   const std::size_t computing = method.one_site ? 1 : context.sites.size();
   std::vector<StepSeconds<V>> mean_steps;  // by site
   std::vector<V> outer_steps_s;            // by site
+  const WireBytes<V> wire{axes.bytes_per_element, bytes_per_parameter(axes, fixed)};
   V slowest_outer_step_s = constant<V>(0);
   std::vector<V> gpus;
   for (std::size_t i = 0; i < context.sites.size(); ++i) {
@@ -184,7 +185,7 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
     const StepSeconds<V> longest = alike ? step(ceil_of(mean_sequences)) : mean_steps.back();
     const V longest_s = longest.step_s();
     outer_steps_s.push_back(site.step_factor *
-                            outer_step_seconds(site.site, load, V(axes.bytes_per_element)));
+                            outer_step_seconds(site.site, load, wire));
     keep_larger(slowest_outer_step_s, outer_steps_s.back(), slowest_s, longest_s);
     keep_larger(slowest_step.gradients_s, longest.gradients_s, slowest_s, longest_s);
     keep_larger(slowest_step.forward_s, longest.forward_s, slowest_s, longest_s);

@@ -1,10 +1,13 @@
 // Measured tables of model quality and a scaling law, each with its range of validity.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "costmodel/inputs/wire_format.hpp"
 
 namespace fomoe::costmodel {
 
@@ -29,14 +32,16 @@ struct QualityTable {
   std::vector<std::pair<std::string, double>> scope;
   std::vector<QualityRow> rows;
   bool interpolate = false;  // in log K and O_e, see quality_interpolation.hpp
+  /// Format of the runs' payloads; empty: at least 16 bits.
+  std::optional<ElementType> payload_dtype = {};
 };
 
 /// Names of the scenario values that can limit a table: "parameters", "vocabulary", "sequence_length",
 /// "experts", "active_experts", "tokens", "global_batch_sequences".
 const std::vector<std::string>& quality_scope_names();
 
-/// Scaling law L = A · N^α for the loss L of a model of N parameters trained on 20 N tokens. A and α are
-/// fitted for data-parallel training and for DiLoCo with each number of replicas.
+/// Scaling law L = A · N^α for the loss L of a model of N parameters trained on 20 N tokens with the best
+/// batch. A and α are fitted for data-parallel training and for DiLoCo with each number of replicas.
 struct DilocoScalingLaw {};
 
 /// An assumed factor on time and cost up to the loss of data-parallel training, for every method that does

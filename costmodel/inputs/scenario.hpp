@@ -36,8 +36,9 @@ enum class OuterOptimizer { nesterov, adam, yogi, average, local_adamw };
 /// Outer momentum of an expert whose owners change. reset_all_owners: all owners, old ones included, restart
 /// it at zero, so that they agree. transfer: the momentum is sent with the expert.
 enum class OuterStateOnMigration { reset_all_owners, transfer };
-/// Layers of a fragment of streaming_diloco: every P-th one of P fragments, or consecutive ones.
-enum class FragmentPattern { strided, sequential };
+/// Layers of a fragment of streaming_diloco: every P-th one of P fragments, consecutive ones, or each layer in
+/// the fragment that has the fewest bytes so far.
+enum class FragmentPattern { strided, sequential, balanced };
 /// Order of the micro-batches of a pipeline: all forward passes first (GPipe), or one forward and one
 /// backward pass in turn (1F1B).
 enum class PipelineSchedule { gpipe, one_f_one_b };
@@ -83,7 +84,9 @@ constexpr auto enum_names(Sharding) {
 }
 constexpr auto enum_names(FragmentPattern) {
   return std::to_array<EnumName<FragmentPattern>>(
-      {{FragmentPattern::strided, "strided"}, {FragmentPattern::sequential, "sequential"}});
+      {{FragmentPattern::strided, "strided"},
+       {FragmentPattern::sequential, "sequential"},
+       {FragmentPattern::balanced, "balanced"}});
 }
 constexpr auto enum_names(PipelineSchedule) {
   return std::to_array<EnumName<PipelineSchedule>>(
@@ -109,6 +112,9 @@ struct Strategy {
   std::int64_t overlap_steps = 0;  // local steps that may hide a synchronisation, if the method supports it
   int fragments = 1;  // parts of the model that are sent in turn; gradient buckets of ddp, units of fsdp
   FragmentPattern fragment_pattern = FragmentPattern::strided;
+  /// Each layer is sent as soon as the last backward pass has left it, and the next forward pass waits for it
+  /// only where it needs it.
+  bool layerwise = false;
   Sharding sharding = Sharding::full_shard;
   PlacementKind placement = PlacementKind::fixed;
   std::int64_t reshuffle_rounds = 1;  // T: a random placement is redrawn at the end of every T-th round
@@ -126,6 +132,7 @@ struct Strategy {
   OuterStateOnMigration outer_state_on_migration = OuterStateOnMigration::reset_all_owners;
   std::int64_t moment1_period = 3;  // rounds between synchronisations of the first moment
   std::int64_t moment2_period = 6;
+  std::int64_t global_period = 4;  // rounds between averages over all regions, with hierarchical_diloco
   std::optional<std::int64_t> staleness;  // rounds that a site may be ahead of the slowest; empty: unlimited
   /// Slow sites of async_diloco have fewer local steps in a cycle (DyLU).
   bool dynamic_local_steps = false;
@@ -136,6 +143,9 @@ struct Strategy {
   double capacity_factor = 0;      // capacity of an expert's buffer, in mean loads; 0: unlimited
   std::int64_t micro_batches = 8;  // n, micro-batches of a pipeline per global batch
   PipelineSchedule schedule = PipelineSchedule::gpipe;
+  /// Each site computes two halves of its batch in turn: one half computes while the other's activations
+  /// travel to experts and back.
+  bool overlap_dispatch = false;
   int module_levels = 1;   // modules of a path from input to output
   int module_choices = 1;  // modules that each level offers
   /// Regions of a hierarchical all-reduce: equally many consecutive sites each.

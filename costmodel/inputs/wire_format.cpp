@@ -24,11 +24,18 @@ int bits_of(ElementType type) {
   std::abort();
 }
 
+double WireFormat::position_bits() const {
+  if (!entropy_coded || !sparse()) return index_bits;
+  const double p = kept_share, entropy = -p * std::log2(p) - (1 - p) * std::log2(1 - p);
+  return entropy / p;
+}
+
 std::int64_t WireFormat::bytes(std::int64_t elements) const {
   const auto kept = kept_share >= 1
                         ? elements
                         : static_cast<std::int64_t>(std::ceil(kept_share * static_cast<double>(elements)));
-  std::int64_t bits = kept * (bits_of(type) + index_bits);
+  std::int64_t bits = kept * bits_of(type) +
+                      static_cast<std::int64_t>(std::ceil(static_cast<double>(kept) * position_bits()));
   if (block_elements > 0) bits += (elements + block_elements - 1) / block_elements * scale_bits;
   return (bits + 7) / 8;
 }
@@ -36,7 +43,7 @@ std::int64_t WireFormat::bytes(std::int64_t elements) const {
 double WireFormat::bytes_per_element() const {
   const double scale =
       block_elements > 0 ? static_cast<double>(scale_bits) / static_cast<double>(block_elements) : 0;
-  return (kept_share * (bits_of(type) + index_bits) + scale) / 8;
+  return (kept_share * (bits_of(type) + position_bits()) + scale) / 8;
 }
 
 WireFormat plain_format(ElementType type) {

@@ -21,16 +21,19 @@ constexpr auto enum_names(ElementType) {
 }
 int bits_of(ElementType type);
 
-/// The n elements of a payload take ⌈(⌈kept_share·n⌉·(value bits + index bits) + ⌈n/block⌉·scale bits) ÷ 8⌉
-/// bytes, where `block` is block_elements.
+/// The n elements of a payload take ⌈(⌈kept_share·n⌉·(value bits + position bits) + ⌈n/block⌉·scale bits) ÷ 8⌉
+/// bytes, where `block` is block_elements. A position has index_bits bits. If positions are entropy-coded, it has
+/// the entropy of a position instead, H(p)/p bits for a share p of kept elements, where H is the binary entropy.
 struct WireFormat {
   ElementType type = ElementType::bf16;
   double kept_share = 1;            // top-k: share of the elements that is sent
   int index_bits = 0;               // bits for the position of a sent element
   std::int64_t block_elements = 0;  // elements that share one scale; 0: no scales
   int scale_bits = 0;
+  bool entropy_coded = false;
 
   [[nodiscard]] bool sparse() const { return kept_share < 1; }
+  [[nodiscard]] double position_bits() const;
   [[nodiscard]] std::int64_t bytes(std::int64_t elements) const;
   /// Bytes per element of a large payload, without rounding.
   [[nodiscard]] double bytes_per_element() const;

@@ -13,6 +13,8 @@
   METHOD(fedavg)              \
   METHOD(async_diloco)        \
   METHOD(diloco)              \
+  METHOD(eager_diloco)        \
+  METHOD(hierarchical_diloco) \
   METHOD(local_adamw)         \
   METHOD(des_loc)             \
   METHOD(streaming_diloco)    \

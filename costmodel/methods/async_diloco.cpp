@@ -231,6 +231,8 @@ Method async_diloco() {
       "Every K steps, each site sends the pseudo-gradients of the whole model to a server. The server "
       "answers each site at once and does not wait for the other sites.";
   method.axes = {"local_steps", "staleness", "dynamic_local_steps", "payload_dtype", "parameter_dtype"};
+  // Differences go up, parameters come down.
+  method.encoded_differences = method.encoded_parameters = 0.5;
   method.source =
       "Liu et al. 2024, Asynchronous Local-SGD (arXiv 2401.09135); Ho et al. 2013, Stale Synchronous "
       "Parallel";

@@ -37,16 +37,6 @@ Layers layers_of(std::int64_t layers, std::int64_t buckets, std::int64_t bucket)
   return {layers - (bucket + 1) * layers / buckets, layers - bucket * layers / buckets};
 }
 
-// The groups by layer, and an untied unembedding as the last one.
-std::vector<TensorGroup> bucket_groups(const Scenario& scenario) {
-  std::vector<TensorGroup> groups = tensor_groups_by_layer(scenario);
-  const std::int64_t head = untied_head_elements(scenario.model);
-  if (head == 0) return groups;
-  groups[kEmbeddingGroup].elements -= head;
-  groups.push_back({{TensorClass::unembedding}, 0, 0, 0, 0, head});
-  return groups;
-}
-
 Exchange bucket_exchange(const Scenario& scenario, const std::vector<TensorGroup>& groups, Layers layers) {
   std::vector<int> ids(static_cast<std::size_t>(layers.end - layers.begin));
   std::iota(ids.begin(), ids.end(), static_cast<int>(layers.begin));
@@ -106,7 +96,7 @@ Plan plan(const Scenario& scenario) {
   if (scenario.strategy.fragments == 1) {
     round = at_once(scenario, plan);
   } else {
-    plan.groups = bucket_groups(scenario);
+    plan.groups = tensor_groups_by_layer_and_head(scenario);
     if (sequences_per_pass(scenario) == 0) {
       plan.notes.push_back(
           "compute.micro_batch_sequences is not given, so the transfer of gradients overlaps with the "
@@ -135,13 +125,7 @@ struct Formula {
     Stage<V> hidden = averaging_stage(
         axes, fixed, V(axes.bytes_per_element * (others * middle + any * (edge + fixed.head_elements))));
     hidden.latency_hops *= others;
-    V last_micro_batch = constant<V>(1);
-    if (fixed.sequences_per_pass_and_gpu > 0) {
-      last_micro_batch = min_of(
-          V(fixed.sequences_per_pass_and_gpu * axes.gpus_per_site * axes.sites / axes.global_batch_sequences),
-          constant<V>(1));
-    }
-    hidden.hidden_backwards = last_micro_batch * others / axes.fragments;
+    hidden.hidden_backwards = share_of_pass(axes, fixed) * others / axes.fragments;
     summary.add(hidden);
     return summary;
   }

@@ -2,6 +2,7 @@
 // DiLoCo. Each site sends B bytes per round, where S is the size of the whole model and S_embedding is the
 // size of the embedding:
 //   B = 2(M−1)/M · (S − S_embedding)
+// This is the SPEC variant. model.vocabulary may be a site's own vocabulary, since no other site needs it.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 
@@ -67,7 +68,8 @@ Method dept() {
   method.own_embedding = true;
   method.source = "Iacob et al. 2025, DEPT (ICLR; its SPEC variant)";
   method.not_modelled =
-      "TRIM (embedding rows of a site's own vocabulary) and GLOB (everything is averaged: use diloco)";
+      "other variants are diloco: GLOB averages everything, and TRIM has a model.vocabulary of one site's rows "
+      "(an upper bound, since rows that only some sites have are averaged among fewer)";
   method.assumptions = "both tables of an untied embedding stay at their site, without outer state";
   method.plan = plan;
   use_formula(method, Formula{});

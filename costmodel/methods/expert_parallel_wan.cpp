@@ -13,6 +13,13 @@
 // DeepSpeed-MoE, Rajbhandari et al. 2022), so copies = k. With max_sites_per_token = m, the activation is
 // sent once for each of at most m sites (node-limited routing, DeepSeek-V3 2024). Then copies = min(k, m),
 // which is an upper bound because two experts of a token can be on one of the m sites.
+//
+// With `overlap_dispatch`, a site computes two halves of its batch in turn, and the activations of one half
+// travel while the other half computes (DeepSeek-V3, section 3.2.1). With equal halves, t is the time of a
+// half's transfer, and d and e are the times of its dense part and its experts in a layer. Apart from the first
+// and the last layer, the forward pass of a layer takes
+//   max(2(d + e), 4t, d + e + 2t, 2·max(d, e) + min(d, e) + t, max(d, e) + 3t)
+// The formula is only the lower bound that the first two terms give; the simulation follows all of them.
 #include <algorithm>
 
 #include "costmodel/methods/all.hpp"
@@ -30,6 +37,7 @@ Plan plan(const Scenario& scenario) {
     traffic.copies_per_token =
         std::min<std::int64_t>(traffic.copies_per_token, scenario.strategy.max_sites_per_token);
   traffic.loads = router_loads(scenario);
+  if (scenario.strategy.overlap_dispatch) traffic.halves = 2;
   Plan plan = expert_plan(scenario);
   double dropped = 0;
   for (const LayerLoad& load : traffic.loads)
@@ -54,6 +62,16 @@ struct Formula {
   }
 };
 
+void check_halves(const Scenario& scenario) {
+  check_experts_divide(scenario);
+  const std::int64_t batch = scenario.workload.global_batch_sequences;
+  if (scenario.strategy.overlap_dispatch && batch < 2 * scenario.sites())
+    throw InputError("strategy.overlap_dispatch", "true",
+                     "false, or at least two sequences per site and step, which has " + std::to_string(batch) +
+                         " sequences in all",
+                     "false");
+}
+
 }  // namespace
 
 Method expert_parallel_wan() {
@@ -62,7 +80,7 @@ Method expert_parallel_wan() {
   method.summary =
       "In every layer, forward and backward, an all-to-all sends activations to the sites of their experts "
       "and back. In every step, all sites all-reduce the dense gradients.";
-  method.axes = {"max_sites_per_token", "capacity_factor", "router",
+  method.axes = {"max_sites_per_token", "capacity_factor", "router",          "overlap_dispatch",
                  "collective",          "payload_dtype",   "dispatch_dtype"};
   method.source =
       "Lepikhin et al. 2020, GShard (arXiv 2006.16668); Rajbhandari et al. 2022, DeepSpeed-MoE (arXiv "
@@ -71,8 +89,10 @@ Method expert_parallel_wan() {
   method.every_step = true;
   method.inside_step = always;
   method.residency = Residency::experts_sharded;
-  method.check = check_experts_divide;
-  method.not_modelled = "transfers that overlap with the dense part (DeepSeek-V3)";
+  method.check = check_halves;
+  method.not_modelled =
+      "a forward and a backward chunk at the same time (DualPipe of DeepSeek-V3; overlap_dispatch has two halves "
+      "of one pass); the time that the GPUs spend on sending";
   method.assumptions = "a token's copies go to sites evenly, or as strategy.router says";
   method.plan = plan;
   use_formula(method, Formula{});

@@ -59,6 +59,8 @@ Method fedavg() {
       "Every K steps, all sites send the pseudo-gradients of the whole model to a server at the first site. "
       "The server sends the new model back.";
   method.axes = {"local_steps", "payload_dtype", "parameter_dtype"};
+  // Differences go up, parameters come down.
+  method.encoded_differences = method.encoded_parameters = 0.5;
   method.source =
       "McMahan et al. 2017, FedAvg (arXiv 1602.05629); Sani et al. 2024, Photon (arXiv 2411.02908)";
   method.outer_bytes_per_parameter = 4;  // fp32 reference model of the pseudo-gradient

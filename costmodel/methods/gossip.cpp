@@ -65,6 +65,8 @@ Method gossip() {
       "random.";
   method.axes = {"local_steps", "gossip_peers", "payload_dtype", "parameter_dtype"};
   method.averages_everything = false;
+  method.encoded_differences = 0;
+  method.encoded_parameters = 1;
   method.source = "Cagnasso et al. 2026, GASLoC (arXiv 2606.11081)";
   method.outer_bytes_per_parameter = 8;  // fp32 parameters before the round and their momentum
   method.not_modelled = "a period of its own for each site";

@@ -72,6 +72,7 @@ Method noloco() {
       "slow weights are sent while the steps run.";
   method.axes = {"local_steps", "payload_dtype", "parameter_dtype"};
   method.averages_everything = false;
+  method.encoded_parameters = 1;  // the slow weights
   method.source = "Kolehmainen et al. 2025, NoLoCo (arXiv 2506.10911)";
   method.outer_bytes_per_parameter = 8;  // fp32 slow weights and momentum
   method.not_modelled =

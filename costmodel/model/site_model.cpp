@@ -90,6 +90,8 @@ SiteModel site_model(const Scenario& scenario) {
   model.outer_bytes_per_parameter =
       outer_bytes_per_parameter(*scenario.strategy.method, scenario.strategy.outer_optimizer);
   model.moment_bytes_per_parameter = scenario.strategy.method->moment_bytes_per_parameter;
+  model.encoded_differences = scenario.strategy.method->encoded_differences;
+  model.encoded_parameters = scenario.strategy.method->encoded_parameters;
   model.outer_state_of_embedding = !scenario.strategy.method->own_embedding;
   if (scenario.strategy.method->residency == Residency::sharded_gathered) {
     model.shards_all_gpus = true;

@@ -52,6 +52,12 @@ Fixed fixed_of(const Scenario& scenario) {
   fixed.sparse_payloads = scenario.strategy.wire.sparse();
   fixed.moment1_period = static_cast<double>(scenario.strategy.moment1_period);
   fixed.moment2_period = static_cast<double>(scenario.strategy.moment2_period);
+  fixed.global_period = static_cast<double>(scenario.strategy.global_period);
+  fixed.fragment_pattern = scenario.strategy.fragment_pattern;
+  fixed.layerwise = scenario.strategy.layerwise && has_axis(*scenario.strategy.method, "layerwise");
+  fixed.overlap_dispatch =
+      scenario.strategy.overlap_dispatch && has_axis(*scenario.strategy.method, "overlap_dispatch");
+  fixed.expert_parallel = scenario.gpus.expert_parallel;
   fixed.schedule = scenario.strategy.schedule;
   if (has_axis(*scenario.strategy.method, "sharding")) fixed.sharding = scenario.strategy.sharding;
   fixed.gossip_peers = scenario.strategy.gossip_peers;

@@ -79,6 +79,15 @@ std::vector<TensorGroup> tensor_groups_by_layer(const Scenario& scenario) {
   return groups;
 }
 
+std::vector<TensorGroup> tensor_groups_by_layer_and_head(const Scenario& scenario) {
+  std::vector<TensorGroup> groups = tensor_groups_by_layer(scenario);
+  const std::int64_t head = untied_head_elements(scenario.model);
+  if (head == 0) return groups;
+  groups[kEmbeddingGroup].elements -= head;
+  groups.push_back({{TensorClass::unembedding}, 0, 0, 0, 0, head});
+  return groups;
+}
+
 std::int64_t untied_head_elements(const ModelShape& shape) {
   return shape.tied_embeddings || shape.opaque ? 0 : shape.vocabulary * shape.d_model;
 }

@@ -31,6 +31,9 @@ inline constexpr GroupId kEmbeddingGroup = 0;
 GroupId dense_layer_group(int layer);
 GroupId expert_group_by_layer(const Scenario& scenario, int moe_layer, int expert);
 
+/// The same, with an untied unembedding as a last group of its own, since its gradient is ready first.
+std::vector<TensorGroup> tensor_groups_by_layer_and_head(const Scenario& scenario);
+
 /// Elements of the unembedding if it is a table of its own, otherwise 0. It is 0 for a model of which only
 /// counts are known.
 std::int64_t untied_head_elements(const ModelShape& shape);

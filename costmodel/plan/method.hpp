@@ -31,6 +31,9 @@ struct Method {
   bool partial_experts = false;
   double outer_bytes_per_parameter = 0;   // outer optimiser state that a site keeps
   double moment_bytes_per_parameter = 8;  // state of the inner optimiser: AdamW's two fp32 moments
+  /// Payloads of the whole model that a site encodes and decodes with an outer step, in pairs of one encoded
+  /// and one decoded payload: differences, and parameters, which have a format of their own.
+  double encoded_differences = 1, encoded_parameters = 0;
   bool own_embedding = false;             // each site keeps its own embedding, without outer state for it
   bool every_step = false;                // synchronises after each step; local_steps does not apply
   /// The first site trains on the whole global batch, the others are idle.

@@ -55,6 +55,11 @@ struct Fixed {
   bool sparse_payloads = false;  // top-k: payloads of different sites do not add up
   double moment1_period = 1, moment2_period = 1;  // rounds between synchronisations of a moment
   double gossip_peers = 1;
+  double global_period = 1;  // rounds between averages over all regions
+  FragmentPattern fragment_pattern = FragmentPattern::strided;
+  bool layerwise = false;
+  bool overlap_dispatch = false;
+  double expert_parallel = 1;  // GPUs of a site that divide the experts
   Sharding sharding = Sharding::full_shard;
   PipelineSchedule schedule = PipelineSchedule::gpipe;
   bool secure_aggregation = false;
@@ -105,10 +110,18 @@ struct Stage {
   V pair_bytes = constant<V>(0);       // most bytes between one ordered pair of sites
   V times_per_round = constant<V>(1);  // 1/T if the stage runs in every T-th round, n if n times per round
   V hidden_steps = constant<V>(0);     // local steps that may hide the stage
-  bool shown_at_end = false;           // no steps hide the stage in the last round of the run
+  bool shown_at_end = false;           // forward passes and whole steps do not hide it in the last round
   V hidden_forwards = constant<V>(0);  // forward passes, possibly fractional, that may hide the stage
   V hidden_backwards = constant<V>(0);
+  V hidden_optimizers = constant<V>(0);  // updates of all parameters, possibly fractional
   Between between = Between::any;
+  /// A part of the stage before, with the computation that hides this part. It adds no communication: of the
+  /// stage and its parts, the one with the longest exposed time counts.
+  bool part_of_previous = false;
+  /// The times_per_round repetitions are hidden by unequally many layers: each one by the computation of so many
+  /// layers more than the one before, as a share of all layers. The hidden passes above are those of the mean.
+  V layers_between = constant<V>(0);
+  V share_of_pass = constant<V>(1);  // share of a site's batch in the pass of these layers
 };
 
 /// The stages of a summary. Only those that were added are initialised: a block of lanes is large.
@@ -251,6 +264,15 @@ Summary<V> rounds_of(const Axes<V>& axes, const Fixed& fixed, const V& steps_per
   summary.steps = ceil_of(V(axes.tokens / (axes.global_batch_sequences * fixed.sequence_length)));
   summary.rounds = ceil_of(V(summary.steps / steps_per_round));
   return summary;
+}
+
+/// Share of a site's batch in one forward and backward pass, see pass_share(); 1 if it is not given.
+template <class V>
+V share_of_pass(const Axes<V>& axes, const Fixed& fixed) {
+  if (fixed.sequences_per_pass_and_gpu == 0) return constant<V>(1);
+  return min_of(
+      V(fixed.sequences_per_pass_and_gpu * axes.gpus_per_site * axes.sites / axes.global_batch_sequences),
+      constant<V>(1));
 }
 
 /// One transfer in which all sites average `bytes` bytes.

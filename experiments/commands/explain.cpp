@@ -121,20 +121,22 @@ std::string stage_lines(const Scenario& scenario, const costmodel::ClosedFormPar
   for (int i = 0; i < parts.summary.stage_count; ++i) {
     const auto& stage = parts.summary.stages[static_cast<std::size_t>(i)];
     if (stage.times_per_round == 0) continue;
+    const std::string name =
+        stage.part_of_previous ? "part of the transfer above" : fmt::format("transfer {}", i + 1);
     const std::string times =
         stage.times_per_round == 1 ? "" : fmt::format(", {:.6g} times per round", stage.times_per_round);
     const costmodel::Links<double> links = deciding_links(stage, parts.links);
     const bool by_ports =
         stage.between == costmodel::Between::pairs || stage.between == costmodel::Between::first_site;
     if (by_ports && parts.links.sites != nullptr)
-      text += text_of({fmt::format("transfer {}{}", i + 1, times),
+      text += text_of({name + times,
                        "steps · time until every port and path has passed on its flows",
                        fmt::format("{:.6g} steps, {} to each peer in all", stage.latency_hops,
                                    human_bytes(stage.pair_bytes)),
                        seconds(costmodel::stage_s(stage, parts.links))});
     else
       text += text_of(
-          {fmt::format("transfer {}{}{}", i + 1, times, hop_text(scenario, links)),
+          {name + times + hop_text(scenario, links),
            "hops · latency + max(bytes ÷ port, bytes of a pair ÷ path)",
            fmt::format("{:.6g} · {} + max({} ÷ {}, {} ÷ {})", stage.latency_hops, seconds(links.latency_s),
                        human_bytes(stage.bytes), rate(links.port_bytes_per_s), human_bytes(stage.pair_bytes),

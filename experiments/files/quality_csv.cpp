@@ -87,10 +87,14 @@ class QualityReader {
     const std::string value = text.substr(colon + 2);
     if (key == "source") {
       table_.source = value;
+    } else if (key == "payload_dtype") {
+      table_.payload_dtype = costmodel::enum_of<costmodel::ElementType>(value);
+      if (!table_.payload_dtype)
+        wrong(key, fmt::format("\"{}\"", value), "a value of strategy.payload_dtype", "# payload_dtype: int8");
     } else if (std::find(names.begin(), names.end(), key) != names.end()) {
       table_.scope.emplace_back(key, number(value, key, 1));
     } else {
-      wrong(key, "an unknown key", "one of source, note, " + joined(names), "# tokens: 1.34e9",
+      wrong(key, "an unknown key", "one of source, note, payload_dtype, " + joined(names), "# tokens: 1.34e9",
             nearest(key, names));
     }
   }

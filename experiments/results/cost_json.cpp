@@ -45,6 +45,7 @@ Json quality_json(const costmodel::QualityModel& model) {
   if (table == nullptr) return {{"model", "diloco-scaling-law"}};
   Json scope = Json::object();
   for (const auto& [name, value] : table->scope) scope[name] = value;
+  if (table->payload_dtype) scope["payload_dtype"] = costmodel::to_string(*table->payload_dtype);
   return {{"source", table->source},
           {"scope", scope},
           {"rows", table->rows.size()},

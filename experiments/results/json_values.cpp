@@ -67,7 +67,10 @@ Json sites_json(const costmodel::Scenario& scenario) {
 
 Json compression_json(const costmodel::WireFormat& wire) {
   if (!wire.sparse()) return {{"kind", "none"}};
-  return {{"kind", "top_k"}, {"kept_share", wire.kept_share}, {"index_bits", wire.index_bits}};
+  return {{"kind", "top_k"},
+          {"kept_share", wire.kept_share},
+          {"index_bits", wire.index_bits},
+          {"entropy_coded", wire.entropy_coded}};
 }
 
 template <class Value>

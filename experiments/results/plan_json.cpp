@@ -21,6 +21,7 @@ Json format_json(const WireFormat& format) {
   Json json = {{"type", name_of(format.type)}};
   if (format.sparse()) json["kept_share"] = format.kept_share;
   if (format.index_bits != 0) json["index_bits"] = format.index_bits;
+  if (format.entropy_coded) json["entropy_coded"] = true;
   if (format.block_elements != 0) json["block_elements"] = format.block_elements;
   if (format.scale_bits != 0) json["scale_bits"] = format.scale_bits;
   return json;

@@ -131,7 +131,7 @@ class PlanReader {
 
   [[nodiscard]] WireFormat format(const JsonObject& payload, const std::string& where) const {
     const JsonObject reader = object(payload.at("format", "an object"), where + ".format",
-                                     {"type", "kept_share", "index_bits", "block_elements", "scale_bits"});
+                                     {"type", "kept_share", "index_bits", "entropy_coded", "block_elements", "scale_bits"});
     WireFormat format;
     format.type = choice(reader, "type", ElementType::bf16, true);
     if (reader.has("kept_share")) {
@@ -140,6 +140,7 @@ class PlanReader {
         reader.refuse_value("kept_share", reader.at("kept_share", ""), "a number above 0 and up to 1");
     }
     if (reader.has("index_bits")) format.index_bits = static_cast<int>(reader.count("index_bits", 0, 64));
+    if (reader.has("entropy_coded")) format.entropy_coded = reader.boolean("entropy_coded");
     if (reader.has("block_elements"))
       format.block_elements = reader.count("block_elements", 0, kMostElements);
     if (reader.has("scale_bits")) format.scale_bits = static_cast<int>(reader.count("scale_bits", 0, 64));

@@ -55,6 +55,7 @@ at::Tensor decode_top_k(const at::Tensor& bytes, std::int64_t n, const WireForma
 WireCodec::WireCodec(const WireFormat& format, bool exact) : format_(format) {
   plain_ = exact ? std::optional(at::kDouble) : scalar_type(format.type);
   if (exact) format_ = {};
+  if (format_.entropy_coded) throw std::invalid_argument("top-k has no entropy coder for positions");
   if (format_.sparse() && (!plain_ || format_.type == ElementType::fp8 || format_.block_elements > 0)) {
     throw std::invalid_argument("top-k supports values in fp32, bf16 and fp16, but not in " +
                                 std::string(to_string(format_.type)));

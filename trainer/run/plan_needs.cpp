@@ -62,6 +62,9 @@ void check_transfer(const costmodel::Scenario& scenario, const costmodel::Op& op
       try {
         (void)WireCodec(payload.format);
       } catch (const std::invalid_argument&) {
+        if (payload.format.entropy_coded)
+          throw InputError("strategy.compression.entropy_coded", "true",
+                           "false with fomoe-train, which sends positions as they are", "false");
         throw InputError("strategy.payload_dtype",
                          std::string(costmodel::to_string(payload.format.type)) + " with top-k compression",
                          "fp32, bf16 or fp16 with top-k compression", "payload_dtype = \"bf16\"");

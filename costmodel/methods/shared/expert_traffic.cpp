@@ -1,6 +1,7 @@
 #include "costmodel/methods/shared/expert_traffic.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 
@@ -59,7 +60,7 @@ class StepBuilder {
       }
       compute_dense("backward " + name, Work::backward);
     }
-    return last_.front();
+    return latest_.front();  // the halves compute in turn, and the last one ends last
   }
 
  private:
@@ -70,47 +71,64 @@ class StepBuilder {
     return traffic_.loads[traffic_.loads.size() == 1 ? 0 : moe_layer];
   }
 
-  void append(Op op) {
-    op.after = last_;
+  // Adds one operation of a half. It waits for the half's operations before, and for the other half's
+  // operation of the same kind: `chain` has the latest computations or the latest transfers.
+  OpId append(int half, std::vector<OpId>& chain, Op op) {
+    op.after = before(half);
+    for (const OpId id : chain)
+      if (std::find(op.after.begin(), op.after.end(), id) == op.after.end()) op.after.push_back(id);
+    if (traffic_.halves > 1) op.name += half == 0 ? ", first half" : ", second half";
     round_.ops.push_back(std::move(op));
-    last_ = {static_cast<OpId>(round_.ops.size()) - 1};
+    return static_cast<OpId>(round_.ops.size()) - 1;
   }
+  std::vector<OpId>& before(int half) { return last_[static_cast<std::size_t>(half)]; }
 
   void compute_dense(const std::string& name, Work work) {
-    append({name, Compute{work, all_workers(scenario_), 1, (1 - expert_share_) / layers_}, {}});
+    const double share = (1 - expert_share_) / (layers_ * traffic_.halves);
+    for (int half = 0; half < traffic_.halves; ++half)
+      before(half) = latest_ = {append(half, latest_, {name, Compute{work, all_workers(scenario_), 1, share}, {}})};
   }
 
   // Adds one operation for all sites, or one for each site if they have unequal loads.
   void compute_experts(const std::string& name, Work work, int layer) {
     const std::vector<double>& rows = load(layer).sites;
-    const double share = expert_share_ / moe_layers_;
-    if (all_equal(rows))
-      return append({name, Compute{work, all_workers(scenario_), 1, share * rows.front()}, {}});
-    const std::vector<OpId> before = last_;
-    std::vector<OpId> parts;
-    for (int site = 0; site < scenario_.sites(); ++site) {
-      last_ = before;
-      append({name, Compute{work, {site}, 1, share * rows[static_cast<std::size_t>(site)]}, {}});
-      parts.push_back(last_.front());
+    const double share = expert_share_ / (moe_layers_ * traffic_.halves);
+    for (int half = 0; half < traffic_.halves; ++half) {
+      std::vector<OpId> parts;
+      if (all_equal(rows)) {
+        parts = {append(half, latest_, {name, Compute{work, all_workers(scenario_), 1, share * rows.front()}, {}})};
+      } else {
+        for (int site = 0; site < scenario_.sites(); ++site)
+          parts.push_back(append(
+              half, latest_, {name, Compute{work, {site}, 1, share * rows[static_cast<std::size_t>(site)]}, {}}));
+      }
+      before(half) = latest_ = parts;
     }
-    last_ = parts;
   }
 
   // Adds the transfer of activations to the experts' sites, or back from them.
   // A row consists of `parts` activations or gradients.
   void transfer(const std::string& name, int layer, bool to_experts, int parts = 1) {
+    for (int half = 0; half < traffic_.halves; ++half) {
+      before(half) = sent_ = {append(half, sent_, {name, transfer_of(layer, to_experts, parts), {}})};
+      if (traffic_.halves == 1) latest_ = sent_ = {};  // one chain
+    }
+  }
+
+  Transfer transfer_of(int layer, bool to_experts, int parts) {
     const std::vector<double>& rows = load(layer).sites;
     const int sites = scenario_.sites();
     const WireFormat format = to_experts ? dispatch_format(scenario_.strategy) : scenario_.strategy.wire;
     const auto elements_of = [&](int site) {
       return static_cast<double>(local_batch_sequences(scenario_, site) * scenario_.model.sequence_length *
-                                 traffic_.copies_per_token * scenario_.model.d_model * parts);
+                                 traffic_.copies_per_token * scenario_.model.d_model * parts) /
+             traffic_.halves;
     };
     const bool equal = all_equal(rows) && scenario_.workload.global_batch_sequences % sites == 0;
     if (equal && !traffic_.separate_requests) {
       const Exchange exchange{all_workers(scenario_),
                               {activation_payload(format, elements_of(0) * rows.front())}};
-      return append({name, Transfer{Pattern::all_to_all, Collective::direct, {exchange}}, {}});
+      return {Pattern::all_to_all, Collective::direct, {exchange}};
     }
     Transfer pairs{Pattern::point_to_point, Collective::direct, {}};
     for (int owner = 0; owner < sites; ++owner) {
@@ -122,13 +140,14 @@ class StepBuilder {
         pairs.exchanges.push_back({nodes, {activation_payload(format, elements)}});
       }
     }
-    append({name, std::move(pairs), {}});
+    return pairs;
   }
 
   const Scenario& scenario_;
   const ExpertTraffic& traffic_;
   RoundPlan& round_;
-  std::vector<OpId> last_;
+  std::array<std::vector<OpId>, 2> last_;  // latest operations of each half
+  std::vector<OpId> latest_, sent_;        // latest computations, and the latest transfer, of both halves
   double expert_share_ = 0;
   bool repeats_ = false;
   int layers_ = 0, moe_layers_ = 0;
@@ -152,10 +171,12 @@ void append_dense_synchronisation(const Scenario& scenario, const std::vector<Te
       {make_payload(groups, Content::gradient, TrafficClass::dense, scenario.strategy.wire, {kDenseGroup})}};
   round.ops.push_back(all_reduce_op(scenario, "all-reduce dense gradients", {exchange}, {after}));
   const ParameterCounts counts = count_parameters(scenario.model);
-  const double experts = static_cast<double>(counts.expert) / static_cast<double>(counts.total());
+  // Of an expert-parallel replica, a GPU updates all dense parameters and a part of the experts.
+  const double experts = static_cast<double>(counts.expert) / scenario.gpus.expert_parallel;
+  const double dense = static_cast<double>(counts.total() - counts.expert);
   Op optimizer =
       compute_op(scenario, "optimizer", Work::optimizer, 1, {static_cast<OpId>(round.ops.size()) - 1});
-  std::get<Compute>(optimizer.what).share = 1 - experts * (1 - 1.0 / scenario.sites());
+  std::get<Compute>(optimizer.what).share = (dense + experts / scenario.sites()) / (dense + experts);
   round.ops.push_back(std::move(optimizer));
 }
 

@@ -22,6 +22,9 @@ struct ExpertTraffic {
   /// The site of an expert keeps nothing between the passes: the backward request sends a token's activation
   /// again, beside the gradient, and the expert runs its forward pass again.
   bool stateless_experts = false;
+  /// 2: a site computes the two halves of its batch in turn. The activations of one half travel while the
+  /// other half computes, and a site has one channel for both. 1: one after another.
+  int halves = 1;
 };
 
 /// Format of what is sent to experts: activations in the forward pass, and gradients of their results in the
@@ -51,7 +54,8 @@ void refuse_capacity_factor(const Scenario& scenario);
 inline int transfers_per_layer(bool activation_checkpointing) { return activation_checkpointing ? 6 : 4; }
 
 /// Summary with the transfers of activations, and the all-reduce of dense gradients. With `stateless_experts`
-/// one of the transfers of each layer is twice as large, and experts run their forward pass again.
+/// one of the transfers of each layer is twice as large, and experts run their forward pass again. With
+/// `overlap_dispatch` the summary is a lower bound: either computation or transfers take all of the time.
 template <class V>
 Summary<V> expert_traffic_summary(const Axes<V>& axes, const Fixed& fixed, const V& copies_per_token,
                                   bool stateless_experts) {
@@ -76,6 +80,18 @@ Summary<V> expert_traffic_summary(const Axes<V>& axes, const Fixed& fixed, const
   add(there, each_way - larger);
   add(back, each_way);
   if (stateless_experts) add(V(2.0 * there), 1);
+  if (fixed.overlap_dispatch) {
+    summary.stage_count = 0;
+    Stage<V> all;
+    all.latency_hops = 2.0 * (2.0 * each_way + larger) * fixed.moe_layers * others;
+    const V bytes = ((each_way + larger) * there + each_way * back) * pair_elements * fixed.moe_layers *
+                    fixed.busiest_rows;
+    all.bytes = (axes.sites - 1.0) * bytes;
+    all.pair_bytes = others * bytes;
+    all.hidden_forwards = all.hidden_backwards = constant<V>(1);
+    summary.add(all);
+    summary.lower_bound = true;
+  }
   summary.sent.activations = fixed.moe_layers * fixed.sent_rows * (axes.sites - 1.0) * pair_elements *
                              ((each_way + larger) * there + each_way * back);
 
@@ -95,8 +111,9 @@ Summary<V> expert_traffic_summary(const Axes<V>& axes, const Fixed& fixed, const
   summary.compute_factor = constant<V>(1 + fixed.expert_compute_share * (passes * fixed.sent_rows - 1));
   summary.idle_factor =
       constant<V>(passes * fixed.expert_compute_share * (fixed.busiest_rows - fixed.sent_rows));
-  const double all = fixed.dense_elements + fixed.expert_elements;
-  summary.optimizer_factor = 1 - fixed.expert_parameters / all * (1 - 1 / axes.sites);
+  const double experts = fixed.expert_parameters / fixed.expert_parallel;
+  const double dense = fixed.dense_elements + fixed.expert_elements - fixed.expert_parameters;
+  summary.optimizer_factor = (dense + experts / axes.sites) / (dense + experts);
   return summary;
 }
 

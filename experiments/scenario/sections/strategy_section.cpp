@@ -58,7 +58,10 @@ costmodel::WireFormat wire_format(const Document& document, const TableReader& s
   if (compression == nullptr) return wire;
   const TableReader table(document, scenario_keys(), "strategy.compression", compression);
   (void)table.text("kind");  // top_k is the only valid value
-  return costmodel::top_k_format(wire.type, table.share("kept_share"), table.small_count("index_bits"));
+  costmodel::WireFormat sparse =
+      costmodel::top_k_format(wire.type, table.share("kept_share"), table.small_count("index_bits"));
+  sparse.entropy_coded = table.boolean("entropy_coded");
+  return sparse;
 }
 
 }  // namespace

@@ -41,3 +41,23 @@ TEST_CASE("groups by layer cover the whole model once, also where layers differ"
     }
   }
 }
+
+TEST_CASE("dept: the parameters that the paper's variants send per step (DEPT, table 9, the Pile)") {
+  // A body of 86.4M parameters and tied tables of width 768: GLOB has 50,257 rows, a site's own vocabulary has
+  // 45,554. Every 500 steps, the paper counts each parameter once: 0.25M, 0.24M and 0.17M per step.
+  const auto parameters_per_step = [](const char* method, std::int64_t vocabulary) {
+    Scenario scenario = tests::ideal_scenario(method, 2);
+    ModelShape& shape = scenario.model;
+    shape = {"gpt", 768, 12, 12, 1, 1, 3072, vocabulary, 2048};
+    shape.tied_embeddings = true;
+    const ParameterCounts counts = count_parameters(shape);
+    CHECK(static_cast<double>(counts.total() - counts.embedding) == doctest::Approx(86.4e6).epsilon(0.03));
+    scenario.strategy.local_steps = 500;
+    scenario.workload.tokens = 500 * scenario.workload.global_batch_sequences * shape.sequence_length;
+    // Two sites send each bf16 value once.
+    return tests::sent_in_round(tests::plan_of(scenario), 2, 0).total() / 2 / 500;
+  };
+  CHECK(parameters_per_step("diloco", 50257) == doctest::Approx(0.25e6).epsilon(0.03));  // GLOB
+  CHECK(parameters_per_step("diloco", 45554) == doctest::Approx(0.24e6).epsilon(0.03));  // TRIM
+  CHECK(parameters_per_step("dept", 45554) == doctest::Approx(0.17e6).epsilon(0.03));    // SPEC
+}

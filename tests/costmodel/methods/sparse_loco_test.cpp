@@ -1,6 +1,8 @@
 // Tests of SparseLoCo: every site sends 64 of each 4096 values, at 2 + 12 bits, to every other site.
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/model/memory.hpp"
@@ -43,4 +45,16 @@ TEST_CASE("number formats: bytes of 4096 values by hand") {
   CHECK(plain_format(ElementType::int4).bytes(257) == 129 + 2 * 4);  // ⌈257/2⌉, and the scales of two blocks
   CHECK(top_k_format(ElementType::int2, 64.0 / 4096, 12).bytes(4096) == 64 * 14 / 8);
   CHECK(top_k_format(ElementType::bf16, 0.1, 32).bytes(4096) == (410 * 48 + 7) / 8);  // ⌈409.6⌉ values
+}
+
+TEST_CASE("entropy-coded positions: the entropy of keeping 64 of 4096, 7.43 bits instead of 12") {
+  WireFormat format = top_k_format(ElementType::int2, 64.0 / 4096, 12);
+  CHECK(format.bytes_per_element() == doctest::Approx((2 + 12) / 64.0 / 8));
+  format.entropy_coded = true;
+  // H(1/64)·64 = 6 + 63·log2(64/63)
+  const double bits = 6 + 63 * std::log2(64.0 / 63);
+  CHECK(bits == doctest::Approx(7.43).epsilon(1e-3));
+  CHECK(format.bytes_per_element() == doctest::Approx((2 + bits) / 64 / 8).epsilon(1e-12));
+  CHECK(static_cast<double>(format.bytes(4096 * 1000)) ==
+        doctest::Approx(64000 * (2 + bits) / 8).epsilon(1e-5));
 }

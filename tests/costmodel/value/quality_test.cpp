@@ -33,7 +33,7 @@ Scenario dense_scenario(const std::string& method, int sites) {
   ModelShape& shape = scenario.model;
   shape = {"dense", 512, 6, 8, 1, 1, 2048, 32768, 2048};
   scenario.strategy.local_steps = 30;
-  scenario.workload.global_batch_sequences = 64;
+  scenario.workload.global_batch_sequences = 48;  // within a factor of 2 of the best batches, 26 to 51
   scenario.workload.tokens = 20 * count_parameters(shape).total();
   scenario.quality = DilocoScalingLaw{};
   return scenario;
@@ -196,6 +196,20 @@ TEST_CASE("quality table: outside of it the answer is unknown, and it names the 
   CHECK(reason([](Scenario& s) { s.model.vocabulary *= 100; }).starts_with("parameters "));
 }
 
+TEST_CASE("quality table: runs with payloads of few bits answer for this format alone") {
+  Scenario scenario = tests::ideal_scenario("diloco", 4);
+  scenario.quality = table_for(scenario);
+  scenario.strategy.wire = plain_format(ElementType::int8);
+  CHECK(ask(scenario).reason.find("INTELLECT-1") != std::string::npos);  // what a paper says, without numbers
+  CHECK_FALSE(ask(scenario).known);
+  std::get<QualityTable>(*scenario.quality).payload_dtype = ElementType::int8;
+  CHECK(ask(scenario).perplexity == 20);
+  for (const ElementType other : {ElementType::bf16, ElementType::int4, ElementType::fp8}) {
+    scenario.strategy.wire = plain_format(other);
+    CHECK_FALSE(ask(scenario).known);
+  }
+}
+
 TEST_CASE("without a quality model the report has no quality") {
   CHECK_FALSE(closed_form(tests::ideal_scenario("diloco", 4)).quality.has_value());
 }
@@ -249,4 +263,11 @@ TEST_CASE("DiLoCo scaling law: quality is unknown outside of the fitted range") 
   CHECK(reason([](Scenario& s) { s.platform = platforms::uniform(16, 1e9, 1e9, 0); }) ==
         "16 sites; the law covers 1, 2, 4, 8");
   CHECK(reason([](Scenario& s) { s.model.vocabulary = 50'000; }) == "vocabulary 50000; the law covers 32768");
+  CHECK(reason([](Scenario& s) {
+          s.model.sequence_length = 1024;
+        }) == "sequence_length 1024; the law covers 2048");
+  for (const std::int64_t batch : {16, 96})
+    CHECK(reason([&](Scenario& s) { s.workload.global_batch_sequences = batch; }) ==
+          "global_batch_sequences " + std::to_string(batch) +
+              "; the law holds for the best batch, about 38 sequences within a factor of 2");
 }

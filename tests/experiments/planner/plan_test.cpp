@@ -150,7 +150,7 @@ vocabulary = 32768
 sequence_length = 2048
 [workload]
 tokens = 3.7e9
-global_batch_sequences = 256
+global_batch_sequences = 80  # the law's best batch is 47 to 107
 [strategy]
 method = "diloco"
 local_steps = 30

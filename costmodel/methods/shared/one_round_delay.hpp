@@ -1,0 +1,27 @@
+// Rounds in which the pseudo-gradients of a round are averaged among all M sites while the next round trains.
+// At its end, round r+1 waits for the average of round r and applies an outer step. Then its own
+// pseudo-gradients are sent. Each site sends B bytes per round, where S is the size of the whole model. The K
+// steps of a round hide a synchronisation, where t_step is the time of a step and t_sync that of a
+// synchronisation:
+//   B = 2(M−1)/M · S
+//   round = K·t_step + max(0, t_sync − K·t_step)
+#pragma once
+#include "costmodel/plan/plan.hpp"
+#include "costmodel/plan/plan_summary.hpp"
+
+namespace fomoe::costmodel {
+
+Plan plan_with_delay(const Scenario& scenario);
+
+struct DelayFormula {
+  template <class V>
+  Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
+    Summary<V> summary = full_model_summary(axes, fixed, axes.local_steps, axes.bytes_per_element);
+    summary.outer_steps_per_round = constant<V>(1);
+    summary.stages[0].hidden_steps = axes.local_steps;
+    summary.stages[0].shown_at_end = true;
+    return summary;
+  }
+};
+
+}  // namespace fomoe::costmodel

@@ -1,0 +1,49 @@
+// Tests of DiLoCo with two periods: fast inside regions, slow between them.
+#include <doctest/doctest.h>
+
+#include "costmodel/compose/check.hpp"
+#include "costmodel/formula/closed_form.hpp"
+#include "costmodel/plan/method.hpp"
+#include "platforms/support/input_error.hpp"
+#include "tests/plan_bytes.hpp"
+#include "tests/scenarios.hpp"
+
+using namespace fomoe;
+using namespace fomoe::costmodel;
+
+TEST_CASE("hierarchical_diloco: regional averages, and a global one in every G-th round") {
+  Scenario scenario = tests::ideal_scenario("hierarchical_diloco", 6);  // 12 rounds
+  scenario.strategy.regions = 2;
+  scenario.strategy.global_period = 4;
+  scenario.strategy.wire = plain_format(ElementType::int8);  // of pseudo-gradients; parameters are bf16
+  const Plan plan = tests::plan_of(scenario);
+  const auto elements = static_cast<double>(count_parameters(scenario.model).total());
+  const double regional = 2.0 * 2 / 3 * 2 * elements;
+  const double global = 2.0 * 5 / 6 * plain_format(ElementType::int8).bytes_per_element() * elements;
+  for (std::int64_t index = 0; index < 12; ++index) {
+    const bool is_global = index % 4 == 3;
+    CHECK(tests::sent_in_round(plan, 6, index).total() ==
+          doctest::Approx(is_global ? global : regional).epsilon(1e-6));
+    CHECK(tests::count_named(plan.round(index), "outer step (nesterov)") == (is_global ? 1 : 0));
+    for (const Op& op : plan.round(index).ops) {
+      const auto* transfer = std::get_if<Transfer>(&op.what);
+      if (transfer == nullptr) continue;
+      CHECK(transfer->exchanges.size() == (is_global ? 1 : 2));
+      if (!is_global) CHECK(transfer->exchanges[1].nodes == std::vector<NodeId>{3, 4, 5});
+    }
+  }
+  // Three global rounds of twelve; no latency, and 1 GB/s.
+  CHECK(closed_form(scenario).wall_clock_s ==
+        doctest::Approx(60 + (9 * regional + 3 * global) / 1e9).epsilon(1e-6));
+}
+
+TEST_CASE("hierarchical_diloco: one region is diloco in global rounds, and a site alone sends nothing else") {
+  Scenario scenario = tests::ideal_scenario("hierarchical_diloco", 4);
+  scenario.strategy.regions = 4;
+  scenario.strategy.global_period = 3;
+  const double all = tests::sent_in_round(tests::plan_of(scenario), 4, 2).total();
+  CHECK(tests::sent_in_round(tests::plan_of(scenario), 4, 0).total() == 0);
+  CHECK(all == tests::sent_in_round(tests::plan_of(tests::ideal_scenario("diloco", 4)), 4, 0).total());
+  scenario.strategy.regions = 3;
+  CHECK_THROWS_AS(scenario.strategy.method->check(scenario), InputError);
+}
