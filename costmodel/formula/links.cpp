@@ -49,7 +49,7 @@ bool equal_sites(const Platform& platform) {
   return true;
 }
 
-// A flow through a port that others share: when its first byte arrives, and the rate that it has alone.
+// A flow through a port that others share: when its first byte reaches the port, and the rate that it has alone.
 struct Flow {
   double start_s;
   double alone_bytes_per_s;
@@ -93,31 +93,31 @@ std::vector<double> ends_s(const std::vector<Flow>& flows, double bytes, double 
 }
 
 // When the sites end a step in which each sends `bytes` to each other one, if they begin it at these times. A
-// flow waits for its latency from its sender's time on, and for its receiver; it ends when both ports have
-// passed it on.
+// flow takes its sender's port when it is sent, and its receiver's one when it arrives. It ends when both ports
+// have passed it on.
 std::vector<double> step_ends_s(const Platform& platform, const std::vector<double>& begins_s, double bytes) {
   const std::size_t sites = begins_s.size();
   std::vector<double> ends(begins_s);
   std::vector<std::vector<Flow>> out(sites), in(sites);
+  std::vector<std::vector<double>> latency_s(sites);  // of the flows that a site sends
   for (std::size_t from = 0; from < sites; ++from) {
     for (std::size_t to = 0; to < sites; ++to) {
       if (from == to) continue;
       const platforms::Path& path = platform.path(static_cast<int>(from), static_cast<int>(to));
-      const Flow flow{std::max(begins_s[from] + path.latency_s, begins_s[to]), path.bandwidth_bytes_per_s};
-      out[from].push_back(flow);
-      in[to].push_back(flow);
+      const double arrives_s = std::max(begins_s[from] + path.latency_s, begins_s[to]);
+      out[from].push_back({arrives_s - path.latency_s, path.bandwidth_bytes_per_s});
+      in[to].push_back({arrives_s, path.bandwidth_bytes_per_s});
+      latency_s[from].push_back(path.latency_s);
     }
   }
   const auto other = [](std::size_t site, std::size_t k) { return k < site ? k : k + 1; };
-  const auto pass = [&](std::size_t site, const std::vector<Flow>& flows, double port_bytes_per_s) {
-    const std::vector<double> passed_s = ends_s(flows, bytes, port_bytes_per_s);
-    for (std::size_t k = 0; k < passed_s.size(); ++k) {
-      for (const std::size_t end : {site, other(site, k)}) ends[end] = std::max(ends[end], passed_s[k]);
-    }
-  };
   for (std::size_t site = 0; site < sites; ++site) {
-    pass(site, out[site], platform.sites[site].uplink_bytes_per_s);
-    pass(site, in[site], platform.sites[site].downlink_bytes_per_s);
+    const std::vector<double> left_s = ends_s(out[site], bytes, platform.sites[site].uplink_bytes_per_s);
+    const std::vector<double> received_s = ends_s(in[site], bytes, platform.sites[site].downlink_bytes_per_s);
+    for (std::size_t k = 0; k + 1 < sites; ++k) {
+      for (const std::size_t end : {site, other(site, k)})
+        ends[end] = std::max({ends[end], left_s[k] + latency_s[site][k], received_s[k]});
+    }
   }
   return ends;
 }
@@ -144,12 +144,13 @@ double star_s(const Platform& platform, double pair_bytes) {
   for (int i = 1; i < platform.size(); ++i) {
     const platforms::Site& client = platform.sites[static_cast<std::size_t>(i)];
     const platforms::Path &there = platform.path(0, i), &home = platform.path(i, 0);
-    out.push_back({there.latency_s, std::min(client.downlink_bytes_per_s, there.bandwidth_bytes_per_s)});
+    out.push_back({0, std::min(client.downlink_bytes_per_s, there.bandwidth_bytes_per_s)});
     back.push_back({home.latency_s, std::min(client.uplink_bytes_per_s, home.bandwidth_bytes_per_s)});
   }
   // A client computes its next steps as soon as it has received, so its own way out and back adds up.
-  const std::vector<double> received_s = ends_s(out, pair_bytes, first.uplink_bytes_per_s);
-  for (std::size_t i = 0; i < back.size(); ++i) back[i].start_s += received_s[i];
+  const std::vector<double> left_s = ends_s(out, pair_bytes, first.uplink_bytes_per_s);
+  for (std::size_t i = 0; i < back.size(); ++i)
+    back[i].start_s += left_s[i] + platform.path(0, static_cast<int>(i) + 1).latency_s;
   const std::vector<double> returned_s = ends_s(back, pair_bytes, first.downlink_bytes_per_s);
   return returned_s.empty() ? 0 : *std::max_element(returned_s.begin(), returned_s.end());
 }

@@ -18,8 +18,8 @@
 // travel while the other half computes (DeepSeek-V3, section 3.2.1). With equal halves, t is the time of a
 // half's transfer, and d and e are the times of its dense part and its experts in a layer. Apart from the first
 // and the last layer, the forward pass of a layer takes
-//   max(2(d + e), 4t, d + e + 2t, 2·max(d, e) + min(d, e) + t, max(d, e) + 3t)
-// The formula is only the lower bound that the first two terms give; the simulation follows all of them.
+//   2·max(d, t) + 2·max(e, t)
+// The formula is only the lower bound max(2(d + e), 4t).
 #include <algorithm>
 
 #include "costmodel/methods/all.hpp"

@@ -10,6 +10,25 @@
 
 namespace fomoe::sim {
 
+namespace {
+
+bool latencies_differ(const platforms::Platform& platform) {
+  for (const platforms::LinkChange& change : platform.changes)
+    if (change.latency_s) return true;
+  std::optional<double> first;
+  for (int a = 0; a < platform.size(); ++a) {
+    for (int b = 0; b < platform.size(); ++b) {
+      if (a == b) continue;
+      const double latency_s = platform.path(a, b).latency_s;
+      if (first && *first != latency_s) return true;
+      first = latency_s;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform raw,
                const costmodel::NetworkModel& network, std::uint64_t seed, costmodel::Senders senders)
     : nodes_(nodes),
@@ -60,8 +79,13 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
   for (std::size_t i = 0; i < platform.backbones.size(); ++i)
     sg.backbone.push_back(
         sg.link("backbone-" + std::to_string(i), platform.backbones[i].bandwidth_bytes_per_s));
+  unequal_latencies_ = !simulates_senders_ && !buffers_sends() && latencies_differ(platform);
   for (std::size_t n = 0; n < nodes.size(); ++n) {
-    sg.hosts.push_back(make_host(*sg.zone, "node-" + std::to_string(n), 1.0)->seal());
+    const std::string number = std::to_string(n);
+    sg.hosts.push_back(make_host(*sg.zone, "node-" + number, 1.0)->seal());
+    if (!unequal_latencies_) continue;
+    sg.way_out.push_back(make_host(*sg.zone, "way-out-" + number, 1.0)->seal());
+    sg.way_in.push_back(make_host(*sg.zone, "way-in-" + number, 1.0)->seal());
   }
   // A cap holds for each flow separately. It is a link of the policy FATPIPE, which gives every flow its full
   // rate; there is one for each distinct cap.
@@ -81,11 +105,19 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
   sg.zone->seal();
   // A pair gets its route when it first sends. A table of all pairs of 1,000 sites would cost 2 s and 0.7 GB.
   sg.routed.assign(nodes.size() * nodes.size(), 0);
+  if (unequal_latencies_) sg.routed_in_parts.assign(nodes.size() * nodes.size(), 0);
 
   s4u::Comm::on_completion_cb([this](const auto& activity) {
     auto* flight = static_cast<const s4u::Comm&>(activity).template get_data<Simgrid::Flight>();
+    // SimGrid 3.32 reports a cancelled flow twice: as cancelled, within cancel(), and then as failed.
+    if (activity.get_state() == s4u::Activity::State::CANCELED) return;
+    if (activity.get_state() == s4u::Activity::State::FAILED) {
+      simgrid_->landed = std::move(flight->comm);
+      simgrid_->free_flights.push_back(flight);
+      return;
+    }
     Callback ended = std::move(flight->ended);
-    flow_start_.ended(flight->from, flight->to, flight->bytes, now());
+    if (flight->arrives) flow_start_.ended(flight->from, flight->to, flight->bytes, now());
     const Pair pair{flight->from, flight->to};
     if (paces(pair)) {
       Simgrid::Valve& valve = simgrid_->valve(nodes_.size(), pair);
@@ -146,16 +178,11 @@ void Engine::begin_flow(NodeId from, NodeId to, std::int64_t bytes, Callback end
   if (!platform_.changes.empty()) refuse_dead_links(from, to);
   simgrid_->route(nodes_, platform_, from, to,
                   simgrid_->caps.empty() ? 0 : flow_start_.cap_bytes_per_s(from, to));
-  Simgrid::Flight* flight = simgrid_->flight();
+  Simgrid::Flight* flight =
+      simgrid_->start(simgrid_->hosts[static_cast<std::size_t>(from)],
+                      simgrid_->hosts[static_cast<std::size_t>(to)], bytes, std::move(ended));
   flight->from = from;
   flight->to = to;
-  flight->bytes = static_cast<double>(bytes);
-  flight->ended = std::move(ended);
-  flight->comm = s4u::Comm::sendto_init(simgrid_->hosts[static_cast<std::size_t>(from)],
-                                        simgrid_->hosts[static_cast<std::size_t>(to)]);
-  flight->comm->set_payload_size(static_cast<std::uint64_t>(bytes));
-  flight->comm->set_data(flight);
-  flight->comm->start();
   if (buffers_sends()) simgrid_->in_order[{from, to}] = flight;
   if (!paces({from, to})) return;
   simgrid_->valve(nodes_.size(), {from, to}).flights.push_back(flight);

@@ -23,6 +23,8 @@ namespace fomoe::sim {
 class Engine {
  public:
   using Callback = std::function<void()>;
+  /// A flow whose first bytes are on their way to the receiver.
+  struct Departure;
 
   Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform platform,
          const costmodel::NetworkModel& network, std::uint64_t seed, costmodel::Senders senders);
@@ -68,6 +70,19 @@ class Engine {
   /// Queues a callback, which runs at the same simulated time after the current callback has returned.
   void schedule_now(Callback callback) { ready_callbacks_.push_back(std::move(callback)); }
   void after(double delay_s, Callback callback);
+  /// Whether a flow of the pair takes its uplink when it is sent, and its downlink when it arrives
+  /// (engine_departures.cpp). If all latencies are equal, this makes no difference: the flow may then take both
+  /// when it arrives. Senders that are simulated one by one, or that have send buffers, also take both at once.
+  [[nodiscard]] bool departs_early(costmodel::NodeId from, costmodel::NodeId to) const {
+    return unequal_latencies_ && leaves_site(from, to);
+  }
+  /// Begins to send a flow: from now on it takes all links on its way except the receiver's downlink. Its first
+  /// byte arrives after the latency.
+  std::shared_ptr<Departure> depart(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes);
+  /// Stops sending, because the first byte has arrived at a receiver that is not ready yet.
+  void hold(Departure& departure);
+  /// Goes on with a flow when its first byte has arrived and the receiver is ready.
+  void arrive(std::shared_ptr<Departure> departure, Callback arrived);
   /// Starts a flow without latency. It starts now, or, if sends are buffered, when all earlier bytes of the
   /// same (sender, receiver) pair have arrived. Calls `arrived` when the last byte has arrived. If sends are
   /// buffered and `taken` is not empty, calls `taken` when the bytes of the pair that have not arrived fit
@@ -113,6 +128,7 @@ class Engine {
   bool stopped_ = false;
   const costmodel::NetworkModel& network_;
   bool simulates_senders_ = false;
+  bool unequal_latencies_ = false;
   ProbeClock probe_clock_;    // used only if simulates_senders_
   SenderRates sender_rates_;  // used only if simulates_senders_
   SendBuffers send_buffers_;

@@ -31,6 +31,7 @@ struct Engine::Simgrid {
     NodeId from = 0, to = 0;
     double bytes = 0;
     Callback ended;
+    bool arrives = true;  // whether the bytes reach the receiver when the flight ends
   };
   // A link that limits the rate of one (sender, receiver) pair, at times to nothing. A link is used because
   // in SimGrid 3.32 a second suspend() of one communication has no effect.
@@ -54,6 +55,10 @@ struct Engine::Simgrid {
   std::map<s4u::Link*, double*> rate;  // the entry of `rates` for each adjustable link
   std::vector<s4u::Host*> hosts;       // [node]
   std::vector<char> routed;            // [from node · nodes + to node]: whether the route exists
+  // Ends of routes that have a part of a pair's links. Empty if latencies are equal.
+  std::vector<s4u::Host*> way_out;  // [receiver]: all links but the downlink
+  std::vector<s4u::Host*> way_in;   // [sender]: the downlink
+  std::vector<char> routed_in_parts;
 
   std::deque<Flight> flights;  // a deque keeps addresses valid
   std::vector<Flight*> free_flights;
@@ -84,6 +89,19 @@ struct Engine::Simgrid {
     of->set_bandwidth(kFastestFabric_bytes_per_s);  // makes SimGrid evaluate the policy again
   }
 
+  // The links between two sites, except the downlink.
+  [[nodiscard]] std::vector<s4u::LinkInRoute> way_to_downlink(const platforms::Platform& platform,
+                                                              std::size_t from_site, std::size_t to_site,
+                                                              double cap_bytes_per_s) const {
+    const std::size_t pair = from_site * up.size() + to_site;
+    std::vector<s4u::LinkInRoute> links = {s4u::LinkInRoute(up[from_site])};
+    if (path[pair] != nullptr) links.emplace_back(path[pair]);
+    if (const int shared = platform.paths[pair].backbone; shared >= 0)
+      links.emplace_back(backbone[static_cast<std::size_t>(shared)]);
+    if (const auto found = caps.find(cap_bytes_per_s); found != caps.end()) links.emplace_back(found->second);
+    return links;
+  }
+
   void route(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform, NodeId from,
              NodeId to, double cap_bytes_per_s) {
     const auto f = static_cast<std::size_t>(from), t = static_cast<std::size_t>(to);
@@ -91,16 +109,30 @@ struct Engine::Simgrid {
     if (known) return;
     known = 1;
     const auto a = static_cast<std::size_t>(nodes[f].site), b = static_cast<std::size_t>(nodes[t].site);
-    std::vector<s4u::LinkInRoute> links = {s4u::LinkInRoute(a == b ? fabric[a] : up[a])};
-    if (a != b && path[a * up.size() + b] != nullptr) links.emplace_back(path[a * up.size() + b]);
-    const platforms::Path& between = platform.paths[a * up.size() + b];
-    if (a != b && between.backbone >= 0)
-      links.emplace_back(backbone[static_cast<std::size_t>(between.backbone)]);
-    if (a != b) links.emplace_back(down[b]);
-    if (const auto found = caps.find(cap_bytes_per_s); a != b && found != caps.end())
-      links.emplace_back(found->second);
-    if (a != b && !valves.empty()) links.emplace_back(valves[f * hosts.size() + t].link);
+    std::vector<s4u::LinkInRoute> links;
+    if (a == b) {
+      links.emplace_back(fabric[a]);
+    } else {
+      links = way_to_downlink(platform, a, b, cap_bytes_per_s);
+      links.emplace_back(down[b]);
+      if (!valves.empty()) links.emplace_back(valves[f * hosts.size() + t].link);
+    }
     add_route(*zone, hosts[f], hosts[t], links);
+  }
+
+  // The links of a pair in two parts.
+  void route_in_parts(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,
+                      NodeId from, NodeId to, double cap_bytes_per_s) {
+    const auto f = static_cast<std::size_t>(from), t = static_cast<std::size_t>(to);
+    char& known = routed_in_parts[f * hosts.size() + t];
+    if (known) return;
+    known = 1;
+    std::vector<s4u::LinkInRoute> links =
+        way_to_downlink(platform, static_cast<std::size_t>(nodes[f].site),
+                        static_cast<std::size_t>(nodes[t].site), cap_bytes_per_s);
+    add_route(*zone, hosts[f], way_out[t], links);
+    add_route(*zone, way_in[f], hosts[t],
+              {s4u::LinkInRoute(down[static_cast<std::size_t>(nodes[t].site)])});
   }
 
   Flight* flight() {
@@ -109,6 +141,28 @@ struct Engine::Simgrid {
     free_flights.pop_back();
     return reused;
   }
+
+  // Starts a flow between two ends of a route.
+  Flight* start(s4u::Host* from, s4u::Host* to, std::int64_t bytes, Callback ended) {
+    Flight* started = flight();
+    started->bytes = static_cast<double>(bytes);
+    started->ended = std::move(ended);
+    started->arrives = true;
+    started->comm = s4u::Comm::sendto_init(from, to);
+    started->comm->set_payload_size(static_cast<std::uint64_t>(bytes));
+    started->comm->set_data(started);
+    started->comm->start();
+    return started;
+  }
+};
+
+struct Engine::Departure {
+  NodeId from = 0, to = 0;
+  std::int64_t bytes = 0;
+  double start_s = 0;
+  Simgrid::Flight* flight = nullptr;  // nullptr if all bytes have left, or if sending has stopped
+  std::int64_t sent = 0;              // bytes that have left when sending ended
+  double sending_s = 0;               // for how long they were sent
 };
 
 }  // namespace fomoe::sim

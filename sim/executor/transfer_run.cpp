@@ -89,7 +89,7 @@ void TransferRun::post_receives(std::uint32_t channel, NodeId node, std::int32_t
     const FlowIndex index = run.of_step[i];
     const Flow& flow = run.channel.flows[index];
     if (flow.to != node) continue;
-    engine_.after(engine_.latency_s(node, flow.from), [this, channel, index] { end_ready(channel, index); });
+    engine_.after(engine_.latency_s(node, flow.from), [this, channel, index] { end_ready(channel, index, false); });
   }
 }
 
@@ -156,21 +156,52 @@ void TransferRun::open_step(std::uint32_t channel, NodeId node, double overhead_
     const Flow& flow = run.channel.flows[index];
     if (flow.to == node && engine_.early_receives()) continue;  // was posted earlier
     const double wait_s = flow.from == node ? run.lead_s[index] : 0;
-    if (flow.from == node) run.lead_s[index] += overhead_s;
+    const bool sender = flow.from == node;
+    if (sender) run.lead_s[index] += overhead_s;
+    if (sender && departs_early(run, flow)) {
+      const double before_s = wait_s - engine_.latency_s(flow.from, flow.to);
+      if (before_s > 0) {
+        engine_.after(before_s, [this, channel, index] { depart(channel, index); });
+      } else {
+        depart(channel, index);
+      }
+    }
     if (wait_s > 0) {
-      engine_.after(wait_s, [this, channel, index] { end_ready(channel, index); });
+      engine_.after(wait_s, [this, channel, index, sender] { end_ready(channel, index, sender); });
     } else {
-      end_ready(channel, index);
+      end_ready(channel, index, sender);
     }
   }
 }
 
-void TransferRun::end_ready(std::uint32_t channel, FlowIndex index) {
+// A flow that shares no link, or whose competitors have the same latency, may take all of its links when its
+// first byte arrives.
+bool TransferRun::departs_early(const ChannelRun& run, const Flow& flow) const {
+  if (!engine_.departs_early(flow.from, flow.to)) return false;
+  const ConcurrentFlows concurrent = concurrent_flows(run, flow);
+  return channels_.size() > 1 || concurrent.sent > 1 || concurrent.received > 1;
+}
+
+void TransferRun::depart(std::uint32_t channel, FlowIndex index) {
   ChannelRun& run = channels_[channel];
-  if (++run.ready[index] < 2) return;
+  const Flow& flow = run.channel.flows[index];
+  if (run.departures.empty()) run.departures.resize(run.channel.flows.size());
+  run.departures[index] = engine_.depart(flow.from, flow.to, flow.bytes);
+}
+
+void TransferRun::end_ready(std::uint32_t channel, FlowIndex index, bool sender) {
+  ChannelRun& run = channels_[channel];
+  const bool departed = !run.departures.empty() && run.departures[index] != nullptr;
+  if (++run.ready[index] < 2) {
+    if (sender && departed) engine_.hold(*run.departures[index]);
+    return;
+  }
   const Flow& flow = run.channel.flows[index];
   run.start_s[index] = engine_.now();
   timeline_.sent.at(flow.from, flow.to) += static_cast<double>(flow.bytes);
+  if (departed)
+    return engine_.arrive(std::move(run.departures[index]),
+                          [this, channel, index] { flow_ended(channel, index); });
   Engine::Callback taken;
   if (engine_.buffers_sends() && run.waits[index] != 0)
     taken = [this, channel, index, from = flow.from] { end_done(channel, from, wanted_s(channel, index)); };

@@ -48,6 +48,7 @@ class TransferRun {
     std::vector<char> awaited;  // [flow]: whether the receiver has reached its step
     std::vector<char> arrived;  // [flow]: whether it has arrived
     std::vector<char> waits;    // [flow]: whether its sender waits until the flow is buffered or has arrived
+    std::vector<std::shared_ptr<Engine::Departure>> departures;  // [flow], or empty if none departs early
     std::vector<double> start_s;  // [flow]: time when its first byte moved
     std::vector<double> lead_s;   // [flow]: seconds from the sender's wish to send until the sender was ready
     std::vector<Progress> nodes;
@@ -63,7 +64,10 @@ class TransferRun {
   void post_receives(std::uint32_t channel, costmodel::NodeId node, std::int32_t step);
   void next_step(std::uint32_t channel, costmodel::NodeId node);
   void open_step(std::uint32_t channel, costmodel::NodeId node, double overhead_s);
-  void end_ready(std::uint32_t channel, FlowIndex flow);
+  /// Whether the flow may share a link with others of its transfer that have other latencies.
+  [[nodiscard]] bool departs_early(const ChannelRun& run, const Flow& flow) const;
+  void depart(std::uint32_t channel, FlowIndex flow);
+  void end_ready(std::uint32_t channel, FlowIndex flow, bool sender);
   void flow_ended(std::uint32_t channel, FlowIndex flow);
   [[nodiscard]] double wanted_s(std::uint32_t channel, FlowIndex flow) const;
   void end_step(std::uint32_t channel, costmodel::NodeId node);

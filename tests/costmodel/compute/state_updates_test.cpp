@@ -70,6 +70,19 @@ TEST_CASE("the outer step of diloco: 12 + 10 + 2·8 B, and 2·(4 + 2) B for the 
         doctest::Approx(50 * all / 1e12 + 16 * all / 25e9).epsilon(1e-12));
 }
 
+TEST_CASE("payloads of an outer step: parameters keep 16 bits where differences have 8") {
+  const auto bytes_per_parameter = [](const char* method) {
+    Scenario scenario = priced(method);
+    scenario.strategy.wire = plain_format(ElementType::int8);
+    return compute_times(scenario, 1).outer_step_s * 1e12 / parameters(scenario);
+  };
+  const double int8 = 4 + plain_format(ElementType::int8).bytes_per_element(), bf16 = 4 + 2;
+  CHECK(bytes_per_parameter("diloco") == doctest::Approx(38 + 2 * int8).epsilon(1e-12));
+  CHECK(bytes_per_parameter("gossip") == doctest::Approx(38 + 2 * bf16).epsilon(1e-12));
+  CHECK(bytes_per_parameter("noloco") == doctest::Approx(38 + 2 * int8 + 2 * bf16).epsilon(1e-12));
+  CHECK(bytes_per_parameter("fedavg") == doctest::Approx(30 + int8 + bf16).epsilon(1e-12));
+}
+
 TEST_CASE(
     "the outer step and AdamW lengthen a run: a round of diloco has K of the one and one of the other") {
   Scenario scenario = priced("diloco"), free = scenario;

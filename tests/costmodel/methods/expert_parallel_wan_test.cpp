@@ -4,6 +4,7 @@
 #include "costmodel/compose/check.hpp"
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/formula/closed_form.hpp"
+#include "costmodel/formula/closed_form_parts.hpp"
 #include "costmodel/model/memory.hpp"
 #include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/plan/method.hpp"
@@ -137,4 +138,31 @@ TEST_CASE("the capacity factor pads the activations that experts keep") {
   CHECK(kept(1) == without);
   CHECK(of_experts > 0);
   CHECK(kept(1.25) - without == doctest::Approx(0.25 * of_experts).epsilon(1e-9));
+}
+
+TEST_CASE("expert parallelism: two halves send the same bytes, and need two sequences per site") {
+  Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 4);
+  scenario.workload.global_batch_sequences = 8;
+  const double without = activation_bytes(scenario);
+  scenario.strategy.overlap_dispatch = true;
+  CHECK(activation_bytes(scenario) == doctest::Approx(without).epsilon(1e-13));
+  CHECK(summarise(scenario).sent.activations == doctest::Approx(without).epsilon(1e-13));
+  CHECK(closed_form_parts(scenario).summary.lower_bound);
+  scenario.workload.global_batch_sequences = 4;
+  CHECK_THROWS_AS(check(scenario), InputError);
+}
+
+TEST_CASE("experts that a site's GPUs divide: AdamW's share follows what a GPU updates") {
+  Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 4);
+  const ParameterCounts counts = count_parameters(scenario.model);
+  const auto experts = static_cast<double>(counts.expert);
+  const double dense = static_cast<double>(counts.total()) - experts;
+  for (const int degree : {1, 2}) {
+    scenario.gpus.count = scenario.gpus.expert_parallel = degree;
+    // Of the replica's dense part and experts ÷ degree, a GPU keeps the dense part and a quarter of the experts.
+    const double share = (dense + experts / degree / 4) / (dense + experts / degree);
+    CHECK(summarise(scenario).optimizer_factor == doctest::Approx(share).epsilon(1e-12));
+    const RoundPlan round = tests::plan_of(scenario).round(0);
+    CHECK(std::get<Compute>(round.ops.back().what).share == doctest::Approx(share).epsilon(1e-12));
+  }
 }

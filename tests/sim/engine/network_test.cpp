@@ -67,16 +67,15 @@ TEST_CASE("three flows share one uplink equally") {
 }
 
 TEST_CASE("shares are equal whatever the latencies") {
-  // Two flows of 4 MB leave an uplink of 2 MB/s, with latencies of 10 ms and 500 ms. The near flow is alone
-  // for 0.49 s (0.98 MB), then both get 1 MB/s, and the near flow ends at 0.5 + 3.02 = 3.52 s. The far flow
-  // then has 0.98 MB left at 2 MB/s.
+  // Two flows of 4 MB leave an uplink of 2 MB/s at 1 MB/s each, for 4 s. Their last bytes arrive 10 ms and
+  // 500 ms later.
   auto platform = platforms::uniform(3, 2e6, 1e9, 0.010);
   platform.path(0, 2).latency_s = 0.500;
   const auto timeline = play(transfer_only(3, Pattern::point_to_point, Collective::ring,
                                            {exchange_of({0, 1}, 1'000'000), exchange_of({0, 2}, 1'000'000)}),
                              platform);
-  check_close(end_of(timeline, 1), 3.52);
-  check_close(end_of(timeline, 2), 3.52 + 0.98 / 2);
+  check_close(end_of(timeline, 1), 4.01);
+  check_close(end_of(timeline, 2), 4.5);
 }
 
 TEST_CASE("a path slower than its ports is the limit") {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "costmodel/formula/closed_form.hpp"
+#include "costmodel/model/summary_inputs.hpp"
 #include "sim/executor/simulated_run.hpp"
 #include "tests/scenarios.hpp"
 
@@ -161,4 +162,34 @@ TEST_CASE("buckets behind the backward pass shorten a step, and never below its 
     before = step_s;
   }
   CHECK(before < 1.1);  // a twelfth of the 0.5 s (0.04 s) and the embedding tables are exposed
+}
+
+TEST_CASE("two halves in turn: each one computes while the other one's activations travel") {
+  Scenario scenario = tests::ideal_scenario("expert_parallel_wan", 2);
+  scenario.workload.global_batch_sequences = 4;
+  scenario.strategy.overlap_dispatch = true;
+  const auto wall_clock_s = [&](std::int64_t layers, double latency_s) {
+    scenario.model.layers = layers;
+    scenario.workload.tokens = scenario.workload.global_batch_sequences * scenario.model.sequence_length;
+    scenario.compute = costmodel::GivenStepTime{0.6 * static_cast<double>(layers)};  // 0.2 s and 0.4 s a layer
+    scenario.platform = platforms::uniform(2, 1e18, 1e18, latency_s);  // transfers take their latency
+    return sim::simulate_scenario(scenario).report.wall_clock_s;
+  };
+  for (const std::int64_t d_expert : {16, 3000, 200'000}) {
+    scenario.model.d_expert = d_expert;
+    scenario.model.layers = 20;
+    const double experts = costmodel::fixed_of(scenario).expert_compute_share;
+    for (const double t : {0.0, 0.01, 0.05, 0.09, 0.2, 0.5}) {
+      const auto cycle_s = [&](double layer_s) {
+        const double d = layer_s * (1 - experts) / 2, e = layer_s * experts / 2;
+        return 2 * std::max(d, t) + 2 * std::max(e, t);
+      };
+      CAPTURE(t);
+      CAPTURE(experts);
+      const double both_passes_s = cycle_s(0.2) + cycle_s(0.4);
+      CHECK(wall_clock_s(60, t) - wall_clock_s(20, t) == doctest::Approx(40 * both_passes_s).epsilon(0.002));
+      scenario.model.layers = 60;
+      CHECK(costmodel::closed_form(scenario).wall_clock_s <= wall_clock_s(60, t) * (1 + 1e-9));
+    }
+  }
 }

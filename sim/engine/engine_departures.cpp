@@ -1,0 +1,66 @@
+// The part of Engine that lets a flow take its uplink when it is sent and its downlink when it arrives, one
+// latency later.
+//
+// A flow has three parts. From its departure until its first byte arrives, it takes all links but the downlink.
+// The bytes that it sends in this time are in flight. Then it takes all of its links at once, at one rate, since
+// a sender follows the rate at which its bytes arrive (self-clocking; Jacobson 1988, "Congestion avoidance and
+// control"). When the last byte has left, the bytes in flight still take the downlink, and the last one of them
+// arrives no earlier than it was sent. A flow without competitors thus ends after its latency + bytes ÷ rate.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "sim/engine/engine_simgrid.hpp"
+
+namespace fomoe::sim {
+
+std::shared_ptr<Engine::Departure> Engine::depart(NodeId from, NodeId to, std::int64_t bytes) {
+  if (!platform_.changes.empty()) refuse_dead_links(from, to);
+  Simgrid& sg = *simgrid_;
+  sg.route_in_parts(nodes_, platform_, from, to,
+                    sg.caps.empty() ? 0 : flow_start_.cap_bytes_per_s(from, to));
+  auto departure = std::make_shared<Departure>();
+  departure->from = from;
+  departure->to = to;
+  departure->bytes = bytes;
+  departure->start_s = now();
+  departure->flight = sg.start(sg.hosts[static_cast<std::size_t>(from)],
+                               sg.way_out[static_cast<std::size_t>(to)], bytes, [this, departure] {
+                                 departure->flight = nullptr;
+                                 departure->sent = departure->bytes;
+                                 departure->sending_s = now() - departure->start_s;
+                               });
+  departure->flight->arrives = false;
+  return departure;
+}
+
+void Engine::hold(Departure& departure) {
+  Simgrid::Flight* flight = departure.flight;
+  if (flight == nullptr) return;
+  departure.flight = nullptr;
+  departure.sent = std::min(departure.bytes, static_cast<std::int64_t>(std::llround(
+                                                 flight->bytes - flight->comm->get_remaining())));
+  departure.sending_s = now() - departure.start_s;
+  flight->comm->cancel();
+}
+
+void Engine::arrive(std::shared_ptr<Departure> departure, Callback arrived) {
+  hold(*departure);
+  const auto in_flight = [this, departure, arrived = std::move(arrived)] {
+    if (departure->sent == 0) return arrived();
+    const double last_byte_s = now() + departure->sending_s;
+    Simgrid& sg = *simgrid_;
+    Simgrid::Flight* flight = sg.start(sg.way_in[static_cast<std::size_t>(departure->from)],
+                                       sg.hosts[static_cast<std::size_t>(departure->to)], departure->sent,
+                                       [this, last_byte_s, arrived] {
+                                         if (last_byte_s <= now()) return arrived();
+                                         after(last_byte_s - now(), arrived);
+                                       });
+    flight->from = departure->from;
+    flight->to = departure->to;
+  };
+  if (departure->sent == departure->bytes) return in_flight();
+  begin_flow(departure->from, departure->to, departure->bytes - departure->sent, in_flight);
+}
+
+}  // namespace fomoe::sim

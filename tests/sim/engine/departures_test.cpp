@@ -1,0 +1,78 @@
+// Tests of flows that take their uplink when they are sent and their downlink when they arrive, by hand.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "costmodel/plan/plan.hpp"
+#include "sim/executor/simulate.hpp"
+
+using namespace fomoe;
+using costmodel::Pattern;
+
+namespace {
+
+// All sites at 1 Gb/s, and a one-way latency for each site, which holds for its paths from and to site 0.
+platforms::Platform star(const std::vector<double>& latency_s) {
+  platforms::Platform platform = platforms::uniform(static_cast<int>(latency_s.size()), 1.25e8, 1.25e8, 0);
+  for (int a = 0; a < platform.size(); ++a) {
+    for (int b = 0; b < platform.size(); ++b)
+      platform.path(a, b).latency_s =
+          latency_s[static_cast<std::size_t>(a)] + latency_s[static_cast<std::size_t>(b)];
+  }
+  return platform;
+}
+
+double seconds(const platforms::Platform& platform, Pattern pattern, double bytes) {
+  costmodel::Plan plan;
+  std::vector<int> nodes;
+  for (int site = 0; site < platform.size(); ++site) {
+    plan.nodes.push_back({costmodel::NodeKind::worker, site, 1});
+    nodes.push_back(site);
+  }
+  plan.rounds = plan.steps = 1;
+  costmodel::Payload payload;
+  payload.elements = static_cast<std::int64_t>(bytes / 2);  // bf16
+  costmodel::RoundPlan round;
+  round.ops.push_back(
+      {"transfer", costmodel::Transfer{pattern, costmodel::Collective::direct, {{nodes, {payload}}}}, {}});
+  plan.round = [round](std::int64_t) { return round; };
+  return sim::simulate(plan, {0}, platform, [](auto&&...) { return 0.0; }).round_end_s[0];
+}
+
+}  // namespace
+
+TEST_CASE("fan-out: flows share the sender's uplink from the start, however far they go") {
+  // 2 · 50 MB leave in 0.8 s, and the last bytes of the far flow arrive 150 ms later.
+  CHECK(seconds(star({0, 0.005, 0.15}), Pattern::broadcast, 50e6) == doctest::Approx(0.95).epsilon(1e-6));
+  // 2 · 12.5 MB leave in 0.2 s.
+  CHECK(seconds(star({0, 0.005, 0.15}), Pattern::broadcast, 12.5e6) == doctest::Approx(0.35).epsilon(1e-6));
+  // All bytes have left before any of them arrives.
+  CHECK(seconds(star({0, 0.4, 0.5}), Pattern::broadcast, 12.5e6) == doctest::Approx(0.7).epsilon(1e-6));
+  // Four receivers.
+  CHECK(seconds(star({0, 0.01, 0.02, 0.03, 0.3}), Pattern::broadcast, 12.5e6) ==
+        doctest::Approx(0.7).epsilon(1e-6));
+}
+
+TEST_CASE("fan-in: a near flow has the receiver's downlink alone until the far one arrives") {
+  // The downlink is busy from the first byte to the last one: 5 ms + 0.8 s.
+  CHECK(seconds(star({0, 0.005, 0.15}), Pattern::reduce, 50e6) == doctest::Approx(0.805).epsilon(1e-6));
+  // The near flow is over after 0.105 s, before the far one arrives.
+  CHECK(seconds(star({0, 0.005, 0.15}), Pattern::reduce, 12.5e6) == doctest::Approx(0.25).epsilon(1e-6));
+}
+
+TEST_CASE("a lone flow takes latency + bytes ÷ rate, whatever the other latencies") {
+  platforms::Platform platform = star({0.02, 0.1});
+  platform.path(0, 1).latency_s = 0.2;  // the two directions differ
+  CHECK(seconds(platform, Pattern::broadcast, 12.5e6) == doctest::Approx(0.3).epsilon(1e-6));
+  CHECK(seconds(platform, Pattern::reduce, 12.5e6) == doctest::Approx(0.12 + 0.1).epsilon(1e-6));
+}
+
+TEST_CASE("equal latencies: departures shift all flows alike") {
+  const platforms::Platform equal = platforms::uniform(4, 1.25e8, 1.25e8, 0.05);
+  platforms::Platform almost = equal;
+  almost.path(0, 1).latency_s += 1e-9;  // takes the other way through the engine
+  for (const Pattern pattern : {Pattern::broadcast, Pattern::reduce, Pattern::all_to_all_broadcast,
+                                Pattern::all_reduce, Pattern::all_to_all}) {
+    CHECK(seconds(almost, pattern, 12.5e6) == doctest::Approx(seconds(equal, pattern, 12.5e6)).epsilon(1e-6));
+  }
+}
