@@ -35,7 +35,17 @@ platforms::Platform drawn_platform(Draws& draws, int sites) {
   return platform;
 }
 
-/// Returns the relative error of the time of the transfers.
+/// The relative error of the time of the transfers.
+double transfer_error(const Scenario& scenario) {
+  const double simulated_s =
+      sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report.wall_clock_s;
+  Scenario instant = scenario;
+  instant.platform = platforms::uniform(scenario.sites(), 1e18, 1e18, 0);
+  const double compute_s = costmodel::closed_form(instant).wall_clock_s;
+  return (costmodel::closed_form(scenario).wall_clock_s - simulated_s) / (simulated_s - compute_s);
+}
+
+/// Checks the error of the time of the transfers, and returns it.
 double check_close(const Scenario& scenario) {
   const double simulated_s =
       sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report.wall_clock_s;
@@ -86,6 +96,34 @@ TEST_CASE("a direct exchange by the ports of its sites is within 2 % of the simu
   }
   // Sites that end early begin the next exchange early; without that the mean error is twice as large.
   CHECK(sum < 10 * 0.003);
+}
+
+// Prediction for these seeds, written before they were first run: rings are exact to 1e-6; at least 95 of 100
+// stars and 90 of 100 direct exchanges are within 2 %; none is off by more than 8 %.
+TEST_CASE("300 drawn platforms: errors of the closed form (for the documentation)" * doctest::skip()) {
+  const struct {
+    const char* method;
+    Collective collective;
+    std::uint64_t seed;
+  } kinds[] = {{"diloco", Collective::ring, 981},
+               {"fedavg", Collective::ring, 982},
+               {"diloco", Collective::direct, 983}};
+  for (const auto& kind : kinds) {
+    Draws draws(kind.seed);
+    int within = 0;
+    double largest = 0;
+    for (int i = 0; i < 100; ++i) {
+      Scenario scenario = tests::ideal_scenario(kind.method, 3 + i % 5);
+      scenario.strategy.collective = kind.collective;
+      scenario.platform = drawn_platform(draws, scenario.sites());
+      const double error = std::abs(transfer_error(scenario));
+      within += error <= 0.02 ? 1 : 0;
+      largest = std::max(largest, error);
+    }
+    MESSAGE(std::string(kind.method) << " " << std::string(costmodel::to_string(kind.collective)) << ": " << within
+                                     << " of 100 within 2 %, largest error " << largest);
+    CHECK(largest < 0.08);
+  }
 }
 
 TEST_CASE(
