@@ -81,12 +81,10 @@ std::vector<double> ends_s(const std::vector<Flow>& flows, double bytes, double 
     if (next_s == platforms::kUnlimited) return ends;
     for (const std::size_t k : by_rate) {
       if (!running(k)) continue;
-      if (now_s + left[k] / rate[k] <= next_s) {
-        left[k] = 0;
-        ends[k] = next_s;
-      } else {
-        left[k] -= rate[k] * (next_s - now_s);
-      }
+      left[k] -= rate[k] * (next_s - now_s);
+      if (left[k] > 1e-9 * bytes) continue;  // flows that end together differ by rounding
+      left[k] = 0;
+      ends[k] = next_s;
     }
     now_s = next_s;
   }

@@ -42,7 +42,7 @@ enum class FragmentPattern { strided, sequential, balanced };
 /// Order of the micro-batches of a pipeline: all forward passes first (GPipe), or one forward and one
 /// backward pass in turn (1F1B).
 enum class PipelineSchedule { gpipe, one_f_one_b };
-/// Which sites fsdp shards among, and which gradients it reduces when: see costmodel/methods/fsdp.cpp.
+/// Which sites fsdp shards among, and which gradients it reduces when: see costmodel/methods/model_parallel/fsdp.cpp.
 enum class Sharding { full_shard, full_shard_no_sync, shard_grad_op, hybrid_shard };
 /// Model of how many tokens each expert receives (costmodel/model/router_load.hpp).
 enum class RouterModel { uniform, hash, expert_choice };
@@ -141,8 +141,9 @@ struct Strategy {
   int max_sites_per_token = 0;
   RouterModel router = RouterModel::uniform;
   double capacity_factor = 0;      // capacity of an expert's buffer, in mean loads; 0: unlimited
-  std::int64_t micro_batches = 8;  // n, micro-batches of a pipeline per global batch
+  std::int64_t micro_batches = 8;  // n, micro-batches of a pipeline in a step
   PipelineSchedule schedule = PipelineSchedule::gpipe;
+  int stage_sites = 1;  // sites of each pipeline stage
   /// Each site computes two halves of its batch in turn: one half computes while the other's activations
   /// travel to experts and back.
   bool overlap_dispatch = false;

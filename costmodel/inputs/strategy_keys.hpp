@@ -54,6 +54,7 @@ inline constexpr StrategyKey kStrategyKeys[] = {
     {"max_sites_per_token", &Strategy::max_sites_per_token, true},
     {"micro_batches", &Strategy::micro_batches, true},
     {"schedule", &Strategy::schedule, true},
+    {"stage_sites", &Strategy::stage_sites, true},
     {"overlap_dispatch", &Strategy::overlap_dispatch, true},
     {"module_levels", &Strategy::module_levels, true},
     {"module_choices", &Strategy::module_choices, true},

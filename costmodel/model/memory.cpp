@@ -77,8 +77,9 @@ std::int64_t parameters_per_site(const Scenario& scenario) {
   const ParameterCounts counts = count_parameters(scenario.model);
   const Residency residency = residency_of(*scenario.strategy.method, scenario.strategy.sharding);
   if (residency == Residency::sharded_gathered) return chunk_elements(counts.total(), scenario.sites(), 0);
-  if (residency == Residency::sharded && scenario.sites() > 1)
-    return chunk_elements(counts.total() - counts.embedding, scenario.sites(), 0) +
+  const int stages = scenario.sites() / scenario.strategy.stage_sites;
+  if (residency == Residency::sharded && stages > 1)
+    return chunk_elements(counts.total() - counts.embedding, stages, 0) +
            scenario.model.vocabulary * scenario.model.d_model;
   if (residency == Residency::experts_sharded)
     return counts.total() - counts.expert + chunk_elements(counts.expert, scenario.sites(), 0);

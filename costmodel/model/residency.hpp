@@ -32,8 +32,8 @@ void keep(SiteLoad<V>& load, Residency residency, const Fixed& fixed, const Axes
   load.dense = constant<V>(fixed.dense_elements);
   load.experts = fixed.expert_elements * held_share;
   if (residency == Residency::sharded) {
-    load.site_stages = sites;
-    load.batch_sequences = axes.global_batch_sequences;
+    load.site_stages = sites / fixed.stage_sites;
+    load.batch_sequences = axes.global_batch_sequences / fixed.stage_sites;
   }
   if (residency == Residency::sharded_gathered) load.kept_share = 1.0 / sites;
   if (residency == Residency::sharded_gathered || fixed.sharding == Sharding::hybrid_shard)

@@ -67,6 +67,7 @@ Fixed fixed_of(const Scenario& scenario) {
   const FlopsPerToken flops = flops_per_token(shape, shape.experts, false, FlopsAccounting::mechanism);
   fixed.expert_compute_share = flops.expert / flops.total();
   fixed.max_sites_per_token = scenario.strategy.max_sites_per_token;
+  if (has_axis(*scenario.strategy.method, "stage_sites")) fixed.stage_sites = scenario.strategy.stage_sites;
   fixed.micro_batches = static_cast<double>(scenario.strategy.micro_batches);
   fixed.activation_checkpointing = scenario.gpus.activation_checkpointing;
   fixed.sequences_per_pass_and_gpu = sequences_per_pass_and_gpu(scenario);

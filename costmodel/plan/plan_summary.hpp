@@ -72,6 +72,7 @@ struct Fixed {
   double sent_rows = 1;             // activations sent ÷ (tokens · k), mean over sites and layers
   double busiest_rows = 1;          // the same for the busiest site of each layer, mean over layers
   double micro_batches = 1;         // n, micro-batches of a pipeline
+  double stage_sites = 1;           // sites of each pipeline stage
   bool activation_checkpointing = false;
   /// Sequences of a site in one forward and backward pass, for each of its GPUs; 0: all at once.
   double sequences_per_pass_and_gpu = 0;

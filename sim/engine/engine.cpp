@@ -51,6 +51,12 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
     const platforms::Site& site = platform.sites[static_cast<std::size_t>(i)];
     sg.up.push_back(sg.link("up-" + std::to_string(i), site.uplink_bytes_per_s));
     sg.down.push_back(sg.link("down-" + std::to_string(i), site.downlink_bytes_per_s));
+    sg.down_alone.push_back(
+        make_link(*sg.zone, "down-alone-" + std::to_string(i),
+                  running_rate(std::min(site.downlink_bytes_per_s, kFastestFabric_bytes_per_s)))
+            ->set_sharing_policy(s4u::Link::SharingPolicy::FATPIPE)
+            ->set_latency(0)
+            ->seal());
     sg.fabric.push_back(make_link(*sg.zone, "fabric-" + std::to_string(i),
                                   std::min(site.fabric_bytes_per_s, kFastestFabric_bytes_per_s))
                             ->set_sharing_policy(s4u::Link::SharingPolicy::FATPIPE)

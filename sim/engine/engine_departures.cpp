@@ -1,7 +1,8 @@
 // The part of Engine that lets a flow take its uplink when it is sent and its downlink when it arrives, one
 // latency later.
 //
-// A flow has three parts. From its departure until its first byte arrives, it takes all links but the downlink.
+// A flow has three parts. From its departure until its first byte arrives, it takes all links but the downlink, at
+// most at the downlink's rate.
 // The bytes that it sends in this time are in flight. Then it takes all of its links at once, at one rate, since
 // a sender follows the rate at which its bytes arrive (self-clocking; Jacobson 1988, "Congestion avoidance and
 // control"). When the last byte has left, the bytes in flight still take the downlink, and the last one of them

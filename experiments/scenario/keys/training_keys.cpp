@@ -162,7 +162,11 @@ constexpr Key kKeys[] = {
     {"strategy", "max_sites_per_token", Kind::count, "", "no limit",
      "largest number of sites that hold the experts of one token, with expert_parallel_wan", "4", kMaxSites},
     {"strategy", "micro_batches", Kind::count, "8", "",
-     "number of parts of the global batch, with pipeline_wan", "16", 4096},
+     "number of parts in which a pipeline processes its batch, with pipeline_wan", "16", 4096},
+    {"strategy", "stage_sites", Kind::count, "1", "",
+     "number of consecutive sites that form a pipeline stage, with pipeline_wan; each of them belongs to a pipeline "
+     "of its own, with an equal part of the batch",
+     "2", kMaxSites},
     {"strategy", "schedule", Kind::choice, "\"gpipe\"", "",
      "order of the micro-batches with pipeline_wan: all forward passes first (gpipe), or forward and "
      "backward "

@@ -193,3 +193,23 @@ TEST_CASE("two halves in turn: each one computes while the other one's activatio
     }
   }
 }
+
+TEST_CASE("ideal: pipelines side by side, simulated = closed form") {
+  for (const bool tied : {true, false}) {
+    for (const int stage_sites : {1, 2, 4, 8}) {
+      for (const double bytes_per_s : {1e6, 1e8, 1e18}) {
+        Scenario scenario = tests::ideal_scenario("pipeline_wan", 8);
+        scenario.model.layers = 8;
+        scenario.model.tied_embeddings = tied;
+        scenario.workload.global_batch_sequences = 32;
+        scenario.workload.tokens = 60LL * 32 * scenario.model.sequence_length;
+        scenario.strategy.micro_batches = 4;
+        scenario.strategy.stage_sites = stage_sites;
+        scenario.platform = platforms::uniform(8, bytes_per_s, bytes_per_s, 0.01);
+        CAPTURE(tied);
+        CAPTURE(stage_sites);
+        check_equal_reports(scenario, false);
+      }
+    }
+  }
+}

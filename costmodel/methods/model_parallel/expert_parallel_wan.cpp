@@ -23,7 +23,7 @@
 #include <algorithm>
 
 #include "costmodel/methods/all.hpp"
-#include "costmodel/methods/shared/expert_traffic.hpp"
+#include "costmodel/methods/model_parallel/expert_traffic.hpp"
 #include "platforms/support/input_error.hpp"
 
 namespace fomoe::costmodel {

@@ -1,4 +1,4 @@
-#include "costmodel/methods/shared/expert_traffic.hpp"
+#include "costmodel/methods/model_parallel/expert_traffic.hpp"
 
 #include <algorithm>
 #include <array>

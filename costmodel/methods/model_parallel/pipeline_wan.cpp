@@ -15,8 +15,13 @@
 // waiting at others, so that this is a lower bound; the simulation follows each stage. If t = 0, both
 // schedules take (n + M − 1)(f + b), and the bubble is (M−1)/n of the computation.
 //
-// The embedding is tied to the unembedding, so the first and the last stage all-reduce its gradient in every
-// step (Megatron-LM, Narayanan et al. 2021). With activation checkpointing, a stage keeps the inputs of its
+// With stage_sites = W, each stage has W consecutive sites, and there are W pipelines of P = M/W stages, each with
+// 1/W of the batch: B_g, M and n above are then those of a pipeline. The sites of a stage all-reduce its gradients
+// after their last backward pass. With equal sites, this is also the mean of SWARM, in which each micro-batch takes
+// any free site of the next stage.
+//
+// A tied embedding is also the unembedding, so the sites of the first and the last stage all-reduce its gradient in
+// every step (Megatron-LM, Narayanan et al. 2021). With activation checkpointing, a stage keeps the inputs of its
 // layers and repeats their forward passes (as Varuna does). Assumption: layers are divided so that
 // all stages take equally long.
 #include <algorithm>
@@ -34,17 +39,25 @@ class Schedule {
  public:
   explicit Schedule(const Scenario& scenario)
       : scenario_(scenario),
-        stages_(scenario.sites()),
+        stage_sites_(scenario.strategy.stage_sites),
+        stages_(scenario.sites() / stage_sites_),
         micro_batches_(static_cast<int>(scenario.strategy.micro_batches)) {}
 
-  RoundPlan round(const std::vector<TensorGroup>& groups, GroupId embedding) {
+  RoundPlan round(const std::vector<TensorGroup>& groups, GroupId tied_table) {
     stage_order_ = orders();
-    add_in_order();
-    std::vector<OpId> before = {computed_.front()};
-    if (stages_ > 1) {
-      const Exchange exchange{{0, stages_ - 1},
-                              {make_payload(groups, Content::gradient, TrafficClass::dense,
-                                            scenario_.strategy.wire, {embedding})}};
+    std::vector<OpId> before;
+    for (pipeline_ = 0; pipeline_ < stage_sites_; ++pipeline_) {
+      add_in_order();
+      before.insert(before.end(), computed_.begin(), computed_.end());
+    }
+    if (stage_sites_ > 1)
+      before = {add(all_reduce_op(scenario_, "all-reduce gradients of each stage", stage_gradients(groups), before))};
+    if (groups[static_cast<std::size_t>(tied_table)].elements > 0 && scenario_.sites() > 1) {
+      Exchange exchange{{}, {make_payload(groups, Content::gradient, TrafficClass::dense, scenario_.strategy.wire,
+                                          {tied_table})}};
+      for (int i = 0; i < stage_sites_; ++i) exchange.nodes.push_back(i);
+      for (int i = std::max(stage_sites_, scenario_.sites() - stage_sites_); i < scenario_.sites(); ++i)
+        exchange.nodes.push_back(i);
       before = {add(all_reduce_op(scenario_, "all-reduce embedding gradients", {exchange}, before))};
     }
     Op optimizer = compute_op(scenario_, "optimizer", Work::optimizer, 1, before);
@@ -57,6 +70,33 @@ class Schedule {
   OpId add(Op op) {
     round_.ops.push_back(std::move(op));
     return static_cast<OpId>(round_.ops.size()) - 1;
+  }
+  [[nodiscard]] NodeId node(int stage) const { return stage * stage_sites_ + pipeline_; }
+
+  // The gradients of each stage, except those of a tied table. Untied tables are at the two ends.
+  [[nodiscard]] std::vector<Exchange> stage_gradients(const std::vector<TensorGroup>& groups) const {
+    const auto layers = static_cast<int>(scenario_.model.layers);
+    std::vector<Exchange> exchanges;
+    for (int stage = 0; stage < stages_; ++stage) {
+      std::vector<int> of_stage;
+      for (int layer = stage * layers / stages_; layer < (stage + 1) * layers / stages_; ++layer)
+        of_stage.push_back(layer);
+      const bool input_table = stage == 0 && !scenario_.model.tied_embeddings;
+      Exchange& exchange = exchanges.emplace_back(
+          layers_exchange(scenario_, groups, Content::gradient, of_stage, input_table));
+      if (stage + 1 == stages_ && !scenario_.model.tied_embeddings) {
+        Payload& dense = exchange.payloads.front();
+        dense.groups.push_back(head_group_of(groups));
+        dense.elements += groups[static_cast<std::size_t>(dense.groups.back())].elements;
+      }
+      exchange.nodes.clear();
+      for (int i = 0; i < stage_sites_; ++i) exchange.nodes.push_back(stage * stage_sites_ + i);
+    }
+    return exchanges;
+  }
+  // An untied unembedding is the last group but one; the tied table, here empty, is the last one.
+  static GroupId head_group_of(const std::vector<TensorGroup>& groups) {
+    return static_cast<GroupId>(groups.size()) - 2;
   }
 
   struct Pass {
@@ -110,24 +150,26 @@ class Schedule {
     const bool first = pass.forward ? stage == 0 : stage == stages_ - 1;
     const OpId arrived = (pass.forward ? activations_ : gradients_)[s][i];
     if (!first && arrived < 0) return false;
-    const std::string label = (pass.forward ? "forward " : "backward ") + std::to_string(pass.micro_batch);
-    const std::int64_t sequences =
-        chunk_elements(scenario_.workload.global_batch_sequences, micro_batches_, pass.micro_batch);
-    // A step of a site's share of the batch through all layers has as much work as the whole batch through
+    std::string label = (pass.forward ? "forward " : "backward ") + std::to_string(pass.micro_batch);
+    if (stage_sites_ > 1) label += " of pipeline " + std::to_string(pipeline_);
+    const std::int64_t batch =
+        chunk_elements(scenario_.workload.global_batch_sequences, stage_sites_, pipeline_);
+    const std::int64_t sequences = chunk_elements(batch, micro_batches_, pass.micro_batch);
+    // A step of a site's share of the batch through all layers has as much work as the pipeline's batch through
     // the stage's layers.
-    const double share =
-        static_cast<double>(sequences) / static_cast<double>(scenario_.workload.global_batch_sequences);
+    const double share = static_cast<double>(sequences * stage_sites_) /
+                         static_cast<double>(scenario_.workload.global_batch_sequences);
     std::vector<OpId> after;
     if (arrived >= 0) after.push_back(arrived);
     if (computed_[s] >= 0) after.push_back(computed_[s]);
     computed_[s] = add({label + " of stage " + std::to_string(stage),
-                        Compute{pass.forward ? Work::forward : Work::backward, {stage}, 1, share}, after});
+                        Compute{pass.forward ? Work::forward : Work::backward, {node(stage)}, 1, share}, after});
     const int to = stage + (pass.forward ? 1 : -1);
     if (to < 0 || to == stages_) return true;
     OpId& channel = (pass.forward ? forward_channel_ : backward_channel_)[s];
     const std::int64_t elements = sequences * scenario_.model.sequence_length * scenario_.model.d_model;
     const Exchange exchange{
-        {stage, to},
+        {node(stage), node(to)},
         {{Content::activation, TrafficClass::activation, {}, scenario_.strategy.wire, elements}}};
     std::vector<OpId> sent_after = {computed_[s]};
     if (channel >= 0) sent_after.push_back(channel);
@@ -138,7 +180,8 @@ class Schedule {
   }
 
   const Scenario& scenario_;
-  int stages_, micro_batches_;
+  int stage_sites_, stages_, micro_batches_;
+  int pipeline_ = 0;  // the pipeline whose passes are added
   RoundPlan round_;
   std::vector<std::vector<Pass>> stage_order_;
   std::vector<std::vector<OpId>> activations_, gradients_;  // [stage][micro-batch]: the transfer to the stage
@@ -151,14 +194,15 @@ Plan plan(const Scenario& scenario) {
   if (scenario.strategy.local_steps > 1)
     plan.notes.push_back("pipeline_wan synchronises in every step, so local_steps is ignored");
   plan.notes.push_back("pipeline_wan: all pipeline stages are assumed to take the same time");
-  const auto embedding = static_cast<GroupId>(plan.groups.size());
+  plan.groups = tensor_groups_by_layer_and_head(scenario);
+  const auto tied_table = static_cast<GroupId>(plan.groups.size());
   plan.groups.push_back({{TensorClass::embedding},
                          0,
                          0,
                          0,
                          0,
                          scenario.model.tied_embeddings ? count_parameters(scenario.model).embedding : 0});
-  plan.round = [round = Schedule(scenario).round(plan.groups, embedding)](std::int64_t) { return round; };
+  plan.round = [round = Schedule(scenario).round(plan.groups, tied_table)](std::int64_t) { return round; };
   return plan;
 }
 
@@ -166,23 +210,23 @@ struct Formula {
   template <class V>
   Summary<V> operator()(const Axes<V>& axes, const Fixed& fixed) const {
     Summary<V> summary = rounds_of(axes, fixed, constant<V>(1));
-    const double n = fixed.micro_batches;
-    const V hops = axes.sites - 1.0;
-    const V others = min_of(hops, constant<V>(1));  // 0 if there is only one site
+    const double n = fixed.micro_batches, sites = fixed.stage_sites;
+    const V stages = axes.sites / sites, hops = stages - 1.0;
+    const V others = min_of(hops, constant<V>(1));  // 0 if there is only one stage
     summary.idle_factor = hops / n;
-    summary.optimizer_factor = 1 / axes.sites;
+    summary.optimizer_factor = 1 / stages;
 
     Stage<V> fill;  // the first micro-batch passes all stages, forward and back
     fill.latency_hops = constant<V>(1);
     fill.bytes = fill.pair_bytes =
-        axes.global_batch_sequences / n * fixed.sequence_length * fixed.d_model * axes.bytes_per_element;
+        axes.global_batch_sequences / sites / n * fixed.sequence_length * fixed.d_model * axes.bytes_per_element;
     fill.times_per_round = 2.0 * hops;
     summary.add(fill);
     if (fixed.schedule == PipelineSchedule::one_f_one_b) {
-      const V groups = floor_of(V((n - 1) / axes.sites));  // q
+      const V groups = floor_of(V((n - 1) / stages));  // q
       summary.stages[0].times_per_round = 2.0 * hops * (groups + 1.0);
       Stage<V> others_of_group = fill;
-      others_of_group.times_per_round = (n - 1 - groups * axes.sites) * others;
+      others_of_group.times_per_round = (n - 1 - groups * stages) * others;
       others_of_group.hidden_forwards = others_of_group.hidden_backwards = constant<V>(1 / n);
       summary.add(others_of_group);
       summary.lower_bound = true;
@@ -196,13 +240,31 @@ struct Formula {
       backward.hidden_backwards = constant<V>(1 / n);
       summary.add(backward);
     }
-    summary.sent.activations = 2.0 * hops / axes.sites * n * fill.bytes;
+    summary.sent.activations = 2.0 * hops / stages * n * fill.bytes;
 
-    Stage<V> embedding;
-    embedding.latency_hops = (fixed.tied_elements > 0 ? 2.0 : 0.0) * others;
-    embedding.bytes = embedding.pair_bytes = others * fixed.tied_elements * axes.bytes_per_element;
-    summary.add(embedding);
-    summary.sent.dense = 2.0 / axes.sites * embedding.bytes;
+    if (sites > 1) {
+      // The first and the last stage have half of the norms outside the layers each. Of untied tables, the first
+      // one has the embedding and the last one the unembedding.
+      Axes<V> of_stage = axes;
+      of_stage.sites = constant<V>(sites);
+      const double untied = fixed.embedding_elements - fixed.tied_elements, head = fixed.head_elements;
+      const double dense = fixed.dense_elements - fixed.embedding_elements;
+      const V is_one = max_of(V(2.0 - stages), constant<V>(0));
+      const V table = is_one * untied + (1.0 - is_one) * std::max(head, untied - head);
+      const V norms = (dense - fixed.layered_elements) / 2 * (1.0 + is_one);
+      const V largest = (fixed.layered_elements + fixed.expert_elements) / stages + norms + table;
+      summary.add(averaging_stage(of_stage, fixed, V(axes.bytes_per_element * largest)));
+      const V factor = averaging_factor(fixed, of_stage.sites) * axes.bytes_per_element / stages;
+      summary.sent.dense = factor * (dense + untied);
+      summary.sent.expert_sync = factor * fixed.expert_elements;
+    }
+
+    if (fixed.tied_elements == 0) return summary;
+    Axes<V> with_table = axes;
+    with_table.sites = min_of(constant<V>(2 * sites), axes.sites);
+    summary.add(averaging_stage(with_table, fixed, V(axes.bytes_per_element * fixed.tied_elements)));
+    summary.sent.dense += averaging_factor(fixed, with_table.sites) * axes.bytes_per_element * fixed.tied_elements *
+                          with_table.sites / axes.sites;
     return summary;
   }
 };
@@ -211,16 +273,21 @@ void check_stages(const Scenario& scenario) {
   if (scenario.model.opaque)
     throw InputError("strategy.method", "\"pipeline_wan\"",
                      "a model of known width, because activations are sent", "\"fsdp\"");
-  if (scenario.model.layers < scenario.sites())
-    throw InputError("platform.sites", std::to_string(scenario.sites()),
-                     "at most one site for each of the " + std::to_string(scenario.model.layers) +
-                         " layers, because each site is a pipeline stage of whole layers",
-                     std::to_string(scenario.model.layers));
-  if (scenario.workload.global_batch_sequences < scenario.strategy.micro_batches)
+  const int sites = scenario.sites(), stage_sites = scenario.strategy.stage_sites;
+  if (sites % stage_sites != 0)
+    throw InputError("strategy.stage_sites", std::to_string(stage_sites),
+                     "a divisor of the " + std::to_string(sites) + " sites", "1");
+  if (scenario.model.layers < sites / stage_sites)
+    throw InputError("platform.sites", std::to_string(sites),
+                     "at most one stage for each of the " + std::to_string(scenario.model.layers) +
+                         " layers, because each stage has whole layers",
+                     std::to_string(scenario.model.layers * stage_sites));
+  const std::int64_t batch = scenario.workload.global_batch_sequences / stage_sites;
+  if (batch < scenario.strategy.micro_batches)
     throw InputError("strategy.micro_batches", std::to_string(scenario.strategy.micro_batches),
-                     "at most one micro-batch for each of the " +
-                         std::to_string(scenario.workload.global_batch_sequences) + " sequences of a step",
-                     std::to_string(scenario.workload.global_batch_sequences));
+                     "at most one micro-batch for each of the " + std::to_string(batch) +
+                         " sequences of a pipeline in a step",
+                     std::to_string(std::max<std::int64_t>(1, batch)));
 }
 
 }  // namespace
@@ -229,10 +296,10 @@ Method pipeline_wan() {
   Method method;
   method.name = "pipeline_wan";
   method.summary =
-      "The layers form a pipeline with one stage per site. In each of the n micro-batches of a step, each "
+      "The layers form a pipeline with one stage per site, or per group of sites. In each of the n micro-batches of a step, each "
       "site sends activations to the next site and receives their gradients. The first and the last site sum "
       "the gradient of the tied embedding.";
-  method.axes = {"micro_batches", "schedule", "payload_dtype"};
+  method.axes = {"micro_batches", "schedule", "stage_sites", "collective", "payload_dtype"};
   method.source =
       "Huang et al. 2019, GPipe (arXiv 1811.06965); Athlur et al. 2022, Varuna (arXiv 2111.04007); Ryabinin "
       "et al. "
@@ -242,8 +309,8 @@ Method pipeline_wan() {
   method.residency = Residency::sharded;
   method.check = check_stages;
   method.not_modelled =
-      "stages of several sites with rebalancing (SWARM), interleaved stages, activations in 8 bits unless "
-      "payload_dtype says so";
+      "sites that move between stages (SWARM's rebalancing), layers in proportion to the speed of sites, "
+      "interleaved stages, activations in 8 bits unless payload_dtype says so";
   method.assumptions = "stages take equally long, with as many layers in each";
   method.plan = plan;
   use_formula(method, Formula{});

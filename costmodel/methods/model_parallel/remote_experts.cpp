@@ -10,7 +10,7 @@
 // are all-reduced in every step. The paper trains asynchronously and does not say how sites agree on the
 // dense part. In this model, a site waits for the answers to its requests.
 #include "costmodel/methods/all.hpp"
-#include "costmodel/methods/shared/expert_traffic.hpp"
+#include "costmodel/methods/model_parallel/expert_traffic.hpp"
 
 namespace fomoe::costmodel {
 

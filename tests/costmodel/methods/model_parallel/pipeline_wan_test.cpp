@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "costmodel/compose/check.hpp"
+#include "costmodel/compose/make_plan.hpp"
 #include "costmodel/formula/closed_form.hpp"
 #include "costmodel/model/memory.hpp"
 #include "costmodel/model/site_model.hpp"
@@ -100,4 +101,48 @@ TEST_CASE(
   CHECK(memory(8, PipelineSchedule::one_f_one_b).activations ==
         doctest::Approx(layers / 4 / 2).epsilon(1e-9));
   CHECK(memory(2, PipelineSchedule::one_f_one_b).activations == doctest::Approx(layers / 4).epsilon(1e-9));
+}
+
+TEST_CASE("pipelines side by side: activations of each, and the gradients of each stage among its sites") {
+  for (const bool tied : {true, false}) {
+    for (const int stage_sites : {1, 2, 4, 8}) {
+      Scenario scenario = pipeline(8, 2, 1e9);
+      scenario.workload.global_batch_sequences = 16;
+      scenario.model.tied_embeddings = tied;
+      scenario.strategy.stage_sites = stage_sites;
+      CAPTURE(tied);
+      CAPTURE(stage_sites);
+      const Plan plan = tests::plan_of(scenario);
+      const SentBytes<double> sent = tests::sent_in_round(plan, 8, 0), formula = summarise(scenario).sent;
+      const int stages = 8 / stage_sites, w = stage_sites;
+      // The whole batch crosses each boundary between stages twice.
+      CHECK(sent.activations == doctest::Approx(2.0 * (stages - 1) * 16 * 10 * 6720 * 2 / 8).epsilon(1e-13));
+      const ParameterCounts counts = count_parameters(scenario.model);
+      const double table = 100.0 * 6720, body = static_cast<double>(counts.total() - counts.embedding);
+      const double ring = w > 1 ? 2.0 * (w - 1) / w : 0;
+      double all = ring * 2 * (body + (tied ? 0 : 2 * table)) * w;  // of the w sites of each stage
+      if (tied) {
+        const double n = std::min(2 * w, 8);
+        all += 2 * (n - 1) / n * 2 * table * n;
+      }
+      CHECK(sent.dense + sent.expert_sync == doctest::Approx(all / 8).epsilon(1e-12));
+      CHECK(formula.activations == doctest::Approx(sent.activations).epsilon(1e-12));
+      CHECK(formula.dense == doctest::Approx(sent.dense).epsilon(1e-12));
+      CHECK(formula.expert_sync == doctest::Approx(sent.expert_sync).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("pipelines side by side: a site of P stages keeps 1/P of the layers, and its part of the batch") {
+  Scenario four = pipeline(4, 2, 1e9), eight = pipeline(8, 2, 1e9);
+  eight.strategy.stage_sites = 2;
+  eight.workload.global_batch_sequences = 16;  // as much for each pipeline
+  four.gpus.micro_batch_sequences = eight.gpus.micro_batch_sequences = 1;
+  CHECK(memory_per_site(eight).total() == memory_per_site(four).total());
+  CHECK(parameters_per_site(eight) == parameters_per_site(four));
+  eight.strategy.stage_sites = 3;
+  CHECK_THROWS_AS(check(eight), InputError);
+  eight.strategy.stage_sites = 2;
+  eight.strategy.micro_batches = 9;  // a pipeline has 8 sequences
+  CHECK_THROWS_AS(check(eight), InputError);
 }
