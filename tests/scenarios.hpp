@@ -49,7 +49,8 @@ inline costmodel::ModelShape quantisable_shape() {
 }
 
 /// An ideal scenario that uses every axis of every method: 10 rounds of 6 steps, 2 fragments of one layer
-/// each, and 2 regions with hierarchical_diloco. All of them divide evenly. A method ignores the axes that it does not have.
+/// each, and 2 regions with hierarchical_diloco. All of them divide evenly. A method ignores the axes that it
+/// does not have.
 inline costmodel::Scenario every_axis_scenario(const std::string& method, int sites, int overlap = 0) {
   costmodel::Scenario scenario = ideal_scenario(method, sites, overlap);
   scenario.model = quantisable_shape();

@@ -25,8 +25,8 @@ struct WireBytes {
 };
 
 /// Bytes that an outer step moves in the memory of a GPU, per parameter: the pseudo-gradient, the outer state
-/// (read and written once), the update, and the payloads, which are encoded from 4 B per element and decoded to
-/// 4 B. A pair of payloads is one that is encoded and one that is decoded.
+/// (read and written once), the update, and the payloads, which are encoded from 4 B per element and decoded
+/// to 4 B. A pair of payloads is one that is encoded and one that is decoded.
 template <class V>
 V outer_step_bytes(const SiteModel& model, const WireBytes<V>& wire) {
   return kPseudoGradientBytes + kOuterUpdateBytes + 2 * model.outer_bytes_per_parameter +

@@ -49,7 +49,8 @@ bool equal_sites(const Platform& platform) {
   return true;
 }
 
-// A flow through a port that others share: when its first byte reaches the port, and the rate that it has alone.
+// A flow through a port that others share: when its first byte reaches the port, and the rate that it has
+// alone.
 struct Flow {
   double start_s;
   double alone_bytes_per_s;
@@ -91,8 +92,8 @@ std::vector<double> ends_s(const std::vector<Flow>& flows, double bytes, double 
 }
 
 // When the sites end a step in which each sends `bytes` to each other one, if they begin it at these times. A
-// flow takes its sender's port when it is sent, and its receiver's one when it arrives. It ends when both ports
-// have passed it on.
+// flow takes its sender's port when it is sent, and its receiver's one when it arrives. It ends when both
+// ports have passed it on.
 std::vector<double> step_ends_s(const Platform& platform, const std::vector<double>& begins_s, double bytes) {
   const std::size_t sites = begins_s.size();
   std::vector<double> ends(begins_s);

@@ -36,8 +36,8 @@ V after_end_s(const Stage<V>& stage, const StepSeconds<V>& step) {
 }
 
 /// Exposed time of all repetitions of a stage in a round, if the mean repetition is late by `late_s`. With n
-/// repetitions of which each is less late than the one before by a, and the first one is late by x, the sum of
-/// max(0, x − i·a) has m = min(n, ⌈x/a⌉) terms: m·x − a·m(m−1)/2.
+/// repetitions of which each is less late than the one before by a, and the first one is late by x, the sum
+/// of max(0, x − i·a) has m = min(n, ⌈x/a⌉) terms: m·x − a·m(m−1)/2.
 template <class V>
 V exposed_s(const Stage<V>& stage, const V& late_s, const StepSeconds<V>& step) {
   const V none = constant<V>(0), n = stage.times_per_round;

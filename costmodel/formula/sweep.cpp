@@ -184,8 +184,7 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
     const bool alike = context.sites.size() == 1 && !shares;
     const StepSeconds<V> longest = alike ? step(ceil_of(mean_sequences)) : mean_steps.back();
     const V longest_s = longest.step_s();
-    outer_steps_s.push_back(site.step_factor *
-                            outer_step_seconds(site.site, load, wire));
+    outer_steps_s.push_back(site.step_factor * outer_step_seconds(site.site, load, wire));
     keep_larger(slowest_outer_step_s, outer_steps_s.back(), slowest_s, longest_s);
     keep_larger(slowest_step.gradients_s, longest.gradients_s, slowest_s, longest_s);
     keep_larger(slowest_step.forward_s, longest.forward_s, slowest_s, longest_s);

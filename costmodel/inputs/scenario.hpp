@@ -36,13 +36,14 @@ enum class OuterOptimizer { nesterov, adam, yogi, average, local_adamw };
 /// Outer momentum of an expert whose owners change. reset_all_owners: all owners, old ones included, restart
 /// it at zero, so that they agree. transfer: the momentum is sent with the expert.
 enum class OuterStateOnMigration { reset_all_owners, transfer };
-/// Layers of a fragment of streaming_diloco: every P-th one of P fragments, consecutive ones, or each layer in
-/// the fragment that has the fewest bytes so far.
+/// Layers of a fragment of streaming_diloco: every P-th one of P fragments, consecutive ones, or each layer
+/// in the fragment that has the fewest bytes so far.
 enum class FragmentPattern { strided, sequential, balanced };
 /// Order of the micro-batches of a pipeline: all forward passes first (GPipe), or one forward and one
 /// backward pass in turn (1F1B).
 enum class PipelineSchedule { gpipe, one_f_one_b };
-/// Which sites fsdp shards among, and which gradients it reduces when: see costmodel/methods/model_parallel/fsdp.cpp.
+/// Which sites fsdp shards among, and which gradients it reduces when: see
+/// costmodel/methods/model_parallel/fsdp.cpp.
 enum class Sharding { full_shard, full_shard_no_sync, shard_grad_op, hybrid_shard };
 /// Model of how many tokens each expert receives (costmodel/model/router_load.hpp).
 enum class RouterModel { uniform, hash, expert_choice };
@@ -83,10 +84,9 @@ constexpr auto enum_names(Sharding) {
                                             {Sharding::hybrid_shard, "hybrid_shard"}});
 }
 constexpr auto enum_names(FragmentPattern) {
-  return std::to_array<EnumName<FragmentPattern>>(
-      {{FragmentPattern::strided, "strided"},
-       {FragmentPattern::sequential, "sequential"},
-       {FragmentPattern::balanced, "balanced"}});
+  return std::to_array<EnumName<FragmentPattern>>({{FragmentPattern::strided, "strided"},
+                                                   {FragmentPattern::sequential, "sequential"},
+                                                   {FragmentPattern::balanced, "balanced"}});
 }
 constexpr auto enum_names(PipelineSchedule) {
   return std::to_array<EnumName<PipelineSchedule>>(

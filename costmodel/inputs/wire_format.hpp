@@ -21,9 +21,10 @@ constexpr auto enum_names(ElementType) {
 }
 int bits_of(ElementType type);
 
-/// The n elements of a payload take ⌈(⌈kept_share·n⌉·(value bits + position bits) + ⌈n/block⌉·scale bits) ÷ 8⌉
-/// bytes, where `block` is block_elements. A position has index_bits bits. If positions are entropy-coded, it has
-/// the entropy of a position instead, H(p)/p bits for a share p of kept elements, where H is the binary entropy.
+/// The n elements of a payload take ⌈(⌈kept_share·n⌉·(value bits + position bits) + ⌈n/block⌉·scale bits) ÷
+/// 8⌉ bytes, where `block` is block_elements. A position has index_bits bits. If positions are entropy-coded,
+/// it has the entropy of a position instead, H(p)/p bits for a share p of kept elements, where H is the
+/// binary entropy.
 struct WireFormat {
   ElementType type = ElementType::bf16;
   double kept_share = 1;            // top-k: share of the elements that is sent

@@ -69,7 +69,8 @@ Method diloco() {
       "2003.00295)";
   method.not_modelled = "sites that drop out of single rounds";
   method.assumptions =
-      "the pseudo-gradient of the whole model is one payload, sent after the last local step, unless layerwise "
+      "the pseudo-gradient of the whole model is one payload, sent after the last local step, unless "
+      "layerwise "
       "is set";
   method.plan = plan;
   use_formula(method, Formula{});

@@ -1,8 +1,8 @@
 // DiLoCo with two periods: the M sites form R regions of equally many consecutive sites (`regions`). After
-// every K local steps, each region averages its parameters, as in hierarchical local SGD (Lin et al. 2018). In
-// every G-th round (`global_period`) all sites instead average their pseudo-gradients since the last such round,
-// and an outer Nesterov step follows, as in DiLoCo. Each site sends B bytes per round, as the mean over
-// rounds, where S_p is the size of the parameters and S_g that of the pseudo-gradients:
+// every K local steps, each region averages its parameters, as in hierarchical local SGD (Lin et al. 2018).
+// In every G-th round (`global_period`) all sites instead average their pseudo-gradients since the last such
+// round, and an outer Nesterov step follows, as in DiLoCo. Each site sends B bytes per round, as the mean
+// over rounds, where S_p is the size of the parameters and S_g that of the pseudo-gradients:
 //   B = (1 − 1/G) · 2(M/R−1)/(M/R) · S_p + 1/G · 2(M−1)/M · S_g
 #include <algorithm>
 
@@ -96,9 +96,11 @@ Method hierarchical_diloco() {
   Method method;
   method.name = "hierarchical_diloco";
   method.summary =
-      "Every K steps, the sites of each region average their parameters. In every global_period-th round, all "
+      "Every K steps, the sites of each region average their parameters. In every global_period-th round, "
+      "all "
       "sites average pseudo-gradients, and an outer Nesterov step follows.";
-  method.axes = {"local_steps", "global_period", "collective", "payload_dtype", "parameter_dtype", "compression"};
+  method.axes = {"local_steps",   "global_period",   "collective",
+                 "payload_dtype", "parameter_dtype", "compression"};
   method.source =
       "Douillard et al. 2023, DiLoCo (arXiv 2311.08105); Lin et al. 2018, hierarchical local SGD (arXiv "
       "1808.07217)";

@@ -4,7 +4,8 @@
 // summed on the way: every site's payload goes to every other site, and a site's traffic grows with the
 // number of sites M. Each site sends B bytes per round, where S is the number of elements of the model:
 //   B = (M−1) · S · 64/4096 · (2 + 12)/8
-// `payload_dtype` and `compression` change these numbers; entropy-coded positions have 7.4 bits. The codebook of the 2-bit values is not counted.
+// `payload_dtype` and `compression` change these numbers; entropy-coded positions have 7.4 bits. The codebook
+// of the 2-bit values is not counted.
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/building_blocks.hpp"
 #include "costmodel/plan/ring_order.hpp"

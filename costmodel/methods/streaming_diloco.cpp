@@ -1,16 +1,16 @@
 // Streaming DiLoCo: the model is cut into P fragments of whole layers. Each fragment is averaged among all M
 // sites every K steps, as in DiLoCo. With the paper's strided pattern, layer l belongs to fragment l mod P;
 // fragment_pattern = "sequential" has consecutive layers, and "balanced" fragments have about equal bytes.
-// Fragment p is sent after step ⌊(p+1)·K/P⌋ of the round, so that the fragments take turns. The site continues
-// to train while a fragment is sent. After τ = `overlap_steps` more steps, the site waits until the fragment
-// has arrived and applies the fragment's outer step. With `layerwise`, transfers begin behind the backward pass
-// and end when the forward pass needs them, as in the paper's simulator (shared/fragment_formula.hpp). The last
-// fragment also has the embedding, which belongs to no layer (the paper does not assign the embedding to a
-// fragment). Each site sends B bytes per round, in transfers of about S/P, where S is the size of the whole
-// model:
+// Fragment p is sent after step ⌊(p+1)·K/P⌋ of the round, so that the fragments take turns. The site
+// continues to train while a fragment is sent. After τ = `overlap_steps` more steps, the site waits until the
+// fragment has arrived and applies the fragment's outer step. With `layerwise`, transfers begin behind the
+// backward pass and end when the forward pass needs them, as in the paper's simulator
+// (shared/fragment_formula.hpp). The last fragment also has the embedding, which belongs to no layer (the
+// paper does not assign the embedding to a fragment). Each site sends B bytes per round, in transfers of
+// about S/P, where S is the size of the whole model:
 //   B = 2(M−1)/M · S
-// By default a fragment has three layers, τ = 1 and payloads are int4, the closest format to the paper's 4-bit
-// floats.
+// By default a fragment has three layers, τ = 1 and payloads are int4, the closest format to the paper's
+// 4-bit floats.
 #include <algorithm>
 
 #include "costmodel/methods/all.hpp"
@@ -56,7 +56,8 @@ Method streaming_diloco() {
   method.usual_wire = plain_format(ElementType::int4);  // closest to the paper's 4-bit floats
   method.not_modelled = "the mixing factor α, which changes quality but no bytes";
   method.assumptions =
-      "int4 with a scale per 256 values in place of 4-bit floats; the embedding is in the last fragment; layer by layer, "
+      "int4 with a scale per 256 values in place of 4-bit floats; the embedding is in the last fragment; "
+      "layer by layer, "
       "one transfer follows another in the order of the backward pass";
   method.inside_step = sends_layers;
   method.check = check_layerwise;

@@ -34,8 +34,8 @@ struct Method {
   /// Payloads of the whole model that a site encodes and decodes with an outer step, in pairs of one encoded
   /// and one decoded payload: differences, and parameters, which have a format of their own.
   double encoded_differences = 1, encoded_parameters = 0;
-  bool own_embedding = false;             // each site keeps its own embedding, without outer state for it
-  bool every_step = false;                // synchronises after each step; local_steps does not apply
+  bool own_embedding = false;  // each site keeps its own embedding, without outer state for it
+  bool every_step = false;     // synchronises after each step; local_steps does not apply
   /// The first site trains on the whole global batch, the others are idle.
   bool one_site = false;
   std::optional<WireFormat> usual_wire = {};  // default if the scenario has no payload_dtype; empty: bf16

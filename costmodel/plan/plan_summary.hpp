@@ -119,8 +119,9 @@ struct Stage {
   /// A part of the stage before, with the computation that hides this part. It adds no communication: of the
   /// stage and its parts, the one with the longest exposed time counts.
   bool part_of_previous = false;
-  /// The times_per_round repetitions are hidden by unequally many layers: each one by the computation of so many
-  /// layers more than the one before, as a share of all layers. The hidden passes above are those of the mean.
+  /// The times_per_round repetitions are hidden by unequally many layers: each one by the computation of so
+  /// many layers more than the one before, as a share of all layers. The hidden passes above are those of the
+  /// mean.
   V layers_between = constant<V>(0);
   V share_of_pass = constant<V>(1);  // share of a site's batch in the pass of these layers
 };

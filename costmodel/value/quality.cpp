@@ -73,7 +73,8 @@ std::string reported(const Strategy& strategy) {
   const std::string& method = strategy.method->name;
   if (strategy.wire.sparse()) return "";
   if (strategy.wire.type == ElementType::int8 && method == "diloco")
-    return "; INTELLECT-1 (arXiv 2412.01152; 10B parameters, K = 100, up to 14 sites) reports no effect of int8 on "
+    return "; INTELLECT-1 (arXiv 2412.01152; 10B parameters, K = 100, up to 14 sites) reports no effect of "
+           "int8 on "
            "its loss curves, without numbers";
   if (strategy.wire.type == ElementType::int4 && method == "streaming_diloco")
     return "; with 4-bit floats and K = 30, Streaming DiLoCo (arXiv 2501.18512, table 5; 2 sites, 35M to 1B "
@@ -196,8 +197,7 @@ Quality from_law(const Scenario& scenario, const RunReport& report) {
   const auto refuse = [](const std::string& reason) { return unknown(kLawSource, reason); };
   if (method != "ddp" && method != "diloco")
     return refuse("method " + method + "; the law covers ddp and diloco");
-  if (const std::string other = other_payload(scenario.strategy); !other.empty())
-    return refuse(other);
+  if (const std::string other = other_payload(scenario.strategy); !other.empty()) return refuse(other);
   if (method == "diloco" && scenario.strategy.outer_optimizer != OuterOptimizer::nesterov)
     return refuse(std::string("outer_optimizer ") + to_string(scenario.strategy.outer_optimizer) +
                   "; the law covers nesterov");
@@ -221,7 +221,8 @@ Quality from_law(const Scenario& scenario, const RunReport& report) {
     replicas = sites;
   }
   if (scenario.model.sequence_length != 2048)
-    return refuse("sequence_length " + std::to_string(scenario.model.sequence_length) + "; the law covers 2048");
+    return refuse("sequence_length " + std::to_string(scenario.model.sequence_length) +
+                  "; the law covers 2048");
   const double best = diloco_best_batch(replicas, parameters);
   const auto batch = static_cast<double>(scenario.workload.global_batch_sequences);
   if (batch > 2 * best || batch < best / 2)

@@ -14,8 +14,9 @@ struct LossLaw {
 /// Charles et al. 2025 (arXiv 2503.09799v1), Table 7. `replicas` = 0 is data-parallel training; otherwise 1,
 /// 2, 4 or 8.
 LossLaw diloco_loss_law(int replicas);
-/// Best global batch for N parameters, in sequences of 2048 tokens: the power law of Table 9 of the same paper.
-/// The table's unit is taken to be sequences, since in tokens the law would give less than one sequence.
+/// Best global batch for N parameters, in sequences of 2048 tokens: the power law of Table 9 of the same
+/// paper. The table's unit is taken to be sequences, since in tokens the law would give less than one
+/// sequence.
 double diloco_best_batch(int replicas, double parameters);
 /// The loss A · N^α in nats per token.
 double loss_of(const LossLaw& law, double parameters);

@@ -129,8 +129,7 @@ std::string stage_lines(const Scenario& scenario, const costmodel::ClosedFormPar
     const bool by_ports =
         stage.between == costmodel::Between::pairs || stage.between == costmodel::Between::first_site;
     if (by_ports && parts.links.sites != nullptr)
-      text += text_of({name + times,
-                       "steps · time until every port and path has passed on its flows",
+      text += text_of({name + times, "steps · time until every port and path has passed on its flows",
                        fmt::format("{:.6g} steps, {} to each peer in all", stage.latency_hops,
                                    human_bytes(stage.pair_bytes)),
                        seconds(costmodel::stage_s(stage, parts.links))});

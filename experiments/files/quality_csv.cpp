@@ -90,7 +90,8 @@ class QualityReader {
     } else if (key == "payload_dtype") {
       table_.payload_dtype = costmodel::enum_of<costmodel::ElementType>(value);
       if (!table_.payload_dtype)
-        wrong(key, fmt::format("\"{}\"", value), "a value of strategy.payload_dtype", "# payload_dtype: int8");
+        wrong(key, fmt::format("\"{}\"", value), "a value of strategy.payload_dtype",
+              "# payload_dtype: int8");
     } else if (std::find(names.begin(), names.end(), key) != names.end()) {
       table_.scope.emplace_back(key, number(value, key, 1));
     } else {

@@ -130,8 +130,9 @@ class PlanReader {
   }
 
   [[nodiscard]] WireFormat format(const JsonObject& payload, const std::string& where) const {
-    const JsonObject reader = object(payload.at("format", "an object"), where + ".format",
-                                     {"type", "kept_share", "index_bits", "entropy_coded", "block_elements", "scale_bits"});
+    const JsonObject reader =
+        object(payload.at("format", "an object"), where + ".format",
+               {"type", "kept_share", "index_bits", "entropy_coded", "block_elements", "scale_bits"});
     WireFormat format;
     format.type = choice(reader, "type", ElementType::bf16, true);
     if (reader.has("kept_share")) {

@@ -71,13 +71,14 @@ class Engine {
   void schedule_now(Callback callback) { ready_callbacks_.push_back(std::move(callback)); }
   void after(double delay_s, Callback callback);
   /// Whether a flow of the pair takes its uplink when it is sent, and its downlink when it arrives
-  /// (engine_departures.cpp). If all latencies are equal, this makes no difference: the flow may then take both
-  /// when it arrives. Senders that are simulated one by one, or that have send buffers, also take both at once.
+  /// (engine_departures.cpp). If all latencies are equal, this makes no difference: the flow may then take
+  /// both when it arrives. Senders that are simulated one by one, or that have send buffers, also take both
+  /// at once.
   [[nodiscard]] bool departs_early(costmodel::NodeId from, costmodel::NodeId to) const {
     return unequal_latencies_ && leaves_site(from, to);
   }
-  /// Begins to send a flow: from now on it takes all links on its way except the receiver's downlink. Its first
-  /// byte arrives after the latency.
+  /// Begins to send a flow: from now on it takes all links on its way except the receiver's downlink. Its
+  /// first byte arrives after the latency.
   std::shared_ptr<Departure> depart(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes);
   /// Stops sending, because the first byte has arrived at a receiver that is not ready yet.
   void hold(Departure& departure);

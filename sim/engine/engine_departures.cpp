@@ -1,12 +1,12 @@
 // The part of Engine that lets a flow take its uplink when it is sent and its downlink when it arrives, one
 // latency later.
 //
-// A flow has three parts. From its departure until its first byte arrives, it takes all links but the downlink, at
-// most at the downlink's rate.
-// The bytes that it sends in this time are in flight. Then it takes all of its links at once, at one rate, since
-// a sender follows the rate at which its bytes arrive (self-clocking; Jacobson 1988, "Congestion avoidance and
-// control"). When the last byte has left, the bytes in flight still take the downlink, and the last one of them
-// arrives no earlier than it was sent. A flow without competitors thus ends after its latency + bytes ÷ rate.
+// A flow has three parts. From its departure until its first byte arrives, it takes all links but the
+// downlink, at most at the downlink's rate. The bytes that it sends in this time are in flight. Then it takes
+// all of its links at once, at one rate, since a sender follows the rate at which its bytes arrive
+// (self-clocking; Jacobson 1988, "Congestion avoidance and control"). When the last byte has left, the bytes
+// in flight still take the downlink, and the last one of them arrives no earlier than it was sent. A flow
+// without competitors thus ends after its latency + bytes ÷ rate.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -18,8 +18,7 @@ namespace fomoe::sim {
 std::shared_ptr<Engine::Departure> Engine::depart(NodeId from, NodeId to, std::int64_t bytes) {
   if (!platform_.changes.empty()) refuse_dead_links(from, to);
   Simgrid& sg = *simgrid_;
-  sg.route_in_parts(nodes_, platform_, from, to,
-                    sg.caps.empty() ? 0 : flow_start_.cap_bytes_per_s(from, to));
+  sg.route_in_parts(nodes_, platform_, from, to, sg.caps.empty() ? 0 : flow_start_.cap_bytes_per_s(from, to));
   auto departure = std::make_shared<Departure>();
   departure->from = from;
   departure->to = to;
@@ -39,8 +38,9 @@ void Engine::hold(Departure& departure) {
   Simgrid::Flight* flight = departure.flight;
   if (flight == nullptr) return;
   departure.flight = nullptr;
-  departure.sent = std::min(departure.bytes, static_cast<std::int64_t>(std::llround(
-                                                 flight->bytes - flight->comm->get_remaining())));
+  departure.sent =
+      std::min(departure.bytes,
+               static_cast<std::int64_t>(std::llround(flight->bytes - flight->comm->get_remaining())));
   departure.sending_s = now() - departure.start_s;
   flight->comm->cancel();
 }

@@ -58,7 +58,8 @@ struct Engine::Simgrid {
   // Ends of routes that have a part of a pair's links. Empty if latencies are equal.
   std::vector<s4u::Host*> way_out;  // [receiver]: all links but the downlink
   std::vector<s4u::Host*> way_in;   // [sender]: the downlink
-  std::vector<s4u::Link*> down_alone;  // [site]; every flow gets the full rate of the downlink, if it is constant
+  std::vector<s4u::Link*>
+      down_alone;  // [site]; every flow gets the full rate of the downlink, if it is constant
   std::vector<char> routed_in_parts;
 
   std::deque<Flight> flights;  // a deque keeps addresses valid
@@ -134,8 +135,7 @@ struct Engine::Simgrid {
     // A sender does not send faster than the receiver's downlink can be.
     if (!changing) links.emplace_back(down_alone[to_site]);
     add_route(*zone, hosts[f], way_out[t], links);
-    add_route(*zone, way_in[f], hosts[t],
-              {s4u::LinkInRoute(down[to_site])});
+    add_route(*zone, way_in[f], hosts[t], {s4u::LinkInRoute(down[to_site])});
   }
 
   Flight* flight() {

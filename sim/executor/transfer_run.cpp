@@ -89,7 +89,8 @@ void TransferRun::post_receives(std::uint32_t channel, NodeId node, std::int32_t
     const FlowIndex index = run.of_step[i];
     const Flow& flow = run.channel.flows[index];
     if (flow.to != node) continue;
-    engine_.after(engine_.latency_s(node, flow.from), [this, channel, index] { end_ready(channel, index, false); });
+    engine_.after(engine_.latency_s(node, flow.from),
+                  [this, channel, index] { end_ready(channel, index, false); });
   }
 }
 

@@ -16,8 +16,8 @@
 //
 // With `overlap_dispatch`, a site computes two halves of its batch in turn, and the activations of one half
 // travel while the other half computes (DeepSeek-V3, section 3.2.1). With equal halves, t is the time of a
-// half's transfer, and d and e are the times of its dense part and its experts in a layer. Apart from the first
-// and the last layer, the forward pass of a layer takes
+// half's transfer, and d and e are the times of its dense part and its experts in a layer. Apart from the
+// first and the last layer, the forward pass of a layer takes
 //   2·max(d, t) + 2·max(e, t)
 // The formula is only the lower bound max(2(d + e), 4t).
 #include <algorithm>
@@ -67,8 +67,8 @@ void check_halves(const Scenario& scenario) {
   const std::int64_t batch = scenario.workload.global_batch_sequences;
   if (scenario.strategy.overlap_dispatch && batch < 2 * scenario.sites())
     throw InputError("strategy.overlap_dispatch", "true",
-                     "false, or at least two sequences per site and step, which has " + std::to_string(batch) +
-                         " sequences in all",
+                     "false, or at least two sequences per site and step, which has " +
+                         std::to_string(batch) + " sequences in all",
                      "false");
 }
 
@@ -80,7 +80,7 @@ Method expert_parallel_wan() {
   method.summary =
       "In every layer, forward and backward, an all-to-all sends activations to the sites of their experts "
       "and back. In every step, all sites all-reduce the dense gradients.";
-  method.axes = {"max_sites_per_token", "capacity_factor", "router",          "overlap_dispatch",
+  method.axes = {"max_sites_per_token", "capacity_factor", "router",        "overlap_dispatch",
                  "collective",          "payload_dtype",   "dispatch_dtype"};
   method.source =
       "Lepikhin et al. 2020, GShard (arXiv 2006.16668); Rajbhandari et al. 2022, DeepSpeed-MoE (arXiv "
@@ -91,7 +91,8 @@ Method expert_parallel_wan() {
   method.residency = Residency::experts_sharded;
   method.check = check_halves;
   method.not_modelled =
-      "a forward and a backward chunk at the same time (DualPipe of DeepSeek-V3; overlap_dispatch has two halves "
+      "a forward and a backward chunk at the same time (DualPipe of DeepSeek-V3; overlap_dispatch has two "
+      "halves "
       "of one pass); the time that the GPUs spend on sending";
   method.assumptions = "a token's copies go to sites evenly, or as strategy.router says";
   method.plan = plan;

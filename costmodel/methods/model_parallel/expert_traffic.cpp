@@ -86,7 +86,8 @@ class StepBuilder {
   void compute_dense(const std::string& name, Work work) {
     const double share = (1 - expert_share_) / (layers_ * traffic_.halves);
     for (int half = 0; half < traffic_.halves; ++half)
-      before(half) = latest_ = {append(half, latest_, {name, Compute{work, all_workers(scenario_), 1, share}, {}})};
+      before(half) =
+          latest_ = {append(half, latest_, {name, Compute{work, all_workers(scenario_), 1, share}, {}})};
   }
 
   // Adds one operation for all sites, or one for each site if they have unequal loads.
@@ -96,11 +97,13 @@ class StepBuilder {
     for (int half = 0; half < traffic_.halves; ++half) {
       std::vector<OpId> parts;
       if (all_equal(rows)) {
-        parts = {append(half, latest_, {name, Compute{work, all_workers(scenario_), 1, share * rows.front()}, {}})};
+        parts = {append(half, latest_,
+                        {name, Compute{work, all_workers(scenario_), 1, share * rows.front()}, {}})};
       } else {
         for (int site = 0; site < scenario_.sites(); ++site)
-          parts.push_back(append(
-              half, latest_, {name, Compute{work, {site}, 1, share * rows[static_cast<std::size_t>(site)]}, {}}));
+          parts.push_back(
+              append(half, latest_,
+                     {name, Compute{work, {site}, 1, share * rows[static_cast<std::size_t>(site)]}, {}}));
       }
       before(half) = latest_ = parts;
     }

@@ -15,15 +15,15 @@
 // waiting at others, so that this is a lower bound; the simulation follows each stage. If t = 0, both
 // schedules take (n + M − 1)(f + b), and the bubble is (M−1)/n of the computation.
 //
-// With stage_sites = W, each stage has W consecutive sites, and there are W pipelines of P = M/W stages, each with
-// 1/W of the batch: B_g, M and n above are then those of a pipeline. The sites of a stage all-reduce its gradients
-// after their last backward pass. With equal sites, this is also the mean of SWARM, in which each micro-batch takes
-// any free site of the next stage.
+// With stage_sites = W, each stage has W consecutive sites, and there are W pipelines of P = M/W stages, each
+// with 1/W of the batch: B_g, M and n above are then those of a pipeline. The sites of a stage all-reduce its
+// gradients after their last backward pass. With equal sites, this is also the mean of SWARM, in which each
+// micro-batch takes any free site of the next stage.
 //
-// A tied embedding is also the unembedding, so the sites of the first and the last stage all-reduce its gradient in
-// every step (Megatron-LM, Narayanan et al. 2021). With activation checkpointing, a stage keeps the inputs of its
-// layers and repeats their forward passes (as Varuna does). Assumption: layers are divided so that
-// all stages take equally long.
+// A tied embedding is also the unembedding, so the sites of the first and the last stage all-reduce its
+// gradient in every step (Megatron-LM, Narayanan et al. 2021). With activation checkpointing, a stage keeps
+// the inputs of its layers and repeats their forward passes (as Varuna does). Assumption: layers are divided
+// so that all stages take equally long.
 #include <algorithm>
 #include <string>
 
@@ -51,10 +51,12 @@ class Schedule {
       before.insert(before.end(), computed_.begin(), computed_.end());
     }
     if (stage_sites_ > 1)
-      before = {add(all_reduce_op(scenario_, "all-reduce gradients of each stage", stage_gradients(groups), before))};
+      before = {add(
+          all_reduce_op(scenario_, "all-reduce gradients of each stage", stage_gradients(groups), before))};
     if (groups[static_cast<std::size_t>(tied_table)].elements > 0 && scenario_.sites() > 1) {
-      Exchange exchange{{}, {make_payload(groups, Content::gradient, TrafficClass::dense, scenario_.strategy.wire,
-                                          {tied_table})}};
+      Exchange exchange{{},
+                        {make_payload(groups, Content::gradient, TrafficClass::dense, scenario_.strategy.wire,
+                                      {tied_table})}};
       for (int i = 0; i < stage_sites_; ++i) exchange.nodes.push_back(i);
       for (int i = std::max(stage_sites_, scenario_.sites() - stage_sites_); i < scenario_.sites(); ++i)
         exchange.nodes.push_back(i);
@@ -155,15 +157,16 @@ class Schedule {
     const std::int64_t batch =
         chunk_elements(scenario_.workload.global_batch_sequences, stage_sites_, pipeline_);
     const std::int64_t sequences = chunk_elements(batch, micro_batches_, pass.micro_batch);
-    // A step of a site's share of the batch through all layers has as much work as the pipeline's batch through
-    // the stage's layers.
+    // A step of a site's share of the batch through all layers has as much work as the pipeline's batch
+    // through the stage's layers.
     const double share = static_cast<double>(sequences * stage_sites_) /
                          static_cast<double>(scenario_.workload.global_batch_sequences);
     std::vector<OpId> after;
     if (arrived >= 0) after.push_back(arrived);
     if (computed_[s] >= 0) after.push_back(computed_[s]);
-    computed_[s] = add({label + " of stage " + std::to_string(stage),
-                        Compute{pass.forward ? Work::forward : Work::backward, {node(stage)}, 1, share}, after});
+    computed_[s] =
+        add({label + " of stage " + std::to_string(stage),
+             Compute{pass.forward ? Work::forward : Work::backward, {node(stage)}, 1, share}, after});
     const int to = stage + (pass.forward ? 1 : -1);
     if (to < 0 || to == stages_) return true;
     OpId& channel = (pass.forward ? forward_channel_ : backward_channel_)[s];
@@ -218,8 +221,8 @@ struct Formula {
 
     Stage<V> fill;  // the first micro-batch passes all stages, forward and back
     fill.latency_hops = constant<V>(1);
-    fill.bytes = fill.pair_bytes =
-        axes.global_batch_sequences / sites / n * fixed.sequence_length * fixed.d_model * axes.bytes_per_element;
+    fill.bytes = fill.pair_bytes = axes.global_batch_sequences / sites / n * fixed.sequence_length *
+                                   fixed.d_model * axes.bytes_per_element;
     fill.times_per_round = 2.0 * hops;
     summary.add(fill);
     if (fixed.schedule == PipelineSchedule::one_f_one_b) {
@@ -243,8 +246,8 @@ struct Formula {
     summary.sent.activations = 2.0 * hops / stages * n * fill.bytes;
 
     if (sites > 1) {
-      // The first and the last stage have half of the norms outside the layers each. Of untied tables, the first
-      // one has the embedding and the last one the unembedding.
+      // The first and the last stage have half of the norms outside the layers each. Of untied tables, the
+      // first one has the embedding and the last one the unembedding.
       Axes<V> of_stage = axes;
       of_stage.sites = constant<V>(sites);
       const double untied = fixed.embedding_elements - fixed.tied_elements, head = fixed.head_elements;
@@ -263,8 +266,8 @@ struct Formula {
     Axes<V> with_table = axes;
     with_table.sites = min_of(constant<V>(2 * sites), axes.sites);
     summary.add(averaging_stage(with_table, fixed, V(axes.bytes_per_element * fixed.tied_elements)));
-    summary.sent.dense += averaging_factor(fixed, with_table.sites) * axes.bytes_per_element * fixed.tied_elements *
-                          with_table.sites / axes.sites;
+    summary.sent.dense += averaging_factor(fixed, with_table.sites) * axes.bytes_per_element *
+                          fixed.tied_elements * with_table.sites / axes.sites;
     return summary;
   }
 };
@@ -296,7 +299,8 @@ Method pipeline_wan() {
   Method method;
   method.name = "pipeline_wan";
   method.summary =
-      "The layers form a pipeline with one stage per site, or per group of sites. In each of the n micro-batches of a step, each "
+      "The layers form a pipeline with one stage per site, or per group of sites. In each of the n "
+      "micro-batches of a step, each "
       "site sends activations to the next site and receives their gradients. The first and the last site sum "
       "the gradient of the tied embedding.";
   method.axes = {"micro_batches", "schedule", "stage_sites", "collective", "payload_dtype"};

@@ -22,7 +22,7 @@ namespace fomoe::costmodel {
 /// tables.
 template <class V>
 struct FragmentSizes {
-  V others, last;       // layers of a fragment, in elements; the first layer and the last one include norms
+  V others, last;  // layers of a fragment, in elements; the first layer and the last one include norms
   V layers_of_others, layers_of_last;
 };
 
@@ -32,7 +32,8 @@ FragmentSizes<V> fragment_sizes(const Axes<V>& axes, const Fixed& fixed) {
   const V count = axes.fragments;
   V last = in_layers / count;
   if (fixed.fragment_pattern == FragmentPattern::balanced)
-    last = max_of(V((in_layers + fixed.embedding_elements) / count - fixed.embedding_elements), constant<V>(0));
+    last =
+        max_of(V((in_layers + fixed.embedding_elements) / count - fixed.embedding_elements), constant<V>(0));
   const V is_one = max_of(V(2.0 - count), constant<V>(0));  // 1 if P = 1
   last = is_one * in_layers + (1.0 - is_one) * last;
   const V others = (in_layers - last) / max_of(V(count - 1.0), constant<V>(1));
@@ -46,8 +47,8 @@ void add_layerwise_stages(Summary<V>& summary, const Axes<V>& axes, const Fixed&
   const FragmentSizes<V> sizes = fragment_sizes(axes, fixed);
   const V none = constant<V>(0), one = constant<V>(1), pass = share_of_pass(axes, fixed);
   const V others = axes.fragments - 1.0, any_others = min_of(others, one);
-  // Parts that take `transfers` calls for `elements`; the backward pass has left layer `from`·L before, and the
-  // forward pass waits at layer `to`·L.
+  // Parts that take `transfers` calls for `elements`; the backward pass has left layer `from`·L before, and
+  // the forward pass waits at layer `to`·L.
   const auto add = [&](const V& times, const V& transfers, const V& elements, const V& from, const V& to,
                        const V& layers_between, bool is_part) {
     Stage<V> stage = averaging_stage(axes, fixed, V(bytes * elements));
@@ -66,10 +67,11 @@ void add_layerwise_stages(Summary<V>& summary, const Axes<V>& axes, const Fixed&
   const bool sequential = fixed.fragment_pattern == FragmentPattern::sequential;
   const V mean_p = max_of(V(others - 1.0), none) / 2.0;
   const V stride = sequential ? V(fixed.layers / axes.fragments) : one;
-  const V span = sequential ? V(sizes.layers_of_others - 1.0)
-                            : V((sizes.layers_of_others - 1.0) * axes.fragments);
+  const V span =
+      sequential ? V(sizes.layers_of_others - 1.0) : V((sizes.layers_of_others - 1.0) * axes.fragments);
   const V apart = stride / fixed.layers, low = mean_p * apart;
-  add(others, sizes.layers_of_others, sizes.others, V(low + max_of(span, none) / fixed.layers), low, apart, false);
+  add(others, sizes.layers_of_others, sizes.others, V(low + max_of(span, none) / fixed.layers), low, apart,
+      false);
   add(others, any_others, V(sizes.others / max_of(sizes.layers_of_others, one)), low, low, apart, true);
 
   const V layers = sizes.layers_of_last, any_layers = min_of(layers, one);
@@ -77,16 +79,17 @@ void add_layerwise_stages(Summary<V>& summary, const Axes<V>& axes, const Fixed&
   const double head = fixed.head_elements, table = fixed.embedding_elements - head;
   const double head_calls = head > 0 ? 1 : 0, table_calls = table > 0 ? 1 : 0;
   const V top = V((fixed.layers - 1.0) / fixed.layers * any_layers);
-  add(one, V(head_calls + layers + table_calls), V(head + sizes.last + table),
-      head > 0 ? one : top, none, none, false);
+  add(one, V(head_calls + layers + table_calls), V(head + sizes.last + table), head > 0 ? one : top, none,
+      none, false);
   summary.stages[static_cast<std::size_t>(summary.stage_count - 1)].shown_at_end = true;
   if (head > 0) add(one, V(layers + table_calls), V(sizes.last + table), top, none, none, true);
-  add(one, V(any_layers + table_calls), V(sizes.last / max_of(layers, one) + table), low_of_last, none, none, true);
+  add(one, V(any_layers + table_calls), V(sizes.last / max_of(layers, one) + table), low_of_last, none, none,
+      true);
   if (table > 0) add(one, one, constant<V>(table), none, none, none, true);
 }
 
-/// The mean round of plan_of_fragments(). An element has `bytes` bytes, which are the sum over its contents if
-/// several contents are averaged.
+/// The mean round of plan_of_fragments(). An element has `bytes` bytes, which are the sum over its contents
+/// if several contents are averaged.
 template <class V>
 Summary<V> summary_of_fragments(const Axes<V>& axes, const Fixed& fixed, const V& bytes) {
   Summary<V> summary = full_model_summary(axes, fixed, axes.local_steps, bytes);

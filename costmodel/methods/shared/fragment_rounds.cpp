@@ -83,8 +83,8 @@ struct Sent {
 // round can refer to operations of the previous one.
 class RoundBuilder {
  public:
-  RoundBuilder(const Scenario& scenario, const std::vector<Sent>& fragments, const Turns& turns, bool outer_steps,
-               bool first, std::int64_t steps)
+  RoundBuilder(const Scenario& scenario, const std::vector<Sent>& fragments, const Turns& turns,
+               bool outer_steps, bool first, std::int64_t steps)
       : scenario_(scenario),
         fragments_(fragments),
         turns_(turns),
@@ -218,8 +218,9 @@ class RoundBuilder {
     std::vector<OpId> after = trained_ < 0 ? std::vector<OpId>{} : std::vector<OpId>{trained_};
     if (!merge.in_previous_round) after.push_back(merge.arrived);
     // In the first round no fragment arrives from a previous one.
-    Op op = compute_op(scenario_, "outer step of fragment " + std::to_string(merge.fragment), Work::outer_step,
-                       first_ && merge.in_previous_round ? 0 : outer_steps_, std::move(after));
+    Op op =
+        compute_op(scenario_, "outer step of fragment " + std::to_string(merge.fragment), Work::outer_step,
+                   first_ && merge.in_previous_round ? 0 : outer_steps_, std::move(after));
     std::get<Compute>(op.what).share = 1.0 / static_cast<double>(turns_.count);
     std::get<Compute>(op.what).whole_model = false;  // the outer step does not touch the other fragments
     if (merge.in_previous_round) op.after_earlier.push_back({merge.arrived, 1});

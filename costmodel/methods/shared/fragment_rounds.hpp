@@ -4,12 +4,12 @@
 // Without strategy.layerwise, a fragment is sent as a whole after a step, and a site waits for it after τ =
 // `overlap_steps` more steps.
 //
-// With strategy.layerwise, the layers of a fragment are sent one after another behind the backward pass of the
-// step before: each one as soon as the backward pass has left it and its parameters are updated. An untied
-// unembedding goes first, and the embedding last. After τ more steps, the forward pass waits for the fragment
-// where it reaches the fragment's first layer. All layers have arrived by then, because that layer was sent
-// last. With gradient accumulation, only the last micro-batch's backward pass and the first one's forward pass
-// count.
+// With strategy.layerwise, the layers of a fragment are sent one after another behind the backward pass of
+// the step before: each one as soon as the backward pass has left it and its parameters are updated. An
+// untied unembedding goes first, and the embedding last. After τ more steps, the forward pass waits for the
+// fragment where it reaches the fragment's first layer. All layers have arrived by then, because that layer
+// was sent last. With gradient accumulation, only the last micro-batch's backward pass and the first one's
+// forward pass count.
 #pragma once
 #include <vector>
 
@@ -22,8 +22,8 @@ struct Fragment {
   std::vector<int> layers;
   bool has_tables = false;
 };
-/// The fragments that strategy.fragments and fragment_pattern describe. The last one has the embedding tables,
-/// which belong to no layer.
+/// The fragments that strategy.fragments and fragment_pattern describe. The last one has the embedding
+/// tables, which belong to no layer.
 std::vector<Fragment> fragments_of(const Scenario& scenario);
 
 /// The plan. Each fragment carries every one of `contents`. An outer step follows if these are

@@ -117,11 +117,13 @@ constexpr Key kKeys[] = {
      "payload of one call of a collective: flat for the whole payload, tensor for one tensor per call",
      "\"tensor\""},
     {"strategy", "fragment_pattern", Kind::choice, "\"strided\"", "",
-     "layers of a fragment with streaming_diloco: strided (every P-th of P fragments), sequential, or balanced "
+     "layers of a fragment with streaming_diloco: strided (every P-th of P fragments), sequential, or "
+     "balanced "
      "(fragments of about equal bytes, with the embedding)",
      "\"sequential\""},
     {"strategy", "layerwise", Kind::boolean, "false", "",
-     "whether each layer is sent as soon as the last backward pass has left it, and the next forward pass waits "
+     "whether each layer is sent as soon as the last backward pass has left it, and the next forward pass "
+     "waits "
      "for it, with diloco and streaming_diloco; ddp does this with fragments",
      "true"},
     {"strategy", "sharding", Kind::choice, "\"full_shard\"", "",
@@ -164,7 +166,8 @@ constexpr Key kKeys[] = {
     {"strategy", "micro_batches", Kind::count, "8", "",
      "number of parts in which a pipeline processes its batch, with pipeline_wan", "16", 4096},
     {"strategy", "stage_sites", Kind::count, "1", "",
-     "number of consecutive sites that form a pipeline stage, with pipeline_wan; each of them belongs to a pipeline "
+     "number of consecutive sites that form a pipeline stage, with pipeline_wan; each of them belongs to a "
+     "pipeline "
      "of its own, with an equal part of the batch",
      "2", kMaxSites},
     {"strategy", "schedule", Kind::choice, "\"gpipe\"", "",

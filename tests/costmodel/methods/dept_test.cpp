@@ -43,8 +43,8 @@ TEST_CASE("groups by layer cover the whole model once, also where layers differ"
 }
 
 TEST_CASE("dept: the parameters that the paper's variants send per step (DEPT, table 9, the Pile)") {
-  // A body of 86.4M parameters and tied tables of width 768: GLOB has 50,257 rows, a site's own vocabulary has
-  // 45,554. Every 500 steps, the paper counts each parameter once: 0.25M, 0.24M and 0.17M per step.
+  // A body of 86.4M parameters and tied tables of width 768: GLOB has 50,257 rows, a site's own vocabulary
+  // has 45,554. Every 500 steps, the paper counts each parameter once: 0.25M, 0.24M and 0.17M per step.
   const auto parameters_per_step = [](const char* method, std::int64_t vocabulary) {
     Scenario scenario = tests::ideal_scenario(method, 2);
     ModelShape& shape = scenario.model;

@@ -18,7 +18,8 @@ struct Model {
   std::int64_t layers;
 };
 
-// The paper's models are given by parameters, step time and layers only. The embedding has the size of a layer.
+// The paper's models are given by parameters, step time and layers only. The embedding has the size of a
+// layer.
 Scenario scenario_of(const std::string& method, const Model& model) {
   Scenario scenario = tests::ideal_scenario(method, 2);  // two sites send each value once
   ModelShape& shape = scenario.model;
@@ -51,14 +52,16 @@ int least_point(const Scenario& scenario, const Model& model, double wanted) {
 int point_of(double gbit_per_s) {
   int nearest = 0;
   for (int i = 0; i < 50; ++i)
-    if (std::abs(std::log(point(i) / gbit_per_s)) < std::abs(std::log(point(nearest) / gbit_per_s))) nearest = i;
+    if (std::abs(std::log(point(i) / gbit_per_s)) < std::abs(std::log(point(nearest) / gbit_per_s)))
+      nearest = i;
   return nearest;
 }
 
 constexpr double kUtilisations[] = {0.5, 0.8, 0.9, 0.95, 0.99};
 constexpr Model kModels[] = {{1e9, 0.1, 24}, {10e9, 0.8, 48}, {100e9, 4.9, 108}};
 
-// The largest distance, in the points that the paper tries, between the printed bandwidths and the closed form.
+// The largest distance, in the points that the paper tries, between the printed bandwidths and the closed
+// form.
 int points_off(const Scenario& scenario, const Model& model, const double (&printed)[5], int columns = 5) {
   int off = 0;
   for (int i = 0; i < columns; ++i)
@@ -70,8 +73,9 @@ int points_off(const Scenario& scenario, const Model& model, const double (&prin
 
 TEST_CASE("layer by layer, the bandwidths of Streaming DiLoCo's table 4 are met within a point or two") {
   // Each point is 21 % above the one before. The paper's simulator is known from its description only.
-  const double ddp[3][5] = {
-      {86.8, 152.6, 184.2, 222.3, 569}, {104.8, 222.3, 222.3, 268.3, 471.5}, {184.2, 323.8, 390.7, 390.7, 471.5}};
+  const double ddp[3][5] = {{86.8, 152.6, 184.2, 222.3, 569},
+                            {104.8, 222.3, 222.3, 268.3, 471.5},
+                            {184.2, 323.8, 390.7, 390.7, 471.5}};
   const double diloco[3][5] = {
       {1.4, 6.2, 13.3, 23.3, 86.8}, {1.7, 7.5, 16.0, 33.9, 104.8}, {3.0, 11.0, 23.3, 49.4, 184.2}};
   const double streaming[3][5] = {

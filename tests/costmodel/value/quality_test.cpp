@@ -263,9 +263,8 @@ TEST_CASE("DiLoCo scaling law: quality is unknown outside of the fitted range") 
   CHECK(reason([](Scenario& s) { s.platform = platforms::uniform(16, 1e9, 1e9, 0); }) ==
         "16 sites; the law covers 1, 2, 4, 8");
   CHECK(reason([](Scenario& s) { s.model.vocabulary = 50'000; }) == "vocabulary 50000; the law covers 32768");
-  CHECK(reason([](Scenario& s) {
-          s.model.sequence_length = 1024;
-        }) == "sequence_length 1024; the law covers 2048");
+  CHECK(reason([](Scenario& s) { s.model.sequence_length = 1024; }) ==
+        "sequence_length 1024; the law covers 2048");
   for (const std::int64_t batch : {16, 96})
     CHECK(reason([&](Scenario& s) { s.workload.global_batch_sequences = batch; }) ==
           "global_batch_sequences " + std::to_string(batch) +

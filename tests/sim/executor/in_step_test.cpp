@@ -171,7 +171,8 @@ TEST_CASE("two halves in turn: each one computes while the other one's activatio
   const auto wall_clock_s = [&](std::int64_t layers, double latency_s) {
     scenario.model.layers = layers;
     scenario.workload.tokens = scenario.workload.global_batch_sequences * scenario.model.sequence_length;
-    scenario.compute = costmodel::GivenStepTime{0.6 * static_cast<double>(layers)};  // 0.2 s and 0.4 s a layer
+    scenario.compute =
+        costmodel::GivenStepTime{0.6 * static_cast<double>(layers)};   // 0.2 s and 0.4 s a layer
     scenario.platform = platforms::uniform(2, 1e18, 1e18, latency_s);  // transfers take their latency
     return sim::simulate_scenario(scenario).report.wall_clock_s;
   };

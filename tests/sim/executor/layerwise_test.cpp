@@ -18,8 +18,8 @@ double simulated_s(const costmodel::Scenario& scenario) {
   return sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report.wall_clock_s;
 }
 
-// Two sites, so that each of them sends a payload once. A step of 1 s has a forward pass of 1/3 s and a backward
-// pass of 2/3 s.
+// Two sites, so that each of them sends a payload once. A step of 1 s has a forward pass of 1/3 s and a
+// backward pass of 2/3 s.
 costmodel::Scenario layerwise(const std::string& method, std::int64_t layers) {
   costmodel::Scenario scenario = tests::every_axis_scenario(method, 2);
   scenario.strategy.wire = costmodel::plain_format(costmodel::ElementType::bf16);
@@ -126,7 +126,8 @@ TEST_CASE("balanced fragments: about equal bytes, with the embedding") {
     const double bytes = scenario.strategy.wire.bytes_per_element();
     const double layer = bytes * static_cast<double>(counts.total() - counts.embedding) / 12,
                  table = bytes * static_cast<double>(counts.embedding);
-    CHECK(largest_bytes(FragmentPattern::balanced) <= std::max((12 * layer + table) / 4 + layer, table) * 1.01);
+    CHECK(largest_bytes(FragmentPattern::balanced) <=
+          std::max((12 * layer + table) / 4 + layer, table) * 1.01);
     CHECK(largest_bytes(FragmentPattern::balanced) <= largest_bytes(FragmentPattern::strided));
   }
 }

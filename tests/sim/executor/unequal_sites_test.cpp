@@ -99,9 +99,9 @@ TEST_CASE("a direct exchange by the ports of its sites is within 2 % of the simu
 }
 
 // Prediction for these seeds, written before they were first run: rings are exact to 1e-6; at least 95 of 100
-// stars are within 2 %, and none is off by more than 4 %; at least 82 of 100 direct exchanges are within 2 %, and
-// none is off by more than 9 %. (Seeds 981 to 983 came first: 93 stars, of which four were off by 20 % because flows
-// that end together were lost to rounding, and 87 direct exchanges, the largest error 7 %.)
+// stars are within 2 %, and none is off by more than 4 %; at least 82 of 100 direct exchanges are within 2 %,
+// and none is off by more than 9 %. (Seeds 981 to 983 came first: 93 stars, of which four were off by 20 %
+// because flows that end together were lost to rounding, and 87 direct exchanges, the largest error 7 %.)
 TEST_CASE("300 drawn platforms: errors of the closed form (for the documentation)" * doctest::skip()) {
   const struct {
     const char* method;
@@ -122,8 +122,8 @@ TEST_CASE("300 drawn platforms: errors of the closed form (for the documentation
       within += error <= 0.02 ? 1 : 0;
       largest = std::max(largest, error);
     }
-    MESSAGE(std::string(kind.method) << " " << std::string(costmodel::to_string(kind.collective)) << ": " << within
-                                     << " of 100 within 2 %, largest error " << largest);
+    MESSAGE(std::string(kind.method) << " " << std::string(costmodel::to_string(kind.collective)) << ": "
+                                     << within << " of 100 within 2 %, largest error " << largest);
     CHECK(largest < 0.09);
   }
 }

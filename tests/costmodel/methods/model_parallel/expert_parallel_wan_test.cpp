@@ -159,7 +159,8 @@ TEST_CASE("experts that a site's GPUs divide: AdamW's share follows what a GPU u
   const double dense = static_cast<double>(counts.total()) - experts;
   for (const int degree : {1, 2}) {
     scenario.gpus.count = scenario.gpus.expert_parallel = degree;
-    // Of the replica's dense part and experts ÷ degree, a GPU keeps the dense part and a quarter of the experts.
+    // Of the replica's dense part and experts ÷ degree, a GPU keeps the dense part and a quarter of the
+    // experts.
     const double share = (dense + experts / degree / 4) / (dense + experts / degree);
     CHECK(summarise(scenario).optimizer_factor == doctest::Approx(share).epsilon(1e-12));
     const RoundPlan round = tests::plan_of(scenario).round(0);
