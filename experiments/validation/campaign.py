@@ -10,6 +10,7 @@ interrupted campaign continues where it stopped.
   campaign.py --slice                 runs four cases, in less than two minutes
   campaign.py --only 'diloco-*'       runs the cases whose names match
   campaign.py --draw 30 --seed 7 > my-cases.csv       draws cases at random; the next line runs them
+  campaign.py --drawn my-cases.csv --predict my-predictions.csv      predicts them, which must come before the runs
   campaign.py --drawn my-cases.csv --output my-runs
 
 To compare the runs with predictions: fomoe validate experiments/validation/runs/*.json
@@ -24,9 +25,10 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 
-from cases import MODELS, SLICE, cases, draw, overrides, read_drawn
+from cases import MODELS, SLICE, cases, draw, overrides, read_drawn, with_platform
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -91,7 +93,7 @@ def run(one, out, binaries, scenario, conditions):
     target = out / (one["name"] + ".json")
     with tempfile.TemporaryDirectory() as folder:
         report, result = Path(folder) / "wan.json", Path(folder) / "run.json"
-        settings = one["settings"]
+        settings = with_platform(one["settings"], one.get("latencies_ms"), folder)
         if not one["paced"]:
             scenario = computed_scenario(one, Path(folder), binaries)
             # Steps vary where cores are shared or limited, and their median says little about their mean.
@@ -128,12 +130,46 @@ def run(one, out, binaries, scenario, conditions):
     return True
 
 
+# Network models with which drawn cases are predicted: none, what an ordinary Linux host has, and the fitted terms.
+LINUX_TERMS = ["network_model.bandwidth_efficiency=0.949", "network_model.initial_window=14480B"]
+
+
+def fitted_terms(congestion):
+    """The terms of network-bbr.toml. Senders are BBR's only where the case has BBR."""
+    terms = tomllib.loads((HERE / "network-bbr.toml").read_text())["network_model"]
+    if congestion != "bbr":
+        del terms["congestion_control"]
+    return [f"network_model.{key}={str(value).lower() if isinstance(value, bool) else value}"
+            for key, value in terms.items()]
+
+
+def predict(chosen, path, fomoe):
+    """Writes the predicted wall clock of each case, in seconds, with each of the network models."""
+    rows = []
+    for one in chosen:
+        row = {"run": one["name"]}
+        with tempfile.TemporaryDirectory() as folder:
+            settings = overrides(with_platform(one["settings"], one.get("latencies_ms"), folder))
+            for name, terms in (("ideal_s", []), ("linux_s", overrides(LINUX_TERMS)),
+                                ("fitted_s", overrides(fitted_terms(one["congestion"])))):
+                done = subprocess.run([fomoe, "simulate", HERE / "base.toml", *settings, *terms, "--output", "-"],
+                                      stdout=subprocess.PIPE, check=True)
+                row[name] = f"{json.loads(done.stdout)['wall_clock_s']:.4f}"
+        rows.append(row)
+    with path.open("w", newline="") as file:
+        table = csv.DictWriter(file, ["run", "ideal_s", "linux_s", "fitted_s"], lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=Path, default=ROOT / "build/release/bin", help="folder of the programs")
     parser.add_argument("--output", type=Path, default=HERE / "runs", help="folder of the reports")
     parser.add_argument("--only", default="*", help="run the cases whose names match; * and ? are wildcards")
     parser.add_argument("--draw", type=int, metavar="N", help="print N random cases as CSV, and stop")
+    parser.add_argument("--unequal", action="store_true", help="--draw latencies for each pair of sites")
+    parser.add_argument("--predict", type=Path, metavar="FILE.csv", help="write predictions of --drawn, and stop")
     parser.add_argument("--seed", type=int, default=1, help="seed of --draw")
     parser.add_argument("--drawn", type=Path, metavar="FILE.csv", help="run these cases instead of the chosen ones")
     parser.add_argument("--slice", action="store_true", help="run four cases, in less than two minutes")
@@ -141,12 +177,17 @@ def main():
     parser.add_argument("--list", action="store_true", help="print the cases and stop")
     arguments = parser.parse_args()
     if arguments.draw is not None:
-        table = csv.DictWriter(sys.stdout, ["name", "settings"], lineterminator="\n")
+        columns = ["name", "settings"] + (["latencies_ms", "congestion"] if arguments.unequal else [])
+        table = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
         table.writeheader()
-        table.writerows(draw(arguments.draw, arguments.seed, arguments.bin / "fomoe", HERE / "base.toml"))
+        table.writerows(draw(arguments.draw, arguments.seed, arguments.bin / "fomoe", HERE / "base.toml",
+                             arguments.unequal))
         return 0
     all_cases = read_drawn(arguments.drawn) if arguments.drawn else cases()
     chosen = [one for one in all_cases if fnmatch.fnmatch(one["name"], arguments.only)]
+    if arguments.predict:
+        predict(chosen, arguments.predict, arguments.bin / "fomoe")
+        return 0
     if arguments.slice:
         chosen = [one for one in chosen if one["name"] in SLICE]
     if arguments.list:

@@ -4,6 +4,8 @@ import json
 import math
 import random
 import subprocess
+import tempfile
+from pathlib import Path
 
 # Overrides by name. Rates are those of links, so they include IP and TCP headers.
 PLATFORMS = {
@@ -32,6 +34,9 @@ METHODS = {
     "fomoe-random": ["strategy.method=fomoe", "strategy.placement=random"],
     "fomoe-skip": ["strategy.method=fomoe", "strategy.placement=random", "strategy.skip_token=true"],
 }
+# Methods of the drawn cases with unequal latencies: rings, direct exchanges, a server, groups of experts.
+UNEQUAL_METHODS = {name: METHODS[name] for name in ("ddp", "diloco", "local_adamw", "fomoe-fixed", "fomoe-random")} | {
+    "fedavg": ["strategy.method=fedavg"]}
 TOKENS_A_STEP = 16 * 16
 
 
@@ -158,18 +163,43 @@ def cases():
 SLICE = ["diloco-near-small-k4", "ddp-near-small-k1", "diloco-three-medium-k8-ring", "fomoe-fixed-near-medium-k8-o1"]
 
 
-def draw(count, seed, fomoe, scenario):
+def platform_text(sites, uplink, downlink, latencies_ms):
+    """A platform file whose pairs of sites have these one-way latencies, the same in both directions: first those from
+    site 0 to sites 1, 2, …, then those from site 1 to sites 2, 3, …"""
+    text = 'name = "unequal"\nsource = "drawn at random"\n'
+    for site in range(sites):
+        text += f'[[site]]\nname = "site-{site}"\nuplink = "{uplink}"\ndownlink = "{downlink}"\n'
+    pairs = [(a, b) for a in range(sites) for b in range(a + 1, sites)]
+    for (a, b), latency in zip(pairs, latencies_ms, strict=True):
+        for ends in ((a, b), (b, a)):
+            text += f'[[path]]\nfrom = "site-{ends[0]}"\nto = "site-{ends[1]}"\nlatency = "{latency}ms"\n'
+    return text
+
+
+def with_platform(settings, latencies_ms, folder):
+    """Settings in which a platform file in `folder` replaces sites, rates and latency."""
+    if not latencies_ms:
+        return settings
+    given = dict(s.split("=", 1) for s in settings if s.startswith("platform."))
+    path = Path(folder) / "platform.toml"
+    path.write_text(platform_text(int(given["platform.sites"]), given["platform.uplink"], given["platform.downlink"],
+                                  latencies_ms))
+    return [f"platform.file={path}"] + [s for s in settings if not s.startswith("platform.")]
+
+
+def draw(count, seed, fomoe, scenario, unequal=False):
     """Yields random cases as rows of a CSV: name and settings. Each has as many rounds as are predicted to take 15 s,
-    at least 4 and at most 60."""
+    at least 4 and at most 60. With `unequal`, each pair of sites has its own latency, and cases differ in TCP's
+    congestion control."""
     chance = random.Random(seed)
 
     def between(low, high):  # uniform in the logarithm
         return math.exp(chance.uniform(math.log(low), math.log(high)))
 
     for number in range(count):
-        sites = chance.choice([2, 2, 3, 3, 4])
+        sites = chance.choice([3, 3, 4, 5] if unequal else [2, 2, 3, 3, 4])
         down = round(between(40, min(900, 2400 / sites)))
-        method = chance.choice(sorted(METHODS))
+        method = chance.choice(sorted(UNEQUAL_METHODS if unequal else METHODS))
         k = 1 if method == "ddp" else chance.choice([3, 6, 12, 20, 32])
         settings = [f"platform.sites={sites}", f"platform.downlink={down}Mbps",
                     f"platform.uplink={round(down / chance.choice([1, 1, 1, 2, 3]))}Mbps",
@@ -177,7 +207,7 @@ def draw(count, seed, fomoe, scenario):
                     f"model.d_model={chance.choice([96, 160, 256, 384])}",
                     f"model.d_expert={chance.choice([64, 128, 192, 320])}",
                     f"model.vocabulary={chance.choice([512, 2048])}", f"model.experts={sites * chance.choice([2, 4])}",
-                    *METHODS[method], f"strategy.local_steps={k}",
+                    *(METHODS | UNEQUAL_METHODS)[method], f"strategy.local_steps={k}",
                     f"strategy.collective={chance.choice(['direct', 'direct', 'ring'])}",
                     f"compute.step_time={round(between(40, 200))}ms"]
         if method.startswith("fomoe"):
@@ -185,19 +215,28 @@ def draw(count, seed, fomoe, scenario):
         if method == "streaming":
             settings = [s for s in settings if s != "strategy.overlap_steps=2"]
             settings.append(f"strategy.overlap_steps={min(2, k // 2)}")
-        few = overrides(settings + [f"workload.tokens={8 * k * TOKENS_A_STEP}"])
-        asked = subprocess.run([fomoe, "simulate", scenario, *few, "--output", "-"], stdout=subprocess.PIPE,
-                               check=True)
+        latencies, row = [], {}
+        if unequal:
+            latencies = [round(between(2, 150)) for _ in range(sites * (sites - 1) // 2)]
+            row = {"latencies_ms": " ".join(map(str, latencies)),
+                   "congestion": chance.choice(["bbr", "cubic", "reno"])}
+        with tempfile.TemporaryDirectory() as folder:
+            few = overrides(with_platform(settings, latencies, folder)
+                            + [f"workload.tokens={8 * k * TOKENS_A_STEP}"])
+            asked = subprocess.run([fomoe, "simulate", scenario, *few, "--output", "-"], stdout=subprocess.PIPE,
+                                   check=True)
         rounds = min(60, max(4, round(15 / json.loads(asked.stdout)["round"]["duration_s"])))
         settings.append(f"workload.tokens={rounds * k * TOKENS_A_STEP}")
-        yield {"name": f"drawn-{seed}-{number:02}-{method}", "settings": " ".join(settings)}
+        kind = "unequal" if unequal else "drawn"
+        yield {"name": f"{kind}-{seed}-{number:02}-{method}", "settings": " ".join(settings)} | row
 
 
 def read_drawn(path):
     with open(path, newline="") as file:
         for row in csv.DictReader(file):
             yield {"name": row["name"], "platform": row["name"], "model": "", "settings": row["settings"].split(" "),
-                   "paced": True, "congestion": "bbr", "queue": "8x", "uplink": "host", "quota": None,
+                   "latencies_ms": [int(value) for value in row.get("latencies_ms", "").split()],
+                   "paced": True, "congestion": row.get("congestion", "bbr"), "queue": "8x", "uplink": "host", "quota": None,
                    "site_sequences": 0}
 
 

@@ -85,7 +85,7 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
   for (std::size_t i = 0; i < platform.backbones.size(); ++i)
     sg.backbone.push_back(
         sg.link("backbone-" + std::to_string(i), platform.backbones[i].bandwidth_bytes_per_s));
-  unequal_latencies_ = !simulates_senders_ && !buffers_sends() && latencies_differ(platform);
+  unequal_latencies_ = !simulates_senders_ && latencies_differ(platform);
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     const std::string number = std::to_string(n);
     sg.hosts.push_back(make_host(*sg.zone, "node-" + number, 1.0)->seal());
@@ -114,7 +114,7 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
   if (unequal_latencies_) sg.routed_in_parts.assign(nodes.size() * nodes.size(), 0);
 
   s4u::Comm::on_completion_cb([this](const auto& activity) {
-    auto* flight = static_cast<const s4u::Comm&>(activity).template get_data<Simgrid::Flight>();
+    auto* flight = static_cast<const s4u::Comm&>(activity).template get_data<Flight>();
     // SimGrid 3.32 reports a cancelled flow twice: as cancelled, within cancel(), and then as failed.
     if (activity.get_state() == s4u::Activity::State::CANCELED) return;
     if (activity.get_state() == s4u::Activity::State::FAILED) {
@@ -175,21 +175,23 @@ double Engine::latency_s(NodeId from, NodeId to) const {
       .latency_s;
 }
 
-void Engine::send(NodeId from, NodeId to, std::int64_t bytes, Callback arrived, Callback taken) {
-  if (!buffers_sends()) return begin_flow(from, to, bytes, std::move(arrived));
-  send_buffers_.send({from, to}, bytes, std::move(arrived), std::move(taken));
+void Engine::send(NodeId from, NodeId to, std::int64_t bytes, std::shared_ptr<Departure> departure,
+                  Callback arrived, Callback taken) {
+  if (buffers_sends())
+    return send_buffers_.send({from, to}, bytes, std::move(departure), std::move(arrived), std::move(taken));
+  if (departure) return arrive(std::move(departure), std::move(arrived));
+  begin_flow(from, to, bytes, std::move(arrived));
 }
 
 void Engine::begin_flow(NodeId from, NodeId to, std::int64_t bytes, Callback ended) {
   if (!platform_.changes.empty()) refuse_dead_links(from, to);
   simgrid_->route(nodes_, platform_, from, to,
                   simgrid_->caps.empty() ? 0 : flow_start_.cap_bytes_per_s(from, to));
-  Simgrid::Flight* flight =
-      simgrid_->start(simgrid_->hosts[static_cast<std::size_t>(from)],
-                      simgrid_->hosts[static_cast<std::size_t>(to)], bytes, std::move(ended));
+  Flight* flight = simgrid_->start(simgrid_->hosts[static_cast<std::size_t>(from)],
+                                   simgrid_->hosts[static_cast<std::size_t>(to)], bytes, std::move(ended));
   flight->from = from;
   flight->to = to;
-  if (buffers_sends()) simgrid_->in_order[{from, to}] = flight;
+  if (buffers_sends()) simgrid_->in_order[{from, to}] = {flight, 0};
   if (!paces({from, to})) return;
   simgrid_->valve(nodes_.size(), {from, to}).flights.push_back(flight);
   probe_clock_.flow_began({from, to});

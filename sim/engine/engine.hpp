@@ -23,8 +23,6 @@ namespace fomoe::sim {
 class Engine {
  public:
   using Callback = std::function<void()>;
-  /// A flow whose first bytes are on their way to the receiver.
-  struct Departure;
 
   Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform platform,
          const costmodel::NetworkModel& network, std::uint64_t seed, costmodel::Senders senders);
@@ -72,24 +70,23 @@ class Engine {
   void after(double delay_s, Callback callback);
   /// Whether a flow of the pair takes its uplink when it is sent, and its downlink when it arrives
   /// (engine_departures.cpp). If all latencies are equal, this makes no difference: the flow may then take
-  /// both when it arrives. Senders that are simulated one by one, or that have send buffers, also take both
-  /// at once.
+  /// both when it arrives. Flows of senders that are simulated one by one, and of a pair that has an earlier
+  /// flow in flight, also take both at once.
   [[nodiscard]] bool departs_early(costmodel::NodeId from, costmodel::NodeId to) const {
-    return unequal_latencies_ && leaves_site(from, to);
+    return unequal_latencies_ && leaves_site(from, to) &&
+           !(buffers_sends() && send_buffers_.busy({from, to}));
   }
   /// Begins to send a flow: from now on it takes all links on its way except the receiver's downlink. Its
   /// first byte arrives after the latency.
   std::shared_ptr<Departure> depart(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes);
   /// Stops sending, because the first byte has arrived at a receiver that is not ready yet.
   void hold(Departure& departure);
-  /// Goes on with a flow when its first byte has arrived and the receiver is ready.
-  void arrive(std::shared_ptr<Departure> departure, Callback arrived);
-  /// Starts a flow without latency. It starts now, or, if sends are buffered, when all earlier bytes of the
-  /// same (sender, receiver) pair have arrived. Calls `arrived` when the last byte has arrived. If sends are
-  /// buffered and `taken` is not empty, calls `taken` when the bytes of the pair that have not arrived fit
-  /// into the send buffer.
-  void send(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Callback arrived,
-            Callback taken = {});
+  /// Starts a flow without latency, or goes on with one whose first byte has arrived. It starts now, or, if
+  /// sends are buffered, when all earlier bytes of the same (sender, receiver) pair have arrived. Calls
+  /// `arrived` when the last byte has arrived. If sends are buffered and `taken` is not empty, calls `taken`
+  /// when the bytes of the pair that have not arrived fit into the send buffer.
+  void send(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes,
+            std::shared_ptr<Departure> departure, Callback arrived, Callback taken = {});
 
   /// Runs until no event is left except changes of links. Throws std::runtime_error if a flow uses a link
   /// that stays down permanently.
@@ -111,6 +108,8 @@ class Engine {
   /// Starts a SimGrid communication without actors or mailboxes, so the cost of a flow does not grow with
   /// their number.
   void begin_flow(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Callback ended);
+  /// Goes on with a flow when its first byte has arrived and the receiver is ready.
+  void arrive(std::shared_ptr<Departure> departure, Callback arrived);
   void drain();
   /// The time on the clock of the changes, in seconds.
   [[nodiscard]] double changes_clock_s() const;

@@ -67,7 +67,7 @@ void Engine::change(const platforms::LinkChange& change) {
   if (!change.bandwidth_bytes_per_s) return;
   sender_rates_.while_links_change([&] { set_rate(change, *change.bandwidth_bytes_per_s); });
   if (*change.bandwidth_bytes_per_s > 0) return;
-  for (const Simgrid::Flight& flight : simgrid_->flights) {
+  for (const Flight& flight : simgrid_->flights) {
     if (flight.comm) refuse_dead_links(flight.from, flight.to);
   }
 }

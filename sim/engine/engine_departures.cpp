@@ -15,7 +15,7 @@
 
 namespace fomoe::sim {
 
-std::shared_ptr<Engine::Departure> Engine::depart(NodeId from, NodeId to, std::int64_t bytes) {
+std::shared_ptr<Departure> Engine::depart(NodeId from, NodeId to, std::int64_t bytes) {
   if (!platform_.changes.empty()) refuse_dead_links(from, to);
   Simgrid& sg = *simgrid_;
   sg.route_in_parts(nodes_, platform_, from, to, sg.caps.empty() ? 0 : flow_start_.cap_bytes_per_s(from, to));
@@ -35,7 +35,7 @@ std::shared_ptr<Engine::Departure> Engine::depart(NodeId from, NodeId to, std::i
 }
 
 void Engine::hold(Departure& departure) {
-  Simgrid::Flight* flight = departure.flight;
+  Flight* flight = departure.flight;
   if (flight == nullptr) return;
   departure.flight = nullptr;
   departure.sent =
@@ -47,21 +47,25 @@ void Engine::hold(Departure& departure) {
 
 void Engine::arrive(std::shared_ptr<Departure> departure, Callback arrived) {
   hold(*departure);
-  const auto in_flight = [this, departure, arrived = std::move(arrived)] {
-    if (departure->sent == 0) return arrived();
-    const double last_byte_s = now() + departure->sending_s;
+  const Pair pair{departure->from, departure->to};
+  const std::int64_t in_flight = departure->sent, rest = departure->bytes - in_flight;
+  const auto last_part = [this, pair, in_flight, rest, sending_s = departure->sending_s,
+                          arrived = std::move(arrived)] {
+    if (in_flight == 0) return arrived();
     Simgrid& sg = *simgrid_;
-    Simgrid::Flight* flight = sg.start(sg.way_in[static_cast<std::size_t>(departure->from)],
-                                       sg.hosts[static_cast<std::size_t>(departure->to)], departure->sent,
-                                       [this, last_byte_s, arrived] {
-                                         if (last_byte_s <= now()) return arrived();
-                                         after(last_byte_s - now(), arrived);
-                                       });
-    flight->from = departure->from;
-    flight->to = departure->to;
+    Flight* flight = sg.start(
+        sg.way_in[static_cast<std::size_t>(pair.first)], sg.hosts[static_cast<std::size_t>(pair.second)],
+        in_flight, [this, pair, bytes = in_flight + rest, last_byte_s = now() + sending_s, arrived] {
+          if (buffers_sends()) simgrid_->in_order[pair] = {nullptr, static_cast<double>(bytes)};
+          if (last_byte_s <= now()) return arrived();
+          after(last_byte_s - now(), arrived);
+        });
+    flight->from = pair.first;
+    flight->to = pair.second;
+    if (buffers_sends()) sg.in_order[pair] = {flight, static_cast<double>(rest)};
   };
-  if (departure->sent == departure->bytes) return in_flight();
-  begin_flow(departure->from, departure->to, departure->bytes - departure->sent, in_flight);
+  if (rest == 0) return last_part();
+  begin_flow(pair.first, pair.second, rest, last_part);
 }
 
 }  // namespace fomoe::sim

@@ -39,8 +39,7 @@ SenderRates::Environment Engine::rate_environment() {
           [this](Pair pair) {
             const Simgrid::Valve& valve = simgrid_->valve(nodes_.size(), pair);
             double bytes = valve.delivered_bytes;
-            for (const Simgrid::Flight* flight : valve.flights)
-              bytes += flight->bytes - flight->comm->get_remaining();
+            for (const Flight* flight : valve.flights) bytes += flight->bytes - flight->comm->get_remaining();
             return bytes;
           },
           [this](Pair pair) { return sites(pair); },
@@ -53,12 +52,13 @@ SenderRates::Environment Engine::rate_environment() {
 SendBuffers::Environment Engine::buffer_environment() {
   return {[this] { return now(); },
           [this](double delay_s, Callback callback) { after(delay_s, std::move(callback)); },
-          [this](Pair pair, std::int64_t bytes, Callback ended) {
+          [this](Pair pair, std::int64_t bytes, std::shared_ptr<Departure> departure, Callback ended) {
+            if (departure) return arrive(std::move(departure), std::move(ended));
             begin_flow(pair.first, pair.second, bytes, std::move(ended));
           },
           [this](Pair pair) {
-            const Simgrid::Flight* flight = simgrid_->in_order.at(pair);
-            return flight->bytes - flight->comm->get_remaining();
+            const auto& [flight, arrived_before] = simgrid_->in_order.at(pair);
+            return arrived_before + (flight ? flight->bytes - flight->comm->get_remaining() : 0);
           },
           [this](Pair pair) { return fastest_bytes_per_s(pair); },
           [this](Pair pair) { return flow_start_.send_buffer_bytes(pair.first, pair.second); }};

@@ -23,16 +23,17 @@ inline constexpr double kFastestFabric_bytes_per_s = 1e24;
 inline constexpr double kDown_bytes_per_s = 1e-6;
 inline double running_rate(double bytes_per_s) { return std::max(bytes_per_s, kDown_bytes_per_s); }
 
+// A flow in flight: it keeps the SimGrid communication alive, and holds the callback for its end.
+struct Flight {
+  s4u::CommPtr comm;
+  NodeId from = 0, to = 0;
+  double bytes = 0;
+  Engine::Callback ended;
+  bool arrives = true;  // whether the bytes reach the receiver when the flight ends
+};
+
 struct Engine::Simgrid {
   s4u::Engine& engine = simgrid_engine();
-  // A flow in flight: it keeps the SimGrid communication alive, and holds the callback for its end.
-  struct Flight {
-    s4u::CommPtr comm;
-    NodeId from = 0, to = 0;
-    double bytes = 0;
-    Callback ended;
-    bool arrives = true;  // whether the bytes reach the receiver when the flight ends
-  };
   // A link that limits the rate of one (sender, receiver) pair, at times to nothing. A link is used because
   // in SimGrid 3.32 a second suspend() of one communication has no effect.
   struct Valve {
@@ -47,8 +48,14 @@ struct Engine::Simgrid {
   std::vector<s4u::Link*> fabric;    // [site]; every flow inside the site gets the full rate
   std::vector<s4u::Link*> path;      // [from site · sites + to site]; nullptr if the path limits nothing
   std::vector<s4u::Link*> backbone;
-  std::map<double, s4u::Link*> caps;       // limits of single flows, by their rate in bytes per second
-  std::map<Pair, const Flight*> in_order;  // the only flow in flight of each pair, if sends are buffered
+  std::map<double, s4u::Link*> caps;  // limits of single flows, by their rate in bytes per second
+  // The only flow in flight of each pair, if sends are buffered, and the bytes of its message that arrived
+  // before.
+  struct InOrder {
+    const Flight* flight = nullptr;
+    double arrived_before = 0;
+  };
+  std::map<Pair, InOrder> in_order;
   std::vector<Valve> valves;  // [from node · nodes + to node]; empty unless senders are simulated one by one
   bool changing = false;      // whether any link changes over time
   std::deque<double> rates;   // bytes per second of adjustable links; a deque keeps addresses valid
@@ -159,13 +166,14 @@ struct Engine::Simgrid {
   }
 };
 
-struct Engine::Departure {
+/// A flow whose first bytes are on their way to the receiver.
+struct Departure {
   NodeId from = 0, to = 0;
   std::int64_t bytes = 0;
   double start_s = 0;
-  Simgrid::Flight* flight = nullptr;  // nullptr if all bytes have left, or if sending has stopped
-  std::int64_t sent = 0;              // bytes that have left when sending ended
-  double sending_s = 0;               // for how long they were sent
+  Flight* flight = nullptr;  // nullptr if all bytes have left, or if sending has stopped
+  std::int64_t sent = 0;     // bytes that have left when sending ended
+  double sending_s = 0;      // for how long they were sent
 };
 
 }  // namespace fomoe::sim

@@ -200,15 +200,12 @@ void TransferRun::end_ready(std::uint32_t channel, FlowIndex index, bool sender)
   const Flow& flow = run.channel.flows[index];
   run.start_s[index] = engine_.now();
   timeline_.sent.at(flow.from, flow.to) += static_cast<double>(flow.bytes);
-  if (departed)
-    return engine_.arrive(std::move(run.departures[index]),
-                          [this, channel, index] { flow_ended(channel, index); });
   Engine::Callback taken;
   if (engine_.buffers_sends() && run.waits[index] != 0)
     taken = [this, channel, index, from = flow.from] { end_done(channel, from, wanted_s(channel, index)); };
   engine_.send(
-      flow.from, flow.to, flow.bytes, [this, channel, index] { flow_ended(channel, index); },
-      std::move(taken));
+      flow.from, flow.to, flow.bytes, departed ? std::move(run.departures[index]) : nullptr,
+      [this, channel, index] { flow_ended(channel, index); }, std::move(taken));
 }
 
 /// The time at which the sender wished to send the flow.

@@ -48,8 +48,8 @@ class TransferRun {
     std::vector<char> awaited;  // [flow]: whether the receiver has reached its step
     std::vector<char> arrived;  // [flow]: whether it has arrived
     std::vector<char> waits;    // [flow]: whether its sender waits until the flow is buffered or has arrived
-    std::vector<std::shared_ptr<Engine::Departure>> departures;  // [flow], or empty if none departs early
-    std::vector<double> start_s;                                 // [flow]: time when its first byte moved
+    std::vector<std::shared_ptr<Departure>> departures;  // [flow], or empty if none departs early
+    std::vector<double> start_s;                         // [flow]: time when its first byte moved
     std::vector<double> lead_s;  // [flow]: seconds from the sender's wish to send until the sender was ready
     std::vector<Progress> nodes;
   };

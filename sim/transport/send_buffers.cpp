@@ -28,12 +28,19 @@ bool SendBuffers::holds(Pair pair, std::int64_t bytes) {
   return connection.wished_bytes - arrived_bytes(pair) < environment_.size_bytes(pair) + kTolerance_bytes;
 }
 
-void SendBuffers::send(Pair pair, std::int64_t bytes, Callback arrived, Callback taken) {
+bool SendBuffers::busy(Pair pair) const {
+  const auto found = connections_.find(pair);
+  return found != connections_.end() && !found->second.messages.empty();
+}
+
+void SendBuffers::send(Pair pair, std::int64_t bytes, std::shared_ptr<Departure> departure, Callback arrived,
+                       Callback taken) {
   Connection& connection = connections_[pair];
   connection.sent_bytes += static_cast<double>(bytes);
   const double end_bytes = connection.sent_bytes;
   const bool waits = static_cast<bool>(taken);
-  connection.messages.push_back({bytes, end_bytes, std::move(arrived), std::move(taken)});
+  connection.messages.push_back(
+      {bytes, end_bytes, std::move(departure), std::move(arrived), std::move(taken)});
   if (connection.messages.size() == 1) send_first(pair);
   if (waits) wait(pair, end_bytes, {environment_.now(), arrived_bytes(pair)});
 }
@@ -63,7 +70,8 @@ void SendBuffers::wait(Pair pair, double end_bytes, Observation last) {
 }
 
 void SendBuffers::send_first(Pair pair) {
-  environment_.begin_flow(pair, connections_.at(pair).messages.front().bytes, [this, pair] {
+  Message& first = connections_.at(pair).messages.front();
+  environment_.begin_flow(pair, first.bytes, std::move(first.departure), [this, pair] {
     Connection& connection = connections_.at(pair);
     const Message there = std::move(connection.messages.front());
     connection.messages.pop_front();

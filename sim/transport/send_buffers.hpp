@@ -5,11 +5,14 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "costmodel/plan/plan.hpp"
 
 namespace fomoe::sim {
+
+struct Departure;  // defined in sim/engine/engine_simgrid.hpp
 
 /// Each ordered pair of nodes is one direction of a connection, whose messages leave one after another. A
 /// send has ended for its sender when the bytes of the pair that have not arrived fit into the send buffer.
@@ -20,7 +23,8 @@ class SendBuffers {
   struct Environment {
     std::function<double()> now;
     std::function<void(double delay_s, Callback)> after;
-    std::function<void(Pair, std::int64_t bytes, Callback ended)> begin_flow;  // starts the pair's only flow
+    /// Starts the pair's only flow. The first bytes may be on their way already.
+    std::function<void(Pair, std::int64_t bytes, std::shared_ptr<Departure>, Callback ended)> begin_flow;
     std::function<double(Pair)> delivered_bytes;      // bytes of that flow that have arrived so far
     std::function<double(Pair)> fastest_bytes_per_s;  // the greatest rate that the flow could have now
     std::function<double(Pair)> size_bytes;           // size of the send buffer; may grow
@@ -33,7 +37,10 @@ class SendBuffers {
   bool holds(Pair pair, std::int64_t bytes);
   /// Sends `bytes` (at least 1) when all earlier messages of the pair have arrived. If `taken` is not empty,
   /// it is called once, at the latest before `arrived`.
-  void send(Pair pair, std::int64_t bytes, Callback arrived, Callback taken);
+  void send(Pair pair, std::int64_t bytes, std::shared_ptr<Departure> departure, Callback arrived,
+            Callback taken);
+  /// Whether a message of the pair is in flight.
+  [[nodiscard]] bool busy(Pair pair) const;
   /// Bytes of the message in flight that have arrived.
   [[nodiscard]] double delivered_bytes(Pair pair) const;
   /// Resets the state to that of a new object. May be called only when no event is pending.
@@ -43,6 +50,7 @@ class SendBuffers {
   struct Message {
     std::int64_t bytes = 0;
     double end_bytes = 0;  // bytes sent on the connection up to the end of this message
+    std::shared_ptr<Departure> departure;
     Callback arrived, taken;
   };
   struct Connection {

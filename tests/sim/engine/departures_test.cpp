@@ -22,7 +22,8 @@ platforms::Platform star(const std::vector<double>& latency_s) {
   return platform;
 }
 
-double seconds(const platforms::Platform& platform, Pattern pattern, double bytes) {
+double seconds(const platforms::Platform& platform, Pattern pattern, double bytes,
+               const sim::Options& options = {}) {
   costmodel::Plan plan;
   std::vector<int> nodes;
   for (int site = 0; site < platform.size(); ++site) {
@@ -36,7 +37,9 @@ double seconds(const platforms::Platform& platform, Pattern pattern, double byte
   round.ops.push_back(
       {"transfer", costmodel::Transfer{pattern, costmodel::Collective::direct, {{nodes, {payload}}}}, {}});
   plan.round = [round](std::int64_t) { return round; };
-  return sim::simulate(plan, {0}, platform, [](auto&&...) { return 0.0; }).round_end_s[0];
+  return sim::simulate(
+             plan, {0}, platform, [](auto&&...) { return 0.0; }, options)
+      .round_end_s[0];
 }
 
 }  // namespace
@@ -74,5 +77,21 @@ TEST_CASE("equal latencies: departures shift all flows alike") {
   for (const Pattern pattern : {Pattern::broadcast, Pattern::reduce, Pattern::all_to_all_broadcast,
                                 Pattern::all_reduce, Pattern::all_to_all}) {
     CHECK(seconds(almost, pattern, 12.5e6) == doctest::Approx(seconds(equal, pattern, 12.5e6)).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("departures with send buffers: senders go on earlier, and bytes arrive at the same times") {
+  for (const double buffer_bytes : {65'536.0, 4e6, 1e9}) {
+    sim::Options options;
+    options.network.send_buffer_bytes = buffer_bytes;
+    CAPTURE(buffer_bytes);
+    for (const double bytes : {12.5e6, 50e6}) {
+      CHECK(seconds(star({0, 0.005, 0.15}), Pattern::broadcast, bytes, options) ==
+            doctest::Approx(2 * bytes / 1.25e8 + 0.15).epsilon(1e-6));
+    }
+    CHECK(seconds(star({0, 0.005, 0.15}), Pattern::reduce, 50e6, options) ==
+          doctest::Approx(0.805).epsilon(1e-6));
+    CHECK(seconds(star({0, 0.005, 0.15}), Pattern::reduce, 12.5e6, options) ==
+          doctest::Approx(0.25).epsilon(1e-6));
   }
 }

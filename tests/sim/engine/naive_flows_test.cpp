@@ -38,9 +38,9 @@ std::vector<double> shares(const std::vector<double>& wanted, double bytes) {
   return got;
 }
 
-// All flows are wanted at the start. A step of a flow: what the uplink sends arrives one latency later at a queue
-// that the downlink empties. A flow has at most so many bytes on its way as the downlink passes on in a round trip
-// and 10 ms, since its sender waits for acknowledgements.
+// All flows are wanted at the start. A step of a flow: what the uplink sends arrives one latency later at a
+// queue that the downlink empties. A flow has at most so many bytes on its way as the downlink passes on in a
+// round trip and 10 ms, since its sender waits for acknowledgements.
 double naive_end_s(const platforms::Platform& platform, std::vector<NaiveFlow>& flows) {
   double now_s = 0;
   for (bool running = true; running && now_s < 1000; now_s += kStep_s) {
@@ -143,7 +143,8 @@ TEST_CASE("flows of unequal latencies: all to all and any pairs") {
     const int sites = 3 + draws.below(4);
     CAPTURE(i);
     const double all = difference(draws, sites, i % 2 == 0, [](int, int) { return true; });
-    const double some = difference(draws, sites, i % 2 == 0, [&](int from, int to) { return (from + to + i) % 3 != 0; });
+    const double some =
+        difference(draws, sites, i % 2 == 0, [&](int from, int to) { return (from + to + i) % 3 != 0; });
     CHECK(std::abs(all) < 0.01);
     CHECK(std::abs(some) < 0.01);
   }
