@@ -184,7 +184,8 @@ def with_platform(settings, latencies_ms, folder):
     path = Path(folder) / "platform.toml"
     path.write_text(platform_text(int(given["platform.sites"]), given["platform.uplink"], given["platform.downlink"],
                                   latencies_ms))
-    return [f"platform.file={path}"] + [s for s in settings if not s.startswith("platform.")]
+    return [f"platform.file={path}", f"platform.sites={given['platform.sites']}"] + [
+        s for s in settings if not s.startswith("platform.")]
 
 
 def draw(count, seed, fomoe, scenario, unequal=False):
