@@ -70,12 +70,9 @@ class Engine {
   void after(double delay_s, Callback callback);
   /// Whether a flow of the pair takes its uplink when it is sent, and its downlink when it arrives
   /// (engine_departures.cpp). If all latencies are equal, this makes no difference: the flow may then take
-  /// both when it arrives. Flows of senders that are simulated one by one, and of a pair that has an earlier
-  /// flow in flight, also take both at once.
-  [[nodiscard]] bool departs_early(costmodel::NodeId from, costmodel::NodeId to) const {
-    return unequal_latencies_ && leaves_site(from, to) &&
-           !(buffers_sends() && send_buffers_.busy({from, to}));
-  }
+  /// both when it arrives. Flows of senders that are simulated one by one also take both at once, and, with
+  /// send buffers, flows of a pair that has another one on its way.
+  [[nodiscard]] bool departs_early(costmodel::NodeId from, costmodel::NodeId to) const;
   /// Begins to send a flow: from now on it takes all links on its way except the receiver's downlink. Its
   /// first byte arrives after the latency.
   std::shared_ptr<Departure> depart(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes);

@@ -15,20 +15,25 @@
 
 namespace fomoe::sim {
 
+bool Engine::departs_early(NodeId from, NodeId to) const {
+  if (!unequal_latencies_ || !leaves_site(from, to)) return false;
+  return !buffers_sends() || !(send_buffers_.busy({from, to}) || simgrid_->departed.contains({from, to}));
+}
+
 std::shared_ptr<Departure> Engine::depart(NodeId from, NodeId to, std::int64_t bytes) {
   if (!platform_.changes.empty()) refuse_dead_links(from, to);
   Simgrid& sg = *simgrid_;
   sg.route_in_parts(nodes_, platform_, from, to, sg.caps.empty() ? 0 : flow_start_.cap_bytes_per_s(from, to));
+  sg.departed.insert({from, to});
   auto departure = std::make_shared<Departure>();
   departure->from = from;
   departure->to = to;
   departure->bytes = bytes;
-  departure->start_s = now();
   departure->flight = sg.start(sg.hosts[static_cast<std::size_t>(from)],
                                sg.way_out[static_cast<std::size_t>(to)], bytes, [this, departure] {
                                  departure->flight = nullptr;
                                  departure->sent = departure->bytes;
-                                 departure->sending_s = now() - departure->start_s;
+                                 departure->sent_at_s = now();
                                });
   departure->flight->arrives = false;
   return departure;
@@ -41,21 +46,23 @@ void Engine::hold(Departure& departure) {
   departure.sent =
       std::min(departure.bytes,
                static_cast<std::int64_t>(std::llround(flight->bytes - flight->comm->get_remaining())));
-  departure.sending_s = now() - departure.start_s;
+  departure.sent_at_s = now();
   flight->comm->cancel();
 }
 
 void Engine::arrive(std::shared_ptr<Departure> departure, Callback arrived) {
   hold(*departure);
   const Pair pair{departure->from, departure->to};
+  simgrid_->departed.erase(pair);
   const std::int64_t in_flight = departure->sent, rest = departure->bytes - in_flight;
-  const auto last_part = [this, pair, in_flight, rest, sending_s = departure->sending_s,
+  const auto last_part = [this, pair, in_flight, rest, sent_at_s = departure->sent_at_s,
                           arrived = std::move(arrived)] {
     if (in_flight == 0) return arrived();
+    const double last_byte_s = (rest == 0 ? sent_at_s : now()) + latency_s(pair.first, pair.second);
     Simgrid& sg = *simgrid_;
     Flight* flight = sg.start(
         sg.way_in[static_cast<std::size_t>(pair.first)], sg.hosts[static_cast<std::size_t>(pair.second)],
-        in_flight, [this, pair, bytes = in_flight + rest, last_byte_s = now() + sending_s, arrived] {
+        in_flight, [this, pair, bytes = in_flight + rest, last_byte_s, arrived] {
           if (buffers_sends()) simgrid_->in_order[pair] = {nullptr, static_cast<double>(bytes)};
           if (last_byte_s <= now()) return arrived();
           after(last_byte_s - now(), arrived);

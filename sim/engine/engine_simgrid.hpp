@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,7 @@ struct Engine::Simgrid {
     double arrived_before = 0;
   };
   std::map<Pair, InOrder> in_order;
+  std::set<Pair> departed;  // pairs with a departure whose flow has not arrived yet
   std::vector<Valve> valves;  // [from node · nodes + to node]; empty unless senders are simulated one by one
   bool changing = false;      // whether any link changes over time
   std::deque<double> rates;   // bytes per second of adjustable links; a deque keeps addresses valid
@@ -170,10 +172,9 @@ struct Engine::Simgrid {
 struct Departure {
   NodeId from = 0, to = 0;
   std::int64_t bytes = 0;
-  double start_s = 0;
   Flight* flight = nullptr;  // nullptr if all bytes have left, or if sending has stopped
   std::int64_t sent = 0;     // bytes that have left when sending ended
-  double sending_s = 0;      // for how long they were sent
+  double sent_at_s = 0;      // when sending ended
 };
 
 }  // namespace fomoe::sim
