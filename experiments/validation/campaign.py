@@ -12,6 +12,7 @@ interrupted campaign continues where it stopped.
   campaign.py --draw 30 --seed 7 > my-cases.csv       draws cases at random; the next line runs them
   campaign.py --drawn my-cases.csv --predict my-predictions.csv      predicts them, which must come before the runs
   campaign.py --drawn my-cases.csv --output my-runs
+  campaign.py --compare my-predictions.csv --output my-runs      prints the errors of the predictions
 
 To compare the runs with predictions: fomoe validate experiments/validation/runs/*.json
 """
@@ -19,8 +20,10 @@ import argparse
 import csv
 import fnmatch
 import json
+import math
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -162,6 +165,27 @@ def predict(chosen, path, fomoe):
         table.writerows(rows)
 
 
+def compare(path, out):
+    """Prints measured times, and predicted ÷ measured − 1 with each network model."""
+    errors = {}
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            run_file = out / (row.pop("run") + ".json")
+            if not run_file.exists():
+                continue
+            measured = json.loads(run_file.read_text())["wall_clock_s"]
+            line = f"{run_file.stem:40} {measured:8.2f} s"
+            for model, seconds in row.items():
+                error = float(seconds) / measured - 1
+                errors.setdefault(model, []).append(abs(error))
+                line += f"  {model.removesuffix('_s')} {100 * error:+6.1f} %"
+            print(line)
+    for model, values in errors.items():
+        values.sort()
+        print(f"{model.removesuffix('_s'):8} {len(values)} runs: median {100 * statistics.median(values):.1f} %, p95 "
+              f"{100 * values[math.ceil(0.95 * len(values)) - 1]:.1f} %, worst {100 * values[-1]:.1f} %")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=Path, default=ROOT / "build/release/bin", help="folder of the programs")
@@ -170,12 +194,16 @@ def main():
     parser.add_argument("--draw", type=int, metavar="N", help="print N random cases as CSV, and stop")
     parser.add_argument("--unequal", action="store_true", help="--draw latencies for each pair of sites")
     parser.add_argument("--predict", type=Path, metavar="FILE.csv", help="write predictions of --drawn, and stop")
+    parser.add_argument("--compare", type=Path, metavar="FILE.csv", help="compare these predictions with --output")
     parser.add_argument("--seed", type=int, default=1, help="seed of --draw")
     parser.add_argument("--drawn", type=Path, metavar="FILE.csv", help="run these cases instead of the chosen ones")
     parser.add_argument("--slice", action="store_true", help="run four cases, in less than two minutes")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no further case after this many seconds")
     parser.add_argument("--list", action="store_true", help="print the cases and stop")
     arguments = parser.parse_args()
+    if arguments.compare:
+        compare(arguments.compare, arguments.output)
+        return 0
     if arguments.draw is not None:
         columns = ["name", "settings"] + (["latencies_ms", "congestion"] if arguments.unequal else [])
         table = csv.DictWriter(sys.stdout, columns, lineterminator="\n")

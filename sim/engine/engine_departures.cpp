@@ -60,13 +60,14 @@ void Engine::arrive(std::shared_ptr<Departure> departure, Callback arrived) {
     if (in_flight == 0) return arrived();
     const double last_byte_s = (rest == 0 ? sent_at_s : now()) + latency_s(pair.first, pair.second);
     Simgrid& sg = *simgrid_;
-    Flight* flight = sg.start(
-        sg.way_in[static_cast<std::size_t>(pair.first)], sg.hosts[static_cast<std::size_t>(pair.second)],
-        in_flight, [this, pair, bytes = in_flight + rest, last_byte_s, arrived] {
-          if (buffers_sends()) simgrid_->in_order[pair] = {nullptr, static_cast<double>(bytes)};
-          if (last_byte_s <= now()) return arrived();
-          after(last_byte_s - now(), arrived);
-        });
+    Flight* flight = sg.start(sg.way_in[static_cast<std::size_t>(pair.first)],
+                              sg.hosts[static_cast<std::size_t>(pair.second)], in_flight,
+                              [this, pair, bytes = in_flight + rest, last_byte_s, arrived] {
+                                if (buffers_sends())
+                                  simgrid_->in_order[pair] = {nullptr, static_cast<double>(bytes)};
+                                if (last_byte_s <= now()) return arrived();
+                                after(last_byte_s - now(), arrived);
+                              });
     flight->from = pair.first;
     flight->to = pair.second;
     if (buffers_sends()) sg.in_order[pair] = {flight, static_cast<double>(rest)};

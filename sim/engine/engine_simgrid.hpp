@@ -57,7 +57,7 @@ struct Engine::Simgrid {
     double arrived_before = 0;
   };
   std::map<Pair, InOrder> in_order;
-  std::set<Pair> departed;  // pairs with a departure whose flow has not arrived yet
+  std::set<Pair> departed;    // pairs with a departure whose flow has not arrived yet
   std::vector<Valve> valves;  // [from node · nodes + to node]; empty unless senders are simulated one by one
   bool changing = false;      // whether any link changes over time
   std::deque<double> rates;   // bytes per second of adjustable links; a deque keeps addresses valid
