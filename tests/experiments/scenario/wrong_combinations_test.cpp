@@ -17,7 +17,7 @@ TEST_CASE("combinations of keys that a scenario cannot have") {
        "sites shares each module; for example 2"},
       {"method = \"fomoe\"\nlocal_steps = 4", "method = \"pipeline_wan\"\nmicro_batches = 17", "",
        ":9: strategy.micro_batches: got 17; expected at most one micro-batch for each of the 16 sequences of "
-       "a step; for example 16"},
+       "a pipeline in a step; for example 16"},
       {"sites = 4", "sites = 3", "--set strategy.method=expert_parallel_wan --set strategy.expert_overlap=3",
        ":14: platform.sites: got 3; expected a number of sites that divides the 8 experts of a layer, "
        "because all sites hold the same number of experts; for example 2"},

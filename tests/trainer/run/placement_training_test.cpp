@@ -172,6 +172,7 @@ TEST_CASE("after a synchronisation all sites hold the same weights, exactly wher
   for (const costmodel::Method& method : costmodel::methods()) {
     costmodel::Scenario scenario = training_scenario(std::string(method.name), kSites);
     scenario.strategy.module_choices = 2;  // otherwise all sites are on one path
+    scenario.strategy.regions = kSites;    // one region would have all sites
     try {
       (void)needs_of(scenario, costmodel::make_plan(scenario));
     } catch (const fomoe::InputError&) {
