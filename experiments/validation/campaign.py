@@ -96,7 +96,7 @@ def run(one, out, binaries, scenario, conditions):
     target = out / (one["name"] + ".json")
     with tempfile.TemporaryDirectory() as folder:
         report, result = Path(folder) / "wan.json", Path(folder) / "run.json"
-        settings = with_platform(one["settings"], one.get("latencies_ms"), folder)
+        settings = with_platform(one, folder)
         if not one["paced"]:
             scenario = computed_scenario(one, Path(folder), binaries)
             # Steps vary where cores are shared or limited, and their median says little about their mean.
@@ -133,15 +133,15 @@ def run(one, out, binaries, scenario, conditions):
     return True
 
 
-# Network models with which drawn cases are predicted: none, what an ordinary Linux host has, and the fitted terms.
-LINUX_TERMS = ["network_model.bandwidth_efficiency=0.949", "network_model.initial_window=14480B"]
+# Network models with which drawn cases are predicted: none, what an ordinary Linux host has, and the fitted terms. The
+# congestion control is that of the case.
+LINUX_TERMS = ["network_model.bandwidth_efficiency=0.949", "network_model.initial_window=14480B",
+               "network_model.idle_restart=true"]
 
 
-def fitted_terms(congestion):
-    """The terms of network-bbr.toml. Senders are BBR's only where the case has BBR."""
+def fitted_terms():
+    """The terms of network-bbr.toml."""
     terms = tomllib.loads((HERE / "network-bbr.toml").read_text())["network_model"]
-    if congestion != "bbr":
-        del terms["congestion_control"]
     return [f"network_model.{key}={str(value).lower() if isinstance(value, bool) else value}"
             for key, value in terms.items()]
 
@@ -152,11 +152,12 @@ def predict(chosen, path, fomoe):
     for one in chosen:
         row = {"run": one["name"]}
         with tempfile.TemporaryDirectory() as folder:
-            settings = overrides(with_platform(one["settings"], one.get("latencies_ms"), folder))
-            for name, terms in (("ideal_s", []), ("linux_s", overrides(LINUX_TERMS)),
-                                ("fitted_s", overrides(fitted_terms(one["congestion"])))):
-                done = subprocess.run([fomoe, "simulate", HERE / "base.toml", *settings, *terms, "--output", "-"],
-                                      stdout=subprocess.PIPE, check=True)
+            settings = overrides(with_platform(one, folder))
+            congestion = [f"network_model.congestion_control={one['congestion']}"]
+            for name, terms in (("ideal_s", []), ("linux_s", LINUX_TERMS + congestion),
+                                ("fitted_s", fitted_terms() + congestion)):
+                done = subprocess.run([fomoe, "simulate", HERE / "base.toml", *settings, *overrides(terms), "--output",
+                                       "-"], stdout=subprocess.PIPE, check=True)
                 row[name] = f"{json.loads(done.stdout)['wall_clock_s']:.4f}"
         rows.append(row)
     with path.open("w", newline="") as file:
@@ -205,7 +206,8 @@ def main():
         compare(arguments.compare, arguments.output)
         return 0
     if arguments.draw is not None:
-        columns = ["name", "settings"] + (["latencies_ms", "congestion"] if arguments.unequal else [])
+        columns = ["name", "settings"] + (["latencies_ms", "congestion", "capped", "shared", "uplink"]
+                                          if arguments.unequal else [])
         table = csv.DictWriter(sys.stdout, columns, lineterminator="\n")
         table.writeheader()
         table.writerows(draw(arguments.draw, arguments.seed, arguments.bin / "fomoe", HERE / "base.toml",

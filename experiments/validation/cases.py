@@ -34,9 +34,13 @@ METHODS = {
     "fomoe-random": ["strategy.method=fomoe", "strategy.placement=random"],
     "fomoe-skip": ["strategy.method=fomoe", "strategy.placement=random", "strategy.skip_token=true"],
 }
-# Methods of the drawn cases with unequal latencies: rings, direct exchanges, a server, groups of experts.
-UNEQUAL_METHODS = {name: METHODS[name] for name in ("ddp", "diloco", "local_adamw", "fomoe-fixed", "fomoe-random")} | {
-    "fedavg": ["strategy.method=fedavg"]}
+# Methods of the drawn cases with unequal latencies: rings, direct exchanges, a server, pairs, groups of experts.
+UNEQUAL_METHODS = METHODS | {
+    "fedavg": ["strategy.method=fedavg"],
+    "local_sgd": ["strategy.method=local_sgd"],
+    "des_loc": ["strategy.method=des_loc"],
+    "gossip": ["strategy.method=gossip"],
+    "fomoe-adamw": ["strategy.method=fomoe", "strategy.placement=random", "strategy.outer_optimizer=local_adamw"]}
 TOKENS_A_STEP = 16 * 16
 
 
@@ -163,42 +167,50 @@ def cases():
 SLICE = ["diloco-near-small-k4", "ddp-near-small-k1", "diloco-three-medium-k8-ring", "fomoe-fixed-near-medium-k8-o1"]
 
 
-def platform_text(sites, uplink, downlink, latencies_ms):
+def platform_text(sites, uplink, downlink, latencies_ms, capped, shared):
     """A platform file whose pairs of sites have these one-way latencies, the same in both directions: first those from
-    site 0 to sites 1, 2, …, then those from site 1 to sites 2, 3, …"""
+    site 0 to sites 1, 2, …, then those from site 1 to sites 2, 3, … `capped` has the rates of single paths by their
+    ends ("0-2"). With `shared`, all paths from the first half of the sites to the second share a link of that rate,
+    and so do the paths back."""
     text = 'name = "unequal"\nsource = "drawn at random"\n'
     for site in range(sites):
         text += f'[[site]]\nname = "site-{site}"\nuplink = "{uplink}"\ndownlink = "{downlink}"\n'
+        if shared:
+            text += f'region = "{"west" if site < sites // 2 else "east"}"\n'
     pairs = [(a, b) for a in range(sites) for b in range(a + 1, sites)]
     for (a, b), latency in zip(pairs, latencies_ms, strict=True):
         for ends in ((a, b), (b, a)):
             text += f'[[path]]\nfrom = "site-{ends[0]}"\nto = "site-{ends[1]}"\nlatency = "{latency}ms"\n'
+            if f"{ends[0]}-{ends[1]}" in capped:
+                text += f'bandwidth = "{capped[f"{ends[0]}-{ends[1]}"]}"\n'
+    if shared:
+        text += f'[[backbone]]\nfrom = "west"\nto = "east"\nbandwidth = "{shared}"\n'
     return text
 
 
-def with_platform(settings, latencies_ms, folder):
-    """Settings in which a platform file in `folder` replaces sites, rates and latency."""
-    if not latencies_ms:
-        return settings
-    given = dict(s.split("=", 1) for s in settings if s.startswith("platform."))
+def with_platform(one, folder):
+    """The settings of a case. If its latencies differ, a platform file in `folder` replaces sites, rates and latency."""
+    if not one.get("latencies_ms"):
+        return one["settings"]
+    given = dict(s.split("=", 1) for s in one["settings"] if s.startswith("platform."))
     path = Path(folder) / "platform.toml"
     path.write_text(platform_text(int(given["platform.sites"]), given["platform.uplink"], given["platform.downlink"],
-                                  latencies_ms))
-    return [f"platform.file={path}", f"platform.sites={given['platform.sites']}"] + [
-        s for s in settings if not s.startswith("platform.")]
+                                  one["latencies_ms"], one["capped"], one["shared"]))
+    return [f"platform.file={path}"] + [s for s in one["settings"] if not s.startswith("platform.")]
 
 
 def draw(count, seed, fomoe, scenario, unequal=False):
     """Yields random cases as rows of a CSV: name and settings. Each has as many rounds as are predicted to take 15 s,
     at least 4 and at most 60. With `unequal`, each pair of sites has its own latency, and cases differ in TCP's
-    congestion control."""
+    congestion control; a third has paths with rates of their own, a third a link that many paths share, and a fifth
+    one queue behind each site."""
     chance = random.Random(seed)
 
     def between(low, high):  # uniform in the logarithm
         return math.exp(chance.uniform(math.log(low), math.log(high)))
 
     for number in range(count):
-        sites = chance.choice([3, 3, 4, 5] if unequal else [2, 2, 3, 3, 4])
+        sites = chance.choice([2, 3, 3, 4, 4, 5, 6] if unequal else [2, 2, 3, 3, 4])
         down = round(between(40, min(900, 2400 / sites)))
         method = chance.choice(sorted(UNEQUAL_METHODS if unequal else METHODS))
         k = 1 if method == "ddp" else chance.choice([3, 6, 12, 20, 32])
@@ -216,29 +228,43 @@ def draw(count, seed, fomoe, scenario, unequal=False):
         if method == "streaming":
             settings = [s for s in settings if s != "strategy.overlap_steps=2"]
             settings.append(f"strategy.overlap_steps={min(2, k // 2)}")
-        latencies, row = [], {}
+        row = {}
         if unequal:
-            latencies = [round(between(2, 150)) for _ in range(sites * (sites - 1) // 2)]
-            row = {"latencies_ms": " ".join(map(str, latencies)),
-                   "congestion": chance.choice(["bbr", "cubic", "reno"])}
+            pairs = [(a, b) for a in range(sites) for b in range(a + 1, sites)]
+            row = {"latencies_ms": " ".join(str(round(between(2, 150))) for _ in pairs),
+                   "congestion": chance.choice(["bbr", "cubic", "reno"]), "capped": "", "shared": "", "uplink": "host"}
+            special = chance.choice(["", "capped", "shared"]) if sites > 2 else ""
+            if special == "capped":
+                row["capped"] = " ".join(f"{a}-{b}:{round(down * chance.uniform(0.1, 0.6))}Mbps"
+                                         for a, b in chance.sample(pairs, 2))
+            if special == "shared":
+                row["shared"] = f"{round(down * chance.uniform(0.4, 1.2))}Mbps"
+            if chance.random() < 0.2:
+                row["uplink"] = "router"
+        row = {"name": f"{'unequal' if unequal else 'drawn'}-{seed}-{number:02}-{method}",
+               "settings": " ".join(settings)} | row
         with tempfile.TemporaryDirectory() as folder:
-            few = overrides(with_platform(settings, latencies, folder)
-                            + [f"workload.tokens={8 * k * TOKENS_A_STEP}"])
+            few = overrides(with_platform(case_of(row), folder) + [f"workload.tokens={8 * k * TOKENS_A_STEP}"])
             asked = subprocess.run([fomoe, "simulate", scenario, *few, "--output", "-"], stdout=subprocess.PIPE,
                                    check=True)
         rounds = min(60, max(4, round(15 / json.loads(asked.stdout)["round"]["duration_s"])))
-        settings.append(f"workload.tokens={rounds * k * TOKENS_A_STEP}")
-        kind = "unequal" if unequal else "drawn"
-        yield {"name": f"{kind}-{seed}-{number:02}-{method}", "settings": " ".join(settings)} | row
+        row["settings"] += f" workload.tokens={rounds * k * TOKENS_A_STEP}"
+        yield row
+
+
+def case_of(row):
+    """The case of a row of a CSV of drawn cases."""
+    return {"name": row["name"], "platform": row["name"], "model": "", "settings": row["settings"].split(" "),
+            "latencies_ms": [int(value) for value in row.get("latencies_ms", "").split()],
+            "capped": dict(one.split(":") for one in row.get("capped", "").split()), "shared": row.get("shared", ""),
+            "paced": True, "congestion": row.get("congestion", "bbr"), "queue": "8x",
+            "uplink": row.get("uplink", "host"), "quota": None, "site_sequences": 0}
 
 
 def read_drawn(path):
     with open(path, newline="") as file:
         for row in csv.DictReader(file):
-            yield {"name": row["name"], "platform": row["name"], "model": "", "settings": row["settings"].split(" "),
-                   "latencies_ms": [int(value) for value in row.get("latencies_ms", "").split()],
-                   "paced": True, "congestion": row.get("congestion", "bbr"), "queue": "8x", "uplink": "host", "quota": None,
-                   "site_sequences": 0}
+            yield case_of(row)
 
 
 def overrides(settings):
