@@ -37,11 +37,7 @@ class Pairs {
 
  private:
   static double one_way(const Platform& platform, int from, int to, double bytes) {
-    const Path& path = platform.path(from, to);
-    const double rate = std::min({platform.sites[static_cast<std::size_t>(from)].uplink_bytes_per_s,
-                                  path.bandwidth_bytes_per_s,
-                                  platform.sites[static_cast<std::size_t>(to)].downlink_bytes_per_s});
-    return path.latency_s + bytes / rate;
+    return platform.path(from, to).latency_s + bytes / platform.route_bytes_per_s(from, to);
   }
   int sites_;
   std::vector<double> seconds_;
@@ -106,7 +102,7 @@ Platform chosen_sites(const Platform& all, const std::vector<int>& sites) {
   }
   platform.changes.clear();
   for (LinkChange change : all.changes) {
-    if (change.link != LinkChange::Link::backbone) {
+    if (change.link != LinkChange::Link::shared) {
       change.from = place[static_cast<std::size_t>(change.from)];
       change.to = place[static_cast<std::size_t>(change.to)];
       if (change.from < 0 || change.to < 0) continue;

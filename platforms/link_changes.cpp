@@ -15,8 +15,8 @@ double& rate_of(Platform& platform, const LinkChange& change) {
       return platform.sites[from].downlink_bytes_per_s;
     case LinkChange::Link::path:
       return platform.path(change.from, change.to).bandwidth_bytes_per_s;
-    case LinkChange::Link::backbone:
-      return platform.backbones[from].bandwidth_bytes_per_s;
+    case LinkChange::Link::shared:
+      return platform.shared_links[from].bandwidth_bytes_per_s;
   }
   throw std::logic_error("unknown kind of link");
 }
@@ -61,8 +61,8 @@ bool has_dead_link(const Platform& platform) {
                      }) ||
          std::any_of(platform.paths.begin(), platform.paths.end(),
                      [](const Path& path) { return path.bandwidth_bytes_per_s == 0; }) ||
-         std::any_of(platform.backbones.begin(), platform.backbones.end(),
-                     [](const Backbone& backbone) { return backbone.bandwidth_bytes_per_s == 0; });
+         std::any_of(platform.shared_links.begin(), platform.shared_links.end(),
+                     [](const SharedLink& link) { return link.bandwidth_bytes_per_s == 0; });
 }
 
 }  // namespace fomoe::platforms

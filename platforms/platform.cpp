@@ -1,5 +1,6 @@
 #include "platforms/platform.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -15,6 +16,25 @@ Platform uniform(int count, double uplink_bytes_per_s, double downlink_bytes_per
   return platform;
 }
 
+double Platform::route_bytes_per_s(int from, int to) const {
+  double rate = std::min({sites[static_cast<std::size_t>(from)].uplink_bytes_per_s,
+                          path(from, to).bandwidth_bytes_per_s,
+                          sites[static_cast<std::size_t>(to)].downlink_bytes_per_s});
+  for (const int link : shared_by(from, to))
+    rate = std::min(rate, shared_links[static_cast<std::size_t>(link)].bandwidth_bytes_per_s);
+  return rate;
+}
+
+void Platform::share(int from, int to, std::vector<int> links, int at_receiver) {
+  Path& of = path(from, to);
+  of.shared = -1;
+  if (links.empty()) return;
+  SharedSet set{std::move(links), at_receiver};
+  const auto known = std::find(shared_sets.begin(), shared_sets.end(), set);
+  of.shared = static_cast<int>(known - shared_sets.begin());
+  if (known == shared_sets.end()) shared_sets.push_back(std::move(set));
+}
+
 std::string link_name(const Platform& platform, LinkChange::Link link, int from, int to) {
   const auto site = [&](int index) { return platform.sites[static_cast<std::size_t>(index)].name; };
   switch (link) {
@@ -24,10 +44,8 @@ std::string link_name(const Platform& platform, LinkChange::Link link, int from,
       return "downlink of " + site(from);
     case LinkChange::Link::path:
       return "path " + site(from) + " to " + site(to);
-    case LinkChange::Link::backbone: {
-      const Backbone& backbone = platform.backbones[static_cast<std::size_t>(from)];
-      return "backbone " + backbone.from + " to " + backbone.to;
-    }
+    case LinkChange::Link::shared:
+      return platform.shared_links[static_cast<std::size_t>(from)].name;
   }
   return "";
 }
@@ -40,7 +58,7 @@ Platform first_sites(const Platform& all, int count) {
     for (int to = 0; to < count; ++to) platform.paths.push_back(all.path(from, to));
   }
   std::erase_if(platform.changes, [&](const LinkChange& change) {
-    return change.link != LinkChange::Link::backbone && (change.from >= count || change.to >= count);
+    return change.link != LinkChange::Link::shared && (change.from >= count || change.to >= count);
   });
   return platform;
 }
@@ -57,7 +75,8 @@ Platform generated(const Platform& measured, int count, std::uint64_t seed, doub
   };
   Platform platform;
   platform.name = measured.name + ", generated";
-  platform.backbones = measured.backbones;
+  platform.shared_links = measured.shared_links;
+  platform.shared_sets = measured.shared_sets;
   platform.provenance = measured.provenance;
   std::vector<int> like;
   std::vector<int> copies(measured.sites.size(), 0);
@@ -92,7 +111,7 @@ Platform scaled_bandwidth(Platform platform, double efficiency) {
     site.downlink_bytes_per_s *= efficiency;
   }
   for (Path& path : platform.paths) path.bandwidth_bytes_per_s *= efficiency;
-  for (Backbone& backbone : platform.backbones) backbone.bandwidth_bytes_per_s *= efficiency;
+  for (SharedLink& link : platform.shared_links) link.bandwidth_bytes_per_s *= efficiency;
   for (LinkChange& change : platform.changes) {
     if (change.bandwidth_bytes_per_s) *change.bandwidth_bytes_per_s *= efficiency;
   }

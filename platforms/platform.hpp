@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,30 +21,38 @@ struct Site {
   double uplink_bytes_per_s = 0;
   double downlink_bytes_per_s = 0;
   double fabric_bytes_per_s = kUnlimited;  // rate of one flow between two nodes of the site
-  std::string region = {};                 // region for the backbones
+  std::string region = {};                 // region for backbones and hierarchical collectives
   double compute_factor = 1;               // duration of a step at this site ÷ the scenario's step time
 };
 
-/// The link from one region to another, in one direction. All paths from the first region to the second share
-/// it.
-struct Backbone {
-  std::string from, to;  // regions
+/// A link on the routes of several pairs of sites, in one direction: a backbone, an office's line, transit.
+struct SharedLink {
+  std::string name;  // as in reports, for instance "backbone europe to america"
   double bandwidth_bytes_per_s = 0;
+  bool per_flow = false;  // limits each flow by itself; flows do not share the rate
 };
 
-/// The directed path between two sites, between the uplink of one and the downlink of the other.
+/// The shared links of a path, in the order in which data pass them, as indices in Platform::shared_links.
+struct SharedSet {
+  std::vector<int> links;
+  int at_receiver = 0;  // how many of the last ones are at the receiver, behind the latency of the path
+  friend bool operator==(const SharedSet&, const SharedSet&) = default;
+};
+
+/// The directed path between two sites. A route consists of the sender's uplink, the path's shared links, the
+/// path's own rate and the receiver's downlink.
 struct Path {
   double latency_s = 0;                       // one way
-  double bandwidth_bytes_per_s = kUnlimited;  // rate of the path itself, besides its uplink and downlink
-  int backbone = -1;                          // index of the path's backbone; negative if it has none
+  double bandwidth_bytes_per_s = kUnlimited;  // rate of the path itself, which no other path shares
+  int shared = -1;                            // index in Platform::shared_sets; negative if it has none
 };
 
 /// A change of a link's rate, or of a path's latency, at a moment of the run. A link of rate 0 is down.
 struct LinkChange {
-  enum class Link { uplink, downlink, path, backbone };
+  enum class Link { uplink, downlink, path, shared };
   double at_s = 0;
   Link link = Link::uplink;
-  // Uplink, downlink: the index of the site in both. Path: its two sites. Backbone: its index in both.
+  // Uplink, downlink: the index of the site in both. Path: its two sites. Shared link: its index in both.
   int from = 0, to = 0;
   std::optional<double> bandwidth_bytes_per_s;
   std::optional<double> latency_s;
@@ -53,7 +62,8 @@ struct Platform {
   std::string name;
   std::vector<Site> sites;
   std::vector<Path> paths;  // sites.size()² entries, row = from; the diagonal is unused
-  std::vector<Backbone> backbones = {};
+  std::vector<SharedLink> shared_links = {};
+  std::vector<SharedSet> shared_sets = {};  // see Path::shared
   std::vector<LinkChange> changes = {};  // in the order of their times: see platforms/link_changes.hpp
   double changes_period_s = 0;           // period with which the changes repeat; 0 if they happen once
   double changes_start_s = 0;            // time on the clock of the changes at which the run starts
@@ -66,6 +76,23 @@ struct Platform {
   [[nodiscard]] Path& path(int from, int to) {
     return paths[static_cast<std::size_t>(from) * sites.size() + static_cast<std::size_t>(to)];
   }
+  /// The shared links on the path between two sites, as indices in shared_links.
+  [[nodiscard]] std::span<const int> shared_by(int from, int to) const {
+    const int set = path(from, to).shared;
+    if (set < 0) return {};
+    return shared_sets[static_cast<std::size_t>(set)].links;
+  }
+  /// Those of them that are at the receiver.
+  [[nodiscard]] std::span<const int> shared_at_receiver(int from, int to) const {
+    const int set = path(from, to).shared;
+    if (set < 0) return {};
+    return shared_by(from, to).last(
+        static_cast<std::size_t>(shared_sets[static_cast<std::size_t>(set)].at_receiver));
+  }
+  /// Rate of a lone flow between two sites: that of the slowest link of the route.
+  [[nodiscard]] double route_bytes_per_s(int from, int to) const;
+  /// Makes a path use exactly these shared links.
+  void share(int from, int to, std::vector<int> links, int at_receiver = 0);
 };
 
 /// A platform of `count` equal sites, named site-0 and so on, with the same one-way latency between any two,

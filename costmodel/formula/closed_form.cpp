@@ -82,18 +82,18 @@ RunReport closed_form(const Scenario& scenario) {
   if (network.tcp_window_bytes || network.loss_rate || network.initial_window_bytes || network.jitter_s > 0 ||
       network.call_overhead_s > 0 || network.payload_bytes_per_s ||
       network.ring_model != RingModel::stepwise || scenario.strategy.bucket_bytes > 0 ||
-      !scenario.platform.backbones.empty() || !scenario.platform.changes.empty() ||
+      !scenario.platform.shared_links.empty() || !scenario.platform.changes.empty() ||
       scenario.variation.varies() || scenario.strategy.granularity != Granularity::flat) {
     report.notes.push_back(
         "the closed form does not model TCP windows, loss, slow start, jitter, overheads per call and per "
-        "byte, buckets, one collective per tensor, fluid rings, shared backbones, link rates that change or "
+        "byte, buckets, one collective per tensor, fluid rings, links that several paths share, link rates that change or "
         "waiting for steps of varying duration; simulate the scenario to include them");
   }
   const RoundTimes<double>& round = parts.round;
   if (summary.lower_bound)
     report.notes.push_back(
-        "the closed form is a lower bound of this schedule, in which waiting at one stage causes waiting at "
-        "others; simulate the scenario instead");
+        "the closed form is a lower bound of this schedule, in which one wait delays others; simulate the "
+        "scenario instead");
   else if (!parts.represents_sites)
     report.notes.push_back(
         "the closed form takes the slowest links of the platform for all transfers and lets all sites wait "

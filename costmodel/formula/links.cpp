@@ -181,7 +181,7 @@ LinkSets<double> link_sets(const Scenario& scenario, const Platform& platform) {
 bool represents_sites(const Scenario& scenario, const PlanSummary& summary) {
   const Platform& platform = scenario.platform;
   if (summary.lower_bound) return false;
-  if (!platform.changes.empty() || !platform.backbones.empty()) return false;
+  if (!platform.changes.empty() || !platform.shared_links.empty()) return false;
   const bool unequal_steps = steps_differ(scenario);
   if (!unequal_steps && equal_sites(platform)) return true;
   for (int i = 0; i < summary.stage_count; ++i) {

@@ -41,13 +41,11 @@ V after_end_s(const Stage<V>& stage, const StepSeconds<V>& step) {
 template <class V>
 V exposed_s(const Stage<V>& stage, const V& late_s, const StepSeconds<V>& step) {
   const V none = constant<V>(0), n = stage.times_per_round;
+  if (!stage.hidden_unequally) return n * max_of(late_s, none);
   const V apart_s = stage.layers_between * (stage.share_of_pass * step.gradients_s + step.optimizer_s);
   const V first_s = max_of(V(late_s + (n - 1.0) / 2.0 * apart_s), none);
-  const V terms = min_of(n, ceil_of(V(first_s / max_of(apart_s, constant<V>(1e-12)))));
-  const V sum_s = terms * first_s - apart_s * terms * (terms - 1.0) / 2.0;
-  // Times per round below 1, and equal repetitions.
-  const V spread = min_of(V(apart_s * 1e300), constant<V>(1));
-  return spread * sum_s + (1.0 - spread) * n * max_of(late_s, none);
+  const V terms = min_of(n, ceil_of(V(first_s / apart_s)));
+  return terms * first_s - apart_s * terms * (terms - 1.0) / 2.0;
 }
 
 /// Computes the times of the mean round. `step` has the computation times of the slowest site. The wall clock

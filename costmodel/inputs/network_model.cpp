@@ -8,7 +8,8 @@ namespace fomoe::costmodel {
 
 namespace {
 
-constexpr double kMinProbe_s = 0.2;  // minimum duration of BBR's ProbeRTT
+constexpr double kBbrProbe_s = 0.2, kBbrProbeEvery_s = 10;  // ProbeRTT of BBR
+constexpr double kCubicC = 0.4, kCubicBeta = 0.7;  // RFC 9438, sections 4.1 and 4.6
 
 template <class... Parts>
 std::string text_of(const Parts&... parts) {
@@ -17,30 +18,26 @@ std::string text_of(const Parts&... parts) {
   return text.str();
 }
 
+std::string loss_text(const NetworkModel& network) {
+  const std::string reno = text_of("√(3 ÷ (2 × ", *network.loss_rate, "))");
+  if (network.congestion_control == CongestionControl::reno) return reno + " (Mathis et al. 1997)";
+  return text_of("max(", reno, ", 1.054 × (round trip ÷ ", *network.loss_rate, ")^¾) (RFC 9438)");
+}
+
 }  // namespace
 
-double bbr_probe_s(double round_trip_s) { return round_trip_s + std::max(kMinProbe_s, round_trip_s); }
-
-double send_buffer_bytes(const NetworkModel& network, double pipe_bytes) {
-  const double most = *network.send_buffer_bytes;
-  if (network.congestion_control == CongestionControl::loss_based || pipe_bytes <= 0) return most;
-  return std::min(most, kBbrSendBuffer_pipes * pipe_bytes);
+double congestion_share(const NetworkModel& network) {
+  if (network.congestion_control != CongestionControl::bbr) return 1;
+  return (1 - network.loss_rate.value_or(0)) * (1 - kBbrProbe_s / kBbrProbeEvery_s);
 }
 
-double congestion_share(const NetworkModel& network, Senders senders) {
-  if (network.congestion_control == CongestionControl::loss_based) return 1;
-  const double probing = senders == Senders::averaged ? kMinProbe_s / kBbrProbeEvery_s : 0;
-  return (1 - network.loss_rate.value_or(0)) * (1 - probing);
+double free_share(const NetworkModel& network) {
+  return (1 - network.background_share) * congestion_share(network);
 }
 
-double free_share(const NetworkModel& network, Senders senders) {
-  return (1 - network.background_share) * congestion_share(network, senders);
-}
-
-platforms::Platform effective_platform(const platforms::Platform& raw, const NetworkModel& network,
-                                       Senders senders) {
+platforms::Platform effective_platform(const platforms::Platform& raw, const NetworkModel& network) {
   platforms::Platform platform =
-      platforms::scaled_bandwidth(raw, network.bandwidth_efficiency * free_share(network, senders));
+      platforms::scaled_bandwidth(raw, network.bandwidth_efficiency * free_share(network));
   for (platforms::Path& path : platform.paths) path.latency_s *= network.latency_factor;
   for (platforms::LinkChange& change : platform.changes) {
     if (change.latency_s) *change.latency_s *= network.latency_factor;
@@ -48,34 +45,54 @@ platforms::Platform effective_platform(const platforms::Platform& raw, const Net
   return platform;
 }
 
-double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s) {
-  double cap = platforms::kUnlimited;
-  if (round_trip_s <= 0) return cap;
-  const double streams_per_s = network.streams / round_trip_s;
-  if (network.tcp_window_bytes) cap = std::min(cap, streams_per_s * *network.tcp_window_bytes);
-  if (network.loss_rate && network.congestion_control == CongestionControl::loss_based)
-    cap = std::min(cap, streams_per_s * network.segment_bytes * std::sqrt(1.5 / *network.loss_rate));
-  return cap;
+NetworkModel linux_host() {
+  NetworkModel network;
+  network.bandwidth_efficiency = 0.949;
+  network.initial_window_bytes = 10 * 1448;
+  network.idle_restart = true;
+  return network;
 }
 
-double slow_start_s(const NetworkModel& network, double sent_before_bytes, double bytes, double bytes_per_s,
+double loss_window_bytes(const NetworkModel& network, double round_trip_s) {
+  if (!network.loss_rate || network.congestion_control == CongestionControl::bbr) return platforms::kUnlimited;
+  const double loss = *network.loss_rate;
+  double segments = std::sqrt(1.5 / loss);
+  if (network.congestion_control == CongestionControl::cubic)
+    segments = std::max(segments, std::pow(kCubicC * (3 + kCubicBeta) / (4 * (1 - kCubicBeta)), 0.25) *
+                                      std::pow(round_trip_s / loss, 0.75));
+  return network.segment_bytes * segments;
+}
+
+double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s) {
+  if (round_trip_s <= 0) return platforms::kUnlimited;
+  const double window_bytes = std::min(network.tcp_window_bytes.value_or(platforms::kUnlimited),
+                                       loss_window_bytes(network, round_trip_s));
+  return network.streams * window_bytes / round_trip_s;
+}
+
+double slow_start_s(const NetworkModel& network, double window_bytes, double bytes, double bytes_per_s,
                     double round_trip_s) {
   if (!network.initial_window_bytes || round_trip_s <= 0) return 0;
-  const double growth = network.congestion_control == CongestionControl::bbr ? kBbrGrowth : 2;
   double sent = 0, trips = 0;
-  double in_flight = network.streams * *network.initial_window_bytes + (growth - 1) * sent_before_bytes;
-  for (; in_flight < bytes_per_s * round_trip_s && sent + in_flight < bytes; ++trips) {
-    sent += in_flight;
-    in_flight *= growth;
+  for (; window_bytes < bytes_per_s * round_trip_s && sent + window_bytes < bytes; ++trips) {
+    sent += window_bytes;
+    window_bytes *= 2;
   }
   return std::max(0.0, trips * round_trip_s - sent / bytes_per_s);
 }
 
-double idle_limit_s(double round_trip_s) { return std::max(0.2, 2 * round_trip_s); }
-
-bool restarts_when_idle(const NetworkModel& network) {
-  return network.idle_restart && network.congestion_control == CongestionControl::loss_based;
+double first_window_bytes(const NetworkModel& network) {
+  return network.streams * *network.initial_window_bytes;
 }
+
+double after_idle_bytes(const NetworkModel& network, double window_bytes, double idle_s,
+                        double round_trip_s) {
+  if (!network.idle_restart || network.congestion_control == CongestionControl::bbr) return window_bytes;
+  const double halvings = std::floor(idle_s / retransmission_timeout_s(round_trip_s));
+  return std::max(std::min(window_bytes, first_window_bytes(network)), window_bytes * std::exp2(-halvings));
+}
+
+double retransmission_timeout_s(double round_trip_s) { return round_trip_s + 0.2; }
 
 std::vector<NetworkTerm> switched_on(const NetworkModel& network) {
   std::vector<NetworkTerm> terms;
@@ -97,11 +114,6 @@ std::vector<NetworkTerm> switched_on(const NetworkModel& network) {
     terms.push_back({"payload_rate",
                      text_of("sites prepare and merge payloads at ", *network.payload_bytes_per_s * 8 / 1e9,
                              " Gbit/s before they send each part")});
-  if (network.early_receives)
-    terms.push_back({"early_receives", "receivers post receives before the senders' data is ready"});
-  if (network.send_buffer_bytes)
-    terms.push_back({"send_buffer", text_of("a send completes for the sender when at most ",
-                                            *network.send_buffer_bytes, " B are still in transit")});
   if (network.tcp_window_bytes)
     terms.push_back({"tcp_window", text_of("TCP windows limit the rate of a flow to ", network.streams, " × ",
                                            *network.tcp_window_bytes, " B ÷ round trip")});
@@ -114,15 +126,14 @@ std::vector<NetworkTerm> switched_on(const NetworkModel& network) {
                                       : "")});
   else if (network.loss_rate)
     terms.push_back({"loss_rate", text_of("packet loss limits the rate of a flow to ", network.streams, " × ",
-                                          network.segment_bytes, " B ÷ round trip × √(3 ÷ (2 × ",
-                                          *network.loss_rate, ")) (Mathis et al. 1997)")});
+                                          network.segment_bytes, " B ÷ round trip × ",
+                                          loss_text(network))});
   if (network.initial_window_bytes)
     terms.push_back(
         {"initial_window",
          text_of("slow start from ", network.streams, " × ", *network.initial_window_bytes,
-                 " B, with growth by a factor of ",
-                 network.congestion_control == CongestionControl::bbr ? "1.8" : "2", " every round trip",
-                 restarts_when_idle(network) ? ", again after every idle period" : ", once per connection")});
+                 " B, doubled every round trip",
+                 network.idle_restart ? "; the window halves for each retransmission time-out of idleness" : "")});
   return terms;
 }
 

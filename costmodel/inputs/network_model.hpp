@@ -19,12 +19,19 @@ constexpr auto enum_names(RingModel) {
   return std::to_array<EnumName<RingModel>>({{RingModel::stepwise, "stepwise"}, {RingModel::fluid, "fluid"}});
 }
 
-/// TCP congestion control. loss_based (Reno, CUBIC): every loss shrinks the window. bbr: the sender paces at
-/// the bandwidth that it has measured, whatever is lost (Cardwell et al. 2016).
-enum class CongestionControl { loss_based, bbr };
+/// TCP congestion control. reno, cubic: every loss shrinks the window. bbr: the sender paces at the bandwidth
+/// that it has measured, whatever is lost (Cardwell et al. 2016). cubic is the default of Linux.
+enum class CongestionControl { cubic, reno, bbr };
 constexpr auto enum_names(CongestionControl) {
-  return std::to_array<EnumName<CongestionControl>>(
-      {{CongestionControl::loss_based, "loss_based"}, {CongestionControl::bbr, "bbr"}});
+  return std::to_array<EnumName<CongestionControl>>({{CongestionControl::cubic, "cubic"},
+                                                     {CongestionControl::reno, "reno"},
+                                                     {CongestionControl::bbr, "bbr"}});
+}
+
+/// What the terms are that nobody gave. ideal: off. linux: those of an ordinary Linux host (linux_host()).
+enum class Host { ideal, linux_tcp };
+constexpr auto enum_names(Host) {
+  return std::to_array<EnumName<Host>>({{Host::ideal, "ideal"}, {Host::linux_tcp, "linux"}});
 }
 
 struct NetworkModel {
@@ -38,17 +45,7 @@ struct NetworkModel {
   /// Empty: this takes no time.
   std::optional<double> payload_bytes_per_s;
 
-  /// Receivers post their receives early: a node that enters a round announces at once that it will receive
-  /// the round's first messages, and announces the next messages with each message. An announcement takes the
-  /// latency of the path. If false, bytes flow only when the receiver has reached the exchange and its step.
-  bool early_receives = false;
-  /// Send buffer of one connection in the sender's kernel. A send ends for its sender when at most this many
-  /// bytes have yet to arrive; the messages from one node to another go out in order. With bbr this is the
-  /// maximum that Linux allows (tcp_wmem); the buffer grows towards it with the bytes in flight
-  /// (kBbrSendBuffer_pipes). Empty: a send ends when its last byte has arrived.
-  std::optional<double> send_buffer_bytes;
-
-  CongestionControl congestion_control = CongestionControl::loss_based;
+  CongestionControl congestion_control = CongestionControl::cubic;
 
   // TCP parameters. A flow carries what one collective sends from one site to another, over `streams`
   // connections.
@@ -57,7 +54,7 @@ struct NetworkModel {
   std::optional<double> loss_rate;             // share of the segments that is lost
   double segment_bytes = 1460;                 // segment size for the loss_rate formula
   std::optional<double> initial_window_bytes;  // initial window of one stream; switches slow start on
-  bool idle_restart = false;                   // slow start repeats after an idle period
+  bool idle_restart = false;                   // idle periods shrink the window: see after_idle_bytes()
 
   /// For reports: the keys of the parameters that `fomoe calibrate` fitted ("latency_factor"), and the file
   /// of the measurements.
@@ -65,88 +62,70 @@ struct NetworkModel {
   std::string calibration;  // "links.json"
 };
 
-/// Interval of BBR's ProbeRTT: a sender that has seen no shorter round trip for 10 s sends next to nothing,
-/// so that queues empty, and measures the round trip again (Cardwell et al. 2016).
-inline constexpr double kBbrProbeEvery_s = 10;
-
-/// BBR paces at the highest delivery rate of its last 10 round trips. In one round trip of 8 it tries a rate
-/// 1.25 times as high (ProbeBW, Cardwell et al. 2016). During Startup it doubles the rate until three round
-/// trips in a row have brought no increase.
-inline constexpr double kBbrMemory_round_trips = 10, kBbrCycle_round_trips = 8, kBbrRaise = 1.25,
-                        kBbrStartup_round_trips = 3;
-
-/// Send buffer of a BBR connection, in multiples of the flow's bandwidth-delay product. The window of Startup
-/// is 2.89 bandwidth-delay products, and Linux allocates 4.7 bytes for each byte of it (tcp_sndbuf_expand;
-/// `ss` showed a median of 4.6 over 46 connections).
-inline constexpr double kBbrSendBuffer_pipes = 13.6;
-
-/// Send buffer of one connection whose bandwidth-delay product is at most `pipe_bytes`. `pipe_bytes` = 0
-/// means that the product is not known yet or that the path has no latency. Requires
-/// network.send_buffer_bytes.
-///   loss_based: send_buffer_bytes; bbr: min(send_buffer_bytes, kBbrSendBuffer_pipes · pipe_bytes)
-double send_buffer_bytes(const NetworkModel& network, double pipe_bytes);
-
-/// Duration for which a ProbeRTT of BBR silences a sender. The bytes in flight are acknowledged, which takes
-/// one round trip (RTT). Then 200 ms or one round trip pass, whichever is longer:
-///   RTT + max(0.2 s, RTT)
-double bbr_probe_s(double round_trip_s);
-
-/// How ProbeRTT of BBR is accounted for. averaged: its mean reduces the link rate. one_by_one: the executor
-/// simulates it for each flow.
-enum class Senders { averaged, one_by_one };
-
-/// Share of a link's rate that congestion control leaves to payload: 1 if loss_based. BBR sends lost segments
+/// Share of a link's rate that congestion control leaves to payload: 1 unless bbr. BBR sends lost segments
 /// again, so with the loss rate p the share is:
 ///   (1 − p) · (1 − 0.2 ÷ 10)
-/// The second factor applies to averaged senders only. It is the time outside ProbeRTT: a probe on short
-/// paths takes 0.2 s in every 10 s.
-double congestion_share(const NetworkModel& network, Senders senders = Senders::averaged);
+/// The second factor is the time outside ProbeRTT: for 0.2 s in every 10 s, a sender sends next to nothing, so
+/// that queues empty, and measures the round trip again (Cardwell et al. 2016).
+double congestion_share(const NetworkModel& network);
 
 /// Share of a link's rate that other traffic and congestion control leave: (1 − background) ·
 /// congestion_share.
-double free_share(const NetworkModel& network, Senders senders = Senders::averaged);
+double free_share(const NetworkModel& network);
 
 /// Largest loss rate for which this model of BBR holds: above it, BBR version 1 slows down as well.
 inline constexpr double kMostBbrLoss = 0.15;
 
 /// The platform with the network model applied: rates × bandwidth_efficiency × free_share(), latencies ×
 /// latency_factor.
-platforms::Platform effective_platform(const platforms::Platform& raw, const NetworkModel& network,
-                                       Senders senders = Senders::averaged);
+platforms::Platform effective_platform(const platforms::Platform& raw, const NetworkModel& network);
 
-/// Upper bound of one flow's rate on idle links:
-///   min(streams · window ÷ RTT, streams · segment ÷ RTT · √(3 ÷ 2p))
-/// The second term is the throughput of loss-based TCP (Mathis et al. 1997) and does not apply to bbr.
-/// Unlimited if neither term is switched on.
+/// Upper bound of one flow's rate on idle links, in bytes per second; unlimited if no term is switched on:
+///   streams · min(window, loss_window_bytes()) ÷ RTT
 double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s);
 
+/// The network model of an ordinary Linux host:
+///   bandwidth_efficiency 0.949: of the 1526 bytes that a segment and its share of the acknowledgements of the
+///     opposite direction take, 1448 are payload (IPv4 and TCP with timestamps, a packet size of 1500 bytes)
+///   initial_window 10 segments (RFC 6928)
+///   idle_restart, Linux's default (net.ipv4.tcp_slow_start_after_idle)
+NetworkModel linux_host();
+
+/// Mean window in bytes that random losses leave to one connection, with the loss rate p and segments of
+/// `segment_bytes`; unlimited without losses and with bbr.
+///   reno:  segment · √(3 ÷ 2p)  (Mathis et al. 1997)
+///   cubic: segment · max(√(3 ÷ 2p), (C(3 + β) ÷ 4(1 − β))^¼ · (RTT ÷ p)^¾), C = 0.4, β = 0.7, RTT in
+///          seconds  (RFC 9438, sections 4.3 and 5)
+double loss_window_bytes(const NetworkModel& network, double round_trip_s);
+
 /// Time that slow start adds to a flow that could run at `bytes_per_s` (the flow's share of the links if
-/// several flows start at once). RTT is the round trip time. The congestion window W grows by a factor g in
-/// every round trip until W reaches the bandwidth-delay product of the flow, after n =
-/// ⌈log_g(rate · RTT ÷ W)⌉ round trips. The added time is
-///   n · RTT − W(gⁿ − 1) ÷ (g − 1) ÷ rate
+/// several flows start at once). RTT is the round trip time. The congestion window W begins with
+/// `window_bytes` and doubles in every round trip (RFC 5681; Startup of BBR, Cardwell et al. 2016) until it
+/// reaches the bandwidth-delay product of the flow, after n = ⌈log₂(rate · RTT ÷ W)⌉ round trips. The added
+/// time is
+///   n · RTT − W(2ⁿ − 1) ÷ rate
 /// A flow that ends before that waits for acknowledgements k times, where k is the largest number with
-/// W(gᵏ − 1) ÷ (g − 1) < bytes. The remaining bytes then leave at once. The added time is
-///   k · RTT − W(gᵏ − 1) ÷ (g − 1) ÷ rate
-/// g is 2, or kBbrGrowth for bbr. At the start of the flow, W is streams · initial
-/// window + (g − 1) · `sent_before_bytes`: the window has grown with every byte that the connection has sent
-/// and that was acknowledged (RFC 5681, RFC 6928).
-double slow_start_s(const NetworkModel& network, double sent_before_bytes, double bytes, double bytes_per_s,
+/// W(2ᵏ − 1) < bytes. The remaining bytes then leave at once. The added time is
+///   k · RTT − W(2ᵏ − 1) ÷ rate
+/// It is 0 if the network model has no initial window.
+double slow_start_s(const NetworkModel& network, double window_bytes, double bytes, double bytes_per_s,
                     double round_trip_s);
 
-/// Growth of BBR's window per round trip in Startup, less than 2 because BBR paces its first bytes. This
-/// value is an assumption: with 1.8 the first rounds of real runs have the measured length. On empty paths of
-/// 200 ms, `ss -ti` showed windows one round trip apart, such as 22, 30, 54, 88, 170 segments, that grew
-/// 1.67- to 1.71-fold over four round trips (six connections).
-inline constexpr double kBbrGrowth = 1.8;
+/// The window of all streams of a new connection, in bytes. Requires network.initial_window_bytes.
+double first_window_bytes(const NetworkModel& network);
 
-/// Idle time after which a connection repeats slow start if idle_restart is on: one retransmission time-out,
-/// taken as two round trips and at least 200 ms.
-double idle_limit_s(double round_trip_s);
+/// The window after a connection has sent nothing for `idle_s`. With idle_restart, Linux halves it for each
+/// retransmission time-out of silence, but not below the first window (RFC 2861; tcp_cwnd_restart). BBR keeps
+/// what it has measured.
+double after_idle_bytes(const NetworkModel& network, double window_bytes, double idle_s, double round_trip_s);
 
-/// Whether connections repeat slow start after an idle period. BBR never does: it keeps the rate that it has
-/// measured.
-bool restarts_when_idle(const NetworkModel& network);
+/// The retransmission time-out of Linux on a path whose round trips do not vary: RTT + 200 ms
+/// (RFC 6298 with the least deviation that Linux assumes, tcp_rto_min).
+double retransmission_timeout_s(double round_trip_s);
+
+/// Largest window that a connection keeps, in bandwidth-delay products of its share of the path: one in
+/// flight, and one in a queue of that size, the usual rule for buffers.
+inline constexpr double kWindow_pipes = 2;
 
 struct NetworkTerm {
   std::string key;   // "latency_factor"

@@ -14,6 +14,7 @@ namespace {
 // Fewest degrees of freedom: with one, intervals are wide (t = 12.7), but the values that they exclude are
 // still useful.
 constexpr int kMinDegreesOfFreedom = 1;
+constexpr int kFewDegreesOfFreedom = 2;          // see fit_terms()
 constexpr double kNoEffect = 1e-3;               // relative change of a prediction
 constexpr double kMinSingularValueRatio = 1e-3;  // smallest ÷ largest singular value
 constexpr int kMaxIterations = 12;
@@ -136,15 +137,20 @@ std::string number(double value) {
 
 Fit fit_terms(const std::vector<FitTerm>& terms, const FitModel& model, const std::vector<double>& observed) {
   Fit fit;
-  for (const FitTerm& term : terms) fit.terms.push_back({term.name, false, term.off, 0, 0, ""});
+  for (const FitTerm& term : terms) fit.terms.push_back({term.name, false, term.off, 0, 0, "", false});
   const auto n = static_cast<int>(observed.size());
-  const int needed = static_cast<int>(terms.size()) + kMinDegreesOfFreedom;
-  if (n < needed) {
-    fit.refused = "too few observations: " + std::to_string(n) + " observations for " +
-                  std::to_string(terms.size()) + " terms; at least " + std::to_string(needed) + " are needed";
+  if (n < 1 + kMinDegreesOfFreedom) {
+    fit.refused = "too few observations: " + std::to_string(n) + "; at least " +
+                  std::to_string(1 + kMinDegreesOfFreedom) + " are needed";
     return fit;
   }
   Search search(terms, model, observed);
+  for (std::size_t term = terms.size(); term + kMinDegreesOfFreedom > static_cast<std::size_t>(n); --term) {
+    fit.terms[term - 1].why_not =
+        "there are only " + std::to_string(n) + " observations, which suffice for " +
+        std::to_string(n - kMinDegreesOfFreedom) + " of " + std::to_string(terms.size()) + " terms";
+    search.leave_out(term - 1);
+  }
   Matrix jacobian = search.jacobian();
   const auto leave_out = [&](Eigen::Index a, const std::string& why) {
     const std::size_t term = search.active()[static_cast<std::size_t>(a)];
@@ -180,7 +186,7 @@ Fit fit_terms(const std::vector<FitTerm>& terms, const FitModel& model, const st
     for (Eigen::Index a = 0; a < p; ++a) {
       const std::size_t term = search.active()[static_cast<std::size_t>(a)];
       const double half = t * std::sqrt(covariance(a, a)) * terms[term].scale, value = search.value(term);
-      fit.terms[term] = {terms[term].name, true, value, value - half, value + half, ""};
+      fit.terms[term] = {terms[term].name, true, value, value - half, value + half, "", false};
       const double distance = std::abs(value - terms[term].off);
       const double ratio = distance > 0 ? half / distance : 1e9;
       if (ratio >= worst_ratio) {
@@ -189,9 +195,13 @@ Fit fit_terms(const std::vector<FitTerm>& terms, const FitModel& model, const st
       }
     }
     if (worst < 0) break;
+    if (p == 1 && n - p <= kFewDegreesOfFreedom) {
+      fit.terms[search.active().front()].doubtful = true;
+      break;
+    }
     const std::size_t term = search.active()[static_cast<std::size_t>(worst)];
     const FittedTerm found = fit.terms[term];
-    fit.terms[term] = {terms[term].name, false, terms[term].off, 0, 0, ""};
+    fit.terms[term] = {terms[term].name, false, terms[term].off, 0, 0, "", false};
     leave_out(worst, "its fitted value is " + number(found.value) + " with a 95 % interval from " +
                          number(found.low95) + " to " + number(found.high95) + ", which includes " +
                          number(terms[term].off) + ", the value without effect");

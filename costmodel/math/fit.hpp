@@ -21,7 +21,8 @@ struct FittedTerm {
   double value = 0;
   /// 95 % interval: value ± t·s·√((JᵀJ)⁻¹), Student's t of n − p degrees of freedom.
   double low95 = 0, high95 = 0;
-  std::string why_not;  // reason, for a term that is not supported
+  std::string why_not;    // reason, for a term that is not supported
+  bool doubtful = false;  // supported, but the interval includes `off`, for lack of observations
 };
 
 struct Fit {
@@ -40,8 +41,10 @@ using FitModel = std::function<std::vector<double>(const std::vector<double>&)>;
 /// within its limits. These terms are left out, one after another and permanently:
 ///   terms that change no prediction by more than 0.1 % when they change by `scale`;
 ///   terms that are indistinguishable from others: singular values of the scaled Jacobian differ > 1000-fold;
-///   terms whose interval includes `off`.
-/// Observations must be above zero, and there must be more of them than terms.
+///   terms whose interval includes `off`, except the last term if there are at most two observations more
+///   than terms: then every interval is wide, and the value is still the best one (`doubtful`).
+/// With n observations, only the first n − 1 terms are fitted. Observations must be above zero, and at least
+/// two.
 Fit fit_terms(const std::vector<FitTerm>& terms, const FitModel& model, const std::vector<double>& observed);
 
 /// Whether one more term improves a fit beyond chance (F test, 95 %). This holds if the sum of squares

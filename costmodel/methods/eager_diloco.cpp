@@ -1,7 +1,7 @@
 // DiLoCo with eager updates: the pseudo-gradients of a round are averaged while the next round trains
 // (shared/one_round_delay.hpp). Without waiting for the average of the others, each of the M sites applies
 // its own pseudo-gradient at once, and replaces it by the average one round later. With Δ_m of site m and
-// their average Δ, the outer step of round t uses (Kale et al. 2025, section 2)
+// their average Δ, the outer step of round t uses (Kale et al. 2025)
 //   Δ(t−1) + (Δ_m(t) − Δ_m(t−1)) ÷ M
 // Bytes and times are those of a delayed average. A site keeps its previous pseudo-gradient for this.
 #include "costmodel/methods/all.hpp"

@@ -119,10 +119,11 @@ struct Stage {
   /// A part of the stage before, with the computation that hides this part. It adds no communication: of the
   /// stage and its parts, the one with the longest exposed time counts.
   bool part_of_previous = false;
-  /// The times_per_round repetitions are hidden by unequally many layers: each one by the computation of so
-  /// many layers more than the one before, as a share of all layers. The hidden passes above are those of the
-  /// mean.
-  V layers_between = constant<V>(0);
+  /// Whether unequally many layers hide the times_per_round repetitions: each one is hidden by the
+  /// computation of `layers_between` more than the one before, as a share of all layers. The hidden passes
+  /// above are those of the mean.
+  bool hidden_unequally = false;
+  V layers_between = constant<V>(0);  // above 0 if hidden_unequally
   V share_of_pass = constant<V>(1);  // share of a site's batch in the pass of these layers
 };
 

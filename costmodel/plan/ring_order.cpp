@@ -155,10 +155,8 @@ HopTimes hop_times(const Scenario& scenario) {
       if (from == to) continue;
       const platforms::Path& path = platform.path(from, to);
       const double round_trip_s = path.latency_s + platform.path(to, from).latency_s;
-      const double bytes_per_s = std::min({platform.sites[static_cast<std::size_t>(from)].uplink_bytes_per_s,
-                                           path.bandwidth_bytes_per_s,
-                                           platform.sites[static_cast<std::size_t>(to)].downlink_bytes_per_s,
-                                           flow_cap_bytes_per_s(scenario.network, round_trip_s)});
+      const double bytes_per_s = std::min(platform.route_bytes_per_s(from, to),
+                                          flow_cap_bytes_per_s(scenario.network, round_trip_s));
       times.seconds[static_cast<std::size_t>(from * times.nodes + to)] =
           path.latency_s + chunk_bytes / bytes_per_s;
     }

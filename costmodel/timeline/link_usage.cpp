@@ -23,8 +23,8 @@ double capacity(const platforms::Platform& platform, const LinkId& id) {
       return platform.sites[static_cast<std::size_t>(id.from)].downlink_bytes_per_s;
     case Link::path:
       return platform.path(id.from, id.to).bandwidth_bytes_per_s;
-    case Link::backbone:
-      return platform.backbones[static_cast<std::size_t>(id.from)].bandwidth_bytes_per_s;
+    case Link::shared:
+      return platform.shared_links[static_cast<std::size_t>(id.from)].bandwidth_bytes_per_s;
   }
   return 0;
 }
@@ -55,8 +55,7 @@ std::vector<LinkUsage> link_usage(const Plan& plan, const platforms::Platform& p
     add({Link::uplink, from, from}, flow);
     add({Link::downlink, to, to}, flow);
     add({Link::path, from, to}, flow);
-    if (const int backbone = platform.path(from, to).backbone; backbone >= 0)
-      add({Link::backbone, backbone, backbone}, flow);
+    for (const int link : platform.shared_by(from, to)) add({Link::shared, link, link}, flow);
   }
   std::vector<LinkUsage> usage;
   for (auto& [id, of_link] : bytes) {

@@ -41,16 +41,17 @@ void find_busiest_link(RunReport& report, const platforms::Platform& platform, c
     consider("uplink of " + site.name, sent, site.uplink_bytes_per_s);
     consider("downlink of " + site.name, received, site.downlink_bytes_per_s);
   }
-  for (std::size_t k = 0; k < platform.backbones.size(); ++k) {
-    double carried = 0;
-    for (int i = 0; i < platform.size(); ++i) {
-      for (int j = 0; j < platform.size(); ++j) {
-        if (i != j && platform.path(i, j).backbone == static_cast<int>(k)) carried += per_round.at(i, j);
-      }
+  std::vector<double> carried(platform.shared_links.size(), 0.0);
+  for (int i = 0; i < platform.size() && !carried.empty(); ++i) {
+    for (int j = 0; j < platform.size(); ++j) {
+      if (i == j) continue;
+      for (const int link : platform.shared_by(i, j))
+        carried[static_cast<std::size_t>(link)] += per_round.at(i, j);
     }
-    const int index = static_cast<int>(k);
-    consider(platforms::link_name(platform, platforms::LinkChange::Link::backbone, index, index), carried,
-             platform.backbones[k].bandwidth_bytes_per_s);
+  }
+  for (std::size_t k = 0; k < carried.size(); ++k) {
+    const platforms::SharedLink& link = platform.shared_links[k];
+    if (!link.per_flow) consider(link.name, carried[k], link.bandwidth_bytes_per_s);
   }
   for (int i = 0; i < platform.size(); ++i) {
     for (int j = 0; j < platform.size(); ++j) {
@@ -210,7 +211,7 @@ class Totals {
   }
 
   /// Sets what follows from the totals.
-  void finish(const Scenario& scenario, Senders senders) {
+  void finish(const Scenario& scenario) {
     // Means of a few rounds may be a little shorter than the run. No site computes longer than the run lasts.
     for (const SiteReport& site : report_.sites)
       report_.wall_clock_s =
@@ -219,7 +220,7 @@ class Totals {
     for (SiteReport& site : report_.sites)
       site.idle_s = std::max(0.0, report_.round.duration_s - site.compute_s - site.exposed_communication_s);
     finish_report(report_);
-    find_busiest_link(report_, effective_platform(scenario.platform, scenario.network, senders), per_round_);
+    find_busiest_link(report_, effective_platform(scenario.platform, scenario.network), per_round_);
     add_cost(report_, scenario);
     add_quality(report_, scenario);
     add_goodput(report_, scenario);
@@ -242,8 +243,7 @@ RunReport new_report(const Scenario& scenario, const Plan& plan) {
 
 }  // namespace
 
-RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std::vector<Timeline>& timelines,
-                          Senders senders) {
+RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std::vector<Timeline>& timelines) {
   RunReport report = new_report(scenario, plan);
   Totals totals(report, plan);
   std::size_t longest = 0;  // class whose rounds take most of the time
@@ -268,12 +268,12 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std:
           std::to_string(plan.classes[longest].count) + " of " + std::to_string(plan.rounds) + " rounds");
   }
   report.round_durations_s = durations_of_all(plan, timelines);
-  totals.finish(scenario, senders);
+  totals.finish(scenario);
   return report;
 }
 
 RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std::vector<RoundSample>& samples,
-                          double doubt_s, Senders senders) {
+                          double doubt_s) {
   RunReport report = new_report(scenario, plan);
   Totals totals(report, plan);
   const RoundSample* longest = nullptr;  // sample that represents most of the time
@@ -288,7 +288,7 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std:
   totals.set_interval(doubt_s);
   if (longest != nullptr)
     report.critical_path = critical_path(plan, report.sites, longest->timeline, longest->last - 1);
-  totals.finish(scenario, senders);
+  totals.finish(scenario);
   return report;
 }
 

@@ -24,15 +24,11 @@ void finish_report(RunReport& report);
 ///   - Random rounds: the mean duration of the executed rounds, without the first one, whose network is new.
 ///   - Overlapping rounds: the duration of the third last executed round. The executed rounds are the first
 ///     rounds of the class, followed by its last round. At least 5 rounds are executed, or all.
-///
-/// `senders`: how the executor modelled BBR senders (see Senders); it determines the link rates of the
-/// report.
-RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std::vector<Timeline>& timelines,
-                          Senders senders = Senders::averaged);
+RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std::vector<Timeline>& timelines);
 
 /// The report of a whole run from samples of its rounds that together represent all of them. `doubt_s` is an
 /// error of the wall clock that is not random; it widens the interval.
 RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std::vector<RoundSample>& samples,
-                          double doubt_s, Senders senders);
+                          double doubt_s);
 
 }  // namespace fomoe::costmodel

@@ -138,11 +138,7 @@ double transfer_s(const Scenario& scenario, double bytes) {
     double best = kNever;
     for (int from = 0; from < platform.size(); ++from) {
       if (from == to) continue;
-      const platforms::Path& path = platform.path(from, to);
-      const double rate = std::min({platform.sites[static_cast<std::size_t>(from)].uplink_bytes_per_s,
-                                    path.bandwidth_bytes_per_s,
-                                    platform.sites[static_cast<std::size_t>(to)].downlink_bytes_per_s});
-      best = std::min(best, path.latency_s + bytes / rate);
+      best = std::min(best, platform.path(from, to).latency_s + bytes / platform.route_bytes_per_s(from, to));
     }
     if (platform.size() > 1) worst = std::max(worst, best);
   }

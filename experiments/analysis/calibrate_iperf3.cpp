@@ -118,7 +118,7 @@ Calibration calibrate_iperf3(const std::vector<std::string>& paths, double link_
     why_not = "more streams did not raise the rate significantly, so the window limited no stream";
   if (why_not.empty()) found.fit = with_window;
   found.terms = found.fit.terms;
-  if (!why_not.empty()) found.terms.push_back({"tcp_window", false, 0, 0, 0, why_not});
+  if (!why_not.empty()) found.terms.push_back({"tcp_window", false, 0, 0, 0, why_not, false});
   return found;
 }
 

@@ -58,9 +58,6 @@ std::string given_terms(const Calibration& calibration, const costmodel::Network
   give("payload_rate", rate > 0, fmt::format("\"{}Mbps\"", rate * 8 / 1e6));
   give("initial_window", window > 0, fmt::format("\"{}B\"", window));
   give("idle_restart", base.idle_restart, "true");
-  give("early_receives", base.early_receives, "true");
-  const double send_buffer = base.send_buffer_bytes.value_or(0);
-  give("send_buffer", send_buffer > 0, fmt::format("\"{}B\"", send_buffer));
   give("background_share", base.background_share > 0, fmt::format("{}", base.background_share));
   give("jitter", base.jitter_s > 0, fmt::format("\"{}ms\"", base.jitter_s * 1e3));
   give("streams", base.streams != usual.streams, std::to_string(base.streams));
@@ -126,6 +123,10 @@ std::string calibration_for_people(const Calibration& calibration) {
     if (term.supported) {
       const auto [low, high] = interval(term);
       rows.push_back({term.name, shown(term.name, term.value), low, high});
+      if (term.doubtful)
+        reasons += fmt::format(
+            "{} is uncertain: there are few observations, and its interval includes the value without effect.\n",
+            term.name);
     } else {
       rows.push_back({term.name, "not fitted", "", ""});
       reasons += fmt::format("{} is not fitted: {}.\n", term.name, term.why_not);
@@ -147,6 +148,7 @@ std::string calibration_json(const Calibration& calibration) {
     scenario::Json entry = {{"name", term.name}, {"supported", term.supported}};
     if (term.supported) {
       const bool inverse = fitted_as_reciprocal(term.name);
+      entry["doubtful"] = term.doubtful;
       entry["value"] = inverse ? 1 / term.value : term.value;
       entry["low95"] = inverse ? 1 / term.high95 : term.low95;
       entry["high95"] = inverse ? 1 / term.low95 : term.high95;

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "costmodel/plan/method.hpp"
-#include "experiments/analysis/validation_envelope.hpp"
+#include "experiments/analysis/validation_data.hpp"
 #include "experiments/text/human.hpp"
 #include "experiments/text/suggest.hpp"
 
@@ -58,9 +58,7 @@ Links links_of(const platforms::Platform& platform) {
     for (int to = 0; to < platform.size(); ++to) {
       if (from == to) continue;
       const platforms::Path& path = platform.path(from, to);
-      const double bytes_per_s = std::min({platform.sites[static_cast<std::size_t>(from)].uplink_bytes_per_s,
-                                           platform.sites[static_cast<std::size_t>(to)].downlink_bytes_per_s,
-                                           path.bandwidth_bytes_per_s});
+      const double bytes_per_s = platform.route_bytes_per_s(from, to);
       links.bytes_per_s.low = std::min(links.bytes_per_s.low, bytes_per_s);
       links.bytes_per_s.high = std::max(links.bytes_per_s.high, bytes_per_s);
       links.latency_s.low = std::min(links.latency_s.low, path.latency_s);

@@ -127,7 +127,7 @@ WindowFit fit_window(const Data& data, const std::vector<FitTerm>& terms, const 
   const double middle = best().first;
   for (const double factor : {0.71, 0.84, 1.19, 1.41}) attempt(std::max(1.0, std::round(middle * factor)));
   const auto [segments, fit] = best();
-  WindowFit found{fit, {"initial_window", false, 0, 0, 0, ""}};
+  WindowFit found{fit, {"initial_window", false, 0, 0, 0, "", false}};
   if (!costmodel::better_than_chance(fit, without)) {
     found.fit = without;
     found.window.why_not =
@@ -145,7 +145,7 @@ WindowFit fit_window(const Data& data, const std::vector<FitTerm>& terms, const 
     if (fits && i > 0) low = std::min(low, tried[i - 1].first);
     if (fits && i + 1 < tried.size()) high = std::max(high, tried[i + 1].first);
   }
-  found.window = {"initial_window", true, segments * segment, low * segment, high * segment, ""};
+  found.window = {"initial_window", true, segments * segment, low * segment, high * segment, "", false};
   return found;
 }
 

@@ -149,7 +149,7 @@ std::string stage_lines(const Scenario& scenario, const costmodel::ClosedFormPar
   }
   if (parts.represents_sites) return text;
   if (parts.summary.lower_bound)
-    return text + "  This schedule may take longer: waiting at one stage causes waiting at others.\n";
+    return text + "  This schedule may take longer, because one wait delays others.\n";
   return text +
          fmt::format(
              "  The sites differ, and these transfers have no formula for sites that differ: every transfer\n"

@@ -7,6 +7,7 @@
 
 #include "costmodel/formula/closed_form_parts.hpp"
 #include "experiments/analysis/comparable_runs.hpp"
+#include "experiments/analysis/accuracy.hpp"
 #include "experiments/analysis/envelope.hpp"
 #include "experiments/analysis/sensitivity.hpp"
 #include "experiments/analysis/uncertainty.hpp"
@@ -142,6 +143,7 @@ void run_simulate(const Arguments& arguments) {
     document["sensitivity"] = sensitivity_json(sensitivity);
     document["uncertainty"] = uncertainty_json(uncertainty);
     document["validation_envelope"] = outside_of_validation(run.report, scenario);
+    document["accuracy"] = accuracy_json(run.report, scenario);
     if (given_plan.empty()) {
       document["sent_bytes_per_site"] =
           scenario::to_json(costmodel::closed_form_parts(scenario).summary.sent);
@@ -165,7 +167,7 @@ void run_simulate(const Arguments& arguments) {
   if (!plan_path.empty()) written_plan.write(plan);
   if (!trace_path.empty()) trace.write(scenario::trace_json(run.plan, scenario.platform, run.timeline));
   if (!links_path.empty()) {
-    const auto effective = costmodel::effective_platform(scenario.platform, scenario.network, run.senders);
+    const auto effective = costmodel::effective_platform(scenario.platform, scenario.network);
     links.write(scenario::links_csv(run.plan, effective, run.timeline));
   }
   output.write(answer);

@@ -38,7 +38,9 @@ std::vector<std::pair<std::string, LinkChange>> named_links(const platforms::Pla
       if (a != b) add(LinkChange::Link::path, a, b);
     }
   }
-  for (int i = 0; i < static_cast<int>(platform.backbones.size()); ++i) add(LinkChange::Link::backbone, i, i);
+  for (int i = 0; i < static_cast<int>(platform.shared_links.size()); ++i) {
+    if (!platform.shared_links[static_cast<std::size_t>(i)].per_flow) add(LinkChange::Link::shared, i, i);
+  }
   return links;
 }
 

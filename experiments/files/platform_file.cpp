@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
+#include <set>
+#include <span>
 #include <vector>
 
 #include "experiments/scenario/toml/table_reader.hpp"
@@ -22,23 +25,88 @@ class PlatformReader {
       : document_(Document::read(path, "platform file", "platforms/eight-regions.toml")) {}
 
   platforms::Platform read() {
-    refuse_unknown_tables(document_, platform_file_keys(), {"site", "path", "backbone"});
+    refuse_unknown_tables(document_, platform_file_keys(), {"site", "link", "path", "backbone"});
     const TableReader top(document_, platform_file_keys(), "", &document_.root());
     platform_.name = top.text("name");
     source_ = top.text("source");
     given_origin_ = top.boolean("measured") ? Origin::measured : Origin::assumed;
     if (top.has("paths_csv")) measured_ = read_paths_csv(document_.beside(top.text("paths_csv")));
+    read_links();
     read_sites();
     read_default_path();
     fill_paths();
     read_given_paths();
     require_every_pair();
+    share_links_of_sites();
     read_backbones();
     state_origins();
     return platform_;
   }
 
  private:
+  void read_links() {
+    for (const toml::table* table : find_tables(document_, "link")) {
+      const TableReader reader(document_, platform_file_keys(), "link", table);
+      platforms::SharedLink link{reader.text("name"), reader.quantity("bandwidth"),
+                                 reader.boolean("per_flow")};
+      for (const platforms::SharedLink& known : platform_.shared_links) {
+        if (known.name == link.name)
+          reader.refuse("name", fmt::format("\"{}\" twice", link.name), "each link once");
+      }
+      platform_.shared_links.push_back(std::move(link));
+    }
+    used_.assign(platform_.shared_links.size(), false);
+    if (!used_.empty())
+      platform_.provenance.push_back({"shared links", Origin::assumed, "given in the platform file"});
+  }
+
+  /// The links that a key of a [[site]] or a [[path]] names; empty if it is not given.
+  std::vector<int> links_of(const TableReader& reader, std::string_view key) {
+    std::vector<int> links;
+    if (!reader.has(key)) return links;
+    for (const std::string& name : reader.words(key)) {
+      std::vector<std::string> known;
+      for (const platforms::SharedLink& link : platform_.shared_links) known.push_back(link.name);
+      const auto found = std::find(known.begin(), known.end(), name);
+      if (found == known.end()) {
+        const std::string meant = nearest(name, known);
+        reader.refuse(key, '"' + name + '"', "names of [[link]]s",
+                      meant.empty() ? "" : "[\"" + meant + "\"]");
+      }
+      links.push_back(static_cast<int>(found - known.begin()));
+      used_[static_cast<std::size_t>(links.back())] = true;
+    }
+    return links;
+  }
+
+  /// A route uses the links of the sender's site, those of its path, and those of the receiver's site, each
+  /// once.
+  void share_links_of_sites() {
+    if (platform_.shared_links.empty()) return;
+    for (int from = 0; from < platform_.size(); ++from) {
+      for (int to = 0; to < platform_.size(); ++to) {
+        if (from == to) continue;
+        const auto on_path = links_of_path_.find({from, to});
+        std::vector<int> links = out_links_[static_cast<std::size_t>(from)];
+        const auto add = [&](const std::vector<int>& more) {
+          for (const int link : more)
+            if (std::find(links.begin(), links.end(), link) == links.end()) links.push_back(link);
+        };
+        if (on_path != links_of_path_.end()) add(on_path->second);
+        const auto before = static_cast<int>(links.size());
+        add(in_links_[static_cast<std::size_t>(to)]);
+        const int at_receiver = static_cast<int>(links.size()) - before;
+        platform_.share(from, to, std::move(links), at_receiver);
+      }
+    }
+    const auto unused = std::find(used_.begin(), used_.end(), false);
+    if (unused == used_.end()) return;
+    const platforms::SharedLink& link =
+        platform_.shared_links[static_cast<std::size_t>(unused - used_.begin())];
+    fail(line_of(document_, "link"), "link.name", fmt::format("\"{}\", which no route uses", link.name),
+         "links that a [[site]] or a [[path]] names", fmt::format("out_links = [\"{}\"] in a [[site]]", link.name));
+  }
+
   void read_sites() {
     for (const toml::table* table : find_tables(document_, "site")) {
       const TableReader reader(document_, platform_file_keys(), "site", table);
@@ -53,6 +121,8 @@ class PlatformReader {
       site.uplink_bytes_per_s = link(reader, "uplink", site.name, /*out=*/true);
       site.downlink_bytes_per_s = link(reader, "downlink", site.name, /*out=*/false);
       platform_.sites.push_back(site);
+      out_links_.push_back(links_of(reader, "out_links"));
+      in_links_.push_back(links_of(reader, "in_links"));
     }
     if (names_.empty()) read_measured_sites();
     if (names_.empty())
@@ -75,6 +145,8 @@ class PlatformReader {
         site.name = name;
         names_.push_back(name);
         platform_.sites.push_back(site);
+        out_links_.emplace_back();
+        in_links_.emplace_back();
       }
     }
     measured_links_ = !names_.empty();
@@ -161,6 +233,7 @@ class PlatformReader {
       path.latency_s = reader.quantity("latency");
       if (reader.has("bandwidth")) path.bandwidth_bytes_per_s = reader.quantity("bandwidth");
       set(from, to, path);
+      links_of_path_[{from, to}] = links_of(reader, "links");
       given_paths_ = true;
     }
   }
@@ -189,20 +262,17 @@ class PlatformReader {
     for (const toml::table* table : find_tables(document_, "backbone")) {
       const TableReader reader(document_, platform_file_keys(), "backbone", table);
       const std::string from = region_of(reader, "from"), to = region_of(reader, "to");
-      if (from == to) reader.refuse("to", "the region itself", "another region");
-      for (const platforms::Backbone& known : platform_.backbones) {
-        if (known.from == from && known.to == to)
+      std::set<std::pair<std::string, std::string>> directions = {{from, to}, {to, from}};
+      for (const auto& [a, b] : directions) {
+        if (!backbones_.insert({a, b}).second)
           reader.refuse("to", fmt::format("the regions {} and {} twice", from, to),
                         "each pair of regions once");
-      }
-      for (const auto& [a, b] : {std::pair{from, to}, std::pair{to, from}}) {
-        platform_.backbones.push_back({a, b, reader.quantity("bandwidth")});
-        share(platform_.backbones.back(), static_cast<int>(platform_.backbones.size()) - 1);
+        platform_.shared_links.push_back({fmt::format("backbone {} to {}", a, b), reader.quantity("bandwidth")});
+        share_backbone(a, b, static_cast<int>(platform_.shared_links.size()) - 1);
       }
     }
-    if (!platform_.backbones.empty())
-      platform_.provenance.push_back(
-          {"backbones between regions", Origin::assumed, "given in the platform file"});
+    if (!backbones_.empty())
+      platform_.provenance.push_back({"backbones of regions", Origin::assumed, "given in the platform file"});
   }
 
   std::string region_of(const TableReader& reader, std::string_view key) {
@@ -216,12 +286,17 @@ class PlatformReader {
     reader.refuse(key, '"' + name + '"', "the region of a [[site]]", meant.empty() ? "" : '"' + meant + '"');
   }
 
-  void share(const platforms::Backbone& backbone, int index) {
+  void share_backbone(const std::string& from_region, const std::string& to_region, int link) {
     for (int from = 0; from < platform_.size(); ++from) {
       for (int to = 0; to < platform_.size(); ++to) {
-        if (platform_.sites[static_cast<std::size_t>(from)].region == backbone.from &&
-            platform_.sites[static_cast<std::size_t>(to)].region == backbone.to)
-          platform_.path(from, to).backbone = index;
+        if (from == to || platform_.sites[static_cast<std::size_t>(from)].region != from_region ||
+            platform_.sites[static_cast<std::size_t>(to)].region != to_region)
+          continue;
+        const std::span<const int> before = platform_.shared_by(from, to);
+        const auto at_receiver = static_cast<int>(platform_.shared_at_receiver(from, to).size());
+        std::vector<int> links(before.begin(), before.end());
+        links.insert(links.end() - at_receiver, link);
+        platform_.share(from, to, std::move(links), at_receiver);
       }
     }
   }
@@ -263,6 +338,10 @@ class PlatformReader {
   Origin given_origin_ = Origin::assumed;  // origin of the file's values other than [default_path]
   MeasuredPaths measured_;
   std::vector<std::string> names_;
+  std::vector<std::vector<int>> out_links_, in_links_;  // [site]: shared links by index
+  std::map<std::pair<int, int>, std::vector<int>> links_of_path_;
+  std::vector<bool> used_;                                   // [shared link]
+  std::set<std::pair<std::string, std::string>> backbones_;  // pairs of regions
   std::optional<platforms::Path> default_path_;
   std::vector<bool> covered_;  // whether a path is described; same indices as platform_.paths
   bool measured_paths_ = false, given_paths_ = false, measured_links_ = false, given_links_ = false;

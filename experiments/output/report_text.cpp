@@ -11,6 +11,7 @@
 #include "costmodel/plan/site_shares.hpp"
 #include "costmodel/report/report_fields.hpp"
 #include "costmodel/value/cost.hpp"
+#include "experiments/analysis/accuracy.hpp"
 #include "experiments/analysis/envelope.hpp"
 #include "experiments/cli/execute.hpp"
 #include "experiments/output/goodput_text.hpp"
@@ -134,7 +135,9 @@ std::string network_terms(const costmodel::NetworkModel& network) {
   std::string text;
   for (const costmodel::NetworkTerm& term : costmodel::switched_on(network))
     text += (text.empty() ? "" : "; ") + term.text;
-  return text.empty() ? "no rate limit per flow, no slow start, no loss, no jitter, no other traffic" : text;
+  return text.empty() ? "ideal hosts: no headers, slow start, loss, jitter or other traffic; network_model.host=linux "
+                        "adds what an ordinary Linux host does"
+                      : text;
 }
 
 }  // namespace
@@ -173,7 +176,7 @@ std::string report_text(const costmodel::RunReport& report, const costmodel::Sce
                       simulated ? "fluid flows, max-min fair shares; " + network_terms(scenario.network)
                                 : "fluid links without contention between transfers");
   text += fmt::format("Executor: {}\n", report.executor);
-  text += validation_range_text(report, scenario);
+  text += validation_range_text(report, scenario) + accuracy_text(report, scenario);
   for (const std::string& note : report.notes) text += fmt::format("Note: {}\n", note);
   return text;
 }

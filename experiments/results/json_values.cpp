@@ -104,7 +104,6 @@ Json network_json(const costmodel::NetworkModel& network) {
                {"latency_factor", network.latency_factor},
                {"jitter_s", network.jitter_s},
                {"call_overhead_s", network.call_overhead_s},
-               {"early_receives", network.early_receives},
                {"streams", network.streams},
                {"segment_bytes", network.segment_bytes},
                {"idle_restart", network.idle_restart},
@@ -112,7 +111,6 @@ Json network_json(const costmodel::NetworkModel& network) {
                {"ring_model", to_string(network.ring_model)}};
   // Terms that are switched off have no key.
   if (network.payload_bytes_per_s) json["payload_bytes_per_s"] = *network.payload_bytes_per_s;
-  if (network.send_buffer_bytes) json["send_buffer_bytes"] = *network.send_buffer_bytes;
   if (network.tcp_window_bytes) json["tcp_window_bytes"] = *network.tcp_window_bytes;
   if (network.loss_rate) json["loss_rate"] = *network.loss_rate;
   if (network.initial_window_bytes) json["initial_window_bytes"] = *network.initial_window_bytes;
@@ -139,14 +137,16 @@ Json platform_json(const platforms::Platform& platform) {
       // JSON has no infinity: an unlimited path has no bandwidth key.
       if (std::isfinite(path.bandwidth_bytes_per_s))
         entry["bandwidth_bytes_per_s"] = path.bandwidth_bytes_per_s;
+      for (const int link : platform.shared_by(from, to))
+        entry["links"].push_back(platform.shared_links[static_cast<std::size_t>(link)].name);
       paths.push_back(entry);
     }
   }
   Json json = {{"name", platform.name}, {"sites", sites}, {"paths", paths}};
-  for (const platforms::Backbone& backbone : platform.backbones)
-    json["backbones"].push_back({{"from", backbone.from},
-                                 {"to", backbone.to},
-                                 {"bandwidth_bytes_per_s", backbone.bandwidth_bytes_per_s}});
+  for (const platforms::SharedLink& link : platform.shared_links)
+    json["shared_links"].push_back({{"name", link.name},
+                                    {"bandwidth_bytes_per_s", link.bandwidth_bytes_per_s},
+                                    {"per_flow", link.per_flow}});
   if (!platform.changes.empty()) json["changes"] = platform.changes.size();
   return json;
 }

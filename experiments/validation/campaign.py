@@ -135,8 +135,7 @@ def run(one, out, binaries, scenario, conditions):
 
 # Network models with which drawn cases are predicted: none, what an ordinary Linux host has, and the fitted terms. The
 # congestion control is that of the case.
-LINUX_TERMS = ["network_model.bandwidth_efficiency=0.949", "network_model.initial_window=14480B",
-               "network_model.idle_restart=true"]
+LINUX_TERMS = ["network_model.host=linux"]
 
 
 def fitted_terms():

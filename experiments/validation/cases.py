@@ -34,12 +34,12 @@ METHODS = {
     "fomoe-random": ["strategy.method=fomoe", "strategy.placement=random"],
     "fomoe-skip": ["strategy.method=fomoe", "strategy.placement=random", "strategy.skip_token=true"],
 }
-# Methods of the drawn cases with unequal latencies: rings, direct exchanges, a server, pairs, groups of experts.
+# Methods of the drawn cases with unequal latencies: rings, direct exchanges, a server, groups of experts.
 UNEQUAL_METHODS = METHODS | {
     "fedavg": ["strategy.method=fedavg"],
     "local_sgd": ["strategy.method=local_sgd"],
     "des_loc": ["strategy.method=des_loc"],
-    "gossip": ["strategy.method=gossip"],
+    "hierarchical": ["strategy.method=hierarchical_diloco", "strategy.regions=1", "strategy.global_period=2"],
     "fomoe-adamw": ["strategy.method=fomoe", "strategy.placement=random", "strategy.outer_optimizer=local_adamw"]}
 TOKENS_A_STEP = 16 * 16
 
@@ -196,7 +196,8 @@ def with_platform(one, folder):
     path = Path(folder) / "platform.toml"
     path.write_text(platform_text(int(given["platform.sites"]), given["platform.uplink"], given["platform.downlink"],
                                   one["latencies_ms"], one["capped"], one["shared"]))
-    return [f"platform.file={path}"] + [s for s in one["settings"] if not s.startswith("platform.")]
+    return [f"platform.file={path}", f"platform.sites={given['platform.sites']}"] + [
+        s for s in one["settings"] if not s.startswith("platform.")]
 
 
 def draw(count, seed, fomoe, scenario, unequal=False):

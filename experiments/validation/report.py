@@ -62,9 +62,33 @@ def halves(runs):
     return usable[::2], [run for run in runs if run not in usable[::2]]
 
 
-def validated(runs, network, binary):
+def validated(runs, network, binary, settings=()):
     more = ["--network-model", network] if network else []
+    more += [word for setting in settings for word in ("--set", "network_model." + setting)]
     return json.loads(fomoe(["validate", *runs, *more, "--output", "-"], binary))
+
+
+def congestion_of(run, conditions):
+    return conditions[run.stem]["congestion_control"]
+
+
+def accuracy_csv(equal, unequal, network, binary):
+    """One row for each kind of network terms and latencies: the errors of the wall clock in percent. Each run is
+    predicted with its own congestion control. `network` is the file of the fitted terms."""
+    conditions = {row["run"]: row for row in csv.DictReader((HERE / "conditions.csv").open())}
+    rows = []
+    for terms, file, settings in (("none", None, []), ("linux", None, ["host=linux"]), ("fitted", network, [])):
+        for latencies, runs in (("equal", equal), ("unequal", unequal)):
+            errors = []
+            for congestion in sorted({congestion_of(run, conditions) for run in runs}):
+                of = [run for run in runs if congestion_of(run, conditions) == congestion]
+                control = [] if terms == "none" else [f"congestion_control={congestion}"]
+                errors += [abs(run["errors"]["wall_clock"])
+                           for run in validated(of, file, binary, settings + control)["runs"]]
+            errors.sort()
+            triple = statistics.median(errors), errors[math.ceil(0.95 * len(errors)) - 1], errors[-1]
+            rows.append([terms, latencies, len(errors), *(f"{100 * error:.1f}" for error in triple)])
+    return csv_text(["terms", "latencies", "runs", "median", "p95", "worst"], rows)
 
 
 def percent(share, unit="%"):
@@ -179,6 +203,9 @@ def figures(binary):
         network = Path(folder) / "network-bbr.toml"
         fomoe(["calibrate", *fitted_to, "--terms", "call_overhead,payload_rate", *GIVEN, "--output", network], binary)
         terms = network.read_text()
+        drawn_unequal = sorted([*(HERE / "unequal").glob("*.json"), *(HERE / "blind").glob("*.json")])
+        reno = [run for run in runs if run.stem.endswith("-reno")]
+        accuracy = accuracy_csv(held_out + drawn + reno, drawn_unequal, network, binary)
         answers = {series: validated(members[series], network, binary) for series in TITLES}
         second_runs = validated(again, network, binary)["runs"]
     without_terms = {series: validated(members[series], None, binary) for series in TITLES}
@@ -187,9 +214,9 @@ def figures(binary):
     text += wall_clock_table(answers, without_terms) + "\nEach triple is the median, the p95 and the worst value:\n\n"
     text += "".join(synchronous(series, answers[series]["runs"]) for series in ("chosen", "drawn"))
     text += repeated(answers["drawn"]["runs"], second_runs)
-    ranges = [*answers.values(), validated(fitted_to, None, binary)]
+    ranges = [*answers.values(), validated(fitted_to, None, binary), validated(drawn_unequal, None, binary)]
     return text, {"errors.csv": errors_csv(answers), "predictions.csv": predictions_csv(answers["drawn"]),
-                  "network-bbr.toml": terms, "envelope.csv": envelope(ranges)}
+                  "network-bbr.toml": terms, "envelope.csv": envelope(ranges), "accuracy.csv": accuracy}
 
 
 def main():

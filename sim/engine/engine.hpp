@@ -12,12 +12,11 @@
 
 #include "costmodel/plan/plan.hpp"
 #include "platforms/link_changes.hpp"
-#include "sim/transport/flow_start.hpp"
-#include "sim/transport/probe_clock.hpp"
-#include "sim/transport/send_buffers.hpp"
-#include "sim/transport/sender_rates.hpp"
+#include "sim/transport/connections.hpp"
 
 namespace fomoe::sim {
+
+struct Departure;  // defined in engine_simgrid.hpp
 
 /// A process may have one Engine only, because SimGrid's clock is global.
 class Engine {
@@ -25,7 +24,7 @@ class Engine {
   using Callback = std::function<void()>;
 
   Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform platform,
-         const costmodel::NetworkModel& network, std::uint64_t seed, costmodel::Senders senders);
+         const costmodel::NetworkModel& network, std::uint64_t seed);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -56,34 +55,29 @@ class Engine {
   [[nodiscard]] bool leaves_site(costmodel::NodeId from, costmodel::NodeId to) const {
     return nodes_[static_cast<std::size_t>(from)].site != nodes_[static_cast<std::size_t>(to)].site;
   }
-  [[nodiscard]] bool early_receives() const { return network_.early_receives; }
-  [[nodiscard]] double latency_s(costmodel::NodeId from, costmodel::NodeId to) const;
-  [[nodiscard]] bool buffers_sends() const { return network_.send_buffer_bytes.has_value(); }
-  /// True if sends are buffered and the send buffer of the sender's kernel accepts these bytes at once.
-  /// Records the node's wish to send them, so it must be called once per flow.
-  bool buffer_accepts(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes) {
-    return buffers_sends() && send_buffers_.holds({from, to}, bytes);
+  /// Whether the route between two nodes has links that other routes use too.
+  [[nodiscard]] bool shares_links(costmodel::NodeId from, costmodel::NodeId to) const {
+    const auto [a, b] = sites({from, to});
+    return !platform_.shared_by(a, b).empty();
   }
+  [[nodiscard]] double latency_s(costmodel::NodeId from, costmodel::NodeId to) const;
 
   /// Queues a callback, which runs at the same simulated time after the current callback has returned.
   void schedule_now(Callback callback) { ready_callbacks_.push_back(std::move(callback)); }
   void after(double delay_s, Callback callback);
   /// Whether a flow of the pair takes its uplink when it is sent, and its downlink when it arrives
   /// (engine_departures.cpp). If all latencies are equal, this makes no difference: the flow may then take
-  /// both when it arrives. Flows of senders that are simulated one by one also take both at once, and, with
-  /// send buffers, flows of a pair that has another one on its way.
+  /// both when it arrives.
   [[nodiscard]] bool departs_early(costmodel::NodeId from, costmodel::NodeId to) const;
   /// Begins to send a flow: from now on it takes all links on its way except the receiver's downlink. Its
   /// first byte arrives after the latency.
   std::shared_ptr<Departure> depart(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes);
   /// Stops sending, because the first byte has arrived at a receiver that is not ready yet.
   void hold(Departure& departure);
-  /// Starts a flow without latency, or goes on with one whose first byte has arrived. It starts now, or, if
-  /// sends are buffered, when all earlier bytes of the same (sender, receiver) pair have arrived. Calls
-  /// `arrived` when the last byte has arrived. If sends are buffered and `taken` is not empty, calls `taken`
-  /// when the bytes of the pair that have not arrived fit into the send buffer.
+  /// Starts a flow without latency, or goes on with one whose first byte has arrived. Calls `arrived` when
+  /// the last byte has arrived.
   void send(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes,
-            std::shared_ptr<Departure> departure, Callback arrived, Callback taken = {});
+            std::shared_ptr<Departure> departure, Callback arrived);
 
   /// Runs until no event is left except changes of links. Throws std::runtime_error if a flow uses a link
   /// that stays down permanently.
@@ -94,14 +88,10 @@ class Engine {
  private:
   struct Simgrid;
   using Pair = std::pair<costmodel::NodeId, costmodel::NodeId>;
-  [[nodiscard]] bool paces(Pair pair) const;
-  [[nodiscard]] ProbeClock::Environment probe_environment();
-  [[nodiscard]] SenderRates::Environment rate_environment();
-  [[nodiscard]] SendBuffers::Environment buffer_environment();
-  void set_valve(Pair pair);
-  [[nodiscard]] std::pair<int, int> sites(Pair pair) const;
-  [[nodiscard]] double round_trip_s(Pair pair) const;
-  [[nodiscard]] double fastest_bytes_per_s(Pair pair) const;
+  [[nodiscard]] std::pair<int, int> sites(Pair pair) const {
+    return {nodes_[static_cast<std::size_t>(pair.first)].site,
+            nodes_[static_cast<std::size_t>(pair.second)].site};
+  }
   /// Starts a SimGrid communication without actors or mailboxes, so the cost of a flow does not grow with
   /// their number.
   void begin_flow(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Callback ended);
@@ -113,6 +103,7 @@ class Engine {
   void schedule_change(platforms::NextChange next);
   void change(const platforms::LinkChange& change);
   void reset_links();
+  void renew_caps();
   void set_rate(const platforms::LinkChange& of, double bytes_per_s);
   void refuse_dead_links(costmodel::NodeId from, costmodel::NodeId to) const;
 
@@ -124,12 +115,8 @@ class Engine {
   std::optional<double> released_at_s_;  // time at which the clock of the changes began to run
   bool stopped_ = false;
   const costmodel::NetworkModel& network_;
-  bool simulates_senders_ = false;
   bool unequal_latencies_ = false;
-  ProbeClock probe_clock_;    // used only if simulates_senders_
-  SenderRates sender_rates_;  // used only if simulates_senders_
-  SendBuffers send_buffers_;
-  FlowStart flow_start_;
+  Connections connections_;
   std::deque<Callback> ready_callbacks_;
   std::unique_ptr<Simgrid> simgrid_;
 };

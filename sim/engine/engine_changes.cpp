@@ -17,6 +17,14 @@ void Engine::reset_links() {
   for (const platforms::LinkChange& change : platform_.changes) {
     if (change.bandwidth_bytes_per_s) set_rate(change, platforms::rate_of(platform_, change));
   }
+  renew_caps();
+}
+
+// The round trip of a pair limits its rate (costmodel::flow_cap_bytes_per_s).
+void Engine::renew_caps() {
+  if (!simgrid_->changing) return;
+  for (const auto& [pair, link] : simgrid_->caps)
+    simgrid_->set_rate(link, connections_.cap_bytes_per_s(pair.first, pair.second));
 }
 
 void Engine::release_changes() {
@@ -55,17 +63,20 @@ void Engine::set_rate(const platforms::LinkChange& of, double bytes_per_s) {
     case Link::path:
       link = simgrid_->path[from * platform_.sites.size() + static_cast<std::size_t>(of.to)];
       break;
-    case Link::backbone:
-      link = simgrid_->backbone[from];
+    case Link::shared:
+      link = simgrid_->shared[from];
       break;
   }
   if (link != nullptr) simgrid_->set_rate(link, bytes_per_s);
 }
 
 void Engine::change(const platforms::LinkChange& change) {
-  if (change.latency_s) platform_.path(change.from, change.to).latency_s = *change.latency_s;
+  if (change.latency_s) {
+    platform_.path(change.from, change.to).latency_s = *change.latency_s;
+    renew_caps();
+  }
   if (!change.bandwidth_bytes_per_s) return;
-  sender_rates_.while_links_change([&] { set_rate(change, *change.bandwidth_bytes_per_s); });
+  set_rate(change, *change.bandwidth_bytes_per_s);
   if (*change.bandwidth_bytes_per_s > 0) return;
   for (const Flight& flight : simgrid_->flights) {
     if (flight.comm) refuse_dead_links(flight.from, flight.to);
@@ -94,9 +105,9 @@ void Engine::refuse_dead_links(NodeId from, NodeId to) const {
   refuse_if_dead(Link::uplink, a, a, platform_.sites[static_cast<std::size_t>(a)].uplink_bytes_per_s);
   refuse_if_dead(Link::downlink, b, b, platform_.sites[static_cast<std::size_t>(b)].downlink_bytes_per_s);
   refuse_if_dead(Link::path, a, b, path.bandwidth_bytes_per_s);
-  if (path.backbone >= 0)
-    refuse_if_dead(Link::backbone, path.backbone, path.backbone,
-                   platform_.backbones[static_cast<std::size_t>(path.backbone)].bandwidth_bytes_per_s);
+  for (const int link : platform_.shared_by(a, b))
+    refuse_if_dead(Link::shared, link, link,
+                   platform_.shared_links[static_cast<std::size_t>(link)].bandwidth_bytes_per_s);
 }
 
 }  // namespace fomoe::sim

@@ -16,15 +16,13 @@
 namespace fomoe::sim {
 
 bool Engine::departs_early(NodeId from, NodeId to) const {
-  if (!unequal_latencies_ || !leaves_site(from, to)) return false;
-  return !buffers_sends() || !(send_buffers_.busy({from, to}) || simgrid_->departed.contains({from, to}));
+  return unequal_latencies_ && leaves_site(from, to);
 }
 
 std::shared_ptr<Departure> Engine::depart(NodeId from, NodeId to, std::int64_t bytes) {
   if (!platform_.changes.empty()) refuse_dead_links(from, to);
   Simgrid& sg = *simgrid_;
-  sg.route_in_parts(nodes_, platform_, from, to, sg.caps.empty() ? 0 : flow_start_.cap_bytes_per_s(from, to));
-  sg.departed.insert({from, to});
+  sg.route_in_parts(nodes_, platform_, from, to);
   auto departure = std::make_shared<Departure>();
   departure->from = from;
   departure->to = to;
@@ -53,7 +51,6 @@ void Engine::hold(Departure& departure) {
 void Engine::arrive(std::shared_ptr<Departure> departure, Callback arrived) {
   hold(*departure);
   const Pair pair{departure->from, departure->to};
-  simgrid_->departed.erase(pair);
   const std::int64_t in_flight = departure->sent, rest = departure->bytes - in_flight;
   const auto last_part = [this, pair, in_flight, rest, sent_at_s = departure->sent_at_s,
                           arrived = std::move(arrived)] {
@@ -62,15 +59,12 @@ void Engine::arrive(std::shared_ptr<Departure> departure, Callback arrived) {
     Simgrid& sg = *simgrid_;
     Flight* flight = sg.start(sg.way_in[static_cast<std::size_t>(pair.first)],
                               sg.hosts[static_cast<std::size_t>(pair.second)], in_flight,
-                              [this, pair, bytes = in_flight + rest, last_byte_s, arrived] {
-                                if (buffers_sends())
-                                  simgrid_->in_order[pair] = {nullptr, static_cast<double>(bytes)};
+                              [this, last_byte_s, arrived] {
                                 if (last_byte_s <= now()) return arrived();
                                 after(last_byte_s - now(), arrived);
                               });
     flight->from = pair.first;
     flight->to = pair.second;
-    if (buffers_sends()) sg.in_order[pair] = {flight, static_cast<double>(rest)};
   };
   if (rest == 0) return last_part();
   begin_flow(pair.first, pair.second, rest, last_part);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <deque>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -35,30 +34,12 @@ struct Flight {
 
 struct Engine::Simgrid {
   s4u::Engine& engine = simgrid_engine();
-  // A link that limits the rate of one (sender, receiver) pair, at times to nothing. A link is used because
-  // in SimGrid 3.32 a second suspend() of one communication has no effect.
-  struct Valve {
-    s4u::Link* link = nullptr;
-    bool open = true;
-    double most_bytes_per_s = kFastestFabric_bytes_per_s;
-    double delivered_bytes = 0;  // sum over the pair's flows that have ended
-    std::vector<Flight*> flights;
-  };
   s4u::NetZone* zone = nullptr;
   std::vector<s4u::Link*> up, down;  // [site]
   std::vector<s4u::Link*> fabric;    // [site]; every flow inside the site gets the full rate
   std::vector<s4u::Link*> path;      // [from site · sites + to site]; nullptr if the path limits nothing
-  std::vector<s4u::Link*> backbone;
-  std::map<double, s4u::Link*> caps;  // limits of single flows, by their rate in bytes per second
-  // The only flow in flight of each pair, if sends are buffered, and the bytes of its message that arrived
-  // before.
-  struct InOrder {
-    const Flight* flight = nullptr;
-    double arrived_before = 0;
-  };
-  std::map<Pair, InOrder> in_order;
-  std::set<Pair> departed;    // pairs with a departure whose flow has not arrived yet
-  std::vector<Valve> valves;  // [from node · nodes + to node]; empty unless senders are simulated one by one
+  std::vector<s4u::Link*> shared;  // [shared link of the platform]
+  std::map<Pair, s4u::Link*> caps;  // limits of connections, by TCP's window or loss
   bool changing = false;      // whether any link changes over time
   std::deque<double> rates;   // bytes per second of adjustable links; a deque keeps addresses valid
   std::map<s4u::Link*, double*> rate;  // the entry of `rates` for each adjustable link
@@ -80,6 +61,14 @@ struct Engine::Simgrid {
     return make_link(*zone, name, running_rate(bytes_per_s))->set_latency(0)->seal();
   }
 
+  // A link that gives every flow its full rate.
+  s4u::Link* fat_link(const std::string& name, double bytes_per_s) {
+    return make_link(*zone, name, running_rate(std::min(bytes_per_s, kFastestFabric_bytes_per_s)))
+        ->set_sharing_policy(s4u::Link::SharingPolicy::FATPIPE)
+        ->set_latency(0)
+        ->seal();
+  }
+
   // SimGrid never gives a flow more than the bandwidth that its links had when the flow began. An adjustable
   // link therefore has an unlimited bandwidth, and a nonlinear sharing policy that returns its current rate.
   s4u::Link* adjustable_link(const std::string& name, double bytes_per_s) {
@@ -92,29 +81,40 @@ struct Engine::Simgrid {
     rate[made] = now;
     return made;
   }
-  Valve& valve(std::size_t nodes, Pair pair) {
-    return valves[static_cast<std::size_t>(pair.first) * nodes + static_cast<std::size_t>(pair.second)];
-  }
   void set_rate(s4u::Link* of, double bytes_per_s) {
     *rate.at(of) = running_rate(std::min(bytes_per_s, kFastestFabric_bytes_per_s));
     of->set_bandwidth(kFastestFabric_bytes_per_s);  // makes SimGrid evaluate the policy again
   }
 
-  // The links between two sites, except the downlink.
-  [[nodiscard]] std::vector<s4u::LinkInRoute> way_to_downlink(const platforms::Platform& platform,
-                                                              std::size_t from_site, std::size_t to_site,
-                                                              double cap_bytes_per_s) const {
-    const std::size_t pair = from_site * up.size() + to_site;
+  // The links between two nodes of different sites, except the downlink and shared links at the receiver.
+  [[nodiscard]] std::vector<s4u::LinkInRoute> way_to_downlink(const std::vector<costmodel::Node>& nodes,
+                                                              const platforms::Platform& platform,
+                                                              NodeId from, NodeId to) const {
+    const auto from_site = static_cast<std::size_t>(nodes[static_cast<std::size_t>(from)].site),
+               to_site = static_cast<std::size_t>(nodes[static_cast<std::size_t>(to)].site),
+               pair = from_site * up.size() + to_site;
     std::vector<s4u::LinkInRoute> links = {s4u::LinkInRoute(up[from_site])};
     if (path[pair] != nullptr) links.emplace_back(path[pair]);
-    if (const int shared = platform.paths[pair].backbone; shared >= 0)
-      links.emplace_back(backbone[static_cast<std::size_t>(shared)]);
-    if (const auto found = caps.find(cap_bytes_per_s); found != caps.end()) links.emplace_back(found->second);
+    const int a = static_cast<int>(from_site), b = static_cast<int>(to_site);
+    const auto on_path = platform.shared_by(a, b);
+    for (const int link : on_path.first(on_path.size() - platform.shared_at_receiver(a, b).size()))
+      links.emplace_back(shared[static_cast<std::size_t>(link)]);
+    if (const auto found = caps.find({from, to}); found != caps.end()) links.emplace_back(found->second);
+    return links;
+  }
+
+  // The links at the receiver.
+  [[nodiscard]] std::vector<s4u::LinkInRoute> at_receiver(const platforms::Platform& platform,
+                                                               int from_site, int to_site) const {
+    std::vector<s4u::LinkInRoute> links;
+    for (const int link : platform.shared_at_receiver(from_site, to_site))
+      links.emplace_back(shared[static_cast<std::size_t>(link)]);
+    links.emplace_back(down[static_cast<std::size_t>(to_site)]);
     return links;
   }
 
   void route(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform, NodeId from,
-             NodeId to, double cap_bytes_per_s) {
+             NodeId to) {
     const auto f = static_cast<std::size_t>(from), t = static_cast<std::size_t>(to);
     char& known = routed[f * hosts.size() + t];
     if (known) return;
@@ -124,27 +124,27 @@ struct Engine::Simgrid {
     if (a == b) {
       links.emplace_back(fabric[a]);
     } else {
-      links = way_to_downlink(platform, a, b, cap_bytes_per_s);
-      links.emplace_back(down[b]);
-      if (!valves.empty()) links.emplace_back(valves[f * hosts.size() + t].link);
+      links = way_to_downlink(nodes, platform, from, to);
+      for (const s4u::LinkInRoute& link : at_receiver(platform, static_cast<int>(a), static_cast<int>(b)))
+        links.push_back(link);
     }
     add_route(*zone, hosts[f], hosts[t], links);
   }
 
   // The links of a pair in two parts.
   void route_in_parts(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,
-                      NodeId from, NodeId to, double cap_bytes_per_s) {
+                      NodeId from, NodeId to) {
     const auto f = static_cast<std::size_t>(from), t = static_cast<std::size_t>(to);
     char& known = routed_in_parts[f * hosts.size() + t];
     if (known) return;
     known = 1;
     const auto to_site = static_cast<std::size_t>(nodes[t].site);
-    std::vector<s4u::LinkInRoute> links =
-        way_to_downlink(platform, static_cast<std::size_t>(nodes[f].site), to_site, cap_bytes_per_s);
+    std::vector<s4u::LinkInRoute> links = way_to_downlink(nodes, platform, from, to);
     // A sender does not send faster than the receiver's downlink can be.
     if (!changing) links.emplace_back(down_alone[to_site]);
     add_route(*zone, hosts[f], way_out[t], links);
-    add_route(*zone, way_in[f], hosts[t], {s4u::LinkInRoute(down[to_site])});
+    add_route(*zone, way_in[f], hosts[t],
+              at_receiver(platform, nodes[f].site, static_cast<int>(to_site)));
   }
 
   Flight* flight() {

@@ -103,9 +103,6 @@ void Executor::start_round(NodeId node, std::size_t position) {
   round.started[static_cast<std::size_t>(node)] = 1;
   if (position == held_rounds_ && ++nodes_past_held_rounds_ == plan_.nodes.size()) engine_.release_changes();
   auto& waits = round.waits[static_cast<std::size_t>(node)];
-  for (const auto& transfer : round.transfers) {
-    if (transfer && engine_.early_receives()) transfer->expect(node);
-  }
   for (std::size_t op = 0; op < round.plan.ops.size(); ++op) {
     wait_for_earlier(node, round, static_cast<OpId>(op));
     if (--waits[op] == 0) start_op(node, round, static_cast<OpId>(op));

@@ -52,7 +52,7 @@ std::vector<Timeline> simulate_each(const costmodel::Plan& plan, const std::vect
   Child child([&](ChildOutput& output) {
     // The engine is never destroyed: the process ends first, and SimGrid complains of flows that a failed run
     // leaves behind.
-    auto* engine = new Engine(plan.nodes, platform, options.network, options.seed, options.senders);
+    auto* engine = new Engine(plan.nodes, platform, options.network, options.seed);
     std::vector<Timeline> timelines;
     for (const Sequence& sequence : sequences) {
       engine->restart(sequence.changes_clock_s, sequence.held_rounds > 0, sequence.stream);

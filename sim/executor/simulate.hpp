@@ -16,10 +16,7 @@ struct Options {
   bool bundle = true;             // see lower()
   costmodel::Pieces pieces = {};  // see lower()
   costmodel::NetworkModel network = {};
-  /// one_by_one simulates each BBR sender: its probes happen when they are due, and its pacing rate changes
-  /// over time. It suits few nodes only, since every pair of nodes gets a separate link.
-  costmodel::Senders senders = costmodel::Senders::averaged;
-  std::uint64_t seed = 0;     // seed of jitter and of the random draws of senders
+  std::uint64_t seed = 0;     // seed of jitter
   bool record_flows = false;  // whether the timeline records every single flow
 };
 

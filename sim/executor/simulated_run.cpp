@@ -29,7 +29,6 @@ constexpr std::int64_t kOverlappingRounds = 8, kFewestOverlappingRounds = 5;
 // Overlapping rounds that differ need more, since the first quarter and the last two do not represent the
 // others.
 constexpr std::int64_t kRandomOverlappingRounds = 32;
-constexpr std::size_t kMostPacedNodes = 16;  // nodes; a limit since each change of a pair's rate is an event
 
 std::int64_t usual_rounds(const costmodel::RoundClass& round_class, const RunOptions& options) {
   if (!round_class.overlapping) return round_class.identical ? kIdenticalRounds : options.fewest_rounds;
@@ -57,39 +56,6 @@ void check_known(const costmodel::RoundClass& round_class, const RunOptions& opt
       "--rounds", std::to_string(wanted),
       "at most " + std::to_string(*round_class.known) + ", the number of rounds that the plan describes",
       "--rounds " + std::to_string(*round_class.known));
-}
-
-/// The least time over all nodes, in seconds, that a node computes in the round before its first transfer.
-double silence_s(const costmodel::RoundPlan& round, std::int64_t index, std::size_t nodes,
-                 const ComputeSeconds& seconds) {
-  std::vector<double> silent_s(nodes, 0);
-  for (costmodel::OpId op = 0; op < static_cast<costmodel::OpId>(round.ops.size()); ++op) {
-    const auto* compute = std::get_if<costmodel::Compute>(&round.ops[static_cast<std::size_t>(op)].what);
-    if (compute == nullptr) break;
-    for (const costmodel::NodeId node : compute->nodes)
-      silent_s[static_cast<std::size_t>(node)] += seconds(*compute, node, index, op);
-  }
-  return *std::min_element(silent_s.begin(), silent_s.end());
-}
-
-/// Decides whether BBR senders are simulated one by one. A BBR sender probes every 10 s, so a small sample of
-/// rounds may all have a probe, or all lack one. Senders are therefore simulated one by one only if every
-/// round is executed, or if nodes compute for so long that every round has a probe (the first executed round
-/// decides). There must also be one class of rounds only, or a second one that is the last round alone.
-costmodel::Senders senders_of(const costmodel::NetworkModel& network, const SimulatedRun& run,
-                              const ComputeSeconds& seconds) {
-  const auto& classes = run.plan.classes;
-  if (network.congestion_control != costmodel::CongestionControl::bbr ||
-      run.plan.nodes.size() > kMostPacedNodes || !costmodel::in_turn(run.plan))
-    return costmodel::Senders::averaged;
-  for (std::size_t c = 0; c < classes.size(); ++c) {
-    if (static_cast<std::int64_t>(run.executed[c].size()) == classes[c].count) continue;
-    const std::int64_t first = run.executed[c].front();
-    if (classes[c].overlapping ||
-        silence_s(run.plan.round(first), first, run.plan.nodes.size(), seconds) < costmodel::kBbrProbeEvery_s)
-      return costmodel::Senders::averaged;
-  }
-  return costmodel::Senders::one_by_one;
 }
 
 /// Whether the half-width of the 95 % confidence interval of the mean round, without the first one, is at
@@ -136,11 +102,6 @@ class Simulation {
       execute_classes();
     }
     run_.report.executor = "simulated";
-    if (run_.senders == costmodel::Senders::one_by_one)
-      run_.report.notes.emplace_back(
-          "each bbr sender was simulated individually, with its probes and its slow growth into bandwidth "
-          "that "
-          "other senders release");
     return std::move(run_);
   }
 
@@ -166,7 +127,7 @@ class Simulation {
   }
 
   [[nodiscard]] platforms::Platform platform() const {
-    return costmodel::effective_platform(scenario_.platform, scenario_.network, run_.senders);
+    return costmodel::effective_platform(scenario_.platform, scenario_.network);
   }
 
   bool executes_all() {
@@ -189,7 +150,6 @@ class Simulation {
     std::iota(rounds.begin(), rounds.end(), 0);
     for (const costmodel::RoundClass& kind : run_.plan.classes)
       run_.executed.push_back(first_rounds(kind, kind.count));
-    choose_senders();
     costmodel::Plan in_order = run_.plan;
     in_order.classes = {run_.plan.classes.front()};
     in_order.classes[0].count = run_.plan.rounds;
@@ -201,14 +161,13 @@ class Simulation {
   void execute_sample_over_time() {
     for (const costmodel::RoundClass& kind : run_.plan.classes)
       run_.executed.push_back(first_rounds(kind, 1));
-    choose_senders();
     ChangingRounds sampled = sample_changing_rounds(run_.plan, platform(), seconds_, simulation_,
                                                     options_.rounds.value_or(most_rounds_), random_);
     run_.executed = std::move(sampled.executed);
     for (costmodel::RoundSample& sample : sampled.samples)
       if (options_.seen_flows) sample.timeline.flows = costmodel::seen_flows(sample.timeline.intervals);
     run_.report =
-        costmodel::assemble_report(scenario_, run_.plan, sampled.samples, sampled.doubt_s, run_.senders);
+        costmodel::assemble_report(scenario_, run_.plan, sampled.samples, sampled.doubt_s);
     std::vector<costmodel::Timeline> timelines;
     std::size_t executed = 0;
     for (costmodel::RoundSample& sample : sampled.samples) {
@@ -227,7 +186,6 @@ class Simulation {
   void execute_classes() {
     for (const costmodel::RoundClass& kind : run_.plan.classes)
       run_.executed.push_back(first_rounds(kind, options_.rounds.value_or(usual_rounds(kind, options_))));
-    choose_senders();
     std::vector<Sequence> sequences;
     for (const auto& rounds : run_.executed) sequences.push_back({rounds, 0, 0, 0});
     std::vector<costmodel::Timeline> timelines =
@@ -258,16 +216,11 @@ class Simulation {
     }
   }
 
-  void choose_senders() {
-    run_.senders = senders_of(scenario_.network, run_, seconds_);
-    simulation_.senders = run_.senders;
-  }
-
   void finish(const costmodel::Plan& plan, std::vector<costmodel::Timeline> timelines) {
     if (options_.seen_flows)
       for (costmodel::Timeline& timeline : timelines)
         timeline.flows = costmodel::seen_flows(timeline.intervals);
-    run_.report = costmodel::assemble_report(scenario_, plan, timelines, run_.senders);
+    run_.report = costmodel::assemble_report(scenario_, plan, timelines);
     run_.timeline = costmodel::concatenated(timelines);
   }
 

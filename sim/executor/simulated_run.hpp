@@ -36,7 +36,6 @@ struct SimulatedRun {
   costmodel::Plan plan;
   costmodel::Timeline timeline;                     // timeline of the executed rounds
   std::vector<std::vector<std::int64_t>> executed;  // [class]: indices of the executed rounds
-  costmodel::Senders senders = costmodel::Senders::averaged;
 };
 
 /// Simulates the given plan on the scenario's platform, with the scenario's step times. Throws InputError if

@@ -23,9 +23,6 @@ TransferRun::TransferRun(std::vector<Channel> channels, int nodes, std::int64_t 
       if (step_from(run, node, 0) < run.channel.steps) ++channels_left_[static_cast<std::size_t>(node)];
     }
     run.ready.assign(run.channel.flows.size(), 0);
-    run.awaited.assign(run.channel.flows.size(), 0);
-    run.arrived.assign(run.channel.flows.size(), 0);
-    run.waits.assign(run.channel.flows.size(), 0);
     run.start_s.assign(run.channel.flows.size(), 0);
     run.lead_s.assign(run.channel.flows.size(), 0);
     run.nodes.resize(static_cast<std::size_t>(nodes));
@@ -81,24 +78,6 @@ std::int32_t TransferRun::step_from(const ChannelRun& run, NodeId node, std::int
   return step;
 }
 
-void TransferRun::post_receives(std::uint32_t channel, NodeId node, std::int32_t step) {
-  const ChannelRun& run = channels_[channel];
-  if (step == run.channel.steps) return;
-  const auto [begin, end] = flows_of(run, node, step);
-  for (std::uint32_t i = begin; i < end; ++i) {
-    const FlowIndex index = run.of_step[i];
-    const Flow& flow = run.channel.flows[index];
-    if (flow.to != node) continue;
-    engine_.after(engine_.latency_s(node, flow.from),
-                  [this, channel, index] { end_ready(channel, index, false); });
-  }
-}
-
-void TransferRun::expect(NodeId node) {
-  for (std::uint32_t channel = 0; channel < channels_.size(); ++channel)
-    post_receives(channel, node, step_from(channels_[channel], node, 0));
-}
-
 void TransferRun::start(NodeId node) {
   for (std::uint32_t channel = 0; channel < channels_.size(); ++channel) {
     if (step_from(channels_[channel], node, 0) < channels_[channel].channel.steps) next_step(channel, node);
@@ -113,7 +92,6 @@ void TransferRun::next_step(std::uint32_t channel, NodeId node) {
     if (--channels_left_[static_cast<std::size_t>(node)] == 0) done_(node);
     return;
   }
-  if (engine_.early_receives()) post_receives(channel, node, step_from(run, node, progress.step + 1));
   progress.step_start_s = engine_.now();
   const std::int32_t calls = progress.step / run.channel.steps_per_call + 1;
   double sent_bytes = 0;
@@ -138,27 +116,14 @@ void TransferRun::open_step(std::uint32_t channel, NodeId node, double overhead_
   ChannelRun& run = channels_[channel];
   Progress& progress = run.nodes[static_cast<std::size_t>(node)];
   const auto [begin, end] = flows_of(run, node, progress.step);
-  progress.pending = 0;
+  progress.pending = static_cast<std::int32_t>(end - begin);
   for (std::uint32_t i = begin; i < end; ++i) {
     const FlowIndex index = run.of_step[i];
     const Flow& flow = run.channel.flows[index];
-    if (flow.to == node) {
-      run.awaited[index] = 1;
-      if (run.arrived[index] == 0) ++progress.pending;
-      continue;
-    }
-    run.lead_s[index] = engine_.wait_s(flow.from, flow.to, flow.bytes, concurrent_flows(run, flow));
-    run.waits[index] = engine_.buffer_accepts(flow.from, flow.to, flow.bytes) ? 0 : 1;
-    if (run.waits[index] != 0) ++progress.pending;
-  }
-  if (progress.pending == 0) engine_.schedule_now([this, channel, node] { end_step(channel, node); });
-  for (std::uint32_t i = begin; i < end; ++i) {
-    const FlowIndex index = run.of_step[i];
-    const Flow& flow = run.channel.flows[index];
-    if (flow.to == node && engine_.early_receives()) continue;  // was posted earlier
-    const double wait_s = flow.from == node ? run.lead_s[index] : 0;
     const bool sender = flow.from == node;
-    if (sender) run.lead_s[index] += overhead_s;
+    const double wait_s =
+        sender ? engine_.wait_s(flow.from, flow.to, flow.bytes, concurrent_flows(run, flow)) : 0;
+    if (sender) run.lead_s[index] = wait_s + overhead_s;
     if (sender && departs_early(run, flow)) {
       const double before_s = wait_s - engine_.latency_s(flow.from, flow.to);
       if (before_s > 0) {
@@ -175,12 +140,12 @@ void TransferRun::open_step(std::uint32_t channel, NodeId node, double overhead_
   }
 }
 
-// A flow that shares no link, or whose competitors have the same latency, may take all of its links when its
-// first byte arrives.
+// A flow that shares no link may take all of its links when its first byte arrives.
 bool TransferRun::departs_early(const ChannelRun& run, const Flow& flow) const {
   if (!engine_.departs_early(flow.from, flow.to)) return false;
   const ConcurrentFlows concurrent = concurrent_flows(run, flow);
-  return channels_.size() > 1 || concurrent.sent > 1 || concurrent.received > 1;
+  return channels_.size() > 1 || concurrent.sent > 1 || concurrent.received > 1 ||
+         engine_.shares_links(flow.from, flow.to);
 }
 
 void TransferRun::depart(std::uint32_t channel, FlowIndex index) {
@@ -201,12 +166,8 @@ void TransferRun::end_ready(std::uint32_t channel, FlowIndex index, bool sender)
   const Flow& flow = run.channel.flows[index];
   run.start_s[index] = engine_.now();
   timeline_.sent.at(flow.from, flow.to) += static_cast<double>(flow.bytes);
-  Engine::Callback taken;
-  if (engine_.buffers_sends() && run.waits[index] != 0)
-    taken = [this, channel, index, from = flow.from] { end_done(channel, from, wanted_s(channel, index)); };
-  engine_.send(
-      flow.from, flow.to, flow.bytes, departed ? std::move(run.departures[index]) : nullptr,
-      [this, channel, index] { flow_ended(channel, index); }, std::move(taken));
+  engine_.send(flow.from, flow.to, flow.bytes, departed ? std::move(run.departures[index]) : nullptr,
+               [this, channel, index] { flow_ended(channel, index); });
 }
 
 /// The time at which the sender wished to send the flow.
@@ -220,10 +181,8 @@ void TransferRun::flow_ended(std::uint32_t channel, FlowIndex index) {
   if (record_flows_)
     timeline_.flow_records.push_back(
         {flow.from, flow.to, static_cast<double>(flow.bytes), run.start_s[index], engine_.now()});
-  run.arrived[index] = 1;
-  const bool awaited = run.awaited[index] != 0;
-  if (!engine_.buffers_sends()) end_done(channel, flow.from, wanted_s(channel, index));
-  if (awaited) end_done(channel, flow.to, wanted_s(channel, index));
+  end_done(channel, flow.from, wanted_s(channel, index));
+  end_done(channel, flow.to, wanted_s(channel, index));
 }
 
 void TransferRun::end_done(std::uint32_t channel, NodeId node, double start_s) {

@@ -21,9 +21,6 @@ class TransferRun {
   [[nodiscard]] bool takes_part(costmodel::NodeId node) const {
     return channels_left_[static_cast<std::size_t>(node)] > 0;
   }
-  /// Posts the receives of the node's first step. Called when the node starts the transfer's round, if the
-  /// network model has early receives.
-  void expect(costmodel::NodeId node);
   /// Starts the node's first step: the node may send and receive from now on.
   void start(costmodel::NodeId node);
 
@@ -44,10 +41,7 @@ class TransferRun {
     std::vector<std::uint32_t> begin;  // [node · steps + step]: index of its first flow in of_step
     /// [node · steps + step]: number of flows that leave the node's site
     std::vector<ConcurrentFlows> concurrent;
-    std::vector<char> ready;    // [flow]: number of its ends (0 to 2) that are ready
-    std::vector<char> awaited;  // [flow]: whether the receiver has reached its step
-    std::vector<char> arrived;  // [flow]: whether it has arrived
-    std::vector<char> waits;    // [flow]: whether its sender waits until the flow is buffered or has arrived
+    std::vector<char> ready;  // [flow]: number of its ends (0 to 2) that are ready
     std::vector<std::shared_ptr<Departure>> departures;  // [flow], or empty if none departs early
     std::vector<double> start_s;                         // [flow]: time when its first byte moved
     std::vector<double> lead_s;  // [flow]: seconds from the sender's wish to send until the sender was ready
@@ -61,7 +55,6 @@ class TransferRun {
   /// The first step, from `step` on, in which the node has flows; run.channel.steps if there is none.
   [[nodiscard]] std::int32_t step_from(const ChannelRun& run, costmodel::NodeId node,
                                        std::int32_t step) const;
-  void post_receives(std::uint32_t channel, costmodel::NodeId node, std::int32_t step);
   void next_step(std::uint32_t channel, costmodel::NodeId node);
   void open_step(std::uint32_t channel, costmodel::NodeId node, double overhead_s);
   /// Whether the flow may share a link with others of its transfer that have other latencies.

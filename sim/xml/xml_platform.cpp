@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <limits>
 #include <map>
-#include <set>
 #include <sstream>
 
 #include "platforms/support/child.hpp"
@@ -86,80 +85,27 @@ std::string in_one_line(const std::string& message) {
              : chosen;
 }
 
-std::vector<std::string> some_of(const std::vector<std::string>& names) {
-  std::vector<std::string> some(names.begin(),
-                                names.begin() + std::min<std::ptrdiff_t>(5, std::ssize(names)));
-  if (some.size() < names.size()) some.push_back(std::to_string(names.size() - some.size()) + " more");
-  return some;
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : some_of(words)) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 using Pair = std::pair<int, int>;  // (from, to)
 
-/// The role of a link in the platform, derived from the pairs of hosts whose routes use it.
-struct Role {
+/// Where a link is in the platform, by the pairs of hosts whose routes use it.
+struct Place {
   int uplink_of = -1, downlink_of = -1;
-  bool one_path = false;     // only one pair of hosts uses it, in one direction or both
-  bool half_duplex = false;  // both directions share it
+  bool one_path = false;
 };
 
-Role role_of(const std::vector<Pair>& users, int hosts) {
-  Role role;
+Place place_of(const std::vector<Pair>& users, int hosts) {
+  Place place;
   const auto all = [&](auto&& predicate) { return std::all_of(users.begin(), users.end(), predicate); };
   const auto others = static_cast<std::size_t>(hosts - 1);
-  const auto [a, b] = users.front();
-  role.one_path = all([&, a = a, b = b](Pair p) { return p == Pair(a, b) || p == Pair(b, a); });
-  role.half_duplex = role.one_path && users.size() == 2;
-  if (role.one_path) return role;
-  if (users.size() == others && all([a = a](Pair p) { return p.first == a; })) role.uplink_of = a;
-  if (users.size() == others && all([b = b](Pair p) { return p.second == b; })) role.downlink_of = b;
-  for (const int host : {a, b}) {
-    if (users.size() == 2 * others && all([&](Pair p) { return p.first == host || p.second == host; })) {
-      role.uplink_of = role.downlink_of = host;
-      role.half_duplex = true;
-    }
+  const auto [from, to] = users.front();
+  if (users.size() == 1) {
+    place.one_path = true;
+  } else if (users.size() == others && all([from = from](Pair p) { return p.first == from; })) {
+    place.uplink_of = from;
+  } else if (users.size() == others && all([to = to](Pair p) { return p.second == to; })) {
+    place.downlink_of = to;
   }
-  return role;
-}
-
-struct Shared {
-  std::vector<std::string> names;     // links that became backbones
-  std::vector<std::string> left_out;  // shared links that are not the slowest shared link of their path
-};
-
-// Gives each path its backbone: the slowest of the links that it shares with other paths.
-Shared share_backbones(platforms::Platform& platform, const std::vector<XmlLink>& links,
-                       const std::vector<XmlRoute>& routes, const std::vector<char>& contended) {
-  Shared shared;
-  std::map<int, int> numbers;  // index of the backbone, by link
-  std::set<int> left_out;
-  for (std::size_t pair = 0; pair < routes.size(); ++pair) {
-    int slowest = -1;
-    for (const int link : routes[pair].links) {
-      const auto l = static_cast<std::size_t>(link);
-      if (!contended[l]) continue;
-      const bool first = slowest < 0;
-      const bool slower =
-          first || links[l].bytes_per_s < links[static_cast<std::size_t>(slowest)].bytes_per_s;
-      if (!first && link != slowest) left_out.insert(slower ? slowest : link);
-      if (slower) slowest = link;
-    }
-    if (slowest < 0) continue;
-    const auto [found, inserted] = numbers.emplace(slowest, static_cast<int>(platform.backbones.size()));
-    if (inserted) {
-      const XmlLink& link = links[static_cast<std::size_t>(slowest)];
-      platform.backbones.push_back({link.name, "all paths that use it", link.bytes_per_s});
-      shared.names.push_back(link.name);
-    }
-    platform.paths[pair].backbone = found->second;
-  }
-  for (const int link : left_out) shared.left_out.push_back(links[static_cast<std::size_t>(link)].name);
-  return shared;
+  return place;
 }
 
 }  // namespace
@@ -178,65 +124,65 @@ platforms::Platform platform_of_routes(const std::string& name, const std::vecto
     for (int to = 0; to < n; ++to) {
       if (from == to) continue;
       const XmlRoute& route = routes[static_cast<std::size_t>(from * n + to)];
-      platforms::Path& path = platform.path(from, to);
-      path.latency_s = route.latency_s;
+      platform.path(from, to).latency_s = route.latency_s;
       for (const int link : route.links) {
-        path.bandwidth_bytes_per_s =
-            std::min(path.bandwidth_bytes_per_s, links[static_cast<std::size_t>(link)].bytes_per_s);
         auto& pairs = users[static_cast<std::size_t>(link)];
         if (pairs.empty() || pairs.back() != Pair(from, to)) pairs.emplace_back(from, to);
       }
     }
   }
 
-  std::vector<std::string> half_duplex, fat;
-  std::vector<char> contended(links.size(), 0);
+  std::vector<int> shared(links.size(), -1);  // index among the platform's shared links
   for (std::size_t link = 0; link < links.size(); ++link) {
     if (users[link].empty()) continue;
-    if (!links[link].shared) {
-      fat.push_back(links[link].name);
-      continue;
-    }
-    const Role role = role_of(users[link], n);
+    const Place place = links[link].shared ? place_of(users[link], n) : Place{};
     const auto limit = [&](double& rate) { rate = std::min(rate, links[link].bytes_per_s); };
-    if (role.uplink_of >= 0)
-      limit(platform.sites[static_cast<std::size_t>(role.uplink_of)].uplink_bytes_per_s);
-    if (role.downlink_of >= 0)
-      limit(platform.sites[static_cast<std::size_t>(role.downlink_of)].downlink_bytes_per_s);
-    if (role.half_duplex) half_duplex.push_back(links[link].name);
-    if (!role.one_path && role.uplink_of < 0 && role.downlink_of < 0) contended[link] = 1;
+    if (place.one_path) {
+      limit(platform.path(users[link].front().first, users[link].front().second).bandwidth_bytes_per_s);
+    } else if (place.uplink_of >= 0) {
+      limit(platform.sites[static_cast<std::size_t>(place.uplink_of)].uplink_bytes_per_s);
+    } else if (place.downlink_of >= 0) {
+      limit(platform.sites[static_cast<std::size_t>(place.downlink_of)].downlink_bytes_per_s);
+    } else {
+      shared[link] = static_cast<int>(platform.shared_links.size());
+      platform.shared_links.push_back({links[link].name, links[link].bytes_per_s, !links[link].shared});
+    }
   }
-  const Shared shared = share_backbones(platform, links, routes, contended);
+  for (int from = 0; from < n; ++from) {
+    for (int to = 0; to < n; ++to) {
+      if (from == to) continue;
+      std::vector<int> on_route;
+      for (const int link : routes[static_cast<std::size_t>(from * n + to)].links) {
+        const int index = shared[static_cast<std::size_t>(link)];
+        if (index >= 0 && std::find(on_route.begin(), on_route.end(), index) == on_route.end())
+          on_route.push_back(index);
+      }
+      platform.share(from, to, std::move(on_route));
+    }
+  }
+  // A site without an uplink or downlink of its own gets the sum of the rates of its routes, which never
+  // limits.
+  const auto rate_of = [&](int from, int to) {
+    double rate = platforms::kUnlimited;
+    for (const int link : routes[static_cast<std::size_t>(from * n + to)].links)
+      rate = std::min(rate, links[static_cast<std::size_t>(link)].bytes_per_s);
+    return rate;
+  };
   for (int site = 0; site < n; ++site) {
     double out = 0, in = 0;
     for (int other = 0; other < n; ++other) {
       if (other == site) continue;
-      out += platform.path(site, other).bandwidth_bytes_per_s;
-      in += platform.path(other, site).bandwidth_bytes_per_s;
+      out += rate_of(site, other);
+      in += rate_of(other, site);
     }
     platforms::Site& own = platform.sites[static_cast<std::size_t>(site)];
     if (own.uplink_bytes_per_s == platforms::kUnlimited) own.uplink_bytes_per_s = out;
     if (own.downlink_bytes_per_s == platforms::kUnlimited) own.downlink_bytes_per_s = in;
   }
 
-  const auto state = [&](const char* what, const std::string& detail) {
-    platform.provenance.push_back({what, Origin::assumed, detail});
-  };
-  state("platform", name + ", read by SimGrid: routes of " + std::to_string(n) +
-                        " hosts; the speeds of the hosts are not used");
-  if (!shared.names.empty())
-    state("shared links",
-          "modelled as backbones, whose rate all paths through them share: " + joined(shared.names));
-  if (!shared.left_out.empty())
-    state("shared links next to a slower one",
-          "the competition of paths for these links is not modelled: " + joined(shared.left_out));
-  if (!half_duplex.empty())
-    state("half-duplex links",
-          "modelled as full duplex, without competition of the two directions: " + joined(half_duplex));
-  if (!fat.empty())
-    state(
-        "fat-pipe links",
-        "modelled as a rate of each path, which the flows between the same two sites share: " + joined(fat));
+  platform.provenance.push_back({"platform", Origin::assumed,
+                                 name + ", read by SimGrid: routes of " + std::to_string(n) +
+                                     " hosts; the speeds of the hosts are not used"});
   return platform;
 }
 

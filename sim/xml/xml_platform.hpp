@@ -2,14 +2,13 @@
 //
 // A route is a list of links. The rules of the conversion are:
 //   latency of a path     sum of the one-way latencies of its links
-//   bandwidth of a path   rate of its slowest link
+//   bandwidth of a path   rate of the slowest link that only this route uses
 //   uplink of a site      rate of the slowest link that all routes out of the site use, and no other routes
 //   downlink of a site    rate of the slowest link that all routes into the site use, and no other routes
-// A site without such a link gets the sum of the rates of its paths, which never limits. A link that does not
-// share (FATPIPE) limits paths only. A link that several paths share in another way becomes their backbone.
-// If a path has several such links, the slowest becomes its backbone, and the others limit each path
-// separately. The two directions of a half-duplex link do not compete in the model. The platform's provenance
-// names everything that is not modelled.
+//   shared link           any other link: flows of all routes that use it share its rate. The two directions
+//                         of a half-duplex link thus compete. A link of the policy FATPIPE limits each flow
+//                         by itself.
+// A site without an uplink of its own gets the sum of the rates of its routes, which never limits.
 #pragma once
 #include <string>
 #include <vector>

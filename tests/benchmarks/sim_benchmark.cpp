@@ -8,6 +8,7 @@
 #include "costmodel/plan/method.hpp"
 #include "sim/executor/simulate.hpp"
 #include "sim/executor/simulated_run.hpp"
+#include "tests/benchmarks/by_hand.hpp"
 #include "tests/scenarios.hpp"
 
 using namespace fomoe;
@@ -85,6 +86,33 @@ BENCHMARK(ring_flows)
     ->Arg(1'000'000)
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();
+
+// A scenario of a sweep with 8 sites: 3 rounds of DiLoCo in a ring, and the same flows in hand-written
+// SimGrid code. The first should take at most twice as long as the second.
+constexpr int kSweepSites = 8, kSweepRounds = 3;
+void sweep_scenario(benchmark::State& state) {
+  costmodel::Scenario scenario = preset("small", kSweepSites, 0);
+  scenario.strategy.method = costmodel::find_method("diloco");
+  scenario.strategy.collective = costmodel::Collective::ring;
+  sim::RunOptions options;
+  options.rounds = kSweepRounds;
+  for (auto _ : state)
+    benchmark::DoNotOptimize(sim::simulate_scenario(scenario, options).report.wall_clock_s);
+}
+BENCHMARK(sweep_scenario)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+void sweep_flows_by_hand(benchmark::State& state) {
+  for (auto _ : state)
+    benchmark::DoNotOptimize(tests::rings_by_hand(kSweepSites, kSweepRounds, 10'000'000, 1.25e9, 0.025));
+}
+BENCHMARK(sweep_flows_by_hand)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+// Flows of a hand-written ring, in thousands. The time of xxl_round should be at most that of 0.45 M flows.
+void flows_by_hand(benchmark::State& state) {
+  const int rounds = static_cast<int>(state.range(0) / (32 * 2 * 31));
+  for (auto _ : state) benchmark::DoNotOptimize(tests::rings_by_hand(32, rounds, 10'000'000, 1.25e9, 0.025));
+}
+BENCHMARK(flows_by_hand)->Arg(450'000)->Unit(benchmark::kMillisecond)->Iterations(3)->UseRealTime();
 
 // A whole `simulate` of six sites, without the start of the process. Limit: 0.1 s.
 void six_sites(benchmark::State& state) {

@@ -58,15 +58,18 @@ TEST_CASE("layout: a queue holds 8 times its rate times its longest round trip, 
   CHECK(lay_out(three_sites(), {.queue_bytes = 5000.0}).links[0].queue_bytes == 5000);
 }
 
-TEST_CASE("layout: backbones are shared by all paths that name them") {
+TEST_CASE("layout: links are shared by all paths that name them") {
   Platform p = uniform(3, 10e6, 10e6, 0.010);
-  p.backbones = {{"west", "east", 7e6}};
-  p.path(0, 2) = {0.040, kUnlimited, 0};
-  p.path(1, 2) = {0.040, kUnlimited, 0};
+  p.shared_links = {{"office", 7e6}, {"transit", 9e6}};
+  p.share(0, 2, {0});
+  p.share(1, 2, {0, 1});
   const Layout layout = lay_out(p, {});
   CHECK(layout.rate_bytes_per_s(0, 2) == 7e6);
   CHECK(layout.route(0, 2).links[1] == layout.route(1, 2).links[1]);
+  CHECK(layout.route(1, 2).links.size() == 4);
   CHECK(layout.route(0, 1).links.size() == 2);
+  p.shared_links[1].per_flow = true;
+  CHECK_THROWS_WITH((void)lay_out(p, {}), doctest::Contains("which limits each flow by itself"));
 }
 
 TEST_CASE("layout: addresses are found again, and others are nobody's") {

@@ -47,22 +47,6 @@ void add_layerwise_stages(Summary<V>& summary, const Axes<V>& axes, const Fixed&
   const FragmentSizes<V> sizes = fragment_sizes(axes, fixed);
   const V none = constant<V>(0), one = constant<V>(1), pass = share_of_pass(axes, fixed);
   const V others = axes.fragments - 1.0, any_others = min_of(others, one);
-  // Parts that take `transfers` calls for `elements`; the backward pass has left layer `from`·L before, and
-  // the forward pass waits at layer `to`·L.
-  const auto add = [&](const V& times, const V& transfers, const V& elements, const V& from, const V& to,
-                       const V& layers_between, bool is_part) {
-    Stage<V> stage = averaging_stage(axes, fixed, V(bytes * elements));
-    stage.latency_hops *= transfers;
-    stage.times_per_round = times;
-    stage.hidden_steps = hidden_steps;
-    stage.hidden_forwards = pass * to;
-    stage.hidden_backwards = pass * from;
-    stage.hidden_optimizers = from;
-    stage.layers_between = layers_between;
-    stage.share_of_pass = pass;
-    stage.part_of_previous = is_part;
-    summary.add(stage);
-  };
   // Strided: l = p and h = p + L − P on average; sequential: l = p·L/P and h = l + L/P − 1.
   const bool sequential = fixed.fragment_pattern == FragmentPattern::sequential;
   const V mean_p = max_of(V(others - 1.0), none) / 2.0;
@@ -70,9 +54,26 @@ void add_layerwise_stages(Summary<V>& summary, const Axes<V>& axes, const Fixed&
   const V span =
       sequential ? V(sizes.layers_of_others - 1.0) : V((sizes.layers_of_others - 1.0) * axes.fragments);
   const V apart = stride / fixed.layers, low = mean_p * apart;
-  add(others, sizes.layers_of_others, sizes.others, V(low + max_of(span, none) / fixed.layers), low, apart,
+  // Parts that take `transfers` calls for `elements`; the backward pass has left layer `from`·L before, and
+  // the forward pass waits at layer `to`·L.
+  const auto add = [&](const V& times, const V& transfers, const V& elements, const V& from, const V& to,
+                       bool of_others, bool is_part) {
+    Stage<V> stage = averaging_stage(axes, fixed, V(bytes * elements));
+    stage.latency_hops *= transfers;
+    stage.times_per_round = times;
+    stage.hidden_steps = hidden_steps;
+    stage.hidden_forwards = pass * to;
+    stage.hidden_backwards = pass * from;
+    stage.hidden_optimizers = from;
+    stage.hidden_unequally = of_others;
+    stage.layers_between = of_others ? apart : none;
+    stage.share_of_pass = pass;
+    stage.part_of_previous = is_part;
+    summary.add(stage);
+  };
+  add(others, sizes.layers_of_others, sizes.others, V(low + max_of(span, none) / fixed.layers), low, true,
       false);
-  add(others, any_others, V(sizes.others / max_of(sizes.layers_of_others, one)), low, low, apart, true);
+  add(others, any_others, V(sizes.others / max_of(sizes.layers_of_others, one)), low, low, true, true);
 
   const V layers = sizes.layers_of_last, any_layers = min_of(layers, one);
   const V low_of_last = others * apart * any_layers;
@@ -80,12 +81,12 @@ void add_layerwise_stages(Summary<V>& summary, const Axes<V>& axes, const Fixed&
   const double head_calls = head > 0 ? 1 : 0, table_calls = table > 0 ? 1 : 0;
   const V top = V((fixed.layers - 1.0) / fixed.layers * any_layers);
   add(one, V(head_calls + layers + table_calls), V(head + sizes.last + table), head > 0 ? one : top, none,
-      none, false);
+      false, false);
   summary.stages[static_cast<std::size_t>(summary.stage_count - 1)].shown_at_end = true;
-  if (head > 0) add(one, V(layers + table_calls), V(sizes.last + table), top, none, none, true);
-  add(one, V(any_layers + table_calls), V(sizes.last / max_of(layers, one) + table), low_of_last, none, none,
+  if (head > 0) add(one, V(layers + table_calls), V(sizes.last + table), top, none, false, true);
+  add(one, V(any_layers + table_calls), V(sizes.last / max_of(layers, one) + table), low_of_last, none, false,
       true);
-  if (table > 0) add(one, one, constant<V>(table), none, none, none, true);
+  if (table > 0) add(one, one, constant<V>(table), none, none, false, true);
 }
 
 /// The mean round of plan_of_fragments(). An element has `bytes` bytes, which are the sum over its contents

@@ -20,11 +20,7 @@ std::vector<Worker> workers_of(const Scenario& scenario, double up_bytes, double
   const platforms::Platform platform = effective_platform(scenario.platform, scenario.network);
   const double factor = scenario.variation.from_samples ? 1 : expected_step_factor(scenario.variation);
   const auto transfer_s = [&](int from, int to, double bytes) {
-    const platforms::Path& path = platform.path(from, to);
-    const double rate = std::min({platform.sites[static_cast<std::size_t>(from)].uplink_bytes_per_s,
-                                  platform.sites[static_cast<std::size_t>(to)].downlink_bytes_per_s,
-                                  path.bandwidth_bytes_per_s});
-    return path.latency_s + bytes / rate;
+    return platform.path(from, to).latency_s + bytes / platform.route_bytes_per_s(from, to);
   };
   const double outer_step_s =
       site_compute_times(scenario, 0).outer_step_s * platform.sites.front().compute_factor;

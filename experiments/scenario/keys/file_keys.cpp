@@ -18,13 +18,27 @@ constexpr Key kPlatformFileKeys[] = {
     {"site", "downlink", Kind::rate, "", "the largest measured rate into the site",
      "limit of the total rate that the site receives", "\"10Gbps\""},
 
-    {"site", "region", Kind::text, "", "the site uses no backbone", "region whose backbones the site shares",
+    {"site", "region", Kind::text, "", "none", "region of the site, for [[backbone]]",
      "\"europe\""},
     {"site", "compute_factor", Kind::multiple, "1.0", "",
      "step time at this site as a multiple of the step time in the scenario", "1.5", 1000},
 
+    {"site", "out_links", Kind::words, "", "none",
+     "names of the [[link]]s through which all data leave the site, besides its uplink",
+     "[\"office up\"]"},
+    {"site", "in_links", Kind::words, "", "none",
+     "names of the [[link]]s through which all data reach the site, besides its downlink",
+     "[\"office down\"]"},
+
+    {"link", "name", Kind::text, "", "", "name of a link that several routes share, in one direction",
+     "\"office up\""},
+    {"link", "bandwidth", Kind::rate, "", "", "total rate of all flows on the link", "\"800Mbps\""},
+    {"link", "per_flow", Kind::boolean, "false", "",
+     "whether the bandwidth is a limit of each single flow instead of a total", "true"},
+
     {"backbone", "from", Kind::text, "", "", "region at one end", "\"europe\""},
-    {"backbone", "to", Kind::text, "", "", "region at the other end", "\"america\""},
+    {"backbone", "to", Kind::text, "", "", "region at the other end; the same for a backbone inside a region",
+     "\"america\""},
     {"backbone", "bandwidth", Kind::rate, "", "",
      "bandwidth in each direction, shared by all paths between the two regions", "\"10Gbps\""},
 
@@ -34,6 +48,9 @@ constexpr Key kPlatformFileKeys[] = {
     {"path", "bandwidth", Kind::rate, "",
      "the measured rate; without a measurement, only the sites' links limit the path",
      "bandwidth of this path alone", "\"5Gbps\""},
+    {"path", "links", Kind::words, "", "none",
+     "names of the [[link]]s that the path shares with other paths, besides those of its sites",
+     "[\"transit east\"]"},
 
     {"default_path", "latency", Kind::latency, "", "",
      "one-way latency of every path that is not described otherwise", "\"25ms\""},

@@ -58,6 +58,8 @@ std::vector<std::string> choices(const Key& key) {
     names = {"top_k"};
   } else if (key.name == "ring_model") {
     names = costmodel::all_names<costmodel::RingModel>();
+  } else if (key.table == "network_model" && key.name == "host") {
+    names = costmodel::all_names<costmodel::Host>();
   } else if (key.name == "congestion_control") {
     names = costmodel::all_names<costmodel::CongestionControl>();
   } else if (key.name == "policy") {

@@ -31,28 +31,28 @@ void read_calibration(const Document& document, const TableReader& terms, costmo
 
 costmodel::NetworkModel read_network_model(const Document& document) {
   const TableReader table(document, scenario_keys(), "network_model", find_table(document, "network_model"));
-  costmodel::NetworkModel network;
-  network.bandwidth_efficiency = table.share("bandwidth_efficiency");
+  const bool of_linux = table.text("host") == to_string(costmodel::Host::linux_tcp);
+  costmodel::NetworkModel network = of_linux ? costmodel::linux_host() : costmodel::NetworkModel{};
+  if (!of_linux || table.has("bandwidth_efficiency"))
+    network.bandwidth_efficiency = table.share("bandwidth_efficiency");
   network.ring_model = costmodel::enum_of<costmodel::RingModel>(table.text("ring_model")).value();
   if (table.has("background_share")) network.background_share = table.share("background_share");
   network.latency_factor = table.multiple("latency_factor");
   network.jitter_s = table.quantity("jitter");
   network.call_overhead_s = table.quantity("call_overhead");
   if (table.has("payload_rate")) network.payload_bytes_per_s = table.quantity("payload_rate");
-  network.early_receives = table.boolean("early_receives");
-  if (table.has("send_buffer")) network.send_buffer_bytes = table.quantity("send_buffer");
   network.streams = table.small_count("streams");
   if (table.has("tcp_window")) network.tcp_window_bytes = table.quantity("tcp_window");
   if (table.has("loss_rate")) network.loss_rate = table.share("loss_rate");
-  if (table.text("congestion_control") == "bbr") {
-    network.congestion_control = costmodel::CongestionControl::bbr;
-    if (network.loss_rate && *network.loss_rate > costmodel::kMostBbrLoss)
-      table.refuse("loss_rate",
-                   fmt::format("at most {} with congestion_control = \"bbr\"", costmodel::kMostBbrLoss));
-  }
+  network.congestion_control =
+      costmodel::enum_of<costmodel::CongestionControl>(table.text("congestion_control")).value();
+  if (network.congestion_control == costmodel::CongestionControl::bbr &&
+      network.loss_rate.value_or(0) > costmodel::kMostBbrLoss)
+    table.refuse("loss_rate",
+                 fmt::format("at most {} with congestion_control = \"bbr\"", costmodel::kMostBbrLoss));
   network.segment_bytes = table.quantity("segment_size");
   if (table.has("initial_window")) network.initial_window_bytes = table.quantity("initial_window");
-  network.idle_restart = table.boolean("idle_restart");
+  if (!of_linux || table.has("idle_restart")) network.idle_restart = table.boolean("idle_restart");
   read_calibration(document, table, network);
   return network;
 }

@@ -106,7 +106,12 @@ platforms::Platform from_file(const TableReader& table, std::uint64_t seed) {
     table.refuse("sites", std::to_string(count),
                  fmt::format("at most the {} sites of the file, or generate = true", all.size()));
   }
-  return platforms::first_sites(all, count);
+  platforms::Platform first = platforms::first_sites(all, count);
+  if (count < all.size())
+    first.provenance.push_back(
+        {"sites", Origin::assumed,
+         fmt::format("the first {} of the {} sites of the file; use_sites chooses others", count, all.size())});
+  return first;
 }
 
 platforms::Platform equal_sites(const TableReader& table) {
@@ -145,7 +150,9 @@ platforms::Platform consumer(int sites) {
 platforms::Platform two_continents(int sites) {
   platforms::Platform platform = platforms::uniform(sites, bits_to_bytes(10e9), bits_to_bytes(10e9), 0.005);
   platform.name = "two-continents";
-  platform.backbones = {{"west", "east", bits_to_bytes(10e9)}, {"east", "west", bits_to_bytes(10e9)}};
+  platform.shared_links = {{"backbone west to east", bits_to_bytes(10e9)},
+                           {"backbone east to west", bits_to_bytes(10e9)}};
+  platform.shared_sets = {{{0}}, {{1}}};
   for (int site = 0; site < sites; ++site)
     platform.sites[static_cast<std::size_t>(site)].region = 2 * site < sites ? "west" : "east";
   for (int from = 0; from < sites; ++from) {

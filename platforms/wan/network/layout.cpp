@@ -49,16 +49,19 @@ Layout lay_out(const Platform& platform, const LayoutOptions& options) {
     layout.links.push_back({std::move(name), bytes_per_s, 0});
     return static_cast<int>(layout.links.size()) - 1;
   };
-  std::vector<int> uplinks, downlinks, backbones;
+  std::vector<int> uplinks, downlinks, shared;
   for (int site = 0; site < count; ++site) {
     const Site& of = platform.sites[static_cast<std::size_t>(site)];
     layout.sites.push_back({of.name, kFirstAddress + static_cast<std::uint32_t>(site)});
     uplinks.push_back(add_link("uplink of " + of.name, of.uplink_bytes_per_s));
     downlinks.push_back(add_link("downlink of " + of.name, of.downlink_bytes_per_s));
   }
-  for (const Backbone& backbone : platform.backbones)
-    backbones.push_back(
-        add_link("backbone " + backbone.from + " to " + backbone.to, backbone.bandwidth_bytes_per_s));
+  for (const SharedLink& link : platform.shared_links) {
+    if (link.per_flow)
+      throw InputError("platform", "the link \"" + link.name + "\", which limits each flow by itself",
+                       "links whose rate all flows share", "per_flow = false");
+    shared.push_back(add_link(link.name, link.bandwidth_bytes_per_s));
+  }
   for (int from = 0; from < count; ++from) {
     for (int to = 0; to < count; ++to) {
       Route& route = layout.routes.emplace_back();
@@ -71,7 +74,8 @@ Layout lay_out(const Platform& platform, const LayoutOptions& options) {
             link_name(platform, LinkChange::Link::path, from, to);  // the name in all other reports
         route.links.push_back(add_link(name, path.bandwidth_bytes_per_s));
       }
-      if (path.backbone >= 0) route.links.push_back(backbones[static_cast<std::size_t>(path.backbone)]);
+      for (const int link : platform.shared_by(from, to))
+        route.links.push_back(shared[static_cast<std::size_t>(link)]);
       route.links.push_back(downlinks[static_cast<std::size_t>(to)]);
     }
   }

@@ -78,7 +78,7 @@ Scenario random_context() {
     scenario.power = GpuPower{700, 0.2, 1.2};
   }
   scenario.network.background_share = one_of({0.0, 0.3});
-  scenario.network.congestion_control = one_of({CongestionControl::loss_based, CongestionControl::bbr});
+  scenario.network.congestion_control = one_of({CongestionControl::cubic, CongestionControl::bbr});
   if (*rc::gen::arbitrary<bool>()) {
     scenario.traffic = {one_of<std::optional<int>>({std::nullopt, 0, 1}), 4.0,
                         one_of<std::optional<int>>({std::nullopt, 0}),    10,

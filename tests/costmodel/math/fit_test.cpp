@@ -75,13 +75,17 @@ TEST_CASE("noisy data: the 95 % intervals hold the truth in about 95 % of 200 re
   CHECK(held < 0.986 * all);
 }
 
-TEST_CASE("too few observations are refused, and the message has their number and the least number needed") {
+TEST_CASE("one observation is refused; with few observations, the first terms are fitted") {
+  const auto one = model_of(spread(1));
+  CHECK(fit_terms(kTerms, one, one({1, 1, 0})).refused == "too few observations: 1; at least 2 are needed");
   const auto model = model_of(spread(3));
-  const Fit fit = fit_terms(kTerms, model, model({1, 1, 0}));
-  CHECK(fit.refused == "too few observations: 3 observations for 3 terms; at least 4 are needed");
+  const Fit fit = fit_terms(kTerms, model, model({0.5, 1, 0}));
+  REQUIRE(fit.refused.empty());
+  CHECK(fit.terms[0].supported);
+  CHECK(fit.terms[2].why_not == "there are only 3 observations, which suffice for 2 of 3 terms");
 }
 
-TEST_CASE("two observations of one term: a large effect is fitted, a small one is not told from chance") {
+TEST_CASE("two observations of one term: a large effect is fitted, a small one is doubtful") {
   const FitModel model = [](const std::vector<double>& terms) {
     return std::vector<double>{1 / terms[0], 3 / terms[0]};
   };
@@ -92,8 +96,17 @@ TEST_CASE("two observations of one term: a large effect is fitted, a small one i
   CHECK(half.terms[0].value == doctest::Approx(0.4975).epsilon(1e-3));
   CHECK(half.terms[0].high95 - half.terms[0].value == doctest::Approx(0.064 * 0.4975).epsilon(0.05));
   const Fit nearly = fit_terms(efficiency, model, {1.01, 3.06});
-  CHECK(!nearly.terms[0].supported);
-  CHECK(nearly.terms[0].value == 1);
+  CHECK(!half.terms[0].doubtful);
+  // 0.985 ± 6 %: the best value, but its interval includes 1.
+  REQUIRE(nearly.terms[0].supported);
+  CHECK(nearly.terms[0].doubtful);
+  CHECK(nearly.terms[0].value == doctest::Approx(0.985).epsilon(2e-3));
+  CHECK(nearly.terms[0].high95 > 1);
+  // With more observations, such a term is left out.
+  const FitModel many = [](const std::vector<double>& terms) {
+    return std::vector<double>{1 / terms[0], 3 / terms[0], 2 / terms[0], 4 / terms[0]};
+  };
+  CHECK(!fit_terms(efficiency, many, {1.01, 2.97, 2.02, 3.97}).terms[0].supported);
 }
 
 TEST_CASE(

@@ -52,11 +52,12 @@ TEST_CASE("preset two-continents: 40 ms and one shared 10 Gb/s link in each dire
   CHECK(p.sites[2].region == "west");
   CHECK(p.sites[3].region == "east");
   CHECK(p.path(0, 2).latency_s == doctest::Approx(0.005));
-  CHECK(p.path(0, 2).backbone == -1);
+  CHECK(p.shared_by(0, 2).empty());
   CHECK(p.path(0, 3).latency_s == doctest::Approx(0.040));
-  CHECK(p.backbones[static_cast<std::size_t>(p.path(0, 3).backbone)].from == "west");
-  CHECK(p.backbones[static_cast<std::size_t>(p.path(3, 0).backbone)].from == "east");
-  CHECK(p.backbones[0].bandwidth_bytes_per_s == 1.25e9);
+  REQUIRE(p.shared_by(0, 3).size() == 1);
+  CHECK(p.shared_links[static_cast<std::size_t>(p.shared_by(0, 3)[0])].name == "backbone west to east");
+  CHECK(p.shared_links[static_cast<std::size_t>(p.shared_by(3, 0)[0])].name == "backbone east to west");
+  CHECK(p.shared_links[0].bandwidth_bytes_per_s == 1.25e9);
 }
 
 TEST_CASE(
@@ -158,11 +159,48 @@ TEST_CASE("a backbone of a platform file is shared in both directions, and its r
       "1.5\n[default_path]\nlatency = \"1ms\"\n";
   write(folder / "p.toml", sites + "[[backbone]]\nfrom = \"west\"\nto = \"east\"\nbandwidth = \"500Mbps\"\n");
   const platforms::Platform p = platform({"platform.file=" + (folder / "p.toml"), "platform.sites=2"});
-  CHECK(p.backbones.size() == 2);
-  CHECK(p.path(0, 1).backbone == 0);
-  CHECK(p.path(1, 0).backbone == 1);
+  CHECK(p.shared_links.size() == 2);
+  CHECK(p.shared_by(0, 1)[0] != p.shared_by(1, 0)[0]);
   CHECK(p.sites[1].compute_factor == 1.5);
   write(folder / "p.toml", sites + "[[backbone]]\nfrom = \"west\"\nto = \"esat\"\nbandwidth = \"500Mbps\"\n");
   CHECK_THROWS_WITH((void)platform({"platform.file=" + (folder / "p.toml")}),
                     doctest::Contains("backbone.to: got \"esat\"; expected the region of a [[site]]"));
+}
+
+TEST_CASE("links of a platform file: two offices behind one line share it with all their traffic") {
+  const Folder folder;
+  const auto site = [](const std::string& name, const std::string& more) {
+    return "[[site]]\nname = \"" + name + "\"\nuplink = \"1Gbps\"\ndownlink = \"1Gbps\"\n" + more;
+  };
+  const std::string both = "out_links = [\"line up\"]\nin_links = [\"line down\"]\n";
+  const std::string lines =
+      "[[link]]\nname = \"line up\"\nbandwidth = \"800Mbps\"\n"
+      "[[link]]\nname = \"line down\"\nbandwidth = \"800Mbps\"\n";
+  const std::string head = "name = \"p\"\nsource = \"a test\"\n", latency = "[default_path]\nlatency = \"1ms\"\n";
+  const auto read = [&](const std::string& text) {
+    write(folder / "p.toml", head + text);
+    return platform({"platform.file=" + (folder / "p.toml")});
+  };
+  const platforms::Platform p =
+      read(lines + site("a", both) + site("b", both) + site("c", "") + latency +
+           "[[link]]\nname = \"transit\"\nbandwidth = \"5Gbps\"\nper_flow = true\n"
+           "[[path]]\nfrom = \"a\"\nto = \"c\"\nlatency = \"2ms\"\nlinks = [\"transit\"]\n");
+  const auto names = [&](int from, int to) {
+    std::string text;
+    for (const int link : p.shared_by(from, to))
+      text += p.shared_links[static_cast<std::size_t>(link)].name + ";";
+    return text;
+  };
+  CHECK(names(0, 1) == "line up;line down;");
+  CHECK(names(0, 2) == "line up;transit;");
+  CHECK(names(1, 2) == "line up;");
+  CHECK(names(2, 1) == "line down;");
+  CHECK(p.shared_links[2].per_flow);
+  CHECK(p.route_bytes_per_s(0, 1) == 1e8);
+  CHECK_THROWS_WITH((void)read(lines + site("a", "out_links = [\"lime up\"]\n") + site("b", "") + latency),
+                    doctest::Contains("site.out_links: got \"lime up\"; expected names of [[link]]s"));
+  CHECK_THROWS_WITH((void)read(lines + lines + site("a", both) + site("b", "") + latency),
+                    doctest::Contains("\"line up\" twice"));
+  CHECK_THROWS_WITH((void)read(lines + site("a", "") + site("b", "") + latency),
+                    doctest::Contains("which no route uses"));
 }

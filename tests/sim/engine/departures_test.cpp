@@ -80,18 +80,18 @@ TEST_CASE("equal latencies: departures shift all flows alike") {
   }
 }
 
-TEST_CASE("departures with send buffers: senders go on earlier, and bytes arrive at the same times") {
-  for (const double buffer_bytes : {65'536.0, 4e6, 1e9}) {
-    sim::Options options;
-    options.network.send_buffer_bytes = buffer_bytes;
-    CAPTURE(buffer_bytes);
-    for (const double bytes : {12.5e6, 50e6}) {
-      CHECK(seconds(star({0, 0.005, 0.15}), Pattern::broadcast, bytes, options) ==
-            doctest::Approx(2 * bytes / 1.25e8 + 0.15).epsilon(1e-6));
-    }
-    CHECK(seconds(star({0, 0.005, 0.15}), Pattern::reduce, 50e6, options) ==
-          doctest::Approx(0.805).epsilon(1e-6));
-    CHECK(seconds(star({0, 0.005, 0.15}), Pattern::reduce, 12.5e6, options) ==
-          doctest::Approx(0.25).epsilon(1e-6));
-  }
+TEST_CASE("a shared link is taken when a flow is sent, or, at the receivers, when it arrives") {
+  // Site 0 sends 50 MB to each of two sites, through one link of 1 Gb/s. Its own uplink has 10 Gb/s.
+  platforms::Platform platform = star({0, 0.005, 0.15});
+  platform.sites[0].uplink_bytes_per_s = 1.25e9;
+  platform.shared_links = {{"line", 1.25e8}};
+  for (const int to : {1, 2}) platform.share(0, to, {0});
+  // The line sends both from the start, for 0.8 s; the last bytes of the far flow arrive 150 ms later.
+  CHECK(seconds(platform, Pattern::broadcast, 50e6) == doctest::Approx(0.95).epsilon(1e-6));
+  // At the receivers, the line is busy from the first byte of the near flow on: 5 ms + 0.8 s.
+  for (const int to : {1, 2}) platform.share(0, to, {0}, 1);
+  CHECK(seconds(platform, Pattern::broadcast, 50e6) == doctest::Approx(0.805).epsilon(1e-6));
+  // A limit of each flow.
+  platform.shared_links[0].per_flow = true;
+  CHECK(seconds(platform, Pattern::broadcast, 50e6) == doctest::Approx(0.15 + 0.4).epsilon(1e-6));
 }

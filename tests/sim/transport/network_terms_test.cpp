@@ -65,7 +65,7 @@ TEST_CASE("bbr: losses cost what is sent again, and probing a fiftieth on averag
   const auto effective = costmodel::effective_platform(raw, options.network);
   check_close(round_s(one_flow(), effective, options), 0.05 + kBytes / (1e7 * 0.99 * 0.98));
   // With loss_based the same losses leave 1460 B ÷ 0.1 s · √150 = 179 kB/s.
-  options.network.congestion_control = costmodel::CongestionControl::loss_based;
+  options.network.congestion_control = costmodel::CongestionControl::reno;
   check_close(round_s(one_flow(), costmodel::effective_platform(raw, options.network), options),
               0.05 + kBytes / (14600 * std::sqrt(150.0)));
   // The window limits flows of both congestion controls.
@@ -76,22 +76,23 @@ TEST_CASE("bbr: losses cost what is sent again, and probing a fiftieth on averag
 
 TEST_CASE("slow start: the time it adds, by its formula") {
   NetworkModel network;
-  CHECK(costmodel::slow_start_s(network, 0, 1e6, 1e6, 0.1) == 0);  // off
+  CHECK(costmodel::slow_start_s(network, 10e3, 1e6, 1e6, 0.1) == 0);  // off
   network.initial_window_bytes = 10e3;
   // The bandwidth-delay product is 1 MB/s · 0.1 s = 100 kB. The windows are 10, 20, 40 and 80 kB in 4 round
   // trips. Together they are 150 kB, which take 0.15 s at the full rate.
-  check_close(costmodel::slow_start_s(network, 0, 4e6, 1e6, 0.1), 4 * 0.1 - 0.15);
+  check_close(costmodel::slow_start_s(network, 10e3, 4e6, 1e6, 0.1), 4 * 0.1 - 0.15);
   // 25 kB end in the second round trip: 10 kB, the acknowledgement after 0.1 s, and 15 kB at the full rate.
-  check_close(costmodel::slow_start_s(network, 0, 25e3, 1e6, 0.1), 0.1 - 0.010);
-  CHECK(costmodel::slow_start_s(network, 0, 10e3, 1e6, 0.1) == 0);  // the first window holds all bytes
-  // Bytes sent before have opened the window: 10 + 30 = 40 kB, then 80 kB, in two round trips.
-  check_close(costmodel::slow_start_s(network, 30e3, 4e6, 1e6, 0.1), 2 * 0.1 - 0.12);
+  check_close(costmodel::slow_start_s(network, 10e3, 25e3, 1e6, 0.1), 0.1 - 0.010);
+  CHECK(costmodel::slow_start_s(network, 10e3, 10e3, 1e6, 0.1) == 0);  // the first window holds all bytes
+  // A window that earlier bytes have opened: 40 kB, then 80 kB, in two round trips.
+  check_close(costmodel::slow_start_s(network, 40e3, 4e6, 1e6, 0.1), 2 * 0.1 - 0.12);
   // Two streams start with 20 kB: 20 + 40 + 80 = 140 kB in three round trips.
   network.streams = 2;
-  check_close(costmodel::slow_start_s(network, 0, 4e6, 1e6, 0.1), 3 * 0.1 - 0.14);
+  check_close(costmodel::slow_start_s(network, costmodel::first_window_bytes(network), 4e6, 1e6, 0.1),
+              3 * 0.1 - 0.14);
   // There is no slow start if the first window fills the path, or without latency.
-  CHECK(costmodel::slow_start_s(network, 0, 4e6, 1e5, 0.1) == 0);
-  CHECK(costmodel::slow_start_s(network, 0, 4e6, 1e6, 0) == 0);
+  CHECK(costmodel::slow_start_s(network, 20e3, 4e6, 1e5, 0.1) == 0);
+  CHECK(costmodel::slow_start_s(network, 20e3, 4e6, 1e6, 0) == 0);
 }
 
 TEST_CASE("slow start goes on where a short flow left it") {
@@ -110,7 +111,7 @@ TEST_CASE("slow start goes on where a short flow left it") {
   check_close(round_s(plan, platforms::uniform(2, 1e6, 1e6, 0.05), options), first_s + second_s);
 }
 
-TEST_CASE("slow start is paid once by a connection, and again after a silence where idle_restart is on") {
+TEST_CASE("slow start is paid once by a connection, and in part again after a silence where idle_restart is on") {
   // Two transfers 0 → 1 with 1 s of computation between them. The slow start costs 0.25 s, as in the case
   // above.
   costmodel::Plan plan = one_flow();
@@ -130,9 +131,13 @@ TEST_CASE("slow start is paid once by a connection, and again after a silence wh
   };
   const double ramp_s = 0.25, flow_s = 0.05 + kBytes / 1e6;
   check_close(end_s(false, 1), ramp_s + flow_s + 1 + flow_s);
-  check_close(end_s(true, 1), ramp_s + flow_s + 1 + ramp_s + flow_s);
-  // Silences of up to max(200 ms, 2 · 100 ms) cause no restart.
-  check_close(end_s(true, 0.19), ramp_s + flow_s + 0.19 + flow_s);
+  // The first transfer leaves a window of two bandwidth-delay products, 200 kB. A time-out is 0.1 + 0.2 s. The
+  // last byte leaves 0.05 s before it arrives, so the silence lasts 1.05 s and halves the window three times:
+  // it is 25 kB, then 50 kB, then the path is full. 75 kB take two round trips.
+  check_close(end_s(true, 1), ramp_s + flow_s + 1 + (2 * 0.1 - 0.075) + flow_s);
+  // One halving, of 200 kB, leaves what fills the path. A long silence leaves the first window.
+  check_close(end_s(true, 0.5), ramp_s + flow_s + 0.5 + flow_s);
+  check_close(end_s(true, 60), ramp_s + flow_s + 60 + ramp_s + flow_s);
 }
 
 TEST_CASE("buckets: each is a ring of its own after the one before, with its latencies and its overhead") {
@@ -224,4 +229,32 @@ TEST_CASE("terms only ever slow a run down, and never change the bytes") {
     RC_ASSERT(changed.bytes_per_token == base.bytes_per_token);
   });
   CHECK(ok);
+}
+
+TEST_CASE("loss: the windows that Reno and CUBIC keep, by their response functions") {
+  NetworkModel network;
+  network.loss_rate = 1e-4;
+  network.congestion_control = costmodel::CongestionControl::reno;
+  check_close(costmodel::loss_window_bytes(network, 0.1), 1460 * std::sqrt(15000.0));
+  network.congestion_control = costmodel::CongestionControl::cubic;
+  // (0.4 · 3.7 ÷ 1.2)^¼ = 1.0538; (0.1 ÷ 10⁻⁴)^¾ = 177.83. Reno would keep 122.5 segments.
+  CHECK(costmodel::loss_window_bytes(network, 0.1) == doctest::Approx(1460 * 187.4).epsilon(1e-3));
+  // With short round trips CUBIC keeps what Reno would keep.
+  check_close(costmodel::loss_window_bytes(network, 0.01), 1460 * std::sqrt(15000.0));
+  network.congestion_control = costmodel::CongestionControl::bbr;
+  CHECK(std::isinf(costmodel::loss_window_bytes(network, 0.1)));
+}
+
+TEST_CASE("a connection has one cap, which concurrent flows of a pair share") {
+  // Two transfers of 4 MB from 0 to 1 at the same time, over a window of 64 kB in 0.1 s.
+  costmodel::Plan plan = one_flow();
+  costmodel::RoundPlan round = plan.round(0);
+  round.ops.push_back(round.ops[0]);
+  plan.round = [round](std::int64_t) { return round; };
+  sim::Options options;
+  options.network.tcp_window_bytes = 64e3;
+  const platforms::Platform fast = platforms::uniform(2, 1e7, 1e7, 0.05);
+  check_close(round_s(plan, fast, options), 0.05 + 2 * kBytes / 640e3);
+  options.network.streams = 2;
+  check_close(round_s(plan, fast, options), 0.05 + 2 * kBytes / 1280e3);
 }

@@ -1,6 +1,7 @@
 // Tests the import of SimGrid's XML platforms: latencies, rates, and the provenance of links that cannot be
 // represented.
 #include "sim/xml/xml_platform.hpp"
+#include "tests/sim/transfers.hpp"
 
 #include <doctest/doctest.h>
 
@@ -32,9 +33,24 @@ void check_path(const platforms::Platform& platform, const char* from, const cha
                 double bytes_per_s) {
   CAPTURE(from);
   CAPTURE(to);
-  const platforms::Path& path = platform.path(site(platform, from), site(platform, to));
-  CHECK(path.latency_s == doctest::Approx(latency_s).epsilon(1e-12));
-  CHECK(path.bandwidth_bytes_per_s == doctest::Approx(bytes_per_s).epsilon(1e-12));
+  const int a = site(platform, from), b = site(platform, to);
+  CHECK(platform.path(a, b).latency_s == doctest::Approx(latency_s).epsilon(1e-12));
+  CHECK(platform.route_bytes_per_s(a, b) == doctest::Approx(bytes_per_s).epsilon(1e-12));
+}
+
+// The names of the shared links between two sites.
+std::vector<std::string> shared(const platforms::Platform& platform, int from, int to) {
+  std::vector<std::string> names;
+  for (const int link : platform.shared_by(from, to))
+    names.push_back(platform.shared_links[static_cast<std::size_t>(link)].name);
+  return names;
+}
+
+double exchange_s(const platforms::Platform& platform, std::vector<tests::Exchange> exchanges) {
+  const costmodel::Plan plan =
+      tests::transfer_only(platform.size(), costmodel::Pattern::point_to_point, costmodel::Collective::ring,
+                           std::move(exchanges));
+  return sim::simulate(plan, {0}, platform, [](auto&&...) { return 0.0; }).round_end_s[0];
 }
 
 void check_site(const platforms::Platform& platform, const char* name, double up, double down) {
@@ -42,13 +58,6 @@ void check_site(const platforms::Platform& platform, const char* name, double up
   const platforms::Site& own = platform.sites[static_cast<std::size_t>(site(platform, name))];
   CHECK(own.uplink_bytes_per_s == doctest::Approx(up).epsilon(1e-12));
   CHECK(own.downlink_bytes_per_s == doctest::Approx(down).epsilon(1e-12));
-}
-
-std::string said_of(const platforms::Platform& platform, const std::string& what) {
-  for (const Provenance& entry : platform.provenance) {
-    if (entry.what == what) return entry.detail;
-  }
-  return "";
 }
 
 std::string refusal(const std::string& text) {
@@ -77,10 +86,19 @@ TEST_CASE("asymmetric routes: each direction its own links; a half-duplex access
   check_path(platform, "tokyo", "quito", 0.002 + 0.050 + 0.003, 50e6);
   check_site(platform, "paris", 100e6, 400e6);
   check_site(platform, "tokyo", 50e6, 200e6);
-  check_site(platform, "quito", 80e6, 80e6);
-  CHECK(said_of(platform, "half-duplex links").find("quito-access") != std::string::npos);
-  CHECK(said_of(platform, "fat-pipe links").ends_with(": south"));
-  CHECK(said_of(platform, "shared links").empty());
+  const int paris = site(platform, "paris"), tokyo = site(platform, "tokyo"), quito = site(platform, "quito");
+  CHECK(shared(platform, paris, tokyo).empty());
+  CHECK(shared(platform, paris, quito) == std::vector<std::string>{"south", "quito-access"});
+  for (const platforms::SharedLink& link : platform.shared_links) CHECK(link.per_flow == (link.name == "south"));
+  // 6 MB each way between paris and quito: the access link of 80 MB/s carries both.
+  const double one_s = exchange_s(platform, {tests::exchange_of({paris, quito}, 1'500'000)});
+  const double both_s = exchange_s(platform, {tests::exchange_of({paris, quito}, 1'500'000),
+                                              tests::exchange_of({quito, paris}, 1'500'000)});
+  CHECK(one_s == doctest::Approx(0.054 + 6e6 / 60e6).epsilon(1e-6));
+  CHECK(both_s == doctest::Approx(0.054 + 12e6 / 80e6).epsilon(1e-6));
+  // Two flows through the fat pipe have 60 MB/s each, as far as the access link allows.
+  CHECK(exchange_s(platform, {tests::exchange_of({paris, tokyo}, 1'500'000)}) ==
+        doctest::Approx(0.103 + 6e6 / 100e6).epsilon(1e-6));
 }
 
 TEST_CASE("zones: routes through gateways, a sea cable that four paths share") {
@@ -91,27 +109,24 @@ TEST_CASE("zones: routes through gateways, a sea cable that four paths share") {
   check_path(platform, "as-1", "eu-1", 0.002 + 0.090 + 0.001, 40e6);
   check_site(platform, "eu-0", 125e6, 125e6);
   check_site(platform, "as-1", 250e6, 250e6);
-  REQUIRE(platform.backbones.size() == 2);
-  const auto backbone = [&](const char* from, const char* to) {
-    return platform.path(site(platform, from), site(platform, to)).backbone;
+  REQUIRE(platform.shared_links.size() == 2);
+  const auto between = [&](const char* from, const char* to) {
+    return shared(platform, site(platform, from), site(platform, to));
   };
-  CHECK(backbone("eu-0", "eu-1") < 0);
-  CHECK(backbone("eu-0", "as-1") >= 0);
-  CHECK(backbone("eu-0", "as-1") == backbone("eu-1", "as-0"));
-  CHECK(backbone("as-0", "eu-1") == 1 - backbone("eu-0", "as-1"));
-  for (const platforms::Backbone& sea : platform.backbones) CHECK(sea.bandwidth_bytes_per_s == 40e6);
-  const std::string shared = said_of(platform, "shared links");
-  CHECK(shared.find("sea_UP") != std::string::npos);
-  CHECK(shared.find("sea_DOWN") != std::string::npos);
-  CHECK(shared.find("eu-") == std::string::npos);
+  CHECK(between("eu-0", "eu-1").empty());
+  CHECK(between("eu-0", "as-1") == std::vector<std::string>{"sea_UP"});
+  CHECK(between("eu-1", "as-0") == std::vector<std::string>{"sea_UP"});
+  CHECK(between("as-0", "eu-1") == std::vector<std::string>{"sea_DOWN"});
+  for (const platforms::SharedLink& sea : platform.shared_links) CHECK(sea.bandwidth_bytes_per_s == 40e6);
 }
 
-TEST_CASE("two hosts on one line: its rate both ways, and that it is half-duplex") {
+TEST_CASE("two hosts on one line, which both directions share") {
   const platforms::Platform platform = read("two-hosts.xml");
   check_path(platform, "a", "b", 0.025, 125e6);
   check_path(platform, "b", "a", 0.025, 125e6);
   check_site(platform, "a", 125e6, 125e6);
-  CHECK(said_of(platform, "half-duplex links").find("line") != std::string::npos);
+  CHECK(exchange_s(platform, {tests::exchange_of({0, 1}, 25'000'000), tests::exchange_of({1, 0}, 25'000'000)}) ==
+        doctest::Approx(0.025 + 200e6 / 125e6).epsilon(1e-6));
 }
 
 TEST_CASE("a site without a link of its own is limited by its paths alone") {
@@ -124,25 +139,26 @@ TEST_CASE("a site without a link of its own is limited by its paths alone") {
   const platforms::Platform platform = sim::platform_of_routes("p", {"x", "y", "z"}, links, routes);
   check_site(platform, "x", 10 + 20, 5 + 5);
   check_site(platform, "y", 5 + 5, 10 + 5);
-  CHECK(said_of(platform, "shared links").ends_with(": common"));
-  REQUIRE(platform.backbones.size() == 1);
-  CHECK(platform.path(0, 1).backbone < 0);
+  REQUIRE(platform.shared_links.size() == 1);
+  CHECK(shared(platform, 0, 1).empty());
   for (const auto& [from, to] : {std::pair{1, 0}, {1, 2}, {2, 0}, {2, 1}})
-    CHECK(platform.path(from, to).backbone == 0);
+    CHECK(shared(platform, from, to) == std::vector<std::string>{"common"});
 }
 
-TEST_CASE("a path that shares several links with others has the slowest as its backbone") {
+TEST_CASE("a path may share several links with others, and competes for each of them") {
   // y and z send through both links, and x through the fast one only.
   const std::vector<sim::XmlLink> links = {{"fast", 50}, {"slow", 5}};
   std::vector<sim::XmlRoute> routes(9);
   for (const std::size_t pair : {1U, 2U}) routes[pair] = {{0}, 0.1};
   for (const std::size_t pair : {3U, 5U, 6U, 7U}) routes[pair] = {{0, 1}, 0.1};
   const platforms::Platform platform = sim::platform_of_routes("p", {"x", "y", "z"}, links, routes);
-  REQUIRE(platform.backbones.size() == 2);
-  CHECK(platform.backbones[static_cast<std::size_t>(platform.path(0, 1).backbone)].from == "fast");
-  CHECK(platform.backbones[static_cast<std::size_t>(platform.path(1, 0).backbone)].from == "slow");
-  CHECK(said_of(platform, "shared links next to a slower one").find("is not modelled: fast") !=
-        std::string::npos);
+  REQUIRE(platform.shared_links.size() == 2);
+  CHECK(shared(platform, 0, 1) == std::vector<std::string>{"fast"});
+  CHECK(shared(platform, 1, 0) == std::vector<std::string>{"fast", "slow"});
+  // 0 → 1 has what 1 → 2 and 2 → 0 leave of the fast link: 50 − 5 B/s.
+  const double end_s = exchange_s(platform, {tests::exchange_of({0, 1}, 1125), tests::exchange_of({1, 2}, 62),
+                                             tests::exchange_of({2, 0}, 63)});
+  CHECK(end_s == doctest::Approx(0.1 + 100).epsilon(0.01));
 }
 
 TEST_CASE("wrong platforms name the file and SimGrid's reason, in one line") {

@@ -1,5 +1,5 @@
-// Computes the delay before the first byte of a flow (latency, jitter, TCP slow start) and the greatest rate
-// of a flow (TCP window, loss).
+// The TCP connections between nodes: the delay before the first byte of a flow (latency, jitter, window
+// growth), and the greatest rate of a connection (window, loss).
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -17,39 +17,32 @@ struct ConcurrentFlows {
   int received = 1;  // flows that its receiver receives
 };
 
-class FlowStart {
+/// One connection for each ordered pair of nodes, with `streams` TCP streams that share all its flows.
+class Connections {
  public:
   /// `platform` must be the effective platform (costmodel::effective_platform). The references must outlive
   /// the object.
-  FlowStart(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,
-            const costmodel::NetworkModel& network, std::uint64_t seed);
+  Connections(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,
+              const costmodel::NetworkModel& network, std::uint64_t seed);
 
-  /// Resets the state to that of a new object: no connection has been used.
   /// Starts anew with connections that have carried nothing. `stream` selects the random draws that follow.
   void restart(std::uint64_t stream);
 
   /// Seconds from the time at which a node wants to send until the first byte moves: latency + jitter + slow
   /// start. The result is 0 inside a site. A call counts as a use of the pair's connection and draws a new
-  /// jitter. If an earlier flow on the connection has not ended, `delivered_bytes` is the number of its bytes
-  /// that have arrived. `concurrent` counts the flows that start together with this one.
-  double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, double delivered_bytes,
+  /// jitter. `concurrent` counts the flows that start together with this one.
+  double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes,
                 const ConcurrentFlows& concurrent, double now_s);
   /// Records that a flow of `bytes` has arrived, which widens the connection's congestion window. Flows of
-  /// one pair that are in flight at the same time share a connection, but do not widen each other's window.
+  /// one pair that are in flight at the same time do not widen each other's window.
   void ended(costmodel::NodeId from, costmodel::NodeId to, double bytes, double now_s);
-  /// Size in bytes of the send buffer in the sender's kernel: the network model's value, or the size that
-  /// Linux gives a BBR flow that is like the flows that have begun on the connection.
-  [[nodiscard]] double send_buffer_bytes(costmodel::NodeId from, costmodel::NodeId to) const;
-  /// A pseudorandom number in [0, 1), which depends on the pair, the seed, the stream and
-  /// `which` only.
-  [[nodiscard]] double draw(costmodel::NodeId from, costmodel::NodeId to, std::uint64_t which = 0) const;
-  /// The greatest rate of one flow of the pair, by TCP's window and loss; infinite if nothing limits it.
+  /// The greatest rate of the pair's connection, by TCP's window and loss; infinite if nothing limits it.
   [[nodiscard]] double cap_bytes_per_s(costmodel::NodeId from, costmodel::NodeId to) const;
 
  private:
   struct Connection {
-    double last_used_s = -1;  // time of the last use; -1 if never used
-    double sent_bytes = 0;    // bytes sent since the last slow start began
+    double last_sent_s = 0;   // when its last byte so far left
+    double window_bytes = 0;  // congestion window
     double pipe_bytes =
         0;  // largest bandwidth-delay product so far: a flow's share of the links × round trip
     std::uint64_t flows = 0;
@@ -57,7 +50,8 @@ class FlowStart {
   [[nodiscard]] double round_trip_s(int from_site, int to_site) const;
   [[nodiscard]] int site(costmodel::NodeId node) const { return nodes_[static_cast<std::size_t>(node)].site; }
   Connection& connection(costmodel::NodeId from, costmodel::NodeId to);
-  [[nodiscard]] const Connection& connection(costmodel::NodeId from, costmodel::NodeId to) const;
+  /// A pseudorandom number in [0, 1), which depends on the pair, the seed, the stream and `which` only.
+  [[nodiscard]] double draw(costmodel::NodeId from, costmodel::NodeId to, std::uint64_t which) const;
 
   const std::vector<costmodel::Node>& nodes_;
   const platforms::Platform& platform_;
