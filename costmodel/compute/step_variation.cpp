@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "costmodel/math/quantiles.hpp"
@@ -14,6 +15,44 @@ namespace fomoe::costmodel {
 namespace {
 
 double uniform(RandomEngine& engine) { return (static_cast<double>(engine() >> 11) + 0.5) * 0x1p-53; }
+
+/// Decides whether steps straggle. The constructor's arguments are those of drawn_step_factor().
+class Stragglers {
+ public:
+  Stragglers(const Scenario& scenario, std::uint64_t node, std::uint64_t round, std::uint64_t op)
+      : variation_(scenario.variation) {
+    const StragglerLasts lasts = variation_.straggler_lasts;
+    if (lasts != StragglerLasts::step) op = kNoOp;
+    if (lasts == StragglerLasts::run) round = 0;
+    const auto engine = [&](std::uint64_t of_node) {
+      return seeded_engine(scenario.seed ^ kStragglerDraws, (round * 4096 + op) * 4096 + of_node);
+    };
+    own_ = engine(node);
+    all_ = engine(kAllNodes);
+    if (lasts != StragglerLasts::step) persistent_ = draw(own_);
+  }
+
+  /// Whether the next step straggles. `engine` has the draws of single steps.
+  bool next(RandomEngine& engine) {
+    if (variation_.straggler_share == 0) return false;
+    return persistent_ ? *persistent_ : draw(engine);
+  }
+
+ private:
+  static constexpr std::uint64_t kStragglerDraws = 0x5772'6167'676c'6572, kNoOp = 4095, kAllNodes = 4095;
+
+  bool draw(RandomEngine& engine) {
+    if (variation_.stragglers_together == 0) return uniform(engine) < variation_.straggler_share;
+    // Two draws that are equal at all sites come first, so that they stay in step.
+    const bool together = uniform(all_) < variation_.stragglers_together;
+    const double common = uniform(all_), own = uniform(engine);
+    return (together ? common : own) < variation_.straggler_share;
+  }
+
+  const StepVariation& variation_;
+  RandomEngine own_, all_;
+  std::optional<bool> persistent_;
+};
 
 std::vector<double> sample_factors(const Scenario& scenario) {
   std::vector<double> factors = step_totals_s(sampled_point(scenario));
@@ -49,6 +88,7 @@ double drawn_step_factor(const Scenario& scenario, std::uint64_t node, std::uint
   std::vector<double> samples;
   if (variation.from_samples) samples = sample_factors(scenario);
   const double sigma = std::sqrt(std::log1p(variation.coefficient * variation.coefficient));
+  Stragglers stragglers(scenario, node, round, op);
   double sum = 0;
   for (std::int64_t step = 0; step < repeat; ++step) {
     double factor = 1;
@@ -59,8 +99,7 @@ double drawn_step_factor(const Scenario& scenario, std::uint64_t node, std::uint
       const double radius = std::sqrt(-2 * std::log(uniform(engine)));
       factor = std::exp(sigma * radius * std::cos(2 * std::acos(-1.0) * uniform(engine)) - sigma * sigma / 2);
     }
-    if (variation.straggler_share > 0 && uniform(engine) < variation.straggler_share)
-      factor *= variation.straggler_factor;
+    if (stragglers.next(engine)) factor *= variation.straggler_factor;
     sum += factor;
   }
   return sum / static_cast<double>(repeat);

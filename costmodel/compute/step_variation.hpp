@@ -12,7 +12,8 @@ namespace fomoe::costmodel {
 /// two factors:
 ///   - exp(σz − σ²/2), a log-normal factor with mean 1: z is a standard normal draw, σ² = ln(1 + c²), and
 ///     c is the coefficient of variation
-///   - straggler_factor with probability straggler_share, otherwise 1
+///   - straggler_factor with probability straggler_share, otherwise 1. The decision is made for each step,
+///     round or run (straggler_lasts); with probability stragglers_together, it is the one of all sites.
 /// With from_samples, the first factor is instead one of the profile's samples ÷ the median sample, drawn
 /// with replacement.
 double drawn_step_factor(const Scenario& scenario, std::uint64_t node, std::uint64_t round, std::uint64_t op,

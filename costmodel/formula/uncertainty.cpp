@@ -58,14 +58,21 @@ void add_varying_steps(std::vector<Uncertainty>& list, const Scenario& scenario,
     }
   }
   const double p = variation.straggler_share, f = variation.straggler_factor;
-  const double square =
-      (1 + drawn * drawn) * (1 + p * (f * f - 1)) / std::pow(expected_step_factor(variation), 2);
-  const double steps = closed_form_parts(scenario).summary.steps;
-  const double half = kNormal95 * std::sqrt(std::max(0.0, square - 1) / steps);
+  const auto parts = closed_form_parts(scenario);
+  // The variance of a product of independent factors with mean 1 is v₁ + v₂ + v₁·v₂. A step's own factor is
+  // drawn once a step, and the straggler's once a step, round or run.
+  const double mean = expected_step_factor(variation);
+  const double of_step = drawn * drawn, of_straggler = (1 + p * (f * f - 1)) / (mean * mean) - 1;
+  const double steps = parts.summary.steps;
+  const double decisions = variation.straggler_lasts == StragglerLasts::step    ? steps
+                           : variation.straggler_lasts == StragglerLasts::round ? parts.summary.rounds
+                                                                                : 1;
+  const double half = kNormal95 * std::sqrt(of_step * (1 + of_straggler) / steps +
+                                            std::max(0.0, of_straggler) / decisions);
   list.push_back(
       {"step time variation", "", 1 - half, 1 + half, answer_s + compute_change_s(scenario, 1 - half),
        answer_s + compute_change_s(scenario, 1 + half), "closed-form",
-       "the mean of the independently drawn steps of one run ÷ the expected mean; an upper bound"});
+       "the mean of the drawn steps of one run ÷ the expected mean; an upper bound"});
 }
 
 void add_jitter(std::vector<Uncertainty>& list, const Scenario& scenario, double answer_s) {

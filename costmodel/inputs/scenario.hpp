@@ -176,11 +176,22 @@ struct AssumedDevice {
   double kernel_efficiency = 0;
   [[nodiscard]] double share_of_peak() const { return mfu > 0 ? mfu : kernel_efficiency; }
 };
-/// Random variation of step times around their mean. Each step of each site is drawn independently.
+/// How long a straggling site stays slow: one step, a round (all of its steps), or the whole run.
+enum class StragglerLasts { step, round, run };
+constexpr auto enum_names(StragglerLasts) {
+  return std::to_array<EnumName<StragglerLasts>>(
+      {{StragglerLasts::step, "step"}, {StragglerLasts::round, "round"}, {StragglerLasts::run, "run"}});
+}
+/// Random variation of step times around their mean. Each step of each site is drawn independently; only
+/// stragglers may persist, or be slow together.
 struct StepVariation {
   double coefficient = 0;       // coefficient of variation of a log-normal factor with mean 1
   double straggler_share = 0;   // share of the steps that are stragglers
   double straggler_factor = 1;  // factor on the time of a straggler step
+  StragglerLasts straggler_lasts = StragglerLasts::step;
+  /// Probability that a decision about stragglers is made for all sites together instead of for each by
+  /// itself. It is the correlation of two sites' decisions.
+  double stragglers_together = 0;
   bool from_samples = false;    // draws a profile's samples with replacement instead of the log-normal
   [[nodiscard]] bool varies() const { return coefficient > 0 || straggler_share > 0 || from_samples; }
 };

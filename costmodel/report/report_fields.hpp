@@ -38,6 +38,7 @@ inline constexpr ReportField<MeanRound> kRoundFields[] = {
     {"transferring_s", &MeanRound::transferring_s},
     {"overlap_achieved", &MeanRound::overlap_achieved},
     {"idle_s", &MeanRound::idle_s},
+    {"first_duration_s", &MeanRound::first_duration_s, false},
 };
 
 inline constexpr ReportField<SiteReport> kSiteFields[] = {

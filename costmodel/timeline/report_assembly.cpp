@@ -268,6 +268,11 @@ RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std:
           std::to_string(plan.classes[longest].count) + " of " + std::to_string(plan.rounds) + " rounds");
   }
   report.round_durations_s = durations_of_all(plan, timelines);
+  for (std::size_t c = 0; c < timelines.size(); ++c) {
+    const std::vector<std::int64_t>& rounds = timelines[c].rounds;
+    if (!plan.classes[c].overlapping && !rounds.empty() && rounds.front() == 0)
+      report.round.first_duration_s = timelines[c].round_end_s.front();
+  }
   totals.finish(scenario);
   return report;
 }

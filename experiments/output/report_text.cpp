@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "costmodel/inputs/model_shape.hpp"
 #include "costmodel/model/flops.hpp"
@@ -42,8 +43,11 @@ std::string shares(const costmodel::RunReport& report) {
     return Row{name, human_time(per_round_s * rounds), human_percent(per_round_s / report.round.duration_s),
                human_time(per_round_s) + " per round"};
   };
-  return aligned({{"wall clock", human_time(report.wall_clock_s), "",
-                   human_time(report.round.duration_s) + " per round"},
+  std::string per_round = human_time(report.round.duration_s) + " per round";
+  const double first_s = report.round.first_duration_s;
+  if (first_s > 0 && std::abs(first_s / report.round.duration_s - 1) > 0.005)
+    per_round += "; the first takes " + human_time(first_s);
+  return aligned({{"wall clock", human_time(report.wall_clock_s), "", per_round},
                   row("  compute", report.round.compute_s),
                   row("  exposed communication", report.round.exposed_communication_s),
                   row("  idle", report.round.idle_s)});

@@ -52,6 +52,8 @@ std::vector<std::string> choices(const Key& key) {
     names = {"auto", "on", "off"};
   } else if ((key.table == "compute" || key.table == "site") && key.name == "dtype") {
     names = {"bf16", "fp16", "fp8", "tf32", "fp32"};
+  } else if (key.name == "straggler_lasts") {
+    names = costmodel::all_names<costmodel::StragglerLasts>();
   } else if (key.name == "batch") {
     names = {"equal", "balanced"};
   } else if (key.name == "kind") {

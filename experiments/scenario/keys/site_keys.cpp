@@ -73,6 +73,10 @@ constexpr Key kKeys[] = {
      "share of the steps that take straggler_factor times as long", "0.01"},
     {"compute", "straggler_factor", Kind::factor, "5", "",
      "factor on the time of a straggler step (see straggler_share)", "5"},
+    {"compute", "straggler_lasts", Kind::choice, "\"step\"", "",
+     "how long a straggling site stays slow: one step, all steps of a round, or the whole run", "\"round\""},
+    {"compute", "stragglers_together", Kind::share, "", "each site straggles by itself",
+     "share of the decisions about stragglers that are made for all sites together", "0.5"},
     {"compute", "draw_samples", Kind::boolean, "false", "",
      "whether the time of every step is drawn from the profile's samples instead of being their median",
      "true"},
@@ -80,7 +84,7 @@ constexpr Key kKeys[] = {
     {"site", "name", Kind::text, "", "",
      "site whose GPUs or step times differ from [compute], or a pattern such as aws:*; the table may have "
      "any "
-     "key of [compute] except step_variation, straggler_share, straggler_factor and draw_samples",
+     "key of [compute] except step_variation, draw_samples and those of stragglers",
      "\"site-1\""},
     {"site", "batch_share", Kind::multiple, "1", "",
      "part of the batch that this site processes, relative to the parts of the other sites", "0.5", 1e6},

@@ -254,6 +254,14 @@ costmodel::StepVariation read_step_variation(const Document& document) {
     table.refuse("straggler_factor", "straggler_factor without straggler_share",
                  "straggler_factor only together with straggler_share");
   variation.straggler_factor = table.factor("straggler_factor");
+  for (const char* key : {"straggler_lasts", "stragglers_together"}) {
+    if (table.has(key) && !table.has("straggler_share"))
+      table.refuse(key, fmt::format("{} without straggler_share", key),
+                   fmt::format("{} only together with straggler_share", key));
+  }
+  variation.straggler_lasts =
+      costmodel::enum_of<costmodel::StragglerLasts>(table.text("straggler_lasts")).value();
+  if (table.has("stragglers_together")) variation.stragglers_together = table.share("stragglers_together");
   return variation;
 }
 

@@ -43,6 +43,53 @@ TEST_CASE("stragglers: with probability p a step takes f times as long") {
   CHECK(std::abs(slow - 100) < 4 * 9.5);  // σ = √(1000·0.1·0.9)
 }
 
+TEST_CASE("stragglers that persist are slow for a round or for the run, and as often as others") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  scenario.variation.straggler_share = 0.1;
+  scenario.variation.straggler_factor = 5;
+  for (const StragglerLasts lasts : {StragglerLasts::round, StragglerLasts::run}) {
+    scenario.variation.straggler_lasts = lasts;
+    int slow = 0, changed = 0;
+    for (std::uint64_t node = 0; node < 1000; ++node) {
+      const double factor = drawn_step_factor(scenario, node, 7, 0, 20);
+      CHECK((factor == 1 || factor == 5));  // all steps alike
+      CHECK(drawn_step_factor(scenario, node, 7, 3, 1) == factor);
+      slow += factor == 5 ? 1 : 0;
+      changed += drawn_step_factor(scenario, node, 8, 0, 1) != factor ? 1 : 0;
+    }
+    CHECK(std::abs(slow - 100) < 4 * 9.5);
+    if (lasts == StragglerLasts::run) CHECK(changed == 0);
+    if (lasts == StragglerLasts::round) CHECK(std::abs(changed - 180) < 4 * 12.2);  // 2 · 0.1 · 0.9
+  }
+}
+
+TEST_CASE("stragglers together: the correlation of two sites is that share, whatever the share of stragglers") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  scenario.variation.straggler_factor = 5;
+  for (const StragglerLasts lasts : {StragglerLasts::step, StragglerLasts::round}) {
+    for (const double p : {0.1, 0.5}) {
+      for (const double together : {0.0, 0.4, 1.0}) {
+        scenario.variation.straggler_lasts = lasts;
+        scenario.variation.straggler_share = p;
+        scenario.variation.stragglers_together = together;
+        constexpr int kDraws = 4000;
+        double a = 0, b = 0, both = 0;
+        for (std::uint64_t round = 0; round < kDraws; ++round) {
+          const bool first = drawn_step_factor(scenario, 0, round, 0, 1) == 5;
+          const bool second = drawn_step_factor(scenario, 1, round, 0, 1) == 5;
+          a += first ? 1.0 / kDraws : 0;
+          b += second ? 1.0 / kDraws : 0;
+          both += first && second ? 1.0 / kDraws : 0;
+        }
+        CHECK(a == doctest::Approx(p).epsilon(0.25));
+        const double correlation = (both - a * b) / std::sqrt(a * (1 - a) * b * (1 - b));
+        CAPTURE(p);
+        CHECK(correlation == doctest::Approx(together).scale(1).epsilon(0.08));
+      }
+    }
+  }
+}
+
 TEST_CASE("draws are equal for the same seed and place, and differ otherwise") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   scenario.variation.coefficient = 0.3;

@@ -307,7 +307,7 @@ TEST_CASE("the reader accepts every example value in the table of keys") {
         : key == "quality.interpolate"          ? " --set quality.model=paper-table"
         : key == "workload.batch"               ? " --set compute.accelerator=H100-SXM --set compute.mfu=0.4"
         : key == "compute.kernel_efficiency"    ? " --set compute.accelerator=H100-SXM"
-        : key == "compute.straggler_factor"     ? " --set compute.straggler_share=0.01"
+        : key.starts_with("compute.straggler")  ? " --set compute.straggler_share=0.01"
         : key == "platform.use_sites"           ? " --set platform.file=../../platforms/eight-regions.toml"
         : key == "model.multi_token_prediction" ? " --set model.hf_config=../models/deepseek-v3.json"
         : key == "platform.generate" || key == "platform.rate_spread"
