@@ -31,12 +31,13 @@ struct Executor::Round {
   std::size_t unfinished = 0;  // (node, operation) pairs that have not ended
 };
 
-Executor::Executor(const costmodel::Plan& plan, const Sequence& sequence, Engine& engine,
+Executor::Executor(const costmodel::Plan& plan, const Sequence& sequence, Transport& transport,
                    const ComputeSeconds& seconds, const Options& options)
     : plan_(plan),
       sequence_(sequence.rounds),
       held_rounds_(sequence.held_rounds),
-      engine_(engine),
+      transport_(transport),
+      fluid_(transport.fluid()),
       seconds_(seconds),
       options_(options),
       live_(sequence_.size()) {
@@ -51,9 +52,9 @@ Executor::~Executor() = default;
 costmodel::Timeline Executor::run() {
   const int nodes = static_cast<int>(plan_.nodes.size());
   for (NodeId node = 0; node < nodes && !sequence_.empty(); ++node) {
-    engine_.schedule_now([this, node] { start_round(node, 0); });
+    fluid_.schedule_now([this, node] { start_round(node, 0); });
   }
-  engine_.run();
+  fluid_.run();
   if (rounds_finished_ != sequence_.size()) {
     throw std::runtime_error("the plan cannot finish: nodes wait forever in " +
                              std::to_string(sequence_.size() - rounds_finished_) + " of " +
@@ -101,7 +102,7 @@ Executor::Round& Executor::round_at(std::size_t position) {
 void Executor::start_round(NodeId node, std::size_t position) {
   Round& round = round_at(position);
   round.started[static_cast<std::size_t>(node)] = 1;
-  if (position == held_rounds_ && ++nodes_past_held_rounds_ == plan_.nodes.size()) engine_.release_changes();
+  if (position == held_rounds_ && ++nodes_past_held_rounds_ == plan_.nodes.size()) fluid_.release_changes();
   auto& waits = round.waits[static_cast<std::size_t>(node)];
   for (std::size_t op = 0; op < round.plan.ops.size(); ++op) {
     wait_for_earlier(node, round, static_cast<OpId>(op));
@@ -155,18 +156,18 @@ std::unique_ptr<TransferRun> Executor::play(const costmodel::Transfer& transfer,
   // The round owns the TransferRun, so the captured reference to the round stays valid.
   return std::make_unique<TransferRun>(
       lower(transfer, nodes, {options_.bundle, options_.network.ring_model, options_.pieces}), nodes,
-      static_cast<std::int64_t>(round.position), options_.record_flows, engine_, timeline_,
+      static_cast<std::int64_t>(round.position), options_.record_flows, transport_, timeline_,
       [this, &round, op](NodeId node) { finish_op(node, round, op); });
 }
 
 void Executor::start_op(NodeId node, Round& round, OpId op) {
-  engine_.schedule_now([this, node, &round, op] { run_op(node, round, op); });
+  fluid_.schedule_now([this, node, &round, op] { run_op(node, round, op); });
 }
 
 void Executor::run_op(NodeId node, Round& round, OpId op) {
   const auto o = static_cast<std::size_t>(op);
   double& start_s = round.start_s[static_cast<std::size_t>(node)][o];
-  start_s = engine_.now();
+  start_s = fluid_.now();
   if (!takes_part(node, round, op)) {
     start_s = kNoPart;
     return finish_op(node, round, op);
@@ -175,14 +176,14 @@ void Executor::run_op(NodeId node, Round& round, OpId op) {
   const auto& compute = std::get<costmodel::Compute>(round.plan.ops[o].what);
   const double duration_s = seconds_(compute, node, sequence_[round.position], op);
   if (!(duration_s > 0)) return finish_op(node, round, op);
-  engine_.after(duration_s, [this, node, &round, op] { finish_op(node, round, op); });
+  fluid_.after(duration_s, [this, node, &round, op] { finish_op(node, round, op); });
 }
 
 void Executor::finish_op(NodeId node, Round& round, OpId op) {
   const auto n = static_cast<std::size_t>(node);
   const auto o = static_cast<std::size_t>(op);
   round.ended[n][o] = 1;
-  const double end_s = engine_.now();
+  const double end_s = fluid_.now();
   timeline_.round_end_s[round.position] = std::max(timeline_.round_end_s[round.position], end_s);
   if (round.start_s[n][o] != kNoPart) {
     const auto activity = round.transfers[o] ? costmodel::Activity::transfer : costmodel::Activity::compute;
@@ -197,9 +198,9 @@ void Executor::finish_op(NodeId node, Round& round, OpId op) {
   if (!round.plan.ops[o].detached && --round.attached_ops[n] == 0 && !last)
     start_round(node, round.position + 1);
   if (--round.unfinished == 0) {
-    if (++rounds_finished_ == sequence_.size()) engine_.stop();
+    if (++rounds_finished_ == sequence_.size()) fluid_.stop();
     // Deferred, because the caller of this function belongs to the round.
-    engine_.schedule_now([this, position = round.position] { live_[position].reset(); });
+    fluid_.schedule_now([this, position = round.position] { live_[position].reset(); });
   }
 }
 

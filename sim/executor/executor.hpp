@@ -1,4 +1,4 @@
-// Executes rounds of a plan on the event engine. A node starts an operation when the node's own parts of the
+// Executes rounds of a plan on the simulated network. A node starts an operation when the node's own parts of the
 // operation's predecessors have ended. A node starts its next round when all its operations of the current
 // round have ended, except detached ones.
 #pragma once
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "costmodel/timeline/timeline.hpp"
-#include "sim/engine/engine.hpp"
+#include "sim/transport/transport.hpp"
 #include "sim/executor/simulate.hpp"
 #include "sim/executor/transfer_run.hpp"
 
@@ -15,7 +15,7 @@ namespace fomoe::sim {
 
 class Executor {
  public:
-  Executor(const costmodel::Plan& plan, const Sequence& sequence, Engine& engine,
+  Executor(const costmodel::Plan& plan, const Sequence& sequence, Transport& transport,
            const ComputeSeconds& seconds, const Options& options);
   ~Executor();
 
@@ -39,7 +39,8 @@ class Executor {
   const std::vector<std::int64_t>& sequence_;
   const std::size_t held_rounds_;
   std::size_t nodes_past_held_rounds_ = 0;
-  Engine& engine_;
+  Transport& transport_;
+  Fluid& fluid_;
   const ComputeSeconds& seconds_;
   const Options& options_;
   std::vector<std::unique_ptr<Round>> live_;  // [position]; released when every node has finished the round

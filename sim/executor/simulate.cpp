@@ -48,15 +48,15 @@ Timeline simulate(const costmodel::Plan& plan, const std::vector<std::int64_t>& 
 std::vector<Timeline> simulate_each(const costmodel::Plan& plan, const std::vector<Sequence>& sequences,
                                     const platforms::Platform& platform, const ComputeSeconds& seconds,
                                     const Options& options) {
-  Engine::prepare();
+  Fluid::prepare();
   Child child([&](ChildOutput& output) {
-    // The engine is never destroyed: the process ends first, and SimGrid complains of flows that a failed run
+    // The transport is never destroyed: the process ends first, and SimGrid complains of flows that a failed run
     // leaves behind.
-    auto* engine = new Engine(plan.nodes, platform, options.network, options.seed);
+    auto* transport = new Transport(plan.nodes, platform, options.network, options.seed);
     std::vector<Timeline> timelines;
     for (const Sequence& sequence : sequences) {
-      engine->restart(sequence.changes_clock_s, sequence.held_rounds > 0, sequence.stream);
-      timelines.push_back(Executor(plan, sequence, *engine, seconds, options).run());
+      transport->restart(sequence.changes_clock_s, sequence.held_rounds > 0, sequence.stream);
+      timelines.push_back(Executor(plan, sequence, *transport, seconds, options).run());
     }
     for (const Timeline& timeline : timelines) put(output, timeline);
   });

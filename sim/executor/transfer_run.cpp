@@ -7,12 +7,13 @@ namespace fomoe::sim {
 using costmodel::NodeId;
 
 TransferRun::TransferRun(std::vector<Channel> channels, int nodes, std::int64_t round, bool record_flows,
-                         Engine& engine, costmodel::Timeline& timeline, std::function<void(NodeId)> done)
+                         Transport& transport, costmodel::Timeline& timeline, std::function<void(NodeId)> done)
     : channels_left_(static_cast<std::size_t>(nodes), 0),
       nodes_(nodes),
       round_(round),
       record_flows_(record_flows),
-      engine_(engine),
+      transport_(transport),
+      fluid_(transport.fluid()),
       timeline_(timeline),
       done_(std::move(done)) {
   for (Channel& channel : channels) {
@@ -39,7 +40,7 @@ void TransferRun::index_flows(ChannelRun& run) const {
   run.begin.assign(static_cast<std::size_t>(nodes_) * steps + 1, 0);
   run.concurrent.assign(run.begin.size() - 1, {0, 0});
   for (const Flow& flow : run.channel.flows) {
-    if (engine_.leaves_site(flow.from, flow.to)) {
+    if (fluid_.leaves_site(flow.from, flow.to)) {
       ++run.concurrent[key(flow.from, flow.step)].sent;
       ++run.concurrent[key(flow.to, flow.step)].received;
     }
@@ -92,7 +93,7 @@ void TransferRun::next_step(std::uint32_t channel, NodeId node) {
     if (--channels_left_[static_cast<std::size_t>(node)] == 0) done_(node);
     return;
   }
-  progress.step_start_s = engine_.now();
+  progress.step_start_s = fluid_.now();
   const std::int32_t calls = progress.step / run.channel.steps_per_call + 1;
   double sent_bytes = 0;
   const auto [begin, end] = flows_of(run, node, progress.step);
@@ -101,10 +102,10 @@ void TransferRun::next_step(std::uint32_t channel, NodeId node) {
     if (flow.from == node) sent_bytes += static_cast<double>(flow.bytes);
   }
   const double overhead_s =
-      (calls > progress.calls ? engine_.call_overhead_s() : 0) + engine_.payload_s(sent_bytes);
+      (calls > progress.calls ? transport_.call_overhead_s() : 0) + transport_.payload_s(sent_bytes);
   progress.calls = calls;
   if (overhead_s > 0) {
-    engine_.after(overhead_s, [this, channel, node, overhead_s] { open_step(channel, node, overhead_s); });
+    fluid_.after(overhead_s, [this, channel, node, overhead_s] { open_step(channel, node, overhead_s); });
   } else {
     open_step(channel, node, 0);
   }
@@ -122,18 +123,18 @@ void TransferRun::open_step(std::uint32_t channel, NodeId node, double overhead_
     const Flow& flow = run.channel.flows[index];
     const bool sender = flow.from == node;
     const double wait_s =
-        sender ? engine_.wait_s(flow.from, flow.to, flow.bytes, concurrent_flows(run, flow)) : 0;
+        sender ? transport_.wait_s(flow.from, flow.to, flow.bytes, concurrent_flows(run, flow)) : 0;
     if (sender) run.lead_s[index] = wait_s + overhead_s;
     if (sender && departs_early(run, flow)) {
-      const double before_s = wait_s - engine_.latency_s(flow.from, flow.to);
+      const double before_s = wait_s - fluid_.latency_s(flow.from, flow.to);
       if (before_s > 0) {
-        engine_.after(before_s, [this, channel, index] { depart(channel, index); });
+        fluid_.after(before_s, [this, channel, index] { depart(channel, index); });
       } else {
         depart(channel, index);
       }
     }
     if (wait_s > 0) {
-      engine_.after(wait_s, [this, channel, index, sender] { end_ready(channel, index, sender); });
+      fluid_.after(wait_s, [this, channel, index, sender] { end_ready(channel, index, sender); });
     } else {
       end_ready(channel, index, sender);
     }
@@ -142,32 +143,33 @@ void TransferRun::open_step(std::uint32_t channel, NodeId node, double overhead_
 
 // A flow that shares no link may take all of its links when its first byte arrives.
 bool TransferRun::departs_early(const ChannelRun& run, const Flow& flow) const {
-  if (!engine_.departs_early(flow.from, flow.to)) return false;
+  if (!transport_.departs_early(flow.from, flow.to)) return false;
   const ConcurrentFlows concurrent = concurrent_flows(run, flow);
   return channels_.size() > 1 || concurrent.sent > 1 || concurrent.received > 1 ||
-         engine_.shares_links(flow.from, flow.to);
+         fluid_.shares_links(flow.from, flow.to);
 }
 
 void TransferRun::depart(std::uint32_t channel, FlowIndex index) {
   ChannelRun& run = channels_[channel];
   const Flow& flow = run.channel.flows[index];
-  if (!engine_.departs_early(flow.from, flow.to)) return;
+  if (!transport_.departs_early(flow.from, flow.to)) return;
   if (run.departures.empty()) run.departures.resize(run.channel.flows.size());
-  run.departures[index] = engine_.depart(flow.from, flow.to, flow.bytes);
+  run.departures[index] = transport_.depart(flow.from, flow.to, flow.bytes);
 }
 
 void TransferRun::end_ready(std::uint32_t channel, FlowIndex index, bool sender) {
   ChannelRun& run = channels_[channel];
   const bool departed = !run.departures.empty() && run.departures[index] != nullptr;
   if (++run.ready[index] < 2) {
-    if (sender && departed) engine_.hold(*run.departures[index]);
+    if (sender && departed) transport_.hold(*run.departures[index]);
     return;
   }
   const Flow& flow = run.channel.flows[index];
-  run.start_s[index] = engine_.now();
+  run.start_s[index] = fluid_.now();
   timeline_.sent.at(flow.from, flow.to) += static_cast<double>(flow.bytes);
-  engine_.send(flow.from, flow.to, flow.bytes, departed ? std::move(run.departures[index]) : nullptr,
-               [this, channel, index] { flow_ended(channel, index); });
+  transport_.send(
+      flow.from, flow.to, flow.bytes, departed ? std::move(run.departures[index]) : nullptr,
+      [this, channel, index] { flow_ended(channel, index); });
 }
 
 /// The time at which the sender wished to send the flow.
@@ -180,14 +182,14 @@ void TransferRun::flow_ended(std::uint32_t channel, FlowIndex index) {
   const Flow flow = run.channel.flows[index];
   if (record_flows_)
     timeline_.flow_records.push_back(
-        {flow.from, flow.to, static_cast<double>(flow.bytes), run.start_s[index], engine_.now()});
+        {flow.from, flow.to, static_cast<double>(flow.bytes), run.start_s[index], fluid_.now()});
   end_done(channel, flow.from, wanted_s(channel, index));
   end_done(channel, flow.to, wanted_s(channel, index));
 }
 
 void TransferRun::end_done(std::uint32_t channel, NodeId node, double start_s) {
   Progress& progress = channels_[channel].nodes[static_cast<std::size_t>(node)];
-  progress.spans.emplace_back(std::max(progress.step_start_s, start_s), engine_.now());
+  progress.spans.emplace_back(std::max(progress.step_start_s, start_s), fluid_.now());
   if (--progress.pending == 0) end_step(channel, node);
 }
 

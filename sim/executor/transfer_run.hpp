@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "costmodel/timeline/timeline.hpp"
-#include "sim/engine/engine.hpp"
+#include "sim/transport/transport.hpp"
 #include "sim/executor/lowering.hpp"
 
 namespace fomoe::sim {
@@ -15,7 +15,7 @@ class TransferRun {
  public:
   /// Calls `done(node)` once for each node that takes part. The object must outlive the last of these calls.
   /// With `record_flows` the timeline records every flow.
-  TransferRun(std::vector<Channel> channels, int nodes, std::int64_t round, bool record_flows, Engine& engine,
+  TransferRun(std::vector<Channel> channels, int nodes, std::int64_t round, bool record_flows, Transport& transport,
               costmodel::Timeline& timeline, std::function<void(costmodel::NodeId)> done);
 
   [[nodiscard]] bool takes_part(costmodel::NodeId node) const {
@@ -72,7 +72,8 @@ class TransferRun {
   int nodes_;
   std::int64_t round_;
   bool record_flows_;
-  Engine& engine_;
+  Transport& transport_;
+  Fluid& fluid_;
   costmodel::Timeline& timeline_;
   std::function<void(costmodel::NodeId)> done_;
 };

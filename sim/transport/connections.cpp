@@ -1,6 +1,7 @@
 #include "sim/transport/connections.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace fomoe::sim {
 
@@ -19,15 +20,15 @@ std::uint64_t mixed(std::uint64_t value) {
 
 }  // namespace
 
-Connections::Connections(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,
-                     const costmodel::NetworkModel& network, std::uint64_t seed)
-    : nodes_(nodes), platform_(platform), network_(network), seed_(seed) {
+Connections::Connections(const std::vector<costmodel::Node>& nodes, const costmodel::NetworkModel& network,
+                         std::uint64_t seed, PlatformNow platform)
+    : nodes_(nodes), platform_(std::move(platform)), network_(network), seed_(seed) {
   if (network.jitter_s > 0 || network.initial_window_bytes)
     connections_.resize(nodes.size() * nodes.size());
 }
 
 double Connections::round_trip_s(int from_site, int to_site) const {
-  return platform_.path(from_site, to_site).latency_s + platform_.path(to_site, from_site).latency_s;
+  return platform_().path(from_site, to_site).latency_s + platform_().path(to_site, from_site).latency_s;
 }
 
 Connections::Connection& Connections::connection(NodeId from, NodeId to) {
@@ -54,7 +55,7 @@ double Connections::wait_s(NodeId from, NodeId to, std::int64_t bytes, const Con
                            double now_s) {
   const int a = site(from), b = site(to);
   if (a == b) return 0;  // inside a site
-  const platforms::Path& path = platform_.path(a, b);
+  const platforms::Path& path = platform_().path(a, b);
   double wait_s = path.latency_s;
   if (connections_.empty()) return wait_s;
   Connection& used = connection(from, to);
@@ -63,9 +64,9 @@ double Connections::wait_s(NodeId from, NodeId to, std::int64_t bytes, const Con
   }
   const double round_trip = round_trip_s(a, b);
   const double bytes_per_s =
-      std::min({platform_.sites[static_cast<std::size_t>(a)].uplink_bytes_per_s / concurrent.sent,
-                platform_.route_bytes_per_s(a, b),
-                platform_.sites[static_cast<std::size_t>(b)].downlink_bytes_per_s / concurrent.received,
+      std::min({platform_().sites[static_cast<std::size_t>(a)].uplink_bytes_per_s / concurrent.sent,
+                platform_().route_bytes_per_s(a, b),
+                platform_().sites[static_cast<std::size_t>(b)].downlink_bytes_per_s / concurrent.received,
                 cap_bytes_per_s(from, to)});
   if (round_trip > 0) used.pipe_bytes = std::max(used.pipe_bytes, bytes_per_s * round_trip);
   if (network_.initial_window_bytes) {
@@ -84,7 +85,7 @@ void Connections::ended(NodeId from, NodeId to, double bytes, double now_s) {
   if (connections_.empty()) return;
   Connection& used = connection(from, to);
   const int a = site(from), b = site(to);
-  used.last_sent_s = std::max(used.last_sent_s, now_s - platform_.path(a, b).latency_s);
+  used.last_sent_s = std::max(used.last_sent_s, now_s - platform_().path(a, b).latency_s);
   const double most_bytes = costmodel::kWindow_pipes * used.pipe_bytes;
   // Each acknowledged byte widens the window by one byte (slow start, RFC 5681).
   used.window_bytes = std::max(used.window_bytes, std::min(most_bytes, used.window_bytes + bytes));

@@ -2,6 +2,7 @@
 // growth), and the greatest rate of a connection (window, loss).
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "costmodel/inputs/network_model.hpp"
@@ -20,10 +21,11 @@ struct ConcurrentFlows {
 /// One connection for each ordered pair of nodes, with `streams` TCP streams that share all its flows.
 class Connections {
  public:
-  /// `platform` must be the effective platform (costmodel::effective_platform). The references must outlive
-  /// the object.
-  Connections(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,
-              const costmodel::NetworkModel& network, std::uint64_t seed);
+  using PlatformNow = std::function<const platforms::Platform&()>;
+  /// `platform` returns the present state of the effective platform (costmodel::effective_platform). The
+  /// references must outlive the object.
+  Connections(const std::vector<costmodel::Node>& nodes, const costmodel::NetworkModel& network,
+              std::uint64_t seed, PlatformNow platform);
 
   /// Starts anew with connections that have carried nothing. `stream` selects the random draws that follow.
   void restart(std::uint64_t stream);
@@ -54,7 +56,7 @@ class Connections {
   [[nodiscard]] double draw(costmodel::NodeId from, costmodel::NodeId to, std::uint64_t which) const;
 
   const std::vector<costmodel::Node>& nodes_;
-  const platforms::Platform& platform_;
+  PlatformNow platform_;
   const costmodel::NetworkModel& network_;
   std::uint64_t seed_;
   std::uint64_t stream_ = 0;

@@ -8,8 +8,8 @@
 
 #include "platforms/support/child.hpp"
 #include "platforms/support/input_error.hpp"
-#include "sim/engine/simgrid_engine.hpp"
-#include "sim/engine/simgrid_version.hpp"
+#include "sim/fluid/simgrid_engine.hpp"
+#include "sim/fluid/simgrid_version.hpp"
 
 namespace fomoe::sim {
 

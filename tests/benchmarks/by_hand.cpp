@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "platforms/support/child.hpp"
-#include "sim/engine/simgrid_engine.hpp"
-#include "sim/engine/simgrid_version.hpp"
+#include "sim/fluid/simgrid_engine.hpp"
+#include "sim/fluid/simgrid_version.hpp"
 
 namespace fomoe::tests {
 

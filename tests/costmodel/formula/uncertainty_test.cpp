@@ -78,7 +78,9 @@ TEST_CASE("step time variation by hand: 60 steps of 1 s") {
   CHECK(list[0].wall_clock_low_s ==
         doctest::Approx(1000 - 60 * 1.959964 * 0.3 / std::sqrt(60.0)).epsilon(1e-12));
   // One step in ten takes five times as long: mean 1.4, mean square 0.9 + 0.1 · 25.
-  scenario.variation = {0, 0.1, 5, false};
+  scenario.variation = {};
+  scenario.variation.straggler_share = 0.1;
+  scenario.variation.straggler_factor = 5;
   list = known_spread(scenario, 1000);
   const double deviation = std::sqrt(3.4 / (1.4 * 1.4) - 1);
   CHECK(list[0].high == doctest::Approx(1 + 1.959964 * deviation / std::sqrt(60.0)).epsilon(1e-12));

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "sim/engine/simgrid_version.hpp"
+#include "sim/fluid/simgrid_version.hpp"
 #include "tests/oracles/comparison.hpp"
 
 namespace fomoe::oracles {

@@ -125,7 +125,9 @@ TEST_CASE("steps that vary: asynchronous rounds take less time than a barrier, a
   costmodel::Scenario scenario = late_in_turn();
   scenario.strategy.local_steps = 5;
   scenario.workload.tokens *= 40;  // 2400 steps in 480 rounds
-  scenario.variation = {0.0, 0.05, 10};
+  scenario.variation = {};
+  scenario.variation.straggler_share = 0.05;
+  scenario.variation.straggler_factor = 10;
   const auto wall_clock_s = [&](std::optional<std::int64_t> staleness) {
     scenario.strategy.staleness = staleness;
     return sim::simulate_scenario(scenario, {.rounds = {}, .all_rounds = true}).report.wall_clock_s;

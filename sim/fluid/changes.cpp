@@ -1,40 +1,33 @@
-// The part of Engine that applies changes of link rates and latencies over time, and refuses flows over links
+// The part of Fluid that applies changes of link rates and latencies over time, and refuses flows over links
 // that stay down.
 #include <algorithm>
 #include <stdexcept>
 #include <string>
 
-#include "sim/engine/engine_simgrid.hpp"
+#include "sim/fluid/fluid_simgrid.hpp"
 
 namespace fomoe::sim {
 
-double Engine::changes_clock_s() const {
+double Fluid::changes_clock_s() const {
   return changes_at_start_s_ + (released_at_s_ ? now() - *released_at_s_ : 0);
 }
 
-void Engine::reset_links() {
+void Fluid::reset_links() {
   platform_ = platforms::state_at(described_, changes_at_start_s_);
   for (const platforms::LinkChange& change : platform_.changes) {
     if (change.bandwidth_bytes_per_s) set_rate(change, platforms::rate_of(platform_, change));
   }
-  renew_caps();
+  if (latencies_changed_) latencies_changed_();
 }
 
-// The round trip of a pair limits its rate (costmodel::flow_cap_bytes_per_s).
-void Engine::renew_caps() {
-  if (!simgrid_->changing) return;
-  for (const auto& [pair, link] : simgrid_->caps)
-    simgrid_->set_rate(link, connections_.cap_bytes_per_s(pair.first, pair.second));
-}
-
-void Engine::release_changes() {
+void Fluid::release_changes() {
   if (released_at_s_) return;
   released_at_s_ = now();
   schedule_change(platforms::next_change(platform_, changes_at_start_s_));
 }
 
 // Only one change has a timer at a time, so that a trace that repeats for ever ends with the last flow.
-void Engine::schedule_change(platforms::NextChange next) {
+void Fluid::schedule_change(platforms::NextChange next) {
   if (platform_.changes.empty() || stopped_) return;
   if (next.index == platform_.changes.size()) {
     if (platform_.changes_period_s == 0) return;
@@ -48,7 +41,7 @@ void Engine::schedule_change(platforms::NextChange next) {
   });
 }
 
-void Engine::set_rate(const platforms::LinkChange& of, double bytes_per_s) {
+void Fluid::set_rate(const platforms::LinkChange& of, double bytes_per_s) {
   using Link = platforms::LinkChange::Link;
   platforms::rate_of(platform_, of) = bytes_per_s;
   const auto from = static_cast<std::size_t>(of.from);
@@ -70,10 +63,10 @@ void Engine::set_rate(const platforms::LinkChange& of, double bytes_per_s) {
   if (link != nullptr) simgrid_->set_rate(link, bytes_per_s);
 }
 
-void Engine::change(const platforms::LinkChange& change) {
+void Fluid::change(const platforms::LinkChange& change) {
   if (change.latency_s) {
     platform_.path(change.from, change.to).latency_s = *change.latency_s;
-    renew_caps();
+    if (latencies_changed_) latencies_changed_();
   }
   if (!change.bandwidth_bytes_per_s) return;
   set_rate(change, *change.bandwidth_bytes_per_s);
@@ -85,7 +78,7 @@ void Engine::change(const platforms::LinkChange& change) {
 
 // A link at rate 0 is acceptable if the trace raises its rate later. Otherwise its flows would never end, so
 // the run is refused.
-void Engine::refuse_dead_links(NodeId from, NodeId to) const {
+void Fluid::refuse_dead_links(NodeId from, NodeId to) const {
   using Link = platforms::LinkChange::Link;
   const int a = nodes_[static_cast<std::size_t>(from)].site, b = nodes_[static_cast<std::size_t>(to)].site;
   if (a == b || platform_.changes_period_s > 0) return;

@@ -1,4 +1,4 @@
-// Private part of Engine: its SimGrid objects (links, routes and flows in flight). Only Engine's own files
+// Private part of Fluid: its SimGrid objects (links, routes and flows in flight). Only Fluid's own files
 // include this header.
 #pragma once
 #include <algorithm>
@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/engine/engine.hpp"
-#include "sim/engine/simgrid_engine.hpp"
-#include "sim/engine/simgrid_version.hpp"
+#include "sim/fluid/fluid.hpp"
+#include "sim/fluid/simgrid_engine.hpp"
+#include "sim/fluid/simgrid_version.hpp"
 
 namespace fomoe::sim {
 
@@ -27,12 +27,11 @@ inline double running_rate(double bytes_per_s) { return std::max(bytes_per_s, kD
 struct Flight {
   s4u::CommPtr comm;
   NodeId from = 0, to = 0;
-  double bytes = 0;
-  Engine::Callback ended;
-  bool arrives = true;  // whether the bytes reach the receiver when the flight ends
+  std::int64_t bytes = 0;
+  Fluid::Callback ended;
 };
 
-struct Engine::Simgrid {
+struct Fluid::Simgrid {
   s4u::Engine& engine = simgrid_engine();
   s4u::NetZone* zone = nullptr;
   std::vector<s4u::Link*> up, down;  // [site]
@@ -153,28 +152,6 @@ struct Engine::Simgrid {
     free_flights.pop_back();
     return reused;
   }
-
-  // Starts a flow between two ends of a route.
-  Flight* start(s4u::Host* from, s4u::Host* to, std::int64_t bytes, Callback ended) {
-    Flight* started = flight();
-    started->bytes = static_cast<double>(bytes);
-    started->ended = std::move(ended);
-    started->arrives = true;
-    started->comm = s4u::Comm::sendto_init(from, to);
-    started->comm->set_payload_size(static_cast<std::uint64_t>(bytes));
-    started->comm->set_data(started);
-    started->comm->start();
-    return started;
-  }
-};
-
-/// A flow whose first bytes are on their way to the receiver.
-struct Departure {
-  NodeId from = 0, to = 0;
-  std::int64_t bytes = 0;
-  Flight* flight = nullptr;  // nullptr if all bytes have left, or if sending has stopped
-  std::int64_t sent = 0;     // bytes that have left when sending ended
-  double sent_at_s = 0;      // when sending ended
 };
 
 }  // namespace fomoe::sim

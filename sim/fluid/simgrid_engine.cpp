@@ -1,8 +1,8 @@
-#include "sim/engine/simgrid_engine.hpp"
+#include "sim/fluid/simgrid_engine.hpp"
 
 #include <string>
 
-#include "sim/engine/simgrid_version.hpp"
+#include "sim/fluid/simgrid_version.hpp"
 
 namespace fomoe::sim {
 

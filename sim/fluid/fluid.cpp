@@ -1,4 +1,4 @@
-#include "sim/engine/engine.hpp"
+#include "sim/fluid/fluid.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "sim/engine/engine_simgrid.hpp"
+#include "sim/fluid/fluid_simgrid.hpp"
 
 namespace fomoe::sim {
 
@@ -28,19 +28,33 @@ bool latencies_differ(const platforms::Platform& platform) {
 
 }  // namespace
 
-Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform raw,
-               const costmodel::NetworkModel& network, std::uint64_t seed)
+Fluid::Fluid(const std::vector<costmodel::Node>& nodes, platforms::Platform platform,
+             const std::map<Pair, double>& caps)
     : nodes_(nodes),
-      described_(std::move(raw)),
+      described_(std::move(platform)),
       platform_(described_),
-      network_(network),
-      connections_(nodes, platform_, network, seed),
+      unequal_latencies_(latencies_differ(platform_)),
       simgrid_(std::make_unique<Simgrid>()) {
+  make_links(caps);
+  s4u::Comm::on_completion_cb([this](const auto& activity) {
+    auto* flight = static_cast<const s4u::Comm&>(activity).template get_data<Flight>();
+    // SimGrid 3.32 reports a cancelled flow twice: as cancelled, within cancel(), and then as failed.
+    if (activity.get_state() == s4u::Activity::State::CANCELED) return;
+    const bool failed = activity.get_state() == s4u::Activity::State::FAILED;
+    const Callback ended = std::move(flight->ended);
+    simgrid_->landed = std::move(flight->comm);
+    simgrid_->free_flights.push_back(flight);
+    if (failed) return;
+    ended();
+    drain();
+  });
+}
+
+void Fluid::make_links(const std::map<Pair, double>& caps) {
   Simgrid& sg = *simgrid_;
   sg.zone = make_zone(sg.engine, "wan");
   const platforms::Platform& platform = platform_;
   sg.changing = !platform.changes.empty();
-  unequal_latencies_ = latencies_differ(platform);
   const int sites = platform.size();
   for (int i = 0; i < sites; ++i) {
     const platforms::Site& site = platform.sites[static_cast<std::size_t>(i)];
@@ -75,73 +89,37 @@ Engine::Engine(const std::vector<costmodel::Node>& nodes, platforms::Platform ra
     sg.shared.push_back(platform.shared_links[i].per_flow ? sg.fat_link(name, bytes_per_s)
                                                           : sg.link(name, bytes_per_s));
   }
-  for (std::size_t n = 0; n < nodes.size(); ++n) {
+  for (std::size_t n = 0; n < nodes_.size(); ++n) {
     const std::string number = std::to_string(n);
     sg.hosts.push_back(make_host(*sg.zone, "node-" + number, 1.0)->seal());
     if (!unequal_latencies_) continue;
     sg.way_out.push_back(make_host(*sg.zone, "way-out-" + number, 1.0)->seal());
     sg.way_in.push_back(make_host(*sg.zone, "way-in-" + number, 1.0)->seal());
   }
-  // A connection has one cap, which all flows of the pair share. Only caps below the rates of the sites limit
-  // anything.
-  const bool latencies_change = std::any_of(platform.changes.begin(), platform.changes.end(),
-                                            [](const auto& change) { return change.latency_s.has_value(); });
-  for (std::size_t a = 0; (network.tcp_window_bytes || network.loss_rate) && a < nodes.size(); ++a) {
-    for (std::size_t b = 0; b < nodes.size(); ++b) {
-      const Pair pair{static_cast<NodeId>(a), static_cast<NodeId>(b)};
-      if (!leaves_site(pair.first, pair.second)) continue;
-      const double cap = connections_.cap_bytes_per_s(pair.first, pair.second);
-      const auto [from, to] = this->sites(pair);
-      if (!latencies_change && cap >= std::min(platform.sites[static_cast<std::size_t>(from)].uplink_bytes_per_s,
-                                               platform.sites[static_cast<std::size_t>(to)].downlink_bytes_per_s))
-        continue;
-      sg.caps[pair] = sg.link("cap-" + std::to_string(a) + "-" + std::to_string(b),
-                              std::min(cap, kFastestFabric_bytes_per_s));
-    }
-  }
+  for (const auto& [pair, bytes_per_s] : caps)
+    sg.caps[pair] = sg.link("cap-" + std::to_string(pair.first) + "-" + std::to_string(pair.second),
+                            std::min(bytes_per_s, kFastestFabric_bytes_per_s));
   sg.zone->seal();
   // A pair gets its route when it first sends. A table of all pairs of 1,000 sites would cost 2 s and 0.7 GB.
-  sg.routed.assign(nodes.size() * nodes.size(), 0);
-  if (unequal_latencies_) sg.routed_in_parts.assign(nodes.size() * nodes.size(), 0);
-
-  s4u::Comm::on_completion_cb([this](const auto& activity) {
-    auto* flight = static_cast<const s4u::Comm&>(activity).template get_data<Flight>();
-    // SimGrid 3.32 reports a cancelled flow twice: as cancelled, within cancel(), and then as failed.
-    if (activity.get_state() == s4u::Activity::State::CANCELED) return;
-    if (activity.get_state() == s4u::Activity::State::FAILED) {
-      simgrid_->landed = std::move(flight->comm);
-      simgrid_->free_flights.push_back(flight);
-      return;
-    }
-    Callback ended = std::move(flight->ended);
-    if (flight->arrives) connections_.ended(flight->from, flight->to, flight->bytes, now());
-    simgrid_->landed = std::move(flight->comm);
-    simgrid_->free_flights.push_back(flight);
-    ended();
-    drain();
-  });
+  sg.routed.assign(nodes_.size() * nodes_.size(), 0);
+  if (unequal_latencies_) sg.routed_in_parts = sg.routed;
 }
 
-Engine::~Engine() = default;
+Fluid::~Fluid() = default;
 
-void Engine::prepare() { (void)simgrid_engine(); }
+void Fluid::prepare() { (void)simgrid_engine(); }
 
-double Engine::now() const { return s4u::Engine::get_clock() - start_s_; }
+double Fluid::now() const { return s4u::Engine::get_clock() - start_s_; }
 
-void Engine::restart(double clock_s, bool held, std::uint64_t stream) {
+void Fluid::restart(double clock_s, bool held) {
   start_s_ = s4u::Engine::get_clock();
   changes_at_start_s_ = clock_s;
   released_at_s_ = held ? std::nullopt : std::optional(0.0);
   reset_links();
-  connections_.restart(stream);
   stopped_ = false;
 }
 
-double Engine::wait_s(NodeId from, NodeId to, std::int64_t bytes, const ConcurrentFlows& concurrent) {
-  return connections_.wait_s(from, to, bytes, concurrent, now());
-}
-
-void Engine::after(double delay_s, Callback callback) {
+void Fluid::after(double delay_s, Callback callback) {
   simgrid::kernel::timer::Timer::set(s4u::Engine::get_clock() + delay_s,
                                      [this, callback = std::move(callback)] {
                                        callback();
@@ -149,28 +127,48 @@ void Engine::after(double delay_s, Callback callback) {
                                      });
 }
 
-double Engine::latency_s(NodeId from, NodeId to) const {
+double Fluid::latency_s(NodeId from, NodeId to) const {
   return platform_
       .path(nodes_[static_cast<std::size_t>(from)].site, nodes_[static_cast<std::size_t>(to)].site)
       .latency_s;
 }
 
-void Engine::send(NodeId from, NodeId to, std::int64_t bytes, std::shared_ptr<Departure> departure,
-                  Callback arrived) {
-  if (departure) return arrive(std::move(departure), std::move(arrived));
-  begin_flow(from, to, bytes, std::move(arrived));
-}
-
-void Engine::begin_flow(NodeId from, NodeId to, std::int64_t bytes, Callback ended) {
+Flight* Fluid::start(NodeId from, NodeId to, std::int64_t bytes, Part part, Callback ended) {
   if (!platform_.changes.empty()) refuse_dead_links(from, to);
-  simgrid_->route(nodes_, platform_, from, to);
-  Flight* flight = simgrid_->start(simgrid_->hosts[static_cast<std::size_t>(from)],
-                                   simgrid_->hosts[static_cast<std::size_t>(to)], bytes, std::move(ended));
-  flight->from = from;
-  flight->to = to;
+  Simgrid& sg = *simgrid_;
+  const auto f = static_cast<std::size_t>(from), t = static_cast<std::size_t>(to);
+  s4u::Host* begin = sg.hosts[f];
+  s4u::Host* end = sg.hosts[t];
+  if (part == Part::whole) {
+    sg.route(nodes_, platform_, from, to);
+  } else {
+    sg.route_in_parts(nodes_, platform_, from, to);
+    if (part == Part::to_receiver) end = sg.way_out[t];
+    if (part == Part::at_receiver) begin = sg.way_in[f];
+  }
+  Flight* started = sg.flight();
+  started->from = from;
+  started->to = to;
+  started->bytes = bytes;
+  started->ended = std::move(ended);
+  started->comm = s4u::Comm::sendto_init(begin, end);
+  started->comm->set_payload_size(static_cast<std::uint64_t>(bytes));
+  started->comm->set_data(started);
+  started->comm->start();
+  return started;
 }
 
-void Engine::drain() {
+std::int64_t Fluid::cancel(Flight* flight) {
+  const auto moved = flight->bytes - std::llround(flight->comm->get_remaining());
+  flight->comm->cancel();
+  return std::clamp<std::int64_t>(moved, 0, flight->bytes);
+}
+
+void Fluid::set_cap(Pair pair, double bytes_per_s) {
+  simgrid_->set_rate(simgrid_->caps.at(pair), bytes_per_s);
+}
+
+void Fluid::drain() {
   while (!ready_callbacks_.empty()) {
     const Callback next = std::move(ready_callbacks_.front());
     ready_callbacks_.pop_front();
@@ -178,7 +176,7 @@ void Engine::drain() {
   }
 }
 
-void Engine::run() {
+void Fluid::run() {
   after(0, [] {});  // runs the callbacks that were queued by schedule_now() before the start
   if (released_at_s_) schedule_change(platforms::next_change(platform_, changes_at_start_s_));
   simgrid_->engine.run();
