@@ -64,9 +64,9 @@ struct Platform {
   std::vector<Path> paths;  // sites.size()² entries, row = from; the diagonal is unused
   std::vector<SharedLink> shared_links = {};
   std::vector<SharedSet> shared_sets = {};  // see Path::shared
-  std::vector<LinkChange> changes = {};  // in the order of their times: see platforms/link_changes.hpp
-  double changes_period_s = 0;           // period with which the changes repeat; 0 if they happen once
-  double changes_start_s = 0;            // time on the clock of the changes at which the run starts
+  std::vector<LinkChange> changes = {};     // in the order of their times: see platforms/link_changes.hpp
+  double changes_period_s = 0;              // period with which the changes repeat; 0 if they happen once
+  double changes_start_s = 0;               // time on the clock of the changes at which the run starts
   std::vector<Provenance> provenance = {};
 
   [[nodiscard]] int size() const { return static_cast<int>(sites.size()); }

@@ -86,7 +86,8 @@ RunReport closed_form(const Scenario& scenario) {
       scenario.variation.varies() || scenario.strategy.granularity != Granularity::flat) {
     report.notes.push_back(
         "the closed form does not model TCP windows, loss, slow start, jitter, overheads per call and per "
-        "byte, buckets, one collective per tensor, fluid rings, links that several paths share, link rates that change or "
+        "byte, buckets, one collective per tensor, fluid rings, links that several paths share, link rates "
+        "that change or "
         "waiting for steps of varying duration; simulate the scenario to include them");
   }
   const RoundTimes<double>& round = parts.round;

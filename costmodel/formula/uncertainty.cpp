@@ -67,12 +67,12 @@ void add_varying_steps(std::vector<Uncertainty>& list, const Scenario& scenario,
   const double decisions = variation.straggler_lasts == StragglerLasts::step    ? steps
                            : variation.straggler_lasts == StragglerLasts::round ? parts.summary.rounds
                                                                                 : 1;
-  const double half = kNormal95 * std::sqrt(of_step * (1 + of_straggler) / steps +
-                                            std::max(0.0, of_straggler) / decisions);
-  list.push_back(
-      {"step time variation", "", 1 - half, 1 + half, answer_s + compute_change_s(scenario, 1 - half),
-       answer_s + compute_change_s(scenario, 1 + half), "closed-form",
-       "the mean of the drawn steps of one run ÷ the expected mean; an upper bound"});
+  const double half =
+      kNormal95 * std::sqrt(of_step * (1 + of_straggler) / steps + std::max(0.0, of_straggler) / decisions);
+  list.push_back({"step time variation", "", 1 - half, 1 + half,
+                  answer_s + compute_change_s(scenario, 1 - half),
+                  answer_s + compute_change_s(scenario, 1 + half), "closed-form",
+                  "the mean of the drawn steps of one run ÷ the expected mean; an upper bound"});
 }
 
 void add_jitter(std::vector<Uncertainty>& list, const Scenario& scenario, double answer_s) {

@@ -9,7 +9,7 @@ namespace fomoe::costmodel {
 namespace {
 
 constexpr double kBbrProbe_s = 0.2, kBbrProbeEvery_s = 10;  // ProbeRTT of BBR
-constexpr double kCubicC = 0.4, kCubicBeta = 0.7;  // RFC 9438, sections 4.1 and 4.6
+constexpr double kCubicC = 0.4, kCubicBeta = 0.7;           // RFC 9438, sections 4.1 and 4.6
 
 template <class... Parts>
 std::string text_of(const Parts&... parts) {
@@ -54,7 +54,8 @@ NetworkModel linux_host() {
 }
 
 double loss_window_bytes(const NetworkModel& network, double round_trip_s) {
-  if (!network.loss_rate || network.congestion_control == CongestionControl::bbr) return platforms::kUnlimited;
+  if (!network.loss_rate || network.congestion_control == CongestionControl::bbr)
+    return platforms::kUnlimited;
   const double loss = *network.loss_rate;
   double segments = std::sqrt(1.5 / loss);
   if (network.congestion_control == CongestionControl::cubic)
@@ -126,14 +127,14 @@ std::vector<NetworkTerm> switched_on(const NetworkModel& network) {
                                       : "")});
   else if (network.loss_rate)
     terms.push_back({"loss_rate", text_of("packet loss limits the rate of a flow to ", network.streams, " × ",
-                                          network.segment_bytes, " B ÷ round trip × ",
-                                          loss_text(network))});
+                                          network.segment_bytes, " B ÷ round trip × ", loss_text(network))});
   if (network.initial_window_bytes)
     terms.push_back(
         {"initial_window",
          text_of("slow start from ", network.streams, " × ", *network.initial_window_bytes,
                  " B, doubled every round trip",
-                 network.idle_restart ? "; the window halves for each retransmission time-out of idleness" : "")});
+                 network.idle_restart ? "; the window halves for each retransmission time-out of idleness"
+                                      : "")});
   return terms;
 }
 

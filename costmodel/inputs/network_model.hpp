@@ -65,8 +65,8 @@ struct NetworkModel {
 /// Share of a link's rate that congestion control leaves to payload: 1 unless bbr. BBR sends lost segments
 /// again, so with the loss rate p the share is:
 ///   (1 − p) · (1 − 0.2 ÷ 10)
-/// The second factor is the time outside ProbeRTT: for 0.2 s in every 10 s, a sender sends next to nothing, so
-/// that queues empty, and measures the round trip again (Cardwell et al. 2016).
+/// The second factor is the time outside ProbeRTT: for 0.2 s in every 10 s, a sender sends next to nothing,
+/// so that queues empty, and measures the round trip again (Cardwell et al. 2016).
 double congestion_share(const NetworkModel& network);
 
 /// Share of a link's rate that other traffic and congestion control leave: (1 − background) ·
@@ -85,7 +85,8 @@ platforms::Platform effective_platform(const platforms::Platform& raw, const Net
 double flow_cap_bytes_per_s(const NetworkModel& network, double round_trip_s);
 
 /// The network model of an ordinary Linux host:
-///   bandwidth_efficiency 0.949: of the 1526 bytes that a segment and its share of the acknowledgements of the
+///   bandwidth_efficiency 0.949: of the 1526 bytes that a segment and its share of the acknowledgements of
+///   the
 ///     opposite direction take, 1448 are payload (IPv4 and TCP with timestamps, a packet size of 1500 bytes)
 ///   initial_window 10 segments (RFC 6928)
 ///   idle_restart, Linux's default (net.ipv4.tcp_slow_start_after_idle)

@@ -192,7 +192,7 @@ struct StepVariation {
   /// Probability that a decision about stragglers is made for all sites together instead of for each by
   /// itself. It is the correlation of two sites' decisions.
   double stragglers_together = 0;
-  bool from_samples = false;    // draws a profile's samples with replacement instead of the log-normal
+  bool from_samples = false;  // draws a profile's samples with replacement instead of the log-normal
   [[nodiscard]] bool varies() const { return coefficient > 0 || straggler_share > 0 || from_samples; }
 };
 

@@ -81,6 +81,11 @@ struct Formula {
 };
 
 void check_regions(const Scenario& scenario) {
+  if (scenario.strategy.secure_aggregation)
+    throw InputError("strategy.secure_aggregation", "true",
+                     "false with hierarchical_diloco, because its sums are among different sites in "
+                     "different rounds",
+                     "false");
   const int sites = scenario.sites(), regions = scenario.strategy.regions;
   if (sites % regions == 0) return;
   int nearest = std::clamp(regions, 1, sites);

@@ -124,7 +124,7 @@ struct Stage {
   /// above are those of the mean.
   bool hidden_unequally = false;
   V layers_between = constant<V>(0);  // above 0 if hidden_unequally
-  V share_of_pass = constant<V>(1);  // share of a site's batch in the pass of these layers
+  V share_of_pass = constant<V>(1);   // share of a site's batch in the pass of these layers
 };
 
 /// The stages of a summary. Only those that were added are initialised: a block of lanes is large.

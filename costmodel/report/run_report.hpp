@@ -40,7 +40,8 @@ struct MeanRound {
   double exposed_communication_s = 0;  // bytes of the site are in flight and it does not compute
   double idle_s = 0;                   // neither computes nor has bytes in flight: it waits for others
   double transferring_s = 0;           // bytes of the site are in flight, whether or not it computes
-  /// Duration of the first round of the run, in which connections are new. 0 if it is unknown or rounds overlap.
+  /// Duration of the first round of the run, in which connections are new. 0 if it is unknown or rounds
+  /// overlap.
   double first_duration_s = 0;
   /// Achieved overlap, the paper's α: 1 − exposed ÷ transferring. At most min(1, compute ÷ transferring).
   double overlap_achieved = 0;

@@ -243,7 +243,8 @@ RunReport new_report(const Scenario& scenario, const Plan& plan) {
 
 }  // namespace
 
-RunReport assemble_report(const Scenario& scenario, const Plan& plan, const std::vector<Timeline>& timelines) {
+RunReport assemble_report(const Scenario& scenario, const Plan& plan,
+                          const std::vector<Timeline>& timelines) {
   RunReport report = new_report(scenario, plan);
   Totals totals(report, plan);
   std::size_t longest = 0;  // class whose rounds take most of the time

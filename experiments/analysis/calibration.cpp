@@ -125,7 +125,8 @@ std::string calibration_for_people(const Calibration& calibration) {
       rows.push_back({term.name, shown(term.name, term.value), low, high});
       if (term.doubtful)
         reasons += fmt::format(
-            "{} is uncertain: there are few observations, and its interval includes the value without effect.\n",
+            "{} is uncertain: there are few observations, and its interval includes the value without "
+            "effect.\n",
             term.name);
     } else {
       rows.push_back({term.name, "not fitted", "", ""});

@@ -1,11 +1,13 @@
-// The ranges of conditions in which predictions were compared with real runs (experiments/validation), and
-// how far a scenario lies outside of these ranges.
+// What the comparison of predictions with real runs (experiments/validation) says about a scenario: how far it
+// lies outside of the ranges of these runs, and how accurate the predictions were.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/report/run_report.hpp"
+#include "experiments/json/json.hpp"
 
 namespace fomoe::commands {
 
@@ -18,5 +20,23 @@ std::vector<std::string> outside_of_validation(const costmodel::RunReport& repor
 /// Lines for people. They list the quantities that lie outside of their ranges, or state that the scenario
 /// lies inside all ranges.
 std::string validation_range_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario);
+
+/// Errors of the predicted wall clock of real runs, |predicted ÷ measured − 1|. All these runs were predicted
+/// with the same network terms, and have equal or unequal latencies as the scenario does.
+struct Accuracy {
+  std::string terms;      // "no network terms", "the terms of a Linux host", "…and a fitted payload rate"
+  std::string latencies;  // "equal" or "unequal"
+  int runs = 0;
+  double median = 0, p95 = 0, worst = 0;
+};
+
+/// Nothing if no real run was predicted with these network terms.
+std::optional<Accuracy> accuracy_of(const costmodel::Scenario& scenario);
+
+/// For people, with the interval in which 95 % of such runs would end.
+std::string accuracy_text(const costmodel::RunReport& report, const costmodel::Scenario& scenario);
+
+/// The same as JSON; null if there is none.
+scenario::Json accuracy_json(const costmodel::RunReport& report, const costmodel::Scenario& scenario);
 
 }  // namespace fomoe::commands

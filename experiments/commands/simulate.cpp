@@ -7,7 +7,6 @@
 
 #include "costmodel/formula/closed_form_parts.hpp"
 #include "experiments/analysis/comparable_runs.hpp"
-#include "experiments/analysis/accuracy.hpp"
 #include "experiments/analysis/envelope.hpp"
 #include "experiments/analysis/sensitivity.hpp"
 #include "experiments/analysis/uncertainty.hpp"

@@ -104,7 +104,8 @@ class PlatformReader {
     const platforms::SharedLink& link =
         platform_.shared_links[static_cast<std::size_t>(unused - used_.begin())];
     fail(line_of(document_, "link"), "link.name", fmt::format("\"{}\", which no route uses", link.name),
-         "links that a [[site]] or a [[path]] names", fmt::format("out_links = [\"{}\"] in a [[site]]", link.name));
+         "links that a [[site]] or a [[path]] names",
+         fmt::format("out_links = [\"{}\"] in a [[site]]", link.name));
   }
 
   void read_sites() {
@@ -267,7 +268,8 @@ class PlatformReader {
         if (!backbones_.insert({a, b}).second)
           reader.refuse("to", fmt::format("the regions {} and {} twice", from, to),
                         "each pair of regions once");
-        platform_.shared_links.push_back({fmt::format("backbone {} to {}", a, b), reader.quantity("bandwidth")});
+        platform_.shared_links.push_back(
+            {fmt::format("backbone {} to {}", a, b), reader.quantity("bandwidth")});
         share_backbone(a, b, static_cast<int>(platform_.shared_links.size()) - 1);
       }
     }

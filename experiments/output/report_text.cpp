@@ -12,7 +12,6 @@
 #include "costmodel/plan/site_shares.hpp"
 #include "costmodel/report/report_fields.hpp"
 #include "costmodel/value/cost.hpp"
-#include "experiments/analysis/accuracy.hpp"
 #include "experiments/analysis/envelope.hpp"
 #include "experiments/cli/execute.hpp"
 #include "experiments/output/goodput_text.hpp"
@@ -43,14 +42,14 @@ std::string shares(const costmodel::RunReport& report) {
     return Row{name, human_time(per_round_s * rounds), human_percent(per_round_s / report.round.duration_s),
                human_time(per_round_s) + " per round"};
   };
-  std::string per_round = human_time(report.round.duration_s) + " per round";
   const double first_s = report.round.first_duration_s;
-  if (first_s > 0 && std::abs(first_s / report.round.duration_s - 1) > 0.005)
-    per_round += "; the first takes " + human_time(first_s);
-  return aligned({{"wall clock", human_time(report.wall_clock_s), "", per_round},
+  const bool apart = first_s > 0 && std::abs(first_s / report.round.duration_s - 1) > 0.005;
+  return aligned({{"wall clock", human_time(report.wall_clock_s), "",
+                   human_time(report.round.duration_s) + " per round"},
                   row("  compute", report.round.compute_s),
                   row("  exposed communication", report.round.exposed_communication_s),
-                  row("  idle", report.round.idle_s)});
+                  row("  idle", report.round.idle_s)}) +
+         (apart ? fmt::format("the first round takes {}\n", human_time(first_s)) : "");
 }
 
 std::string sites(const costmodel::RunReport& report) {
@@ -139,9 +138,10 @@ std::string network_terms(const costmodel::NetworkModel& network) {
   std::string text;
   for (const costmodel::NetworkTerm& term : costmodel::switched_on(network))
     text += (text.empty() ? "" : "; ") + term.text;
-  return text.empty() ? "ideal hosts: no headers, slow start, loss, jitter or other traffic; network_model.host=linux "
-                        "adds what an ordinary Linux host does"
-                      : text;
+  return text.empty()
+             ? "ideal hosts: no headers, slow start, loss, jitter or other traffic; network_model.host=linux "
+               "adds what an ordinary Linux host does"
+             : text;
 }
 
 }  // namespace

@@ -152,13 +152,13 @@ std::vector<SharedPath> shared_paths(const Measurements& measured) {
 std::vector<std::string> warnings(const Measurements& measured) {
   std::vector<std::string> lines;
   for (const SharedPath& path : shared_paths(measured)) {
-    lines.push_back(
-        fmt::format("{} to {}: {} while every site sent to one site and received from one site, {:.0f} % of "
-                    "the {} without other transfers: a machine, a firewall or a line is shared ([[link]] in a "
-                    "platform file can describe it), or the two directions slow each other down",
-                    measured.sites[static_cast<std::size_t>(path.from)],
-                    measured.sites[static_cast<std::size_t>(path.to)], rate(path.got_bytes_per_s),
-                    100 * path.got_bytes_per_s / path.expected_bytes_per_s, rate(path.expected_bytes_per_s)));
+    lines.push_back(fmt::format(
+        "{} to {}: {} while every site sent to one site and received from one site, {:.0f} % of "
+        "the {} without other transfers: a machine, a firewall or a line is shared ([[link]] in a "
+        "platform file can describe it), or the two directions slow each other down",
+        measured.sites[static_cast<std::size_t>(path.from)],
+        measured.sites[static_cast<std::size_t>(path.to)], rate(path.got_bytes_per_s),
+        100 * path.got_bytes_per_s / path.expected_bytes_per_s, rate(path.expected_bytes_per_s)));
   }
   return lines;
 }

@@ -1,15 +1,15 @@
-// Executes rounds of a plan on the simulated network. A node starts an operation when the node's own parts of the
-// operation's predecessors have ended. A node starts its next round when all its operations of the current
-// round have ended, except detached ones.
+// Executes rounds of a plan on the simulated network. A node starts an operation when the node's own parts of
+// the operation's predecessors have ended. A node starts its next round when all its operations of the
+// current round have ended, except detached ones.
 #pragma once
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "costmodel/timeline/timeline.hpp"
-#include "sim/transport/transport.hpp"
 #include "sim/executor/simulate.hpp"
 #include "sim/executor/transfer_run.hpp"
+#include "sim/transport/transport.hpp"
 
 namespace fomoe::sim {
 

@@ -50,8 +50,8 @@ std::vector<Timeline> simulate_each(const costmodel::Plan& plan, const std::vect
                                     const Options& options) {
   Fluid::prepare();
   Child child([&](ChildOutput& output) {
-    // The transport is never destroyed: the process ends first, and SimGrid complains of flows that a failed run
-    // leaves behind.
+    // The transport is never destroyed: the process ends first, and SimGrid complains of flows that a failed
+    // run leaves behind.
     auto* transport = new Transport(plan.nodes, platform, options.network, options.seed);
     std::vector<Timeline> timelines;
     for (const Sequence& sequence : sequences) {

@@ -166,8 +166,7 @@ class Simulation {
     run_.executed = std::move(sampled.executed);
     for (costmodel::RoundSample& sample : sampled.samples)
       if (options_.seen_flows) sample.timeline.flows = costmodel::seen_flows(sample.timeline.intervals);
-    run_.report =
-        costmodel::assemble_report(scenario_, run_.plan, sampled.samples, sampled.doubt_s);
+    run_.report = costmodel::assemble_report(scenario_, run_.plan, sampled.samples, sampled.doubt_s);
     std::vector<costmodel::Timeline> timelines;
     std::size_t executed = 0;
     for (costmodel::RoundSample& sample : sampled.samples) {

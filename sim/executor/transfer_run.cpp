@@ -7,7 +7,8 @@ namespace fomoe::sim {
 using costmodel::NodeId;
 
 TransferRun::TransferRun(std::vector<Channel> channels, int nodes, std::int64_t round, bool record_flows,
-                         Transport& transport, costmodel::Timeline& timeline, std::function<void(NodeId)> done)
+                         Transport& transport, costmodel::Timeline& timeline,
+                         std::function<void(NodeId)> done)
     : channels_left_(static_cast<std::size_t>(nodes), 0),
       nodes_(nodes),
       round_(round),
@@ -167,9 +168,8 @@ void TransferRun::end_ready(std::uint32_t channel, FlowIndex index, bool sender)
   const Flow& flow = run.channel.flows[index];
   run.start_s[index] = fluid_.now();
   timeline_.sent.at(flow.from, flow.to) += static_cast<double>(flow.bytes);
-  transport_.send(
-      flow.from, flow.to, flow.bytes, departed ? std::move(run.departures[index]) : nullptr,
-      [this, channel, index] { flow_ended(channel, index); });
+  transport_.send(flow.from, flow.to, flow.bytes, departed ? std::move(run.departures[index]) : nullptr,
+                  [this, channel, index] { flow_ended(channel, index); });
 }
 
 /// The time at which the sender wished to send the flow.

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "costmodel/timeline/timeline.hpp"
-#include "sim/transport/transport.hpp"
 #include "sim/executor/lowering.hpp"
+#include "sim/transport/transport.hpp"
 
 namespace fomoe::sim {
 
@@ -15,8 +15,9 @@ class TransferRun {
  public:
   /// Calls `done(node)` once for each node that takes part. The object must outlive the last of these calls.
   /// With `record_flows` the timeline records every flow.
-  TransferRun(std::vector<Channel> channels, int nodes, std::int64_t round, bool record_flows, Transport& transport,
-              costmodel::Timeline& timeline, std::function<void(costmodel::NodeId)> done);
+  TransferRun(std::vector<Channel> channels, int nodes, std::int64_t round, bool record_flows,
+              Transport& transport, costmodel::Timeline& timeline,
+              std::function<void(costmodel::NodeId)> done);
 
   [[nodiscard]] bool takes_part(costmodel::NodeId node) const {
     return channels_left_[static_cast<std::size_t>(node)] > 0;
@@ -41,7 +42,7 @@ class TransferRun {
     std::vector<std::uint32_t> begin;  // [node · steps + step]: index of its first flow in of_step
     /// [node · steps + step]: number of flows that leave the node's site
     std::vector<ConcurrentFlows> concurrent;
-    std::vector<char> ready;  // [flow]: number of its ends (0 to 2) that are ready
+    std::vector<char> ready;                             // [flow]: number of its ends (0 to 2) that are ready
     std::vector<std::shared_ptr<Departure>> departures;  // [flow], or empty if none departs early
     std::vector<double> start_s;                         // [flow]: time when its first byte moved
     std::vector<double> lead_s;  // [flow]: seconds from the sender's wish to send until the sender was ready

@@ -1,5 +1,5 @@
-// Links, flows and timers on top of SimGrid: a simulated clock, and flows of bytes from node to node that share
-// the links of their routes fairly. Only this folder and sim/xml include SimGrid.
+// Links, flows and timers on top of SimGrid: a simulated clock, and flows of bytes from node to node that
+// share the links of their routes fairly. Only this folder and sim/xml include SimGrid.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -54,8 +54,8 @@ class Fluid {
   /// Ends the changes of links, so that run() can return when the last flow has ended.
   void stop() { stopped_ = true; }
 
-  /// Starts a flow, which moves at once: latencies are the caller's. The pointer is valid until the flow ends.
-  /// A flow costs the same whatever the number of nodes, since it has no actors or mailboxes.
+  /// Starts a flow, which moves at once: latencies are the caller's. The pointer is valid until the flow
+  /// ends. A flow costs the same whatever the number of nodes, since it has no actors or mailboxes.
   Flight* start(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, Part part, Callback ended);
   /// Ends a flow without its callback. Returns how many of its bytes have moved.
   std::int64_t cancel(Flight* flight);

@@ -34,13 +34,13 @@ struct Flight {
 struct Fluid::Simgrid {
   s4u::Engine& engine = simgrid_engine();
   s4u::NetZone* zone = nullptr;
-  std::vector<s4u::Link*> up, down;  // [site]
-  std::vector<s4u::Link*> fabric;    // [site]; every flow inside the site gets the full rate
-  std::vector<s4u::Link*> path;      // [from site · sites + to site]; nullptr if the path limits nothing
-  std::vector<s4u::Link*> shared;  // [shared link of the platform]
-  std::map<Pair, s4u::Link*> caps;  // limits of connections, by TCP's window or loss
-  bool changing = false;      // whether any link changes over time
-  std::deque<double> rates;   // bytes per second of adjustable links; a deque keeps addresses valid
+  std::vector<s4u::Link*> up, down;    // [site]
+  std::vector<s4u::Link*> fabric;      // [site]; every flow inside the site gets the full rate
+  std::vector<s4u::Link*> path;        // [from site · sites + to site]; nullptr if the path limits nothing
+  std::vector<s4u::Link*> shared;      // [shared link of the platform]
+  std::map<Pair, s4u::Link*> caps;     // limits of connections, by TCP's window or loss
+  bool changing = false;               // whether any link changes over time
+  std::deque<double> rates;            // bytes per second of adjustable links; a deque keeps addresses valid
   std::map<s4u::Link*, double*> rate;  // the entry of `rates` for each adjustable link
   std::vector<s4u::Host*> hosts;       // [node]
   std::vector<char> routed;            // [from node · nodes + to node]: whether the route exists
@@ -103,8 +103,8 @@ struct Fluid::Simgrid {
   }
 
   // The links at the receiver.
-  [[nodiscard]] std::vector<s4u::LinkInRoute> at_receiver(const platforms::Platform& platform,
-                                                               int from_site, int to_site) const {
+  [[nodiscard]] std::vector<s4u::LinkInRoute> at_receiver(const platforms::Platform& platform, int from_site,
+                                                          int to_site) const {
     std::vector<s4u::LinkInRoute> links;
     for (const int link : platform.shared_at_receiver(from_site, to_site))
       links.emplace_back(shared[static_cast<std::size_t>(link)]);
@@ -142,8 +142,7 @@ struct Fluid::Simgrid {
     // A sender does not send faster than the receiver's downlink can be.
     if (!changing) links.emplace_back(down_alone[to_site]);
     add_route(*zone, hosts[f], way_out[t], links);
-    add_route(*zone, way_in[f], hosts[t],
-              at_receiver(platform, nodes[f].site, static_cast<int>(to_site)));
+    add_route(*zone, way_in[f], hosts[t], at_receiver(platform, nodes[f].site, static_cast<int>(to_site)));
   }
 
   Flight* flight() {

@@ -23,8 +23,7 @@ std::uint64_t mixed(std::uint64_t value) {
 Connections::Connections(const std::vector<costmodel::Node>& nodes, const costmodel::NetworkModel& network,
                          std::uint64_t seed, PlatformNow platform)
     : nodes_(nodes), platform_(std::move(platform)), network_(network), seed_(seed) {
-  if (network.jitter_s > 0 || network.initial_window_bytes)
-    connections_.resize(nodes.size() * nodes.size());
+  if (network.jitter_s > 0 || network.initial_window_bytes) connections_.resize(nodes.size() * nodes.size());
 }
 
 double Connections::round_trip_s(int from_site, int to_site) const {

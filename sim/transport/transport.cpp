@@ -1,10 +1,10 @@
-// A flow whose competitors have other latencies takes its uplink when it is sent and its downlink when it arrives,
-// one latency later. It has three parts. From its departure until its first byte arrives, it takes all links but
-// those at the receiver, at most at the downlink's rate. The bytes that it sends in this time are in flight. Then
-// it takes all of its links at once, at one rate, since a sender follows the rate at which its bytes arrive
-// (self-clocking; Jacobson 1988, "Congestion avoidance and control"). When the last byte has left, the bytes in
-// flight still take the links at the receiver, and the last one of them arrives no earlier than it was sent. A
-// flow without competitors thus ends after its latency + bytes ÷ rate.
+// A flow whose competitors have other latencies takes its uplink when it is sent and its downlink when it
+// arrives, one latency later. It has three parts. From its departure until its first byte arrives, it takes
+// all links but those at the receiver, at most at the downlink's rate. The bytes that it sends in this time
+// are in flight. Then it takes all of its links at once, at one rate, since a sender follows the rate at
+// which its bytes arrive (self-clocking; Jacobson 1988, "Congestion avoidance and control"). When the last
+// byte has left, the bytes in flight still take the links at the receiver, and the last one of them arrives
+// no earlier than it was sent. A flow without competitors thus ends after its latency + bytes ÷ rate.
 #include "sim/transport/transport.hpp"
 
 #include <algorithm>
@@ -37,7 +37,8 @@ Transport::Transport(const std::vector<costmodel::Node>& nodes, const platforms:
                      const costmodel::NetworkModel& network, std::uint64_t seed)
     : nodes_(nodes),
       network_(network),
-      connections_(nodes, network, seed, [this]() -> const platforms::Platform& { return fluid_.platform(); }),
+      connections_(nodes, network, seed,
+                   [this]() -> const platforms::Platform& { return fluid_.platform(); }),
       fluid_(nodes, platform, caps(platform)) {
   if (!latencies_change(platform)) return;
   fluid_.on_latency_change([this, pairs = caps(platform)] {
@@ -57,7 +58,8 @@ std::map<Fluid::Pair, double> Transport::caps(const platforms::Platform& platfor
   const bool all = !platform.changes.empty();  // any link may become faster than the cap
   for (NodeId from = 0; from < static_cast<NodeId>(nodes_.size()); ++from) {
     for (NodeId to = 0; to < static_cast<NodeId>(nodes_.size()); ++to) {
-      const int a = nodes_[static_cast<std::size_t>(from)].site, b = nodes_[static_cast<std::size_t>(to)].site;
+      const int a = nodes_[static_cast<std::size_t>(from)].site,
+                b = nodes_[static_cast<std::size_t>(to)].site;
       if (a == b) continue;
       const double round_trip_s = platform.path(a, b).latency_s + platform.path(b, a).latency_s;
       const double cap = costmodel::flow_cap_bytes_per_s(network_, round_trip_s);

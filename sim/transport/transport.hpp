@@ -1,5 +1,5 @@
-// Sends over TCP connections: what happens to a flow between a node's wish to send and the arrival of its last
-// byte, on top of the links (sim/fluid).
+// Sends over TCP connections: what happens to a flow between a node's wish to send and the arrival of its
+// last byte, on top of the links (sim/fluid).
 #pragma once
 #include <cstdint>
 #include <map>
@@ -30,8 +30,8 @@ class Transport {
   [[nodiscard]] double payload_s(double bytes) const {
     return network_.payload_bytes_per_s ? bytes / *network_.payload_bytes_per_s : 0;
   }
-  /// Seconds from a node's wish to send until the first byte of the flow arrives (Connections::wait_s). Must be
-  /// called once per flow, because each call counts as a use of the connection.
+  /// Seconds from a node's wish to send until the first byte of the flow arrives (Connections::wait_s). Must
+  /// be called once per flow, because each call counts as a use of the connection.
   double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes,
                 const ConcurrentFlows& concurrent) {
     return connections_.wait_s(from, to, bytes, concurrent, fluid_.now());

@@ -18,14 +18,12 @@ constexpr Key kPlatformFileKeys[] = {
     {"site", "downlink", Kind::rate, "", "the largest measured rate into the site",
      "limit of the total rate that the site receives", "\"10Gbps\""},
 
-    {"site", "region", Kind::text, "", "none", "region of the site, for [[backbone]]",
-     "\"europe\""},
+    {"site", "region", Kind::text, "", "none", "region of the site, for [[backbone]]", "\"europe\""},
     {"site", "compute_factor", Kind::multiple, "1.0", "",
      "step time at this site as a multiple of the step time in the scenario", "1.5", 1000},
 
     {"site", "out_links", Kind::words, "", "none",
-     "names of the [[link]]s through which all data leave the site, besides its uplink",
-     "[\"office up\"]"},
+     "names of the [[link]]s through which all data leave the site, besides its uplink", "[\"office up\"]"},
     {"site", "in_links", Kind::words, "", "none",
      "names of the [[link]]s through which all data reach the site, besides its downlink",
      "[\"office down\"]"},

@@ -157,7 +157,8 @@ constexpr Key kKeys[] = {
     {"network_model", "initial_window", Kind::size, "", "no slow start",
      "initial window of a connection; it doubles every round trip", "\"14600B\""},
     {"network_model", "idle_restart", Kind::boolean, "false", "",
-     "whether the window halves for each retransmission time-out in which a connection was idle, as in Linux; "
+     "whether the window halves for each retransmission time-out in which a connection was idle, as in "
+     "Linux; "
      "with initial_window",
      "true"},
     {"network_model", "ring_model", Kind::choice, "\"stepwise\"", "",

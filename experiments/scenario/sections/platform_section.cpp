@@ -110,7 +110,8 @@ platforms::Platform from_file(const TableReader& table, std::uint64_t seed) {
   if (count < all.size())
     first.provenance.push_back(
         {"sites", Origin::assumed,
-         fmt::format("the first {} of the {} sites of the file; use_sites chooses others", count, all.size())});
+         fmt::format("the first {} of the {} sites of the file; use_sites chooses others", count,
+                     all.size())});
   return first;
 }
 

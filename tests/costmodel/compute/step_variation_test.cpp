@@ -63,7 +63,8 @@ TEST_CASE("stragglers that persist are slow for a round or for the run, and as o
   }
 }
 
-TEST_CASE("stragglers together: the correlation of two sites is that share, whatever the share of stragglers") {
+TEST_CASE(
+    "stragglers together: the correlation of two sites is that share, whatever the share of stragglers") {
   Scenario scenario = tests::ideal_scenario("diloco", 2);
   scenario.variation.straggler_factor = 5;
   for (const StragglerLasts lasts : {StragglerLasts::step, StragglerLasts::round}) {

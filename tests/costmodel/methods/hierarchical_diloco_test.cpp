@@ -46,4 +46,7 @@ TEST_CASE("hierarchical_diloco: one region is diloco in global rounds, and a sit
   CHECK(all == tests::sent_in_round(tests::plan_of(tests::ideal_scenario("diloco", 4)), 4, 0).total());
   scenario.strategy.regions = 3;
   CHECK_THROWS_AS(scenario.strategy.method->check(scenario), InputError);
+  scenario.strategy.regions = 4;
+  scenario.strategy.secure_aggregation = true;
+  CHECK_THROWS_AS(scenario.strategy.method->check(scenario), InputError);
 }

@@ -24,7 +24,8 @@ bool has(const std::string& text, const char* part) { return text.find(part) != 
 }  // namespace
 
 TEST_CASE("simulate says how accurate predictions with the same network terms and latencies were") {
-  CHECK(has(accuracy_line(""), "real runs with equal latencies, predicted without network terms, had errors of "));
+  CHECK(has(accuracy_line(""),
+            "real runs with equal latencies, predicted without network terms, had errors of "));
   const std::string unequal = "--set platform.file=../../platforms/two-offices.toml --set platform.sites=3 ";
   CHECK(has(accuracy_line(unequal), "real runs with unequal latencies, predicted without network terms"));
   CHECK(has(accuracy_line(unequal + "--set network_model.host=linux"),

@@ -176,10 +176,12 @@ TEST_CASE("links of a platform file: two offices behind one line share it with a
   const std::string lines =
       "[[link]]\nname = \"line up\"\nbandwidth = \"800Mbps\"\n"
       "[[link]]\nname = \"line down\"\nbandwidth = \"800Mbps\"\n";
-  const std::string head = "name = \"p\"\nsource = \"a test\"\n", latency = "[default_path]\nlatency = \"1ms\"\n";
+  const std::string head = "name = \"p\"\nsource = \"a test\"\n",
+                    latency = "[default_path]\nlatency = \"1ms\"\n";
+  std::string sites = "platform.sites=3";
   const auto read = [&](const std::string& text) {
     write(folder / "p.toml", head + text);
-    return platform({"platform.file=" + (folder / "p.toml")});
+    return platform({"platform.file=" + (folder / "p.toml"), sites});
   };
   const platforms::Platform p =
       read(lines + site("a", both) + site("b", both) + site("c", "") + latency +
@@ -197,6 +199,7 @@ TEST_CASE("links of a platform file: two offices behind one line share it with a
   CHECK(names(2, 1) == "line down;");
   CHECK(p.shared_links[2].per_flow);
   CHECK(p.route_bytes_per_s(0, 1) == 1e8);
+  sites = "platform.sites=2";
   CHECK_THROWS_WITH((void)read(lines + site("a", "out_links = [\"lime up\"]\n") + site("b", "") + latency),
                     doctest::Contains("site.out_links: got \"lime up\"; expected names of [[link]]s"));
   CHECK_THROWS_WITH((void)read(lines + lines + site("a", both) + site("b", "") + latency),

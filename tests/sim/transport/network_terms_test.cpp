@@ -111,7 +111,8 @@ TEST_CASE("slow start goes on where a short flow left it") {
   check_close(round_s(plan, platforms::uniform(2, 1e6, 1e6, 0.05), options), first_s + second_s);
 }
 
-TEST_CASE("slow start is paid once by a connection, and in part again after a silence where idle_restart is on") {
+TEST_CASE(
+    "slow start is paid once by a connection, and in part again after a silence where idle_restart is on") {
   // Two transfers 0 → 1 with 1 s of computation between them. The slow start costs 0.25 s, as in the case
   // above.
   costmodel::Plan plan = one_flow();
@@ -131,9 +132,9 @@ TEST_CASE("slow start is paid once by a connection, and in part again after a si
   };
   const double ramp_s = 0.25, flow_s = 0.05 + kBytes / 1e6;
   check_close(end_s(false, 1), ramp_s + flow_s + 1 + flow_s);
-  // The first transfer leaves a window of two bandwidth-delay products, 200 kB. A time-out is 0.1 + 0.2 s. The
-  // last byte leaves 0.05 s before it arrives, so the silence lasts 1.05 s and halves the window three times:
-  // it is 25 kB, then 50 kB, then the path is full. 75 kB take two round trips.
+  // The first transfer leaves a window of two bandwidth-delay products, 200 kB. A time-out is 0.1 + 0.2 s.
+  // The last byte leaves 0.05 s before it arrives, so the silence lasts 1.05 s and halves the window three
+  // times: it is 25 kB, then 50 kB, then the path is full. 75 kB take two round trips.
   check_close(end_s(true, 1), ramp_s + flow_s + 1 + (2 * 0.1 - 0.075) + flow_s);
   // One halving, of 200 kB, leaves what fills the path. A long silence leaves the first window.
   check_close(end_s(true, 0.5), ramp_s + flow_s + 0.5 + flow_s);

@@ -1,7 +1,6 @@
 // Tests the import of SimGrid's XML platforms: latencies, rates, and the provenance of links that cannot be
 // represented.
 #include "sim/xml/xml_platform.hpp"
-#include "tests/sim/transfers.hpp"
 
 #include <doctest/doctest.h>
 
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "platforms/support/input_error.hpp"
+#include "tests/sim/transfers.hpp"
 
 namespace {
 
@@ -47,9 +47,8 @@ std::vector<std::string> shared(const platforms::Platform& platform, int from, i
 }
 
 double exchange_s(const platforms::Platform& platform, std::vector<tests::Exchange> exchanges) {
-  const costmodel::Plan plan =
-      tests::transfer_only(platform.size(), costmodel::Pattern::point_to_point, costmodel::Collective::ring,
-                           std::move(exchanges));
+  const costmodel::Plan plan = tests::transfer_only(platform.size(), costmodel::Pattern::point_to_point,
+                                                    costmodel::Collective::ring, std::move(exchanges));
   return sim::simulate(plan, {0}, platform, [](auto&&...) { return 0.0; }).round_end_s[0];
 }
 
@@ -89,7 +88,8 @@ TEST_CASE("asymmetric routes: each direction its own links; a half-duplex access
   const int paris = site(platform, "paris"), tokyo = site(platform, "tokyo"), quito = site(platform, "quito");
   CHECK(shared(platform, paris, tokyo).empty());
   CHECK(shared(platform, paris, quito) == std::vector<std::string>{"south", "quito-access"});
-  for (const platforms::SharedLink& link : platform.shared_links) CHECK(link.per_flow == (link.name == "south"));
+  for (const platforms::SharedLink& link : platform.shared_links)
+    CHECK(link.per_flow == (link.name == "south"));
   // 6 MB each way between paris and quito: the access link of 80 MB/s carries both.
   const double one_s = exchange_s(platform, {tests::exchange_of({paris, quito}, 1'500'000)});
   const double both_s = exchange_s(platform, {tests::exchange_of({paris, quito}, 1'500'000),
@@ -125,7 +125,8 @@ TEST_CASE("two hosts on one line, which both directions share") {
   check_path(platform, "a", "b", 0.025, 125e6);
   check_path(platform, "b", "a", 0.025, 125e6);
   check_site(platform, "a", 125e6, 125e6);
-  CHECK(exchange_s(platform, {tests::exchange_of({0, 1}, 25'000'000), tests::exchange_of({1, 0}, 25'000'000)}) ==
+  CHECK(exchange_s(platform,
+                   {tests::exchange_of({0, 1}, 25'000'000), tests::exchange_of({1, 0}, 25'000'000)}) ==
         doctest::Approx(0.025 + 200e6 / 125e6).epsilon(1e-6));
 }
 
