@@ -69,25 +69,28 @@ double Connections::wait_s(NodeId from, NodeId to, std::int64_t bytes, const Con
                 cap_bytes_per_s(from, to)});
   if (round_trip > 0) used.pipe_bytes = std::max(used.pipe_bytes, bytes_per_s * round_trip);
   if (network_.initial_window_bytes) {
-    used.window_bytes = used.flows == 0 ? costmodel::first_window_bytes(network_)
-                                        : costmodel::after_idle_bytes(network_, used.window_bytes,
-                                                                      now_s - used.last_sent_s, round_trip);
+    if (used.flows == 0) used.window_bytes = costmodel::first_window_bytes(network_);
+    if (used.outstanding_bytes == 0)
+      used.window_bytes = costmodel::after_idle_bytes(network_, used.window_bytes, now_s - used.last_sent_s,
+                                                      round_trip);
     wait_s += costmodel::slow_start_s(network_, used.window_bytes, static_cast<double>(bytes), bytes_per_s,
                                       round_trip);
   }
   ++used.flows;
+  used.outstanding_bytes += bytes;
   used.last_sent_s = std::max(used.last_sent_s, now_s);
   return wait_s;
 }
 
-void Connections::ended(NodeId from, NodeId to, double bytes, double now_s) {
-  if (connections_.empty()) return;
-  Connection& used = connection(from, to);
+void Connections::ended(NodeId from, NodeId to, std::int64_t bytes, double now_s) {
   const int a = site(from), b = site(to);
+  if (connections_.empty() || a == b) return;
+  Connection& used = connection(from, to);
+  used.outstanding_bytes -= bytes;
   used.last_sent_s = std::max(used.last_sent_s, now_s - platform_().path(a, b).latency_s);
   const double most_bytes = costmodel::kWindow_pipes * used.pipe_bytes;
   // Each acknowledged byte widens the window by one byte (slow start, RFC 5681).
-  used.window_bytes = std::max(used.window_bytes, std::min(most_bytes, used.window_bytes + bytes));
+  used.window_bytes = std::max(used.window_bytes, std::min(most_bytes, used.window_bytes + static_cast<double>(bytes)));
 }
 
 }  // namespace fomoe::sim

@@ -35,9 +35,9 @@ class Connections {
   /// jitter. `concurrent` counts the flows that start together with this one.
   double wait_s(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes,
                 const ConcurrentFlows& concurrent, double now_s);
-  /// Records that a flow of `bytes` has arrived, which widens the connection's congestion window. Flows of
+  /// Records that `bytes` of a flow have arrived, which widens the connection's congestion window. Flows of
   /// one pair that are in flight at the same time do not widen each other's window.
-  void ended(costmodel::NodeId from, costmodel::NodeId to, double bytes, double now_s);
+  void ended(costmodel::NodeId from, costmodel::NodeId to, std::int64_t bytes, double now_s);
   /// The greatest rate of the pair's connection, by TCP's window and loss; infinite if nothing limits it.
   [[nodiscard]] double cap_bytes_per_s(costmodel::NodeId from, costmodel::NodeId to) const;
 
@@ -48,6 +48,7 @@ class Connections {
     double pipe_bytes =
         0;  // largest bandwidth-delay product so far: a flow's share of the links × round trip
     std::uint64_t flows = 0;
+    std::int64_t outstanding_bytes = 0;  // that nodes wish to send and that have not arrived
   };
   [[nodiscard]] double round_trip_s(int from_site, int to_site) const;
   [[nodiscard]] int site(costmodel::NodeId node) const { return nodes_[static_cast<std::size_t>(node)].site; }

@@ -71,7 +71,7 @@ std::map<Fluid::Pair, double> Transport::caps(const platforms::Platform& platfor
 
 void Transport::begin(Pair pair, std::int64_t bytes, Part part, Callback ended) {
   fluid_.start(pair.first, pair.second, bytes, part, [this, pair, bytes, ended = std::move(ended)] {
-    connections_.ended(pair.first, pair.second, static_cast<double>(bytes), fluid_.now());
+    connections_.ended(pair.first, pair.second, bytes, fluid_.now());
     ended();
   });
 }

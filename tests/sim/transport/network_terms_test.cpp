@@ -259,3 +259,29 @@ TEST_CASE("a connection has one cap, which concurrent flows of a pair share") {
   options.network.streams = 2;
   check_close(round_s(plan, fast, options), 0.05 + 2 * kBytes / 1280e3);
 }
+
+TEST_CASE("a connection is not idle while it carries another flow") {
+  // 0 sends 4 MB to 1, which opens the window, then 40 MB. After 30 s of computation meanwhile, 0 sends
+  // another 4 MB on the same connection.
+  const auto transfer = [](std::int64_t elements) {
+    return costmodel::Transfer{Pattern::point_to_point, Collective::ring, {exchange_of({0, 1}, elements)}};
+  };
+  costmodel::Plan plan = one_flow();
+  costmodel::RoundPlan round = plan.round(0);
+  round.ops.push_back({"long", transfer(10'000'000), {0}});
+  round.ops.push_back({"think", costmodel::Compute{costmodel::Work::whole_step, {0, 1}, 1, 1}, {0}});
+  round.ops.push_back({"more", transfer(1'000'000), {2}});
+  plan.round = [round](std::int64_t) { return round; };
+  const auto last_begins_s = [&](bool idle_restart) {
+    sim::Options options;
+    options.record_flows = true;
+    options.network.initial_window_bytes = 10e3;
+    options.network.idle_restart = idle_restart;
+    const costmodel::Timeline timeline = sim::simulate(
+        plan, {0}, platforms::uniform(2, 1e6, 1e6, 0.05), [](auto&&...) { return 30.0; }, options);
+    double start_s = 0;
+    for (const auto& flow : timeline.flow_records) start_s = std::max(start_s, flow.start_s);
+    return start_s;
+  };
+  check_close(last_begins_s(true), last_begins_s(false));
+}
