@@ -102,7 +102,14 @@ Platform generated(const Platform& measured, int count, std::uint64_t seed, doub
 }
 
 Platform with_gateways(Platform platform, int gateways) {
-  return scaled_bandwidth(std::move(platform), gateways);
+  Platform many = scaled_bandwidth(platform, gateways);
+  for (std::size_t link = 0; link < many.shared_links.size(); ++link) {
+    if (!many.shared_links[link].per_flow) many.shared_links[link] = platform.shared_links[link];
+  }
+  for (std::size_t i = 0; i < many.changes.size(); ++i) {
+    if (many.changes[i].link == LinkChange::Link::shared) many.changes[i] = platform.changes[i];
+  }
+  return many;
 }
 
 Platform scaled_bandwidth(Platform platform, double efficiency) {

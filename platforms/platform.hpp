@@ -23,6 +23,7 @@ struct Site {
   double fabric_bytes_per_s = kUnlimited;  // rate of one flow between two nodes of the site
   std::string region = {};                 // region for backbones and hierarchical collectives
   double compute_factor = 1;               // duration of a step at this site ÷ the scenario's step time
+  double queue_s = 0;                      // longest time that data may wait in the queue of its uplink
 };
 
 /// A link on the routes of several pairs of sites, in one direction: a backbone, an office's line, transit.
@@ -112,8 +113,9 @@ Platform first_sites(const Platform& all, int count);
 Platform generated(const Platform& measured, int count, std::uint64_t seed, double sigma,
                    double same_site_latency_s);
 
-/// The platform with `gateways` machines at each site, each of which has the measured rates: all rates are
-/// multiplied by `gateways`.
+/// The platform with `gateways` machines at each site, each of which has the measured rates: the rates of
+/// uplinks, downlinks, paths and limits of each flow are multiplied by `gateways`, and so are their changes.
+/// The rates of links that several paths share stay.
 Platform with_gateways(Platform platform, int gateways);
 
 /// The platform with every rate multiplied by `efficiency`, the fraction of a raw link's rate that remains

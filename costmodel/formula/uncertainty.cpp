@@ -89,6 +89,22 @@ void add_jitter(std::vector<Uncertainty>& list, const Scenario& scenario, double
                   "the mean jitter of all latencies that a run waits for; an upper bound"});
 }
 
+void add_queues(std::vector<Uncertainty>& list, const Scenario& scenario, double answer_s) {
+  Scenario queued = scenario;
+  double longest_s = 0;
+  for (int from = 0; from < scenario.sites(); ++from) {
+    const double queue_s = scenario.platform.sites[static_cast<std::size_t>(from)].queue_s;
+    longest_s = std::max(longest_s, queue_s);
+    for (int to = 0; to < scenario.sites(); ++to)
+      queued.platform.path(from, to).latency_s += queue_s / scenario.network.latency_factor;
+  }
+  if (longest_s == 0) return;
+  const double more_s = closed_form_wall_clock_s(queued) - closed_form_wall_clock_s(scenario);
+  list.push_back({"queues of uplinks", "s", 0, longest_s, answer_s, answer_s + more_s, "closed-form",
+                  "data may wait in the queue of an uplink in each latency that a run waits for; an upper "
+                  "bound, unless the queue loses packets"});
+}
+
 }  // namespace
 
 std::vector<Uncertainty> known_spread(const Scenario& scenario, double answer_s) {
@@ -97,6 +113,7 @@ std::vector<Uncertainty> known_spread(const Scenario& scenario, double answer_s)
   add_measured_steps(list, scenario, slowest, answer_s);
   add_varying_steps(list, scenario, slowest, answer_s);
   add_jitter(list, scenario, answer_s);
+  add_queues(list, scenario, answer_s);
   return list;
 }
 

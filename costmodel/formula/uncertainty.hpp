@@ -29,14 +29,17 @@ struct Uncertainty {
 ///
 /// step time variation: Each of the N steps of a site is drawn independently with coefficient of variation c.
 /// Together, the steps take N · mean · (1 ± 1.96 c ÷ √N). Sites that wait for the slowest site vary less, so
-/// this interval is an upper bound. With stragglers of share p and factor f,
-/// 1 + c² = (1 + c_draw²)(1 + p(f² − 1)) ÷ (1 + p(f − 1))², where c_draw is the coefficient of variation
-/// without stragglers.
+/// this interval is an upper bound. Stragglers of share p and factor f, which are drawn D times (once a step,
+/// a round or a run), have the variance v = (1 + p(f² − 1)) ÷ (1 + p(f − 1))² − 1, and c² ÷ N becomes
+/// c²(1 + v) ÷ N + v ÷ D.
 ///
 /// network_model.jitter: J is the largest latency that jitter adds. A run waits for
 /// N = (W(latencies + J) − W) ÷ J latencies one after another, each with a uniform draw from 0 to J. The mean
 /// of these draws is J ÷ 2 ± 1.96 J ÷ √(12 N), within 0 and J. Steps that wait for the slowest of several
 /// flows vary less, so this interval is an upper bound.
+///
+/// queues of uplinks: data of a site may wait for up to Site::queue_s behind other data of the site. The wall
+/// clock is between the answer and the answer with latencies that are longer by this time.
 std::vector<Uncertainty> known_spread(const Scenario& scenario, double answer_s);
 
 /// Combines independent uncertainties:

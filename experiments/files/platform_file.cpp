@@ -114,6 +114,7 @@ class PlatformReader {
       platforms::Site site;
       site.name = reader.text("name");
       if (reader.has("region")) site.region = reader.text("region");
+      if (reader.has("queue")) site.queue_s = reader.quantity("queue");
       site.compute_factor = reader.multiple("compute_factor");
       if (index_of(site.name))
         reader.refuse("name", fmt::format("\"{}\" twice", site.name), "each site once");

@@ -32,6 +32,21 @@ TEST_CASE("scaled_bandwidth: rates shrink, latencies and unlimited paths stay") 
   CHECK(std::isinf(scaled.path(1, 0).bandwidth_bytes_per_s));
 }
 
+TEST_CASE("gateways multiply what one machine gets, not the links that paths share, and changes likewise") {
+  Platform p = uniform(2, 1000, 2000, 0.5);
+  p.shared_links = {{"line", 700}, {"quota", 600, true}};
+  LinkChange uplink, line;
+  uplink.bandwidth_bytes_per_s = line.bandwidth_bytes_per_s = 10;
+  line.link = LinkChange::Link::shared;
+  p.changes = {uplink, line};
+  const Platform four = with_gateways(p, 4);
+  CHECK(four.sites[0].uplink_bytes_per_s == 4000);
+  CHECK(four.shared_links[0].bandwidth_bytes_per_s == 700);
+  CHECK(four.shared_links[1].bandwidth_bytes_per_s == 2400);
+  CHECK(*four.changes[0].bandwidth_bytes_per_s == 40);
+  CHECK(*four.changes[1].bandwidth_bytes_per_s == 10);
+}
+
 TEST_CASE("path(from, to) is directed: row = from") {
   Platform p = uniform(2, 1, 1, 0);
   p.path(0, 1).latency_s = 3;

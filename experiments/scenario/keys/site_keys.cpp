@@ -127,6 +127,10 @@ constexpr Key kKeys[] = {
     {"platform", "latency", Kind::latency, "", "from the file or the preset",
      "one-way latency between two sites", "\"25ms\""},
 
+    {"platform", "queue", Kind::latency, "", "no queue, or those of the file",
+     "longest time that data may wait in the queue of a site's uplink; the answer states what this may cost",
+     "\"50ms\""},
+
     {"network_model", "host", Kind::choice, "\"ideal\"", "",
      "terms that are not given: off, or those of an ordinary Linux host (headers, growth of TCP's windows, "
      "windows that shrink when idle)",

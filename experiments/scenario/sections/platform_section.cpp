@@ -200,6 +200,9 @@ platforms::Platform read_platform(const Document& document, std::uint64_t seed) 
                                  : table.has("preset") ? preset(table)
                                                        : equal_sites(table);
   if (!table.has("file")) read_trace(table, platform);
+  if (table.has("queue")) {
+    for (platforms::Site& site : platform.sites) site.queue_s = table.quantity("queue");
+  }
   if (const int gateways = table.small_count("gateways"); gateways > 1) {
     platform = platforms::with_gateways(std::move(platform), gateways);
     platform.provenance.push_back(

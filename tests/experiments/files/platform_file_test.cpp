@@ -150,7 +150,7 @@ TEST_CASE("wrong platform files: the message has the line and the remedy") {
         "p.toml:13: path.to: got the sending site itself; expected another site; for example to = \"tokyo\"");
   CHECK(complaint(kTop + kTwoSites + "latncy = \"1ms\"\n") ==
         "p.toml:11: site.latncy: got an unknown key; expected one of name, uplink, downlink, region, "
-        "compute_factor, out_links, in_links; for example "
+        "compute_factor, queue, out_links, in_links; for example "
         "name = \"paris\"");
   CHECK(complaint(kTop + "[site]\nname = \"a\"\n") ==
         "p.toml:3: site: got a table; expected a list of tables; for example [[site]]");
