@@ -1,5 +1,5 @@
-// What the comparison of predictions with real runs (experiments/validation) says about a scenario: how far it
-// lies outside of the ranges of these runs, and how accurate the predictions were.
+// What the comparison of predictions with real runs (experiments/validation) says about a scenario: how far
+// it lies outside of the ranges of these runs, and how accurate the predictions were.
 #pragma once
 #include <optional>
 #include <string>

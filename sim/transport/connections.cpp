@@ -71,8 +71,8 @@ double Connections::wait_s(NodeId from, NodeId to, std::int64_t bytes, const Con
   if (network_.initial_window_bytes) {
     if (used.flows == 0) used.window_bytes = costmodel::first_window_bytes(network_);
     if (used.outstanding_bytes == 0)
-      used.window_bytes = costmodel::after_idle_bytes(network_, used.window_bytes, now_s - used.last_sent_s,
-                                                      round_trip);
+      used.window_bytes =
+          costmodel::after_idle_bytes(network_, used.window_bytes, now_s - used.last_sent_s, round_trip);
     wait_s += costmodel::slow_start_s(network_, used.window_bytes, static_cast<double>(bytes), bytes_per_s,
                                       round_trip);
   }
@@ -90,7 +90,8 @@ void Connections::ended(NodeId from, NodeId to, std::int64_t bytes, double now_s
   used.last_sent_s = std::max(used.last_sent_s, now_s - platform_().path(a, b).latency_s);
   const double most_bytes = costmodel::kWindow_pipes * used.pipe_bytes;
   // Each acknowledged byte widens the window by one byte (slow start, RFC 5681).
-  used.window_bytes = std::max(used.window_bytes, std::min(most_bytes, used.window_bytes + static_cast<double>(bytes)));
+  used.window_bytes =
+      std::max(used.window_bytes, std::min(most_bytes, used.window_bytes + static_cast<double>(bytes)));
 }
 
 }  // namespace fomoe::sim

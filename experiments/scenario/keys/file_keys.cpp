@@ -23,7 +23,8 @@ constexpr Key kPlatformFileKeys[] = {
      "step time at this site as a multiple of the step time in the scenario", "1.5", 1000},
 
     {"site", "queue", Kind::latency, "", "no queue",
-     "longest time that data may wait in the queue of the site's uplink; the answer states what this may cost",
+     "longest time that data may wait in the queue of the site's uplink; the answer states what this may "
+     "cost",
      "\"50ms\""},
     {"site", "out_links", Kind::words, "", "none",
      "names of the [[link]]s through which all data leave the site, besides its uplink", "[\"office up\"]"},
