@@ -21,7 +21,7 @@ struct Site {
   double uplink_bytes_per_s = 0;
   double downlink_bytes_per_s = 0;
   double fabric_bytes_per_s = kUnlimited;  // rate of one flow between two nodes of the site
-  std::string region = {};                 // region for backbones and hierarchical collectives
+  std::string region = {};                 // region for backbones in a platform file
   double compute_factor = 1;               // duration of a step at this site ÷ the scenario's step time
   double queue_s = 0;                      // longest time that data may wait in the queue of its uplink
 };

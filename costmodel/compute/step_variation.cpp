@@ -21,15 +21,17 @@ class Stragglers {
  public:
   Stragglers(const Scenario& scenario, std::uint64_t node, std::uint64_t round, std::uint64_t op)
       : variation_(scenario.variation) {
+    if (variation_.straggler_share == 0) return;
     const StragglerLasts lasts = variation_.straggler_lasts;
     if (lasts != StragglerLasts::step) op = kNoOp;
     if (lasts == StragglerLasts::run) round = 0;
     const auto engine = [&](std::uint64_t of_node) {
       return seeded_engine(scenario.seed ^ kStragglerDraws, (round * 4096 + op) * 4096 + of_node);
     };
-    own_ = engine(node);
-    all_ = engine(kAllNodes);
-    if (lasts != StragglerLasts::step) persistent_ = draw(own_);
+    if (variation_.stragglers_together > 0) all_ = engine(kAllNodes);
+    if (lasts == StragglerLasts::step) return;
+    RandomEngine own = engine(node);
+    persistent_ = draw(own);
   }
 
   /// Whether the next step straggles. `engine` has the draws of single steps.
@@ -43,14 +45,13 @@ class Stragglers {
 
   bool draw(RandomEngine& engine) {
     if (variation_.stragglers_together == 0) return uniform(engine) < variation_.straggler_share;
-    // Two draws that are equal at all sites come first, so that they stay in step.
     const bool together = uniform(all_) < variation_.stragglers_together;
     const double common = uniform(all_), own = uniform(engine);
     return (together ? common : own) < variation_.straggler_share;
   }
 
   const StepVariation& variation_;
-  RandomEngine own_, all_;
+  RandomEngine all_;  // equal at all sites
   std::optional<bool> persistent_;
 };
 

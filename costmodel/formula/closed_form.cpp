@@ -87,8 +87,7 @@ RunReport closed_form(const Scenario& scenario) {
     report.notes.push_back(
         "the closed form does not model TCP windows, loss, slow start, jitter, overheads per call and per "
         "byte, buckets, one collective per tensor, fluid rings, links that several paths share, link rates "
-        "that change or "
-        "waiting for steps of varying duration; simulate the scenario to include them");
+        "that change, or waiting for steps of varying duration; simulate the scenario to include them");
   }
   const RoundTimes<double>& round = parts.round;
   if (summary.lower_bound)

@@ -101,8 +101,8 @@ void add_queues(std::vector<Uncertainty>& list, const Scenario& scenario, double
   if (longest_s == 0) return;
   const double more_s = closed_form_wall_clock_s(queued) - closed_form_wall_clock_s(scenario);
   list.push_back({"queues of uplinks", "s", 0, longest_s, answer_s, answer_s + more_s, "closed-form",
-                  "data may wait in the queue of an uplink in each latency that a run waits for; an upper "
-                  "bound, unless the queue loses packets"});
+                  "every latency that a run waits for is longer by the sender's queue; lost packets and late "
+                  "acknowledgements are not included"});
 }
 
 }  // namespace

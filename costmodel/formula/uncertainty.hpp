@@ -38,8 +38,9 @@ struct Uncertainty {
 /// of these draws is J ÷ 2 ± 1.96 J ÷ √(12 N), within 0 and J. Steps that wait for the slowest of several
 /// flows vary less, so this interval is an upper bound.
 ///
-/// queues of uplinks: data of a site may wait for up to Site::queue_s behind other data of the site. The wall
-/// clock is between the answer and the answer with latencies that are longer by this time.
+/// queues of uplinks: data of a site may wait for up to Site::queue_s behind other data of the site. The high
+/// end is the answer with latencies that are longer by this time. Losses and late acknowledgements are left
+/// out.
 std::vector<Uncertainty> known_spread(const Scenario& scenario, double answer_s);
 
 /// Combines independent uncertainties:

@@ -28,7 +28,7 @@ constexpr auto enum_names(CongestionControl) {
                                                      {CongestionControl::bbr, "bbr"}});
 }
 
-/// What the terms are that nobody gave. ideal: off. linux: those of an ordinary Linux host (linux_host()).
+/// Values of the terms that the scenario does not give. ideal: off. linux: as in linux_host().
 enum class Host { ideal, linux_tcp };
 constexpr auto enum_names(Host) {
   return std::to_array<EnumName<Host>>({{Host::ideal, "ideal"}, {Host::linux_tcp, "linux"}});
@@ -125,7 +125,7 @@ double after_idle_bytes(const NetworkModel& network, double window_bytes, double
 double retransmission_timeout_s(double round_trip_s);
 
 /// Largest window that a connection keeps, in bandwidth-delay products of its share of the path: one in
-/// flight, and one in a queue of that size, the usual rule for buffers.
+/// flight, and one in a queue. The size of the queue is assumed (the usual rule).
 inline constexpr double kWindow_pipes = 2;
 
 struct NetworkTerm {

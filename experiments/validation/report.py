@@ -8,7 +8,8 @@ twice (drawn/ and drawn-again/).
 
   report.py            rewrites the figures in README.md between their two marks, and these files beside it:
                        errors.csv (each series, group and quantity), predictions.csv (each drawn case),
-                       network-bbr.toml (the fitted terms), envelope.csv (the ranges that were tried)
+                       network-bbr.toml (the fitted terms), envelope.csv (the ranges that were tried),
+                       accuracy.csv (errors by network terms and latencies, for fomoe simulate)
   report.py --check    writes nothing; exit status 1 if any of these files differs from what the runs give
 """
 import argparse

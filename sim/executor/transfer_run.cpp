@@ -153,7 +153,6 @@ bool TransferRun::departs_early(const ChannelRun& run, const Flow& flow) const {
 void TransferRun::depart(std::uint32_t channel, FlowIndex index) {
   ChannelRun& run = channels_[channel];
   const Flow& flow = run.channel.flows[index];
-  if (!transport_.departs_early(flow.from, flow.to)) return;
   if (run.departures.empty()) run.departures.resize(run.channel.flows.size());
   run.departures[index] = transport_.depart(flow.from, flow.to, flow.bytes);
 }

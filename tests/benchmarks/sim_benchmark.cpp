@@ -107,7 +107,8 @@ void sweep_flows_by_hand(benchmark::State& state) {
 }
 BENCHMARK(sweep_flows_by_hand)->Unit(benchmark::kMillisecond)->UseRealTime();
 
-// Flows of a hand-written ring, in thousands. The time of xxl_round should be at most that of 0.45 M flows.
+// Flows of hand-written rings; the argument is their number. The time of xxl_round should be at most that of
+// 0.45 M flows.
 void flows_by_hand(benchmark::State& state) {
   const int rounds = static_cast<int>(state.range(0) / (32 * 2 * 31));
   for (auto _ : state) benchmark::DoNotOptimize(tests::rings_by_hand(32, rounds, 10'000'000, 1.25e9, 0.025));

@@ -115,6 +115,12 @@ TEST_CASE("queues by hand: 12 rounds, each of which waits for two latencies") {
   REQUIRE(list.size() == 1);
   CHECK(list[0].wall_clock_low_s == 1000);
   CHECK(list[0].wall_clock_high_s == doctest::Approx(1000 + 24 * 0.05).epsilon(1e-9));
+  // Of a ring of two, each step waits for the slower direction.
+  scenario.platform.sites[1].queue_s = 0.02;
+  const std::vector<Uncertainty> unequal = known_spread(scenario, 1000);
+  REQUIRE(unequal.size() == 1);
+  CHECK(unequal[0].high == 0.05);
+  CHECK(unequal[0].wall_clock_high_s == doctest::Approx(1000 + 24 * 0.05).epsilon(1e-9));
 }
 
 TEST_CASE("in quadrature: 3 and 4 s above are 5 s, and 12 and 5 s below are 13 s") {

@@ -1,7 +1,8 @@
-// Tests of the line about validation: whether a scenario lies outside of the validated ranges, and by how
-// much.
+// Tests of the lines about validation: whether a scenario lies outside of the validated ranges, and how
+// accurate predictions like it were.
 #include <doctest/doctest.h>
 
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tests/experiments/run_fomoe.hpp"
@@ -10,15 +11,20 @@ using namespace fomoe::tests;
 
 namespace {
 
-std::string validation_line(const std::string& overrides) {
+// The line of the answer that begins so; empty if there is none.
+std::string line_of(const std::string& begin, const std::string& overrides) {
   const Ran ran = run_in(source_dir(), "fomoe simulate experiments/validation/base.toml " + overrides);
   REQUIRE(ran.exit_status == 0);
   std::istringstream lines(ran.out);
   for (std::string line; std::getline(lines, line);)
-    if (line.starts_with("Validation: ")) return line;
-  FAIL("no line about validation");
-  return {};
+    if (line.starts_with(begin)) return line;
+  return "";
 }
+
+std::string validation_line(const std::string& overrides) { return line_of("Validation: ", overrides); }
+std::string accuracy_line(const std::string& overrides) { return line_of("Accuracy: ", overrides); }
+
+bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
@@ -41,4 +47,29 @@ TEST_CASE("simulate says whether a case lies inside of the validated ranges, and
             .find("method gossip: the validated methods are ddp, ") != std::string::npos);
   CHECK(validation_line(inside + " --set platform.sites=8").find("sites 8: 1.33 times the maximum") !=
         std::string::npos);
+}
+
+TEST_CASE("simulate says how accurate predictions with the same network terms and latencies were") {
+  CHECK(has(accuracy_line(""),
+            "real runs with equal latencies, predicted without network terms, had errors of "));
+  const std::string unequal = "--set platform.file=../../platforms/two-offices.toml --set platform.sites=3 ";
+  CHECK(has(accuracy_line(unequal), "real runs with unequal latencies, predicted without network terms"));
+  CHECK(has(accuracy_line(unequal + "--set network_model.host=linux"),
+            "unequal latencies, predicted with the terms of an ordinary Linux host"));
+  CHECK(has(accuracy_line("--set network_model.host=linux --set network_model.payload_rate=5Gbps "
+                          "--set network_model.congestion_control=bbr"),
+            "predicted with the terms of a Linux host and a payload rate"));
+  CHECK(has(accuracy_line("--set network_model.jitter=1ms"),
+            "unknown, because no real run was predicted with these network terms"));
+  CHECK(accuracy_line("--set platform.sites=1").empty());
+}
+
+TEST_CASE("the interval contains the runs whose error is at most the p95 error") {
+  const Ran ran = run_in(source_dir(), "fomoe simulate experiments/validation/base.toml --output -");
+  const auto report = nlohmann::json::parse(ran.out);
+  const auto& accuracy = report.at("accuracy");
+  const double wall_clock_s = report.at("wall_clock_s"), p95 = accuracy.at("p95_error");
+  CHECK(p95 > 0);
+  CHECK(accuracy.at("wall_clock_s")[0].get<double>() == doctest::Approx(wall_clock_s / (1 + p95)));
+  CHECK(accuracy.at("wall_clock_s")[1].get<double>() == doctest::Approx(wall_clock_s / (1 - p95)));
 }

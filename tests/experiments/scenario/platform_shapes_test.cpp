@@ -199,6 +199,9 @@ TEST_CASE("links of a platform file: two offices behind one line share it with a
   CHECK(names(2, 1) == "line down;");
   CHECK(p.shared_links[2].per_flow);
   CHECK(p.route_bytes_per_s(0, 1) == 1e8);
+  CHECK(read(lines + site("a", both + "queue = \"50ms\"\n") + site("b", both) + site("c", "") + latency)
+            .sites[0]
+            .queue_s == 0.05);
   sites = "platform.sites=2";
   CHECK_THROWS_WITH((void)read(lines + site("a", "out_links = [\"lime up\"]\n") + site("b", "") + latency),
                     doctest::Contains("site.out_links: got \"lime up\"; expected names of [[link]]s"));
