@@ -21,8 +21,7 @@ void add_engine_options(po::options_description& options) {
       "number of rounds to execute of each kind of round; the other rounds are estimated from them (default: "
       "3 "
       "if rounds are identical, 8 if these overlap; if rounds differ, all of them where that takes about a "
-      "second, "
-      "otherwise a sample, whose 95 % interval is stated)")(
+      "second, or a tenth of it where they differ only by slow start, otherwise a sample)")(
       "no-bundle",
       "simulate the flows of each group of expert owners separately, which is slower (default: flows between "
       "the same two sites are merged)");

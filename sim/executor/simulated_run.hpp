@@ -14,7 +14,8 @@ namespace fomoe::sim {
 
 struct RunOptions {
   /// Number of rounds to execute of each class of rounds. By default, identical rounds are executed 3 times,
-  /// or 8 times if they overlap. Rounds that differ, because placements are random, steps vary, latencies
+  /// or 8 times if they overlap. If windows of connections grow, all rounds are executed if that takes at
+  /// most a tenth of `most_flows`. Rounds that differ, because placements are random, steps vary, latencies
   /// jitter or links change, are all executed if that takes at most `most_flows` flows. Otherwise, if links
   /// change, rounds that start at chosen times are executed (changing_rounds.hpp); if they do not, rounds are
   /// executed until the 95 % confidence interval of the mean round is within `precision`, or until

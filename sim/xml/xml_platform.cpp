@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <map>
+#include <regex>
 #include <sstream>
 
 #include "platforms/support/child.hpp"
@@ -54,10 +57,13 @@ std::string loaded(const std::string& path) {
     }
   }
   text << links.size() << '\n';
-  for (const s4u::Link* link : links)
+  for (const s4u::Link* link : links) {
+    if (link->get_sharing_policy() == s4u::Link::SharingPolicy::WIFI)
+      throw std::runtime_error("link " + link->get_name() + " is a wireless network");
     text << link->get_bandwidth() << ' '
          << (link->get_sharing_policy() == s4u::Link::SharingPolicy::FATPIPE ? 0 : 1) << ' '
          << link->get_name() << '\n';
+  }
   return text.str() + routes.str();
 }
 
@@ -83,6 +89,37 @@ std::string in_one_line(const std::string& message) {
   return chosen.empty() || chosen.starts_with("Segmentation fault")
              ? "SimGrid stopped without a message; a route may be missing"
              : chosen;
+}
+
+std::string contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Replaces comments by spaces, but keeps their line ends.
+std::string without_comments(std::string text) {
+  std::size_t begin = 0;
+  while ((begin = text.find("<!--", begin)) != std::string::npos) {
+    const std::size_t end = std::min(text.find("-->", begin), text.size() - 3) + 3;
+    for (; begin < end; ++begin)
+      if (text[begin] != '\n') text[begin] = ' ';
+  }
+  return text;
+}
+
+// SimGrid does not tell which profiles (changes over time) a link has, so they are looked for in the file.
+// Profiles of the speed of hosts do not matter, since that speed is not used.
+void refuse_profiles(const std::string& path) {
+  static const std::regex profile(
+      R"re(\b(bandwidth_file|latency_file|state_file)\s*=|<(trace(_connect)?)[\s/>])re");
+  const std::string text = without_comments(contents(path));
+  std::smatch found;
+  if (!std::regex_search(text, found, profile)) return;
+  const auto line = 1 + std::count(text.begin(), text.begin() + found.position(), '\n');
+  const std::string name = found[1].matched ? found[1].str() : found[2].str();
+  throw InputError(path + ":" + std::to_string(line), name + ", a profile of changes over time",
+                   "links that do not change, and the changes as a CSV file in platform.trace",
+                   "trace = \"../data/link-trace-example.csv\"");
 }
 
 using Pair = std::pair<int, int>;  // (from, to)
@@ -193,6 +230,7 @@ platforms::Platform read_xml_platform(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored))
     refuse("no file that can be read", "a SimGrid platform in XML");
+  refuse_profiles(path);
   std::string answer;
   try {
     Child child([&](ChildOutput& output) { output.put(loaded(path)); });

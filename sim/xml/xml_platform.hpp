@@ -8,7 +8,8 @@
 //   shared link           any other link: flows of all routes that use it share its rate. The two directions
 //                         of a half-duplex link thus compete. A link of the policy FATPIPE limits each flow
 //                         by itself.
-// A site without an uplink of its own gets the sum of the rates of its routes, which never limits.
+// A site without an uplink of its own gets the sum of the rates of its routes, which never limits. Links with
+// profiles (changes over time) and wireless links are refused.
 #pragma once
 #include <string>
 #include <vector>

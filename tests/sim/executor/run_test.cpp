@@ -166,6 +166,16 @@ TEST_CASE("the shortcut holds where the first round differs from the steady stat
   CHECK(ok);
 }
 
+TEST_CASE("where windows grow, a shorter last round does not start with new connections") {
+  costmodel::Scenario scenario = tests::ideal_scenario("diloco", 4);
+  for (platforms::Path& path : scenario.platform.paths) path.latency_s = 0.1;
+  scenario.network.initial_window_bytes = 14480;
+  scenario.strategy.local_steps = 7;  // 60 steps: 8 rounds of 7 and one of 4
+  const RunReport all = simulated(scenario, {.rounds = {}, .all_rounds = true, .bundle = true});
+  CHECK(simulated(scenario).wall_clock_s == doctest::Approx(all.wall_clock_s).epsilon(1e-9));
+  CHECK(simulated(scenario, {.rounds = 3}).wall_clock_s > 1.01 * all.wall_clock_s);
+}
+
 TEST_CASE("a slow site makes the others wait: compute + exposed + idle = duration at every site") {
   costmodel::Scenario scenario = tests::ideal_scenario("diloco", 4);
   scenario.workload.global_batch_sequences = 6;  // 2, 2, 1, 1 sequences

@@ -168,6 +168,10 @@ TEST_CASE("wrong platforms name the file and SimGrid's reason, in one line") {
       "<platform version=\"4.1\"><zone id=\"w\" routing=\"Full\">";
   const std::string tail = "</zone></platform>\n";
   const std::string a = "<host id=\"a\" speed=\"1Gf\"/>", b = "<host id=\"b\" speed=\"1Gf\"/>";
+  const auto link = [](const std::string& attribute) {
+    return "<link id=\"l\" bandwidth=\"1MBps\" latency=\"1ms\" " + attribute +
+           "/><route src=\"a\" dst=\"b\"><link_ctn id=\"l\"/></route>";
+  };
   struct Wrong {
     std::string text, message;
   };
@@ -184,6 +188,7 @@ TEST_CASE("wrong platforms name the file and SimGrid's reason, in one line") {
        "a file that SimGrid cannot read ("},
       {head + a + b + "<link id=\"l\" bandwidth=\"fast\" latency=\"1ms\"/>" + tail,
        "a file that SimGrid cannot read ("},
+      {head + a + b + link("sharing_policy=\"WIFI\"") + tail, "a file that SimGrid cannot read (link l is a"},
   };
   for (const Wrong& wrong : cases) {
     CAPTURE(wrong.text);
@@ -194,4 +199,13 @@ TEST_CASE("wrong platforms name the file and SimGrid's reason, in one line") {
     CHECK(message.find('\n') == std::string::npos);
   }
   CHECK_THROWS_AS((void)sim::read_xml_platform("/nowhere/x.xml"), InputError);
+
+  // Changes over time are refused with their line, but not in comments.
+  const std::string before = head + "\n<!--\n state_file=\"old.txt\" -->" + a + b + "\n";
+  CHECK(refusal(before + link("") + tail).empty());
+  for (const std::string name : {"bandwidth_file", "latency_file", "state_file"})
+    CHECK(refusal(before + link(name + " = \"x.txt\"") + tail).find(":6: got " + name + ",") !=
+          std::string::npos);
+  CHECK(refusal(before + "<trace id=\"t\">0 1</trace>" + link("") + tail).find(":6: got trace,") !=
+        std::string::npos);
 }
