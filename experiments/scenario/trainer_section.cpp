@@ -35,6 +35,8 @@ TrainerSettings read_trainer_settings(const std::string& path, const ReadOptions
   settings.device = table.text("device");
   if (table.has("dtype")) settings.dtype = table.text("dtype");
   settings.cuda_graph = table.text("cuda_graph");
+  settings.transport = table.text("transport");
+  settings.on_divergence = table.text("on_divergence");
   settings.timeout_s = table.quantity("timeout");
 
   const TableReader compute(document, scenario_keys(), "compute", find_table(document, "compute"));
@@ -43,15 +45,20 @@ TrainerSettings read_trainer_settings(const std::string& path, const ReadOptions
   return settings;
 }
 
-std::string to_text(const TrainerSettings& s) {
-  return fmt::format(
-      "learning_rate {} warmup_steps {} weight_decay {} clip_norm {} balance_weight {} restart_warmup_steps "
-      "{} "
-      "outer_learning_rate {} outer_momentum {} kept_share {} validation_sequences {} dtype {} "
-      "micro_batch_sequences {}",
-      s.learning_rate, s.warmup_steps, s.weight_decay, s.clip_norm, s.balance_weight, s.restart_warmup_steps,
-      s.outer_learning_rate, s.outer_momentum, s.kept_share, s.validation_sequences, s.dtype,
-      s.micro_batch_sequences);
+std::vector<std::pair<std::string, std::string>> weight_settings(const TrainerSettings& s) {
+  const auto number = [](auto value) { return fmt::format("{}", value); };
+  return {{"trainer.learning_rate", number(s.learning_rate)},
+          {"trainer.warmup_steps", number(s.warmup_steps)},
+          {"trainer.weight_decay", number(s.weight_decay)},
+          {"trainer.clip_norm", number(s.clip_norm)},
+          {"trainer.balance_weight", number(s.balance_weight)},
+          {"trainer.restart_warmup_steps", number(s.restart_warmup_steps)},
+          {"trainer.outer_learning_rate", number(s.outer_learning_rate)},
+          {"trainer.outer_momentum", number(s.outer_momentum)},
+          {"trainer.kept_share", number(s.kept_share)},
+          {"trainer.validation_sequences", number(s.validation_sequences)},
+          {"trainer.on_divergence", s.on_divergence},
+          {"compute.micro_batch_sequences", number(s.micro_batch_sequences)}};
 }
 
 }  // namespace fomoe::scenario

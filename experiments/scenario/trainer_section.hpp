@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "costmodel/inputs/scenario.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
@@ -28,6 +30,8 @@ struct TrainerSettings {
   std::string dtype;                       // fp32 or bf16; empty: the device's default
   std::string cuda_graph;                  // auto, on, off
   std::int64_t micro_batch_sequences = 0;  // compute.micro_batch_sequences; 0: the whole local batch at once
+  std::string transport;                   // gloo, nccl, auto
+  std::string on_divergence;               // stop, skip_step
   double timeout_s = 0;
 };
 
@@ -35,7 +39,8 @@ struct TrainerSettings {
 TrainerSettings read_trainer_settings(const std::string& path, const ReadOptions& options,
                                       const costmodel::Scenario& scenario);
 
-/// All settings that influence the trained result, as text. Equal texts mean equal training.
-std::string to_text(const TrainerSettings& settings);
+/// The settings that influence the trained weights, as pairs of a key and its value. The data and the dtype
+/// are not among them, since the values of their keys do not determine what is trained on.
+std::vector<std::pair<std::string, std::string>> weight_settings(const TrainerSettings& settings);
 
 }  // namespace fomoe::scenario

@@ -40,6 +40,8 @@ int whole_number(const char* name, const std::string& text, int least, int most)
   return value;
 }
 
+constexpr std::size_t kPieceBytes = 1 << 20;  // the store takes values of up to 8 MiB
+
 std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
@@ -153,27 +155,51 @@ SiteLost Rendezvous::store_lost() const {
 }
 
 std::vector<std::string> Rendezvous::gather(const std::string& key, const std::string& text) {
+  return exchange_texts(key, text, /*all_read=*/true);
+}
+
+std::vector<std::string> Rendezvous::collect(const std::string& key, const std::string& text) {
+  return exchange_texts(key, text, /*all_read=*/false);
+}
+
+// A text is stored in pieces, since the store limits the size of a value. The value at the rank's own key is
+// the number of pieces; it is written last.
+std::vector<std::string> Rendezvous::exchange_texts(const std::string& key, const std::string& text,
+                                                    bool all_read) {
   std::vector<std::string> keys, texts;
   for (int rank = 0; rank < launch_.world; ++rank) keys.push_back(key + "/" + std::to_string(rank));
+  const auto piece_key = [](const std::string& own, std::size_t piece) {
+    return own + "/" + std::to_string(piece);
+  };
   const auto deadline = steady_clock::now() + milliseconds_of(timeout_s_);
+  const std::string& own = keys[static_cast<std::size_t>(launch_.rank)];
   try {
-    connection_->store->set(keys[static_cast<std::size_t>(launch_.rank)], bytes_of(text));
+    std::size_t pieces = 0;
+    for (std::size_t begin = 0; begin < text.size(); begin += kPieceBytes)
+      connection_->store->set(piece_key(own, pieces++), bytes_of(text.substr(begin, kPieceBytes)));
+    connection_->store->set(own, bytes_of(std::to_string(pieces)));
   } catch (const std::exception&) {
     throw store_lost();
   }
-  try {
-    connection_->store->wait(keys, milliseconds_of(timeout_s_));
-  } catch (const std::exception&) {
-    throw missing_of(keys);
+  const bool reads = all_read || launch_.rank == 0;
+  if (reads) {
+    try {
+      connection_->store->wait(keys, milliseconds_of(timeout_s_));
+    } catch (const std::exception&) {
+      throw missing_of(keys);
+    }
   }
   try {
-    for (const std::vector<std::uint8_t>& bytes : connection_->store->multiGet(keys))
-      texts.push_back(text_of(bytes));
-  } catch (const std::exception&) {
-    throw store_lost();
-  }
-  // Rank 0 serves the store, so it leaves last.
-  try {
+    for (std::size_t rank = 0; reads && rank < keys.size(); ++rank) {
+      const std::size_t pieces = std::stoul(text_of(connection_->store->get(keys[rank])));
+      std::string& whole = texts.emplace_back();
+      for (std::size_t piece = 0; piece < pieces; ++piece) {
+        const std::string at = piece_key(keys[rank], piece);
+        whole += text_of(connection_->store->get(at));
+        if (!all_read) connection_->store->deleteKey(at);
+      }
+    }
+    // Rank 0 serves the store, so it leaves last.
     if (launch_.rank > 0) connection_->store->add(key + "/done", 1);
     while (launch_.rank == 0 && connection_->store->add(key + "/done", 0) < launch_.world - 1 &&
            steady_clock::now() < deadline) {
@@ -234,34 +260,19 @@ void Rendezvous::start_together() {
 }
 
 void Rendezvous::agree(const Digest& digest) {
-  std::string text;
-  for (const auto& [name, value] : digest) text += name + '\n' + value + '\n';
-  const std::vector<std::string> texts = gather("agree", text);
+  const std::vector<std::string> texts = gather("agree", to_json(digest));
   for (int rank = 1; rank < launch_.world; ++rank) {
-    if (texts[static_cast<std::size_t>(rank)] == texts[0]) continue;
-    std::string what = "its settings";
-    std::size_t begin[2] = {0, 0};
-    const auto line = [&](int of) {
-      const std::string& from = texts[of == 0 ? 0 : static_cast<std::size_t>(rank)];
-      const std::size_t end = std::min(from.find('\n', begin[of]), from.size());
-      std::string out = from.substr(std::min(begin[of], from.size()), end - std::min(begin[of], end));
-      begin[of] = end + 1;
-      return out;
-    };
-    for (std::size_t i = 0; i < digest.size(); ++i) {
-      const std::string name = line(0), value = line(0), other_name = line(1), other = line(1);
-      if (name == other_name && value == other) continue;
-      what = name + " (" + other + " instead of " + value + ")";
-      break;
-    }
-    throw UsageError(name_of(rank) + " differs from rank 0 in " + what +
+    const auto what =
+        first_difference(digest_from_json(texts[0]), digest_from_json(texts[static_cast<std::size_t>(rank)]));
+    if (!what) continue;
+    throw UsageError(name_of(rank) + " differs from rank 0 in " + *what +
                      "; every site needs the same scenario, overrides, seed, data and version");
   }
   measure_round_trips();
 }
 
 std::unique_ptr<Transport> Rendezvous::transport(const std::vector<costmodel::Node>& nodes,
-                                                 const at::Device& device) {
+                                                 const at::Device& device, const std::string& kind) {
   const std::vector<std::string> devices = gather("device", device_identity(device));
   RankTransportOptions options;
   options.nodes = nodes;
@@ -269,8 +280,14 @@ std::unique_ptr<Transport> Rendezvous::transport(const std::vector<costmodel::No
   options.rank = launch_.rank;
   options.timeout_s = timeout_s_;
   options.device = device;
+  const bool possible = own_gpu_each(devices);
+  if (kind == "nccl" && !possible) {
+    throw UsageError(
+        "trainer.transport: got nccl, but not every site has a GPU of its own; expected gloo or auto; for "
+        "example --set trainer.transport=gloo");
+  }
   try {
-    if (own_gpu_each(devices)) {
+    if (possible && kind != "gloo") {
       options.store = c10::make_intrusive<c10d::PrefixStore>("nccl", connection_->store);
       return nccl_transport(options);
     }
@@ -282,12 +299,11 @@ std::unique_ptr<Transport> Rendezvous::transport(const std::vector<costmodel::No
   }
 }
 
-std::string Rendezvous::explain(const SiteLost& lost) {
-  const std::string own = lost.what();
+std::string Rendezvous::first_failure(const std::string& own) {
   try {
-    // The first rank that sees the loss writes it, and the others read it. With an empty expected value,
+    // The first rank that fails writes the reason, and the others read it. With an empty expected value,
     // compareSet writes only if the key does not exist.
-    const std::string first = text_of(connection_->store->compareSet("lost", {}, bytes_of(own)));
+    const std::string first = text_of(connection_->store->compareSet("failure", {}, bytes_of(own)));
     // Rank 0 keeps the store open a little longer, for ranks that have yet to ask.
     if (launch_.rank == 0 && !launch_.agent_store) std::this_thread::sleep_for(std::chrono::seconds(2));
     return first;

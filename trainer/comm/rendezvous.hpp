@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/comm/digest.hpp"
 #include "trainer/comm/transport.hpp"
 
 namespace fomoe::trainer {
@@ -32,10 +33,6 @@ class SiteLost : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Pairs of a name and a value, such as {"scenario", "3f…"} and {"seed", "42"}, for everything that all ranks
-/// must agree on. Error messages show the names.
-using Digest = std::vector<std::pair<std::string, std::string>>;
-
 class Rendezvous {
  public:
   /// Connects to the store, which rank 0 opens. `names` are the names of the sites, by rank. Throws
@@ -49,8 +46,10 @@ class Rendezvous {
   void agree(const Digest& digest);
 
   /// Waits until every rank has called gather() with the same `key`, and returns the texts of all ranks, by
-  /// rank. Each call needs a new `key`.
+  /// rank. Each call needs a new `key`. Texts may have any length.
   std::vector<std::string> gather(const std::string& key, const std::string& text);
+  /// Does the same at rank 0. The other ranks get an empty list, and rank 0 keeps only the texts.
+  std::vector<std::string> collect(const std::string& key, const std::string& text);
 
   /// Returns at every rank at the same moment, once all ranks have called it; call it after agree(), and only
   /// once. The signal of rank 0 reaches another rank half a round trip later, so each rank waits for half the
@@ -58,18 +57,22 @@ class Rendezvous {
   /// is half the difference between the directions. Throws SiteLost as gather() does.
   void start_together();
 
-  /// Makes the transport between the ranks: NCCL if every rank trains on a GPU of its own, otherwise Gloo
-  /// (rank_transports.hpp). The exchange() of the transport throws SiteLost.
-  std::unique_ptr<Transport> transport(const std::vector<costmodel::Node>& nodes, const at::Device& device);
+  /// Makes the transport between the ranks (rank_transports.hpp). `kind` is a value of trainer.transport:
+  /// gloo, nccl, or auto, which is NCCL if every rank trains on a GPU of its own, otherwise Gloo. Throws
+  /// UsageError if `kind` is nccl and a rank has no GPU of its own. The exchange() of the transport throws
+  /// SiteLost.
+  std::unique_ptr<Transport> transport(const std::vector<costmodel::Node>& nodes, const at::Device& device,
+                                       const std::string& kind);
 
-  /// After SiteLost: returns a sentence that names the site that was lost first. The ranks tell each other
-  /// through the store, so that a rank that only saw its neighbour leave also names the site that caused it.
-  std::string explain(const SiteLost& lost);
+  /// Tells the other ranks that this rank stops for the reason `own`, and returns the reason of the rank that
+  /// stopped first. A rank that only saw its neighbour leave thus also reports what caused it.
+  std::string first_failure(const std::string& own);
 
  private:
   struct Connection;
   [[nodiscard]] std::string name_of(int rank) const;
   [[nodiscard]] SiteLost store_lost() const;
+  std::vector<std::string> exchange_texts(const std::string& key, const std::string& text, bool all_read);
   /// The error that names the ranks whose key is missing from the store; `keys` is indexed by rank.
   [[nodiscard]] SiteLost missing_of(const std::vector<std::string>& keys);
   void measure_round_trips();

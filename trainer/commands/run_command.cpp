@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <charconv>
 #include <cstdlib>
@@ -107,6 +108,18 @@ std::string with_seed(const std::string& path, std::uint64_t seed) {
       .string();
 }
 
+// One process trains a site, whatever the parallelism that `fomoe` computes with. To ignore the key would
+// train something else than what was planned, so the user has to take it back.
+void check_one_process_a_site(const costmodel::Scenario& scenario) {
+  int most = scenario.gpus.count;
+  for (const costmodel::SiteCompute& site : scenario.site_compute) most = std::max(most, site.gpus.count);
+  if (most == 1) return;
+  throw UsageError(
+      "compute.gpus_per_site: got " + std::to_string(most) +
+      " GPUs at a site; expected one, since fomoe-train runs one process and one GPU at each site; "
+      "for example --set compute.gpus_per_site=1");
+}
+
 void print_seeds(const std::vector<scenario::SeedResult>& seeds) {
   std::vector<double> perplexities;
   for (const scenario::SeedResult& one : seeds) perplexities.push_back(one.perplexity);
@@ -183,6 +196,7 @@ int run_command(const std::vector<std::string>& arguments) {
   RunRequest request;
   request.scenario = scenario::read_scenario(text("scenario"), how);
   request.settings = scenario::read_trainer_settings(text("scenario"), how, request.scenario);
+  check_one_process_a_site(request.scenario);
   request.checkpoints = text("checkpoints");
   request.resume = given["resume"].as<bool>();
   request.log = text("log");

@@ -2,7 +2,6 @@
 
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAEvent.h>
-#include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 
@@ -29,15 +28,13 @@ std::string cuda_slot(at::Device device) {
          std::to_string(properties->pciDeviceID);
 }
 
+void wait_for_device() { at::cuda::getCurrentCUDAStream().synchronize(); }
+
 std::string cuda_versions() {
   int runtime = 0, driver = 0;
   cudaRuntimeGetVersion(&runtime);
   if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
   return "CUDA runtime " + version(runtime) + (driver > 0 ? ", driver " + version(driver) : ", no driver");
-}
-
-at::Generator cuda_generator(at::Device device) {
-  return at::make_generator<at::CUDAGeneratorImpl>(device.index());
 }
 
 void reset_peak_cuda_memory() {

@@ -14,13 +14,14 @@ namespace fomoe::trainer {
 
 int cuda_device_count();
 void set_cuda_device(at::Device device);
+/// Waits until the current stream of the current device has done all its work.
+void wait_for_device();
 /// The major number of the compute capability: 9 for 9.0.
 int compute_capability(at::Device device);
 /// Where the GPU is in its machine: "domain:bus:device" of PCI.
 std::string cuda_slot(at::Device device);
 /// "CUDA runtime 13.0, driver 13.0".
 std::string cuda_versions();
-at::Generator cuda_generator(at::Device device);
 
 /// The peak of the memory that LibTorch's allocator has handed out on the current device.
 void reset_peak_cuda_memory();

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "experiments/scenario/scenario_reader.hpp"
@@ -52,28 +53,45 @@ void write_safetensors(const std::string& path, const NamedTensors& tensors, con
   file.commit();
 }
 
-SafetensorsFile read_safetensors(const std::string& path) {
-  const auto refuse = [&](const std::string& got) {
-    throw FileError(path + ": got " + got +
-                    "; expected a complete checkpoint of fomoe-train; for example one that --checkpoints DIR "
-                    "has written");
-  };
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) refuse("an unreadable file");
+namespace {
+
+[[noreturn]] void refuse(const std::string& path, const std::string& got) {
+  throw UnusableFile(
+      path + ": got " + got +
+      "; expected a complete checkpoint of fomoe-train; for example one that --checkpoints DIR "
+      "has written");
+}
+
+struct Entry {
+  std::string name;
+  at::ScalarType type;
+  std::vector<std::int64_t> shape;
+  std::int64_t begin, end;  // bytes from the beginning of the file
+};
+
+struct Header {
+  Metadata metadata;
+  std::vector<Entry> entries;
+};
+
+// Leaves the file open for the tensors.
+Header read_header(std::ifstream& file, const std::string& path) {
+  if (!file) refuse(path, "an unreadable file");
   const std::int64_t size = file.tellg();
   file.seekg(0);
   std::uint64_t length = 0;
   file.read(reinterpret_cast<char*>(&length), sizeof length);
   if (!file || length > static_cast<std::uint64_t>(size) - sizeof length)
-    refuse("a truncated file or a file in another format");
+    refuse(path, "a truncated file or a file in another format");
   std::string text(length, '\0');
   file.read(text.data(), static_cast<std::streamsize>(length));
   const json header = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!file || !header.is_object() || !header.contains("__metadata__")) refuse("a file in another format");
+  if (!file || !header.is_object() || !header.contains("__metadata__"))
+    refuse(path, "a file in another format");
 
-  SafetensorsFile out;
-  std::int64_t end = 0;
+  Header out;
   const std::int64_t data = static_cast<std::int64_t>(sizeof length + length);
+  std::int64_t end = data;
   try {
     out.metadata = header["__metadata__"].get<Metadata>();
     for (const auto& [name, entry] : header.items()) {
@@ -82,22 +100,46 @@ SafetensorsFile read_safetensors(const std::string& path) {
       for (const Dtype& known : kDtypes) {
         if (entry.at("dtype").get<std::string>() == known.name) dtype = &known;
       }
-      if (dtype == nullptr) refuse("a tensor of an unknown dtype");
+      if (dtype == nullptr) refuse(path, "a tensor of an unknown dtype");
       const std::int64_t begin = entry.at("data_offsets").at(0), stop = entry.at("data_offsets").at(1);
-      at::Tensor tensor = at::empty(entry.at("shape").get<std::vector<std::int64_t>>(), dtype->type);
-      if (static_cast<std::int64_t>(tensor.nbytes()) != stop - begin || begin < 0)
-        refuse("a file in another format");
-      if (data + stop > size) refuse("a truncated file");
-      file.seekg(data + begin);
-      file.read(static_cast<char*>(tensor.mutable_data_ptr()), stop - begin);
-      if (!file) refuse("a truncated file");
-      end = std::max(end, stop);
-      out.tensors.emplace(name, std::move(tensor));
+      auto shape = entry.at("shape").get<std::vector<std::int64_t>>();
+      std::int64_t bytes = static_cast<std::int64_t>(c10::elementSize(dtype->type));
+      for (const std::int64_t extent : shape) {
+        if (extent < 0 || (extent > 0 && bytes > std::numeric_limits<std::int64_t>::max() / extent))
+          refuse(path, "a file in another format");
+        bytes *= extent;
+      }
+      if (begin < 0 || bytes != stop - begin) refuse(path, "a file in another format");
+      if (stop > size - data) refuse(path, "a truncated file");
+      end = std::max(end, data + stop);
+      out.entries.push_back({name, dtype->type, std::move(shape), data + begin, data + stop});
     }
   } catch (const json::exception&) {
-    refuse("a file in another format");
+    refuse(path, "a file in another format");
   }
-  if (data + end != size) refuse("a file that is longer than the length in its header");
+  if (end != size) refuse(path, "a file that is longer than the length in its header");
+  return out;
+}
+
+}  // namespace
+
+Metadata read_safetensors_metadata(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  return read_header(file, path).metadata;
+}
+
+SafetensorsFile read_safetensors(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const Header header = read_header(file, path);
+  SafetensorsFile out;
+  out.metadata = header.metadata;
+  for (const Entry& entry : header.entries) {
+    at::Tensor tensor = at::empty(entry.shape, entry.type);
+    file.seekg(entry.begin);
+    file.read(static_cast<char*>(tensor.mutable_data_ptr()), entry.end - entry.begin);
+    if (!file) refuse(path, "a truncated file");
+    out.tensors.emplace(entry.name, std::move(tensor));
+  }
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "platforms/support/input_error.hpp"
 #include "trainer/torch.hpp"
 
 namespace fomoe::trainer {
@@ -18,12 +19,18 @@ using Metadata = std::map<std::string, std::string>;
 /// std::runtime_error.
 void write_safetensors(const std::string& path, const NamedTensors& tensors, const Metadata& metadata);
 
-/// Contents of a file that write_safetensors wrote; the tensors own their memory. read_safetensors throws
-/// FileError if the file is missing, truncated or of another format.
+/// A file that is missing, truncated or of another format.
+class UnusableFile : public FileError {
+  using FileError::FileError;
+};
+
+/// Contents of a file that write_safetensors wrote; the tensors own their memory. Throws UnusableFile.
 struct SafetensorsFile {
   Metadata metadata;
   std::map<std::string, at::Tensor> tensors;
 };
 SafetensorsFile read_safetensors(const std::string& path);
+/// Reads only the header. Throws UnusableFile, also if the length of the file is not that in its header.
+Metadata read_safetensors_metadata(const std::string& path);
 
 }  // namespace fomoe::trainer

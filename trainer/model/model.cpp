@@ -1,13 +1,12 @@
 #include "trainer/model/model.hpp"
 
-#include <ATen/CPUGeneratorImpl.h>
-
 #include <algorithm>
 #include <stdexcept>
 
 #include "trainer/device/cuda_device.hpp"
 #include "trainer/kernels/rotary/rotary.hpp"
 #include "trainer/model/cross_entropy.hpp"
+#include "trainer/model/normal.hpp"
 
 namespace fomoe::trainer {
 
@@ -28,12 +27,6 @@ std::uint64_t mix(std::uint64_t seed, std::uint64_t key) {
 bool uses_own(Kernels kernels, at::Device device, at::ScalarType type) {
   if (kernels != Kernels::by_device) return kernels == Kernels::own;
   return device.is_cuda() && type != at::kDouble;
-}
-
-at::Generator generator(at::Device device, std::uint64_t seed) {
-  at::Generator out = device.is_cuda() ? cuda_generator(device) : at::make_generator<at::CPUGeneratorImpl>();
-  out.set_current_seed(seed);
-  return out;
 }
 
 }  // namespace
@@ -74,8 +67,8 @@ void Model::index_local_experts() {
   }
 }
 
-// Values depend only on (seed, layer, role, expert), so that sites that hold different experts start from the
-// same model.
+// Values depend only on (seed, layer, role, expert), so that sites that hold different experts, or train on
+// different devices, start from the same model.
 void Model::initialise(const Parameter& parameter) const {
   if (options_.device.is_meta()) return;
   const ParameterSpec& spec = parameter.spec;
@@ -88,7 +81,7 @@ void Model::initialise(const Parameter& parameter) const {
                                  static_cast<std::uint64_t>(spec.role));
   const bool per_expert = spec.role == Role::router || spec.role == Role::up || spec.role == Role::down;
   if (!per_expert) {
-    values.normal_(0, spec.initial_std, generator(options_.device, seed));
+    fill_normal(values, spec.initial_std, seed);
     return;
   }
   const std::vector<int> local = local_experts(shape_, options_.experts, spec.layer);
@@ -97,7 +90,7 @@ void Model::initialise(const Parameter& parameter) const {
   for (std::int64_t i = 0; i < values.size(dim); ++i) {
     const std::uint64_t expert =
         static_cast<std::uint64_t>(all_columns ? i : local[static_cast<std::size_t>(i)]);
-    values.select(dim, i).normal_(0, spec.initial_std, generator(options_.device, mix(seed, expert)));
+    fill_normal(values.select(dim, i), spec.initial_std, mix(seed, expert));
   }
 }
 

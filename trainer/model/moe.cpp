@@ -94,7 +94,9 @@ void note_use(RouterUse& use, const at::Tensor& scores, const at::Tensor& expert
   counts.scatter_add_(0, expert.flatten(), at::ones({expert.numel()}, expert.options()));
   if (use.counts.defined()) use.counts += counts;
   if (!use.wants_balance) return;
-  const at::Tensor all_gates = at::sigmoid(scores);
+  // Means over tokens lose precision in bf16.
+  const bool bf16 = scores.scalar_type() == at::kBFloat16;
+  const at::Tensor all_gates = at::sigmoid(bf16 ? scores.to(at::kFloat) : scores);
   const at::Tensor p = (all_gates / all_gates.sum(1, /*keepdim=*/true)).mean(0);
   const at::Tensor f = counts.to(p.scalar_type()) / static_cast<double>(expert.numel());
   use.balance = (p * f).sum() * static_cast<double>(scored);

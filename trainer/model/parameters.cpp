@@ -98,6 +98,11 @@ std::string ParameterSpec::name() const {
   return layer < 0 ? to_string(role) : "layers." + std::to_string(layer) + "." + to_string(role);
 }
 
+std::int64_t expert_dim(const ParameterSpec& spec, bool skip_token) {
+  if (spec.role == Role::up || spec.role == Role::down) return 0;
+  return spec.role == Role::router && !skip_token ? 1 : -1;
+}
+
 std::vector<ParameterSpec> parameter_specs(const ModelShape& shape, const ExpertChoice& choice) {
   check_choice(shape, choice);
   const std::int64_t d = shape.d_model;

@@ -57,6 +57,10 @@ struct ParameterSpec {
   [[nodiscard]] std::string name() const;  // such as "layers.3.up"
 };
 
+/// The dimension along which a parameter has a row or column for each local expert; −1 if it has none. The
+/// router of skip-token scores all experts and is dense.
+std::int64_t expert_dim(const ParameterSpec& spec, bool skip_token);
+
 /// All parameters in a fixed order. Throws std::invalid_argument if the choice does not fit the shape.
 std::vector<ParameterSpec> parameter_specs(const costmodel::ModelShape& shape, const ExpertChoice& choice);
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -19,7 +20,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr const char* kFormat = "fomoe.checkpoint/1";
+constexpr const char* kFormat = "fomoe.checkpoint/2";
 constexpr std::size_t kKept = 3;  // another site may be a round and an unfinished write behind
 
 json experts_json(const AdamW& optimizer) {
@@ -42,7 +43,7 @@ void sync_folder(const std::string& path) {
 
 }  // namespace
 
-Checkpoints::Checkpoints(std::string directory, std::string digest)
+Checkpoints::Checkpoints(std::string directory, Digest digest)
     : directory_(std::move(directory)), digest_(std::move(digest)) {}
 
 Checkpoints::~Checkpoints() {
@@ -75,11 +76,15 @@ void Checkpoints::save(Executor& executor, std::int64_t rounds) {
   std::vector<Snapshot> snapshots;
   for (const NodeId node : executor.hosted()) {
     Snapshot snapshot{file(rounds, node), {}, {}};
-    for (const auto& [name, tensor] : executor.worker(node).state())
+    for (const auto& [name, tensor] : executor.worker(node).state()) {
       snapshot.tensors.emplace_back(name, tensor.to(at::kCPU, /*non_blocking=*/false, /*copy=*/true));
+      // A sum is not finite if a value is not.
+      if (!std::isfinite(snapshot.tensors.back().second.sum().item<double>()))
+        executor.diverged(node, "tensor " + name + " of its state");
+    }
     snapshot.tensors.emplace_back("moment_ages", executor.moment_ages().state().clone());
     snapshot.metadata = {{"format", kFormat},
-                         {"digest", digest_},
+                         {"digest", to_json(digest_)},
                          {"node", std::to_string(node)},
                          {"rounds", std::to_string(rounds)},
                          {"steps", std::to_string(executor.steps(node))},
@@ -135,23 +140,55 @@ std::vector<std::int64_t> Checkpoints::complete(const std::vector<NodeId>& nodes
   return found;
 }
 
+std::vector<std::int64_t> Checkpoints::usable(
+    const std::vector<NodeId>& nodes, const std::function<std::int64_t(std::int64_t rounds)>& steps_after,
+    std::vector<std::string>& reasons) const {
+  std::vector<std::int64_t> found = complete(nodes);
+  std::erase_if(found, [&](std::int64_t rounds) {
+    for (const NodeId node : nodes) {
+      try {
+        const Metadata metadata = read_safetensors_metadata(file(rounds, node));
+        check(metadata, rounds, node);
+        const std::int64_t steps = std::stoll(metadata.at("steps"));
+        if (steps == 0 || steps == steps_after(rounds)) continue;  // a server makes no steps
+        reasons.push_back(file(rounds, node) + ": got a checkpoint after " + std::to_string(steps) +
+                          " steps; expected one after " + std::to_string(steps_after(rounds)) +
+                          ", the steps of " + std::to_string(rounds) + " rounds");
+      } catch (const UnusableFile& error) {
+        reasons.emplace_back(error.what());
+      }
+      return true;
+    }
+    return false;
+  });
+  return found;
+}
+
+void Checkpoints::check(const Metadata& metadata, std::int64_t rounds, NodeId node) const {
+  const std::string path = file(rounds, node);
+  const auto value = [&](const char* key) {
+    const auto entry = metadata.find(key);
+    return entry == metadata.end() ? std::string() : entry->second;
+  };
+  const auto refuse = [&](const std::string& got, const std::string& expected) {
+    throw FileError(path + ": got " + got + "; expected " + expected +
+                    "; for example another directory with --checkpoints");
+  };
+  if (value("format") != kFormat) refuse("a file in another format", "a checkpoint of fomoe-train");
+  const auto difference = first_difference(digest_, digest_from_json(value("digest")));
+  if (difference)
+    refuse("the checkpoint of another run, which differs in " + *difference,
+           "a checkpoint whose weights this run would have");
+  if (value("node") != std::to_string(node) || value("rounds") != std::to_string(rounds))
+    refuse("the checkpoint of another node or round",
+           "the checkpoint of the node and round in the file's path");
+}
+
 void Checkpoints::load(Executor& executor, std::int64_t rounds) const {
   std::map<NodeId, SafetensorsFile> files;
   for (const NodeId node : executor.hosted()) {
-    const std::string path = file(rounds, node);
-    SafetensorsFile content = read_safetensors(path);
-    const auto refuse = [&](const std::string& got, const std::string& expected) {
-      throw FileError(path + ": got " + got + "; expected " + expected +
-                      "; for example another directory with --checkpoints");
-    };
-    if (content.metadata["format"] != kFormat)
-      refuse("a file in another format", "a checkpoint of fomoe-train");
-    if (content.metadata["digest"] != digest_)
-      refuse("the checkpoint of another run", "a checkpoint of the same scenario, seed, data and version");
-    if (content.metadata["node"] != std::to_string(node) ||
-        content.metadata["rounds"] != std::to_string(rounds))
-      refuse("the checkpoint of another node or round",
-             "the checkpoint of the node and round in the file's path");
+    SafetensorsFile content = read_safetensors(file(rounds, node));
+    check(content.metadata, rounds, node);
     files.emplace(node, std::move(content));
   }
   if (!files.empty()) executor.resume_at(rounds, std::stoll(files.begin()->second.metadata["steps"]));

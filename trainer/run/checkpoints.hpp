@@ -3,11 +3,13 @@
 // nodes. The files do not depend on whether one process or several train the sites.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "trainer/comm/digest.hpp"
 #include "trainer/io/safetensors.hpp"
 #include "trainer/run/executor.hpp"
 
@@ -15,21 +17,30 @@ namespace fomoe::trainer {
 
 class Checkpoints {
  public:
-  /// `digest` identifies what is trained; files with another digest are refused.
-  Checkpoints(std::string directory, std::string digest);
+  /// `digest` is what determines the weights (agreement.hpp); files of other weights are refused.
+  Checkpoints(std::string directory, Digest digest);
   ~Checkpoints();
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
 
   /// Copies the state of the hosted nodes after `rounds` rounds and writes the copy in a thread while
   /// training continues. If the previous checkpoint is still being written, save() waits for it. Keeps the
-  /// last three checkpoints and removes older ones.
+  /// last three checkpoints and removes older ones. Throws Diverged if a value is not finite; nothing is
+  /// written or removed then.
   void save(Executor& executor, std::int64_t rounds);
   /// Waits until the last checkpoint is on disk. Throws what writing it threw.
   void wait();
 
   /// Rounds that have files of all `nodes`, ascending. If `nodes` is empty: all rounds that have a folder.
   [[nodiscard]] std::vector<std::int64_t> complete(const std::vector<costmodel::NodeId>& nodes) const;
+  /// Those of them that this run can continue from. A file that is truncated or in another format, or that
+  /// was written after another number of steps (the last round of a run with fewer tokens may be shorter), is
+  /// left out, and `reasons` gets a line that says so. Throws FileError, naming the difference, if a file
+  /// belongs to a run with other weights.
+  [[nodiscard]] std::vector<std::int64_t> usable(
+      const std::vector<costmodel::NodeId>& nodes,
+      const std::function<std::int64_t(std::int64_t rounds)>& steps_after,
+      std::vector<std::string>& reasons) const;
   /// Sets the executor's hosted nodes to their state after `rounds` rounds. Throws FileError if a file is
   /// truncated, has another format or belongs to another run.
   void load(Executor& executor, std::int64_t rounds) const;
@@ -37,9 +48,12 @@ class Checkpoints {
  private:
   [[nodiscard]] std::string folder(std::int64_t rounds) const;
   [[nodiscard]] std::string file(std::int64_t rounds, costmodel::NodeId node) const;
+  /// Throws FileError if a file with this metadata belongs to another run, node or round.
+  void check(const Metadata& metadata, std::int64_t rounds, costmodel::NodeId node) const;
   void remove_older(const std::vector<costmodel::NodeId>& nodes) const;
 
-  std::string directory_, digest_;
+  std::string directory_;
+  Digest digest_;
   std::thread writer_;
   std::exception_ptr failure_;
 };

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <set>
 #include <thread>
 #include <utility>
+
+#include "trainer/device/cuda_device.hpp"
 
 namespace fomoe::trainer {
 
@@ -62,7 +63,8 @@ void Executor::make_worker(NodeId node, const PlanNeeds& needs) {
   worker.keeps_residual = needs.residuals && needs.pseudo_gradients[n];
   Worker& made = *(workers_[node] = std::make_unique<Worker>(scenario_.model, plan_.groups, worker));
   steps_.try_emplace(node, made.model(), made.inner(),
-                     RecordedStep::Options{options_.balance_weight, options_.clip_norm, options_.launches});
+                     RecordedStep::Options{options_.balance_weight, options_.clip_norm, options_.launches,
+                                           options_.gradient_norms, options_.skip_nonfinite});
   step_[node] = 0;
 }
 
@@ -109,6 +111,7 @@ void Executor::run_round(std::int64_t index) {
   for (OpId id = 0; id < ops; ++id) {
     if (!round->ops[static_cast<std::size_t>(id)].detached) settle({index, id});
   }
+  check_losses();
   std::erase_if(started_at_, [&](const auto& entry) { return entry.first.first < index; });
 }
 
@@ -146,6 +149,7 @@ void Executor::compute(const costmodel::RoundPlan& plan, std::int64_t round) {
       if (work.work != Work::optimizer) gradients(node, plan, round);
       if (steps) optimizer_step(node);
     }
+    if (options_.device.is_cuda() && !pacing_) wait_for_device();
     note(node, {round, op_}, Activity::compute, start_s, now_s());
   }
 }
@@ -160,13 +164,31 @@ void Executor::pace(const Compute& work, NodeId node, std::int64_t round) {
     record.node = node;
     record.round = round;
     record.step = step_.at(node)++;
-    record.loss = std::numeric_limits<double>::quiet_NaN();
     record.tokens = static_cast<std::int64_t>(plan_.nodes[static_cast<std::size_t>(node)].sequences) *
                     scenario_.model.sequence_length;
     record.seconds = seconds;
     record.routing = &routing_[node];
     if (on_step) on_step(record);
   });
+}
+
+void Executor::diverged(NodeId node, const std::string& what) const {
+  const int site = plan_.nodes[static_cast<std::size_t>(node)].site;
+  throw Diverged("the training diverged at " + scenario_.platform.sites[static_cast<std::size_t>(site)].name +
+                 ": " + what +
+                 " is not finite; a lower trainer.learning_rate or trainer.clip_norm may help, and "
+                 "trainer.on_divergence=skip_step leaves out steps with such gradients");
+}
+
+void Executor::check_losses() {
+  for (const auto& [node, worker] : workers_) check_losses(node);
+}
+
+void Executor::check_losses(NodeId node) {
+  const auto steps = std::exchange(unchecked_[node], {});
+  for (const auto& [step, loss] : steps) {
+    if (!std::isfinite(loss.item<double>())) diverged(node, "the loss of step " + std::to_string(step));
+  }
 }
 
 // Computes the gradients of a whole step, or the part of it that the operation names.
@@ -205,6 +227,11 @@ void Executor::gradients(NodeId node, const costmodel::RoundPlan& plan, std::int
     pass.micro_batches(/*but_the_last=*/work.share < 1);
   }
   open_step_.at(node).loss = pass.loss();
+  if (!options_.skip_nonfinite && pass.loss().defined()) {
+    auto& unchecked = unchecked_[node];  // an earlier part of the same step may have added its loss
+    if (!unchecked.empty() && unchecked.back().first == step_.at(node)) unchecked.pop_back();
+    unchecked.emplace_back(step_.at(node), pass.loss());
+  }
   open_step_.at(node).seconds += now_s() - start_s;
 }
 
@@ -214,10 +241,11 @@ void Executor::optimizer_step(NodeId node) {
   const auto warmup = static_cast<double>(options_.warmup_steps);
   const double rate = options_.inner.learning_rate * (warmup > 0 ? std::min(1.0, (step + 1) / warmup) : 1.0);
   workers_.at(node)->inner().set_learning_rate(rate);
-  steps_.at(node).update();
+  StepRecord& record = open_step_.at(node);
+  record.skipped = !steps_.at(node).update();
+  record.gradient_norm = steps_.at(node).gradient_norm();
   open_pass_.erase(node);
   ++step_.at(node);
-  StepRecord& record = open_step_.at(node);
   record.learning_rate = rate;
   record.seconds += now_s() - start_s;
   record.routing = &routing_.at(node);

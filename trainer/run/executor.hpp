@@ -35,6 +35,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,13 @@ struct TrainingOptions {
   /// Compute operations sleep for the scenario's time instead of computing, and transfers are real. Tensors
   /// keep their initial values, and gradients are 0.
   bool paced = false;
+  bool gradient_norms = false;  // whether StepRecord::gradient_norm is wanted
+  bool skip_nonfinite = false;  // leave out steps whose gradients are not finite, instead of stopping
+};
+
+/// A loss, or a value that a site was about to send or to save, is not finite.
+class Diverged : public std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
 /// What a plan requires of each node.
@@ -96,7 +104,11 @@ std::optional<std::int64_t> backward_until(const costmodel::Plan& plan, const co
 struct StepRecord {
   costmodel::NodeId node = 0;
   std::int64_t round = 0, step = 0;
-  double loss = 0;  // mean cross-entropy of the node's sequences; NaN if compute was paced
+  /// Mean cross-entropy of the node's sequences, fp64, on the device; undefined if compute was paced. Reading
+  /// it waits for the device.
+  at::Tensor loss;
+  at::Tensor gradient_norm;  // before clipping, on the device; undefined if nothing needs it
+  bool skipped = false;      // the gradients were not finite, and the optimiser left the step out
   double learning_rate = 0;
   std::int64_t tokens = 0;
   double seconds = 0;
@@ -128,7 +140,10 @@ class Executor {
   /// have used much of the code and memory that transfers need; without rehearse(), the first exchanges of a
   /// paced run would be the first to use them.
   void rehearse();
+  /// Throws Diverged before a site sends a value that is not finite, and after a loss that is not finite.
   void run_round(std::int64_t index);
+  /// Throws Diverged, which says that this value of the node's site is not finite.
+  [[noreturn]] void diverged(costmodel::NodeId node, const std::string& what) const;
   /// Waits for transfers that continue after the last round. Their averages arrive too late and change no
   /// weights.
   void finish();
@@ -180,6 +195,8 @@ class Executor {
   void gradients(costmodel::NodeId node, const costmodel::RoundPlan& plan, std::int64_t round);
   void pace(const costmodel::Compute& work, costmodel::NodeId node, std::int64_t round);
   void optimizer_step(costmodel::NodeId node);
+  void check_losses();
+  void check_losses(costmodel::NodeId node);
   [[nodiscard]] at::Tensor source(const costmodel::Transfer& work, const PayloadAt& at);
   void sink(const PayloadAt& at, const at::Tensor& mean);
 
@@ -196,6 +213,8 @@ class Executor {
   std::map<costmodel::NodeId, GradientPass> open_pass_;
   std::map<costmodel::NodeId, Routing> routing_;
   std::map<costmodel::NodeId, std::int64_t> step_;
+  // by node: the steps since the last check of losses, with their losses on the device
+  std::map<costmodel::NodeId, std::vector<std::pair<std::int64_t, at::Tensor>>> unchecked_;
   MomentAges ages_;
   std::vector<costmodel::Interval> intervals_;
   costmodel::OpId op_ = 0;  // the operation that is being executed

@@ -1,5 +1,6 @@
 // Executor: starts transfers, and writes what they received into the models.
 #include <algorithm>
+#include <cmath>
 
 #include "costmodel/math/spans.hpp"
 #include "costmodel/plan/site_shares.hpp"
@@ -112,8 +113,14 @@ void Executor::note_transfer(NodeId node, const OpOfRound& which, const std::str
 }
 
 at::Tensor Executor::source(const Transfer& work, const PayloadAt& at) {
+  check_losses(at.node);
   at::Tensor flat = workers_.at(at.node)->read(at.payload);
-  if (at.payload.content == Content::gradient) {
+  const bool gradient = at.payload.content == Content::gradient;
+  // Gradients that are not finite reach all sites, and all leave out the step. The sum of values is not
+  // finite if a value is not.
+  if (!(gradient && options_.skip_nonfinite) && !std::isfinite(flat.sum().item<double>()))
+    diverged(at.node, gradient ? "a gradient" : "a value that it was about to send");
+  if (gradient) {
     const double weight = weight_of(work, at, plan_.nodes);
     if (weight != 1) flat *= weight;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <stdexcept>
@@ -52,17 +53,21 @@ RunLog::RunLog(const std::string& path) {
 
 void RunLog::step(const StepRecord& record, const std::string& site, const ExpertChoice& held) {
   if (!file_.is_open()) return;
-  file_ << json{{"kind", "step"},
-                {"site", site},
-                {"round", record.round},
-                {"step", record.step},
-                {"loss", record.loss},
-                {"learning_rate", record.learning_rate},
-                {"tokens", record.tokens},
-                {"step_s", record.seconds},
-                {"routing", routing_json(*record.routing, held)}}
-                   .dump() +
-               "\n";
+  const auto number = [](const at::Tensor& value) {
+    return value.defined() ? json(value.item<double>()) : json();
+  };
+  json line = {{"kind", "step"},
+               {"site", site},
+               {"round", record.round},
+               {"step", record.step},
+               {"loss", number(record.loss)},
+               {"gradient_norm", number(record.gradient_norm)},
+               {"learning_rate", record.learning_rate},
+               {"tokens", record.tokens},
+               {"step_s", record.seconds},
+               {"routing", routing_json(*record.routing, held)}};
+  if (record.skipped) line["skipped"] = true;
+  file_ << line.dump() + "\n";
 }
 
 void RunLog::transfer(const TransferRecord& record, const std::string& site) {
@@ -98,6 +103,7 @@ void Progress::step(const StepRecord& record) {
   if (first_step_ < 0) first_step_ = record.step;
   steps_ = record.step + 1;
   loss_ = record.loss;
+  skipped_ += record.skipped ? 1 : 0;
   const double now_s = clock_s();
   const double every_s = terminal_ ? 0.5 : 10;
   if (now_s - started_s_ > 2 && now_s - printed_s_ > every_s) print(now_s - started_s_);
@@ -116,8 +122,12 @@ void Progress::print(double elapsed_s) {
     const double flops = costmodel::flops_per_token(scenario_).total();
     std::snprintf(mfu, sizeof mfu, " · MFU %.1f %%", 100 * flops * tokens_per_s / peak);
   }
-  char loss[32] = "paced";  // paced runs train nothing and have no loss
-  if (!std::isnan(loss_)) std::snprintf(loss, sizeof loss, "loss %.3f", loss_);
+  char loss[64] = "paced";  // paced runs train nothing and have no loss
+  if (loss_.defined()) std::snprintf(loss, sizeof loss, "loss %.3f", loss_.item<double>());
+  if (skipped_ > 0) {
+    const std::size_t written = std::strlen(loss);
+    std::snprintf(loss + written, sizeof loss - written, " · %lld skipped", static_cast<long long>(skipped_));
+  }
   char line[256];
   std::snprintf(line, sizeof line,
                 "round %lld/%lld · step %lld/%lld · %s · %.3g tokens/s%s · exposed %.1f %% · ETA %.0f s",

@@ -12,8 +12,10 @@
 namespace fomoe::trainer {
 
 /// Writes one JSON object per line, and each line at once. There are three kinds of lines. A step:
-///   {"kind": "step", "site", "round", "step", "loss", "learning_rate", "tokens", "step_s",
-///    "routing": [{"entropy", "load_cv", "ghost_share"} by layer]}
+///   {"kind": "step", "site", "round", "step", "loss", "gradient_norm", "learning_rate", "tokens", "step_s",
+///    "routing": [{"entropy", "load_cv", "ghost_share"} by layer], "skipped"}
+/// gradient_norm is the norm of the site's gradients before clipping; skipped is there, and true, if the
+/// optimiser left out the step because its gradients were not finite.
 /// entropy is the entropy of the experts' loads in nats (at most the logarithm of their number), load_cv is
 /// the standard deviation of the loads ÷ their mean, and ghost_share is the share of slots that chose experts
 /// that the site does not hold. A transfer, written when an operation has waited for it:
@@ -58,7 +60,9 @@ class Progress {
   const costmodel::Plan& plan_;
   std::int64_t first_round_, rounds_done_, steps_ = 0, first_step_ = -1;
   std::function<double()> exposed_s_;
-  double loss_ = 0, started_s_, printed_s_ = 0;
+  at::Tensor loss_;           // of the last step, on the device
+  std::int64_t skipped_ = 0;  // steps that the optimiser left out
+  double started_s_, printed_s_ = 0;
 };
 
 }  // namespace fomoe::trainer

@@ -14,12 +14,12 @@
 #include "costmodel/compute/operation_seconds.hpp"
 #include "costmodel/math/spans.hpp"
 #include "costmodel/plan/site_shares.hpp"
-#include "experiments/results/json_values.hpp"
 #include "experiments/results/round_json.hpp"
 #include "platforms/support/atomic_file.hpp"
 #include "platforms/support/input_error.hpp"
 #include "trainer/device/cuda_device.hpp"
 #include "trainer/device/device_info.hpp"
+#include "trainer/run/agreement.hpp"
 #include "trainer/run/checkpoints.hpp"
 #include "trainer/run/measured_report.hpp"
 #include "trainer/run/run_log.hpp"
@@ -45,6 +45,8 @@ TrainingOptions options_of(const RunRequest& request) {
   options.kept_share = settings.kept_share;
   options.micro_batch_sequences = settings.micro_batch_sequences;
   options.paced = request.paced;
+  options.gradient_norms = !request.log.empty();
+  options.skip_nonfinite = settings.on_divergence == "skip_step";
   const bool cuda = settings.device == "cuda" || (settings.device == "auto" && cuda_available());
   if (cuda && !cuda_available()) {
     throw UsageError("trainer.device: got cuda, but " + why_no_cuda() +
@@ -66,32 +68,6 @@ TrainingOptions options_of(const RunRequest& request) {
   }
   options.launches = settings.cuda_graph != "off" && refused.empty() ? Launches::by_graph : Launches::by_host;
   return options;
-}
-
-// FNV-1a (Fowler, Noll, Vo): distinguishes texts; it is not a cryptographic hash.
-std::string hash(const std::string& text) {
-  std::uint64_t value = 0xcbf29ce484222325u;
-  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  std::ostringstream out;
-  out << std::hex << value;
-  return out.str();
-}
-
-std::string hash(const Corpus& corpus) {
-  std::vector<std::int64_t> ids(static_cast<std::size_t>(std::min<std::int64_t>(corpus.size(), 4096)));
-  corpus.copy(0, static_cast<std::int64_t>(ids.size()), ids.data());
-  std::string text = std::to_string(corpus.size());
-  for (const std::int64_t id : ids) text += ' ' + std::to_string(id);
-  return hash(text);
-}
-
-Digest digest_of(const RunRequest& request, const Corpus& corpus) {
-  return {{"seed", std::to_string(request.scenario.seed)},
-          {"scenario", hash(scenario::run_report_json({}, request.scenario))},
-          {"[trainer] table", hash(scenario::to_text(request.settings))},
-          {"data", hash(corpus)},
-          {"--paced", request.paced ? "yes" : "no"},
-          {"version of fomoe-train", FOMOE_VERSION}};
 }
 
 std::string log_path(const std::string& path, const std::optional<Launch>& launch) {
@@ -124,15 +100,17 @@ class Run {
           "example --set strategy.overlap_steps=0");
     }
     if (!request.checkpoints.empty() && !request.resume &&
-        !Checkpoints(request.checkpoints, "").complete({}).empty()) {
+        !Checkpoints(request.checkpoints, {}).complete({}).empty()) {
       throw UsageError(
           "--checkpoints: got " + request.checkpoints +
           ", which already contains checkpoints; expected another directory, or --resume; for example "
           "--checkpoints " +
           request.checkpoints + " --resume");
     }
+    digest_ = determines_weights(request, plan_, options_, corpus_);
     connect();
     executor_.emplace(scenario_, plan_, *transport_, batches_, options_);
+    if (rendezvous_ && !request.paced) compare_weights();
     if (!request.checkpoints.empty()) resume();
     progress_.emplace(progress, terminal, scenario_, plan_, first_round_, [this] { return exposed_s(); });
   }
@@ -147,7 +125,9 @@ class Run {
     try {
       return run_rounds();
     } catch (const SiteLost& lost) {
-      throw SiteLost(rendezvous_ ? rendezvous_->explain(lost) : lost.what());
+      throw SiteLost(rendezvous_ ? rendezvous_->first_failure(lost.what()) : lost.what());
+    } catch (const Diverged& diverged) {
+      throw Diverged(rendezvous_ ? rendezvous_->first_failure(diverged.what()) : diverged.what());
     }
   }
 
@@ -199,6 +179,14 @@ class Run {
     const int site = plan_.nodes[static_cast<std::size_t>(node)].site;
     return scenario_.platform.sites[static_cast<std::size_t>(site)].name;
   }
+  /// Optimiser steps of the run after that many rounds.
+  [[nodiscard]] std::int64_t steps_after(std::int64_t rounds) const {
+    std::int64_t steps = 0;
+    for (const costmodel::RoundClass& kind : plan_.classes) {
+      for (std::int64_t i = 0; i < kind.count && kind.round_at(i) < rounds; ++i) steps += kind.steps;
+    }
+    return steps;
+  }
   [[nodiscard]] std::int64_t steps_done() const {
     std::int64_t most = 0;
     for (const costmodel::NodeId node : executor_->hosted()) most = std::max(most, executor_->steps(node));
@@ -219,35 +207,52 @@ class Run {
     std::vector<std::string> names;
     for (const platforms::Site& site : scenario_.platform.sites) names.push_back(site.name);
     rendezvous_.emplace(*request_.launch, names, request_.settings.timeout_s);
-    rendezvous_->agree(digest_of(request_, corpus_));
-    transport_ = rendezvous_->transport(plan_.nodes, options_.device);
+    rendezvous_->agree(shared_by_processes(request_, digest_));
+    transport_ = rendezvous_->transport(plan_.nodes, options_.device, request_.settings.transport);
   }
 
-  // Resumes from the last round for which every process has all its files.
+  // Averages of different models would be neither. Sites start from the same weights unless something is
+  // wrong with a machine or a program.
+  void compare_weights() {
+    std::vector<Digest> all;
+    for (const std::string& text : rendezvous_->gather("weights", to_json(weight_hashes(*executor_))))
+      all.push_back(digest_from_json(text));
+    std::vector<std::string> names;
+    for (const platforms::Site& site : scenario_.platform.sites) names.push_back(site.name);
+    const std::string what = disagreement(all, names);
+    if (!what.empty()) throw std::runtime_error("the sites start from different weights: " + what);
+  }
+
+  // Resumes from the last round for which every process has all its files, complete and of this run.
   void resume() {
-    std::string all;
-    for (const auto& [name, value] : digest_of(request_, corpus_)) all += value + ' ';
-    checkpoints_.emplace(request_.checkpoints, hash(all));
+    checkpoints_.emplace(request_.checkpoints, digest_);
     if (!request_.resume) return;
-    // a process that trains no site has no files and does not restrict the choice
-    constexpr const char* kIdle = "idle";
+    // A process that trains no site has no files and does not restrict the choice. One whose files are all
+    // unusable stops the run: to start again from the beginning would waste what was trained.
+    constexpr const char *kIdle = "idle", *kNone = "none ";
     std::ostringstream own;
+    std::vector<std::string> reasons;
     if (executor_->hosted().empty()) {
       own << kIdle;
     } else {
-      for (const std::int64_t rounds : checkpoints_->complete(executor_->hosted())) own << rounds << ' ';
+      const auto usable = checkpoints_->usable(
+          executor_->hosted(), [this](std::int64_t rounds) { return steps_after(rounds); }, reasons);
+      for (const std::int64_t rounds : usable) own << rounds << ' ';
+      if (usable.empty() && !reasons.empty()) own << kNone << reasons.back();
     }
     std::vector<std::string> texts = {own.str()};
     if (rendezvous_) texts = rendezvous_->gather("resume", own.str());
     std::erase(texts, kIdle);
     std::map<std::int64_t, std::size_t> votes;
     for (const std::string& text : texts) {
+      if (text.starts_with(kNone)) throw FileError(text.substr(std::string(kNone).size()));
       std::istringstream in(text);
       for (std::int64_t rounds = 0; in >> rounds;) ++votes[rounds];
     }
     for (const auto& [rounds, count] : votes) {
       if (count == texts.size()) first_round_ = rounds;
     }
+    for (const std::string& reason : reasons) out_ << reason << "; an older checkpoint is used\n";
     if (first_round_ == 0) {
       if (speaks()) out_ << "no checkpoint in " << request_.checkpoints << "; starting from the beginning\n";
       return;
@@ -278,6 +283,7 @@ class Run {
                    .item<double>();
       }
       losses[node] = sum / static_cast<double>(all);
+      if (!std::isfinite(losses[node])) executor_->diverged(node, "the validation loss");
       log_.validation(site_name(node), round, losses[node], all);
     }
     return losses;
@@ -328,7 +334,7 @@ class Run {
     std::vector<Observation> all = {own};
     if (rendezvous_) {
       all.clear();
-      for (const std::string& text : rendezvous_->gather("report", to_text(own)))
+      for (const std::string& text : rendezvous_->collect("report", to_text(own)))
         all.push_back(observation_from(text));
     }
     if (!speaks()) return std::nullopt;
@@ -357,6 +363,7 @@ class Run {
   Corpus corpus_;
   costmodel::Plan plan_;
   TrainingOptions options_;
+  Digest digest_;  // what determines the weights
   Batches batches_;
   RunLog log_;
   std::optional<Rendezvous> rendezvous_;

@@ -22,12 +22,6 @@ std::vector<at::Tensor> copies_of(const std::vector<at::Tensor>& tensors) {
   return out;
 }
 
-/// The dimension along which a parameter has local experts, or −1.
-std::int64_t expert_dim(const ParameterSpec& spec, bool skip_token) {
-  if (spec.role == Role::up || spec.role == Role::down) return 0;
-  return spec.role == Role::router && !skip_token ? 1 : -1;
-}
-
 }  // namespace
 
 ExpertChoice expert_choice(const costmodel::Placement* placement, costmodel::NodeId node, bool skip_token) {

@@ -40,8 +40,9 @@ class GradientPass {
   /// that layer and of all layers above are then complete; with 0, those of the embedding too.
   void backward(std::int64_t down_to);
 
-  /// Cross-entropy, mean over the sequences; complete after the last forward pass. Waits for the device.
-  [[nodiscard]] double loss() const { return loss_.defined() ? loss_.item<double>() : 0; }
+  /// Cross-entropy, mean over the sequences, fp64, on the device; complete after the last forward pass and
+  /// undefined before the first one.
+  [[nodiscard]] const at::Tensor& loss() const { return loss_; }
 
  private:
   /// A stage is the layers from `begin` up to the `begin` of the next stage. `output` is where the stage's

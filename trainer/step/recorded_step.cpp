@@ -2,9 +2,24 @@
 
 #include <torch/csrc/autograd/autograd.h>
 
+#include <cmath>
+
 #include "trainer/model/grouped_product.hpp"
 
 namespace fomoe::trainer {
+
+namespace {
+
+// Makes the gradients fp32 (fp64 for fp64 models); autograd adds later ones to them in this type.
+void widen_gradients(const Model& model) {
+  const at::NoGradGuard no_grad;
+  for (const Parameter& parameter : model.parameters()) {
+    at::Tensor& gradient = parameter.compute.mutable_grad();
+    if (gradient.defined()) gradient = gradient.to(parameter.master.scalar_type());
+  }
+}
+
+}  // namespace
 
 at::Tensor add_gradient(const Model& model, const at::Tensor& tokens, const at::Tensor& targets,
                         Routing& routing, double balance_weight, double weight) {
@@ -17,20 +32,23 @@ at::Tensor add_gradient(const Model& model, const at::Tensor& tokens, const at::
   }
   torch::autograd::backward(roots, gradients);
   routing.balance.reset();
+  if (weight < 1) widen_gradients(model);
   return loss.detach().to(at::kDouble) * weight;
 }
 
-void clip_gradients(const Model& model, double norm) {
+at::Tensor gradient_norm(const Model& model) {
   const at::NoGradGuard no_grad;
-  at::Tensor square;
+  at::Tensor square = at::zeros({}, model.parameters().front().master.options());
   for (const Parameter& parameter : model.parameters()) {
     const at::Tensor gradient = parameter.compute.grad();
-    if (!gradient.defined()) continue;
-    const at::Tensor part = gradient.to(parameter.master.scalar_type()).square().sum();
-    square = square.defined() ? square + part : part;
+    if (gradient.defined()) square += gradient.to(parameter.master.scalar_type()).square().sum();
   }
-  if (!square.defined()) return;
-  const at::Tensor scale = (norm / (square.sqrt() + 1e-6)).clamp_max(1.0);
+  return square.sqrt();
+}
+
+void clip_gradients(const Model& model, const at::Tensor& norm, double most) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor scale = (most / (norm + 1e-6)).clamp_max(1.0);
   for (const Parameter& parameter : model.parameters()) {
     if (parameter.compute.grad().defined()) parameter.compute.mutable_grad().mul_(scale);
   }
@@ -115,14 +133,19 @@ at::Tensor RecordedStep::micro_batch(const Batch& batch, Routing& routing, doubl
   return whole.loss;
 }
 
-void RecordedStep::update() {
+bool RecordedStep::update() {
+  if (options_.skip_nonfinite && !std::isfinite(fomoe::trainer::gradient_norm(*model_).item<double>())) {
+    model_->clear_gradients();
+    return false;
+  }
   const auto work = [this] {
-    if (options_.clip_norm > 0) clip_gradients(*model_, options_.clip_norm);
+    if (options_.clip_norm > 0 || options_.gradient_norms) norm_ = fomoe::trainer::gradient_norm(*model_);
+    if (options_.clip_norm > 0) clip_gradients(*model_, norm_, options_.clip_norm);
     optimizer_->update();
   };
   optimizer_->prepare();
-  const bool settled = optimizer_->settled();
-  if (has_recorded_gradients() && settled && settled_before_) {
+  // LibTorch's kernel takes the warm-up of experts from the host, so its updates differ.
+  if (has_recorded_gradients() && model_->own_kernels()) {
     update_.launch(work);
   } else {
     // Keep the gradients until the caller's stream waits for the update: other threads could otherwise reuse
@@ -130,11 +153,11 @@ void RecordedStep::update() {
     std::vector<at::Tensor> gradients;
     for (const Parameter& parameter : model_->parameters()) gradients.push_back(parameter.compute.grad());
     update_.plain(work);
-    settled_before_ = settled_before_ || settled;
   }
   optimizer_->count();
   model_->clear_gradients();  // launching a recording leaves the gradients of the host's tensors set
   ++steps_;
+  return true;
 }
 
 }  // namespace fomoe::trainer

@@ -21,12 +21,16 @@ namespace fomoe::trainer {
 
 /// Adds the gradient of weight·(L + balance_weight·balance) to the model's gradients, where L is the
 /// cross-entropy and balance the load-balancing loss (if `routing` wants it). tokens, targets: int64 [B, S]
-/// on the model's device. Returns weight·L, fp64, on the device.
+/// on the model's device. Returns weight·L, fp64, on the device. A weight below 1 says that other
+/// micro-batches of the step follow or came before: the gradients of a bf16 model are then fp32, since sums
+/// of many parts in bf16 lose the small ones.
 at::Tensor add_gradient(const Model& model, const at::Tensor& tokens, const at::Tensor& targets,
                         Routing& routing, double balance_weight, double weight);
 
-/// g ← g·min(1, norm ÷ (|g| + 1e-6)), where |g| is the norm of all gradients together.
-void clip_gradients(const Model& model, double norm);
+/// |g|, the norm of all gradients together, in the dtype of the masters, on the device.
+at::Tensor gradient_norm(const Model& model);
+/// g ← g·min(1, most ÷ (|g| + 1e-6)), where `norm` is |g|.
+void clip_gradients(const Model& model, const at::Tensor& norm, double most);
 
 /// The reason why steps of this model cannot be recorded; empty if they can.
 std::string recording_refused(const costmodel::ModelShape& shape, at::Device device, at::ScalarType dtype);
@@ -37,6 +41,8 @@ class RecordedStep {
     double balance_weight = 0;
     double clip_norm = 0;  // 0: no clipping
     Launches launches = Launches::by_host;
+    bool gradient_norms = false;  // whether gradient_norm() is wanted
+    bool skip_nonfinite = false;  // whether update() leaves out gradients that are not finite
   };
   /// `model` and `optimizer` must outlive it.
   RecordedStep(Model& model, AdamW& optimizer, const Options& options);
@@ -50,8 +56,13 @@ class RecordedStep {
   at::Tensor micro_batch(const Batch& batch, Routing& routing, double weight);
 
   /// Clips the gradients, updates the parameters and drops the gradients. A graph is used if the gradients
-  /// come from a recording and the optimiser is settled (AdamW::settled).
-  void update();
+  /// come from a recording and the model uses our own kernels (AdamW::update). With skip_nonfinite, it waits
+  /// for the device, and returns false without an update if a gradient is not finite.
+  bool update();
+
+  /// The norm of the gradients of the last update, before they were clipped; undefined if neither clipping
+  /// nor gradient_norms needs it.
+  [[nodiscard]] const at::Tensor& gradient_norm() const { return norm_; }
 
  private:
   struct Whole {  // the gradient of one micro-batch
@@ -67,7 +78,6 @@ class RecordedStep {
   Options options_;
   std::shared_ptr<GraphPool> pool_;  // null: nothing is recorded
   int steps_ = 0;
-  bool settled_before_ = false;  // an update with a settled optimiser has run directly
   // Size and weight of the first micro-batch. Only micro-batches with this size and weight are recorded.
   std::int64_t size_ = 0;
   double weight_ = 0;
@@ -75,6 +85,7 @@ class RecordedStep {
   at::Tensor tokens_, targets_;
   std::vector<at::Tensor> counts_;     // Routing::counts
   std::vector<at::Tensor> gradients_;  // in the order of the model's parameters
+  at::Tensor norm_;                    // see gradient_norm()
   // Declared after the tensors above, since the recordings use their memory.
   Whole first_, next_;
   DeviceGraph update_;

@@ -20,9 +20,9 @@ std::string cuda_name() { missing(); }
 std::string cuda_versions() { return "without CUDA"; }
 int cuda_device_count() { return 0; }
 void set_cuda_device(at::Device) { missing(); }
+void wait_for_device() { missing(); }
 int compute_capability(at::Device) { missing(); }
 std::string cuda_slot(at::Device) { missing(); }
-at::Generator cuda_generator(at::Device) { missing(); }
 void reset_peak_cuda_memory() { missing(); }
 std::int64_t peak_cuda_memory_bytes() { missing(); }
 

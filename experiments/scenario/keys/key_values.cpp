@@ -50,6 +50,10 @@ std::vector<std::string> choices(const Key& key) {
     names = {"fp32", "bf16"};
   } else if (key.table == "trainer" && key.name == "cuda_graph") {
     names = {"auto", "on", "off"};
+  } else if (key.table == "trainer" && key.name == "transport") {
+    names = {"gloo", "nccl", "auto"};
+  } else if (key.table == "trainer" && key.name == "on_divergence") {
+    names = {"stop", "skip_step"};
   } else if ((key.table == "compute" || key.table == "site") && key.name == "dtype") {
     names = {"bf16", "fp16", "fp8", "tf32", "fp32"};
   } else if (key.name == "straggler_lasts") {

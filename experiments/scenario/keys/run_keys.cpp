@@ -107,6 +107,15 @@ constexpr Key kKeys[] = {
      "use of CUDA graphs; on: a step is recorded once and launched as a whole; off: kernel by kernel; auto: "
      "on if possible",
      "\"off\""},
+    {"trainer", "transport", Kind::choice, "\"gloo\"", "",
+     "what carries messages between sites: gloo is TCP; nccl needs a GPU of its own for every site, and "
+     "sends "
+     "one transfer after another; auto is nccl if every site has such a GPU, otherwise gloo",
+     "\"nccl\""},
+    {"trainer", "on_divergence", Kind::choice, "\"stop\"", "",
+     "reaction to a loss or gradients that are not finite; stop: all sites stop; skip_step: the optimiser "
+     "leaves out the step",
+     "\"skip_step\""},
     {"trainer", "timeout", Kind::duration, "\"5min\"", "",
      "time for which a site waits for another before it treats it as lost", "\"30s\""},
 };

@@ -150,6 +150,36 @@ TEST_CASE("a site with another version, or other data, is named at both with wha
   }
 }
 
+TEST_CASE("texts of any length reach all ranks, or rank 0 alone") {
+  const int port = free_port();
+  const auto text_of = [](int rank, std::size_t length) {
+    std::string text(length, static_cast<char>('a' + rank));
+    text += std::to_string(rank);
+    return text;
+  };
+  const auto of_rank = [&](int rank) {
+    Rendezvous rendezvous(launch(rank, port), {"north", "south"}, /*timeout_s=*/60);
+    // The store itself takes up to 8 MiB in a value.
+    std::vector<std::vector<std::string>> out;
+    for (const std::size_t length : {std::size_t{0}, std::size_t{1} << 20, std::size_t{20'000'000}}) {
+      out.push_back(rendezvous.gather("all " + std::to_string(length), text_of(rank, length)));
+      out.push_back(rendezvous.collect("first " + std::to_string(length), text_of(rank, length)));
+    }
+    return out;
+  };
+  auto other = std::async(std::launch::async, of_rank, 1);
+  const auto first = of_rank(0), second = other.get();
+  std::size_t at = 0;
+  for (const std::size_t length : {std::size_t{0}, std::size_t{1} << 20, std::size_t{20'000'000}}) {
+    const std::vector<std::string> both = {text_of(0, length), text_of(1, length)};
+    CHECK((first[at] == both));
+    CHECK((second[at] == both));
+    CHECK((first[at + 1] == both));
+    CHECK(second[at + 1].empty());
+    at += 2;
+  }
+}
+
 TEST_CASE("sites start at the same moment, however far they are from the first") {
   using clock = std::chrono::steady_clock;
   constexpr auto kLatency = std::chrono::milliseconds(200);

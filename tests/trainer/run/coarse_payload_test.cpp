@@ -108,7 +108,7 @@ TEST_SUITE("slow") {
         Training training(scenario, options);
         double last = 0;
         training.executor.on_step = [&](const StepRecord& step) {
-          if (step.step >= 80) last += step.loss / 10;
+          if (step.step >= 80) last += step.loss.item<double>() / 10;
         };
         training.run();
         losses.push_back(std::isfinite(last) ? last : 1e9);

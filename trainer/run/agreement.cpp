@@ -1,0 +1,163 @@
+#include "trainer/run/agreement.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "experiments/results/json_values.hpp"
+#include "trainer/run/commit.hpp"
+
+namespace fomoe::trainer {
+namespace {
+
+using nlohmann::ordered_json;
+
+// FNV-1a (Fowler, Noll, Vo), on words of 8 bytes: distinguishes data; it is not a cryptographic hash.
+class Hash {
+ public:
+  void add(const void* data, std::size_t bytes) {
+    const auto* from = static_cast<const char*>(data);
+    for (std::size_t i = 0; i < bytes; i += sizeof(std::uint64_t)) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, from + i, std::min(sizeof word, bytes - i));
+      value_ = (value_ ^ word) * 0x100000001b3u;
+      value_ ^= value_ >> 32;  // multiplication alone never moves high bits down
+    }
+  }
+  void add(const at::Tensor& tensor) {
+    const at::Tensor flat = tensor.detach().to(at::kCPU).contiguous();
+    add(flat.const_data_ptr(), flat.nbytes());
+  }
+  [[nodiscard]] std::string text() const {
+    std::ostringstream out;
+    out << std::hex << value_;
+    return out.str();
+  }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325u;
+};
+
+std::string hash(const std::string& text) {
+  Hash value;
+  value.add(text.data(), text.size());
+  return value.text();
+}
+
+// The number of tokens, and tokens at evenly spaced positions.
+std::string hash(const Corpus& corpus) {
+  constexpr std::int64_t kSamples = 65'536;
+  std::vector<std::int64_t> ids(static_cast<std::size_t>(std::min(corpus.size(), kSamples)));
+  const auto count = static_cast<std::int64_t>(ids.size());
+  for (std::int64_t i = 0; i < count; ++i)
+    corpus.copy(i * (corpus.size() / count), 1, &ids[static_cast<std::size_t>(i)]);
+  Hash value;
+  value.add(ids.data(), ids.size() * sizeof ids.front());
+  return std::to_string(corpus.size()) + " tokens " + value.text();
+}
+
+std::string value_text(const ordered_json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+void add_table(Digest& digest, const std::string& table, const ordered_json& values) {
+  for (const auto& [key, value] : values.items()) digest.emplace_back(table + "." + key, value_text(value));
+}
+
+// Who computes how much and who sends to whom, in the order of the sums: the order of a ring may follow from
+// the links.
+std::string transfers_text(const costmodel::Plan& plan) {
+  std::ostringstream out;
+  for (const costmodel::Node& node : plan.nodes)
+    out << node.site << ' ' << static_cast<int>(node.kind) << ' ' << node.sequences << ';';
+  for (const costmodel::Op& op : plan.round(0).ops) {
+    out << op.name;
+    const auto* transfer = std::get_if<costmodel::Transfer>(&op.what);
+    if (transfer == nullptr) continue;
+    out << ' ' << static_cast<int>(transfer->pattern);
+    for (const costmodel::Exchange& exchange : transfer->exchanges) {
+      out << ':';
+      for (const costmodel::NodeId node : exchange.nodes) out << node << ' ';
+    }
+  }
+  return out.str();
+}
+
+}  // namespace
+
+Digest determines_weights(const RunRequest& request, const costmodel::Plan& plan,
+                          const TrainingOptions& options, const Corpus& corpus) {
+  const ordered_json scenario = scenario::to_json(request.scenario);
+  Digest digest = {{"seed", std::to_string(request.scenario.seed)}};
+  add_table(digest, "model", scenario.at("model"));
+  digest.emplace_back("workload.global_batch_sequences",
+                      std::to_string(request.scenario.workload.global_batch_sequences));
+  add_table(digest, "strategy", scenario.at("strategy"));
+  digest.emplace_back("platform.sites", std::to_string(request.scenario.sites()));
+  digest.emplace_back("the order of transfers", hash(transfers_text(plan)));
+  for (const auto& [name, value] : scenario::weight_settings(request.settings))
+    digest.emplace_back(name, value);
+  digest.emplace_back("trainer.dtype", c10::toString(options.dtype));
+  digest.emplace_back("trainer.data", hash(corpus));
+  digest.emplace_back("--paced", request.paced ? "yes" : "no");
+  return digest;
+}
+
+Digest shared_by_processes(const RunRequest& request, const Digest& determines_weights) {
+  Digest digest = determines_weights;
+  digest.emplace_back("workload.tokens", std::to_string(request.scenario.workload.tokens));
+  digest.emplace_back("trainer.transport", request.settings.transport);
+  digest.emplace_back("trainer.validation_rounds", std::to_string(request.settings.validation_rounds));
+  digest.emplace_back("the version of fomoe-train", code_version());
+  return digest;
+}
+
+std::string code_version() { return std::string(FOMOE_VERSION) + ", " + FOMOE_COMMIT; }
+
+Digest weight_hashes(Executor& executor) {
+  Hash dense;
+  std::map<std::pair<std::int64_t, int>, Hash> experts;  // by layer and expert
+  bool holds_any = false;
+  for (const costmodel::NodeId node : executor.hosted()) {
+    const Model& model = executor.worker(node).model();
+    const ExpertChoice& held = model.options().experts;
+    Hash own;
+    for (const Parameter& parameter : model.parameters()) {
+      const std::int64_t dim = expert_dim(parameter.spec, held.skip_token);
+      if (dim < 0) {
+        own.add(parameter.master);
+        continue;
+      }
+      const std::vector<int> local = local_experts(model.shape(), held, parameter.spec.layer);
+      for (std::size_t row = 0; row < local.size(); ++row) {
+        experts[{parameter.spec.layer, local[row]}].add(
+            parameter.master.select(dim, static_cast<std::int64_t>(row)));
+      }
+    }
+    dense = own;  // all nodes of a process hold the same dense parameters
+    holds_any = true;
+  }
+  Digest hashes;
+  if (holds_any) hashes.emplace_back("the dense parameters", dense.text());
+  for (const auto& [which, value] : experts) {
+    hashes.emplace_back("expert " + std::to_string(which.second) + " of layer " + std::to_string(which.first),
+                        value.text());
+  }
+  return hashes;
+}
+
+std::string disagreement(const std::vector<Digest>& all, const std::vector<std::string>& names) {
+  std::map<std::string, std::pair<std::string, std::size_t>> first;  // by name: the value, and who had it
+  for (std::size_t process = 0; process < all.size(); ++process) {
+    for (const auto& [name, value] : all[process]) {
+      const auto [known, added] = first.try_emplace(name, value, process);
+      if (!added && known->second.first != value)
+        return names[process] + " differs from " + names[known->second.second] + " in " + name;
+    }
+  }
+  return {};
+}
+
+}  // namespace fomoe::trainer

@@ -1,0 +1,35 @@
+// What all processes of a run must have in common, and what a checkpoint and the run that continues it must
+// have in common. Both are lists of names and values, so that a message can name what differs.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "trainer/comm/digest.hpp"
+#include "trainer/data/corpus.hpp"
+#include "trainer/run/executor.hpp"
+#include "trainer/run/training_run.hpp"
+
+namespace fomoe::trainer {
+
+/// Everything that determines the weights after a given number of rounds: seed, model, batch, method, sites
+/// and transfers, settings of the optimisers, dtype and data. Prices, links, failures and the number of
+/// tokens are not part of it.
+Digest determines_weights(const RunRequest& request, const costmodel::Plan& plan,
+                          const TrainingOptions& options, const Corpus& corpus);
+
+/// What all processes must have in common: the above, the number of tokens, and the code of the program.
+Digest shared_by_processes(const RunRequest& request, const Digest& determines_weights);
+
+/// The program's version and commit, for instance "0.1.0, commit 1a2b3c4".
+std::string code_version();
+
+/// Hashes of the parameters that a process holds, for comparison with those of other processes: one entry for
+/// all dense parameters of a node together, and one for each expert, since sites hold different experts.
+Digest weight_hashes(Executor& executor);
+
+/// Where two processes hold different values of the same parameters, for instance "tokyo differs from paris
+/// in expert 3 of layer 0"; empty if they agree. `all` has the hashes of each process, and `names` the
+/// processes.
+std::string disagreement(const std::vector<Digest>& all, const std::vector<std::string>& names);
+
+}  // namespace fomoe::trainer
