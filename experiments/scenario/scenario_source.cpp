@@ -85,7 +85,10 @@ ScenarioSource scenario_source(const std::string& path, const ReadOptions& optio
   ScenarioSource source;
   toml::table root = document.root();
   if (options.seed) root.insert_or_assign("seed", static_cast<std::int64_t>(*options.seed));
-  if (toml::table* trainer = root["trainer"].as_table()) trainer->erase("data");
+  if (toml::table* trainer = root["trainer"].as_table()) {
+    trainer->erase("data");
+    trainer->erase("validation_data");
+  }
   std::vector<std::pair<FileKey, toml::table*>> naming;  // the tables that may name a file
   for (const FileKey& key : kFileKeys) {
     if (toml::table* table = root[key.table].as_table()) naming.emplace_back(key, table);

@@ -11,8 +11,8 @@
 namespace fomoe::scenario {
 
 /// `toml` is the scenario after all overrides. The files that it names (profile, platform, prices, …) are in
-/// `files` under the names used in `toml`. The file that trainer.data names is left out, because it is large
-/// and no prediction depends on it.
+/// `files` under the names used in `toml`. What trainer.data and trainer.validation_data name is left out,
+/// because it is large and no prediction depends on it.
 struct ScenarioSource {
   std::string toml;
   std::map<std::string, std::string> files;  // name → content

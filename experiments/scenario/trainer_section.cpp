@@ -17,6 +17,14 @@ TrainerSettings read_trainer_settings(const std::string& path, const ReadOptions
   TrainerSettings settings;
   settings.learning_rate = table.multiple("learning_rate");
   settings.warmup_steps = table.count("warmup_steps");
+  settings.schedule = table.text("schedule");
+  if (table.has("decay_steps")) settings.decay_steps = table.count("decay_steps");
+  if (settings.schedule == "wsd" && settings.decay_steps == 0)
+    table.refuse("schedule", "\"wsd\" without decay_steps", "the number of steps of the decay as well");
+  settings.final_rate_share = table.share("final_rate_share");
+  settings.beta1 = table.share("beta1");
+  settings.beta2 = table.share("beta2");
+  settings.epsilon = table.multiple("epsilon");
   settings.weight_decay = or_zero("weight_decay");
   settings.clip_norm = or_zero("clip_norm");
   settings.balance_weight = or_zero("balance_weight");
@@ -29,15 +37,22 @@ TrainerSettings read_trainer_settings(const std::string& path, const ReadOptions
   settings.outer_momentum = table.share("outer_momentum");
   settings.kept_share = table.share("kept_share");
   if (table.has("data")) settings.data = document.beside(table.text("data"));
+  settings.data_split = table.text("data_split");
+  if (table.has("validation_data"))
+    settings.validation_data = document.beside(table.text("validation_data"));
   settings.validation_sequences = table.count("validation_sequences");
   if (table.has("validation_rounds")) settings.validation_rounds = table.count("validation_rounds");
   settings.checkpoint_rounds = table.count("checkpoint_rounds");
   settings.device = table.text("device");
   if (table.has("dtype")) settings.dtype = table.text("dtype");
   settings.cuda_graph = table.text("cuda_graph");
+  if (table.has("initial_weights"))
+    settings.initial_weights = document.beside(table.text("initial_weights"));
   settings.transport = table.text("transport");
   settings.on_divergence = table.text("on_divergence");
   settings.timeout_s = table.quantity("timeout");
+  settings.on_lost_site = table.text("on_lost_site");
+  settings.lost_site_timeout_s = table.quantity("lost_site_timeout");
 
   const TableReader compute(document, scenario_keys(), "compute", find_table(document, "compute"));
   if (compute.has("micro_batch_sequences"))
@@ -49,6 +64,12 @@ std::vector<std::pair<std::string, std::string>> weight_settings(const TrainerSe
   const auto number = [](auto value) { return fmt::format("{}", value); };
   return {{"trainer.learning_rate", number(s.learning_rate)},
           {"trainer.warmup_steps", number(s.warmup_steps)},
+          {"trainer.schedule", s.schedule},
+          {"trainer.decay_steps", number(s.decay_steps)},
+          {"trainer.final_rate_share", number(s.final_rate_share)},
+          {"trainer.beta1", number(s.beta1)},
+          {"trainer.beta2", number(s.beta2)},
+          {"trainer.epsilon", number(s.epsilon)},
           {"trainer.weight_decay", number(s.weight_decay)},
           {"trainer.clip_norm", number(s.clip_norm)},
           {"trainer.balance_weight", number(s.balance_weight)},
@@ -56,6 +77,7 @@ std::vector<std::pair<std::string, std::string>> weight_settings(const TrainerSe
           {"trainer.outer_learning_rate", number(s.outer_learning_rate)},
           {"trainer.outer_momentum", number(s.outer_momentum)},
           {"trainer.kept_share", number(s.kept_share)},
+          {"trainer.data_split", s.data_split},
           {"trainer.validation_sequences", number(s.validation_sequences)},
           {"trainer.on_divergence", s.on_divergence},
           {"compute.micro_batch_sequences", number(s.micro_batch_sequences)}};

@@ -190,3 +190,45 @@ def load_checkpoint(model, path):
             if tensors[name].shape != parameter.shape:
                 raise ValueError(f"{path}: {name}: got {list(tensors[name].shape)}; expected {list(parameter.shape)}")
             parameter.copy_(tensors[name])
+
+
+def load_exported(folder, **options):
+    """The model that `fomoe-train export` wrote to `folder`, for another program to read: config.json and model.safetensors.
+    `options` are those of Model. Multipliers in the configuration that this class computes itself are checked."""
+    with open(f"{folder}/config.json", encoding="utf-8") as file:
+        config = json.load(file)
+    shape = Shape("custom", config["hidden_size"], config["num_hidden_layers"], config["num_attention_heads"],
+                  config["num_experts"], config["num_experts_per_tok"], config["moe_intermediate_size"],
+                  config["vocab_size"], config["max_position_embeddings"])
+    expected = {"attention_multiplier": shape.heads / shape.d_model, "residual_multiplier": 4 / shape.layers,
+                "logits_scaling": shape.d_model / 256, "layer_norm_eps": 1e-5, "rope_theta": 10000.0,
+                "scoring_func": "sigmoid", "norm_topk_prob": False, "tie_word_embeddings": True}
+    for key, value in expected.items():
+        if config[key] != value:
+            raise ValueError(f"{folder}/config.json: {key}: got {config[key]}; expected {value}")
+    tensors = read_safetensors(f"{folder}/model.safetensors")
+    model = Model(shape, **options)
+
+    def take(parameter, *names, transposed=False):
+        parts = [tensors.pop(name) for name in names]
+        parts = [part.t() if transposed else part for part in parts]
+        parameter.copy_(torch.stack(parts) if parameter.dim() == 3 else torch.cat(parts))
+
+    with torch.no_grad():
+        take(model.embedding, "model.embed_tokens.weight")
+        take(model.embedding_norm, "model.embed_norm.weight")
+        take(model.final_norm, "model.norm.weight")
+        for number, layer in enumerate(model.layers):
+            at = f"model.layers.{number}."
+            take(layer.attention_norm_in, at + "input_layernorm.weight")
+            take(layer.attention_norm_out, at + "post_attention_layernorm.weight")
+            take(layer.moe_norm_in, at + "pre_feedforward_layernorm.weight")
+            take(layer.moe_norm_out, at + "post_feedforward_layernorm.weight")
+            take(layer.qkv, *(at + f"self_attn.{name}_proj.weight" for name in "qkv"))
+            take(layer.attention_output, at + "self_attn.o_proj.weight")
+            take(layer.router, at + "mlp.gate.weight", transposed=True)
+            for parameter, name in ((layer.up, "up_proj"), (layer.down, "down_proj")):
+                take(parameter, *(at + f"mlp.experts.{e}.{name}.weight" for e in range(shape.experts)), transposed=True)
+    if tensors:
+        raise ValueError(f"{folder}/model.safetensors: got unknown tensors {sorted(tensors)[:3]}")
+    return model

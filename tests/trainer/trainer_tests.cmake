@@ -57,6 +57,9 @@ add_dependencies(test_trainer fomoe-train)
 
 add_test(NAME trainer COMMAND test_trainer --test-suite-exclude=slow)
 set_tests_properties(trainer PROPERTIES LABELS trainer TIMEOUT 300)
+# Tokenizes local texts, with Python's standard library alone, and trains on them.
+add_test(NAME tokenize-corpus COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/trainer/data/tokenize_corpus_test.py)
+set_tests_properties(tokenize-corpus PROPERTIES LABELS trainer TIMEOUT 120 ENVIRONMENT "FOMOE_TRAIN=$<TARGET_FILE:fomoe-train>")
 add_test(NAME trainer-slow COMMAND test_trainer --test-suite=slow)
 set_tests_properties(trainer-slow PROPERTIES LABELS slow TIMEOUT 600)
 # Runs the programs as users start them, with several processes, so not beside other tests on few cores.

@@ -68,6 +68,26 @@ def test_the_loss_of_the_same_weights_is_the_trainers(trained, experts):
     assert abs(untrained - expected) > 0.05  # the loss depends on the weights
 
 
+@pytest.mark.parametrize("skip_token", ["false", "true"])
+def test_another_program_computes_the_same_loss_with_the_exported_model(tmp_path, skip_token):
+    """Four sites with two of each expert's owners; the whole model is put together from their checkpoints."""
+    length, kept = TINY_SHAPE.sequence_length, 8
+    tokens = numpy.random.default_rng(5).integers(0, TINY_SHAPE.vocabulary, 64 * length + 1).astype(numpy.uint16)
+    tokens[1::2] = (5 * tokens[:-1:2] + 7) % TINY_SHAPE.vocabulary
+    numpy.save(tmp_path / "corpus.npy", tokens)
+    settings = {"strategy.local_steps": 8, "workload.global_batch_sequences": 8, "workload.tokens": 16 * 8 * length,
+                "strategy.skip_token": skip_token, "trainer.data": str(tmp_path / "corpus.npy"),
+                "trainer.validation_sequences": kept, "trainer.device": "cpu", "trainer.dtype": "fp32"}
+    options = [f"--set={key}={value}" for key, value in settings.items()]
+    report = json.loads(run(TRAIN, "run", TINY, "--in-turn", "--checkpoints", str(tmp_path / "ckpt"), "--output", "-", *options))
+    run(TRAIN, "export", str(tmp_path / "ckpt"), "--output", str(tmp_path / "exported"))
+    model = twin.load_exported(tmp_path / "exported")
+    last = torch.from_numpy(tokens[-(kept * length + 1):].astype(numpy.int64))
+    with torch.no_grad():
+        loss = model.loss(last[:-1].view(kept, length), last[1:].view(kept, length)).item()
+    assert loss == pytest.approx(numpy.log(report["quality"]["perplexity"]), rel=1e-5)
+
+
 @pytest.mark.parametrize("skip_token", [False, True])
 def test_grouped_experts_are_the_loop_of_experts(skip_token):
     torch.manual_seed(1)

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
@@ -112,7 +113,7 @@ std::string Rendezvous::name_of(int rank) const {
   return names_.at(static_cast<std::size_t>(rank)) + " (rank " + std::to_string(rank) + ")";
 }
 
-Rendezvous::Rendezvous(const Launch& launch, std::vector<std::string> names, double timeout_s)
+Rendezvous::Rendezvous(const Launch& launch, std::vector<std::string> names, double timeout_s, bool rejoins)
     : launch_(launch),
       names_(std::move(names)),
       timeout_s_(timeout_s),
@@ -121,30 +122,61 @@ Rendezvous::Rendezvous(const Launch& launch, std::vector<std::string> names, dou
   // them.
   ::setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
   c10::initLogging();
+  const auto deadline = steady_clock::now() + milliseconds_of(timeout_s);
+  while (true) {
+    connect();
+    const std::optional<bool> first = first_of_its_rank();
+    if (first == true) return;
+    if (!first && !rejoins) throw store_lost();
+    if (!rejoins) {
+      throw UsageError("RANK: got " + std::to_string(launch_.rank) +
+                       ", which another process of this run has; expected a rank of its own for every process; "
+                       "for example RANK=" +
+                       std::to_string((launch_.rank + 1) % std::max(2, launch_.world)));
+    }
+    connection_->store.reset();
+    if (steady_clock::now() > deadline)
+      throw SiteLost(name_of(0) + " has not noticed within " + std::to_string(static_cast<int>(timeout_s_)) +
+                     " s that a site was lost");
+    std::this_thread::sleep_for(milliseconds(200));
+  }
+}
+
+// The store lives as long as rank 0's process, so it remembers earlier processes of this rank. Empty: the store
+// has just gone.
+std::optional<bool> Rendezvous::first_of_its_rank() {
+  try {
+    return connection_->store->add("joined/" + std::to_string(launch_.rank), 1) == 1;
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+void Rendezvous::connect() {
   c10d::TCPStoreOptions options;
-  options.port = static_cast<std::uint16_t>(launch.port);
-  options.isServer = launch.rank == 0 && !launch.agent_store;
-  options.numWorkers = launch.world;
+  options.port = static_cast<std::uint16_t>(launch_.port);
+  options.isServer = launch_.rank == 0 && !launch_.agent_store;
+  options.numWorkers = launch_.world;
   options.waitWorkers = false;  // agree() reports which ranks are missing
-  options.timeout = milliseconds_of(timeout_s);
+  options.timeout = milliseconds_of(timeout_s_);
   try {
     // torchrun keeps one store over restarts, so each attempt gets its own key prefix.
     connection_->store = c10::make_intrusive<c10d::PrefixStore>(
         "fomoe" + environment("TORCHELASTIC_RESTART_COUNT").value_or(""),
-        c10::make_intrusive<c10d::TCPStore>(launch.address, options));
+        c10::make_intrusive<c10d::TCPStore>(launch_.address, options));
   } catch (const std::exception& error) {
     const std::string reason = error.what();
     if (options.isServer) {
       if (reason.find("EADDRINUSE") != std::string::npos || reason.find("in use") != std::string::npos) {
-        throw UsageError("MASTER_PORT: got " + std::to_string(launch.port) +
+        throw UsageError("MASTER_PORT: got " + std::to_string(launch_.port) +
                          ", which is in use on this machine; expected a free port; for example MASTER_PORT=" +
-                         std::to_string(launch.port < 65'000 ? launch.port + 1 : 29'500));
+                         std::to_string(launch_.port < 65'000 ? launch_.port + 1 : 29'500));
       }
-      throw UsageError("MASTER_ADDR: got " + launch.address + ", on which rank 0 cannot listen (" +
+      throw UsageError("MASTER_ADDR: got " + launch_.address + ", on which rank 0 cannot listen (" +
                        reason.substr(0, reason.find('\n')) +
                        "); expected an address of rank 0's machine; for example MASTER_ADDR=10.0.0.1");
     }
-    throw SiteLost(name_of(0) + " does not answer at " + launch.address + ":" + std::to_string(launch.port));
+    throw SiteLost(name_of(0) + " does not answer at " + launch_.address + ":" + std::to_string(launch_.port));
   }
 }
 

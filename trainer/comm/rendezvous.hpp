@@ -36,8 +36,10 @@ class SiteLost : public std::runtime_error {
 class Rendezvous {
  public:
   /// Connects to the store, which rank 0 opens. `names` are the names of the sites, by rank. Throws
-  /// UsageError if the port is in use, and SiteLost if rank 0 does not appear within `timeout_s`.
-  Rendezvous(const Launch& launch, std::vector<std::string> names, double timeout_s);
+  /// UsageError if the port is in use or another process has the same rank, and SiteLost if rank 0 does not
+  /// appear within `timeout_s`. With `rejoins`, a process of the same rank has ended, and rank 0 may not have
+  /// noticed yet: the constructor then waits for rank 0's next store.
+  Rendezvous(const Launch& launch, std::vector<std::string> names, double timeout_s, bool rejoins = false);
   ~Rendezvous();
 
   /// Waits until every rank has called agree(), compares the digests, and measures each rank's round trip to
@@ -72,6 +74,8 @@ class Rendezvous {
   struct Connection;
   [[nodiscard]] std::string name_of(int rank) const;
   [[nodiscard]] SiteLost store_lost() const;
+  void connect();
+  [[nodiscard]] std::optional<bool> first_of_its_rank();
   std::vector<std::string> exchange_texts(const std::string& key, const std::string& text, bool all_read);
   /// The error that names the ranks whose key is missing from the store; `keys` is indexed by rank.
   [[nodiscard]] SiteLost missing_of(const std::vector<std::string>& keys);

@@ -51,7 +51,7 @@ void Transport::exchange(std::vector<Message>& messages, int channel) {
     const auto from = static_cast<std::size_t>(message.from), to = static_cast<std::size_t>(message.to);
     if (hosted_[from] && message.sent.numel() != message.bytes())
       throw std::logic_error("the length of a message differs from its declared number of bytes");
-    if (nodes_[from].site != nodes_[to].site) {
+    if (message.counted && nodes_[from].site != nodes_[to].site) {
       if (hosted_[from]) {
         add(traffic_[from].sent, message.bytes_of);
         traffic_[from].sent_to[to] += message.bytes();

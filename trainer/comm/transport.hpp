@@ -31,6 +31,7 @@ struct PostedReceive {
 struct Message {
   costmodel::NodeId from = 0, to = 0;
   BytesByClass bytes_of{};                // bytes by traffic class, for counting; their sum is the length
+  bool counted = true;                    // whether traffic() counts the bytes
   at::Tensor sent;                        // uint8 on the CPU; set where `from` is hosted here
   at::Tensor received;                    // uint8 on the CPU; filled by exchange() where `to` is hosted here
   std::shared_ptr<PostedReceive> posted;  // set by expect()
@@ -61,7 +62,7 @@ class Transport {
   /// Moves all messages at once. Returns when everything that this process sends or receives has arrived.
   /// There is at most one message for each pair (from, to). Every process passes the messages that its own
   /// nodes send or receive. Throws std::runtime_error, naming the site, if a partner is gone.
-  /// Several threads may call exchange() at once, each with its own channel in [0, kChannels). A message is
+  /// Several threads may call exchange() at once, each with its own channel in [0, kChannels]. A message is
   /// identified by its channel, sender and receiver. Messages with the same channel, sender and receiver
   /// arrive in the order in which they were sent.
   void exchange(std::vector<Message>& messages, int channel = 0);

@@ -52,70 +52,91 @@ std::vector<std::string> without_local(const std::vector<std::string>& arguments
   return out;
 }
 
-/// Returns the exit status of the first process that failed. A process that waits forever, or that is
-/// stopped, must not keep that failure from being reported.
-int wait_for_all(std::map<pid_t, int> ranks) {
-  using Clock = std::chrono::steady_clock;
-  int failure = 0;
-  Clock::time_point failed_at;
-  bool stopped = false;
-  while (!ranks.empty()) {
-    int status = 0;
-    const pid_t ended = ::waitpid(-1, &status, failure == 0 ? 0 : WNOHANG);
-    if (ended < 0 && errno != EINTR) break;
-    if (ended > 0) {
-      const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-      if (failure == 0 && code != 0) {
-        failure = code;
-        failed_at = Clock::now();
-      }
-      ranks.erase(ended);
-      continue;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    if (stopped || Clock::now() < failed_at + std::chrono::duration<double>(kPatienceS)) continue;
-    for (const auto& [process, rank] : ranks) {
-      std::cerr << "fomoe-train: stopped rank " << rank
-                << ", which was still waiting for a site that has ended\n";
-      ::kill(process, SIGKILL);
-    }
-    stopped = true;
+/// The processes of all ranks.
+class Ranks {
+ public:
+  Ranks(std::vector<std::string> command, int processes)
+      : command_(std::move(command)), processes_(processes), port_(free_port()) {
+    for (int rank = 0; rank < processes; ++rank) start(rank);
   }
-  return failure;
-}
 
-}  // namespace
+  /// Returns the exit status of the first process that failed. A process that waits forever, or that is
+  /// stopped, must not keep that failure from being reported.
+  int wait(bool restart) {
+    using Clock = std::chrono::steady_clock;
+    int failure = 0;
+    Clock::time_point failed_at;
+    bool stopped = false;
+    while (!ranks_.empty()) {
+      int status = 0;
+      const pid_t ended = ::waitpid(-1, &status, failure == 0 ? 0 : WNOHANG);
+      if (ended < 0 && errno != EINTR) break;
+      if (ended > 0) {
+        const int rank = ranks_.at(ended);
+        ranks_.erase(ended);
+        if (restart && failure == 0 && WIFSIGNALED(status)) {
+          std::cerr << "fomoe-train: signal " << WTERMSIG(status) << " ended rank " << rank
+                    << "; it is started again\n";
+          start(rank, "--resume");
+          continue;
+        }
+        const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        if (failure == 0 && code != 0) {
+          failure = code;
+          failed_at = Clock::now();
+        }
+        continue;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      if (stopped || Clock::now() < failed_at + std::chrono::duration<double>(kPatienceS)) continue;
+      for (const auto& [process, rank] : ranks_) {
+        std::cerr << "fomoe-train: stopped rank " << rank
+                  << ", which was still waiting for a site that has ended\n";
+        ::kill(process, SIGKILL);
+      }
+      stopped = true;
+    }
+    return failure;
+  }
 
-int launch_local(const std::vector<std::string>& arguments, int processes, int threads) {
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  std::vector<std::string> command = {"/proc/self/exe", "run"};
-  for (std::string& argument : without_local(arguments)) command.push_back(std::move(argument));
-  if (threads == 0) command.push_back("--threads=" + std::to_string(std::max(1, cores / processes)));
-  std::vector<char*> argv;
-  for (std::string& word : command) argv.push_back(word.data());
-  argv.push_back(nullptr);
-
-  const int port = free_port();
-  const pid_t parent = ::getpid();
-  std::map<pid_t, int> ranks;
-  for (int rank = 0; rank < processes; ++rank) {
-    const pid_t child = ::fork();
+ private:
+  void start(int rank, const char* more = nullptr) {
+    std::vector<std::string> command = command_;
+    if (more != nullptr && std::find(command.begin(), command.end(), more) == command.end())
+      command.emplace_back(more);
+    std::vector<char*> argv;
+    for (std::string& word : command) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    const pid_t parent = ::getpid(), child = ::fork();
     if (child < 0) throw std::runtime_error(std::string("cannot start a process: ") + std::strerror(errno));
     if (child == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);
       if (::getppid() != parent) ::_exit(1);
       ::setenv("RANK", std::to_string(rank).c_str(), 1);
       ::setenv("LOCAL_RANK", std::to_string(rank).c_str(), 1);
-      ::setenv("WORLD_SIZE", std::to_string(processes).c_str(), 1);
+      ::setenv("WORLD_SIZE", std::to_string(processes_).c_str(), 1);
       ::setenv("MASTER_ADDR", "127.0.0.1", 1);
-      ::setenv("MASTER_PORT", std::to_string(port).c_str(), 1);
+      ::setenv("MASTER_PORT", std::to_string(port_).c_str(), 1);
       ::unsetenv("TORCHELASTIC_USE_AGENT_STORE");
       ::execv(argv[0], argv.data());
       ::_exit(127);
     }
-    ranks[child] = rank;
+    ranks_[child] = rank;
   }
-  return wait_for_all(ranks);
+
+  std::vector<std::string> command_;
+  int processes_, port_;
+  std::map<pid_t, int> ranks_;
+};
+
+}  // namespace
+
+int launch_local(const std::vector<std::string>& arguments, int processes, int threads, bool restart) {
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  std::vector<std::string> command = {"/proc/self/exe", "run"};
+  for (std::string& argument : without_local(arguments)) command.push_back(std::move(argument));
+  if (threads == 0) command.push_back("--threads=" + std::to_string(std::max(1, cores / processes)));
+  return Ranks(std::move(command), processes).wait(restart);
 }
 
 }  // namespace fomoe::trainer

@@ -10,7 +10,10 @@ namespace fomoe::trainer {
 /// of the cores). If a process fails, the others notice and report the failure. Processes that still run
 /// kPatienceS seconds later are stopped. If the launching process ends, all started processes end too.
 /// Returns 0, or the exit status of the process that failed first.
+///
+/// With `restart`, a process that a signal ended is started again, with --resume, and does not count as
+/// failed; the others are expected to wait for it.
 inline constexpr double kPatienceS = 10;
-int launch_local(const std::vector<std::string>& arguments, int processes, int threads);
+int launch_local(const std::vector<std::string>& arguments, int processes, int threads, bool restart);
 
 }  // namespace fomoe::trainer

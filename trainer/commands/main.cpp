@@ -9,6 +9,8 @@
 
 #include "experiments/scenario/scenario_reader.hpp"
 #include "platforms/support/input_error.hpp"
+#include "trainer/commands/evaluate_command.hpp"
+#include "trainer/commands/export_command.hpp"
 #include "trainer/commands/profile_command.hpp"
 #include "trainer/commands/run_command.hpp"
 
@@ -18,6 +20,8 @@ constexpr const char* kHelp = R"(fomoe-train: trains a model across sites and me
 
   fomoe-train profile   time the forward pass, backward pass and optimiser of real steps, as input for `fomoe`
   fomoe-train run       train a scenario's model with one process per site, and report times, bytes and memory
+  fomoe-train export    put the experts of all sites together, and write the whole model for other programs
+  fomoe-train evaluate  the loss of a whole model on a scenario's validation sequences
   fomoe-train <command> --help
 
 Examples
@@ -38,8 +42,11 @@ int run(const std::vector<std::string>& arguments) {
   }
   if (command == "profile") return fomoe::trainer::profile_command({arguments.begin() + 1, arguments.end()});
   if (command == "run") return fomoe::trainer::run_command({arguments.begin() + 1, arguments.end()});
+  if (command == "export") return fomoe::trainer::export_command({arguments.begin() + 1, arguments.end()});
+  if (command == "evaluate") return fomoe::trainer::evaluate_command({arguments.begin() + 1, arguments.end()});
   throw fomoe::UsageError("got \"" + command +
-                          "\"; expected the command profile or run; for example fomoe-train profile --help");
+                          "\"; expected the command profile, run, export or evaluate; for example fomoe-train "
+                          "profile --help");
 }
 
 // A training step, and even more an exchange, allocates and frees hundreds of MB in large tensors. Requesting

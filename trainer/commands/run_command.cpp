@@ -17,6 +17,7 @@
 #include "experiments/scenario/scenario_reader.hpp"
 #include "platforms/support/atomic_file.hpp"
 #include "trainer/commands/local_launch.hpp"
+#include "trainer/commands/waiting.hpp"
 #include "trainer/run/training_run.hpp"
 
 namespace fomoe::trainer {
@@ -57,6 +58,7 @@ po::options_description described() {
     ("threads", po::value<int>()->value_name("N"), "CPU threads per process (default: cores ÷ processes with --local, otherwise all cores)")
     ("checkpoints", po::value<std::string>()->value_name("DIR"), "write checkpoints to this directory")
     ("resume", po::bool_switch(), "continue from the last checkpoint in --checkpoints, or start from the beginning if there is none")
+    ("start-from", po::value<std::string>()->value_name("DIR"), "start from the newest state in another run's --checkpoints directory, which must have the files of all its sites; the sites, the method and the placement may be others, the model may not")
     ("log", po::value<std::string>()->value_name("FILE.jsonl"), "write a line of JSON for each step; rank r > 0 adds .rank-r to the file name")
     ("routing-counts", po::value<std::string>()->value_name("FILE.csv"), "write how often each site's tokens chose each expert, as input for strategy.routing_counts")
     ("output", po::value<std::string>()->value_name("-|FILE.json"), "write the report in the format of `fomoe simulate` (default: print a summary)");
@@ -178,7 +180,7 @@ int run_command(const std::vector<std::string>& arguments) {
         "--resume: got no --checkpoints; expected the directory to resume from; for example "
         "--checkpoints run --resume");
   const bool paced = given["paced"].as<bool>();
-  for (const char* option : {"in-turn", "checkpoints", "routing-counts", "seeds"}) {
+  for (const char* option : {"in-turn", "checkpoints", "start-from", "routing-counts", "seeds"}) {
     if (paced && given.count(option) && !(std::string_view(option) == "in-turn" && !in_turn)) {
       throw UsageError("--paced: got --" + std::string(option) +
                        " too, but a paced run trains nothing; expected only one of the two options; for "
@@ -199,6 +201,7 @@ int run_command(const std::vector<std::string>& arguments) {
   check_one_process_a_site(request.scenario);
   request.checkpoints = text("checkpoints");
   request.resume = given["resume"].as<bool>();
+  request.start_from = text("start-from");
   request.log = text("log");
   request.routing_counts = text("routing-counts");
   request.paced = paced;
@@ -212,13 +215,20 @@ int run_command(const std::vector<std::string>& arguments) {
       refuse("threads", std::to_string(request.threads), "a whole number of at least 1", "2");
   }
 
+  const bool waits = request.settings.on_lost_site == "wait" && !in_turn;
+  if (waits && request.checkpoints.empty()) {
+    throw UsageError(
+        "trainer.on_lost_site: got wait without --checkpoints; expected a directory of checkpoints, from which "
+        "the sites go on; for example --checkpoints run");
+  }
+
   if (local) {
     const int asked = given["local"].as<int>(), sites = request.scenario.sites();
     if (asked != 0 && asked != sites) {
       refuse("local", std::to_string(asked), "the scenario's number of sites, " + std::to_string(sites),
              std::to_string(sites));
     }
-    return launch_local(arguments, sites, request.threads);
+    return launch_local(arguments, sites, request.threads, waits);
   }
   if (!in_turn) {
     request.launch = launch_from_environment();
@@ -235,7 +245,14 @@ int run_command(const std::vector<std::string>& arguments) {
   record.in_turn = !request.launch.has_value();
   record.source = scenario::scenario_source(text("scenario"), how);
   const bool terminal = isatty(STDERR_FILENO) != 0;
-  const auto result = train(request, std::cerr, terminal);
+  request.all_present = mark_all_present;
+  std::optional<TrainingResult> result;
+  try {
+    result = train(request, std::cerr, terminal);
+  } catch (const SiteLost& lost) {
+    if (waits && request.launch) wait_for_lost_site(arguments, request.settings.lost_site_timeout_s, lost.what());
+    throw;
+  }
   if (!result) return 0;
   if (seeds > 1) record.seeds = {{request.scenario.seed, result->report.quality->perplexity}};
   for (int more = 1; more < seeds; ++more) {

@@ -1,15 +1,10 @@
 #include "trainer/data/corpus.hpp"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <string_view>
+#include <filesystem>
+#include <system_error>
+#include <utility>
 
 #include "costmodel/math/random.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
@@ -18,136 +13,73 @@ namespace fomoe::trainer {
 
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr double kPredictable = 0.8;
+constexpr std::int64_t kPlaces = 1'024, kTokensPerPlace = 64;
 
-struct Mapped {
-  std::shared_ptr<const std::byte> data;
-  std::int64_t bytes = 0;
-};
-
-Mapped map_file(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  struct stat info {};
-  if (file < 0 || ::fstat(file, &info) != 0) {
-    const std::string reason = std::strerror(errno);
-    if (file >= 0) ::close(file);
-    throw FileError(path + ": cannot be read: " + reason);
+/// Adds the token files in the folder and below it. `prefix` is put before their names. (LibTorch exports the
+/// functions of another std::filesystem, of which remove_all() crashes; so this avoids the recursive
+/// iterator, of which it consists.)
+void add_token_files(const std::string& folder, const std::string& prefix, std::vector<std::string>& names) {
+  std::error_code error;
+  fs::directory_iterator at(folder, error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error)) {
+    const fs::path& path = at->path();
+    const std::string name = path.filename().string();
+    if (name.starts_with('.')) continue;
+    std::error_code ignored;  // a link to nothing is no folder; opening it explains what is wrong
+    if (fs::is_directory(path, ignored)) {
+      add_token_files(path.string(), prefix + name + '/', names);
+    } else if (path.extension() == ".bin" || path.extension() == ".npy") {
+      names.push_back(prefix + name);
+    }
   }
-  const auto bytes = static_cast<std::size_t>(info.st_size);
-  void* address = bytes == 0 ? MAP_FAILED : ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
-  ::close(file);
-  if (address == MAP_FAILED) throw FileError(path + ": got an empty file; expected token ids");
-  return {std::shared_ptr<const std::byte>(static_cast<const std::byte*>(address),
-                                           [address, bytes](const std::byte*) { ::munmap(address, bytes); }),
-          info.st_size};
-}
-
-/// Header of a NumPy array file: "\x93NUMPY", version, length, then a Python dictionary.
-struct NpyHeader {
-  std::size_t length = 0;  // bytes before the data
-  std::string type;        // such as "<u2"
-  std::int64_t size = 0;
-};
-
-NpyHeader npy_header(const Mapped& file, const std::string& path) {
-  const auto refuse = [&](const std::string& what) {
-    throw FileError(path + ": " + what +
-                    "; expected a one-dimensional NumPy array of uint16, uint32, int32 or int64");
-  };
-  const auto* bytes = reinterpret_cast<const unsigned char*>(file.data.get());
-  if (file.bytes < 12 || std::memcmp(bytes, "\x93NUMPY", 6) != 0) refuse("got a file without a NumPy header");
-  const bool wide = bytes[6] >= 2;  // from version 2 on, the length field has four bytes
-  NpyHeader header;
-  const std::size_t begin = wide ? 12 : 10;
-  std::size_t text = static_cast<std::size_t>(bytes[8]) | static_cast<std::size_t>(bytes[9]) << 8;
-  if (wide) text |= static_cast<std::size_t>(bytes[10]) << 16 | static_cast<std::size_t>(bytes[11]) << 24;
-  header.length = begin + text;
-  if (header.length > static_cast<std::size_t>(file.bytes)) refuse("got a truncated NumPy header");
-  const std::string_view dictionary(reinterpret_cast<const char*>(bytes) + begin, text);
-  const auto after = [&](std::string_view key) {
-    const std::size_t at = dictionary.find(key);
-    if (at == std::string_view::npos) refuse("got a NumPy header without " + std::string(key));
-    return dictionary.substr(at + key.size());
-  };
-  const std::string_view type = after("'descr': '");
-  header.type = type.substr(0, type.find('\''));
-  std::string_view shape = after("'shape': (");
-  shape = shape.substr(0, shape.find(')'));
-  const std::size_t comma = shape.find(',');
-  if (comma == std::string_view::npos || shape.find_first_not_of(" ", comma + 1) != std::string_view::npos)
-    refuse("got shape (" + std::string(shape) + ")");
-  header.size = std::atoll(std::string(shape.substr(0, comma)).c_str());
-  return header;
+  if (error) throw FileError(folder + ": cannot be read: " + error.message());
 }
 
 }  // namespace
 
-Corpus Corpus::open(const std::string& path, std::int64_t vocabulary) {
-  const Mapped file = map_file(path);
-  Corpus corpus;
-  std::int64_t width = vocabulary <= 65'536 ? 2 : 4, offset = 0;
-  corpus.width_ = width == 2 ? Width::u16 : Width::u32;
-  if (path.ends_with(".npy")) {
-    const NpyHeader header = npy_header(file, path);
-    if (header.type == "<u2") {
-      corpus.width_ = Width::u16;
-    } else if (header.type == "<u4") {
-      corpus.width_ = Width::u32;
-    } else if (header.type == "<i4") {
-      corpus.width_ = Width::i32;
-    } else if (header.type == "<i8") {
-      corpus.width_ = Width::i64;
-    } else {
-      throw FileError(path + ": got an array of " + header.type +
-                      "; expected uint16, uint32, int32 or int64, little endian");
-    }
-    width = corpus.width_ == Width::u16 ? 2 : corpus.width_ == Width::i64 ? 8 : 4;
-    offset = static_cast<std::int64_t>(header.length);
-    corpus.size_ = header.size;
-    if (offset + corpus.size_ * width != file.bytes)
-      throw FileError(path + ": got " + std::to_string(file.bytes - offset) + " bytes of data; expected " +
-                      std::to_string(corpus.size_ * width) + " bytes, the size in its header");
-  } else if (path.ends_with(".bin")) {
-    if (file.bytes % width != 0)
-      throw FileError(path + ": got " + std::to_string(file.bytes) + " bytes; expected token ids of " +
-                      std::to_string(width) + " bytes each");
-    corpus.size_ = file.bytes / width;
-  } else {
-    throw FileError(path + ": got an unknown file type; expected a file name that ends in .bin or .npy");
-  }
-  corpus.data_ = {file.data, file.data.get() + offset};
+void Corpus::add(File file) {
+  size_ += file.tokens.size();
+  files_.push_back(std::move(file));
+}
 
-  std::vector<std::int64_t> ids(std::size_t{1} << 16);
-  for (std::int64_t begin = 0; begin < corpus.size_; begin += static_cast<std::int64_t>(ids.size())) {
-    const std::int64_t count = std::min(static_cast<std::int64_t>(ids.size()), corpus.size_ - begin);
-    corpus.copy(begin, count, ids.data());
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t id = ids[static_cast<std::size_t>(i)];
-      if (id < 0 || id >= vocabulary)
-        throw FileError(path + ": got token id " + std::to_string(id) + " at position " +
-                        std::to_string(begin + i) +
-                        "; expected ids below model.vocabulary = " + std::to_string(vocabulary));
+Corpus Corpus::open(const std::string& path, std::int64_t vocabulary) {
+  Corpus corpus;
+  std::error_code ignored;  // opening the file explains what is wrong
+  if (fs::is_directory(path, ignored)) {
+    std::vector<std::string> names;
+    add_token_files(path, "", names);
+    std::sort(names.begin(), names.end());
+    for (const std::string& name : names) {
+      const std::size_t slash = name.find('/');
+      corpus.add({name, slash == std::string::npos ? "" : name.substr(0, slash),
+                  TokenFile::open((fs::path(path) / name).string(), vocabulary)});
     }
+    if (corpus.files_.empty())
+      throw FileError(path +
+                      ": got a folder without token files; expected .bin or .npy files in it or in its " +
+                      "sub-folders; for example " + (fs::path(path) / "web/00000.bin").string());
+  } else {
+    corpus.add({"", "", TokenFile::open(path, vocabulary)});
   }
+  (void)corpus.sample();
   return corpus;
 }
 
 Corpus Corpus::synthetic(std::int64_t vocabulary, std::int64_t tokens, std::uint64_t seed) {
-  const auto bytes = static_cast<std::size_t>(tokens) * sizeof(std::uint32_t);
-  const std::shared_ptr<std::byte[]> data(new std::byte[bytes]);
+  std::vector<std::uint32_t> ids(static_cast<std::size_t>(tokens));
   costmodel::RandomEngine engine = costmodel::seeded_engine(seed, 0x70cea5);
   std::uint64_t token = 0;
   const auto v = static_cast<std::uint64_t>(vocabulary);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(tokens); ++i) {
-    const auto id = static_cast<std::uint32_t>(token);
-    std::memcpy(data.get() + i * sizeof id, &id, sizeof id);
+  for (std::uint32_t& id : ids) {
+    id = static_cast<std::uint32_t>(token);
     const bool predictable = costmodel::below(engine, 1000) < static_cast<std::uint64_t>(1000 * kPredictable);
     token = predictable ? (5 * token + 7) % v : costmodel::below(engine, v);
   }
   Corpus corpus;
-  corpus.data_ = {data, data.get()};
-  corpus.size_ = tokens;
-  corpus.width_ = Width::u32;
+  corpus.add({"", "", TokenFile::in_memory(ids, vocabulary)});
   return corpus;
 }
 
@@ -157,26 +89,25 @@ double Corpus::synthetic_loss(std::int64_t vocabulary) {
   return -likely * std::log(likely) - (v - 1) * other * std::log(other);
 }
 
-void Corpus::copy(std::int64_t begin, std::int64_t count, std::int64_t* out) const {
-  const auto read = [&](auto example) {
-    using T = decltype(example);
-    const std::byte* from = data_.get() + static_cast<std::size_t>(begin) * sizeof(T);
-    for (std::int64_t i = 0; i < count; ++i) {
-      T id;
-      std::memcpy(&id, from + static_cast<std::size_t>(i) * sizeof id, sizeof id);
-      out[i] = static_cast<std::int64_t>(id);
+std::vector<std::int64_t> Corpus::sample() const {
+  const std::int64_t places = std::min(kPlaces, (size_ + kTokensPerPlace - 1) / kTokensPerPlace);
+  std::vector<std::int64_t> tokens;
+  auto file = files_.begin();
+  std::int64_t before = 0;  // tokens of the files before `file`
+  for (std::int64_t i = 0; i < places; ++i) {
+    const std::int64_t place = i * size_ / places;
+    while (place >= before + file->tokens.size()) before += (file++)->tokens.size();
+    std::int64_t begin = place - before;
+    auto from = file;
+    for (std::int64_t left = std::min(kTokensPerPlace, size_ - place); left > 0; ++from, begin = 0) {
+      const std::int64_t count = std::min(left, from->tokens.size() - begin);
+      const std::size_t sampled = tokens.size();
+      tokens.resize(sampled + static_cast<std::size_t>(count));
+      from->tokens.copy(begin, count, tokens.data() + sampled);
+      left -= count;
     }
-  };
-  switch (width_) {
-    case Width::u16:
-      return read(std::uint16_t{});
-    case Width::u32:
-      return read(std::uint32_t{});
-    case Width::i32:
-      return read(std::int32_t{});
-    case Width::i64:
-      return read(std::int64_t{});
   }
+  return tokens;
 }
 
 }  // namespace fomoe::trainer

@@ -1,37 +1,47 @@
-// The tokens to train on: a file of token ids, or synthetic ones. This header does not include LibTorch.
+// The tokens to train on or to validate with: one file of token ids, a folder of such files, or synthetic
+// tokens. This header does not include LibTorch.
 //
-//   - FILE.bin: Only token ids, little endian, in the layout of nanoGPT and llm.c without llm.c's
-//     header. They are uint16 if the vocabulary has at most 65,536 tokens, otherwise uint32.
-//   - FILE.npy: A one-dimensional NumPy array of uint16, uint32, int32 or int64.
+//   - Folder: All .bin and .npy files in it, in the order of their paths (token_file.hpp). Each sub-folder is
+//     a domain, with all files below it. Files directly in the folder form the domain "". Names that start
+//     with a dot are left out.
 //   - Synthetic: A Markov chain over the vocabulary V. Token t is followed by (5·t + 7) mod V
 //     with probability 0.8, and by a uniformly drawn token otherwise. A model that has learnt the chain has
 //     the loss Corpus::synthetic_loss().
 #pragma once
-#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
+
+#include "trainer/data/token_file.hpp"
 
 namespace fomoe::trainer {
 
 class Corpus {
  public:
-  /// Maps the file into memory and checks all ids once. Throws FileError if the file has another format or
-  /// holds an id outside of the vocabulary.
+  struct File {
+    std::string name;    // relative to the folder; empty if the corpus is not a folder
+    std::string domain;  // sub-folder of the first level; empty if the file is in none
+    TokenFile tokens;
+  };
+
+  /// Opens a file or a folder. Reads the headers of all files and a sample of the tokens. Throws FileError if
+  /// a file has another format, or if the sample has an id outside of the vocabulary.
   static Corpus open(const std::string& path, std::int64_t vocabulary);
   static Corpus synthetic(std::int64_t vocabulary, std::int64_t tokens, std::uint64_t seed);
   /// Entropy of the next token of the synthetic chain, in nats.
   static double synthetic_loss(std::int64_t vocabulary);
 
-  [[nodiscard]] std::int64_t size() const { return size_; }
-  void copy(std::int64_t begin, std::int64_t count, std::int64_t* out) const;
+  [[nodiscard]] const std::vector<File>& files() const { return files_; }
+  [[nodiscard]] std::int64_t size() const { return size_; }  // tokens of all files
+  /// The tokens at up to 1,024 places, which are evenly spaced over all files, 64 from each place on. These
+  /// are all tokens if there are at most 65,536.
+  [[nodiscard]] std::vector<std::int64_t> sample() const;
 
  private:
-  enum class Width { u16, u32, i32, i64 };
-  std::shared_ptr<const std::byte> data_;
+  void add(File file);
+
+  std::vector<File> files_;
   std::int64_t size_ = 0;
-  Width width_ = Width::u16;
 };
 
 }  // namespace fomoe::trainer

@@ -10,48 +10,68 @@ namespace fomoe::trainer {
 namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+constexpr float kNever = std::numeric_limits<float>::infinity();
+
+/// A row of AdamW::expert_counts_.
+enum CountRow : std::int64_t { kMoments = 0, kSinceRestart = 1 };
 
 at::Tensor copy_of(const Parameter& parameter) {
   return parameter.compute.is_same(parameter.master) ? at::Tensor() : parameter.compute.detach();
 }
 
+/// The gradient in the layout of the master.
+at::Tensor gradient_of(const Parameter& parameter) {
+  const at::Tensor& gradient = parameter.compute.grad();
+  if (gradient.strides() == parameter.master.strides()) return gradient;
+  return at::empty_like(parameter.master, gradient.scalar_type()).copy_(gradient);
+}
+
+/// The rows of AdamW::expert_counts_ one after the other.
+std::vector<float> counts_of(const std::vector<ExpertSteps>& experts) {
+  std::vector<float> out;
+  for (const ExpertSteps& expert : experts) out.push_back(static_cast<float>(expert.moments));
+  for (const ExpertSteps& expert : experts)
+    out.push_back(expert.since_restart < 0 ? kNever : static_cast<float>(expert.since_restart));
+  return out;
+}
+
 }  // namespace
 
-/// The tensors of one fused call. A call takes one learning rate and one epsilon, but CompleteP has several
-/// values of each.
+/// The tensors of one call of a kernel. A call takes one factor of the learning rate and one epsilon, but
+/// CompleteP has several values of each.
 struct AdamW::Group {
   double rate_scale, epsilon_scale;
-  std::vector<at::Tensor> masters, gradients, moment1, moment2, steps;
-  std::vector<at::Tensor> copies;  // the bf16 copies of whole parameters; undefined without bf16
+  AdamTensors tensors;
 
-  void add(const at::Tensor& master, const at::Tensor& gradient, const at::Tensor& m, const at::Tensor& v,
-           const at::Tensor& step, const at::Tensor& copy = {}) {
-    masters.push_back(master);
-    gradients.push_back(gradient);
-    moment1.push_back(m);
-    moment2.push_back(v);
-    steps.push_back(step);
-    copies.push_back(copy);
+  static AdamTensors& in(std::vector<Group>& groups, double rate_scale, double epsilon_scale) {
+    for (Group& group : groups) {
+      if (group.rate_scale == rate_scale && group.epsilon_scale == epsilon_scale) return group.tensors;
+    }
+    groups.push_back({rate_scale, epsilon_scale, {}});
+    return groups.back().tensors;
   }
 };
 
-AdamW::AdamW(Model& model, AdamWOptions options)
-    : model_(&model), options_(options), device_rate_(kUnknown), device_steps_(model.parameters().size(), 0) {
+AdamW::AdamW(Model& model, AdamWOptions options) : model_(&model), options_(options), device_rate_(kUnknown) {
+  const at::TensorOptions fp32 = model.parameters().front().master.options().dtype(at::kFloat);
+  for (std::int64_t layer = 0; layer < model.shape().layers; ++layer) {
+    const std::vector<int> local = local_experts(model.shape(), model.options().experts, layer);
+    experts_.emplace_back(local.size());
+    expert_counts_.push_back(at::zeros({2, static_cast<std::int64_t>(local.size())}, fp32));
+  }
+  device_counts_.resize(experts_.size());
   for (const Parameter& parameter : model.parameters()) {
     moment1_.push_back(at::zeros_like(parameter.master));
     moment2_.push_back(at::zeros_like(parameter.master));
-    steps_.push_back(at::zeros({}, parameter.master.options().dtype(at::kFloat)));
+    steps_.push_back(per_expert(parameter.spec)
+                         ? expert_counts_[static_cast<std::size_t>(parameter.spec.layer)][kMoments][0]
+                         : at::zeros({}, fp32));
   }
-  rate_ = at::zeros({}, steps_.front().options().dtype(at::kDouble));
-  for (std::int64_t layer = 0; layer < model.shape().layers; ++layer)
-    experts_.emplace_back(local_experts(model.shape(), model.options().experts, layer).size());
+  rate_ = at::zeros({}, fp32.dtype(at::kDouble));
 }
 
-// Whether the parameter has a row or column for each local expert: up, down and, without skip-token, the
-// router.
 bool AdamW::per_expert(const ParameterSpec& spec) const {
-  return spec.role == Role::up || spec.role == Role::down ||
-         (spec.role == Role::router && !model_->options().experts.skip_token);
+  return expert_dim(spec, model_->options().experts.skip_token) >= 0;
 }
 
 /// The factor of an expert's learning rate during its warm-up.
@@ -66,51 +86,12 @@ bool AdamW::alike(const std::vector<ExpertSteps>& experts) const {
   });
 }
 
-bool AdamW::all_alike() const {
-  return std::all_of(experts_.begin(), experts_.end(), [&](const std::vector<ExpertSteps>& experts) {
-    return experts.empty() || alike(experts);
-  });
-}
-
-bool AdamW::settled() const {
-  return all_alike() &&
-         std::all_of(experts_.begin(), experts_.end(), [&](const std::vector<ExpertSteps>& experts) {
-           return experts.empty() || warmth(experts.front()) == 1;
-         });
-}
-
 void AdamW::set_experts(std::int64_t layer, std::vector<ExpertSteps> experts) {
-  experts_.at(static_cast<std::size_t>(layer)) = std::move(experts);
-  for (std::size_t i = 0; i < device_steps_.size(); ++i) {
-    if (model_->parameters()[i].spec.layer == layer) device_steps_[i] = kUnknown;
-  }
-}
-
-AdamW::Group& AdamW::group_of(std::vector<Group>& groups, double rate_scale, double epsilon_scale) const {
-  for (Group& group : groups) {
-    if (group.rate_scale == rate_scale && group.epsilon_scale == epsilon_scale) return group;
-  }
-  groups.push_back({rate_scale, epsilon_scale, {}, {}, {}, {}, {}, {}});
-  return groups.back();
-}
-
-void AdamW::add_expert_tensor(std::size_t index, const at::Tensor& gradient, std::vector<Group>& groups) {
-  const Parameter& parameter = model_->parameters()[index];
-  const ParameterSpec& spec = parameter.spec;
-  const at::Tensor master = parameter.master.detach();
-  const std::vector<ExpertSteps>& experts = experts_[static_cast<std::size_t>(spec.layer)];
-  if (alike(experts)) {
-    group_of(groups, spec.rate_scale * warmth(experts.front()), spec.epsilon_scale)
-        .add(master, gradient, moment1_[index], moment2_[index], steps_[index], copy_of(parameter));
-    return;
-  }
-  const std::int64_t dim = spec.role == Role::router ? 1 : 0;
-  for (std::size_t e = 0; e < experts.size(); ++e) {
-    const auto row = static_cast<std::int64_t>(e);
-    group_of(groups, spec.rate_scale * warmth(experts[e]), spec.epsilon_scale)
-        .add(master.select(dim, row), gradient.select(dim, row), moment1_[index].select(dim, row),
-             moment2_[index].select(dim, row), at::full({}, experts[e].moments, steps_[index].options()));
-  }
+  std::vector<ExpertSteps>& mine = experts_.at(static_cast<std::size_t>(layer));
+  TORCH_CHECK(experts.size() == mine.size(), "set_experts: got ", experts.size(), " experts; expected ",
+              mine.size());
+  mine = std::move(experts);
+  device_counts_[static_cast<std::size_t>(layer)].clear();
 }
 
 void AdamW::step() {
@@ -122,93 +103,98 @@ void AdamW::step() {
 void AdamW::prepare() {
   const at::NoGradGuard no_grad;
   if (device_rate_ != options_.learning_rate) rate_.fill_(device_rate_ = options_.learning_rate);
-  for (std::size_t i = 0; i < steps_.size(); ++i) {
+  for (std::size_t layer = 0; layer < experts_.size(); ++layer) send_counts(layer);
+}
+
+// A count that is no integer is rounded anew after each update, as the host's fp64 count has it. So a run
+// that continues from a checkpoint has the counts of an uninterrupted one.
+void AdamW::send_counts(std::size_t layer) {
+  std::vector<float> counts = counts_of(experts_[layer]);
+  if (counts == device_counts_[layer]) return;
+  expert_counts_[layer].copy_(at::from_blob(counts.data(), expert_counts_[layer].sizes(), at::kFloat));
+  device_counts_[layer] = std::move(counts);
+}
+
+// The kernels take the counts that include this update.
+void AdamW::advance_counts() {
+  std::vector<at::Tensor> counts;
+  std::vector<bool> listed(experts_.size(), false);
+  for (const std::size_t i : updated_) {
     const ParameterSpec& spec = model_->parameters()[i].spec;
-    if (!per_expert(spec)) continue;
-    const std::vector<ExpertSteps>& experts = experts_[static_cast<std::size_t>(spec.layer)];
-    if (!experts.empty() && alike(experts) && device_steps_[i] != experts.front().moments)
-      steps_[i].fill_(device_steps_[i] = experts.front().moments);
+    if (!per_expert(spec)) {
+      counts.push_back(steps_[i]);
+    } else if (const auto layer = static_cast<std::size_t>(spec.layer); !listed[layer]) {
+      listed[layer] = true;
+      counts.push_back(expert_counts_[layer]);
+    }
   }
+  if (!counts.empty()) at::_foreach_add_(counts, 1);
+}
+
+// Adds the parameter to a group of our own kernel or of LibTorch's.
+void AdamW::add(std::size_t index, std::vector<Group>& own, std::vector<Group>& library) const {
+  const Parameter& parameter = model_->parameters()[index];
+  const ParameterSpec& spec = parameter.spec;
+  const auto layer = static_cast<std::size_t>(std::max<std::int64_t>(spec.layer, 0));
+  const bool has_experts = per_expert(spec),
+             by_own = model_->own_kernels() || (has_experts && !alike(experts_[layer]));
+  // LibTorch's kernel takes the warm-up as a factor of the rate; our own kernel computes it from the counts.
+  const double warm = has_experts && !by_own ? warmth(experts_[layer].front()) : 1;
+  AdamTensors& tensors = Group::in(by_own ? own : library, spec.rate_scale * warm, spec.epsilon_scale);
+  tensors.masters.push_back(parameter.master.detach());
+  tensors.moment1.push_back(moment1_[index]);
+  tensors.moment2.push_back(moment2_[index]);
+  tensors.gradients.push_back(gradient_of(parameter));
+  tensors.copies.push_back(copy_of(parameter));
+  const bool vectors = has_experts && by_own;
+  tensors.updates.push_back(vectors ? expert_counts_[layer][kMoments] : steps_[index]);
+  tensors.ages.push_back(vectors ? expert_counts_[layer][kSinceRestart] : at::Tensor());
+  tensors.expert_dims.push_back(expert_dim(spec, model_->options().experts.skip_token));
 }
 
 void AdamW::update() {
   const at::NoGradGuard no_grad;
-  std::vector<Group> groups;
+  std::vector<Group> own, library;
   updated_.clear();
   for (std::size_t i = 0; i < model_->parameters().size(); ++i) {
-    const Parameter& parameter = model_->parameters()[i];
-    const at::Tensor gradient = parameter.compute.grad();
-    if (!gradient.defined()) continue;
+    if (!model_->parameters()[i].compute.grad().defined()) continue;
     updated_.push_back(i);
-    if (per_expert(parameter.spec)) {
-      add_expert_tensor(i, gradient, groups);
-    } else {
-      group_of(groups, parameter.spec.rate_scale, parameter.spec.epsilon_scale)
-          .add(parameter.master.detach(), gradient, moment1_[i], moment2_[i], steps_[i], copy_of(parameter));
-    }
+    add(i, own, library);
   }
-  // Our own kernel writes the copies of whole parameters, so it cannot be used while experts are updated
-  // separately.
-  const bool own = model_->own_kernels() && all_alike();
-  for (Group& group : groups) own ? update_by_own_kernel(group) : update_by_library(group);
+  advance_counts();
+  for (const Group& group : own) update_by_own_kernel(group);
+  for (Group& group : library) update_by_library(group);
   model_->clear_gradients();
-  if (!own) model_->refresh_compute_weights();
+  if (!library.empty()) model_->refresh_compute_weights();  // our own kernel writes the copies
 }
 
-void AdamW::update_by_own_kernel(Group& group) const {
-  for (std::size_t i = 0; i < group.gradients.size(); ++i) {
-    if (group.gradients[i].strides() != group.masters[i].strides()) {
-      group.gradients[i] =
-          at::empty_like(group.masters[i], group.gradients[i].scalar_type()).copy_(group.gradients[i]);
-    }
-  }
-  at::_foreach_add_(group.steps, 1);  // the kernel takes the count that includes this update
-  adam_step({group.masters, group.moment1, group.moment2, group.gradients, group.copies, group.steps},
+void AdamW::update_by_own_kernel(const Group& group) const {
+  adam_step(group.tensors,
             {rate_, group.rate_scale, options_.beta1, options_.beta2, options_.epsilon * group.epsilon_scale,
-             options_.weight_decay});
+             options_.weight_decay, options_.restart_warmup_steps});
 }
 
 void AdamW::update_by_library(Group& group) const {
-  // The kernel needs dense memory. Columns of the router have strides, so they are copied to dense tensors.
-  std::vector<std::pair<at::Tensor, at::Tensor>> copies;
-  const auto dense = [&](std::vector<at::Tensor>& tensors) {
-    for (at::Tensor& tensor : tensors) {
-      if (tensor.is_non_overlapping_and_dense()) continue;
-      copies.emplace_back(tensor, tensor.contiguous());
-      tensor = copies.back().second;
-    }
-  };
-  dense(group.masters);
-  dense(group.moment1);
-  dense(group.moment2);
-  for (std::size_t i = 0; i < group.gradients.size(); ++i) {
-    if (group.gradients[i].strides() != group.masters[i].strides()) {
-      group.gradients[i] = at::empty_like(group.masters[i]).copy_(group.gradients[i]);
-    } else {
-      // copies only if the gradient is bf16
-      group.gradients[i] = group.gradients[i].to(group.masters[i].scalar_type());
-    }
-  }
-  at::_foreach_add_(group.steps, 1);  // the kernel takes the count that includes this update
+  AdamTensors& tensors = group.tensors;
+  for (std::size_t i = 0; i < tensors.gradients.size(); ++i)  // copies only if the gradient is bf16
+    tensors.gradients[i] = tensors.gradients[i].to(tensors.masters[i].scalar_type());
   at::Tensor rate = rate_ * group.rate_scale;
   if (rate.is_cuda()) rate = rate.to(at::kFloat);  // LibTorch's CUDA kernel reads only fp32
-  at::_fused_adamw_(group.masters, group.gradients, group.moment1, group.moment2, /*max_exp_avg_sqs=*/{},
-                    group.steps, rate, options_.beta1, options_.beta2, options_.weight_decay,
-                    options_.epsilon * group.epsilon_scale, /*amsgrad=*/false, /*maximize=*/false);
-  for (auto& [tensor, copy] : copies) tensor.copy_(copy);
+  at::_fused_adamw_(tensors.masters, tensors.gradients, tensors.moment1, tensors.moment2,
+                    /*max_exp_avg_sqs=*/{}, tensors.updates, rate, options_.beta1, options_.beta2,
+                    options_.weight_decay, options_.epsilon * group.epsilon_scale, /*amsgrad=*/false,
+                    /*maximize=*/false);
 }
 
 void AdamW::count() {
   std::vector<bool> layer_stepped(experts_.size(), false);
   for (const std::size_t i : updated_) {
     const ParameterSpec& spec = model_->parameters()[i].spec;
-    if (!per_expert(spec)) continue;
-    const auto layer = static_cast<std::size_t>(spec.layer);
-    layer_stepped[layer] = true;
-    device_steps_[i] = alike(experts_[layer]) ? device_steps_[i] + 1 : kUnknown;
+    if (per_expert(spec)) layer_stepped[static_cast<std::size_t>(spec.layer)] = true;
   }
   for (std::size_t layer = 0; layer < experts_.size(); ++layer) {
     if (!layer_stepped[layer]) continue;
+    for (float& count : device_counts_[layer]) count += 1;
     for (ExpertSteps& expert : experts_[layer]) {
       expert.moments += 1;
       if (expert.since_restart >= 0) expert.since_restart += 1;

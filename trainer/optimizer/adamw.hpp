@@ -2,6 +2,9 @@
 // LibTorch's fused kernel, which also reads and writes every parameter once. For an expert that arrives from
 // another site, the optimiser restarts: the expert's moments are zero, its bias correction counts from that
 // point, and its learning rate warms up again. The other experts in the same tensor continue as before.
+//
+// The counts of the experts are vectors on the device, which our own kernel reads. LibTorch's kernel takes
+// one count and one rate for each tensor, so tensors whose experts differ are left to our own kernel.
 #pragma once
 
 #include <vector>
@@ -43,18 +46,18 @@ class AdamW {
   /// Sends to the device what only the host knows: the learning rate, and the counts of experts that have
   /// changed.
   void prepare();
-  /// The part of an update that runs on the device. While settled(), each call does the same work on the
-  /// device, with the same constants.
+  /// The part of an update that runs on the device. If the model uses our own kernels, each call does the
+  /// same work on the device, with the same constants, whatever the counts of the experts.
   void update();
   /// Counts one more update on the host, for the tensors of the last update().
   void count();
-  /// Whether all experts in each tensor have the same step count and none of them is still warming up.
-  [[nodiscard]] bool settled() const;
+  /// Always true.
+  [[nodiscard]] bool settled() const { return true; }
 
   /// The first and second moments, in the order of Model::parameters() and in the dtype of the masters.
   [[nodiscard]] const std::vector<at::Tensor>& moment1() const { return moment1_; }
   [[nodiscard]] const std::vector<at::Tensor>& moment2() const { return moment2_; }
-  /// fp32 scalars: the number of updates of each parameter. For expert tensors, use experts().
+  /// fp32 scalars: the number of updates of each parameter; of expert tensors, those of the first expert.
   [[nodiscard]] const std::vector<at::Tensor>& steps() const { return steps_; }
   /// The counts of all experts, by layer, then by the expert's position among the local ones.
   [[nodiscard]] const std::vector<std::vector<ExpertSteps>>& experts() const { return experts_; }
@@ -67,22 +70,26 @@ class AdamW {
   [[nodiscard]] bool per_expert(const ParameterSpec& spec) const;
   [[nodiscard]] double warmth(const ExpertSteps& expert) const;
   [[nodiscard]] bool alike(const std::vector<ExpertSteps>& experts) const;
-  [[nodiscard]] bool all_alike() const;
-  void add_expert_tensor(std::size_t index, const at::Tensor& gradient, std::vector<Group>& groups);
-  Group& group_of(std::vector<Group>& groups, double rate_scale, double epsilon_scale) const;
-  void update_by_own_kernel(Group& group) const;
+  void send_counts(std::size_t layer);
+  void advance_counts();
+  void add(std::size_t index, std::vector<Group>& own, std::vector<Group>& library) const;
+  void update_by_own_kernel(const Group& group) const;
   void update_by_library(Group& group) const;
 
   Model* model_;  // not owned
   AdamWOptions options_;
   std::vector<at::Tensor> moment1_, moment2_;
-  std::vector<at::Tensor> steps_;  // on the device, where the fused kernel reads them
-  at::Tensor rate_;                // fp64, on the device
+  at::Tensor rate_;  // fp64, on the device
+  // experts_ as the device has it: by layer fp32 [2, experts]. The first row is `moments`. The second is
+  // since_restart, and infinity for an expert that has been here since the start.
+  std::vector<at::Tensor> expert_counts_;
+  // On the device, where LibTorch's kernel reads them; for expert tensors views of expert_counts_.
+  std::vector<at::Tensor> steps_;
   std::vector<std::vector<ExpertSteps>> experts_;
-  // The host's copies of values on the device; NaN if the host does not know a value.
+  // The host's copies of values on the device; NaN or empty if the host does not know the values.
   double device_rate_;
-  std::vector<double> device_steps_;  // for tensors with a row or column for each expert
-  std::vector<std::size_t> updated_;  // indices of the parameters that the last update() changed
+  std::vector<std::vector<float>> device_counts_;  // of expert_counts_
+  std::vector<std::size_t> updated_;               // indices of the parameters that the last update() changed
 };
 
 }  // namespace fomoe::trainer

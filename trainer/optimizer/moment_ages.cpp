@@ -29,4 +29,13 @@ double MomentAges::averaged(const std::vector<costmodel::NodeId>& nodes, std::in
   return age;
 }
 
+void MomentAges::set(const std::vector<std::vector<ExpertSteps>>& experts) {
+  for (std::size_t layer = 0; layer < experts.size(); ++layer) {
+    for (std::size_t expert = 0; expert < experts[layer].size(); ++expert)
+      ages_.select(1, static_cast<std::int64_t>(layer))
+          .select(1, static_cast<std::int64_t>(expert))
+          .fill_(experts[layer][expert].moments);
+  }
+}
+
 }  // namespace fomoe::trainer

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "costmodel/plan/plan.hpp"
+#include "trainer/optimizer/adamw.hpp"
 #include "trainer/torch.hpp"
 
 namespace fomoe::trainer {
@@ -22,6 +23,9 @@ class MomentAges {
   /// The second moments of the expert are averaged over `nodes`. Returns t, which becomes the count of all
   /// `nodes`.
   double averaged(const std::vector<costmodel::NodeId>& nodes, std::int64_t layer, std::int64_t expert);
+
+  /// Every node's moments of an expert (by layer and expert id) contain as many updates as given.
+  void set(const std::vector<std::vector<ExpertSteps>>& experts);
 
   /// fp64 [nodes, layers, experts]: updates that the moments contain, for checkpoints to save or to write.
   [[nodiscard]] at::Tensor& state() { return ages_; }

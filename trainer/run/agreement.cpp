@@ -46,14 +46,15 @@ std::string hash(const std::string& text) {
   return value.text();
 }
 
-// The number of tokens, and tokens at evenly spaced positions.
+// The names of files relative to the corpus, their numbers of tokens, and tokens at evenly spaced positions.
 std::string hash(const Corpus& corpus) {
-  constexpr std::int64_t kSamples = 65'536;
-  std::vector<std::int64_t> ids(static_cast<std::size_t>(std::min(corpus.size(), kSamples)));
-  const auto count = static_cast<std::int64_t>(ids.size());
-  for (std::int64_t i = 0; i < count; ++i)
-    corpus.copy(i * (corpus.size() / count), 1, &ids[static_cast<std::size_t>(i)]);
   Hash value;
+  for (const Corpus::File& file : corpus.files()) {
+    const std::int64_t size = file.tokens.size();
+    value.add(file.name.data(), file.name.size());
+    value.add(&size, sizeof size);
+  }
+  const std::vector<std::int64_t> ids = corpus.sample();
   value.add(ids.data(), ids.size() * sizeof ids.front());
   return std::to_string(corpus.size()) + " tokens " + value.text();
 }
@@ -88,7 +89,8 @@ std::string transfers_text(const costmodel::Plan& plan) {
 }  // namespace
 
 Digest determines_weights(const RunRequest& request, const costmodel::Plan& plan,
-                          const TrainingOptions& options, const Corpus& corpus) {
+                          const TrainingOptions& options, const Corpus& corpus,
+                          const std::optional<Corpus>& validation_corpus) {
   const ordered_json scenario = scenario::to_json(request.scenario);
   Digest digest = {{"seed", std::to_string(request.scenario.seed)}};
   add_table(digest, "model", scenario.at("model"));
@@ -99,8 +101,12 @@ Digest determines_weights(const RunRequest& request, const costmodel::Plan& plan
   digest.emplace_back("the order of transfers", hash(transfers_text(plan)));
   for (const auto& [name, value] : scenario::weight_settings(request.settings))
     digest.emplace_back(name, value);
+  if (request.settings.schedule != "constant")
+    digest.emplace_back("the number of steps", std::to_string(plan.steps));
   digest.emplace_back("trainer.dtype", c10::toString(options.dtype));
   digest.emplace_back("trainer.data", hash(corpus));
+  digest.emplace_back("trainer.validation_data",
+                      validation_corpus ? hash(*validation_corpus) : "the end of the data");
   digest.emplace_back("--paced", request.paced ? "yes" : "no");
   return digest;
 }
@@ -115,6 +121,12 @@ Digest shared_by_processes(const RunRequest& request, const Digest& determines_w
 }
 
 std::string code_version() { return std::string(FOMOE_VERSION) + ", " + FOMOE_COMMIT; }
+
+std::string hash_of(const WholeModel& whole) {
+  Hash value;
+  for (const auto& [name, tensor] : whole.tensors) value.add(tensor);
+  return value.text();
+}
 
 Digest weight_hashes(Executor& executor) {
   Hash dense;

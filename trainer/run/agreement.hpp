@@ -1,6 +1,7 @@
 // What all processes of a run must have in common, and what a checkpoint and the run that continues it must
 // have in common. Both are lists of names and values, so that a message can name what differs.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,20 +9,26 @@
 #include "trainer/data/corpus.hpp"
 #include "trainer/run/executor.hpp"
 #include "trainer/run/training_run.hpp"
+#include "trainer/whole/whole_model.hpp"
 
 namespace fomoe::trainer {
 
 /// Everything that determines the weights after a given number of rounds: seed, model, batch, method, sites
-/// and transfers, settings of the optimisers, dtype and data. Prices, links, failures and the number of
-/// tokens are not part of it.
+/// and transfers, settings of the optimisers, dtype and data. Also the data of the validation, since reports
+/// of the same weights must agree on the loss. Prices, links, failures and the number of tokens are not part
+/// of it.
 Digest determines_weights(const RunRequest& request, const costmodel::Plan& plan,
-                          const TrainingOptions& options, const Corpus& corpus);
+                          const TrainingOptions& options, const Corpus& corpus,
+                          const std::optional<Corpus>& validation_corpus = {});
 
 /// What all processes must have in common: the above, the number of tokens, and the code of the program.
 Digest shared_by_processes(const RunRequest& request, const Digest& determines_weights);
 
 /// The program's version and commit, for instance "0.1.0, commit 1a2b3c4".
 std::string code_version();
+
+/// A hash of all tensors of a whole model.
+std::string hash_of(const WholeModel& whole);
 
 /// Hashes of the parameters that a process holds, for comparison with those of other processes: one entry for
 /// all dense parameters of a node together, and one for each expert, since sites hold different experts.

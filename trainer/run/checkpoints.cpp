@@ -10,7 +10,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "experiments/scenario/scenario_reader.hpp"
+#include "experiments/results/json_values.hpp"
+#include "platforms/support/input_error.hpp"
 
 namespace fomoe::trainer {
 
@@ -20,7 +21,6 @@ using nlohmann::json;
 
 namespace {
 
-constexpr const char* kFormat = "fomoe.checkpoint/2";
 constexpr std::size_t kKept = 3;  // another site may be a round and an unfinished write behind
 
 json experts_json(const AdamW& optimizer) {
@@ -50,10 +50,24 @@ Checkpoints::~Checkpoints() {
   if (writer_.joinable()) writer_.join();
 }
 
-std::string Checkpoints::folder(std::int64_t rounds) const {
+std::string checkpoint_folder(const std::string& directory, std::int64_t rounds) {
   char name[32];
   std::snprintf(name, sizeof name, "round-%08lld", static_cast<long long>(rounds));
-  return directory_ + "/" + name;
+  return directory + "/" + name;
+}
+
+std::vector<std::int64_t> checkpointed_rounds(const std::string& directory) {
+  std::vector<std::int64_t> found;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename().string();
+    std::int64_t rounds = 0;
+    if (!name.starts_with("round-")) continue;
+    const auto [end, bad] = std::from_chars(name.data() + 6, name.data() + name.size(), rounds);
+    if (bad == std::errc() && end == name.data() + name.size()) found.push_back(rounds);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 std::string Checkpoints::file(std::int64_t rounds, NodeId node) const {
@@ -83,11 +97,15 @@ void Checkpoints::save(Executor& executor, std::int64_t rounds) {
         executor.diverged(node, "tensor " + name + " of its state");
     }
     snapshot.tensors.emplace_back("moment_ages", executor.moment_ages().state().clone());
-    snapshot.metadata = {{"format", kFormat},
+    snapshot.metadata = {{"format", kCheckpointFormat},
                          {"digest", to_json(digest_)},
                          {"node", std::to_string(node)},
                          {"rounds", std::to_string(rounds)},
                          {"steps", std::to_string(executor.steps(node))},
+                         {"nodes", std::to_string(executor.nodes())},
+                         {"model", scenario::to_json(executor.worker(node).model().shape()).dump()},
+                         {"experts", json(executor.worker(node).model().options().experts.local).dump()},
+                         {"skip_token", executor.worker(node).model().options().experts.skip_token ? "yes" : "no"},
                          {"expert_steps", experts_json(executor.worker(node).inner()).dump()}};
     snapshots.push_back(std::move(snapshot));
   }
@@ -123,20 +141,11 @@ void Checkpoints::remove_older(const std::vector<NodeId>& nodes) const {
 }
 
 std::vector<std::int64_t> Checkpoints::complete(const std::vector<NodeId>& nodes) const {
-  std::vector<std::int64_t> found;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory_, error)) {
-    const std::string name = entry.path().filename().string();
-    std::int64_t rounds = 0;
-    if (!name.starts_with("round-")) continue;
-    const auto [end, bad] = std::from_chars(name.data() + 6, name.data() + name.size(), rounds);
-    if (bad != std::errc() || end != name.data() + name.size()) continue;
-    if (std::all_of(nodes.begin(), nodes.end(),
-                    [&, r = rounds](NodeId node) { return fs::exists(file(r, node)); })) {
-      found.push_back(rounds);
-    }
-  }
-  std::sort(found.begin(), found.end());
+  std::vector<std::int64_t> found = checkpointed_rounds(directory_);
+  std::erase_if(found, [&](std::int64_t rounds) {
+    return !std::all_of(nodes.begin(), nodes.end(),
+                        [&](NodeId node) { return fs::exists(file(rounds, node)); });
+  });
   return found;
 }
 
@@ -174,7 +183,7 @@ void Checkpoints::check(const Metadata& metadata, std::int64_t rounds, NodeId no
     throw FileError(path + ": got " + got + "; expected " + expected +
                     "; for example another directory with --checkpoints");
   };
-  if (value("format") != kFormat) refuse("a file in another format", "a checkpoint of fomoe-train");
+  if (value("format") != kCheckpointFormat) refuse("a file in another format", "a checkpoint of fomoe-train");
   const auto difference = first_difference(digest_, digest_from_json(value("digest")));
   if (difference)
     refuse("the checkpoint of another run, which differs in " + *difference,

@@ -1,6 +1,8 @@
 // Checkpoints of a run: one safetensors file for each node and round, DIR/round-00000012/node-3.safetensors.
 // A run can resume from a round if the files of all its nodes exist. Each process writes the files of its own
-// nodes. The files do not depend on whether one process or several train the sites.
+// nodes. The files do not depend on whether one process or several train the sites. Each file says in its
+// metadata which experts it holds and how many nodes the run has, so that a whole model can be put together
+// without the scenario (trainer/whole/checkpointed_model.hpp).
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,6 +16,13 @@
 #include "trainer/run/executor.hpp"
 
 namespace fomoe::trainer {
+
+inline constexpr const char* kCheckpointFormat = "fomoe.checkpoint/2";
+
+/// The folder of a round in a directory of checkpoints.
+std::string checkpoint_folder(const std::string& directory, std::int64_t rounds);
+/// Rounds that have a folder, ascending.
+std::vector<std::int64_t> checkpointed_rounds(const std::string& directory);
 
 class Checkpoints {
  public:
@@ -46,7 +55,9 @@ class Checkpoints {
   void load(Executor& executor, std::int64_t rounds) const;
 
  private:
-  [[nodiscard]] std::string folder(std::int64_t rounds) const;
+  [[nodiscard]] std::string folder(std::int64_t rounds) const {
+    return checkpoint_folder(directory_, rounds);
+  }
   [[nodiscard]] std::string file(std::int64_t rounds, costmodel::NodeId node) const;
   /// Throws FileError if a file with this metadata belongs to another run, node or round.
   void check(const Metadata& metadata, std::int64_t rounds, costmodel::NodeId node) const;

@@ -38,6 +38,8 @@ Executor::Executor(const costmodel::Scenario& scenario, const costmodel::Plan& p
             options.inner.beta2),
       pieces_(costmodel::pieces_of(scenario, plan)),
       background_(transport.concurrent() ? kChannels : 1) {
+  options_.rate.peak = options.inner.learning_rate;
+  options_.rate.steps = plan.steps;
   const PlanNeeds needs = needs_of(scenario, plan);
   if (options.paced) pacing_.emplace(scenario_, plan_);
   for (NodeId node = 0; node < static_cast<NodeId>(plan.nodes.size()); ++node) {
@@ -237,9 +239,7 @@ void Executor::gradients(NodeId node, const costmodel::RoundPlan& plan, std::int
 
 void Executor::optimizer_step(NodeId node) {
   const double start_s = now_s();
-  const auto step = static_cast<double>(step_.at(node));
-  const auto warmup = static_cast<double>(options_.warmup_steps);
-  const double rate = options_.inner.learning_rate * (warmup > 0 ? std::min(1.0, (step + 1) / warmup) : 1.0);
+  const double rate = options_.rate.at(step_.at(node));
   workers_.at(node)->inner().set_learning_rate(rate);
   StepRecord& record = open_step_.at(node);
   record.skipped = !steps_.at(node).update();

@@ -46,6 +46,7 @@
 #include "trainer/data/batches.hpp"
 #include "trainer/measurement/pacing.hpp"
 #include "trainer/optimizer/moment_ages.hpp"
+#include "trainer/optimizer/schedule.hpp"
 #include "trainer/run/background.hpp"
 #include "trainer/run/worker.hpp"
 #include "trainer/step/gradient_pass.hpp"
@@ -56,7 +57,7 @@ namespace fomoe::trainer {
 struct TrainingOptions {
   AdamWOptions inner;
   OuterOptions outer;
-  std::int64_t warmup_steps = 0;  // the rate is η·min(1, (step + 1) ÷ warmup_steps)
+  LearningRate rate;  // peak and steps follow from `inner` and the plan
   // limit of the norm of a site's gradients, before each optimiser step; 0: no clipping
   double clip_norm = 0;
   double balance_weight = 0;  // factor of the load-balancing loss
@@ -154,6 +155,8 @@ class Executor {
   /// The worker of a hosted node.
   [[nodiscard]] Worker& worker(costmodel::NodeId node) { return *workers_.at(node); }
   [[nodiscard]] std::vector<costmodel::NodeId> hosted() const;
+  /// Number of nodes of the plan, at all processes together.
+  [[nodiscard]] std::size_t nodes() const { return plan_.nodes.size(); }
   [[nodiscard]] MomentAges& moment_ages() { return ages_; }
   /// What the hosted nodes did and when, in seconds since `zero_clock`; run_round appends to it.
   [[nodiscard]] const std::vector<costmodel::Interval>& intervals() const { return intervals_; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -48,10 +49,17 @@ Timeline timeline_of(const costmodel::Plan& plan, const std::vector<Observation>
   return timeline;
 }
 
+std::string three_digits(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4g", value);
+  return text;
+}
+
 }  // namespace
 
 std::string to_text(const Observation& observation) {
   json out = {{"peak_memory_bytes", observation.peak_memory_bytes},
+              {"whole_validation_loss", observation.whole_validation_loss},
               {"nodes", json::array()},
               {"intervals", json::array()}};
   for (const Observation::OfNode& one : observation.nodes) {
@@ -71,6 +79,7 @@ Observation observation_from(const std::string& text) {
   const json in = json::parse(text);
   Observation out;
   out.peak_memory_bytes = in.at("peak_memory_bytes");
+  out.whole_validation_loss = in.at("whole_validation_loss");
   for (const json& one : in.at("nodes")) {
     out.nodes.push_back({one.at("node"),
                          {one.at("sent").get<BytesByClass>(), one.at("received").get<BytesByClass>(),
@@ -129,9 +138,10 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
 
   costmodel::RunReport report = costmodel::assemble_report(measured, executed, {timeline});
   report.executor = "measured";
-  double loss = 0;
+  double loss = 0, whole_loss = -1;
   int validated = 0;
   for (const Observation& seen : observations) {
+    whole_loss = std::max(whole_loss, seen.whole_validation_loss);
     for (const Observation::OfNode& one : seen.nodes) {
       const auto site = static_cast<std::size_t>(plan.nodes[static_cast<std::size_t>(one.node)].site);
       report.sites[site].memory_bytes = static_cast<double>(seen.peak_memory_bytes);
@@ -143,10 +153,18 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
   if (validated > 0) {
     costmodel::Quality quality;
     quality.known = true;
-    quality.perplexity = std::exp(loss / validated);
-    quality.source = "measured: " + std::to_string(context.validation_sequences) +
-                     " validation sequences, mean loss of the models of " + std::to_string(validated) +
-                     " sites";
+    const std::string sequences = "measured: " + std::to_string(context.validation_sequences) +
+                                  " validation sequences, ",
+                      sites = std::to_string(validated) + " sites";
+    const double mean = std::exp(loss / validated);
+    if (whole_loss >= 0) {
+      quality.perplexity = std::exp(whole_loss);
+      quality.source = sequences + "loss of the model with the experts of all sites; the models of the " + sites +
+                       ", each with its own experts, have a mean loss of perplexity " + three_digits(mean);
+    } else {
+      quality.perplexity = mean;
+      quality.source = sequences + "mean loss of the models of " + sites;
+    }
     report.quality = quality;
   }
   // Replace the provenance of assumed and computed inputs by that of the measurements; the entries after them

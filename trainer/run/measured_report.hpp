@@ -25,6 +25,7 @@ struct Observation {
   std::vector<OfNode> nodes;
   std::vector<costmodel::Interval> intervals;  // in seconds since the barrier at the start
   std::int64_t peak_memory_bytes = 0;          // peak of the process
+  double whole_validation_loss = -1;           // of the assembled model; negative: not validated here
 };
 std::string to_text(const Observation& observation);
 Observation observation_from(const std::string& text);

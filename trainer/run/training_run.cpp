@@ -22,15 +22,17 @@
 #include "trainer/run/agreement.hpp"
 #include "trainer/run/checkpoints.hpp"
 #include "trainer/run/measured_report.hpp"
+#include "trainer/run/run_data.hpp"
 #include "trainer/run/run_log.hpp"
+#include "trainer/run/starting_point.hpp"
+#include "trainer/whole/checkpointed_model.hpp"
+#include "trainer/whole/evaluation.hpp"
+#include "trainer/whole/exported_model.hpp"
+#include "trainer/whole/gathering.hpp"
 
 namespace fomoe::trainer {
-namespace {
 
-// Enough tokens for several passes to differ, and few enough to generate at once.
-constexpr std::int64_t kSyntheticTokens = 1'000'000;
-
-TrainingOptions options_of(const RunRequest& request) {
+TrainingOptions training_options(const RunRequest& request) {
   const scenario::TrainerSettings& settings = request.settings;
   TrainingOptions options;
   options.inner.learning_rate = settings.learning_rate;
@@ -39,7 +41,13 @@ TrainingOptions options_of(const RunRequest& request) {
   options.outer.kind = request.scenario.strategy.outer_optimizer;
   options.outer.learning_rate = settings.outer_learning_rate;
   options.outer.momentum = settings.outer_momentum;
-  options.warmup_steps = settings.warmup_steps;
+  options.inner.beta1 = settings.beta1;
+  options.inner.beta2 = settings.beta2;
+  options.inner.epsilon = settings.epsilon;
+  options.rate.warmup_steps = settings.warmup_steps;
+  options.rate.schedule = schedule_named(settings.schedule);
+  options.rate.decay_steps = settings.decay_steps;
+  options.rate.final_share = settings.final_rate_share;
   options.clip_norm = settings.clip_norm;
   options.balance_weight = settings.balance_weight;
   options.kept_share = settings.kept_share;
@@ -70,6 +78,8 @@ TrainingOptions options_of(const RunRequest& request) {
   return options;
 }
 
+namespace {
+
 std::string log_path(const std::string& path, const std::optional<Launch>& launch) {
   if (path.empty() || !launch || launch->rank == 0) return path;
   const std::filesystem::path whole(path);
@@ -78,6 +88,12 @@ std::string log_path(const std::string& path, const std::optional<Launch>& launc
       .string();
 }
 
+/// Validation losses at this process; negative: not validated here.
+struct Losses {
+  std::map<costmodel::NodeId, double> of_node;  // of the models of the sites
+  double of_whole = -1;                         // of the whole model, if sites hold parts of it
+};
+
 /// One process's part of the run.
 class Run {
  public:
@@ -85,12 +101,9 @@ class Run {
       : request_(request),
         scenario_(request.scenario),
         out_(progress),
-        corpus_(request.settings.data.empty()
-                    ? Corpus::synthetic(scenario_.model.vocabulary, kSyntheticTokens, scenario_.seed)
-                    : Corpus::open(request.settings.data, scenario_.model.vocabulary)),
         plan_(costmodel::make_plan(scenario_)),
-        options_(options_of(request)),
-        batches_(make_batches(request, corpus_)),
+        options_(training_options(request)),
+        data_(scenario_, request.settings, plan_),
         log_(log_path(request.log, request.launch)) {
     // Checked before any process waits for another one.
     if (needs_of(scenario_, plan_).detached && !request.checkpoints.empty()) {
@@ -107,9 +120,13 @@ class Run {
           "--checkpoints " +
           request.checkpoints + " --resume");
     }
-    digest_ = determines_weights(request, plan_, options_, corpus_);
+    if (!request.settings.initial_weights.empty()) initial_ = read_exported(request.settings.initial_weights);
+    digest_ = determines_weights(request, plan_, options_, data_.corpus, data_.validation_corpus);
+    if (!initial_.tensors.empty()) digest_.emplace_back("trainer.initial_weights", hash_of(initial_));
     connect();
-    executor_.emplace(scenario_, plan_, *transport_, batches_, options_);
+    executor_.emplace(scenario_, plan_, *transport_, data_.batches, options_);
+    if (!initial_.tensors.empty()) take_parts(initial_);
+    if (!request.start_from.empty()) start_from(read_checkpointed(request.start_from));
     if (rendezvous_ && !request.paced) compare_weights();
     if (!request.checkpoints.empty()) resume();
     progress_.emplace(progress, terminal, scenario_, plan_, first_round_, [this] { return exposed_s(); });
@@ -143,10 +160,11 @@ class Run {
     };
     if (request_.paced) executor_->rehearse();
     if (rendezvous_) rendezvous_->start_together();
+    request_.all_present();
     executor_->zero_clock();
     reset_peak_memory(options_.device.is_cuda());
     const std::int64_t first_step = steps_done();
-    std::map<costmodel::NodeId, double> losses;
+    Losses losses;
     for (std::int64_t round = first_round_; round < plan_.rounds; ++round) {
       executor_->run_round(round);
       const std::int64_t done = round + 1;
@@ -164,28 +182,10 @@ class Run {
     return report(losses, steps_done() - first_step);
   }
 
-  static Batches make_batches(const RunRequest& request, const Corpus& corpus) {
-    try {
-      return {corpus, request.scenario.model.sequence_length,
-              request.scenario.workload.global_batch_sequences, request.settings.validation_sequences,
-              request.scenario.seed};
-    } catch (const std::invalid_argument& error) {
-      throw UsageError("trainer.data: " + std::string(error.what()));
-    }
-  }
-
   [[nodiscard]] bool speaks() const { return !request_.launch || request_.launch->rank == 0; }
   [[nodiscard]] std::string site_name(costmodel::NodeId node) const {
     const int site = plan_.nodes[static_cast<std::size_t>(node)].site;
     return scenario_.platform.sites[static_cast<std::size_t>(site)].name;
-  }
-  /// Optimiser steps of the run after that many rounds.
-  [[nodiscard]] std::int64_t steps_after(std::int64_t rounds) const {
-    std::int64_t steps = 0;
-    for (const costmodel::RoundClass& kind : plan_.classes) {
-      for (std::int64_t i = 0; i < kind.count && kind.round_at(i) < rounds; ++i) steps += kind.steps;
-    }
-    return steps;
   }
   [[nodiscard]] std::int64_t steps_done() const {
     std::int64_t most = 0;
@@ -206,9 +206,26 @@ class Run {
     }
     std::vector<std::string> names;
     for (const platforms::Site& site : scenario_.platform.sites) names.push_back(site.name);
-    rendezvous_.emplace(*request_.launch, names, request_.settings.timeout_s);
+    rendezvous_.emplace(*request_.launch, names, request_.settings.timeout_s,
+                        /*rejoins=*/request_.settings.on_lost_site == "wait");
     rendezvous_->agree(shared_by_processes(request_, digest_));
     transport_ = rendezvous_->transport(plan_.nodes, options_.device, request_.settings.transport);
+  }
+
+  // Every hosted node gets its part of the whole model.
+  void take_parts(const WholeModel& whole) {
+    check_same_model(whole.shape, scenario_.model);
+    for (const costmodel::NodeId node : executor_->hosted()) take_part(whole, executor_->worker(node));
+  }
+
+  // Goes on from the state of a run that may have had other sites.
+  void start_from(const WholeModel& whole) {
+    first_round_ = round_after(plan_, whole);
+    executor_->resume_at(first_round_, whole.steps);
+    take_parts(whole);
+    executor_->moment_ages().set(whole.experts);
+    if (speaks())
+      out_ << "starts from the state after " << whole.steps << " steps in " << request_.start_from << '\n';
   }
 
   // Averages of different models would be neither. Sites start from the same weights unless something is
@@ -227,66 +244,47 @@ class Run {
   void resume() {
     checkpoints_.emplace(request_.checkpoints, digest_);
     if (!request_.resume) return;
-    // A process that trains no site has no files and does not restrict the choice. One whose files are all
-    // unusable stops the run: to start again from the beginning would waste what was trained.
-    constexpr const char *kIdle = "idle", *kNone = "none ";
-    std::ostringstream own;
     std::vector<std::string> reasons;
-    if (executor_->hosted().empty()) {
-      own << kIdle;
-    } else {
-      const auto usable = checkpoints_->usable(
-          executor_->hosted(), [this](std::int64_t rounds) { return steps_after(rounds); }, reasons);
-      for (const std::int64_t rounds : usable) own << rounds << ' ';
-      if (usable.empty() && !reasons.empty()) own << kNone << reasons.back();
-    }
-    std::vector<std::string> texts = {own.str()};
-    if (rendezvous_) texts = rendezvous_->gather("resume", own.str());
-    std::erase(texts, kIdle);
-    std::map<std::int64_t, std::size_t> votes;
-    for (const std::string& text : texts) {
-      if (text.starts_with(kNone)) throw FileError(text.substr(std::string(kNone).size()));
-      std::istringstream in(text);
-      for (std::int64_t rounds = 0; in >> rounds;) ++votes[rounds];
-    }
-    for (const auto& [rounds, count] : votes) {
-      if (count == texts.size()) first_round_ = rounds;
-    }
+    const std::string own = resumable(*checkpoints_, executor_->hosted(), plan_, reasons);
+    const std::int64_t resumed =
+        common_round(rendezvous_ ? rendezvous_->gather("resume", own) : std::vector<std::string>{own});
     for (const std::string& reason : reasons) out_ << reason << "; an older checkpoint is used\n";
-    if (first_round_ == 0) {
+    if (resumed == 0) {
       if (speaks()) out_ << "no checkpoint in " << request_.checkpoints << "; starting from the beginning\n";
       return;
     }
+    first_round_ = resumed;
     checkpoints_->load(*executor_, first_round_);
     if (speaks()) out_ << "resumed after round " << first_round_ << " of " << plan_.rounds << '\n';
   }
 
-  std::map<costmodel::NodeId, double> validate(std::int64_t round) {
-    std::map<costmodel::NodeId, double> losses;
-    const std::int64_t all = batches_.validation_sequences();
-    if (all == 0 || request_.paced) return losses;
-    const at::NoGradGuard no_grad;
+  Losses validate(std::int64_t round) {
+    Losses losses;
+    if (data_.batches.validation_sequences() == 0 || request_.paced) return losses;
     for (const costmodel::NodeId node : executor_->hosted()) {
       const costmodel::Node& of = plan_.nodes[static_cast<std::size_t>(node)];
       if (of.kind != costmodel::NodeKind::worker) continue;
-      const std::int64_t most = options_.micro_batch_sequences > 0
-                                    ? options_.micro_batch_sequences
-                                    : std::max<std::int64_t>(1, static_cast<std::int64_t>(of.sequences));
-      double sum = 0;
-      for (std::int64_t first = 0; first < all; first += most) {
-        const std::int64_t count = std::min(most, all - first);
-        const Batch batch = batches_.validation(first, count);
-        sum += static_cast<double>(count) *
-               executor_->worker(node)
-                   .model()
-                   .loss(batch.tokens.to(options_.device), batch.targets.to(options_.device))
-                   .item<double>();
-      }
-      losses[node] = sum / static_cast<double>(all);
-      if (!std::isfinite(losses[node])) executor_->diverged(node, "the validation loss");
-      log_.validation(site_name(node), round, losses[node], all);
+      losses.of_node[node] = validated(executor_->worker(node).model(), of, node, site_name(node), round);
+    }
+    if (!plan_.placement) return losses;  // every site has the whole model
+    const costmodel::Placement placement = plan_.placement(round + 1);
+    if (const auto whole = gather_whole(*executor_, *transport_, placement)) {
+      const costmodel::NodeId home = executor_->hosted().front();
+      const Model model = model_of(*whole, options_.device, options_.dtype);
+      losses.of_whole = validated(model, plan_.nodes[static_cast<std::size_t>(home)], home, "all", round);
     }
     return losses;
+  }
+
+  double validated(const Model& model, const costmodel::Node& of, costmodel::NodeId node,
+                   const std::string& name, std::int64_t round) {
+    const std::int64_t most = options_.micro_batch_sequences > 0
+                                  ? options_.micro_batch_sequences
+                                  : std::max<std::int64_t>(1, static_cast<std::int64_t>(of.sequences));
+    const double loss = validation_loss(model, data_.batches, most);
+    if (!std::isfinite(loss)) executor_->diverged(node, "the validation loss");
+    log_.validation(name, round, loss, data_.batches.validation_sequences());
+    return loss;
   }
 
   // Counts by expert id, since a router of partial replicas without skip-token has columns of local experts
@@ -321,14 +319,14 @@ class Run {
     return costmodel::uncovered(transferring, computing);
   }
 
-  std::optional<TrainingResult> report(const std::map<costmodel::NodeId, double>& losses,
-                                       std::int64_t steps) {
+  std::optional<TrainingResult> report(const Losses& losses, std::int64_t steps) {
     Observation own;
     for (const costmodel::NodeId node : executor_->hosted()) {
-      const auto loss = losses.find(node);
+      const auto loss = losses.of_node.find(node);
       own.nodes.push_back(
-          {node, transport_->traffic(node), loss == losses.end() ? -1 : loss->second, routed_[node]});
+          {node, transport_->traffic(node), loss == losses.of_node.end() ? -1 : loss->second, routed_[node]});
     }
+    own.whole_validation_loss = losses.of_whole;
     own.intervals = executor_->intervals();
     own.peak_memory_bytes = peak_memory_bytes(options_.device.is_cuda());
     std::vector<Observation> all = {own};
@@ -347,7 +345,7 @@ class Run {
     context.paced = request_.paced;
     if (request_.paced) context.pace = costmodel::OperationSeconds(scenario_, plan_).provenance();
     if (const char* links = std::getenv("FOMOE_LINKS")) context.links = links;
-    context.validation_sequences = batches_.validation_sequences();
+    context.validation_sequences = data_.batches.validation_sequences();
     context.device = options_.device.is_cuda() ? cuda_name() : cpu_name();
     // In turn, sites do not work at the same time, so there is no timeline of a round to draw.
     const std::string round =
@@ -360,11 +358,11 @@ class Run {
   const RunRequest& request_;
   const costmodel::Scenario& scenario_;
   std::ostream& out_;
-  Corpus corpus_;
   costmodel::Plan plan_;
   TrainingOptions options_;
-  Digest digest_;  // what determines the weights
-  Batches batches_;
+  WholeModel initial_;  // trainer.initial_weights; without tensors: not given
+  Digest digest_;       // what determines the weights
+  RunData data_;
   RunLog log_;
   std::optional<Rendezvous> rendezvous_;
   std::unique_ptr<Transport> transport_;

@@ -50,8 +50,14 @@ std::vector<std::string> choices(const Key& key) {
     names = {"fp32", "bf16"};
   } else if (key.table == "trainer" && key.name == "cuda_graph") {
     names = {"auto", "on", "off"};
+  } else if (key.table == "trainer" && key.name == "data_split") {
+    names = {"shared", "iid", "domain"};
   } else if (key.table == "trainer" && key.name == "transport") {
     names = {"gloo", "nccl", "auto"};
+  } else if (key.table == "trainer" && key.name == "on_lost_site") {
+    names = {"stop", "wait"};
+  } else if (key.table == "trainer" && key.name == "schedule") {
+    names = {"constant", "cosine", "wsd"};
   } else if (key.table == "trainer" && key.name == "on_divergence") {
     names = {"stop", "skip_step"};
   } else if ((key.table == "compute" || key.table == "site") && key.name == "dtype") {

@@ -74,8 +74,20 @@ constexpr Key kKeys[] = {
      "learning rate of the inner AdamW at the base width and depth; CompleteP scales it to the model", "0.01",
      10},
     {"trainer", "warmup_steps", Kind::count, "0", "",
-     "number of optimiser steps until the learning rate is reached; it is constant after them", "160", 1e9,
-     0},
+     "number of optimiser steps until the learning rate is reached", "160", 1e9, 0},
+    {"trainer", "schedule", Kind::choice, "\"constant\"", "",
+     "learning rate after the warm-up; cosine: falls along half a cosine until the end of the run; wsd: falls "
+     "linearly in the last decay_steps",
+     "\"cosine\""},
+    {"trainer", "decay_steps", Kind::count, "", "none", "number of steps of the decay, with schedule = \"wsd\"",
+     "2000", 1e12},
+    {"trainer", "final_rate_share", Kind::share, "0.1", "",
+     "learning rate at the end of the run as a share of learning_rate, unless the schedule is constant", "0.1"},
+    {"trainer", "beta1", Kind::share, "0.9", "", "decay of the first moment of the inner AdamW", "0.9", 0.99999},
+    {"trainer", "beta2", Kind::share, "0.95", "", "decay of the second moment of the inner AdamW", "0.95",
+     0.99999},
+    {"trainer", "epsilon", Kind::multiple, "1e-8", "",
+     "epsilon of the inner AdamW at the base width and depth; CompleteP scales it to the model", "1e-8", 1},
     {"trainer", "weight_decay", Kind::multiple, "", "none", "weight decay of the inner AdamW", "0.1", 10},
     {"trainer", "clip_norm", Kind::multiple, "", "no clipping",
      "norm to which a site's gradients are clipped before each optimiser step", "1.0", 1e9},
@@ -90,11 +102,20 @@ constexpr Key kKeys[] = {
     {"trainer", "kept_share", Kind::share, "0.5", "",
      "share of its own progress that a site keeps when a fragment arrives during training", "0.5", 0.9999},
     {"trainer", "data", Kind::text, "", "synthetic data from a Markov chain",
-     "file of token ids, .bin (uint16, or uint32 if the vocabulary exceeds 65,536) or .npy, relative to this "
-     "file",
+     "file of token ids, .bin (uint16, or uint32 if the vocabulary exceeds 65,536) or .npy, or folder of "
+     "such files, of which each sub-folder is a domain; relative to this file",
      "\"corpus.bin\""},
+    {"trainer", "data_split", Kind::choice, "\"shared\"", "",
+     "which data a site trains on; shared: any; iid: a random part of its own; domain: whole domains, so "
+     "that sites have about as many tokens",
+     "\"domain\""},
+    {"trainer", "validation_data", Kind::text, "", "the end of the data",
+     "file or folder of token ids that are used only for validation, relative to this file",
+     "\"validation.bin\""},
     {"trainer", "validation_sequences", Kind::count, "32", "",
-     "number of sequences at the end of the data that are used only for validation", "256", 1e9, 0},
+     "number of sequences that are used only for validation: the first ones of validation_data, or the last "
+     "ones of the data, as many from each domain",
+     "256", 1e9, 0},
     {"trainer", "validation_rounds", Kind::count, "", "after the last round only",
      "number of rounds between two validations", "10", 1e12},
     {"trainer", "checkpoint_rounds", Kind::count, "1", "",
@@ -107,6 +128,9 @@ constexpr Key kKeys[] = {
      "use of CUDA graphs; on: a step is recorded once and launched as a whole; off: kernel by kernel; auto: "
      "on if possible",
      "\"off\""},
+    {"trainer", "initial_weights", Kind::text, "", "random weights",
+     "folder of a model that `fomoe-train export` wrote, relative to this file; training starts from it",
+     "\"exported\""},
     {"trainer", "transport", Kind::choice, "\"gloo\"", "",
      "what carries messages between sites: gloo is TCP; nccl needs a GPU of its own for every site, and "
      "sends "
@@ -118,6 +142,12 @@ constexpr Key kKeys[] = {
      "\"skip_step\""},
     {"trainer", "timeout", Kind::duration, "\"5min\"", "",
      "time for which a site waits for another before it treats it as lost", "\"30s\""},
+    {"trainer", "on_lost_site", Kind::choice, "\"stop\"", "",
+     "reaction to a lost site; stop: all sites stop; wait: all sites wait until it has been started again, and "
+     "go on from the newest checkpoint that all have",
+     "\"wait\""},
+    {"trainer", "lost_site_timeout", Kind::duration, "\"1h\"", "",
+     "time for which on_lost_site = \"wait\" waits for a lost site before all sites stop", "\"24h\""},
 };
 
 }  // namespace

@@ -1,58 +1,28 @@
 // Tests corpora in files, and that the batch of a step does not depend on which site trains it.
 #include <cmath>
-#include <cstdio>
-#include <fstream>
 #include <numeric>
 
-#include "experiments/scenario/scenario_reader.hpp"
+#include "costmodel/math/random.hpp"
+#include "tests/trainer/data/token_files.hpp"
 #include "tests/trainer/support.hpp"
 #include "trainer/data/batches.hpp"
 
 using namespace fomoe::trainer;
 using namespace fomoe::trainer::testing;
-using fomoe::FileError;
 
 namespace {
 
-class File {
- public:
-  File(const std::string& name, const std::string& bytes) : path_(FOMOE_BINARY_DIR "/" + name) {
-    std::ofstream(path_, std::ios::binary) << bytes;
-  }
-  ~File() { std::remove(path_.c_str()); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
+/// The only file of a folder.
+struct File {
+  File(const std::string& name, const std::string& bytes) : path_(folder_.write(name, bytes)) {}
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
+  TokenFolder folder_;
   std::string path_;
 };
 
-template <class T>
-std::string bytes_of(const std::vector<T>& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
-}
-
-std::string npy(const std::string& type, const std::string& shape, const std::string& data) {
-  std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + shape + "), }";
-  header.resize(118, ' ');  // 10 + 118 is a multiple of 64, as NumPy pads
-  return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + data;
-}
-
-std::vector<std::int64_t> ids(const Corpus& corpus) {
-  std::vector<std::int64_t> out(static_cast<std::size_t>(corpus.size()));
-  corpus.copy(0, corpus.size(), out.data());
-  return out;
-}
-
-std::string refusal(const std::string& path, std::int64_t vocabulary) {
-  try {
-    (void)Corpus::open(path, vocabulary);
-  } catch (const FileError& error) {
-    return error.what();
-  }
-  return "no error";
-}
+std::vector<std::int64_t> ids(const Corpus& corpus) { return testing::ids(corpus.files().at(0).tokens); }
 
 }  // namespace
 
@@ -84,6 +54,31 @@ TEST_CASE("token files that are something else are refused, and say why") {
   CHECK(refusal(File("k.npy", npy("<u2", "6,", u16)).path(), 10).find("got 10 bytes of data; expected 12") !=
         std::string::npos);
   CHECK(refusal(File("l.npy", u16).path(), 10).find("without a NumPy header") != std::string::npos);
+  CHECK(refusal(File("n.npy", npy("<u2", "0,", "")).path(), 10).find("got an empty array") !=
+        std::string::npos);
+}
+
+TEST_CASE("an id outside of the vocabulary is refused when it is used, with its position") {
+  std::vector<std::uint16_t> tokens(1'000'000, 3);
+  tokens[123'456] = 10;  // not in the sample, which has 64 tokens at every 976th or 977th position
+  const File file("late.bin", bytes_of(tokens));
+  const Corpus corpus = Corpus::open(file.path(), 10);
+  std::vector<std::int64_t> out(20);
+  corpus.files()[0].tokens.copy(123'436, 20, out.data());
+  try {
+    corpus.files()[0].tokens.copy(123'450, 20, out.data());
+    FAIL("the id was accepted");
+  } catch (const fomoe::FileError& error) {
+    CHECK(error.what() ==
+          file.path() + ": got token id 10 at position 123456; expected ids below model.vocabulary = 10");
+  }
+  // Ids of another tokenizer are noticed at once.
+  std::fill(tokens.begin() + 1'000, tokens.begin() + 3'000, std::uint16_t{11});
+  CHECK(refusal(File("other.bin", bytes_of(tokens)).path(), 10).find("got token id 11 at position") !=
+        std::string::npos);
+  // A negative id
+  CHECK(refusal(File("n.npy", npy("<i4", "2,", bytes_of<std::int32_t>({1, -1}))).path(), 10)
+            .find("got token id -1 at position 1;") != std::string::npos);
 }
 
 TEST_CASE("the global batch of a step is the same however it is divided, and passes differ in order") {
@@ -114,6 +109,24 @@ TEST_CASE("the global batch of a step is the same however it is divided, and pas
   const at::Tensor held_back = whole.validation(0, 4).tokens;
   CHECK(std::get<0>(at::unique_dim(at::cat({one, held_back}), 0)).size(0) == 40);
   CHECK_THROWS_AS(Batches(corpus, 8, 6, 40, 42), std::invalid_argument);
+}
+
+TEST_CASE("one file: the order of the sequences is that of earlier versions, whose runs may be resumed") {
+  TokenFolder folder;
+  const Corpus corpus = Corpus::open(folder.write("a.bin", counting(0, 40 * 8 + 1)), 400);
+  Batches batches(corpus, 8, 6, /*validation_sequences=*/4, 42);
+  for (const std::uint64_t pass : {0, 1, 3}) {
+    std::vector<std::int64_t> order(36);
+    std::iota(order.begin(), order.end(), 0);
+    fomoe::costmodel::RandomEngine engine = fomoe::costmodel::seeded_engine(42, 0x0bade7 + pass);
+    fomoe::costmodel::shuffle(order, engine);
+    for (std::int64_t i = 0; i < 36; ++i) {
+      const Batch one = batches.of_step(static_cast<std::int64_t>(pass) * 6 + i / 6, i % 6, 1);
+      CHECK(one.tokens[0][0].item<std::int64_t>() == 8 * order[static_cast<std::size_t>(i)]);
+    }
+  }
+  for (std::int64_t i = 0; i < 4; ++i)
+    CHECK(batches.validation(i, 1).tokens[0][0].item<std::int64_t>() == 8 * (36 + i));
 }
 
 TEST_CASE("the synthetic chain has the entropy that it says") {

@@ -41,14 +41,41 @@ AdamTensors clone(const AdamTensors& tensors) {
       const at::Tensor kept = tensor;  // keeps the tensor's distance from an aligned address
       tensor = at::empty({kept.numel() + kept.storage_offset()}, kept.options())
                    .narrow(0, kept.storage_offset(), kept.numel())
+                   .view(kept.sizes())
                    .copy_(kept);
     }
   }
   return out;
 }
 
+/// Tensors with a part for each expert: as rows, with and without whole packs and for several blocks; as
+/// columns, up to more than a block has threads; as a dimension in the middle; and a single expert. Experts
+/// have unequal counts, and some of them warm up. Without packs, gradients need not be aligned.
+AdamTensors expert_tensors(at::ScalarType gradients, bool bf16_copies) {
+  at::manual_seed(13);
+  const at::ScalarType master = gradients == at::kDouble ? at::kDouble : at::kFloat;
+  AdamTensors out;
+  const std::vector<std::pair<std::vector<std::int64_t>, std::int64_t>> shapes = {
+      {{4, 8, 4}, 0}, {{3, 5, 3}, 0},  {{3, 17'000}, 0}, {{5, 16'387}, 0}, {{7, 4}, 1},     {{9, 300}, 1},
+      {{600, 32}, 1}, {{3, 4, 12}, 1}, {{2, 3, 5}, 1},   {{1, 50}, 0},     {{64, 1}, 1},    {{6}, 0},
+      {{1, 700}, 1},  {{130, 130}, 0}, {{130, 130}, 1},  {{2, 20'000}, 1}, {{20'000, 2}, 0}};
+  for (const auto& [sizes, dim] : shapes) {
+    const std::int64_t experts = sizes[static_cast<std::size_t>(dim)];
+    out.masters.push_back(at::randn(sizes, master));
+    out.moment1.push_back(at::randn(sizes, master) * 0.1);
+    out.moment2.push_back(at::rand(sizes, master) * 0.01);
+    out.gradients.push_back(at::randn(sizes, at::kDouble).to(gradients));
+    out.copies.push_back(bf16_copies ? at::zeros(sizes, at::kBFloat16) : at::Tensor());
+    out.updates.push_back(1 + at::arange(experts, at::kFloat) % 7);
+    const at::Tensor ages = 1 + at::arange(experts, at::kFloat) % 5;
+    out.ages.push_back(at::where(ages == 3, at::full_like(ages, INFINITY), ages));
+    out.expert_dims.push_back(dim);
+  }
+  return out;
+}
+
 const at::Tensor kRate = at::full({}, 0.01, at::kDouble);
-constexpr double kScale = 0.5, kBeta1 = 0.9, kBeta2 = 0.95, kEpsilon = 1e-8, kDecay = 0.1;
+constexpr double kScale = 0.5, kBeta1 = 0.9, kBeta2 = 0.95, kEpsilon = 1e-8, kDecay = 0.1, kWarmup = 4;
 
 }  // namespace
 
@@ -94,6 +121,53 @@ TEST_CASE("emulated adam_step: every element of every tensor once, by packs and 
       if (type == at::kBFloat16) CHECK(at::equal(gpu.copies[i], gpu.masters[i].to(at::kBFloat16)));
     }
   }
+}
+
+TEST_CASE("adam_step: each expert has its own counts, as rows, columns or in between") {
+  for (const auto& [gradients, copies] : {std::pair(at::kDouble, false), std::pair(at::kFloat, false),
+                                          std::pair(at::kBFloat16, true), std::pair(at::kFloat, true)}) {
+    CAPTURE(c10::toString(gradients));
+    const AdamTensors start = expert_tensors(gradients, copies), cpu = clone(start), gpu = clone(start);
+    adam_step(cpu, {kRate, kScale, kBeta1, kBeta2, kEpsilon, kDecay, kWarmup});
+    emulated::adam_step({gpu.masters, gpu.moment1, gpu.moment2, gpu.gradients, gpu.copies, gpu.updates,
+                         gpu.ages, gpu.expert_dims},
+                        {kRate, kScale, kBeta1, kBeta2, kEpsilon, kDecay, kWarmup});
+    // The tolerance is four roundings of values below 8; of 32 after cancellation in the reference.
+    const double tolerance = 16 * (gradients == at::kDouble ? 0x1p-50 : 0x1p-21);
+    for (std::size_t i = 0; i < start.masters.size(); ++i) {
+      CAPTURE(start.masters[i].sizes());
+      // The formulas with counts that are broadcast along the expert's dimension.
+      std::vector<std::int64_t> broadcast(static_cast<std::size_t>(start.masters[i].dim()), 1);
+      broadcast[static_cast<std::size_t>(start.expert_dims[i])] = -1;
+      const at::Tensor g = start.gradients[i].to(at::kDouble),
+                       t = start.updates[i].to(at::kDouble).view(broadcast),
+                       rate = 0.01 * kScale *
+                              (start.ages[i].to(at::kDouble) / kWarmup).clamp_max(1).view(broadcast),
+                       m = kBeta1 * start.moment1[i].to(at::kDouble) + (1 - kBeta1) * g,
+                       v = kBeta2 * start.moment2[i].to(at::kDouble) + (1 - kBeta2) * g * g,
+                       root = v.sqrt() / (1 - at::pow(kBeta2, t)).sqrt() + kEpsilon,
+                       theta = (1 - rate * kDecay) * start.masters[i].to(at::kDouble) -
+                               rate / (1 - at::pow(kBeta1, t)) * m / root;
+      for (const AdamTensors* got : {&cpu, &gpu}) {
+        CAPTURE((got == &gpu));
+        CHECK(largest_difference(got->masters[i], theta) < tolerance);
+        CHECK(largest_difference(got->moment1[i], m) < tolerance);
+        CHECK(largest_difference(got->moment2[i], v) < tolerance);
+        if (copies) CHECK(at::equal(got->copies[i], got->masters[i].to(at::kBFloat16)));
+      }
+    }
+  }
+}
+
+TEST_CASE("adam_step refuses counts that do not fit the experts") {
+  const AdamTensors good = expert_tensors(at::kFloat, false);
+  const AdamRates rates{kRate, kScale, kBeta1, kBeta2, kEpsilon, kDecay, kWarmup};
+  AdamTensors other_dim = good, few_ages = good, fp64 = good;
+  other_dim.expert_dims[0] = 1;
+  few_ages.ages[0] = few_ages.ages[0].narrow(0, 0, 2);
+  fp64.updates[0] = fp64.updates[0].to(at::kDouble);
+  for (const AdamTensors* bad : {&other_dim, &few_ages, &fp64})
+    CHECK_THROWS_AS(adam_step(*bad, rates), c10::Error);
 }
 
 TEST_CASE("a model trains alike by either kernel, also with experts of unequal age, in fp64 and bf16") {

@@ -104,7 +104,7 @@ TEST_SUITE("slow") {
         scenario.workload = {/*tokens=*/90 * 16 * 32, /*global_batch_sequences=*/16};
         TrainingOptions options = real_options();
         options.inner.learning_rate = rate;
-        options.warmup_steps = 20;
+        options.rate.warmup_steps = 20;
         Training training(scenario, options);
         double last = 0;
         training.executor.on_step = [&](const StepRecord& step) {

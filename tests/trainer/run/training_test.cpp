@@ -245,7 +245,7 @@ TEST_CASE("the same seed gives the same bits, another seed others, for every cor
 TEST_CASE("warm-up, clipping and the load-balancing loss change the training as they say") {
   std::vector<double> rates;
   TrainingOptions options = exact_options();
-  options.warmup_steps = 4;
+  options.rate.warmup_steps = 4;
   Training training(training_scenario("centralised", 1), options);
   training.executor.on_step = [&](const StepRecord& step) { rates.push_back(step.learning_rate); };
   training.run();

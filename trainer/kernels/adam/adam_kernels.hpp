@@ -7,9 +7,11 @@
 
 namespace fomoe::trainer {
 
-/// `type` is the type of gradients and copies. `pieces` is read before the function returns. Returns the
-/// first launch error.
-cudaError_t launch_adam(RowType type, const AdamSettings& settings, const AdamPiece* pieces,
+/// The type of gradients. Masters of fp64 gradients are fp64, all others are fp32.
+enum class AdamType { fp64, fp32, bf16 };
+
+/// `pieces` is read before the function returns. Returns the first launch error.
+cudaError_t launch_adam(AdamType type, const AdamSettings& settings, const AdamPiece* pieces,
                         std::int64_t count, cudaStream_t stream);
 
 }  // namespace fomoe::trainer

@@ -1,0 +1,105 @@
+#include "trainer/commands/evaluate_command.hpp"
+
+#include <boost/program_options.hpp>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "costmodel/compose/make_plan.hpp"
+#include "experiments/scenario/scenario_reader.hpp"
+#include "experiments/scenario/trainer_section.hpp"
+#include "platforms/support/atomic_file.hpp"
+#include "platforms/support/input_error.hpp"
+#include "trainer/run/run_data.hpp"
+#include "trainer/run/starting_point.hpp"
+#include "trainer/run/training_run.hpp"
+#include "trainer/whole/checkpointed_model.hpp"
+#include "trainer/whole/evaluation.hpp"
+#include "trainer/whole/exported_model.hpp"
+
+namespace fomoe::trainer {
+
+namespace po = boost::program_options;
+
+namespace {
+
+constexpr const char* kExamples = R"(
+Examples
+  fomoe-train evaluate checkpoints --scenario experiments/scenarios/tiny-training.toml
+  fomoe-train evaluate exported --scenario S.toml --set trainer.validation_sequences=1000 --output -
+)";
+
+WholeModel read_model(const std::string& folder) {
+  return std::filesystem::exists(folder + "/config.json") ? read_exported(folder) : read_checkpointed(folder);
+}
+
+}  // namespace
+
+int evaluate_command(const std::vector<std::string>& arguments) {
+  po::options_description options(
+      "fomoe-train evaluate MODEL --scenario SCENARIO.toml [options]: the loss of a whole model on the "
+      "scenario's validation sequences. MODEL is a folder that `fomoe-train export` wrote, or a directory of "
+      "`fomoe-train run --checkpoints` with the files of all sites");
+  // clang-format off
+  options.add_options()
+    ("help", "print this help")
+    ("scenario", po::value<std::string>()->value_name("SCENARIO.toml"), "the scenario whose [trainer] table gives the data")
+    ("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"), "override a key of the scenario; may be repeated")
+    ("output", po::value<std::string>()->value_name("-|FILE.json"), "write JSON with loss (nats per token), perplexity and sequences (default: print a line)");
+  // clang-format on
+  po::options_description all = options;  // with the positional argument, which --help does not list
+  all.add_options()("model", po::value<std::string>());
+  po::positional_options_description positional;
+  positional.add("model", 1);
+  po::variables_map given;
+  try {
+    po::store(po::command_line_parser(arguments).options(all).positional(positional).run(), given);
+  } catch (const po::error& error) {
+    throw UsageError(std::string(error.what()) + "; fomoe-train evaluate --help lists the options");
+  }
+  if (given.count("help")) {
+    std::cout << options << kExamples;
+    return 0;
+  }
+  for (const char* needed : {"model", "scenario"}) {
+    if (!given.count(needed))
+      throw UsageError(std::string(needed == std::string("model") ? "MODEL" : "--scenario") +
+                       ": got nothing; expected a folder with a model and a scenario; for example fomoe-train "
+                       "evaluate checkpoints --scenario experiments/scenarios/tiny-training.toml");
+  }
+  scenario::ReadOptions how;
+  how.compute_required = false;
+  if (given.count("set")) how.overrides = given["set"].as<std::vector<std::string>>();
+  RunRequest request;
+  request.scenario = scenario::read_scenario(given["scenario"].as<std::string>(), how);
+  request.settings =
+      scenario::read_trainer_settings(given["scenario"].as<std::string>(), how, request.scenario);
+  if (request.settings.validation_sequences == 0)
+    throw UsageError("trainer.validation_sequences: got 0; expected at least 1; for example --set "
+                     "trainer.validation_sequences=64");
+  const WholeModel whole = read_model(given["model"].as<std::string>());
+  check_same_model(whole.shape, request.scenario.model);
+  const RunData data(request.scenario, request.settings, costmodel::make_plan(request.scenario));
+  const TrainingOptions training = training_options(request);
+  const double loss = validation_loss(model_of(whole, training.device, training.dtype), data.batches,
+                                      std::max<std::int64_t>(1, training.micro_batch_sequences));
+  const nlohmann::ordered_json out = {{"schema", "fomoe.evaluation/1"},
+                                      {"loss", loss},
+                                      {"perplexity", std::exp(loss)},
+                                      {"sequences", data.batches.validation_sequences()},
+                                      {"rounds", whole.rounds},
+                                      {"steps", whole.steps}};
+  const std::string output = given.count("output") ? given["output"].as<std::string>() : "";
+  if (output == "-") {
+    std::cout << out.dump(2) << '\n';
+  } else if (!output.empty()) {
+    write_file(output, out.dump(2) + "\n");
+  } else {
+    std::printf("loss %.4f nats per token, perplexity %.4g, on %lld validation sequences\n", loss, std::exp(loss),
+                static_cast<long long>(data.batches.validation_sequences()));
+  }
+  return 0;
+}
+
+}  // namespace fomoe::trainer

@@ -1,0 +1,11 @@
+// The command line of `fomoe-train evaluate`.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace fomoe::trainer {
+
+/// `arguments` are the arguments after the subcommand. Returns the exit code.
+int evaluate_command(const std::vector<std::string>& arguments);
+
+}  // namespace fomoe::trainer

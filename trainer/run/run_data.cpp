@@ -1,0 +1,49 @@
+#include "trainer/run/run_data.hpp"
+
+#include <stdexcept>
+
+#include "platforms/support/input_error.hpp"
+
+namespace fomoe::trainer {
+namespace {
+
+// Enough tokens for several passes to differ, and few enough to generate at once.
+constexpr std::int64_t kSyntheticTokens = 1'000'000;
+
+std::optional<Corpus> opened(const std::string& path, const costmodel::Scenario& scenario) {
+  if (path.empty()) return std::nullopt;
+  return Corpus::open(path, scenario.model.vocabulary);
+}
+
+Corpus training_corpus(const costmodel::Scenario& scenario, const std::string& path) {
+  if (auto given = opened(path, scenario)) return *given;
+  return Corpus::synthetic(scenario.model.vocabulary, kSyntheticTokens, scenario.seed);
+}
+
+Batches dealt(const costmodel::Scenario& scenario, const scenario::TrainerSettings& settings,
+              const costmodel::Plan& plan, const Corpus& corpus, const std::optional<Corpus>& validation) {
+  SiteData sites = {data_split(settings.data_split)};
+  for (const costmodel::Node& node : plan.nodes)
+    sites.sequences_per_step.push_back(static_cast<std::int64_t>(node.sequences));
+  try {
+    return {corpus,
+            scenario.model.sequence_length,
+            scenario.workload.global_batch_sequences,
+            settings.validation_sequences,
+            scenario.seed,
+            sites,
+            validation};
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(error.what());
+  }
+}
+
+}  // namespace
+
+RunData::RunData(const costmodel::Scenario& scenario, const scenario::TrainerSettings& settings,
+                 const costmodel::Plan& plan)
+    : corpus(training_corpus(scenario, settings.data)),
+      validation_corpus(opened(settings.validation_data, scenario)),
+      batches(dealt(scenario, settings, plan, corpus, validation_corpus)) {}
+
+}  // namespace fomoe::trainer

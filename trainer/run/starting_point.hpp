@@ -1,0 +1,32 @@
+// Where a run starts: from new weights, from its own checkpoints, or from the state of another run.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "costmodel/plan/plan.hpp"
+#include "trainer/run/checkpoints.hpp"
+#include "trainer/whole/whole_model.hpp"
+
+namespace fomoe::trainer {
+
+/// Optimiser steps of a run after that many rounds.
+std::int64_t steps_after(const costmodel::Plan& plan, std::int64_t rounds);
+
+/// The rounds from which a process can resume, as text for the other processes; `reasons` gets a line for each
+/// checkpoint that it cannot use. Throws FileError if a checkpoint belongs to a run with other weights.
+std::string resumable(const Checkpoints& checkpoints, const std::vector<costmodel::NodeId>& hosted,
+                      const costmodel::Plan& plan, std::vector<std::string>& reasons);
+/// The last round from which all processes can resume; 0: none. `texts` are what resumable() returned at each
+/// process. Throws FileError if a process has checkpoints but can use none: to start again from the beginning
+/// would waste what was trained.
+std::int64_t common_round(std::vector<std::string> texts);
+
+/// The round with which a run goes on from the whole model's state. Throws UsageError if none of its rounds
+/// begins after as many steps.
+std::int64_t round_after(const costmodel::Plan& plan, const WholeModel& whole);
+
+/// Throws InputError, naming the key, if the scenario's model is not that of the weights.
+void check_same_model(const costmodel::ModelShape& weights, const costmodel::ModelShape& scenario);
+
+}  // namespace fomoe::trainer

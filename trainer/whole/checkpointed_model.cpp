@@ -1,0 +1,97 @@
+#include "trainer/whole/checkpointed_model.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "platforms/support/input_error.hpp"
+#include "trainer/io/safetensors.hpp"
+#include "trainer/run/checkpoints.hpp"
+
+namespace fomoe::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+std::string node_file(const std::string& folder, std::size_t node) {
+  return folder + "/node-" + std::to_string(node) + ".safetensors";
+}
+
+costmodel::ModelShape shape_from(const json& model) {
+  costmodel::ModelShape shape;
+  shape.name = model.at("name");
+  shape.d_model = model.at("d_model");
+  shape.layers = model.at("layers");
+  shape.heads = model.at("heads");
+  shape.experts = model.at("experts");
+  shape.active_experts = model.at("active_experts");
+  shape.d_expert = model.at("d_expert");
+  shape.vocabulary = model.at("vocabulary");
+  shape.sequence_length = model.at("sequence_length");
+  return shape;
+}
+
+/// The number of nodes of the run whose checkpoint this is; 0 if not all of its files are there.
+std::size_t complete_nodes(const std::string& folder) {
+  for (std::size_t node = 0; node < 2; ++node) {
+    if (!fs::exists(node_file(folder, node))) continue;
+    const Metadata metadata = read_safetensors_metadata(node_file(folder, node));
+    const auto found = metadata.find("nodes");
+    if (found == metadata.end()) return 0;
+    const std::size_t nodes = std::stoul(found->second);
+    for (std::size_t other = 0; other < nodes; ++other) {
+      if (!fs::exists(node_file(folder, other))) return 0;
+    }
+    return nodes;
+  }
+  return 0;
+}
+
+}  // namespace
+
+WholeModel read_checkpointed(const std::string& directory, std::optional<std::int64_t> rounds) {
+  std::vector<std::int64_t> candidates = checkpointed_rounds(directory);
+  if (rounds) std::erase_if(candidates, [&](std::int64_t one) { return one != *rounds; });
+  std::string folder;
+  std::size_t nodes = 0;
+  for (auto round = candidates.rbegin(); round != candidates.rend() && nodes == 0; ++round) {
+    folder = checkpoint_folder(directory, *round);
+    nodes = complete_nodes(folder);
+  }
+  if (nodes == 0)
+    throw FileError(directory + ": got no checkpoint" +
+                    (rounds ? " after round " + std::to_string(*rounds) : std::string()) +
+                    " with the files of all nodes; expected the directory of --checkpoints, with the files of "
+                    "all sites in one place; for example one that `fomoe-train run --checkpoints` wrote");
+  std::optional<Assembly> assembly;
+  std::int64_t done = 0, steps = 0;
+  for (std::size_t node = 0; node < nodes; ++node) {
+    const std::string path = node_file(folder, node);
+    const SafetensorsFile file = read_safetensors(path);
+    try {
+      const Metadata& metadata = file.metadata;
+      if (metadata.at("format") != kCheckpointFormat) throw std::runtime_error("another format");
+      const bool skip_token = metadata.at("skip_token") == "yes";
+      if (!assembly) assembly.emplace(shape_from(json::parse(metadata.at("model"))), skip_token);
+      const ExpertChoice held{json::parse(metadata.at("experts")), skip_token};
+      std::vector<std::vector<ExpertSteps>> counts;
+      for (const json& layer : json::parse(metadata.at("expert_steps"))) {
+        counts.emplace_back();
+        for (const json& expert : layer) counts.back().push_back({expert.at(0), expert.at(1)});
+      }
+      assembly->add(held, {file.tensors.begin(), file.tensors.end()}, counts);
+      done = std::stoll(metadata.at("rounds"));
+      steps = std::max<std::int64_t>(steps, std::stoll(metadata.at("steps")));
+    } catch (const std::exception& error) {
+      throw FileError(path + ": got a file that is no checkpoint of this version (" + error.what() +
+                      "); expected one that `fomoe-train run --checkpoints` wrote");
+    }
+  }
+  WholeModel whole = assembly->finish();
+  whole.rounds = done;
+  whole.steps = steps;
+  return whole;
+}
+
+}  // namespace fomoe::trainer

@@ -1,0 +1,34 @@
+#include "trainer/whole/evaluation.hpp"
+
+#include <algorithm>
+
+namespace fomoe::trainer {
+
+double validation_loss(const Model& model, const Batches& batches, std::int64_t most) {
+  const at::NoGradGuard no_grad;
+  const std::int64_t all = batches.validation_sequences();
+  const at::Device device = model.options().device;
+  double sum = 0;
+  for (std::int64_t first = 0; first < all; first += most) {
+    const std::int64_t count = std::min(most, all - first);
+    const Batch batch = batches.validation(first, count);
+    sum += static_cast<double>(count) *
+           model.loss(batch.tokens.to(device), batch.targets.to(device)).item<double>();
+  }
+  return sum / static_cast<double>(all);
+}
+
+Model model_of(const WholeModel& whole, at::Device device, at::ScalarType dtype) {
+  const at::NoGradGuard no_grad;
+  ModelOptions options;
+  options.device = device;
+  options.dtype = dtype;
+  options.experts.skip_token = whole.skip_token;
+  Model model(whole.shape, options);
+  for (const Parameter& parameter : model.parameters())
+    parameter.master.detach().copy_(whole.tensors.at(parameter.spec.name()));
+  model.refresh_compute_weights();
+  return model;
+}
+
+}  // namespace fomoe::trainer

@@ -1,0 +1,115 @@
+#include "trainer/whole/gathering.hpp"
+
+#include <algorithm>
+
+namespace fomoe::trainer {
+namespace {
+
+using costmodel::NodeId;
+using costmodel::NodeKind;
+
+constexpr int kChannel = kChannels;  // transfers of a plan use the channels below
+
+/// By layer: the experts whose first owner is the node.
+ExpertChoice first_owned(const costmodel::Placement& placement, NodeId node, bool skip_token) {
+  ExpertChoice out;
+  out.skip_token = skip_token;
+  for (int layer = 0; layer < placement.layers(); ++layer) {
+    out.local.emplace_back();
+    for (const int expert : placement.local_experts(layer, node)) {
+      if (placement.owners(layer, expert).front() == node) out.local.back().push_back(expert);
+    }
+  }
+  return out;
+}
+
+/// The tensors with a row or column for each expert, cut to the experts of `choice`. A layer may have none.
+std::vector<ParameterSpec> expert_specs(const costmodel::ModelShape& shape, const ExpertChoice& choice) {
+  std::vector<ParameterSpec> out;
+  for (ParameterSpec& spec : parameter_specs(shape, {{}, choice.skip_token})) {
+    const std::int64_t dim = expert_dim(spec, choice.skip_token);
+    if (dim < 0) continue;
+    const std::size_t count = choice.local[static_cast<std::size_t>(spec.layer)].size();
+    if (count == 0) continue;
+    spec.sizes[static_cast<std::size_t>(dim)] = static_cast<std::int64_t>(count);
+    out.push_back(std::move(spec));
+  }
+  return out;
+}
+
+at::Tensor packed(const Model& model, const ExpertChoice& sent) {
+  std::vector<at::Tensor> parts;
+  const ExpertChoice& held = model.options().experts;
+  for (const ParameterSpec& spec : expert_specs(model.shape(), sent)) {
+    const std::vector<int> local = local_experts(model.shape(), held, spec.layer);
+    std::vector<std::int64_t> rows;
+    for (const int expert : sent.local[static_cast<std::size_t>(spec.layer)])
+      rows.push_back(std::lower_bound(local.begin(), local.end(), expert) - local.begin());
+    const at::Tensor master = model.parameters()[parameter_index(spec.layer, spec.role)].master.detach();
+    parts.push_back(master.to(at::kCPU)
+                        .index_select(expert_dim(spec, sent.skip_token), at::tensor(rows, at::kLong))
+                        .flatten());
+  }
+  return at::cat(parts).view(at::kByte);
+}
+
+std::vector<std::pair<std::string, at::Tensor>> unpacked(const at::Tensor& bytes, at::ScalarType dtype,
+                                                         const costmodel::ModelShape& shape,
+                                                         const ExpertChoice& sent) {
+  std::vector<std::pair<std::string, at::Tensor>> out;
+  const at::Tensor values = bytes.view(dtype);
+  std::int64_t begin = 0;
+  for (const ParameterSpec& spec : expert_specs(shape, sent)) {
+    out.emplace_back(spec.name(), values.narrow(0, begin, spec.elements()).view(spec.sizes));
+    begin += spec.elements();
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<WholeModel> gather_whole(Executor& executor, Transport& transport,
+                                       const costmodel::Placement& placement) {
+  const at::NoGradGuard no_grad;
+  std::vector<NodeId> workers;
+  for (NodeId node = 0; node < static_cast<NodeId>(transport.nodes().size()); ++node) {
+    if (transport.nodes()[static_cast<std::size_t>(node)].kind == NodeKind::worker) workers.push_back(node);
+  }
+  const NodeId home = workers.front();
+  if (executor.hosted().empty()) return std::nullopt;
+  const Model& any = executor.worker(executor.hosted().front()).model();
+  const bool skip_token = any.options().experts.skip_token;
+  const at::ScalarType dtype = any.parameters().front().master.scalar_type();
+
+  std::vector<Message> messages;
+  for (const NodeId node : workers) {
+    if (node == home || (!transport.hosts(node) && !transport.hosts(home))) continue;
+    const ExpertChoice sent = first_owned(placement, node, skip_token);
+    std::int64_t elements = 0;
+    for (const ParameterSpec& spec : expert_specs(any.shape(), sent)) elements += spec.elements();
+    if (elements == 0) continue;
+    Message message;
+    message.from = node;
+    message.to = home;
+    message.counted = false;
+    message.bytes_of[0] = elements * static_cast<std::int64_t>(c10::elementSize(dtype));
+    if (transport.hosts(node)) message.sent = packed(executor.worker(node).model(), sent);
+    messages.push_back(std::move(message));
+  }
+  transport.exchange(messages, kChannel);
+  if (!transport.hosts(home)) return std::nullopt;
+
+  Assembly assembly(any.shape(), skip_token);
+  std::vector<std::pair<std::string, at::Tensor>> own;
+  const Model& model = executor.worker(home).model();
+  for (const Parameter& parameter : model.parameters())
+    own.emplace_back(parameter.spec.name(), parameter.master.detach());
+  assembly.add(model.options().experts, own);
+  for (const Message& message : messages) {
+    const ExpertChoice sent = first_owned(placement, message.from, skip_token);
+    assembly.add(sent, unpacked(message.received, dtype, any.shape(), sent));
+  }
+  return assembly.finish();
+}
+
+}  // namespace fomoe::trainer
