@@ -38,8 +38,7 @@ TrainerSettings read_trainer_settings(const std::string& path, const ReadOptions
   settings.kept_share = table.share("kept_share");
   if (table.has("data")) settings.data = document.beside(table.text("data"));
   settings.data_split = table.text("data_split");
-  if (table.has("validation_data"))
-    settings.validation_data = document.beside(table.text("validation_data"));
+  if (table.has("validation_data")) settings.validation_data = document.beside(table.text("validation_data"));
   settings.validation_sequences = table.count("validation_sequences");
   if (table.has("validation_rounds")) settings.validation_rounds = table.count("validation_rounds");
   settings.checkpoint_rounds = table.count("checkpoint_rounds");

@@ -51,8 +51,6 @@ class AdamW {
   void update();
   /// Counts one more update on the host, for the tensors of the last update().
   void count();
-  /// Always true.
-  [[nodiscard]] bool settled() const { return true; }
 
   /// The first and second moments, in the order of Model::parameters() and in the dtype of the masters.
   [[nodiscard]] const std::vector<at::Tensor>& moment1() const { return moment1_; }

@@ -99,7 +99,7 @@ TEST_CASE("recorded steps train as steps that are launched kernel by kernel") {
       for (Training* training : {&recorded, &launched}) {
         training->optimizer.set_learning_rate(1e-3 * std::min(1.0, (step + 1) / 8.0));
         if (step == 10) training->model.relabel_experts(experts(skip_token, {1, 3, 6}));
-        if (step == 15) {  // the optimiser is not settled: the host launches this step, between recorded ones
+        if (step == 15) {  // the recorded update takes the counts of each expert
           training->optimizer.set_experts(0, {{15, -1}, {0, 0}, {15, -1}});
           training->optimizer.set_experts(1, {{15, -1}, {15, -1}, {15, -1}});
         }
