@@ -40,7 +40,7 @@ struct TrainerSettings {
   std::string transport;                   // gloo, nccl, auto
   std::string on_divergence;               // stop, skip_step
   double timeout_s = 0;
-  std::string on_lost_site;      // stop, wait
+  std::string on_lost_site;        // stop, wait
   double lost_site_timeout_s = 0;  // time for which `wait` waits
 };
 

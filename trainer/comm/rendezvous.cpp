@@ -129,10 +129,11 @@ Rendezvous::Rendezvous(const Launch& launch, std::vector<std::string> names, dou
     if (first == true) return;
     if (!first && !rejoins) throw store_lost();
     if (!rejoins) {
-      throw UsageError("RANK: got " + std::to_string(launch_.rank) +
-                       ", which another process of this run has; expected a rank of its own for every process; "
-                       "for example RANK=" +
-                       std::to_string((launch_.rank + 1) % std::max(2, launch_.world)));
+      throw UsageError(
+          "RANK: got " + std::to_string(launch_.rank) +
+          ", which another process of this run has; expected a rank of its own for every process; "
+          "for example RANK=" +
+          std::to_string((launch_.rank + 1) % std::max(2, launch_.world)));
     }
     connection_->store.reset();
     if (steady_clock::now() > deadline)
@@ -142,8 +143,8 @@ Rendezvous::Rendezvous(const Launch& launch, std::vector<std::string> names, dou
   }
 }
 
-// The store lives as long as rank 0's process, so it remembers earlier processes of this rank. Empty: the store
-// has just gone.
+// The store lives as long as rank 0's process, so it remembers earlier processes of this rank. Empty: the
+// store has just gone.
 std::optional<bool> Rendezvous::first_of_its_rank() {
   try {
     return connection_->store->add("joined/" + std::to_string(launch_.rank), 1) == 1;
@@ -176,7 +177,8 @@ void Rendezvous::connect() {
                        reason.substr(0, reason.find('\n')) +
                        "); expected an address of rank 0's machine; for example MASTER_ADDR=10.0.0.1");
     }
-    throw SiteLost(name_of(0) + " does not answer at " + launch_.address + ":" + std::to_string(launch_.port));
+    throw SiteLost(name_of(0) + " does not answer at " + launch_.address + ":" +
+                   std::to_string(launch_.port));
   }
 }
 

@@ -64,9 +64,10 @@ int evaluate_command(const std::vector<std::string>& arguments) {
   }
   for (const char* needed : {"model", "scenario"}) {
     if (!given.count(needed))
-      throw UsageError(std::string(needed == std::string("model") ? "MODEL" : "--scenario") +
-                       ": got nothing; expected a folder with a model and a scenario; for example fomoe-train "
-                       "evaluate checkpoints --scenario experiments/scenarios/tiny-training.toml");
+      throw UsageError(
+          std::string(needed == std::string("model") ? "MODEL" : "--scenario") +
+          ": got nothing; expected a folder with a model and a scenario; for example fomoe-train "
+          "evaluate checkpoints --scenario experiments/scenarios/tiny-training.toml");
   }
   scenario::ReadOptions how;
   how.compute_required = false;
@@ -76,28 +77,27 @@ int evaluate_command(const std::vector<std::string>& arguments) {
   request.settings =
       scenario::read_trainer_settings(given["scenario"].as<std::string>(), how, request.scenario);
   if (request.settings.validation_sequences == 0)
-    throw UsageError("trainer.validation_sequences: got 0; expected at least 1; for example --set "
-                     "trainer.validation_sequences=64");
+    throw UsageError(
+        "trainer.validation_sequences: got 0; expected at least 1; for example --set "
+        "trainer.validation_sequences=64");
   const WholeModel whole = read_model(given["model"].as<std::string>());
   check_same_model(whole.shape, request.scenario.model);
   const RunData data(request.scenario, request.settings, costmodel::make_plan(request.scenario));
   const TrainingOptions training = training_options(request);
   const double loss = validation_loss(model_of(whole, training.device, training.dtype), data.batches,
                                       std::max<std::int64_t>(1, training.micro_batch_sequences));
-  const nlohmann::ordered_json out = {{"schema", "fomoe.evaluation/1"},
-                                      {"loss", loss},
-                                      {"perplexity", std::exp(loss)},
-                                      {"sequences", data.batches.validation_sequences()},
-                                      {"rounds", whole.rounds},
-                                      {"steps", whole.steps}};
+  const nlohmann::ordered_json out = {
+      {"schema", "fomoe.evaluation/1"}, {"loss", loss},
+      {"perplexity", std::exp(loss)},   {"sequences", data.batches.validation_sequences()},
+      {"rounds", whole.rounds},         {"steps", whole.steps}};
   const std::string output = given.count("output") ? given["output"].as<std::string>() : "";
   if (output == "-") {
     std::cout << out.dump(2) << '\n';
   } else if (!output.empty()) {
     write_file(output, out.dump(2) + "\n");
   } else {
-    std::printf("loss %.4f nats per token, perplexity %.4g, on %lld validation sequences\n", loss, std::exp(loss),
-                static_cast<long long>(data.batches.validation_sequences()));
+    std::printf("loss %.4f nats per token, perplexity %.4g, on %lld validation sequences\n", loss,
+                std::exp(loss), static_cast<long long>(data.batches.validation_sequences()));
   }
   return 0;
 }

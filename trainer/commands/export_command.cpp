@@ -29,7 +29,8 @@ on from it, set trainer.initial_weights to the folder.
 int export_command(const std::vector<std::string>& arguments) {
   po::options_description options(
       "fomoe-train export CHECKPOINTS [options]: puts the experts of all sites together and writes the whole "
-      "model for other programs. CHECKPOINTS is the directory of `fomoe-train run --checkpoints`, with the files "
+      "model for other programs. CHECKPOINTS is the directory of `fomoe-train run --checkpoints`, with the "
+      "files "
       "of all sites");
   // clang-format off
   options.add_options()
@@ -62,7 +63,8 @@ int export_command(const std::vector<std::string>& arguments) {
   if (given.count("round")) round = given["round"].as<std::int64_t>();
   const std::string output = given["output"].as<std::string>();
   if (std::filesystem::exists(output) && !std::filesystem::is_directory(output))
-    throw UsageError("--output: got \"" + output + "\", a file; expected a folder; for example --output exported");
+    throw UsageError("--output: got \"" + output +
+                     "\", a file; expected a folder; for example --output exported");
   const WholeModel whole = read_checkpointed(given["checkpoints"].as<std::string>(), round);
   write_exported(whole, output);
   std::int64_t parameters = 0;
@@ -71,7 +73,8 @@ int export_command(const std::vector<std::string>& arguments) {
   std::cerr << "wrote " << parameters << " parameters after " << whole.rounds << " rounds and " << whole.steps
             << " steps to " << output << '\n';
   std::size_t averaged = 0;
-  for (const std::string& name : whole.averaged) averaged += whole.tensors.contains(name) && !name.ends_with(".moment1") && !name.ends_with(".moment2");
+  for (const std::string& name : whole.averaged)
+    averaged += whole.tensors.contains(name) && !name.ends_with(".moment1") && !name.ends_with(".moment2");
   if (averaged > 0)
     std::cerr << averaged << " tensors are means over sites that hold different values of them\n";
   return 0;

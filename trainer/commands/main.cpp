@@ -43,10 +43,12 @@ int run(const std::vector<std::string>& arguments) {
   if (command == "profile") return fomoe::trainer::profile_command({arguments.begin() + 1, arguments.end()});
   if (command == "run") return fomoe::trainer::run_command({arguments.begin() + 1, arguments.end()});
   if (command == "export") return fomoe::trainer::export_command({arguments.begin() + 1, arguments.end()});
-  if (command == "evaluate") return fomoe::trainer::evaluate_command({arguments.begin() + 1, arguments.end()});
-  throw fomoe::UsageError("got \"" + command +
-                          "\"; expected the command profile, run, export or evaluate; for example fomoe-train "
-                          "profile --help");
+  if (command == "evaluate")
+    return fomoe::trainer::evaluate_command({arguments.begin() + 1, arguments.end()});
+  throw fomoe::UsageError(
+      "got \"" + command +
+      "\"; expected the command profile, run, export or evaluate; for example fomoe-train "
+      "profile --help");
 }
 
 // A training step, and even more an exchange, allocates and frees hundreds of MB in large tensors. Requesting

@@ -218,7 +218,8 @@ int run_command(const std::vector<std::string>& arguments) {
   const bool waits = request.settings.on_lost_site == "wait" && !in_turn;
   if (waits && request.checkpoints.empty()) {
     throw UsageError(
-        "trainer.on_lost_site: got wait without --checkpoints; expected a directory of checkpoints, from which "
+        "trainer.on_lost_site: got wait without --checkpoints; expected a directory of checkpoints, from "
+        "which "
         "the sites go on; for example --checkpoints run");
   }
 
@@ -250,7 +251,8 @@ int run_command(const std::vector<std::string>& arguments) {
   try {
     result = train(request, std::cerr, terminal);
   } catch (const SiteLost& lost) {
-    if (waits && request.launch) wait_for_lost_site(arguments, request.settings.lost_site_timeout_s, lost.what());
+    if (waits && request.launch)
+      wait_for_lost_site(arguments, request.settings.lost_site_timeout_s, lost.what());
     throw;
   }
   if (!result) return 0;

@@ -21,7 +21,8 @@ double seconds_now() {
 
 }  // namespace
 
-void wait_for_lost_site(const std::vector<std::string>& arguments, double limit_s, const std::string& reason) {
+void wait_for_lost_site(const std::vector<std::string>& arguments, double limit_s,
+                        const std::string& reason) {
   const char* since = std::getenv(kLostSince);
   const double lost_s = since == nullptr ? seconds_now() : std::strtod(since, nullptr);
   if (seconds_now() - lost_s > limit_s) return;
@@ -31,7 +32,8 @@ void wait_for_lost_site(const std::vector<std::string>& arguments, double limit_
   std::this_thread::sleep_for(std::chrono::seconds(1));
   std::vector<std::string> command = {"fomoe-train", "run"};
   command.insert(command.end(), arguments.begin(), arguments.end());
-  if (std::find(command.begin(), command.end(), "--resume") == command.end()) command.emplace_back("--resume");
+  if (std::find(command.begin(), command.end(), "--resume") == command.end())
+    command.emplace_back("--resume");
   std::vector<char*> argv;
   for (std::string& word : command) argv.push_back(word.data());
   argv.push_back(nullptr);

@@ -13,7 +13,8 @@ Schedule schedule_named(const std::string& name) {
 double LearningRate::at(std::int64_t step) const {
   if (step < warmup_steps) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup_steps);
   const auto share_of = [](std::int64_t done, std::int64_t all) {
-    return std::clamp(static_cast<double>(done) / static_cast<double>(std::max<std::int64_t>(1, all)), 0.0, 1.0);
+    return std::clamp(static_cast<double>(done) / static_cast<double>(std::max<std::int64_t>(1, all)), 0.0,
+                      1.0);
   };
   switch (schedule) {
     case Schedule::constant:

@@ -5,8 +5,8 @@
 
 namespace fomoe::trainer {
 
-/// The rate after the warm-up. constant: it stays. cosine: it falls along half a cosine until the end of the run
-/// (Loshchilov & Hutter 2017, SGDR, one cycle). wsd: it stays and then falls linearly during the last
+/// The rate after the warm-up. constant: it stays. cosine: it falls along half a cosine until the end of the
+/// run (Loshchilov & Hutter 2017, SGDR, one cycle). wsd: it stays and then falls linearly during the last
 /// decay_steps (warmup-stable-decay; Hu et al. 2024, MiniCPM).
 enum class Schedule { constant, cosine, wsd };
 /// By the value of trainer.schedule.

@@ -7,7 +7,7 @@
 
 #include "trainer/comm/digest.hpp"
 #include "trainer/data/corpus.hpp"
-#include "trainer/run/executor.hpp"
+#include "trainer/execution/executor.hpp"
 #include "trainer/run/training_run.hpp"
 #include "trainer/whole/whole_model.hpp"
 

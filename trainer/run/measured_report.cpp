@@ -159,8 +159,9 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
     const double mean = std::exp(loss / validated);
     if (whole_loss >= 0) {
       quality.perplexity = std::exp(whole_loss);
-      quality.source = sequences + "loss of the model with the experts of all sites; the models of the " + sites +
-                       ", each with its own experts, have a mean loss of perplexity " + three_digits(mean);
+      quality.source = sequences + "loss of the model with the experts of all sites; the models of the " +
+                       sites + ", each with its own experts, have a mean loss of perplexity " +
+                       three_digits(mean);
     } else {
       quality.perplexity = mean;
       quality.source = sequences + "mean loss of the models of " + sites;

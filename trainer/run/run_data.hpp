@@ -8,8 +8,8 @@
 
 namespace fomoe::trainer {
 
-/// Opens the files without reading them, and deals the sequences to the sites of the plan. Throws FileError and
-/// UsageError.
+/// Opens the files without reading them, and deals the sequences to the sites of the plan. Throws FileError
+/// and UsageError.
 struct RunData {
   RunData(const costmodel::Scenario& scenario, const scenario::TrainerSettings& settings,
           const costmodel::Plan& plan);

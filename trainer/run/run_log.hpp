@@ -7,7 +7,7 @@
 
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/plan/plan.hpp"
-#include "trainer/run/executor.hpp"
+#include "trainer/execution/executor.hpp"
 
 namespace fomoe::trainer {
 

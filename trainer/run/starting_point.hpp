@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "costmodel/plan/plan.hpp"
-#include "trainer/run/checkpoints.hpp"
+#include "trainer/execution/checkpoints.hpp"
 #include "trainer/whole/whole_model.hpp"
 
 namespace fomoe::trainer {
@@ -13,8 +13,8 @@ namespace fomoe::trainer {
 /// Optimiser steps of a run after that many rounds.
 std::int64_t steps_after(const costmodel::Plan& plan, std::int64_t rounds);
 
-/// The rounds from which a process can resume, as text for the other processes; `reasons` gets a line for each
-/// checkpoint that it cannot use. Throws FileError if a checkpoint belongs to a run with other weights.
+/// The rounds from which a process can resume, as text for the other processes; `reasons` gets a line for
+/// each checkpoint that it cannot use. Throws FileError if a checkpoint belongs to a run with other weights.
 std::string resumable(const Checkpoints& checkpoints, const std::vector<costmodel::NodeId>& hosted,
                       const costmodel::Plan& plan, std::vector<std::string>& reasons);
 /// The last round from which all processes can resume; 0: none. `texts` are what resumable() returned at each

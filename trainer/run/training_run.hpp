@@ -9,7 +9,7 @@
 #include "costmodel/report/run_report.hpp"
 #include "experiments/scenario/trainer_section.hpp"
 #include "trainer/comm/rendezvous.hpp"
-#include "trainer/run/executor.hpp"
+#include "trainer/execution/executor.hpp"
 
 namespace fomoe::trainer {
 
@@ -19,17 +19,18 @@ struct RunRequest {
   std::optional<Launch> launch;  // absent: this process trains all sites in turn
   std::string checkpoints;       // directory; empty: no checkpoints
   bool resume = false;
-  std::string start_from;  // directory of another run's checkpoints, which may have had other sites; empty: none
+  std::string
+      start_from;  // directory of another run's checkpoints, which may have had other sites; empty: none
   // file for JSON lines; empty: none. Rank r > 0 adds ".rank-r" before the extension.
   std::string log;
-  std::string routing_counts;  // CSV file; empty: none
-  bool paced = false;          // compute operations sleep; see TrainingOptions
-  int threads = 0;             // 0: LibTorch's default
+  std::string routing_counts;                 // CSV file; empty: none
+  bool paced = false;                         // compute operations sleep; see TrainingOptions
+  int threads = 0;                            // 0: LibTorch's default
   std::function<void()> all_present = [] {};  // called when all sites are there and training begins
 };
 
-/// The settings of the executor, with the device on which this process trains. Throws UsageError if the device
-/// or CUDA graphs are asked for and cannot be had.
+/// The settings of the executor, with the device on which this process trains. Throws UsageError if the
+/// device or CUDA graphs are asked for and cannot be had.
 TrainingOptions training_options(const RunRequest& request);
 
 struct TrainingResult {

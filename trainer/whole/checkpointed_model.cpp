@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "platforms/support/input_error.hpp"
+#include "trainer/execution/checkpoints.hpp"
 #include "trainer/io/safetensors.hpp"
-#include "trainer/run/checkpoints.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -60,10 +60,11 @@ WholeModel read_checkpointed(const std::string& directory, std::optional<std::in
     nodes = complete_nodes(folder);
   }
   if (nodes == 0)
-    throw FileError(directory + ": got no checkpoint" +
-                    (rounds ? " after round " + std::to_string(*rounds) : std::string()) +
-                    " with the files of all nodes; expected the directory of --checkpoints, with the files of "
-                    "all sites in one place; for example one that `fomoe-train run --checkpoints` wrote");
+    throw FileError(
+        directory + ": got no checkpoint" +
+        (rounds ? " after round " + std::to_string(*rounds) : std::string()) +
+        " with the files of all nodes; expected the directory of --checkpoints, with the files of "
+        "all sites in one place; for example one that `fomoe-train run --checkpoints` wrote");
   std::optional<Assembly> assembly;
   std::int64_t done = 0, steps = 0;
   for (std::size_t node = 0; node < nodes; ++node) {

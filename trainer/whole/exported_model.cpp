@@ -17,7 +17,7 @@ using nlohmann::ordered_json;
 /// A tensor of the file: a part of one of our parameters, perhaps transposed.
 struct Entry {
   std::string name;
-  std::int64_t row = -1;                 // expert, or which of q, k and v; −1: the whole parameter
+  std::int64_t row = -1;  // expert, or which of q, k and v; −1: the whole parameter
   bool transposed = false;
 };
 
@@ -156,7 +156,8 @@ WholeModel read_exported(const std::string& folder) {
       at::Tensor part = view_of(parameter, spec, entry);
       const auto found = file.tensors.find(entry.name);
       if (found == file.tensors.end() || found->second.sizes() != part.sizes())
-        throw FileError(path + ": got no tensor " + entry.name + " of the shape in config.json; expected the "
+        throw FileError(path + ": got no tensor " + entry.name +
+                        " of the shape in config.json; expected the "
                         "tensors of an exported model; for example one that `fomoe-train export` wrote");
       part.copy_(found->second);
     }

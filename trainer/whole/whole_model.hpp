@@ -1,5 +1,5 @@
-// The whole model: all experts, which may live on different sites, and all dense parameters in one place, with
-// the state of the optimisers where it is known. This is the server's view of the FoMoE paper.
+// The whole model: all experts, which may live on different sites, and all dense parameters in one place,
+// with the state of the optimisers where it is known. This is the server's view of the FoMoE paper.
 //
 // Sites that hold the same parameter hold the same values after a synchronisation. Where they differ, because
 // the method does not average them, the whole model has their mean.
@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "costmodel/inputs/model_shape.hpp"
-#include "trainer/run/worker.hpp"
+#include "trainer/execution/worker.hpp"
 
 namespace fomoe::trainer {
 
 struct WholeModel {
   costmodel::ModelShape shape;
-  bool skip_token = false;  // the sites' routers scored all experts
+  bool skip_token = false;             // the sites' routers scored all experts
   std::int64_t rounds = 0, steps = 0;  // after which the state was taken; 0: unknown
   /// By the name of the parameter (ParameterSpec::name, with all experts), for instance "layers.3.up". The
   /// state of the optimisers has the parameter's name and one of the endings of Worker::state().

@@ -76,14 +76,17 @@ constexpr Key kKeys[] = {
     {"trainer", "warmup_steps", Kind::count, "0", "",
      "number of optimiser steps until the learning rate is reached", "160", 1e9, 0},
     {"trainer", "schedule", Kind::choice, "\"constant\"", "",
-     "learning rate after the warm-up; cosine: falls along half a cosine until the end of the run; wsd: falls "
+     "learning rate after the warm-up; cosine: falls along half a cosine until the end of the run; wsd: "
+     "falls "
      "linearly in the last decay_steps",
      "\"cosine\""},
-    {"trainer", "decay_steps", Kind::count, "", "none", "number of steps of the decay, with schedule = \"wsd\"",
-     "2000", 1e12},
+    {"trainer", "decay_steps", Kind::count, "", "none",
+     "number of steps of the decay, with schedule = \"wsd\"", "2000", 1e12},
     {"trainer", "final_rate_share", Kind::share, "0.1", "",
-     "learning rate at the end of the run as a share of learning_rate, unless the schedule is constant", "0.1"},
-    {"trainer", "beta1", Kind::share, "0.9", "", "decay of the first moment of the inner AdamW", "0.9", 0.99999},
+     "learning rate at the end of the run as a share of learning_rate, unless the schedule is constant",
+     "0.1"},
+    {"trainer", "beta1", Kind::share, "0.9", "", "decay of the first moment of the inner AdamW", "0.9",
+     0.99999},
     {"trainer", "beta2", Kind::share, "0.95", "", "decay of the second moment of the inner AdamW", "0.95",
      0.99999},
     {"trainer", "epsilon", Kind::multiple, "1e-8", "",
@@ -143,7 +146,8 @@ constexpr Key kKeys[] = {
     {"trainer", "timeout", Kind::duration, "\"5min\"", "",
      "time for which a site waits for another before it treats it as lost", "\"30s\""},
     {"trainer", "on_lost_site", Kind::choice, "\"stop\"", "",
-     "reaction to a lost site; stop: all sites stop; wait: all sites wait until it has been started again, and "
+     "reaction to a lost site; stop: all sites stop; wait: all sites wait until it has been started again, "
+     "and "
      "go on from the newest checkpoint that all have",
      "\"wait\""},
     {"trainer", "lost_site_timeout", Kind::duration, "\"1h\"", "",

@@ -1,6 +1,7 @@
 // Tests fomoe-train as users start it: real processes, sockets and files, and what remains after a kill.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "tests/trainer/live/program.hpp"
@@ -105,6 +106,25 @@ TEST_CASE("every core method learns across processes; one process in turn ends i
     CHECK(json::parse(content(folder / "in-turn.json"))["quality"]["perplexity"] ==
           report["quality"]["perplexity"]);
   }
+}
+
+TEST_CASE("with several threads, too: the same bits in turn and across processes, and each time") {
+  const Folder folder;
+  // Sums of more than 32,768 elements are divided among threads.
+  const std::vector<std::string> settings = {"workload.tokens=65536", "model.d_model=128",
+                                             "model.vocabulary=1024", "workload.global_batch_sequences=32",
+                                             "trainer.clip_norm=1"};
+  const auto state = [&](const char* how, const std::string& name) {
+    std::vector<std::string> command = train(settings, {how, "--checkpoints", folder / name});
+    *(std::find(command.begin(), command.end(), "--threads") + 1) = "3";
+    const Ended ended = run(command);
+    CAPTURE(ended.said);
+    REQUIRE(ended.status == 0);
+    return state_after(folder / name, 2, 4);
+  };
+  const std::string first = state("--in-turn", "first");
+  CHECK(state("--in-turn", "again") == first);
+  CHECK(state("--local", "local") == first);
 }
 
 TEST_CASE("a site that is killed is named by the others, who end; the last checkpoint goes on bit-equal") {

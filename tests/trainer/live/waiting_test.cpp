@@ -80,9 +80,9 @@ TEST_CASE("a run goes on at fewer or more sites; the whole model is exported, ev
   const double after_four = nlohmann::json::parse(content(folder / "four.json"))["quality"]["perplexity"];
   for (const char* sites : {"2", "8"}) {
     CAPTURE(std::string(sites));
-    const Ended ended = run(train({"workload.tokens=393216", std::string("platform.sites=") + sites,
-                                   "strategy.expert_overlap=2"},
-                                  {"--local", "--start-from", folder / "four", "--output", folder / "more.json"}));
+    const Ended ended = run(
+        train({"workload.tokens=393216", std::string("platform.sites=") + sites, "strategy.expert_overlap=2"},
+              {"--local", "--start-from", folder / "four", "--output", folder / "more.json"}));
     CAPTURE(ended.said);
     REQUIRE(ended.status == 0);
     CHECK(ended.said.find("starts from the state after 64 steps") != std::string::npos);
@@ -94,16 +94,16 @@ TEST_CASE("a run goes on at fewer or more sites; the whole model is exported, ev
                               {"--in-turn", "--start-from", folder / "four"}));
   CHECK(odd.status == 2);
   CHECK(odd.said.find("--start-from: got a state after 64 steps") != std::string::npos);
-  const Ended other = run(train({"workload.tokens=393216", "model.d_expert=16"},
-                                {"--in-turn", "--start-from", folder / "four"}));
+  const Ended other = run(
+      train({"workload.tokens=393216", "model.d_expert=16"}, {"--in-turn", "--start-from", folder / "four"}));
   CHECK(other.status == 2);
   CHECK(other.said.find("model.d_expert: got 16; expected 32") != std::string::npos);
 
   REQUIRE(run({kTrain, "export", folder / "four", "--output", folder / "exported"}).status == 0);
   for (const char* model : {"four", "exported"}) {
-    const Ended ended = run(with_settings({kTrain, "evaluate", folder / model, "--scenario", kScenario,
-                                           "--output", folder / "loss.json"},
-                                          first));
+    const Ended ended = run(with_settings(
+        {kTrain, "evaluate", folder / model, "--scenario", kScenario, "--output", folder / "loss.json"},
+        first));
     CAPTURE(ended.said);
     REQUIRE(ended.status == 0);
     CHECK(nlohmann::json::parse(content(folder / "loss.json"))["perplexity"].get<double>() ==

@@ -11,7 +11,7 @@
 #include "costmodel/methods/all.hpp"
 #include "costmodel/plan/collective_steps.hpp"
 #include "tests/trainer/support.hpp"
-#include "trainer/run/executor.hpp"
+#include "trainer/execution/executor.hpp"
 
 namespace fomoe::trainer::testing {
 

@@ -7,7 +7,7 @@
 
 #include "platforms/support/input_error.hpp"
 #include "tests/trainer/run/training_case.hpp"
-#include "trainer/run/checkpoints.hpp"
+#include "trainer/execution/checkpoints.hpp"
 #include "trainer/whole/checkpointed_model.hpp"
 #include "trainer/whole/evaluation.hpp"
 #include "trainer/whole/exported_model.hpp"
@@ -96,7 +96,8 @@ TEST_CASE("with full replicas, the whole model is every site's, with the same lo
   check_parts(training, whole);
   Model model = model_of(whole, at::kCPU, at::kFloat);
   CHECK(validation_loss(model, training.batches, 3) ==
-        doctest::Approx(validation_loss(training.executor.worker(2).model(), training.batches, 8)).epsilon(1e-6));
+        doctest::Approx(validation_loss(training.executor.worker(2).model(), training.batches, 8))
+            .epsilon(1e-6));
 }
 
 TEST_CASE("where sites differ, the whole model has their mean and names the tensor") {
@@ -146,7 +147,8 @@ TEST_CASE("an exported model is read back as it was, and a damaged one is refuse
   fs::resize_file(path + "/model.safetensors", 3000);
   CHECK_THROWS_AS((void)read_exported(path), fomoe::FileError);
   std::ofstream(path + "/config.json") << "{\"model_type\": \"mixtral\"}";
-  CHECK_THROWS_WITH_AS((void)read_exported(path), doctest::Contains("got another model_type"), fomoe::FileError);
+  CHECK_THROWS_WITH_AS((void)read_exported(path), doctest::Contains("got another model_type"),
+                       fomoe::FileError);
 }
 
 TEST_CASE("the whole state comes back from checkpoints, and goes on at other sites") {
@@ -163,8 +165,8 @@ TEST_CASE("the whole state comes back from checkpoints, and goes on at other sit
   CHECK(whole.averaged.empty());  // local_adamw averages moments, too
   check_parts(training, whole);
 
-  // Two sites that go on with the same global batches as one site would: the sum of gradients is the same with
-  // ddp, so weights and moments after more steps show that the whole state was taken over.
+  // Two sites that go on with the same global batches as one site would: the sum of gradients is the same
+  // with ddp, so weights and moments after more steps show that the whole state was taken over.
   for (const int sites : {1, 2}) {
     costmodel::Scenario scenario = training_scenario("ddp", sites);
     Training next(scenario, exact_options());

@@ -9,7 +9,7 @@
 #include "costmodel/plan/method.hpp"
 #include "platforms/support/input_error.hpp"
 #include "trainer/comm/wire_codec.hpp"
-#include "trainer/run/executor.hpp"
+#include "trainer/execution/executor.hpp"
 
 namespace fomoe::trainer {
 

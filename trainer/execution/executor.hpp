@@ -44,11 +44,11 @@
 #include "costmodel/timeline/timeline.hpp"
 #include "trainer/comm/collectives.hpp"
 #include "trainer/data/batches.hpp"
+#include "trainer/execution/background.hpp"
+#include "trainer/execution/worker.hpp"
 #include "trainer/measurement/pacing.hpp"
 #include "trainer/optimizer/moment_ages.hpp"
 #include "trainer/optimizer/schedule.hpp"
-#include "trainer/run/background.hpp"
-#include "trainer/run/worker.hpp"
 #include "trainer/step/gradient_pass.hpp"
 #include "trainer/step/recorded_step.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <tuple>
 
-#include "trainer/run/executor.hpp"
+#include "trainer/execution/executor.hpp"
 
 namespace fomoe::trainer {
 

@@ -4,8 +4,8 @@
 
 #include "costmodel/math/spans.hpp"
 #include "costmodel/plan/site_shares.hpp"
+#include "trainer/execution/executor.hpp"
 #include "trainer/measurement/rehearsal.hpp"
-#include "trainer/run/executor.hpp"
 
 namespace fomoe::trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/run/executor.hpp"
+#include "trainer/execution/executor.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "trainer/run/checkpoints.hpp"
+#include "trainer/execution/checkpoints.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -97,16 +97,17 @@ void Checkpoints::save(Executor& executor, std::int64_t rounds) {
         executor.diverged(node, "tensor " + name + " of its state");
     }
     snapshot.tensors.emplace_back("moment_ages", executor.moment_ages().state().clone());
-    snapshot.metadata = {{"format", kCheckpointFormat},
-                         {"digest", to_json(digest_)},
-                         {"node", std::to_string(node)},
-                         {"rounds", std::to_string(rounds)},
-                         {"steps", std::to_string(executor.steps(node))},
-                         {"nodes", std::to_string(executor.nodes())},
-                         {"model", scenario::to_json(executor.worker(node).model().shape()).dump()},
-                         {"experts", json(executor.worker(node).model().options().experts.local).dump()},
-                         {"skip_token", executor.worker(node).model().options().experts.skip_token ? "yes" : "no"},
-                         {"expert_steps", experts_json(executor.worker(node).inner()).dump()}};
+    snapshot.metadata = {
+        {"format", kCheckpointFormat},
+        {"digest", to_json(digest_)},
+        {"node", std::to_string(node)},
+        {"rounds", std::to_string(rounds)},
+        {"steps", std::to_string(executor.steps(node))},
+        {"nodes", std::to_string(executor.nodes())},
+        {"model", scenario::to_json(executor.worker(node).model().shape()).dump()},
+        {"experts", json(executor.worker(node).model().options().experts.local).dump()},
+        {"skip_token", executor.worker(node).model().options().experts.skip_token ? "yes" : "no"},
+        {"expert_steps", experts_json(executor.worker(node).inner()).dump()}};
     snapshots.push_back(std::move(snapshot));
   }
   writer_ = std::thread([this, rounds, nodes = executor.hosted(), snapshots = std::move(snapshots)] {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "trainer/comm/digest.hpp"
+#include "trainer/execution/executor.hpp"
 #include "trainer/io/safetensors.hpp"
-#include "trainer/run/executor.hpp"
 
 namespace fomoe::trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/run/background.hpp"
+#include "trainer/execution/background.hpp"
 
 namespace fomoe::trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/run/worker.hpp"
+#include "trainer/execution/worker.hpp"
 
 #include <algorithm>
 #include <stdexcept>
