@@ -103,10 +103,17 @@ void Worker::write(const Payload& payload, const at::Tensor& flat) {
       continue;
     }
     part(payload.content, slice).copy_(values);
-    if (payload.content == Content::parameter && !anchor_.empty())
-      slice.of(anchor_[slice.parameter]).copy_(values);
+    if (payload.content != Content::parameter) continue;
+    if (!anchor_.empty()) slice.of(anchor_[slice.parameter]).copy_(values);
+    cast(slice);
   }
-  if (payload.content == Content::parameter) model_.refresh_compute_weights();
+}
+
+// A payload may be one of thousands, so only its own part is cast.
+void Worker::cast(const ParameterSlice& slice) {
+  const Parameter& parameter = model_.parameters()[slice.parameter];
+  if (!parameter.compute.is_same(parameter.master))
+    slice.of(parameter.compute.detach()).copy_(slice.of(parameter.master.detach()));
 }
 
 void Worker::keep_residual(const Payload& payload, const at::Tensor& residual) {
@@ -132,6 +139,7 @@ void Worker::outer_step(bool whole, double kept_share) {
     } else {
       values.mul_(kept_share).add_(anchor, 1 - kept_share);
     }
+    cast(slice);
   };
   if (whole) {
     std::vector<at::Tensor> differences;
@@ -145,7 +153,6 @@ void Worker::outer_step(bool whole, double kept_share) {
       merge(average.slice, average.value.to(anchor_[average.slice.parameter].device()));
   }
   averages_.clear();
-  model_.refresh_compute_weights();
 }
 
 void Worker::zero_gradients() {

@@ -88,6 +88,8 @@ class Worker {
   };
   [[nodiscard]] std::vector<ParameterSlice> slices_of(const costmodel::Payload& payload) const;
   [[nodiscard]] at::Tensor part(costmodel::Content content, const ParameterSlice& slice);
+  /// Casts the part of a master to the copy that the forward and backward passes use, if it has one.
+  void cast(const ParameterSlice& slice);
   /// Calls `visit` for every tensor with a row or column for each local expert; empty tensors are skipped.
   template <class Visit>
   void visit_expert_tensors(const Visit& visit);

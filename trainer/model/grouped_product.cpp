@@ -9,6 +9,10 @@
 namespace fomoe::trainer {
 namespace {
 
+// The compute capability for which LibTorch's grouped kernel is known to be right. For 10.0 there is a kernel
+// as well, but groups without rows have been reported to be wrong there. On others LibTorch loops over the
+// groups and copies their ends to the host.
+constexpr int kKnownRight = 9;
 constexpr std::int64_t kRowBytes = 16;  // LibTorch's grouped kernel needs rows that are multiples of this
 
 // LibTorch's grouped product is one kernel for bf16 on GPUs. On a CPU it is the same loop as below, with less
@@ -16,6 +20,7 @@ constexpr std::int64_t kRowBytes = 16;  // LibTorch's grouped kernel needs rows 
 // for our loop on two cores; for [4096, 256] rows both took the same time. It does not support fp64, needs
 // rows of whole 16 bytes, and for fp32 on a GPU also loops over the groups.
 bool library_takes(const at::Tensor& left, const at::Tensor& right) {
+  if (left.is_cuda() && compute_capability(left.device()) != kKnownRight) return false;
   const at::ScalarType type = left.scalar_type();
   const bool fast = type == at::kBFloat16 || (type == at::kFloat && left.is_cpu());
   const auto whole = [](std::int64_t columns, const at::Tensor& of) {
@@ -73,13 +78,10 @@ at::Tensor grouped_outer(const at::Tensor& left, const at::Tensor& right, const 
 
 bool grouped_on_device(at::Device device, at::ScalarType type, std::initializer_list<std::int64_t> widths) {
   if (!device.is_cuda() || type != at::kBFloat16) return false;
-  // The kernel exists for compute capabilities 9.0 and 10.0. On others LibTorch loops over the groups and
-  // copies their ends to the host.
-  const int major = compute_capability(device);
   const auto whole = [&](std::int64_t width) {
     return width * static_cast<std::int64_t>(at::elementSize(type)) % kRowBytes == 0;
   };
-  return (major == 9 || major == 10) && std::all_of(widths.begin(), widths.end(), whole);
+  return compute_capability(device) == kKnownRight && std::all_of(widths.begin(), widths.end(), whole);
 }
 
 }  // namespace fomoe::trainer

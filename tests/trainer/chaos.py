@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Trains at four sites on this machine, and kills and stops their processes at random moments. Every checkpoint must have the
+bytes of an undisturbed run.
+
+    tests/trainer/chaos.py --minutes 60 --seed 7
+
+Half of the disturbances are kill -9; the process is started again. The other half stop a process (SIGSTOP) for longer than the
+time after which the others treat it as lost; then it goes on, and joins again.
+"""
+
+import argparse
+import hashlib
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TRAIN = ROOT / "build/release/bin/fomoe-train"
+SCENARIO = ROOT / "experiments/scenarios/tiny-training.toml"
+SITES, TIMEOUT_S = 4, 3
+
+
+def command(checkpoints, rounds, *more):
+    settings = {"strategy.local_steps": 8, "workload.tokens": rounds * 8 * 64 * 64, "trainer.on_lost_site": "wait",
+                "trainer.timeout": f"{TIMEOUT_S}s", "trainer.validation_sequences": 0}
+    options = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+    return [str(TRAIN), "run", str(SCENARIO), "--threads", "1", "--checkpoints", str(checkpoints), *options, *more]
+
+
+class Hashes:
+    """The hashes of all checkpoints that a run has written, also of those that it has removed since."""
+
+    def __init__(self, folder):
+        self.folder, self.seen = folder, {}
+
+    def look(self):
+        for path in self.folder.glob("round-*/node-*.safetensors"):
+            key = str(path.relative_to(self.folder))
+            try:
+                value = hashlib.sha256(path.read_bytes()).hexdigest()
+            except FileNotFoundError:  # removed meanwhile
+                continue
+            before = self.seen.setdefault(key, value)
+            if before != value:
+                sys.exit(f"{key} was written twice, with different bytes")
+
+
+def children(process):
+    text = pathlib.Path(f"/proc/{process}/task/{process}/children").read_text(encoding="utf-8")
+    return [int(word) for word in text.split()]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=2, help="time for disturbances; the run then ends undisturbed")
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    drawn = random.Random(given.seed)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        rounds = max(20, round(given.minutes * 60 / 2))  # a round takes about a second, and recovery longer
+        whole = subprocess.Popen(command(folder / "whole", rounds, "--in-turn"), stderr=subprocess.DEVNULL)
+        expected = Hashes(folder / "whole")
+        while whole.poll() is None:
+            expected.look()
+            time.sleep(0.05)
+        expected.look()
+        if whole.returncode != 0:
+            sys.exit("the undisturbed run failed")
+
+        with open(folder / "stderr", "w", encoding="utf-8") as log:
+            run = subprocess.Popen(command(folder / "chaos", rounds, "--local"), stderr=log)
+        seen, kills, stops = Hashes(folder / "chaos"), 0, 0
+        until = time.monotonic() + 60 * given.minutes
+        while run.poll() is None:
+            seen.look()
+            time.sleep(0.05)
+            if time.monotonic() > until or drawn.random() > 0.05 / 8:  # about every 8 seconds
+                continue
+            victims = children(run.pid)
+            if not victims:
+                continue
+            victim = drawn.choice(victims)
+            try:
+                if drawn.random() < 0.5:
+                    os.kill(victim, signal.SIGKILL)
+                    kills += 1
+                else:
+                    os.kill(victim, signal.SIGSTOP)
+                    time.sleep(TIMEOUT_S * drawn.uniform(0.3, 2))
+                    os.kill(victim, signal.SIGCONT)
+                    stops += 1
+            except ProcessLookupError:
+                pass
+        seen.look()
+        said = (folder / "stderr").read_text(encoding="utf-8")
+        if run.returncode != 0:
+            sys.exit(f"the run was lost with status {run.returncode}:\n{said[-3000:]}")
+        wrong = [key for key, value in seen.seen.items() if expected.seen.get(key, value) != value]
+        last = [key for key in seen.seen if key.startswith(f"round-{rounds:08d}/")]
+        compared = sum(key in expected.seen for key in seen.seen)
+        if wrong or len(last) != SITES:
+            sys.exit(f"wrong weights in {wrong[:5]}; {len(last)} of {SITES} files of the last round")
+        print(f"{kills} kills and {stops} stops in {given.minutes:g} min: no lost run, {compared} checkpoints compared, none wrong")
+
+
+if __name__ == "__main__":
+    main()
