@@ -9,6 +9,7 @@ time after which the others treat it as lost; then it goes on, and joins again.
 """
 
 import argparse
+import glob
 import hashlib
 import os
 import pathlib
@@ -22,7 +23,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TRAIN = ROOT / "build/release/bin/fomoe-train"
 SCENARIO = ROOT / "experiments/scenarios/tiny-training.toml"
-SITES, TIMEOUT_S = 4, 3
+SITES, TIMEOUT_S = 4, 5
 
 
 def command(checkpoints, rounds, *more):
@@ -39,11 +40,11 @@ class Hashes:
         self.folder, self.seen = folder, {}
 
     def look(self):
-        for path in self.folder.glob("round-*/node-*.safetensors"):
-            key = str(path.relative_to(self.folder))
+        for path in glob.glob(str(self.folder / "round-*/node-*.safetensors")):  # pathlib's fails if a folder is removed meanwhile
+            key = os.path.relpath(path, self.folder)
             try:
-                value = hashlib.sha256(path.read_bytes()).hexdigest()
-            except FileNotFoundError:  # removed meanwhile
+                value = hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+            except FileNotFoundError:
                 continue
             before = self.seen.setdefault(key, value)
             if before != value:
@@ -63,8 +64,8 @@ def main():
     drawn = random.Random(given.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        rounds = max(20, round(given.minutes * 60 / 2))  # a round takes about a second, and recovery longer
-        whole = subprocess.Popen(command(folder / "whole", rounds, "--in-turn"), stderr=subprocess.DEVNULL)
+        rounds = max(20, round(given.minutes * 60 * 1.5))  # recoveries take most of the time
+        whole = subprocess.Popen(command(folder / "whole", rounds, "--in-turn"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         expected = Hashes(folder / "whole")
         while whole.poll() is None:
             expected.look()
@@ -74,13 +75,13 @@ def main():
             sys.exit("the undisturbed run failed")
 
         with open(folder / "stderr", "w", encoding="utf-8") as log:
-            run = subprocess.Popen(command(folder / "chaos", rounds, "--local"), stderr=log)
+            run = subprocess.Popen(command(folder / "chaos", rounds, "--local"), stdout=subprocess.DEVNULL, stderr=log)
         seen, kills, stops = Hashes(folder / "chaos"), 0, 0
         until = time.monotonic() + 60 * given.minutes
         while run.poll() is None:
             seen.look()
             time.sleep(0.05)
-            if time.monotonic() > until or drawn.random() > 0.05 / 8:  # about every 8 seconds
+            if time.monotonic() > until or drawn.random() > 0.05 / 5:  # about every 5 seconds
                 continue
             victims = children(run.pid)
             if not victims:

@@ -41,6 +41,7 @@ int whole_number(const char* name, const std::string& text, int least, int most)
   return value;
 }
 
+constexpr const char* kAnew = "start anew";   // key of the request that all ranks start anew
 constexpr std::size_t kPieceBytes = 1 << 20;  // the store takes values of up to 8 MiB
 
 std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
@@ -113,10 +114,12 @@ std::string Rendezvous::name_of(int rank) const {
   return names_.at(static_cast<std::size_t>(rank)) + " (rank " + std::to_string(rank) + ")";
 }
 
-Rendezvous::Rendezvous(const Launch& launch, std::vector<std::string> names, double timeout_s, bool rejoins)
+Rendezvous::Rendezvous(const Launch& launch, std::vector<std::string> names, double timeout_s,
+                       std::optional<double> meeting_s)
     : launch_(launch),
       names_(std::move(names)),
       timeout_s_(timeout_s),
+      meeting_s_(meeting_s),
       connection_(std::make_unique<Connection>()) {
   // c10d would print stack traces of errors that we report in one line. Users can set the variable to see
   // them.
@@ -127,13 +130,17 @@ Rendezvous::Rendezvous(const Launch& launch, std::vector<std::string> names, dou
     connect();
     const std::optional<bool> first = first_of_its_rank();
     if (first == true) return;
-    if (!first && !rejoins) throw store_lost();
-    if (!rejoins) {
+    if (!first && !meeting_s) throw store_lost();
+    if (!meeting_s) {
       throw UsageError(
           "RANK: got " + std::to_string(launch_.rank) +
           ", which another process of this run has; expected a rank of its own for every process; "
           "for example RANK=" +
           std::to_string((launch_.rank + 1) % std::max(2, launch_.world)));
+    }
+    try {
+      connection_->store->set(kAnew, bytes_of(""));
+    } catch (const std::exception&) {  // the store has just gone, which is what this rank waits for
     }
     connection_->store.reset();
     if (steady_clock::now() > deadline)
@@ -189,23 +196,23 @@ SiteLost Rendezvous::store_lost() const {
 }
 
 std::vector<std::string> Rendezvous::gather(const std::string& key, const std::string& text) {
-  return exchange_texts(key, text, /*all_read=*/true);
+  return exchange_texts(key, text, /*all_read=*/true, timeout_s_);
 }
 
 std::vector<std::string> Rendezvous::collect(const std::string& key, const std::string& text) {
-  return exchange_texts(key, text, /*all_read=*/false);
+  return exchange_texts(key, text, /*all_read=*/false, timeout_s_);
 }
 
 // A text is stored in pieces, since the store limits the size of a value. The value at the rank's own key is
 // the number of pieces; it is written last.
 std::vector<std::string> Rendezvous::exchange_texts(const std::string& key, const std::string& text,
-                                                    bool all_read) {
+                                                    bool all_read, double timeout_s) {
   std::vector<std::string> keys, texts;
   for (int rank = 0; rank < launch_.world; ++rank) keys.push_back(key + "/" + std::to_string(rank));
   const auto piece_key = [](const std::string& own, std::size_t piece) {
     return own + "/" + std::to_string(piece);
   };
-  const auto deadline = steady_clock::now() + milliseconds_of(timeout_s_);
+  const auto deadline = steady_clock::now() + milliseconds_of(timeout_s);
   const std::string& own = keys[static_cast<std::size_t>(launch_.rank)];
   try {
     std::size_t pieces = 0;
@@ -216,13 +223,7 @@ std::vector<std::string> Rendezvous::exchange_texts(const std::string& key, cons
     throw store_lost();
   }
   const bool reads = all_read || launch_.rank == 0;
-  if (reads) {
-    try {
-      connection_->store->wait(keys, milliseconds_of(timeout_s_));
-    } catch (const std::exception&) {
-      throw missing_of(keys);
-    }
-  }
+  if (reads) wait_for(keys, timeout_s);
   try {
     for (std::size_t rank = 0; reads && rank < keys.size(); ++rank) {
       const std::size_t pieces = std::stoul(text_of(connection_->store->get(keys[rank])));
@@ -245,7 +246,28 @@ std::vector<std::string> Rendezvous::exchange_texts(const std::string& key, cons
   return texts;
 }
 
-SiteLost Rendezvous::missing_of(const std::vector<std::string>& keys) {
+// Waits in short turns, between which it looks for a request to start anew.
+void Rendezvous::wait_for(const std::vector<std::string>& keys, double timeout_s) {
+  const auto deadline = steady_clock::now() + milliseconds_of(timeout_s);
+  while (true) {
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now());
+    try {
+      connection_->store->wait(keys, std::clamp(left, milliseconds(1), milliseconds(1000)));
+      return;
+    } catch (const std::exception&) {
+      if (steady_clock::now() >= deadline) throw missing_of(keys, timeout_s);
+    }
+    bool anew = false;
+    try {
+      anew = connection_->store->check({kAnew});
+    } catch (const std::exception&) {
+      throw store_lost();
+    }
+    if (anew) throw SiteLost("a site was lost and has been started again");
+  }
+}
+
+SiteLost Rendezvous::missing_of(const std::vector<std::string>& keys, double timeout_s) {
   std::string missing;
   for (int rank = 0; rank < launch_.world; ++rank) {
     bool there = false;
@@ -257,7 +279,7 @@ SiteLost Rendezvous::missing_of(const std::vector<std::string>& keys) {
     if (!there) missing += (missing.empty() ? "" : ", ") + name_of(rank);
   }
   if (missing.empty()) missing = "at least one site";  // the ranks arrived after the timeout
-  return SiteLost(missing + " did not respond within " + std::to_string(static_cast<int>(timeout_s_)) + " s");
+  return SiteLost(missing + " did not respond within " + std::to_string(static_cast<int>(timeout_s)) + " s");
 }
 
 void Rendezvous::measure_round_trips() {
@@ -294,7 +316,8 @@ void Rendezvous::start_together() {
 }
 
 void Rendezvous::agree(const Digest& digest) {
-  const std::vector<std::string> texts = gather("agree", to_json(digest));
+  const std::vector<std::string> texts = exchange_texts("agree", to_json(digest), /*all_read=*/true,
+                                                        std::max(timeout_s_, meeting_s_.value_or(0)));
   for (int rank = 1; rank < launch_.world; ++rank) {
     const auto what =
         first_difference(digest_from_json(texts[0]), digest_from_json(texts[static_cast<std::size_t>(rank)]));

@@ -37,9 +37,13 @@ class Rendezvous {
  public:
   /// Connects to the store, which rank 0 opens. `names` are the names of the sites, by rank. Throws
   /// UsageError if the port is in use or another process has the same rank, and SiteLost if rank 0 does not
-  /// appear within `timeout_s`. With `rejoins`, a process of the same rank has ended, and rank 0 may not have
-  /// noticed yet: the constructor then waits for rank 0's next store.
-  Rendezvous(const Launch& launch, std::vector<std::string> names, double timeout_s, bool rejoins = false);
+  /// appear within `timeout_s`.
+  ///
+  /// With `meeting_s`, sites may have been lost, and come back: agree() waits as long for them. Rank 0 may
+  /// not have noticed yet that an earlier process of this rank has ended. The constructor then tells all
+  /// ranks in gather() to start anew, which throws SiteLost there, and waits for rank 0's next store.
+  Rendezvous(const Launch& launch, std::vector<std::string> names, double timeout_s,
+             std::optional<double> meeting_s = std::nullopt);
   ~Rendezvous();
 
   /// Waits until every rank has called agree(), compares the digests, and measures each rank's round trip to
@@ -76,14 +80,17 @@ class Rendezvous {
   [[nodiscard]] SiteLost store_lost() const;
   void connect();
   [[nodiscard]] std::optional<bool> first_of_its_rank();
-  std::vector<std::string> exchange_texts(const std::string& key, const std::string& text, bool all_read);
+  std::vector<std::string> exchange_texts(const std::string& key, const std::string& text, bool all_read,
+                                          double timeout_s);
+  void wait_for(const std::vector<std::string>& keys, double timeout_s);
   /// The error that names the ranks whose key is missing from the store; `keys` is indexed by rank.
-  [[nodiscard]] SiteLost missing_of(const std::vector<std::string>& keys);
+  [[nodiscard]] SiteLost missing_of(const std::vector<std::string>& keys, double timeout_s);
   void measure_round_trips();
 
   Launch launch_;
   std::vector<std::string> names_;
   double timeout_s_;
+  std::optional<double> meeting_s_;
   double round_trip_s_ = 0, longest_round_trip_s_ = 0;  // seconds, from a rank to the store and back
   std::unique_ptr<Connection> connection_;
 };

@@ -206,8 +206,9 @@ class Run {
     }
     std::vector<std::string> names;
     for (const platforms::Site& site : scenario_.platform.sites) names.push_back(site.name);
+    const bool waits = request_.settings.on_lost_site == "wait";
     rendezvous_.emplace(*request_.launch, names, request_.settings.timeout_s,
-                        /*rejoins=*/request_.settings.on_lost_site == "wait");
+                        waits ? std::optional(request_.settings.lost_site_timeout_s) : std::nullopt);
     rendezvous_->agree(shared_by_processes(request_, digest_));
     transport_ = rendezvous_->transport(plan_.nodes, options_.device, request_.settings.transport);
   }

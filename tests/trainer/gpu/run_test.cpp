@@ -57,7 +57,8 @@ TEST_CASE("a training on a GPU follows that on a CPU, with every content that me
   }
 }
 
-TEST_CASE("a run that is resumed from a checkpoint on a GPU ends in the bits of one that was not interrupted") {
+TEST_CASE(
+    "a run that is resumed from a checkpoint on a GPU ends in the bits of one that was not interrupted") {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     const std::string directory = "/tmp/fomoe-gpu-checkpoints-" + std::to_string(::getpid());
     const costmodel::Scenario scenario = random_experts();

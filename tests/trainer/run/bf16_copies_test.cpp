@@ -6,7 +6,8 @@ using namespace fomoe::trainer::testing;
 namespace costmodel = fomoe::costmodel;
 
 TEST_CASE("after every round of every method, the bf16 copies are those of the masters") {
-  for (const char* method : {"ddp", "local_sgd", "diloco", "local_adamw", "streaming_diloco", "fedavg", "fomoe"}) {
+  for (const char* method :
+       {"ddp", "local_sgd", "diloco", "local_adamw", "streaming_diloco", "fedavg", "fomoe"}) {
     CAPTURE(std::string(method));
     const bool fomoe = method == std::string("fomoe");
     costmodel::Scenario scenario = training_scenario(method, 4, fomoe ? 2 : 0);
