@@ -70,7 +70,7 @@ target_include_directories(test_live PRIVATE ${PROJECT_SOURCE_DIR} /usr/include/
 target_compile_definitions(test_live PRIVATE FOMOE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" FOMOE_BINARY_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
 add_dependencies(test_live fomoe-train fomoe)
 add_test(NAME live COMMAND test_live)
-set_tests_properties(live PROPERTIES LABELS live TIMEOUT 600 RUN_SERIAL TRUE)
+set_tests_properties(live PROPERTIES LABELS live TIMEOUT 1200 RUN_SERIAL TRUE)
 # Runs the job scripts of experiments/slurm on a Slurm cluster of this machine alone; skipped if Slurm is not
 # installed.
 add_test(NAME slurm COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/slurm/slurm_test.sh ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})

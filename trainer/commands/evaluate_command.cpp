@@ -11,6 +11,7 @@
 #include "experiments/scenario/trainer_section.hpp"
 #include "platforms/support/atomic_file.hpp"
 #include "platforms/support/input_error.hpp"
+#include "trainer/commands/command_line.hpp"
 #include "trainer/run/run_data.hpp"
 #include "trainer/run/starting_point.hpp"
 #include "trainer/run/training_run.hpp"
@@ -48,20 +49,9 @@ int evaluate_command(const std::vector<std::string>& arguments) {
     ("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"), "override a key of the scenario; may be repeated")
     ("output", po::value<std::string>()->value_name("-|FILE.json"), "write JSON with loss (nats per token), perplexity and sequences (default: print a line)");
   // clang-format on
-  po::options_description all = options;  // with the positional argument, which --help does not list
-  all.add_options()("model", po::value<std::string>());
-  po::positional_options_description positional;
-  positional.add("model", 1);
-  po::variables_map given;
-  try {
-    po::store(po::command_line_parser(arguments).options(all).positional(positional).run(), given);
-  } catch (const po::error& error) {
-    throw UsageError(std::string(error.what()) + "; fomoe-train evaluate --help lists the options");
-  }
-  if (given.count("help")) {
-    std::cout << options << kExamples;
-    return 0;
-  }
+  const auto parsed = parse_command("evaluate", options, "model", arguments, kExamples);
+  if (!parsed) return 0;
+  const po::variables_map& given = *parsed;
   for (const char* needed : {"model", "scenario"}) {
     if (!given.count(needed))
       throw UsageError(

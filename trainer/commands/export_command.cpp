@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "platforms/support/input_error.hpp"
+#include "trainer/commands/command_line.hpp"
 #include "trainer/whole/checkpointed_model.hpp"
 #include "trainer/whole/exported_model.hpp"
 
@@ -38,20 +39,9 @@ int export_command(const std::vector<std::string>& arguments) {
     ("round", po::value<std::int64_t>()->value_name("N"), "the state after this round (default: the newest one that has the files of all sites)")
     ("output", po::value<std::string>()->value_name("FOLDER"), "the folder to write; it is made if it does not exist");
   // clang-format on
-  po::options_description all = options;  // with the positional argument, which --help does not list
-  all.add_options()("checkpoints", po::value<std::string>());
-  po::positional_options_description positional;
-  positional.add("checkpoints", 1);
-  po::variables_map given;
-  try {
-    po::store(po::command_line_parser(arguments).options(all).positional(positional).run(), given);
-  } catch (const po::error& error) {
-    throw UsageError(std::string(error.what()) + "; fomoe-train export --help lists the options");
-  }
-  if (given.count("help")) {
-    std::cout << options << kExamples;
-    return 0;
-  }
+  const auto parsed = parse_command("export", options, "checkpoints", arguments, kExamples);
+  if (!parsed) return 0;
+  const po::variables_map& given = *parsed;
   for (const char* needed : {"checkpoints", "output"}) {
     if (!given.count(needed))
       throw UsageError(std::string(needed) == "output"

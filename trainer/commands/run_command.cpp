@@ -16,6 +16,7 @@
 #include "experiments/results/run_record.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "platforms/support/atomic_file.hpp"
+#include "trainer/commands/command_line.hpp"
 #include "trainer/commands/local_launch.hpp"
 #include "trainer/commands/waiting.hpp"
 #include "trainer/run/training_run.hpp"
@@ -149,20 +150,9 @@ void print_summary(const costmodel::RunReport& report, const costmodel::Scenario
 
 int run_command(const std::vector<std::string>& arguments) {
   const po::options_description options = described();
-  po::options_description all = options;  // with the positional argument, which --help does not list
-  all.add_options()("scenario", po::value<std::string>());
-  po::positional_options_description positional;
-  positional.add("scenario", 1);
-  po::variables_map given;
-  try {
-    po::store(po::command_line_parser(arguments).options(all).positional(positional).run(), given);
-  } catch (const po::error& error) {
-    throw UsageError(std::string(error.what()) + "; fomoe-train run --help lists the options");
-  }
-  if (given.count("help")) {
-    std::cout << options << kExamples;
-    return 0;
-  }
+  const auto parsed = parse_command("run", options, "scenario", arguments, kExamples);
+  if (!parsed) return 0;
+  const po::variables_map& given = *parsed;
   const auto text = [&](const char* option) {
     return given.count(option) ? given[option].as<std::string>() : std::string();
   };

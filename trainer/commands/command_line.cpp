@@ -1,0 +1,30 @@
+#include "trainer/commands/command_line.hpp"
+
+#include <iostream>
+
+#include "platforms/support/input_error.hpp"
+
+namespace fomoe::trainer {
+
+namespace po = boost::program_options;
+
+std::optional<po::variables_map> parse_command(const std::string& command,
+                                               const po::options_description& options, const char* positional,
+                                               const std::vector<std::string>& arguments,
+                                               const char* examples) {
+  po::options_description all = options;  // with the positional argument, which --help does not list
+  all.add_options()(positional, po::value<std::string>());
+  po::positional_options_description place;
+  place.add(positional, 1);
+  po::variables_map given;
+  try {
+    po::store(po::command_line_parser(arguments).options(all).positional(place).run(), given);
+  } catch (const po::error& error) {
+    throw UsageError(std::string(error.what()) + "; fomoe-train " + command + " --help lists the options");
+  }
+  if (!given.count("help")) return given;
+  std::cout << options << examples;
+  return std::nullopt;
+}
+
+}  // namespace fomoe::trainer
