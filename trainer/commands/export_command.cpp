@@ -1,5 +1,6 @@
 #include "trainer/commands/export_command.hpp"
 
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <cstdint>
 #include <filesystem>
@@ -30,9 +31,8 @@ on from it, set trainer.initial_weights to the folder.
 int export_command(const std::vector<std::string>& arguments) {
   po::options_description options(
       "fomoe-train export CHECKPOINTS [options]: puts the experts of all sites together and writes the whole "
-      "model for other programs. CHECKPOINTS is the directory of `fomoe-train run --checkpoints`, with the "
-      "files "
-      "of all sites");
+      "model for other programs. CHECKPOINTS is the directory of `fomoe-train run --checkpoints`, with "
+      "the files of all sites");
   // clang-format off
   options.add_options()
     ("help", "print this help")
@@ -57,14 +57,13 @@ int export_command(const std::vector<std::string>& arguments) {
                      "\", a file; expected a folder; for example --output exported");
   const WholeModel whole = read_checkpointed(given["checkpoints"].as<std::string>(), round);
   write_exported(whole, output);
-  std::int64_t parameters = 0;
-  for (const ParameterSpec& spec : parameter_specs(whole.shape, {{}, whole.skip_token}))
+  std::int64_t parameters = 0, averaged = 0;
+  for (const ParameterSpec& spec : parameter_specs(whole.shape, {{}, whole.skip_token})) {
     parameters += spec.elements();
+    averaged += std::count(whole.averaged.begin(), whole.averaged.end(), spec.name()) > 0 ? 1 : 0;
+  }
   std::cerr << "wrote " << parameters << " parameters after " << whole.rounds << " rounds and " << whole.steps
             << " steps to " << output << '\n';
-  std::size_t averaged = 0;
-  for (const std::string& name : whole.averaged)
-    averaged += whole.tensors.contains(name) && !name.ends_with(".moment1") && !name.ends_with(".moment2");
   if (averaged > 0)
     std::cerr << averaged << " tensors are means over sites that hold different values of them\n";
   return 0;

@@ -230,6 +230,13 @@ int run_command(const std::vector<std::string>& arguments) {
           text("scenario") + " --local");
     }
   }
+  if (waits && request.launch && request.launch->agent_store) {
+    throw UsageError(
+        "trainer.on_lost_site: got wait under torchrun, which keeps its own store and starts all processes "
+        "again "
+        "itself; expected stop, with torchrun --max-restarts and --resume; for example --set "
+        "trainer.on_lost_site=stop");
+  }
   // Read the sources before training, since the files may change meanwhile.
   scenario::RunRecord record = scenario::new_run_record();
   record.paced = paced;

@@ -129,17 +129,21 @@ std::string hash_of(const WholeModel& whole) {
 }
 
 Digest weight_hashes(Executor& executor) {
-  Hash dense;
-  std::map<std::pair<std::int64_t, int>, Hash> experts;  // by layer and expert
-  bool holds_any = false;
+  std::map<std::string, std::string> hashes;
+  // A site may have a worker and a server, which hold the same parameters.
+  const auto add = [&](const std::string& name, const Hash& hash) {
+    const auto [known, added] = hashes.try_emplace(name, hash.text());
+    if (!added && known->second != hash.text()) known->second += " and " + hash.text();
+  };
   for (const costmodel::NodeId node : executor.hosted()) {
     const Model& model = executor.worker(node).model();
     const ExpertChoice& held = model.options().experts;
-    Hash own;
+    Hash dense;
+    std::map<std::pair<std::int64_t, int>, Hash> experts;  // by layer and expert
     for (const Parameter& parameter : model.parameters()) {
       const std::int64_t dim = expert_dim(parameter.spec, held.skip_token);
       if (dim < 0) {
-        own.add(parameter.master);
+        dense.add(parameter.master);
         continue;
       }
       const std::vector<int> local = local_experts(model.shape(), held, parameter.spec.layer);
@@ -148,16 +152,11 @@ Digest weight_hashes(Executor& executor) {
             parameter.master.select(dim, static_cast<std::int64_t>(row)));
       }
     }
-    dense = own;  // all nodes of a process hold the same dense parameters
-    holds_any = true;
+    add("the dense parameters", dense);
+    for (const auto& [which, hash] : experts)
+      add("expert " + std::to_string(which.second) + " of layer " + std::to_string(which.first), hash);
   }
-  Digest hashes;
-  if (holds_any) hashes.emplace_back("the dense parameters", dense.text());
-  for (const auto& [which, value] : experts) {
-    hashes.emplace_back("expert " + std::to_string(which.second) + " of layer " + std::to_string(which.first),
-                        value.text());
-  }
-  return hashes;
+  return {hashes.begin(), hashes.end()};
 }
 
 std::string disagreement(const std::vector<Digest>& all, const std::vector<std::string>& names) {

@@ -31,7 +31,7 @@ std::string code_version();
 std::string hash_of(const WholeModel& whole);
 
 /// Hashes of the parameters that a process holds, for comparison with those of other processes: one entry for
-/// all dense parameters of a node together, and one for each expert, since sites hold different experts.
+/// all dense parameters together, and one for each expert, since sites hold different experts.
 Digest weight_hashes(Executor& executor);
 
 /// Where two processes hold different values of the same parameters, for instance "tokyo differs from paris

@@ -298,6 +298,13 @@ TEST_CASE("a training that diverges stops every site with one message, and keeps
   }
 }
 
+TEST_CASE("a site with a worker and a server starts from the same weights as one with a worker alone") {
+  const Ended ended =
+      run(train({"workload.tokens=65536", "platform.sites=2", "strategy.method=fedavg"}, {"--local"}));
+  CAPTURE(ended.said);
+  CHECK(ended.status == 0);
+}
+
 TEST_CASE("NCCL is not taken where a site has no GPU") {
   const Ended ended =
       run(train({"workload.tokens=65536", "platform.sites=2", "trainer.transport=nccl"}, {"--local"}));
