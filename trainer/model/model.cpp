@@ -16,14 +16,6 @@ namespace {
 
 constexpr double kNormEpsilon = 1e-5;
 
-// splitmix64 (Steele et al. 2014): similar keys give unrelated seeds.
-std::uint64_t mix(std::uint64_t seed, std::uint64_t key) {
-  std::uint64_t z = seed + (key + 1) * 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
 bool uses_own(Kernels kernels, at::Device device, at::ScalarType type) {
   if (kernels != Kernels::by_device) return kernels == Kernels::own;
   return device.is_cuda() && type != at::kDouble;
@@ -77,8 +69,9 @@ void Model::initialise(const Parameter& parameter) const {
     values.fill_(1);
     return;
   }
-  const std::uint64_t seed = mix(mix(options_.seed, static_cast<std::uint64_t>(spec.layer + 1)),
-                                 static_cast<std::uint64_t>(spec.role));
+  const std::uint64_t seed =
+      random_bits(random_bits(options_.seed, static_cast<std::uint64_t>(spec.layer + 1)),
+                  static_cast<std::uint64_t>(spec.role));
   const bool per_expert = spec.role == Role::router || spec.role == Role::up || spec.role == Role::down;
   if (!per_expert) {
     fill_normal(values, spec.initial_std, seed);
@@ -90,7 +83,7 @@ void Model::initialise(const Parameter& parameter) const {
   for (std::int64_t i = 0; i < values.size(dim); ++i) {
     const std::uint64_t expert =
         static_cast<std::uint64_t>(all_columns ? i : local[static_cast<std::size_t>(i)]);
-    fill_normal(values.select(dim, i), spec.initial_std, mix(seed, expert));
+    fill_normal(values.select(dim, i), spec.initial_std, random_bits(seed, expert));
   }
 }
 

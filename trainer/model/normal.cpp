@@ -8,14 +8,6 @@
 namespace fomoe::trainer {
 namespace {
 
-// splitmix64 (Steele et al. 2014), as a function of the position in the sequence: 64 random bits.
-std::uint64_t random_bits(std::uint64_t seed, std::uint64_t index) {
-  std::uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
 // The natural logarithm. The C library's logarithm may differ in the last bit between machines. With x =
 // m·2^e and s = (m − 1)/(m + 1):
 //   log x = e·log 2 + 2·(s + s³/3 + s⁵/5 + …)
@@ -36,6 +28,13 @@ double portable_log(double x) {
 }
 
 }  // namespace
+
+std::uint64_t random_bits(std::uint64_t seed, std::uint64_t index) {
+  std::uint64_t z = seed + (index + 1) * 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
 
 double normal_quantile(double p) {
   constexpr double kCentral = 0.425, kTail = 5;  // the three ranges of the algorithm

@@ -9,6 +9,10 @@
 
 namespace fomoe::trainer {
 
+/// 64 random bits: splitmix64 (Steele et al. 2014) as a function of the position in the sequence. Similar
+/// arguments give unrelated bits, so the result also serves as a seed.
+std::uint64_t random_bits(std::uint64_t seed, std::uint64_t index);
+
 /// The value z with P(Z <= z) = p for a standard normal Z, 0 < p < 1, with a relative error below 1e-6:
 /// algorithm PPND7 (Wichura 1988, AS 241).
 double normal_quantile(double p);
