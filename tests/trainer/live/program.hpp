@@ -140,4 +140,16 @@ inline bool wait_for_file(const std::string& path, double limit_s = 60) {
   return true;
 }
 
+// The state of every node after `round`, byte for byte.
+inline std::string state_after(const std::string& checkpoints, int round, int nodes) {
+  std::string all;
+  for (int node = 0; node < nodes; ++node) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/round-%08d/node-%d.safetensors", round, node);
+    if (!fs::exists(checkpoints + path)) throw std::runtime_error("no " + checkpoints + path);
+    all += content(checkpoints + path);
+  }
+  return all;
+}
+
 }  // namespace fomoe::tests
