@@ -16,7 +16,7 @@ namespace fomoe::costmodel {
 struct QualityRow {
   std::string strategy;
   std::int64_t local_steps = 0;
-  std::string placement;  // "fixed" or "random"; meaningless if every site holds every expert
+  std::string placement;  // "fixed", "random" or "affinity"; meaningless if every site holds every expert
   int sites = 0;
   int expert_overlap = 0;
   double perplexity = 0;

@@ -208,10 +208,10 @@ void run_list(const Arguments& arguments) {
   }
   if (what == "models") scenario::write_answer(models());
   if (what == "keys") {
-    scenario::write_answer(fmt::format("Scenario file\n\n{}\nPlatform file\n\n{}\nPrice file\n\n{}",
-                                       keys_of(scenario::scenario_keys(), false),
-                                       keys_of(scenario::platform_file_keys(), true),
-                                       keys_of(scenario::price_file_keys(), true)));
+    scenario::write_answer(fmt::format(
+        "Scenario file\n\n{}\nPlatform file\n\n{}\nPrice file\n\n{}\nGrid file, for fomoe-train grid\n\n{}",
+        keys_of(scenario::scenario_keys(), false), keys_of(scenario::platform_file_keys(), true),
+        keys_of(scenario::price_file_keys(), true), keys_of(scenario::grid_file_keys(), true)));
   }
   if (what == "platforms")
     scenario::write_answer(

@@ -108,8 +108,8 @@ class QualityReader {
     if (row.strategy.empty()) wrong("strategy", "an empty name", "a method's name", kExampleRow);
     row.local_steps = whole(cells[1], "local_steps");
     row.placement = cells[2];
-    if (row.placement != "fixed" && row.placement != "random")
-      wrong("placement", fmt::format("\"{}\"", cells[2]), "fixed or random", kExampleRow);
+    if (row.placement != "fixed" && row.placement != "random" && row.placement != "affinity")
+      wrong("placement", fmt::format("\"{}\"", cells[2]), "fixed, random or affinity", kExampleRow);
     row.sites = static_cast<int>(whole(cells[3], "sites"));
     row.expert_overlap = static_cast<int>(whole(cells[4], "expert_overlap"));
     if (row.expert_overlap > row.sites)

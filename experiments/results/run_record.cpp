@@ -23,13 +23,15 @@ constexpr JsonKind kWan = {"fomoe.wan/1", "report", "a report that fomoe-wan run
                            "fomoe-wan run S.toml --report run.json -- fomoe-train run S.toml"};
 
 Json to_json(const RunRecord& record) {
-  return {{"id", record.id},
-          {"started_at", record.started_at},
-          {"paced", record.paced},
-          {"in_turn", record.in_turn},
-          {"whole", record.whole},
-          {"scenario_toml", record.source.toml},
-          {"files", record.source.files}};
+  Json json = {{"id", record.id},
+               {"started_at", record.started_at},
+               {"paced", record.paced},
+               {"in_turn", record.in_turn},
+               {"whole", record.whole},
+               {"scenario_toml", record.source.toml},
+               {"files", record.source.files}};
+  if (!record.code.empty()) json["code"] = record.code;
+  return json;
 }
 
 Json to_json(const std::vector<SeedResult>& seeds) {
@@ -50,8 +52,9 @@ Json to_json(const std::vector<SeedResult>& seeds) {
 }
 
 RunRecord read_record(const std::string& path, const Json& json) {
-  const JsonObject object(path, kRun, "run", json,
-                          {"id", "started_at", "paced", "in_turn", "whole", "scenario_toml", "files"});
+  const JsonObject object(
+      path, kRun, "run", json,
+      {"id", "started_at", "paced", "in_turn", "whole", "scenario_toml", "files", "code"});
   RunRecord record;
   record.id = object.text("id");
   record.started_at = object.text("started_at");
@@ -151,6 +154,7 @@ std::string run_report_json(const costmodel::RunReport& report, const costmodel:
   document["scenario"] = to_json(scenario);
   document["run"] = to_json(record);
   if (!record.round_timeline.empty()) document["round_timeline"] = Json::parse(record.round_timeline);
+  if (!record.validation.empty()) document["validation"] = Json::parse(record.validation);
   if (!record.seeds.empty()) document["seeds"] = to_json(record.seeds);
   return to_text(document);
 }

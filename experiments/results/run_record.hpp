@@ -26,6 +26,8 @@ struct RunRecord {
   /// Settings of the run, as for --set, whose defaults depend on the method and on the version of fomoe.
   std::vector<std::string> settings;
   std::string round_timeline;  // JSON of one observed round (round_json.hpp); empty if there is none
+  std::string validation;      // JSON of the losses of the trained models; empty if there was no validation
+  std::string code;            // version and commit of the program that made the run
   /// At least two if the training was repeated; the first is that of the report.
   std::vector<SeedResult> seeds;
 };
@@ -33,8 +35,8 @@ struct RunRecord {
 /// A new record with a random id and the current time as start.
 RunRecord new_run_record();
 
-/// The report with its scenario, the record under "run", and "round_timeline". If there are several seeds,
-/// "seeds" contains
+/// The report with its scenario, the record under "run", "round_timeline" and "validation". If there are
+/// several seeds, "seeds" contains
 ///
 ///   {"n", "perplexity": {"mean", "standard_deviation", "mean_low", "mean_high"},
 ///    "runs": [{"seed", "perplexity"}]}

@@ -6,10 +6,10 @@
 #include <charconv>
 #include <cmath>
 
-#include "experiments/cli/options.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/scenario/single_key.hpp"
 #include "experiments/text/units.hpp"
+#include "platforms/support/input_error.hpp"
 
 namespace fomoe::sweep {
 

@@ -11,6 +11,7 @@
 #include "platforms/support/input_error.hpp"
 #include "trainer/commands/evaluate_command.hpp"
 #include "trainer/commands/export_command.hpp"
+#include "trainer/commands/grid_command.hpp"
 #include "trainer/commands/profile_command.hpp"
 #include "trainer/commands/run_command.hpp"
 
@@ -20,6 +21,7 @@ constexpr const char* kHelp = R"(fomoe-train: trains a model across sites and me
 
   fomoe-train profile   time the forward pass, backward pass and optimiser of real steps, as input for `fomoe`
   fomoe-train run       train a scenario's model with one process per site, and report times, bytes and memory
+  fomoe-train grid      train every combination of several keys' values and seeds, and tabulate the losses
   fomoe-train export    put the experts of all sites together, and write the whole model for other programs
   fomoe-train evaluate  the loss of a whole model on a scenario's validation sequences
   fomoe-train <command> --help
@@ -42,12 +44,13 @@ int run(const std::vector<std::string>& arguments) {
   }
   if (command == "profile") return fomoe::trainer::profile_command({arguments.begin() + 1, arguments.end()});
   if (command == "run") return fomoe::trainer::run_command({arguments.begin() + 1, arguments.end()});
+  if (command == "grid") return fomoe::trainer::grid_command({arguments.begin() + 1, arguments.end()});
   if (command == "export") return fomoe::trainer::export_command({arguments.begin() + 1, arguments.end()});
   if (command == "evaluate")
     return fomoe::trainer::evaluate_command({arguments.begin() + 1, arguments.end()});
   throw fomoe::UsageError(
       "got \"" + command +
-      "\"; expected the command profile, run, export or evaluate; for example fomoe-train "
+      "\"; expected the command profile, run, grid, export or evaluate; for example fomoe-train "
       "profile --help");
 }
 

@@ -19,6 +19,7 @@
 #include "trainer/commands/command_line.hpp"
 #include "trainer/commands/local_launch.hpp"
 #include "trainer/commands/waiting.hpp"
+#include "trainer/run/agreement.hpp"
 #include "trainer/run/training_run.hpp"
 
 namespace fomoe::trainer {
@@ -264,6 +265,8 @@ int run_command(const std::vector<std::string>& arguments) {
   }
   record.whole = result->first_round == 0;
   record.round_timeline = result->round_timeline;
+  record.validation = result->validation;
+  record.code = code_version();
   const std::string json = scenario::run_report_json(result->report, request.scenario, record);
   if (text("output").empty()) {
     print_summary(result->report, request.scenario);

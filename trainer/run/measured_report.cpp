@@ -55,6 +55,15 @@ std::string three_digits(double value) {
   return text;
 }
 
+json routers_json(const std::vector<RouterFigures>& routers) {
+  json layers = json::array();
+  for (const RouterFigures& layer : routers) {
+    layers.push_back(
+        {{"entropy", layer.entropy}, {"load_cv", layer.load_cv}, {"ghost_share", layer.ghost_share}});
+  }
+  return layers;
+}
+
 }  // namespace
 
 std::string to_text(const Observation& observation) {
@@ -68,7 +77,8 @@ std::string to_text(const Observation& observation) {
                             {"received", one.traffic.received},
                             {"sent_to", one.traffic.sent_to},
                             {"validation_loss", one.validation_loss},
-                            {"routed", one.routed}});
+                            {"routed", one.routed},
+                            {"routers", routers_json(one.routers)}});
   }
   for (const Interval& i : observation.intervals)
     out["intervals"].push_back({i.node, i.op, i.round, static_cast<int>(i.activity), i.start_s, i.end_s});
@@ -85,7 +95,10 @@ Observation observation_from(const std::string& text) {
                          {one.at("sent").get<BytesByClass>(), one.at("received").get<BytesByClass>(),
                           one.at("sent_to").get<std::vector<std::int64_t>>()},
                          one.at("validation_loss"),
-                         one.at("routed").get<std::vector<std::vector<std::int64_t>>>()});
+                         one.at("routed").get<std::vector<std::vector<std::int64_t>>>(),
+                         {}});
+    for (const json& layer : one.at("routers"))
+      out.nodes.back().routers.push_back({layer.at("entropy"), layer.at("load_cv"), layer.at("ghost_share")});
   }
   for (const json& i : in.at("intervals"))
     out.intervals.push_back({i[0], i[1], i[2], static_cast<Activity>(i[3].get<int>()), i[4], i[5]});
@@ -107,6 +120,30 @@ std::string routing_csv(const costmodel::Scenario& scenario, const costmodel::Pl
     }
   }
   return text;
+}
+
+std::string validation_json(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
+                            const std::vector<Observation>& observations, const ReportContext& context) {
+  json sites = json::array();
+  double sum = 0, whole = -1;
+  for (const Observation& seen : observations) {
+    whole = std::max(whole, seen.whole_validation_loss);
+    for (const Observation::OfNode& one : seen.nodes) {
+      if (one.validation_loss < 0) continue;
+      const auto site = static_cast<std::size_t>(plan.nodes[static_cast<std::size_t>(one.node)].site);
+      sites.push_back({{"site", scenario.platform.sites[site].name},
+                       {"loss", one.validation_loss},
+                       {"routers", routers_json(one.routers)}});
+      sum += one.validation_loss;
+    }
+  }
+  if (sites.empty()) return "";
+  const double mean = sum / static_cast<double>(sites.size());
+  return json{{"sequences", context.validation_sequences},
+              {"loss", whole >= 0 ? whole : mean},
+              {"mean_site_loss", mean},
+              {"sites", sites}}
+      .dump();
 }
 
 std::string note_on_links(const ReportContext& context) {

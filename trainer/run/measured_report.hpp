@@ -10,6 +10,7 @@
 #include "costmodel/timeline/round_timeline.hpp"
 #include "costmodel/timeline/timeline.hpp"
 #include "trainer/comm/transport.hpp"
+#include "trainer/run/router_figures.hpp"
 
 namespace fomoe::trainer {
 
@@ -21,6 +22,7 @@ struct Observation {
     double validation_loss = 0;  // mean cross-entropy in nats; negative: not validated
     // [layer][expert]: slots of the node's tokens that chose the expert
     std::vector<std::vector<std::int64_t>> routed;
+    std::vector<RouterFigures> routers;  // by layer, over the validation sequences; empty: not validated
   };
   std::vector<OfNode> nodes;
   std::vector<costmodel::Interval> intervals;  // in seconds since the barrier at the start
@@ -44,6 +46,16 @@ struct ReportContext {
   std::string device;  // name of the device, for provenance
   std::string links;   // environment variable FOMOE_LINKS, which fomoe-wan sets; empty: not set
 };
+
+/// The last validation as JSON, or an empty text if there was none:
+///
+///   {"sequences", "loss", "mean_site_loss", "sites": [{"site", "loss", "routers": [{"entropy", "load_cv",
+///    "ghost_share"} by layer]}]}
+///
+/// Losses are in nats per token. "loss" is that of the model with the experts of all sites if sites hold
+/// parts, otherwise it equals mean_site_loss.
+std::string validation_json(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
+                            const std::vector<Observation>& observations, const ReportContext& context);
 
 /// A sentence about the network between the processes, for the notes of the report.
 std::string note_on_links(const ReportContext& context);

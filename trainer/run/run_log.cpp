@@ -11,6 +11,7 @@
 #include "costmodel/compute/site_times.hpp"
 #include "costmodel/model/flops.hpp"
 #include "costmodel/plan/site_shares.hpp"
+#include "trainer/run/router_figures.hpp"
 
 namespace fomoe::trainer {
 
@@ -24,21 +25,9 @@ double clock_s() {
 
 json routing_json(const Routing& routing, const ExpertChoice& held) {
   json layers = json::array();
-  for (std::size_t layer = 0; layer < routing.counts.size(); ++layer) {
-    const at::Tensor counts = routing.counts[layer].to(at::kCPU, at::kDouble);
-    const double all = counts.sum().item<double>();
-    const at::Tensor p = counts / std::max(all, 1.0);
-    const double entropy = -at::xlogy(p, p).sum().item<double>();
-    const double mean = all / static_cast<double>(counts.numel());
-    const double deviation = std::sqrt((counts - mean).square().mean().item<double>());
-    double local = all;
-    if (held.skip_token && !held.local.empty()) {
-      local = 0;
-      for (const int expert : held.local[layer]) local += counts[expert].item<double>();
-    }
-    layers.push_back({{"entropy", entropy},
-                      {"load_cv", mean > 0 ? deviation / mean : 0},
-                      {"ghost_share", all > 0 ? 1 - local / all : 0}});
+  for (const RouterFigures& layer : router_figures(routing, held)) {
+    layers.push_back(
+        {{"entropy", layer.entropy}, {"load_cv", layer.load_cv}, {"ghost_share", layer.ghost_share}});
   }
   return layers;
 }

@@ -16,9 +16,8 @@ namespace fomoe::trainer {
 ///    "routing": [{"entropy", "load_cv", "ghost_share"} by layer], "skipped"}
 /// gradient_norm is the norm of the site's gradients before clipping; skipped is there, and true, if the
 /// optimiser left out the step because its gradients were not finite.
-/// entropy is the entropy of the experts' loads in nats (at most the logarithm of their number), load_cv is
-/// the standard deviation of the loads ÷ their mean, and ghost_share is the share of slots that chose experts
-/// that the site does not hold. A transfer, written when an operation has waited for it:
+/// The figures of the routers are those of router_figures.hpp. A transfer, written when an operation has
+/// waited for it:
 ///   {"kind": "transfer", "site", "round", "operation", "start_s", "transfer_s", "exposed_s"}
 /// transfer_s is the time from waiting for the first byte to the last byte sent and received; exposed_s is
 /// the part of it in which the site did not compute. A validation:

@@ -22,6 +22,7 @@
 #include "trainer/execution/checkpoints.hpp"
 #include "trainer/run/agreement.hpp"
 #include "trainer/run/measured_report.hpp"
+#include "trainer/run/router_figures.hpp"
 #include "trainer/run/run_data.hpp"
 #include "trainer/run/run_log.hpp"
 #include "trainer/run/starting_point.hpp"
@@ -88,10 +89,16 @@ std::string log_path(const std::string& path, const std::optional<Launch>& launc
       .string();
 }
 
-/// Validation losses at this process; negative: not validated here.
+/// Validation of one model.
+struct Validation {
+  double loss = -1;  // negative: not validated here
+  std::vector<RouterFigures> routers;
+};
+
+/// Validations at this process.
 struct Losses {
-  std::map<costmodel::NodeId, double> of_node;  // of the models of the sites
-  double of_whole = -1;                         // of the whole model, if sites hold parts of it
+  std::map<costmodel::NodeId, Validation> of_node;  // of the models of the sites
+  Validation of_whole;                              // of the whole model, if sites hold parts of it
 };
 
 /// One process's part of the run.
@@ -277,15 +284,16 @@ class Run {
     return losses;
   }
 
-  double validated(const Model& model, const costmodel::Node& of, costmodel::NodeId node,
-                   const std::string& name, std::int64_t round) {
+  Validation validated(const Model& model, const costmodel::Node& of, costmodel::NodeId node,
+                       const std::string& name, std::int64_t round) {
     const std::int64_t most = options_.micro_batch_sequences > 0
                                   ? options_.micro_batch_sequences
                                   : std::max<std::int64_t>(1, static_cast<std::int64_t>(of.sequences));
-    const double loss = validation_loss(model, data_.batches, most);
+    Routing routing;
+    const double loss = validation_loss(model, data_.batches, most, &routing);
     if (!std::isfinite(loss)) executor_->diverged(node, "the validation loss");
     log_.validation(name, round, loss, data_.batches.validation_sequences());
-    return loss;
+    return {loss, router_figures(routing, model.options().experts)};
   }
 
   // Counts by expert id, since a router of partial replicas without skip-token has columns of local experts
@@ -324,10 +332,11 @@ class Run {
     Observation own;
     for (const costmodel::NodeId node : executor_->hosted()) {
       const auto loss = losses.of_node.find(node);
+      const Validation validation = loss == losses.of_node.end() ? Validation() : loss->second;
       own.nodes.push_back(
-          {node, transport_->traffic(node), loss == losses.of_node.end() ? -1 : loss->second, routed_[node]});
+          {node, transport_->traffic(node), validation.loss, routed_[node], validation.routers});
     }
-    own.whole_validation_loss = losses.of_whole;
+    own.whole_validation_loss = losses.of_whole.loss;
     own.intervals = executor_->intervals();
     own.peak_memory_bytes = peak_memory_bytes(options_.device.is_cuda());
     std::vector<Observation> all = {own};
@@ -353,7 +362,8 @@ class Run {
         context.in_turn
             ? ""
             : scenario::to_json(measured_round(plan_, all, first_round_), plan_, scenario_.platform).dump();
-    return TrainingResult{measured_report(scenario_, plan_, all, context), first_round_, round};
+    return TrainingResult{measured_report(scenario_, plan_, all, context), first_round_, round,
+                          validation_json(scenario_, plan_, all, context)};
   }
 
   const RunRequest& request_;

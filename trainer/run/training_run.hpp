@@ -37,6 +37,7 @@ struct TrainingResult {
   costmodel::RunReport report;
   std::int64_t first_round = 0;  // first round of the report; above 0 if the run was resumed
   std::string round_timeline;    // JSON of one round, as `fomoe simulate` writes it; empty: none
+  std::string validation;        // JSON, see validation_json(); empty: no validation
 };
 
 /// Runs the training. Returns the report at rank 0 or in turn, and nothing at other ranks. Messages and

@@ -4,7 +4,7 @@
 
 namespace fomoe::trainer {
 
-double validation_loss(const Model& model, const Batches& batches, std::int64_t most) {
+double validation_loss(const Model& model, const Batches& batches, std::int64_t most, Routing* routing) {
   const at::NoGradGuard no_grad;
   const std::int64_t all = batches.validation_sequences();
   const at::Device device = model.options().device;
@@ -13,7 +13,7 @@ double validation_loss(const Model& model, const Batches& batches, std::int64_t 
     const std::int64_t count = std::min(most, all - first);
     const Batch batch = batches.validation(first, count);
     sum += static_cast<double>(count) *
-           model.loss(batch.tokens.to(device), batch.targets.to(device)).item<double>();
+           model.loss(batch.tokens.to(device), batch.targets.to(device), routing).item<double>();
   }
   return sum / static_cast<double>(all);
 }

@@ -5,8 +5,10 @@
 
 namespace fomoe::trainer {
 
-/// Mean cross-entropy over all validation sequences, in nats, `most` sequences at a time.
-double validation_loss(const Model& model, const Batches& batches, std::int64_t most);
+/// Mean cross-entropy over all validation sequences, in nats, `most` sequences at a time. Adds the use of the
+/// experts to `routing`.
+double validation_loss(const Model& model, const Batches& batches, std::int64_t most,
+                       Routing* routing = nullptr);
 
 /// A model with the parameters of the whole model, for evaluation.
 Model model_of(const WholeModel& whole, at::Device device, at::ScalarType dtype);

@@ -90,8 +90,23 @@ constexpr Key kPriceFileKeys[] = {
     {"electricity", "kwh", Kind::money, "", "", "price of one kWh, for owned GPUs", "\"0.12USD\""},
 };
 
+constexpr Key kGridFileKeys[] = {
+    {"", "scenario", Kind::text, "", "", "scenario file of all runs, relative to this file",
+     "\"../proxies/small-experts.toml\""},
+    {"", "set", Kind::words, "", "nothing is overridden", "keys of the scenario and their values in all runs",
+     "[\"trainer.learning_rate=0.004\"]"},
+    {"", "vary", Kind::words, "", "none", "keys and their values; every run is made with each combination",
+     "[\"seed=42,123,456\"]"},
+
+    {"runs", "set", Kind::words, "", "nothing is overridden", "keys and their values in these runs",
+     "[\"strategy.method=diloco\"]"},
+    {"runs", "vary", Kind::words, "", "none", "keys and their values; one run is made with each combination",
+     "[\"strategy.local_steps=8,32,128\", \"platform.sites=4,8\"]"},
+};
+
 }  // namespace
 
+std::span<const Key> grid_file_keys() { return kGridFileKeys; }
 std::span<const Key> platform_file_keys() { return kPlatformFileKeys; }
 std::span<const Key> price_file_keys() { return kPriceFileKeys; }
 

@@ -1,5 +1,5 @@
-// The tables of all keys of scenarios, platform files and price files. Parsing, error messages and `fomoe
-// list keys` all read these tables, so none of them can become outdated.
+// The tables of all keys of scenarios, platform files, price files and grid files. Parsing, error messages
+// and `fomoe list keys` all read these tables, so none of them can become outdated.
 #pragma once
 #include <span>
 #include <string>
@@ -43,6 +43,8 @@ struct Key {
 std::span<const Key> scenario_keys();
 std::span<const Key> platform_file_keys();
 std::span<const Key> price_file_keys();
+/// The keys of the file that `fomoe-train grid` reads.
+std::span<const Key> grid_file_keys();
 
 /// Returns whether any key belongs to the table.
 bool is_table(std::span<const Key> keys, std::string_view name);

@@ -1,0 +1,258 @@
+#include "trainer/commands/grid_command.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <deque>
+#include <iostream>
+#include <thread>
+
+#include "platforms/support/atomic_file.hpp"
+#include "platforms/support/input_error.hpp"
+#include "trainer/commands/command_line.hpp"
+#include "trainer/grid/grid_processes.hpp"
+#include "trainer/grid/grid_tables.hpp"
+
+namespace fomoe::trainer {
+
+namespace po = boost::program_options;
+
+namespace {
+
+constexpr const char* kExamples = R"(
+A grid file names a scenario and the values of its keys; `fomoe list keys` lists the keys of a grid file:
+
+  scenario = "small-experts.toml"                              # relative to this file
+  vary = ["seed=42,123,456"]                                   # in all tables below; the outermost loop
+  [[runs]]
+  set  = ["strategy.method=local_adamw"]
+  vary = ["strategy.local_steps=8,32,128", "platform.sites=4,8"]
+
+FOLDER then contains rows.csv (one row for each finished run; a run with a row is not made again), summary.csv (mean and standard deviation over seeds),
+quality.csv (a table for quality.file in a scenario of `fomoe plan`) and runs/ (a report for each run). Finished runs
+are kept. A run that was interrupted goes on from its last checkpoint when the command is given again. Several
+commands, also on several machines with a common file system, may work on one FOLDER.
+
+Examples
+  fomoe-train grid experiments/proxies/tiny.toml --output /tmp/tiny
+  fomoe-train grid experiments/proxies/exp1.toml --output exp1 --jobs 2
+  fomoe-train grid experiments/proxies/exp1.toml --output exp1 --shard 1/4
+  fomoe-train grid experiments/proxies/exp1.toml --list
+)";
+
+po::options_description described() {
+  po::options_description options(
+      "fomoe-train grid GRID.toml --output FOLDER [options]: trains every combination of the values of several "
+      "keys, each in one process that trains all sites in turn");
+  // clang-format off
+  options.add_options()
+    ("help", "print this help")
+    ("output", po::value<std::string>()->value_name("FOLDER"), "folder for the tables and reports; it is created if it does not exist")
+    ("jobs", po::value<int>()->value_name("N"), "number of runs at a time (default: one for each core)")
+    ("threads", po::value<int>()->default_value(1)->value_name("N"), "CPU threads of each run")
+    ("shard", po::value<std::string>()->default_value("1/1")->value_name("i/n"), "make only the i-th of n parts of the runs, for example in a Slurm array")
+    ("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"), "override a key of the scenario in all runs; may be repeated")
+    ("first", po::value<int>()->value_name("N"), "make only the first N runs")
+    ("list", po::bool_switch(), "print the runs, and make none");
+  // clang-format on
+  return options;
+}
+
+[[noreturn]] void refuse(const std::string& option, const std::string& got, const std::string& expected,
+                         const std::string& example) {
+  throw UsageError("--" + option + ": got " + got + "; expected " + expected + "; for example --" + option +
+                   " " + example);
+}
+
+int positive(const po::variables_map& given, const std::string& option, int fallback) {
+  if (!given.count(option)) return fallback;
+  const int value = given[option].as<int>();
+  if (value < 1) refuse(option, std::to_string(value), "a whole number of at least 1", "2");
+  return value;
+}
+
+struct Shard {
+  int index = 1, count = 1;
+};
+
+Shard shard_of(const std::string& text) {
+  Shard shard;
+  char rest = 0;
+  const bool read = std::sscanf(text.c_str(), "%d/%d%c", &shard.index, &shard.count, &rest) == 2;
+  if (!read || shard.index < 1 || shard.index > shard.count)
+    refuse("shard", '"' + text + '"', "i/n with 1 ≤ i ≤ n", "1/4");
+  return shard;
+}
+
+volatile sig_atomic_t caught = 0;
+void note_signal(int signal) { caught = signal; }
+
+// Without SA_RESTART, so that waiting for a process ends.
+void catch_signals() {
+  struct sigaction action {};
+  action.sa_handler = note_signal;
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+}
+
+std::string label_of(const Grid& grid, const GridRun& run) {
+  std::string text = run.id;
+  for (const std::string& key : grid.keys) {
+    const std::string value = value_in(run, key);
+    if (!value.empty()) text += ' ' + key.substr(key.rfind('.') + 1) + '=' + value;
+  }
+  return text;
+}
+
+std::string duration(double seconds) {
+  char text[32];
+  const auto minutes = static_cast<long>(seconds / 60);
+  if (minutes >= 60) {
+    std::snprintf(text, sizeof text, "%ld h %ld min", minutes / 60, minutes % 60);
+  } else {
+    std::snprintf(text, sizeof text, "%ld min %ld s", minutes, static_cast<long>(seconds) % 60);
+  }
+  return text;
+}
+
+class GridCommand {
+ public:
+  GridCommand(const Grid& grid, const std::string& file, GridFolder folder, int jobs, int threads)
+      : grid_(grid),
+        file_(file),
+        folder_(folder),
+        processes_(grid, folder, threads),
+        jobs_(static_cast<std::size_t>(jobs)),
+        results_(grid.runs.size()) {}
+
+  /// Makes the runs with these indices, and returns the exit status.
+  int make(const std::vector<std::size_t>& wanted) {
+    std::deque<std::size_t> pending;
+    const std::map<std::string, GridResult> rows = read_rows(folder_.file("rows.csv"));
+    for (std::size_t run = 0; run < grid_.runs.size(); ++run) {
+      results_[run] = read_result(folder_.of_run(grid_.runs[run], ".json"));
+      const auto row = rows.find(grid_.runs[run].id);
+      if (!results_[run] && row != rows.end()) results_[run] = row->second;
+    }
+    for (const auto& [id, row] : rows) {
+      const bool known = std::any_of(grid_.runs.begin(), grid_.runs.end(),
+                                     [&](const GridRun& run) { return run.id == id; });
+      if (!known) {
+        throw FileError(folder_.file("rows.csv") + ":1: run: got the run " + id +
+                        ", which this grid does not have; expected rows of this grid; for example another "
+                        "--output folder");
+      }
+    }
+    for (const std::size_t run : wanted) {
+      if (!results_[run]) pending.push_back(run);
+    }
+    finished_before_ = wanted.size() - pending.size();
+    wanted_ = wanted.size();
+    std::cerr << grid_.runs.size() << " runs, " << pending.size() << " to make here, " << jobs_ << " at a time\n";
+    write_tables();
+    catch_signals();
+    std::size_t made_elsewhere = 0;
+    while ((!pending.empty() || processes_.under_way() > 0) && caught == 0) {
+      while (!pending.empty() && processes_.under_way() < jobs_) {
+        const std::size_t run = pending.front();
+        pending.pop_front();
+        if (!processes_.start(run)) ++made_elsewhere;
+      }
+      if (processes_.under_way() == 0) continue;
+      const EndedRun ended = processes_.wait();
+      if (ended.run == grid_.runs.size() || caught != 0) continue;
+      note_end(ended);
+    }
+    if (caught != 0) {
+      std::cerr << "\nstopped; give the same command again to go on\n";
+      return 128 + caught;
+    }
+    if (made_elsewhere > 0)
+      std::cerr << made_elsewhere << " runs are being made by another process, and are not in the tables yet\n";
+    if (failed_ > 0) std::cerr << failed_ << " runs failed; give the same command again to repeat them\n";
+    std::cout << folder_.file("rows.csv") << '\n' << folder_.file("summary.csv") << '\n';
+    return failed_ > 0 ? 1 : 0;
+  }
+
+ private:
+  void note_end(const EndedRun& ended) {
+    const GridRun& run = grid_.runs[ended.run];
+    if (ended.status == 0) results_[ended.run] = read_result(folder_.of_run(run, ".json"));
+    if (!results_[ended.run]) {
+      ++failed_;
+      std::cerr << "a run failed with status " << ended.status << ": " << label_of(grid_, run) << "\n  see "
+                << folder_.of_run(run, ".log") << '\n';
+      // A process that was killed between its last checkpoint and its report has nothing left to do.
+      if (ended.status == 0) folder_.remove_checkpoints(run);
+      return;
+    }
+    folder_.remove_checkpoints(run);
+    ++made_;
+    const double seconds = std::chrono::duration<double>(Clock::now() - started_).count();
+    const std::size_t left = wanted_ - finished_before_ - made_ - failed_;
+    char loss[32];
+    std::snprintf(loss, sizeof loss, "%.4f", results_[ended.run]->loss);
+    std::cerr << finished_before_ + made_ << '/' << wanted_ << "  loss " << loss << "  "
+              << label_of(grid_, run) << "  ETA "
+              << duration(seconds / static_cast<double>(made_) * static_cast<double>(left)) << '\n';
+    write_tables();
+  }
+
+  void write_tables() const {
+    write_file(folder_.file("rows.csv"), rows_csv(grid_, results_));
+    write_file(folder_.file("summary.csv"), summary_csv(grid_, results_));
+    const std::string quality = quality_csv(grid_, results_, "fomoe-train grid " + file_);
+    if (!quality.empty()) write_file(folder_.file("quality.csv"), quality);
+  }
+
+  using Clock = std::chrono::steady_clock;
+  const Grid& grid_;
+  std::string file_;
+  GridFolder folder_;
+  GridProcesses processes_;
+  std::size_t jobs_;
+  GridResults results_;
+  Clock::time_point started_ = Clock::now();
+  std::size_t wanted_ = 0, finished_before_ = 0, made_ = 0, failed_ = 0;
+};
+
+}  // namespace
+
+int grid_command(const std::vector<std::string>& arguments) {
+  const auto parsed = parse_command("grid", described(), "grid", arguments, kExamples);
+  if (!parsed) return 0;
+  const po::variables_map& given = *parsed;
+  if (!given.count("grid")) {
+    throw UsageError(
+        "GRID.toml: got nothing; expected a grid file; for example fomoe-train grid "
+        "experiments/proxies/tiny.toml --output /tmp/tiny");
+  }
+  const bool list = given["list"].as<bool>();
+  if (!list && !given.count("output"))
+    refuse("output", "nothing", "a folder for the tables and reports", "/tmp/grid");
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int threads = positive(given, "threads", 1);
+  const int jobs = positive(given, "jobs", std::max(1, cores / threads));
+  const Shard shard = shard_of(given["shard"].as<std::string>());
+  const std::string file = given["grid"].as<std::string>();
+  const Grid grid = read_grid(
+      file, given.count("set") ? given["set"].as<std::vector<std::string>>() : std::vector<std::string>{});
+  const std::size_t first =
+      std::min(grid.runs.size(), static_cast<std::size_t>(positive(given, "first", 1 << 30)));
+  std::vector<std::size_t> wanted;
+  for (std::size_t i = 0; i < first; ++i) {
+    if (i % static_cast<std::size_t>(shard.count) == static_cast<std::size_t>(shard.index - 1)) wanted.push_back(i);
+  }
+  if (list) {
+    for (const std::size_t run : wanted) std::cout << label_of(grid, grid.runs[run]) << '\n';
+    return 0;
+  }
+  return GridCommand(grid, file, GridFolder(given["output"].as<std::string>()), jobs, threads).make(wanted);
+}
+
+}  // namespace fomoe::trainer

@@ -1,0 +1,20 @@
+// How evenly the routers of a model use its experts.
+#pragma once
+#include <vector>
+
+#include "trainer/model/model.hpp"
+
+namespace fomoe::trainer {
+
+/// Figures of one layer's router, over a number of tokens.
+struct RouterFigures {
+  double entropy = 0;      // of the experts' shares of the slots, in nats; at most the logarithm of their number
+  double load_cv = 0;      // standard deviation of the experts' loads ÷ their mean
+  double ghost_share = 0;  // share of the slots that chose experts that the site does not hold
+};
+
+/// By layer. The experts are those that the router scores: all with skip-token, otherwise those that the site
+/// holds.
+std::vector<RouterFigures> router_figures(const Routing& routing, const ExpertChoice& held);
+
+}  // namespace fomoe::trainer
