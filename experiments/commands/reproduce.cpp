@@ -55,7 +55,8 @@ void check_used(const std::set<std::string>& unused, const std::set<std::string>
 std::string answer(const figures::Experiment& experiment, const figures::Figure& figure,
                    const figures::Assumptions& assumptions) {
   std::string text = fmt::format("{}: {}\n", experiment.id, experiment.sentence);
-  if (!figure.findings.empty()) text += "findings: " + figure.findings.dump(2) + '\n';
+  text += figure.text;
+  if (figure.text.empty() && !figure.findings.empty()) text += "findings: " + figure.findings.dump(2) + '\n';
   std::string set;
   for (const std::string& name : assumptions.names())
     set += fmt::format("{}{} = {}", set.empty() ? "" : ", ", name, assumptions.stated()[name].dump());

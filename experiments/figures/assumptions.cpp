@@ -75,6 +75,14 @@ std::string Assumptions::choice(const std::string& name, const std::string& usua
   return value;
 }
 
+std::string Assumptions::text(const std::string& name, const std::string& usual) {
+  names_.insert(name);
+  const auto found = settings_.find(name);
+  const std::string value = found == settings_.end() ? usual : found->second;
+  stated_[name] = value;
+  return value;
+}
+
 std::vector<double> Assumptions::numbers(const std::string& name, const std::vector<double>& usual,
                                          double least, double most) {
   names_.insert(name);

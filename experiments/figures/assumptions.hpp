@@ -22,6 +22,7 @@ class Assumptions {
   bool flag(const std::string& name, bool usual);
   std::string choice(const std::string& name, const std::string& usual,
                      const std::vector<std::string>& values);
+  std::string text(const std::string& name, const std::string& usual);
   std::vector<double> numbers(const std::string& name, const std::vector<double>& usual, double least,
                               double most);
   /// An assumption in words, which cannot be changed.

@@ -20,6 +20,13 @@ constexpr Experiment kExperiments[] = {
     {"fig-time-scaling",
      "training time against expert overlap and bandwidth, by the closed form and by simulation",
      time_scaling},
+    {"fig-exp0", "full replicas: outer optimiser, K and M; dense models beside mixtures of experts",
+     full_replicas},
+    {"fig-exp1", "perplexity against bytes and FLOPs by expert overlap, placement and outer optimiser",
+     expert_overlap},
+    {"fig-skip-token", "perplexity against FLOPs with and without skip-token", skip_tokens},
+    {"fig-lr-transfer", "the best learning rate at several widths and depths", learning_rates},
+    {"fig-skip-throughput", "measured step time against the share of ghost experts", skip_throughput},
     {"headline", "search for the configurations that give 1.42x and 45.44x", headline},
     {"predictions", "the paper's predictions 1 and 2, by formula and by counting", predictions},
 };

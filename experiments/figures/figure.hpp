@@ -22,6 +22,8 @@ struct Figure {
   std::vector<std::vector<Cell>> rows;
   Json findings = Json::object();
   std::vector<std::string> notes;
+  /// What the command prints instead of the findings as JSON; empty: the findings.
+  std::string text = {};
 };
 
 struct Experiment {
@@ -39,6 +41,11 @@ Figure comms_scaling(Assumptions& assume);
 Figure time_scaling(Assumptions& assume);
 Figure headline(Assumptions& assume);
 Figure predictions(Assumptions& assume);
+Figure full_replicas(Assumptions& assume);
+Figure expert_overlap(Assumptions& assume);
+Figure skip_tokens(Assumptions& assume);
+Figure learning_rates(Assumptions& assume);
+Figure skip_throughput(Assumptions& assume);
 
 std::string csv_text(const Figure& figure);
 std::string json_text(const Experiment& experiment, const Figure& figure, const Json& assumptions);

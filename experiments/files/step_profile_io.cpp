@@ -81,8 +81,9 @@ costmodel::ProfilePoint read_point(const std::string& path, const std::string& w
 
 }  // namespace
 
-costmodel::StepProfile read_step_profile(const std::string& path) {
-  const Json json = read_json_file(path, kProfile);
+namespace {
+
+costmodel::StepProfile profile_of(const std::string& path, const Json& json) {
   const JsonObject reader(path, kProfile, "", json, profile_keys());
   costmodel::StepProfile profile;
   profile.model = read_exact_shape(path, kProfile, reader.at("model", "an object"));
@@ -98,6 +99,16 @@ costmodel::StepProfile read_step_profile(const std::string& path) {
     profile.points.push_back(read_point(path, fmt::format("points[{}]", profile.points.size()), point));
   }
   return profile;
+}
+
+}  // namespace
+
+costmodel::StepProfile read_step_profile(const std::string& path) {
+  return profile_of(path, read_json_file(path, kProfile));
+}
+
+costmodel::StepProfile parse_step_profile(const std::string& text, const std::string& name) {
+  return profile_of(name, Json::parse(text));
 }
 
 std::string step_profile_json(const costmodel::StepProfile& profile) {

@@ -25,6 +25,7 @@ TrainerSettings read_trainer_settings(const std::string& path, const ReadOptions
   settings.beta1 = table.share("beta1");
   settings.beta2 = table.share("beta2");
   settings.epsilon = table.multiple("epsilon");
+  settings.rate_transfer = table.text("rate_transfer");
   settings.weight_decay = or_zero("weight_decay");
   settings.clip_norm = or_zero("clip_norm");
   settings.balance_weight = or_zero("balance_weight");
@@ -68,6 +69,7 @@ std::vector<std::pair<std::string, std::string>> weight_settings(const TrainerSe
           {"trainer.beta1", number(s.beta1)},
           {"trainer.beta2", number(s.beta2)},
           {"trainer.epsilon", number(s.epsilon)},
+          {"trainer.rate_transfer", s.rate_transfer},
           {"trainer.weight_decay", number(s.weight_decay)},
           {"trainer.clip_norm", number(s.clip_norm)},
           {"trainer.balance_weight", number(s.balance_weight)},

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <deque>
@@ -14,9 +15,12 @@
 
 #include "platforms/support/atomic_file.hpp"
 #include "platforms/support/input_error.hpp"
+#include "platforms/support/whole_file.hpp"
 #include "trainer/commands/command_line.hpp"
+#include "trainer/execution/executor.hpp"
 #include "trainer/grid/grid_processes.hpp"
 #include "trainer/grid/grid_tables.hpp"
+#include "trainer/run/agreement.hpp"
 
 namespace fomoe::trainer {
 
@@ -47,7 +51,8 @@ Examples
 
 po::options_description described() {
   po::options_description options(
-      "fomoe-train grid GRID.toml --output FOLDER [options]: trains every combination of the values of several "
+      "fomoe-train grid GRID.toml --output FOLDER [options]: trains every combination of the values of "
+      "several "
       "keys, each in one process that trains all sites in turn");
   // clang-format off
   options.add_options()
@@ -140,8 +145,8 @@ class GridCommand {
       if (!results_[run] && row != rows.end()) results_[run] = row->second;
     }
     for (const auto& [id, row] : rows) {
-      const bool known = std::any_of(grid_.runs.begin(), grid_.runs.end(),
-                                     [&](const GridRun& run) { return run.id == id; });
+      const bool known =
+          std::any_of(grid_.runs.begin(), grid_.runs.end(), [&](const GridRun& run) { return run.id == id; });
       if (!known) {
         throw FileError(folder_.file("rows.csv") + ":1: run: got the run " + id +
                         ", which this grid does not have; expected rows of this grid; for example another "
@@ -153,7 +158,8 @@ class GridCommand {
     }
     finished_before_ = wanted.size() - pending.size();
     wanted_ = wanted.size();
-    std::cerr << grid_.runs.size() << " runs, " << pending.size() << " to make here, " << jobs_ << " at a time\n";
+    std::cerr << grid_.runs.size() << " runs, " << pending.size() << " to make here, " << jobs_
+              << " at a time\n";
     write_tables();
     catch_signals();
     std::size_t made_elsewhere = 0;
@@ -173,7 +179,8 @@ class GridCommand {
       return 128 + caught;
     }
     if (made_elsewhere > 0)
-      std::cerr << made_elsewhere << " runs are being made by another process, and are not in the tables yet\n";
+      std::cerr << made_elsewhere
+                << " runs are being made by another process, and are not in the tables yet\n";
     if (failed_ > 0) std::cerr << failed_ << " runs failed; give the same command again to repeat them\n";
     std::cout << folder_.file("rows.csv") << '\n' << folder_.file("summary.csv") << '\n';
     return failed_ > 0 ? 1 : 0;
@@ -183,6 +190,11 @@ class GridCommand {
   void note_end(const EndedRun& ended) {
     const GridRun& run = grid_.runs[ended.run];
     if (ended.status == 0) results_[ended.run] = read_result(folder_.of_run(run, ".json"));
+    if (!results_[ended.run] && diverged(run)) {
+      results_[ended.run].emplace();
+      results_[ended.run]->loss = results_[ended.run]->mean_site_loss = HUGE_VAL;
+      results_[ended.run]->code = code_version();
+    }
     if (!results_[ended.run]) {
       ++failed_;
       std::cerr << "a run failed with status " << ended.status << ": " << label_of(grid_, run) << "\n  see "
@@ -201,6 +213,12 @@ class GridCommand {
               << label_of(grid_, run) << "  ETA "
               << duration(seconds / static_cast<double>(made_) * static_cast<double>(left)) << '\n';
     write_tables();
+  }
+
+  // A run that diverges is a result, for example of a learning rate that is too large.
+  [[nodiscard]] bool diverged(const GridRun& run) const {
+    const std::optional<std::string> said = whole_file(folder_.of_run(run, ".log"));
+    return said && said->find(kDivergedAt) != std::string::npos;
   }
 
   void write_tables() const {
@@ -246,7 +264,8 @@ int grid_command(const std::vector<std::string>& arguments) {
       std::min(grid.runs.size(), static_cast<std::size_t>(positive(given, "first", 1 << 30)));
   std::vector<std::size_t> wanted;
   for (std::size_t i = 0; i < first; ++i) {
-    if (i % static_cast<std::size_t>(shard.count) == static_cast<std::size_t>(shard.index - 1)) wanted.push_back(i);
+    if (i % static_cast<std::size_t>(shard.count) == static_cast<std::size_t>(shard.index - 1))
+      wanted.push_back(i);
   }
   if (list) {
     for (const std::size_t run : wanted) std::cout << label_of(grid, grid.runs[run]) << '\n';

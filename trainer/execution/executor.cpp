@@ -176,8 +176,7 @@ void Executor::pace(const Compute& work, NodeId node, std::int64_t round) {
 
 void Executor::diverged(NodeId node, const std::string& what) const {
   const int site = plan_.nodes[static_cast<std::size_t>(node)].site;
-  throw Diverged("the training diverged at " + scenario_.platform.sites[static_cast<std::size_t>(site)].name +
-                 ": " + what +
+  throw Diverged(kDivergedAt + scenario_.platform.sites[static_cast<std::size_t>(site)].name + ": " + what +
                  " is not finite; a lower trainer.learning_rate or trainer.clip_norm may help, and "
                  "trainer.on_divergence=skip_step leaves out steps with such gradients");
 }

@@ -78,6 +78,7 @@ struct TrainingOptions {
 };
 
 /// A loss, or a value that a site was about to send or to save, is not finite.
+inline constexpr const char* kDivergedAt = "the training diverged at ";  // its message begins so
 class Diverged : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };

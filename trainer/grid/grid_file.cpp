@@ -144,8 +144,8 @@ std::string value_in(const GridRun& run, const std::string& key) {
   for (const std::string& assignment : run.overrides) {  // the last one counts
     if (!assignment.starts_with(key + '=')) continue;
     value = assignment.substr(key.size() + 1);
-    const bool quoted = value.size() >= 2 && (value.front() == '\'' || value.front() == '"') &&
-                        value.back() == value.front();
+    const bool quoted =
+        value.size() >= 2 && (value.front() == '\'' || value.front() == '"') && value.back() == value.front();
     if (quoted) value = value.substr(1, value.size() - 2);
   }
   return value;

@@ -24,9 +24,9 @@ struct Grid {
 };
 
 /// The runs of all tables [[runs]] for the first combination of the values of the file's own `vary`, then for
-/// the next combination, so that the first seed gives a whole figure. Every scenario is read and checked here.
-/// `overrides` are applied to all runs, after those of the file. Throws FileError or UsageError if the file or
-/// any of the scenarios is wrong.
+/// the next combination, so that the first seed gives a whole figure. Every scenario is read and checked
+/// here. `overrides` are applied to all runs, after those of the file. Throws FileError or UsageError if the
+/// file or any of the scenarios is wrong.
 Grid read_grid(const std::string& path, const std::vector<std::string>& overrides);
 
 /// The value that a run gives to a key, without quotes; empty if it leaves the scenario's value.

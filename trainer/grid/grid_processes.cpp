@@ -58,7 +58,10 @@ bool GridProcesses::start(std::size_t index) {
     ::close(lock);
     return false;
   }
-  std::vector<std::string> command = {"/proc/self/exe", "run", grid_.scenario_path, "--in-turn",
+  std::vector<std::string> command = {"/proc/self/exe",
+                                      "run",
+                                      grid_.scenario_path,
+                                      "--in-turn",
                                       "--threads=" + std::to_string(threads_),
                                       "--output=" + folder_.of_run(run, ".json")};
   // Transfers that continue into the next round are in no checkpoint (RunRequest); such a run starts anew.

@@ -10,8 +10,9 @@
 
 namespace fomoe::trainer {
 
-/// The files of a grid's runs: FOLDER/runs/ID.json is the report of a finished run, ID.log the messages of its
-/// process, ID.checkpoints the state of an unfinished run, and ID.lock is locked while a process makes the run.
+/// The files of a grid's runs: FOLDER/runs/ID.json is the report of a finished run, ID.log the messages of
+/// its process, ID.checkpoints the state of an unfinished run, and ID.lock is locked while a process makes
+/// the run.
 class GridFolder {
  public:
   /// Creates the folder. Throws std::runtime_error if that is not possible.

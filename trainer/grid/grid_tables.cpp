@@ -51,9 +51,10 @@ const std::vector<std::string>& usual_settings() {
 
 const std::vector<std::string>& keys_of_usual_settings() {
   static const std::vector<std::string> keys = {
-      "strategy.method",    "platform.sites",           "strategy.local_steps", "strategy.expert_overlap",
-      "strategy.placement", "strategy.outer_optimizer", "strategy.skip_token",  "model.d_model",
-      "model.layers",       "model.experts",            "workload.tokens",      "workload.global_batch_sequences"};
+      "strategy.method",         "platform.sites",     "strategy.local_steps",
+      "strategy.expert_overlap", "strategy.placement", "strategy.outer_optimizer",
+      "strategy.skip_token",     "model.d_model",      "model.layers",
+      "model.experts",           "workload.tokens",    "workload.global_batch_sequences"};
   return keys;
 }
 
@@ -108,7 +109,7 @@ Computed computed(const costmodel::Scenario& scenario) {
 struct Column {
   const char* name;
   double (*value)(const GridResult&);
-  double GridResult::* member;  // null: computed from another member
+  double GridResult::*member;  // null: computed from another member
 };
 constexpr Column kResults[] = {
     {"perplexity", [](const GridResult& r) { return std::exp(r.loss); }, nullptr},
@@ -213,7 +214,8 @@ std::map<std::string, GridResult> read_rows(const std::string& path) {
                       expected + "; for example the rows.csv that fomoe-train grid wrote");
     };
     const auto cell = [&](const std::string& name) {
-      const auto at = static_cast<std::size_t>(std::find(header.begin(), header.end(), name) - header.begin());
+      const auto at =
+          static_cast<std::size_t>(std::find(header.begin(), header.end(), name) - header.begin());
       if (at >= cells.size()) refuse(name, "no such cell", "a cell of this column");
       return cells[at];
     };
@@ -221,7 +223,8 @@ std::map<std::string, GridResult> read_rows(const std::string& path) {
       const std::string word = cell(name);
       double result = 0;
       const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), result);
-      if (error != std::errc() || end != word.data() + word.size()) refuse(name, '"' + word + '"', "a number");
+      if (error != std::errc() || end != word.data() + word.size())
+        refuse(name, '"' + word + '"', "a number");
       return result;
     };
     GridResult result;
@@ -298,10 +301,12 @@ std::string quality_csv(const Grid& grid, const GridResults& results, const std:
     const bool expressed = same && !(strategy.method->partial_experts && strategy.skip_token) &&
                            scenario.model == model && scenario.workload.tokens == first.workload.tokens &&
                            scenario.workload.global_batch_sequences == first.workload.global_batch_sequences;
-    // Rows of fomoe have the name of the method with the same outer optimiser (costmodel/inputs/quality_model.hpp).
+    // Rows of fomoe have the name of the method with the same outer optimiser
+    // (costmodel/inputs/quality_model.hpp).
     const std::string outer = group.settings[5];
     std::string name = strategy.method->name;
-    if (strategy.method->partial_experts) name = outer == "local_adamw" ? outer : outer == "nesterov" ? "diloco" : "";
+    if (strategy.method->partial_experts)
+      name = outer == "local_adamw" ? outer : outer == "nesterov" ? "diloco" : "";
     const std::string& placement = group.settings[4];
     const Cells key = {name, group.settings[2], placement.empty() ? "fixed" : placement, group.settings[1],
                        group.settings[3]};
@@ -324,9 +329,12 @@ std::string quality_csv(const Grid& grid, const GridResults& results, const std:
          entry("experts", model.experts) + entry("active_experts", model.active_experts) +
          entry("tokens", first.workload.tokens) +
          entry("global_batch_sequences", first.workload.global_batch_sequences) +
-         "# note: perplexity of the model with the experts of all sites, mean over seeds; plus_minus is the sample "
+         "# note: perplexity of the model with the experts of all sites, mean over seeds; plus_minus is the "
+         "sample "
          "standard deviation over seeds\n" +
-         (left_out > 0 ? "# note: " + std::to_string(left_out) + " runs are left out: other settings, or twice\n" : "") +
+         (left_out > 0
+              ? "# note: " + std::to_string(left_out) + " runs are left out: other settings, or twice\n"
+              : "") +
          "strategy,local_steps,placement,sites,expert_overlap,perplexity,plus_minus,note\n" + rows;
 }
 

@@ -16,13 +16,14 @@ struct GridResult {
   double mean_site_loss = 0;  // mean over the models of the sites
   /// Figures of the routers (router_figures.hpp), means over sites and layers.
   double router_entropy = 0, load_cv = 0, ghost_share = 0;
-  double seconds = 0;  // wall clock of the process that trained all sites; of the last part, if it was resumed
+  double seconds =
+      0;  // wall clock of the process that trained all sites; of the last part, if it was resumed
   bool resumed = false;
   std::string device, code;  // name of the processor; version and commit of the program
 };
 
-/// Reads a report that `fomoe-train run --in-turn --output` wrote. Returns nothing if the file is not there or
-/// not such a report.
+/// Reads a report that `fomoe-train run --in-turn --output` wrote. Returns nothing if the file is not there
+/// or not such a report.
 std::optional<GridResult> read_result(const std::string& path);
 
 /// The results in a table that rows_csv() wrote, by the id of the run; empty if there is no such file. Throws
@@ -41,8 +42,8 @@ std::string rows_csv(const Grid& grid, const GridResults& results);
 std::string summary_csv(const Grid& grid, const GridResults& results);
 
 /// The mean perplexities as a table for quality.file, or an empty text if no run fits into one. The table
-/// contains the runs that differ from the first one only in what its columns express; a note says how many runs
-/// were left out.
+/// contains the runs that differ from the first one only in what its columns express; a note says how many
+/// runs were left out.
 std::string quality_csv(const Grid& grid, const GridResults& results, const std::string& source);
 
 }  // namespace fomoe::trainer

@@ -140,7 +140,9 @@ void AdamW::add(std::size_t index, std::vector<Group>& own, std::vector<Group>& 
              by_own = model_->own_kernels() || (has_experts && !alike(experts_[layer]));
   // LibTorch's kernel takes the warm-up as a factor of the rate; our own kernel computes it from the counts.
   const double warm = has_experts && !by_own ? warmth(experts_[layer].front()) : 1;
-  AdamTensors& tensors = Group::in(by_own ? own : library, spec.rate_scale * warm, spec.epsilon_scale);
+  const double rate_scale = options_.complete_p ? spec.rate_scale : 1,
+               epsilon_scale = options_.complete_p ? spec.epsilon_scale : 1;
+  AdamTensors& tensors = Group::in(by_own ? own : library, rate_scale * warm, epsilon_scale);
   tensors.masters.push_back(parameter.master.detach());
   tensors.moment1.push_back(moment1_[index]);
   tensors.moment2.push_back(moment2_[index]);

@@ -21,6 +21,8 @@ struct AdamWOptions {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double epsilon = 1e-8;
+  /// Scale the learning rate and epsilon of hidden matrices with width and depth (parameters.hpp).
+  bool complete_p = true;
   double weight_decay = 0;
   // updates over which the rate of a restarted expert grows linearly to its full value; 0: none
   double restart_warmup_steps = 0;

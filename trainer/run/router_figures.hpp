@@ -8,8 +8,8 @@ namespace fomoe::trainer {
 
 /// Figures of one layer's router, over a number of tokens.
 struct RouterFigures {
-  double entropy = 0;      // of the experts' shares of the slots, in nats; at most the logarithm of their number
-  double load_cv = 0;      // standard deviation of the experts' loads ÷ their mean
+  double entropy = 0;  // of the experts' shares of the slots, in nats; at most the logarithm of their number
+  double load_cv = 0;  // standard deviation of the experts' loads ÷ their mean
   double ghost_share = 0;  // share of the slots that chose experts that the site does not hold
 };
 

@@ -56,6 +56,8 @@ std::vector<std::string> choices(const Key& key) {
     names = {"gloo", "nccl", "auto"};
   } else if (key.table == "trainer" && key.name == "on_lost_site") {
     names = {"stop", "wait"};
+  } else if (key.table == "trainer" && key.name == "rate_transfer") {
+    names = {"complete_p", "none"};
   } else if (key.table == "trainer" && key.name == "schedule") {
     names = {"constant", "cosine", "wsd"};
   } else if (key.table == "trainer" && key.name == "on_divergence") {

@@ -91,6 +91,11 @@ constexpr Key kKeys[] = {
      0.99999},
     {"trainer", "epsilon", Kind::multiple, "1e-8", "",
      "epsilon of the inner AdamW at the base width and depth; CompleteP scales it to the model", "1e-8", 1},
+    {"trainer", "rate_transfer", Kind::choice, "\"complete_p\"", "",
+     "whether CompleteP scales the learning rate and epsilon of hidden matrices with width and depth, or "
+     "none of them "
+     "is scaled",
+     "\"none\""},
     {"trainer", "weight_decay", Kind::multiple, "", "none", "weight decay of the inner AdamW", "0.1", 10},
     {"trainer", "clip_norm", Kind::multiple, "", "no clipping",
      "norm to which a site's gradients are clipped before each optimiser step", "1.0", 1e9},

@@ -1,0 +1,184 @@
+#include "experiments/figures/claims.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "costmodel/math/replicas.hpp"
+
+namespace fomoe::figures {
+namespace {
+
+struct Pooled {
+  double variance = 0;
+  std::int64_t degrees_of_freedom = 0;
+};
+
+Pooled pooled(const Trained& trained) {
+  Pooled result;
+  double squares = 0;
+  for (const auto& [setting, runs] : trained) {
+    if (runs.seeds() < 2) continue;
+    const double mean = runs.loss();
+    for (const double loss : runs.losses) squares += (loss - mean) * (loss - mean);
+    result.degrees_of_freedom += static_cast<std::int64_t>(runs.seeds()) - 1;
+  }
+  if (result.degrees_of_freedom > 0)
+    result.variance = squares / static_cast<double>(result.degrees_of_freedom);
+  return result;
+}
+
+Verdict verdict_of(const Effect& effect, double threshold) {
+  if (effect.comparisons == 0 || effect.half_width < 0) return Verdict::cannot_be_told;
+  if (effect.mean - effect.half_width > threshold) return Verdict::holds;
+  if (effect.mean + effect.half_width < threshold) return Verdict::does_not_hold;
+  return Verdict::cannot_be_told;
+}
+
+}  // namespace
+
+std::vector<Term> difference(const Setting& first, const Setting& second) {
+  return {{first, 1}, {second, -1}};
+}
+
+Comparisons differences(const Trained& trained,
+                        const std::function<std::optional<Setting>(const Setting&)>& other) {
+  Comparisons list;
+  for (const auto& [setting, runs] : trained) {
+    const std::optional<Setting> partner = other(setting);
+    if (partner && trained.contains(*partner)) list.push_back(difference(setting, *partner));
+  }
+  return list;
+}
+
+Comparisons against_best_within(const Trained& trained, const std::function<bool(const Setting&)>& of,
+                                const std::function<bool(const Setting&)>& among,
+                                double TrainedRuns::* cost) {
+  Comparisons list;
+  for (const auto& [setting, runs] : trained) {
+    if (!of(setting)) continue;
+    const Trained::value_type* best = nullptr;
+    for (const auto& other : trained) {
+      const bool affordable = among(other.first) && other.second.*cost <= runs.*cost;
+      if (affordable && (best == nullptr || other.second.loss() < best->second.loss())) best = &other;
+    }
+    if (best != nullptr) list.push_back(difference(setting, best->first));
+  }
+  return list;
+}
+
+Effect effect_of(const Trained& trained, const Comparisons& comparisons) {
+  Effect effect;
+  effect.comparisons = comparisons.size();
+  if (comparisons.empty()) return effect;
+  std::map<const TrainedRuns*, double> coefficients;
+  for (const std::vector<Term>& sum : comparisons) {
+    for (const auto& [setting, weight] : sum)
+      coefficients[&trained.at(setting)] += weight / static_cast<double>(comparisons.size());
+  }
+  double per_variance = 0;
+  for (const auto& [runs, c] : coefficients) {
+    effect.mean += c * runs->loss();
+    per_variance += c * c / static_cast<double>(runs->seeds());
+  }
+  const Pooled noise = pooled(trained);
+  if (noise.degrees_of_freedom > 0)
+    effect.half_width =
+        costmodel::student_t(noise.degrees_of_freedom) * std::sqrt(noise.variance * per_variance);
+  return effect;
+}
+
+double half_width_of_difference(const Trained& trained, std::size_t seeds) {
+  const Pooled noise = pooled(trained);
+  if (noise.degrees_of_freedom == 0) return -1;
+  return costmodel::student_t(noise.degrees_of_freedom) *
+         std::sqrt(noise.variance * 2 / static_cast<double>(seeds));
+}
+
+Claim claim_above_zero(std::string sentence, std::string measure, const Effect& effect) {
+  return {std::move(sentence), std::move(measure), effect, verdict_of(effect, 0)};
+}
+
+Claim claim_at_most(std::string sentence, std::string measure, const Effect& effect, double most) {
+  Verdict verdict = verdict_of(effect, most);
+  if (verdict == Verdict::holds) {
+    verdict = Verdict::does_not_hold;  // the effect is surely larger
+  } else if (verdict == Verdict::does_not_hold) {
+    verdict = Verdict::holds;
+  }
+  return {std::move(sentence), std::move(measure), effect, verdict};
+}
+
+std::vector<Claim> by_sign(std::vector<Claim> claims) {
+  for (Claim& claim : claims) {
+    if (claim.effect.comparisons == 0) continue;
+    claim.verdict = claim.effect.mean > 0 ? Verdict::holds : Verdict::does_not_hold;
+    claim.finding = "printed means, of which only the sign is judged";
+  }
+  return claims;
+}
+
+const char* to_string(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::holds:
+      return "holds";
+    case Verdict::does_not_hold:
+      return "does not hold";
+    default:
+      return "cannot be told";
+  }
+}
+
+Json to_json(const Claim& claim) {
+  Json json = {{"claim", claim.sentence}, {"measure", claim.measure}, {"verdict", to_string(claim.verdict)}};
+  if (!claim.finding.empty()) json["finding"] = claim.finding;
+  if (claim.effect.comparisons == 0) return json;
+  json["comparisons"] = claim.effect.comparisons;
+  json["effect"] = claim.effect.mean;
+  if (claim.effect.half_width >= 0) {
+    json["low"] = claim.effect.mean - claim.effect.half_width;
+    json["high"] = claim.effect.mean + claim.effect.half_width;
+  }
+  json["percent"] = 100 * std::expm1(claim.effect.mean);
+  return json;
+}
+
+Json to_json(const std::vector<Claim>& claims) {
+  Json list = Json::array();
+  for (const Claim& claim : claims) list.push_back(to_json(claim));
+  return list;
+}
+
+std::string text_of(const std::vector<Claim>& claims) {
+  std::string text;
+  const auto percent = [](double nats) { return fmt::format("{:+.1f} %", 100 * std::expm1(nats)); };
+  for (const Claim& claim : claims) {
+    const Effect& effect = claim.effect;
+    text += fmt::format("{:<15}{}\n", to_string(claim.verdict), claim.sentence);
+    if (effect.comparisons == 0) {
+      text += fmt::format("{:15}{}\n", "", claim.finding.empty() ? "no runs to compare" : claim.finding);
+      continue;
+    }
+    const std::string interval = effect.half_width < 0
+                                     ? (claim.finding.empty() ? "interval unknown, one seed" : claim.finding)
+                                     : fmt::format("95 %: {} to {}", percent(effect.mean - effect.half_width),
+                                                   percent(effect.mean + effect.half_width));
+    text += fmt::format("{:15}{}: {} ({}; {} comparison{})\n", "", claim.measure, percent(effect.mean),
+                        interval, effect.comparisons, effect.comparisons == 1 ? "" : "s");
+  }
+  return text;
+}
+
+std::vector<bool> on_frontier(const std::vector<std::pair<double, double>>& cost_and_loss) {
+  std::vector<bool> result;
+  for (const auto& [cost, loss] : cost_and_loss) {
+    result.push_back(std::none_of(cost_and_loss.begin(), cost_and_loss.end(), [&](const auto& other) {
+      return (other.first <= cost && other.second < loss) || (other.first < cost && other.second <= loss);
+    }));
+  }
+  return result;
+}
+
+}  // namespace fomoe::figures

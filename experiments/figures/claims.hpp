@@ -1,0 +1,82 @@
+// Decides whether training runs support a statement, with the spread between seeds as the measure of chance.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "experiments/figures/figure.hpp"
+#include "experiments/figures/trained_runs.hpp"
+
+namespace fomoe::figures {
+
+/// A difference of losses in nats, which is the logarithm of a ratio of perplexities.
+struct Effect {
+  std::size_t comparisons = 0;
+  double mean = 0;         // over the comparisons
+  double half_width = -1;  // of the 95 % interval; negative: unknown, since no setting has two seeds
+};
+
+/// A setting and its weight in a sum of losses.
+using Term = std::pair<Setting, double>;
+/// Sums of losses, such as loss(first) − loss(second). All settings must have been trained.
+using Comparisons = std::vector<std::vector<Term>>;
+
+/// {{first, 1}, {second, −1}}
+std::vector<Term> difference(const Setting& first, const Setting& second);
+
+/// loss(setting) − loss(other(setting)) for all settings for which `other` names one that was trained too.
+Comparisons differences(const Trained& trained,
+                        const std::function<std::optional<Setting>(const Setting&)>& other);
+
+/// For each setting of `of`, the setting among `among` that costs at most as much and has the smallest loss:
+/// loss(setting) − loss(best). Settings for which there is none are left out.
+Comparisons against_best_within(const Trained& trained, const std::function<bool(const Setting&)>& of,
+                                const std::function<bool(const Setting&)>& among,
+                                double TrainedRuns::* cost);
+
+/// The mean over the comparisons.
+///
+/// The losses of the seeds of a setting are taken as independent, with one standard deviation s for all
+/// settings: s² = Σ(n − 1)·s_setting² ÷ Σ(n − 1), over settings with n ≥ 2 seeds. The mean is Σ c·loss over
+/// settings with n seeds each, so that its variance is s²·Σ c²/n, and its interval is ± t·√variance with
+/// Student's t of Σ(n − 1) degrees of freedom.
+Effect effect_of(const Trained& trained, const Comparisons& comparisons);
+
+/// Half of the width of the 95 % interval of the difference between two settings with `seeds` seeds each;
+/// negative if it is unknown.
+double half_width_of_difference(const Trained& trained, std::size_t seeds);
+
+enum class Verdict { holds, does_not_hold, cannot_be_told };
+
+/// A statement of the paper, and what the runs say about it.
+struct Claim {
+  std::string sentence;
+  std::string measure;  // what the effect is the mean of
+  Effect effect;
+  Verdict verdict = Verdict::cannot_be_told;
+  std::string finding = {};  // what was found, in words, for a claim that is not about an effect
+};
+
+/// The statement that the effect is above 0: the verdict is that of the whole interval.
+Claim claim_above_zero(std::string sentence, std::string measure, const Effect& effect);
+/// The statement that the effect is at most `most` nats.
+Claim claim_at_most(std::string sentence, std::string measure, const Effect& effect, double most);
+
+/// The same claims about printed means, whose spread is unknown: the verdict is the sign of the effect alone.
+std::vector<Claim> by_sign(std::vector<Claim> claims);
+
+const char* to_string(Verdict verdict);
+/// {"claim", "measure", "verdict", "comparisons", "effect", "low", "high", "percent"}; without comparisons, only the first
+/// three, and "finding" if there is one.
+Json to_json(const Claim& claim);
+
+/// The claims as JSON, and as lines of text for people.
+Json to_json(const std::vector<Claim>& claims);
+std::string text_of(const std::vector<Claim>& claims);
+
+/// Whether no other point has both a smaller or equal `cost` and a smaller loss.
+std::vector<bool> on_frontier(const std::vector<std::pair<double, double>>& cost_and_loss);
+
+}  // namespace fomoe::figures

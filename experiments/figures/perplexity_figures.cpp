@@ -1,0 +1,104 @@
+#include "experiments/figures/perplexity_figures.hpp"
+
+#include <cmath>
+
+#include "costmodel/compose/make_plan.hpp"
+#include "costmodel/math/replicas.hpp"
+#include "costmodel/model/flops.hpp"
+#include "experiments/files/quality_csv.hpp"
+
+namespace fomoe::figures {
+
+Trained paper_runs(Assumptions& assume) {
+  const costmodel::ModelShape& shape = *costmodel::find_preset("small");
+  Trained trained;
+  for (const costmodel::QualityRow& row : scenario::paper_table().rows) {
+    Setting setting;
+    setting.outer = row.strategy == "diloco" ? "nesterov" : row.strategy;
+    setting.local_steps = row.local_steps;
+    setting.sites = row.sites;
+    setting.overlap = row.expert_overlap;
+    setting.placement = setting.full_replica() ? "" : row.placement;
+    setting.d_model = shape.d_model;
+    setting.layers = shape.layers;
+    setting.experts = shape.experts;
+    if (trained.contains(setting)) continue;
+    costmodel::Scenario scenario = paper_scenario(assume, shape, row.sites);
+    scenario.strategy.local_steps = row.local_steps;
+    scenario.strategy.expert_overlap = row.expert_overlap;
+    scenario.strategy.placement = *costmodel::enum_of<costmodel::PlacementKind>(row.placement);
+    scenario.strategy.outer_optimizer = row.strategy == "local_adamw" ? costmodel::OuterOptimizer::local_adamw
+                                                                      : costmodel::OuterOptimizer::nesterov;
+    const costmodel::PlanSummary summary = costmodel::summarise(scenario);
+    TrainedRuns runs;
+    runs.losses = runs.site_losses = {std::log(row.perplexity)};
+    runs.bytes_per_site = summary.sent.total() * summary.rounds;
+    runs.flops = static_cast<double>(scenario.workload.tokens) *
+                 costmodel::flops_per_token(shape, shape.experts * row.expert_overlap / row.sites,
+                                            /*skip_token=*/false, costmodel::FlopsAccounting::paper)
+                     .total();
+    trained.emplace(std::move(setting), std::move(runs));
+  }
+  return trained;
+}
+
+std::vector<std::string> point_columns() {
+  return {"series",         "outer_optimizer", "local_steps", "sites",          "expert_overlap", "placement",
+          "skip_token",     "experts",         "data_split",  "seeds",          "perplexity",     "plus_minus",
+          "site_perplexity", "bytes_per_site", "flops",       "router_entropy", "load_cv",        "ghost_share",
+          "bytes_frontier", "flops_frontier"};
+}
+
+std::vector<std::vector<Cell>> point_rows(const Trained& trained, const std::string& series,
+                                          const std::function<bool(const Setting&)>& wanted) {
+  std::vector<const Trained::value_type*> points;
+  std::vector<std::pair<double, double>> by_bytes, by_flops;
+  for (const auto& point : trained) {
+    if (!wanted(point.first)) continue;
+    points.push_back(&point);
+    // Infinite cost: never on the frontier of those that send something.
+    const bool sends = point.second.bytes_per_site > 0;
+    by_bytes.emplace_back(sends ? point.second.bytes_per_site : HUGE_VAL, point.second.loss());
+    by_flops.emplace_back(sends ? point.second.flops : HUGE_VAL, point.second.loss());
+  }
+  const std::vector<bool> bytes_frontier = on_frontier(by_bytes), flops_frontier = on_frontier(by_flops);
+  std::vector<std::vector<Cell>> rows;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const auto& [setting, runs] = *points[i];
+    std::vector<double> perplexities;
+    for (const double loss : runs.losses) perplexities.push_back(std::exp(loss));
+    double mean = 0;
+    for (const double perplexity : perplexities) mean += perplexity / static_cast<double>(runs.seeds());
+    Cell deviation = std::string();
+    if (runs.seeds() > 1) deviation = costmodel::spread_of(perplexities).standard_deviation;
+    const auto split = setting.others.find("trainer.data_split");
+    const bool sends = runs.bytes_per_site > 0;
+    rows.push_back({series, setting.outer, setting.local_steps, std::int64_t{setting.sites},
+                    std::int64_t{setting.overlap}, setting.placement,
+                    std::string(setting.skip_token ? "true" : "false"), setting.experts,
+                    split == setting.others.end() ? std::string("shared") : split->second,
+                    static_cast<std::int64_t>(runs.seeds()), mean, deviation, std::exp(runs.site_loss()),
+                    runs.bytes_per_site, runs.flops, runs.router_entropy, runs.load_cv, runs.ghost_share,
+                    std::string(sends && bytes_frontier[i] ? "true" : "false"),
+                    std::string(sends && flops_frontier[i] ? "true" : "false")});
+  }
+  return rows;
+}
+
+void add_claims(Figure& figure, const std::string& series, const std::vector<Claim>& claims) {
+  figure.findings["claims_" + series] = to_json(claims);
+  figure.text += series + '\n' + text_of(claims);
+}
+
+void state_proxy(Assumptions& assume) {
+  assume.state("proxy",
+               "experiments/proxies/small-experts.toml: 0.66 M parameters, 79 % of them in experts, 3.1 M tokens of "
+               "text and code in 768 steps of 32 sequences of 128 tokens");
+  assume.state("proxy_perplexity",
+               "of the model with the experts of all sites, on 512 validation sequences; fp32 on the wire");
+  assume.state("interval",
+               "95 % by Student's t, with one standard deviation of the loss between seeds for all settings, pooled "
+               "over the settings with more than one seed");
+}
+
+}  // namespace fomoe::figures

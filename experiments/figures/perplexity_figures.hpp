@@ -1,0 +1,32 @@
+// What the figures about perplexity share: the points of the paper's tables and of the proxy's runs.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "experiments/figures/claims.hpp"
+#include "experiments/figures/figure.hpp"
+#include "experiments/figures/trained_runs.hpp"
+
+namespace fomoe::figures {
+
+/// The rows of the paper's tables exp0 and exp1 as trained runs with one seed each. Bytes and FLOPs are
+/// computed for the preset `small`, by the paper's formulas. Of two rows with the same setting, the first one
+/// counts, as in paper_table().
+Trained paper_runs(Assumptions& assume);
+
+/// The columns of point_rows().
+std::vector<std::string> point_columns();
+
+/// One row for each setting for which `wanted` is true. The columns bytes_frontier and flops_frontier say
+/// whether the point is on the frontier of perplexity and cost among these rows; the centralised run, which
+/// sends nothing, is on none.
+std::vector<std::vector<Cell>> point_rows(const Trained& trained, const std::string& series,
+                                          const std::function<bool(const Setting&)>& wanted);
+
+/// Adds the claims to the figure's findings under "claims", and to its text.
+void add_claims(Figure& figure, const std::string& series, const std::vector<Claim>& claims);
+
+/// States what the proxy is.
+void state_proxy(Assumptions& assume);
+
+}  // namespace fomoe::figures

@@ -1,0 +1,136 @@
+// Tests of grids of training runs: the list of runs, their ids, and the tables of their results.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "experiments/files/quality_csv.hpp"
+#include "platforms/support/input_error.hpp"
+#include "tests/trainer/support.hpp"
+#include "trainer/grid/grid_tables.hpp"
+
+using namespace fomoe::trainer;
+
+namespace {
+
+const std::string kScenario = FOMOE_SOURCE_DIR "/experiments/scenarios/tiny-training.toml";
+
+// Writes a file for the duration of a test.
+class Written {
+ public:
+  Written(const std::string& name, const std::string& text)
+      : path_(std::filesystem::temp_directory_path() / (std::to_string(::getpid()) + name)) {
+    std::ofstream(path_) << text;
+  }
+  ~Written() { std::filesystem::remove(path_); }
+  [[nodiscard]] std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+Grid grid_of(const std::string& rest, const std::vector<std::string>& overrides = {}) {
+  const Written file("grid.toml", "scenario = \"" + kScenario + "\"\n" + rest);
+  return read_grid(file.path(), overrides);
+}
+
+std::string refused(const std::string& rest) {
+  try {
+    grid_of(rest);
+    return "accepted";
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+}
+
+constexpr const char* kTwoTables =
+    "vary = [\"seed=42,123\"]\n"
+    "[[runs]]\nset = [\"strategy.method=local_adamw\"]\n"
+    "[[runs]]\nvary = [\"strategy.expert_overlap=1,2\", \"strategy.placement=fixed,random\"]\n";
+
+GridResult result_of(double loss, double site_loss) {
+  GridResult result;
+  result.loss = loss;
+  result.mean_site_loss = site_loss;
+  result.router_entropy = 1.0 / 3;
+  result.device = "a CPU, \"fast\"";
+  result.code = "0.1.0";
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("a grid makes all combinations of a table, and all tables for a seed before the next seed") {
+  const Grid grid = grid_of(kTwoTables);
+  REQUIRE(grid.runs.size() == 10);
+  CHECK(grid.keys == std::vector<std::string>{"seed", "strategy.method", "strategy.expert_overlap", "strategy.placement"});
+  CHECK(grid.runs[0].scenario.strategy.method->name == "local_adamw");
+  CHECK(value_in(grid.runs[1], "strategy.expert_overlap") == "1");
+  CHECK(value_in(grid.runs[1], "strategy.placement") == "fixed");
+  CHECK(value_in(grid.runs[2], "strategy.placement") == "random");
+  CHECK(value_in(grid.runs[0], "strategy.placement").empty());
+  for (std::size_t i = 0; i < 10; ++i) CHECK(grid.runs[i].scenario.seed == (i < 5 ? 42 : 123));
+}
+
+TEST_CASE("the id of a run depends on what is trained, not on titles or on how the values are given") {
+  const Grid grid = grid_of(kTwoTables);
+  for (std::size_t i = 0; i < grid.runs.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) CHECK(grid.runs[i].id != grid.runs[j].id);
+  }
+  // The scenario has O_e = 2 and random placement: the run that sets both to what they are is there once.
+  CHECK(grid_of("[[runs]]\n[[runs]]\nset = [\"strategy.expert_overlap=2\"]\n").runs.size() == 1);
+  CHECK(grid_of("[[runs]]\n").runs[0].id == grid_of("[[runs]]\n", {"name=another"}).runs[0].id);
+  CHECK(grid_of("[[runs]]\n").runs[0].id != grid_of("[[runs]]\n", {"trainer.learning_rate=0.02"}).runs[0].id);
+}
+
+TEST_CASE("wrong grid files are refused with the line, before anything is trained") {
+  CHECK(refused("").find("runs: got no [[runs]]") != std::string::npos);
+  CHECK(refused("[[runs]]\nvarry = [\"seed=1\"]\n").find("grid.toml:3: runs.varry: got an unknown key") !=
+        std::string::npos);
+  CHECK(refused("[[runs]]\nvary = [\"strategy.expert_overlap=1,3\"]\n")
+            .find("grid.toml:2: runs.set: a run of this table is not possible") == std::string::npos);
+  CHECK(refused("[[runs]]\nvary = [\"strategy.expert_overlap=1,5\"]\n").find("is not possible") != std::string::npos);
+  CHECK(refused("[[runs]]\nvary = [\"strategy.no_such=1\"]\n").find("grid.toml:3: runs.vary: --vary strategy.no_such=1") !=
+        std::string::npos);
+  CHECK(refused("[[runs]]\nset = [\"trainer.schedule=wsd\"]\n").find("without decay_steps") != std::string::npos);
+}
+
+TEST_CASE("rows of a grid are read again with the same bits, also of a run that diverged") {
+  const Grid grid = grid_of(kTwoTables);
+  GridResults results(grid.runs.size());
+  results[0] = result_of(1.0 / 3, 2.0 / 7);
+  results[3] = result_of(HUGE_VAL, HUGE_VAL);
+  const Written file("rows.csv", rows_csv(grid, results));
+  const auto rows = read_rows(file.path());
+  REQUIRE(rows.size() == 2);
+  CHECK(rows.at(grid.runs[0].id).loss == 1.0 / 3);
+  CHECK(rows.at(grid.runs[0].id).mean_site_loss == 2.0 / 7);
+  CHECK(rows.at(grid.runs[0].id).router_entropy == 1.0 / 3);
+  CHECK(rows.at(grid.runs[0].id).device == "a CPU, \"fast\"");
+  CHECK(std::isinf(rows.at(grid.runs[3].id).loss));
+  const Written wrong("rows.csv", "run,loss\n0123,low\n");
+  CHECK_THROWS_AS(read_rows(wrong.path()), fomoe::FileError);
+  CHECK(read_rows("/nonexistent/rows.csv").empty());
+}
+
+TEST_CASE("the summary has mean and spread over seeds, and the quality table what the planner can use") {
+  const Grid grid = grid_of(kTwoTables);
+  GridResults results(grid.runs.size());
+  results[0] = result_of(std::log(10.0), 0);  // full replicas
+  results[5] = result_of(std::log(14.0), 0);
+  results[1] = result_of(std::log(20.0), 0);  // O_e = 1, fixed: one seed
+  const std::string summary = summary_csv(grid, results);
+  CHECK(summary.find("perplexity_mean,perplexity_std") != std::string::npos);
+  CHECK(summary.find("local_adamw,4,16,4,,,false,") != std::string::npos);
+  const fomoe::costmodel::QualityTable table =
+      fomoe::scenario::parse_quality_csv(quality_csv(grid, results, "this test"), "quality.csv");
+  REQUIRE(table.rows.size() == 2);
+  CHECK(table.rows[0].strategy == "local_adamw");
+  CHECK(table.rows[0].expert_overlap == 4);
+  CHECK(table.rows[0].perplexity == doctest::Approx(12));
+  CHECK(table.rows[0].plus_minus == doctest::Approx(std::sqrt(8.0)));
+  CHECK(table.rows[1].strategy == "diloco");  // fomoe with Nesterov
+  CHECK(table.rows[1].placement == "fixed");
+  CHECK(table.rows[1].plus_minus < 0);
+}

@@ -1,0 +1,111 @@
+// Tests fomoe-train grid as a program: killed at any moment, it goes on and ends with the same rows.
+#include <doctest/doctest.h>
+
+#include <random>
+#include <sstream>
+
+#include "tests/trainer/live/program.hpp"
+
+using namespace fomoe::tests;
+
+namespace {
+
+// 4 runs of 8 rounds with checkpoints, and one that has none, because its transfers outlast their round.
+std::string grid_file(const Folder& folder) {
+  std::ofstream(folder / "grid.toml") << "scenario = \"" << kScenario << "\"\n"
+                                      << "set = [\"workload.tokens=131072\", \"strategy.local_steps=4\"]\n"
+                                      << "[[runs]]\nvary = [\"seed=42,123\", \"strategy.expert_overlap=1,4\"]\n"
+                                      << "[[runs]]\nset = [\"strategy.method=eager_diloco\"]\n";
+  return folder / "grid.toml";
+}
+
+std::vector<std::string> grid(const Folder& folder, const std::string& output,
+                              const std::vector<std::string>& more = {}) {
+  std::vector<std::string> command = {kTrain, "grid", grid_file(folder), "--output", folder / output};
+  command.insert(command.end(), more.begin(), more.end());
+  return command;
+}
+
+// The rows without the times, which differ, and without the note that a run was resumed.
+std::string results_in(const std::string& path) {
+  std::istringstream lines(content(path));
+  std::string all;
+  for (std::string line; std::getline(lines, line);) {
+    std::size_t end = line.size();
+    for (int cell = 0; cell < 4; ++cell) end = line.rfind(',', end - 1);  // seconds, resumed, device, code
+    // The code has a comma of its own: "0.1.0, commit …".
+    all += line.substr(0, line.rfind(',', end - 1)) + '\n';
+  }
+  return all;
+}
+
+// Processes whose command line mentions the text.
+int processes_with(const std::string& text) {
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string command = content(entry.path() / "cmdline");
+    count += command.find(text) != std::string::npos ? 1 : 0;
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("a grid that is killed again and again ends with the rows of an undisturbed grid") {
+  const Folder folder;
+  REQUIRE(Process(grid(folder, "whole"), folder / "log").wait() == 0);
+  const std::string whole = results_in(folder / "whole/rows.csv");
+  CHECK(std::count(whole.begin(), whole.end(), '\n') == 6);
+
+  std::mt19937 random(20261123);
+  int kills = 0, status = -1;
+  while (status < 0 && kills < 12) {
+    Process process(grid(folder, "killed"), folder / "log");
+    status = process.wait(std::uniform_real_distribution<>(0.5, 3.5)(random));
+    if (status >= 0) break;
+    const bool softly = kills % 3 == 2;
+    ::kill(process.id(), softly ? SIGINT : SIGKILL);
+    const int ended = process.wait(10);
+    CHECK(ended == (softly ? 128 + SIGINT : 128 + SIGKILL));
+    ++kills;
+  }
+  if (status < 0) status = Process(grid(folder, "killed"), folder / "log").wait();
+  CAPTURE(content(folder / "log"));
+  CHECK(status == 0);
+  CHECK(kills > 0);
+  CHECK(results_in(folder / "killed/rows.csv") == whole);
+  CHECK(content(folder / "killed/quality.csv") == content(folder / "whole/quality.csv"));
+  CHECK(processes_with(folder / "killed") == 0);
+  for (const auto& entry : fs::directory_iterator(folder / "killed/runs")) {
+    CHECK(entry.path().extension() != ".checkpoints");
+    CHECK(entry.path().extension() != ".tmp");
+  }
+}
+
+TEST_CASE("two grids share a folder without making a run twice, and finished rows are kept without reports") {
+  const Folder folder;
+  Process first(grid(folder, "shared", {"--shard", "1/2", "--jobs", "1"}), folder / "log-1");
+  Process second(grid(folder, "shared", {"--shard", "2/2", "--jobs", "1"}), folder / "log-2");
+  CHECK(first.wait() == 0);
+  CHECK(second.wait() == 0);
+  REQUIRE(Process(grid(folder, "shared"), folder / "log").wait() == 0);
+  CHECK(content(folder / "log").find("5 runs, 0 to make here") != std::string::npos);
+
+  fs::remove_all(folder / "shared/runs");  // only the table is left
+  REQUIRE(Process(grid(folder, "shared"), folder / "log").wait() == 0);
+  CHECK(content(folder / "log").find("5 runs, 0 to make here") != std::string::npos);
+  REQUIRE(Process(grid(folder, "shared", {"--set", "trainer.learning_rate=0.02"}), folder / "log").wait() == 2);
+  CHECK(content(folder / "log").find("which this grid does not have") != std::string::npos);
+}
+
+TEST_CASE("a run that diverges is a row without a loss, and the grid goes on") {
+  const Folder folder;
+  std::ofstream(folder / "grid.toml") << "scenario = \"" << kScenario << "\"\n"
+                                      << "set = [\"workload.tokens=262144\", \"trainer.warmup_steps=2000\"]\n"
+                                      << "[[runs]]\nset = [\"trainer.learning_rate=10\", "
+                                         "\"trainer.weight_decay=10\", \"strategy.method=diloco\"]\n[[runs]]\n";
+  CHECK(Process({kTrain, "grid", folder / "grid.toml", "--output", folder / "out"}, folder / "log").wait() == 0);
+  const std::string rows = content(folder / "out/rows.csv");
+  CHECK(rows.find(",inf,") != std::string::npos);
+  CHECK(std::count(rows.begin(), rows.end(), '\n') == 3);
+}
