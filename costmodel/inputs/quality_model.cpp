@@ -4,8 +4,8 @@ namespace fomoe::costmodel {
 
 const std::vector<std::string>& quality_scope_names() {
   static const std::vector<std::string> names = {
-      "parameters",     "vocabulary", "sequence_length",       "experts",
-      "active_experts", "tokens",     "global_batch_sequences"};
+      "parameters",     "vocabulary", "sequence_length",        "experts",
+      "active_experts", "tokens",     "global_batch_sequences", "reshuffle_rounds"};
   return names;
 }
 

@@ -37,7 +37,7 @@ struct QualityTable {
 };
 
 /// Names of the scenario values that can limit a table: "parameters", "vocabulary", "sequence_length",
-/// "experts", "active_experts", "tokens", "global_batch_sequences".
+/// "experts", "active_experts", "tokens", "global_batch_sequences", "reshuffle_rounds".
 const std::vector<std::string>& quality_scope_names();
 
 /// Scaling law L = A · N^α for the loss L of a model of N parameters trained on 20 N tokens with the best

@@ -32,6 +32,13 @@ double scope_value(const Scenario& scenario, const RunReport& report, const std:
   if (name == "experts") return static_cast<double>(scenario.model.experts);
   if (name == "active_experts") return static_cast<double>(scenario.model.active_experts);
   if (name == "tokens") return static_cast<double>(report.tokens);
+  if (name == "reshuffle_rounds") {
+    // Only random placements change: any other one is what the table measured.
+    const bool changes = scenario.strategy.placement == PlacementKind::random &&
+                         scenario.strategy.method->partial_experts &&
+                         scenario.strategy.expert_overlap < scenario.sites();
+    return changes ? static_cast<double>(scenario.strategy.reshuffle_rounds) : 1;
+  }
   return static_cast<double>(scenario.workload.global_batch_sequences);
 }
 

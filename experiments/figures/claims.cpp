@@ -54,8 +54,7 @@ Comparisons differences(const Trained& trained,
 }
 
 Comparisons against_best_within(const Trained& trained, const std::function<bool(const Setting&)>& of,
-                                const std::function<bool(const Setting&)>& among,
-                                double TrainedRuns::* cost) {
+                                const std::function<bool(const Setting&)>& among, double TrainedRuns::*cost) {
   Comparisons list;
   for (const auto& [setting, runs] : trained) {
     if (!of(setting)) continue;

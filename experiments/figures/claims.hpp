@@ -33,8 +33,7 @@ Comparisons differences(const Trained& trained,
 /// For each setting of `of`, the setting among `among` that costs at most as much and has the smallest loss:
 /// loss(setting) − loss(best). Settings for which there is none are left out.
 Comparisons against_best_within(const Trained& trained, const std::function<bool(const Setting&)>& of,
-                                const std::function<bool(const Setting&)>& among,
-                                double TrainedRuns::* cost);
+                                const std::function<bool(const Setting&)>& among, double TrainedRuns::*cost);
 
 /// The mean over the comparisons.
 ///
@@ -68,8 +67,8 @@ Claim claim_at_most(std::string sentence, std::string measure, const Effect& eff
 std::vector<Claim> by_sign(std::vector<Claim> claims);
 
 const char* to_string(Verdict verdict);
-/// {"claim", "measure", "verdict", "comparisons", "effect", "low", "high", "percent"}; without comparisons, only the first
-/// three, and "finding" if there is one.
+/// {"claim", "measure", "verdict", "comparisons", "effect", "low", "high", "percent"}; without comparisons,
+/// only the first three, and "finding" if there is one.
 Json to_json(const Claim& claim);
 
 /// The claims as JSON, and as lines of text for people.

@@ -28,38 +28,46 @@ Comparisons halves(const Trained& trained) {
 std::vector<Claim> claims_of(const Trained& trained) {
   const auto partial = [](const Setting& s) { return s.outer == "local_adamw" && !s.full_replica(); };
   const auto full = [](const Setting& s) { return s.outer == "local_adamw" && s.full_replica(); };
-  const auto better_within = [&](double TrainedRuns::* cost) {
+  const auto better_within = [&](double TrainedRuns::*cost) {
     return effect_of(trained, against_best_within(trained, full, partial, cost));
   };
   return {
       claim_above_zero("LocalAdamW reaches a lower perplexity than DiLoCo's outer step with partial replicas",
                        "perplexity with Nesterov over that with LocalAdamW",
-                       effect_of(trained, differences(trained, [](Setting s) -> std::optional<Setting> {
-                                   if (s.outer != "nesterov" || s.full_replica()) return {};
-                                   s.outer = "local_adamw";
-                                   return s;
-                                 }))),
+                       effect_of(trained, differences(trained,
+                                                      [](Setting s) -> std::optional<Setting> {
+                                                        if (s.outer != "nesterov" || s.full_replica())
+                                                          return {};
+                                                        s.outer = "local_adamw";
+                                                        return s;
+                                                      }))),
       claim_above_zero("fixed placement reaches a lower perplexity than random placement",
                        "perplexity with random placement over that with fixed placement",
-                       effect_of(trained, differences(trained, [](Setting s) -> std::optional<Setting> {
-                                   if (s.placement != "random") return {};
-                                   s.placement = "fixed";
-                                   return s;
-                                 }))),
-      claim_above_zero("a smaller overlap has a higher perplexity", "perplexity with O_e over that with 2·O_e",
-                       effect_of(trained, differences(trained, [](const Setting& s) -> std::optional<Setting> {
-                                   if (!is_federated(s) || s.full_replica()) return {};
-                                   return with_overlap(s, 2 * s.overlap);
-                                 }))),
-      claim_above_zero("towards O_e = M the perplexity converges: half of the overlap closes more than half of the gap",
-                       "geometric mean of the perplexities with O_e = 1 and M over that with M/2",
-                       effect_of(trained, halves(trained))),
-      claim_above_zero("partial replicas beat full replicas within the same bytes (LocalAdamW)",
-                       "perplexity of full replicas over that of the best partial replicas that send at most as much",
-                       better_within(&TrainedRuns::bytes_per_site)),
-      claim_above_zero("partial replicas beat full replicas within the same FLOPs (LocalAdamW)",
-                       "perplexity of full replicas over that of the best partial replicas with at most as many FLOPs",
-                       better_within(&TrainedRuns::flops)),
+                       effect_of(trained, differences(trained,
+                                                      [](Setting s) -> std::optional<Setting> {
+                                                        if (s.placement != "random") return {};
+                                                        s.placement = "fixed";
+                                                        return s;
+                                                      }))),
+      claim_above_zero("a smaller overlap has a higher perplexity",
+                       "perplexity with O_e over that with 2·O_e",
+                       effect_of(trained, differences(trained,
+                                                      [](const Setting& s) -> std::optional<Setting> {
+                                                        if (!is_federated(s) || s.full_replica()) return {};
+                                                        return with_overlap(s, 2 * s.overlap);
+                                                      }))),
+      claim_above_zero(
+          "towards O_e = M the perplexity converges: half of the overlap closes more than half of the gap",
+          "geometric mean of the perplexities with O_e = 1 and M over that with M/2",
+          effect_of(trained, halves(trained))),
+      claim_above_zero(
+          "partial replicas beat full replicas within the same bytes (LocalAdamW)",
+          "perplexity of full replicas over that of the best partial replicas that send at most as much",
+          better_within(&TrainedRuns::bytes_per_site)),
+      claim_above_zero(
+          "partial replicas beat full replicas within the same FLOPs (LocalAdamW)",
+          "perplexity of full replicas over that of the best partial replicas with at most as many FLOPs",
+          better_within(&TrainedRuns::flops)),
   };
 }
 
@@ -76,9 +84,10 @@ Figure expert_overlap(Assumptions& assume) {
   add_claims(figure, "paper", by_sign(claims_of(paper)));
   add_claims(figure, "proxy", claims_of(proxy));
   state_proxy(assume);
-  figure.notes = {"In the paper's model, experts are 3.9 % of the parameters, so that the overlap changes few "
-                  "bytes; in the proxy they are 79 %.",
-                  "The paper's perplexities are printed values of one model each; bytes and FLOPs are computed here."};
+  figure.notes = {
+      "In the paper's model, experts are 3.9 % of the parameters, so that the overlap changes few "
+      "bytes; in the proxy they are 79 %.",
+      "The paper's perplexities are printed values of one model each; bytes and FLOPs are computed here."};
   return figure;
 }
 

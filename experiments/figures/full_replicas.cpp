@@ -16,41 +16,44 @@ std::vector<Claim> claims_of(const Trained& all) {
   return {
       claim_above_zero("LocalAdamW reaches a lower perplexity than DiLoCo at the same K and M",
                        "perplexity with DiLoCo over that with LocalAdamW",
-                       effect_of(trained, differences(trained, [](Setting s) -> std::optional<Setting> {
-                                   if (s.outer != "nesterov") return {};
-                                   s.outer = "local_adamw";
-                                   return s;
-                                 }))),
-      claim_above_zero("LocalAdamW reaches a lower perplexity than DiLoCo within the same bytes",
-                       "perplexity with DiLoCo over that of the best LocalAdamW run that sends at most as much",
-                       effect_of(trained, against_best_within(
-                                              trained, [](const Setting& s) { return s.outer == "nesterov"; },
-                                              [](const Setting& s) { return s.outer == "local_adamw"; },
-                                              &TrainedRuns::bytes_per_site))),
-      claim_above_zero("a larger K has a higher perplexity",
-                       "perplexity over that with the next smaller K",
-                       effect_of(trained, differences(trained, [&](const Setting& s) -> std::optional<Setting> {
-                                   if (!outer(s)) return {};
-                                   Setting best = s;
-                                   best.local_steps = 0;
-                                   for (const auto& [other, runs] : trained) {
-                                     Setting same = other;
-                                     same.local_steps = s.local_steps;
-                                     if (same == s && other.local_steps < s.local_steps &&
-                                         other.local_steps > best.local_steps)
-                                       best = other;
-                                   }
-                                   if (best.local_steps == 0) return {};
-                                   return best;
-                                 }))),
-      claim_above_zero("more sites have a higher perplexity",
-                       "perplexity with 2M sites over that with M",
-                       effect_of(trained, differences(trained, [&](Setting s) -> std::optional<Setting> {
-                                   if (!outer(s)) return {};
-                                   s.sites /= 2;
-                                   s.overlap = s.sites;
-                                   return s;
-                                 }))),
+                       effect_of(trained, differences(trained,
+                                                      [](Setting s) -> std::optional<Setting> {
+                                                        if (s.outer != "nesterov") return {};
+                                                        s.outer = "local_adamw";
+                                                        return s;
+                                                      }))),
+      claim_above_zero(
+          "LocalAdamW reaches a lower perplexity than DiLoCo within the same bytes",
+          "perplexity with DiLoCo over that of the best LocalAdamW run that sends at most as much",
+          effect_of(trained, against_best_within(
+                                 trained, [](const Setting& s) { return s.outer == "nesterov"; },
+                                 [](const Setting& s) { return s.outer == "local_adamw"; },
+                                 &TrainedRuns::bytes_per_site))),
+      claim_above_zero("a larger K has a higher perplexity", "perplexity over that with the next smaller K",
+                       effect_of(trained, differences(trained,
+                                                      [&](const Setting& s) -> std::optional<Setting> {
+                                                        if (!outer(s)) return {};
+                                                        Setting best = s;
+                                                        best.local_steps = 0;
+                                                        for (const auto& [other, runs] : trained) {
+                                                          Setting same = other;
+                                                          same.local_steps = s.local_steps;
+                                                          if (same == s &&
+                                                              other.local_steps < s.local_steps &&
+                                                              other.local_steps > best.local_steps)
+                                                            best = other;
+                                                        }
+                                                        if (best.local_steps == 0) return {};
+                                                        return best;
+                                                      }))),
+      claim_above_zero("more sites have a higher perplexity", "perplexity with 2M sites over that with M",
+                       effect_of(trained, differences(trained,
+                                                      [&](Setting s) -> std::optional<Setting> {
+                                                        if (!outer(s)) return {};
+                                                        s.sites /= 2;
+                                                        s.overlap = s.sites;
+                                                        return s;
+                                                      }))),
   };
 }
 
@@ -81,10 +84,11 @@ Figure full_replicas(Assumptions& assume) {
   figure.rows.insert(figure.rows.end(), ours.begin(), ours.end());
   add_claims(figure, "paper", by_sign(claims_of(paper)));
   std::vector<Claim> claims = claims_of(proxy);
-  claims.push_back(claim_above_zero(
-      "a mixture of experts reaches a lower perplexity than a dense model with the same active parameters, centralised",
-      "perplexity of the dense model over that of the mixture",
-      effect_of(proxy, dense_against_experts(proxy, /*centralised=*/true))));
+  claims.push_back(
+      claim_above_zero("a mixture of experts reaches a lower perplexity than a dense model with the same "
+                       "active parameters, centralised",
+                       "perplexity of the dense model over that of the mixture",
+                       effect_of(proxy, dense_against_experts(proxy, /*centralised=*/true))));
   claims.push_back(claim_above_zero("this gain survives training across sites",
                                     "perplexity of the dense model over that of the mixture",
                                     effect_of(proxy, dense_against_experts(proxy, /*centralised=*/false))));

@@ -1,5 +1,5 @@
-// Paper, figure on the transfer of the learning rate (fig-lr-transfer): with CompleteP, the best rate of a small
-// model is also that of a wider or deeper one.
+// Paper, figure on the transfer of the learning rate (fig-lr-transfer): with CompleteP, the best rate of a
+// small model is also that of a wider or deeper one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,7 +59,8 @@ Best best_of(const Trained& trained, const Curve& curve) {
 
 /// Whether the best rates of the sizes are at most one step of factor 2 apart.
 Claim stays(const Trained& trained, const std::map<Size, Curve>& curves, const std::string& sentence) {
-  Claim claim{sentence, "steps of factor 2 between the best rates of the sizes", {}, Verdict::cannot_be_told, ""};
+  Claim claim{
+      sentence, "steps of factor 2 between the best rates of the sizes", {}, Verdict::cannot_be_told, ""};
   if (curves.size() < 2) return claim;
   double highest_low = -HUGE_VAL, lowest_high = HUGE_VAL, lowest = HUGE_VAL, highest = -HUGE_VAL;
   for (const auto& [size, curve] : curves) {
@@ -78,7 +79,8 @@ Claim stays(const Trained& trained, const std::map<Size, Curve>& curves, const s
   return claim;
 }
 
-std::map<Size, Curve> part_of(const std::map<Size, Curve>& curves, const std::function<bool(const Size&)>& wanted) {
+std::map<Size, Curve> part_of(const std::map<Size, Curve>& curves,
+                              const std::function<bool(const Size&)>& wanted) {
   std::map<Size, Curve> part;
   for (const auto& curve : curves) {
     if (wanted(curve.first)) part.insert(curve);
@@ -107,19 +109,19 @@ Figure learning_rates(Assumptions& assume) {
   const auto with = curves_of(trained, true), without = curves_of(trained, false);
   const auto four_layers = [](const Size& size) { return size.layers == 4; };
   const auto one_width = [](const Size& size) { return size.d_model == 64; };
-  add_claims(
-      figure, "proxy",
-      {stays(trained, part_of(with, four_layers),
-             "with CompleteP, the best learning rate stays within a factor of 2 over widths"),
-       stays(trained, part_of(with, one_width),
-             "with CompleteP, the best learning rate stays within a factor of 2 over depths"),
-       stays(trained, part_of(without, four_layers),
-             "without scaling, the best learning rate stays within a factor of 2 over widths")});
+  add_claims(figure, "proxy",
+             {stays(trained, part_of(with, four_layers),
+                    "with CompleteP, the best learning rate stays within a factor of 2 over widths"),
+              stays(trained, part_of(with, one_width),
+                    "with CompleteP, the best learning rate stays within a factor of 2 over depths"),
+              stays(trained, part_of(without, four_layers),
+                    "without scaling, the best learning rate stays within a factor of 2 over widths")});
   state_proxy(assume);
   figure.notes = {
       "Centralised runs of 1.0 M tokens. The third claim is no claim of the paper: it is the check that the "
       "experiment can show a rate that moves.",
-      "Without scaling, the learning rate and epsilon of hidden matrices are not scaled; the initial weights and "
+      "Without scaling, the learning rate and epsilon of hidden matrices are not scaled; the initial weights "
+      "and "
       "the multipliers of the forward pass are those of CompleteP."};
   return figure;
 }

@@ -43,10 +43,10 @@ Trained paper_runs(Assumptions& assume) {
 }
 
 std::vector<std::string> point_columns() {
-  return {"series",         "outer_optimizer", "local_steps", "sites",          "expert_overlap", "placement",
-          "skip_token",     "experts",         "data_split",  "seeds",          "perplexity",     "plus_minus",
-          "site_perplexity", "bytes_per_site", "flops",       "router_entropy", "load_cv",        "ghost_share",
-          "bytes_frontier", "flops_frontier"};
+  return {"series",         "outer_optimizer", "local_steps",     "sites",          "expert_overlap",
+          "placement",      "skip_token",      "experts",         "data_split",     "seeds",
+          "perplexity",     "plus_minus",      "site_perplexity", "bytes_per_site", "flops",
+          "router_entropy", "load_cv",         "ghost_share",     "bytes_frontier", "flops_frontier"};
 }
 
 std::vector<std::vector<Cell>> point_rows(const Trained& trained, const std::string& series,
@@ -73,12 +73,24 @@ std::vector<std::vector<Cell>> point_rows(const Trained& trained, const std::str
     if (runs.seeds() > 1) deviation = costmodel::spread_of(perplexities).standard_deviation;
     const auto split = setting.others.find("trainer.data_split");
     const bool sends = runs.bytes_per_site > 0;
-    rows.push_back({series, setting.outer, setting.local_steps, std::int64_t{setting.sites},
-                    std::int64_t{setting.overlap}, setting.placement,
-                    std::string(setting.skip_token ? "true" : "false"), setting.experts,
+    rows.push_back({series,
+                    setting.outer,
+                    setting.local_steps,
+                    std::int64_t{setting.sites},
+                    std::int64_t{setting.overlap},
+                    setting.placement,
+                    std::string(setting.skip_token ? "true" : "false"),
+                    setting.experts,
                     split == setting.others.end() ? std::string("shared") : split->second,
-                    static_cast<std::int64_t>(runs.seeds()), mean, deviation, std::exp(runs.site_loss()),
-                    runs.bytes_per_site, runs.flops, runs.router_entropy, runs.load_cv, runs.ghost_share,
+                    static_cast<std::int64_t>(runs.seeds()),
+                    mean,
+                    deviation,
+                    std::exp(runs.site_loss()),
+                    runs.bytes_per_site,
+                    runs.flops,
+                    runs.router_entropy,
+                    runs.load_cv,
+                    runs.ghost_share,
                     std::string(sends && bytes_frontier[i] ? "true" : "false"),
                     std::string(sends && flops_frontier[i] ? "true" : "false")});
   }
@@ -91,14 +103,16 @@ void add_claims(Figure& figure, const std::string& series, const std::vector<Cla
 }
 
 void state_proxy(Assumptions& assume) {
-  assume.state("proxy",
-               "experiments/proxies/small-experts.toml: 0.66 M parameters, 79 % of them in experts, 3.1 M tokens of "
-               "text and code in 768 steps of 32 sequences of 128 tokens");
+  assume.state(
+      "proxy",
+      "experiments/proxies/small-experts.toml: 0.66 M parameters, 79 % of them in experts, 3.1 M tokens of "
+      "text and code in 768 steps of 32 sequences of 128 tokens");
   assume.state("proxy_perplexity",
                "of the model with the experts of all sites, on 512 validation sequences; fp32 on the wire");
-  assume.state("interval",
-               "95 % by Student's t, with one standard deviation of the loss between seeds for all settings, pooled "
-               "over the settings with more than one seed");
+  assume.state(
+      "interval",
+      "95 % by Student's t, with one standard deviation of the loss between seeds for all settings, pooled "
+      "over the settings with more than one seed");
 }
 
 }  // namespace fomoe::figures

@@ -20,8 +20,9 @@ double seconds(const costmodel::ProfilePoint& point) {
 
 Figure skip_throughput(Assumptions& assume) {
   Figure figure;
-  figure.columns = {"local_experts",   "ghost_share", "forward_and_backward_s", "speedup",
-                    "ideal_speedup", "share_of_ideal_saving", "samples"};
+  figure.columns = {"local_experts", "ghost_share",   "forward_and_backward_s",
+                    "speedup",       "ideal_speedup", "share_of_ideal_saving",
+                    "samples"};
   const std::string path = assume.text("profile", "");
   const double least = assume.number("least_share_of_saving", 0.8, 0, 1);
   const costmodel::StepProfile profile =
@@ -34,38 +35,43 @@ Figure skip_throughput(Assumptions& assume) {
   }
   std::sort(points.begin(), points.end(),
             [](const auto* a, const auto* b) { return a->local_experts > b->local_experts; });
-  Claim claim{"skip-token saves the time of the experts in proportion to the ghost share",
-              "time saved at the largest ghost share over the ideal saving",
-              {},
-              Verdict::cannot_be_told,
-              "the profile has no steps with skip-token at several numbers of local experts, all of them included"};
+  Claim claim{
+      "skip-token saves the time of the experts in proportion to the ghost share",
+      "time saved at the largest ghost share over the ideal saving",
+      {},
+      Verdict::cannot_be_told,
+      "the profile has no steps with skip-token at several numbers of local experts, all of them included"};
   if (points.size() > 1 && points.front()->local_experts == shape.experts) {
-    const costmodel::FlopsPerToken flops = costmodel::flops_per_token(shape, shape.experts, /*skip_token=*/true,
-                                                                      costmodel::FlopsAccounting::mechanism);
+    const costmodel::FlopsPerToken flops = costmodel::flops_per_token(
+        shape, shape.experts, /*skip_token=*/true, costmodel::FlopsAccounting::mechanism);
     const double experts_share = flops.expert / flops.total(), whole = seconds(*points.front());
     double share_of_ideal = 0;
     for (const costmodel::ProfilePoint* point : points) {
-      const double ghosts = 1 - static_cast<double>(point->local_experts) / static_cast<double>(shape.experts);
+      const double ghosts =
+          1 - static_cast<double>(point->local_experts) / static_cast<double>(shape.experts);
       const double ideal = 1 / (1 - experts_share * ghosts), speedup = whole / seconds(*point);
       share_of_ideal = ghosts > 0 ? (1 - 1 / speedup) / (1 - 1 / ideal) : 0;
       figure.rows.push_back({point->local_experts, ghosts, seconds(*point), speedup, ideal, share_of_ideal,
                              static_cast<std::int64_t>(point->samples.size())});
     }
     claim.verdict = share_of_ideal >= least ? Verdict::holds : Verdict::does_not_hold;
-    claim.finding = fmt::format("{:.0f} % of the ideal saving, {:.2f} times faster, on {}", 100 * share_of_ideal,
-                                whole / seconds(*points.back()), profile.device_name);
+    claim.finding = fmt::format("{:.0f} % of the ideal saving, {:.2f} times faster, on {}",
+                                100 * share_of_ideal, whole / seconds(*points.back()), profile.device_name);
   }
   add_claims(figure, "measured", {claim});
-  assume.state("model", fmt::format("d = {}, L = {}, {} experts of width {}, {} of them active, vocabulary {}, "
-                                    "sequences of {} tokens",
-                                    shape.d_model, shape.layers, shape.experts, shape.d_expert, shape.active_experts,
-                                    shape.vocabulary, shape.sequence_length));
+  assume.state("model",
+               fmt::format("d = {}, L = {}, {} experts of width {}, {} of them active, vocabulary {}, "
+                           "sequences of {} tokens",
+                           shape.d_model, shape.layers, shape.experts, shape.d_expert, shape.active_experts,
+                           shape.vocabulary, shape.sequence_length));
   assume.state("measured", fmt::format("{} on {}, {} threads, {}", profile.measured_at, profile.device_name,
                                        profile.threads, profile.dtype));
-  assume.state("ideal", "Amdahl's law: experts take their share of the FLOPs of a step without ghosts, and a ghost "
-                        "share g saves the part g of it");
+  assume.state("ideal",
+               "Amdahl's law: experts take their share of the FLOPs of a step without ghosts, and a ghost "
+               "share g saves the part g of it");
   figure.notes = {
-      "The paper measured up to 1.4 times on 8 B200 GPUs with its model of 150 M parameters. `fomoe-train profile "
+      "The paper measured up to 1.4 times on 8 B200 GPUs with its model of 150 M parameters. `fomoe-train "
+      "profile "
       "--skip-token --local-experts …` measures the same on any device, and --set profile=FILE draws it.",
       "The ghost share is 1 − N_le/N_e: random weights route evenly."};
   return figure;

@@ -27,8 +27,8 @@ Figure skip_tokens(Assumptions& assume) {
   add_claims(
       figure, "proxy",
       {claim_at_most("skip-token costs at most the tolerated perplexity at the same overlap and placement",
-                     "perplexity with skip-token over that without", effect_of(alike, differences(alike, without)),
-                     tolerance),
+                     "perplexity with skip-token over that without",
+                     effect_of(alike, differences(alike, without)), tolerance),
        claim_above_zero(
            "runs with skip-token beat full replicas within the same FLOPs",
            "perplexity of full replicas over that of the best run with skip-token with at most as many FLOPs",
@@ -37,7 +37,8 @@ Figure skip_tokens(Assumptions& assume) {
                                 [](const Setting& s) { return s.skip_token; }, &TrainedRuns::flops)))});
   state_proxy(assume);
   figure.notes = {
-      "Without skip-token, a router scores the experts of its site only, and always uses min(k, N_le) of them. "
+      "Without skip-token, a router scores the experts of its site only, and always uses min(k, N_le) of "
+      "them. "
       "With skip-token, it scores all, and what it would send to experts elsewhere is dropped.",
       "The paper prints no numbers for this figure, so there is no series of the paper.",
       "router_entropy (in nats), load_cv and ghost_share are means over sites and layers, on the validation "

@@ -69,20 +69,22 @@ class RowsReader {
       if (line.empty()) continue;
       cells_ = scenario::csv_cells(line);
       if (cells_.size() != columns_.size())
-        refuse("row", fmt::format("{} cells", cells_.size()), fmt::format("{}, as in the header", columns_.size()));
+        refuse("row", fmt::format("{} cells", cells_.size()),
+               fmt::format("{}, as in the header", columns_.size()));
       return true;
     }
     return false;
   }
 
-  [[noreturn]] void refuse(const std::string& key, const std::string& got, const std::string& expected) const {
+  [[noreturn]] void refuse(const std::string& key, const std::string& got,
+                           const std::string& expected) const {
     scenario::fail(fmt::format("{}:{}", name_, line_), key, got, expected,
                    "a rows.csv that fomoe-train grid wrote");
   }
 
   [[nodiscard]] const std::string& word(const std::string& column) const {
-    const auto at = static_cast<std::size_t>(std::find(columns_.begin(), columns_.end(), column) -
-                                             columns_.begin());
+    const auto at =
+        static_cast<std::size_t>(std::find(columns_.begin(), columns_.end(), column) - columns_.begin());
     if (at >= cells_.size()) refuse(column, "no such column", "a table with this column");
     return cells_[at];
   }
@@ -119,7 +121,8 @@ Trained trained_runs(Assumptions& assume, const std::vector<std::string>& grids)
   if (!path.empty()) {
     const std::optional<std::string> text = whole_file(path);
     if (!text) {
-      scenario::fail("--set rows=" + path, "rows", "no readable file", "a rows.csv that fomoe-train grid wrote",
+      scenario::fail("--set rows=" + path, "rows", "no readable file",
+                     "a rows.csv that fomoe-train grid wrote",
                      "rows=experiments/proxies/results/exp1/rows.csv");
     }
     return trained_runs(*text, path);

@@ -19,7 +19,8 @@ struct Setting {
   std::string placement;  // empty if every site holds every expert
   bool skip_token = false;
   std::int64_t d_model = 0, layers = 0, experts = 0;
-  std::map<std::string, std::string> others;  // other keys that the grid varied, such as trainer.learning_rate
+  std::map<std::string, std::string>
+      others;  // other keys that the grid varied, such as trainer.learning_rate
 
   [[nodiscard]] bool full_replica() const { return overlap == sites; }
   friend auto operator<=>(const Setting&, const Setting&) = default;
@@ -30,8 +31,8 @@ struct TrainedRuns {
   std::vector<double> losses;       // in nats, of the models with the experts of all sites
   std::vector<double> site_losses;  // means over the models of the sites
   double router_entropy = 0, load_cv = 0, ghost_share = 0;  // means over seeds
-  double bytes_per_site = 0;  // sent in the whole run, mean over sites
-  double flops = 0;           // of the whole run, executed at all sites together
+  double bytes_per_site = 0;                                // sent in the whole run, mean over sites
+  double flops = 0;  // of the whole run, executed at all sites together
   [[nodiscard]] std::size_t seeds() const { return losses.size(); }
   [[nodiscard]] double loss() const;
   [[nodiscard]] double site_loss() const;
@@ -39,8 +40,8 @@ struct TrainedRuns {
 
 using Trained = std::map<Setting, TrainedRuns>;
 
-/// Reads the text of a rows.csv. `name` is used in messages. Throws FileError if a column is missing or a cell
-/// is wrong.
+/// Reads the text of a rows.csv. `name` is used in messages. Throws FileError if a column is missing or a
+/// cell is wrong.
 Trained trained_runs(const std::string& text, const std::string& name);
 
 /// The rows of the repository's grids with these names (experiments/proxies/results), together; or those of

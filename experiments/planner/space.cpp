@@ -195,6 +195,13 @@ class SpaceBuilder {
       add(axes, words("strategy.collective", known));
     }
     if (has("payload_dtype")) add_payload(method, axes);
+    // Without a table of measured runs, the outer optimiser's effect on quality is unknown, so that it stays.
+    if (has("outer_optimizer") && base_.quality &&
+        std::holds_alternative<costmodel::QualityTable>(*base_.quality)) {
+      std::vector<std::string> outer = {"nesterov"};  // diloco with LocalAdamW is the method local_adamw
+      if (method.partial_experts) outer.emplace_back("local_adamw");
+      add(axes, words("strategy.outer_optimizer", outer));
+    }
     if (method.partial_experts) {
       std::set<std::int64_t> overlaps = doubling(base_.sites(), base_.sites());
       if (base_.sites() <= 32) {

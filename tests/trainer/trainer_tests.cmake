@@ -51,7 +51,7 @@ if(FOMOE_CUDA)
   target_precompile_headers(bench_kernels REUSE_FROM fomoe_trainer)
   set_target_properties(bench_kernels PROPERTIES BUILD_RPATH "${FOMOE_TORCH_DIR}/lib")
 endif()
-target_compile_definitions(test_trainer PRIVATE FOMOE_BINARY_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+target_compile_definitions(test_trainer PRIVATE FOMOE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" FOMOE_BINARY_DIR="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
 set_source_files_properties(main.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 add_dependencies(test_trainer fomoe-train)
 

@@ -39,7 +39,11 @@ void GridFolder::remove_checkpoints(const GridRun& run) const {
 }
 
 GridProcesses::GridProcesses(const Grid& grid, GridFolder folder, int threads)
-    : grid_(grid), folder_(std::move(folder)), threads_(threads) {}
+    : grid_(grid), folder_(std::move(folder)), threads_(threads) {
+  // Transfers that continue into the next round are in no checkpoint (RunRequest); such a run starts anew.
+  for (const GridRun& run : grid.runs)
+    resumable_.push_back(!needs_of(run.scenario, costmodel::make_plan(run.scenario)).detached);
+}
 
 GridProcesses::~GridProcesses() {
   for (const auto& [process, run] : running_) ::kill(process, SIGTERM);
@@ -64,8 +68,7 @@ bool GridProcesses::start(std::size_t index) {
                                       "--in-turn",
                                       "--threads=" + std::to_string(threads_),
                                       "--output=" + folder_.of_run(run, ".json")};
-  // Transfers that continue into the next round are in no checkpoint (RunRequest); such a run starts anew.
-  if (!needs_of(run.scenario, costmodel::make_plan(run.scenario)).detached) {
+  if (resumable_[index]) {
     command.push_back("--checkpoints=" + folder_.of_run(run, ".checkpoints"));
     command.emplace_back("--resume");
   }

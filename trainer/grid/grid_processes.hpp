@@ -37,6 +37,7 @@ struct EndedRun {
 /// Runs `fomoe-train run --in-turn` for runs of a grid, each in a process of its own.
 class GridProcesses {
  public:
+  /// Throws InputError or UsageError if the trainer cannot execute one of the runs.
   GridProcesses(const Grid& grid, GridFolder folder, int threads);
   /// Ends all processes.
   ~GridProcesses();
@@ -53,6 +54,7 @@ class GridProcesses {
   const Grid& grid_;
   GridFolder folder_;
   int threads_;
+  std::vector<bool> resumable_;  // by run: whether its state can be saved
   std::map<pid_t, std::size_t> running_;
   std::map<std::size_t, int> locks_;
 };

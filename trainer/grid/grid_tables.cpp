@@ -329,6 +329,7 @@ std::string quality_csv(const Grid& grid, const GridResults& results, const std:
          entry("experts", model.experts) + entry("active_experts", model.active_experts) +
          entry("tokens", first.workload.tokens) +
          entry("global_batch_sequences", first.workload.global_batch_sequences) +
+         entry("reshuffle_rounds", first.strategy.reshuffle_rounds) +
          "# note: perplexity of the model with the experts of all sites, mean over seeds; plus_minus is the "
          "sample "
          "standard deviation over seeds\n" +

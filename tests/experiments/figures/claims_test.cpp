@@ -1,9 +1,10 @@
 // Tests of the verdicts on trained runs, with cases that are computed by hand.
+#include "experiments/figures/claims.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cmath>
 
-#include "experiments/figures/claims.hpp"
 #include "platforms/support/input_error.hpp"
 
 using namespace fomoe::figures;
@@ -35,13 +36,16 @@ std::optional<Setting> fixed_of(Setting s) {
 
 constexpr const char* kHeader =
     "run,method,sites,local_steps,expert_overlap,placement,outer_optimizer,skip_token,d_model,layers,experts,"
-    "tokens,global_batch_sequences,trainer.learning_rate,seed,parameters,flops_per_token,flops,bytes_per_site,"
-    "perplexity,site_perplexity,loss,site_loss,router_entropy,load_cv,ghost_share,seconds,resumed,device,code\n";
+    "tokens,global_batch_sequences,trainer.learning_rate,seed,parameters,flops_per_token,flops,bytes_per_"
+    "site,"
+    "perplexity,site_perplexity,loss,site_loss,router_entropy,load_cv,ghost_share,seconds,resumed,device,"
+    "code\n";
 
 std::string row(const char* method, const char* overlap, const char* placement, const char* outer,
                 const char* seed, const char* loss) {
   return std::string("0123456789ab,") + method + ",8,32," + overlap + ',' + placement + ',' + outer +
-         ",false,64,4,16,1024,32,0.004," + seed + ",1,1,7,9,1,1," + loss + ",3,2,0.5,0.25,1,false,cpu,\"a, b\"\n";
+         ",false,64,4,16,1024,32,0.004," + seed + ",1,1,7,9,1,1," + loss +
+         ",3,2,0.5,0.25,1,false,cpu,\"a, b\"\n";
 }
 
 }  // namespace
@@ -57,7 +61,8 @@ TEST_CASE("the interval of a mean difference follows from the pooled spread of s
   CHECK(effect.comparisons == 2);
   CHECK(effect.mean == doctest::Approx((0.2 + 0.1) / 2));
   // s² = 0.04 / 3; coefficients ±½: Σ c²/n = ¼·(½ + ⅓ + 1 + 1); t of 3 degrees of freedom is 3.1824
-  CHECK(effect.half_width == doctest::Approx(3.1824 * std::sqrt(0.04 / 3 * 0.25 * (0.5 + 1.0 / 3 + 2))).epsilon(1e-4));
+  CHECK(effect.half_width ==
+        doctest::Approx(3.1824 * std::sqrt(0.04 / 3 * 0.25 * (0.5 + 1.0 / 3 + 2))).epsilon(1e-4));
 }
 
 TEST_CASE("a setting that stands in several comparisons counts once") {
@@ -96,7 +101,8 @@ TEST_CASE("verdicts need the whole interval on one side, and one seed alone deci
   CHECK(to_json(claim_above_zero("", "", effect))["verdict"] == "cannot be told");
 }
 
-TEST_CASE("the best setting within a budget is compared, and settings without an affordable one are left out") {
+TEST_CASE(
+    "the best setting within a budget is compared, and settings without an affordable one are left out") {
   Trained trained;
   trained[setting("a", 1)] = runs({3.0}, 10);
   trained[setting("a", 2)] = runs({2.5}, 20);
@@ -111,7 +117,8 @@ TEST_CASE("the best setting within a budget is compared, and settings without an
 }
 
 TEST_CASE("the frontier has the points that no other point beats") {
-  CHECK(on_frontier({{1, 5}, {2, 4}, {3, 4}, {3, 3}, {4, 6}}) == std::vector<bool>{true, true, false, true, false});
+  CHECK(on_frontier({{1, 5}, {2, 4}, {3, 4}, {3, 3}, {4, 6}}) ==
+        std::vector<bool>{true, true, false, true, false});
   CHECK(on_frontier({{1, 5}, {1, 5}}) == std::vector<bool>{true, true});
 }
 
@@ -144,7 +151,8 @@ TEST_CASE("wrong tables of rows are refused with the line and the column") {
       return error.what();
     }
   };
-  CHECK(refused(kHeader + row("diloco", "8", "", "nesterov", "42", "low")).starts_with("rows.csv:2: loss: got \"low\""));
+  CHECK(refused(kHeader + row("diloco", "8", "", "nesterov", "42", "low"))
+            .starts_with("rows.csv:2: loss: got \"low\""));
   CHECK(refused(std::string(kHeader) + "a,b\n").starts_with("rows.csv:2: row: got 2 cells"));
   CHECK(refused("run,method\n0,diloco\n").starts_with("rows.csv:2: sites: got no such column"));
 }

@@ -113,6 +113,11 @@ TEST_CASE(
     CHECK(plan["choice"]["perplexity"] == 30);
     for (const json& row : plan["ranking"]) CHECK(row["perplexity"].get<double>() <= 31);
   }
+  SUBCASE("the outer optimiser is chosen too, whatever the scenario has: rows of diloco are Nesterov's") {
+    const json plan = answer(scenario + " --set strategy.outer_optimizer=local_adamw --within perplexity=31");
+    CHECK(plan["choice"]["local_steps"] == 16);
+    CHECK(plan["choice"]["perplexity"] == 30);
+  }
   SUBCASE("a higher limit that admits K = 64") {
     const json plan = answer(scenario + " --within perplexity=33");
     CHECK(plan["choice"]["local_steps"] == 64);

@@ -12,10 +12,11 @@ namespace {
 
 // 4 runs of 8 rounds with checkpoints, and one that has none, because its transfers outlast their round.
 std::string grid_file(const Folder& folder) {
-  std::ofstream(folder / "grid.toml") << "scenario = \"" << kScenario << "\"\n"
-                                      << "set = [\"workload.tokens=131072\", \"strategy.local_steps=4\"]\n"
-                                      << "[[runs]]\nvary = [\"seed=42,123\", \"strategy.expert_overlap=1,4\"]\n"
-                                      << "[[runs]]\nset = [\"strategy.method=eager_diloco\"]\n";
+  std::ofstream(folder / "grid.toml")
+      << "scenario = \"" << kScenario << "\"\n"
+      << "set = [\"workload.tokens=131072\", \"strategy.local_steps=4\"]\n"
+      << "[[runs]]\nvary = [\"seed=42,123\", \"strategy.expert_overlap=1,4\"]\n"
+      << "[[runs]]\nset = [\"strategy.method=streaming_diloco\", \"strategy.overlap_steps=2\"]\n";
   return folder / "grid.toml";
 }
 
@@ -94,17 +95,20 @@ TEST_CASE("two grids share a folder without making a run twice, and finished row
   fs::remove_all(folder / "shared/runs");  // only the table is left
   REQUIRE(Process(grid(folder, "shared"), folder / "log").wait() == 0);
   CHECK(content(folder / "log").find("5 runs, 0 to make here") != std::string::npos);
-  REQUIRE(Process(grid(folder, "shared", {"--set", "trainer.learning_rate=0.02"}), folder / "log").wait() == 2);
+  REQUIRE(Process(grid(folder, "shared", {"--set", "trainer.learning_rate=0.02"}), folder / "log").wait() ==
+          2);
   CHECK(content(folder / "log").find("which this grid does not have") != std::string::npos);
 }
 
 TEST_CASE("a run that diverges is a row without a loss, and the grid goes on") {
   const Folder folder;
-  std::ofstream(folder / "grid.toml") << "scenario = \"" << kScenario << "\"\n"
-                                      << "set = [\"workload.tokens=262144\", \"trainer.warmup_steps=2000\"]\n"
-                                      << "[[runs]]\nset = [\"trainer.learning_rate=10\", "
-                                         "\"trainer.weight_decay=10\", \"strategy.method=diloco\"]\n[[runs]]\n";
-  CHECK(Process({kTrain, "grid", folder / "grid.toml", "--output", folder / "out"}, folder / "log").wait() == 0);
+  std::ofstream(folder / "grid.toml")
+      << "scenario = \"" << kScenario << "\"\n"
+      << "set = [\"workload.tokens=262144\", \"trainer.warmup_steps=2000\"]\n"
+      << "[[runs]]\nset = [\"trainer.learning_rate=10\", "
+         "\"trainer.weight_decay=10\", \"strategy.method=diloco\"]\n[[runs]]\n";
+  CHECK(Process({kTrain, "grid", folder / "grid.toml", "--output", folder / "out"}, folder / "log").wait() ==
+        0);
   const std::string rows = content(folder / "out/rows.csv");
   CHECK(rows.find(",inf,") != std::string::npos);
   CHECK(std::count(rows.begin(), rows.end(), '\n') == 3);
