@@ -1,8 +1,14 @@
+#!/usr/bin/env python3
 """Loss of n-gram models: what a model learns that only counts short contexts, as a yardstick for the trained models.
+
+    .cache/corpus-venv/bin/python experiments/proxies/ngram.py --tokens 3145728     counted on as many tokens as a proxy is trained on
 
 Interpolated absolute discounting (Ney, Essen and Kneser 1994) with one discount per order, n1 / (n1 + 2 n2), where n1 and n2 are the
 numbers of n-grams that occur once and twice. Order 0 is the uniform distribution.
 """
+
+import argparse
+import pathlib
 
 import numpy
 
@@ -48,3 +54,22 @@ def losses(train, validation, vocabulary, largest):
         probability = numpy.where(seen, higher, probability)
         result[order] = float(-numpy.log(probability).mean())
     return result
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--corpus", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent / "corpus", metavar="DIR")
+    parser.add_argument("--tokens", type=int, metavar="N", help="count on the same share of each domain, N tokens in all (default: all)")
+    parser.add_argument("--vocabulary", type=int, default=1024)
+    parser.add_argument("--order", type=int, default=4, help="largest n (default: 4)")
+    arguments = parser.parse_args()
+    train, validation = ([numpy.fromfile(file, dtype="<u2") for file in sorted((arguments.corpus / part).glob("*/*.bin"))]
+                         for part in ("train", "validation"))
+    share = min(1, (arguments.tokens or 2**62) / sum(map(len, train)))
+    found = losses([ids[:int(len(ids) * share)] for ids in train], validation, arguments.vocabulary, arguments.order)
+    for n, loss in found.items():
+        print(f"{n}-grams: {loss:.4f} nats, perplexity {numpy.exp(loss):.2f}")
+
+
+if __name__ == "__main__":
+    main()

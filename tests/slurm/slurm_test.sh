@@ -39,3 +39,9 @@ job --array=1-3 experiments/slurm/sweep.sbatch "$out/rows" "${axes[@]}"
 cmp "$out/whole.csv" "$out/rows.csv"
 [ "$(ls "$out"/rows-*.csv | wc -l)" = 3 ]
 echo "3 tasks of an array and one process: the same $(wc -l <"$out/whole.csv") lines"
+
+grid=(experiments/proxies/tiny.toml --set workload.tokens=131072)
+job --array=1-2 experiments/slurm/grid.sbatch "${grid[@]}" --output "$out/grid"
+"$FOMOE_TRAIN" grid "${grid[@]}" --output "$out/grid-alone"
+cmp "$out/grid/quality.csv" "$out/grid-alone/quality.csv"
+echo "2 tasks of an array and one process: the same perplexities of $(($(wc -l <"$out/grid/rows.csv") - 1)) runs"

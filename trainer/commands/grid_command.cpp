@@ -139,11 +139,7 @@ class GridCommand {
   int make(const std::vector<std::size_t>& wanted) {
     std::deque<std::size_t> pending;
     const std::map<std::string, GridResult> rows = read_rows(folder_.file("rows.csv"));
-    for (std::size_t run = 0; run < grid_.runs.size(); ++run) {
-      results_[run] = read_result(folder_.of_run(grid_.runs[run], ".json"));
-      const auto row = rows.find(grid_.runs[run].id);
-      if (!results_[run] && row != rows.end()) results_[run] = row->second;
-    }
+    take_results(rows);
     for (const auto& [id, row] : rows) {
       const bool known =
           std::any_of(grid_.runs.begin(), grid_.runs.end(), [&](const GridRun& run) { return run.id == id; });
@@ -221,7 +217,19 @@ class GridCommand {
     return said && said->find(kDivergedAt) != std::string::npos;
   }
 
-  void write_tables() const {
+  // Also those of runs that other processes have made meanwhile.
+  void take_results(const std::map<std::string, GridResult>& rows) {
+    for (std::size_t run = 0; run < grid_.runs.size(); ++run) {
+      if (results_[run]) continue;
+      results_[run] = read_result(folder_.of_run(grid_.runs[run], ".json"));
+      const auto row = rows.find(grid_.runs[run].id);
+      if (!results_[run] && row != rows.end()) results_[run] = row->second;
+    }
+  }
+
+  void write_tables() {
+    const GridLock lock(folder_);
+    take_results(read_rows(folder_.file("rows.csv")));
     write_file(folder_.file("rows.csv"), rows_csv(grid_, results_));
     write_file(folder_.file("summary.csv"), summary_csv(grid_, results_));
     const std::string quality = quality_csv(grid_, results_, "fomoe-train grid " + file_);

@@ -38,6 +38,15 @@ void GridFolder::remove_checkpoints(const GridRun& run) const {
   ::nftw(folder.c_str(), remove_one, /*open descriptors=*/16, FTW_DEPTH | FTW_PHYS);
 }
 
+GridLock::GridLock(const GridFolder& folder) {
+  const std::string path = folder.file("runs/tables.lock");
+  descriptor_ = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) throw std::runtime_error(path + ": cannot be written: " + std::strerror(errno));
+  while (::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) continue;
+}
+
+GridLock::~GridLock() { ::close(descriptor_); }
+
 GridProcesses::GridProcesses(const Grid& grid, GridFolder folder, int threads)
     : grid_(grid), folder_(std::move(folder)), threads_(threads) {
   // Transfers that continue into the next round are in no checkpoint (RunRequest); such a run starts anew.

@@ -28,6 +28,18 @@ class GridFolder {
   std::string path_;
 };
 
+/// A lock among all processes that use the folder, for as long as the object lives.
+class GridLock {
+ public:
+  explicit GridLock(const GridFolder& folder);
+  ~GridLock();
+  GridLock(const GridLock&) = delete;
+  GridLock& operator=(const GridLock&) = delete;
+
+ private:
+  int descriptor_;
+};
+
 /// How a run's process ended.
 struct EndedRun {
   std::size_t run = 0;  // index in Grid::runs

@@ -89,6 +89,8 @@ TEST_CASE("two grids share a folder without making a run twice, and finished row
   Process second(grid(folder, "shared", {"--shard", "2/2", "--jobs", "1"}), folder / "log-2");
   CHECK(first.wait() == 0);
   CHECK(second.wait() == 0);
+  const std::string rows = content(folder / "shared/rows.csv");
+  CHECK(std::count(rows.begin(), rows.end(), '\n') == 6);  // each process wrote the runs of both
   REQUIRE(Process(grid(folder, "shared"), folder / "log").wait() == 0);
   CHECK(content(folder / "log").find("5 runs, 0 to make here") != std::string::npos);
 
