@@ -11,6 +11,7 @@
 #include <ctime>
 #include <deque>
 #include <iostream>
+#include <map>
 #include <thread>
 
 #include "platforms/support/atomic_file.hpp"
@@ -46,6 +47,7 @@ Examples
   fomoe-train grid experiments/proxies/tiny.toml --output /tmp/tiny
   fomoe-train grid experiments/proxies/exp1.toml --output exp1 --jobs 2
   fomoe-train grid experiments/proxies/exp1.toml --output exp1 --shard 1/4
+  fomoe-train grid experiments/proxies/exp1.toml --output again --compare experiments/proxies/results/exp1/rows.csv --sample 10
   fomoe-train grid experiments/proxies/exp1.toml --list
 )";
 
@@ -63,6 +65,8 @@ po::options_description described() {
     ("shard", po::value<std::string>()->default_value("1/1")->value_name("i/n"), "make only the i-th of n parts of the runs, for example in a Slurm array")
     ("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"), "override a key of the scenario in all runs; may be repeated")
     ("first", po::value<int>()->value_name("N"), "make only the first N runs")
+    ("compare", po::value<std::string>()->value_name("ROWS.csv"), "make only runs that have a row in this table, and say whether their losses are the same to the last bit")
+    ("sample", po::value<int>()->value_name("N"), "with --compare: only N of these runs, spread over the table")
     ("list", po::bool_switch(), "print the runs, and make none");
   // clang-format on
   return options;
@@ -182,6 +186,29 @@ class GridCommand {
     return failed_ > 0 ? 1 : 0;
   }
 
+  /// Compares the results of these runs with the rows of another table, and returns the exit status.
+  int compare(const std::vector<std::size_t>& made, const std::map<std::string, GridResult>& rows,
+              const std::string& table) const {
+    std::size_t same = 0, compared = 0;
+    double largest = 0;
+    for (const std::size_t run : made) {
+      if (!results_[run]) continue;
+      const GridResult &here = *results_[run], &there = rows.at(grid_.runs[run].id);
+      ++compared;
+      if (here.loss == there.loss && here.mean_site_loss == there.mean_site_loss) {
+        ++same;
+        continue;
+      }
+      largest = std::max(largest, std::abs(here.loss - there.loss));
+      std::cout << label_of(grid_, grid_.runs[run]) << ": loss " << here.loss << ", in the table " << there.loss
+                << " (" << there.device << ", " << there.code << ")\n";
+    }
+    std::cout << same << " of " << compared << " runs have the same bits as in " << table;
+    if (same < compared) std::cout << "; the largest difference of a loss is " << largest << " nats";
+    std::cout << '\n';
+    return same == compared ? 0 : 1;
+  }
+
  private:
   void note_end(const EndedRun& ended) {
     const GridRun& run = grid_.runs[ended.run];
@@ -275,11 +302,28 @@ int grid_command(const std::vector<std::string>& arguments) {
     if (i % static_cast<std::size_t>(shard.count) == static_cast<std::size_t>(shard.index - 1))
       wanted.push_back(i);
   }
+  std::map<std::string, GridResult> rows;
+  const std::string table = given.count("compare") ? given["compare"].as<std::string>() : "";
+  if (!table.empty()) {
+    rows = read_rows(table);
+    if (rows.empty()) refuse("compare", '"' + table + '"', "a rows.csv that fomoe-train grid wrote", "rows.csv");
+    std::erase_if(wanted, [&](std::size_t run) { return !rows.contains(grid.runs[run].id); });
+    const auto sample = static_cast<std::size_t>(positive(given, "sample", 1 << 30));
+    if (sample < wanted.size()) {
+      std::vector<std::size_t> chosen;
+      for (std::size_t i = 0; i < sample; ++i) chosen.push_back(wanted[i * wanted.size() / sample]);
+      wanted = std::move(chosen);
+    }
+  } else if (given.count("sample")) {
+    refuse("sample", "no --compare", "--compare with a table", "10 --compare rows.csv");
+  }
   if (list) {
     for (const std::size_t run : wanted) std::cout << label_of(grid, grid.runs[run]) << '\n';
     return 0;
   }
-  return GridCommand(grid, file, GridFolder(given["output"].as<std::string>()), jobs, threads).make(wanted);
+  GridCommand command(grid, file, GridFolder(given["output"].as<std::string>()), jobs, threads);
+  const int status = command.make(wanted);
+  return status != 0 || table.empty() ? status : command.compare(wanted, rows, table);
 }
 
 }  // namespace fomoe::trainer
