@@ -76,9 +76,9 @@ std::vector<Claim> claims_of(const Trained& trained) {
 Figure expert_overlap(Assumptions& assume) {
   Figure figure;
   figure.columns = point_columns();
-  const Trained paper = paper_runs(assume), proxy = trained_runs(assume, {"exp1"});
+  const Trained paper = paper_runs(assume, PaperRows::merged), proxy = trained_runs(assume, {"exp1"});
   const auto all = [](const Setting&) { return true; };
-  figure.rows = point_rows(paper, "paper", all);
+  figure.rows = point_rows(paper_runs(assume, PaperRows::exp1), "paper", all);
   const auto ours = point_rows(proxy, "proxy", all);
   figure.rows.insert(figure.rows.end(), ours.begin(), ours.end());
   add_claims(figure, "paper", by_sign(claims_of(paper)));

@@ -78,7 +78,7 @@ Figure full_replicas(Assumptions& assume) {
   Figure figure;
   figure.columns = point_columns();
   const auto wanted = [](const Setting& s) { return s.full_replica(); };
-  const Trained paper = paper_runs(assume), proxy = trained_runs(assume, {"exp1", "dense"});
+  const Trained paper = paper_runs(assume, PaperRows::exp0), proxy = trained_runs(assume, {"exp1", "dense"});
   figure.rows = point_rows(paper, "paper", wanted);
   const auto ours = point_rows(proxy, "proxy", wanted);
   figure.rows.insert(figure.rows.end(), ours.begin(), ours.end());

@@ -9,16 +9,20 @@
 
 namespace fomoe::figures {
 
-Trained paper_runs(Assumptions& assume) {
+Trained paper_runs(Assumptions& assume, PaperRows which) {
+  const costmodel::QualityTable table =
+      which == PaperRows::merged ? scenario::paper_table()
+                                 : scenario::paper_table(which == PaperRows::exp0 ? "exp0" : "exp1");
   const costmodel::ModelShape& shape = *costmodel::find_preset("small");
   Trained trained;
-  for (const costmodel::QualityRow& row : scenario::paper_table().rows) {
+  for (const costmodel::QualityRow& row : table.rows) {
     Setting setting;
     setting.outer = row.strategy == "diloco" ? "nesterov" : row.strategy;
     setting.local_steps = row.local_steps;
     setting.sites = row.sites;
     setting.overlap = row.expert_overlap;
-    setting.placement = setting.full_replica() ? "" : row.placement;
+    const bool placed = which == PaperRows::exp1 || !setting.full_replica();
+    setting.placement = placed ? row.placement : "";
     setting.d_model = shape.d_model;
     setting.layers = shape.layers;
     setting.experts = shape.experts;

@@ -9,10 +9,14 @@
 
 namespace fomoe::figures {
 
-/// The rows of the paper's tables exp0 and exp1 as trained runs with one seed each. Bytes and FLOPs are
-/// computed for the preset `small`, by the paper's formulas. Of two rows with the same setting, the first one
-/// counts, as in paper_table().
-Trained paper_runs(Assumptions& assume);
+/// The rows of tables of the paper as trained runs with one seed each. Bytes and FLOPs are computed for the
+/// preset `small`, by the paper's formulas.
+enum class PaperRows {
+  exp0,   // that table, as printed
+  exp1,   // that table, as printed: full replicas are there under both placements
+  merged  // both, and of rows with the same setting the first one
+};
+Trained paper_runs(Assumptions& assume, PaperRows which);
 
 /// The columns of point_rows().
 std::vector<std::string> point_columns();

@@ -137,9 +137,13 @@ costmodel::QualityTable read_quality_csv(const std::string& path) {
   return parse_quality_csv(*text, path);
 }
 
+costmodel::QualityTable paper_table(const std::string& name) {
+  return parse_quality_csv(name == "exp0" ? kPaperExp0 : kPaperExp1, "paper_" + name + ".csv");
+}
+
 costmodel::QualityTable paper_table() {
-  costmodel::QualityTable table = parse_quality_csv(kPaperExp0, "paper_exp0.csv");
-  const costmodel::QualityTable exp1 = parse_quality_csv(kPaperExp1, "paper_exp1.csv");
+  costmodel::QualityTable table = paper_table("exp0");
+  const costmodel::QualityTable exp1 = paper_table("exp1");
   table.source = "FoMoE paper (arXiv 2606.19025), tables exp0 and exp1: perplexity on C4 en";
   table.rows.insert(table.rows.end(), exp1.rows.begin(), exp1.rows.end());
   return table;

@@ -13,5 +13,7 @@ costmodel::QualityTable read_quality_csv(const std::string& path);
 
 /// Tables exp0 and exp1 of the FoMoE paper, in this order. They are compiled in from experiments/data.
 costmodel::QualityTable paper_table();
+/// One of the two, "exp0" or "exp1".
+costmodel::QualityTable paper_table(const std::string& name);
 
 }  // namespace fomoe::scenario

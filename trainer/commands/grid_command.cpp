@@ -200,8 +200,8 @@ class GridCommand {
         continue;
       }
       largest = std::max(largest, std::abs(here.loss - there.loss));
-      std::cout << label_of(grid_, grid_.runs[run]) << ": loss " << here.loss << ", in the table " << there.loss
-                << " (" << there.device << ", " << there.code << ")\n";
+      std::cout << label_of(grid_, grid_.runs[run]) << ": loss " << here.loss << ", in the table "
+                << there.loss << " (" << there.device << ", " << there.code << ")\n";
     }
     std::cout << same << " of " << compared << " runs have the same bits as in " << table;
     if (same < compared) std::cout << "; the largest difference of a loss is " << largest << " nats";
@@ -306,7 +306,8 @@ int grid_command(const std::vector<std::string>& arguments) {
   const std::string table = given.count("compare") ? given["compare"].as<std::string>() : "";
   if (!table.empty()) {
     rows = read_rows(table);
-    if (rows.empty()) refuse("compare", '"' + table + '"', "a rows.csv that fomoe-train grid wrote", "rows.csv");
+    if (rows.empty())
+      refuse("compare", '"' + table + '"', "a rows.csv that fomoe-train grid wrote", "rows.csv");
     std::erase_if(wanted, [&](std::size_t run) { return !rows.contains(grid.runs[run].id); });
     const auto sample = static_cast<std::size_t>(positive(given, "sample", 1 << 30));
     if (sample < wanted.size()) {

@@ -43,7 +43,8 @@ std::string results_in(const std::string& path) {
 // The table with 9.5 as the loss of its first run.
 std::string with_another_loss(const std::string& rows) {
   const std::string header = rows.substr(0, rows.find('\n'));
-  const auto column = std::count(header.begin(), header.begin() + static_cast<long>(header.find(",loss,")), ',') + 1;
+  const auto column =
+      std::count(header.begin(), header.begin() + static_cast<long>(header.find(",loss,")), ',') + 1;
   std::size_t begin = header.size() + 1;
   for (long i = 0; i < column; ++i) begin = rows.find(',', begin) + 1;
   return rows.substr(0, begin) + "9.5" + rows.substr(rows.find(',', begin));
@@ -107,10 +108,12 @@ TEST_CASE("two grids share a folder without making a run twice, and finished row
   REQUIRE(Process(grid(folder, "shared"), folder / "log").wait() == 0);
   CHECK(content(folder / "log").find("5 runs, 0 to make here") != std::string::npos);
   fs::copy_file(folder / "shared/rows.csv", folder / "rows.csv");
-  CHECK(Process(grid(folder, "again", {"--compare", folder / "rows.csv", "--sample", "2"}), folder / "log").wait() == 0);
+  CHECK(Process(grid(folder, "again", {"--compare", folder / "rows.csv", "--sample", "2"}), folder / "log")
+            .wait() == 0);
   CHECK(content(folder / "log").find("5 runs, 2 to make here") != std::string::npos);
   std::ofstream(folder / "rows.csv") << with_another_loss(rows);
-  CHECK(Process(grid(folder, "again", {"--compare", folder / "rows.csv", "--sample", "2"}), folder / "log").wait() == 1);
+  CHECK(Process(grid(folder, "again", {"--compare", folder / "rows.csv", "--sample", "2"}), folder / "log")
+            .wait() == 1);
   REQUIRE(Process(grid(folder, "shared", {"--set", "trainer.learning_rate=0.02"}), folder / "log").wait() ==
           2);
   CHECK(content(folder / "log").find("which this grid does not have") != std::string::npos);
