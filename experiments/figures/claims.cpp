@@ -54,13 +54,14 @@ Comparisons differences(const Trained& trained,
 }
 
 Comparisons against_best_within(const Trained& trained, const std::function<bool(const Setting&)>& of,
-                                const std::function<bool(const Setting&)>& among, double TrainedRuns::*cost) {
+                                const std::function<bool(const Setting&, const Setting&)>& among,
+                                double TrainedRuns::*cost) {
   Comparisons list;
   for (const auto& [setting, runs] : trained) {
     if (!of(setting)) continue;
     const Trained::value_type* best = nullptr;
     for (const auto& other : trained) {
-      const bool affordable = among(other.first) && other.second.*cost <= runs.*cost;
+      const bool affordable = among(setting, other.first) && other.second.*cost <= runs.*cost;
       if (affordable && (best == nullptr || other.second.loss() < best->second.loss())) best = &other;
     }
     if (best != nullptr) list.push_back(difference(setting, best->first));

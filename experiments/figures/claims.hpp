@@ -30,10 +30,11 @@ std::vector<Term> difference(const Setting& first, const Setting& second);
 Comparisons differences(const Trained& trained,
                         const std::function<std::optional<Setting>(const Setting&)>& other);
 
-/// For each setting of `of`, the setting among `among` that costs at most as much and has the smallest loss:
-/// loss(setting) − loss(best). Settings for which there is none are left out.
+/// For each setting of `of`, the setting for which among(setting, other) is true, that costs at most as much
+/// and has the smallest loss: loss(setting) − loss(best). Settings for which there is none are left out.
 Comparisons against_best_within(const Trained& trained, const std::function<bool(const Setting&)>& of,
-                                const std::function<bool(const Setting&)>& among, double TrainedRuns::*cost);
+                                const std::function<bool(const Setting&, const Setting&)>& among,
+                                double TrainedRuns::*cost);
 
 /// The mean over the comparisons.
 ///

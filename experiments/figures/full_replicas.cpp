@@ -27,7 +27,9 @@ std::vector<Claim> claims_of(const Trained& all) {
           "perplexity with DiLoCo over that of the best LocalAdamW run that sends at most as much",
           effect_of(trained, against_best_within(
                                  trained, [](const Setting& s) { return s.outer == "nesterov"; },
-                                 [](const Setting& s) { return s.outer == "local_adamw"; },
+                                 [](const Setting& s, const Setting& other) {
+                                   return other.outer == "local_adamw" && other.sites == s.sites;
+                                 },
                                  &TrainedRuns::bytes_per_site))),
       claim_above_zero("a larger K has a higher perplexity", "perplexity over that with the next smaller K",
                        effect_of(trained, differences(trained,

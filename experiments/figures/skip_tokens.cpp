@@ -34,7 +34,11 @@ Figure skip_tokens(Assumptions& assume) {
            "perplexity of full replicas over that of the best run with skip-token with at most as many FLOPs",
            effect_of(alike, against_best_within(
                                 alike, [](const Setting& s) { return s.full_replica() && !s.skip_token; },
-                                [](const Setting& s) { return s.skip_token; }, &TrainedRuns::flops)))});
+                                [](const Setting& s, const Setting& other) {
+                                  return other.skip_token && other.outer == s.outer &&
+                                         other.sites == s.sites && other.local_steps == s.local_steps;
+                                },
+                                &TrainedRuns::flops)))});
   state_proxy(assume);
   figure.notes = {
       "Without skip-token, a router scores the experts of its site only, and always uses min(k, N_le) of "

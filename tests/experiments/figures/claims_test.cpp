@@ -111,7 +111,9 @@ TEST_CASE(
   trained[setting("b", 4)] = runs({1.0}, 100);
   trained[setting("a", 4)] = runs({9.0}, 5);  // nothing costs at most 5
   const auto of = [](const char* outer) { return [outer](const Setting& s) { return s.outer == outer; }; };
-  const Comparisons list = against_best_within(trained, of("a"), of("b"), &TrainedRuns::bytes_per_site);
+  const Comparisons list = against_best_within(
+      trained, of("a"), [](const Setting&, const Setting& other) { return other.outer == "b"; },
+      &TrainedRuns::bytes_per_site);
   REQUIRE(list.size() == 2);
   CHECK(effect_of(trained, list).mean == doctest::Approx(((3.0 - 2.9) + (2.5 - 2.0)) / 2));
 }
