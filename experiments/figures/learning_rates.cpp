@@ -118,7 +118,7 @@ Figure learning_rates(Assumptions& assume) {
                     "without scaling, the best learning rate stays within a factor of 2 over widths")});
   state_proxy(assume);
   figure.notes = {
-      "Centralised runs of 1.0 M tokens. The third claim is no claim of the paper: it is the check that the "
+      "Centralised runs of 0.66 M tokens. The third claim is no claim of the paper: it is the check that the "
       "experiment can show a rate that moves.",
       "Without scaling, the learning rate and epsilon of hidden matrices are not scaled; the initial weights "
       "and "

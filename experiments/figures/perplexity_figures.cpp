@@ -56,16 +56,25 @@ std::vector<std::string> point_columns() {
 std::vector<std::vector<Cell>> point_rows(const Trained& trained, const std::string& series,
                                           const std::function<bool(const Setting&)>& wanted) {
   std::vector<const Trained::value_type*> points;
-  std::vector<std::pair<double, double>> by_bytes, by_flops;
   for (const auto& point : trained) {
-    if (!wanted(point.first)) continue;
-    points.push_back(&point);
-    // Infinite cost: never on the frontier of those that send something.
-    const bool sends = point.second.bytes_per_site > 0;
-    by_bytes.emplace_back(sends ? point.second.bytes_per_site : HUGE_VAL, point.second.loss());
-    by_flops.emplace_back(sends ? point.second.flops : HUGE_VAL, point.second.loss());
+    if (wanted(point.first)) points.push_back(&point);
   }
-  const std::vector<bool> bytes_frontier = on_frontier(by_bytes), flops_frontier = on_frontier(by_flops);
+  const auto frontier = [&](double TrainedRuns::*cost) {
+    std::vector<bool> result(points.size(), false);
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      if (points[i]->second.bytes_per_site == 0) continue;
+      std::vector<std::pair<double, double>> alike = {{points[i]->second.*cost, points[i]->second.loss()}};
+      for (const auto* other : points) {
+        const bool sends = other->second.bytes_per_site > 0;
+        if (sends && other != points[i] && other->first.sites == points[i]->first.sites)
+          alike.emplace_back(other->second.*cost, other->second.loss());
+      }
+      result[i] = on_frontier(alike).front();
+    }
+    return result;
+  };
+  const std::vector<bool> bytes_frontier = frontier(&TrainedRuns::bytes_per_site),
+                          flops_frontier = frontier(&TrainedRuns::flops);
   std::vector<std::vector<Cell>> rows;
   for (std::size_t i = 0; i < points.size(); ++i) {
     const auto& [setting, runs] = *points[i];
@@ -76,7 +85,6 @@ std::vector<std::vector<Cell>> point_rows(const Trained& trained, const std::str
     Cell deviation = std::string();
     if (runs.seeds() > 1) deviation = costmodel::spread_of(perplexities).standard_deviation;
     const auto split = setting.others.find("trainer.data_split");
-    const bool sends = runs.bytes_per_site > 0;
     rows.push_back({series,
                     setting.outer,
                     setting.local_steps,
@@ -95,8 +103,8 @@ std::vector<std::vector<Cell>> point_rows(const Trained& trained, const std::str
                     runs.router_entropy,
                     runs.load_cv,
                     runs.ghost_share,
-                    std::string(sends && bytes_frontier[i] ? "true" : "false"),
-                    std::string(sends && flops_frontier[i] ? "true" : "false")});
+                    std::string(bytes_frontier[i] ? "true" : "false"),
+                    std::string(flops_frontier[i] ? "true" : "false")});
   }
   return rows;
 }

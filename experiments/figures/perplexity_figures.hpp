@@ -22,8 +22,8 @@ Trained paper_runs(Assumptions& assume, PaperRows which);
 std::vector<std::string> point_columns();
 
 /// One row for each setting for which `wanted` is true. The columns bytes_frontier and flops_frontier say
-/// whether the point is on the frontier of perplexity and cost among these rows; the centralised run, which
-/// sends nothing, is on none.
+/// whether the point is on the frontier of perplexity and cost among the rows with as many sites; the
+/// centralised run, which sends nothing, is on none.
 std::vector<std::vector<Cell>> point_rows(const Trained& trained, const std::string& series,
                                           const std::function<bool(const Setting&)>& wanted);
 
