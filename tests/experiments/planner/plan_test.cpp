@@ -97,6 +97,29 @@ TEST_CASE("the pasted command line gives the time that the plan gave") {
   }
 }
 
+TEST_CASE("a table that was measured with one number of rounds between redraws says nothing about others") {
+  const Folder folder;
+  std::string table = read_all(write_quality(folder));
+  table.replace(table.find("strategy,local_steps"), 0, "# reshuffle_rounds: 1\n");
+  write_all(folder / "q.csv", table + "diloco,16,random,2,1,28,,\n");
+  const std::string options = kTwoSites + " --set quality.file=" + (folder / "q.csv") +
+                              " --set strategy.expert_overlap=1 --set strategy.local_steps=16 --set "
+                              "strategy.placement=random ";
+  const Ran ran =
+      run_in(source_dir(), "fomoe sweep " + options +
+                               "--engine closed-form --vary strategy.reshuffle_rounds=4,1,2 --output -");
+  REQUIRE_MESSAGE(ran.exit_status == 0, ran.err);
+  const json rows = json::parse(ran.out)["rows"];
+  CHECK(rows[0]["perplexity"].is_null());
+  CHECK(rows[1]["perplexity"] == 28);
+  CHECK(rows[2]["perplexity"].is_null());
+  const json plan = answer(options +
+                           "--vary strategy.method=fomoe --vary strategy.placement=random --vary "
+                           "strategy.expert_overlap=1 --vary strategy.local_steps=16 --within perplexity=29");
+  CHECK(plan["choice"]["perplexity"] == 28);
+  CHECK(plan["choice"]["reshuffle_rounds"] == 1);
+}
+
 TEST_CASE(
     "with measured perplexities: the fastest case within the limit, never a faster one above the limit") {
   const Folder folder;
