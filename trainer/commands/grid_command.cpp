@@ -155,6 +155,8 @@ class GridCommand {
     }
     for (const std::size_t run : wanted) {
       if (!results_[run]) pending.push_back(run);
+      // A process that was killed after the report of a run could not remove them.
+      if (results_[run]) folder_.remove_checkpoints(grid_.runs[run]);
     }
     finished_before_ = wanted.size() - pending.size();
     wanted_ = wanted.size();
