@@ -1,5 +1,6 @@
 // The program `fomoe`, which plans cross-site mixture-of-experts training. Answers go to stdout and messages
 // to stderr. The exit status is 0 for success, 2 for wrong input and 1 for any other failure.
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <stdexcept>
@@ -17,6 +18,7 @@ constexpr int kWrongInput = 2, kFailure = 1;
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit of file sizes (ulimit -f) is then an error of the write
   try {
     fomoe::commands::run({argv + 1, argv + argc});
     // Without this check, a full disk or a closed pipe would look like a success.

@@ -93,12 +93,15 @@ std::vector<int> best_without_one(const Pairs& pairs, const std::vector<int>& la
 Platform chosen_sites(const Platform& all, const std::vector<int>& sites) {
   Platform platform = all;
   platform.sites.clear();
-  platform.paths.clear();
+  platform.paths = Paths(static_cast<int>(sites.size()), {});
   std::vector<int> place(all.sites.size(), -1);  // index among the chosen sites; -1 if not chosen
   for (std::size_t i = 0; i < sites.size(); ++i) {
     platform.sites.push_back(all.sites[static_cast<std::size_t>(sites[i])]);
     place[static_cast<std::size_t>(sites[i])] = static_cast<int>(i);
-    for (const int to : sites) platform.paths.push_back(all.path(sites[i], to));
+    for (std::size_t j = 0; j < sites.size(); ++j) {
+      if (i == j) continue;
+      platform.paths.set(static_cast<int>(i), static_cast<int>(j), all.path(sites[i], sites[j]));
+    }
   }
   platform.changes.clear();
   for (LinkChange change : all.changes) {

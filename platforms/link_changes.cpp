@@ -6,7 +6,7 @@
 
 namespace fomoe::platforms {
 
-double& rate_of(Platform& platform, const LinkChange& change) {
+double rate_of(const Platform& platform, const LinkChange& change) {
   const auto from = static_cast<std::size_t>(change.from);
   switch (change.link) {
     case LinkChange::Link::uplink:
@@ -21,9 +21,27 @@ double& rate_of(Platform& platform, const LinkChange& change) {
   throw std::logic_error("unknown kind of link");
 }
 
+void set_rate(Platform& platform, const LinkChange& change, double bytes_per_s) {
+  const auto from = static_cast<std::size_t>(change.from);
+  switch (change.link) {
+    case LinkChange::Link::uplink:
+      platform.sites[from].uplink_bytes_per_s = bytes_per_s;
+      return;
+    case LinkChange::Link::downlink:
+      platform.sites[from].downlink_bytes_per_s = bytes_per_s;
+      return;
+    case LinkChange::Link::path:
+      platform.set_path_rate(change.from, change.to, bytes_per_s);
+      return;
+    case LinkChange::Link::shared:
+      platform.shared_links[from].bandwidth_bytes_per_s = bytes_per_s;
+      return;
+  }
+}
+
 void apply(Platform& platform, const LinkChange& change) {
-  if (change.latency_s) platform.path(change.from, change.to).latency_s = *change.latency_s;
-  if (change.bandwidth_bytes_per_s) rate_of(platform, change) = *change.bandwidth_bytes_per_s;
+  if (change.latency_s) platform.set_latency(change.from, change.to, *change.latency_s);
+  if (change.bandwidth_bytes_per_s) set_rate(platform, change, *change.bandwidth_bytes_per_s);
 }
 
 NextChange next_change(const Platform& platform, double clock_s) {
@@ -54,13 +72,24 @@ Platform state_at(const Platform& platform, double clock_s) {
   return state;
 }
 
+namespace {
+bool has_dead_path(const Platform& platform) {
+  for (int from = 0; from < platform.size(); ++from) {
+    for (int to = 0; to < platform.size(); ++to) {
+      if (from != to && platform.path(from, to).bandwidth_bytes_per_s == 0) return true;
+      if (platform.paths.alike() && from != to) return false;
+    }
+  }
+  return false;
+}
+}  // namespace
+
 bool has_dead_link(const Platform& platform) {
   return std::any_of(platform.sites.begin(), platform.sites.end(),
                      [](const Site& site) {
                        return site.uplink_bytes_per_s == 0 || site.downlink_bytes_per_s == 0;
                      }) ||
-         std::any_of(platform.paths.begin(), platform.paths.end(),
-                     [](const Path& path) { return path.bandwidth_bytes_per_s == 0; }) ||
+         has_dead_path(platform) ||
          std::any_of(platform.shared_links.begin(), platform.shared_links.end(),
                      [](const SharedLink& link) { return link.bandwidth_bytes_per_s == 0; });
 }

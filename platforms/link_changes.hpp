@@ -12,7 +12,8 @@ namespace fomoe::platforms {
 void apply(Platform& platform, const LinkChange& change);
 
 /// The rate of the change's link.
-double& rate_of(Platform& platform, const LinkChange& change);
+double rate_of(const Platform& platform, const LinkChange& change);
+void set_rate(Platform& platform, const LinkChange& change, double bytes_per_s);
 
 /// The platform as its links are when the clock of the changes shows `clock_s`, in seconds.
 Platform state_at(const Platform& platform, double clock_s);

@@ -12,7 +12,7 @@ Platform uniform(int count, double uplink_bytes_per_s, double downlink_bytes_per
   for (int i = 0; i < count; ++i) {
     platform.sites.push_back({"site-" + std::to_string(i), uplink_bytes_per_s, downlink_bytes_per_s});
   }
-  platform.paths.assign(platform.sites.size() * platform.sites.size(), Path{latency_s, kUnlimited});
+  platform.paths = Paths(count, {latency_s, kUnlimited});
   return platform;
 }
 
@@ -26,13 +26,14 @@ double Platform::route_bytes_per_s(int from, int to) const {
 }
 
 void Platform::share(int from, int to, std::vector<int> links, int at_receiver) {
-  Path& of = path(from, to);
-  of.shared = -1;
-  if (links.empty()) return;
-  SharedSet set{std::move(links), at_receiver};
-  const auto known = std::find(shared_sets.begin(), shared_sets.end(), set);
-  of.shared = static_cast<int>(known - shared_sets.begin());
-  if (known == shared_sets.end()) shared_sets.push_back(std::move(set));
+  int shared = -1;
+  if (!links.empty()) {
+    SharedSet set{std::move(links), at_receiver};
+    const auto known = std::find(shared_sets.begin(), shared_sets.end(), set);
+    shared = static_cast<int>(known - shared_sets.begin());
+    if (known == shared_sets.end()) shared_sets.push_back(std::move(set));
+  }
+  change_path(from, to, [&](Path& path) { path.shared = shared; });
 }
 
 std::string link_name(const Platform& platform, LinkChange::Link link, int from, int to) {
@@ -53,9 +54,11 @@ std::string link_name(const Platform& platform, LinkChange::Link link, int from,
 Platform first_sites(const Platform& all, int count) {
   Platform platform = all;
   platform.sites.resize(static_cast<std::size_t>(count));
-  platform.paths.clear();
-  for (int from = 0; from < count; ++from) {
-    for (int to = 0; to < count; ++to) platform.paths.push_back(all.path(from, to));
+  platform.paths = Paths(count, all.path(0, std::min(1, all.size() - 1)));
+  for (int from = 0; from < count && !all.paths.alike(); ++from) {
+    for (int to = 0; to < count; ++to) {
+      if (from != to) platform.paths.set(from, to, all.path(from, to));
+    }
   }
   std::erase_if(platform.changes, [&](const LinkChange& change) {
     return change.link != LinkChange::Link::shared && (change.from >= count || change.to >= count);
@@ -89,13 +92,14 @@ Platform generated(const Platform& measured, int count, std::uint64_t seed, doub
     site.downlink_bytes_per_s *= factor();
     platform.sites.push_back(site);
   }
+  platform.paths = Paths(count, {same_site_latency_s, kUnlimited});
   for (int from = 0; from < count; ++from) {
     for (int to = 0; to < count; ++to) {
       const int a = like[static_cast<std::size_t>(from)], b = like[static_cast<std::size_t>(to)];
       Path path{same_site_latency_s, kUnlimited};
       if (a != b) path = measured.path(a, b);
       if (a != b) path.bandwidth_bytes_per_s *= factor();
-      platform.paths.push_back(path);
+      platform.paths.set(from, to, path);
     }
   }
   return platform;
@@ -117,7 +121,7 @@ Platform scaled_bandwidth(Platform platform, double efficiency) {
     site.uplink_bytes_per_s *= efficiency;
     site.downlink_bytes_per_s *= efficiency;
   }
-  for (Path& path : platform.paths) path.bandwidth_bytes_per_s *= efficiency;
+  platform.paths.change_all([&](Path& path) { path.bandwidth_bytes_per_s *= efficiency; });
   for (SharedLink& link : platform.shared_links) link.bandwidth_bytes_per_s *= efficiency;
   for (LinkChange& change : platform.changes) {
     if (change.bandwidth_bytes_per_s) *change.bandwidth_bytes_per_s *= efficiency;

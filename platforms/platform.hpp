@@ -2,17 +2,15 @@
 // engine nor a parser.
 #pragma once
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "platforms/paths.hpp"
 #include "platforms/provenance.hpp"
 
 namespace fomoe::platforms {
-
-inline constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
 /// One data centre. All bytes that it sends leave through one uplink, and all bytes that it receives enter
 /// through one downlink. Flows share each of these links equally.
@@ -40,14 +38,6 @@ struct SharedSet {
   friend bool operator==(const SharedSet&, const SharedSet&) = default;
 };
 
-/// The directed path between two sites. A route consists of the sender's uplink, the path's shared links, the
-/// path's own rate and the receiver's downlink.
-struct Path {
-  double latency_s = 0;                       // one way
-  double bandwidth_bytes_per_s = kUnlimited;  // rate of the path itself, which no other path shares
-  int shared = -1;                            // index in Platform::shared_sets; negative if it has none
-};
-
 /// A change of a link's rate, or of a path's latency, at a moment of the run. A link of rate 0 is down.
 struct LinkChange {
   enum class Link { uplink, downlink, path, shared };
@@ -62,7 +52,7 @@ struct LinkChange {
 struct Platform {
   std::string name;
   std::vector<Site> sites;
-  std::vector<Path> paths;  // sites.size()² entries, row = from; the diagonal is unused
+  Paths paths;
   std::vector<SharedLink> shared_links = {};
   std::vector<SharedSet> shared_sets = {};  // see Path::shared
   std::vector<LinkChange> changes = {};     // in the order of their times: see platforms/link_changes.hpp
@@ -71,11 +61,19 @@ struct Platform {
   std::vector<Provenance> provenance = {};
 
   [[nodiscard]] int size() const { return static_cast<int>(sites.size()); }
-  [[nodiscard]] const Path& path(int from, int to) const {
-    return paths[static_cast<std::size_t>(from) * sites.size() + static_cast<std::size_t>(to)];
+  [[nodiscard]] const Path& path(int from, int to) const { return paths.at(from, to); }
+  /// Applies `change`, a function of Path&, to the path between two sites.
+  template <class Change>
+  void change_path(int from, int to, const Change& change) {
+    Path path = paths.at(from, to);
+    change(path);
+    paths.set(from, to, path);
   }
-  [[nodiscard]] Path& path(int from, int to) {
-    return paths[static_cast<std::size_t>(from) * sites.size() + static_cast<std::size_t>(to)];
+  void set_latency(int from, int to, double seconds) {
+    change_path(from, to, [&](Path& path) { path.latency_s = seconds; });
+  }
+  void set_path_rate(int from, int to, double bytes_per_s) {
+    change_path(from, to, [&](Path& path) { path.bandwidth_bytes_per_s = bytes_per_s; });
   }
   /// The shared links on the path between two sites, as indices in shared_links.
   [[nodiscard]] std::span<const int> shared_by(int from, int to) const {

@@ -65,4 +65,12 @@ inline costmodel::Scenario every_axis_scenario(const std::string& method, int si
   return scenario;
 }
 
+/// Changes the path of each ordered pair of sites by itself, and the unused ones of a site to itself.
+template <class Change>
+void change_each_path(platforms::Platform& platform, const Change& change) {
+  for (int from = 0; from < platform.size(); ++from) {
+    for (int to = 0; to < platform.size(); ++to) platform.change_path(from, to, change);
+  }
+}
+
 }  // namespace fomoe::tests

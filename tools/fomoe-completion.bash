@@ -1,4 +1,4 @@
-# Completion of `fomoe` in bash: commands, options, scenario keys after --set, --vary and --for.
+# Completion of `fomoe` in bash: commands, options, topics of `list`, scenario keys after --set, --vary and --for.
 #   source tools/fomoe-completion.bash
 # Everything is asked of the program itself, so that nothing here can go stale.
 
@@ -8,6 +8,11 @@ _fomoe_commands() {
 
 _fomoe_options() {
   "$1" $2 --help 2>/dev/null | sed -n 's/^  \(-[a-z] \[ \)\{0,1\}\(--[a-z-]*\).*/\2/p'
+}
+
+# The topics of `fomoe list`, from the line "Usage: fomoe list methods|models|…".
+_fomoe_topics() {
+  "$1" list --help 2>/dev/null | sed -n 's/^Usage: fomoe list \([^ ]*\).*/\1/p' | tr '|' ' '
 }
 
 # [table] and "key = value" lines become table.key.
@@ -47,8 +52,8 @@ _fomoe() {
     mapfile -t COMPREPLY < <(compgen -W "$(_fomoe_options "$program" "profile ${words[2]}")" -- "$current")
   elif [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(_fomoe_options "$program" "$command")" -- "$current")
-  elif [[ $command == list ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "methods models platforms keys accelerators" -- "$current")
+  elif [[ $command == list && $last == 2 ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$(_fomoe_topics "$program")" -- "$current")
   else
     compopt -o filenames 2>/dev/null
     mapfile -t COMPREPLY < <(compgen -f -- "$current")

@@ -118,7 +118,7 @@ RunReport closed_form(const Scenario& scenario) {
   finish_report(report);
   report.bottleneck.link = parts.port;
   report.bottleneck.link_busy_share =
-      summary.sent.total() / parts.links.all.port_bytes_per_s / report.round.duration_s;
+      summary.sent.total() / parts.links.all.port_bytes_per_s() / report.round.duration_s;
   add_cost(report, scenario);
   add_quality(report, scenario);
   add_goodput(report, scenario);

@@ -6,6 +6,7 @@
 
 #include "costmodel/compute/site_times.hpp"
 #include "costmodel/plan/ring_order.hpp"
+#include "platforms/each_path.hpp"
 
 namespace fomoe::costmodel {
 
@@ -15,14 +16,17 @@ using platforms::Platform;
 
 Links<double> between(const Platform& platform, int from, int to) {
   const platforms::Path& path = platform.path(from, to);
-  return {std::min(platform.sites[static_cast<std::size_t>(from)].uplink_bytes_per_s,
-                   platform.sites[static_cast<std::size_t>(to)].downlink_bytes_per_s),
-          path.bandwidth_bytes_per_s, path.latency_s, from, to};
+  return {platform.sites[static_cast<std::size_t>(from)].uplink_bytes_per_s,
+          platform.sites[static_cast<std::size_t>(to)].downlink_bytes_per_s,
+          path.bandwidth_bytes_per_s,
+          path.latency_s,
+          from,
+          to};
 }
 
 // Whether no stage takes longer over `a` than over `b`.
 bool never_slower(const Links<double>& a, const Links<double>& b) {
-  return a.port_bytes_per_s >= b.port_bytes_per_s && a.path_bytes_per_s >= b.path_bytes_per_s &&
+  return a.port_bytes_per_s() >= b.port_bytes_per_s() && a.path_bytes_per_s >= b.path_bytes_per_s &&
          a.latency_s <= b.latency_s;
 }
 
@@ -37,16 +41,16 @@ bool equal_sites(const Platform& platform) {
   const auto port = [](const platforms::Site& site) {
     return std::pair(site.uplink_bytes_per_s, site.downlink_bytes_per_s);
   };
-  for (int i = 0; i < platform.size(); ++i) {
-    if (port(platform.sites[static_cast<std::size_t>(i)]) != port(platform.sites[0])) return false;
-    for (int j = 0; j < platform.size(); ++j) {
-      if (i == j) continue;
-      const platforms::Path &path = platform.path(i, j), &first = platform.path(0, 1);
-      if (path.latency_s != first.latency_s || path.bandwidth_bytes_per_s != first.bandwidth_bytes_per_s)
-        return false;
-    }
+  for (const platforms::Site& site : platform.sites) {
+    if (port(site) != port(platform.sites[0])) return false;
   }
-  return true;
+  bool equal = true;
+  platforms::each_path(platform, [&](int /*from*/, int /*to*/, const platforms::Path& path) {
+    const platforms::Path& first = platform.path(0, 1);
+    equal = equal && path.latency_s == first.latency_s &&
+            path.bandwidth_bytes_per_s == first.bandwidth_bytes_per_s;
+  });
+  return equal;
 }
 
 // A flow through a port that others share: when its first byte reaches the port, and the rate that it has
@@ -137,7 +141,7 @@ double direct_exchange_s(const Platform& platform, double steps, double pair_byt
   return (after_s - before_s) * steps / whole_steps;
 }
 
-double star_s(const Platform& platform, double pair_bytes) {
+double star_s(const Platform& platform, double out_bytes, double back_bytes) {
   const platforms::Site& first = platform.sites[0];
   std::vector<Flow> out, back;
   for (int i = 1; i < platform.size(); ++i) {
@@ -147,27 +151,25 @@ double star_s(const Platform& platform, double pair_bytes) {
     back.push_back({home.latency_s, std::min(client.uplink_bytes_per_s, home.bandwidth_bytes_per_s)});
   }
   // A client computes its next steps as soon as it has received, so its own way out and back adds up.
-  const std::vector<double> left_s = ends_s(out, pair_bytes, first.uplink_bytes_per_s);
+  const std::vector<double> left_s = ends_s(out, out_bytes, first.uplink_bytes_per_s);
   for (std::size_t i = 0; i < back.size(); ++i)
     back[i].start_s += left_s[i] + platform.path(0, static_cast<int>(i) + 1).latency_s;
-  const std::vector<double> returned_s = ends_s(back, pair_bytes, first.downlink_bytes_per_s);
+  const std::vector<double> returned_s = ends_s(back, back_bytes, first.downlink_bytes_per_s);
   return returned_s.empty() ? 0 : *std::max_element(returned_s.begin(), returned_s.end());
 }
 
 LinkSets<double> link_sets(const Scenario& scenario, const Platform& platform) {
   LinkSets<double> sets;
-  sets.all = {platforms::kUnlimited, platforms::kUnlimited, 0};
+  sets.all = {platforms::kUnlimited, platforms::kUnlimited, platforms::kUnlimited, 0};
   for (int i = 0; i < platform.size(); ++i) {
     const platforms::Site& site = platform.sites[static_cast<std::size_t>(i)];
-    sets.all.port_bytes_per_s =
-        std::min({sets.all.port_bytes_per_s, site.uplink_bytes_per_s, site.downlink_bytes_per_s});
-    for (int j = 0; j < platform.size(); ++j) {
-      if (i == j) continue;
-      sets.all.path_bytes_per_s =
-          std::min(sets.all.path_bytes_per_s, platform.path(i, j).bandwidth_bytes_per_s);
-      sets.all.latency_s = std::max(sets.all.latency_s, platform.path(i, j).latency_s);
-    }
+    sets.all.uplink_bytes_per_s = std::min(sets.all.uplink_bytes_per_s, site.uplink_bytes_per_s);
+    sets.all.downlink_bytes_per_s = std::min(sets.all.downlink_bytes_per_s, site.downlink_bytes_per_s);
   }
+  platforms::each_path(platform, [&](int /*from*/, int /*to*/, const platforms::Path& path) {
+    sets.all.path_bytes_per_s = std::min(sets.all.path_bytes_per_s, path.bandwidth_bytes_per_s);
+    sets.all.latency_s = std::max(sets.all.latency_s, path.latency_s);
+  });
   if (equal_sites(platform)) return sets;
   sets.sites = std::make_shared<const Platform>(platform);
   std::vector<NodeId> ring(static_cast<std::size_t>(platform.size()));

@@ -14,27 +14,42 @@ namespace fomoe::costmodel {
 /// Payload rates and latency between a sender and a receiver.
 template <class V>
 struct Links {
-  V port_bytes_per_s;  // the slower one of the sender's uplink and the receiver's downlink
+  V uplink_bytes_per_s;    // of the sender
+  V downlink_bytes_per_s;  // of the receiver
   V path_bytes_per_s;
   V latency_s;             // one-way
   int from = -1, to = -1;  // sites; negative if the links represent all sites
+
+  [[nodiscard]] V port_bytes_per_s() const { return min_of(uplink_bytes_per_s, downlink_bytes_per_s); }
 };
 
 /// The links of a platform, as the closed form uses them. If sites are equal, only `all` is used.
 template <class V>
 struct LinkSets {
-  Links<V> all;                // the slowest port and path and the longest latency of the platform
+  Links<V> all;                // the slowest ports and path and the longest latency of the platform
   std::vector<Links<V>> ring;  // hops of the ring that may decide how long it takes
   /// The sites, whose rates are to be multiplied by `share`.
   std::shared_ptr<const platforms::Platform> sites;
   V share = constant<V>(1);
 };
 
-/// Duration of a stage over these links: hops · latency + max(bytes ÷ port, bytes of a pair ÷ path).
+/// Duration of a stage over these links: hops · latency + max(bytes ÷ port, bytes of a pair ÷ path). In a
+/// star, the first site first receives all bytes of one direction and then sends all of the other one:
+///   max(bytes in ÷ downlink, bytes of a pair in ÷ uplink) + max(bytes out ÷ uplink, bytes of a pair out ÷
+///   downlink)
 template <class V>
 V stage_s(const Stage<V>& stage, const Links<V>& links) {
-  return stage.latency_hops * links.latency_s +
-         max_of(V(stage.bytes / links.port_bytes_per_s), V(stage.pair_bytes / links.path_bytes_per_s));
+  const V at_path_s = stage.pair_bytes / links.path_bytes_per_s;
+  const V latencies_s = stage.latency_hops * links.latency_s;
+  if (!stage.star) return latencies_s + max_of(V(stage.bytes / links.port_bytes_per_s()), at_path_s);
+  const auto one_way_s = [&](const V& at_first_bytes_per_s, const V& at_other_bytes_per_s) {
+    const V at_first_s = stage.bytes / at_first_bytes_per_s,
+            at_other_s = stage.pair_bytes / at_other_bytes_per_s;
+    return max_of(V(max_of(at_first_s, at_other_s)), at_path_s);
+  };
+  return latencies_s +
+         (1.0 - stage.out_share) * one_way_s(links.downlink_bytes_per_s, links.uplink_bytes_per_s) +
+         stage.out_share * one_way_s(links.uplink_bytes_per_s, links.downlink_bytes_per_s);
 }
 
 /// Duration of a direct exchange among sites that begin it again and again: `steps` times, each site sends
@@ -42,21 +57,23 @@ V stage_s(const Stage<V>& stage, const Links<V>& links) {
 /// ports have passed it on. What a flow leaves unused at one port because the other one is slower is
 /// neglected.
 double direct_exchange_s(const platforms::Platform& platform, double steps, double pair_bytes);
-/// Duration of a star: the first site sends `pair_bytes` to each other one, which sends as much back.
-double star_s(const platforms::Platform& platform, double pair_bytes);
+/// Duration of a star: the first site sends `out_bytes` to each other one, which sends `back_bytes` back.
+double star_s(const platforms::Platform& platform, double out_bytes, double back_bytes);
 
 /// The same for each lane.
 template <class V, class Seconds>
 V each_lane(const Stage<V>& stage, const V& share, const Seconds& seconds) {
   if constexpr (std::is_same_v<V, double>) {
-    return seconds(stage.latency_hops, stage.pair_bytes / share);
+    return seconds(stage.latency_hops, stage.pair_bytes / share, stage.out_share);
   } else {
     V result;
     for (std::size_t lane = 0; lane < V::kLanes; ++lane) {
-      const double hops = stage.latency_hops[lane], bytes = stage.pair_bytes[lane] / share[lane];
+      const double hops = stage.latency_hops[lane], bytes = stage.pair_bytes[lane] / share[lane],
+                   out_share = stage.out_share[lane];
       const bool as_before = lane > 0 && hops == stage.latency_hops[lane - 1] &&
-                             bytes == stage.pair_bytes[lane - 1] / share[lane - 1];
-      result[lane] = as_before ? result[lane - 1] : seconds(hops, bytes);
+                             bytes == stage.pair_bytes[lane - 1] / share[lane - 1] &&
+                             out_share == stage.out_share[lane - 1];
+      result[lane] = as_before ? result[lane - 1] : seconds(hops, bytes, out_share);
     }
     return result;
   }
@@ -72,9 +89,9 @@ V stage_s(const Stage<V>& stage, const LinkSets<V>& sets) {
     for (const Links<V>& hop : sets.ring) longest_s = max_of(longest_s, stage_s(stage, hop));
     return longest_s;
   }
-  return each_lane(stage, sets.share, [&](double hops, double bytes) {
+  return each_lane(stage, sets.share, [&](double hops, double bytes, double out_share) {
     return stage.between == Between::pairs ? direct_exchange_s(*sets.sites, hops, bytes / std::max(1.0, hops))
-                                           : star_s(*sets.sites, bytes / 2);
+                                           : star_s(*sets.sites, out_share * bytes, (1 - out_share) * bytes);
   });
 }
 

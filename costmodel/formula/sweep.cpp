@@ -18,6 +18,7 @@
 #include "costmodel/model/summary_inputs.hpp"
 #include "costmodel/plan/site_shares.hpp"
 #include "costmodel/value/cost.hpp"
+#include "platforms/each_path.hpp"
 
 namespace fomoe::costmodel {
 
@@ -193,12 +194,12 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
   }
   const V share = configuration.bandwidth_efficiency * configuration.free_share;
   LinkSets<V> links;
-  links.all = {share * min_of(configuration.uplink_bytes_per_s, configuration.downlink_bytes_per_s),
+  links.all = {share * configuration.uplink_bytes_per_s, share * configuration.downlink_bytes_per_s,
                share * configuration.path_bytes_per_s, configuration.latency_s};
   const auto copy = [&](const std::vector<Links<double>>& from, std::vector<Links<V>>& to) {
     for (const Links<double>& hop : from)
-      to.push_back({V(share * hop.port_bytes_per_s), V(share * hop.path_bytes_per_s),
-                    constant<V>(hop.latency_s), hop.from, hop.to});
+      to.push_back({V(share * hop.uplink_bytes_per_s), V(share * hop.downlink_bytes_per_s),
+                    V(share * hop.path_bytes_per_s), constant<V>(hop.latency_s), hop.from, hop.to});
   };
   copy(context.links.ring, links.ring);
   links.sites = context.links.sites;
@@ -228,7 +229,7 @@ void evaluate(const SweepContext& context, const Configuration<V>& configuration
   outcome.bytes_per_token =
       axes.sites * summary.rounds * outcome.bytes_sent_per_site_per_round / outcome.tokens;
   outcome.link_busy_share =
-      outcome.bytes_sent_per_site_per_round / links.all.port_bytes_per_s / round.duration_s;
+      outcome.bytes_sent_per_site_per_round / links.all.port_bytes_per_s() / round.duration_s;
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   outcome.cost_total = constant<V>(context.sites.front().prices.empty() ? kUnknown : 0);
   outcome.energy_kwh = constant<V>(context.sites.front().power ? 0 : kUnknown);
@@ -337,7 +338,8 @@ SweepContext sweep_context(const Scenario& scenario) {
   context.traffic = scenario.traffic;
   context.state_bytes_per_parameter = state_bytes_per_parameter(scenario);
   platforms::Platform platform = scenario.platform;
-  for (platforms::Path& path : platform.paths) path.latency_s *= scenario.network.latency_factor;
+  platform.paths.change_all(
+      [&](platforms::Path& path) { path.latency_s *= scenario.network.latency_factor; });
   context.links = link_sets(scenario, platform);
   return context;
 }
@@ -352,14 +354,12 @@ Configuration<double> configuration_of(const Scenario& scenario) {
     const platforms::Site& site = scenario.platform.sites[static_cast<std::size_t>(i)];
     uplink = std::min(uplink, site.uplink_bytes_per_s);
     downlink = std::min(downlink, site.downlink_bytes_per_s);
-    for (int j = 0; j < scenario.sites(); ++j) {
-      if (i == j) continue;
-      const platforms::Path& path = scenario.platform.path(i, j);
-      configuration.path_bytes_per_s = std::min(configuration.path_bytes_per_s, path.bandwidth_bytes_per_s);
-      configuration.latency_s =
-          std::max(configuration.latency_s, path.latency_s * scenario.network.latency_factor);
-    }
   }
+  platforms::each_path(scenario.platform, [&](int /*from*/, int /*to*/, const platforms::Path& path) {
+    configuration.path_bytes_per_s = std::min(configuration.path_bytes_per_s, path.bandwidth_bytes_per_s);
+    configuration.latency_s =
+        std::max(configuration.latency_s, path.latency_s * scenario.network.latency_factor);
+  });
   configuration.bandwidth_efficiency = scenario.network.bandwidth_efficiency;
   configuration.free_share = free_share(scenario.network);
   if (const auto* given = std::get_if<GivenStepTime>(&scenario.compute)) {

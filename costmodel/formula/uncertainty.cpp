@@ -79,8 +79,8 @@ void add_jitter(std::vector<Uncertainty>& list, const Scenario& scenario, double
   const double jitter_s = scenario.network.jitter_s;
   if (jitter_s == 0) return;
   Scenario later = scenario;
-  for (platforms::Path& path : later.platform.paths)
-    path.latency_s += jitter_s / scenario.network.latency_factor;
+  later.platform.paths.change_all(
+      [&](platforms::Path& path) { path.latency_s += jitter_s / scenario.network.latency_factor; });
   const double latencies = (closed_form_wall_clock_s(later) - closed_form_wall_clock_s(scenario)) / jitter_s;
   if (!(latencies > 0)) return;  // compute hides all latencies
   const double half_s = std::min(jitter_s / 2, kNormal95 * jitter_s / std::sqrt(12 * latencies));
@@ -96,7 +96,9 @@ void add_queues(std::vector<Uncertainty>& list, const Scenario& scenario, double
     const double queue_s = scenario.platform.sites[static_cast<std::size_t>(from)].queue_s;
     longest_s = std::max(longest_s, queue_s);
     for (int to = 0; to < scenario.sites(); ++to)
-      queued.platform.path(from, to).latency_s += queue_s / scenario.network.latency_factor;
+      queued.platform.change_path(from, to, [&](platforms::Path& path) {
+        path.latency_s += queue_s / scenario.network.latency_factor;
+      });
   }
   if (longest_s == 0) return;
   const double more_s = closed_form_wall_clock_s(queued) - closed_form_wall_clock_s(scenario);

@@ -20,4 +20,10 @@ class AtSite {
   std::optional<Scenario> own_;
 };
 
+/// The GPUs of one site.
+inline const SiteGpus& gpus_of_site(const Scenario& scenario, int site) {
+  return scenario.site_compute.empty() ? scenario.gpus
+                                       : scenario.site_compute[static_cast<std::size_t>(site)].gpus;
+}
+
 }  // namespace fomoe::costmodel

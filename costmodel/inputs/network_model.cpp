@@ -38,7 +38,7 @@ double free_share(const NetworkModel& network) {
 platforms::Platform effective_platform(const platforms::Platform& raw, const NetworkModel& network) {
   platforms::Platform platform =
       platforms::scaled_bandwidth(raw, network.bandwidth_efficiency * free_share(network));
-  for (platforms::Path& path : platform.paths) path.latency_s *= network.latency_factor;
+  platform.paths.change_all([&](platforms::Path& path) { path.latency_s *= network.latency_factor; });
   for (platforms::LinkChange& change : platform.changes) {
     if (change.latency_s) *change.latency_s *= network.latency_factor;
   }

@@ -128,8 +128,8 @@ std::string parameter_format_note(const Strategy& strategy) {
            " on the wire, as strategy.parameter_dtype says; no measured quality holds for this";
   if (strategy.parameter_dtype || type == strategy.wire.type) return "";
   return std::string(to_string(strategy.wire.type)) +
-         " holds for differences; parameters, moments and outer state are sent as " + to_string(type) +
-         " (strategy.parameter_dtype)";
+         " holds for differences; where the method sends parameters, moments or outer state, they are " +
+         to_string(type) + " (strategy.parameter_dtype)";
 }
 
 }  // namespace

@@ -116,6 +116,8 @@ struct Stage {
   V hidden_backwards = constant<V>(0);
   V hidden_optimizers = constant<V>(0);  // updates of all parameters, possibly fractional
   Between between = Between::any;
+  bool star = false;               // all bytes pass through the first site: it receives, then it sends
+  V out_share = constant<V>(0.5);  // share of the bytes that the first site of a star sends
   /// A part of the stage before, with the computation that hides this part. It adds no communication: of the
   /// stage and its parts, the one with the longest exposed time counts.
   bool part_of_previous = false;
@@ -311,12 +313,14 @@ Summary<V> through_first_site(const Axes<V>& axes, const Fixed& fixed) {
   Summary<V> summary = rounds_of(axes, fixed, axes.local_steps);
   summary.outer_steps_per_round = constant<V>(1);
   const V others = axes.sites - 1.0;
-  const V both_ways = others / axes.sites * (axes.bytes_per_element + bytes_per_parameter(axes, fixed));
+  const V up = axes.bytes_per_element, down = bytes_per_parameter(axes, fixed);  // of an element
+  const V both_ways = others / axes.sites * (up + down);
   summary.sent.dense = both_ways * fixed.dense_elements;
   summary.sent.expert_sync = both_ways * fixed.expert_elements;
   Stage<V> stage;
   stage.latency_hops = 2.0 * min_of(others, constant<V>(1));  // one up, one down
-  /// Everything passes through the first site's ports.
+  stage.star = true;
+  stage.out_share = down / (up + down);
   stage.bytes = axes.sites * summary.sent.total();
   stage.pair_bytes = summary.sent.total() * axes.sites / max_of(others, constant<V>(1));
   stage.between = Between::first_site;

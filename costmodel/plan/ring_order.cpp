@@ -149,7 +149,7 @@ HopTimes hop_times(const Scenario& scenario) {
   const platforms::Platform platform = effective_platform(scenario.platform, scenario.network);
   const double chunk_bytes = static_cast<double>(count_parameters(scenario.model).total()) *
                              scenario.strategy.wire.bytes_per_element() / scenario.sites();
-  HopTimes times{platform.size(), std::vector<double>(platform.paths.size(), 0)};
+  HopTimes times{platform.size(), std::vector<double>(platform.sites.size() * platform.sites.size(), 0)};
   for (int from = 0; from < platform.size(); ++from) {
     for (int to = 0; to < platform.size(); ++to) {
       if (from == to) continue;

@@ -204,7 +204,7 @@ ClassMean class_mean(const Plan& plan, std::size_t sites, const RoundClass& roun
     means = means_of_separate(plan, sites, round_class, timeline, missing);
   }
   means.sent = timeline.sent;
-  for (double& bytes : means.sent.bytes) bytes /= static_cast<double>(executed);
+  means.sent.divide_by(static_cast<double>(executed));
   return means;
 }
 
@@ -243,7 +243,7 @@ ClassMean sample_mean(const Plan& plan, std::size_t sites, const RoundSample& sa
     means.transferring_s += site.transferring_s() / measured / static_cast<double>(sites);
   }
   means.sent = timeline.sent;
-  for (double& bytes : means.sent.bytes) bytes /= static_cast<double>(timeline.rounds.size());
+  means.sent.divide_by(static_cast<double>(timeline.rounds.size()));
   return means;
 }
 

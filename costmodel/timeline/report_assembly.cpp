@@ -31,38 +31,31 @@ void find_busiest_link(RunReport& report, const platforms::Platform& platform, c
     busiest_s = bytes / bytes_per_s;
     report.bottleneck.link = name;
   };
-  for (int i = 0; i < platform.size(); ++i) {
-    const platforms::Site& site = platform.sites[static_cast<std::size_t>(i)];
-    double sent = 0, received = 0;
-    for (int j = 0; j < platform.size(); ++j) {
-      sent += per_round.at(i, j);
-      received += per_round.at(j, i);
-    }
-    consider("uplink of " + site.name, sent, site.uplink_bytes_per_s);
-    consider("downlink of " + site.name, received, site.downlink_bytes_per_s);
-  }
+  std::vector<double> sent(platform.sites.size(), 0.0), received(sent);
   std::vector<double> carried(platform.shared_links.size(), 0.0);
-  for (int i = 0; i < platform.size() && !carried.empty(); ++i) {
-    for (int j = 0; j < platform.size(); ++j) {
-      if (i == j) continue;
-      for (const int link : platform.shared_by(i, j))
-        carried[static_cast<std::size_t>(link)] += per_round.at(i, j);
-    }
+  for (const auto& [pair, bytes] : per_round.bytes) {
+    sent[static_cast<std::size_t>(pair.first)] += bytes;
+    received[static_cast<std::size_t>(pair.second)] += bytes;
+    for (const int link : platform.shared_by(pair.first, pair.second))
+      carried[static_cast<std::size_t>(link)] += bytes;
+  }
+  for (std::size_t i = 0; i < platform.sites.size(); ++i) {
+    const platforms::Site& site = platform.sites[i];
+    consider("uplink of " + site.name, sent[i], site.uplink_bytes_per_s);
+    consider("downlink of " + site.name, received[i], site.downlink_bytes_per_s);
   }
   for (std::size_t k = 0; k < carried.size(); ++k) {
     const platforms::SharedLink& link = platform.shared_links[k];
     if (!link.per_flow) consider(link.name, carried[k], link.bandwidth_bytes_per_s);
   }
-  for (int i = 0; i < platform.size(); ++i) {
-    for (int j = 0; j < platform.size(); ++j) {
-      // If a path is as slow as a port, the report names the path, because its name contains both ends.
-      const double busy_s = per_round.at(i, j) / platform.path(i, j).bandwidth_bytes_per_s;
-      if (busy_s > 0 && busy_s >= busiest_s) {
-        busiest_s = busy_s;
-        report.bottleneck.link = "path " + platform.sites[static_cast<std::size_t>(i)].name + " to " +
-                                 platform.sites[static_cast<std::size_t>(j)].name;
-      }
-    }
+  for (const auto& [pair, bytes] : per_round.bytes) {
+    // If a path is as slow as a port, the report names the path, because its name contains both ends.
+    const auto [from, to] = pair;
+    const double busy_s = bytes / platform.path(from, to).bandwidth_bytes_per_s;
+    if (busy_s == 0 || busy_s < busiest_s) continue;
+    busiest_s = busy_s;
+    report.bottleneck.link = "path " + platform.sites[static_cast<std::size_t>(from)].name + " to " +
+                             platform.sites[static_cast<std::size_t>(to)].name;
   }
   if (report.bottleneck.link.empty()) report.bottleneck.link = "none: nothing is sent";
   report.bottleneck.link_busy_share = busiest_s / report.round.duration_s;
@@ -166,13 +159,11 @@ namespace {
 // Adds up mean rounds to the totals of a run.
 class Totals {
  public:
-  Totals(RunReport& report, const Plan& plan)
-      : report_(report), plan_(plan), per_round_(static_cast<int>(report.sites.size())) {}
+  Totals(RunReport& report, const Plan& plan) : report_(report), plan_(plan) {}
 
   /// `count` rounds of the run have these means.
   void add(const ClassMean& means, double count) {
     const auto rounds = static_cast<double>(plan_.rounds);
-    const int nodes = static_cast<int>(plan_.nodes.size());
     report_.wall_clock_s += means.total_s;
     variance_s2_ += means.variance_s2;
     if (means.variance_s2 > 0)
@@ -183,16 +174,14 @@ class Totals {
       report_.sites[s].compute_s += means.compute_s[s] * count / rounds;
       report_.sites[s].exposed_communication_s += means.exposed_s[s] * count / rounds;
     }
-    for (int node = 0; node < nodes; ++node) {
-      const int from = plan_.nodes[static_cast<std::size_t>(node)].site;
-      for (int peer = 0; peer < nodes; ++peer) {
-        const int to = plan_.nodes[static_cast<std::size_t>(peer)].site;
-        if (from == to) continue;  // stays inside the site
-        const double bytes = means.sent.at(node, peer) * count;
-        report_.sites[static_cast<std::size_t>(from)].bytes_sent += bytes;
-        report_.sites[static_cast<std::size_t>(to)].bytes_received += bytes;
-        per_round_.at(from, to) += bytes / rounds;
-      }
+    for (const auto& [nodes, mean_bytes] : means.sent.bytes) {
+      const int from = plan_.nodes[static_cast<std::size_t>(nodes.first)].site,
+                to = plan_.nodes[static_cast<std::size_t>(nodes.second)].site;
+      if (from == to) continue;  // stays inside the site
+      const double bytes = mean_bytes * count;
+      report_.sites[static_cast<std::size_t>(from)].bytes_sent += bytes;
+      report_.sites[static_cast<std::size_t>(to)].bytes_received += bytes;
+      per_round_.add(from, to, bytes / rounds);
     }
   }
 

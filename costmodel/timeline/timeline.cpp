@@ -27,8 +27,7 @@ Timeline concatenated(const std::vector<Timeline>& timelines) {
       all.flow_records.push_back(record);
     }
     all.op_names.insert(all.op_names.end(), part.op_names.begin(), part.op_names.end());
-    if (all.sent.nodes == 0) all.sent = PairBytes(part.sent.nodes);
-    for (std::size_t i = 0; i < part.sent.bytes.size(); ++i) all.sent.bytes[i] += part.sent.bytes[i];
+    for (const auto& [pair, bytes] : part.sent.bytes) all.sent.add(pair.first, pair.second, bytes);
     if (!all.round_end_s.empty()) start_s = all.round_end_s.back();
   }
   return all;

@@ -1,7 +1,9 @@
 // The timeline of a run: the observations that every executor of a plan returns.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "costmodel/plan/plan.hpp"
@@ -38,16 +40,19 @@ struct FlowRecord {
   double start_s = 0, end_s = 0;
 };
 
-/// Bytes sent for each (from, to) pair of nodes in the whole executed sequence; row = from.
+/// Bytes sent for each (from, to) pair of nodes in the whole executed sequence. Pairs that send nothing have
+/// no entry: with thousands of nodes, most pairs do not send.
 struct PairBytes {
-  int nodes = 0;
-  std::vector<double> bytes;
-  explicit PairBytes(int n = 0)
-      : nodes(n), bytes(static_cast<std::size_t>(n) * static_cast<std::size_t>(n), 0.0) {}
-  [[nodiscard]] double at(int from, int to) const { return bytes[index(from, to)]; }
-  double& at(int from, int to) { return bytes[index(from, to)]; }
-  [[nodiscard]] std::size_t index(int from, int to) const {
-    return static_cast<std::size_t>(from) * static_cast<std::size_t>(nodes) + static_cast<std::size_t>(to);
+  std::map<std::pair<int, int>, double> bytes;  // by (from, to)
+  [[nodiscard]] double at(int from, int to) const {
+    const auto found = bytes.find({from, to});
+    return found == bytes.end() ? 0 : found->second;
+  }
+  void add(int from, int to, double more) {
+    if (more != 0) bytes[{from, to}] += more;
+  }
+  void divide_by(double divisor) {
+    for (auto& [pair, sum] : bytes) sum /= divisor;
   }
 };
 

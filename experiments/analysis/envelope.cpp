@@ -11,6 +11,7 @@
 #include "experiments/analysis/validation_data.hpp"
 #include "experiments/text/human.hpp"
 #include "experiments/text/suggest.hpp"
+#include "platforms/each_path.hpp"
 
 namespace fomoe::commands {
 
@@ -46,7 +47,11 @@ const Envelope& envelope() {
   return read;
 }
 
-std::string rate(double bytes_per_s) { return fmt::format("{:.4g} Mbit/s", bytes_per_s * 8 / 1e6); }
+std::string rate(double bytes_per_s) {
+  const double bits_per_s = bytes_per_s * 8;
+  return bits_per_s < 1e9 ? fmt::format("{:.4g} Mbit/s", bits_per_s / 1e6)
+                          : fmt::format("{:.4g} Gbit/s", bits_per_s / 1e9);
+}
 std::string plain(double value) { return fmt::format("{:g}", value); }
 
 /// The smallest and largest single-connection rate and latency over all pairs of sites.
@@ -67,19 +72,6 @@ Links links_of(const platforms::Platform& platform) {
     }
   }
   return links;
-}
-
-bool latencies_differ(const platforms::Platform& platform) {
-  std::optional<double> first;
-  for (int from = 0; from < platform.size(); ++from) {
-    for (int to = 0; to < platform.size(); ++to) {
-      if (from == to) continue;
-      const double latency_s = platform.path(from, to).latency_s;
-      if (first && latency_s != *first) return true;
-      first = latency_s;
-    }
-  }
-  return false;
 }
 
 /// The name of the network terms in the CSV; empty if no runs were predicted with such terms.
@@ -157,7 +149,7 @@ std::string validation_range_text(const costmodel::RunReport& report, const cost
 std::optional<Accuracy> accuracy_of(const costmodel::Scenario& scenario) {
   if (scenario.sites() < 2) return std::nullopt;
   const std::string terms = terms_of(scenario.network);
-  const std::string latencies = latencies_differ(scenario.platform) ? "unequal" : "equal";
+  const std::string latencies = platforms::latencies_differ(scenario.platform) ? "unequal" : "equal";
   std::istringstream lines(kValidationAccuracy);
   std::string line;
   while (std::getline(lines, line)) {

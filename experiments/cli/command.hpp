@@ -21,6 +21,7 @@ void run_compare(const Arguments& arguments);
 void run_plan(const Arguments& arguments);
 void run_solve(const Arguments& arguments);
 void run_explain(const Arguments& arguments);
+void run_explore(const Arguments& arguments);
 void run_report(const Arguments& arguments);
 void run_sweep(const Arguments& arguments);
 void run_reproduce(const Arguments& arguments);
@@ -38,6 +39,8 @@ inline constexpr Command kCommands[] = {
     {"plan", "recommend a method, K, O_e, placement, collective and sites", run_plan},
     {"solve", "find the bandwidth, K, … that reaches a utilisation, a deadline or a budget", run_solve},
     {"explain", "print the closed form with the scenario's numbers, line by line", run_explain},
+    {"explore", "plan in a browser: sliders, the closed form at once and the simulation after it",
+     run_explore},
     {"report", "show results on one page: charts, tables and the origin of every number", run_report},
     {"sweep", "compute every combination of several keys' values, as CSV or JSON", run_sweep},
     {"reproduce", "compute the FoMoE paper's figures and tables, with every assumption", run_reproduce},

@@ -139,9 +139,15 @@ void Output::write(const std::string& text) const {
   message("wrote " + path_);
 }
 
+void refuse_plot_beside_json(const po::variable_value& output) {
+  if (output.defaulted() || output.as<std::string>() != "-") return;
+  throw UsageError(
+      "--plot: got this option with --output -, which writes JSON to stdout; expected one of them on stdout; "
+      "for example --plot --output result.json");
+}
+
 void message(const std::string& line) noexcept {
-  std::fputs(line.c_str(), stderr);
-  std::fputc('\n', stderr);
+  std::fprintf(stderr, "%s\n", line.c_str());  // one write, so that lines of several processes stay whole
 }
 
 std::string choice(const std::string& what, const std::string& value, const std::vector<std::string>& known) {

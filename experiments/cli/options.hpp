@@ -53,6 +53,9 @@ class Output {
   std::string path_;
 };
 
+/// Throws UsageError if `output` is a given --output -, because stdout cannot take JSON and --plot.
+void refuse_plot_beside_json(const boost::program_options::variable_value& output);
+
 /// Prints a line on stderr. Never throws, because a message that cannot be printed must not change the exit
 /// status.
 void message(const std::string& line) noexcept;

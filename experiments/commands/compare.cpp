@@ -8,14 +8,18 @@
 #include "costmodel/model/memory.hpp"
 #include "costmodel/plan/method.hpp"
 #include "costmodel/plan/site_shares.hpp"
+#include "experiments/analysis/envelope.hpp"
 #include "experiments/analysis/sensitivity.hpp"
 #include "experiments/analysis/verdict.hpp"
+#include "experiments/cli/answer.hpp"
 #include "experiments/cli/command.hpp"
 #include "experiments/cli/execute.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/output/report_text.hpp"
+#include "experiments/report/names.hpp"
 #include "experiments/results/json_values.hpp"
 #include "experiments/text/human.hpp"
+#include "experiments/text/plot.hpp"
 
 namespace fomoe::commands {
 
@@ -69,6 +73,18 @@ std::string table(const std::vector<Case>& cases) {
   return aligned(rows);
 }
 
+/// A bar for each case, with the settings of the case as its label.
+std::string plot_text(const std::vector<Case>& cases, const std::vector<std::string>& overrides) {
+  std::vector<TimeBar> bars;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const costmodel::RunReport& report = cases[i].report;
+    bars.push_back({report::short_case(overrides[i]), report.wall_clock_s, report.round.compute_s,
+                    report.round.exposed_communication_s, report.round.idle_s,
+                    report.memory_problem.empty() ? "" : "does not fit into GPU memory"});
+  }
+  return time_bars("wall clock", bars, plot_width());
+}
+
 /// The inputs that the wall clock of the fastest case depends on most.
 std::string of_the_fastest(const std::vector<Case>& cases,
                            const std::vector<costmodel::Scenario>& scenarios) {
@@ -91,7 +107,8 @@ void run_compare(const Arguments& arguments) {
   add_scenario_options(options);
   add_engine_options(options);
   options.add_options()("output", po::value<std::string>()->default_value("")->value_name("-|FILE"),
-                        "-: JSON on stdout; or a .json or .csv file (default: a table on stdout)");
+                        "-: JSON on stdout; or a .json or .csv file (default: a table on stdout)")(
+      "plot", po::bool_switch(), "also draw the wall clock of each case as a bar on stdout");
   const Help help = {
       "compare",
       "SCENARIO.toml --case \"KEY=VALUE …\" --case … [options]",
@@ -99,13 +116,17 @@ void run_compare(const Arguments& arguments) {
       "means over the sites.",
       {"fomoe compare experiments/scenarios/two-sites.toml --case strategy.method=ddp --case "
        "\"strategy.method=diloco "
-       "strategy.local_steps=32\" --case \"strategy.local_steps=32 strategy.expert_overlap=1\""}};
+       "strategy.local_steps=32\" --case \"strategy.local_steps=32 strategy.expert_overlap=1\"",
+       "fomoe compare experiments/scenarios/four-regions.toml --case strategy.method=ddp --case \"\" "
+       "--plot"}};
   const auto values = parse(arguments, help, options, "scenario");
   if (!values) return;
   if (values->count("case") == 0) {
     throw UsageError("--case: got none; expected at least one; for example --case strategy.method=ddp");
   }
   const Output output("--output", (*values)["output"].as<std::string>(), {".json", ".csv"});
+  const bool plot = (*values)["plot"].as<bool>();
+  if (plot) refuse_plot_beside_json((*values)["output"]);
   const Engine engine = read_engine(*values);
 
   // Read all cases before running the first one: a mistake in the last case then costs no simulation time.
@@ -121,14 +142,15 @@ void run_compare(const Arguments& arguments) {
   }
   for (std::size_t i = 0; i < cases.size(); ++i) cases[i].report = execute(scenarios[i], engine).report;
 
+  const std::string drawn = plot ? plot_text(cases, texts) : "";
   std::string answer;
   if (output.for_people()) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
       const std::string memory = costmodel::memory_problem(scenarios[i]);
       if (!memory.empty()) answer += fmt::format("{} cannot run as configured: it {}.\n", texts[i], memory);
     }
-    answer += (answer.empty() ? "" : "\n") + table(cases) + '\n' + verdict(cases) + '\n' +
-              of_the_fastest(cases, scenarios);
+    answer += (answer.empty() ? "" : "\n") + table(cases) + '\n' + drawn + (plot ? "\n" : "") +
+              verdict(cases) + '\n' + of_the_fastest(cases, scenarios);
   } else if (output.csv()) {
     answer = "case," + csv_header() + '\n';
     for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -139,6 +161,8 @@ void run_compare(const Arguments& arguments) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
       scenario::Json report = scenario::to_json(cases[i].report);
       report["sensitivity"] = sensitivity_json(brief_sensitivity(scenarios[i]));
+      report["validation_envelope"] = outside_of_validation(cases[i].report, scenarios[i]);
+      report["accuracy"] = accuracy_json(cases[i].report, scenarios[i]);
       report["scenario"] = scenario::to_json(scenarios[i]);
       const std::string& problem = cases[i].report.memory_problem;
       const bool known = costmodel::fullest_gpu(scenarios[i]).available > 0;
@@ -150,6 +174,7 @@ void run_compare(const Arguments& arguments) {
     answer = scenario::to_text({{"schema", "fomoe.compare/1"}, {"cases", list}, {"verdict", verdict(cases)}});
   }
   output.write(answer);
+  if (!output.for_people()) scenario::write_answer(drawn);
 }
 
 }  // namespace fomoe::commands

@@ -82,7 +82,11 @@ Cost cost_of(const costmodel::Scenario& scenario, int site, bool paper_accountin
   cost.flops = costmodel::flops_per_token(
       scenario.model, costmodel::local_experts(scenario), scenario.strategy.skip_token,
       paper_accounting ? costmodel::FlopsAccounting::paper : costmodel::FlopsAccounting::mechanism);
-  cost.recomputed_flops = costmodel::kForwardShare * costmodel::executed_again(scenario) * cost.flops.total();
+  if (scenario.gpus.activation_checkpointing) {
+    const double total = cost.flops.total();
+    cost.recomputed_flops = costmodel::kForwardShare * total *
+                            costmodel::repeated_share(total, costmodel::unembedding_flops(scenario.model));
+  }
   cost.memory_per_gpu = costmodel::memory_per_gpu(scenario);
   cost.memory_per_site = costmodel::memory_per_site(scenario);
   cost.host_bytes = costmodel::host_bytes_per_site(scenario);

@@ -126,6 +126,7 @@ std::string stage_lines(const Scenario& scenario, const costmodel::ClosedFormPar
     const std::string times =
         stage.times_per_round == 1 ? "" : fmt::format(", {:.6g} times per round", stage.times_per_round);
     const costmodel::Links<double> links = deciding_links(stage, parts.links);
+    const double in_share = 1 - stage.out_share;
     const bool by_ports =
         stage.between == costmodel::Between::pairs || stage.between == costmodel::Between::first_site;
     if (by_ports && parts.links.sites != nullptr)
@@ -133,13 +134,26 @@ std::string stage_lines(const Scenario& scenario, const costmodel::ClosedFormPar
                        fmt::format("{:.6g} steps, {} to each peer in all", stage.latency_hops,
                                    human_bytes(stage.pair_bytes)),
                        seconds(costmodel::stage_s(stage, parts.links))});
+    else if (stage.star)
+      text += text_of(
+          {name + times,
+           "hops · latency + Σ over both directions of max(bytes ÷ first site's port, bytes of a pair ÷ "
+           "other port or path)",
+           fmt::format("{:.6g} · {} + max({} ÷ {}, {} ÷ min({}, {})) + max({} ÷ {}, {} ÷ min({}, {}))",
+                       stage.latency_hops, seconds(links.latency_s), human_bytes(in_share * stage.bytes),
+                       rate(links.downlink_bytes_per_s), human_bytes(in_share * stage.pair_bytes),
+                       rate(links.uplink_bytes_per_s), rate(links.path_bytes_per_s),
+                       human_bytes(stage.out_share * stage.bytes), rate(links.uplink_bytes_per_s),
+                       human_bytes(stage.out_share * stage.pair_bytes), rate(links.downlink_bytes_per_s),
+                       rate(links.path_bytes_per_s)),
+           seconds(costmodel::stage_s(stage, links))});
     else
       text += text_of(
           {name + times + hop_text(scenario, links),
            "hops · latency + max(bytes ÷ port, bytes of a pair ÷ path)",
            fmt::format("{:.6g} · {} + max({} ÷ {}, {} ÷ {})", stage.latency_hops, seconds(links.latency_s),
-                       human_bytes(stage.bytes), rate(links.port_bytes_per_s), human_bytes(stage.pair_bytes),
-                       rate(links.path_bytes_per_s)),
+                       human_bytes(stage.bytes), rate(links.port_bytes_per_s()),
+                       human_bytes(stage.pair_bytes), rate(links.path_bytes_per_s)),
            seconds(costmodel::stage_s(stage, links))});
     if (stage.hidden_steps > 0 || stage.hidden_forwards > 0 || stage.hidden_backwards > 0)
       text += fmt::format(

@@ -13,6 +13,7 @@
 #include "experiments/files/accelerators.hpp"
 #include "experiments/files/platform_file.hpp"
 #include "experiments/model_files/hf_config.hpp"
+#include "experiments/scenario/json_schema.hpp"
 #include "experiments/scenario/keys/keys.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/text/human.hpp"
@@ -161,14 +162,17 @@ std::string platforms(const std::string& folder) {
   return text;
 }
 
-/// The folder `platforms` of the repository in whose build folder this program is.
+/// The folder `platforms` of the repository in whose build folder this program is, or of the Python package
+/// that this program belongs to.
 std::string own_platforms() {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   for (fs::path folder = program.parent_path(); !folder.empty(); folder = folder.parent_path()) {
-    const fs::path found = folder / "platforms" / "eight-regions.toml";
-    if (fs::exists(found, error)) return fs::proximate(found.parent_path(), error).string();
+    for (const fs::path& parent : {folder, folder / "examples"}) {
+      const fs::path found = parent / "platforms";
+      if (fs::exists(found / "eight-regions.toml", error)) return fs::proximate(found, error).string();
+    }
     if (folder == folder.root_path()) break;
   }
   return "platforms";
@@ -184,18 +188,30 @@ void run_list(const Arguments& arguments) {
       "near", po::value<std::string>()->value_name("SCENARIO.toml"),
       "order `list profiles` by how close a row is to this scenario's model and device")(
       "details", po::bool_switch(),
-      "with `list methods`: variants that are not modelled, and what is assumed");
-  const Help help = {"list",
-                     "methods|models|keys|platforms|accelerators|profiles",
-                     "Lists what a scenario can use: training methods, models, keys with their defaults, "
-                     "platforms, accelerators or published training speeds (profiles).",
-                     {"fomoe list methods", "fomoe list methods --details", "fomoe list models",
-                      "fomoe list keys", "fomoe list platforms", "fomoe list accelerators",
-                      "fomoe list profiles --near experiments/scenarios/four-regions.toml"}};
+      "with `list methods`: variants that are not modelled, and what is assumed")(
+      "json-schema", po::bool_switch(),
+      "with `list keys`: print the keys of a scenario as a JSON Schema (draft 2020-12), which editors use to "
+      "complete and check scenario files");
+  const Help help = {
+      "list",
+      "methods|models|keys|platforms|accelerators|profiles",
+      "Lists what a scenario can use: training methods, models, keys with their defaults, "
+      "platforms, accelerators or published training speeds (profiles).",
+      {"fomoe list methods", "fomoe list methods --details", "fomoe list models", "fomoe list keys",
+       "fomoe list keys --json-schema", "fomoe list platforms", "fomoe list accelerators",
+       "fomoe list profiles --near experiments/scenarios/four-regions.toml"}};
   const auto values = parse(arguments, help, options, "what");
   if (!values) return;
   const std::string what = choice("fomoe list", (*values)["what"].as<std::vector<std::string>>().front(),
                                   {"methods", "models", "keys", "platforms", "accelerators", "profiles"});
+  if ((*values)["json-schema"].as<bool>()) {
+    if (what != "keys")
+      throw UsageError(fmt::format(
+          "--json-schema: got this option with `list {}`; expected `list keys`; for example fomoe list keys "
+          "--json-schema",
+          what));
+    return scenario::write_answer(scenario::json_schema());
+  }
   if (what == "methods") scenario::write_answer(methods((*values)["details"].as<bool>()));
   if (what == "accelerators") scenario::write_answer(accelerators());
   if (what == "profiles") {

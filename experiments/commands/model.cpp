@@ -11,6 +11,7 @@
 #include "experiments/model_files/shape_file.hpp"
 #include "experiments/model_files/weights.hpp"
 #include "experiments/text/human.hpp"
+#include "experiments/text/nesting.hpp"
 #include "platforms/support/whole_file.hpp"
 
 namespace fomoe::commands {
@@ -20,8 +21,9 @@ namespace po = boost::program_options;
 namespace {
 
 bool is_shape_file(const std::string& path) {
-  const auto content = whole_file(path);
-  const scenario::Json json = scenario::Json::parse(content.value_or(""), nullptr, false);
+  const std::string content = whole_file(path).value_or("");
+  if (!scenario::excess_in_json(content).empty()) return false;  // the reader of configs says what is wrong
+  const scenario::Json json = scenario::Json::parse(content, nullptr, false);
   return json.is_object() && json.contains("schema");
 }
 

@@ -17,7 +17,7 @@ void print_help() {
       "Usage: fomoe COMMAND [options]\n\nCommands:\n");
   for (const auto& command : kCommands) fmt::print("  {:<9} {}\n", command.name, command.sentence);
   fmt::print(
-      "\nfomoe COMMAND --help explains a command.\n\nExamples:\n"
+      "\nfomoe COMMAND --help explains a command, and fomoe --version prints the version.\n\nExamples:\n"
       "  fomoe simulate experiments/scenarios/two-sites.toml\n"
       "  fomoe list keys\n"
       "  fomoe plan experiments/scenarios/four-regions.toml --within cost=4000USD\n"
@@ -32,6 +32,7 @@ void run(const Arguments& arguments) {
   scenario::use_xml_platform_loader(sim::read_xml_platform);
   if (arguments.empty()) throw UsageError("expected a command; see fomoe --help");
   const std::string& name = arguments.front();
+  if (name == "--version") return fmt::print("fomoe {}\n", FOMOE_VERSION);
   if (name == "--help" || name == "-h" || name == "help") return print_help();
   std::vector<std::string> names;
   for (const auto& command : kCommands) {

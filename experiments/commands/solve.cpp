@@ -19,6 +19,7 @@
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/text/human.hpp"
 #include "experiments/text/units.hpp"
+#include "platforms/each_path.hpp"
 
 namespace fomoe::commands {
 
@@ -143,16 +144,11 @@ const char* name_of(Found::Kind kind) {
 std::string rates_text(const Unknown& unknown, const Scenario& at) {
   if (unknown.name != "platform.rate_factor") return "";
   double least = std::numeric_limits<double>::infinity(), most = 0;
-  for (int i = 0; i < at.sites(); ++i) {
-    for (int j = 0; j < at.sites(); ++j) {
-      if (i == j) continue;
-      const double rate = at.platform.path(i, j).bandwidth_bytes_per_s;
-      if (!std::isfinite(rate)) return "";
-      least = std::min(least, rate);
-      most = std::max(most, rate);
-    }
-  }
-  if (!(most > 0)) return "";
+  platforms::each_path(at.platform, [&](int /*from*/, int /*to*/, const platforms::Path& path) {
+    least = std::min(least, path.bandwidth_bytes_per_s);
+    most = std::max(most, path.bandwidth_bytes_per_s);
+  });
+  if (!(most > 0) || !std::isfinite(most)) return "";
   const auto text = [](double rate) { return fmt::format("{:.4g}", rate * scenario::kBitsPerByte / 1e9); };
   return least == most
              ? fmt::format(" Every path between the sites then has {} Gb/s.", text(least))

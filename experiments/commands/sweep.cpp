@@ -6,15 +6,18 @@
 #include <thread>
 
 #include "costmodel/plan/method.hpp"
+#include "experiments/cli/answer.hpp"
 #include "experiments/cli/command.hpp"
 #include "experiments/cli/execute.hpp"
 #include "experiments/cli/options.hpp"
 #include "experiments/cli/progress.hpp"
 #include "experiments/scenario/scenario_reader.hpp"
 #include "experiments/sweep/journal.hpp"
+#include "experiments/sweep/plotted_rows.hpp"
 #include "experiments/sweep/row_writer.hpp"
 #include "experiments/sweep/rows.hpp"
 #include "experiments/sweep/unchanged.hpp"
+#include "experiments/text/plot.hpp"
 
 namespace fomoe::commands {
 
@@ -69,6 +72,15 @@ std::vector<sweep::Axis> read_axes(const po::variables_map& values) {
   return axes;
 }
 
+void check_plot(const po::variable_value& output, const Shard& shard) {
+  refuse_plot_beside_json(output);
+  if (shard.count > 1)
+    throw UsageError(fmt::format(
+        "--plot: got this option with --shard {}/{}; expected a whole sweep; for example --plot without "
+        "--shard",
+        shard.index, shard.count));
+}
+
 /// Simulated rows are kept in FILE.partial until FILE is complete.
 std::optional<sweep::Journal> open_journal(const std::string& path, bool simulated, bool resume,
                                            const sweep::Request& request, const sim::RunOptions& options) {
@@ -112,7 +124,7 @@ std::string currency_of(const std::optional<costmodel::Scenario>& scenario) {
 
 /// The currency of all rows; empty without prices. Refuses prices in several currencies.
 std::string only_currency(const sweep::Request& request, const std::optional<costmodel::Scenario>& first) {
-  const std::string usual = currency_of(first);
+  std::string usual = currency_of(first);
   for (std::size_t a = 0; a < request.grid.axes().size(); ++a) {
     const sweep::Axis& axis = request.grid.axes()[a];
     if (!axis.key.starts_with("prices.")) continue;
@@ -157,7 +169,10 @@ void run_sweep(const Arguments& arguments) {
       "output", po::value<std::string>()->default_value("-")->value_name("-|FILE"),
       "-: JSON on stdout; or a .json or .csv file")(
       "resume", po::bool_switch(),
-      "continue an interrupted simulated sweep to the same file; start from the beginning if there is none");
+      "continue an interrupted simulated sweep to the same file; start from the beginning if there is none")(
+      "plot", po::bool_switch(),
+      "draw the wall clocks on stdout, in place of the JSON: bars if one key varies, a heat map if two keys "
+      "vary");
   add_scenario_options(options);
   add_engine_options(options);
   const Help help = {
@@ -169,7 +184,9 @@ void run_sweep(const Arguments& arguments) {
       {"fomoe sweep experiments/scenarios/two-sites.toml --vary strategy.local_steps=16,64 --vary "
        "'platform.bandwidth=100Mbps..10Gbps*1/decade'",
        "fomoe sweep experiments/scenarios/two-sites.toml --engine closed-form --vary "
-       "strategy.method=ddp,diloco,fomoe --vary platform.latency=0ms..50ms+10ms"}};
+       "strategy.method=ddp,diloco,fomoe --vary platform.latency=0ms..50ms+10ms",
+       "fomoe sweep experiments/scenarios/two-sites.toml --vary strategy.local_steps=1..64*4 --vary "
+       "'platform.bandwidth=100Mbps..10Gbps*2/decade' --plot"}};
   const auto values = parse(arguments, help, options, "scenario");
   if (!values) return;
 
@@ -181,6 +198,8 @@ void run_sweep(const Arguments& arguments) {
   const int jobs = read_jobs(*values);
   const Shard shard = read_shard((*values)["shard"].as<std::string>());
   const bool resume = (*values)["resume"].as<bool>();
+  const bool plot = (*values)["plot"].as<bool>();
+  if (plot) check_plot((*values)["output"], shard);
 
   sweep::Request request{
       (*values)["scenario"].as<std::vector<std::string>>().front(), {}, sweep::Grid(read_axes(*values))};
@@ -195,9 +214,13 @@ void run_sweep(const Arguments& arguments) {
     if (!missing.empty()) message("the rows of a sweep leave out " + missing);
   }
   const std::string currency = only_currency(request, first);
+  std::optional<sweep::PlottedRows> plotted;
+  if (plot) plotted.emplace(request.grid, plot_width());
   std::optional<sweep::Journal> journal =
       open_journal(path, engine.simulated, resume, request, engine.options);
-  sweep::RowWriter writer(path, request.grid, engine.simulated ? "simulated" : "closed-form", currency);
+  std::optional<sweep::RowWriter> writer;  // not if the plot takes the place of the JSON
+  if (!plot || path != "-")
+    writer.emplace(path, request.grid, engine.simulated ? "simulated" : "closed-form", currency);
   sweep::UnchangedAxes unchanged(request.grid);
   std::uint64_t rows = 0, impossible = 0;
   std::string first_problem;
@@ -209,7 +232,8 @@ void run_sweep(const Arguments& arguments) {
         if (impossible++ == 0) first_problem = problem;
       }
       unchanged.add(chunk);
-      writer.write(chunk);
+      if (writer) writer->write(chunk);
+      if (plotted) plotted->add(chunk);
       progress.at(rows += chunk.rows);
     };
     if (journal) {
@@ -236,8 +260,9 @@ void run_sweep(const Arguments& arguments) {
     throw FileError(
         fmt::format("--vary: no combination is possible; the error of the first one: {}", first_problem));
   }
-  writer.finish();
+  if (writer) writer->finish();
   if (journal) journal->remove();
+  if (plotted) scenario::write_answer(plotted->text());
   if (path != "-") message(fmt::format("wrote {}: {} rows", path, rows));
   if (first) {
     for (const std::size_t axis : unchanged.found())

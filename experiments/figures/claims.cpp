@@ -6,28 +6,15 @@
 #include <cmath>
 #include <map>
 
-#include "costmodel/math/replicas.hpp"
+#include "costmodel/math/pooled_spread.hpp"
 
 namespace fomoe::figures {
 namespace {
 
-struct Pooled {
-  double variance = 0;
-  std::int64_t degrees_of_freedom = 0;
-};
-
-Pooled pooled(const Trained& trained) {
-  Pooled result;
-  double squares = 0;
-  for (const auto& [setting, runs] : trained) {
-    if (runs.seeds() < 2) continue;
-    const double mean = runs.loss();
-    for (const double loss : runs.losses) squares += (loss - mean) * (loss - mean);
-    result.degrees_of_freedom += static_cast<std::int64_t>(runs.seeds()) - 1;
-  }
-  if (result.degrees_of_freedom > 0)
-    result.variance = squares / static_cast<double>(result.degrees_of_freedom);
-  return result;
+costmodel::PooledSpread noise_of(const Trained& trained) {
+  std::vector<std::vector<double>> groups;
+  for (const auto& [setting, runs] : trained) groups.push_back(runs.losses);
+  return costmodel::pooled_spread(groups);
 }
 
 Verdict verdict_of(const Effect& effect, double threshold) {
@@ -83,18 +70,12 @@ Effect effect_of(const Trained& trained, const Comparisons& comparisons) {
     effect.mean += c * runs->loss();
     per_variance += c * c / static_cast<double>(runs->seeds());
   }
-  const Pooled noise = pooled(trained);
-  if (noise.degrees_of_freedom > 0)
-    effect.half_width =
-        costmodel::student_t(noise.degrees_of_freedom) * std::sqrt(noise.variance * per_variance);
+  effect.half_width = costmodel::half_width(noise_of(trained), per_variance);
   return effect;
 }
 
 double half_width_of_difference(const Trained& trained, std::size_t seeds) {
-  const Pooled noise = pooled(trained);
-  if (noise.degrees_of_freedom == 0) return -1;
-  return costmodel::student_t(noise.degrees_of_freedom) *
-         std::sqrt(noise.variance * 2 / static_cast<double>(seeds));
+  return costmodel::half_width(noise_of(trained), 2 / static_cast<double>(seeds));
 }
 
 Claim claim_above_zero(std::string sentence, std::string measure, const Effect& effect) {
@@ -173,9 +154,10 @@ std::string text_of(const std::vector<Claim>& claims) {
 
 std::vector<bool> on_frontier(const std::vector<std::pair<double, double>>& cost_and_loss) {
   std::vector<bool> result;
-  for (const auto& [cost, loss] : cost_and_loss) {
+  for (const auto& own : cost_and_loss) {
     result.push_back(std::none_of(cost_and_loss.begin(), cost_and_loss.end(), [&](const auto& other) {
-      return (other.first <= cost && other.second < loss) || (other.first < cost && other.second <= loss);
+      return (other.first <= own.first && other.second < own.second) ||
+             (other.first < own.first && other.second <= own.second);
     }));
   }
   return result;

@@ -31,7 +31,8 @@ Comparisons differences(const Trained& trained,
                         const std::function<std::optional<Setting>(const Setting&)>& other);
 
 /// For each setting of `of`, the setting for which among(setting, other) is true, that costs at most as much
-/// and has the smallest loss: loss(setting) − loss(best). Settings for which there is none are left out.
+/// and has the smallest loss: loss(setting) − loss(best). Settings for which there is none are left out. The
+/// luckiest seeds decide among settings of equal quality, which favours `among`.
 Comparisons against_best_within(const Trained& trained, const std::function<bool(const Setting&)>& of,
                                 const std::function<bool(const Setting&, const Setting&)>& among,
                                 double TrainedRuns::*cost);

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
+#include "costmodel/math/replicas.hpp"
 #include "experiments/figures/perplexity_figures.hpp"
 
 namespace fomoe::figures {
@@ -23,7 +23,7 @@ bool scaled(const Setting& setting) {
   return found == setting.others.end() || found->second == "complete_p";
 }
 
-// Index among the tested rates, in ascending order.
+// The tested learning rates, ascending, with their runs.
 using Curve = std::vector<std::pair<double, const TrainedRuns*>>;
 
 std::map<Size, Curve> curves_of(const Trained& trained, bool with_scaling) {
@@ -97,10 +97,9 @@ Figure learning_rates(Assumptions& assume) {
   for (const bool with : {true, false}) {
     for (const auto& [size, curve] : curves_of(trained, with)) {
       for (const auto& [rate, runs] : curve) {
-        double squares = 0;
-        for (const double loss : runs->losses) squares += (loss - runs->loss()) * (loss - runs->loss());
         Cell deviation = std::string();
-        if (runs->seeds() > 1) deviation = std::sqrt(squares / static_cast<double>(runs->seeds() - 1));
+        if (runs->seeds() > 1 && std::isfinite(runs->loss()))
+          deviation = costmodel::spread_of(runs->losses).standard_deviation;
         figure.rows.push_back({size.d_model, size.layers, std::string(with ? "complete_p" : "none"), rate,
                                static_cast<std::int64_t>(runs->seeds()), runs->loss(), deviation});
       }

@@ -28,7 +28,7 @@ class RowsReader {
     if (std::string line; std::getline(lines_, line)) columns_ = scenario::csv_cells(line);
   }
 
-  void read_into(Trained& trained) {
+  void read_into(Trained& trained, std::set<std::pair<Setting, std::string>>& seen) {
     while (next()) {
       Setting setting;
       const std::string method = word("method");
@@ -46,7 +46,7 @@ class RowsReader {
           setting.others[column] = word(column);
       }
       const std::string seed = word("seed");
-      if (!seen_.emplace(setting, seed).second) continue;  // full replicas may be there under two names
+      if (!seen.emplace(setting, seed).second) continue;  // full replicas may be there under two names
       TrainedRuns& runs = trained[setting];
       runs.losses.push_back(number("loss"));
       runs.site_losses.push_back(number("site_loss"));
@@ -102,7 +102,6 @@ class RowsReader {
   std::string name_;
   int line_ = 1;
   std::vector<std::string> columns_, cells_;
-  std::set<std::pair<Setting, std::string>> seen_;
 };
 
 }  // namespace
@@ -112,7 +111,8 @@ double TrainedRuns::site_loss() const { return mean(site_losses); }
 
 Trained trained_runs(const std::string& text, const std::string& name) {
   Trained trained;
-  RowsReader(text, name).read_into(trained);
+  std::set<std::pair<Setting, std::string>> seen;
+  RowsReader(text, name).read_into(trained, seen);
   return trained;
 }
 
@@ -128,9 +128,10 @@ Trained trained_runs(Assumptions& assume, const std::vector<std::string>& grids)
     return trained_runs(*text, path);
   }
   Trained all;
+  std::set<std::pair<Setting, std::string>> seen;  // a setting that two grids share has the runs of both
   for (const std::string& grid : grids) {
     for (const auto& [name, text] : kProxyRows) {
-      if (name == grid) all.merge(trained_runs(text, grid + "/rows.csv"));
+      if (name == grid) RowsReader(text, grid + "/rows.csv").read_into(all, seen);
     }
   }
   return all;

@@ -204,8 +204,8 @@ class PlatformReader {
 
   void fill_paths() {
     const int n = platform_.size();
-    platform_.paths.assign(static_cast<std::size_t>(n) * static_cast<std::size_t>(n), {});
-    covered_.assign(platform_.paths.size(), false);
+    platform_.paths = platforms::Paths(n, default_path_.value_or(platforms::Path{}));
+    covered_.assign(pairs(), false);
     for (int from = 0; from < n; ++from) {
       for (int to = 0; to < n; ++to) {
         if (from == to) continue;
@@ -221,7 +221,7 @@ class PlatformReader {
   }
 
   void read_given_paths() {
-    std::vector<bool> given(platform_.paths.size(), false);
+    std::vector<bool> given(pairs(), false);
     for (const toml::table* table : find_tables(document_, "path")) {
       const TableReader reader(document_, platform_file_keys(), "path", table);
       const int from = end_of(reader, "from"), to = end_of(reader, "to");
@@ -330,8 +330,10 @@ class PlatformReader {
     return static_cast<int>(found - names_.begin());
   }
 
+  [[nodiscard]] std::size_t pairs() const { return platform_.sites.size() * platform_.sites.size(); }
+
   void set(int from, int to, const platforms::Path& path) {
-    platform_.path(from, to) = path;
+    platform_.paths.set(from, to, path);
     covered_[static_cast<std::size_t>(from * platform_.size() + to)] = true;
   }
 
@@ -346,7 +348,7 @@ class PlatformReader {
   std::vector<bool> used_;                                   // [shared link]
   std::set<std::pair<std::string, std::string>> backbones_;  // pairs of regions
   std::optional<platforms::Path> default_path_;
-  std::vector<bool> covered_;  // whether a path is described; same indices as platform_.paths
+  std::vector<bool> covered_;  // whether a path is described; [from · sites + to]
   bool measured_paths_ = false, given_paths_ = false, measured_links_ = false, given_links_ = false;
 };
 

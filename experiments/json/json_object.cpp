@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "experiments/scenario/toml/document.hpp"
+#include "experiments/text/nesting.hpp"
 #include "experiments/text/suggest.hpp"
 #include "platforms/support/whole_file.hpp"
 
@@ -23,6 +24,8 @@ Json parse(const std::string& path, const JsonKind& kind) {
   const std::optional<std::string> content = whole_file(path);
   if (!content) fail(path + ":1", kind.subject, "no readable file", kind.article, kind.remedy);
   const std::string& text = *content;
+  if (const std::string excess = excess_in_json(text); !excess.empty())
+    fail(path + ":1", kind.subject, excess, kind.article, kind.remedy);
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {

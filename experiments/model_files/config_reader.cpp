@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "experiments/scenario/toml/document.hpp"
+#include "experiments/text/nesting.hpp"
 #include "platforms/support/whole_file.hpp"
 
 namespace fomoe::scenario {
@@ -42,18 +43,22 @@ std::string without_infinities(const std::string& text) {
 }  // namespace
 
 ConfigReader::ConfigReader(const std::string& path) : path_(path), text_(content_of(path)) {
-  json_ = Json::parse(without_infinities(text_), nullptr, false);
-  if (!json_.is_object()) {
-    fail(path_ + ":1", "model.hf_config", "text that is not a JSON object", "a config.json of Hugging Face",
+  const auto refuse = [&](const std::string& got) {
+    fail(path_ + ":1", "model.hf_config", got, "a config.json of Hugging Face",
          "\"model_type\": \"mixtral\"");
-  }
+  };
+  if (const std::string excess = excess_in_json(text_); !excess.empty()) refuse(excess);
+  json_ = Json::parse(without_infinities(text_), nullptr, false);
+  if (!json_.is_object()) refuse("text that is not a JSON object");
 }
 
 ConfigReader ConfigReader::inside(const std::string& field) const {
   if (!has(field) || !json_[field].is_object())
     refuse(field, "an object with the fields of the language model", "{\"hidden_size\": 4096, …}");
   ConfigReader inner = *this;
-  inner.begin_ = text_.find('"' + field + '"', begin_);
+  // The file may spell the name with escapes, such as "\u0074ext_config".
+  if (const std::size_t found = text_.find('"' + field + '"', begin_); found != std::string::npos)
+    inner.begin_ = found;
   inner.json_ = Json(json_[field]);
   return inner;
 }

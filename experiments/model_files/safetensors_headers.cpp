@@ -8,8 +8,11 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "experiments/scenario/toml/document.hpp"
+#include "experiments/text/nesting.hpp"
+#include "platforms/support/whole_file.hpp"
 
 namespace fomoe::scenario {
 
@@ -40,6 +43,8 @@ Header read_header(const std::string& path) {
   file.read(text.data(), static_cast<std::streamsize>(length));
   if (static_cast<std::uint64_t>(file.gcount()) != length)
     refuse(path, fmt::format("{} bytes of a header of {}", file.gcount(), length), "the whole header");
+  if (const std::string excess = excess_in_sorted_json(text); !excess.empty())
+    refuse(path, "a header of " + excess, "tensors by their names");
   Header header = Header::parse(text, nullptr, false);
   if (!header.is_object()) refuse(path, "a header that is not a JSON object", "tensors by their names");
   return header;
@@ -69,16 +74,18 @@ TensorHeader read_tensor(const std::string& path, const std::string& name, const
 // A model of several files has an index, which names the file of each tensor.
 void check_complete(const std::string& folder) {
   const std::filesystem::path index = std::filesystem::path(folder) / "model.safetensors.index.json";
-  if (!std::filesystem::exists(index)) return;
-  std::ifstream file(index);
-  const Header json = Header::parse(file, nullptr, false);
+  const std::optional<std::string> text = whole_file(index.string());
+  if (!text) return;
+  if (const std::string excess = excess_in_sorted_json(*text); !excess.empty())
+    refuse(index.string(), excess, "an index with the file of each tensor");
+  const Header json = Header::parse(*text, nullptr, false);
   if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())
     refuse(index.string(), "no weight_map", "an index with the file of each tensor");
   for (const auto& [tensor, name] : json["weight_map"].items()) {
-    if (!name.is_string() ||
-        !std::filesystem::exists(std::filesystem::path(folder) / name.get<std::string>()))
+    if (!name.is_string() || !path_exists((std::filesystem::path(folder) / name.get<std::string>()).string()))
       refuse(index.string(),
-             fmt::format("the file {} of the tensor {}, which is missing", name.dump(), tensor),
+             fmt::format("the file {} of the tensor {}, which is missing",
+                         name.dump(-1, ' ', false, Header::error_handler_t::replace), tensor),
              "all files of the model in the folder");
   }
 }
@@ -86,6 +93,8 @@ void check_complete(const std::string& folder) {
 }  // namespace
 
 std::int64_t TensorHeader::elements() const {
+  // The product of the other sizes may be too large for an integer if one size is 0.
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   std::int64_t product = 1;
   for (const std::int64_t size : shape) product *= size;
   return product;

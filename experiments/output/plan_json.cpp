@@ -21,9 +21,15 @@ using scenario::Json;
 Json number(double value) { return std::isnan(value) ? Json(nullptr) : Json(value); }
 Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
-Json amounts(const planner::Amounts& amounts) {
+/// The currency of the scenario's prices; null without prices.
+Json currency(const costmodel::Scenario& scenario) {
+  return scenario.prices ? Json(scenario.prices->currency) : Json(nullptr);
+}
+
+Json amounts(const planner::Amounts& amounts, const costmodel::Scenario& scenario) {
   return {{"wall_clock_s", number(amounts.time_s)},
           {"cost_total", number(amounts.cost)},
+          {"currency", std::isnan(amounts.cost) ? Json(nullptr) : currency(scenario)},
           {"energy_kwh", number(amounts.energy_kwh)}};
 }
 
@@ -41,8 +47,8 @@ Json finalist_json(const PlanAnswer& plan, const Finalist& finalist) {
           {"set", finalist.settings},
           {"command", simulate_line(plan.question, finalist)},
           {"value", number(finalist.value)},
-          {"simulated", amounts(finalist.simulated)},
-          {"closed_form", amounts(finalist.closed_form)},
+          {"simulated", amounts(finalist.simulated, finalist.scenario)},
+          {"closed_form", amounts(finalist.closed_form, finalist.scenario)},
           {"compute_utilization", finalist.compute_utilization},
           {"exposed_share", finalist.exposed_share},
           {"bytes_sent_per_site_per_round", finalist.bytes_sent_per_site_per_round},
@@ -87,6 +93,7 @@ std::string plan_json(const PlanAnswer& plan) {
     dropped.push_back({{"reason", reason}, {"count", entry.count}, {"example", entry.example}});
   Json document = {{"schema", "fomoe.plan/1"},
                    {"minimise", name_of(plan.options.screening.minimise)},
+                   {"currency", currency(answer.finalists.front().scenario)},
                    {"within",
                     {{"time_s", number(limits.time_s)},
                      {"cost", number(limits.cost)},
@@ -119,7 +126,8 @@ std::string plan_csv(const PlanAnswer& plan) {
   std::string text =
       "place,method,sites,site_names,local_steps,expert_overlap,placement,reshuffle_rounds,collective,"
       "payload_"
-      "dtype,wall_clock_s,cost_total,energy_kwh,closed_form_wall_clock_s,compute_utilization,perplexity,"
+      "dtype,wall_clock_s,currency,cost_total,energy_kwh,closed_form_wall_clock_s,compute_utilization,"
+      "perplexity,"
       "command,"
       "problem\n";
   const auto cell = [](double value) { return std::isnan(value) ? std::string() : fmt::format("{}", value); };
@@ -135,12 +143,15 @@ std::string plan_csv(const PlanAnswer& plan) {
       names += (names.empty() ? "" : " ") + site.name;
     const costmodel::Strategy& strategy = finalist.scenario.strategy;
     text += fmt::format(
-        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", place, strategy.method->name,
+        "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", place, strategy.method->name,
         finalist.scenario.sites(), csv_cell(names), finalist.steps_per_round(),
         costmodel::effective_overlap(finalist.scenario), to_string(strategy.placement),
         strategy.reshuffle_rounds, to_string(strategy.collective), to_string(strategy.wire.type),
-        cell(finalist.simulated.time_s), cell(finalist.simulated.cost), cell(finalist.simulated.energy_kwh),
-        cell(finalist.closed_form.time_s), cell(finalist.compute_utilization),
+        cell(finalist.simulated.time_s),
+        std::isnan(finalist.simulated.cost) || !finalist.scenario.prices ? ""
+                                                                         : finalist.scenario.prices->currency,
+        cell(finalist.simulated.cost), cell(finalist.simulated.energy_kwh), cell(finalist.closed_form.time_s),
+        cell(finalist.compute_utilization),
         finalist.perplexity ? fmt::format("{}", *finalist.perplexity) : "",
         csv_cell(simulate_line(plan.question, finalist)), csv_cell(finalist.problem));
   }

@@ -16,8 +16,8 @@ constexpr double kHello_s = 5;
 
 Hello hello_from(const json& line) {
   Hello hello;
-  hello.rank = line.at("rank");
-  hello.world = line.at("world");
+  hello.rank = whole_number(line, "rank");
+  hello.world = whole_number(line, "world");
   hello.name = line.at("name");
   hello.host = line.at("host");
   hello.address = line.at("address");

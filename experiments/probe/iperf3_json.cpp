@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
+
+#include "experiments/text/nesting.hpp"
 
 namespace fomoe::probe {
 
@@ -16,7 +19,7 @@ void refuse_other_tests(const json& start) {
   if (protocol != "TCP")
     throw Iperf3Error(fmt::format("the report is of {}; expected TCP, as iperf3 -c HOST -J sends", protocol));
   for (const char* kind : {"reverse", "bidir"}) {
-    if (test.value(kind, 0) != 0)
+    if (test.value(kind, 0.0) != 0)
       throw Iperf3Error(
           fmt::format("the report is of a test with --{}; expected a transfer from the client to the server, "
                       "as iperf3 -c HOST -J sends",
@@ -28,6 +31,15 @@ void refuse_other_tests(const json& start) {
 std::string version_of(const std::string& text) {
   const std::size_t digit = text.find_first_of("0123456789");
   return digit == std::string::npos ? text : text.substr(digit);
+}
+
+/// nlohmann::json converts any number, also one that is too large for the type.
+template <class Number>
+Number at_most(double most, const json& value) {
+  const double number = value.get<double>();
+  if (!(std::abs(number) <= most))
+    throw Iperf3Error(fmt::format("the report contains the number {}", number));
+  return static_cast<Number>(number);
 }
 
 std::optional<double> mean_round_trip_s(const json& streams) {
@@ -47,6 +59,7 @@ std::optional<double> mean_round_trip_s(const json& streams) {
 }  // namespace
 
 Iperf3Transfer read_iperf3(const std::string& text) {
+  if (!scenario::excess_in_sorted_json(text).empty()) throw Iperf3Error("the output has too many levels");
   const json report = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!report.is_object()) throw Iperf3Error("the output is not a JSON object");
   if (report.contains("error") && report["error"].is_string()) {
@@ -58,8 +71,9 @@ Iperf3Transfer read_iperf3(const std::string& text) {
     Iperf3Transfer transfer;
     transfer.bytes_per_s = received.at("bits_per_second").get<double>() / 8;
     transfer.seconds = received.at("seconds");
-    transfer.streams = report.at("start").at("test_start").at("num_streams");
-    transfer.retransmits = report.at("end").at("sum_sent").value("retransmits", std::int64_t{0});
+    transfer.streams = at_most<int>(1e6, report.at("start").at("test_start").at("num_streams"));
+    transfer.retransmits =
+        at_most<std::int64_t>(1e15, report.at("end").at("sum_sent").value("retransmits", json(0)));
     transfer.round_trip_s = mean_round_trip_s(report.at("end").at("streams"));
     transfer.version = version_of(report.at("start").at("version"));
     if (!(transfer.bytes_per_s > 0)) throw Iperf3Error("no data arrived");

@@ -16,6 +16,8 @@
 #include <cstring>
 #include <thread>
 
+#include "experiments/text/nesting.hpp"
+
 namespace fomoe::probe {
 
 namespace {
@@ -180,10 +182,21 @@ std::optional<nlohmann::json> LineSocket::take_line() {
     if (read_.size() > kLongestLine) throw ConnectionLost("sends data without line breaks");
     return std::nullopt;
   }
-  auto line = nlohmann::json::parse(read_.substr(0, end), nullptr, /*allow_exceptions=*/false);
+  const std::string text = read_.substr(0, end);
   read_.erase(0, end + 1);
+  if (!scenario::excess_in_sorted_json(text).empty()) throw ConnectionLost("sends JSON of too many levels");
+  auto line = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!line.is_object()) throw ConnectionLost("sends text that is not a JSON object");
   return line;
+}
+
+int whole_number(const nlohmann::json& message, const char* key) {
+  constexpr std::int64_t kMost = 1'000'000'000;
+  const auto found = message.find(key);
+  if (found == message.end() || !found->is_number_integer() || found->get<std::int64_t>() < 0 ||
+      found->get<std::int64_t>() > kMost)
+    throw ConnectionLost(fmt::format("sends no whole number as \"{}\"", key));
+  return found->get<int>();
 }
 
 }  // namespace fomoe::probe

@@ -59,4 +59,8 @@ class LineSocket {
   std::string read_;
 };
 
+/// The whole number at a key of a message. nlohmann::json would convert any number, also one that is too
+/// large for an int. Throws ConnectionLost if there is none from 0 to 10⁹.
+int whole_number(const nlohmann::json& message, const char* key);
+
 }  // namespace fomoe::probe

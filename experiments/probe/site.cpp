@@ -71,11 +71,11 @@ void echo(const Task& task, const Socket& listener, double until_s) {
 }
 
 json ping(const json& asked, double until_s) {
-  const Socket connection = connect_to(asked.at("host"), asked.at("port"), until_s);
+  const Socket connection = connect_to(asked.at("host"), whole_number(asked, "port"), until_s);
   const int yes = 1;
   ::setsockopt(connection.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   std::vector<double> round_trips_s;
-  const int count = asked.at("count");
+  const int count = whole_number(asked, "count");
   // The first round trip is a warm-up: routes are looked up, and sleeping processors wake.
   for (int i = 0; i <= count; ++i) {
     char byte = '?';
@@ -90,12 +90,24 @@ json ping(const json& asked, double until_s) {
 
 json send(const Task& task, const json& asked, double until_s) {
   ExternalProgram client(
-      {"iperf3", "-c", asked.at("host"), "-p", std::to_string(asked.at("port").get<int>()), "-P",
-       std::to_string(asked.at("streams").get<int>()), "-t", std::to_string(asked.at("seconds").get<int>()),
-       "-O", std::to_string(asked.at("omit").get<int>()), "-i", "0", "--connect-timeout", "5000", "-J"});
+      {"iperf3", "-c", asked.at("host"), "-p", std::to_string(whole_number(asked, "port")), "-P",
+       std::to_string(whole_number(asked, "streams")), "-t", std::to_string(whole_number(asked, "seconds")),
+       "-O", std::to_string(whole_number(asked, "omit")), "-i", "0", "--connect-timeout", "5000", "-J"});
   if (!task.wait_for(client, until_s)) throw Iperf3Error("the client did not end in time and was stopped");
   const Iperf3Transfer transfer = read_iperf3(client.output());
   return {{"bytes_per_s", transfer.bytes_per_s}};
+}
+
+/// The text at a key of a message; empty if there is none.
+std::string text_of(const json& message, const char* key) {
+  const auto found = message.find(key);
+  return found != message.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+/// The whole number at a key of a message; -1 if there is none.
+int number_of(const json& message, const char* key) {
+  const auto found = message.find(key);
+  return found != message.end() && found->is_number_integer() ? found->get<int>() : -1;
 }
 
 class Service {
@@ -114,10 +126,10 @@ class Service {
       const std::optional<json> line = rank0_.receive(now_s() + 1);
       forget_done();
       if (!line) continue;
-      const std::string what = line->value("do", "");
-      if (what == "end") return line->value("error", "");
+      const std::string what = text_of(*line, "do");
+      if (what == "end") return text_of(*line, "error");
       if (what == "stop") {
-        if (const auto found = tasks_.find(line->value("of", -1)); found != tasks_.end())
+        if (const auto found = tasks_.find(number_of(*line, "of")); found != tasks_.end())
           found->second->stop = true;
         continue;
       }
@@ -127,7 +139,7 @@ class Service {
 
  private:
   void start(const json& asked) {
-    const int id = asked.value("id", -1);
+    const int id = number_of(asked, "id");
     if (tasks_.count(id)) throw ConnectionLost("sent two requests with the same id");
     Task& task = *tasks_.emplace(id, std::make_unique<Task>()).first->second;
     task.thread = std::thread([this, &task, asked, id] {

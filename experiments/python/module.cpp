@@ -1,11 +1,13 @@
 // The Python module's only function: it takes a command line and returns the answer. fomoe/__init__.py wraps
-// it.
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
+// it. It uses Python's limited API alone, so that one compiled module serves every version from Python 3.9
+// on; nanobind offers this only from Python 3.12 on, and Debian 12 has 3.11.
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x03090000
+#include <Python.h>
 
-#include <stdexcept>
+#include <exception>
 #include <string>
+#include <vector>
 
 #include "experiments/cli/answer.hpp"
 #include "experiments/cli/command.hpp"
@@ -15,29 +17,73 @@
 
 namespace {
 
-struct WrongInput : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+PyObject* wrong_input = nullptr;  // the exception fomoe.InputError
+
+PyObject* refuse(const std::exception& error) {
+  PyErr_SetString(wrong_input, error.what());
+  return nullptr;
+}
+
+/// Returns false, with a Python exception, unless `list` is a list of strings.
+bool read_arguments(PyObject* list, fomoe::commands::Arguments& arguments) {
+  if (!PyList_Check(list)) {
+    PyErr_SetString(PyExc_TypeError, "answer() takes a list of strings");
+    return false;
+  }
+  for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
+    // The limited API has no direct access to the text before Python 3.10.
+    PyObject* bytes = PyUnicode_AsUTF8String(PyList_GetItem(list, i));
+    if (bytes == nullptr) return false;
+    char* text = nullptr;
+    Py_ssize_t size = 0;
+    const bool read = PyBytes_AsStringAndSize(bytes, &text, &size) == 0;
+    if (read) arguments.emplace_back(text, static_cast<std::size_t>(size));
+    Py_DECREF(bytes);
+    if (!read) return false;
+  }
+  return true;
+}
 
 // The function does not release the GIL, because a process can have only one SimGrid engine and one captured
 // answer at a time.
-std::string answer(const fomoe::commands::Arguments& arguments) {
-  const fomoe::scenario::CapturedOutput kept;
+PyObject* answer(PyObject*, PyObject* list) {
   try {
+    fomoe::commands::Arguments arguments;
+    if (!read_arguments(list, arguments)) return nullptr;
+    const fomoe::scenario::CapturedOutput kept;
     fomoe::commands::run(arguments);
+    return PyUnicode_FromStringAndSize(kept.text().data(), static_cast<Py_ssize_t>(kept.text().size()));
   } catch (const fomoe::FileError& error) {
-    throw WrongInput(error.what());
+    return refuse(error);
   } catch (const fomoe::InputError& error) {
-    throw WrongInput(error.what());
+    return refuse(error);
   } catch (const fomoe::UsageError& error) {
-    throw WrongInput(error.what());
+    return refuse(error);
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+    return nullptr;
   }
-  return kept.text();
 }
+
+PyMethodDef functions[] = {
+    {"answer", answer, METH_O, "Runs `fomoe` with these arguments and returns its answer."},
+    {nullptr, nullptr, 0, nullptr}};
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_fomoe", nullptr, -1, functions, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace
 
-NB_MODULE(_fomoe, module) {
-  nanobind::exception<WrongInput>(module, "InputError", PyExc_ValueError);
-  module.def("answer", &answer, nanobind::arg("arguments"));
+PyMODINIT_FUNC PyInit__fomoe() {
+  PyObject* module = PyModule_Create(&definition);
+  if (module == nullptr) return nullptr;
+  wrong_input = PyErr_NewExceptionWithDoc("fomoe.InputError",
+                                          "Wrong input: the place, the wrong value and the expected value.",
+                                          PyExc_ValueError, nullptr);
+  if (wrong_input == nullptr || PyModule_AddObject(module, "InputError", wrong_input) != 0) {
+    Py_XDECREF(wrong_input);
+    Py_DECREF(module);
+    return nullptr;
+  }
+  Py_INCREF(wrong_input);  // the module took the first reference
+  return module;
 }

@@ -94,12 +94,13 @@ Chart bytes_chart(const Run& run) {
     total += bytes;
   }
   const Scale unit = bytes_scale(most);
-  Json labels = Json::array(), values = Json::array();
+  Json labels = Json::array(), values = Json::array(), ends = Json::array();
   std::vector<Row> rows;
   for (const auto& [name, bytes] : run.sent_bytes) {
     if (bytes == 0) continue;
     labels.push_back(class_name(name));
     values.push_back(bytes / unit.size);
+    ends.push_back(human_bytes(bytes));
     rows.push_back({class_name(name), human_bytes(bytes), human_percent(bytes / total)});
   }
   rows.push_back({"total", human_bytes(total), ""});
@@ -108,7 +109,8 @@ Chart bytes_chart(const Run& run) {
   chart.height_rem = 5 + 2.2 * static_cast<double>(labels.size());
   chart.data = {{"kind", "bars"},
                 {"labels", labels},
-                {"x_title", unit.name},
+                {"ends", ends},
+                {"x_title", "bytes sent by a site in the mean round, " + unit.name},
                 {"series", Json::array({bars_of("sent", values)})}};
   chart.table =
       table("Bytes sent by a site in the mean round", {{"class"}, {"bytes", true}, {"share", true}}, rows);
@@ -177,7 +179,6 @@ Chart bandwidth_chart(const Run& run) {
   chart.data = {{"kind", "points"},
                 {"x_title", "factor on the rate of every link"},
                 {"y_title", "wall clock, " + unit.name},
-                {"x_log", true},
                 {"y_zero", true},
                 {"series", Json::array({points_of("closed form", true, points)})}};
   chart.table = table("Computed by the closed form",
@@ -189,12 +190,14 @@ Chart times_chart(const std::vector<Run>& runs) {
   double most = 0;
   for (const Run& run : runs) most = std::max(most, run.figures.wall_clock_s);
   const Scale unit = time_scale(most);
-  Json labels = Json::array(), compute = Json::array(), exposed = Json::array(), idle = Json::array();
+  Json labels = Json::array(), compute = Json::array(), exposed = Json::array(), idle = Json::array(),
+       ends = Json::array();
   std::vector<Row> rows;
   for (const Run& run : runs) {
     const costmodel::MeanRound& round = run.figures.round;
     const auto in_run = [&](double per_round_s) { return per_round_s * static_cast<double>(round.count); };
     labels.push_back(run.name);
+    ends.push_back(human_time(run.figures.wall_clock_s));
     compute.push_back(in_run(round.compute_s) / unit.size);
     exposed.push_back(in_run(round.exposed_communication_s) / unit.size);
     idle.push_back(in_run(round.idle_s) / unit.size);
@@ -207,7 +210,8 @@ Chart times_chart(const std::vector<Run>& runs) {
   chart.data = {{"kind", "bars"},
                 {"stacked", true},
                 {"labels", labels},
-                {"x_title", unit.name},
+                {"ends", ends},
+                {"x_title", "wall clock, " + unit.name},
                 {"series", Json::array({bars_of("compute", compute),
                                         bars_of("exposed communication", exposed), bars_of("idle", idle)})}};
   chart.table =

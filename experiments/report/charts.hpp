@@ -12,7 +12,8 @@ namespace fomoe::report {
 inline Json bars_of(const std::string& name, const Json& values) {
   return {{"name", name}, {"values", values}};
 }
-/// A series of points [x, y, text]. `line` states whether a line joins the points.
+/// A series of points [x, y, text] or [x, y, text, name]; the chart shows the name beside its point. `line`
+/// states whether a line joins the points.
 inline Json points_of(const std::string& name, bool line, const Json& points) {
   return {{"name", name}, {"line", line}, {"points", points}};
 }
@@ -38,15 +39,17 @@ Chart runs_frontier_chart(const std::vector<Run>& runs);
 Chart plan_frontier_chart(const Plan& plan);
 Chart methods_chart(const Plan& plan);
 
-/// Wall clock over the last axis that has numbers, with one line for each combination of the other axes.
-/// Empty if no axis has two numbers.
+/// Wall clock over the last axis that has numbers, with one line for each combination of the other axes. If
+/// no axis has two numbers, a bar for each combination; empty if there is only one.
 std::optional<Chart> sweep_chart(const Sweep& sweep);
 /// The value of the key that each target needs.
 std::optional<Chart> solved_chart(const Solved& solved);
 
-/// A short name: "fomoe, K = 32, O_e = 2".
+/// A short name: "fomoe K=32 O_e=2".
 std::string name_of(const Candidate& row);
 /// The amount that the plan minimises; empty if it is unknown.
 std::optional<double> minimised(const Plan& plan, const Candidate& row);
+/// The same as text, with its unit or currency.
+std::string amount_text(const Plan& plan, const Candidate& row);
 
 }  // namespace fomoe::report

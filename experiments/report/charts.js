@@ -27,11 +27,74 @@ function settings(data, scales, tooltip) {
   };
 }
 
+// Writes the text of each point that has a `mark`, where it covers neither another text nor a border.
+const marks = {
+  id: "marks",
+  afterDatasetsDraw(chart) {
+    const {ctx, chartArea} = chart, taken = [];
+    ctx.save();
+    ctx.font = `${Chart.defaults.font.size}px system-ui, sans-serif`;
+    ctx.textBaseline = "middle";
+    ctx.fillStyle = colour("--text");
+    const found = [], all = [];
+    chart.data.datasets.forEach((dataset, i) => {
+      if (!chart.isDatasetVisible(i)) return;
+      dataset.data.forEach((point, j) => {
+        const at = chart.getDatasetMeta(i).data[j];
+        all.push([at.x - 5, at.y - 5, at.x + 5, at.y + 5]);
+        if (point.mark) found.push({text: point.mark, first: point.first, x: at.x, y: at.y});
+      });
+    });
+    found.sort((a, b) => (b.first ? 1 : 0) - (a.first ? 1 : 0));
+    for (const {x, y} of found) taken.push([x - 6, y - 6, x + 6, y + 6]);
+    const spotsOf = (text, x, y) => {
+      const width = ctx.measureText(text).width;
+      return [[x + 10, y], [x - 10 - width, y], [x - width / 2, y - 15], [x - width / 2, y + 15], [x + 8, y - 17],
+              [x + 8, y + 17], [x - 8 - width, y - 17], [x - 8 - width, y + 17], [x + 8, y - 27], [x - 8 - width, y - 27]].map(([left, middle]) => ({text, left, middle, width}));
+    };
+    for (const {text, x, y} of found) {
+      const own = (box) => box[0] < x && x < box[2] && box[1] < y && y < box[3];
+      const free = (others) => ({left, middle, width}) => {
+        const box = [left - 3, middle - 8, left + width + 3, middle + 8];  // texts side by side need a gap
+        return box[0] >= chartArea.left && box[2] <= chartArea.right && box[1] >= chartArea.top && box[3] <= chartArea.bottom &&
+          !others.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3]);
+      };
+      // Best is a spot that covers no point; then one that covers no named point; then one for the beginning of a long text.
+      const points = [...taken, ...all.filter((box) => !own(box))], spots = spotsOf(text, x, y);
+      const brief = text.length > 22 ? spotsOf(text.slice(0, 20).trimEnd() + "…", x, y) : [];
+      const spot = spots.find(free(points)) || spots.find(free(taken)) || brief.find(free(points)) || brief.find(free(taken));
+      if (!spot) continue;  // the tooltip and the table have it
+      taken.push([spot.left, spot.middle - 8, spot.left + spot.width, spot.middle + 8]);
+      ctx.fillText(spot.text, spot.left, spot.middle);
+    }
+    ctx.restore();
+  },
+};
+
+// `margin` is room at both ends, as a factor.
+function logAxis(title, values, margin = 1) {
+  const least = Math.min(...values) / margin, most = Math.max(...values) * margin;
+  const scale = axis(title, {type: "logarithmic", min: least, max: most});
+  scale.ticks.autoSkip = true;
+  scale.ticks.callback = (value) => short(value, 3);
+  scale.afterBuildTicks = (built) => {
+    const ticks = [], steps = most / least > 1e4 ? [1] : most / least > 50 ? [1, 3] : [1, 1.5, 2, 3, 5, 7];
+    for (let power = Math.floor(Math.log10(least)); power <= Math.ceil(Math.log10(most)); ++power) {
+      for (const step of steps) {
+        const value = step * 10 ** power;
+        if (value >= least * 0.999 && value <= most * 1.001) ticks.push({value});
+      }
+    }
+    built.ticks = ticks.length > 1 ? ticks : [{value: least}, {value: most}];
+  };
+  return scale;
+}
+
 // Breaks long names into several lines at dots, colons and underscores.
 function lines(label) {
   const wrapped = [""];
   for (const part of label.split(/(?<=[._: -])/)) {
-    if (wrapped.at(-1) && wrapped.at(-1).length + part.length > 18) wrapped.push("");
+    if (wrapped.at(-1) && wrapped.at(-1).length + part.length > 20) wrapped.push("");
     wrapped[wrapped.length - 1] += part;
   }
   return wrapped;
@@ -67,7 +130,73 @@ function timeline(data) {
   };
 }
 
+// Bars are cut off if they are this many times as long as half of the bars, so that the others can be told apart.
+const kBreak = 4;
+
+// How many bars are cut off, at most a third of them, and the longest of the others. Each of the former is twice as long.
+function breakAt(totals) {
+  const sorted = [...totals].sort((a, b) => b - a), usual = sorted[Math.floor(sorted.length / 2)];
+  let cut = totals.length > 2 && usual > 0 ? sorted.filter((total) => total > kBreak * usual).length : 0;
+  while (cut > 0 && sorted[cut - 1] < 2 * sorted[cut]) --cut;
+  return cut <= totals.length / 3 ? {cut, most: sorted[cut]} : {cut: 0, most: sorted[0]};
+}
+
+// Makes the axis long enough for the bars up to `most`, the texts behind them and the gaps of bars that are cut off.
+const roomForEnds = (ends, totals, {cut, most}) => (scale) => {
+  const {ctx} = scale.chart, room = scale.maxWidth || scale.chart.width;
+  ctx.save();
+  ctx.font = `${Chart.defaults.font.size}px system-ui, sans-serif`;
+  scale.max = most * (cut ? 1.2 : 1);
+  totals.forEach((total, i) => {
+    const share = Math.min(0.7, (ctx.measureText(ends[i]).width + 10) / room);
+    if (total <= most) scale.max = Math.max(scale.max, total / (1 - share));
+  });
+  ctx.restore();
+};
+
+// Writes data.ends behind the bars, and a gap into those that are cut off.
+const ends = (data, totals) => ({
+  id: "ends",
+  afterDatasetsDraw(chart) {
+    if (!data.ends) return;
+    const {ctx, chartArea, scales} = chart;
+    ctx.save();
+    ctx.font = `${Chart.defaults.font.size}px system-ui, sans-serif`;
+    ctx.textBaseline = "middle";
+    totals.forEach((total, i) => {
+      const y = scales.y.getPixelForValue(data.labels[i], i), end = scales.x.getPixelForValue(total);
+      const cut = end > chartArea.right + 1, text = data.ends[i], width = ctx.measureText(text).width;
+      const x = cut ? chartArea.right - width - 8 : Math.min(end + 6, chartArea.right - width - 2);
+      if (cut || x < end) {
+        ctx.fillStyle = colour("--back");
+        ctx.fillRect(x - 4, y - 9, width + 8, 18);
+      }
+      if (cut) {
+        ctx.strokeStyle = colour("--back");
+        ctx.lineWidth = 4;
+        for (const left of [x - 24, x - 15]) {
+          ctx.beginPath();
+          ctx.moveTo(left, y + 16);
+          ctx.lineTo(left + 8, y - 16);
+          ctx.stroke();
+        }
+      }
+      ctx.fillStyle = colour("--text");
+      ctx.fillText(text, x, y);
+    });
+    ctx.restore();
+  },
+});
+
 function bars(data) {
+  const totals = data.labels.map((_, i) => data.series.reduce((sum, series) => sum + series.values[i], 0));
+  const at = data.ends ? breakAt(totals) : {cut: 0};
+  const said = at.cut ? ` (the longest ${at.cut > 1 ? at.cut + " bars are" : "bar is"} cut off)` : "";
+  const options = Object.assign(settings(data, {
+    x: axis(data.x_title + said, {stacked: Boolean(data.stacked),
+      afterDataLimits: data.ends ? roomForEnds(data.ends, totals, at) : undefined}),
+    y: names({stacked: Boolean(data.stacked)}),
+  }, {label: ({dataset, parsed}) => `${dataset.label}: ${short(parsed.x)}`}), {indexAxis: "y"});
   return {
     type: "bar",
     data: {
@@ -76,46 +205,40 @@ function bars(data) {
         label: series.name, data: series.values, backgroundColor: seriesColour(i), maxBarThickness: 28,
       })),
     },
-    options: Object.assign(settings(data, {
-      x: axis(data.x_title, {stacked: Boolean(data.stacked)}),
-      y: names({stacked: Boolean(data.stacked)}),
-    }, {label: ({dataset, parsed}) => `${dataset.label}: ${short(parsed.x)}`}), {indexAxis: "y"}),
+    options, plugins: [ends(data, totals)],
   };
 }
 
+// Values of which one is many times another need a logarithmic axis.
+const wide = (values) => values.length > 1 && Math.min(...values) > 0 && Math.max(...values) > 8 * Math.min(...values);
+
 function points(data) {
-  const x = data.x_log ? {type: "logarithmic"} : {type: "linear"};
-  const chart = {
+  const all = data.series.flatMap((series) => series.points);
+  const scaleOf = (title, values, log, more) =>
+    log ? logAxis(title + " (log)", values, data.series.some((series) => !series.line) ? 1.2 : 1) : axis(title, Object.assign({grace: data.series.some((series) => !series.line) ? "15%" : "5%"}, more));
+  const xs = all.map((point) => point[0]), ys = all.map((point) => point[1]);
+  return {
     type: "scatter",
     data: {
       datasets: data.series.map((series, i) => ({
         label: series.name, showLine: Boolean(series.line), pointStyle: shapes[i % shapes.length], pointRadius: 5,
         borderColor: seriesColour(i), backgroundColor: seriesColour(i), borderWidth: 2, clip: false,
-        data: series.points.map(([px, py, text]) => ({x: px, y: py, text})),
+        data: series.points.map(([px, py, text, mark]) => ({x: px, y: py, text, mark})),
       })),
     },
-    options: settings(data, {x: axis(data.x_title, x), y: axis(data.y_title, {beginAtZero: Boolean(data.y_zero)})}, {
-      label: ({raw}) => raw.text,
-    }),
+    options: settings(data, {
+      x: scaleOf(data.x_title, xs, wide(xs), {grace: 0}),
+      y: scaleOf(data.y_title, ys, wide(ys), data.y_most ? {min: 0, max: data.y_most} : {beginAtZero: Boolean(data.y_zero)}),
+    }, {label: ({raw}) => raw.text}),
+    plugins: [marks],
   };
-  if (data.x_log) {
-    // Puts a tick at each point, because a short axis has too few powers of ten.
-    const values = [...new Set(data.series.flatMap((series) => series.points.map((point) => point[0])))];
-    values.sort((a, b) => a - b);
-    const scale = chart.options.scales.x;
-    scale.afterBuildTicks = (built) => { built.ticks = values.map((value) => ({value})); };
-    scale.ticks.callback = (value) => short(value, 3);
-    scale.ticks.autoSkip = true;
-    scale.min = values[0];
-    scale.max = values.at(-1);
-  }
-  return chart;
 }
 
 const kinds = {timeline, bars, points};
 let drawn = [];
 
 function draw() {
+  Chart.defaults.font.size = matchMedia("print").matches ? 9 : 12;
   for (const chart of drawn) chart.destroy();
   drawn = [...document.querySelectorAll("figure.chart")].map((figure) => {
     const data = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
@@ -123,15 +246,6 @@ function draw() {
   });
 }
 
-// Paper cannot unfold sections and has a light background. All results are printed, but only those tables and
-// scenarios that are open.
-let folded = [];
-addEventListener("beforeprint", () => {
-  folded = [...document.querySelectorAll("article > details:first-child:not([open])")];
-  for (const details of folded) details.open = true;
-});
-addEventListener("afterprint", () => {
-  for (const details of folded) details.open = false;
-});
+// Paper has a light background. It has what is open on the screen: one result, or the comparison of several.
 for (const query of ["print", "(prefers-color-scheme: dark)"]) matchMedia(query).addEventListener("change", draw);
 draw();

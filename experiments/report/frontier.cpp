@@ -62,16 +62,10 @@ Against choose(const std::vector<Run>& runs) {
           }};
 }
 
-std::string amount_text(const Plan& plan, const Candidate& row) {
-  const std::optional<double> value = minimised(plan, row);
-  if (!value) return "unknown";
-  if (plan.minimise == "time") return human_time(*value);
-  return plan.minimise == "cost" ? fmt::format("{:.2f}", *value) : fmt::format("{:.4g} kWh", *value);
-}
-
 /// The scale and the axis of the amount that a plan minimises.
 std::pair<Scale, std::string> minimised_axis(const Plan& plan) {
-  if (plan.minimise == "cost") return {{1, ""}, "cost, in the scenario's currency"};
+  if (plan.minimise == "cost")
+    return {{1, plan.currency}, plan.currency.empty() ? "cost" : "cost, " + plan.currency};
   if (plan.minimise == "energy") return {{1, "kWh"}, "energy, kWh"};
   double most = minimised(plan, plan.as_it_is).value_or(0);
   for (const auto* rows : {&plan.chosen, &plan.methods}) {
@@ -84,11 +78,19 @@ std::pair<Scale, std::string> minimised_axis(const Plan& plan) {
 }  // namespace
 
 std::string name_of(const Candidate& row) {
-  return fmt::format("{}, K = {}, O_e = {}", row.method, row.local_steps, row.expert_overlap);
+  return fmt::format("{} K={} O_e={}", row.method, row.local_steps, row.expert_overlap);
 }
 
 std::optional<double> minimised(const Plan& plan, const Candidate& row) {
   return plan.minimise == "time" ? row.wall_clock_s : plan.minimise == "cost" ? row.cost : row.energy_kwh;
+}
+
+std::string amount_text(const Plan& plan, const Candidate& row) {
+  const std::optional<double> value = minimised(plan, row);
+  if (!value) return "unknown";
+  if (plan.minimise == "time") return human_time(*value);
+  if (plan.minimise == "energy") return fmt::format("{:.4g} kWh", *value);
+  return fmt::format("{:.2f}", *value) + (plan.currency.empty() ? "" : ' ' + plan.currency);
 }
 
 Chart runs_frontier_chart(const std::vector<Run>& runs) {
@@ -107,7 +109,8 @@ Chart runs_frontier_chart(const std::vector<Run>& runs) {
     (best[i] ? frontier : others)
         .push_back(
             {points[i].first / against.unit.size, points[i].second / time.size,
-             fmt::format("{}: {}, {}", runs[i].name, human_time(points[i].second), against.text(runs[i]))});
+             fmt::format("{}: {}, {}", runs[i].name, human_time(points[i].second), against.text(runs[i])),
+             runs[i].name});
     rows.push_back(
         {runs[i].name, human_time(points[i].second), against.text(runs[i]), best[i] ? "yes" : "no"});
   }
@@ -134,8 +137,8 @@ Chart plan_frontier_chart(const Plan& plan) {
   std::vector<Row> rows;
   const auto point = [&, &unit = unit](const Candidate& row) {
     const double x = by_perplexity ? row.perplexity.value_or(0) : static_cast<double>(row.local_steps);
-    return Json::array(
-        {x, minimised(plan, row).value_or(0) / unit.size, name_of(row) + ": " + amount_text(plan, row)});
+    return Json::array({x, minimised(plan, row).value_or(0) / unit.size,
+                        name_of(row) + ": " + amount_text(plan, row), row.method});
   };
   for (const Candidate& row : plan.chosen) {
     if (!minimised(plan, row) || (by_perplexity && !row.perplexity)) continue;
@@ -146,8 +149,8 @@ Chart plan_frontier_chart(const Plan& plan) {
   Json series = Json::array();
   for (auto& [overlap, points] : by_overlap) {
     std::sort(points.begin(), points.end(), [](const Json& a, const Json& b) { return a[0] < b[0]; });
-    series.push_back(
-        points_of(by_perplexity ? "chosen" : fmt::format("O_e = {}", overlap), !plan.has_choice, points));
+    series.push_back(points_of(by_perplexity ? "chosen" : fmt::format("O_e={}", overlap),
+                               by_perplexity && !plan.has_choice, points));
   }
   if (minimised(plan, plan.as_it_is) && (!by_perplexity || plan.as_it_is.perplexity))
     series.push_back(points_of("baseline", false, Json::array({point(plan.as_it_is)})));
@@ -164,7 +167,6 @@ Chart plan_frontier_chart(const Plan& plan) {
   chart.data = {{"kind", "points"},
                 {"x_title", by_perplexity ? "perplexity" : "K, steps between synchronisations"},
                 {"y_title", y_title},
-                {"x_log", !by_perplexity},
                 {"series", series}};
   chart.table = table("Simulated candidates; baseline: the unchanged scenario",
                       {{"candidate"}, {what, true}, {"perplexity", true}}, rows);
@@ -173,13 +175,14 @@ Chart plan_frontier_chart(const Plan& plan) {
 
 Chart methods_chart(const Plan& plan) {
   const auto [unit, title] = minimised_axis(plan);
-  Json labels = Json::array(), values = Json::array();
+  Json labels = Json::array(), values = Json::array(), ends = Json::array();
   std::vector<Row> rows;
   for (const Candidate& row : plan.methods) {
     rows.push_back({row.method, amount_text(plan, row), std::to_string(row.local_steps),
                     std::to_string(row.expert_overlap), row.collective, row.payload_dtype});
     if (!minimised(plan, row)) continue;
     labels.push_back(row.method);
+    ends.push_back(amount_text(plan, row));
     values.push_back(*minimised(plan, row) / unit.size);
   }
   Chart chart;
@@ -187,6 +190,7 @@ Chart methods_chart(const Plan& plan) {
   chart.height_rem = 5 + 1.9 * static_cast<double>(labels.size());
   chart.data = {{"kind", "bars"},
                 {"labels", labels},
+                {"ends", ends},
                 {"x_title", title},
                 {"series", Json::array({bars_of(title, values)})}};
   chart.table =

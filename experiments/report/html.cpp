@@ -61,6 +61,12 @@ std::string bullets(const std::vector<std::string>& texts) {
   return html + "</ul>\n";
 }
 
+std::string code_bullets(const std::vector<std::string>& texts) {
+  std::string html = "<ul>\n";
+  for (const std::string& text : texts) html += fmt::format("<li><code>{}</code></li>\n", escaped(text));
+  return html + "</ul>\n";
+}
+
 std::string table(std::string_view caption, const std::vector<Column>& columns,
                   const std::vector<std::vector<std::string>>& rows) {
   // Wide tables scroll in their own box, which the keyboard can reach.

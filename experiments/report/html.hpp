@@ -20,6 +20,8 @@ std::string paragraph(std::string_view text);
 /// A highlighted paragraph.
 std::string warning(std::string_view text);
 std::string bullets(const std::vector<std::string>& texts);
+/// Bullets with command lines.
+std::string code_bullets(const std::vector<std::string>& texts);
 
 struct Column {
   std::string title;

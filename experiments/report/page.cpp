@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <regex>
 #include <sstream>
@@ -10,6 +11,7 @@
 #include "experiments/report/html.hpp"
 #include "experiments/report/page_template.hpp"
 #include "experiments/report/sections.hpp"
+#include "experiments/text/human.hpp"
 #include "platforms/support/whole_file.hpp"
 
 namespace fomoe::report {
@@ -17,6 +19,13 @@ namespace fomoe::report {
 namespace {
 
 std::string title_of(const Results& results) {
+  if (results.size() > 1 && results.size() == results.runs.size()) {
+    const auto fastest = std::min_element(
+        results.runs.begin(), results.runs.end(),
+        [](const Run& a, const Run& b) { return a.figures.wall_clock_s < b.figures.wall_clock_s; });
+    return fmt::format("{} is the fastest of {} results: {}", fastest->name, results.size(),
+                       commands::human_time(fastest->figures.wall_clock_s));
+  }
   if (results.size() > 1) return fmt::format("fomoe: {} results", results.size());
   if (!results.runs.empty()) return answer_of(results.runs.front());
   if (!results.plans.empty()) return answer_of(results.plans.front());
@@ -54,6 +63,10 @@ ChartLibrary read_chart_library(const std::string& path) {
   return library;
 }
 
+std::string chart_licence(const ChartLibrary& library) {
+  return filled(kLicenceHtml, {{"chart_version", escaped(library.version)}});
+}
+
 std::string page(const Results& results, const ChartLibrary& library, const std::string& command) {
   const bool alone = results.size() == 1;
   std::string html;
@@ -70,7 +83,7 @@ std::string page(const Results& results, const ChartLibrary& library, const std:
                             {"style", kPageCss},
                             {"content", html},
                             {"command", escaped(command)},
-                            {"chart_version", escaped(library.version)},
+                            {"licence", chart_licence(library)},
                             {"chart_library", library.text},
                             {"charts", kChartsJs}});
 }

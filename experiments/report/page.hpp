@@ -17,6 +17,9 @@ struct ChartLibrary {
 /// Throws std::runtime_error if the file cannot be read or is not Chart.js 3 or 4.
 ChartLibrary read_chart_library(const std::string& path);
 
+/// The licence of Chart.js, to be shown at the end of a page that contains it.
+std::string chart_licence(const ChartLibrary& library);
+
 /// `command` is the command line that makes the page; it is shown at the end of the page.
 std::string page(const Results& results, const ChartLibrary& library, const std::string& command);
 

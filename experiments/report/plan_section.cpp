@@ -18,6 +18,11 @@ std::string known(const std::optional<double>& value, const char* format) {
   return value ? fmt::format(fmt::runtime(format), *value) : "unknown";
 }
 
+std::string money_of(const Plan& plan, const Candidate& row) {
+  return row.cost ? fmt::format("{:.2f}", *row.cost) + (plan.currency.empty() ? "" : ' ' + plan.currency)
+                  : "unknown";
+}
+
 std::string time_of(const Candidate& row) {
   return row.wall_clock_s ? human_time(*row.wall_clock_s) : "unknown";
 }
@@ -25,16 +30,16 @@ std::string time_of(const Candidate& row) {
 Row cells(const std::string& place, const Candidate& row) {
   return {place,
           row.method,
+          time_of(row),
+          row.cost ? fmt::format("{:.2f}", *row.cost) : "",
+          row.energy_kwh ? fmt::format("{:.4g}", *row.energy_kwh) : "",
+          row.perplexity ? fmt::format("{:.4g}", *row.perplexity) : "",
           std::to_string(row.local_steps),
           std::to_string(row.expert_overlap),
           row.placement,
           row.collective,
           row.payload_dtype,
           std::to_string(row.sites.size()),
-          time_of(row),
-          row.cost ? fmt::format("{:.2f}", *row.cost) : "",
-          row.energy_kwh ? fmt::format("{:.4g}", *row.energy_kwh) : "",
-          row.perplexity ? fmt::format("{:.4g}", *row.perplexity) : "",
           human_percent(row.compute_utilization)};
 }
 
@@ -42,9 +47,8 @@ std::string answer(const Plan& plan) {
   if (plan.chosen.empty()) {
     std::string html = paragraph("No configuration meets all limits. The reasons are listed below.");
     for (const auto& [measure, row] : plan.least)
-      html +=
-          paragraph(fmt::format("The least {} without limits is reached by {}: {}{}.", measure, name_of(row),
-                                time_of(row), row.cost ? fmt::format(", {:.2f}", *row.cost) : ""));
+      html += paragraph(fmt::format("The least {} without limits is reached by {}: {}{}.", measure,
+                                    name_of(row), time_of(row), row.cost ? ", " + money_of(plan, row) : ""));
     return html;
   }
   const Candidate& first = plan.chosen.front();
@@ -53,7 +57,7 @@ std::string answer(const Plan& plan) {
       {"wall clock", time_of(first)},
       {"compute utilisation", human_percent(first.compute_utilization)}};
   if (!plan.has_choice && plan.minimise != "time") list.front().first = "least " + plan.minimise;
-  if (first.cost) list.emplace_back("cost", known(first.cost, "{:.2f}"));
+  if (first.cost) list.emplace_back("cost", money_of(plan, first));
   if (first.energy_kwh) list.emplace_back("energy", known(first.energy_kwh, "{:.4g} kWh"));
   list.emplace_back("perplexity", known(first.perplexity, "{:.4g}"));
   list.emplace_back("wall clock of the unchanged scenario", time_of(plan.as_it_is));
@@ -79,10 +83,12 @@ std::string dropped(const Plan& plan) {
 std::string answer_of(const Plan& plan) {
   const std::string least =
       plan.minimise == "time" ? "the shortest wall clock" : "the least " + plan.minimise;
-  if (plan.chosen.empty()) return fmt::format("plan for {}: no configuration meets all limits", least);
-  return fmt::format("plan for {}: {}{}, {}", least,
-                     plan.has_choice ? "" : "no single best configuration; first row: ",
-                     name_of(plan.chosen.front()), time_of(plan.chosen.front()));
+  if (plan.chosen.empty()) return fmt::format("No configuration meets all limits (plan for {})", least);
+  const Candidate& first = plan.chosen.front();
+  const std::string amount = amount_text(plan, first);
+  if (!plan.has_choice)
+    return fmt::format("No single best configuration; {} has {}: {}", name_of(first), least, amount);
+  return fmt::format("{} is the choice for {}: {}", name_of(first), least, amount);
 }
 
 std::string plan_section(const Plan& plan) {
@@ -94,26 +100,28 @@ std::string plan_section(const Plan& plan) {
     commands.push_back(row.command);
   }
   rows.push_back(cells("baseline", plan.as_it_is));
-  html += heading(3, plan.has_choice ? "Ranking" : "Frontier") +
+  html += heading(3, plan.chosen.empty() ? "The unchanged scenario"
+                     : plan.has_choice   ? "Ranking"
+                                         : "Frontier") +
           table("Simulated configurations; baseline: the unchanged scenario",
                 {{"place"},
                  {"method"},
+                 {"wall clock", true},
+                 {plan.currency.empty() ? "cost" : "cost, " + plan.currency, true},
+                 {"kWh", true},
+                 {"perplexity", true},
                  {"K", true},
                  {"O_e", true},
                  {"placement"},
                  {"collective"},
                  {"wire format"},
                  {"sites", true},
-                 {"wall clock", true},
-                 {"cost", true},
-                 {"kWh", true},
-                 {"perplexity", true},
                  {"utilisation", true}},
                 rows);
   if (!plan.as_it_is.problem.empty()) html += paragraph("The baseline " + plan.as_it_is.problem + '.');
   if (!plan.chosen.empty()) {
     html += heading(3, "Pareto frontier") + chart(plan_frontier_chart(plan));
-    html += folded("Commands that simulate the rows", bullets(commands));
+    html += folded("Commands that simulate the rows", code_bullets(commands));
   }
   if (!plan.methods.empty()) html += heading(3, "Methods") + chart(methods_chart(plan));
   if (!plan.sensitivity.inputs.empty())

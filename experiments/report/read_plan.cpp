@@ -34,6 +34,7 @@ Plan read_plan(const std::string& path, const Json& document) {
   Plan plan;
   plan.path = path;
   plan.minimise = json.text("minimise");
+  if (json.has("currency") && !json.at("currency", "").is_null()) plan.currency = json.text("currency");
   plan.basis = json.text("basis");
   plan.why_no_choice = json.text("why_no_choice");
   plan.has_choice = !json.at("choice", "an object, or null if there is none").is_null();

@@ -181,6 +181,14 @@ Run read_run(const std::string& path, const Json& document) {
   run.scenario = shown(json, "scenario");
   run.goodput = shown(json, "goodput");
   run.replicas = shown(json, "replicas");
+  if (json.has("accuracy") && json.at("accuracy", "").is_object()) {
+    const JsonObject accuracy = inner(path, json, "accuracy");
+    const Json& ends = accuracy.array("wall_clock_s");
+    if (ends.size() != 2 || !ends[0].is_number() || !ends[1].is_number())
+      accuracy.refuse_value("wall_clock_s", ends, "two numbers");
+    run.of_real_runs = {ends[0].get<double>(), ends[1].get<double>()};
+    run.compared_runs = accuracy.count("runs", 0);
+  }
   if (json.has("validation_envelope")) {
     run.validation_envelope = json.at("validation_envelope", "");
     if (!run.validation_envelope.is_structured())

@@ -25,6 +25,8 @@ Sweep read_sweep(const std::string& path, const Json& document) {
     row.compute_utilization = amount(entry, "compute_utilization");
     row.bytes_sent_per_site_per_round = amount(entry, "bytes_sent_per_site_per_round");
     row.cost = known_amount(entry, "cost_total");
+    if (row.cost && entry.has("currency") && entry.at("currency", "").is_string())
+      sweep.currency = entry.text("currency");
     row.energy_kwh = known_amount(entry, "energy_kwh");
     row.perplexity = known_amount(entry, "perplexity");
   });

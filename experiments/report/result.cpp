@@ -4,6 +4,7 @@
 #include <set>
 
 #include "experiments/report/fields.hpp"
+#include "experiments/report/names.hpp"
 #include "experiments/scenario/toml/document.hpp"
 
 namespace fomoe::report {
@@ -45,7 +46,8 @@ Results read_results(const std::vector<std::string>& paths) {
       add(results.solved, read_solved(path, json), stem);
     } else if (schema == kCompareKind.schema) {
       each(path, fields(path, "", json), "cases", [&](const scenario::JsonObject& one) {
-        add(results.runs, read_run(path, one.at("report", "the report of a case")), one.text("case"));
+        add(results.runs, read_run(path, one.at("report", "the report of a case")),
+            short_case(one.text("case")));
       });
     } else {
       if (schema == kWanKind.schema) {

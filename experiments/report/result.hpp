@@ -33,7 +33,7 @@ struct DrawnRound {
 /// measured runs and of older versions.
 struct Run {
   std::string path;
-  std::string name;              // file name without folder and extension, unique in a report
+  std::string name;  // file name without folder and extension, or a short case; unique in a report
   costmodel::RunReport figures;  // without goodput and replicas, which are shown as JSON
   /// Bytes per site in the mean round, by class of traffic.
   std::vector<std::pair<std::string, double>> sent_bytes;
@@ -43,6 +43,9 @@ struct Run {
   std::vector<costmodel::Uncertainty> uncertainty;
   /// JSON objects that are shown unchanged, or null.
   Json scenario, goodput, replicas;
+  /// Seconds between which 95 % of comparable real runs would end, and how many runs were compared.
+  std::optional<costmodel::Interval95> of_real_runs;
+  std::int64_t compared_runs = 0;
   /// How far the run lies outside of the validated ranges: an array of sentences, an object, or null.
   Json validation_envelope;
 };
@@ -65,6 +68,7 @@ struct Dropped {
 struct Plan {
   std::string path, name;
   std::string minimise;       // "time", "cost" or "energy"
+  std::string currency;       // of the costs; empty if there are none, and in plans of older versions
   std::string basis;          // what the choice is based on: "quality-unknown", …
   std::string why_no_choice;  // the reason, if the answer has no choice
   bool has_choice = false;    // whether the first entry of `chosen` is the choice; the others are runners-up
@@ -89,6 +93,7 @@ struct Sweep {
     std::optional<double> cost, energy_kwh, perplexity;
   };
   std::string path, name, executor;
+  std::string currency;           // of the costs; empty if there are none
   std::vector<std::string> axes;  // keys with the unit of their numbers, like the names of columns
   std::vector<Row> rows;          // in the order of the sweep: the last axis varies fastest
 };

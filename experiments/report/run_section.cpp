@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "costmodel/model/memory.hpp"
 #include "experiments/analysis/uncertainty.hpp"
@@ -32,6 +33,32 @@ std::string of_scenario(const Run& run, const char* table_name, const char* key)
              : "";
 }
 
+/// Whether the run lies outside of the conditions in which predictions were compared with real runs.
+bool outside_of_comparison(const Run& run) {
+  return run.validation_envelope.is_array() && !run.validation_envelope.empty();
+}
+
+/// The answer in one sentence, with its cost, and how sure it is.
+std::string lead(const Run& run) {
+  const costmodel::RunReport& report = run.figures;
+  std::string text = "Training takes " + human_time(report.wall_clock_s);
+  const std::string money = commands::money_text(report);
+  if (!money.empty()) {
+    text += " and costs " + money;
+    if (report.cost->cost_total > 0 && report.cost->egress_cost > 0)
+      text += fmt::format(" ({} of it for egress)",
+                          human_percent(report.cost->egress_cost / report.cost->cost_total));
+  }
+  text += report.executor == "measured" ? ", measured." : ".";
+  if (!run.of_real_runs) return paragraph(text);
+  text += fmt::format(
+      " By the errors of {} real runs that were compared with such predictions, 95 % of real runs would take "
+      "{} to {}",
+      run.compared_runs, human_time(run.of_real_runs->low), human_time(run.of_real_runs->high));
+  return paragraph(
+      text + (outside_of_comparison(run) ? ", but this scenario lies outside of what was compared." : "."));
+}
+
 std::string answer(const Run& run) {
   const costmodel::RunReport& report = run.figures;
   std::vector<std::pair<std::string, std::string>> list = {
@@ -48,7 +75,7 @@ std::string answer(const Run& run) {
   std::string html;
   if (!report.memory_problem.empty())
     html += warning("This scenario cannot run as configured: it " + report.memory_problem);
-  html += figures(list);
+  html += lead(run) + figures(list);
   std::string sentence = "The run " + commands::waiting_text(report) + '.';
   if (report.wall_clock_interval_s)
     sentence += fmt::format(
@@ -230,36 +257,74 @@ static bool same_question(const std::vector<Run>& runs) {
   return true;
 }
 
+/// Explains the column with intervals; empty if no result has one.
+static std::string about_intervals(const std::vector<Run>& runs) {
+  const auto known = [](const Run& run) { return run.of_real_runs.has_value(); };
+  if (std::none_of(runs.begin(), runs.end(), known)) return "";
+  std::string text =
+      "By the errors of real runs that were compared with such predictions, 95 % of real runs would take a "
+      "time in the stated interval.";
+  const auto outside = std::count_if(
+      runs.begin(), runs.end(), [&](const Run& run) { return known(run) && outside_of_comparison(run); });
+  if (outside > 0)
+    text += fmt::format(" {} of {} results lie outside of what was compared.", outside, runs.size());
+  return paragraph(text);
+}
+
 std::string comparison_section(const std::vector<Run>& runs) {
+  const bool intervals =
+      std::any_of(runs.begin(), runs.end(), [](const Run& run) { return run.of_real_runs.has_value(); });
+  const std::string& executor = runs.front().figures.executor;
+  const bool same_executor =
+      std::all_of(runs.begin(), runs.end(), [&](const Run& run) { return run.figures.executor == executor; });
   std::vector<Row> rows;
   for (const Run& run : runs) {
     const costmodel::RunReport& report = run.figures;
     const std::string money = commands::money_text(report), perplexity = commands::perplexity_text(report);
-    rows.push_back({run.name, report.executor, human_time(report.wall_clock_s),
+    const std::string interval = run.of_real_runs ? fmt::format("{} to {}", human_time(run.of_real_runs->low),
+                                                                human_time(run.of_real_runs->high))
+                                 : intervals      ? "unknown"
+                                                  : "";
+    rows.push_back({run.name, human_time(report.wall_clock_s), money, perplexity,
                     human_percent(report.compute_utilization),
                     human_percent(report.round.exposed_communication_s / report.round.duration_s),
-                    human_bytes(report.bytes_sent_per_site_per_round), money, perplexity});
+                    human_bytes(report.bytes_sent_per_site_per_round), interval,
+                    same_executor ? "" : report.executor});
   }
   const auto fastest = std::min_element(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
     return a.figures.wall_clock_s < b.figures.wall_clock_s;
   });
-  return paragraph(fmt::format("The fastest of {} results is {} ({}). It {}.", runs.size(), fastest->name,
-                               answer_of(*fastest), commands::waiting_text(fastest->figures))) +
+  const auto cheapest = std::min_element(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
+    const auto cost = [](const Run& run) {
+      return run.figures.cost && !run.figures.cost->currency.empty()
+                 ? run.figures.cost->cost_total
+                 : std::numeric_limits<double>::infinity();
+    };
+    return cost(a) < cost(b);
+  });
+  const std::string least = commands::money_text(cheapest->figures);
+  const std::string cost = least.empty() ? ""
+                           : cheapest == fastest
+                               ? fmt::format(" It is also the cheapest, with {}.", least)
+                               : fmt::format(" The cheapest is {}, with {}.", cheapest->name, least);
+  return paragraph(fmt::format("The fastest of {} results is {} ({}). It {}.{}", runs.size(), fastest->name,
+                               answer_of(*fastest), commands::waiting_text(fastest->figures), cost)) +
          (same_question(runs) ? ""
                               : paragraph("These results do not train the same model on the same workload: "
                                           "the fastest result is not necessarily the best.")) +
-         table("All results",
+         table(same_executor ? "All results; executor: " + executor : "All results",
                {{"result"},
-                {"executor"},
                 {"wall clock", true},
+                {"cost", true},
+                {"perplexity", true},
                 {"utilisation", true},
                 {"waits for the network", true},
-                {"bytes sent per site and round", true},
-                {"cost", true},
-                {"perplexity", true}},
+                {"sent per site and round", true},
+                {"95 % of real runs", true},
+                {"executor"}},
                rows) +
-         heading(3, "Where the time goes") + chart(times_chart(runs)) + heading(3, "Pareto frontier") +
-         chart(runs_frontier_chart(runs));
+         about_intervals(runs) + heading(3, "Where the time goes") + chart(times_chart(runs)) +
+         heading(3, "Pareto frontier") + chart(runs_frontier_chart(runs));
 }
 
 }  // namespace fomoe::report

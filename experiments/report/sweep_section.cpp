@@ -2,13 +2,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "experiments/report/charts.hpp"
 #include "experiments/report/html.hpp"
+#include "experiments/report/names.hpp"
 #include "experiments/report/scale.hpp"
 #include "experiments/report/sections.hpp"
 #include "experiments/text/human.hpp"
+#include "experiments/text/suggest.hpp"
 #include "experiments/text/units.hpp"
 
 namespace fomoe::report {
@@ -21,20 +24,23 @@ using commands::Row;
 namespace {
 
 constexpr std::size_t kMostRows = 200, kMostLines = 8;
+constexpr double kSameTimes = 1e-3;  // of a time: less than the width of a line
 
 std::string text_of(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   return value.is_boolean() ? value.dump() : fmt::format("{:.6g}", value.get<double>());
 }
 
-/// "strategy.method = diloco, strategy.local_steps = 16", omitting the axis `left_out`.
+/// "diloco K=16", omitting the axis `left_out`.
 std::string combination(const Sweep& sweep, const Sweep::Row& row, std::size_t left_out) {
   std::string text;
   for (std::size_t a = 0; a < sweep.axes.size(); ++a) {
     if (a == left_out) continue;
-    if (!text.empty()) text += ", ";
-    text += fmt::format("{} = {}", sweep.axes[a], text_of(row.values[a]));
+    const std::string setting = short_setting(sweep.axes[a], text_of(row.values[a]));
+    // The method comes first, in whatever order the axes are.
+    text.insert(sweep.axes[a] == "strategy.method" ? 0 : text.size(), setting + ' ');
   }
+  if (!text.empty()) text.pop_back();
   return text;
 }
 
@@ -48,27 +54,20 @@ const Sweep::Row* fastest(const Sweep& sweep) {
   return best;
 }
 
+bool has_numbers(const Sweep& sweep, std::size_t axis) {
+  return std::all_of(sweep.rows.begin(), sweep.rows.end(),
+                     [&](const Sweep::Row& row) { return row.values[axis].is_number(); });
+}
+
 /// The last axis that has at least two different numbers.
 std::size_t numeric_axis(const Sweep& sweep) {
   for (std::size_t a = sweep.axes.size(); a-- > 0;) {
-    const bool numbers = std::all_of(sweep.rows.begin(), sweep.rows.end(),
-                                     [&](const Sweep::Row& row) { return row.values[a].is_number(); });
     const bool differ = std::any_of(sweep.rows.begin(), sweep.rows.end(), [&](const Sweep::Row& row) {
       return row.values[a] != sweep.rows.front().values[a];
     });
-    if (numbers && differ) return a;
+    if (differ && has_numbers(sweep, a)) return a;
   }
   return kNone;
-}
-
-/// Whether the values span so many orders of magnitude that a linear axis would crowd them.
-bool wide(const Json& points) {
-  double least = points[0][0], most = least;
-  for (const Json& point : points) {
-    least = std::min(least, point[0].get<double>());
-    most = std::max(most, point[0].get<double>());
-  }
-  return least > 0 && most > 20 * least;
 }
 
 std::string target_text(const Solved::Answer& answer) {
@@ -78,9 +77,66 @@ std::string target_text(const Solved::Answer& answer) {
 
 }  // namespace
 
+/// A bar for each combination, for sweeps without an axis of numbers.
+static std::optional<Chart> bars_chart(const Sweep& sweep) {
+  constexpr std::size_t kMostBars = 40;
+  Json labels = Json::array(), values = Json::array(), ends = Json::array();
+  double most = 0;
+  for (const Sweep::Row& row : sweep.rows) most = std::max(most, row.wall_clock_s);
+  const Scale unit = time_scale(most);
+  std::vector<Row> rows;
+  std::size_t possible = 0;
+  for (const Sweep::Row& row : sweep.rows) {
+    if (!row.problem.empty() || ++possible > kMostBars) continue;
+    rows.push_back({combination(sweep, row, kNone), human_time(row.wall_clock_s)});
+    labels.push_back(rows.back()[0]);
+    ends.push_back(rows.back()[1]);
+    values.push_back(row.wall_clock_s / unit.size);
+  }
+  if (possible < 2) return std::nullopt;
+  Chart chart;
+  chart.label = "Wall clock of each combination.";
+  if (possible > kMostBars)
+    chart.label += fmt::format(" The chart shows the first {} of {}.", kMostBars, possible);
+  chart.height_rem = 5 + 1.9 * static_cast<double>(labels.size());
+  chart.data = {{"kind", "bars"},
+                {"labels", labels},
+                {"ends", ends},
+                {"x_title", "wall clock, " + unit.name},
+                {"series", Json::array({bars_of("wall clock", values)})}};
+  chart.table = table("Executor: " + sweep.executor, {{"combination"}, {"wall clock", true}}, rows);
+  return chart;
+}
+
+/// Names the lines that lie on each other, which a reader would otherwise look for in vain.
+static std::string coinciding(const std::vector<std::string>& names,
+                              const std::map<std::string, Json>& lines) {
+  const auto same = [](const Json& a, const Json& b) {
+    return a.size() == b.size() &&
+           std::equal(a.begin(), a.end(), b.begin(), [](const Json& one, const Json& other) {
+             const double y = one[1], z = other[1];
+             return one[0] == other[0] && std::abs(y - z) <= kSameTimes * y;
+           });
+  };
+  std::string text;
+  std::vector<bool> named(names.size(), false);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    std::vector<std::string> others;
+    for (std::size_t j = i + 1; j < names.size(); ++j) {
+      if (named[i] || named[j] || !same(lines.at(names[i]), lines.at(names[j]))) continue;
+      named[j] = true;
+      others.push_back(names[j]);
+    }
+    if (!others.empty())
+      text += fmt::format(" The line of {} also shows {}, with the same times.", names[i],
+                          scenario::joined(others));
+  }
+  return text;
+}
+
 std::optional<Chart> sweep_chart(const Sweep& sweep) {
   const std::size_t axis = numeric_axis(sweep);
-  if (axis == kNone) return std::nullopt;
+  if (axis == kNone) return bars_chart(sweep);
   double most = 0;
   for (const Sweep::Row& row : sweep.rows) most = std::max(most, row.wall_clock_s);
   const Scale unit = time_scale(most);
@@ -114,6 +170,7 @@ std::optional<Chart> sweep_chart(const Sweep& sweep) {
                      [&](const std::string& a, const std::string& b) { return least(a) < least(b); });
     names.resize(kMostLines);
   }
+  chart.label += coinciding(names, lines);
   Json series = Json::array();
   std::vector<Row> rows;
   for (const std::string& name : names) {
@@ -127,7 +184,6 @@ std::optional<Chart> sweep_chart(const Sweep& sweep) {
   chart.data = {{"kind", "points"},
                 {"x_title", sweep.axes[axis]},
                 {"y_title", "wall clock, " + unit.name},
-                {"x_log", wide(lines[names.front()])},
                 {"y_zero", true},
                 {"series", series}};
   chart.table = table("Executor: " + sweep.executor,
@@ -138,12 +194,15 @@ std::optional<Chart> sweep_chart(const Sweep& sweep) {
 std::optional<Chart> solved_chart(const Solved& solved) {
   const auto shown = solved.unit == "Bps" ? std::pair(scenario::kBitsPerByte / 1e9, std::string("Gb/s"))
                                           : std::pair(1.0, solved.unit);
+  if (solved.answers.empty()) return std::nullopt;
+  const bool share = solved.answers.front().target == "compute_utilization";
+  const double scale = share ? 100 : 1;
   Json points = Json::array();
   std::vector<Row> rows;
   for (const Solved::Answer& answer : solved.answers) {
     if (answer.target != solved.answers.front().target || !answer.value) continue;
     points.push_back(
-        {*answer.value * shown.first, answer.target_value, target_text(answer) + ": " + answer.text});
+        {*answer.value * shown.first, answer.target_value * scale, target_text(answer) + ": " + answer.text});
     rows.push_back({target_text(answer), answer.text});
   }
   if (points.size() < 2) return std::nullopt;
@@ -152,10 +211,10 @@ std::optional<Chart> solved_chart(const Solved& solved) {
   chart.label = fmt::format("Value of {} that reaches each target.", solved.key);
   chart.data = {{"kind", "points"},
                 {"x_title", solved.key + unit},
-                {"y_title", solved.answers.front().target},
-                {"x_log", wide(points)},
+                {"y_title", share ? "compute utilisation, %" : solved.answers.front().target},
                 {"y_zero", true},
                 {"series", Json::array({points_of(solved.executor, true, points)})}};
+  if (share) chart.data["y_most"] = 100;
   chart.table =
       table("Executor: " + solved.executor, {{solved.answers.front().target}, {solved.key, true}}, rows);
   return chart;
@@ -164,29 +223,41 @@ std::optional<Chart> solved_chart(const Solved& solved) {
 std::string answer_of(const Sweep& sweep) {
   const Sweep::Row* best = fastest(sweep);
   if (best == nullptr) return "sweep: no combination is possible";
-  return fmt::format("sweep of {} combinations; fastest: {}, {}", sweep.rows.size(),
-                     human_time(best->wall_clock_s), combination(sweep, *best, kNone));
+  return fmt::format("{} is the fastest of {} combinations: {}", combination(sweep, *best, kNone),
+                     sweep.rows.size(), human_time(best->wall_clock_s));
 }
 
 std::string answer_of(const Solved& solved) {
-  return fmt::format("values of {} for {} target{}", solved.key, solved.answers.size(),
-                     solved.answers.size() == 1 ? "" : "s");
+  // "platform.bandwidth: 0.1261Gbps for 50.0 %, …, 47.73Gbps for 99.0 %"
+  const auto text_of = [](const Solved::Answer& answer) {
+    return fmt::format("{} for {}", answer.value ? answer.text : "no value", target_text(answer));
+  };
+  if (solved.answers.empty()) return "values of " + solved.key;
+  std::string text = solved.key + ": " + text_of(solved.answers.front());
+  if (solved.answers.size() > 2) text += ", …";
+  if (solved.answers.size() > 1) text += ", " + text_of(solved.answers.back());
+  return text;
 }
 
 std::string sweep_section(const Sweep& sweep) {
   std::string html;
   if (const Sweep::Row* best = fastest(sweep)) {
-    html += figures({{"fastest", combination(sweep, *best, kNone)},
-                     {"wall clock", human_time(best->wall_clock_s)},
-                     {"compute utilisation", human_percent(best->compute_utilization)},
-                     {"bytes sent per site and round", human_bytes(best->bytes_sent_per_site_per_round)}});
+    html += figures(
+        {{"fastest", combination(sweep, *best, kNone)},
+         {"wall clock", human_time(best->wall_clock_s)},
+         {"cost", best->cost ? fmt::format("{:.2f} {}", *best->cost, sweep.currency) : "no prices given"},
+         {"compute utilisation", human_percent(best->compute_utilization)},
+         {"bytes sent per site and round", human_bytes(best->bytes_sent_per_site_per_round)}});
     html += paragraph("This answer does not include model quality.");
   }
   if (const auto drawn = sweep_chart(sweep)) html += heading(3, "Wall clock") + chart(*drawn);
   std::vector<Column> columns;
-  for (const std::string& axis : sweep.axes) columns.push_back({axis, true});
-  for (const char* title :
-       {"wall clock", "utilisation", "bytes sent per site and round", "cost", "kWh", "perplexity"})
+  for (std::size_t a = 0; a < sweep.axes.size(); ++a)
+    columns.push_back({sweep.axes[a].substr(sweep.axes[a].rfind('.') + 1), has_numbers(sweep, a)});
+  const std::string cost = sweep.currency.empty() ? "cost" : "cost, " + sweep.currency;
+  for (const std::string& title :
+       {std::string("wall clock"), std::string("utilisation"), std::string("bytes sent per site and round"),
+        cost, std::string("kWh"), std::string("perplexity")})
     columns.push_back({title, true});
   columns.push_back({"problem"});
   std::vector<Row> rows;
@@ -201,7 +272,8 @@ std::string sweep_section(const Sweep& sweep) {
     cells.insert(cells.end(), {possible ? human_time(row.wall_clock_s) : "",
                                possible ? human_percent(row.compute_utilization) : "",
                                possible ? human_bytes(row.bytes_sent_per_site_per_round) : "",
-                               known(row.cost), known(row.energy_kwh), known(row.perplexity), row.problem});
+                               row.cost ? fmt::format("{:.2f}", *row.cost) : "", known(row.energy_kwh),
+                               known(row.perplexity), row.problem});
     rows.push_back(cells);
   }
   html += heading(3, "Rows") + table(rows.size() < sweep.rows.size()

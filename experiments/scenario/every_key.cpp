@@ -1,5 +1,7 @@
 #include "experiments/scenario/every_key.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -11,6 +13,8 @@
 
 namespace fomoe::scenario {
 namespace {
+
+constexpr std::size_t kMostShown = 20, kMostKept = 1000;
 
 /// The line of a message "file:line: …"; 0 if it has none, as for an override.
 long line_of(const std::string& message) {
@@ -70,7 +74,9 @@ bool Mistakes::collect(const std::function<void()>& read) {
     read();
     return true;
   } catch (const FileError& error) {
-    if (std::find(messages_.begin(), messages_.end(), error.what()) == messages_.end())
+    // Each message is compared with all others.
+    if (messages_.size() < kMostKept &&
+        std::find(messages_.begin(), messages_.end(), error.what()) == messages_.end())
       messages_.emplace_back(error.what());
     return false;
   }
@@ -82,7 +88,11 @@ void Mistakes::throw_if_any() const {
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const std::string& a, const std::string& b) { return line_of(a) < line_of(b); });
   std::string text;
-  for (const std::string& message : sorted) text += (text.empty() ? "" : "\n") + message;
+  for (std::size_t i = 0; i < std::min(sorted.size(), kMostShown); ++i)
+    text += (i == 0 ? "" : "\n") + sorted[i];
+  if (sorted.size() > kMostShown)
+    text += fmt::format("\n… and {}{} more mistakes", sorted.size() < kMostKept ? "" : "at least ",
+                        sorted.size() - kMostShown);
   throw FileError(text);
 }
 

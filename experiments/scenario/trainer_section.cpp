@@ -7,6 +7,10 @@
 
 namespace fomoe::scenario {
 
+namespace {
+constexpr double kDropAfterS = 60;
+}
+
 TrainerSettings read_trainer_settings(const std::string& path, const ReadOptions& options,
                                       const costmodel::Scenario& scenario) {
   Document document = Document::read(path, "scenario", "experiments/scenarios/two-sites.toml");
@@ -50,8 +54,14 @@ TrainerSettings read_trainer_settings(const std::string& path, const ReadOptions
   settings.transport = table.text("transport");
   settings.on_divergence = table.text("on_divergence");
   settings.timeout_s = table.quantity("timeout");
-  settings.on_lost_site = table.text("on_lost_site");
+  settings.on_lost_site_given = table.has("on_lost_site");
+  if (settings.on_lost_site_given) settings.on_lost_site = table.text("on_lost_site");
   settings.lost_site_timeout_s = table.quantity("lost_site_timeout");
+  settings.drop_after_s = table.has("drop_after") ? table.quantity("drop_after") : kDropAfterS;
+  if (scenario.failures) {
+    if (!settings.on_lost_site_given) settings.on_lost_site = costmodel::to_string(scenario.failures->policy);
+    if (!table.has("drop_after")) settings.drop_after_s = scenario.failures->timeout_s.value_or(kDropAfterS);
+  }
 
   const TableReader compute(document, scenario_keys(), "compute", find_table(document, "compute"));
   if (compute.has("micro_batch_sequences"))

@@ -41,8 +41,10 @@ struct TrainerSettings {
   std::string transport;                   // gloo, nccl, auto
   std::string on_divergence;               // stop, skip_step
   double timeout_s = 0;
-  std::string on_lost_site;        // stop, wait
-  double lost_site_timeout_s = 0;  // time for which `wait` waits
+  std::string on_lost_site;         // stop, wait, drop; empty: not given, and the scenario has no [failures]
+  bool on_lost_site_given = false;  // in [trainer], not in [failures]
+  double lost_site_timeout_s = 0;   // time for which `wait` waits
+  double drop_after_s = 0;          // time after which `drop` goes on without a lost site
 };
 
 /// Reads [trainer] from the file that `scenario` was read from, with the same overrides.

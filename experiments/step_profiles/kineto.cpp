@@ -9,6 +9,7 @@
 
 #include "experiments/scenario/toml/document.hpp"
 #include "experiments/step_profiles/log_reader.hpp"
+#include "experiments/text/nesting.hpp"
 
 namespace fomoe::step_profiles {
 namespace {
@@ -33,6 +34,8 @@ std::int64_t step_number(const std::string& digits, const std::string& place) {
 Json parse(const std::string& path, const std::string& text) {
   if (text.starts_with("\x1f\x8b"))
     scenario::fail(path + ":1", "trace", "a gzip file", "JSON; gunzip it first", kExample);
+  if (const std::string excess = scenario::excess_in_sorted_json(text); !excess.empty())
+    scenario::fail(path + ":1", "trace", excess, "a Kineto or Chrome trace", kExample);
   Json json;
   try {
     json = Json::parse(text);

@@ -81,7 +81,8 @@ double logged_number(const std::string& word, const std::string& place, const st
   }
   double value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc{} || end != digits.data() + digits.size() || !std::isfinite(value) || value <= 0)
+  if (error != std::errc{} || end != digits.data() + digits.size() || !std::isfinite(value * scale) ||
+      value <= 0)
     scenario::fail(place, key_of(label), '"' + word + '"', "a number above zero", example);
   return value * scale;
 }

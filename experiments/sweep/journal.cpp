@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
@@ -120,16 +121,20 @@ Journal::Found Journal::found() const {
   if (!file) return Found::nothing;
   std::string line(header_.size(), '\0');
   file.read(line.data(), static_cast<std::streamsize>(line.size()));
-  return file && line == header_ ? Found::same : Found::other;
+  if (file && line == header_) return Found::same;
+  // A crash of the machine may have left the beginning of the line.
+  const bool torn = !file && header_.starts_with(line.substr(0, static_cast<std::size_t>(file.gcount())));
+  return torn ? Found::nothing : Found::other;
 }
 
 std::uint64_t Journal::go_on(std::uint64_t begin, const Sink& sink) {
   std::ifstream file(path_, std::ios::binary);
+  const std::uintmax_t whole = std::filesystem::file_size(path_);
   file.seekg(static_cast<std::streamoff>(header_.size()));
   std::uint64_t next = begin, good_bytes = header_.size();
   for (;;) {
     std::uint64_t size = 0, sum = 0;
-    if (!file.read(reinterpret_cast<char*>(&size), sizeof size) || size > (1ULL << 30)) break;
+    if (!file.read(reinterpret_cast<char*>(&size), sizeof size) || size > whole) break;
     std::string bytes(size, '\0');
     if (!file.read(bytes.data(), static_cast<std::streamsize>(size)) ||
         !file.read(reinterpret_cast<char*>(&sum), sizeof sum) || sum != checksum(bytes))
@@ -143,13 +148,13 @@ std::uint64_t Journal::go_on(std::uint64_t begin, const Sink& sink) {
   file.close();
   std::filesystem::resize_file(path_, good_bytes);
   file_.open(path_, std::ios::binary | std::ios::app);
-  if (!file_) throw std::runtime_error(path_ + ": cannot be written");
+  if (!file_) fail();
   return next;
 }
 
 void Journal::start_anew() {
   file_.open(path_, std::ios::binary | std::ios::trunc);
-  if (!(file_ << header_).flush()) throw std::runtime_error(path_ + ": cannot be written");
+  if (!(file_ << header_).flush()) fail();
 }
 
 void Journal::append(const Chunk& chunk) {
@@ -158,7 +163,11 @@ void Journal::append(const Chunk& chunk) {
   put(record, bytes.size());
   record += bytes;
   put(record, checksum(bytes));
-  if (!(file_ << record).flush()) throw std::runtime_error(path_ + ": cannot be written");
+  if (!(file_ << record).flush()) fail();
+}
+
+void Journal::fail() const {
+  throw std::runtime_error(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
 }
 
 void Journal::remove() {

@@ -36,6 +36,8 @@ class Journal {
   void remove();
 
  private:
+  [[noreturn]] void fail() const;
+
   std::string path_, header_;
   std::ofstream file_;
 };

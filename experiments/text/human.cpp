@@ -20,13 +20,13 @@ std::string scaled(double value, const std::vector<const char*>& prefixes, const
   return fmt::format("{:.4g}{}{}{}", value, space, prefixes[prefix], unit);
 }
 
-std::size_t width(const std::string& text) {
-  // The width of a text is its number of characters, so continuation bytes of UTF-8 are not counted.
+}  // namespace
+
+std::size_t text_width(const std::string& text) {
+  // Continuation bytes of UTF-8 are not counted.
   return static_cast<std::size_t>(std::count_if(
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
-
-}  // namespace
 
 std::string human_time(double seconds) {
   if (seconds < 1e-9) return "0 s";  // a rounding error
@@ -57,13 +57,13 @@ std::string aligned(const std::vector<Row>& rows, const std::string& indent) {
   std::vector<std::size_t> widths;
   for (const Row& row : rows) {
     widths.resize(std::max(widths.size(), row.size()), 0);
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], width(row[c]));
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], text_width(row[c]));
   }
   std::string text;
   for (const Row& row : rows) {
     std::string line = indent;
     for (std::size_t c = 0; c < row.size(); ++c) {
-      const std::string padding(widths[c] - width(row[c]), ' ');
+      const std::string padding(widths[c] - text_width(row[c]), ' ');
       if (c > 0) line += "  ";
       line += c == 0 ? row[c] + padding : padding + row[c];
     }
@@ -82,11 +82,11 @@ std::string aligned_before(const std::vector<Row>& rows, const std::vector<std::
 
 std::string human_provenance(const std::vector<Provenance>& provenance) {
   std::size_t what_width = 0;
-  for (const Provenance& entry : provenance) what_width = std::max(what_width, width(entry.what));
+  for (const Provenance& entry : provenance) what_width = std::max(what_width, text_width(entry.what));
   std::string text = "Inputs and where they come from\n";
   for (const Provenance& entry : provenance) {
     text += fmt::format("  {:<10}  {}{}  {}\n", to_string(entry.origin), entry.what,
-                        std::string(what_width - width(entry.what), ' '), entry.detail);
+                        std::string(what_width - text_width(entry.what), ' '), entry.detail);
   }
   return text;
 }

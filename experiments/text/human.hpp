@@ -12,6 +12,9 @@ std::string human_bytes(double bytes);    // decimal: "1.23 MB"
 std::string human_count(double count);    // "124.6 M"
 std::string human_percent(double share);  // "12.3 %"
 
+/// The number of characters of a UTF-8 text.
+std::size_t text_width(const std::string& text);
+
 using Row = std::vector<std::string>;
 /// Aligns the first column left and the others right, with two spaces between columns.
 std::string aligned(const std::vector<Row>& rows, const std::string& indent = "");

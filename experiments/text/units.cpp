@@ -142,6 +142,14 @@ const char* known_units(Quantity quantity) {
   return "";
 }
 
+std::vector<std::string> unit_names(Quantity quantity) {
+  std::vector<std::string> names;
+  for (const Unit& unit : units()) {
+    if (unit.quantity == quantity) names.push_back(unit.name);
+  }
+  return names;
+}
+
 double parse_quantity(std::string_view text, Quantity quantity) {
   const std::string quoted = '"' + std::string(text) + '"';
   const auto refuse = [&](const std::string& reason, const std::string& suggestion = "") -> QuantityError {

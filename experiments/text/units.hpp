@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fomoe::scenario {
 
@@ -43,6 +44,8 @@ inline bool is_percentage(std::string_view text) { return text.ends_with('%'); }
 const char* to_string(Quantity quantity);
 /// The list of valid units in words, for messages.
 const char* known_units(Quantity quantity);
+/// Every unit that parse_quantity accepts.
+std::vector<std::string> unit_names(Quantity quantity);
 
 inline constexpr double kBitsPerByte = 8.0;
 constexpr double bits_to_bytes(double bits) { return bits / kBitsPerByte; }

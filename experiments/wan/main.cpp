@@ -38,8 +38,8 @@ Usage: fomoe-wan check SCENARIO.toml [options]
 
 check  emulates the platform and measures it: the target and measured rates and
        round trips of all pairs of sites, and the largest throughput of the relay
-run    does the same, and then runs CMD once per site with RANK, WORLD_SIZE,
-       LOCAL_RANK=0, MASTER_ADDR, MASTER_PORT, GLOO_SOCKET_IFNAME,
+run    does the same, and then runs CMD at each site with RANK, WORLD_SIZE,
+       LOCAL_RANK, MASTER_ADDR, MASTER_PORT, GLOO_SOCKET_IFNAME,
        NCCL_SOCKET_IFNAME and FOMOE_LINKS, which tells reports that links were
        emulated; with --report also FOMOE_REPORT, a file for a RunReport
 
@@ -72,6 +72,9 @@ po::options_description make_options() {
       "sockets, or in a router behind the site, where acknowledgements wait behind data")(
       "cpus-per-site", po::value<int>()->value_name("N"),
       "pin each site to N cores and the relay to a core of its own (default: the kernel decides)")(
+      "processes-per-site", po::value<int>()->default_value(1)->value_name("N"),
+      "processes that run CMD at each site, with consecutive ranks; for fomoe-train the number of "
+      "compute.gpus_per_site")(
       "cpu-quota", po::value<double>()->value_name("CORES"),
       "CPU time of CMD at each site, in cores; 0.4 is two fifths of a core (default: no limit)")(
       "congestion-control", po::value<std::string>()->value_name("NAME"),
@@ -225,6 +228,7 @@ int run(const std::string& command, std::vector<std::string> arguments) {
   session.network.tun_device = values["tun-device"].as<std::string>();
   if (values.count("congestion-control"))
     session.network.congestion_control = values["congestion-control"].as<std::string>();
+  session.processes_per_site = in_range(values, "processes-per-site", 1, 64, "--processes-per-site 2");
   session.master_port = in_range(values, "master-port", 1024, 65535, "--master-port 29500");
   const wan::Layout layout = read_layout(values);
   if (values.count("cpus-per-site")) {
@@ -255,6 +259,10 @@ int main(int argc, char** argv) {
     const std::string command = arguments.empty() ? "" : arguments.front();
     if (command == "--help" || command == "-h" || command == "help") {
       print_help(make_options());
+      return 0;
+    }
+    if (command == "--version") {
+      fmt::print("fomoe-wan {}\n", FOMOE_VERSION);
       return 0;
     }
     if (command != "run" && command != "check")

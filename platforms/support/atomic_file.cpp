@@ -32,6 +32,9 @@ AtomicFile::AtomicFile(const std::string& path)
   if (fs::exists(target_, ignored) && !fs::is_regular_file(target_, ignored)) {
     throw std::runtime_error(path + ": cannot be written: it exists and is not a regular file");
   }
+  const fs::path folder = fs::path(target_).parent_path();
+  descriptor_ = ::open(folder.empty() ? "." : folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (descriptor_ >= 0) return;
   temporary_ = target_ + ".XXXXXX.tmp";
   descriptor_ = mkstemps(temporary_.data(), 4);
   if (descriptor_ < 0) {
@@ -60,8 +63,23 @@ void AtomicFile::write(std::string_view text) {
 
 void AtomicFile::commit() {
   if (fsync(descriptor_) != 0) fail();
+  if (temporary_.empty()) name_it();
   if (rename(temporary_.c_str(), target_.c_str()) != 0) fail();
   temporary_.clear();
+}
+
+// A nameless file can take a new name only. The rename then replaces the target.
+void AtomicFile::name_it() {
+  const std::string file = "/proc/self/fd/" + std::to_string(descriptor_);
+  for (int attempt = 0;; ++attempt) {
+    const std::string name =
+        target_ + '.' + std::to_string(getpid()) + '-' + std::to_string(attempt) + ".tmp";
+    if (linkat(AT_FDCWD, file.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+      temporary_ = name;
+      return;
+    }
+    if (errno != EEXIST) fail();
+  }
 }
 
 void AtomicFile::fail() const {

@@ -1,4 +1,6 @@
-// Atomic output files: a file is written under a temporary name beside the target, and renamed when complete.
+// Atomic output files: a file is written without a name in the folder of the target, and takes the target's
+// place when it is complete. A program that is killed leaves nothing. File systems without nameless files
+// (O_TMPFILE) get a file with a temporary name instead.
 #pragma once
 #include <string>
 #include <string_view>
@@ -20,8 +22,9 @@ class AtomicFile {
 
  private:
   [[noreturn]] void fail() const;
+  void name_it();
 
-  std::string target_, temporary_;
+  std::string target_, temporary_;  // temporary_ is empty while the file has no name
   int descriptor_ = -1;
 };
 

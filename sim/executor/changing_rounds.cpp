@@ -274,8 +274,11 @@ class Sampler {
       mean_s += share_of(c) * duration_s(c, between(c, clock_s, 1));
     return mean_s;
   }
+  /// Share of the class among the rounds after the first one of the run.
   [[nodiscard]] double share_of(std::size_t c) const {
-    return static_cast<double>(plan_.classes[c].count) / static_cast<double>(plan_.rounds);
+    const std::int64_t first = plan_.classes[c].round_at(0) == 0 ? 1 : 0;
+    return static_cast<double>(plan_.classes[c].count - first) /
+           static_cast<double>(std::max<std::int64_t>(1, plan_.rounds - 1));
   }
 
   /// Follows the recurrence to the end of the run, and returns its time on the clock of the changes. Rounds

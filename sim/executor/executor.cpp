@@ -44,7 +44,6 @@ Executor::Executor(const costmodel::Plan& plan, const Sequence& sequence, Transp
   timeline_.rounds = sequence_;
   timeline_.round_end_s.assign(sequence_.size(), 0.0);
   timeline_.op_names.resize(sequence_.size());
-  timeline_.sent = costmodel::PairBytes(static_cast<int>(plan.nodes.size()));
 }
 
 Executor::~Executor() = default;

@@ -14,11 +14,23 @@ namespace {
 
 using costmodel::Timeline;
 
+struct PairSum {
+  int from = 0, to = 0;
+  double bytes = 0;
+};
+
+std::vector<PairSum> listed(const costmodel::PairBytes& sent) {
+  std::vector<PairSum> list;
+  list.reserve(sent.bytes.size());
+  for (const auto& [pair, bytes] : sent.bytes) list.push_back({pair.first, pair.second, bytes});
+  return list;
+}
+
 void put(ChildOutput& output, const Timeline& timeline) {
   output.put(timeline.round_end_s);
   output.put(timeline.intervals);
   output.put(timeline.flows);
-  output.put(timeline.sent.bytes);
+  output.put(listed(timeline.sent));
   output.put(timeline.flow_records);
   output.put(std::uint64_t{timeline.op_names.size()});
   for (const std::vector<std::string>& names : timeline.op_names) output.put(names);
@@ -28,7 +40,9 @@ void get(Child& child, Timeline& timeline) {
   child.get(timeline.round_end_s);
   child.get(timeline.intervals);
   child.get(timeline.flows);
-  child.get(timeline.sent.bytes);
+  std::vector<PairSum> sent;
+  child.get(sent);
+  for (const PairSum& sum : sent) timeline.sent.add(sum.from, sum.to, sum.bytes);
   child.get(timeline.flow_records);
   std::uint64_t lists = 0;
   child.get(lists);
@@ -64,7 +78,6 @@ std::vector<Timeline> simulate_each(const costmodel::Plan& plan, const std::vect
   for (const Sequence& sequence : sequences) {
     Timeline& timeline = timelines.emplace_back();
     timeline.rounds = sequence.rounds;
-    timeline.sent = costmodel::PairBytes(static_cast<int>(plan.nodes.size()));
     get(child, timeline);
   }
   child.finish();

@@ -126,7 +126,7 @@ void TransferRun::open_step(std::uint32_t channel, NodeId node, double overhead_
     const double wait_s =
         sender ? transport_.wait_s(flow.from, flow.to, flow.bytes, concurrent_flows(run, flow)) : 0;
     if (sender) run.lead_s[index] = wait_s + overhead_s;
-    if (sender && departs_early(run, flow)) {
+    if (sender && transport_.departs_early(flow.from, flow.to)) {
       const double before_s = wait_s - fluid_.latency_s(flow.from, flow.to);
       if (before_s > 0) {
         fluid_.after(before_s, [this, channel, index] { depart(channel, index); });
@@ -140,14 +140,6 @@ void TransferRun::open_step(std::uint32_t channel, NodeId node, double overhead_
       end_ready(channel, index, sender);
     }
   }
-}
-
-// A flow that shares no link may take all of its links when its first byte arrives.
-bool TransferRun::departs_early(const ChannelRun& run, const Flow& flow) const {
-  if (!transport_.departs_early(flow.from, flow.to)) return false;
-  const ConcurrentFlows concurrent = concurrent_flows(run, flow);
-  return channels_.size() > 1 || concurrent.sent > 1 || concurrent.received > 1 ||
-         fluid_.shares_links(flow.from, flow.to);
 }
 
 void TransferRun::depart(std::uint32_t channel, FlowIndex index) {
@@ -166,7 +158,7 @@ void TransferRun::end_ready(std::uint32_t channel, FlowIndex index, bool sender)
   }
   const Flow& flow = run.channel.flows[index];
   run.start_s[index] = fluid_.now();
-  timeline_.sent.at(flow.from, flow.to) += static_cast<double>(flow.bytes);
+  timeline_.sent.add(flow.from, flow.to, static_cast<double>(flow.bytes));
   transport_.send(flow.from, flow.to, flow.bytes, departed ? std::move(run.departures[index]) : nullptr,
                   [this, channel, index] { flow_ended(channel, index); });
 }

@@ -58,8 +58,6 @@ class TransferRun {
                                        std::int32_t step) const;
   void next_step(std::uint32_t channel, costmodel::NodeId node);
   void open_step(std::uint32_t channel, costmodel::NodeId node, double overhead_s);
-  /// Whether the flow may share a link with others of its transfer that have other latencies.
-  [[nodiscard]] bool departs_early(const ChannelRun& run, const Flow& flow) const;
   void depart(std::uint32_t channel, FlowIndex flow);
   void end_ready(std::uint32_t channel, FlowIndex flow, bool sender);
   void flow_ended(std::uint32_t channel, FlowIndex flow);

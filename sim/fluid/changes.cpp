@@ -43,7 +43,7 @@ void Fluid::schedule_change(platforms::NextChange next) {
 
 void Fluid::set_rate(const platforms::LinkChange& of, double bytes_per_s) {
   using Link = platforms::LinkChange::Link;
-  platforms::rate_of(platform_, of) = bytes_per_s;
+  platforms::set_rate(platform_, of, bytes_per_s);
   const auto from = static_cast<std::size_t>(of.from);
   s4u::Link* link = nullptr;
   switch (of.link) {
@@ -54,7 +54,7 @@ void Fluid::set_rate(const platforms::LinkChange& of, double bytes_per_s) {
       link = simgrid_->down[from];
       break;
     case Link::path:
-      link = simgrid_->path[from * platform_.sites.size() + static_cast<std::size_t>(of.to)];
+      link = simgrid_->path.at({of.from, of.to});
       break;
     case Link::shared:
       link = simgrid_->shared[from];
@@ -65,7 +65,7 @@ void Fluid::set_rate(const platforms::LinkChange& of, double bytes_per_s) {
 
 void Fluid::change(const platforms::LinkChange& change) {
   if (change.latency_s) {
-    platform_.path(change.from, change.to).latency_s = *change.latency_s;
+    platform_.set_latency(change.from, change.to, *change.latency_s);
     if (latencies_changed_) latencies_changed_();
   }
   if (!change.bandwidth_bytes_per_s) return;

@@ -2,28 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <simgrid/kernel/Timer.hpp>
 #include <string>
 #include <utility>
 
+#include "platforms/each_path.hpp"
 #include "sim/fluid/fluid_simgrid.hpp"
 
 namespace fomoe::sim {
 
 namespace {
-bool latencies_differ(const platforms::Platform& platform) {
+bool latencies_differ_or_change(const platforms::Platform& platform) {
   for (const platforms::LinkChange& change : platform.changes)
     if (change.latency_s) return true;
-  std::optional<double> first;
-  for (int a = 0; a < platform.size(); ++a) {
-    for (int b = 0; b < platform.size(); ++b) {
-      if (a == b) continue;
-      const double latency_s = platform.path(a, b).latency_s;
-      if (first && *first != latency_s) return true;
-      first = latency_s;
-    }
-  }
-  return false;
+  return platforms::latencies_differ(platform);
 }
 
 }  // namespace
@@ -33,7 +26,7 @@ Fluid::Fluid(const std::vector<costmodel::Node>& nodes, platforms::Platform plat
     : nodes_(nodes),
       described_(std::move(platform)),
       platform_(described_),
-      unequal_latencies_(latencies_differ(platform_)),
+      unequal_latencies_(latencies_differ_or_change(platform_)),
       simgrid_(std::make_unique<Simgrid>()) {
   make_links(caps);
   s4u::Comm::on_completion_cb([this](const auto& activity) {
@@ -64,24 +57,25 @@ void Fluid::make_links(const std::map<Pair, double>& caps) {
       sg.down_alone.push_back(sg.fat_link("down-alone-" + std::to_string(i), site.downlink_bytes_per_s));
     sg.fabric.push_back(sg.fat_link("fabric-" + std::to_string(i), site.fabric_bytes_per_s));
   }
-  sg.path.assign(platform.paths.size(), nullptr);
-  std::vector<char> changing(platform.paths.size(), 0);
+  std::set<std::pair<int, int>> changing;
   for (const platforms::LinkChange& change : platform.changes) {
-    if (change.link == platforms::LinkChange::Link::path)
-      changing[static_cast<std::size_t>(change.from * sites + change.to)] = 1;
+    if (change.link == platforms::LinkChange::Link::path) changing.insert({change.from, change.to});
   }
   // While links are constant, a path at least as fast as the slower of its sender's uplink and its receiver's
   // downlink limits no flow, so no SimGrid link is created for it. If any link changes, a path has no SimGrid
   // link only if it is unlimited and does not change itself.
-  for (std::size_t pair = 0; pair < platform.paths.size(); ++pair) {
-    const std::size_t a = pair / platform.sites.size(), b = pair % platform.sites.size();
-    const double bytes_per_s = platform.paths[pair].bandwidth_bytes_per_s;
-    const double ports =
-        std::min(platform.sites[a].uplink_bytes_per_s, platform.sites[b].downlink_bytes_per_s);
-    if (a == b || (!changing[pair] && (bytes_per_s >= ports && platform.changes.empty()))) continue;
-    if (!changing[pair] && !std::isfinite(bytes_per_s)) continue;
-    sg.path[pair] = sg.link("path-" + std::to_string(a) + "-" + std::to_string(b),
-                            std::min(bytes_per_s, kFastestFabric_bytes_per_s));
+  const bool all_unlimited = platform.paths.alike() && std::isinf(platform.path(0, 0).bandwidth_bytes_per_s);
+  for (int a = 0; a < sites && !(all_unlimited && changing.empty()); ++a) {
+    for (int b = 0; b < sites; ++b) {
+      const double bytes_per_s = platform.path(a, b).bandwidth_bytes_per_s;
+      const double ports = std::min(platform.sites[static_cast<std::size_t>(a)].uplink_bytes_per_s,
+                                    platform.sites[static_cast<std::size_t>(b)].downlink_bytes_per_s);
+      const bool changes = changing.contains({a, b});
+      if (a == b || (!changes && (bytes_per_s >= ports && platform.changes.empty()))) continue;
+      if (!changes && !std::isfinite(bytes_per_s)) continue;
+      sg.path[{a, b}] = sg.link("path-" + std::to_string(a) + "-" + std::to_string(b),
+                                std::min(bytes_per_s, kFastestFabric_bytes_per_s));
+    }
   }
   for (std::size_t i = 0; i < platform.shared_links.size(); ++i) {
     const std::string name = "shared-" + std::to_string(i);
@@ -101,8 +95,6 @@ void Fluid::make_links(const std::map<Pair, double>& caps) {
                             std::min(bytes_per_s, kFastestFabric_bytes_per_s));
   sg.zone->seal();
   // A pair gets its route when it first sends. A table of all pairs of 1,000 sites would cost 2 s and 0.7 GB.
-  sg.routed.assign(nodes_.size() * nodes_.size(), 0);
-  if (unequal_latencies_) sg.routed_in_parts = sg.routed;
 }
 
 Fluid::~Fluid() = default;

@@ -73,11 +73,6 @@ class Fluid {
     return a != b;
   }
   [[nodiscard]] double latency_s(costmodel::NodeId from, costmodel::NodeId to) const;
-  /// Whether the route between two nodes has links that other routes use too, besides uplink and downlink.
-  [[nodiscard]] bool shares_links(costmodel::NodeId from, costmodel::NodeId to) const {
-    const auto [a, b] = sites({from, to});
-    return !platform_.shared_by(a, b).empty();
-  }
 
  private:
   struct Simgrid;

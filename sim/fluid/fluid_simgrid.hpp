@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "sim/fluid/fluid.hpp"
@@ -34,22 +35,22 @@ struct Flight {
 struct Fluid::Simgrid {
   s4u::Engine& engine = simgrid_engine();
   s4u::NetZone* zone = nullptr;
-  std::vector<s4u::Link*> up, down;    // [site]
-  std::vector<s4u::Link*> fabric;      // [site]; every flow inside the site gets the full rate
-  std::vector<s4u::Link*> path;        // [from site · sites + to site]; nullptr if the path limits nothing
-  std::vector<s4u::Link*> shared;      // [shared link of the platform]
-  std::map<Pair, s4u::Link*> caps;     // limits of connections, by TCP's window or loss
-  bool changing = false;               // whether any link changes over time
+  std::vector<s4u::Link*> up, down;                // [site]
+  std::vector<s4u::Link*> fabric;                  // [site]; every flow inside the site gets the full rate
+  std::map<std::pair<int, int>, s4u::Link*> path;  // by sites, of the paths that limit something
+  std::vector<s4u::Link*> shared;                  // [shared link of the platform]
+  std::map<Pair, s4u::Link*> caps;                 // limits of connections, by TCP's window or loss
+  bool changing = false;                           // whether any link changes over time
   std::deque<double> rates;            // bytes per second of adjustable links; a deque keeps addresses valid
   std::map<s4u::Link*, double*> rate;  // the entry of `rates` for each adjustable link
   std::vector<s4u::Host*> hosts;       // [node]
-  std::vector<char> routed;            // [from node · nodes + to node]: whether the route exists
+  std::unordered_set<std::uint64_t> routed,
+      routed_in_parts;  // from node · nodes + to node: routes that exist
   // Ends of routes that have a part of a pair's links. Empty if latencies are equal.
   std::vector<s4u::Host*> way_out;  // [receiver]: all links but the downlink
   std::vector<s4u::Host*> way_in;   // [sender]: the downlink
   std::vector<s4u::Link*>
       down_alone;  // [site]; every flow gets the full rate of the downlink, if it is constant
-  std::vector<char> routed_in_parts;
 
   std::deque<Flight> flights;  // a deque keeps addresses valid
   std::vector<Flight*> free_flights;
@@ -89,12 +90,9 @@ struct Fluid::Simgrid {
   [[nodiscard]] std::vector<s4u::LinkInRoute> way_to_downlink(const std::vector<costmodel::Node>& nodes,
                                                               const platforms::Platform& platform,
                                                               NodeId from, NodeId to) const {
-    const auto from_site = static_cast<std::size_t>(nodes[static_cast<std::size_t>(from)].site),
-               to_site = static_cast<std::size_t>(nodes[static_cast<std::size_t>(to)].site),
-               pair = from_site * up.size() + to_site;
-    std::vector<s4u::LinkInRoute> links = {s4u::LinkInRoute(up[from_site])};
-    if (path[pair] != nullptr) links.emplace_back(path[pair]);
-    const int a = static_cast<int>(from_site), b = static_cast<int>(to_site);
+    const int a = nodes[static_cast<std::size_t>(from)].site, b = nodes[static_cast<std::size_t>(to)].site;
+    std::vector<s4u::LinkInRoute> links = {s4u::LinkInRoute(up[static_cast<std::size_t>(a)])};
+    if (const auto found = path.find({a, b}); found != path.end()) links.emplace_back(found->second);
     const auto on_path = platform.shared_by(a, b);
     for (const int link : on_path.first(on_path.size() - platform.shared_at_receiver(a, b).size()))
       links.emplace_back(shared[static_cast<std::size_t>(link)]);
@@ -115,9 +113,7 @@ struct Fluid::Simgrid {
   void route(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform, NodeId from,
              NodeId to) {
     const auto f = static_cast<std::size_t>(from), t = static_cast<std::size_t>(to);
-    char& known = routed[f * hosts.size() + t];
-    if (known) return;
-    known = 1;
+    if (!routed.insert(f * hosts.size() + t).second) return;
     const auto a = static_cast<std::size_t>(nodes[f].site), b = static_cast<std::size_t>(nodes[t].site);
     std::vector<s4u::LinkInRoute> links;
     if (a == b) {
@@ -134,9 +130,7 @@ struct Fluid::Simgrid {
   void route_in_parts(const std::vector<costmodel::Node>& nodes, const platforms::Platform& platform,
                       NodeId from, NodeId to) {
     const auto f = static_cast<std::size_t>(from), t = static_cast<std::size_t>(to);
-    char& known = routed_in_parts[f * hosts.size() + t];
-    if (known) return;
-    known = 1;
+    if (!routed_in_parts.insert(f * hosts.size() + t).second) return;
     const auto to_site = static_cast<std::size_t>(nodes[t].site);
     std::vector<s4u::LinkInRoute> links = way_to_downlink(nodes, platform, from, to);
     // A sender does not send faster than the receiver's downlink can be.

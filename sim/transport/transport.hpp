@@ -39,7 +39,7 @@ class Transport {
   /// Whether a flow of the pair takes its uplink when it is sent, and its downlink when it arrives. If all
   /// latencies are equal, this makes no difference: the flow may then take both when it arrives.
   [[nodiscard]] bool departs_early(costmodel::NodeId from, costmodel::NodeId to) const {
-    return fluid_.unequal_latencies() && fluid_.leaves_site(from, to);
+    return fluid_.unequal_latencies() && fluid_.leaves_site(from, to) && fluid_.latency_s(from, to) > 0;
   }
   /// Begins to send a flow: from now on it takes all links on its way except those at the receiver. Its first
   /// byte arrives after the latency.

@@ -1,13 +1,15 @@
 #include "sim/xml/xml_platform.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
 #include <map>
-#include <regex>
 #include <sstream>
+#include <string_view>
+#include <utility>
 
 #include "platforms/support/child.hpp"
 #include "platforms/support/input_error.hpp"
@@ -107,16 +109,42 @@ std::string without_comments(std::string text) {
   return text;
 }
 
+// The first attribute or element that names a profile, and its position; empty if there is none. (std::regex
+// would overflow the stack on long texts.)
+std::pair<std::string, std::size_t> first_profile(const std::string& text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  std::pair<std::string, std::size_t> first{"", std::string::npos};
+  const auto consider = [&](const std::string& name, const auto& matches) {
+    for (std::size_t at = text.find(name); at != std::string::npos && at < first.second;
+         at = text.find(name, at + 1)) {
+      if (matches(at, at + name.size())) first = {name, at};
+    }
+  };
+  for (const char* attribute : {"bandwidth_file", "latency_file", "state_file"}) {
+    consider(attribute, [&](std::size_t begin, std::size_t end) {
+      const auto is_word = [&](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+      };
+      const std::size_t next = text.find_first_not_of(kSpace, end);
+      return (begin == 0 || !is_word(text[begin - 1])) && next != std::string::npos && text[next] == '=';
+    });
+  }
+  for (const char* element : {"trace", "trace_connect"}) {
+    consider(element, [&](std::size_t begin, std::size_t end) {
+      return begin > 0 && text[begin - 1] == '<' && end < text.size() &&
+             (kSpace.find(text[end]) != std::string_view::npos || text[end] == '/' || text[end] == '>');
+    });
+  }
+  return first;
+}
+
 // SimGrid does not tell which profiles (changes over time) a link has, so they are looked for in the file.
 // Profiles of the speed of hosts do not matter, since that speed is not used.
 void refuse_profiles(const std::string& path) {
-  static const std::regex profile(
-      R"re(\b(bandwidth_file|latency_file|state_file)\s*=|<(trace(_connect)?)[\s/>])re");
   const std::string text = without_comments(contents(path));
-  std::smatch found;
-  if (!std::regex_search(text, found, profile)) return;
-  const auto line = 1 + std::count(text.begin(), text.begin() + found.position(), '\n');
-  const std::string name = found[1].matched ? found[1].str() : found[2].str();
+  const auto [name, position] = first_profile(text);
+  if (name.empty()) return;
+  const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<long>(position), '\n');
   throw InputError(path + ":" + std::to_string(line), name + ", a profile of changes over time",
                    "links that do not change, and the changes as a CSV file in platform.trace",
                    "trace = \"../data/link-trace-example.csv\"");
@@ -155,13 +183,13 @@ platforms::Platform platform_of_routes(const std::string& name, const std::vecto
   const int n = static_cast<int>(hosts.size());
   for (const std::string& host : hosts)
     platform.sites.push_back({host, platforms::kUnlimited, platforms::kUnlimited});
-  platform.paths.assign(routes.size(), {});
+  platform.paths = platforms::Paths(n, {});
   std::vector<std::vector<Pair>> users(links.size());
   for (int from = 0; from < n; ++from) {
     for (int to = 0; to < n; ++to) {
       if (from == to) continue;
       const XmlRoute& route = routes[static_cast<std::size_t>(from * n + to)];
-      platform.path(from, to).latency_s = route.latency_s;
+      platform.paths.set(from, to, {route.latency_s});
       for (const int link : route.links) {
         auto& pairs = users[static_cast<std::size_t>(link)];
         if (pairs.empty() || pairs.back() != Pair(from, to)) pairs.emplace_back(from, to);
@@ -175,7 +203,8 @@ platforms::Platform platform_of_routes(const std::string& name, const std::vecto
     const Place place = links[link].shared ? place_of(users[link], n) : Place{};
     const auto limit = [&](double& rate) { rate = std::min(rate, links[link].bytes_per_s); };
     if (place.one_path) {
-      limit(platform.path(users[link].front().first, users[link].front().second).bandwidth_bytes_per_s);
+      platform.change_path(users[link].front().first, users[link].front().second,
+                           [&](platforms::Path& path) { limit(path.bandwidth_bytes_per_s); });
     } else if (place.uplink_of >= 0) {
       limit(platform.sites[static_cast<std::size_t>(place.uplink_of)].uplink_bytes_per_s);
     } else if (place.downlink_of >= 0) {

@@ -10,7 +10,7 @@ namespace {
 
 using namespace fomoe::tests;
 
-const std::string kTwoSites = source_dir() + "/experiments/scenarios/two-sites.toml";
+const std::string kTwoSites = FOMOE_SOURCE_DIR "/experiments/scenarios/two-sites.toml";
 
 void must_run(const Folder& folder, const std::string& command) {
   const Ran ran = run_in(folder.path(), command);

@@ -14,7 +14,7 @@ using namespace fomoe::platforms;
 Platform line(int count) {
   Platform platform = uniform(count, 1e9, 1e9, 0);
   for (int i = 0; i < count; ++i) {
-    for (int j = 0; j < count; ++j) platform.path(i, j).latency_s = i < j ? j - i : i - j;
+    for (int j = 0; j < count; ++j) platform.set_latency(i, j, i < j ? j - i : i - j);
   }
   return platform;
 }
@@ -23,7 +23,7 @@ Platform line(int count) {
 
 TEST_CASE("chosen sites keep their paths and their changes over time") {
   Platform all = line(4);
-  all.path(1, 3).bandwidth_bytes_per_s = 5e6;
+  all.set_path_rate(1, 3, 5e6);
   all.changes = {{1, LinkChange::Link::uplink, 3, 3, 1e6, {}},
                  {2, LinkChange::Link::path, 0, 1, 1e6, {}},
                  {3, LinkChange::Link::path, 3, 1, 2e6, {}}};
@@ -47,7 +47,8 @@ TEST_CASE("few sites: every set; more: the best connected of each number") {
 
   Platform six = line(6);
   // The middle pair has very little bandwidth: 1e9 bytes take 1000 s between these two sites.
-  six.path(2, 3).bandwidth_bytes_per_s = six.path(3, 2).bandwidth_bytes_per_s = 1e6;
+  six.set_path_rate(2, 3, 1e6);
+  six.set_path_rate(3, 2, 1e6);
   const SiteSets best = sets_of_sites(six, 2, 1e9, 16);
   CHECK_FALSE(best.all);
   CHECK(best.exact);
@@ -60,7 +61,9 @@ TEST_CASE("few sites: every set; more: the best connected of each number") {
 TEST_CASE("many sites: greedily, and it says so; a far site is left out first") {
   Platform many = line(24);
   for (int i = 0; i < 24; ++i) {
-    if (i != 7) many.path(i, 7).latency_s = many.path(7, i).latency_s = 100;
+    if (i == 7) continue;
+    many.set_latency(i, 7, 100);
+    many.set_latency(7, i, 100);
   }
   const SiteSets found = sets_of_sites(many, 2, 0, 16);
   CHECK_FALSE(found.exact);

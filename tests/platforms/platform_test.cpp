@@ -12,7 +12,7 @@ using namespace fomoe::platforms;
 TEST_CASE("uniform: equal sites, named, with unlimited paths of one latency") {
   const Platform p = uniform(3, 1e9, 2e9, 0.025);
   REQUIRE(p.size() == 3);
-  CHECK(p.paths.size() == 9);
+  CHECK(p.paths.alike());
   CHECK(p.sites[0].name == "site-0");
   CHECK(p.sites[2].name == "site-2");
   CHECK(p.sites[1].uplink_bytes_per_s == 1e9);
@@ -23,7 +23,7 @@ TEST_CASE("uniform: equal sites, named, with unlimited paths of one latency") {
 
 TEST_CASE("scaled_bandwidth: rates shrink, latencies and unlimited paths stay") {
   Platform p = uniform(2, 1000, 2000, 0.5);
-  p.path(0, 1).bandwidth_bytes_per_s = 800;
+  p.set_path_rate(0, 1, 800);
   const Platform scaled = scaled_bandwidth(p, 0.5);
   CHECK(scaled.sites[0].uplink_bytes_per_s == 500);
   CHECK(scaled.sites[0].downlink_bytes_per_s == 1000);
@@ -49,8 +49,8 @@ TEST_CASE("gateways multiply what one machine gets, not the links that paths sha
 
 TEST_CASE("path(from, to) is directed: row = from") {
   Platform p = uniform(2, 1, 1, 0);
-  p.path(0, 1).latency_s = 3;
-  CHECK(p.paths[1].latency_s == 3);
+  p.set_latency(0, 1, 3);
+  CHECK(p.path(0, 1).latency_s == 3);
   CHECK(p.path(1, 0).latency_s == 0);
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 Platform three_sites() {
   Platform p = uniform(3, 10e6, 20e6, 0.010);  // 80 Mbit/s up, 160 down
-  p.path(0, 1) = {0.030, 4e6, -1};
+  p.paths.set(0, 1, {0.030, 4e6, -1});
   return p;
 }
 
@@ -44,7 +44,7 @@ TEST_CASE("layout: what the relay may have to carry is what all can send or rece
   CHECK(lay_out(three_sites(), {}).aggregate_bytes_per_s() == 30e6);
   // Site 0 sends over one path of 4 MB/s only, which cannot fill its uplink.
   Platform two = uniform(2, 10e6, 20e6, 0.010);
-  two.path(0, 1).bandwidth_bytes_per_s = 4e6;
+  two.set_path_rate(0, 1, 4e6);
   CHECK(lay_out(two, {}).aggregate_bytes_per_s() == 14e6);
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("layout: links that change and too many sites are refused by name") {
 
 TEST_CASE("layout: what CMD finds in its environment") {
   const Layout layout = lay_out(three_sites(), {});
-  const auto list = site_environment(layout, 2, 12345, "/r.json", /*checked=*/true);
+  const auto list = process_environment(layout, {2}, 12345, "/r.json", /*checked=*/true);
   const std::map<std::string, std::string> environment(list.begin(), list.end());
   CHECK(environment.at("RANK") == "2");
   CHECK(environment.at("WORLD_SIZE") == "3");
@@ -101,9 +101,23 @@ TEST_CASE("layout: what CMD finds in its environment") {
   CHECK(environment.at("GLOO_SOCKET_IFNAME") == "wan0");
   CHECK(environment.at("FOMOE_REPORT") == "/r.json");
   CHECK(environment.at("FOMOE_LINKS") == "emulated and checked");
-  for (const auto& [name, value] : site_environment(layout, 0, 1, "", /*checked=*/false)) {
+  for (const auto& [name, value] : process_environment(layout, {0}, 1, "", /*checked=*/false)) {
     CHECK(name != "FOMOE_REPORT");
     if (name == "FOMOE_LINKS") CHECK(value == "emulated");
+  }
+}
+
+TEST_CASE("layout: the processes of a site have consecutive ranks") {
+  const Layout layout = lay_out(three_sites(), {});
+  for (int site = 0; site < 3; ++site) {
+    for (int local_rank = 0; local_rank < 4; ++local_rank) {
+      const auto list = process_environment(layout, {site, local_rank, 4}, 1, "", true);
+      const std::map<std::string, std::string> environment(list.begin(), list.end());
+      CHECK(environment.at("RANK") == std::to_string(4 * site + local_rank));
+      CHECK(environment.at("LOCAL_RANK") == std::to_string(local_rank));
+      CHECK(environment.at("WORLD_SIZE") == "12");
+      CHECK(environment.at("MASTER_ADDR") == "10.83.0.1");
+    }
   }
 }
 

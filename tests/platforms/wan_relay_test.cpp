@@ -74,7 +74,7 @@ TEST_CASE("relay: an idle link saves no credit") {
 
 TEST_CASE("relay: of one pair nothing is reordered, with sizes of all kinds and a late look at the clock") {
   Platform p = uniform(3, 5e6, 2e6, 0.010);
-  p.path(1, 2).latency_s = 0.003;
+  p.set_latency(1, 2, 0.003);
   RelayCore core(lay_out(p, {1500, 10e6}));
   std::map<int, int> next_number;
   std::vector<Delivered> all;

@@ -177,11 +177,20 @@ def fair_rates(flows, capacity):
 
 
 def ring(ready, parts, links, capacity, latency):
-    """Runs a ring all-reduce of chunks. Returns when each site ends. A step waits until both sides are ready."""
-    n = len(ready)
-    hops = [(latency[i, (i + 1) % n], min(capacity[link] for link in links[i, (i + 1) % n])) for i in range(n)]
+    """Runs a ring all-reduce of chunks. Returns when each site ends. A site begins a step when it has sent and received."""
+    n, equal = len(ready), len(set(latency.values())) == 1
+
+    def end(i, j, size):
+        """Bytes leave for one latency, or until the receiver is ready; the receiver takes them after the rest of the flow."""
+        wait, rates = latency[i, j], [capacity[link] for link in links[i, j]]
+        first = max(ready[i] + wait, ready[j])
+        under_way = 0 if equal else min(size, wait * min(rates))
+        last = (first + (size - under_way) / min(rates) if under_way < size else ready[i] + size / min(rates)) + wait
+        received = max(first, last - wait) + under_way / capacity["downlink", j]
+        return received if equal else max(last, received)
+
     for step in range(2 * (n - 1)):
-        ends = [max(ready[i], ready[(i + 1) % n]) + hops[i][0] + parts[(i - step) % n] / hops[i][1] for i in range(n)]
+        ends = [end(i, (i + 1) % n, parts[(i - step) % n]) for i in range(n)]
         ready = [max(ends[i], ends[i - 1]) for i in range(n)]
     return ready
 

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Trains at four sites on this machine, and kills and stops their processes at random moments. Every checkpoint must have the
-bytes of an undisturbed run.
+"""Trains at four sites on this machine, and kills and stops their processes at random moments.
 
     tests/trainer/chaos.py --minutes 60 --seed 7
+    tests/trainer/chaos.py --minutes 60 --seed 7 --policy drop
+
+With the policy "wait", every checkpoint must have the bytes of an undisturbed run. With "drop", the sites go on without those that
+are lost, so there is no such run: all sites must have the same parameters after the last averages.
 
 Half of the disturbances are kill -9; the process is started again. The other half stop a process (SIGSTOP) for longer than the
 time after which the others treat it as lost; then it goes on, and joins again.
@@ -11,6 +14,7 @@ time after which the others treat it as lost; then it goes on, and joins again.
 import argparse
 import glob
 import hashlib
+import json
 import os
 import pathlib
 import random
@@ -26,9 +30,11 @@ SCENARIO = ROOT / "experiments/scenarios/tiny-training.toml"
 SITES, TIMEOUT_S = 4, 5
 
 
-def command(checkpoints, rounds, *more):
-    settings = {"strategy.local_steps": 8, "workload.tokens": rounds * 8 * 64 * 64, "trainer.on_lost_site": "wait",
+def command(policy, checkpoints, rounds, *more):
+    settings = {"strategy.local_steps": 8, "workload.tokens": rounds * 8 * 64 * 64, "trainer.on_lost_site": policy,
                 "trainer.timeout": f"{TIMEOUT_S}s", "trainer.validation_sequences": 0}
+    if policy == "drop":
+        settings |= {"strategy.method": "diloco", "trainer.drop_after": "1s"}
     options = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
     return [str(TRAIN), "run", str(SCENARIO), "--threads", "1", "--checkpoints", str(checkpoints), *options, *more]
 
@@ -51,35 +57,57 @@ class Hashes:
                 sys.exit(f"{key} was written twice, with different bytes")
 
 
+def parameters(path):
+    """The bytes of all parameters in a safetensors file, without the states of the optimisers."""
+    content = path.read_bytes()
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:8 + length])
+    states = (".moment1", ".moment2", ".steps", ".anchor", ".residual", ".outer1", ".outer2")
+    return {name: content[8 + length + entry["data_offsets"][0]:8 + length + entry["data_offsets"][1]]
+            for name, entry in header.items() if name not in ("__metadata__", "moment_ages") and not name.endswith(states)}
+
+
+def differing(folder):
+    """Names of parameters in which sites differ in a round's checkpoint."""
+    sites = [parameters(path) for path in sorted(folder.glob("node-*.safetensors"))]
+    return [name for name in sites[0] if any(site[name] != sites[0][name] for site in sites)]
+
+
 def children(process):
     text = pathlib.Path(f"/proc/{process}/task/{process}/children").read_text(encoding="utf-8")
     return [int(word) for word in text.split()]
+
+
+def undisturbed(rounds, folder, hashes):
+    whole = subprocess.Popen(command("wait", folder, rounds, "--in-turn"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while whole.poll() is None:
+        hashes.look()
+        time.sleep(0.05)
+    hashes.look()
+    if whole.returncode != 0:
+        sys.exit("the undisturbed run failed")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=2, help="time for disturbances; the run then ends undisturbed")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--policy", choices=["wait", "drop"], default="wait", help="trainer.on_lost_site")
     given = parser.parse_args()
     drawn = random.Random(given.seed)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         rounds = max(20, round(given.minutes * 60 * 1.5))  # recoveries take most of the time
-        whole = subprocess.Popen(command(folder / "whole", rounds, "--in-turn"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         expected = Hashes(folder / "whole")
-        while whole.poll() is None:
-            expected.look()
-            time.sleep(0.05)
-        expected.look()
-        if whole.returncode != 0:
-            sys.exit("the undisturbed run failed")
-
+        if given.policy == "wait":
+            undisturbed(rounds, folder / "whole", expected)
         with open(folder / "stderr", "w", encoding="utf-8") as log:
-            run = subprocess.Popen(command(folder / "chaos", rounds, "--local"), stdout=subprocess.DEVNULL, stderr=log)
+            run = subprocess.Popen(command(given.policy, folder / "chaos", rounds, "--local"), stdout=subprocess.DEVNULL, stderr=log)
         seen, kills, stops = Hashes(folder / "chaos"), 0, 0
         until = time.monotonic() + 60 * given.minutes
         while run.poll() is None:
-            seen.look()
+            if given.policy == "wait":
+                seen.look()
             time.sleep(0.05)
             if time.monotonic() > until or drawn.random() > 0.05 / 5:  # about every 5 seconds
                 continue
@@ -102,6 +130,14 @@ def main():
         said = (folder / "stderr").read_text(encoding="utf-8")
         if run.returncode != 0:
             sys.exit(f"the run was lost with status {run.returncode}:\n{said[-3000:]}")
+        if given.policy == "drop":
+            last = folder / f"chaos/round-{rounds:08d}"
+            if not (last / "node-0.safetensors").exists() or differing(last):
+                sys.exit(f"files of the last round: {sorted(last.glob('node-*'))}; sites differ in {differing(last)[:5]}")
+            print(f"{kills} kills and {stops} stops in {given.minutes:g} min: no lost run, {len(list(last.glob('node-*')))} sites have "
+                  "the same parameters; "
+                  f"{said.count('got the state after round')} times a site got the state of the others")
+            return
         wrong = [key for key, value in seen.seen.items() if expected.seen.get(key, value) != value]
         last = [key for key in seen.seen if key.startswith(f"round-{rounds:08d}/")]
         compared = sum(key in expected.seen for key in seen.seen)

@@ -236,6 +236,33 @@ TEST_CASE("each site has its environment, its prefix and its exit status; rank 0
   CHECK(report["congestion_control"].get<std::string>().size() > 0);
 }
 
+TEST_CASE("several processes at each site: consecutive ranks, and a failure of any of them is its site's") {
+  if (!possible()) return;
+  const Folder folder;
+  const std::string run = std::string("run ") + kScenario + " --no-check --processes-per-site 2 --report " +
+                          (folder / "r.json") + " -- sh -c ";
+  const Ran ran = wan(run +
+                      "'echo rank $RANK of $WORLD_SIZE, $LOCAL_RANK here; "
+                      "ip -4 addr show dev wan0 | grep -c 10.83.0.'");
+  INFO(ran.out, ran.err);
+  CHECK(ran.exit_status == 0);
+  int rank = 0;
+  const json sites = json::parse(read_all(folder / "r.json"))["sites"];
+  REQUIRE(sites.size() == 2);
+  for (const json& site : sites) {
+    for (const int local_rank : {0, 1}) {
+      const std::string prefix =
+          "[" + site["name"].get<std::string>() + "/" + std::to_string(local_rank) + "] ";
+      CHECK(ran.out.find(prefix + "rank " + std::to_string(rank++) + " of 4, " + std::to_string(local_rank) +
+                         " here\n") != std::string::npos);
+      CHECK(ran.out.find(prefix + "1\n") != std::string::npos);  // both are in the site's network
+    }
+  }
+  const Ran failed = wan(run + "'sleep 0.2; test $RANK != 3 || exit 7; sleep 30'");
+  CHECK(failed.exit_status == 7);
+  CHECK(json::parse(read_all(folder / "r.json"))["sites"][1]["exit_status"] == 7);
+}
+
 TEST_CASE("one site's failure stops the others") {
   if (!possible()) return;
   const auto begin = std::chrono::steady_clock::now();

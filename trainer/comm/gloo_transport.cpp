@@ -3,7 +3,6 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "trainer/comm/rank_transports.hpp"
-#include "trainer/comm/rendezvous.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -11,9 +10,10 @@ namespace {
 /// Point-to-point messages over Gloo; one rank hosts the nodes of one site.
 class GlooTransport : public Transport {
  public:
-  GlooTransport(const RankTransportOptions& options, c10::intrusive_ptr<c10d::ProcessGroupGloo> group)
-      : Transport(options.nodes, nodes_of_site(options.nodes, options.rank)),
+  GlooTransport(const RankTransportOptions& options, c10::intrusive_ptr<c10d::Backend> group)
+      : Transport(options.nodes, nodes_of_site(options.nodes, options.site)),
         names_(options.names),
+        rank_of_site_(options.rank_of_site),
         group_(std::move(group)) {
     std::vector<int> seen(options.nodes.size(), 0);
     for (const costmodel::Node& node : options.nodes) {
@@ -88,12 +88,13 @@ class GlooTransport : public Transport {
            place_[static_cast<std::size_t>(message.to)];
   }
   [[nodiscard]] int rank_of(costmodel::NodeId node) const {
-    return nodes()[static_cast<std::size_t>(node)].site;
+    return rank_of_site_[static_cast<std::size_t>(nodes()[static_cast<std::size_t>(node)].site)];
   }
   std::vector<std::string> names_;
+  std::vector<int> rank_of_site_;
   std::vector<int> place_;  // index of each node within its site; part of the message's tag, with the channel
   std::mutex posting_;
-  c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+  c10::intrusive_ptr<c10d::Backend> group_;
 };
 
 }  // namespace
@@ -106,14 +107,18 @@ std::vector<costmodel::NodeId> nodes_of_site(const std::vector<costmodel::Node>&
   return ids;
 }
 
-std::unique_ptr<Transport> gloo_transport(const RankTransportOptions& options,
-                                          const std::string& own_address) {
+c10::intrusive_ptr<c10d::Backend> gloo_backend(const RankTransportOptions& options,
+                                               const std::string& own_address) {
   auto how = c10d::ProcessGroupGloo::Options::create(
       std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.timeout_s)));
   how->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(own_address));
-  return std::make_unique<GlooTransport>(
-      options, c10::make_intrusive<c10d::ProcessGroupGloo>(options.store, options.rank,
-                                                           static_cast<int>(options.names.size()), how));
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(options.store, options.rank,
+                                                     static_cast<int>(options.names.size()), how);
+}
+
+std::unique_ptr<Transport> gloo_transport(const RankTransportOptions& options,
+                                          const std::string& own_address) {
+  return std::make_unique<GlooTransport>(options, gloo_backend(options, own_address));
 }
 
 }  // namespace fomoe::trainer

@@ -6,16 +6,16 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 #include "trainer/comm/rank_transports.hpp"
-#include "trainer/comm/rendezvous.hpp"
 
 namespace fomoe::trainer {
 namespace {
 
 class NcclTransport : public Transport {
  public:
-  NcclTransport(const RankTransportOptions& options, c10::intrusive_ptr<c10d::ProcessGroupNCCL> group)
-      : Transport(options.nodes, nodes_of_site(options.nodes, options.rank)),
+  NcclTransport(const RankTransportOptions& options, c10::intrusive_ptr<c10d::Backend> group)
+      : Transport(options.nodes, nodes_of_site(options.nodes, options.site)),
         names_(options.names),
+        rank_of_site_(options.rank_of_site),
         device_(options.device),
         group_(std::move(group)) {
     // The first call creates the communicator, and all ranks must take part in it; later calls need not.
@@ -37,7 +37,8 @@ class NcclTransport : public Transport {
       group_->startCoalescing();
       for (Message* message : messages) {
         const bool sending = hosts(message->from);
-        partner = nodes()[static_cast<std::size_t>(sending ? message->to : message->from)].site;
+        const costmodel::NodeId other = sending ? message->to : message->from;
+        partner = rank_of_site_[static_cast<std::size_t>(nodes()[static_cast<std::size_t>(other)].site)];
         buffers.push_back(sending ? message->sent.to(device_)
                                   : at::empty({message->bytes()}, at::device(device_).dtype(at::kByte)));
         std::vector<at::Tensor> buffer = {buffers.back()};
@@ -60,20 +61,24 @@ class NcclTransport : public Transport {
 
  private:
   std::vector<std::string> names_;
+  std::vector<int> rank_of_site_;
   at::Device device_;
-  c10::intrusive_ptr<c10d::ProcessGroupNCCL> group_;
+  c10::intrusive_ptr<c10d::Backend> group_;
 };
 
 }  // namespace
 
-std::unique_ptr<Transport> nccl_transport(const RankTransportOptions& options) {
+c10::intrusive_ptr<c10d::Backend> nccl_backend(const RankTransportOptions& options) {
   // Without this, a thread of NCCL ends the process when a site is lost, before the error can name the site.
   ::setenv("TORCH_NCCL_BLOCKING_WAIT", "1", /*overwrite=*/0);
   auto how = c10d::ProcessGroupNCCL::Options::create();
   how->timeout = std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.timeout_s));
-  return std::make_unique<NcclTransport>(
-      options, c10::make_intrusive<c10d::ProcessGroupNCCL>(options.store, options.rank,
-                                                           static_cast<int>(options.names.size()), how));
+  return c10::make_intrusive<c10d::ProcessGroupNCCL>(options.store, options.rank,
+                                                     static_cast<int>(options.names.size()), how);
+}
+
+std::unique_ptr<Transport> nccl_transport(const RankTransportOptions& options) {
+  return std::make_unique<NcclTransport>(options, nccl_backend(options));
 }
 
 }  // namespace fomoe::trainer

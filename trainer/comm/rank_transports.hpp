@@ -1,4 +1,4 @@
-// The transports that move messages between the processes of a run, one process per site.
+// The transports that move messages between sites, one process per site.
 //
 // Gloo runs everywhere. Messages lie in host memory, and a send is matched with a receive by a tag. Several
 // transfers may run at the same time and then share the links.
@@ -11,6 +11,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct RankTransportOptions {
   std::vector<costmodel::Node> nodes;
   std::vector<std::string> names;  // of the sites, by rank
   int rank = 0;
+  int site = 0;                   // the site of this process
+  std::vector<int> rank_of_site;  // -1: the site takes no part
   double timeout_s = 0;
   at::Device device = at::kCPU;
   c10::intrusive_ptr<c10d::Store> store;
@@ -38,7 +41,12 @@ std::unique_ptr<Transport> gloo_transport(const RankTransportOptions& options,
                                           const std::string& own_address);
 std::unique_ptr<Transport> nccl_transport(const RankTransportOptions& options);
 
-/// The nodes of one site. One rank trains all of them.
+/// The groups of processes below these transports; `names` decides the number of processes.
+c10::intrusive_ptr<c10d::Backend> gloo_backend(const RankTransportOptions& options,
+                                               const std::string& own_address);
+c10::intrusive_ptr<c10d::Backend> nccl_backend(const RankTransportOptions& options);
+
+/// The nodes of one site. Each process of the site trains all of them.
 std::vector<costmodel::NodeId> nodes_of_site(const std::vector<costmodel::Node>& nodes, int site);
 
 }  // namespace fomoe::trainer

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <vector>
 
 #include "costmodel/plan/plan.hpp"
@@ -25,6 +26,11 @@ inline constexpr int kChannels = 1 << 16;
 /// A receive that has been posted. The derived type belongs to the transport that posted it.
 struct PostedReceive {
   virtual ~PostedReceive() = default;
+};
+
+/// A site has stopped answering, or has never joined.
+class SiteLost : public std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
 /// Everything that one node sends to another in one phase.
@@ -61,7 +67,7 @@ class Transport {
 
   /// Moves all messages at once. Returns when everything that this process sends or receives has arrived.
   /// There is at most one message for each pair (from, to). Every process passes the messages that its own
-  /// nodes send or receive. Throws std::runtime_error, naming the site, if a partner is gone.
+  /// nodes send or receive. Throws SiteLost, naming the site, if a partner is gone.
   /// Several threads may call exchange() at once, each with its own channel in [0, kChannels]. A message is
   /// identified by its channel, sender and receiver. Messages with the same channel, sender and receiver
   /// arrive in the order in which they were sent.

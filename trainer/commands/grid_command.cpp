@@ -1,14 +1,12 @@
 #include "trainer/commands/grid_command.hpp"
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <ctime>
 #include <deque>
 #include <iostream>
 #include <map>
@@ -38,10 +36,10 @@ A grid file names a scenario and the values of its keys; `fomoe list keys` lists
   set  = ["strategy.method=local_adamw"]
   vary = ["strategy.local_steps=8,32,128", "platform.sites=4,8"]
 
-FOLDER then contains rows.csv (one row for each finished run; a run with a row is not made again), summary.csv (mean and standard deviation over seeds),
-quality.csv (a table for quality.file in a scenario of `fomoe plan`) and runs/ (a report for each run). Finished runs
-are kept. A run that was interrupted goes on from its last checkpoint when the command is given again. Several
-commands, also on several machines with a common file system, may work on one FOLDER.
+FOLDER then contains rows.csv (one row for each finished run; a run with a row is not made again), summary.csv (mean
+and standard deviation over seeds), quality.csv (a table for quality.file in a scenario of `fomoe plan`) and runs/ (a
+report for each run). A run that was interrupted goes on from its last checkpoint when the command is given again.
+Several commands, also on several machines with a common file system, may work on one FOLDER.
 
 Examples
   fomoe-train grid experiments/proxies/tiny.toml --output /tmp/tiny
@@ -164,12 +162,12 @@ class GridCommand {
               << " at a time\n";
     write_tables();
     catch_signals();
-    std::size_t made_elsewhere = 0;
+    std::vector<std::size_t> elsewhere;  // made by other processes
     while ((!pending.empty() || processes_.under_way() > 0) && caught == 0) {
       while (!pending.empty() && processes_.under_way() < jobs_) {
         const std::size_t run = pending.front();
         pending.pop_front();
-        if (!processes_.start(run)) ++made_elsewhere;
+        if (!processes_.start(run)) elsewhere.push_back(run);
       }
       if (processes_.under_way() == 0) continue;
       const EndedRun ended = processes_.wait();
@@ -180,9 +178,11 @@ class GridCommand {
       std::cerr << "\nstopped; give the same command again to go on\n";
       return 128 + caught;
     }
-    if (made_elsewhere > 0)
-      std::cerr << made_elsewhere
-                << " runs are being made by another process, and are not in the tables yet\n";
+    write_tables();
+    const auto unfinished =
+        std::count_if(elsewhere.begin(), elsewhere.end(), [&](std::size_t run) { return !results_[run]; });
+    if (unfinished > 0)
+      std::cerr << unfinished << " runs are being made by another process, and are not in the tables yet\n";
     if (failed_ > 0) std::cerr << failed_ << " runs failed; give the same command again to repeat them\n";
     std::cout << folder_.file("rows.csv") << '\n' << folder_.file("summary.csv") << '\n';
     return failed_ > 0 ? 1 : 0;

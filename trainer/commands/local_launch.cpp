@@ -61,20 +61,22 @@ class Ranks {
   }
 
   /// Returns the exit status of the first process that failed. A process that waits forever, or that is
-  /// stopped, must not keep that failure from being reported.
+  /// stopped, must not keep that failure, or the end of the run, from being reported.
   int wait(bool restart) {
     using Clock = std::chrono::steady_clock;
     int failure = 0;
-    Clock::time_point failed_at;
+    bool complete = false;        // rank 0 has ended, so the run has
+    Clock::time_point ending_at;  // since when the other processes should end
     bool stopped = false;
     while (!ranks_.empty()) {
       int status = 0;
-      const pid_t ended = ::waitpid(-1, &status, failure == 0 ? 0 : WNOHANG);
+      const pid_t ended = ::waitpid(-1, &status, failure == 0 && !complete ? 0 : WNOHANG);
       if (ended < 0 && errno != EINTR) break;
       if (ended > 0) {
         const int rank = ranks_.at(ended);
         ranks_.erase(ended);
-        if (restart && failure == 0 && WIFSIGNALED(status)) {
+        if (stopped) continue;
+        if (restart && failure == 0 && !complete && WIFSIGNALED(status)) {
           std::cerr << "fomoe-train: signal " << WTERMSIG(status) << " ended rank " << rank
                     << "; it is started again\n";
           start(rank, "--resume");
@@ -83,15 +85,20 @@ class Ranks {
         const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
         if (failure == 0 && code != 0) {
           failure = code;
-          failed_at = Clock::now();
+          ending_at = Clock::now();
+        }
+        if (restart && rank == 0 && code == 0) {
+          complete = true;
+          ending_at = Clock::now();
         }
         continue;
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      if (stopped || Clock::now() < failed_at + std::chrono::duration<double>(kPatienceS)) continue;
+      if (stopped || Clock::now() < ending_at + std::chrono::duration<double>(kPatienceS)) continue;
       for (const auto& [process, rank] : ranks_) {
-        std::cerr << "fomoe-train: stopped rank " << rank
-                  << ", which was still waiting for a site that has ended\n";
+        std::cerr << "fomoe-train: stopped rank " << rank << ", which "
+                  << (failure == 0 ? "came back after the run had ended\n"
+                                   : "was still waiting for a site that has ended\n");
         ::kill(process, SIGKILL);
       }
       stopped = true;

@@ -1,4 +1,4 @@
-// `fomoe-train run --local`: starts one process per site on this machine, as torchrun would.
+// `fomoe-train run --local`: starts all processes of a run on this machine, as torchrun would.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,7 +12,8 @@ namespace fomoe::trainer {
 /// Returns 0, or the exit status of the process that failed first.
 ///
 /// With `restart`, a process that a signal ended is started again, with --resume, and does not count as
-/// failed; the others are expected to wait for it.
+/// failed; the others are expected to wait for it, or to let it join again. When rank 0 has ended with
+/// success, the run is complete, and processes that still run kPatienceS seconds later came back too late.
 inline constexpr double kPatienceS = 10;
 int launch_local(const std::vector<std::string>& arguments, int processes, int threads, bool restart);
 

@@ -2,6 +2,7 @@
 // to stderr. It exits with 0 on success, 2 if the user's input is wrong, and 1 on any other error.
 #include <malloc.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -14,17 +15,19 @@
 #include "trainer/commands/grid_command.hpp"
 #include "trainer/commands/profile_command.hpp"
 #include "trainer/commands/run_command.hpp"
+#include "trainer/run/agreement.hpp"
 
 namespace {
 
 constexpr const char* kHelp = R"(fomoe-train: trains a model across sites and measures its training steps
 
   fomoe-train profile   time the forward pass, backward pass and optimiser of real steps, as input for `fomoe`
-  fomoe-train run       train a scenario's model with one process per site, and report times, bytes and memory
+  fomoe-train run       train a scenario's model with processes at each site, and report times, bytes and memory
   fomoe-train grid      train every combination of several keys' values and seeds, and tabulate the losses
   fomoe-train export    put the experts of all sites together, and write the whole model for other programs
   fomoe-train evaluate  the loss of a whole model on a scenario's validation sequences
   fomoe-train <command> --help
+  fomoe-train --version
 
 Examples
   fomoe-train profile --help
@@ -40,6 +43,10 @@ int run(const std::vector<std::string>& arguments) {
   const std::string& command = arguments.front();
   if (command == "--help" || command == "-h" || command == "help") {
     std::cout << kHelp;
+    return 0;
+  }
+  if (command == "--version") {
+    std::cout << "fomoe-train " << fomoe::trainer::code_version() << '\n';
     return 0;
   }
   if (command == "profile") return fomoe::trainer::profile_command({arguments.begin() + 1, arguments.end()});
@@ -66,10 +73,18 @@ void keep_freed_memory() {
   if (std::getenv("MALLOC_ARENA_MAX") == nullptr) ::mallopt(M_ARENA_MAX, 1);
 }
 
+// The processes of all sites of `--local` share one stderr. Each line is therefore one write, so that lines
+// of several processes never run into each other. std::cerr writes each part of a line separately otherwise.
+void write_whole_lines() {
+  std::setvbuf(stderr, nullptr, _IOLBF, 1 << 14);
+  std::cerr.unsetf(std::ios::unitbuf);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   keep_freed_memory();
+  write_whole_lines();
   try {
     return run({argv + 1, argv + argc});
   } catch (const fomoe::UsageError& error) {

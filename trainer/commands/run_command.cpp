@@ -9,8 +9,10 @@
 #include <filesystem>
 #include <iostream>
 #include <limits>
+#include <numeric>
 #include <string_view>
 
+#include "costmodel/compose/make_plan.hpp"
 #include "costmodel/math/replicas.hpp"
 #include "costmodel/plan/method.hpp"
 #include "experiments/results/run_record.hpp"
@@ -19,7 +21,9 @@
 #include "trainer/commands/command_line.hpp"
 #include "trainer/commands/local_launch.hpp"
 #include "trainer/commands/waiting.hpp"
+#include "trainer/run/absent_sites.hpp"
 #include "trainer/run/agreement.hpp"
+#include "trainer/run/site_processes.hpp"
 #include "trainer/run/training_run.hpp"
 
 namespace fomoe::trainer {
@@ -30,11 +34,11 @@ namespace {
 
 constexpr const char* kExamples = R"(
 How to start it
-  --local [M]     starts M processes on this machine, one per site (default: the scenario's number of sites)
+  --local [N]     starts all processes on this machine: one for each site, or compute.gpus_per_site for each
   --in-turn       trains all sites in one process, one after the other, with the same result
   neither         trains one of several sites; reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which
                   torchrun sets, or Slurm's SLURM_PROCID and SLURM_NTASKS with MASTER_ADDR and MASTER_PORT
-                  (see experiments/slurm/train.sbatch); rank r trains site r
+                  (see experiments/slurm/train.sbatch); the first site has the first ranks
 
 Examples
   fomoe-train run experiments/scenarios/tiny-training.toml --local --output -
@@ -53,7 +57,7 @@ po::options_description described() {
     ("help", "print this help")
     ("set", po::value<std::vector<std::string>>()->composing()->value_name("KEY=VALUE"), "override a key of the scenario, for example strategy.local_steps=64; may be repeated")
     ("seed", po::value<std::string>()->value_name("N"), "seed of the weights, data order and placements (default: the scenario's)")
-    ("local", po::value<int>()->implicit_value(0)->value_name("[M]"), "start M processes on this machine, one per site")
+    ("local", po::value<int>()->implicit_value(0)->value_name("[N]"), "start all N processes on this machine: one for each site or, with compute.gpus_per_site, one for each of its GPUs")
     ("seeds", po::value<int>()->value_name("N"), "with --in-turn: train N times with consecutive seeds; the report describes the first training, and gives the mean and spread of the perplexities")
     ("in-turn", po::bool_switch(), "train all sites in this process, one after the other")
     ("paced", po::bool_switch(), "sleep for the time of the scenario's profile or step time instead of computing; transfers are real")
@@ -110,18 +114,6 @@ std::string with_seed(const std::string& path, std::uint64_t seed) {
   return (whole.parent_path() /
           (whole.stem().string() + ".seed-" + std::to_string(seed) + whole.extension().string()))
       .string();
-}
-
-// One process trains a site, whatever the parallelism that `fomoe` computes with. To ignore the key would
-// train something else than what was planned, so the user has to take it back.
-void check_one_process_a_site(const costmodel::Scenario& scenario) {
-  int most = scenario.gpus.count;
-  for (const costmodel::SiteCompute& site : scenario.site_compute) most = std::max(most, site.gpus.count);
-  if (most == 1) return;
-  throw UsageError(
-      "compute.gpus_per_site: got " + std::to_string(most) +
-      " GPUs at a site; expected one, since fomoe-train runs one process and one GPU at each site; "
-      "for example --set compute.gpus_per_site=1");
 }
 
 void print_seeds(const std::vector<scenario::SeedResult>& seeds) {
@@ -189,7 +181,7 @@ int run_command(const std::vector<std::string>& arguments) {
   RunRequest request;
   request.scenario = scenario::read_scenario(text("scenario"), how);
   request.settings = scenario::read_trainer_settings(text("scenario"), how, request.scenario);
-  check_one_process_a_site(request.scenario);
+  const std::vector<int> processes = processes_of_sites(request.scenario, paced);
   request.checkpoints = text("checkpoints");
   request.resume = given["resume"].as<bool>();
   request.start_from = text("start-from");
@@ -206,21 +198,29 @@ int run_command(const std::vector<std::string>& arguments) {
       refuse("threads", std::to_string(request.threads), "a whole number of at least 1", "2");
   }
 
-  const bool waits = request.settings.on_lost_site == "wait" && !in_turn;
+  // A scenario may describe failures for its plan only, so without checkpoints its policy does not apply.
+  std::string& on_lost_site = request.settings.on_lost_site;
+  if (on_lost_site.empty() || (!request.settings.on_lost_site_given && request.checkpoints.empty()))
+    on_lost_site = "stop";
+  const bool waits = request.settings.on_lost_site != "stop" && !in_turn;
   if (waits && request.checkpoints.empty()) {
     throw UsageError(
-        "trainer.on_lost_site: got wait without --checkpoints; expected a directory of checkpoints, from "
-        "which "
-        "the sites go on; for example --checkpoints run");
+        "trainer.on_lost_site: got " + request.settings.on_lost_site +
+        " without --checkpoints; expected a directory of checkpoints, from which the sites go on; "
+        "for example --checkpoints run");
   }
+  if (waits && request.settings.on_lost_site == "drop")
+    check_drops(costmodel::make_plan(request.scenario), processes, request.settings.transport);
 
+  if (!in_turn && std::accumulate(processes.begin(), processes.end(), 0) > request.scenario.sites())
+    check_parts(request.scenario, costmodel::make_plan(request.scenario), processes);
   if (local) {
-    const int asked = given["local"].as<int>(), sites = request.scenario.sites();
-    if (asked != 0 && asked != sites) {
-      refuse("local", std::to_string(asked), "the scenario's number of sites, " + std::to_string(sites),
-             std::to_string(sites));
+    const int asked = given["local"].as<int>(), all = std::accumulate(processes.begin(), processes.end(), 0);
+    if (asked != 0 && asked != all) {
+      refuse("local", std::to_string(asked),
+             "one process for each GPU of the scenario's sites, " + std::to_string(all), std::to_string(all));
     }
-    return launch_local(arguments, sites, request.threads, waits);
+    return launch_local(arguments, all, request.threads, waits);
   }
   if (!in_turn) {
     request.launch = launch_from_environment();
@@ -232,11 +232,10 @@ int run_command(const std::vector<std::string>& arguments) {
     }
   }
   if (waits && request.launch && request.launch->agent_store) {
-    throw UsageError(
-        "trainer.on_lost_site: got wait under torchrun, which keeps its own store and starts all processes "
-        "again "
-        "itself; expected stop, with torchrun --max-restarts and --resume; for example --set "
-        "trainer.on_lost_site=stop");
+    throw UsageError("trainer.on_lost_site: got " + request.settings.on_lost_site +
+                     " under torchrun, which keeps its own store and starts all processes again itself; "
+                     "expected stop, with "
+                     "torchrun --max-restarts and --resume; for example --set trainer.on_lost_site=stop");
   }
   // Read the sources before training, since the files may change meanwhile.
   scenario::RunRecord record = scenario::new_run_record();

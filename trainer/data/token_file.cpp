@@ -105,9 +105,13 @@ TokenFile TokenFile::open(const std::string& path, std::int64_t vocabulary) {
     width = tokens.width_ == Width::u16 ? 2 : tokens.width_ == Width::i64 ? 8 : 4;
     offset = static_cast<std::int64_t>(header.length);
     tokens.size_ = header.size;
-    if (offset + tokens.size_ * width != file.bytes)
-      throw FileError(path + ": got " + std::to_string(file.bytes - offset) + " bytes of data; expected " +
-                      std::to_string(tokens.size_ * width) + " bytes, the size in its header");
+    std::int64_t wanted = 0;
+    const bool impossible = tokens.size_ < 0 || __builtin_mul_overflow(tokens.size_, width, &wanted);
+    if (impossible || wanted != file.bytes - offset)
+      throw FileError(
+          path + ": got " + std::to_string(file.bytes - offset) + " bytes of data; expected " +
+          (impossible ? std::to_string(tokens.size_) + " ids" : std::to_string(wanted) + " bytes") +
+          ", the size in its header");
     if (tokens.size_ == 0) throw FileError(path + ": got an empty array; expected token ids");
   } else if (path.ends_with(".bin")) {
     if (file.bytes % width != 0)

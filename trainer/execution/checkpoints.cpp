@@ -43,8 +43,17 @@ void sync_folder(const std::string& path) {
 
 }  // namespace
 
-Checkpoints::Checkpoints(std::string directory, Digest digest)
-    : directory_(std::move(directory)), digest_(std::move(digest)) {}
+std::vector<std::vector<ExpertSteps>> expert_steps_in(const Metadata& metadata) {
+  std::vector<std::vector<ExpertSteps>> counts;
+  for (const json& layer : json::parse(metadata.at("expert_steps"))) {
+    counts.emplace_back();
+    for (const json& expert : layer) counts.back().push_back({expert.at(0), expert.at(1)});
+  }
+  return counts;
+}
+
+Checkpoints::Checkpoints(std::string directory, Digest digest, std::vector<NodeId> absent)
+    : directory_(std::move(directory)), digest_(std::move(digest)), absent_(std::move(absent)) {}
 
 Checkpoints::~Checkpoints() {
   if (writer_.joinable()) writer_.join();
@@ -104,6 +113,7 @@ void Checkpoints::save(Executor& executor, std::int64_t rounds) {
         {"rounds", std::to_string(rounds)},
         {"steps", std::to_string(executor.steps(node))},
         {"nodes", std::to_string(executor.nodes())},
+        {"absent", json(absent_).dump()},
         {"model", scenario::to_json(executor.worker(node).model().shape()).dump()},
         {"experts", json(executor.worker(node).model().options().experts.local).dump()},
         {"skip_token", executor.worker(node).model().options().experts.skip_token ? "yes" : "no"},
@@ -194,6 +204,13 @@ void Checkpoints::check(const Metadata& metadata, std::int64_t rounds, NodeId no
            "the checkpoint of the node and round in the file's path");
 }
 
+std::vector<NodeId> Checkpoints::absent_in(std::int64_t rounds, NodeId node) const {
+  const Metadata metadata = read_safetensors_metadata(file(rounds, node));
+  const auto found = metadata.find("absent");
+  if (found == metadata.end()) return {};
+  return json::parse(found->second).get<std::vector<NodeId>>();
+}
+
 void Checkpoints::load(Executor& executor, std::int64_t rounds) const {
   std::map<NodeId, SafetensorsFile> files;
   for (const NodeId node : executor.hosted()) {
@@ -214,13 +231,9 @@ void Checkpoints::load(Executor& executor, std::int64_t rounds) const {
     };
     for (const auto& [name, tensor] : worker.state()) copy(name, tensor);
     copy("moment_ages", executor.moment_ages().state());
-    const json layers = json::parse(content.metadata["expert_steps"]);
-    for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-      std::vector<ExpertSteps> experts = worker.inner().experts().at(layer);
-      for (std::size_t e = 0; e < layers[layer].size(); ++e)
-        experts.at(e) = {layers[layer][e][0], layers[layer][e][1]};
-      worker.inner().set_experts(static_cast<std::int64_t>(layer), std::move(experts));
-    }
+    std::vector<std::vector<ExpertSteps>> layers = expert_steps_in(content.metadata);
+    for (std::size_t layer = 0; layer < layers.size(); ++layer)
+      worker.inner().set_experts(static_cast<std::int64_t>(layer), std::move(layers[layer]));
     worker.model().refresh_compute_weights();
   }
 }

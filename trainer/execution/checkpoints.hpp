@@ -19,6 +19,9 @@ namespace fomoe::trainer {
 
 inline constexpr const char* kCheckpointFormat = "fomoe.checkpoint/2";
 
+/// The counts of updates of a node's experts, by layer and local expert, in the metadata of a checkpoint.
+std::vector<std::vector<ExpertSteps>> expert_steps_in(const Metadata& metadata);
+
 /// The folder of a round in a directory of checkpoints.
 std::string checkpoint_folder(const std::string& directory, std::int64_t rounds);
 /// Rounds that have a folder, ascending.
@@ -26,8 +29,9 @@ std::vector<std::int64_t> checkpointed_rounds(const std::string& directory);
 
 class Checkpoints {
  public:
-  /// `digest` is what determines the weights (agreement.hpp); files of other weights are refused.
-  Checkpoints(std::string directory, Digest digest);
+  /// `digest` is what determines the weights (agreement.hpp); files of other weights are refused. `absent`
+  /// are the nodes without which the run goes on; the files say so.
+  Checkpoints(std::string directory, Digest digest, std::vector<costmodel::NodeId> absent = {});
   ~Checkpoints();
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
@@ -53,18 +57,22 @@ class Checkpoints {
   /// Sets the executor's hosted nodes to their state after `rounds` rounds. Throws FileError if a file is
   /// truncated, has another format or belongs to another run.
   void load(Executor& executor, std::int64_t rounds) const;
+  [[nodiscard]] std::string file(std::int64_t rounds, costmodel::NodeId node) const;
+  [[nodiscard]] const std::string& directory() const { return directory_; }
+  /// The nodes without which the run trained before this file was written. Throws UnusableFile.
+  [[nodiscard]] std::vector<costmodel::NodeId> absent_in(std::int64_t rounds, costmodel::NodeId node) const;
 
  private:
   [[nodiscard]] std::string folder(std::int64_t rounds) const {
     return checkpoint_folder(directory_, rounds);
   }
-  [[nodiscard]] std::string file(std::int64_t rounds, costmodel::NodeId node) const;
   /// Throws FileError if a file with this metadata belongs to another run, node or round.
   void check(const Metadata& metadata, std::int64_t rounds, costmodel::NodeId node) const;
   void remove_older(const std::vector<costmodel::NodeId>& nodes) const;
 
   std::string directory_;
   Digest digest_;
+  std::vector<costmodel::NodeId> absent_;
   std::thread writer_;
   std::exception_ptr failure_;
 };

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "costmodel/inputs/at_site.hpp"
 #include "trainer/device/cuda_device.hpp"
 
 namespace fomoe::trainer {
@@ -54,6 +55,8 @@ void Executor::make_worker(NodeId node, const PlanNeeds& needs) {
   worker.model.device = options_.device;
   worker.model.dtype = options_.dtype;
   worker.model.seed = scenario_.seed;
+  worker.model.activation_checkpointing =
+      costmodel::gpus_of_site(scenario_, plan_.nodes[n].site).activation_checkpointing;
   worker.model.experts = expert_choice(nullptr, node, scenario_.strategy.skip_token);
   if (plan_.placement && plan_.nodes[n].kind == NodeKind::worker) {
     const costmodel::Placement placement = plan_.placement(0);
@@ -202,6 +205,13 @@ void Executor::gradients(NodeId node, const costmodel::RoundPlan& plan, std::int
       part.first += static_cast<std::int64_t>(plan_.nodes[static_cast<std::size_t>(before)].sequences);
     part.step = step_.at(node);
     part.count = static_cast<std::int64_t>(plan_.nodes[static_cast<std::size_t>(node)].sequences);
+    part.of = part.count;
+    if (options_.ranks != nullptr) {
+      const SitePlace& place = options_.ranks->place();
+      const auto [begin, count] = part_of_rank(part.of, place.rank, place.ranks);
+      part.first += begin;
+      part.count = count;
+    }
     part.micro_batch = options_.micro_batch_sequences;
     Routing& routing = routing_[node];
     routing = {};
@@ -211,7 +221,7 @@ void Executor::gradients(NodeId node, const costmodel::RoundPlan& plan, std::int
     record.node = node;
     record.round = round;
     record.step = part.step;
-    record.tokens = part.count * scenario_.model.sequence_length;
+    record.tokens = part.of * scenario_.model.sequence_length;
     open_step_[node] = record;
   }
   GradientPass& pass = open_pass_.at(node);
@@ -226,6 +236,7 @@ void Executor::gradients(NodeId node, const costmodel::RoundPlan& plan, std::int
     pass.backward(*backward_until(plan_, plan, op_));
   } else {
     pass.micro_batches(/*but_the_last=*/work.share < 1);
+    if (options_.ranks != nullptr) add_up_gradients(node);
   }
   open_step_.at(node).loss = pass.loss();
   if (!options_.skip_nonfinite && pass.loss().defined()) {
@@ -234,6 +245,17 @@ void Executor::gradients(NodeId node, const costmodel::RoundPlan& plan, std::int
     unchecked.emplace_back(step_.at(node), pass.loss());
   }
   open_step_.at(node).seconds += now_s() - start_s;
+}
+
+// The loss of a process is its part of the mean over the site's sequences, and so are its gradients.
+void Executor::add_up_gradients(NodeId node) {
+  std::vector<at::Tensor> sums = {open_pass_.at(node).loss()};
+  for (const Parameter& parameter : workers_.at(node)->model().parameters()) {
+    at::Tensor& gradient = parameter.compute.mutable_grad();
+    if (!gradient.defined()) gradient = at::zeros_like(parameter.master);
+    sums.push_back(gradient);
+  }
+  options_.ranks->add_up(sums);
 }
 
 void Executor::optimizer_step(NodeId node) {

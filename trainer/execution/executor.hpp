@@ -43,6 +43,7 @@
 #include "costmodel/plan/plan.hpp"
 #include "costmodel/timeline/timeline.hpp"
 #include "trainer/comm/collectives.hpp"
+#include "trainer/comm/site_ranks.hpp"
 #include "trainer/data/batches.hpp"
 #include "trainer/execution/background.hpp"
 #include "trainer/execution/worker.hpp"
@@ -75,6 +76,7 @@ struct TrainingOptions {
   bool paced = false;
   bool gradient_norms = false;  // whether StepRecord::gradient_norm is wanted
   bool skip_nonfinite = false;  // leave out steps whose gradients are not finite, instead of stopping
+  SiteRanks* ranks = nullptr;   // the processes of this site, if it has several
 };
 
 /// A loss, or a value that a site was about to send or to save, is not finite.
@@ -197,6 +199,7 @@ class Executor {
   void note_transfer(costmodel::NodeId node, const OpOfRound& which, const std::string& name, double start_s,
                      double end_s);
   void gradients(costmodel::NodeId node, const costmodel::RoundPlan& plan, std::int64_t round);
+  void add_up_gradients(costmodel::NodeId node);
   void pace(const costmodel::Compute& work, costmodel::NodeId node, std::int64_t round);
   void optimizer_step(costmodel::NodeId node);
   void check_losses();

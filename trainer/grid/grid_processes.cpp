@@ -15,6 +15,7 @@
 
 #include "costmodel/compose/make_plan.hpp"
 #include "trainer/execution/executor.hpp"
+#include "trainer/grid/grid_tables.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -68,6 +69,11 @@ bool GridProcesses::start(std::size_t index) {
   const int lock = ::open(lock_path.c_str(), O_CREAT | O_RDWR, 0666);
   if (lock < 0) throw std::runtime_error(lock_path + ": cannot be written: " + std::strerror(errno));
   if (::flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    ::close(lock);
+    return false;
+  }
+  // Another process may have finished the run since this one looked.
+  if (read_result(folder_.of_run(run, ".json"))) {
     ::close(lock);
     return false;
   }

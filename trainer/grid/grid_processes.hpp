@@ -56,7 +56,7 @@ class GridProcesses {
   GridProcesses(const GridProcesses&) = delete;
   GridProcesses& operator=(const GridProcesses&) = delete;
 
-  /// Starts the run, or returns false if another process makes it at the moment.
+  /// Starts the run, or returns false if another process makes it at the moment or has made it.
   bool start(std::size_t run);
   [[nodiscard]] std::size_t under_way() const { return running_.size(); }
   /// Waits until one of the processes ends, or until a signal arrives; then `run` is that of no run.

@@ -101,9 +101,8 @@ Computed computed(const costmodel::Scenario& scenario) {
   const double per_token = costmodel::flops_per_token(scenario).total();
   const double batch = static_cast<double>(scenario.workload.global_batch_sequences) *
                        static_cast<double>(scenario.model.sequence_length);
-  const double steps = std::ceil(static_cast<double>(scenario.workload.tokens) / batch);
   return {static_cast<double>(costmodel::count_parameters(scenario.model).total()), per_token,
-          per_token * steps * batch, summary.sent.total() * summary.rounds};
+          per_token * summary.steps * batch, summary.sent.total() * summary.rounds};
 }
 
 struct Column {

@@ -101,7 +101,12 @@ Header read_header(std::ifstream& file, const std::string& path) {
         if (entry.at("dtype").get<std::string>() == known.name) dtype = &known;
       }
       if (dtype == nullptr) refuse(path, "a tensor of an unknown dtype");
-      const std::int64_t begin = entry.at("data_offsets").at(0), stop = entry.at("data_offsets").at(1);
+      const auto whole = [&](const auto& number) {
+        if (!number.is_number_integer()) refuse(path, "a file in another format");
+        return number.template get<std::int64_t>();
+      };
+      const std::int64_t begin = whole(entry.at("data_offsets").at(0)),
+                         stop = whole(entry.at("data_offsets").at(1));
       auto shape = entry.at("shape").get<std::vector<std::int64_t>>();
       std::int64_t bytes = static_cast<std::int64_t>(c10::elementSize(dtype->type));
       for (const std::int64_t extent : shape) {
@@ -109,7 +114,7 @@ Header read_header(std::ifstream& file, const std::string& path) {
           refuse(path, "a file in another format");
         bytes *= extent;
       }
-      if (begin < 0 || bytes != stop - begin) refuse(path, "a file in another format");
+      if (begin < 0 || stop < begin || bytes != stop - begin) refuse(path, "a file in another format");
       if (stop > size - data) refuse(path, "a truncated file");
       end = std::max(end, data + stop);
       out.entries.push_back({name, dtype->type, std::move(shape), data + begin, data + stop});

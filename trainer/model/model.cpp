@@ -7,6 +7,7 @@
 #include "trainer/kernels/rotary/rotary.hpp"
 #include "trainer/model/cross_entropy.hpp"
 #include "trainer/model/normal.hpp"
+#include "trainer/model/recomputed.hpp"
 
 namespace fomoe::trainer {
 
@@ -131,6 +132,17 @@ MoeLayer Model::moe_layer(std::int64_t layer) const {
           own_kernels_};
 }
 
+PeriNormed Model::through_layer(std::int64_t layer, const PeriNormed& x, std::int64_t batch,
+                                const RotaryTable& table, RouterUse* use) const {
+  const at::Tensor mixed = attention(layer, x.normed, batch, table);
+  const PeriNormed middle =
+      add_branch(x.sum, mixed, weight(layer, Role::attention_norm_out), weight(layer, Role::moe_norm_in));
+  const at::Tensor y = moe_forward(middle.normed, moe_layer(layer), use);
+  const bool last = layer + 1 == shape_.layers;
+  return add_branch(middle.sum, y, weight(layer, Role::moe_norm_out),
+                    last ? parameters_.back().compute : weight(layer + 1, Role::attention_norm_in));
+}
+
 at::Tensor Model::hidden(const at::Tensor& tokens) const {
   return hidden(tokens, c10::make_intrusive<TiedGradient>(), nullptr, {});
 }
@@ -141,6 +153,7 @@ at::Tensor Model::hidden(const at::Tensor& tokens, const TiedGradientHandle& tie
       norm(tied_lookup(parameters_.front().compute, tokens.flatten(), tied), parameters_[1].compute);
   PeriNormed x{first, norm(first, weight(0, Role::attention_norm_in))};
   const RotaryTable table = rotary_table(tokens.size(1), shape_.d_model / shape_.heads, first.options());
+  const bool recomputes = options_.activation_checkpointing && first.requires_grad();
   for (std::int64_t layer = 0; layer < shape_.layers; ++layer) {
     if (at_layer) {
       // The graph starts anew at this layer's input, so the layer's input norm must be computed from the new
@@ -148,24 +161,34 @@ at::Tensor Model::hidden(const at::Tensor& tokens, const TiedGradientHandle& tie
       const at::Tensor input = at_layer(layer, x.sum);
       if (!input.is_same(x.sum)) x = {input, norm(input, weight(layer, Role::attention_norm_in))};
     }
-    const at::Tensor mixed = attention(layer, x.normed, tokens.size(0), table);
-    x = add_branch(x.sum, mixed, weight(layer, Role::attention_norm_out), weight(layer, Role::moe_norm_in));
-    MoeLayer moe = moe_layer(layer);
     RouterUse use;
     if (routing != nullptr) {
       use.wants_balance = routing->wants_balance;
       if (routing->counts.size() <= static_cast<std::size_t>(layer))
-        routing->counts.push_back(at::zeros({moe.router.size(1)}, tokens.options()));
+        routing->counts.push_back(at::zeros({weight(layer, Role::router).size(1)}, tokens.options()));
       use.counts = routing->counts[static_cast<std::size_t>(layer)];
     }
-    const at::Tensor y = moe_forward(x.normed, moe, routing == nullptr ? nullptr : &use);
+    RouterUse* const used = routing == nullptr ? nullptr : &use;
+    if (recomputes) {
+      const LayerOutput out = recomputed(
+          x.sum, [this, layer, batch = tokens.size(0), table, use](const at::Tensor& input, bool again) {
+            RouterUse seen = use;
+            if (again) seen.counts = at::Tensor();  // the tokens were counted the first time
+            const PeriNormed from{input, norm(input, weight(layer, Role::attention_norm_in))};
+            const bool noted = seen.counts.defined() || seen.wants_balance;
+            const at::Tensor sum = through_layer(layer, from, batch, table, noted ? &seen : nullptr).sum;
+            return LayerOutput{sum, seen.balance};
+          });
+      const bool last = layer + 1 == shape_.layers;
+      x = {out.output, last ? norm(out.output, parameters_.back().compute) : at::Tensor()};
+      use.balance = out.scalar;
+    } else {
+      x = through_layer(layer, x, tokens.size(0), table, used);
+    }
     if (use.balance.defined()) {
       const at::Tensor share = use.balance / static_cast<double>(shape_.layers);
       routing->balance = routing->balance.defined() ? routing->balance + share : share;
     }
-    const bool last = layer + 1 == shape_.layers;
-    x = add_branch(x.sum, y, weight(layer, Role::moe_norm_out),
-                   last ? parameters_.back().compute : weight(layer + 1, Role::attention_norm_in));
   }
   return x.normed * (kBaseWidth / static_cast<double>(shape_.d_model));
 }

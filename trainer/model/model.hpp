@@ -34,6 +34,8 @@ struct ModelOptions {
   // an expert's initial values depend on the seed, not on which other experts are local
   std::uint64_t seed = 42;
   Kernels kernels = Kernels::by_device;
+  /// Keep only the input of each layer for the backward pass, which then computes the layer again.
+  bool activation_checkpointing = false;
 };
 
 struct Parameter {
@@ -93,6 +95,9 @@ class Model {
   [[nodiscard]] at::Tensor attention(std::int64_t layer, const at::Tensor& x, std::int64_t batch,
                                      const RotaryTable& table) const;
   [[nodiscard]] MoeLayer moe_layer(std::int64_t layer) const;
+  /// From the input of a layer, and its LN, to those of the next layer or of the head.
+  [[nodiscard]] PeriNormed through_layer(std::int64_t layer, const PeriNormed& x, std::int64_t batch,
+                                         const RotaryTable& table, RouterUse* use) const;
   void initialise(const Parameter& parameter) const;
   void index_local_experts();
 

@@ -22,7 +22,6 @@ namespace {
 Timeline timeline_of(const costmodel::Plan& plan, const std::vector<Observation>& observations,
                      std::int64_t first_round) {
   Timeline timeline;
-  timeline.sent = costmodel::PairBytes(static_cast<int>(plan.nodes.size()));
   const auto rounds = static_cast<std::size_t>(plan.rounds - first_round);
   timeline.round_end_s.assign(rounds, 0);
   for (std::size_t r = 0; r < rounds; ++r) {
@@ -39,7 +38,7 @@ Timeline timeline_of(const costmodel::Plan& plan, const std::vector<Observation>
     }
     for (const Observation::OfNode& one : seen.nodes) {
       for (std::size_t to = 0; to < one.traffic.sent_to.size(); ++to)
-        timeline.sent.at(one.node, static_cast<int>(to)) = static_cast<double>(one.traffic.sent_to[to]);
+        timeline.sent.add(one.node, static_cast<int>(to), static_cast<double>(one.traffic.sent_to[to]));
     }
   }
   // A round in which no node had a part ends when the round before ends.
@@ -232,6 +231,13 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
   if (context.first_round > 0) {
     report.notes.push_back("the run resumed after round " + std::to_string(context.first_round) +
                            "; times, bytes and tokens cover only the later rounds");
+  }
+  if (!context.absent.empty()) {
+    report.tokens = std::llround(static_cast<double>(report.tokens) * context.trained_share);
+    report.tokens_per_s *= context.trained_share;
+    report.bytes_per_token /= context.trained_share;
+    report.notes.push_back("the run went on without " + context.absent +
+                           ", whose sequences nobody trained on; the tokens are those of the other sites");
   }
   report.notes.push_back(note_on_links(context));
   return report;

@@ -43,8 +43,10 @@ struct ReportContext {
   bool paced = false;            // see TrainingOptions
   std::vector<Provenance> pace;  // provenance of the step times that paced operations slept
   std::int64_t validation_sequences = 0;
-  std::string device;  // name of the device, for provenance
-  std::string links;   // environment variable FOMOE_LINKS, which fomoe-wan sets; empty: not set
+  std::string device;        // name of the device, for provenance
+  std::string absent;        // names of sites without which the run went on; empty: none
+  double trained_share = 1;  // share of the sequences that the other sites have
+  std::string links;         // environment variable FOMOE_LINKS, which fomoe-wan sets; empty: not set
 };
 
 /// The last validation as JSON, or an empty text if there was none:

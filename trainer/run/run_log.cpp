@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <stdexcept>
@@ -33,6 +34,14 @@ json routing_json(const Routing& routing, const ExpertChoice& held) {
 }
 
 }  // namespace
+
+std::string path_of_rank(const std::string& path, int rank) {
+  if (path.empty() || rank == 0) return path;
+  const std::filesystem::path whole(path);
+  return (whole.parent_path() /
+          (whole.stem().string() + ".rank-" + std::to_string(rank) + whole.extension().string()))
+      .string();
+}
 
 RunLog::RunLog(const std::string& path) {
   if (path.empty()) return;

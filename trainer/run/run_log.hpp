@@ -11,6 +11,9 @@
 
 namespace fomoe::trainer {
 
+/// The log file of a rank: the given path at rank 0, and with ".rank-r" before the extension at rank r.
+std::string path_of_rank(const std::string& path, int rank);
+
 /// Writes one JSON object per line, and each line at once. There are three kinds of lines. A step:
 ///   {"kind": "step", "site", "round", "step", "loss", "gradient_norm", "learning_rate", "tokens", "step_s",
 ///    "routing": [{"entropy", "load_cv", "ghost_share"} by layer], "skipped"}

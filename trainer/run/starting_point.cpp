@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <map>
-#include <sstream>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "platforms/support/input_error.hpp"
 
 namespace fomoe::trainer {
+
+using nlohmann::json;
+
 namespace {
 
 // A process that trains no site has no files and does not restrict the choice.
@@ -28,24 +32,47 @@ std::string resumable(const Checkpoints& checkpoints, const std::vector<costmode
   const std::vector<std::int64_t> usable = checkpoints.usable(
       hosted, [&](std::int64_t rounds) { return steps_after(plan, rounds); }, reasons);
   if (usable.empty() && !reasons.empty()) return kNone + reasons.back();
-  std::string text;
-  for (const std::int64_t rounds : usable) text += std::to_string(rounds) + ' ';
-  return text;
+  json text = json::object();
+  for (const std::int64_t rounds : usable) {
+    std::vector<int> absent;
+    for (const costmodel::NodeId node : checkpoints.absent_in(rounds, hosted.front()))
+      absent.push_back(plan.nodes[static_cast<std::size_t>(node)].site);
+    text[std::to_string(rounds)] = absent;
+  }
+  return text.dump();
 }
 
-std::int64_t common_round(std::vector<std::string> texts) {
-  std::erase(texts, kIdle);
-  std::map<std::int64_t, std::size_t> votes;
-  for (const std::string& text : texts) {
+CommonState common_state(const std::vector<std::string>& texts, bool drops) {
+  using Rounds = std::map<std::int64_t, std::vector<int>>;  // with the absent processes
+  std::vector<std::optional<Rounds>> known(texts.size());   // by process; empty: it has no say
+  for (std::size_t process = 0; process < texts.size(); ++process) {
+    const std::string& text = texts[process];
+    if (text.empty() || text == kIdle) continue;
     if (text.starts_with(kNone)) throw FileError(text.substr(std::string(kNone).size()));
-    std::istringstream in(text);
-    for (std::int64_t rounds = 0; in >> rounds;) ++votes[rounds];
+    Rounds& rounds = known[process].emplace();
+    const json read = json::parse(text);
+    for (const auto& [round, absent] : read.items())
+      rounds[std::stoll(round)] = absent.get<std::vector<int>>();
+    if (rounds.empty() && drops && process > 0) known[process].reset();
   }
-  std::int64_t common = 0;
-  for (const auto& [rounds, count] : votes) {
-    if (count == texts.size()) common = rounds;
+  CommonState state;
+  const auto first = std::find_if(known.begin(), known.end(), [](const auto& rounds) { return rounds; });
+  if (first == known.end()) return state;
+  for (const auto& [round, absent] : **first) {
+    bool all = true;
+    for (std::size_t process = 0; process < known.size(); ++process) {
+      const bool was_absent =
+          std::find(absent.begin(), absent.end(), static_cast<int>(process)) != absent.end();
+      all = all && (!known[process] || was_absent || known[process]->contains(round));
+    }
+    if (all) state.rounds = round;
   }
-  return common;
+  if (state.rounds == 0) return state;
+  for (std::size_t process = 0; process < known.size(); ++process) {
+    const bool there = !texts[process].empty() && texts[process] != kIdle;
+    state.lacking.push_back(there && !(known[process] && known[process]->contains(state.rounds)));
+  }
+  return state;
 }
 
 std::int64_t round_after(const costmodel::Plan& plan, const WholeModel& whole) {

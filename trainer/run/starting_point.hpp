@@ -17,10 +17,22 @@ std::int64_t steps_after(const costmodel::Plan& plan, std::int64_t rounds);
 /// each checkpoint that it cannot use. Throws FileError if a checkpoint belongs to a run with other weights.
 std::string resumable(const Checkpoints& checkpoints, const std::vector<costmodel::NodeId>& hosted,
                       const costmodel::Plan& plan, std::vector<std::string>& reasons);
-/// The last round from which all processes can resume; 0: none. `texts` are what resumable() returned at each
-/// process. Throws FileError if a process has checkpoints but can use none: to start again from the beginning
-/// would waste what was trained.
-std::int64_t common_round(std::vector<std::string> texts);
+/// The round after which a run goes on, and who has to get its state from others.
+struct CommonState {
+  std::int64_t rounds = 0;    // 0: the run starts from the beginning
+  std::vector<bool> lacking;  // by process: it has no state of that round
+};
+
+/// The last round for which all processes have the state. `texts` are what resumable() returned at each
+/// process; an empty text is a process that takes no part.
+///
+/// Processes whose sites the run had gone on without need not have the state, and if `drops`, processes
+/// without any checkpoint need not either. They are lacking. Process 0 takes part in all rounds, so its files
+/// say who was absent.
+///
+/// Throws FileError if a process has checkpoints but can use none: to start again from the beginning would
+/// waste what was trained.
+CommonState common_state(const std::vector<std::string>& texts, bool drops = false);
 
 /// The round with which a run goes on from the whole model's state. Throws UsageError if none of its rounds
 /// begins after as many steps.

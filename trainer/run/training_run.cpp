@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
+#include <limits>
+#include <numeric>
 #include <ostream>
 #include <set>
 #include <sstream>
@@ -20,11 +21,14 @@
 #include "trainer/device/cuda_device.hpp"
 #include "trainer/device/device_info.hpp"
 #include "trainer/execution/checkpoints.hpp"
+#include "trainer/run/absent_sites.hpp"
 #include "trainer/run/agreement.hpp"
 #include "trainer/run/measured_report.hpp"
+#include "trainer/run/rejoining.hpp"
 #include "trainer/run/router_figures.hpp"
 #include "trainer/run/run_data.hpp"
 #include "trainer/run/run_log.hpp"
+#include "trainer/run/site_processes.hpp"
 #include "trainer/run/starting_point.hpp"
 #include "trainer/whole/checkpointed_model.hpp"
 #include "trainer/whole/evaluation.hpp"
@@ -33,62 +37,7 @@
 
 namespace fomoe::trainer {
 
-TrainingOptions training_options(const RunRequest& request) {
-  const scenario::TrainerSettings& settings = request.settings;
-  TrainingOptions options;
-  options.inner.learning_rate = settings.learning_rate;
-  options.inner.weight_decay = settings.weight_decay;
-  options.inner.restart_warmup_steps = static_cast<double>(settings.restart_warmup_steps);
-  options.outer.kind = request.scenario.strategy.outer_optimizer;
-  options.outer.learning_rate = settings.outer_learning_rate;
-  options.outer.momentum = settings.outer_momentum;
-  options.inner.beta1 = settings.beta1;
-  options.inner.beta2 = settings.beta2;
-  options.inner.epsilon = settings.epsilon;
-  options.inner.complete_p = settings.rate_transfer == "complete_p";
-  options.rate.warmup_steps = settings.warmup_steps;
-  options.rate.schedule = schedule_named(settings.schedule);
-  options.rate.decay_steps = settings.decay_steps;
-  options.rate.final_share = settings.final_rate_share;
-  options.clip_norm = settings.clip_norm;
-  options.balance_weight = settings.balance_weight;
-  options.kept_share = settings.kept_share;
-  options.micro_batch_sequences = settings.micro_batch_sequences;
-  options.paced = request.paced;
-  options.gradient_norms = !request.log.empty();
-  options.skip_nonfinite = settings.on_divergence == "skip_step";
-  const bool cuda = settings.device == "cuda" || (settings.device == "auto" && cuda_available());
-  if (cuda && !cuda_available()) {
-    throw UsageError("trainer.device: got cuda, but " + why_no_cuda() +
-                     "; for example --set trainer.device=cpu");
-  }
-  options.device = at::kCPU;
-  if (cuda) {
-    // Processes of one machine take its GPUs in turn, by local rank.
-    const int index = request.launch ? request.launch->local_rank % cuda_device_count() : 0;
-    options.device = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(index));
-    set_cuda_device(options.device);
-  }
-  const bool bf16 = settings.dtype.empty() ? cuda : settings.dtype == "bf16";
-  options.dtype = bf16 ? at::kBFloat16 : at::kFloat;
-  const std::string refused = recording_refused(request.scenario.model, options.device, options.dtype);
-  if (settings.cuda_graph == "on" && !refused.empty()) {
-    throw UsageError("trainer.cuda_graph: got on, but " + refused +
-                     "; expected auto or off; for example --set trainer.cuda_graph=auto");
-  }
-  options.launches = settings.cuda_graph != "off" && refused.empty() ? Launches::by_graph : Launches::by_host;
-  return options;
-}
-
 namespace {
-
-std::string log_path(const std::string& path, const std::optional<Launch>& launch) {
-  if (path.empty() || !launch || launch->rank == 0) return path;
-  const std::filesystem::path whole(path);
-  return (whole.parent_path() /
-          (whole.stem().string() + ".rank-" + std::to_string(launch->rank) + whole.extension().string()))
-      .string();
-}
 
 /// Validation of one model.
 struct Validation {
@@ -110,9 +59,10 @@ class Run {
         scenario_(request.scenario),
         out_(progress),
         plan_(costmodel::make_plan(scenario_)),
+        absent_(plan_),
         options_(training_options(request)),
         data_(scenario_, request.settings, plan_),
-        log_(log_path(request.log, request.launch)) {
+        log_(path_of_rank(request.log, request.launch ? request.launch->rank : 0)) {
     // Checked before any process waits for another one.
     if (needs_of(scenario_, plan_).detached && !request.checkpoints.empty()) {
       throw UsageError(
@@ -132,11 +82,14 @@ class Run {
     digest_ = determines_weights(request, plan_, options_, data_.corpus, data_.validation_corpus);
     if (!initial_.tensors.empty()) digest_.emplace_back("trainer.initial_weights", hash_of(initial_));
     connect();
+    options_.ranks = ranks_.get();
     executor_.emplace(scenario_, plan_, *transport_, data_.batches, options_);
     if (!initial_.tensors.empty()) take_parts(initial_);
     if (!request.start_from.empty()) start_from(read_checkpointed(request.start_from));
     if (rendezvous_ && !request.paced) compare_weights();
     if (!request.checkpoints.empty()) resume();
+    if (speaks() && !absent_.none())
+      out_ << "goes on without " << absent_.names(plan_, scenario_.platform) << '\n';
     progress_.emplace(progress, terminal, scenario_, plan_, first_round_, [this] { return exposed_s(); });
   }
 
@@ -180,17 +133,35 @@ class Run {
       progress_->round(done);
       const std::int64_t every = request_.settings.validation_rounds;
       if (last || (every > 0 && done % every == 0)) losses = validate(round);
-      if (checkpoints_ && (last || done % request_.settings.checkpoint_rounds == 0))
+      if (checkpoints_ && leads_site() && (last || done % request_.settings.checkpoint_rounds == 0)) {
         checkpoints_->save(*executor_, done);
+        if (!last && drops()) let_sites_join();
+      }
       log_.flush();
     }
     executor_->finish();
     if (checkpoints_) checkpoints_->wait();
+    if (ranks_ && !ranks_->agree_on(to_json(weight_hashes(*executor_))))
+      throw std::runtime_error("the processes of " + site_name(executor_->hosted().front()) +
+                               " have different weights at the end of the run");
     if (speaks()) progress_->end();
     return report(losses, steps_done() - first_step);
   }
 
+  [[nodiscard]] bool drops() const { return request_.launch && request_.settings.on_lost_site == "drop"; }
+  // A site that comes back finds the others in the middle of a round. All of them start anew from the
+  // checkpoint that has just been written.
+  void let_sites_join() {
+    if (request_.launch->rank != 0) return;
+    const std::string asked = rendezvous_->asked_to_start_anew();
+    if (asked.empty()) return;
+    checkpoints_->wait();
+    throw SiteLost(asked);
+  }
+
   [[nodiscard]] bool speaks() const { return !request_.launch || request_.launch->rank == 0; }
+  // The other processes of a site have the same state, and what they observe is no part of the plan.
+  [[nodiscard]] bool leads_site() const { return !ranks_ || ranks_->place().rank == 0; }
   [[nodiscard]] std::string site_name(costmodel::NodeId node) const {
     const int site = plan_.nodes[static_cast<std::size_t>(node)].site;
     return scenario_.platform.sites[static_cast<std::size_t>(site)].name;
@@ -206,19 +177,35 @@ class Run {
       transport_ = std::make_unique<InProcessTransport>(plan_.nodes);
       return;
     }
-    if (request_.launch->world != scenario_.sites()) {
-      throw UsageError(
-          "WORLD_SIZE: got " + std::to_string(request_.launch->world) +
-          " processes; expected one process for each of the scenario's " + std::to_string(scenario_.sites()) +
-          " sites; for example fomoe-train run S.toml --local " + std::to_string(scenario_.sites()));
+    const std::vector<int> counts = processes_of_sites(scenario_, request_.paced);
+    const int processes = std::accumulate(counts.begin(), counts.end(), 0);
+    if (request_.launch->world != processes) {
+      throw UsageError("WORLD_SIZE: got " + std::to_string(request_.launch->world) +
+                       " processes; expected one process for each GPU of the scenario's " +
+                       std::to_string(scenario_.sites()) + " sites, which is " + std::to_string(processes) +
+                       "; for example fomoe-train run S.toml --local");
     }
-    std::vector<std::string> names;
-    for (const platforms::Site& site : scenario_.platform.sites) names.push_back(site.name);
-    const bool waits = request_.settings.on_lost_site == "wait";
-    rendezvous_.emplace(*request_.launch, names, request_.settings.timeout_s,
-                        waits ? std::optional(request_.settings.lost_site_timeout_s) : std::nullopt);
+    std::optional<LostSites> lost;
+    if (request_.settings.on_lost_site != "stop") lost = LostSites{request_.settings.lost_site_timeout_s};
+    if (drops()) {
+      lost->needed = needed_sites(plan_, processes);
+      // A new run waits for all sites.
+      lost->drop_after_s =
+          request_.resume ? request_.settings.drop_after_s : std::numeric_limits<double>::infinity();
+    }
+    rendezvous_.emplace(*request_.launch, process_names(scenario_, counts), request_.settings.timeout_s,
+                        lost);
     rendezvous_->agree(shared_by_processes(request_, digest_));
-    transport_ = rendezvous_->transport(plan_.nodes, options_.device, request_.settings.transport);
+    if (drops()) {  // one process trains each site, so ranks are sites
+      absent_ = AbsentSites(plan_, rendezvous_->members());
+      absent_.leave_out_of(plan_);
+    }
+    std::vector<std::string> sites;
+    for (const platforms::Site& site : scenario_.platform.sites) sites.push_back(site.name);
+    SiteLinks links = rendezvous_->links(plan_.nodes, options_.device, request_.settings.transport, sites,
+                                         site_place(request_.launch->rank, counts));
+    ranks_ = std::move(links.ranks);
+    transport_ = std::move(links.transport);
   }
 
   // Every hosted node gets its part of the whole model.
@@ -242,28 +229,32 @@ class Run {
   void compare_weights() {
     std::vector<Digest> all;
     for (const std::string& text : rendezvous_->gather("weights", to_json(weight_hashes(*executor_))))
-      all.push_back(digest_from_json(text));
-    std::vector<std::string> names;
-    for (const platforms::Site& site : scenario_.platform.sites) names.push_back(site.name);
-    const std::string what = disagreement(all, names);
+      all.push_back(text.empty() ? Digest() : digest_from_json(text));
+    const std::string what =
+        disagreement(all, process_names(scenario_, processes_of_sites(scenario_, request_.paced)));
     if (!what.empty()) throw std::runtime_error("the sites start from different weights: " + what);
   }
 
   // Resumes from the last round for which every process has all its files, complete and of this run.
   void resume() {
-    checkpoints_.emplace(request_.checkpoints, digest_);
-    if (!request_.resume) return;
+    checkpoints_.emplace(request_.checkpoints, digest_, absent_.nodes());
+    if (!request_.resume && !drops()) return;  // a site that comes back may have lost its disk
     std::vector<std::string> reasons;
     const std::string own = resumable(*checkpoints_, executor_->hosted(), plan_, reasons);
-    const std::int64_t resumed =
-        common_round(rendezvous_ ? rendezvous_->gather("resume", own) : std::vector<std::string>{own});
+    const CommonState state = common_state(
+        rendezvous_ ? rendezvous_->gather("resume", own) : std::vector<std::string>{own}, drops());
     for (const std::string& reason : reasons) out_ << reason << "; an older checkpoint is used\n";
-    if (resumed == 0) {
-      if (speaks()) out_ << "no checkpoint in " << request_.checkpoints << "; starting from the beginning\n";
+    if (state.rounds == 0) {
+      if (speaks() && request_.resume)
+        out_ << "no checkpoint in " << request_.checkpoints << "; starting from the beginning\n";
       return;
     }
-    first_round_ = resumed;
-    checkpoints_->load(*executor_, first_round_);
+    first_round_ = state.rounds;
+    const std::size_t self = request_.launch ? static_cast<std::size_t>(request_.launch->rank) : 0;
+    if (!state.lacking[self]) checkpoints_->load(*executor_, first_round_);
+    for (const std::string& line :
+         bring_state(*executor_, *transport_, rendezvous_, plan_, *checkpoints_, state, absent_.by_node()))
+      out_ << line << '\n';
     if (speaks()) out_ << "resumed after round " << first_round_ << " of " << plan_.rounds << '\n';
   }
 
@@ -277,7 +268,8 @@ class Run {
     }
     if (!plan_.placement) return losses;  // every site has the whole model
     const costmodel::Placement placement = plan_.placement(round + 1);
-    if (const auto whole = gather_whole(*executor_, *transport_, placement)) {
+    if (!experts_without_owner(placement, absent_.by_node()).empty()) return losses;
+    if (const auto whole = gather_whole(*executor_, *transport_, placement, absent_.by_node())) {
       const costmodel::NodeId home = executor_->hosted().front();
       const Model model = model_of(*whole, options_.device, options_.dtype);
       losses.of_whole = validated(model, plan_.nodes[static_cast<std::size_t>(home)], home, "all", round);
@@ -332,19 +324,23 @@ class Run {
   std::optional<TrainingResult> report(const Losses& losses, std::int64_t steps) {
     Observation own;
     for (const costmodel::NodeId node : executor_->hosted()) {
+      if (!leads_site()) break;
       const auto loss = losses.of_node.find(node);
       const Validation validation = loss == losses.of_node.end() ? Validation() : loss->second;
       own.nodes.push_back(
           {node, transport_->traffic(node), validation.loss, routed_[node], validation.routers});
     }
-    own.whole_validation_loss = losses.of_whole.loss;
-    own.intervals = executor_->intervals();
+    if (leads_site()) {
+      own.whole_validation_loss = losses.of_whole.loss;
+      own.intervals = executor_->intervals();
+    }
     own.peak_memory_bytes = peak_memory_bytes(options_.device.is_cuda());
     std::vector<Observation> all = {own};
     if (rendezvous_) {
       all.clear();
-      for (const std::string& text : rendezvous_->collect("report", to_text(own)))
-        all.push_back(observation_from(text));
+      for (const std::string& text : rendezvous_->collect("report", to_text(own))) {
+        if (!text.empty()) all.push_back(observation_from(text));
+      }
     }
     if (!speaks()) return std::nullopt;
     if (!request_.routing_counts.empty())
@@ -354,6 +350,8 @@ class Run {
     context.steps = steps;
     context.in_turn = !request_.launch.has_value();
     context.paced = request_.paced;
+    context.absent = absent_.names(plan_, scenario_.platform);
+    context.trained_share = absent_.trained_share(plan_);
     if (request_.paced) context.pace = costmodel::OperationSeconds(scenario_, plan_).provenance();
     if (const char* links = std::getenv("FOMOE_LINKS")) context.links = links;
     context.validation_sequences = data_.batches.validation_sequences();
@@ -371,12 +369,14 @@ class Run {
   const costmodel::Scenario& scenario_;
   std::ostream& out_;
   costmodel::Plan plan_;
+  AbsentSites absent_;
   TrainingOptions options_;
   WholeModel initial_;  // trainer.initial_weights; without tensors: not given
   Digest digest_;       // what determines the weights
   RunData data_;
   RunLog log_;
   std::optional<Rendezvous> rendezvous_;
+  std::unique_ptr<SiteRanks> ranks_;  // of a site with several processes
   std::unique_ptr<Transport> transport_;
   std::optional<Executor> executor_;
   std::optional<Checkpoints> checkpoints_;

@@ -8,8 +8,8 @@
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/report/run_report.hpp"
 #include "experiments/scenario/trainer_section.hpp"
-#include "trainer/comm/rendezvous.hpp"
 #include "trainer/execution/executor.hpp"
+#include "trainer/rendezvous/rendezvous.hpp"
 
 namespace fomoe::trainer {
 

@@ -10,6 +10,7 @@ namespace fomoe::trainer {
 GradientPass::GradientPass(RecordedStep& step, Batches& batches, Routing& routing, const Part& part)
     : step_(&step), batches_(&batches), routing_(&routing), part_(part) {
   if (part_.micro_batch <= 0) part_.micro_batch = part_.count;
+  if (part_.of <= 0) part_.of = part_.count;
 }
 
 void GradientPass::add_to_loss(const at::Tensor& share_of_loss, std::int64_t size) {
@@ -22,7 +23,7 @@ void GradientPass::micro_batches(bool but_the_last) {
   while (done_ < part_.count) {
     const std::int64_t size = std::min(part_.micro_batch, part_.count - done_);
     if (but_the_last && done_ + size == part_.count) return;
-    const double share = static_cast<double>(size) / static_cast<double>(part_.count);
+    const double share = static_cast<double>(size) / static_cast<double>(part_.of);
     const Batch batch = batches_->of_step(part_.step, part_.first + done_, size);
     add_to_loss(step_->micro_batch(batch, *routing_, share), size);
   }
@@ -39,7 +40,7 @@ void GradientPass::forward(const std::set<std::int64_t>& stops) {
     stages_.back().balance = std::exchange(routing_->balance, at::Tensor());
   };
   routing_->balance.reset();
-  share_ = static_cast<double>(size) / static_cast<double>(part_.count);
+  share_ = static_cast<double>(size) / static_cast<double>(part_.of);
   const auto cut = [&](std::int64_t layer, const at::Tensor& x) {
     if (layer == 0 || !stops.contains(layer)) return x;
     close(x);

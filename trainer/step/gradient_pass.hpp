@@ -22,12 +22,13 @@ namespace fomoe::trainer {
 class GradientPass {
  public:
   /// Sequences first … first + count − 1 of the step's global batch, in micro-batches of `micro_batch`
-  /// sequences; 0: one micro-batch.
+  /// sequences; 0: one micro-batch. They are a part of the `of` sequences of the node's step, of which other
+  /// processes of the site may have the rest; 0: all of them.
   struct Part {
-    std::int64_t step = 0, first = 0, count = 0, micro_batch = 0;
+    std::int64_t step = 0, first = 0, count = 0, micro_batch = 0, of = 0;
   };
   /// Adds the gradient of L to the gradients of the step's model, with L = Σ_b (sequences of micro-batch b ÷
-  /// count)·(L_b + balance_weight·balance_b), where L_b is the cross-entropy and balance_b the load-balancing
+  /// of)·(L_b + balance_weight·balance_b), where L_b is the cross-entropy and balance_b the load-balancing
   /// loss of micro-batch b. All references must outlive the pass.
   GradientPass(RecordedStep& step, Batches& batches, Routing& routing, const Part& part);
 
@@ -40,8 +41,8 @@ class GradientPass {
   /// that layer and of all layers above are then complete; with 0, those of the embedding too.
   void backward(std::int64_t down_to);
 
-  /// Cross-entropy, mean over the sequences, fp64, on the device; complete after the last forward pass and
-  /// undefined before the first one.
+  /// The part's share of the cross-entropy, which is a mean over the `of` sequences, fp64, on the device;
+  /// complete after the last forward pass and undefined before the first one.
   [[nodiscard]] const at::Tensor& loss() const { return loss_; }
 
  private:

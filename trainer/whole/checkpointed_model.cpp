@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "platforms/support/input_error.hpp"
 #include "trainer/execution/checkpoints.hpp"
@@ -32,20 +33,24 @@ costmodel::ModelShape shape_from(const json& model) {
   return shape;
 }
 
-/// The number of nodes of the run whose checkpoint this is; 0 if not all of its files are there.
-std::size_t complete_nodes(const std::string& folder) {
+/// The nodes that trained in the run whose checkpoint this is; empty if not all of their files are there.
+std::vector<std::size_t> complete_nodes(const std::string& folder) {
   for (std::size_t node = 0; node < 2; ++node) {
     if (!fs::exists(node_file(folder, node))) continue;
     const Metadata metadata = read_safetensors_metadata(node_file(folder, node));
-    const auto found = metadata.find("nodes");
-    if (found == metadata.end()) return 0;
-    const std::size_t nodes = std::stoul(found->second);
-    for (std::size_t other = 0; other < nodes; ++other) {
-      if (!fs::exists(node_file(folder, other))) return 0;
+    const auto found = metadata.find("nodes"), without = metadata.find("absent");
+    if (found == metadata.end()) return {};
+    std::set<std::size_t> absent;
+    if (without != metadata.end()) absent = json::parse(without->second).get<std::set<std::size_t>>();
+    std::vector<std::size_t> nodes;
+    for (std::size_t other = 0; other < std::stoul(found->second); ++other) {
+      if (absent.contains(other)) continue;
+      if (!fs::exists(node_file(folder, other))) return {};
+      nodes.push_back(other);
     }
     return nodes;
   }
-  return 0;
+  return {};
 }
 
 }  // namespace
@@ -54,12 +59,12 @@ WholeModel read_checkpointed(const std::string& directory, std::optional<std::in
   std::vector<std::int64_t> candidates = checkpointed_rounds(directory);
   if (rounds) std::erase_if(candidates, [&](std::int64_t one) { return one != *rounds; });
   std::string folder;
-  std::size_t nodes = 0;
-  for (auto round = candidates.rbegin(); round != candidates.rend() && nodes == 0; ++round) {
+  std::vector<std::size_t> nodes;
+  for (auto round = candidates.rbegin(); round != candidates.rend() && nodes.empty(); ++round) {
     folder = checkpoint_folder(directory, *round);
     nodes = complete_nodes(folder);
   }
-  if (nodes == 0)
+  if (nodes.empty())
     throw FileError(
         directory + ": got no checkpoint" +
         (rounds ? " after round " + std::to_string(*rounds) : std::string()) +
@@ -67,7 +72,7 @@ WholeModel read_checkpointed(const std::string& directory, std::optional<std::in
         "all sites in one place; for example one that `fomoe-train run --checkpoints` wrote");
   std::optional<Assembly> assembly;
   std::int64_t done = 0, steps = 0;
-  for (std::size_t node = 0; node < nodes; ++node) {
+  for (const std::size_t node : nodes) {
     const std::string path = node_file(folder, node);
     const SafetensorsFile file = read_safetensors(path);
     try {
@@ -76,12 +81,7 @@ WholeModel read_checkpointed(const std::string& directory, std::optional<std::in
       const bool skip_token = metadata.at("skip_token") == "yes";
       if (!assembly) assembly.emplace(shape_from(json::parse(metadata.at("model"))), skip_token);
       const ExpertChoice held{json::parse(metadata.at("experts")), skip_token};
-      std::vector<std::vector<ExpertSteps>> counts;
-      for (const json& layer : json::parse(metadata.at("expert_steps"))) {
-        counts.emplace_back();
-        for (const json& expert : layer) counts.back().push_back({expert.at(0), expert.at(1)});
-      }
-      assembly->add(held, {file.tensors.begin(), file.tensors.end()}, counts);
+      assembly->add(held, {file.tensors.begin(), file.tensors.end()}, expert_steps_in(metadata));
       done = std::stoll(metadata.at("rounds"));
       steps = std::max<std::int64_t>(steps, std::stoll(metadata.at("steps")));
     } catch (const std::exception& error) {

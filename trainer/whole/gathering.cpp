@@ -10,14 +10,28 @@ using costmodel::NodeKind;
 
 constexpr int kChannel = kChannels;  // transfers of a plan use the channels below
 
+bool is_absent(const std::vector<bool>& absent, NodeId node) {
+  return !absent.empty() && absent[static_cast<std::size_t>(node)];
+}
+
+/// The first owner of the expert that is present; −1: none.
+NodeId first_owner(const costmodel::Placement& placement, int layer, int expert,
+                   const std::vector<bool>& absent) {
+  for (const NodeId owner : placement.owners(layer, expert)) {
+    if (!is_absent(absent, owner)) return owner;
+  }
+  return -1;
+}
+
 /// By layer: the experts whose first owner is the node.
-ExpertChoice first_owned(const costmodel::Placement& placement, NodeId node, bool skip_token) {
+ExpertChoice first_owned(const costmodel::Placement& placement, NodeId node, bool skip_token,
+                         const std::vector<bool>& absent) {
   ExpertChoice out;
   out.skip_token = skip_token;
   for (int layer = 0; layer < placement.layers(); ++layer) {
     out.local.emplace_back();
     for (const int expert : placement.local_experts(layer, node)) {
-      if (placement.owners(layer, expert).front() == node) out.local.back().push_back(expert);
+      if (first_owner(placement, layer, expert, absent) == node) out.local.back().push_back(expert);
     }
   }
   return out;
@@ -68,12 +82,26 @@ std::vector<std::pair<std::string, at::Tensor>> unpacked(const at::Tensor& bytes
 
 }  // namespace
 
+std::vector<std::pair<int, int>> experts_without_owner(const costmodel::Placement& placement,
+                                                       const std::vector<bool>& absent) {
+  std::vector<std::pair<int, int>> out;
+  for (int layer = 0; layer < placement.layers(); ++layer) {
+    for (int expert = 0; expert < placement.experts(); ++expert) {
+      if (first_owner(placement, layer, expert, absent) < 0) out.emplace_back(layer, expert);
+    }
+  }
+  return out;
+}
+
 std::optional<WholeModel> gather_whole(Executor& executor, Transport& transport,
-                                       const costmodel::Placement& placement) {
+                                       const costmodel::Placement& placement,
+                                       const std::vector<bool>& absent) {
   const at::NoGradGuard no_grad;
   std::vector<NodeId> workers;
   for (NodeId node = 0; node < static_cast<NodeId>(transport.nodes().size()); ++node) {
-    if (transport.nodes()[static_cast<std::size_t>(node)].kind == NodeKind::worker) workers.push_back(node);
+    if (transport.nodes()[static_cast<std::size_t>(node)].kind == NodeKind::worker &&
+        !is_absent(absent, node))
+      workers.push_back(node);
   }
   const NodeId home = workers.front();
   if (executor.hosted().empty()) return std::nullopt;
@@ -84,7 +112,7 @@ std::optional<WholeModel> gather_whole(Executor& executor, Transport& transport,
   std::vector<Message> messages;
   for (const NodeId node : workers) {
     if (node == home || (!transport.hosts(node) && !transport.hosts(home))) continue;
-    const ExpertChoice sent = first_owned(placement, node, skip_token);
+    const ExpertChoice sent = first_owned(placement, node, skip_token, absent);
     std::int64_t elements = 0;
     for (const ParameterSpec& spec : expert_specs(any.shape(), sent)) elements += spec.elements();
     if (elements == 0) continue;
@@ -106,7 +134,7 @@ std::optional<WholeModel> gather_whole(Executor& executor, Transport& transport,
     own.emplace_back(parameter.spec.name(), parameter.master.detach());
   assembly.add(model.options().experts, own);
   for (const Message& message : messages) {
-    const ExpertChoice sent = first_owned(placement, message.from, skip_token);
+    const ExpertChoice sent = first_owned(placement, message.from, skip_token, absent);
     assembly.add(sent, unpacked(message.received, dtype, any.shape(), sent));
   }
   return assembly.finish();

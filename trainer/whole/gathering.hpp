@@ -1,6 +1,8 @@
 // Puts the whole model together while a run is under way, at one process.
 #pragma once
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "costmodel/plan/placement.hpp"
 #include "trainer/execution/executor.hpp"
@@ -11,8 +13,14 @@ namespace fomoe::trainer {
 /// The parameters of the whole model, at the process that hosts the first worker; nothing at the others.
 /// Every process must call it, between two rounds. `placement` says who holds which experts at this moment.
 /// The first owner of each expert sends it to the first worker; Transport::traffic() does not count these
-/// bytes, which belong to no plan. Throws SiteLost.
+/// bytes, which belong to no plan. `absent`, by node, are nodes of lost sites. The first worker must be
+/// present, and every expert must have an owner that is. Throws SiteLost.
 std::optional<WholeModel> gather_whole(Executor& executor, Transport& transport,
-                                       const costmodel::Placement& placement);
+                                       const costmodel::Placement& placement,
+                                       const std::vector<bool>& absent = {});
+
+/// The experts, as (layer, expert), whose owners are all absent.
+std::vector<std::pair<int, int>> experts_without_owner(const costmodel::Placement& placement,
+                                                       const std::vector<bool>& absent);
 
 }  // namespace fomoe::trainer

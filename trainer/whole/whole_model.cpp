@@ -1,6 +1,7 @@
 #include "trainer/whole/whole_model.hpp"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 
 namespace fomoe::trainer {
@@ -67,6 +68,33 @@ void Assembly::add(const ExpertChoice& held, const std::vector<std::pair<std::st
     for (std::size_t row = 0; row < local.size(); ++row)
       whole_.experts[layer][static_cast<std::size_t>(local[row])] = steps[layer][row];
   }
+}
+
+std::vector<std::pair<int, int>> Assembly::fill(
+    const ExpertChoice& held, const std::vector<std::pair<std::string, at::Tensor>>& tensors,
+    const std::vector<std::vector<ExpertSteps>>& steps) {
+  const at::NoGradGuard no_grad;
+  const costmodel::ModelShape& shape = whole_.shape;
+  std::set<std::pair<int, int>> filled;
+  for (const auto& [name, given] : tensors) {
+    const auto part = parts_.find(name);
+    if (part == parts_.end()) continue;
+    const ParameterSpec& spec = part->second.spec;
+    const std::int64_t dim = expert_dim(spec, whole_.skip_token);
+    if (dim < 0) continue;
+    const std::vector<int> local = local_experts(shape, held, spec.layer);
+    for (std::size_t row = 0; row < local.size(); ++row) {
+      int& count = part->second.held[static_cast<std::size_t>(local[row])];
+      if (count > 0) continue;
+      add_to_mean(name, whole_.tensors.at(name).select(dim, local[row]),
+                  given.to(at::kCPU).select(dim, static_cast<std::int64_t>(row)), count++);
+      const auto [which, added] = filled.emplace(static_cast<int>(spec.layer), local[row]);
+      const auto layer = static_cast<std::size_t>(spec.layer);
+      if (added && layer < steps.size())
+        whole_.experts[layer][static_cast<std::size_t>(local[row])] = steps[layer][row];
+    }
+  }
+  return {filled.begin(), filled.end()};
 }
 
 WholeModel Assembly::finish() {

@@ -35,8 +35,15 @@ class Assembly {
   void add(const ExpertChoice& held, const std::vector<std::pair<std::string, at::Tensor>>& tensors,
            const std::vector<std::vector<ExpertSteps>>& steps = {});
 
+  /// Adds those experts of one node that no node has had so far, and returns them as (layer, expert).
+  std::vector<std::pair<int, int>> fill(const ExpertChoice& held,
+                                        const std::vector<std::pair<std::string, at::Tensor>>& tensors,
+                                        const std::vector<std::vector<ExpertSteps>>& steps);
+
   /// Throws std::runtime_error, naming the expert, if no node held an expert.
   WholeModel finish();
+  /// The same where some experts may be missing. Their values are zeros.
+  WholeModel finish_part() { return std::move(whole_); }
 
  private:
   struct Part {

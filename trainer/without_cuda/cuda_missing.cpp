@@ -43,5 +43,6 @@ void DeviceGraph::plain(const std::function<void()>& work) { work(); }
 void DeviceGraph::launch(const std::function<void()>& work) { work(); }
 
 std::unique_ptr<Transport> nccl_transport(const RankTransportOptions&) { missing(); }
+c10::intrusive_ptr<c10d::Backend> nccl_backend(const RankTransportOptions&) { missing(); }
 
 }  // namespace fomoe::trainer

@@ -217,9 +217,13 @@ struct Formula {
       add(gather(last, V(again * two)), zero, zero);
       add(gather(middle, V(reducing * three + without * max_of(V(units - 2.0), zero))), zero, b);
       add(gather(first, V(reducing * (two - three) + without * two)), zero, b);
-      add(joined(reduce(middle, V(reducing * max_of(V(units - 3.0), zero))), gather(middle, zero)), zero, b);
-      add(joined(reduce(middle, V(reducing * three)), gather(first, zero)), zero, b);
-      add(reduce(middle, V(reducing * two)), zero, b);
+      // The last unit is reduced first: with a gather of a middle unit behind it, of the first one, or none.
+      const V four = max_of(min_of(V(units - 3.0), one), zero);
+      add(joined(reduce(last, V(reducing * four)), gather(middle, zero)), zero, b);
+      add(joined(reduce(middle, V(reducing * max_of(V(units - 4.0), zero))), gather(middle, zero)), zero, b);
+      add(joined(reduce(V(middle + edge * (three - four)), V(reducing * three)), gather(first, zero)), zero,
+          b);
+      add(reduce(V(middle + edge * (two - three)), V(reducing * two)), zero, b);
       add(reduce(first, reducing), zero, zero);
     } else {
       // The gradients of all units but the first follow each other behind the last micro-batch's backward

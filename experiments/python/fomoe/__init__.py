@@ -1,14 +1,14 @@
 """Predicts the cost of mixture-of-experts training across data centres.
 
 >>> import fomoe
->>> report = fomoe.simulate("experiments/scenarios/two-sites.toml", set={"strategy.local_steps": 64})
->>> report["wall_clock_s"], report["compute_utilization"]
+>>> report = fomoe.simulate(fomoe.example("two-sites"), set={"strategy.local_steps": 64})
+>>> report.wall_clock_s, report["compute_utilization"], report.round.duration_s
 
-A scenario is the path of a TOML file, or a dict with the same tables. Paths in a file are relative to the file, and
+A scenario is the path of a TOML or JSON file, or a dict with the same tables. Paths in a file are relative to the file, and
 paths in a dict are relative to the current folder. `set` overrides single keys: {"platform.bandwidth": "10Gbps"}. Each
-function returns the JSON of `fomoe COMMAND --output -`, in SI units; `sweep` returns only its rows, and `explain`
-returns text. Wrong input raises fomoe.InputError, a ValueError that names the place, the wrong value and the expected
-value.
+function returns the JSON of `fomoe COMMAND --output -`, in SI units: a dict whose entries are attributes too, with
+to_dict(), to_pandas(), plot() and a table in notebooks. `sweep` returns a list of rows, and `explain` returns text. Wrong
+input raises fomoe.InputError, a ValueError that names the place, the wrong value and the expected value.
 """
 
 from __future__ import annotations
@@ -16,19 +16,50 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pathlib
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Union
 
-import tomli_w
-
-from . import _transformers
+from . import _cluster, _transformers
+from ._answers import Answer, Comparison, Recommendation, Record, Report, Solution, Table, joined, read
 from ._fomoe import InputError, answer as _answer
 
-__all__ = ["InputError", "cost", "explain", "model_from_transformers", "plan", "simulate", "solve", "sweep", "validate"]
+__version__ = "0.1.0"
+__all__ = ["Answer", "Comparison", "InputError", "Recommendation", "Record", "Report", "Solution", "Table", "compare", "cost",
+           "example", "examples", "explain", "model_from_transformers", "plan", "schema", "simulate", "solve", "sweep",
+           "validate"]
 
 Scenario = Union[str, os.PathLike, Mapping[str, Any]]
 Overrides = Union[Mapping[str, Any], None]
+
+_EXAMPLES = pathlib.Path(__file__).parent / "examples" / "experiments" / "scenarios"
+
+
+def examples() -> list[str]:
+    """The names of the scenarios that are installed with fomoe; example() gives the path of one."""
+    return sorted(path.stem for path in _EXAMPLES.glob("*.toml"))
+
+
+def example(name: str) -> pathlib.Path:
+    """The path of a scenario file that is installed with fomoe: example("four-regions")."""
+    if name not in examples():
+        raise InputError(f"example: got \"{name}\"; expected one of {', '.join(examples())}; for example \"two-sites\"")
+    return _EXAMPLES / f"{name}.toml"
+
+
+def _plain_number(value: Any) -> Any:
+    if hasattr(value, "item"):  # a number of NumPy or PyTorch
+        return value.item()
+    raise TypeError(f"a {type(value).__name__}")
+
+
+def _json(value: Any, what: str) -> str:
+    try:
+        return json.dumps(value, default=_plain_number, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what}: got {error}; expected strings, numbers, booleans, lists and dicts; "
+                         'for example {"strategy": {"method": "diloco"}}') from error
 
 
 @contextlib.contextmanager
@@ -36,21 +67,12 @@ def _as_file(scenario: Scenario) -> Iterator[str]:
     if not isinstance(scenario, Mapping):
         yield os.fspath(scenario)
         return
-    try:
-        text = tomli_w.dumps(scenario)
-    except TypeError as error:
-        raise InputError(f"scenario: got {error}; expected strings, numbers, booleans, lists and dicts; "
-                         'for example {"strategy": {"method": "diloco"}}') from error
+    text = _json(scenario, "scenario")
     # The file is in the current folder, because the paths in the dict are relative to it.
-    with tempfile.NamedTemporaryFile("w", prefix=".scenario-", suffix=".toml", dir=os.curdir) as file:
+    with tempfile.NamedTemporaryFile("w", prefix=".scenario-", suffix=".json", dir=os.curdir) as file:
         file.write(text)
         file.flush()
         yield os.path.relpath(file.name)
-
-
-def _written(value: Any) -> str:
-    """The value as TOML. Texts, numbers, booleans and lists have the same form in JSON and TOML."""
-    return json.dumps(value)
 
 
 def _values(values: Union[str, Iterable[Any]]) -> str:
@@ -60,67 +82,98 @@ def _values(values: Union[str, Iterable[Any]]) -> str:
     return ",".join(str(value).lower() if isinstance(value, bool) else str(value) for value in values)
 
 
+def _overridden(set: Overrides) -> list[str]:
+    """The overrides as options. Texts, numbers, booleans and lists have the same form in JSON and TOML."""
+    return [text for key, value in (set or {}).items() for text in ("--set", f"{key}={_json(value, key)}")]
+
+
 def _run(command: str, scenario: Scenario, set: Overrides, *options: Any) -> str:
     with _as_file(scenario) as path:
-        arguments = [command, path]
-        for key, value in (set or {}).items():
-            arguments += ["--set", f"{key}={_written(value)}"]
-        arguments += [str(option) for option in options]
-        return _answer(arguments)
+        return _answer([command, path, *_overridden(set), *(str(option) for option in options)])
 
 
 def _options(**options: Any) -> list[str]:
     return [text for name, value in options.items() if value is not None for text in (f"--{name}", str(value))]
 
 
+def _axes(vary: Mapping[str, Any]) -> list[str]:
+    return [text for key, values in vary.items() for text in ("--vary", f"{key}={_values(values)}")]
+
+
 def simulate(scenario: Scenario, *, set: Overrides = None, seed: int | None = None, rounds: int | str | None = None,
-             engine: str = "simulated") -> dict[str, Any]:
-    """Predicts how long the scenario takes, what it waits for and how many bytes it sends (schema fomoe.run/1).
+             engine: str = "simulated") -> Report:
+    """Predicts how long the scenario takes (seconds), what it waits for and how many bytes it sends.
 
     engine: "simulated" or "closed-form". rounds: number of rounds to execute of each kind of round, or "all".
     """
-    return json.loads(_run("simulate", scenario, set, "--output", "-",
-                           *_options(seed=seed, rounds=rounds, engine=engine)))
+    return Report(read(_run("simulate", scenario, set, "--output", "-",
+                            *_options(seed=seed, rounds=rounds, engine=engine))))
 
 
-def cost(scenario: Scenario, *, set: Overrides = None) -> dict[str, Any]:
-    """Computes parameters, FLOPs, memory and bytes without a simulation."""
-    return json.loads(_run("cost", scenario, set, "--output", "-"))
+def cost(scenario: Scenario, *, set: Overrides = None) -> Answer:
+    """Computes parameters, FLOPs, memory (bytes) and payloads (bytes) without a simulation."""
+    return Answer(read(_run("cost", scenario, set, "--output", "-")))
 
 
 def sweep(scenario: Scenario, vary: Mapping[str, Any], *, set: Overrides = None, engine: str = "simulated",
-          jobs: int | None = None) -> list[dict[str, Any]]:
-    """Computes every combination of the values. Returns one dict per row, as pandas.DataFrame takes them; the last key
-    varies fastest.
+          jobs: int | None = None, client: Any = None, shards: int | None = None) -> Table:
+    """Computes every combination of the values: one dict per row, as pandas.DataFrame takes them; the last key varies
+    fastest.
 
-    vary: {"strategy.local_steps": [16, 64], "platform.bandwidth": "100Mbps..10Gbps*1/decade"}.
+    vary: {"strategy.local_steps": [16, 64], "platform.bandwidth": "100Mbps..10Gbps*1/decade"}. jobs: number of processes
+    (default: one for each core). client: a dask.distributed.Client; its workers then compute the rows, in `shards` parts
+    (default: four for each of their threads). The files of the scenario must have the same paths on the workers, and the
+    workers the same version of fomoe. The rows are the same in all cases.
     """
-    axes = [text for key, values in vary.items() for text in ("--vary", f"{key}={_values(values)}")]
-    return json.loads(_run("sweep", scenario, set, *axes, *_options(engine=engine, jobs=jobs), "--output", "-"))["rows"]
+    options = [*_overridden(set), *_axes(vary), *_options(engine=engine), "--output", "-"]
+    if client is not None:
+        if isinstance(scenario, Mapping):
+            return joined(_cluster.sweep(client, shards, "-", _json(scenario, "scenario"), options))
+        return joined(_cluster.sweep(client, shards, os.path.abspath(scenario), None, options))
+    with _as_file(scenario) as path:
+        return joined([_answer(["sweep", path, *options, *_options(jobs=jobs)])])
+
+
+def compare(scenario: Scenario, cases: Iterable[Mapping[str, Any]], *, set: Overrides = None, seed: int | None = None,
+            engine: str = "simulated") -> Comparison:
+    """Simulates variants of a scenario: compare(s, [{"strategy.method": "ddp"}, {"strategy.local_steps": 64}]).
+
+    cases: the overrides of each variant; {} is the unchanged scenario.
+    """
+    options: list[str] = []
+    for case in cases:
+        for key, value in case.items():
+            if isinstance(value, str) and len(value.split()) != 1:
+                raise InputError(f"cases: {key}: got \"{value}\"; expected a value without spaces; for example \"10Gbps\"")
+        options += ["--case", " ".join(f"{key}={json.dumps(value, default=_plain_number, separators=(',', ':'))}"
+                                       for key, value in case.items())]
+    answer = Comparison(read(_run("compare", scenario, set, *options, "--output", "-", *_options(seed=seed, engine=engine))))
+    for case in answer["cases"]:
+        case["report"] = Report(case["report"])
+    return answer
 
 
 def plan(scenario: Scenario, *, set: Overrides = None, minimise: str = "time", within: Mapping[str, Any] | None = None,
-         top: int = 10, vary: Mapping[str, Any] | None = None) -> dict[str, Any]:
+         top: int = 10, vary: Mapping[str, Any] | None = None) -> Recommendation:
     """Recommends the method, K, O_e, placement, collective, number format and sites.
 
-    minimise: "time", "cost" or "energy". within: limits such as {"time": "3d", "cost": 5000}.
+    minimise: "time", "cost" or "energy". within: limits such as {"time": "3d", "cost": 5000}, with the cost in the currency
+    of the scenario's prices.
     """
     limits = ",".join(f"{name}={value}" for name, value in (within or {}).items()) or None
-    axes = [text for key, values in (vary or {}).items() for text in ("--vary", f"{key}={_values(values)}")]
-    return json.loads(_run("plan", scenario, set, *axes, *_options(minimise=minimise, within=limits, top=top),
-                           "--output", "-"))
+    return Recommendation(read(_run("plan", scenario, set, *_axes(vary or {}),
+                                    *_options(minimise=minimise, within=limits, top=top), "--output", "-")))
 
 
 def solve(scenario: Scenario, key: str, target: str | None = None, *, set: Overrides = None,
-          engine: str | None = None) -> dict[str, Any]:
-    """Finds the smallest value of a key that reaches a target:
+          engine: str | None = None) -> Solution:
+    """Finds the smallest value of a key that reaches a target, in SI units:
 
         solve(s, "platform.bandwidth", "compute_utilization=0.95")
 
     Without a target it finds the values for 50, 80, 90, 95 and 99 % utilisation.
     """
-    return json.loads(_run("solve", scenario, set, "--for", key, *_options(target=target, engine=engine),
-                           "--output", "-"))
+    return Solution(read(_run("solve", scenario, set, "--for", key, *_options(target=target, engine=engine), "--output", "-")))
 
 
 def explain(scenario: Scenario, *, set: Overrides = None) -> str:
@@ -128,18 +181,20 @@ def explain(scenario: Scenario, *, set: Overrides = None) -> str:
     return _run("explain", scenario, set)
 
 
+def schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of a scenario: types, choices, units, defaults and descriptions of all keys."""
+    return json.loads(_answer(["list", "keys", "--json-schema"]))
+
+
 def validate(runs: Iterable[str | os.PathLike], *, network_model: str | os.PathLike | None = None,
-             set: Overrides = None) -> dict[str, Any]:
+             set: Overrides = None) -> Answer:
     """Compares measured reports with their predictions: errors of every run, by method and in total.
 
     runs: files that fomoe-train wrote. network_model: the file that `fomoe calibrate` wrote. set: overrides of keys of
     network_model.
     """
-    arguments = ["validate", *(os.fspath(run) for run in runs)]
-    for key, value in (set or {}).items():
-        arguments += ["--set", f"{key}={_written(value)}"]
-    return json.loads(_answer([*arguments, *(str(o) for o in _options(**{"network-model": network_model})),
-                               "--output", "-"]))
+    return Answer(read(_answer(["validate", *(os.fspath(run) for run in runs), *_overridden(set),
+                                *_options(**{"network-model": network_model}), "--output", "-"])))
 
 
 def model_from_transformers(config: Any, path: Union[str, os.PathLike, None] = None) -> dict[str, Any]:

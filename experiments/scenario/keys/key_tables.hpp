@@ -4,7 +4,7 @@
 
 namespace fomoe::scenario {
 
-inline constexpr double kMaxSites = 1024, kMaxGpus = 1e5;
+inline constexpr double kMaxSites = 16384, kMaxGpus = 1e5;
 
 std::span<const Key> training_keys();
 std::span<const Key> site_keys();

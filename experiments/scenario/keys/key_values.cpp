@@ -55,7 +55,7 @@ std::vector<std::string> choices(const Key& key) {
   } else if (key.table == "trainer" && key.name == "transport") {
     names = {"gloo", "nccl", "auto"};
   } else if (key.table == "trainer" && key.name == "on_lost_site") {
-    names = {"stop", "wait"};
+    names = {"stop", "wait", "drop"};
   } else if (key.table == "trainer" && key.name == "rate_transfer") {
     names = {"complete_p", "none"};
   } else if (key.table == "trainer" && key.name == "schedule") {

@@ -150,13 +150,17 @@ constexpr Key kKeys[] = {
      "\"skip_step\""},
     {"trainer", "timeout", Kind::duration, "\"5min\"", "",
      "time for which a site waits for another before it treats it as lost", "\"30s\""},
-    {"trainer", "on_lost_site", Kind::choice, "\"stop\"", "",
+    {"trainer", "on_lost_site", Kind::choice, "",
+     "failures.policy with --checkpoints and [failures], otherwise stop",
      "reaction to a lost site; stop: all sites stop; wait: all sites wait until it has been started again, "
-     "and "
-     "go on from the newest checkpoint that all have",
+     "and go on from the newest checkpoint that all have; drop: the others go on without it, and it gets the "
+     "newest state from them when it comes back",
      "\"wait\""},
     {"trainer", "lost_site_timeout", Kind::duration, "\"1h\"", "",
      "time for which on_lost_site = \"wait\" waits for a lost site before all sites stop", "\"24h\""},
+    {"trainer", "drop_after", Kind::duration, "", "failures.timeout, otherwise 1min",
+     "time for which on_lost_site = \"drop\" waits for a lost site before the others go on without it",
+     "\"10s\""},
 };
 
 }  // namespace

@@ -114,7 +114,7 @@ constexpr Key kKeys[] = {
      "\"../data/link-trace-example.csv\""},
     {"platform", "trace_period", Kind::duration, "", "the trace is not repeated",
      "period after which the trace repeats", "\"24h\""},
-    {"platform", "trace_start", Kind::duration, "0s", "",
+    {"platform", "trace_start", Kind::latency, "\"0s\"", "",
      "time in the trace at which the run starts, for example a time of day", "\"18h\""},
     {"platform", "rate_factor", Kind::multiple, "1.0", "",
      "factor on every link rate, to study faster or slower links", "10", 1e6},

@@ -159,7 +159,8 @@ platforms::Platform two_continents(int sites) {
   for (int from = 0; from < sites; ++from) {
     for (int to = 0; to < sites; ++to) {
       const bool from_west = 2 * from < sites, to_west = 2 * to < sites;
-      if (from_west != to_west) platform.path(from, to) = {0.040, platforms::kUnlimited, from_west ? 0 : 1};
+      if (from_west != to_west)
+        platform.paths.set(from, to, {0.040, platforms::kUnlimited, from_west ? 0 : 1});
     }
   }
   platform.provenance.push_back({"links", Origin::assumed,

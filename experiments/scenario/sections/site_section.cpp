@@ -34,7 +34,7 @@ void check_exists(const TableReader& table, const Document& document, const plat
   names = names_of(read_all_sites(document));
   if (!any())
     table.refuse("name", '"' + name + '"',
-                 "the name of a site, or a pattern that matches some: " + joined(names),
+                 "the name of a site, or a pattern that matches some: " + shortened(joined(names)),
                  nearest(name, names));
 }
 

@@ -11,6 +11,7 @@
 
 #include "experiments/scenario/keys/keys.hpp"
 #include "experiments/scenario/toml/json_table.hpp"
+#include "experiments/text/nesting.hpp"
 #include "platforms/support/input_error.hpp"
 #include "platforms/support/whole_file.hpp"
 
@@ -44,7 +45,7 @@ std::optional<std::string> redefined_name(std::string_view message) {
 
 /// Parses the text after "=" as a TOML value; returns nothing if the text is a word without quotes.
 std::optional<toml::table> parse_value(const std::string& text) {
-  if (text.find('\n') != std::string::npos) return std::nullopt;
+  if (text.find('\n') != std::string::npos || excess_in_toml(text)) return std::nullopt;
   try {
     toml::table table = toml::parse("value = " + text);
     const toml::node* node = table.get("value");
@@ -65,6 +66,8 @@ std::optional<Unquoted> unquoted_value(const std::string& text, unsigned line) {
   std::istringstream lines(text);
   std::string current;
   for (unsigned i = 0; i < line; ++i) std::getline(lines, current);
+  constexpr std::size_t kLongest = 1000;  // std::regex calls itself for each character
+  if (current.size() > kLongest) return std::nullopt;
   std::smatch parts;
   if (!std::regex_match(current, parts, form) || parse_value(parts[2])) return std::nullopt;
   return Unquoted{parts[1], parts[2]};
@@ -95,11 +98,9 @@ const Key* find_key(const std::string& dotted_name) {
   return nullptr;
 }
 
-[[noreturn]] void fail_parse(const std::string& path, const std::string& text,
-                             const toml::parse_error& error) {
-  const unsigned line = error.source().begin.line;
+[[noreturn]] void fail_parse(const std::string& path, const std::string& text, unsigned line,
+                             const std::string& description) {
   const std::string place = fmt::format("{}:{}", path, line);
-  const std::string description(error.description());
   if (const auto name = redefined_name(description)) {
     const std::string table = table_at(text, line);
     const bool is_table = description.find("table '") != std::string::npos || table == *name;
@@ -154,10 +155,11 @@ Document Document::read(const std::string& path, const std::string& what, const 
     document.lines_ = std::move(json.lines);
     return document;
   }
+  if (const auto excess = excess_in_toml(text)) fail_parse(document.path_, text, excess->line, excess->what);
   try {
     document.root_ = toml::parse(text, document.path_);
   } catch (const toml::parse_error& error) {
-    fail_parse(document.path_, text, error);
+    fail_parse(document.path_, text, error.source().begin.line, std::string(error.description()));
   }
   return document;
 }

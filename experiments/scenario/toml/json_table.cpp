@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "experiments/scenario/toml/document.hpp"
+#include "experiments/text/nesting.hpp"
 
 namespace fomoe::scenario {
 namespace {
@@ -86,11 +87,17 @@ class Converter {
 
 JsonTable table_of_json(const std::string& path, const std::string& text) {
   Json json;
+  const auto refuse = [&](std::size_t position, const std::string& got) {
+    fail(fmt::format("{}:{}", path, line_at(text, position)), "JSON", got,
+         "an object with the tables of a scenario", "{\"strategy\": {\"method\": \"diloco\"}}");
+  };
+  if (const std::string excess = excess_in_json(text); !excess.empty()) refuse(0, excess);
   try {
     json = Json::parse(text);
   } catch (const Json::parse_error& error) {
-    fail(fmt::format("{}:{}", path, line_at(text, error.byte)), "JSON", "text that is not valid JSON",
-         "an object with the tables of a scenario", "{\"strategy\": {\"method\": \"diloco\"}}");
+    refuse(error.byte, "text that is not valid JSON");
+  } catch (const Json::out_of_range&) {  // a number such as 1e999
+    refuse(0, "a number that is too large");
   }
   JsonTable result;
   Converter converter(path, text);

@@ -81,6 +81,8 @@ void refuse_unknown_keys(const Document& document, std::span<const Key> keys, st
                          const toml::table& table) {
   const std::vector<std::string> known = names_in(keys, table_name);
   const std::vector<std::string> tables = tables_of(keys);
+  constexpr int kMostShown = 20;
+  int mistakes = 0;
   std::string messages;
   for (const auto& [toml_key, toml_node] : table) {
     const std::string name(toml_key.str());
@@ -88,6 +90,7 @@ void refuse_unknown_keys(const Document& document, std::span<const Key> keys, st
     if (is_table || std::find(known.begin(), known.end(), name) != known.end()) continue;
     // refuse_unknown_tables() has told of unknown tables.
     if (table_name.empty() && (toml_node.is_table() || toml_node.is_array_of_tables())) continue;
+    if (++mistakes > kMostShown) continue;
     const std::string other = usual_name(name, known);
     const std::string meant = other.empty() ? nearest(name, known) : other;
     const auto key_of = [&](const std::string& wanted) {
@@ -107,6 +110,7 @@ void refuse_unknown_keys(const Document& document, std::span<const Key> keys, st
       messages += (messages.empty() ? "" : "\n") + std::string(error.what());
     }
   }
+  if (mistakes > kMostShown) messages += fmt::format("\n… and {} more unknown keys", mistakes - kMostShown);
   if (!messages.empty()) throw FileError(messages);
 }
 

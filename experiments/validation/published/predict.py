@@ -106,7 +106,7 @@ def runs():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="compare and write nothing")
-    parser.add_argument("--fomoe", default=HERE.parents[2] / "build/release/bin/fomoe", help="the program")
+    parser.add_argument("--fomoe", type=lambda path: Path(path).resolve(), default=HERE.parents[2] / "build/release/bin/fomoe", help="the program")
     arguments = parser.parse_args()
     table, errors = collectives(arguments.fomoe)
     text = (HERE / "README.md").read_text()

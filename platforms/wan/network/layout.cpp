@@ -137,14 +137,15 @@ std::string dotted(std::uint32_t address) {
                      address & 255U);
 }
 
-std::vector<std::pair<std::string, std::string>> site_environment(const Layout& layout, int site,
-                                                                  int master_port,
-                                                                  const std::string& report_path,
-                                                                  bool checked) {
+std::vector<std::pair<std::string, std::string>> process_environment(const Layout& layout,
+                                                                     const SiteProcess& process,
+                                                                     int master_port,
+                                                                     const std::string& report_path,
+                                                                     bool checked) {
   std::vector<std::pair<std::string, std::string>> variables = {
-      {"RANK", std::to_string(site)},
-      {"WORLD_SIZE", std::to_string(layout.size())},
-      {"LOCAL_RANK", "0"},
+      {"RANK", std::to_string(process.site * process.per_site + process.local_rank)},
+      {"WORLD_SIZE", std::to_string(layout.size() * process.per_site)},
+      {"LOCAL_RANK", std::to_string(process.local_rank)},
       {"MASTER_ADDR", dotted(layout.sites.front().address)},
       {"MASTER_PORT", std::to_string(master_port)},
       {"GLOO_SOCKET_IFNAME", kInterface},

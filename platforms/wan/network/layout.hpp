@@ -79,12 +79,21 @@ Layout without_limits(Layout layout);
 /// The address as text, for instance "10.83.0.1".
 std::string dotted(std::uint32_t address);
 
-/// The environment variables of the user's command (CMD) at a site. FOMOE_LINKS says that links are emulated,
-/// and whether the emulation was checked before: "emulated and checked" or "emulated".
-std::vector<std::pair<std::string, std::string>> site_environment(const Layout& layout, int site,
-                                                                  int master_port,
-                                                                  const std::string& report_path,
-                                                                  bool checked);
+/// One of the processes that run the user's command (CMD) at a site. The processes of a site have consecutive
+/// ranks.
+struct SiteProcess {
+  int site = 0;
+  int local_rank = 0;  // among the processes of the site
+  int per_site = 1;
+};
+
+/// The environment variables of such a process. FOMOE_LINKS says that links are emulated, and whether the
+/// emulation was checked before: "emulated and checked" or "emulated".
+std::vector<std::pair<std::string, std::string>> process_environment(const Layout& layout,
+                                                                     const SiteProcess& process,
+                                                                     int master_port,
+                                                                     const std::string& report_path,
+                                                                     bool checked);
 
 /// The CPU cores of the relay and of the sites.
 struct CoreShares {

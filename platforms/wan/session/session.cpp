@@ -55,11 +55,17 @@ Supervised run_command(const Layout& layout, const SessionOptions& options,
   std::vector<SiteCommand> commands;
   for (int site = 0; site < layout.size(); ++site) {
     const std::string& name = layout.sites[static_cast<std::size_t>(site)].name;
-    const std::string path = site_report_path(options.report, name);
-    if (!path.empty())
-      ::unlink(path.c_str());  // a report of an older run must not be mistaken for this run's
-    commands.push_back({name, site_environment(layout, site, options.master_port, path, options.check),
-                        cores.empty() ? std::vector<int>{} : cores[static_cast<std::size_t>(site)]});
+    const int per_site = options.processes_per_site;
+    for (int local_rank = 0; local_rank < per_site; ++local_rank) {
+      // Only the first process of a site may write the site's report.
+      const std::string path = local_rank == 0 ? site_report_path(options.report, name) : "";
+      if (!path.empty())
+        ::unlink(path.c_str());  // a report of an older run must not be mistaken for this run's
+      commands.push_back({per_site == 1 ? name : fmt::format("{}/{}", name, local_rank), site,
+                          process_environment(layout, {site, local_rank, per_site}, options.master_port, path,
+                                              options.check),
+                          cores.empty() ? std::vector<int>{} : cores[static_cast<std::size_t>(site)]});
+    }
   }
   Supervised done = supervise(sites, commands, options.command, relay.process(), quota);
   if (!options.report.empty()) {

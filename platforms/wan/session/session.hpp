@@ -28,6 +28,7 @@ struct SessionOptions {
   UplinkQueue uplink_queue = UplinkQueue::host;
   bool check = true;
   int master_port = 29500;
+  int processes_per_site = 1;
   std::string report;                // path of the report; no report if empty
   std::vector<std::string> command;  // if empty, the session only checks the emulation
 };

@@ -111,16 +111,17 @@ class Supervisor {
     signals_ = Descriptor(::signalfd(-1, &awaited, SFD_CLOEXEC | SFD_NONBLOCK));
     if (signals_.get() < 0) refuse_system_call("signalfd");
     result_.sites.resize(sites.size());
-    for (std::size_t i = 0; i < sites.size(); ++i) {
+    for (std::size_t i = 0; i < commands.size(); ++i) {
       auto [out, out_end] = make_pipe();
       auto [err, err_end] = make_pipe();
       const pid_t process = ::fork();
       if (process < 0) refuse_system_call("fork");
       if (process == 0) {
         const auto join = [&] {
-          if (quota != nullptr) quota->join(static_cast<int>(i));
+          if (quota != nullptr) quota->join(commands[i].site);
         };
-        become(sites[i], commands[i], join, command, out_end.get(), err_end.get());
+        become(sites[static_cast<std::size_t>(commands[i].site)], commands[i], join, command, out_end.get(),
+               err_end.get());
       }
       ::setpgid(process, process);  // also done here, so that it precedes the first signal
       processes_.push_back(process);
@@ -177,19 +178,20 @@ class Supervisor {
       if (ended == relay_) throw Refusal("the relay ended before the commands of the sites");
       for (std::size_t i = 0; i < processes_.size(); ++i)
         if (processes_[i] == ended)
-          site_ended(i, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+          command_ended(i, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
     }
   }
 
-  void site_ended(std::size_t site, int status) {
-    result_.sites[site].status = status;
-    processes_[site] = 0;
+  void command_ended(std::size_t command, int status) {
+    int& of_site = result_.sites[static_cast<std::size_t>(commands_[command].site)].status;
+    if (of_site == 0) of_site = status;
+    processes_[command] = 0;
     --running_;
     if (status == 0 || result_.status != 0) return;
     result_.status = status;
     if (running_ == 0) return;
     std::fprintf(stderr, "fomoe-wan: site %s ended with status %d; the other sites are stopped\n",
-                 commands_[site].name.c_str(), status);
+                 commands_[command].name.c_str(), status);
     stop(SIGTERM);
   }
 
@@ -206,7 +208,7 @@ class Supervisor {
   const std::vector<SiteCommand>& commands_;
   pid_t relay_;
   Descriptor signals_;
-  std::vector<pid_t> processes_;  // [site]; 0 if the process has ended
+  std::vector<pid_t> processes_;  // [command]; 0 if the process has ended
   std::vector<Stream> streams_;
   std::size_t running_ = 0;
   double kill_at_s_ = 0;  // time of SIGKILL; 0 if the commands were not asked to end

@@ -82,7 +82,7 @@ TEST_CASE(
           b += second ? 1.0 / kDraws : 0;
           both += first && second ? 1.0 / kDraws : 0;
         }
-        CHECK(a == doctest::Approx(p).epsilon(0.25));
+        CHECK(a == doctest::Approx(p).scale(0).epsilon(0.25));
         const double correlation = (both - a * b) / std::sqrt(a * (1 - a) * b * (1 - b));
         CAPTURE(p);
         CHECK(correlation == doctest::Approx(together).scale(1).epsilon(0.08));

@@ -123,6 +123,18 @@ TEST_CASE("queues by hand: 12 rounds, each of which waits for two latencies") {
   CHECK(unequal[0].wall_clock_high_s == doctest::Approx(1000 + 24 * 0.05).epsilon(1e-9));
 }
 
+TEST_CASE("queues are added to the latencies of links, and the latency factor does not multiply them") {
+  Scenario scenario = tests::ideal_scenario("diloco", 2);
+  scenario.platform = platforms::uniform(2, 1e9, 1e9, 0.3);
+  scenario.network.latency_factor = 2;
+  for (platforms::Site& site : scenario.platform.sites) site.queue_s = 0.05;
+  const std::vector<Uncertainty> list = known_spread(scenario, 1000);
+  REQUIRE(list.size() == 1);
+  CHECK(list[0].low == 0);
+  CHECK(list[0].high == 0.05);
+  CHECK(list[0].wall_clock_high_s == doctest::Approx(1000 + 24 * 0.05).epsilon(1e-9));
+}
+
 TEST_CASE("in quadrature: 3 and 4 s above are 5 s, and 12 and 5 s below are 13 s") {
   const Interval95 all =
       in_quadrature({{"a", "", 0, 0, 88, 103, "", ""}, {"b", "", 0, 0, 104, 95, "", ""}}, 100);

@@ -52,7 +52,7 @@ TEST_CASE("exact data: the fit recovers the terms to 1e-4 of their effect") {
   REQUIRE(fit.refused.empty());
   CHECK(fit.terms[0].value == doctest::Approx(0.93).epsilon(1e-4));
   CHECK(fit.terms[1].value == doctest::Approx(1.2).epsilon(1e-4));
-  CHECK(fit.terms[2].value == doctest::Approx(0.004).epsilon(1e-3));
+  CHECK(fit.terms[2].value == doctest::Approx(0.004).scale(0).epsilon(1e-3));
   CHECK(fit.relative_s < 1e-5);
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("two observations of one term: a large effect is fitted, a small one i
   const Fit half = fit_terms(efficiency, model, {2.00, 6.06});
   REQUIRE(half.terms[0].supported);
   CHECK(half.terms[0].value == doctest::Approx(0.4975).epsilon(1e-3));
-  CHECK(half.terms[0].high95 - half.terms[0].value == doctest::Approx(0.064 * 0.4975).epsilon(0.05));
+  CHECK(half.terms[0].high95 - half.terms[0].value == doctest::Approx(0.064 * 0.4975).scale(0).epsilon(0.05));
   const Fit nearly = fit_terms(efficiency, model, {1.01, 3.06});
   CHECK(!half.terms[0].doubtful);
   // 0.985 ± 6 %: the best value, but its interval includes 1.
@@ -136,6 +136,44 @@ TEST_CASE("a term without effect, and a term whose interval holds its off value,
   CHECK(off.terms[2].value == 0);
   CHECK(off.terms[0].low95 <= 0.9);
   CHECK(off.terms[0].high95 >= 0.9);
+}
+
+TEST_CASE("any one of the terms is without effect: it alone is left out, and the others are recovered") {
+  const std::vector<double> truth = {0.9, 1.5, 0.004};
+  for (std::size_t without = 0; without < truth.size(); ++without) {
+    CAPTURE(without);
+    std::vector<Case> cases = spread(24);
+    for (Case& c : cases) (without == 0 ? c.bytes : without == 1 ? c.hops : c.calls) = 0;
+    const auto model = model_of(cases);
+    const Fit fit = fit_terms(kTerms, model, model(truth));
+    REQUIRE(fit.refused.empty());
+    for (std::size_t i = 0; i < truth.size(); ++i) {
+      CAPTURE(i);
+      CHECK(fit.terms[i].supported == (i != without));
+      if (i == without)
+        CHECK(fit.terms[i].value == kTerms[i].off);
+      else
+        CHECK(fit.terms[i].value == doctest::Approx(truth[i]).scale(0).epsilon(1e-3));
+      CHECK(fit.terms[i].why_not == (i == without ? "it does not change any of the observed times" : ""));
+    }
+  }
+}
+
+TEST_CASE(
+    "the model is asked for no value outside of a term's limits, also where the best value is a limit") {
+  const auto model = model_of(spread(24));
+  for (const std::vector<double>& truth :
+       {std::vector<double>{0.93, 1.2, 0.004}, {1, 0.1, 0}, {1.2, 1, 0.004}}) {
+    int outside = 0;
+    const FitModel watched = [&](const std::vector<double>& theta) {
+      for (std::size_t i = 0; i < theta.size(); ++i)
+        outside += theta[i] < kTerms[i].low || theta[i] > kTerms[i].high ? 1 : 0;
+      return model(theta);
+    };
+    const Fit fit = fit_terms(kTerms, watched, model(truth));
+    CHECK(outside == 0);
+    for (std::size_t i = 0; i < truth.size(); ++i) CHECK(fit.terms[i].value <= kTerms[i].high);
+  }
 }
 
 TEST_CASE("better_than_chance accepts one more term only if it reduces the residuals enough") {

@@ -43,6 +43,8 @@ TEST_CASE("hierarchical_diloco: one region is diloco in global rounds, and a sit
   scenario.strategy.global_period = 3;
   const double all = tests::sent_in_round(tests::plan_of(scenario), 4, 2).total();
   CHECK(tests::sent_in_round(tests::plan_of(scenario), 4, 0).total() == 0);
+  CHECK(tests::plan_of(scenario).round(0).ops.size() ==
+        1);  // the local steps, and no exchange of a site with itself
   CHECK(all == tests::sent_in_round(tests::plan_of(tests::ideal_scenario("diloco", 4)), 4, 0).total());
   scenario.strategy.regions = 3;
   CHECK_THROWS_AS(scenario.strategy.method->check(scenario), InputError);

@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+#include <vector>
+
 #include "costmodel/plan/method.hpp"
 #include "tests/plan_bytes.hpp"
 #include "tests/scenarios.hpp"
@@ -67,6 +70,30 @@ TEST_CASE("own pace: the plan has each worker's cycles, and a cycle waits for th
   CHECK(waits_long);
 }
 
+TEST_CASE(
+    "own pace: the note has the updates of the fastest and the slowest site, and of others between two") {
+  const auto note = [](const std::vector<double>& factors) {
+    return tests::plan_of(sites_with(factors)).notes.front();
+  };
+  const std::string begin =
+      "async_diloco: sites train at their own pace, as their expected step and transfer times say; ";
+  const std::string end = "; the server is at the first site, and its memory is not counted";
+  // 18, 9, 4 and 17 cycles, as above: (48 − 18) ÷ 18 and (48 − 4) ÷ 4.
+  CHECK(
+      note({1, 2, 4, 1}) ==
+      begin +
+          "site-0 18 updates of 5 local steps, with 1.7 updates of other sites between two of them; site-2 4 "
+          "updates of 5 local steps, with 11.0 updates of other sites between two of them" +
+          end);
+  // 24 cycles at 1/5 and 1/50 per second: 22 and 2, since the next ones would end at 115 and 150 s.
+  CHECK(
+      note({10, 1}) ==
+      begin +
+          "site-1 22 updates of 5 local steps, with 0.1 updates of other sites between two of them; site-0 2 "
+          "updates of 5 local steps, with 11.0 updates of other sites between two of them" +
+          end);
+}
+
 TEST_CASE("DyLU: K_w = ⌊K·v_w ÷ max v⌋, so that all cycles take about as long") {
   Scenario scenario = sites_with({1, 1.5, 3, 10});
   scenario.strategy.dynamic_local_steps = true;
@@ -85,7 +112,7 @@ TEST_CASE("own pace: equal sites keep the rounds of the barrier, and so does a b
   CHECK_FALSE(paces_differ(sites_with({1, 1, 1}), 1e6, 1e6));
   CHECK(paces_differ(sites_with({1, 1, 1.01}), 1e6, 1e6));
   Scenario farther = sites_with({1, 1, 1});
-  farther.platform.path(0, 2).latency_s = 0.1;
+  farther.platform.set_latency(0, 2, 0.1);
   CHECK(paces_differ(farther, 1e6, 1e6));
   Scenario bounded = sites_with({1, 2, 1});
   bounded.strategy.staleness = 3;

@@ -75,7 +75,23 @@ TEST_CASE("hash: the fullest of n bins and the rows beyond a capacity agree with
   CHECK(load.mean_site_rows() == doctest::Approx(1));
   // The expectation is σ·φ(z) − (c−1)·Q(z); 50 draws of 64 loads leave about 2 % of noise.
   CHECK(layer_load(RouterModel::hash, 1.02, {}, experts, 4, rows).dropped_share ==
-        doctest::Approx(overflow).epsilon(0.05));
+        doctest::Approx(overflow).scale(0).epsilon(0.05));
+}
+
+TEST_CASE("hash: the rows beyond a capacity by a table of the normal distribution") {
+  // 64 experts of 1000 rows each: σ = 1/√1000. The columns are z, the density φ(z), and the probability Q(z)
+  // above z.
+  const double deviation = 1 / std::sqrt(1000.0);
+  const double table[][3] = {
+      {-1, 0.241971, 0.841345}, {0, 0.398942, 0.5}, {1, 0.241971, 0.158655}, {2, 0.0539910, 0.0227501}};
+  for (const auto& [z, density, above] : table) {
+    CAPTURE(z);
+    const double capacity = 1 + z * deviation;
+    const LayerLoad load = layer_load(RouterModel::hash, capacity, {}, 64, 4, 64 * 1000);
+    const double dropped = deviation * (density - z * above);
+    CHECK(load.dropped_share == doctest::Approx(dropped).scale(0).epsilon(1e-4));
+    CHECK(load.padded_share == doctest::Approx(1 - (1 - dropped) / capacity).scale(0).epsilon(1e-4));
+  }
 }
 
 TEST_CASE("hash: the fullest site differs from layer to layer") {

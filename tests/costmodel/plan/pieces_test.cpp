@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "costmodel/plan/method.hpp"
@@ -20,6 +21,8 @@ TEST_CASE("the tensors of every group of every preset add up to the group's elem
     for (const TensorGroup& group : tests::plan_of(scenario).groups) {
       const auto tensors = tensor_elements(shape, group);
       REQUIRE(std::accumulate(tensors.begin(), tensors.end(), std::int64_t{0}) == group.elements);
+      REQUIRE(*std::min_element(tensors.begin(), tensors.end()) >
+              0);  // an empty one would be a call of its own
     }
   }
 }
@@ -36,6 +39,20 @@ TEST_CASE(
   }
   expected.push_back(2 * d);  // the two norms outside of the layers
   CHECK(tensors == expected);
+}
+
+TEST_CASE(
+    "a group that its tensors fill by hand: an expert's column of the router and its projections, no more") {
+  Scenario scenario = tests::ideal_scenario("fomoe", 2, 1);  // d = 6720, 2 layers of 8 experts of width 16
+  const std::int64_t d = 6720;
+  const auto groups = tests::plan_of(scenario).groups;
+  REQUIRE(groups.size() == 1 + 2 * 8);
+  for (std::size_t id = 1; id < groups.size(); ++id)
+    CHECK(tensor_elements(scenario.model, groups[id]) == std::vector<std::int64_t>{d, 16 * d, 16 * d});
+  scenario.model.gated = true;  // gate, up, down
+  const auto gated = tests::plan_of(scenario).groups;
+  for (std::size_t id = 1; id < gated.size(); ++id)
+    CHECK(tensor_elements(scenario.model, gated[id]) == std::vector<std::int64_t>{d, 16 * d, 16 * d, 16 * d});
 }
 
 TEST_CASE("pieces: one call, one per tensor, or one per bucket of tensors") {

@@ -87,9 +87,27 @@ TEST_CASE("best ring of 40 sites, four of them far away: no hop joins two far si
   CHECK(costmodel::slowest_hop_s(times, costmodel::best_ring(times, up_to(40))) == 4);
 }
 
+TEST_CASE(
+    "best ring of 40 sites: the slowest hop counts before the sum of all hops, in seconds or in "
+    "microseconds") {
+  // Four far sites next to each other would have the smaller sum, 3 · 5 + 2 · 4 + 35 = 58 instead of 8 · 4 +
+  // 32 = 64, and a hop of 5.
+  for (const double unit_s : {1.0, 1e-3, 1e-6}) {
+    CAPTURE(unit_s);
+    HopTimes times{40, std::vector<double>(1600, unit_s)};
+    for (int a = 0; a < 40; ++a) {
+      for (int b = 0; b < 40; ++b)
+        times.seconds[static_cast<std::size_t>(a * 40 + b)] = unit_s * (a < 4 && b < 4   ? 5
+                                                                        : a < 4 || b < 4 ? 4
+                                                                                         : 1);
+    }
+    CHECK(costmodel::slowest_hop_s(times, costmodel::best_ring(times, up_to(40))) == 4 * unit_s);
+  }
+}
+
 TEST_CASE("hops: latency + chunk ÷ the slowest of uplink, path, downlink and cap") {
   costmodel::Scenario scenario = tests::ideal_scenario("diloco", 4);
-  scenario.platform.path(0, 1) = {0.25, 5e8};
+  scenario.platform.paths.set(0, 1, {0.25, 5e8});
   scenario.platform.sites[2].downlink_bytes_per_s = 2e8;
   const double chunk = 2.0 * static_cast<double>(costmodel::count_parameters(scenario.model).total()) / 4;
   const HopTimes times = costmodel::hop_times(scenario);
@@ -101,7 +119,7 @@ TEST_CASE("hops: latency + chunk ÷ the slowest of uplink, path, downlink and ca
 TEST_CASE("equal sites keep their order, and ring_order = given keeps it too") {
   costmodel::Scenario scenario = tests::ideal_scenario("diloco", 5);
   CHECK(costmodel::ring_order_note(scenario).empty());
-  scenario.platform.path(0, 1).latency_s = 3;  // the ring 0 → 2 → 1 → … avoids this path
+  scenario.platform.set_latency(0, 1, 3);  // the ring 0 → 2 → 1 → … avoids this path
   const std::string note = costmodel::ring_order_note(scenario);
   CHECK(note.find("ring order site-") == 0);
   CHECK(note.find("strategy.ring_order") != std::string::npos);

@@ -41,6 +41,23 @@ Scenario dense_scenario(const std::string& method, int sites) {
 
 }  // namespace
 
+TEST_CASE("quality table: how often placements were drawn counts only where they are drawn again") {
+  const auto known = [](int overlap, PlacementKind placement, std::int64_t rounds) {
+    Scenario scenario = tests::ideal_scenario("fomoe", 4, overlap);
+    QualityTable table = table_for(scenario);
+    table.scope.emplace_back("reshuffle_rounds", 2);
+    table.rows.push_back({"diloco", 5, "random", 4, 4, 20.0, 1.5, ""});
+    scenario.quality = table;
+    scenario.strategy.placement = placement;
+    scenario.strategy.reshuffle_rounds = rounds;
+    return ask(scenario).known;
+  };
+  CHECK(known(2, PlacementKind::random, 2));
+  CHECK_FALSE(known(2, PlacementKind::random, 3));
+  CHECK(known(2, PlacementKind::fixed, 3));
+  CHECK(known(4, PlacementKind::random, 3));  // every site holds all experts, wherever they are placed
+}
+
 TEST_CASE("quality table: a row that matches is the answer, with its ± and its remark") {
   Scenario scenario = tests::ideal_scenario("diloco", 4);
   scenario.quality = table_for(scenario);

@@ -2,6 +2,7 @@
 // bytes twice.
 #include <doctest/doctest.h>
 
+#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -384,4 +385,14 @@ TEST_CASE("rows of a sweep say whether they fit into the GPUs' memory") {
   const std::string text = read_all(folder / "s.csv");
   CHECK(text.substr(0, text.find('\n')).ends_with(",fits,problem"));
   CHECK(text.find(",false,") != std::string::npos);
+}
+
+TEST_CASE("every program says its version") {
+  for (const std::string program : {"fomoe", "fomoe-wan", "fomoe-train"}) {
+    if (!std::filesystem::exists(std::string(FOMOE_BINARY_DIR "/") + program)) continue;
+    const Ran ran = run_in(source_dir(), program + " --version");
+    CHECK(ran.exit_status == 0);
+    REQUIRE(ran.out.starts_with(program + " "));
+    CHECK(std::isdigit(static_cast<unsigned char>(ran.out[program.size() + 1])) != 0);
+  }
 }

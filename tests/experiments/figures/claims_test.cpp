@@ -65,6 +65,15 @@ TEST_CASE("the interval of a mean difference follows from the pooled spread of s
         doctest::Approx(3.1824 * std::sqrt(0.04 / 3 * 0.25 * (0.5 + 1.0 / 3 + 2))).epsilon(1e-4));
 }
 
+TEST_CASE("runs that diverged do not hide the spread of the others") {
+  Trained trained;
+  trained[setting("x", 1, "random")] = runs({3.0, 3.2});
+  trained[setting("x", 1)] = runs({2.8, 2.9, 3.0});
+  trained[setting("x", 4)] = runs({HUGE_VAL, HUGE_VAL});
+  const Effect effect = effect_of(trained, differences(trained, fixed_of));
+  CHECK(effect.half_width == doctest::Approx(3.1824 * std::sqrt(0.04 / 3 * (0.5 + 1.0 / 3))).epsilon(1e-4));
+}
+
 TEST_CASE("a setting that stands in several comparisons counts once") {
   Trained trained;
   trained[setting("x", 1, "random")] = runs({3, 3.1});

@@ -113,6 +113,13 @@ TEST_CASE("a table that was measured with one number of rounds between redraws s
   CHECK(rows[0]["perplexity"].is_null());
   CHECK(rows[1]["perplexity"] == 28);
   CHECK(rows[2]["perplexity"].is_null());
+  // Full replicas have no placements to redraw.
+  const Ran full =
+      run_in(source_dir(), "fomoe simulate " + options +
+                               "--set strategy.expert_overlap=2 --set strategy.reshuffle_rounds=4 "
+                               "--engine closed-form --output -");
+  REQUIRE_MESSAGE(full.exit_status == 0, full.err);
+  CHECK(json::parse(full.out)["quality"]["perplexity"] == 30);
   const json plan = answer(options +
                            "--vary strategy.method=fomoe --vary strategy.placement=random --vary "
                            "strategy.expert_overlap=1 --vary strategy.local_steps=16 --within perplexity=29");

@@ -122,6 +122,15 @@ TEST_CASE("probe: iperf3's errors are passed on in its own words, and other repo
   CHECK(complaint(nothing.dump()).find("a test with --reverse") != std::string::npos);
 }
 
+TEST_CASE("probe: numbers that no report of iperf3 contains are refused") {
+  json report = json::parse(saved("one-stream.json"));
+  report["start"]["test_start"]["num_streams"] = 1e300;
+  CHECK(complaint(report.dump()) == "the report contains the number 1e+300");
+  report["start"]["test_start"]["num_streams"] = 1;
+  report["end"]["sum_sent"]["retransmits"] = -1e300;
+  CHECK(complaint(report.dump()) == "the report contains the number -1e+300");
+}
+
 TEST_CASE("probe: a spread is the minimum, the median and the maximum") {
   const Spread three = spread_of({3, 1, 2}), four = spread_of({4, 1, 2, 3}), one = spread_of({7});
   CHECK(three.least == 1);
@@ -262,6 +271,24 @@ TEST_CASE("probe: messages are whole lines of JSON, with a time limit, from a pe
   auto [left, right] = ends();
   { const LineSocket gone = std::move(left); }
   CHECK_THROWS_WITH_AS(right.receive(now_s() + 5), "closed the connection", ConnectionLost);
+}
+
+TEST_CASE("probe: wrong messages end the connection, not the program") {
+  const auto sent_by_rank0 = [](const std::string& text) {
+    auto [rank0, site] = ends();
+    REQUIRE(::send(rank0.descriptor(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
+    return serve_site(site, 5201);
+  };
+  // Copies of JSON call themselves for each level; a line of 1 MiB may have half a million levels.
+  const std::string deep = R"({"id":1,"x":)" + std::string(100'000, '[') + std::string(100'000, ']') + "}\n";
+  CHECK_THROWS_WITH_AS(sent_by_rank0(deep), "sends JSON of too many levels", ConnectionLost);
+  // Values of other types count as missing.
+  CHECK(sent_by_rank0("{\"do\": 1}\n{\"do\": \"stop\", \"of\": \"x\"}\n{\"do\": \"end\", \"error\": 2}\n")
+            .empty());
+  CHECK(whole_number({{"port", 5201}}, "port") == 5201);
+  for (const json& wrong : {json(1e300), json(-1), json(1LL << 40), json("5201"), json(nullptr)})
+    CHECK_THROWS_WITH_AS(whole_number({{"port", wrong}}, "port"), "sends no whole number as \"port\"",
+                         ConnectionLost);
 }
 
 TEST_CASE("probe: a site that does not connect is named, and the sites that did connect are told") {

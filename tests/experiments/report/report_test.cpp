@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/report/names.hpp"
 #include "tests/experiments/report/report_page.hpp"
 
 using namespace fomoe::tests;
@@ -48,6 +49,12 @@ TEST_CASE("a simulated run: the page has the answer of simulate, and the charts 
   std::smatch wall_clock;
   REQUIRE(std::regex_search(text, wall_clock, std::regex("\nwall clock +(\\S.*?)  ")));
   CHECK(page.find("<dt>wall clock</dt><dd>" + wall_clock[1].str() + "</dd>") != std::string::npos);
+  // Without prices, the answer has no cost; the interval is that of the command line.
+  CHECK(page.find("<p>Training takes " + wall_clock[1].str() + ". By the errors of ") != std::string::npos);
+  std::smatch interval;
+  REQUIRE(std::regex_search(text, interval, std::regex("95 % of such runs would take (.*?) to (.*?)\n")));
+  CHECK(page.find("95 % of real runs would take " + interval[1].str() + " to " + interval[2].str() + '.') !=
+        std::string::npos);
   std::smatch waits;
   REQUIRE(std::regex_search(text, waits, std::regex("; (waits for the network [^\n]*)\n")));
   CHECK(page.find("The run " + waits[1].str() + ".") != std::string::npos);
@@ -64,7 +71,7 @@ TEST_CASE("a simulated run: the page has the answer of simulate, and the charts 
 
   // Bytes by class of one site in the mean round, in the unit of the axis.
   CHECK(drawn[1]["labels"] == json({"dense", "experts"}));
-  CHECK(drawn[1]["x_title"] == "MB");
+  CHECK(drawn[1]["x_title"] == "bytes sent by a site in the mean round, MB");
   CHECK(drawn[1]["series"][0]["values"][1] ==
         doctest::Approx(run["sent_bytes_per_site"]["expert_sync"].get<double>() / 1e6));
   CHECK(drawn[2]["series"][0]["points"].size() == run["bandwidth_curve"]["points"].size());
@@ -73,6 +80,17 @@ TEST_CASE("a simulated run: the page has the answer of simulate, and the charts 
   CHECK(drawn[3]["series"][0]["values"][0] ==
         doctest::Approx((first["less_wall_clock_s"].get<double>() / first["wall_clock_s"].get<double>() - 1) *
                         100));
+}
+
+TEST_CASE("short names of cases and settings") {
+  using fomoe::report::short_case;
+  CHECK(short_case("strategy.local_steps=64 strategy.method=diloco") == "diloco K=64");
+  CHECK(short_case("strategy.method=fomoe strategy.expert_overlap=2 platform.rate_factor=0.1") ==
+        "fomoe O_e=2 rate_factor=0.1");
+  CHECK(short_case("strategy.local_steps=8") == "K=8");
+  CHECK(short_case("") == "unchanged");
+  CHECK(short_case("my run") == "my run");
+  CHECK(short_case("A: diloco K=64") == "A: diloco K=64");  // not an assignment of a key
 }
 
 TEST_CASE("uncertainty of a result: every input whose spread is known, and all of them together") {
@@ -162,7 +180,7 @@ TEST_CASE("several results: the frontier of time and cost, by hand") {
   std::string page = page_of(folder, "slow.json cheap.json quick.json");
   check_nesting(page);
   CHECK(count(page, "<article>") == 4);
-  CHECK(page.find("<title>fomoe: 3 results</title>") != std::string::npos);
+  CHECK(page.find("<title>quick is the fastest of 3 results: 100 s</title>") != std::string::npos);
   CHECK(page.find("<p>The fastest of 3 results is quick (") != std::string::npos);
   const std::vector<json> drawn = charts(page);
   REQUIRE(drawn.size() == 2 + 3 * 4);
@@ -218,7 +236,7 @@ TEST_CASE("a plan in which no candidate meets the limits shows the candidates wi
   REQUIRE(plan["without_limits"].size() == 1);
   const std::string page = page_of(folder, "plan.json");
   check_nesting(page);
-  CHECK(page.find("<p>The least time without limits is reached by diloco, K = 64") != std::string::npos);
+  CHECK(page.find("<p>The least time without limits is reached by diloco K=64") != std::string::npos);
 }
 
 TEST_CASE("a sweep's result: a line for each combination of the other axes, and every row in the table") {
@@ -232,7 +250,7 @@ TEST_CASE("a sweep's result: a line for each combination of the other axes, and 
   const std::vector<json> drawn = charts(page);
   REQUIRE(drawn.size() == 1);
   REQUIRE(drawn[0]["series"].size() == 2);  // O_e = 3 is impossible at two sites
-  CHECK(drawn[0]["series"][0]["name"] == "strategy.expert_overlap = 1");
+  CHECK(drawn[0]["series"][0]["name"] == "O_e=1");
   const json& points = drawn[0]["series"][1]["points"];
   REQUIRE(points.size() == 4);  // K = 1, 4, 16, 64
   CHECK(points[3][0] == 64);
@@ -252,15 +270,15 @@ TEST_CASE("a comparison's cases are compared, and the answers of solve are drawn
   const std::string page = page_of(folder, "compare.json solve.json");
   check_nesting(page);
   CHECK(page.find("<h2>Comparison</h2>") != std::string::npos);
-  CHECK(page.find("strategy.method=diloco") != std::string::npos);
+  CHECK(page.find("<h2>Result: diloco</h2>") != std::string::npos);
   const std::vector<json> drawn = charts(page);
   const json& last = drawn.back();
-  CHECK(last["y_title"] == "compute_utilization");
+  CHECK(last["y_title"] == "compute utilisation, %");
   REQUIRE(last["series"][0]["points"].size() == solve["answers"].size());
   CHECK(last["x_title"] == "platform.bandwidth, Gb/s");
   CHECK(last["series"][0]["points"][0][0].get<double>() ==
         doctest::Approx(solve["answers"][0]["value"].get<double>() * 8 / 1e9));
-  CHECK(last["series"][0]["points"][0][1] == 0.5);
+  CHECK(last["series"][0]["points"][0][1] == 50);
 }
 
 TEST_CASE("a mistake is named, and no page is written") {

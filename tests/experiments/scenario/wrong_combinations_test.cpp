@@ -72,7 +72,7 @@ TEST_CASE("combinations of keys that a scenario cannot have") {
        ":13: platform.downlink: got nothing; expected " + kRate.substr(0, kRate.find("bandwidth =")) +
            "downlink = \"1Gbps\""},
       {"sites = 4\n", "", "",
-       ":13: platform.sites: got nothing; expected a whole number from 1 to 1024; for example sites = 4"},
+       ":13: platform.sites: got nothing; expected a whole number from 1 to 16384; for example sites = 4"},
       {"[workload]\ntokens = 1e6\nglobal_batch_sequences = 16\n", "", "",
        ":1: workload.tokens: got nothing; expected a whole number of at least 1; for example tokens = "
        "1.34e9"},

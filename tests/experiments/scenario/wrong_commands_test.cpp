@@ -131,7 +131,7 @@ TEST_CASE("mistakes on the command line give exit status 2 and a correct example
       {"fomoe", "fomoe: expected a command; see fomoe --help"},
       {"fomoe simulat s.toml",
        "fomoe: simulat: unknown command; expected one of cost, simulate, compare, plan, solve, explain, "
-       "report, sweep, reproduce, probe, calibrate, validate, profile, model, list; "
+       "explore, report, sweep, reproduce, probe, calibrate, validate, profile, model, list; "
        "for example "
        "fomoe list methods; did you mean simulate?"},
       {"fomoe simulate",

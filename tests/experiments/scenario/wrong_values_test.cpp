@@ -101,7 +101,8 @@ TEST_CASE("wrong values in a scenario") {
        "= "
        "6"},
       {"local_steps = 4", "gossip_peers = 0", "",
-       ":9: strategy.gossip_peers: got 0; expected a whole number from 1 to 1024; for example gossip_peers = "
+       ":9: strategy.gossip_peers: got 0; expected a whole number from 1 to 16384; for example gossip_peers "
+       "= "
        "1"},
       {"local_steps = 4", "compression = \"top_k\"", "",
        ":9: strategy.compression: got \"top_k\"; expected a table; for example [strategy.compression]"},
@@ -185,7 +186,7 @@ TEST_CASE("wrong values in a scenario") {
        ":9: strategy.capacity_factor: got 0; expected a number above 0 and up to 1000; for example "
        "capacity_factor = 1.25"},
       {"local_steps = 4", "max_sites_per_token = 0", "",
-       ":9: strategy.max_sites_per_token: got 0; expected a whole number from 1 to 1024; for example "
+       ":9: strategy.max_sites_per_token: got 0; expected a whole number from 1 to 16384; for example "
        "max_sites_per_token = 4"},
       {"local_steps = 4", "micro_batches = 0", "",
        ":9: strategy.micro_batches: got 0; expected a whole number from 1 to 4096; for example micro_batches "
@@ -196,13 +197,13 @@ TEST_CASE("wrong values in a scenario") {
        "= "
        "2"},
       {"local_steps = 4", "module_choices = 1.5", "",
-       ":9: strategy.module_choices: got 1.5; expected a whole number from 1 to 1024; for example "
+       ":9: strategy.module_choices: got 1.5; expected a whole number from 1 to 16384; for example "
        "module_choices = 4"},
       {"local_steps = 4", "secure_aggregation = 1", "",
        ":9: strategy.secure_aggregation: got 1; expected true or false; for example secure_aggregation = "
        "true"},
       {"local_steps = 4", "regions = 0", "",
-       ":9: strategy.regions: got 0; expected a whole number from 1 to 1024; for example regions = 2"},
+       ":9: strategy.regions: got 0; expected a whole number from 1 to 16384; for example regions = 2"},
       {"local_steps = 4", "collective = \"hierarchical\"\nregions = 3", "",
        ":10: strategy.regions: got 3; expected at least 2 regions that divide the 4 sites into equal groups, "
        "as collective = \"hierarchical\" requires; for example 2"},

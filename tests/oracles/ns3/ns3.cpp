@@ -46,7 +46,7 @@ std::vector<double> fomoe_transfer(const std::string& traffic, const Star& star,
     platform.sites[static_cast<std::size_t>(a)].uplink_bytes_per_s = site.up_bits_per_s / 8;
     platform.sites[static_cast<std::size_t>(a)].downlink_bytes_per_s = site.down_bits_per_s / 8;
     for (int b = 0; b < n; ++b)
-      platform.path(a, b).latency_s = site.half_latency_s + star[static_cast<std::size_t>(b)].half_latency_s;
+      platform.set_latency(a, b, site.half_latency_s + star[static_cast<std::size_t>(b)].half_latency_s);
   }
   const long elements = bytes / 4;
   const auto all_reduce = [&](Collective collective) {

@@ -43,7 +43,9 @@ platforms::Platform unequal(int count, double latency_s) {
     auto& site = platform.sites[static_cast<std::size_t>(a)];
     site.uplink_bytes_per_s *= 1 + (a * 5 % 7) * 0.45;
     site.downlink_bytes_per_s *= 2 + (a * 3 % 5) * 0.8;
-    for (int b = 0; b < count; ++b) platform.path(a, b).latency_s *= 1 + ((a * 3 + b * 5) % 11) * 0.3;
+    for (int b = 0; b < count; ++b)
+      platform.change_path(
+          a, b, [&](platforms::Path& path) { path.latency_s *= 1 + ((a * 3 + b * 5) % 11) * 0.3; });
   }
   return platform;
 }

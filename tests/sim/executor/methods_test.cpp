@@ -211,6 +211,20 @@ TEST_CASE("ideal: streaming with unequal fragments: norms at both ends, the embe
   }
 }
 
+TEST_CASE("ideal: every method, with uplinks that differ from downlinks, and unequal formats each way") {
+  for (const costmodel::Method& method : costmodel::methods()) {
+    for (const double faster : {0.25, 3.0}) {
+      costmodel::Scenario scenario = tests::every_axis_scenario(std::string(method.name), 4, 2);
+      scenario.platform = platforms::uniform(4, 1e8 * faster, 1e8, 0);
+      check_equal(scenario);
+      if (method.name != "fedavg" && method.name != "async_diloco") continue;
+      scenario.strategy.wire = costmodel::plain_format(costmodel::ElementType::int8);  // only upwards
+      scenario.platform.paths.change_all([&](platforms::Path& path) { path.bandwidth_bytes_per_s = 5e7; });
+      check_equal(scenario);
+    }
+  }
+}
+
 TEST_CASE("ideal: every number format, dense and sparse, simulated = closed form") {
   using costmodel::ElementType;
   for (const char* method : {"ddp", "diloco", "fomoe", "diloco_x", "streaming_diloco"}) {

@@ -49,10 +49,10 @@ Scenario any_scenario() {
     site.downlink_bytes_per_s = std::pow(10.0, between(70, 95));
     site.compute_factor = between(5, 20);
   }
-  for (platforms::Path& path : scenario.platform.paths) {
+  tests::change_each_path(scenario.platform, [&](platforms::Path& path) {
     path.latency_s = *rc::gen::inRange(0, 200) / 1000.0;
     if (*rc::gen::inRange(0, 3) == 0) path.bandwidth_bytes_per_s = std::pow(10.0, between(70, 95));
-  }
+  });
   return scenario;
 }
 

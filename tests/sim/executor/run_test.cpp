@@ -118,12 +118,9 @@ TEST_CASE("bytes: links = plan, for every method") {
       const costmodel::Plan plan = method.plan(scenario);
       const auto timeline = sim::simulate(plan, {0}, scenario.platform, [](auto&&...) { return 0.0; });
       double crossed = 0;
-      for (int from = 0; from < timeline.sent.nodes; ++from) {
-        for (int to = 0; to < timeline.sent.nodes; ++to) {
-          if (plan.nodes[static_cast<std::size_t>(from)].site !=
-              plan.nodes[static_cast<std::size_t>(to)].site)
-            crossed += timeline.sent.at(from, to);
-        }
+      for (const auto& [pair, bytes] : timeline.sent.bytes) {
+        const auto site = [&](int node) { return plan.nodes[static_cast<std::size_t>(node)].site; };
+        if (site(pair.first) != site(pair.second)) crossed += bytes;
       }
       CAPTURE(method.name);
       CHECK(std::abs(crossed - 8 * tests::sent_in_round(plan, 8, 0).total()) <= 1e-12 * crossed);
@@ -135,7 +132,7 @@ TEST_CASE("the shortcut over identical rounds gives what all rounds give, on une
   costmodel::Scenario scenario = tests::ideal_scenario("fomoe", 4, 2);
   scenario.platform.sites[1].uplink_bytes_per_s = 3e8;
   scenario.platform.sites[2].downlink_bytes_per_s = 5e8;
-  scenario.platform.path(0, 3).latency_s = 0.2;
+  scenario.platform.set_latency(0, 3, 0.2);
   scenario.strategy.local_steps = 7;  // 60 steps: 8 rounds of 7 and one of 4
   const RunReport some = simulated(scenario);
   const RunReport all = simulated(scenario, {.rounds = {}, .all_rounds = true, .bundle = true});
@@ -168,7 +165,7 @@ TEST_CASE("the shortcut holds where the first round differs from the steady stat
 
 TEST_CASE("where windows grow, a shorter last round does not start with new connections") {
   costmodel::Scenario scenario = tests::ideal_scenario("diloco", 4);
-  for (platforms::Path& path : scenario.platform.paths) path.latency_s = 0.1;
+  scenario.platform.paths.change_all([&](platforms::Path& path) { path.latency_s = 0.1; });
   scenario.network.initial_window_bytes = 14480;
   scenario.strategy.local_steps = 7;  // 60 steps: 8 rounds of 7 and one of 4
   const RunReport all = simulated(scenario, {.rounds = {}, .all_rounds = true, .bundle = true});
@@ -224,8 +221,7 @@ TEST_CASE(
           1e5 * *rc::gen::inRange(1, 50);
       scenario.platform.sites[static_cast<std::size_t>(i)].downlink_bytes_per_s =
           1e5 * *rc::gen::inRange(1, 50);
-      for (int j = 0; j < sites; ++j)
-        scenario.platform.path(i, j).latency_s = 0.001 * *rc::gen::inRange(0, 300);
+      for (int j = 0; j < sites; ++j) scenario.platform.set_latency(i, j, 0.001 * *rc::gen::inRange(0, 300));
     }
     const RunReport base = simulated(scenario);
     RC_ASSERT(base.wall_clock_s >=
@@ -238,7 +234,7 @@ TEST_CASE(
     RC_ASSERT(simulated(faster).wall_clock_s <= base.wall_clock_s * (1 + 1e-9));
 
     costmodel::Scenario farther = scenario;
-    for (auto& path : farther.platform.paths) path.latency_s += 0.05;
+    farther.platform.paths.change_all([](platforms::Path& path) { path.latency_s += 0.05; });
     // Bytes in flight that wait for a late receiver are there at once when it comes: with a longer way, more
     // bytes are in flight. In each hop, this can save at most the longer latency.
     const costmodel::PlanSummary summary = costmodel::summarise(scenario);
@@ -248,9 +244,9 @@ TEST_CASE(
       hops += stage.times_per_round * stage.latency_hops;
     }
     RC_ASSERT(simulated(farther).wall_clock_s >= base.wall_clock_s - summary.rounds * hops * 0.05);
-    for (auto& path : farther.platform.paths) path.latency_s = 0.1;
+    farther.platform.paths.change_all([](platforms::Path& path) { path.latency_s = 0.1; });
     const double equal_s = simulated(farther).wall_clock_s;
-    for (auto& path : farther.platform.paths) path.latency_s = 0.15;
+    farther.platform.paths.change_all([](platforms::Path& path) { path.latency_s = 0.15; });
     RC_ASSERT(simulated(farther).wall_clock_s >= equal_s * (1 - 1e-9));
   });
   CHECK(ok);

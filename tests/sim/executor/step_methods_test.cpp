@@ -46,6 +46,27 @@ TEST_CASE("fsdp: every sharding, units and micro-batches, from slow to fast link
   }
 }
 
+TEST_CASE("fsdp: the norms outside of the layers are in the first and in the last unit") {
+  // Of 4 · 12 + 10 norms each layer counts four, and each end five more. All sizes divide evenly.
+  for (const Sharding sharding : {Sharding::full_shard, Sharding::full_shard_no_sync, Sharding::shard_grad_op,
+                                  Sharding::hybrid_shard}) {
+    for (const int units : {1, 2, 3, 4, 6}) {
+      Scenario scenario = tests::ideal_scenario("fsdp", 4);
+      scenario.model.layers = 12;
+      scenario.model.outer_norms = 10;
+      scenario.workload.tokens = 4LL * 10 * 3;
+      scenario.strategy.sharding = sharding;
+      scenario.strategy.fragments = units;
+      const double bytes = 2.0 * static_cast<double>(count_parameters(scenario.model).total());
+      scenario.platform = platforms::uniform(4, bytes / 3, bytes / 3, 0);
+      CAPTURE(std::string(to_string(sharding)));
+      CAPTURE(units);
+      CHECK(sim::simulate_scenario(scenario).report.wall_clock_s ==
+            doctest::Approx(closed_form(scenario).wall_clock_s).epsilon(1e-9));
+    }
+  }
+}
+
 namespace {
 
 Scenario pipeline(PipelineSchedule schedule, int sites, int micro_batches, double bytes_per_s) {

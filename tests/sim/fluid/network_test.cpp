@@ -70,7 +70,7 @@ TEST_CASE("shares are equal whatever the latencies") {
   // Two flows of 4 MB leave an uplink of 2 MB/s at 1 MB/s each, for 4 s. Their last bytes arrive 10 ms and
   // 500 ms later.
   auto platform = platforms::uniform(3, 2e6, 1e9, 0.010);
-  platform.path(0, 2).latency_s = 0.500;
+  platform.set_latency(0, 2, 0.500);
   const auto timeline = play(transfer_only(3, Pattern::point_to_point, Collective::ring,
                                            {exchange_of({0, 1}, 1'000'000), exchange_of({0, 2}, 1'000'000)}),
                              platform);
@@ -80,7 +80,7 @@ TEST_CASE("shares are equal whatever the latencies") {
 
 TEST_CASE("a path slower than its ports is the limit") {
   auto platform = platforms::uniform(2, 1e9, 1e9, 0);
-  platform.path(0, 1).bandwidth_bytes_per_s = 5e5;
+  platform.set_path_rate(0, 1, 5e5);
   check_close(
       play(transfer_only(2, Pattern::point_to_point, Collective::ring, {exchange_of({0, 1}, 250'000)}),
            platform)
@@ -95,7 +95,7 @@ TEST_CASE("bytes that cross the links are the plan's, to the byte, with chunks o
     const auto timeline = play(transfer_only(4, Pattern::all_reduce, collective, {exchange_of(first(4), 10)}),
                                platforms::uniform(4, 1e3, 1e3, 0));
     double sum = 0;
-    for (const double bytes : timeline.sent.bytes) sum += bytes;
+    for (const auto& [pair, bytes] : timeline.sent.bytes) sum += bytes;
     CHECK(sum == 240);
     for (int n = 0; n < 4; ++n) CHECK(timeline.sent.at(n, n) == 0);
   }
@@ -110,7 +110,7 @@ TEST_CASE("one element among four sites: three chunks are empty and nothing hang
       play(transfer_only(4, Pattern::all_reduce, Collective::ring, {exchange_of(first(4), 1)}),
            platforms::uniform(4, 1e3, 1e3, 0.5));
   double sum = 0;
-  for (const double bytes : timeline.sent.bytes) sum += bytes;
+  for (const auto& [pair, bytes] : timeline.sent.bytes) sum += bytes;
   CHECK(sum == 6 * 4);
 }
 

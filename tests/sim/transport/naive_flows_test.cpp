@@ -112,7 +112,7 @@ double difference(tests::Draws& draws, int sites, bool equal_ports, auto takes_p
   for (int from = 0; from < sites; ++from) {
     for (int to = 0; to < sites; ++to) {
       if (from == to) continue;
-      platform.path(from, to).latency_s = draws.between(0.002, 0.15);
+      platform.set_latency(from, to, draws.between(0.002, 0.15));
       if (!takes_part(from, to)) continue;
       NaiveFlow& flow = flows.emplace_back();
       flow.from = from;

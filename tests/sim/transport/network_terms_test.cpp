@@ -209,7 +209,8 @@ TEST_CASE("terms only ever slow a run down, and never change the bytes") {
     scenario.strategy.collective = *rc::gen::element(Collective::ring, Collective::direct);
     scenario.strategy.ring_order = costmodel::RingOrder::given;
     for (auto& site : scenario.platform.sites) site.uplink_bytes_per_s = 1e6 * *rc::gen::inRange(1, 50);
-    for (auto& path : scenario.platform.paths) path.latency_s = 0.001 * *rc::gen::inRange(0, 200);
+    tests::change_each_path(
+        scenario.platform, [](platforms::Path& path) { path.latency_s = 0.001 * *rc::gen::inRange(0, 200); });
     const costmodel::RunReport base = sim::simulate_scenario(scenario).report;
     costmodel::Scenario slower = scenario;
     NetworkModel& network = slower.network;

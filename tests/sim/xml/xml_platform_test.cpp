@@ -206,6 +206,8 @@ TEST_CASE("wrong platforms name the file and SimGrid's reason, in one line") {
   for (const std::string name : {"bandwidth_file", "latency_file", "state_file"})
     CHECK(refusal(before + link(name + " = \"x.txt\"") + tail).find(":6: got " + name + ",") !=
           std::string::npos);
+  CHECK(refusal(before + link("state_file" + std::string(2'000'000, ' ') + "=\"x.txt\"") + tail)
+            .find(":6: got state_file,") != std::string::npos);
   CHECK(refusal(before + "<trace id=\"t\">0 1</trace>" + link("") + tail).find(":6: got trace,") !=
         std::string::npos);
 }

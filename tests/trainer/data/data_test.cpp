@@ -53,6 +53,9 @@ TEST_CASE("token files that are something else are refused, and say why") {
   CHECK(refusal(File("j.npy", npy("<u2", "2, 3", u16)).path(), 10).find("shape (2, 3)") != std::string::npos);
   CHECK(refusal(File("k.npy", npy("<u2", "6,", u16)).path(), 10).find("got 10 bytes of data; expected 12") !=
         std::string::npos);
+  // Times 8 bytes, this number of ids is 8 in 64 bits.
+  CHECK(refusal(File("n.npy", npy("<i8", "2305843009213693953,", std::string(8, '\0'))).path(), 10)
+            .find("expected 2305843009213693953 ids") != std::string::npos);
   CHECK(refusal(File("l.npy", u16).path(), 10).find("without a NumPy header") != std::string::npos);
   CHECK(refusal(File("n.npy", npy("<u2", "0,", "")).path(), 10).find("got an empty array") !=
         std::string::npos);

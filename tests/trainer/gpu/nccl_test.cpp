@@ -22,7 +22,8 @@ TEST_CASE("two ranks over NCCL: what one sends the other has, several messages a
                      {costmodel::NodeKind::worker, 1, 1},
                      {costmodel::NodeKind::server, 0, 0}};
     options.names = {"first", "second"};
-    options.rank = own;
+    options.rank = options.site = own;
+    options.rank_of_site = {0, 1};
     options.timeout_s = 60;
     options.device = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(own));
     options.store = store;

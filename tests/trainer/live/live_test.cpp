@@ -295,8 +295,13 @@ TEST_CASE("mistakes: one line that says what was expected, status 2, and no file
         std::string::npos);
   CHECK(said({"trainer.device=cpu", "trainer.cuda_graph=on"}, {"--in-turn"})
             .find("trainer.cuda_graph: got on, but the device is not a GPU") != std::string::npos);
-  CHECK(said({"compute.gpus_per_site=8", "compute.intra_site_bandwidth=100Gbps"}, {"--in-turn"})
-            .find("compute.gpus_per_site: got 8 GPUs at a site; expected one") != std::string::npos);
+  CHECK(said({"compute.gpus_per_site=8", "compute.tensor_parallel=2", "compute.intra_site_bandwidth=100Gbps"},
+             {"--local"})
+            .find("compute.gpus_per_site: got 8 GPUs that divide the model") != std::string::npos);
+  CHECK(said({"compute.gpus_per_site=3", "workload.global_batch_sequences=8",
+              "compute.intra_site_bandwidth=100Gbps"},
+             {"--local"})
+            .find("expected at least one sequence for each") != std::string::npos);
   CHECK(said({"trainer.learning_rate=-1"}, {"--in-turn"}).find("trainer.learning_rate: got -1; expected") !=
         std::string::npos);
   CHECK(said({"trainer.lerning_rate=1"}, {"--in-turn"}).find("did you mean learning_rate?") !=
@@ -307,7 +312,8 @@ TEST_CASE("mistakes: one line that says what was expected, status 2, and no file
         std::string::npos);
   CHECK(said({}, {}).find("expected --local, --in-turn, or the environment variables RANK") !=
         std::string::npos);
-  CHECK(said({}, {"--local", "3"}).find("the scenario's number of sites, 4") != std::string::npos);
+  CHECK(said({}, {"--local", "3"}).find("one process for each GPU of the scenario's sites, 4") !=
+        std::string::npos);
   CHECK(said({}, {"--in-turn", "--resume"}).find("--checkpoints") != std::string::npos);
   CHECK(
       said({"trainer.data=nothing.bin"}, {"--in-turn", "--output", folder / "r.json"}).find("nothing.bin") !=

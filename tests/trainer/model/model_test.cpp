@@ -171,9 +171,14 @@ TEST_CASE("rotary positions: q·k depends on the distance only, lengths are kept
   CHECK(turned_q[1][4].item<double>() == doctest::Approx(b * std::cos(1.0) + a * std::sin(1.0)));
 }
 
-TEST_CASE("AdamW: two steps against the equations, with each parameter's own rate and epsilon") {
+TEST_CASE(
+    "AdamW: two steps against the equations, with each parameter's own rate and epsilon, or one for all") {
+  bool scaled = true;
+  SUBCASE("scaled with width and depth") {}
+  SUBCASE("not scaled") { scaled = false; }
   Model model = tiny_model();
   AdamWOptions settings;
+  settings.complete_p = scaled;
   settings.learning_rate = 0.01;
   settings.epsilon = 1e-3;  // large, so that a wrong epsilon_scale shows
   AdamW optimizer(model, settings);
@@ -192,7 +197,7 @@ TEST_CASE("AdamW: two steps against the equations, with each parameter's own rat
       v[i] = 0.95 * v[i] + 0.05 * g * g;
       const at::Tensor m_hat = m[i] / (1 - std::pow(0.9, t)), v_hat = v[i] / (1 - std::pow(0.95, t));
       const ParameterSpec& spec = model.parameters()[i].spec;
-      const bool hidden = spec.initial_std > 0 && spec.role != Role::embedding;
+      const bool hidden = scaled && spec.initial_std > 0 && spec.role != Role::embedding;
       const double width = 8.0 / 256, depth = 2.0 / 4;  // m_d and m_L of the tiny model
       const double rate = 0.01 / (hidden && spec.role != Role::down ? width : 1);
       const double epsilon = 1e-3 / (hidden ? width * depth : 1);

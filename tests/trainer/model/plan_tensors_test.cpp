@@ -26,8 +26,7 @@ costmodel::Scenario tiny_scenario(const costmodel::Method& method, costmodel::Pl
   scenario.strategy.placement = placement;
   scenario.strategy.skip_token = skip_token;
   scenario.compute = costmodel::GivenStepTime{1};
-  scenario.platform.sites.resize(kSites);
-  scenario.platform.paths.resize(kSites * kSites);
+  scenario.platform = fomoe::platforms::uniform(kSites, 1, 1, 0);
   return scenario;
 }
 

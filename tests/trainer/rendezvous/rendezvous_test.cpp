@@ -1,5 +1,5 @@
 // Tests how sites find each other: with a port that is in use, and with sites that were started differently.
-#include "trainer/comm/rendezvous.hpp"
+#include "trainer/rendezvous/rendezvous.hpp"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>

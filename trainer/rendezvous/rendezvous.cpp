@@ -1,4 +1,4 @@
-#include "trainer/comm/rendezvous.hpp"
+#include "trainer/rendezvous/rendezvous.hpp"
 
 #include <arpa/inet.h>
 #include <c10/util/Logging.h>
@@ -7,15 +7,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <numeric>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "platforms/support/input_error.hpp"
 #include "trainer/comm/rank_transports.hpp"
+#include "trainer/rendezvous/connection.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -24,32 +25,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-std::optional<std::string> environment(const char* name) {
-  const char* value = std::getenv(name);
-  if (value == nullptr || *value == '\0') return std::nullopt;
-  return value;
-}
-
-int whole_number(const char* name, const std::string& text, int least, int most) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
-    throw UsageError(std::string(name) + ": got \"" + text + "\"; expected a whole number from " +
-                     std::to_string(least) + " to " + std::to_string(most) + "; for example " + name + "=" +
-                     std::to_string(least));
-  }
-  return value;
-}
-
-constexpr const char* kAnew = "start anew";   // key of the request that all ranks start anew
 constexpr std::size_t kPieceBytes = 1 << 20;  // the store takes values of up to 8 MiB
-
-std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
-std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
-
-milliseconds milliseconds_of(double seconds) {
-  return milliseconds(static_cast<std::int64_t>(1e3 * seconds));
-}
 
 // This machine's address as rank 0 sees it: the source address of a packet to rank 0. With it, neither a
 // container nor a network namespace needs a configured host name or interface.
@@ -77,50 +53,19 @@ std::string own_address(const Launch& launch) {
 
 }  // namespace
 
-std::optional<Launch> launch_from_environment() {
-  const char* rank_name = environment("RANK") ? "RANK" : "SLURM_PROCID";
-  const char* world_name = environment("RANK") ? "WORLD_SIZE" : "SLURM_NTASKS";
-  const auto rank = environment(rank_name), world = environment(world_name);
-  if (!rank) return std::nullopt;
-  const auto need = [](const char* name, const std::optional<std::string>& value, const char* example) {
-    if (!value) {
-      throw UsageError(std::string(name) +
-                       ": got nothing; expected this environment variable to be set together with the rank, "
-                       "as torchrun does; for example " +
-                       name + "=" + example);
-    }
-    return *value;
-  };
-  Launch launch;
-  launch.world = whole_number(world_name, need(world_name, world, "2"), 1, 100'000);
-  launch.rank = whole_number(rank_name, *rank, 0, launch.world - 1);
-  const char* local_name = environment("RANK") ? "LOCAL_RANK" : "SLURM_LOCALID";
-  launch.local_rank = launch.rank;
-  if (const auto local = environment(local_name))
-    launch.local_rank = whole_number(local_name, *local, 0, launch.world - 1);
-  if (launch.world == 1 && !environment("MASTER_ADDR")) return std::nullopt;
-  launch.address = need("MASTER_ADDR", environment("MASTER_ADDR"), "10.0.0.1");
-  launch.port =
-      whole_number("MASTER_PORT", need("MASTER_PORT", environment("MASTER_PORT"), "29500"), 1, 65535);
-  launch.agent_store = environment("TORCHELASTIC_USE_AGENT_STORE") == "True";
-  return launch;
-}
-
-struct Rendezvous::Connection {
-  c10::intrusive_ptr<c10d::Store> store;
-};
-
 std::string Rendezvous::name_of(int rank) const {
   return names_.at(static_cast<std::size_t>(rank)) + " (rank " + std::to_string(rank) + ")";
 }
 
 Rendezvous::Rendezvous(const Launch& launch, std::vector<std::string> names, double timeout_s,
-                       std::optional<double> meeting_s)
+                       std::optional<LostSites> lost)
     : launch_(launch),
       names_(std::move(names)),
       timeout_s_(timeout_s),
-      meeting_s_(meeting_s),
+      lost_(std::move(lost)),
+      members_(static_cast<std::size_t>(launch.world)),
       connection_(std::make_unique<Connection>()) {
+  std::iota(members_.begin(), members_.end(), 0);
   // c10d would print stack traces of errors that we report in one line. Users can set the variable to see
   // them.
   ::setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
@@ -130,18 +75,15 @@ Rendezvous::Rendezvous(const Launch& launch, std::vector<std::string> names, dou
     connect();
     const std::optional<bool> first = first_of_its_rank();
     if (first == true) return;
-    if (!first && !meeting_s) throw store_lost();
-    if (!meeting_s) {
+    if (!first && !lost_) throw store_lost();
+    if (!lost_) {
       throw UsageError(
           "RANK: got " + std::to_string(launch_.rank) +
           ", which another process of this run has; expected a rank of its own for every process; "
           "for example RANK=" +
           std::to_string((launch_.rank + 1) % std::max(2, launch_.world)));
     }
-    try {
-      connection_->store->set(kAnew, bytes_of(""));
-    } catch (const std::exception&) {  // the store has just gone, which is what this rank waits for
-    }
+    ask_to_start_anew();
     connection_->store.reset();
     if (steady_clock::now() > deadline)
       throw SiteLost(name_of(0) + " has not noticed within " + std::to_string(static_cast<int>(timeout_s_)) +
@@ -169,9 +111,10 @@ void Rendezvous::connect() {
   options.timeout = milliseconds_of(timeout_s_);
   try {
     // torchrun keeps one store over restarts, so each attempt gets its own key prefix.
-    connection_->store = c10::make_intrusive<c10d::PrefixStore>(
-        "fomoe" + environment("TORCHELASTIC_RESTART_COUNT").value_or(""),
-        c10::make_intrusive<c10d::TCPStore>(launch_.address, options));
+    const char* restarts = std::getenv("TORCHELASTIC_RESTART_COUNT");
+    connection_->store =
+        c10::make_intrusive<c10d::PrefixStore>(std::string("fomoe") + (restarts == nullptr ? "" : restarts),
+                                               c10::make_intrusive<c10d::TCPStore>(launch_.address, options));
   } catch (const std::exception& error) {
     const std::string reason = error.what();
     if (options.isServer) {
@@ -223,20 +166,24 @@ std::vector<std::string> Rendezvous::exchange_texts(const std::string& key, cons
     throw store_lost();
   }
   const bool reads = all_read || launch_.rank == 0;
-  if (reads) wait_for(keys, timeout_s);
+  if (reads) {
+    wait_for(keys, timeout_s);
+    texts.resize(keys.size());
+  }
   try {
-    for (std::size_t rank = 0; reads && rank < keys.size(); ++rank) {
+    for (const int member : members_) {
+      if (!reads) break;
+      const auto rank = static_cast<std::size_t>(member);
       const std::size_t pieces = std::stoul(text_of(connection_->store->get(keys[rank])));
-      std::string& whole = texts.emplace_back();
       for (std::size_t piece = 0; piece < pieces; ++piece) {
         const std::string at = piece_key(keys[rank], piece);
-        whole += text_of(connection_->store->get(at));
+        texts[rank] += text_of(connection_->store->get(at));
         if (!all_read) connection_->store->deleteKey(at);
       }
     }
     // Rank 0 serves the store, so it leaves last.
     if (launch_.rank > 0) connection_->store->add(key + "/done", 1);
-    while (launch_.rank == 0 && connection_->store->add(key + "/done", 0) < launch_.world - 1 &&
+    while (launch_.rank == 0 && connection_->store->add(key + "/done", 0) < std::ssize(members_) - 1 &&
            steady_clock::now() < deadline) {
       std::this_thread::sleep_for(milliseconds(2));
     }
@@ -246,30 +193,28 @@ std::vector<std::string> Rendezvous::exchange_texts(const std::string& key, cons
   return texts;
 }
 
-// Waits in short turns, between which it looks for a request to start anew.
+// Waits for the members' keys in short turns, between which it looks for a request to start anew. `keys` is
+// indexed by rank.
 void Rendezvous::wait_for(const std::vector<std::string>& keys, double timeout_s) {
+  std::vector<std::string> wanted;
+  for (const int rank : members_) wanted.push_back(keys[static_cast<std::size_t>(rank)]);
   const auto deadline = steady_clock::now() + milliseconds_of(timeout_s);
   while (true) {
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now());
     try {
-      connection_->store->wait(keys, std::clamp(left, milliseconds(1), milliseconds(1000)));
+      connection_->store->wait(wanted, std::clamp(left, milliseconds(1), milliseconds(1000)));
       return;
     } catch (const std::exception&) {
       if (steady_clock::now() >= deadline) throw missing_of(keys, timeout_s);
     }
-    bool anew = false;
-    try {
-      anew = connection_->store->check({kAnew});
-    } catch (const std::exception&) {
-      throw store_lost();
-    }
-    if (anew) throw SiteLost("a site was lost and has been started again");
+    const std::string anew = asked_to_start_anew();
+    if (!anew.empty()) throw SiteLost(anew);
   }
 }
 
 SiteLost Rendezvous::missing_of(const std::vector<std::string>& keys, double timeout_s) {
   std::string missing;
-  for (int rank = 0; rank < launch_.world; ++rank) {
+  for (const int rank : members_) {
     bool there = false;
     try {
       there = connection_->store->check({keys[static_cast<std::size_t>(rank)]});
@@ -282,59 +227,31 @@ SiteLost Rendezvous::missing_of(const std::vector<std::string>& keys, double tim
   return SiteLost(missing + " did not respond within " + std::to_string(static_cast<int>(timeout_s)) + " s");
 }
 
-void Rendezvous::measure_round_trips() {
-  constexpr int kTries = 5;  // the shortest one counts: it met the least other traffic
-  round_trip_s_ = timeout_s_;
-  try {
-    for (int tried = 0; tried < kTries; ++tried) {
-      const auto asked = steady_clock::now();
-      (void)connection_->store->check({"anything"});
-      round_trip_s_ = std::min(round_trip_s_, Seconds(steady_clock::now() - asked).count());
-    }
-  } catch (const std::exception&) {
-    throw store_lost();
+// A run that may lose sites has one process a site. Any other has all sites.
+std::vector<int> Rendezvous::ranks_of_sites(std::size_t sites) const {
+  std::vector<int> ranks(sites, -1);
+  if (std::ssize(members_) == launch_.world) {
+    std::iota(ranks.begin(), ranks.end(), 0);
+    return ranks;
   }
-  for (const std::string& text : gather("round trip", std::to_string(round_trip_s_)))
-    longest_round_trip_s_ = std::max(longest_round_trip_s_, std::stod(text));
+  for (std::size_t i = 0; i < members_.size(); ++i)
+    ranks[static_cast<std::size_t>(members_[i])] = static_cast<int>(i);
+  return ranks;
 }
 
-void Rendezvous::start_together() {
-  constexpr double kMargin_s = 0.1;  // seconds between two requests on a busy machine
-  gather("ready", "");
-  try {
-    if (launch_.rank == 0) {
-      // The other ranks must first learn that all are ready and then wait for "go".
-      std::this_thread::sleep_for(Seconds(longest_round_trip_s_ + kMargin_s));
-      connection_->store->set("go", bytes_of(""));
-    } else {
-      connection_->store->wait({"go"}, milliseconds_of(timeout_s_));
-    }
-  } catch (const std::exception&) {
-    throw store_lost();
-  }
-  std::this_thread::sleep_for(Seconds((longest_round_trip_s_ - round_trip_s_) / 2));
-}
-
-void Rendezvous::agree(const Digest& digest) {
-  const std::vector<std::string> texts = exchange_texts("agree", to_json(digest), /*all_read=*/true,
-                                                        std::max(timeout_s_, meeting_s_.value_or(0)));
-  for (int rank = 1; rank < launch_.world; ++rank) {
-    const auto what =
-        first_difference(digest_from_json(texts[0]), digest_from_json(texts[static_cast<std::size_t>(rank)]));
-    if (!what) continue;
-    throw UsageError(name_of(rank) + " differs from rank 0 in " + *what +
-                     "; every site needs the same scenario, overrides, seed, data and version");
-  }
-  measure_round_trips();
-}
-
-std::unique_ptr<Transport> Rendezvous::transport(const std::vector<costmodel::Node>& nodes,
-                                                 const at::Device& device, const std::string& kind) {
-  const std::vector<std::string> devices = gather("device", device_identity(device));
+SiteLinks Rendezvous::links(const std::vector<costmodel::Node>& nodes, const at::Device& device,
+                            const std::string& kind, const std::vector<std::string>& sites,
+                            const SitePlace& place) {
+  std::vector<std::string> devices = gather("device", device_identity(device));
+  std::erase(devices, "");  // of ranks that take no part
   RankTransportOptions options;
   options.nodes = nodes;
-  options.names = names_;
-  options.rank = launch_.rank;
+  options.site = place.site;
+  options.rank_of_site = ranks_of_sites(sites.size());
+  for (std::size_t site = 0; site < sites.size(); ++site) {
+    if (options.rank_of_site[site] >= 0) options.names.push_back(sites[site]);
+  }
+  options.rank = options.rank_of_site[static_cast<std::size_t>(place.site)];
   options.timeout_s = timeout_s_;
   options.device = device;
   const bool possible = own_gpu_each(devices);
@@ -343,13 +260,31 @@ std::unique_ptr<Transport> Rendezvous::transport(const std::vector<costmodel::No
         "trainer.transport: got nccl, but not every site has a GPU of its own; expected gloo or auto; for "
         "example --set trainer.transport=gloo");
   }
+  const bool nccl = possible && kind != "gloo";
+  const std::string address = own_address(launch_);
+  SiteLinks links;
   try {
-    if (possible && kind != "gloo") {
-      options.store = c10::make_intrusive<c10d::PrefixStore>("nccl", connection_->store);
-      return nccl_transport(options);
+    options.store = c10::make_intrusive<c10d::PrefixStore>(nccl ? "nccl" : "gloo", connection_->store);
+    if (place.rank == 0) links.transport = nccl ? nccl_transport(options) : gloo_transport(options, address);
+    if (place.ranks == 1) return links;
+    const std::string& site = sites[static_cast<std::size_t>(place.site)];
+    RankTransportOptions inside = options;
+    inside.names.assign(static_cast<std::size_t>(place.ranks), site);
+    inside.rank = place.rank;
+    const auto store = [&](const char* of) {
+      return c10::make_intrusive<c10d::PrefixStore>("site " + std::to_string(place.site) + " " + of,
+                                                    connection_->store);
+    };
+    inside.store = store("messages");
+    const c10::intrusive_ptr<c10d::Backend> messages = gloo_backend(inside, address);
+    c10::intrusive_ptr<c10d::Backend> sums = messages;
+    if (possible) {
+      inside.store = store("sums");
+      sums = nccl_backend(inside);
     }
-    options.store = c10::make_intrusive<c10d::PrefixStore>("gloo", connection_->store);
-    return gloo_transport(options, own_address(launch_));
+    links.ranks = std::make_unique<SiteRanks>(place, site, messages, sums);
+    links.transport = site_transport(nodes, std::move(links.transport), *links.ranks, !nccl);
+    return links;
   } catch (const std::exception& error) {
     const std::string reason = error.what();
     throw SiteLost("the sites cannot connect to each other: " + reason.substr(0, reason.find('\n')));

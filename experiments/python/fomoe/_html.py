@@ -1,0 +1,61 @@
+"""Answers as HTML, for notebooks."""
+
+from __future__ import annotations
+
+import html
+from typing import Any, Iterable, Mapping, Sequence
+
+MOST_ROWS = 20  # of a long table, the first ones
+SWEEP_COLUMNS = ("wall_clock_s", "compute_utilization", "bytes_sent_per_site_per_round", "cost_total", "limited_by")
+PLAN_COLUMNS = ("method", "local_steps", "expert_overlap", "payload_dtype", "collective", "value", "compute_utilization",
+                "exposed_share", "bytes_sent_per_site_per_round", "problem")
+
+
+def duration(seconds: float) -> str:
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return html.escape(f"{value:.6g}" if isinstance(value, float) else str(value))
+
+
+def _rows(rows: Iterable[Sequence[Any]]) -> str:
+    return "".join("<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row) + "</tr>" for row in rows)
+
+
+def table(rows: Sequence[Mapping[str, Any]], columns: Iterable[str]) -> str:
+    """The columns that any row has a value for."""
+    shown = [name for name in columns if any(row.get(name) not in (None, "") for row in rows)]
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in shown)
+    rest = f"<p>… {len(rows) - MOST_ROWS} more rows</p>" if len(rows) > MOST_ROWS else ""
+    body = _rows([row.get(name) for name in shown] for row in rows[:MOST_ROWS])
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+
+
+def report(answer: Mapping[str, Any]) -> str:
+    part = answer["round"]
+    lines = [("wall clock", f"{duration(answer['wall_clock_s'])} in {part['count']} rounds, {answer['executor']}"),
+             ("GPUs compute", f"{100 * answer['compute_utilization']:.1f} % of the time"),
+             ("a round", f"{duration(part['duration_s'])}: {duration(part['compute_s'])} of compute, "
+                         f"{duration(part['exposed_communication_s'])} of exposed communication"),
+             ("limited by", answer["bottleneck"]["limited_by"]),
+             ("sent per site and round", f"{answer['bytes_sent_per_site_per_round'] / 1e6:.4g} MB")]
+    if "cost" in answer:
+        lines.append(("cost", f"{answer['cost']['cost_total']:.2f} {answer['cost']['currency']}"))
+    assumed = [entry["what"] for entry in answer["provenance"] if entry["origin"] == "assumed"]
+    if assumed:
+        lines.append(("assumed", ", ".join(assumed)))
+    return f"<table><tbody>{_rows(lines)}</tbody></table>"
+
+
+def comparison(answer: Mapping[str, Any]) -> str:
+    rows = [{"case": case["case"] or "(unchanged)", "wall clock": duration(case["report"]["wall_clock_s"]),
+             "GPUs compute": f"{100 * case['report']['compute_utilization']:.1f} %",
+             "MB sent per site and round": case["report"]["bytes_sent_per_site_per_round"] / 1e6,
+             "problem": case["problem"]} for case in answer["cases"]]
+    return table(rows, rows[0])

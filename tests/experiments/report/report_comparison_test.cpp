@@ -1,0 +1,143 @@
+// Tests of `fomoe compare` and `fomoe plan` as JSON and on the page: accuracy and currency.
+#include <doctest/doctest.h>
+
+#include "experiments/text/human.hpp"
+#include "tests/experiments/report/report_page.hpp"
+
+using namespace fomoe::tests;
+using fomoe::commands::human_time;
+
+TEST_CASE("each case of a comparison has the accuracy and the validated ranges that simulate reports") {
+  const Folder folder;
+  const std::string slow = " --set platform.latency=300ms";
+  must_run(folder.path(),
+           "fomoe compare " + kTwoSites + " --case '' --case platform.latency=300ms --output compare.json");
+  const json cases = json::parse(read_all(folder / "compare.json"))["cases"];
+  for (std::size_t i = 0; i < 2; ++i) {
+    const json run = simulated(folder, i == 0 ? "" : slow);
+    CHECK(cases[i]["report"]["accuracy"] == run["accuracy"]);
+    CHECK(cases[i]["report"]["validation_envelope"] == run["validation_envelope"]);
+    REQUIRE(run["accuracy"]["wall_clock_s"].size() == 2);
+  }
+  // At least the case with a latency of 300 ms lies outside of the validated ranges.
+  int outside = 0;
+  for (const json& one : cases) outside += one["report"]["validation_envelope"].empty() ? 0 : 1;
+  REQUIRE(cases[1]["report"]["validation_envelope"].size() > 0);
+
+  const std::string page = page_of(folder, "compare.json");
+  check_nesting(page);
+  CHECK(page.find("<th scope=\"col\" class=\"number\">95 % of real runs</th>") != std::string::npos);
+  for (const json& one : cases) {
+    const json& ends = one["report"]["accuracy"]["wall_clock_s"];
+    const std::string interval =
+        human_time(ends[0].get<double>()) + " to " + human_time(ends[1].get<double>());
+    CHECK_MESSAGE(page.find("<td class=\"number\">" + interval + "</td>") != std::string::npos, interval);
+    CHECK(page.find("95 % of real runs would take " + interval) !=
+          std::string::npos);  // in the case's section
+  }
+  CHECK(page.find(std::to_string(outside) + " of 2 results lie outside of what was compared.") !=
+        std::string::npos);
+}
+
+TEST_CASE("a comparison without accuracy, as of older versions, has no column and no sentence for it") {
+  const Folder folder;
+  must_run(folder.path(),
+           "fomoe compare " + kTwoSites + " --case '' --case strategy.method=ddp --output compare.json");
+  json compare = json::parse(read_all(folder / "compare.json"));
+  for (json& one : compare["cases"]) one["report"].erase("accuracy");
+  write_all(folder / "compare.json", compare.dump());
+  CHECK(page_of(folder, "compare.json").find("of real runs") == std::string::npos);
+}
+
+TEST_CASE("the costs of a plan have their currency, in JSON, in CSV and on the page") {
+  const Folder folder;
+  const std::string plan = "fomoe plan " + kTwoSites + kPrices +
+                           " --vary strategy.method=diloco,fomoe --vary strategy.local_steps=8,64"
+                           " --minimise cost --output plan.";
+  must_run(folder.path(), plan + "json");
+  json answer = json::parse(read_all(folder / "plan.json"));
+  CHECK(answer["currency"] == "USD");
+  for (const char* engine : {"simulated", "closed_form"}) {
+    CHECK(answer["frontier"][0][engine]["cost_total"].is_number());
+    CHECK(answer["frontier"][0][engine]["currency"] == "USD");
+    CHECK(answer["scenario_as_it_is"][engine]["currency"] == "USD");
+  }
+  must_run(folder.path(), plan + "csv");
+  const std::string csv = read_all(folder / "plan.csv");
+  CHECK(csv.find(",wall_clock_s,currency,cost_total,") != std::string::npos);
+  CHECK(csv.find(",USD,") != std::string::npos);
+  const std::string header = csv.substr(0, csv.find('\n'));
+  CHECK(std::count(header.begin(), header.end(), ',') == 18);
+
+  char amount[32];
+  std::snprintf(amount, sizeof amount, "%.2f",
+                answer["frontier"][0]["simulated"]["cost_total"].get<double>());
+  std::string page = page_of(folder, "plan.json");
+  check_nesting(page);
+  CHECK(page.find("<dt>cost</dt><dd>" + std::string(amount) + " USD</dd>") != std::string::npos);
+  CHECK(page.find("<th scope=\"col\" class=\"number\">cost, USD</th>") != std::string::npos);
+  CHECK(charts(page)[0]["y_title"] == "cost, USD");
+  CHECK(charts(page)[0]["series"][0]["points"][0][2].get<std::string>().ends_with(" USD"));
+  CHECK(charts(page)[1]["x_title"] == "cost, USD");
+
+  SUBCASE("a plan of an older version has no currency") {
+    answer.erase("currency");
+    write_all(folder / "plan.json", answer.dump());
+    page = page_of(folder, "plan.json");
+    CHECK(page.find("<dt>cost</dt><dd>" + std::string(amount) + "</dd>") != std::string::npos);
+    CHECK(charts(page)[0]["y_title"] == "cost");
+  }
+  SUBCASE("without prices there is neither a cost nor a currency") {
+    must_run(folder.path(),
+             "fomoe plan " + kTwoSites + " --vary strategy.local_steps=8,64 --output free.json");
+    const json free = json::parse(read_all(folder / "free.json"));
+    CHECK(free["currency"].is_null());
+    CHECK(free["scenario_as_it_is"]["simulated"]["cost_total"].is_null());
+    CHECK(free["scenario_as_it_is"]["simulated"]["currency"].is_null());
+  }
+}
+
+TEST_CASE("a sweep of words has a bar for each combination, and words are aligned like words") {
+  const Folder folder;
+  must_run(folder.path(), "fomoe sweep " + kTwoSites +
+                              " --engine closed-form --vary strategy.method=ddp,diloco --vary "
+                              "strategy.expert_overlap=2,3 --output sweep.json");
+  std::string page = page_of(folder, "sweep.json");
+  CHECK(page.find("<th scope=\"col\">method</th><th scope=\"col\" class=\"number\">expert_overlap</th>") !=
+        std::string::npos);
+  must_run(folder.path(),
+           "fomoe sweep " + kTwoSites +
+               " --engine closed-form --vary strategy.method=ddp,diloco,fomoe --output words.json");
+  page = page_of(folder, "words.json");
+  check_nesting(page);
+  const std::vector<json> drawn = charts(page);
+  REQUIRE(drawn.size() == 1);
+  CHECK(drawn[0]["kind"] == "bars");
+  CHECK(drawn[0]["labels"] == json({"ddp", "diloco", "fomoe"}));
+  CHECK(drawn[0]["ends"].size() == 3);
+}
+
+TEST_CASE("lines of a sweep that lie on each other are named") {
+  const Folder folder;
+  must_run(folder.path(),
+           "fomoe sweep " + kTwoSites +
+               " --engine closed-form --set strategy.expert_overlap=2 --vary "
+               "strategy.method=ddp,diloco,fomoe --vary strategy.local_steps=1..64*4 --output s.json");
+  const std::string page = page_of(folder, "s.json");
+  CHECK(
+      page.find("<figcaption>Wall clock as a function of strategy.local_steps. The line of diloco also shows "
+                "fomoe, with the same times.</figcaption>") != std::string::npos);
+}
+
+TEST_CASE("the title of a plan states the amount that the plan minimises") {
+  const Folder folder;
+  must_run(folder.path(),
+           "fomoe plan " + kTwoSites + kPrices +
+               " --vary strategy.method=diloco --vary strategy.local_steps=8,64 --minimise cost"
+               " --output plan.json");
+  const std::string page = page_of(folder, "plan.json");
+  const std::size_t at = page.find(" has the least cost: ");
+  REQUIRE(at != std::string::npos);
+  CHECK(page.substr(at, page.find('<', at) - at).ends_with(" USD"));
+  CHECK(page.find("<li><code>fomoe simulate ") != std::string::npos);
+}

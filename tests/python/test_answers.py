@@ -1,0 +1,165 @@
+"""Tests the objects that the functions of the Python package return."""
+
+import json
+import os
+import subprocess
+import sys
+import typing
+
+import fomoe
+import pytest
+
+from test_fomoe import PROGRAM, SCENARIO, program
+
+
+def names_of(answer_type):
+    return {name for name in answer_type.__annotations__ if not name.startswith("_")}
+
+
+def check_annotated(answer):
+    """Each annotated entry exists, and its type is the annotated one, without the types of lists' entries."""
+    for name, kind in typing.get_type_hints(type(answer)).items():
+        origin = typing.get_origin(kind) or kind
+        if origin is not typing.Union and str(origin) != "<class 'types.UnionType'>":
+            assert isinstance(answer[name], (int, float) if origin is float else origin), name
+        assert getattr(answer, name) is answer[name]  # no method of dict hides the entry
+
+
+needs_unions = pytest.mark.skipif(sys.version_info < (3, 10), reason="the annotations need Python 3.10 to be evaluated")
+
+
+@needs_unions
+def test_a_report_has_attributes():
+    report = fomoe.simulate(SCENARIO)
+    check_annotated(report)
+    assert report.round.duration_s == report["round"]["duration_s"] > 0
+    assert report.sites[0].name == "site-0"
+    with pytest.raises(AttributeError, match="Report has no entry 'wall_clock'; it has schema, executor, wall_clock_s"):
+        report.wall_clock
+    same = json.loads(program("simulate", SCENARIO, "--output", "-"))
+    assert report.to_dict() == same == report
+    assert type(report.to_dict()["round"]) is dict and type(report.to_dict()["sites"][0]) is dict
+    assert "wall_clock_s" in dir(report)
+
+
+@needs_unions
+def test_the_other_answers_have_attributes():
+    check_annotated(fomoe.solve(SCENARIO, "platform.bandwidth", "compute_utilization=0.9"))
+    plan = fomoe.plan(SCENARIO, vary={"strategy.method": ["diloco", "ddp"]}, top=2)
+    check_annotated(plan)
+    assert len(plan.to_pandas()) == len(plan.frontier)
+    comparison = fomoe.compare(SCENARIO, [{}, {"strategy.method": "ddp"}])
+    check_annotated(comparison)
+
+
+def test_compare_is_what_the_program_answers():
+    comparison = fomoe.compare(SCENARIO, [{}, {"strategy.method": "diloco", "strategy.local_steps": 64}])
+    same = program("compare", SCENARIO, "--case", "", "--case", "strategy.method=diloco strategy.local_steps=64", "--output", "-")
+    mine, theirs = comparison.to_dict(), json.loads(same)
+    assert [case["report"] for case in mine["cases"]] == [case["report"] for case in theirs["cases"]]
+    assert isinstance(comparison.cases[1].report, fomoe.Report)
+    assert comparison.cases[1].report.wall_clock_s < comparison.cases[0].report.wall_clock_s
+    with pytest.raises(fomoe.InputError, match="without spaces"):
+        fomoe.compare(SCENARIO, [{"platform.use_sites": "a, b"}])
+
+
+VARY = {"strategy.local_steps": [4, 16], "platform.bandwidth": "1Gbps,2Gbps,4Gbps"}
+
+
+def test_a_sweep_is_a_table():
+    table = fomoe.sweep(SCENARIO, VARY, engine="closed-form")
+    assert table.axes == ["strategy.local_steps", "platform.bandwidth_bytes_per_s"]
+    assert table.column("platform.bandwidth") == 2 * [1.25e8, 2.5e8, 5e8]
+    assert table.executor == "closed-form" and table.columns[:2] == table.axes
+    with pytest.raises(KeyError, match="no such column"):
+        table.column("bandwidth")
+    same = program("sweep", SCENARIO, "--vary", "strategy.local_steps=4,16", "--vary", "platform.bandwidth=1Gbps,2Gbps,4Gbps",
+                   "--engine", "closed-form", "--output", "-")
+    assert table.to_dict() == json.loads(same)
+
+
+def test_tables_of_pandas():
+    pandas = pytest.importorskip("pandas", reason="the library pandas is not installed")
+    frame = fomoe.sweep(SCENARIO, VARY, engine="closed-form").to_pandas()
+    assert isinstance(frame, pandas.DataFrame) and frame.shape[0] == 6
+    assert frame["strategy.local_steps"].tolist() == [4, 4, 4, 16, 16, 16]
+    report = fomoe.simulate(SCENARIO)
+    row = report.to_pandas()
+    assert len(row) == 1 and row["round.duration_s"][0] == report.round.duration_s
+    assert fomoe.compare(SCENARIO, [{}, {"strategy.local_steps": 4}]).to_pandas()["case"].tolist() == [
+        "", "strategy.local_steps=4"]
+    assert fomoe.solve(SCENARIO, "platform.bandwidth").to_pandas()["target_value"].tolist() == [0.5, 0.8, 0.9, 0.95, 0.99]
+
+
+def test_html_for_notebooks():
+    page = fomoe.simulate(SCENARIO)._repr_html_()
+    assert "<td>wall clock</td><td>90.9 s in 12 rounds, simulated</td>" in page
+    page = fomoe.sweep(SCENARIO, {"strategy.local_steps": list(range(1, 31))}, engine="closed-form")._repr_html_()
+    assert page.count("<tr>") == 21 and "10 more rows" in page  # the head and 20 rows
+    # Names come from the user's files.
+    page = fomoe.compare(SCENARIO, [{"name": "<b>bold</b>"}])._repr_html_()
+    assert "&lt;b&gt;" in page and "<b>" not in page
+    assert "<table>" in fomoe.plan(SCENARIO, vary={"strategy.method": ["ddp"]}, top=1)._repr_html_()
+    assert "<table>" in fomoe.solve(SCENARIO, "platform.bandwidth")._repr_html_()
+
+
+def test_plots():
+    matplotlib = pytest.importorskip("matplotlib", reason="the library matplotlib is not installed")
+    matplotlib.use("agg")
+    table = fomoe.sweep(SCENARIO, VARY, engine="closed-form")
+    axes = table.plot()
+    assert len(axes.lines) == 2  # one for each K
+    assert list(axes.lines[0].get_xdata()) == [1.25e8, 2.5e8, 5e8]
+    assert list(axes.lines[1].get_ydata()) == table.column("compute_utilization")[3:]
+    axes = table.plot(x="strategy.local_steps", y="wall_clock_s")
+    assert len(axes.lines) == 3
+    report = fomoe.simulate(SCENARIO)
+    widths = [bar.get_width() for bar in report.plot().patches]
+    assert widths[:2] == [site.compute_s for site in report.sites]
+    comparison = fomoe.compare(SCENARIO, [{}, {"strategy.local_steps": 4}])
+    total = [sum(bar.get_width() for bar in comparison.plot().patches[case::2]) for case in (0, 1)]
+    assert total == pytest.approx([case.report.wall_clock_s / 3600 for case in comparison.cases], rel=0.01)
+    plan = fomoe.plan(SCENARIO, vary={"strategy.method": ["ddp", "diloco"]}, top=3)
+    assert len(plan.plot().patches) == len(plan.frontier)
+    matplotlib.pyplot.close("all")
+
+
+@pytest.mark.parametrize("library,call", [("pandas", "to_pandas"), ("matplotlib.pyplot", "plot")])
+def test_a_missing_library_is_named(monkeypatch, library, call):
+    monkeypatch.setitem(sys.modules, library, None)  # its import fails
+    with pytest.raises(ImportError, match=f"needs the library {library.split('.')[0]}; install it with: pip install"):
+        getattr(fomoe.simulate(SCENARIO), call)()
+
+
+def test_examples_are_installed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert {"two-sites", "four-regions", "eight-regions"} <= {*fomoe.examples()}
+    for name in fomoe.examples():
+        # One of them names a step profile that `fomoe-train profile` has to write; a step time replaces it.
+        step_time = {"compute.step_time": "420ms"} if name == "eight-regions" else {}
+        assert fomoe.cost(fomoe.example(name), set=step_time)["parameters"]["total"] > 0
+    with pytest.raises(fomoe.InputError, match="expected one of"):
+        fomoe.example("no-such")
+
+
+def test_numbers_of_numpy(tmp_path, monkeypatch):
+    numpy = pytest.importorskip("numpy", reason="the library numpy is not installed")
+    assert fomoe.simulate(SCENARIO, set={"strategy.local_steps": numpy.int64(64)}) == fomoe.simulate(
+        SCENARIO, set={"strategy.local_steps": 64})
+
+
+def test_the_command_is_the_program(tmp_path):
+    text = subprocess.run([sys.executable, "-m", "fomoe", "simulate", str(SCENARIO)], capture_output=True, text=True, check=True)
+    assert text.stdout == subprocess.run([PROGRAM, "simulate", str(SCENARIO)], capture_output=True, text=True, check=True).stdout
+    wrong = subprocess.run([sys.executable, "-m", "fomoe", "simulat"], capture_output=True, text=True)
+    assert wrong.returncode == 2 and "did you mean simulate?" in wrong.stderr
+    text = subprocess.run([sys.executable, "-m", "fomoe", "list", "platforms"], capture_output=True, text=True, check=True,
+                          cwd=tmp_path).stdout
+    assert "eight-regions.toml" in text  # of the package
+
+
+def test_the_package_is_typed():
+    folder = os.path.dirname(fomoe.__file__)
+    assert os.path.exists(os.path.join(folder, "py.typed"))
+    for name in fomoe.__all__:
+        assert getattr(fomoe, name).__doc__, name

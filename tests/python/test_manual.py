@@ -1,0 +1,72 @@
+"""Tests the manual: it is built without network, its pages load nothing from elsewhere, and a broken link is found."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from test_fomoe import PROGRAM
+
+pytest.importorskip("material", reason="mkdocs-material is not installed")
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def without_network():
+    """A prefix that runs a command without any network, where the system allows this."""
+    try:
+        works = subprocess.run(["unshare", "-rn", "true"], capture_output=True).returncode == 0
+    except OSError:
+        works = False
+    return ["unshare", "-rn"] if works else []
+
+
+def build(root):
+    return subprocess.run([*without_network(), sys.executable, root / "tools/manual/build.py", "--fomoe", PROGRAM],
+                          capture_output=True, text=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
+
+
+def test_the_manual_is_built_and_all_links_lead_somewhere():
+    ran = build(ROOT)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    site = ROOT / "build/manual/site"
+    for page in site.rglob("*.html"):
+        # What a page loads must come with it; links that a reader may follow may lead elsewhere.
+        loaded = re.findall(r'<(?:script|img|iframe)[^>]* src="([^"]+)"|<link[^>]*rel="stylesheet"[^>]*href="([^"]+)"', page.read_text())
+        assert not [url for urls in loaded for url in urls if re.match("(https?:)?//", url)], page
+    commands = (site / "reference/commands.html").read_text()
+    assert "fomoe simulate" in commands and "--sensitivity" in commands and "fomoe profile scale" in commands
+    assert "expert_overlap" in (site / "reference/keys.html").read_text()
+    tutorial = (site / "tutorial.html").read_text()
+    assert "@@" not in tutorial and "wall clock" in tutorial
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A repository with the same table of contents and short pages."""
+    shutil.copytree(ROOT / "tools/manual", tmp_path / "tools/manual")
+    shutil.copytree(ROOT / "experiments/python/fomoe", tmp_path / "experiments/python/fomoe",
+                    ignore=shutil.ignore_patterns("__pycache__"))
+    for name in re.findall(r": (\S+\.md)$", (ROOT / "tools/manual/mkdocs.yml").read_text(), re.MULTILINE):
+        if (ROOT / name).exists():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text("# Title\n\n## Step times\n\nText.\n")
+    return tmp_path
+
+
+def test_short_pages_are_enough(small):
+    ran = build(small)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("link", ["[no page](no-such-page.md)", "[no file](no-such.toml)", "[no heading](EXTENDING.md#no-such-heading)",
+                                  "[`code`](no-such.cpp) and `[not a link](at-all)`"])
+def test_a_broken_link_is_found(small, link):
+    (small / "README.md").write_text(f"# Title\n\n{link}\n")
+    ran = build(small)
+    assert ran.returncode != 0
+    assert "no-such" in ran.stdout + ran.stderr and "at-all" not in ran.stdout + ran.stderr

@@ -1,0 +1,86 @@
+// Tests sites with several processes: they train as one process does, and send the same bytes to other sites.
+#include <doctest/doctest.h>
+
+#include "tests/trainer/live/program.hpp"
+
+using namespace fomoe::tests;
+
+namespace {
+
+nlohmann::json report_of(const std::vector<std::string>& settings, const std::vector<std::string>& more,
+                         const std::string& path) {
+  std::vector<std::string> options = more;
+  options.insert(options.end(), {"--output", path});
+  const Ended ended = run(train(settings, options));
+  CAPTURE(ended.said);
+  REQUIRE(ended.status == 0);
+  return nlohmann::json::parse(content(path));
+}
+
+}  // namespace
+
+TEST_CASE("two processes a site train as one process does with two micro-batches, and send the same bytes") {
+  const Folder folder;
+  const std::vector<std::vector<std::string>> methods = {
+      {"strategy.method=diloco", "strategy.payload_dtype=int8"},
+      {"strategy.method=ddp"},
+      {"strategy.method=fedavg"},
+      {"strategy.method=local_adamw", "trainer.clip_norm=0.05"},
+      {"strategy.method=fomoe", "strategy.expert_overlap=2", "strategy.placement=random",
+       "strategy.reshuffle_rounds=1", "strategy.outer_optimizer=local_adamw"}};
+  for (const std::vector<std::string>& method : methods) {
+    CAPTURE(method.front());
+    std::vector<std::string> settings = {"platform.sites=2", "workload.tokens=65536",
+                                         "strategy.local_steps=4", "strategy.collective=direct"};
+    settings.insert(settings.end(), method.begin(), method.end());
+    std::vector<std::string> halves = settings, ranks = settings;
+    halves.emplace_back("compute.micro_batch_sequences=16");
+    ranks.insert(ranks.end(), {"compute.gpus_per_site=2", "compute.intra_site_bandwidth=100Gbps"});
+    const auto one = report_of(halves, {"--in-turn"}, folder / "one.json");
+    const auto two = report_of(ranks, {"--local", "4"}, folder / "two.json");
+    CHECK(two["quality"]["perplexity"].get<double>() ==
+          doctest::Approx(one["quality"]["perplexity"].get<double>()).epsilon(1e-4));
+    CHECK(two["bytes_sent_per_site_per_round"] == one["bytes_sent_per_site_per_round"]);
+    CHECK(two["optimizer_steps"] == one["optimizer_steps"]);
+    for (std::size_t site = 0; site < 2; ++site) {
+      for (const char* bytes : {"bytes_sent", "bytes_received"})
+        CHECK(two["sites"][site][bytes] == one["sites"][site][bytes]);
+    }
+  }
+}
+
+TEST_CASE("parts of a site's batch may differ by a sequence") {
+  const Folder folder;
+  const std::vector<std::string> settings = {"platform.sites=3", "workload.tokens=8448",
+                                             "workload.global_batch_sequences=33", "strategy.local_steps=2",
+                                             "strategy.method=diloco",
+                                             // This loss of a whole batch is not the mean over its parts.
+                                             // Four steps: later, a token may choose another expert because
+                                             // of rounding, in one process with micro-batches too.
+                                             "trainer.balance_weight=1e-12"};
+  std::vector<std::string> ranks = settings;  // 11 sequences of a site are 5 and 6
+  ranks.insert(ranks.end(), {"compute.gpus_per_site=2", "compute.intra_site_bandwidth=100Gbps"});
+  const auto one = report_of(settings, {"--in-turn"}, folder / "one.json");
+  const auto two = report_of(ranks, {"--local"}, folder / "two.json");
+  CHECK(two["quality"]["perplexity"].get<double>() ==
+        doctest::Approx(one["quality"]["perplexity"].get<double>()).epsilon(1e-6));
+}
+
+TEST_CASE("a process of a site that is killed is named, and the run goes on from its checkpoint, bit-equal") {
+  const Folder folder;
+  const std::vector<std::string> settings = {"platform.sites=2", "workload.tokens=262144",
+                                             "strategy.local_steps=4", "compute.gpus_per_site=2",
+                                             "compute.intra_site_bandwidth=100Gbps"};
+  REQUIRE(run(train(settings, {"--local", "--checkpoints", folder / "whole"})).status == 0);
+  Process process(train(settings, {"--local", "--checkpoints", folder / "killed"}), folder / "log");
+  REQUIRE(wait_for_file(folder / "killed/round-00000003/node-1.safetensors"));
+  ::kill(process.children().back(), SIGKILL);  // the second process of the second site
+  const int status = process.wait();
+  CAPTURE(content(folder / "log"));
+  CHECK(status == 128 + SIGKILL);
+  CHECK(content(folder / "log").find("site-1") != std::string::npos);
+  const Ended resumed = run(train(settings, {"--local", "--checkpoints", folder / "killed", "--resume"}));
+  CAPTURE(resumed.said);
+  CHECK(resumed.status == 0);
+  CHECK(state_after(folder / "killed", 16, 2) == state_after(folder / "whole", 16, 2));
+}

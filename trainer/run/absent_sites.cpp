@@ -1,0 +1,80 @@
+#include "trainer/run/absent_sites.hpp"
+
+#include <algorithm>
+
+#include "costmodel/plan/absences.hpp"
+#include "platforms/support/input_error.hpp"
+
+namespace fomoe::trainer {
+
+using costmodel::NodeId;
+using costmodel::NodeKind;
+
+std::vector<bool> needed_sites(const costmodel::Plan& plan, int sites) {
+  std::vector<bool> needed(static_cast<std::size_t>(sites), false);
+  const std::vector<bool> nodes = costmodel::indispensable_nodes(plan);
+  for (std::size_t node = 0; node < nodes.size(); ++node) {
+    const costmodel::Node& of = plan.nodes[node];
+    if (nodes[node] || of.kind != NodeKind::worker) needed[static_cast<std::size_t>(of.site)] = true;
+  }
+  return needed;
+}
+
+void check_drops(const costmodel::Plan& plan, const std::vector<int>& processes,
+                 const std::string& transport) {
+  const auto refuse = [](const std::string& got, const std::string& expected, const std::string& example) {
+    throw UsageError("trainer.on_lost_site: got drop with " + got + "; expected " + expected +
+                     "; for example --set " + example);
+  };
+  const std::string operation = costmodel::needs_all_nodes(plan);
+  if (operation == "migration")
+    refuse("a placement whose experts change their sites", "a placement that stays",
+           "strategy.placement=fixed");
+  if (!operation.empty())
+    refuse("a plan whose operation \"" + operation + "\" needs all sites",
+           "a collective among all sites at once", "strategy.collective=direct");
+  if (*std::max_element(processes.begin(), processes.end()) > 1)
+    refuse("sites with several processes", "one process for each site", "compute.gpus_per_site=1");
+  if (transport != "gloo")
+    refuse("trainer.transport=" + transport, "gloo, since NCCL cannot go on without a rank",
+           "trainer.transport=gloo");
+}
+
+AbsentSites::AbsentSites(const costmodel::Plan& plan, const std::vector<int>& present) : AbsentSites(plan) {
+  for (std::size_t node = 0; node < absent_.size(); ++node)
+    absent_[node] = std::find(present.begin(), present.end(), plan.nodes[node].site) == present.end();
+}
+
+std::vector<NodeId> AbsentSites::nodes() const {
+  std::vector<NodeId> out;
+  for (std::size_t node = 0; node < absent_.size(); ++node) {
+    if (absent_[node]) out.push_back(static_cast<NodeId>(node));
+  }
+  return out;
+}
+
+std::string AbsentSites::names(const costmodel::Plan& plan, const platforms::Platform& platform) const {
+  std::string text;
+  for (const NodeId node : nodes()) {
+    const int site = plan.nodes[static_cast<std::size_t>(node)].site;
+    text += (text.empty() ? "" : ", ") + platform.sites[static_cast<std::size_t>(site)].name;
+  }
+  return text;
+}
+
+double AbsentSites::trained_share(const costmodel::Plan& plan) const {
+  double present = 0, all = 0;
+  for (std::size_t node = 0; node < absent_.size(); ++node) {
+    all += plan.nodes[node].sequences;
+    if (!absent_[node]) present += plan.nodes[node].sequences;
+  }
+  return present / all;
+}
+
+void AbsentSites::leave_out_of(costmodel::Plan& plan) const {
+  plan.round = [round = plan.round, absent = absent_](std::int64_t index) {
+    return costmodel::without(round(index), absent);
+  };
+}
+
+}  // namespace fomoe::trainer

@@ -1,0 +1,71 @@
+// The settings of a scenario's [trainer] table as options of the executor.
+#include "costmodel/inputs/at_site.hpp"
+#include "platforms/support/input_error.hpp"
+#include "trainer/device/cuda_device.hpp"
+#include "trainer/run/training_run.hpp"
+
+namespace fomoe::trainer {
+
+TrainingOptions training_options(const RunRequest& request) {
+  const scenario::TrainerSettings& settings = request.settings;
+  TrainingOptions options;
+  options.inner.learning_rate = settings.learning_rate;
+  options.inner.weight_decay = settings.weight_decay;
+  options.inner.restart_warmup_steps = static_cast<double>(settings.restart_warmup_steps);
+  options.outer.kind = request.scenario.strategy.outer_optimizer;
+  options.outer.learning_rate = settings.outer_learning_rate;
+  options.outer.momentum = settings.outer_momentum;
+  options.inner.beta1 = settings.beta1;
+  options.inner.beta2 = settings.beta2;
+  options.inner.epsilon = settings.epsilon;
+  options.inner.complete_p = settings.rate_transfer == "complete_p";
+  options.rate.warmup_steps = settings.warmup_steps;
+  options.rate.schedule = schedule_named(settings.schedule);
+  options.rate.decay_steps = settings.decay_steps;
+  options.rate.final_share = settings.final_rate_share;
+  options.clip_norm = settings.clip_norm;
+  options.balance_weight = settings.balance_weight;
+  options.kept_share = settings.kept_share;
+  options.micro_batch_sequences = settings.micro_batch_sequences;
+  options.paced = request.paced;
+  options.gradient_norms = !request.log.empty();
+  options.skip_nonfinite = settings.on_divergence == "skip_step";
+  const bool cuda = settings.device == "cuda" || (settings.device == "auto" && cuda_available());
+  if (cuda && !cuda_available()) {
+    throw UsageError("trainer.device: got cuda, but " + why_no_cuda() +
+                     "; for example --set trainer.device=cpu");
+  }
+  options.device = at::kCPU;
+  if (cuda) {
+    // Processes of one machine take its GPUs in turn, by local rank.
+    const int index = request.launch ? request.launch->local_rank % cuda_device_count() : 0;
+    options.device = at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(index));
+    set_cuda_device(options.device);
+  }
+  const bool bf16 = settings.dtype.empty() ? cuda : settings.dtype == "bf16";
+  options.dtype = bf16 ? at::kBFloat16 : at::kFloat;
+  bool recomputes = false, outer_state_on_host = false;
+  for (int site = 0; site < request.scenario.sites(); ++site) {
+    const costmodel::SiteGpus& gpus = costmodel::gpus_of_site(request.scenario, site);
+    recomputes = recomputes || gpus.activation_checkpointing;
+    outer_state_on_host = outer_state_on_host || gpus.outer_state_on == costmodel::OuterStateOn::host;
+  }
+  if (cuda && outer_state_on_host) {
+    throw UsageError(
+        "compute.outer_state_on: got host; expected device, where fomoe-train keeps the outer optimiser's "
+        "state; "
+        "for example --set compute.outer_state_on=device");
+  }
+  const std::string refused =
+      recomputes
+          ? "a backward pass that computes layers again (compute.activation_checkpointing) cannot be recorded"
+          : recording_refused(request.scenario.model, options.device, options.dtype);
+  if (settings.cuda_graph == "on" && !refused.empty()) {
+    throw UsageError("trainer.cuda_graph: got on, but " + refused +
+                     "; expected auto or off; for example --set trainer.cuda_graph=auto");
+  }
+  options.launches = settings.cuda_graph != "off" && refused.empty() ? Launches::by_graph : Launches::by_host;
+  return options;
+}
+
+}  // namespace fomoe::trainer
