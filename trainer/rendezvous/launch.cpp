@@ -25,9 +25,20 @@ int whole_number(const char* name, const std::string& text, int least, int most)
   return value;
 }
 
+// Whoever sets this variable to TCP_TLS expects encryption, but LibTorch 2.11 then sends everything in the clear,
+// without an error: Gloo's TLS overrides Context::createPair(int), while LibTorch calls createPair(int, bool).
+void refuse_tls_of_gloo() {
+  const auto device = environment("GLOO_DEVICE_TRANSPORT");
+  if (!device || *device == "TCP") return;
+  throw UsageError("GLOO_DEVICE_TRANSPORT: got \"" + *device +
+                   "\"; expected TCP or nothing, since LibTorch's Gloo encrypts nothing even with TCP_TLS; for "
+                   "example unset GLOO_DEVICE_TRANSPORT, and a VPN (trainer/SITES.md, Networks)");
+}
+
 }  // namespace
 
 std::optional<Launch> launch_from_environment() {
+  refuse_tls_of_gloo();
   const char* rank_name = environment("RANK") ? "RANK" : "SLURM_PROCID";
   const char* world_name = environment("RANK") ? "WORLD_SIZE" : "SLURM_NTASKS";
   const auto rank = environment(rank_name), world = environment(world_name);

@@ -17,7 +17,8 @@ struct Launch {
 
 /// Reads RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and, where it is set, LOCAL_RANK. Under Slurm,
 /// SLURM_PROCID, SLURM_NTASKS and SLURM_LOCALID replace RANK, WORLD_SIZE and LOCAL_RANK. Returns nothing if
-/// neither RANK nor SLURM_PROCID is set. Throws UsageError if some of the variables are missing.
+/// neither RANK nor SLURM_PROCID is set. Throws UsageError if some of the variables are missing, and if
+/// GLOO_DEVICE_TRANSPORT asks for encryption that LibTorch does not do.
 std::optional<Launch> launch_from_environment();
 
 }  // namespace fomoe::trainer
