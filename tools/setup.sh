@@ -13,7 +13,7 @@
 fomoe_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 packages=(g++ cmake ninja-build pkg-config ccache python3 python3-venv
   libsimgrid-dev nlohmann-json3-dev librapidcheck-dev doctest-dev libfmt-dev libeigen3-dev libbenchmark-dev
-  libboost-dev libboost-program-options-dev libtomlplusplus-dev libgloo-dev libjs-chart.js)
+  libboost-dev libboost-program-options-dev libtomlplusplus-dev libgloo-dev libssl-dev libjs-chart.js)
 oracle_packages=(libns3-dev)  # only for ./test.sh -L oracle
 probe_packages=(iperf3)  # fomoe probe; only for ./test.sh -L slow
 slurm_packages=(slurmctld slurmd slurm-client)  # only for ./test.sh -L slurm

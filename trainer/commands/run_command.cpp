@@ -25,6 +25,7 @@
 #include "trainer/run/agreement.hpp"
 #include "trainer/run/site_processes.hpp"
 #include "trainer/run/training_run.hpp"
+#include "trainer/store/secret.hpp"
 
 namespace fomoe::trainer {
 
@@ -65,6 +66,7 @@ po::options_description described() {
     ("checkpoints", po::value<std::string>()->value_name("DIR"), "write checkpoints to this directory")
     ("resume", po::bool_switch(), "continue from the last checkpoint in --checkpoints, or start from the beginning if there is none")
     ("start-from", po::value<std::string>()->value_name("DIR"), "start from the newest state in another run's --checkpoints directory, which must have the files of all its sites; the sites, the method and the placement may be others, the model may not")
+    ("secret-file", po::value<std::string>()->value_name("FILE"), "let only processes into the run that know the secret in this file, which every site needs; openssl rand -hex 32 makes one")
     ("log", po::value<std::string>()->value_name("FILE.jsonl"), "write a line of JSON for each step; rank r > 0 adds .rank-r to the file name")
     ("routing-counts", po::value<std::string>()->value_name("FILE.csv"), "write how often each site's tokens chose each expert, as input for strategy.routing_counts")
     ("output", po::value<std::string>()->value_name("-|FILE.json"), "write the report in the format of `fomoe simulate` (default: print a summary)");
@@ -155,6 +157,9 @@ int run_command(const std::vector<std::string>& arguments) {
         "experiments/scenarios/tiny-training.toml --local");
   }
   const bool in_turn = given["in-turn"].as<bool>(), local = given.count("local") > 0;
+  if (in_turn && given.count("secret-file"))
+    refuse("secret-file", "--in-turn too, with which no process connects to another",
+           "only one of the two options", "run.secret --local");
   if (in_turn && local)
     throw UsageError(
         "--in-turn: got --local too; expected only one of the two options; for example --in-turn");
@@ -198,6 +203,8 @@ int run_command(const std::vector<std::string>& arguments) {
       refuse("threads", std::to_string(request.threads), "a whole number of at least 1", "2");
   }
 
+  const std::string secret = given.count("secret-file") ? read_secret(text("secret-file")) : std::string();
+
   // A scenario may describe failures for its plan only, so without checkpoints its policy does not apply.
   std::string& on_lost_site = request.settings.on_lost_site;
   if (on_lost_site.empty() || (!request.settings.on_lost_site_given && request.checkpoints.empty()))
@@ -230,6 +237,14 @@ int run_command(const std::vector<std::string>& arguments) {
           "MASTER_ADDR and MASTER_PORT; for example fomoe-train run " +
           text("scenario") + " --local");
     }
+  }
+  if (request.launch) request.launch->secret = secret;
+  if (request.launch && request.launch->agent_store && !secret.empty()) {
+    throw UsageError(
+        "--secret-file: got this option under torchrun, which keeps a store of its own that serves anyone; "
+        "expected "
+        "processes that were started with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT alone; for example "
+        "TORCHELASTIC_USE_AGENT_STORE=False");
   }
   if (waits && request.launch && request.launch->agent_store) {
     throw UsageError("trainer.on_lost_site: got " + request.settings.on_lost_site +

@@ -25,14 +25,16 @@ int whole_number(const char* name, const std::string& text, int least, int most)
   return value;
 }
 
-// Whoever sets this variable to TCP_TLS expects encryption, but LibTorch 2.11 then sends everything in the clear,
-// without an error: Gloo's TLS overrides Context::createPair(int), while LibTorch calls createPair(int, bool).
+// Whoever sets this variable to TCP_TLS expects encryption, but LibTorch 2.11 then sends everything in the
+// clear, without an error: Gloo's TLS overrides Context::createPair(int), while LibTorch calls
+// createPair(int, bool).
 void refuse_tls_of_gloo() {
   const auto device = environment("GLOO_DEVICE_TRANSPORT");
   if (!device || *device == "TCP") return;
-  throw UsageError("GLOO_DEVICE_TRANSPORT: got \"" + *device +
-                   "\"; expected TCP or nothing, since LibTorch's Gloo encrypts nothing even with TCP_TLS; for "
-                   "example unset GLOO_DEVICE_TRANSPORT, and a VPN (trainer/SITES.md, Networks)");
+  throw UsageError(
+      "GLOO_DEVICE_TRANSPORT: got \"" + *device +
+      "\"; expected TCP or nothing, since LibTorch's Gloo encrypts nothing even with TCP_TLS; for "
+      "example unset GLOO_DEVICE_TRANSPORT, and a VPN (trainer/SITES.md, Networks)");
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ struct Launch {
   std::string address;  // host name or address of rank 0
   int port = 0;
   bool agent_store = false;  // torchrun's own process already serves the store
+  std::string secret;        // which all processes know; empty: the store serves anyone
 };
 
 /// Reads RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT and, where it is set, LOCAL_RANK. Under Slurm,

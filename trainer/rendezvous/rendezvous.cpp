@@ -17,6 +17,8 @@
 #include "platforms/support/input_error.hpp"
 #include "trainer/comm/rank_transports.hpp"
 #include "trainer/rendezvous/connection.hpp"
+#include "trainer/store/channel.hpp"
+#include "trainer/store/secret_store.hpp"
 
 namespace fomoe::trainer {
 namespace {
@@ -49,6 +51,25 @@ std::string own_address(const Launch& launch) {
   if (probe >= 0) ::close(probe);
   ::freeaddrinfo(found);
   return address;
+}
+
+c10::intrusive_ptr<c10d::Store> open_store(const Launch& launch, bool serves, milliseconds timeout) {
+  if (!launch.secret.empty()) {
+    SecretStoreOptions options;
+    options.address = launch.address;
+    options.port = launch.port;
+    options.server = serves;
+    options.secret = launch.secret;
+    options.timeout = timeout;
+    return secret_store(options);
+  }
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(launch.port);
+  options.isServer = serves;
+  options.numWorkers = launch.world;
+  options.waitWorkers = false;  // agree() reports which ranks are missing
+  options.timeout = timeout;
+  return c10::make_intrusive<c10d::TCPStore>(launch.address, options);
 }
 
 }  // namespace
@@ -103,21 +124,20 @@ std::optional<bool> Rendezvous::first_of_its_rank() {
 }
 
 void Rendezvous::connect() {
-  c10d::TCPStoreOptions options;
-  options.port = static_cast<std::uint16_t>(launch_.port);
-  options.isServer = launch_.rank == 0 && !launch_.agent_store;
-  options.numWorkers = launch_.world;
-  options.waitWorkers = false;  // agree() reports which ranks are missing
-  options.timeout = milliseconds_of(timeout_s_);
+  const bool serves = launch_.rank == 0 && !launch_.agent_store;
   try {
     // torchrun keeps one store over restarts, so each attempt gets its own key prefix.
     const char* restarts = std::getenv("TORCHELASTIC_RESTART_COUNT");
     connection_->store =
         c10::make_intrusive<c10d::PrefixStore>(std::string("fomoe") + (restarts == nullptr ? "" : restarts),
-                                               c10::make_intrusive<c10d::TCPStore>(launch_.address, options));
+                                               open_store(launch_, serves, milliseconds_of(timeout_s_)));
+  } catch (const NotAuthentic& error) {
+    throw UsageError("--secret-file: got a secret with which " + name_of(0) + " at " + launch_.address + ":" +
+                     std::to_string(launch_.port) + " cannot be reached, because " + error.what() +
+                     "; expected the same secret at every site; for example a copy of rank 0's file");
   } catch (const std::exception& error) {
     const std::string reason = error.what();
-    if (options.isServer) {
+    if (serves) {
       if (reason.find("EADDRINUSE") != std::string::npos || reason.find("in use") != std::string::npos) {
         throw UsageError("MASTER_PORT: got " + std::to_string(launch_.port) +
                          ", which is in use on this machine; expected a free port; for example MASTER_PORT=" +
@@ -128,7 +148,8 @@ void Rendezvous::connect() {
                        "); expected an address of rank 0's machine; for example MASTER_ADDR=10.0.0.1");
     }
     throw SiteLost(name_of(0) + " does not answer at " + launch_.address + ":" +
-                   std::to_string(launch_.port));
+                   std::to_string(launch_.port) +
+                   (launch_.secret.empty() ? "; if it has a --secret-file, this process needs it too" : ""));
   }
 }
 
