@@ -133,10 +133,10 @@ struct Stage {
 template <class V>
 class StageList {
  public:
-  static constexpr std::size_t kMost = 12;  // of fsdp's ten, and two for extra traffic
+  static constexpr std::size_t kMost = 13;  // fsdp has eleven, and extra traffic adds two
   Stage<V>& operator[](std::size_t i) { return *stages_[i]; }
   const Stage<V>& operator[](std::size_t i) const { return *stages_[i]; }
-  void set(std::size_t i, Stage<V> stage) { stages_[i].emplace(std::move(stage)); }
+  void set(std::size_t i, Stage<V> stage) { stages_.at(i).emplace(std::move(stage)); }
 
  private:
   std::array<std::optional<Stage<V>>, kMost> stages_;
