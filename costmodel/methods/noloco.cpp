@@ -52,7 +52,7 @@ struct Formula {
     Stage<V> slow_weights;
     slow_weights.latency_hops = any;
     slow_weights.bytes = slow_weights.pair_bytes = any * parameter * elements;
-    slow_weights.hidden_steps = axes.local_steps;
+    slow_weights.hidden_steps = summary.steps / summary.rounds;  // fewer than K if the last round is short
     summary.add(slow_weights);
     Stage<V> pseudo_gradients;
     pseudo_gradients.latency_hops = any;

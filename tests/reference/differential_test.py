@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Compares fomoe with the plain reference in reference.py on random scenarios, and checks properties of its answers.
+"""Compares fomoe with the plain reference in reference.py on random scenarios, and checks properties of its answers (properties.py).
 
 On a mismatch it prints the smallest scenario found that still differs, and exits with 1.
 """
 
 import argparse
 import collections
+import itertools
 import json
 import pathlib
 import random
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 
+import properties
 import reference
 
 
@@ -24,9 +26,8 @@ class Program:
 
     def text(self, command, keys, *options, name="s.json"):
         """Returns what fomoe writes to standard output; the scenario is JSON, or TOML if the name ends so."""
-        toml = "".join(f"[{part}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items())
-                       for part, table in keys.items())
-        (self.folder / name).write_text(json.dumps(keys) if name.endswith("json") else toml)
+        (self.folder / name).write_text(json.dumps(keys) if name.endswith("json") else "".join(
+            f"[{part}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in table.items()) for part, table in keys.items()))
         done = subprocess.run(["nice", "-n", "5", self.path, command, name, *options], capture_output=True, text=True, cwd=self.folder)
         if done.returncode:
             raise RuntimeError(f"fomoe {command} ended with {done.returncode}: {done.stderr.strip()}")
@@ -132,46 +133,6 @@ def placement(program, keys):
     return rows
 
 
-def properties(program, keys, rng):
-    """Yields properties of the answers as rows of the same form."""
-    s, c, first = reference.Scenario(keys), rng.uniform(0.2, 5), (10 ** rng.uniform(6, 10), rng.uniform(1, 99), rng.uniform(1, 99))
-
-    def wall(engine, rate, late, step, command="simulate", *options):
-        platform = {"sites": s.sites, "bandwidth": f"{rate!r}bps", "latency": f"{late!r}ms"}
-        equal = keys | {"platform": platform, "compute": {"step_time": f"{step!r}ms"}}
-        answer = program.answer(command, equal, "--engine", engine, *options)
-        return answer["wall_clock_s"] if command == "simulate" else answer["answers"][0].get("value")
-
-    for engine in ["closed-form"] + ["simulated"] * (s.rounds < 50):
-        base = wall(engine, *first)
-        for name, *factors in (("bandwidth", 0.7, 1, 1), ("latency", 1, 1.5, 1), ("step time", 1, 1, 1.5)):
-            slower = wall(engine, *(value * factor for value, factor in zip(first, factors)))
-            yield f"monotone in {name}, {engine}", True, slower >= base * (1 - 1e-9), None
-        yield f"scale invariance, {engine}", base, c * wall(engine, first[0] * c, first[1] / c, first[2] / c), 1e-9
-    yield "TOML in = JSON in", *[program.text("simulate", keys, "--output", "-", name=f"s.{kind}") for kind in ("json", "toml")], None
-    target = wall("closed-form", *first) * rng.uniform(0.7, 1.3)
-    solved = wall("closed-form", *first, "solve", "--for", "compute.step_time", "--target", f"wall_clock={target!r}s")
-    if solved:
-        reached, missed = (wall("closed-form", *first[:2], solved * factor) for factor in (1e3, 1.02e3))
-        yield "solve reaches its target, 2 % more misses it", True, reached <= target * (1 + 1e-9) < missed, None
-
-
-def rare_properties(program, keys):
-    """Yields properties whose checks take longer."""
-    vary = ["--vary", "strategy.local_steps=3,7", "--vary", "platform.latency=1ms,9ms", "--output", "-", "--jobs"]
-    yield "same sweep for any --jobs", *[program.text("sweep", keys, *vary, jobs) for jobs in ("1", "2")], None
-    sites = "".join(f'[[site]]\nname = "s{i}"\nuplink = "1Gbps"\ndownlink = "1Gbps"\n' for i in range(reference.Scenario(keys).sites))
-    (program.folder / "p.toml").write_text(f'name = "equal"\nsource = "test"\n[default_path]\nlatency = "5ms"\n{sites}')
-    orders = [keys | {"platform": {"file": "p.toml", "use_sites": order}} for order in ("s2, s0, s1", "s0, s1, s2")]
-    three = {"strategy": {"method": "diloco", "collective": "direct"}}
-    yield "permutation of equal sites", *[program.answer("simulate", order | three)["wall_clock_s"] for order in orders], 1e-9
-    yield "same seed, same bytes", *[program.text("simulate", keys, "--seed", "5", "--output", "-") for _ in range(2)], None
-    plan = program.answer("plan", keys | {"quality": {"equal_loss_factor": 1.1}})
-    # Rows without a factor have an unknown quality, and state the time of the run instead of the time to an equal loss.
-    rows = [row for row in plan["ranking"] + plan["methods"] if row["equal_loss_factor"] and not row["problem"]]
-    yield "plan's choice is not beaten", True, all(row["value"] >= plan["choice"]["value"] for row in rows), None
-
-
 def error(expected, actual, tolerance):
     """Returns the relative difference, or 0 or 1 where values must be the same."""
     same = tolerance is None or expected == actual
@@ -192,14 +153,14 @@ def shrink(keys, differs):
                 if differs(keys | {part: table}):
                     keys = keys | {part: table}
                     break
-            except (RuntimeError, KeyError, ValueError, ZeroDivisionError, TypeError):
+            except (RuntimeError, KeyError, ValueError, ZeroDivisionError, TypeError, AttributeError):
                 pass  # The scenario lacks a key that it needs, or fomoe refuses it.
     return keys
 
 
 def cases(rng, program, number):
     """Draws the scenarios of one number, with the function that checks each."""
-    accounting, seed = rng.choice(["paper", "mechanism"]), rng.random()
+    accounting = rng.choice(["paper", "mechanism"])
     yield draw(rng), lambda keys: formulas(program, keys, accounting)
     if number % 10 == 0:
         keys, links = draw(rng, ("ddp", "local_sgd", "diloco", "local_adamw")), draw_links(rng, program)
@@ -211,37 +172,36 @@ def cases(rng, program, number):
         keys["strategy"] |= {"collective": collective, "ring_order": "given", "local_steps": steps}
         yield keys, lambda keys: events(program, keys, links)
     if number % 20 == 0:
-        yield draw(rng, ("fomoe",)), lambda keys: properties(program, keys, random.Random(seed))
         keys, sites = draw(rng, ("fomoe",)), rng.randint(3, 6)
         keys |= {"platform": {"sites": sites, "bandwidth": "1Gbps", "latency": "5ms"}, "compute": {"step_time": "9ms"},
                  "workload": {"global_batch_sequences": 30, "tokens": 480 * keys["model"]["sequence_length"]}}
         keys["model"] |= {"experts": 2 * sites, "active_experts": 1, "layers": 3}
         keys["strategy"] |= {"local_steps": 2, "expert_overlap": rng.randint(2, sites)}
         yield keys, lambda keys: placement(program, keys)
-        if number % 400 == 0:
-            yield keys | {"network_model": {}}, lambda keys: rare_properties(program, keys)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for option, default in (("--scenarios", 200), ("--seed", 1), ("--fomoe", "build/release/bin/fomoe")):
+    for option, default in (("--scenarios", 200), ("--properties", 23), ("--seed", 1), ("--fomoe", "build/release/bin/fomoe")):
         parser.add_argument(option, type=type(default), default=default)
     options = parser.parse_args()
     rng, counts, failed = random.Random(options.seed), collections.defaultdict(lambda: [0, 0.0]), set()
     with tempfile.TemporaryDirectory() as folder:
         program = Program(options.fomoe, folder)
-        for keys, check in (case for number in range(options.scenarios) for case in cases(rng, program, number)):
+        compared = (case for number in range(options.scenarios) for case in cases(rng, program, number))
+        for keys, check in itertools.chain(compared, properties.cases(rng, program, options.properties)):
             for name, *row in check(keys):
                 pair, difference = (name, keys["strategy"]["method"]), error(*row)
                 counts[pair] = [counts[pair][0] + 1, max(counts[pair][1], difference)]
                 if difference > (row[2] or 0) and pair not in failed:
                     failed.add(pair)
                     small = shrink(keys, lambda tried: mismatches(check, tried, name))
-                    print(f"MISMATCH {pair}: expected, fomoe = {str(mismatches(check, small, name)[0][1:3])[:400]} for {json.dumps(small)}",
+                    found = mismatches(check, small, name) or [(name, *row)]  # empty if fomoe does not answer the same twice
+                    print(f"MISMATCH {pair}: expected, fomoe = {str(found[0][1:3])[:400]} for {json.dumps(small)}",
                           (program.folder / "p.toml").read_text() if "file" in small["platform"] else "", flush=True)
     for name in dict.fromkeys(name for name, _ in counts):
         print(f"{name}:", *[f"{method} {count} ({worst:.1e})" for (other, method), (count, worst) in counts.items() if other == name])
-    print(f"{sum(count for count, _ in counts.values())} comparisons in {options.scenarios} scenarios, {len(failed)} kinds of mismatch")
+    print(f"{sum(count for count, _ in counts.values())} comparisons in {options.scenarios + options.properties} scenarios, {len(failed)} kinds of mismatch")
     return 1 if failed else 0
 
 

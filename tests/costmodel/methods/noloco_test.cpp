@@ -52,6 +52,17 @@ TEST_CASE("noloco by hand: K steps hide the slow weights, the pseudo-gradients f
   }
 }
 
+TEST_CASE(
+    "noloco: only the steps of a round hide its slow weights, also if the round is shorter than K steps") {
+  Scenario scenario = tests::ideal_scenario("noloco", 4);
+  const double payload = 2.0 * static_cast<double>(count_parameters(scenario.model).total());
+  scenario.platform = platforms::uniform(4, payload / 2, payload / 2, 0);  // 2 s per payload
+  const auto step_tokens = scenario.workload.global_batch_sequences * scenario.model.sequence_length;
+  scenario.workload.tokens = static_cast<std::int64_t>(step_tokens);
+  // One step of 1 s. Both payloads are sent, one after another, whatever K is.
+  CHECK(closed_form(scenario).wall_clock_s == doctest::Approx(2 + 2).epsilon(1e-9));
+}
+
 TEST_CASE("noloco with int8: pseudo-gradients have 8 bits, slow weights 16") {
   Scenario scenario = tests::ideal_scenario("noloco", 4);
   scenario.strategy.wire = plain_format(ElementType::int8);
