@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "experiments/scenario/scenario_reader.hpp"
+#include "trainer/data/mapped_files.hpp"
 
 namespace fomoe::trainer {
 
@@ -36,9 +37,12 @@ Mapped map_file(const std::string& path) {
     throw FileError(path +
                     ": got an empty file; expected token ids; for example of tools/tokenize_corpus.py");
   if (address == MAP_FAILED) throw FileError(path + ": cannot be mapped into memory: " + reason);
-  return {std::shared_ptr<const std::byte>(static_cast<const std::byte*>(address),
-                                           [address, bytes](const std::byte*) { ::munmap(address, bytes); }),
-          info.st_size};
+  name_if_it_shrinks(address, bytes, path);
+  const auto unmap = [address, bytes](const std::byte*) {
+    forget_mapping(address);
+    ::munmap(address, bytes);
+  };
+  return {std::shared_ptr<const std::byte>(static_cast<const std::byte*>(address), unmap), info.st_size};
 }
 
 /// Header of a NumPy array file: "\x93NUMPY", version, length, then a Python dictionary.

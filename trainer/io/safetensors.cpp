@@ -1,5 +1,6 @@
 #include "trainer/io/safetensors.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -107,12 +108,17 @@ Header read_header(std::ifstream& file, const std::string& path) {
       };
       const std::int64_t begin = whole(entry.at("data_offsets").at(0)),
                          stop = whole(entry.at("data_offsets").at(1));
-      auto shape = entry.at("shape").get<std::vector<std::int64_t>>();
-      std::int64_t bytes = static_cast<std::int64_t>(c10::elementSize(dtype->type));
+      std::vector<std::int64_t> shape;
+      if (!entry.at("shape").is_array()) refuse(path, "a file in another format");
+      for (const json& extent : entry.at("shape")) shape.push_back(whole(extent));
+      // LibTorch's strides count an extent of 0 as 1, and must not overflow either.
+      std::int64_t bytes = static_cast<std::int64_t>(c10::elementSize(dtype->type)), strides = bytes;
       for (const std::int64_t extent : shape) {
-        if (extent < 0 || (extent > 0 && bytes > std::numeric_limits<std::int64_t>::max() / extent))
+        if (extent < 0 ||
+            strides > std::numeric_limits<std::int64_t>::max() / std::max<std::int64_t>(extent, 1))
           refuse(path, "a file in another format");
         bytes *= extent;
+        strides *= std::max<std::int64_t>(extent, 1);
       }
       if (begin < 0 || stop < begin || bytes != stop - begin) refuse(path, "a file in another format");
       if (stop > size - data) refuse(path, "a truncated file");

@@ -1,6 +1,7 @@
 #include "trainer/store/store_contents.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <stdexcept>
 #include <string_view>
 
@@ -16,6 +17,15 @@ void put(std::string& text, std::uint64_t number) {
 void put(std::string& text, const std::string& word) {
   put(text, word.size());
   text += word;
+}
+
+std::int64_t number_in(const std::string& text) {
+  std::int64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [read, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || read != end)
+    throw std::invalid_argument("a value of the store is not a number");
+  return number;
 }
 
 class Reader {
@@ -107,7 +117,8 @@ StoreAnswer StoreContents::answer(const StoreRequest& request) {
       return answer;
     case Kind::add: {
       std::string& value = values_[word(0)];
-      answer.number = (value.empty() ? 0 : std::stoll(value)) + request.number;
+      if (__builtin_add_overflow(value.empty() ? 0 : number_in(value), request.number, &answer.number))
+        throw std::invalid_argument("a number of the store overflows");
       value = std::to_string(answer.number);
       break;
     }
