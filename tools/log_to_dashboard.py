@@ -5,8 +5,9 @@
     tools/log_to_dashboard.py steps.jsonl steps.rank-1.jsonl --tensorboard runs/first --follow
     tools/log_to_dashboard.py steps.jsonl --wandb fomoe                          # WANDB_MODE=offline keeps it on this machine
 
-Curves of a site are called SITE/loss, SITE/gradient_norm, SITE/learning_rate, SITE/step_s, SITE/router_entropy, SITE/load_cv and
-SITE/ghost_share (means over the layers), SITE/exposed_s (of transfers) and SITE/validation_loss. The site "all" is the whole
+Curves of a site are called SITE/loss, SITE/gradient_norm, SITE/update_norm, SITE/learning_rate, SITE/step_s, SITE/router_entropy, SITE/load_cv and
+SITE/ghost_share (means over the layers), SITE/exposed_s (of transfers), SITE/outer_difference_norm and
+SITE/outer_update_norm (of outer steps) and SITE/validation_loss. The site "all" is the whole
 model.
 """
 
@@ -21,13 +22,16 @@ def scalars(line):
     """The curves of one line of the log, by name, and the step or the round that they belong to."""
     site = line["site"]
     if line["kind"] == "step":
-        values = {key: line[key] for key in ("loss", "gradient_norm", "learning_rate", "step_s") if line.get(key) is not None}
+        values = {key: line[key] for key in ("loss", "gradient_norm", "update_norm", "learning_rate", "step_s") if line.get(key) is not None}
         for name, key in (("router_entropy", "entropy"), ("load_cv", "load_cv"), ("ghost_share", "ghost_share")):
             if line["routing"]:
                 values[name] = statistics.mean(layer[key] for layer in line["routing"])
         return line["step"], {f"{site}/{name}": value for name, value in values.items()}
     if line["kind"] == "transfer":
         return line["round"], {f"{site}/exposed_s/{line['operation']}": line["exposed_s"]}
+    if line["kind"] == "outer_step":
+        values = {"outer_difference_norm": line["difference_norm"], "outer_update_norm": line["update_norm"]}
+        return line["round"], {f"{site}/{name}": value for name, value in values.items() if value is not None}
     if line["kind"] == "validation":
         return line["round"], {f"{site}/validation_loss": line["loss"]}
     return 0, {}

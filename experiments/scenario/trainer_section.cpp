@@ -33,6 +33,8 @@ TrainerSettings read_trainer_settings(const std::string& path, const ReadOptions
   settings.weight_decay = or_zero("weight_decay");
   settings.clip_norm = or_zero("clip_norm");
   settings.balance_weight = or_zero("balance_weight");
+  settings.rope_theta = table.multiple("rope_theta");
+  settings.router_temperature = table.multiple("router_temperature");
   settings.restart_warmup_steps =
       table.has("restart_warmup_steps") ? table.count("restart_warmup_steps") : scenario.strategy.local_steps;
   const bool nesterov = scenario.strategy.outer_optimizer == costmodel::OuterOptimizer::nesterov;
@@ -71,26 +73,33 @@ TrainerSettings read_trainer_settings(const std::string& path, const ReadOptions
 
 std::vector<std::pair<std::string, std::string>> weight_settings(const TrainerSettings& s) {
   const auto number = [](auto value) { return fmt::format("{}", value); };
-  return {{"trainer.learning_rate", number(s.learning_rate)},
-          {"trainer.warmup_steps", number(s.warmup_steps)},
-          {"trainer.schedule", s.schedule},
-          {"trainer.decay_steps", number(s.decay_steps)},
-          {"trainer.final_rate_share", number(s.final_rate_share)},
-          {"trainer.beta1", number(s.beta1)},
-          {"trainer.beta2", number(s.beta2)},
-          {"trainer.epsilon", number(s.epsilon)},
-          {"trainer.rate_transfer", s.rate_transfer},
-          {"trainer.weight_decay", number(s.weight_decay)},
-          {"trainer.clip_norm", number(s.clip_norm)},
-          {"trainer.balance_weight", number(s.balance_weight)},
-          {"trainer.restart_warmup_steps", number(s.restart_warmup_steps)},
-          {"trainer.outer_learning_rate", number(s.outer_learning_rate)},
-          {"trainer.outer_momentum", number(s.outer_momentum)},
-          {"trainer.kept_share", number(s.kept_share)},
-          {"trainer.data_split", s.data_split},
-          {"trainer.validation_sequences", number(s.validation_sequences)},
-          {"trainer.on_divergence", s.on_divergence},
-          {"compute.micro_batch_sequences", number(s.micro_batch_sequences)}};
+  std::vector<std::pair<std::string, std::string>> out = {
+      {"trainer.learning_rate", number(s.learning_rate)},
+      {"trainer.warmup_steps", number(s.warmup_steps)},
+      {"trainer.schedule", s.schedule},
+      {"trainer.decay_steps", number(s.decay_steps)},
+      {"trainer.final_rate_share", number(s.final_rate_share)},
+      {"trainer.beta1", number(s.beta1)},
+      {"trainer.beta2", number(s.beta2)},
+      {"trainer.epsilon", number(s.epsilon)},
+      {"trainer.rate_transfer", s.rate_transfer},
+      {"trainer.weight_decay", number(s.weight_decay)},
+      {"trainer.clip_norm", number(s.clip_norm)},
+      {"trainer.balance_weight", number(s.balance_weight)},
+      {"trainer.restart_warmup_steps", number(s.restart_warmup_steps)},
+      {"trainer.outer_learning_rate", number(s.outer_learning_rate)},
+      {"trainer.outer_momentum", number(s.outer_momentum)},
+      {"trainer.kept_share", number(s.kept_share)},
+      {"trainer.data_split", s.data_split},
+      {"trainer.validation_sequences", number(s.validation_sequences)},
+      {"trainer.on_divergence", s.on_divergence},
+      {"compute.micro_batch_sequences", number(s.micro_batch_sequences)}};
+  // Only other values than the defaults are listed, so that checkpoints from before these keys can be used.
+  const TrainerSettings usual;
+  if (s.rope_theta != usual.rope_theta) out.emplace_back("trainer.rope_theta", number(s.rope_theta));
+  if (s.router_temperature != usual.router_temperature)
+    out.emplace_back("trainer.router_temperature", number(s.router_temperature));
+  return out;
 }
 
 }  // namespace fomoe::scenario

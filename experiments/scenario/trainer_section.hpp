@@ -23,6 +23,8 @@ struct TrainerSettings {
   double weight_decay = 0;
   double clip_norm = 0;       // 0: no clipping
   double balance_weight = 0;  // 0: no load-balancing loss
+  double rope_theta = 10'000;
+  double router_temperature = 1;
   std::int64_t restart_warmup_steps = 0;
   double outer_learning_rate = 0;
   double outer_momentum = 0;

@@ -6,7 +6,8 @@
     logits  = LN(x)·Eᵀ / (d / 256)        E is the embedding, tied to the output
 
 Attention is causal, with rotary queries and keys and scores q·k / d_head. LN has a scale and no bias (epsilon 1e-5). A
-token's gates are sigmoids of its k largest scores; an expert is SiLU(x·up)·down. Parameters have the names and the shapes of
+token's gates are sigmoids of its k largest scores, divided by the router's temperature; an expert is SiLU(x·up)·down. A dense model
+(no experts) has SiLU(x·ffn_up)·ffn_down in place of the MoE. Parameters have the names and the shapes of
 fomoe-train's checkpoints.
 """
 
@@ -21,7 +22,7 @@ import torch.nn.functional as F
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """The nine numbers that describe a model of the paper's family, named as in a step profile."""
+    """The nine numbers that describe a model of the paper's family, named as in a step profile; d_ffn if there are no experts."""
 
     name: str
     d_model: int
@@ -32,6 +33,7 @@ class Shape:
     d_expert: int
     vocabulary: int
     sequence_length: int = 2048
+    d_ffn: int = 0
 
 
 # The paper's table "Overview of the model configurations". A test holds their parameter counts to fomoe's.
@@ -62,6 +64,9 @@ class Layer(torch.nn.Module):
         self.attention_norm_in, self.attention_norm_out = norm(), norm()
         self.moe_norm_in, self.moe_norm_out = norm(), norm()
         self.qkv, self.attention_output = matrix(3 * d, d), matrix(d, d)
+        if shape.experts == 0:
+            self.ffn_up, self.ffn_down = matrix(d, shape.d_ffn), matrix(shape.d_ffn, d, scale=0.02 / math.sqrt(shape.d_ffn / 256))
+            return
         self.router = matrix(d, scored)
         self.up, self.down = matrix(held, d, hidden), matrix(held, hidden, d, scale=0.02)
 
@@ -70,15 +75,16 @@ class Model(torch.nn.Module):
     """`held` is the number of experts of each layer that this site holds: the first ones (default: all). With `skip_token` the
     router scores all experts, and contributions of experts that are not held (ghosts) are left out. Without it the router scores
     the held experts only. `experts` is "loop" (one expert after the other) or "grouped" (all experts in one grouped product, whose
-    shapes do not depend on the data). `dtype` is the type of the matrix products; parameters are fp32 and cast when they are used.
+    shapes do not depend on the data). `rope_theta` and `router_temperature` are the keys of [trainer]. `dtype` is the type of the matrix products; parameters are fp32 and cast when they are used.
     """
 
-    def __init__(self, shape, held=None, skip_token=False, experts="loop", dtype=torch.float32, device=None):
+    def __init__(self, shape, held=None, skip_token=False, experts="loop", dtype=torch.float32, device=None, rope_theta=10000.0,
+                 router_temperature=1.0):
         super().__init__()
         if experts not in ("loop", "grouped"):
             raise ValueError(f"experts: got {experts!r}; expected loop or grouped")
         self.shape, self.held, self.skip_token = shape, held or shape.experts, skip_token
-        self.experts, self.dtype = experts, dtype
+        self.experts, self.dtype, self.router_temperature = experts, dtype, router_temperature
         scored = shape.experts if skip_token else self.held
         self.chosen = min(shape.active_experts, scored)
         self.embedding = torch.nn.Parameter(torch.randn(shape.vocabulary, shape.d_model, device=device) * 0.02)
@@ -87,7 +93,7 @@ class Model(torch.nn.Module):
         self.layers = torch.nn.ModuleList(Layer(shape, self.held, scored, device) for _ in range(shape.layers))
         head = shape.d_model // shape.heads
         # Angles reach S radians, so they are computed in fp64 and rounded once.
-        frequency = 10000.0 ** (-torch.arange(0, head, 2, dtype=torch.float64, device=device) / head)
+        frequency = rope_theta ** (-torch.arange(0, head, 2, dtype=torch.float64, device=device) / head)
         angle = torch.arange(shape.sequence_length, dtype=torch.float64, device=device)[:, None] * frequency
         self.register_buffer("cos", angle.cos()[:, None, :].to(dtype), persistent=False)
         self.register_buffer("sin", angle.sin()[:, None, :].to(dtype), persistent=False)
@@ -105,7 +111,8 @@ class Model(torch.nn.Module):
         for layer in self.layers:
             mixed = self.attention(layer, self.norm(x, layer.attention_norm_in))
             x = x + branch * self.norm(mixed, layer.attention_norm_out)
-            y = self.moe(layer, self.norm(x, layer.moe_norm_in))
+            normed = self.norm(x, layer.moe_norm_in)
+            y = self.moe(layer, normed) if self.shape.experts > 0 else self.feed_forward(layer, normed)
             x = x + branch * self.norm(y, layer.moe_norm_out)
         return self.norm(x, self.final_norm) * (256 / self.shape.d_model)
 
@@ -127,12 +134,15 @@ class Model(torch.nn.Module):
                                            is_causal=True, scale=heads / d)
         return y.transpose(1, 2).reshape(batch, length, d) @ layer.attention_output.to(self.dtype).t()
 
+    def feed_forward(self, layer, x):
+        return F.silu(x @ layer.ffn_up.to(self.dtype)) @ layer.ffn_down.to(self.dtype)
+
     def moe(self, layer, x):
         flat = x.reshape(-1, x.shape[-1])
         score, chosen = (flat @ layer.router.to(self.dtype)).topk(self.chosen, dim=1)
         up, down = layer.up.to(self.dtype), layer.down.to(self.dtype)
         product = self.looped if self.experts == "loop" else self.grouped
-        return product(flat, chosen, score.sigmoid(), up, down).view_as(x)
+        return product(flat, chosen, (score / self.router_temperature).sigmoid(), up, down).view_as(x)
 
     def looped(self, x, chosen, gate, up, down):
         y = torch.zeros_like(x)
@@ -198,16 +208,18 @@ def load_exported(folder, **options):
     with open(f"{folder}/config.json", encoding="utf-8") as file:
         config = json.load(file)
     shape = Shape("custom", config["hidden_size"], config["num_hidden_layers"], config["num_attention_heads"],
-                  config["num_experts"], config["num_experts_per_tok"], config["moe_intermediate_size"],
-                  config["vocab_size"], config["max_position_embeddings"])
+                  *(config.get(key, 0) for key in ("num_experts", "num_experts_per_tok", "moe_intermediate_size")),
+                  config["vocab_size"], config["max_position_embeddings"], config.get("intermediate_size", 0))
     expected = {"attention_multiplier": shape.heads / shape.d_model, "residual_multiplier": 4 / shape.layers,
-                "logits_scaling": shape.d_model / 256, "layer_norm_eps": 1e-5, "rope_theta": 10000.0,
-                "scoring_func": "sigmoid", "norm_topk_prob": False, "tie_word_embeddings": True}
+                "logits_scaling": shape.d_model / 256, "layer_norm_eps": 1e-5,
+                "tie_word_embeddings": True}
+    if shape.experts > 0:
+        expected.update({"scoring_func": "sigmoid", "norm_topk_prob": False})
     for key, value in expected.items():
         if config[key] != value:
             raise ValueError(f"{folder}/config.json: {key}: got {config[key]}; expected {value}")
     tensors = read_safetensors(f"{folder}/model.safetensors")
-    model = Model(shape, **options)
+    model = Model(shape, rope_theta=config["rope_theta"], router_temperature=config.get("router_temperature", 1.0), **options)
 
     def take(parameter, *names, transposed=False):
         parts = [tensors.pop(name) for name in names]
@@ -226,6 +238,10 @@ def load_exported(folder, **options):
             take(layer.moe_norm_out, at + "post_feedforward_layernorm.weight")
             take(layer.qkv, *(at + f"self_attn.{name}_proj.weight" for name in "qkv"))
             take(layer.attention_output, at + "self_attn.o_proj.weight")
+            if shape.experts == 0:
+                take(layer.ffn_up, at + "mlp.up_proj.weight", transposed=True)
+                take(layer.ffn_down, at + "mlp.down_proj.weight", transposed=True)
+                continue
             take(layer.router, at + "mlp.gate.weight", transposed=True)
             for parameter, name in ((layer.up, "up_proj"), (layer.down, "down_proj")):
                 take(parameter, *(at + f"mlp.experts.{e}.{name}.weight" for e in range(shape.experts)), transposed=True)

@@ -3,12 +3,14 @@
 
     tests/trainer/chaos.py --minutes 60 --seed 7
     tests/trainer/chaos.py --minutes 60 --seed 7 --policy drop
+    tests/trainer/chaos.py --minutes 20 --links          # over links that fomoe-wan emulates
 
 With the policy "wait", every checkpoint must have the bytes of an undisturbed run. With "drop", the sites go on without those that
 are lost, so there is no such run: all sites must have the same parameters after the last averages.
 
 Half of the disturbances are kill -9; the process is started again. The other half stop a process (SIGSTOP) for longer than the
-time after which the others treat it as lost; then it goes on, and joins again.
+time after which the others treat it as lost; then it goes on, and joins again. With --links, one of four disturbances stops
+fomoe-wan's relay instead, so that all links are dead meanwhile.
 """
 
 import argparse
@@ -25,18 +27,19 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TRAIN = ROOT / "build/release/bin/fomoe-train"
 SCENARIO = ROOT / "experiments/scenarios/tiny-training.toml"
 SITES, TIMEOUT_S = 4, 5
+# What a service manager does at a real site: it starts the process again until the run has ended.
+UNTIL_IT_ENDS = 'trap "" TERM; "$@"; until [ $? -eq 0 ]; do sleep 0.3; "$@" --resume; done'
 
 
-def command(policy, checkpoints, rounds, *more):
+def command(programs, policy, checkpoints, rounds, *more):
     settings = {"strategy.local_steps": 8, "workload.tokens": rounds * 8 * 64 * 64, "trainer.on_lost_site": policy,
                 "trainer.timeout": f"{TIMEOUT_S}s", "trainer.validation_sequences": 0}
     if policy == "drop":
         settings |= {"strategy.method": "diloco", "trainer.drop_after": "1s"}
     options = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
-    return [str(TRAIN), "run", str(SCENARIO), "--threads", "1", "--checkpoints", str(checkpoints), *options, *more]
+    return [str(programs / "fomoe-train"), "run", str(SCENARIO), "--threads", "1", "--checkpoints", str(checkpoints), *options, *more]
 
 
 class Hashes:
@@ -78,8 +81,36 @@ def children(process):
     return [int(word) for word in text.split()]
 
 
-def undisturbed(rounds, folder, hashes):
-    whole = subprocess.Popen(command("wait", folder, rounds, "--in-turn"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def over_links(programs, train):
+    """The command that runs `train` at each site of an emulated network."""
+    return [str(programs / "fomoe-wan"), "run", str(SCENARIO), "--no-check", "--set", "platform.bandwidth=100Mbps",
+            "--set", "platform.latency=5ms", "--", "/bin/bash", "-c", UNTIL_IT_ENDS, "site", *train]
+
+
+def processes_below(process):
+    """All processes that the process has started, and those that they have started: pairs of a number and a name."""
+    found = []
+    for child in children(process):
+        try:
+            found.append((child, pathlib.Path(f"/proc/{child}/comm").read_text(encoding="utf-8").strip()))
+            found += processes_below(child)
+        except FileNotFoundError:
+            pass
+    return found
+
+
+def relay_among(processes):
+    return next(process for process, name in processes if name == "fomoe-wan" and not children(process))
+
+
+def stop_for_a_while(process, drawn):
+    os.kill(process, signal.SIGSTOP)
+    time.sleep(TIMEOUT_S * drawn.uniform(0.3, 2))
+    os.kill(process, signal.SIGCONT)
+
+
+def undisturbed(programs, rounds, folder, hashes):
+    whole = subprocess.Popen(command(programs, "wait", folder, rounds, "--in-turn"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while whole.poll() is None:
         hashes.look()
         time.sleep(0.05)
@@ -93,6 +124,8 @@ def main():
     parser.add_argument("--minutes", type=float, default=2, help="time for disturbances; the run then ends undisturbed")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--policy", choices=["wait", "drop"], default="wait", help="trainer.on_lost_site")
+    parser.add_argument("--links", action="store_true", help="run over links that fomoe-wan emulates")
+    parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "build/release/bin", help="folder of fomoe-train and fomoe-wan")
     given = parser.parse_args()
     drawn = random.Random(given.seed)
     with tempfile.TemporaryDirectory() as name:
@@ -100,10 +133,11 @@ def main():
         rounds = max(20, round(given.minutes * 60 * 1.5))  # recoveries take most of the time
         expected = Hashes(folder / "whole")
         if given.policy == "wait":
-            undisturbed(rounds, folder / "whole", expected)
+            undisturbed(given.programs, rounds, folder / "whole", expected)
         with open(folder / "stderr", "w", encoding="utf-8") as log:
-            run = subprocess.Popen(command(given.policy, folder / "chaos", rounds, "--local"), stdout=subprocess.DEVNULL, stderr=log)
-        seen, kills, stops = Hashes(folder / "chaos"), 0, 0
+            train = command(given.programs, given.policy, folder / "chaos", rounds, *([] if given.links else ["--local"]))
+            run = subprocess.Popen(over_links(given.programs, train) if given.links else train, stdout=subprocess.DEVNULL, stderr=log)
+        seen, kills, stops, cuts = Hashes(folder / "chaos"), 0, 0, 0
         until = time.monotonic() + 60 * given.minutes
         while run.poll() is None:
             if given.policy == "wait":
@@ -111,18 +145,20 @@ def main():
             time.sleep(0.05)
             if time.monotonic() > until or drawn.random() > 0.05 / 5:  # about every 5 seconds
                 continue
-            victims = children(run.pid)
+            below = processes_below(run.pid)
+            victims = [process for process, name in below if name == "fomoe-train"]
             if not victims:
                 continue
-            victim = drawn.choice(victims)
+            victim, kind = drawn.choice(victims), drawn.random()
             try:
-                if drawn.random() < 0.5:
+                if kind < 0.25 and given.links:
+                    stop_for_a_while(relay_among(below), drawn)
+                    cuts += 1
+                elif kind < 0.5:
                     os.kill(victim, signal.SIGKILL)
                     kills += 1
                 else:
-                    os.kill(victim, signal.SIGSTOP)
-                    time.sleep(TIMEOUT_S * drawn.uniform(0.3, 2))
-                    os.kill(victim, signal.SIGCONT)
+                    stop_for_a_while(victim, drawn)
                     stops += 1
             except ProcessLookupError:
                 pass
@@ -134,7 +170,7 @@ def main():
             last = folder / f"chaos/round-{rounds:08d}"
             if not (last / "node-0.safetensors").exists() or differing(last):
                 sys.exit(f"files of the last round: {sorted(last.glob('node-*'))}; sites differ in {differing(last)[:5]}")
-            print(f"{kills} kills and {stops} stops in {given.minutes:g} min: no lost run, {len(list(last.glob('node-*')))} sites have "
+            print(f"{kills} kills, {stops} stops and {cuts} cuts in {given.minutes:g} min: no lost run, {len(list(last.glob('node-*')))} sites have "
                   "the same parameters; "
                   f"{said.count('got the state after round')} times a site got the state of the others")
             return
@@ -143,7 +179,7 @@ def main():
         compared = sum(key in expected.seen for key in seen.seen)
         if wrong or len(last) != SITES:
             sys.exit(f"wrong weights in {wrong[:5]}; {len(last)} of {SITES} files of the last round")
-        print(f"{kills} kills and {stops} stops in {given.minutes:g} min: no lost run, {compared} checkpoints compared, none wrong")
+        print(f"{kills} kills, {stops} stops and {cuts} cuts in {given.minutes:g} min: no lost run, {compared} checkpoints compared, none wrong")
 
 
 if __name__ == "__main__":

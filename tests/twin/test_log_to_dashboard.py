@@ -25,6 +25,8 @@ def test_curves_of_a_real_log(tmp_path):
             curves.setdefault(name, []).append((step, value))
     assert curves["site-0/loss"][0] == (0, pytest.approx(5.6, abs=0.3))
     assert [step for step, _ in curves["site-1/gradient_norm"]] == [0, 1]
+    assert all(value > 0 for _, value in curves["site-1/update_norm"])
+    assert len(curves["site-1/outer_update_norm"]) == 1
     assert all(0 <= value <= 1 for _, value in curves["site-1/ghost_share"])
     assert curves["all/validation_loss"][0][1] > 0
     assert any(name.startswith("site-0/exposed_s/") for name in curves)

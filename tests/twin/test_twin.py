@@ -88,6 +88,56 @@ def test_another_program_computes_the_same_loss_with_the_exported_model(tmp_path
     assert loss == pytest.approx(numpy.log(report["quality"]["perplexity"]), rel=1e-5)
 
 
+@pytest.mark.parametrize("settings", [
+    {"trainer.rope_theta": 500, "trainer.router_temperature": 3},
+    {"model.experts": 0, "trainer.rope_theta": 500},
+    {"model.experts": 0, "model.d_ffn": 96},
+])
+def test_an_exported_model_carries_its_constants_and_may_be_dense(tmp_path, settings):
+    """Trained with large learning rates, so that a router's temperature and the angles of positions matter."""
+    settings = {"strategy.method": "diloco", "strategy.local_steps": 8, "platform.sites": 2, "workload.global_batch_sequences": 8,
+                "workload.tokens": 32 * 8 * 64, "trainer.learning_rate": 0.05, "trainer.warmup_steps": 1, "trainer.device": "cpu",
+                "trainer.dtype": "fp32", **settings}
+    tokens = numpy.random.default_rng(5).integers(0, TINY_SHAPE.vocabulary, 64 * 64 + 1).astype(numpy.uint16)
+    tokens[1::2] = (5 * tokens[:-1:2] + 7) % TINY_SHAPE.vocabulary
+    numpy.save(tmp_path / "corpus.npy", tokens)
+    settings.update({"trainer.data": str(tmp_path / "corpus.npy"), "trainer.validation_sequences": 8})
+    options = [f"--set={key}={value}" for key, value in settings.items()]
+    report = json.loads(run(TRAIN, "run", TINY, "--in-turn", "--checkpoints", str(tmp_path / "ckpt"), "--output", "-", *options))
+    expected = numpy.log(report["quality"]["perplexity"])
+    run(TRAIN, "export", str(tmp_path / "ckpt"), "--output", str(tmp_path / "exported"))
+    last = torch.from_numpy(tokens[-(8 * 64 + 1):].astype(numpy.int64))
+
+    def loss_of(model):
+        with torch.no_grad():
+            return model.loss(last[:-1].view(8, 64), last[1:].view(8, 64)).item()
+
+    model = twin.load_exported(tmp_path / "exported")
+    assert loss_of(model) == pytest.approx(expected, rel=1e-5)
+    evaluated = json.loads(run(TRAIN, "evaluate", str(tmp_path / "exported"), "--scenario", TINY, "--output", "-", *options))
+    assert evaluated["loss"] == pytest.approx(expected, rel=1e-6)
+    # Without the constants, the loss is another one.
+    config = json.loads((tmp_path / "exported/config.json").read_text())
+    for key, usual in (("rope_theta", 10000.0), ("router_temperature", 1.0)):
+        if config.get(key, usual) == usual:
+            continue
+        (tmp_path / "exported/config.json").write_text(json.dumps({**config, key: usual}))
+        assert abs(loss_of(twin.load_exported(tmp_path / "exported")) - expected) > 1e-4, key
+    (tmp_path / "exported/config.json").write_text(json.dumps(config))
+    # Training on from it needs the same constants.
+    done = subprocess.run([TRAIN, "run", TINY, "--in-turn", *options, f"--set=trainer.initial_weights={tmp_path}/exported",
+                           "--set=trainer.rope_theta=77"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "trainer.rope_theta: got 77" in done.stderr
+
+
+def test_a_dense_model_has_as_many_parameters_as_fomoe_counts():
+    cost = json.loads(run(FOMOE, "cost", TWO_SITES, "--set", "model.preset=small", "--set", "model.experts=0",
+                          "--set", "strategy.method=diloco", "--output", "-"))
+    shape = twin.Shape("small", 256, 4, 4, 0, 0, 0, 200_019, d_ffn=256)
+    assert twin.parameter_count(twin.Model(shape, device="meta")) == cost["parameters"]["total"]
+
+
 @pytest.mark.parametrize("skip_token", [False, True])
 def test_grouped_experts_are_the_loop_of_experts(skip_token):
     torch.manual_seed(1)

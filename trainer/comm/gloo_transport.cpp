@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <chrono>
 #include <mutex>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "trainer/comm/rank_transports.hpp"
@@ -7,14 +9,18 @@
 namespace fomoe::trainer {
 namespace {
 
-/// Point-to-point messages over Gloo; one rank hosts the nodes of one site.
+// A part of a message has at least this many bytes, so that small messages need not wait for several.
+constexpr std::int64_t kLeastPartBytes = 1 << 16;
+
+/// Point-to-point messages over Gloo; one rank hosts the nodes of one site. A large message is divided into
+/// as many parts as there are groups.
 class GlooTransport : public Transport {
  public:
-  GlooTransport(const RankTransportOptions& options, c10::intrusive_ptr<c10d::Backend> group)
+  GlooTransport(const RankTransportOptions& options, std::vector<c10::intrusive_ptr<c10d::Backend>> groups)
       : Transport(options.nodes, nodes_of_site(options.nodes, options.site)),
         names_(options.names),
         rank_of_site_(options.rank_of_site),
-        group_(std::move(group)) {
+        groups_(std::move(groups)) {
     std::vector<int> seen(options.nodes.size(), 0);
     for (const costmodel::Node& node : options.nodes) {
       place_.push_back(seen.at(static_cast<std::size_t>(node.site))++);
@@ -43,20 +49,24 @@ class GlooTransport : public Transport {
         partner = rank_of(message->from);
         message->posted = receive(*message, channel);
       }
-      std::vector<c10::intrusive_ptr<c10d::Work>> pending;
+      std::vector<std::pair<int, c10::intrusive_ptr<c10d::Work>>> pending;  // with the partner
       for (const Message* message : messages) {
         if (!hosts(message->from)) {
-          pending.push_back(static_cast<const Receive&>(*message->posted).work);
+          const auto& parts = static_cast<const Receive&>(*message->posted).parts;
+          for (const auto& part : parts) pending.emplace_back(rank_of(message->from), part);
           continue;
         }
         partner = rank_of(message->to);
-        std::vector<at::Tensor> buffer = {message->sent.contiguous()};
+        const std::vector<at::Tensor> parts = parts_of(message->sent.contiguous());
         const std::lock_guard posting(posting_);  // several transfers post from their own threads
-        pending.push_back(group_->send(buffer, partner, tag(*message, channel)));
+        for (std::size_t part = 0; part < parts.size(); ++part) {
+          std::vector<at::Tensor> buffer = {parts[part]};
+          pending.emplace_back(partner, groups_[part]->send(buffer, partner, tag(*message, channel)));
+        }
       }
-      for (std::size_t m = 0; m < messages.size(); ++m) {
-        partner = rank_of(hosts(messages[m]->from) ? messages[m]->to : messages[m]->from);
-        pending[m]->wait();
+      for (const auto& [other, work] : pending) {
+        partner = other;
+        work->wait();
       }
     } catch (const std::exception& error) {
       lost(partner, error);
@@ -65,15 +75,30 @@ class GlooTransport : public Transport {
 
  private:
   struct Receive : PostedReceive {
-    c10::intrusive_ptr<c10d::Work> work;
+    std::vector<c10::intrusive_ptr<c10d::Work>> parts;
   };
+
+  /// The parts of a message, as views; the same at its sender and its receiver.
+  [[nodiscard]] std::vector<at::Tensor> parts_of(const at::Tensor& bytes) const {
+    const auto most = static_cast<std::int64_t>(groups_.size());
+    const std::int64_t count = std::clamp<std::int64_t>(bytes.numel() / kLeastPartBytes, 1, most);
+    std::vector<at::Tensor> parts;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t begin = bytes.numel() * i / count, end = bytes.numel() * (i + 1) / count;
+      parts.push_back(bytes.narrow(0, begin, end - begin));
+    }
+    return parts;
+  }
 
   std::shared_ptr<Receive> receive(Message& message, int channel) {
     auto posted = std::make_shared<Receive>();
     message.received = at::empty({message.bytes()}, at::kByte);
-    std::vector<at::Tensor> buffer = {message.received};
+    const std::vector<at::Tensor> parts = parts_of(message.received);
     const std::lock_guard posting(posting_);
-    posted->work = group_->recv(buffer, rank_of(message.from), tag(message, channel));
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      std::vector<at::Tensor> buffer = {parts[part]};
+      posted->parts.push_back(groups_[part]->recv(buffer, rank_of(message.from), tag(message, channel)));
+    }
     return posted;
   }
 
@@ -94,7 +119,7 @@ class GlooTransport : public Transport {
   std::vector<int> rank_of_site_;
   std::vector<int> place_;  // index of each node within its site; part of the message's tag, with the channel
   std::mutex posting_;
-  c10::intrusive_ptr<c10d::Backend> group_;
+  std::vector<c10::intrusive_ptr<c10d::Backend>> groups_;
 };
 
 }  // namespace
@@ -118,7 +143,14 @@ c10::intrusive_ptr<c10d::Backend> gloo_backend(const RankTransportOptions& optio
 
 std::unique_ptr<Transport> gloo_transport(const RankTransportOptions& options,
                                           const std::string& own_address) {
-  return std::make_unique<GlooTransport>(options, gloo_backend(options, own_address));
+  std::vector<c10::intrusive_ptr<c10d::Backend>> groups;
+  for (int stream = 0; stream < options.streams; ++stream) {
+    RankTransportOptions one = options;
+    if (stream > 0)
+      one.store = c10::make_intrusive<c10d::PrefixStore>("stream " + std::to_string(stream), options.store);
+    groups.push_back(gloo_backend(one, own_address));
+  }
+  return std::make_unique<GlooTransport>(options, std::move(groups));
 }
 
 }  // namespace fomoe::trainer

@@ -1,6 +1,7 @@
 // The transports that move messages between sites, one process per site.
 //
-// Gloo runs everywhere. Messages lie in host memory, and a send is matched with a receive by a tag. Several
+// Gloo runs everywhere. It has one connection between two processes, so several connections are several Gloo
+// process groups. Messages lie in host memory, and a send is matched with a receive by a tag. Several
 // transfers may run at the same time and then share the links.
 //
 // NCCL needs a GPU of its own for every rank. It matches sends with receives by their order alone, so
@@ -26,6 +27,7 @@ struct RankTransportOptions {
   int site = 0;                   // the site of this process
   std::vector<int> rank_of_site;  // -1: the site takes no part
   double timeout_s = 0;
+  int streams = 1;  // TCP connections between two sites; large messages are divided among them
   at::Device device = at::kCPU;
   c10::intrusive_ptr<c10d::Store> store;
 };

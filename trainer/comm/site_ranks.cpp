@@ -61,6 +61,33 @@ void SiteRanks::add_up(const std::vector<at::Tensor>& tensors) {
   }
 }
 
+// One message for each process, since many small ones would be slow. All tensors have the same type.
+void SiteRanks::share_rows(const std::vector<at::Tensor>& tensors) {
+  const at::NoGradGuard no_grad;
+  for (int owner = 0; owner < place_.ranks; ++owner) {
+    std::vector<at::Tensor> rows, flat;
+    for (const at::Tensor& tensor : tensors) {
+      const auto [begin, count] = part_of_rank(tensor.size(0), owner, place_.ranks);
+      rows.push_back(tensor.narrow(0, begin, count));
+      flat.push_back(rows.back().reshape({-1}));
+    }
+    std::vector<at::Tensor> buffer = {at::cat(flat)};
+    c10d::BroadcastOptions options;
+    options.rootRank = owner;
+    try {
+      sums_->broadcast(buffer, options)->wait();
+    } catch (const std::exception& error) {
+      lost(error);
+    }
+    if (owner == place_.rank) continue;
+    std::int64_t at = 0;
+    for (at::Tensor& into : rows) {
+      into.copy_(buffer[0].narrow(0, at, into.numel()).view_as(into));
+      at += into.numel();
+    }
+  }
+}
+
 bool SiteRanks::agree_on(const std::string& text) {
   constexpr int kTag = std::numeric_limits<int>::max();  // no message between sites has it
   const auto own = static_cast<std::int64_t>(std::hash<std::string>()(text));

@@ -1,7 +1,9 @@
 // The processes of one site, one for each of its GPUs. All of them hold the same model, and each trains on a
 // part of the site's sequences (data parallelism). They add up their gradients before each optimiser step, so
-// they stay equal. Only the first one talks to other sites: it passes what it receives on to the others,
-// which execute the same plan without sending anything across sites. The plan and its bytes do not change.
+// they stay equal. With a sharded state of the optimiser (ZeRO stage 1), each updates a part of the rows of
+// every parameter, and gets the others' rows after the step. Only the first one talks to other sites: it
+// passes what it receives on to the others, which execute the same plan without sending anything across
+// sites. The plan and its bytes do not change.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -42,6 +44,10 @@ class SiteRanks {
   /// Replaces each tensor, on the training device, by its sum over the processes of the site. Every process
   /// passes tensors of the same sizes and types, in the same order. Throws SiteLost.
   void add_up(const std::vector<at::Tensor>& tensors);
+
+  /// Every process passes tensors of the same sizes and types, of which it has the part of the rows that
+  /// part_of_rank() says. Replaces the other rows by those of the processes that have them. Throws SiteLost.
+  void share_rows(const std::vector<at::Tensor>& tensors);
 
   /// Whether all processes of the site have passed the same text. Every process must call it. Throws
   /// SiteLost.

@@ -67,6 +67,7 @@ po::options_description described() {
     ("resume", po::bool_switch(), "continue from the last checkpoint in --checkpoints, or start from the beginning if there is none")
     ("start-from", po::value<std::string>()->value_name("DIR"), "start from the newest state in another run's --checkpoints directory, which must have the files of all its sites; the sites, the method and the placement may be others, the model may not")
     ("secret-file", po::value<std::string>()->value_name("FILE"), "let only processes into the run that know the secret in this file, which every site needs; openssl rand -hex 32 makes one")
+    ("interface", po::value<std::string>()->value_name("NAME|ADDRESS"), "network interface, or address of this machine, at which the process listens for other sites (default: the address from which packets to rank 0 leave)")
     ("log", po::value<std::string>()->value_name("FILE.jsonl"), "write a line of JSON for each step; rank r > 0 adds .rank-r to the file name")
     ("routing-counts", po::value<std::string>()->value_name("FILE.csv"), "write how often each site's tokens chose each expert, as input for strategy.routing_counts")
     ("output", po::value<std::string>()->value_name("-|FILE.json"), "write the report in the format of `fomoe simulate` (default: print a summary)");
@@ -160,6 +161,9 @@ int run_command(const std::vector<std::string>& arguments) {
   if (in_turn && given.count("secret-file"))
     refuse("secret-file", "--in-turn too, with which no process connects to another",
            "only one of the two options", "run.secret --local");
+  if (in_turn && given.count("interface"))
+    refuse("interface", "--in-turn too, with which no process connects to another",
+           "only one of the two options", "wg0 --local");
   if (in_turn && local)
     throw UsageError(
         "--in-turn: got --local too; expected only one of the two options; for example --in-turn");
@@ -239,6 +243,7 @@ int run_command(const std::vector<std::string>& arguments) {
     }
   }
   if (request.launch) request.launch->secret = secret;
+  if (request.launch) request.launch->interface = text("interface");
   if (request.launch && request.launch->agent_store && !secret.empty()) {
     throw UsageError(
         "--secret-file: got this option under torchrun, which keeps a store of its own that serves anyone; "

@@ -114,6 +114,9 @@ void Checkpoints::save(Executor& executor, std::int64_t rounds) {
         {"steps", std::to_string(executor.steps(node))},
         {"nodes", std::to_string(executor.nodes())},
         {"absent", json(absent_).dump()},
+        {"rope_theta", json(executor.worker(node).model().options().constants.rope_theta).dump()},
+        {"router_temperature",
+         json(executor.worker(node).model().options().constants.router_temperature).dump()},
         {"model", scenario::to_json(executor.worker(node).model().shape()).dump()},
         {"experts", json(executor.worker(node).model().options().experts.local).dump()},
         {"skip_token", executor.worker(node).model().options().experts.skip_token ? "yes" : "no"},
@@ -229,7 +232,9 @@ void Checkpoints::load(Executor& executor, std::int64_t rounds) const {
       const at::NoGradGuard no_grad;
       into.copy_(found->second);
     };
+    worker.open_shards();  // each process of a site takes its rows from the whole state
     for (const auto& [name, tensor] : worker.state()) copy(name, tensor);
+    worker.close_shards();
     copy("moment_ages", executor.moment_ages().state());
     std::vector<std::vector<ExpertSteps>> layers = expert_steps_in(content.metadata);
     for (std::size_t layer = 0; layer < layers.size(); ++layer)

@@ -55,21 +55,26 @@ void Executor::make_worker(NodeId node, const PlanNeeds& needs) {
   worker.model.device = options_.device;
   worker.model.dtype = options_.dtype;
   worker.model.seed = scenario_.seed;
-  worker.model.activation_checkpointing =
-      costmodel::gpus_of_site(scenario_, plan_.nodes[n].site).activation_checkpointing;
+  worker.model.constants = options_.constants;
+  const costmodel::SiteGpus& gpus = costmodel::gpus_of_site(scenario_, plan_.nodes[n].site);
+  worker.model.activation_checkpointing = gpus.activation_checkpointing;
   worker.model.experts = expert_choice(nullptr, node, scenario_.strategy.skip_token);
   if (plan_.placement && plan_.nodes[n].kind == NodeKind::worker) {
     const costmodel::Placement placement = plan_.placement(0);
     worker.model.experts = expert_choice(&placement, node, scenario_.strategy.skip_token);
   }
   worker.inner = options_.inner;
+  if (options_.ranks != nullptr && gpus.sharded > 1) {
+    worker.inner.shard = options_.ranks->place().rank;
+    worker.inner.shards = options_.ranks->place().ranks;
+  }
   if (needs.outer_steps[n]) worker.outer = options_.outer;
   worker.keeps_anchor = needs.outer_steps[n] || needs.pseudo_gradients[n];
   worker.keeps_residual = needs.residuals && needs.pseudo_gradients[n];
   Worker& made = *(workers_[node] = std::make_unique<Worker>(scenario_.model, plan_.groups, worker));
   steps_.try_emplace(node, made.model(), made.inner(),
                      RecordedStep::Options{options_.balance_weight, options_.clip_norm, options_.launches,
-                                           options_.gradient_norms, options_.skip_nonfinite});
+                                           options_.norms, options_.skip_nonfinite});
   step_[node] = 0;
 }
 
@@ -77,6 +82,20 @@ std::vector<NodeId> Executor::hosted() const {
   std::vector<NodeId> nodes;
   for (const auto& [node, worker] : workers_) nodes.push_back(node);
   return nodes;
+}
+
+std::vector<costmodel::Interval> Executor::take_intervals(std::int64_t round) {
+  const auto first =
+      std::stable_partition(intervals_.begin(), intervals_.end(),
+                            [&](const costmodel::Interval& interval) { return interval.round >= round; });
+  std::vector<costmodel::Interval> taken(first, intervals_.end());
+  intervals_.erase(first, intervals_.end());
+  return taken;
+}
+
+void Executor::want_norms(bool wanted) {
+  options_.norms = wanted;
+  for (auto& [node, step] : steps_) step.want_norms(wanted);
 }
 
 void Executor::zero_clock() { clock_zero_ = clock_s(); }
@@ -148,7 +167,10 @@ void Executor::compute(const costmodel::RoundPlan& plan, std::int64_t round) {
     if (pacing_) pace(work, node, round);
     for (std::int64_t i = 0; i < work.repeat && !pacing_; ++i) {
       if (work.work == Work::outer_step) {
-        found->second->outer_step(work.whole_model, trained_on(node) > 0 ? options_.kept_share : 0);
+        OuterRecord record{node, round, {}};
+        found->second->outer_step(work.whole_model, trained_on(node) > 0 ? options_.kept_share : 0,
+                                  options_.norms ? &record.norms : nullptr);
+        if (options_.norms && on_outer_step) on_outer_step(record);
         continue;
       }
       if (work.work != Work::optimizer) gradients(node, plan, round);
@@ -258,6 +280,36 @@ void Executor::add_up_gradients(NodeId node) {
   options_.ranks->add_up(sums);
 }
 
+// Each process has updated its own rows of every parameter.
+void Executor::share_updates(NodeId node, StepRecord& record) {
+  Worker& worker = *workers_.at(node);
+  if (!worker.inner().sharded() || record.skipped) return;
+  std::vector<at::Tensor> masters;
+  for (const Parameter& parameter : worker.model().parameters()) masters.push_back(parameter.master.detach());
+  options_.ranks->share_rows(masters);
+  if (options_.dtype == at::kBFloat16) worker.model().refresh_compute_weights();
+  if (!record.update_norm.defined()) return;
+  const at::Tensor square = record.update_norm.square();  // of this process's rows
+  options_.ranks->add_up({square});
+  record.update_norm = square.sqrt();
+}
+
+void Executor::open_shards() {
+  for (auto& [node, worker] : workers_) {
+    if (!worker->inner().sharded()) continue;
+    worker->open_shards();
+    std::vector<at::Tensor> moments;
+    for (const auto& [name, tensor] : worker->state()) {
+      if (name.ends_with(".moment1") || name.ends_with(".moment2")) moments.push_back(tensor);
+    }
+    options_.ranks->share_rows(moments);
+  }
+}
+
+void Executor::close_shards() {
+  for (auto& [node, worker] : workers_) worker->close_shards();
+}
+
 void Executor::optimizer_step(NodeId node) {
   const double start_s = now_s();
   const double rate = options_.rate.at(step_.at(node));
@@ -265,6 +317,8 @@ void Executor::optimizer_step(NodeId node) {
   StepRecord& record = open_step_.at(node);
   record.skipped = !steps_.at(node).update();
   record.gradient_norm = steps_.at(node).gradient_norm();
+  record.update_norm = record.skipped ? at::Tensor() : steps_.at(node).update_norm();
+  share_updates(node, record);
   open_pass_.erase(node);
   ++step_.at(node);
   record.learning_rate = rate;

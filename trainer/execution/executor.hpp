@@ -74,9 +74,10 @@ struct TrainingOptions {
   /// Compute operations sleep for the scenario's time instead of computing, and transfers are real. Tensors
   /// keep their initial values, and gradients are 0.
   bool paced = false;
-  bool gradient_norms = false;  // whether StepRecord::gradient_norm is wanted
+  bool norms = false;           // whether the norms of StepRecord and OuterRecord are wanted
   bool skip_nonfinite = false;  // leave out steps whose gradients are not finite, instead of stopping
   SiteRanks* ranks = nullptr;   // the processes of this site, if it has several
+  ModelConstants constants = {};
 };
 
 /// A loss, or a value that a site was about to send or to save, is not finite.
@@ -112,11 +113,19 @@ struct StepRecord {
   /// it waits for the device.
   at::Tensor loss;
   at::Tensor gradient_norm;  // before clipping, on the device; undefined if nothing needs it
+  at::Tensor update_norm;    // of the step's change of the parameters, on the device; undefined if not wanted
   bool skipped = false;      // the gradients were not finite, and the optimiser left the step out
   double learning_rate = 0;
   std::int64_t tokens = 0;
   double seconds = 0;
   const Routing* routing = nullptr;  // routing statistics of the step
+};
+
+/// One outer step of one node.
+struct OuterRecord {
+  costmodel::NodeId node = 0;
+  std::int64_t round = 0;
+  OuterNorms norms;
 };
 
 /// A node's part in one transfer, from waiting for the first byte to the last byte sent and received.
@@ -144,6 +153,9 @@ class Executor {
   /// have used much of the code and memory that transfers need; without rehearse(), the first exchanges of a
   /// paced run would be the first to use them.
   void rehearse();
+  /// Whether norms are measured from now on. On a GPU that launches recorded steps, the norms of steps stay
+  /// as the recording has them.
+  void want_norms(bool wanted);
   /// Throws Diverged before a site sends a value that is not finite, and after a loss that is not finite.
   void run_round(std::int64_t index);
   /// Throws Diverged, which says that this value of the node's site is not finite.
@@ -151,7 +163,8 @@ class Executor {
   /// Waits for transfers that continue after the last round. Their averages arrive too late and change no
   /// weights.
   void finish();
-  std::function<void(const StepRecord&)> on_step;  // called after each optimiser step, if set
+  std::function<void(const StepRecord&)> on_step;         // called after each optimiser step, if set
+  std::function<void(const OuterRecord&)> on_outer_step;  // called after each outer step, if set
   // called when an operation has waited for the transfer, if set
   std::function<void(const TransferRecord&)> on_transfer;
 
@@ -163,8 +176,15 @@ class Executor {
   [[nodiscard]] MomentAges& moment_ages() { return ages_; }
   /// What the hosted nodes did and when, in seconds since `zero_clock`; run_round appends to it.
   [[nodiscard]] const std::vector<costmodel::Interval>& intervals() const { return intervals_; }
+  /// Takes away the intervals of the rounds before `round`.
+  [[nodiscard]] std::vector<costmodel::Interval> take_intervals(std::int64_t round);
   void zero_clock();
   [[nodiscard]] double now_s() const;
+
+  /// Puts the sharded state of the optimisers together in the workers of all processes of the site, until
+  /// close_shards(). Every process of the site must call it. Without shards, neither does anything.
+  void open_shards();
+  void close_shards();
 
   /// Continues at the start of round `index`, after `steps` optimiser steps. The workers then hold that
   /// round's experts, and the caller must fill in their state.
@@ -200,6 +220,7 @@ class Executor {
                      double end_s);
   void gradients(costmodel::NodeId node, const costmodel::RoundPlan& plan, std::int64_t round);
   void add_up_gradients(costmodel::NodeId node);
+  void share_updates(costmodel::NodeId node, StepRecord& record);
   void pace(const costmodel::Compute& work, costmodel::NodeId node, std::int64_t round);
   void optimizer_step(costmodel::NodeId node);
   void check_losses();

@@ -32,8 +32,9 @@ namespace {
 }
 
 void check_model(const costmodel::ModelShape& shape) {
-  if (shape.architecture != costmodel::ModelShape{}.architecture || shape.dense_layers > 0 ||
-      shape.experts < 1 || shape.opaque) {
+  const std::int64_t without_experts = shape.experts == 0 ? shape.layers : 0;
+  if (shape.architecture != costmodel::ModelShape{}.architecture || shape.dense_layers != without_experts ||
+      shape.opaque) {
     throw InputError("model", "a model of architecture " + shape.architecture,
                      "a model of the FoMoE paper's architecture, given by a preset or by shape keys",
                      "preset = \"small\"");

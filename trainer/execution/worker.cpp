@@ -22,6 +22,11 @@ std::vector<at::Tensor> copies_of(const std::vector<at::Tensor>& tensors) {
   return out;
 }
 
+void add_square(at::Tensor& sum, const at::Tensor& values) {
+  const at::Tensor square = values.square().sum();
+  sum = sum.defined() ? sum + square : square;
+}
+
 }  // namespace
 
 ExpertChoice expert_choice(const costmodel::Placement* placement, costmodel::NodeId node, bool skip_token) {
@@ -126,13 +131,18 @@ void Worker::keep_residual(const Payload& payload, const at::Tensor& residual) {
   }
 }
 
-void Worker::outer_step(bool whole, double kept_share) {
+void Worker::outer_step(bool whole, double kept_share, OuterNorms* norms) {
   const at::NoGradGuard no_grad;
   if (!outer_) throw std::logic_error("the plan has an outer step at a node that keeps no outer state");
   const auto merge = [&](const ParameterSlice& slice, const at::Tensor& difference) {
     at::Tensor anchor = slice.of(anchor_[slice.parameter]);
+    const at::Tensor before = norms == nullptr ? at::Tensor() : anchor.clone();
     outer_->step(
         slice.parameter, [&](const at::Tensor& state) { return slice.of(state); }, anchor, difference);
+    if (norms != nullptr) {
+      add_square(norms->difference, difference);
+      add_square(norms->update, anchor - before);
+    }
     at::Tensor values = slice.of(model_.parameters()[slice.parameter].master.detach());
     if (kept_share == 0) {
       values.copy_(anchor);
@@ -153,6 +163,10 @@ void Worker::outer_step(bool whole, double kept_share) {
       merge(average.slice, average.value.to(anchor_[average.slice.parameter].device()));
   }
   averages_.clear();
+  if (norms == nullptr) return;
+  for (at::Tensor* norm : {&norms->difference, &norms->update}) {
+    if (norm->defined()) *norm = norm->sqrt();
+  }
 }
 
 void Worker::zero_gradients() {
@@ -229,13 +243,43 @@ void Worker::reset_outer_state(const std::vector<std::pair<int, int>>& experts) 
   }
 }
 
+void Worker::open_shards() {
+  if (!inner_.sharded() || !whole_moment1_.empty()) return;
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < model_.parameters().size(); ++i) {
+    const at::Tensor& master = model_.parameters()[i].master;
+    const Rows rows = rows_of_shard(master, options_.inner.shard, options_.inner.shards);
+    for (auto [whole, own] : {std::pair{&whole_moment1_, &inner_.moment1()[i]},
+                              std::pair{&whole_moment2_, &inner_.moment2()[i]}}) {
+      whole->push_back(at::zeros_like(master.detach()));
+      rows.of(whole->back()).copy_(*own);
+    }
+  }
+}
+
+void Worker::close_shards() {
+  if (whole_moment1_.empty()) return;
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < model_.parameters().size(); ++i) {
+    const Rows rows =
+        rows_of_shard(model_.parameters()[i].master, options_.inner.shard, options_.inner.shards);
+    at::Tensor moment1 = inner_.moment1()[i], moment2 = inner_.moment2()[i];
+    moment1.copy_(rows.of(whole_moment1_[i]));
+    moment2.copy_(rows.of(whole_moment2_[i]));
+  }
+  whole_moment1_.clear();
+  whole_moment2_.clear();
+}
+
 std::vector<std::pair<std::string, at::Tensor>> Worker::state() {
+  const bool opened = !whole_moment1_.empty();
+  if (inner_.sharded() && !opened) throw std::logic_error("the state is sharded, and has not been opened");
   std::vector<std::pair<std::string, at::Tensor>> out;
   for (std::size_t i = 0; i < model_.parameters().size(); ++i) {
     const std::string name = model_.parameters()[i].spec.name();
     out.emplace_back(name, model_.parameters()[i].master.detach());
-    out.emplace_back(name + ".moment1", inner_.moment1()[i]);
-    out.emplace_back(name + ".moment2", inner_.moment2()[i]);
+    out.emplace_back(name + ".moment1", opened ? whole_moment1_[i] : inner_.moment1()[i]);
+    out.emplace_back(name + ".moment2", opened ? whole_moment2_[i] : inner_.moment2()[i]);
     out.emplace_back(name + ".steps", inner_.steps()[i]);
     if (!anchor_.empty()) out.emplace_back(name + ".anchor", anchor_[i]);
     if (!residual_.empty()) out.emplace_back(name + ".residual", residual_[i]);

@@ -24,6 +24,12 @@ namespace fomoe::trainer {
 /// The experts that a node holds, or all experts if `placement` is null.
 ExpertChoice expert_choice(const costmodel::Placement* placement, costmodel::NodeId node, bool skip_token);
 
+/// Norms of an outer step, over the parts of the model that it updates; on the device.
+struct OuterNorms {
+  at::Tensor difference;  // of the averaged pseudo-gradient
+  at::Tensor update;      // of the change of the anchor
+};
+
 struct WorkerOptions {
   ModelOptions model;
   AdamWOptions inner;
@@ -62,7 +68,8 @@ class Worker {
   /// If `kept_share` = α is above 0, the node has continued to train since it sent its difference. It then
   /// sets θ ← α·θ + (1 − α)·new θ (Streaming DiLoCo, arXiv 2501.18512, section 2.3). The anchor becomes the
   /// new θ itself, which is the same at all sites.
-  void outer_step(bool whole, double kept_share = 0);
+  /// Computes `norms` if they are given.
+  void outer_step(bool whole, double kept_share = 0, OuterNorms* norms = nullptr);
 
   /// Sets all gradients to 0; for runs that do not compute.
   void zero_gradients();
@@ -77,8 +84,15 @@ class Worker {
   /// are skipped.
   void reset_outer_state(const std::vector<std::pair<int, int>>& experts);
 
+  /// If the optimiser's state is sharded, state() has the whole moments from now on, as writable tensors in
+  /// which the rows of other shards are zeros. Otherwise it does nothing.
+  void open_shards();
+  /// Takes the optimiser's own rows from the whole moments, and frees them.
+  void close_shards();
+
   /// Every tensor of the state with its name, for checkpoints to save or to write; inner().experts()
   /// completes it. Call it only between rounds: averages that wait for an outer step are not included.
+  /// If the optimiser's state is sharded, call open_shards() before.
   [[nodiscard]] std::vector<std::pair<std::string, at::Tensor>> state();
 
  private:
@@ -98,7 +112,8 @@ class Worker {
   WorkerOptions options_;
   Model model_;
   AdamW inner_;
-  std::vector<at::Tensor> anchor_, residual_;  // in the order of the parameters, or empty
+  std::vector<at::Tensor> anchor_, residual_;              // in the order of the parameters, or empty
+  std::vector<at::Tensor> whole_moment1_, whole_moment2_;  // between open_shards() and close_shards()
   std::optional<OuterOptimizer> outer_;
   std::vector<Average> averages_;
 };

@@ -47,7 +47,7 @@ void Model::index_local_experts() {
   for (std::int64_t layer = 0; layer < shape_.layers; ++layer) {
     const std::vector<int> local = local_experts(shape_, options_.experts, layer);
     // otherwise it stays undefined: the router's columns are the local experts
-    if (options_.experts.skip_token) {
+    if (options_.experts.skip_token && !dense()) {
       at::Tensor index = at::full({shape_.experts}, static_cast<std::int64_t>(local.size()), at::kLong);
       for (std::size_t i = 0; i < local.size(); ++i) index[local[i]] = static_cast<std::int64_t>(i);
       at::Tensor& kept = local_index_[static_cast<std::size_t>(layer)];
@@ -95,7 +95,7 @@ std::int64_t Model::parameter_count() const {
 }
 
 const at::Tensor& Model::weight(std::int64_t layer, Role role) const {
-  return parameters_[parameter_index(layer, role)].compute;
+  return parameters_[parameter_index(layer, role, dense())].compute;
 }
 
 at::Tensor Model::norm(const at::Tensor& x, const at::Tensor& scale) const {
@@ -129,7 +129,12 @@ MoeLayer Model::moe_layer(std::int64_t layer) const {
           weight(layer, Role::down),
           local_index_[static_cast<std::size_t>(layer)],
           std::min(shape_.active_experts, router.size(1)),
-          own_kernels_};
+          own_kernels_,
+          options_.constants.router_temperature};
+}
+
+at::Tensor Model::feed_forward(std::int64_t layer, const at::Tensor& x) const {
+  return at::mm(at::silu(at::mm(x, weight(layer, Role::ffn_up))), weight(layer, Role::ffn_down));
 }
 
 PeriNormed Model::through_layer(std::int64_t layer, const PeriNormed& x, std::int64_t batch,
@@ -137,7 +142,8 @@ PeriNormed Model::through_layer(std::int64_t layer, const PeriNormed& x, std::in
   const at::Tensor mixed = attention(layer, x.normed, batch, table);
   const PeriNormed middle =
       add_branch(x.sum, mixed, weight(layer, Role::attention_norm_out), weight(layer, Role::moe_norm_in));
-  const at::Tensor y = moe_forward(middle.normed, moe_layer(layer), use);
+  const at::Tensor y =
+      dense() ? feed_forward(layer, middle.normed) : moe_forward(middle.normed, moe_layer(layer), use);
   const bool last = layer + 1 == shape_.layers;
   return add_branch(middle.sum, y, weight(layer, Role::moe_norm_out),
                     last ? parameters_.back().compute : weight(layer + 1, Role::attention_norm_in));
@@ -149,10 +155,12 @@ at::Tensor Model::hidden(const at::Tensor& tokens) const {
 
 at::Tensor Model::hidden(const at::Tensor& tokens, const TiedGradientHandle& tied, Routing* routing,
                          const AtLayer& at_layer) const {
+  if (dense()) routing = nullptr;  // it has no routers
   const at::Tensor first =
       norm(tied_lookup(parameters_.front().compute, tokens.flatten(), tied), parameters_[1].compute);
   PeriNormed x{first, norm(first, weight(0, Role::attention_norm_in))};
-  const RotaryTable table = rotary_table(tokens.size(1), shape_.d_model / shape_.heads, first.options());
+  const RotaryTable table = rotary_table(tokens.size(1), shape_.d_model / shape_.heads, first.options(),
+                                         options_.constants.rope_theta);
   const bool recomputes = options_.activation_checkpointing && first.requires_grad();
   for (std::int64_t layer = 0; layer < shape_.layers; ++layer) {
     if (at_layer) {

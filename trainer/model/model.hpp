@@ -6,7 +6,8 @@
 //   logits  = LN(x)·Eᵀ / (d/256)
 //
 // The middle two lines are one layer. E is the embedding, which is also the unembedding (tied). d is the
-// width of x, L the number of layers, and s = (L/4)^−1 the depth multiplier of CompleteP with alpha = 1. Each
+// width of x, L the number of layers, and s = (L/4)^−1 the depth multiplier of CompleteP with alpha = 1. A
+// dense model (no experts) has a feed-forward block SiLU(x·W_up)·W_down in place of the MoE. Each
 // branch has an LN before and after it (Peri-LN). LN has a scale and no bias. Attention is causal, with
 // rotary q and k. Its scores are q·k/d_head as in CompleteP, instead of q·k/√d_head.
 #pragma once
@@ -24,6 +25,13 @@
 
 namespace fomoe::trainer {
 
+/// Numbers that the model's function depends on, beside its shape and its parameters.
+struct ModelConstants {
+  double rope_theta = kRopeTheta;
+  double router_temperature = 1;  // a gate is the sigmoid of its score ÷ temperature
+  friend bool operator==(const ModelConstants&, const ModelConstants&) = default;
+};
+
 struct ModelOptions {
   ExpertChoice experts;
   at::Device device = at::kCPU;
@@ -36,6 +44,7 @@ struct ModelOptions {
   Kernels kernels = Kernels::by_device;
   /// Keep only the input of each layer for the backward pass, which then computes the layer again.
   bool activation_checkpointing = false;
+  ModelConstants constants = {};
 };
 
 struct Parameter {
@@ -47,7 +56,8 @@ struct Parameter {
 
 /// Statistics of the routers over one or more forward passes.
 struct Routing {
-  // per layer int64 [experts scored]; adds the number of slots that chose each expert
+  // per layer int64 [experts scored]; adds the number of slots that chose each expert. A dense model leaves
+  // it empty.
   std::vector<at::Tensor> counts;
   bool wants_balance = false;
   at::Tensor balance;  // mean over layers of the load-balancing loss of moe.hpp
@@ -95,6 +105,9 @@ class Model {
   [[nodiscard]] at::Tensor attention(std::int64_t layer, const at::Tensor& x, std::int64_t batch,
                                      const RotaryTable& table) const;
   [[nodiscard]] MoeLayer moe_layer(std::int64_t layer) const;
+  [[nodiscard]] bool dense() const { return shape_.experts == 0; }
+  /// The feed-forward block of a dense model: SiLU(x·W_up)·W_down. x [T, d] → [T, d]
+  [[nodiscard]] at::Tensor feed_forward(std::int64_t layer, const at::Tensor& x) const;
   /// From the input of a layer, and its LN, to those of the next layer or of the head.
   [[nodiscard]] PeriNormed through_layer(std::int64_t layer, const PeriNormed& x, std::int64_t batch,
                                          const RotaryTable& table, RouterUse* use) const;

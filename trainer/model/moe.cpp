@@ -88,7 +88,11 @@ struct Combine : Function<Combine> {
 
 namespace {
 
-void note_use(RouterUse& use, const at::Tensor& scores, const at::Tensor& expert) {
+at::Tensor gates_of(const at::Tensor& scores, double temperature) {
+  return at::sigmoid(temperature == 1 ? scores : scores / temperature);
+}
+
+void note_use(RouterUse& use, const at::Tensor& scores, const at::Tensor& expert, double temperature) {
   const std::int64_t scored = scores.size(1);
   at::Tensor counts = at::zeros({scored}, expert.options());
   counts.scatter_add_(0, expert.flatten(), at::ones({expert.numel()}, expert.options()));
@@ -96,7 +100,7 @@ void note_use(RouterUse& use, const at::Tensor& scores, const at::Tensor& expert
   if (!use.wants_balance) return;
   // Means over tokens lose precision in bf16.
   const bool bf16 = scores.scalar_type() == at::kBFloat16;
-  const at::Tensor all_gates = at::sigmoid(bf16 ? scores.to(at::kFloat) : scores);
+  const at::Tensor all_gates = gates_of(bf16 ? scores.to(at::kFloat) : scores, temperature);
   const at::Tensor p = (all_gates / all_gates.sum(1, /*keepdim=*/true)).mean(0);
   const at::Tensor f = counts.to(p.scalar_type()) / static_cast<double>(expert.numel());
   use.balance = (p * f).sum() * static_cast<double>(scored);
@@ -109,8 +113,8 @@ at::Tensor moe_forward(const at::Tensor& x, const MoeLayer& layer, RouterUse* us
   // than among sigmoids near 1.
   const at::Tensor scores = at::mm(x, layer.router);
   const auto [score, expert] = scores.topk(layer.chosen, /*dim=*/1);
-  if (use != nullptr) note_use(*use, scores, expert);
-  const at::Tensor gates = at::sigmoid(score);
+  if (use != nullptr) note_use(*use, scores, expert, layer.temperature);
+  const at::Tensor gates = gates_of(score, layer.temperature);
 
   at::Tensor expert_of_slot = expert.flatten();
   if (layer.local_index.defined()) expert_of_slot = layer.local_index.index_select(0, expert_of_slot);

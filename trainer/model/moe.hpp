@@ -1,12 +1,13 @@
 // The sigma-MoE layer (FoMoE paper, "Federated Mixture-of-Experts"):
 //
-//   g = σ(x·W_r)
+//   g = σ(x·W_r ÷ τ)
 //   y = Σ_{e in top-k of g} g_e·W_down,e SiLU(W_up,e x)
 //
-// x is a token of width d, W_r the router's matrix, g_e the gate of expert e, and k the number of experts per
-// token. The gates are sigmoids, independent of each other: there is no softmax and no normalisation of the
-// chosen gates. There are no biases. An expert that the router may choose but that the site does not hold is
-// a ghost: nothing is computed for it, it adds nothing to y, and its router column gets a zero gradient. N_le
+// x is a token of width d, W_r the router's matrix, τ its temperature (1 in the paper), g_e the gate of
+// expert e, and k the number of experts per token. The temperature does not change which experts are chosen.
+// The gates are sigmoids, independent of each other: there is no softmax and no normalisation of the chosen
+// gates. There are no biases. An expert that the router may choose but that the site does not hold is a
+// ghost: nothing is computed for it, it adds nothing to y, and its router column gets a zero gradient. N_le
 // is the number of experts that the site holds in the layer.
 #pragma once
 #include <cstdint>
@@ -22,6 +23,7 @@ struct MoeLayer {
   at::Tensor local_index;    // int64 [S]: position in `up`, or N_le for a ghost; undefined if S = N_le
   std::int64_t chosen = 0;   // k, the number of experts per token; at most S
   bool own_kernels = false;  // use moe_rows.hpp instead of LibTorch's operators
+  double temperature = 1;    // τ
 };
 
 /// Statistics of the router, for callers that need them.

@@ -42,6 +42,10 @@ const char* to_string(Role role) {
       return "moe_norm_out";
     case Role::final_norm:
       return "final_norm";
+    case Role::ffn_up:
+      return "ffn_up";
+    case Role::ffn_down:
+      return "ffn_down";
   }
   throw std::logic_error("unknown role");
 }
@@ -83,6 +87,8 @@ TensorClass ParameterSpec::tensor_class() const {
       return TensorClass::embedding;
     case Role::qkv:
     case Role::attention_output:
+    case Role::ffn_up:  // plans have no class of their own for dense feed-forward blocks
+    case Role::ffn_down:
       return TensorClass::attention;
     case Role::router:
       return TensorClass::router;
@@ -116,6 +122,19 @@ std::vector<ParameterSpec> parameter_specs(const ModelShape& shape, const Expert
         {role, layer, std::move(sizes), kBaseStd / std::sqrt(width), 1 / width, 1 / (width * depth)});
   };
 
+  // The fan-in of the down projection is d_ffn, which grows with the width, so it has a multiplier of its
+  // own.
+  auto add_ffn = [&](std::int64_t layer) {
+    const double inner = static_cast<double>(shape.d_ffn) / kBaseWidth;
+    add_hidden(Role::ffn_up, layer, {d, shape.d_ffn});
+    specs.push_back({Role::ffn_down,
+                     layer,
+                     {shape.d_ffn, d},
+                     kBaseStd / std::sqrt(inner),
+                     1 / inner,
+                     1 / (width * depth)});
+  };
+
   specs.push_back({Role::embedding, -1, {shape.vocabulary, d}, kBaseStd});
   add_norm(Role::embedding_norm, -1);
   for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
@@ -125,6 +144,11 @@ std::vector<ParameterSpec> parameter_specs(const ModelShape& shape, const Expert
     add_hidden(Role::attention_output, layer, {d, d});
     add_norm(Role::attention_norm_out, layer);
     add_norm(Role::moe_norm_in, layer);
+    if (shape.experts == 0) {
+      add_ffn(layer);
+      add_norm(Role::moe_norm_out, layer);
+      continue;
+    }
     add_hidden(Role::router, layer, {d, choice.skip_token ? shape.experts : held});
     add_hidden(Role::up, layer, {held, d, shape.d_expert});
     // The fan-in of the down projection is d_expert, which is the same in every preset, so its initial
@@ -136,9 +160,15 @@ std::vector<ParameterSpec> parameter_specs(const ModelShape& shape, const Expert
   return specs;
 }
 
-std::size_t parameter_index(std::int64_t layer, Role role) {
-  return static_cast<std::size_t>(2 + layer * kTensorsPerLayer + static_cast<int>(role) -
-                                  static_cast<int>(Role::attention_norm_in));
+std::size_t parameter_index(std::int64_t layer, Role role, bool dense) {
+  const auto first = static_cast<int>(Role::attention_norm_in);
+  int place = static_cast<int>(role) - first;
+  if (dense) {
+    const int ffn = static_cast<int>(Role::router) - first;  // the feed-forward block is where the router was
+    if (role == Role::ffn_up || role == Role::ffn_down) place = ffn + (role == Role::ffn_down ? 1 : 0);
+    if (role == Role::moe_norm_out) place = ffn + 2;
+  }
+  return static_cast<std::size_t>(2 + layer * (dense ? kTensorsPerDenseLayer : kTensorsPerLayer) + place);
 }
 
 }  // namespace fomoe::trainer

@@ -25,8 +25,10 @@ std::vector<int> local_experts(const costmodel::ModelShape& shape, const ExpertC
                                std::int64_t layer);
 
 /// The tensors of one layer, in this order. `embedding` and `embedding_norm` come before all layers, and
-/// `final_norm` after them. V is the vocabulary size, d the model's width, N_le the number of experts that
-/// the site holds in the layer, and d_expert the inner width of an expert.
+/// `final_norm` after them. A dense model (N_e = 0) has `ffn_up` and `ffn_down` in place of `router`, `up`
+/// and `down`. V is the vocabulary size, d the model's width, N_le the number of experts that the site holds
+/// in the layer, d_expert the inner width of an expert, and d_ffn that of a dense model's feed-forward block.
+/// The numbers seed the initial values.
 enum class Role {
   embedding,           // [V, d], also the unembedding
   embedding_norm,      // [d]
@@ -40,8 +42,10 @@ enum class Role {
   down,                // [N_le, d_expert, d]
   moe_norm_out,        // [d]
   final_norm,          // [d]
+  ffn_up,              // [d, d_ffn]
+  ffn_down,            // [d_ffn, d]
 };
-inline constexpr int kTensorsPerLayer = 9;
+inline constexpr int kTensorsPerLayer = 9, kTensorsPerDenseLayer = 8;
 
 struct ParameterSpec {
   Role role = Role::embedding;
@@ -64,7 +68,7 @@ std::int64_t expert_dim(const ParameterSpec& spec, bool skip_token);
 /// All parameters in a fixed order. Throws std::invalid_argument if the choice does not fit the shape.
 std::vector<ParameterSpec> parameter_specs(const costmodel::ModelShape& shape, const ExpertChoice& choice);
 
-/// Index of a layer's tensor in the list of parameter_specs.
-std::size_t parameter_index(std::int64_t layer, Role role);
+/// Index of a layer's tensor in the list of parameter_specs, for a model with experts or a dense one.
+std::size_t parameter_index(std::int64_t layer, Role role, bool dense = false);
 
 }  // namespace fomoe::trainer

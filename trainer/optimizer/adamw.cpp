@@ -37,6 +37,15 @@ std::vector<float> counts_of(const std::vector<ExpertSteps>& experts) {
 
 }  // namespace
 
+Rows rows_of_shard(const at::Tensor& parameter, int shard, int shards) {
+  const auto begin = [&](int of) { return parameter.size(0) * of / shards; };
+  return {begin(shard), begin(shard + 1) - begin(shard)};
+}
+
+Rows AdamW::own_rows(const at::Tensor& parameter) const {
+  return rows_of_shard(parameter, options_.shard, options_.shards);
+}
+
 /// The tensors of one call of a kernel. A call takes one factor of the learning rate and one epsilon, but
 /// CompleteP has several values of each.
 struct AdamW::Group {
@@ -61,8 +70,9 @@ AdamW::AdamW(Model& model, AdamWOptions options) : model_(&model), options_(opti
   }
   device_counts_.resize(experts_.size());
   for (const Parameter& parameter : model.parameters()) {
-    moment1_.push_back(at::zeros_like(parameter.master));
-    moment2_.push_back(at::zeros_like(parameter.master));
+    const at::Tensor own = own_rows(parameter.master).of(parameter.master.detach());
+    moment1_.push_back(at::zeros_like(own));
+    moment2_.push_back(at::zeros_like(own));
     steps_.push_back(per_expert(parameter.spec)
                          ? expert_counts_[static_cast<std::size_t>(parameter.spec.layer)][kMoments][0]
                          : at::zeros({}, fp32));
@@ -143,15 +153,23 @@ void AdamW::add(std::size_t index, std::vector<Group>& own, std::vector<Group>& 
   const double rate_scale = options_.complete_p ? spec.rate_scale : 1,
                epsilon_scale = options_.complete_p ? spec.epsilon_scale : 1;
   AdamTensors& tensors = Group::in(by_own ? own : library, rate_scale * warm, epsilon_scale);
-  tensors.masters.push_back(parameter.master.detach());
+  const Rows rows = own_rows(parameter.master);
+  if (rows.count == 0) return;
+  const std::int64_t dim = expert_dim(spec, model_->options().experts.skip_token);
+  const at::Tensor copy = copy_of(parameter);
+  tensors.masters.push_back(rows.of(parameter.master.detach()));
   tensors.moment1.push_back(moment1_[index]);
   tensors.moment2.push_back(moment2_[index]);
-  tensors.gradients.push_back(gradient_of(parameter));
-  tensors.copies.push_back(copy_of(parameter));
+  tensors.gradients.push_back(rows.of(gradient_of(parameter)));
+  tensors.copies.push_back(copy.defined() ? rows.of(copy) : copy);
   const bool vectors = has_experts && by_own;
-  tensors.updates.push_back(vectors ? expert_counts_[layer][kMoments] : steps_[index]);
-  tensors.ages.push_back(vectors ? expert_counts_[layer][kSinceRestart] : at::Tensor());
-  tensors.expert_dims.push_back(expert_dim(spec, model_->options().experts.skip_token));
+  const auto counts = [&](CountRow row) {
+    const at::Tensor of_all = expert_counts_[layer][row];
+    return dim == 0 ? rows.of(of_all) : of_all;  // the rows of such a tensor are its experts
+  };
+  tensors.updates.push_back(vectors ? counts(kMoments) : steps_[index]);
+  tensors.ages.push_back(vectors ? counts(kSinceRestart) : at::Tensor());
+  tensors.expert_dims.push_back(dim);
 }
 
 void AdamW::update() {
@@ -164,8 +182,13 @@ void AdamW::update() {
     add(i, own, library);
   }
   advance_counts();
-  for (const Group& group : own) update_by_own_kernel(group);
-  for (Group& group : library) update_by_library(group);
+  // A group is empty if its parameters have fewer rows than there are shards.
+  for (const Group& group : own) {
+    if (!group.tensors.masters.empty()) update_by_own_kernel(group);
+  }
+  for (Group& group : library) {
+    if (!group.tensors.masters.empty()) update_by_library(group);
+  }
   model_->clear_gradients();
   if (!library.empty()) model_->refresh_compute_weights();  // our own kernel writes the copies
 }

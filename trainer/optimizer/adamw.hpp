@@ -26,6 +26,9 @@ struct AdamWOptions {
   double weight_decay = 0;
   // updates over which the rate of a restarted expert grows linearly to its full value; 0: none
   double restart_warmup_steps = 0;
+  /// With several shards (ZeRO stage 1, arXiv 1910.02054), this optimiser has the moments of part `shard` of
+  /// the rows of each parameter, and updates these rows only.
+  int shard = 0, shards = 1;
 };
 
 /// The optimiser's counts for one expert of a site.
@@ -35,6 +38,14 @@ struct ExpertSteps {
   double since_restart = -1;
   friend bool operator==(const ExpertSteps&, const ExpertSteps&) = default;
 };
+
+/// Rows [begin, begin + count) of a parameter, along its first dimension.
+struct Rows {
+  std::int64_t begin = 0, count = 0;
+  [[nodiscard]] at::Tensor of(const at::Tensor& whole) const { return whole.narrow(0, begin, count); }
+};
+/// The rows of a shard. Shards of one parameter differ by at most one row.
+Rows rows_of_shard(const at::Tensor& parameter, int shard, int shards);
 
 class AdamW {
  public:
@@ -54,7 +65,8 @@ class AdamW {
   /// Counts one more update on the host, for the tensors of the last update().
   void count();
 
-  /// The first and second moments, in the order of Model::parameters() and in the dtype of the masters.
+  /// The first and second moments, in the order of Model::parameters() and in the dtype of the masters. With
+  /// several shards, they have the rows of this shard.
   [[nodiscard]] const std::vector<at::Tensor>& moment1() const { return moment1_; }
   [[nodiscard]] const std::vector<at::Tensor>& moment2() const { return moment2_; }
   /// fp32 scalars: the number of updates of each parameter; of expert tensors, those of the first expert.
@@ -63,10 +75,12 @@ class AdamW {
   [[nodiscard]] const std::vector<std::vector<ExpertSteps>>& experts() const { return experts_; }
   void set_experts(std::int64_t layer, std::vector<ExpertSteps> experts);
   [[nodiscard]] const AdamWOptions& options() const { return options_; }
+  [[nodiscard]] bool sharded() const { return options_.shards > 1; }
   void set_learning_rate(double rate) { options_.learning_rate = rate; }
 
  private:
   struct Group;
+  [[nodiscard]] Rows own_rows(const at::Tensor& parameter) const;
   [[nodiscard]] bool per_expert(const ParameterSpec& spec) const;
   [[nodiscard]] double warmth(const ExpertSteps& expert) const;
   [[nodiscard]] bool alike(const std::vector<ExpertSteps>& experts) const;

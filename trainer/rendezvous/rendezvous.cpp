@@ -1,10 +1,6 @@
 #include "trainer/rendezvous/rendezvous.hpp"
 
-#include <arpa/inet.h>
 #include <c10/util/Logging.h>
-#include <netdb.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,8 +11,10 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "platforms/support/input_error.hpp"
+#include "trainer/comm/keepalive.hpp"
 #include "trainer/comm/rank_transports.hpp"
 #include "trainer/rendezvous/connection.hpp"
+#include "trainer/rendezvous/own_address.hpp"
 #include "trainer/store/channel.hpp"
 #include "trainer/store/secret_store.hpp"
 
@@ -28,30 +26,6 @@ using std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 constexpr std::size_t kPieceBytes = 1 << 20;  // the store takes values of up to 8 MiB
-
-// This machine's address as rank 0 sees it: the source address of a packet to rank 0. With it, neither a
-// container nor a network namespace needs a configured host name or interface.
-std::string own_address(const Launch& launch) {
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_DGRAM;
-  if (::getaddrinfo(launch.address.c_str(), std::to_string(launch.port).c_str(), &hints, &found) != 0)
-    return "127.0.0.1";
-  std::string address = "127.0.0.1";
-  const int probe = ::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  sockaddr_storage own{};
-  socklen_t length = sizeof own;
-  if (probe >= 0 && ::connect(probe, found->ai_addr, found->ai_addrlen) == 0 &&
-      ::getsockname(probe, reinterpret_cast<sockaddr*>(&own), &length) == 0) {
-    char text[NI_MAXHOST];
-    if (::getnameinfo(reinterpret_cast<sockaddr*>(&own), length, text, sizeof text, nullptr, 0,
-                      NI_NUMERICHOST) == 0) {
-      address = text;
-    }
-  }
-  if (probe >= 0) ::close(probe);
-  ::freeaddrinfo(found);
-  return address;
-}
 
 c10::intrusive_ptr<c10d::Store> open_store(const Launch& launch, bool serves, milliseconds timeout) {
   if (!launch.secret.empty()) {
@@ -167,22 +141,70 @@ std::vector<std::string> Rendezvous::collect(const std::string& key, const std::
   return exchange_texts(key, text, /*all_read=*/false, timeout_s_);
 }
 
-// A text is stored in pieces, since the store limits the size of a value. The value at the rank's own key is
-// the number of pieces; it is written last.
+namespace {
+std::string piece_key(const std::string& key, std::size_t piece) { return key + "/" + std::to_string(piece); }
+}  // namespace
+
+// A text is stored in pieces, since the store limits the size of a value. The value at the key itself is the
+// number of pieces; it is written last.
+void Rendezvous::store_text(const std::string& key, const std::string& text) {
+  std::size_t pieces = 0;
+  for (std::size_t begin = 0; begin < text.size(); begin += kPieceBytes)
+    connection_->store->set(piece_key(key, pieces++), bytes_of(text.substr(begin, kPieceBytes)));
+  connection_->store->set(key, bytes_of(std::to_string(pieces)));
+}
+
+std::string Rendezvous::stored_text(const std::string& key, bool remove) {
+  std::string text;
+  const std::size_t pieces = std::stoul(text_of(connection_->store->get(key)));
+  for (std::size_t piece = 0; piece < pieces; ++piece) {
+    text += text_of(connection_->store->get(piece_key(key, piece)));
+    if (remove) connection_->store->deleteKey(piece_key(key, piece));
+  }
+  return text;
+}
+
+std::vector<std::string> Rendezvous::keys_of_ranks(const std::string& key) const {
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < launch_.world; ++rank) keys.push_back(key + "/" + std::to_string(rank));
+  return keys;
+}
+
+void Rendezvous::post(const std::string& key, const std::string& text) {
+  try {
+    store_text(keys_of_ranks(key)[static_cast<std::size_t>(launch_.rank)], text);
+  } catch (const std::exception&) {
+    throw store_lost();
+  }
+}
+
+std::optional<std::vector<std::string>> Rendezvous::posted(const std::string& key, bool wait) {
+  if (launch_.rank > 0) return std::vector<std::string>();
+  const std::vector<std::string> keys = keys_of_ranks(key);
+  if (wait) wait_for(keys, timeout_s_);
+  std::vector<std::string> texts(keys.size());
+  try {
+    for (const int member : members_) {
+      if (!connection_->store->check({keys[static_cast<std::size_t>(member)]})) return std::nullopt;
+    }
+    for (const int member : members_) {
+      const std::string& own = keys[static_cast<std::size_t>(member)];
+      texts[static_cast<std::size_t>(member)] = stored_text(own, /*remove=*/true);
+      connection_->store->deleteKey(own);
+    }
+  } catch (const std::exception&) {
+    throw store_lost();
+  }
+  return texts;
+}
+
 std::vector<std::string> Rendezvous::exchange_texts(const std::string& key, const std::string& text,
                                                     bool all_read, double timeout_s) {
-  std::vector<std::string> keys, texts;
-  for (int rank = 0; rank < launch_.world; ++rank) keys.push_back(key + "/" + std::to_string(rank));
-  const auto piece_key = [](const std::string& own, std::size_t piece) {
-    return own + "/" + std::to_string(piece);
-  };
+  const std::vector<std::string> keys = keys_of_ranks(key);
+  std::vector<std::string> texts;
   const auto deadline = steady_clock::now() + milliseconds_of(timeout_s);
-  const std::string& own = keys[static_cast<std::size_t>(launch_.rank)];
   try {
-    std::size_t pieces = 0;
-    for (std::size_t begin = 0; begin < text.size(); begin += kPieceBytes)
-      connection_->store->set(piece_key(own, pieces++), bytes_of(text.substr(begin, kPieceBytes)));
-    connection_->store->set(own, bytes_of(std::to_string(pieces)));
+    store_text(keys[static_cast<std::size_t>(launch_.rank)], text);
   } catch (const std::exception&) {
     throw store_lost();
   }
@@ -195,12 +217,7 @@ std::vector<std::string> Rendezvous::exchange_texts(const std::string& key, cons
     for (const int member : members_) {
       if (!reads) break;
       const auto rank = static_cast<std::size_t>(member);
-      const std::size_t pieces = std::stoul(text_of(connection_->store->get(keys[rank])));
-      for (std::size_t piece = 0; piece < pieces; ++piece) {
-        const std::string at = piece_key(keys[rank], piece);
-        texts[rank] += text_of(connection_->store->get(at));
-        if (!all_read) connection_->store->deleteKey(at);
-      }
+      texts[rank] = stored_text(keys[rank], /*remove=*/!all_read);
     }
     // Rank 0 serves the store, so it leaves last.
     if (launch_.rank > 0) connection_->store->add(key + "/done", 1);
@@ -262,7 +279,7 @@ std::vector<int> Rendezvous::ranks_of_sites(std::size_t sites) const {
 
 SiteLinks Rendezvous::links(const std::vector<costmodel::Node>& nodes, const at::Device& device,
                             const std::string& kind, const std::vector<std::string>& sites,
-                            const SitePlace& place) {
+                            const SitePlace& place, int streams) {
   std::vector<std::string> devices = gather("device", device_identity(device));
   std::erase(devices, "");  // of ranks that take no part
   RankTransportOptions options;
@@ -275,6 +292,7 @@ SiteLinks Rendezvous::links(const std::vector<costmodel::Node>& nodes, const at:
   options.rank = options.rank_of_site[static_cast<std::size_t>(place.site)];
   options.timeout_s = timeout_s_;
   options.device = device;
+  options.streams = streams;
   const bool possible = own_gpu_each(devices);
   if (kind == "nccl" && !possible) {
     throw UsageError(
@@ -287,6 +305,7 @@ SiteLinks Rendezvous::links(const std::vector<costmodel::Node>& nodes, const at:
   try {
     options.store = c10::make_intrusive<c10d::PrefixStore>(nccl ? "nccl" : "gloo", connection_->store);
     if (place.rank == 0) links.transport = nccl ? nccl_transport(options) : gloo_transport(options, address);
+    keep_connections_alive();
     if (place.ranks == 1) return links;
     const std::string& site = sites[static_cast<std::size_t>(place.site)];
     RankTransportOptions inside = options;
@@ -305,6 +324,7 @@ SiteLinks Rendezvous::links(const std::vector<costmodel::Node>& nodes, const at:
     }
     links.ranks = std::make_unique<SiteRanks>(place, site, messages, sums);
     links.transport = site_transport(nodes, std::move(links.transport), *links.ranks, !nccl);
+    keep_connections_alive();
     return links;
   } catch (const std::exception& error) {
     const std::string reason = error.what();

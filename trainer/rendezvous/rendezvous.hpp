@@ -64,6 +64,13 @@ class Rendezvous {
   /// Does the same at rank 0. The other ranks get an empty list, and rank 0 keeps only the texts.
   std::vector<std::string> collect(const std::string& key, const std::string& text);
 
+  /// Stores a text for rank 0, which reads it with posted(). Does not wait for anybody.
+  void post(const std::string& key, const std::string& text);
+  /// At rank 0: the texts that all members have posted under `key`, by rank, which are then removed from the
+  /// store. Nothing if a member has not posted its text yet, unless `wait` says to wait for it. The other
+  /// ranks get an empty list.
+  std::optional<std::vector<std::string>> posted(const std::string& key, bool wait);
+
   /// Returns at every rank at the same moment, once all ranks have called it; call it after agree(), and only
   /// once. The signal of rank 0 reaches another rank half a round trip later, so each rank waits for half the
   /// difference between the longest round trip and its own. If a path is slower in one direction, the error
@@ -73,9 +80,11 @@ class Rendezvous {
   /// Makes the transport between the sites (rank_transports.hpp), and the connections inside a site with
   /// several processes. `kind` is a value of trainer.transport: gloo, nccl, or auto, which is NCCL if every
   /// rank trains on a GPU of its own, otherwise Gloo. `sites` are the names of the sites. Throws UsageError
-  /// if `kind` is nccl and a rank has no GPU of its own. The exchange() of the transport throws SiteLost.
+  /// if `kind` is nccl and a rank has no GPU of its own. `streams` is the number of TCP connections between
+  /// two sites. The exchange() of the transport throws SiteLost.
   SiteLinks links(const std::vector<costmodel::Node>& nodes, const at::Device& device,
-                  const std::string& kind, const std::vector<std::string>& sites, const SitePlace& place);
+                  const std::string& kind, const std::vector<std::string>& sites, const SitePlace& place,
+                  int streams = 1);
 
   /// Tells the other ranks that this rank stops for the reason `own`, and returns the reason of the rank that
   /// stopped first. A rank that only saw its neighbour leave thus also reports what caused it.
@@ -93,6 +102,9 @@ class Rendezvous {
   std::vector<std::string> exchange_texts(const std::string& key, const std::string& text, bool all_read,
                                           double timeout_s);
   void wait_for(const std::vector<std::string>& keys, double timeout_s);
+  void store_text(const std::string& key, const std::string& text);
+  [[nodiscard]] std::string stored_text(const std::string& key, bool remove);
+  [[nodiscard]] std::vector<std::string> keys_of_ranks(const std::string& key) const;
   /// The error that names the members whose key is missing from the store; `keys` is indexed by rank.
   [[nodiscard]] SiteLost missing_of(const std::vector<std::string>& keys, double timeout_s);
   [[nodiscard]] std::vector<int> ranks_of_sites(std::size_t sites) const;

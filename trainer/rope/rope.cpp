@@ -32,11 +32,12 @@ struct RopeFunction : torch::autograd::Function<RopeFunction> {
 
 }  // namespace
 
-RotaryTable rotary_table(std::int64_t positions, std::int64_t head, const at::TensorOptions& options) {
+RotaryTable rotary_table(std::int64_t positions, std::int64_t head, const at::TensorOptions& options,
+                         double theta) {
   // The angles, up to S radians, are computed in fp64 and then rounded once.
   const at::TensorOptions fp64 = options.dtype(at::kDouble);
   const at::Tensor exponent = at::arange(0, head, 2, fp64) / static_cast<double>(head);
-  const at::Tensor frequency = at::pow(at::Scalar(kRopeTheta), -exponent);
+  const at::Tensor frequency = at::pow(at::Scalar(theta), -exponent);
   const at::Tensor angle = at::outer(at::arange(positions, fp64), frequency).unsqueeze(1);
   return {angle.cos().to(options), angle.sin().to(options)};
 }

@@ -8,7 +8,7 @@
 
 namespace fomoe::trainer {
 
-inline constexpr double kRopeTheta = 10'000;
+inline constexpr double kRopeTheta = 10'000;  // the default, of the RoFormer paper
 
 /// Cosines and sines of the angles for S positions and heads of h dimensions, [S, 1, h/2] each.
 struct RotaryTable {
@@ -16,7 +16,8 @@ struct RotaryTable {
 };
 
 /// The table that all layers of a forward pass share, on the device and in the dtype of `options`.
-RotaryTable rotary_table(std::int64_t positions, std::int64_t head, const at::TensorOptions& options);
+RotaryTable rotary_table(std::int64_t positions, std::int64_t head, const at::TensorOptions& options,
+                         double theta = kRopeTheta);
 
 /// Rotates x [B, S, H, h] (B sequences, S positions, H heads), which may have any strides but a dense last
 /// dimension. The result has the same shape and is contiguous. The position is the index in the second

@@ -115,6 +115,7 @@ Digest shared_by_processes(const RunRequest& request, const Digest& determines_w
   Digest digest = determines_weights;
   digest.emplace_back("workload.tokens", std::to_string(request.scenario.workload.tokens));
   digest.emplace_back("trainer.transport", request.settings.transport);
+  digest.emplace_back("network_model.streams", std::to_string(request.scenario.network.streams));
   digest.emplace_back("trainer.validation_rounds", std::to_string(request.settings.validation_rounds));
   digest.emplace_back("the version of fomoe-train", code_version());
   return digest;

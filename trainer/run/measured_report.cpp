@@ -7,44 +7,23 @@
 #include <nlohmann/json.hpp>
 
 #include "costmodel/timeline/report_assembly.hpp"
-#include "costmodel/timeline/seen_flows.hpp"
+#include "trainer/record/interval_stream.hpp"
 
 namespace fomoe::trainer {
 
-using costmodel::Activity;
-using costmodel::Interval;
-using costmodel::NodeId;
 using costmodel::Timeline;
 using nlohmann::json;
 
 namespace {
 
-Timeline timeline_of(const costmodel::Plan& plan, const std::vector<Observation>& observations,
-                     std::int64_t first_round) {
-  Timeline timeline;
-  const auto rounds = static_cast<std::size_t>(plan.rounds - first_round);
-  timeline.round_end_s.assign(rounds, 0);
-  for (std::size_t r = 0; r < rounds; ++r) {
-    timeline.rounds.push_back(first_round + static_cast<std::int64_t>(r));
-    auto& names = timeline.op_names.emplace_back();
-    for (const costmodel::Op& op : plan.round(timeline.rounds.back()).ops) names.push_back(op.name);
-  }
+Timeline timeline_of(const std::vector<Observation>& observations, const IntervalSummary& intervals) {
+  Timeline timeline = intervals.timeline();
   for (const Observation& seen : observations) {
-    for (Interval interval : seen.intervals) {
-      interval.round -= first_round;  // index among the executed rounds
-      double& end_s = timeline.round_end_s[static_cast<std::size_t>(interval.round)];
-      end_s = std::max(end_s, interval.end_s);
-      timeline.intervals.push_back(interval);
-    }
     for (const Observation::OfNode& one : seen.nodes) {
       for (std::size_t to = 0; to < one.traffic.sent_to.size(); ++to)
         timeline.sent.add(one.node, static_cast<int>(to), static_cast<double>(one.traffic.sent_to[to]));
     }
   }
-  // A round in which no node had a part ends when the round before ends.
-  for (std::size_t r = 1; r < rounds; ++r)
-    timeline.round_end_s[r] = std::max(timeline.round_end_s[r], timeline.round_end_s[r - 1]);
-  timeline.flows = costmodel::seen_flows(timeline.intervals);
   return timeline;
 }
 
@@ -63,13 +42,33 @@ json routers_json(const std::vector<RouterFigures>& routers) {
   return layers;
 }
 
+constexpr std::pair<const char*, std::optional<double> MeanNorms::*> kNorms[] = {
+    {"gradient", &MeanNorms::gradient},
+    {"update", &MeanNorms::update},
+    {"outer_difference", &MeanNorms::outer_difference},
+    {"outer_update", &MeanNorms::outer_update}};
+
+json norms_json(const MeanNorms& norms) {
+  json out;
+  for (const auto& [name, member] : kNorms) out[name] = norms.*member ? json(*(norms.*member)) : json();
+  return out;
+}
+
+MeanNorms norms_from(const json& in) {
+  MeanNorms norms;
+  for (const auto& [name, member] : kNorms) {
+    if (!in.at(name).is_null()) norms.*member = in.at(name).get<double>();
+  }
+  return norms;
+}
+
 }  // namespace
 
 std::string to_text(const Observation& observation) {
   json out = {{"peak_memory_bytes", observation.peak_memory_bytes},
               {"whole_validation_loss", observation.whole_validation_loss},
               {"nodes", json::array()},
-              {"intervals", json::array()}};
+              {"intervals", to_text(observation.intervals)}};
   for (const Observation::OfNode& one : observation.nodes) {
     out["nodes"].push_back({{"node", one.node},
                             {"sent", one.traffic.sent},
@@ -77,10 +76,9 @@ std::string to_text(const Observation& observation) {
                             {"sent_to", one.traffic.sent_to},
                             {"validation_loss", one.validation_loss},
                             {"routed", one.routed},
-                            {"routers", routers_json(one.routers)}});
+                            {"routers", routers_json(one.routers)},
+                            {"norms", norms_json(one.norms)}});
   }
-  for (const Interval& i : observation.intervals)
-    out["intervals"].push_back({i.node, i.op, i.round, static_cast<int>(i.activity), i.start_s, i.end_s});
   return out.dump();
 }
 
@@ -95,12 +93,12 @@ Observation observation_from(const std::string& text) {
                           one.at("sent_to").get<std::vector<std::int64_t>>()},
                          one.at("validation_loss"),
                          one.at("routed").get<std::vector<std::vector<std::int64_t>>>(),
-                         {}});
+                         {},
+                         norms_from(one.at("norms"))});
     for (const json& layer : one.at("routers"))
       out.nodes.back().routers.push_back({layer.at("entropy"), layer.at("load_cv"), layer.at("ghost_share")});
   }
-  for (const json& i : in.at("intervals"))
-    out.intervals.push_back({i[0], i[1], i[2], static_cast<Activity>(i[3].get<int>()), i[4], i[5]});
+  out.intervals = intervals_from(in.at("intervals"));
   return out;
 }
 
@@ -132,7 +130,8 @@ std::string validation_json(const costmodel::Scenario& scenario, const costmodel
       const auto site = static_cast<std::size_t>(plan.nodes[static_cast<std::size_t>(one.node)].site);
       sites.push_back({{"site", scenario.platform.sites[site].name},
                        {"loss", one.validation_loss},
-                       {"routers", routers_json(one.routers)}});
+                       {"routers", routers_json(one.routers)},
+                       {"norms", norms_json(one.norms)}});
       sum += one.validation_loss;
     }
   }
@@ -161,7 +160,7 @@ std::string note_on_links(const ReportContext& context) {
 
 costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
                                      const std::vector<Observation>& observations,
-                                     const ReportContext& context) {
+                                     const IntervalSummary& intervals, const ReportContext& context) {
   // All rounds were executed in order, so the plan has one class of rounds, whose timeline is the whole run.
   costmodel::Plan executed = plan;
   executed.rounds = plan.rounds - context.first_round;
@@ -170,7 +169,7 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
   costmodel::Scenario measured = scenario;
   // a placeholder: times were measured, and nothing below uses it
   measured.compute = costmodel::GivenStepTime{1};
-  const Timeline timeline = timeline_of(plan, observations, context.first_round);
+  const Timeline timeline = timeline_of(observations, intervals);
 
   costmodel::RunReport report = costmodel::assemble_report(measured, executed, {timeline});
   report.executor = "measured";
@@ -241,12 +240,6 @@ costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const 
   }
   report.notes.push_back(note_on_links(context));
   return report;
-}
-
-costmodel::RoundTimeline measured_round(const costmodel::Plan& plan,
-                                        const std::vector<Observation>& observations,
-                                        std::int64_t first_round) {
-  return costmodel::round_timeline(plan, timeline_of(plan, observations, first_round));
 }
 
 }  // namespace fomoe::trainer

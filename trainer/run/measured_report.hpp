@@ -7,9 +7,10 @@
 #include "costmodel/inputs/scenario.hpp"
 #include "costmodel/plan/plan.hpp"
 #include "costmodel/report/run_report.hpp"
-#include "costmodel/timeline/round_timeline.hpp"
 #include "costmodel/timeline/timeline.hpp"
 #include "trainer/comm/transport.hpp"
+#include "trainer/record/interval_summary.hpp"
+#include "trainer/record/norm_means.hpp"
 #include "trainer/run/router_figures.hpp"
 
 namespace fomoe::trainer {
@@ -23,11 +24,13 @@ struct Observation {
     // [layer][expert]: slots of the node's tokens that chose the expert
     std::vector<std::vector<std::int64_t>> routed;
     std::vector<RouterFigures> routers;  // by layer, over the validation sequences; empty: not validated
+    MeanNorms norms;                     // over the last round
   };
   std::vector<OfNode> nodes;
-  std::vector<costmodel::Interval> intervals;  // in seconds since the barrier at the start
-  std::int64_t peak_memory_bytes = 0;          // peak of the process
-  double whole_validation_loss = -1;           // of the assembled model; negative: not validated here
+  // In seconds since the barrier at the start; those that an IntervalStream has not sent before.
+  std::vector<costmodel::Interval> intervals;
+  std::int64_t peak_memory_bytes = 0;  // peak of the process
+  double whole_validation_loss = -1;   // of the assembled model; negative: not validated here
 };
 std::string to_text(const Observation& observation);
 Observation observation_from(const std::string& text);
@@ -52,8 +55,9 @@ struct ReportContext {
 /// The last validation as JSON, or an empty text if there was none:
 ///
 ///   {"sequences", "loss", "mean_site_loss", "sites": [{"site", "loss", "routers": [{"entropy", "load_cv",
-///    "ghost_share"} by layer]}]}
+///    "ghost_share"} by layer], "norms": {"gradient", "update", "outer_difference", "outer_update"}}]}
 ///
+/// The norms are means over the last round, and null if nothing measured them (norm_means.hpp).
 /// Losses are in nats per token. "loss" is that of the model with the experts of all sites if sites hold
 /// parts, otherwise it equals mean_site_loss.
 std::string validation_json(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
@@ -62,16 +66,11 @@ std::string validation_json(const costmodel::Scenario& scenario, const costmodel
 /// A sentence about the network between the processes, for the notes of the report.
 std::string note_on_links(const ReportContext& context);
 
-/// Makes the report from the observations of all processes. A flow of a transfer counts as under way at a
-/// node from the time when the node and at least one of its partners are ready. Before that time, the node
-/// counts as waiting.
+/// Makes the report from the observations of all processes, whose intervals `intervals` has. A flow of a
+/// transfer counts as under way at a node from the time when the node and at least one of its partners are
+/// ready. Before that time, the node counts as waiting.
 costmodel::RunReport measured_report(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
                                      const std::vector<Observation>& observations,
-                                     const ReportContext& context);
-
-/// The timeline of the middle one of the executed rounds, for the figure.
-costmodel::RoundTimeline measured_round(const costmodel::Plan& plan,
-                                        const std::vector<Observation>& observations,
-                                        std::int64_t first_round);
+                                     const IntervalSummary& intervals, const ReportContext& context);
 
 }  // namespace fomoe::trainer

@@ -24,4 +24,19 @@ std::vector<RouterFigures> router_figures(const Routing& routing, const ExpertCh
   return layers;
 }
 
+void add_choices(std::vector<std::vector<std::int64_t>>& choices, const Routing& routing,
+                 const costmodel::ModelShape& shape, const ExpertChoice& held) {
+  choices.resize(routing.counts.size());
+  for (std::size_t layer = 0; layer < choices.size(); ++layer) {
+    choices[layer].resize(static_cast<std::size_t>(shape.experts), 0);
+    const at::Tensor counts = routing.counts[layer].to(at::kCPU);
+    const std::vector<int> local = local_experts(shape, held, static_cast<std::int64_t>(layer));
+    for (std::int64_t column = 0; column < counts.numel(); ++column) {
+      const auto expert = held.skip_token ? static_cast<std::size_t>(column)
+                                          : static_cast<std::size_t>(local[static_cast<std::size_t>(column)]);
+      choices[layer][expert] += counts[column].item<std::int64_t>();
+    }
+  }
+}
+
 }  // namespace fomoe::trainer

@@ -17,4 +17,9 @@ struct RouterFigures {
 /// holds.
 std::vector<RouterFigures> router_figures(const Routing& routing, const ExpertChoice& held);
 
+/// Adds the number of slots that chose each expert, by layer and expert id. A router of partial replicas
+/// without skip-token has columns of local experts only.
+void add_choices(std::vector<std::vector<std::int64_t>>& choices, const Routing& routing,
+                 const costmodel::ModelShape& shape, const ExpertChoice& held);
+
 }  // namespace fomoe::trainer

@@ -24,6 +24,8 @@ double clock_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+json number(const at::Tensor& value) { return value.defined() ? json(value.item<double>()) : json(); }
+
 json routing_json(const Routing& routing, const ExpertChoice& held) {
   json layers = json::array();
   for (const RouterFigures& layer : router_figures(routing, held)) {
@@ -51,21 +53,30 @@ RunLog::RunLog(const std::string& path) {
 
 void RunLog::step(const StepRecord& record, const std::string& site, const ExpertChoice& held) {
   if (!file_.is_open()) return;
-  const auto number = [](const at::Tensor& value) {
-    return value.defined() ? json(value.item<double>()) : json();
-  };
   json line = {{"kind", "step"},
                {"site", site},
                {"round", record.round},
                {"step", record.step},
                {"loss", number(record.loss)},
                {"gradient_norm", number(record.gradient_norm)},
+               {"update_norm", number(record.update_norm)},
                {"learning_rate", record.learning_rate},
                {"tokens", record.tokens},
                {"step_s", record.seconds},
                {"routing", routing_json(*record.routing, held)}};
   if (record.skipped) line["skipped"] = true;
   file_ << line.dump() + "\n";
+}
+
+void RunLog::outer_step(const OuterRecord& record, const std::string& site) {
+  if (!file_.is_open()) return;
+  file_ << json{{"kind", "outer_step"},
+                {"site", site},
+                {"round", record.round},
+                {"difference_norm", number(record.norms.difference)},
+                {"update_norm", number(record.norms.update)}}
+                   .dump() +
+               "\n";
 }
 
 void RunLog::transfer(const TransferRecord& record, const std::string& site) {

@@ -15,12 +15,15 @@ namespace fomoe::trainer {
 std::string path_of_rank(const std::string& path, int rank);
 
 /// Writes one JSON object per line, and each line at once. There are three kinds of lines. A step:
-///   {"kind": "step", "site", "round", "step", "loss", "gradient_norm", "learning_rate", "tokens", "step_s",
-///    "routing": [{"entropy", "load_cv", "ghost_share"} by layer], "skipped"}
-/// gradient_norm is the norm of the site's gradients before clipping; skipped is there, and true, if the
-/// optimiser left out the step because its gradients were not finite.
-/// The figures of the routers are those of router_figures.hpp. A transfer, written when an operation has
-/// waited for it:
+///   {"kind": "step", "site", "round", "step", "loss", "gradient_norm", "update_norm", "learning_rate",
+///    "tokens", "step_s", "routing": [{"entropy", "load_cv", "ghost_share"} by layer], "skipped"}
+/// gradient_norm is the norm of the site's gradients before clipping, and update_norm that of the change of
+/// its parameters; skipped is there, and true, if the optimiser left out the step because its gradients were
+/// not finite. The figures of the routers are those of router_figures.hpp. An outer step:
+///   {"kind": "outer_step", "site", "round", "difference_norm", "update_norm"}
+/// difference_norm is the norm of the averaged pseudo-gradient, and update_norm that of the change which the
+/// outer optimiser makes of it. Both cover what the step updates, which may be a part of the model. A
+/// transfer, written when an operation has waited for it:
 ///   {"kind": "transfer", "site", "round", "operation", "start_s", "transfer_s", "exposed_s"}
 /// transfer_s is the time from waiting for the first byte to the last byte sent and received; exposed_s is
 /// the part of it in which the site did not compute. A validation:
@@ -31,6 +34,7 @@ class RunLog {
   /// continues in it.
   explicit RunLog(const std::string& path);
   void step(const StepRecord& record, const std::string& site, const ExpertChoice& held);
+  void outer_step(const OuterRecord& record, const std::string& site);
   void transfer(const TransferRecord& record, const std::string& site);
   void validation(const std::string& site, std::int64_t round, double loss, std::int64_t sequences);
   /// Makes buffered lines visible to readers of the file.

@@ -11,10 +11,20 @@ std::vector<int> processes_of_sites(const costmodel::Scenario& scenario, bool pa
   std::vector<int> counts;
   for (int site = 0; site < scenario.sites(); ++site) {
     const costmodel::SiteGpus& gpus = costmodel::gpus_of_site(scenario, site);
-    if (!paced && gpus.data_parallel() != gpus.count) {
+    const bool whole_model = gpus.tensor_parallel * gpus.expert_parallel * gpus.pipeline_parallel == 1;
+    const bool shards = gpus.sharded == 1 || (gpus.sharded == gpus.count && gpus.zero_stage == 1);
+    if (!paced && !shards) {
+      throw UsageError("compute.sharded: got " + std::to_string(gpus.sharded) + " of " +
+                       std::to_string(gpus.count) +
+                       " GPUs with zero_stage = " + std::to_string(gpus.zero_stage) +
+                       "; expected 1, or all GPUs of the site with zero_stage = 1, since fomoe-train shards "
+                       "only the state "
+                       "of the optimiser; for example --set compute.zero_stage=1");
+    }
+    if (!paced && !whole_model) {
       throw UsageError(
           "compute.gpus_per_site: got " + std::to_string(gpus.count) +
-          " GPUs that divide the model (sharded, tensor_parallel, expert_parallel or pipeline_parallel); "
+          " GPUs that divide the model (tensor_parallel, expert_parallel or pipeline_parallel); "
           "expected data parallelism alone, since fomoe-train keeps the whole model of a site on each of its "
           "GPUs; for example --set compute.tensor_parallel=1");
     }
@@ -36,6 +46,37 @@ std::vector<std::string> process_names(const costmodel::Scenario& scenario, cons
   return names;
 }
 
+namespace {
+
+// Sites exchange whole tensors, and a process has a part of the rows of the moments.
+void check_sharded(const costmodel::Plan& plan) {
+  std::vector<std::int64_t> rounds = {plan.rounds - 1};
+  for (const costmodel::RoundClass& kind : plan.classes) rounds.push_back(kind.round_at(0));
+  for (const std::int64_t round : rounds) {
+    for (const costmodel::Op& op : plan.round(round).ops) {
+      const auto* transfer = std::get_if<costmodel::Transfer>(&op.what);
+      if (transfer == nullptr) continue;
+      for (const costmodel::Exchange& exchange : transfer->exchanges) {
+        for (const costmodel::Payload& payload : exchange.payloads) {
+          if (payload.content != costmodel::Content::moment1 &&
+              payload.content != costmodel::Content::moment2 &&
+              payload.traffic != costmodel::TrafficClass::migration)
+            continue;
+          throw UsageError(
+              "compute.sharded: got a sharded state of the optimiser, and a plan in which sites exchange it "
+              "or "
+              "move experts (" +
+              op.name +
+              "); expected sharded = 1, or a method that exchanges neither; for example --set "
+              "compute.sharded=1");
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
 void check_parts(const costmodel::Scenario& scenario, const costmodel::Plan& plan,
                  const std::vector<int>& counts) {
   for (const costmodel::Node& node : plan.nodes) {
@@ -47,6 +88,9 @@ void check_parts(const costmodel::Scenario& scenario, const costmodel::Plan& pla
                      " in each step; expected at least one sequence for each; for example --set "
                      "workload.global_batch_sequences=" +
                      std::to_string(processes * scenario.sites()));
+  }
+  for (int site = 0; site < scenario.sites(); ++site) {
+    if (costmodel::gpus_of_site(scenario, site).sharded > 1) check_sharded(plan);
   }
   for (const costmodel::Op& op : plan.round(0).ops) {
     const auto* work = std::get_if<costmodel::Compute>(&op.what);

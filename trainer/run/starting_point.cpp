@@ -100,7 +100,20 @@ void check_same_model(const costmodel::ModelShape& weights, const costmodel::Mod
   same("experts", weights.experts, scenario.experts);
   same("active_experts", weights.active_experts, scenario.active_experts);
   same("d_expert", weights.d_expert, scenario.d_expert);
+  same("d_ffn", weights.d_ffn, scenario.d_ffn);
   same("vocabulary", weights.vocabulary, scenario.vocabulary);
+}
+
+void check_same_constants(const ModelConstants& weights, const ModelConstants& scenario) {
+  const auto same = [](const char* key, double given, double wanted) {
+    if (given == wanted) return;
+    const std::string number = json(given).dump();
+    throw InputError(std::string("trainer.") + key, json(wanted).dump(),
+                     number + ", with which the weights to start from were trained",
+                     std::string(key) + " = " + number);
+  };
+  same("rope_theta", weights.rope_theta, scenario.rope_theta);
+  same("router_temperature", weights.router_temperature, scenario.router_temperature);
 }
 
 }  // namespace fomoe::trainer

@@ -40,5 +40,7 @@ std::int64_t round_after(const costmodel::Plan& plan, const WholeModel& whole);
 
 /// Throws InputError, naming the key, if the scenario's model is not that of the weights.
 void check_same_model(const costmodel::ModelShape& weights, const costmodel::ModelShape& scenario);
+/// The same for the numbers in [trainer] that the model's function depends on.
+void check_same_constants(const ModelConstants& weights, const ModelConstants& scenario);
 
 }  // namespace fomoe::trainer

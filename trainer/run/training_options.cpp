@@ -6,6 +6,26 @@
 
 namespace fomoe::trainer {
 
+namespace {
+
+// A setting without effect would be taken for one that has been applied.
+void refuse_router_settings(const RunRequest& request) {
+  if (request.scenario.model.experts > 0) return;
+  const auto refuse = [](const std::string& key) {
+    throw UsageError("trainer." + key +
+                     ": got this key for a model without experts, which has no router; expected no such key; "
+                     "for example a scenario without " +
+                     key);
+  };
+  const scenario::TrainerSettings& settings = request.settings;
+  if (settings.balance_weight > 0) refuse("balance_weight");
+  if (settings.router_temperature != 1) refuse("router_temperature");
+}
+
+constexpr int kMostStreams = 64;  // every process then has as many sockets for each other site
+
+}  // namespace
+
 TrainingOptions training_options(const RunRequest& request) {
   const scenario::TrainerSettings& settings = request.settings;
   TrainingOptions options;
@@ -25,10 +45,19 @@ TrainingOptions training_options(const RunRequest& request) {
   options.rate.final_share = settings.final_rate_share;
   options.clip_norm = settings.clip_norm;
   options.balance_weight = settings.balance_weight;
+  if (request.launch && request.scenario.network.streams > kMostStreams) {
+    throw UsageError(
+        "network_model.streams: got " + std::to_string(request.scenario.network.streams) +
+        "; expected at most " + std::to_string(kMostStreams) +
+        " with fomoe-train, which opens as many TCP connections between two sites; for example --set "
+        "network_model.streams=16");
+  }
+  options.constants = {settings.rope_theta, settings.router_temperature};
+  refuse_router_settings(request);
   options.kept_share = settings.kept_share;
   options.micro_batch_sequences = settings.micro_batch_sequences;
   options.paced = request.paced;
-  options.gradient_norms = !request.log.empty();
+  options.norms = !request.log.empty();
   options.skip_nonfinite = settings.on_divergence == "skip_step";
   const bool cuda = settings.device == "cuda" || (settings.device == "auto" && cuda_available());
   if (cuda && !cuda_available()) {

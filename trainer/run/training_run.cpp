@@ -13,14 +13,15 @@
 
 #include "costmodel/compose/make_plan.hpp"
 #include "costmodel/compute/operation_seconds.hpp"
-#include "costmodel/math/spans.hpp"
 #include "costmodel/plan/site_shares.hpp"
+#include "costmodel/timeline/round_timeline.hpp"
 #include "experiments/results/round_json.hpp"
 #include "platforms/support/atomic_file.hpp"
 #include "platforms/support/input_error.hpp"
 #include "trainer/device/cuda_device.hpp"
 #include "trainer/device/device_info.hpp"
 #include "trainer/execution/checkpoints.hpp"
+#include "trainer/record/interval_stream.hpp"
 #include "trainer/run/absent_sites.hpp"
 #include "trainer/run/agreement.hpp"
 #include "trainer/run/measured_report.hpp"
@@ -90,7 +91,9 @@ class Run {
     if (!request.checkpoints.empty()) resume();
     if (speaks() && !absent_.none())
       out_ << "goes on without " << absent_.names(plan_, scenario_.platform) << '\n';
-    progress_.emplace(progress, terminal, scenario_, plan_, first_round_, [this] { return exposed_s(); });
+    stream_.emplace(*executor_, rendezvous_ ? &*rendezvous_ : nullptr, plan_, first_round_, leads_site());
+    progress_.emplace(progress, terminal, scenario_, plan_, first_round_,
+                      [this] { return stream_->exposed_s(); });
   }
 
   std::optional<TrainingResult> run() {
@@ -112,9 +115,16 @@ class Run {
  private:
   std::optional<TrainingResult> run_rounds() {
     executor_->on_step = [this](const StepRecord& step) {
-      count_routing(step);
-      log_.step(step, site_name(step.node), executor_->worker(step.node).model().options().experts);
+      const Model& model = executor_->worker(step.node).model();
+      if (!request_.routing_counts.empty())
+        add_choices(routed_[step.node], *step.routing, model.shape(), model.options().experts);
+      norms_.step(step);
+      log_.step(step, site_name(step.node), model.options().experts);
       if (speaks() && step.node == executor_->hosted().front()) progress_->step(step);
+    };
+    executor_->on_outer_step = [this](const OuterRecord& step) {
+      norms_.outer_step(step);
+      log_.outer_step(step, site_name(step.node));
     };
     executor_->on_transfer = [this](const TransferRecord& transfer) {
       log_.transfer(transfer, site_name(transfer.node));
@@ -127,16 +137,16 @@ class Run {
     const std::int64_t first_step = steps_done();
     Losses losses;
     for (std::int64_t round = first_round_; round < plan_.rounds; ++round) {
-      executor_->run_round(round);
       const std::int64_t done = round + 1;
       const bool last = done == plan_.rounds;
+      norms_.clear();
+      if (last) executor_->want_norms(true);
+      executor_->run_round(round);
+      stream_->round(done);
       progress_->round(done);
       const std::int64_t every = request_.settings.validation_rounds;
       if (last || (every > 0 && done % every == 0)) losses = validate(round);
-      if (checkpoints_ && leads_site() && (last || done % request_.settings.checkpoint_rounds == 0)) {
-        checkpoints_->save(*executor_, done);
-        if (!last && drops()) let_sites_join();
-      }
+      if (checkpoints_ && (last || done % request_.settings.checkpoint_rounds == 0)) save(done);
       log_.flush();
     }
     executor_->finish();
@@ -146,6 +156,13 @@ class Run {
                                " have different weights at the end of the run");
     if (speaks()) progress_->end();
     return report(losses, steps_done() - first_step);
+  }
+
+  void save(std::int64_t done) {
+    executor_->open_shards();
+    if (leads_site()) checkpoints_->save(*executor_, done);
+    executor_->close_shards();
+    if (leads_site() && done < plan_.rounds && drops()) let_sites_join();
   }
 
   [[nodiscard]] bool drops() const { return request_.launch && request_.settings.on_lost_site == "drop"; }
@@ -202,8 +219,9 @@ class Run {
     }
     std::vector<std::string> sites;
     for (const platforms::Site& site : scenario_.platform.sites) sites.push_back(site.name);
-    SiteLinks links = rendezvous_->links(plan_.nodes, options_.device, request_.settings.transport, sites,
-                                         site_place(request_.launch->rank, counts));
+    SiteLinks links =
+        rendezvous_->links(plan_.nodes, options_.device, request_.settings.transport, sites,
+                           site_place(request_.launch->rank, counts), scenario_.network.streams);
     ranks_ = std::move(links.ranks);
     transport_ = std::move(links.transport);
   }
@@ -211,6 +229,7 @@ class Run {
   // Every hosted node gets its part of the whole model.
   void take_parts(const WholeModel& whole) {
     check_same_model(whole.shape, scenario_.model);
+    check_same_constants(whole.constants, options_.constants);
     for (const costmodel::NodeId node : executor_->hosted()) take_part(whole, executor_->worker(node));
   }
 
@@ -289,51 +308,17 @@ class Run {
     return {loss, router_figures(routing, model.options().experts)};
   }
 
-  // Counts by expert id, since a router of partial replicas without skip-token has columns of local experts
-  // only.
-  void count_routing(const StepRecord& step) {
-    if (request_.routing_counts.empty()) return;
-    const ExpertChoice& held = executor_->worker(step.node).model().options().experts;
-    auto& layers = routed_[step.node];
-    layers.resize(step.routing->counts.size());
-    for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-      layers[layer].resize(static_cast<std::size_t>(scenario_.model.experts), 0);
-      const at::Tensor counts = step.routing->counts[layer].to(at::kCPU);
-      const std::vector<int> local = local_experts(scenario_.model, held, static_cast<std::int64_t>(layer));
-      for (std::int64_t column = 0; column < counts.numel(); ++column) {
-        const auto expert = held.skip_token
-                                ? static_cast<std::size_t>(column)
-                                : static_cast<std::size_t>(local[static_cast<std::size_t>(column)]);
-        layers[layer][expert] += counts[column].item<std::int64_t>();
-      }
-    }
-  }
-
-  // Seconds in which this process's first node was in transfers and did not compute.
-  [[nodiscard]] double exposed_s() const {
-    if (executor_->hosted().empty()) return 0;
-    std::vector<costmodel::Span> transferring, computing;
-    for (const costmodel::Interval& interval : executor_->intervals()) {
-      if (interval.node != executor_->hosted().front()) continue;
-      auto& spans = interval.activity == costmodel::Activity::transfer ? transferring : computing;
-      spans.emplace_back(interval.start_s, interval.end_s);
-    }
-    return costmodel::uncovered(transferring, computing);
-  }
-
   std::optional<TrainingResult> report(const Losses& losses, std::int64_t steps) {
     Observation own;
     for (const costmodel::NodeId node : executor_->hosted()) {
       if (!leads_site()) break;
       const auto loss = losses.of_node.find(node);
       const Validation validation = loss == losses.of_node.end() ? Validation() : loss->second;
-      own.nodes.push_back(
-          {node, transport_->traffic(node), validation.loss, routed_[node], validation.routers});
+      own.nodes.push_back({node, transport_->traffic(node), validation.loss, routed_[node],
+                           validation.routers, norms_.of(node)});
     }
-    if (leads_site()) {
-      own.whole_validation_loss = losses.of_whole.loss;
-      own.intervals = executor_->intervals();
-    }
+    if (leads_site()) own.whole_validation_loss = losses.of_whole.loss;
+    own.intervals = stream_->rest();
     own.peak_memory_bytes = peak_memory_bytes(options_.device.is_cuda());
     std::vector<Observation> all = {own};
     if (rendezvous_) {
@@ -343,6 +328,8 @@ class Run {
       }
     }
     if (!speaks()) return std::nullopt;
+    IntervalSummary& intervals = stream_->received();
+    for (const Observation& seen : all) intervals.add(seen.intervals);
     if (!request_.routing_counts.empty())
       write_file(request_.routing_counts, routing_csv(scenario_, plan_, all));
     ReportContext context;
@@ -358,10 +345,11 @@ class Run {
     context.device = options_.device.is_cuda() ? cuda_name() : cpu_name();
     // In turn, sites do not work at the same time, so there is no timeline of a round to draw.
     const std::string round =
-        context.in_turn
-            ? ""
-            : scenario::to_json(measured_round(plan_, all, first_round_), plan_, scenario_.platform).dump();
-    return TrainingResult{measured_report(scenario_, plan_, all, context), first_round_, round,
+        context.in_turn ? ""
+                        : scenario::to_json(costmodel::round_timeline(plan_, intervals.around_middle()),
+                                            plan_, scenario_.platform)
+                              .dump();
+    return TrainingResult{measured_report(scenario_, plan_, all, intervals, context), first_round_, round,
                           validation_json(scenario_, plan_, all, context)};
   }
 
@@ -380,6 +368,8 @@ class Run {
   std::unique_ptr<Transport> transport_;
   std::optional<Executor> executor_;
   std::optional<Checkpoints> checkpoints_;
+  std::optional<IntervalStream> stream_;
+  NormMeans norms_;  // of the last round
   std::optional<Progress> progress_;
   std::map<costmodel::NodeId, std::vector<std::vector<std::int64_t>>> routed_;
   std::int64_t first_round_ = 0;

@@ -19,6 +19,21 @@ void widen_gradients(const Model& model) {
   }
 }
 
+std::vector<at::Tensor> copies_of_masters(const Model& model) {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> copies;
+  for (const Parameter& parameter : model.parameters()) copies.push_back(parameter.master.detach().clone());
+  return copies;
+}
+
+at::Tensor distance_from(const Model& model, const std::vector<at::Tensor>& before) {
+  const at::NoGradGuard no_grad;
+  at::Tensor square = at::zeros({}, before.front().options());
+  for (std::size_t i = 0; i < before.size(); ++i)
+    square += (model.parameters()[i].master.detach() - before[i]).square().sum();
+  return square.sqrt();
+}
+
 }  // namespace
 
 at::Tensor add_gradient(const Model& model, const at::Tensor& tokens, const at::Tensor& targets,
@@ -56,7 +71,8 @@ void clip_gradients(const Model& model, const at::Tensor& norm, double most) {
 
 std::string recording_refused(const costmodel::ModelShape& shape, at::Device device, at::ScalarType dtype) {
   if (!device.is_cuda()) return "the device is not a GPU";
-  if (!grouped_on_device(device, dtype, {shape.d_model, shape.d_expert})) {
+  // The matrix products of a dense model never synchronise with the host.
+  if (shape.experts > 0 && !grouped_on_device(device, dtype, {shape.d_model, shape.d_expert})) {
     return "the matrix products of the experts synchronise with the host; CUDA graphs need bf16, widths that "
            "are multiples of 8, and a GPU of compute capability 9.0";
   }
@@ -139,9 +155,12 @@ bool RecordedStep::update() {
     return false;
   }
   const auto work = [this] {
-    if (options_.clip_norm > 0 || options_.gradient_norms) norm_ = fomoe::trainer::gradient_norm(*model_);
+    norm_ = options_.clip_norm > 0 || options_.norms ? fomoe::trainer::gradient_norm(*model_) : at::Tensor();
     if (options_.clip_norm > 0) clip_gradients(*model_, norm_, options_.clip_norm);
+    const std::vector<at::Tensor> before =
+        options_.norms ? copies_of_masters(*model_) : std::vector<at::Tensor>();
     optimizer_->update();
+    update_norm_ = options_.norms ? distance_from(*model_, before) : at::Tensor();
   };
   optimizer_->prepare();
   // LibTorch's kernel takes the warm-up of experts from the host, so its updates differ.

@@ -41,7 +41,7 @@ class RecordedStep {
     double balance_weight = 0;
     double clip_norm = 0;  // 0: no clipping
     Launches launches = Launches::by_host;
-    bool gradient_norms = false;  // whether gradient_norm() is wanted
+    bool norms = false;           // whether gradient_norm() and update_norm() are wanted
     bool skip_nonfinite = false;  // whether update() leaves out gradients that are not finite
   };
   /// `model` and `optimizer` must outlive it.
@@ -61,8 +61,12 @@ class RecordedStep {
   bool update();
 
   /// The norm of the gradients of the last update, before they were clipped; undefined if neither clipping
-  /// nor gradient_norms needs it.
+  /// nor Options::norms needs it.
   [[nodiscard]] const at::Tensor& gradient_norm() const { return norm_; }
+  /// |θ_after − θ_before| of the last update, over all parameters; undefined if it is not wanted.
+  [[nodiscard]] const at::Tensor& update_norm() const { return update_norm_; }
+  /// Has an effect on updates that are not recorded.
+  void want_norms(bool wanted) { options_.norms = wanted; }
 
  private:
   struct Whole {  // the gradient of one micro-batch
@@ -85,7 +89,7 @@ class RecordedStep {
   at::Tensor tokens_, targets_;
   std::vector<at::Tensor> counts_;     // Routing::counts
   std::vector<at::Tensor> gradients_;  // in the order of the model's parameters
-  at::Tensor norm_;                    // see gradient_norm()
+  at::Tensor norm_, update_norm_;      // see gradient_norm() and update_norm()
   // Declared after the tensors above, since the recordings use their memory.
   Whole first_, next_;
   DeviceGraph update_;

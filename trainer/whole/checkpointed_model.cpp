@@ -30,7 +30,21 @@ costmodel::ModelShape shape_from(const json& model) {
   shape.d_expert = model.at("d_expert");
   shape.vocabulary = model.at("vocabulary");
   shape.sequence_length = model.at("sequence_length");
+  if (shape.experts == 0) {
+    shape.dense_layers = shape.layers;
+    shape.d_ffn = model.at("d_ffn");
+  }
   return shape;
+}
+
+/// Checkpoints of earlier versions have no constants.
+ModelConstants constants_from(const Metadata& metadata) {
+  const auto number = [&](const char* key, double fallback) {
+    const auto found = metadata.find(key);
+    return found == metadata.end() ? fallback : std::stod(found->second);
+  };
+  const ModelConstants usual;
+  return {number("rope_theta", usual.rope_theta), number("router_temperature", usual.router_temperature)};
 }
 
 /// The nodes that trained in the run whose checkpoint this is; empty if not all of their files are there.
@@ -72,6 +86,7 @@ WholeModel read_checkpointed(const std::string& directory, std::optional<std::in
         "all sites in one place; for example one that `fomoe-train run --checkpoints` wrote");
   std::optional<Assembly> assembly;
   std::int64_t done = 0, steps = 0;
+  ModelConstants constants;
   for (const std::size_t node : nodes) {
     const std::string path = node_file(folder, node);
     const SafetensorsFile file = read_safetensors(path);
@@ -82,6 +97,7 @@ WholeModel read_checkpointed(const std::string& directory, std::optional<std::in
       if (!assembly) assembly.emplace(shape_from(json::parse(metadata.at("model"))), skip_token);
       const ExpertChoice held{json::parse(metadata.at("experts")), skip_token};
       assembly->add(held, {file.tensors.begin(), file.tensors.end()}, expert_steps_in(metadata));
+      constants = constants_from(metadata);
       done = std::stoll(metadata.at("rounds"));
       steps = std::max<std::int64_t>(steps, std::stoll(metadata.at("steps")));
     } catch (const std::exception& error) {
@@ -90,6 +106,7 @@ WholeModel read_checkpointed(const std::string& directory, std::optional<std::in
     }
   }
   WholeModel whole = assembly->finish();
+  whole.constants = constants;
   whole.rounds = done;
   whole.steps = steps;
   return whole;

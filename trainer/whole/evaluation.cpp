@@ -23,6 +23,7 @@ Model model_of(const WholeModel& whole, at::Device device, at::ScalarType dtype)
   ModelOptions options;
   options.device = device;
   options.dtype = dtype;
+  options.constants = whole.constants;
   options.experts.skip_token = whole.skip_token;
   Model model(whole.shape, options);
   for (const Parameter& parameter : model.parameters())

@@ -59,6 +59,10 @@ std::vector<Entry> entries_of(const ParameterSpec& spec, std::int64_t experts) {
       return {{layer + "post_feedforward_layernorm.weight"}};
     case Role::final_norm:
       return {{"model.norm.weight"}};
+    case Role::ffn_up:
+      return {{layer + "mlp.up_proj.weight", -1, true}};
+    case Role::ffn_down:
+      return {{layer + "mlp.down_proj.weight", -1, true}};
   }
   throw std::logic_error("a parameter without a name in exported models");
 }
@@ -74,34 +78,38 @@ at::Tensor view_of(const at::Tensor& parameter, const ParameterSpec& spec, const
 ordered_json config_json(const WholeModel& whole) {
   const costmodel::ModelShape& shape = whole.shape;
   const auto d = static_cast<double>(shape.d_model);
-  return {{"architectures", {"FomoeForCausalLM"}},
-          {"model_type", "fomoe"},
-          {"hidden_size", shape.d_model},
-          {"num_hidden_layers", shape.layers},
-          {"num_attention_heads", shape.heads},
-          {"num_key_value_heads", shape.heads},
-          {"head_dim", shape.d_model / shape.heads},
-          {"num_experts", shape.experts},
-          {"num_experts_per_tok", shape.active_experts},
-          {"moe_intermediate_size", shape.d_expert},
-          {"vocab_size", shape.vocabulary},
-          {"max_position_embeddings", shape.sequence_length},
-          {"hidden_act", "silu"},
-          {"scoring_func", "sigmoid"},
-          {"norm_topk_prob", false},
-          {"layer_norm_eps", 1e-5},
-          {"rope_theta", 10000.0},
-          {"attention_multiplier", static_cast<double>(shape.heads) / d},
-          {"residual_multiplier", kBaseDepth / static_cast<double>(shape.layers)},
-          {"logits_scaling", d / kBaseWidth},
-          {"attention_bias", false},
-          {"tie_word_embeddings", true},
-          {"torch_dtype", "float32"},
-          {"fomoe_rounds", whole.rounds},
-          {"fomoe_steps", whole.steps}};
+  ordered_json config = {{"architectures", {"FomoeForCausalLM"}},  {"model_type", "fomoe"},
+                         {"hidden_size", shape.d_model},           {"num_hidden_layers", shape.layers},
+                         {"num_attention_heads", shape.heads},     {"num_key_value_heads", shape.heads},
+                         {"head_dim", shape.d_model / shape.heads}};
+  if (shape.experts > 0) {
+    config["num_experts"] = shape.experts;
+    config["num_experts_per_tok"] = shape.active_experts;
+    config["moe_intermediate_size"] = shape.d_expert;
+    config["scoring_func"] = "sigmoid";
+    config["router_temperature"] = whole.constants.router_temperature;
+    config["norm_topk_prob"] = false;
+  } else {
+    config["intermediate_size"] = shape.d_ffn;
+  }
+  config.update({{"vocab_size", shape.vocabulary},
+                 {"max_position_embeddings", shape.sequence_length},
+                 {"hidden_act", "silu"},
+                 {"layer_norm_eps", 1e-5},
+                 {"rope_theta", whole.constants.rope_theta},
+                 {"attention_multiplier", static_cast<double>(shape.heads) / d},
+                 {"residual_multiplier", kBaseDepth / static_cast<double>(shape.layers)},
+                 {"logits_scaling", d / kBaseWidth},
+                 {"attention_bias", false},
+                 {"tie_word_embeddings", true},
+                 {"torch_dtype", "float32"},
+                 {"fomoe_rounds", whole.rounds},
+                 {"fomoe_steps", whole.steps}});
+  return config;
 }
 
-costmodel::ModelShape shape_from(const std::string& path) {
+/// The shape and the constants that the configuration describes.
+WholeModel described_by(const std::string& path) {
   const auto refuse = [&](const std::string& got) {
     throw FileError(path + ": got " + got +
                     "; expected the config.json of a model that `fomoe-train export` wrote; for example "
@@ -118,17 +126,34 @@ costmodel::ModelShape shape_from(const std::string& path) {
       refuse(std::string("no ") + key);
     return found->get<std::int64_t>();
   };
-  costmodel::ModelShape shape;
+  // Models that earlier versions exported have no router_temperature.
+  const auto constant = [&](const char* key, double fallback) {
+    const auto found = config.find(key);
+    if (found == config.end()) return fallback;
+    if (!found->is_number() || !(found->get<double>() > 0))
+      refuse(std::string("no positive number as ") + key);
+    return found->get<double>();
+  };
+  WholeModel whole;
+  costmodel::ModelShape& shape = whole.shape;
   shape.name = "custom";
   shape.d_model = number("hidden_size");
   shape.layers = number("num_hidden_layers");
   shape.heads = number("num_attention_heads");
-  shape.experts = number("num_experts");
-  shape.active_experts = number("num_experts_per_tok");
-  shape.d_expert = number("moe_intermediate_size");
+  if (config.contains("num_experts")) {
+    shape.experts = number("num_experts");
+    shape.active_experts = number("num_experts_per_tok");
+    shape.d_expert = number("moe_intermediate_size");
+  } else {
+    shape.dense_layers = shape.layers;
+    shape.d_ffn = number("intermediate_size");
+  }
   shape.vocabulary = number("vocab_size");
   shape.sequence_length = number("max_position_embeddings");
-  return shape;
+  const ModelConstants usual;
+  whole.constants = {constant("rope_theta", usual.rope_theta),
+                     constant("router_temperature", usual.router_temperature)};
+  return whole;
 }
 
 }  // namespace
@@ -146,8 +171,7 @@ void write_exported(const WholeModel& whole, const std::string& folder) {
 }
 
 WholeModel read_exported(const std::string& folder) {
-  WholeModel whole;
-  whole.shape = shape_from(folder + "/config.json");
+  WholeModel whole = described_by(folder + "/config.json");
   const std::string path = folder + "/model.safetensors";
   const SafetensorsFile file = read_safetensors(path);
   for (const ParameterSpec& spec : parameter_specs(whole.shape, {})) {

@@ -9,8 +9,10 @@
 //   Granite    attention_multiplier (scores are multiplied by it), residual_multiplier (on each branch),
 //              logits_scaling (logits are divided by it)
 //   Qwen3 MoE  mlp.gate, mlp.experts.E.up_proj and down_proj (without a gate_proj: SiLU(x·up)·down)
+//   Llama      intermediate_size, mlp.up_proj and down_proj of a dense model (without a gate_proj)
 // DeepSeek-V3's scoring_func "sigmoid" without norm_topk_prob: a token's gates are the sigmoids of its k
-// largest scores. The embedding has a norm of its own, model.embed_norm. Matrices are [outputs, inputs].
+// largest scores, divided by router_temperature. The embedding has a norm of its own, model.embed_norm.
+// Matrices are [outputs, inputs].
 #pragma once
 #include <string>
 

@@ -137,7 +137,9 @@ std::optional<WholeModel> gather_whole(Executor& executor, Transport& transport,
     const ExpertChoice sent = first_owned(placement, message.from, skip_token, absent);
     assembly.add(sent, unpacked(message.received, dtype, any.shape(), sent));
   }
-  return assembly.finish();
+  WholeModel whole = assembly.finish();
+  whole.constants = any.options().constants;
+  return whole;
 }
 
 }  // namespace fomoe::trainer

@@ -125,6 +125,7 @@ void take_part(const WholeModel& whole, Worker& worker) {
   const ExpertChoice& held = model.options().experts;
   std::map<std::string, ParameterSpec> specs;
   for (const Parameter& parameter : model.parameters()) specs.emplace(parameter.spec.name(), parameter.spec);
+  worker.open_shards();
   for (auto& [name, into] : worker.state()) {
     const bool parameter = specs.contains(name);
     const std::string owner = parameter ? name : name.substr(0, name.rfind('.'));
@@ -141,6 +142,7 @@ void take_part(const WholeModel& whole, Worker& worker) {
       throw std::runtime_error("parameter " + name + " of the whole model has another shape");
     into.copy_(values);
   }
+  worker.close_shards();
   for (std::size_t layer = 0; layer < whole.experts.size(); ++layer) {
     std::vector<ExpertSteps> steps;
     for (const int expert : local_experts(model.shape(), held, static_cast<std::int64_t>(layer)))

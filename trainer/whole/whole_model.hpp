@@ -17,6 +17,7 @@ namespace fomoe::trainer {
 
 struct WholeModel {
   costmodel::ModelShape shape;
+  ModelConstants constants = {};
   bool skip_token = false;             // the sites' routers scored all experts
   std::int64_t rounds = 0, steps = 0;  // after which the state was taken; 0: unknown
   /// By the name of the parameter (ParameterSpec::name, with all experts), for instance "layers.3.up". The

@@ -101,6 +101,14 @@ constexpr Key kKeys[] = {
      "norm to which a site's gradients are clipped before each optimiser step", "1.0", 1e9},
     {"trainer", "balance_weight", Kind::multiple, "", "no load-balancing loss",
      "weight of the load-balancing loss, which is added to the cross-entropy", "0.01", 1e3},
+    {"trainer", "rope_theta", Kind::multiple, "10000", "",
+     "base of the rotary position embedding: the pair i of a head of h values turns by rope_theta^(−2i/h) at "
+     "each position",
+     "500000", 1e12},
+    {"trainer", "router_temperature", Kind::multiple, "1.0", "",
+     "number by which the router's scores are divided before the sigmoid that makes gates of them; the "
+     "choice of experts stays the same",
+     "2.0", 1e6},
     {"trainer", "restart_warmup_steps", Kind::count, "", "local_steps",
      "number of warm-up steps of the learning rate for an expert that came from another site", "32", 1e9, 0},
     {"trainer", "outer_learning_rate", Kind::multiple, "", "0.7 for nesterov, 0.1 for adam and yogi",

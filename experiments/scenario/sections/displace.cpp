@@ -19,8 +19,8 @@ void displace_alternatives(Document& document) {
   // Each of these keys describes the whole model.
   for (const char* chosen : {"preset", "hf_config", "safetensors", "shape", "dense_parameters"}) {
     for (const char* other : {"preset", "d_model", "layers", "heads", "experts", "active_experts", "d_expert",
-                              "vocabulary", "hf_config", "multi_token_prediction", "safetensors", "shape",
-                              "dense_parameters", "expert_parameters"}) {
+                              "d_ffn", "vocabulary", "hf_config", "multi_token_prediction", "safetensors",
+                              "shape", "dense_parameters", "expert_parameters"}) {
       // The modules of another config may count as well.
       const bool belongs =
           std::string_view(chosen) == "hf_config" && std::string_view(other) == "multi_token_prediction";

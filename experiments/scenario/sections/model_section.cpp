@@ -52,7 +52,8 @@ void check_shape(const TableReader& table, const ModelShape& shape) {
   const double parameters =
       real(shape.vocabulary) * real(shape.d_model) +
       real(shape.layers) * real(shape.d_model) *
-          (4 * real(shape.d_model) + real(shape.experts) * (1 + 2 * real(shape.d_expert)) + 4);
+          (4 * real(shape.d_model) + real(shape.experts) * (1 + 2 * real(shape.d_expert)) +
+           2 * real(shape.d_ffn) + 4);
   if (parameters > kMaxParameters) {
     table.refuse("d_model", fmt::format("a model of {:.3g} parameters", parameters),
                  "at most 1e16 parameters");
@@ -68,7 +69,7 @@ void refuse_beside(const TableReader& table, const std::string& chosen, bool opa
                    fmt::format("{} only without {}", key.name, chosen));
   }
   for (const char* other :
-       {"preset", "hf_config", "safetensors", "shape", "dense_parameters", "expert_parameters"}) {
+       {"d_ffn", "preset", "hf_config", "safetensors", "shape", "dense_parameters", "expert_parameters"}) {
     const bool allowed = opaque && std::string_view(other).ends_with("_parameters");
     if (table.has(other) && other != chosen && !allowed)
       table.refuse(other, fmt::format("both {} and {}", other, chosen), "only one description of the model");
@@ -92,6 +93,9 @@ ModelShape read_opaque(const TableReader& table) {
   }
   shape.opaque->expert_parameters = table.count("expert_parameters");
   shape.experts = table.has("experts") ? table.count("experts") : 1;
+  if (shape.experts == 0)
+    table.refuse("experts", "0 together with expert_parameters",
+                 "at least 1, or no expert_parameters for a dense model");
   shape.active_experts = table.has("active_experts") ? table.count("active_experts") : shape.experts;
   check_active_experts(table, shape);
   const double in_all_layers = static_cast<double>(shape.layers) * static_cast<double>(shape.experts);
@@ -105,6 +109,17 @@ ModelShape read_opaque(const TableReader& table) {
     table.refuse("dense_parameters", "too many parameters", "at most 1e16 parameters");
   }
   return shape;
+}
+
+// A dense model has a feed-forward block in place of the experts, by default as wide as those that a token
+// would use, so that it has about as many active parameters.
+void make_dense(const TableReader& table, ModelShape& shape) {
+  shape.d_ffn = table.has("d_ffn") ? table.count("d_ffn") : shape.active_experts * shape.d_expert;
+  if (shape.d_ffn == 0)
+    table.refuse("experts", "0 without d_ffn",
+                 "d_ffn as well, or active_experts and d_expert, whose product is then d_ffn");
+  shape.experts = shape.active_experts = shape.d_expert = 0;
+  shape.dense_layers = shape.layers;
 }
 
 ModelShape read_own_shape(const TableReader& table) {
@@ -124,9 +139,15 @@ ModelShape read_own_shape(const TableReader& table) {
                  "a preset, or all of d_model, layers, heads, experts, active_experts, d_expert, vocabulary, "
                  "or hf_config, safetensors, shape or dense_parameters");
   }
+  const bool dense = table.has("experts") && table.count("experts") == 0;
   for (const ShapeKey& key : kShapeKeys) {
-    if (!from_preset || table.has(key.name)) shape.*key.member = table.count(key.name);
+    const bool of_experts = key.member == &ModelShape::active_experts || key.member == &ModelShape::d_expert;
+    const bool optional = from_preset || (dense && of_experts);
+    if (!optional || table.has(key.name)) shape.*key.member = table.count(key.name);
   }
+  if (dense) make_dense(table, shape);
+  if (!dense && table.has("d_ffn"))
+    table.refuse("d_ffn", "d_ffn for a model with experts", "d_ffn only together with experts = 0");
   check_shape(table, shape);
   return shape;
 }

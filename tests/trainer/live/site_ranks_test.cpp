@@ -17,6 +17,12 @@ nlohmann::json report_of(const std::vector<std::string>& settings, const std::ve
   return nlohmann::json::parse(content(path));
 }
 
+std::string state_folder(int round) {
+  char name[32];
+  std::snprintf(name, sizeof name, "round-%08d", round);
+  return name;
+}
+
 }  // namespace
 
 TEST_CASE("two processes a site train as one process does with two micro-batches, and send the same bytes") {
@@ -83,4 +89,52 @@ TEST_CASE("a process of a site that is killed is named, and the run goes on from
   CAPTURE(resumed.said);
   CHECK(resumed.status == 0);
   CHECK(state_after(folder / "killed", 16, 2) == state_after(folder / "whole", 16, 2));
+}
+
+TEST_CASE("a sharded state of the optimiser: the same weights, checkpoints and bytes, to the last bit") {
+  const Folder folder;
+  for (const std::vector<std::string>& method :
+       {std::vector<std::string>{"strategy.method=diloco"},
+        {"strategy.method=ddp", "strategy.fragments=1"},
+        {"strategy.method=fomoe", "strategy.expert_overlap=1", "strategy.placement=fixed",
+         "strategy.outer_optimizer=nesterov"}}) {
+    const std::string name = method.front().substr(method.front().find('=') + 1);
+    CAPTURE(name);
+    std::vector<std::string> settings = {"platform.sites=2",        "workload.tokens=65536",
+                                         "strategy.local_steps=4",  "strategy.collective=direct",
+                                         "compute.gpus_per_site=2", "compute.intra_site_bandwidth=100Gbps",
+                                         "trainer.clip_norm=0.5"};
+    settings.insert(settings.end(), method.begin(), method.end());
+    std::vector<std::string> sharded = settings;
+    sharded.insert(sharded.end(), {"compute.sharded=2", "compute.zero_stage=1"});
+    const std::string whole_state = folder / (name + "-whole"), shards = folder / (name + "-shards");
+    const auto one = report_of(settings, {"--local", "--checkpoints", whole_state}, folder / "one.json");
+    const auto two = report_of(sharded, {"--local", "--checkpoints", shards}, folder / "two.json");
+    const int last = one["round"]["count"];
+    CHECK(state_after(shards, last, 2) == state_after(whole_state, last, 2));
+    for (const char* bytes : {"bytes_sent", "bytes_received"})
+      CHECK(two["sites"][1][bytes] == one["sites"][1][bytes]);
+    // A run goes on from the other's checkpoints, and ends in the same bits.
+    fs::remove_all(fs::path(shards) / fs::path(state_folder(last)));
+    const Ended resumed = run(train(sharded, {"--local", "--checkpoints", shards, "--resume"}));
+    CAPTURE(resumed.said);
+    REQUIRE(resumed.status == 0);
+    CHECK(state_after(shards, last, 2) == state_after(whole_state, last, 2));
+  }
+}
+
+TEST_CASE("kinds of sharding that are not there, and methods that exchange the state, are refused") {
+  const auto said = [](std::vector<std::string> settings) {
+    settings.insert(settings.end(), {"platform.sites=2", "compute.gpus_per_site=2",
+                                     "compute.intra_site_bandwidth=100Gbps", "compute.sharded=2"});
+    const Ended ended = run(train(settings, {"--local"}));
+    CHECK(ended.status == 2);
+    return ended.said;
+  };
+  CHECK(said({"strategy.method=diloco"}).find("compute.sharded: got 2 of 2 GPUs with zero_stage = 3") !=
+        std::string::npos);
+  for (const char* method : {"local_adamw", "fomoe"}) {
+    CHECK(said({std::string("strategy.method=") + method, "compute.zero_stage=1"})
+              .find("a plan in which sites exchange it or move experts") != std::string::npos);
+  }
 }

@@ -1,0 +1,57 @@
+// Tests that reports of runs with many rounds, whose intervals are sent while the run is under way, miss
+// nothing.
+#include <doctest/doctest.h>
+
+#include "tests/trainer/live/program.hpp"
+
+using namespace fomoe::tests;
+
+TEST_CASE(
+    "a run of 600 rounds reports the computation of all of them, with one process a site and with two") {
+  const Folder folder;
+  const double step_s = 0.004;
+  const std::vector<std::string> settings = {"strategy.method=ddp",   "platform.sites=2",
+                                             "compute.step_time=4ms", "workload.global_batch_sequences=2",
+                                             "workload.tokens=76800", "model.vocabulary=64",
+                                             "model.d_model=16"};
+  const Ended ended = run(train(settings, {"--local", "--paced", "--output", folder / "run.json"}));
+  CAPTURE(ended.said);
+  REQUIRE(ended.status == 0);
+  const auto report = nlohmann::json::parse(content(folder / "run.json"));
+  REQUIRE(report["round"]["count"] == 600);
+  CHECK(report["round_durations_s"].size() == 600);
+  for (const auto& site : report["sites"]) {
+    // Sleeping takes at least the step time. Without the first 512 rounds it would be a sixth of that.
+    CHECK(site["compute_s"].get<double>() >= step_s);
+    CHECK(site["compute_s"].get<double>() < report["round"]["duration_s"].get<double>());
+  }
+  CHECK(report["round"]["exposed_communication_s"].get<double>() > 0);
+  CHECK(!report["critical_path"].empty());
+}
+
+TEST_CASE("the report has the norms of the last round's steps and outer steps") {
+  const Folder folder;
+  const Ended ended =
+      run(train({"strategy.method=diloco", "platform.sites=2", "workload.tokens=65536"},
+                {"--local", "--log", folder / "steps.jsonl", "--output", folder / "run.json"}));
+  CAPTURE(ended.said);
+  REQUIRE(ended.status == 0);
+  double sum = 0, outer = 0;
+  int steps = 0;
+  std::ifstream log(folder / "steps.jsonl");
+  for (std::string text; std::getline(log, text);) {
+    const auto line = nlohmann::json::parse(text);
+    if (line["kind"] == "step") {
+      sum += line["update_norm"].get<double>();
+      ++steps;
+    }
+    if (line["kind"] == "outer_step") outer = line["update_norm"].get<double>();
+  }
+  REQUIRE(steps == 16);
+  const auto report = nlohmann::json::parse(content(folder / "run.json"));
+  const auto& norms = report["run"]["validation"]["sites"][0]["norms"];
+  CHECK(norms["update"].get<double>() == doctest::Approx(sum / steps).epsilon(1e-9));
+  CHECK(norms["outer_update"].get<double>() == outer);
+  CHECK(norms["gradient"].get<double>() > 0);
+  CHECK(outer > 0);
+}

@@ -1,0 +1,37 @@
+// Norms of gradients and of updates, as means over the steps of the last round, for the report of a run.
+#pragma once
+#include <array>
+#include <map>
+#include <optional>
+
+#include "trainer/execution/executor.hpp"
+
+namespace fomoe::trainer {
+
+/// Of one node. Empty: there was no such step, or nothing measured it.
+struct MeanNorms {
+  std::optional<double> gradient;          // of a step's gradients, before clipping
+  std::optional<double> update;            // of a step's change of the parameters
+  std::optional<double> outer_difference;  // of the averaged pseudo-gradient of an outer step
+  std::optional<double> outer_update;      // of an outer step's change of the parameters
+};
+
+class NormMeans {
+ public:
+  /// Forgets what it has seen.
+  void clear() { sums_.clear(); }
+  void step(const StepRecord& record);
+  void outer_step(const OuterRecord& record);
+  [[nodiscard]] MeanNorms of(costmodel::NodeId node) const;
+
+ private:
+  enum Norm : std::size_t { gradient, update, outer_difference, outer_update, kNorms };
+  struct Sum {
+    double sum = 0;
+    int count = 0;
+  };
+  void add(costmodel::NodeId node, Norm norm, const at::Tensor& value);
+  std::map<costmodel::NodeId, std::array<Sum, kNorms>> sums_;
+};
+
+}  // namespace fomoe::trainer
